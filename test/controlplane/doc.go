@@ -1,0 +1,17 @@
+// Package controlplane runs a real kube-apiserver and etcd for tests.
+//
+// The binaries come from bin/kube, which `make envtest-assets` builds; they are found from the working directory, so a
+// suite runs with a bare `go test`, with no variable to set. No controller and no kubelet runs: objects stay as the
+// test and the API server's own admission leave them, and nothing is garbage-collected.
+//
+// A suite starts one control plane and stops it at its end:
+//
+//	var plane *controlplane.ControlPlane
+//
+//	var _ = BeforeSuite(func() {
+//		var err error
+//		plane, err = controlplane.Start(controlplane.Options{})
+//		Expect(err).NotTo(HaveOccurred())
+//		DeferCleanup(plane.Stop)
+//	})
+package controlplane
