@@ -67,9 +67,8 @@ var _ = Describe("ControlPlane", func() {
 		file := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(controlplane.WriteKubeconfig(file, plane.Config)).To(Succeed())
 
-		//nolint:gosec // the program under test
-		output, err := exec.CommandContext(ctx, plane.Kubectl, "--kubeconfig", file, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}").
-			CombinedOutput()
+		output, err := exec.CommandContext(ctx, plane.Kubectl, "--kubeconfig", file,
+			"auth", "whoami", "-o", "jsonpath={.status.userInfo.username}").CombinedOutput()
 		Expect(err).NotTo(HaveOccurred(), string(output))
 		Expect(string(output)).To(Equal("admin"))
 	})
