@@ -1,0 +1,73 @@
+package verification
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrorCode is the stable name of a cause that a client backend can meet. Codes are part of the API.
+type ErrorCode string
+
+// The codes of the domain. internal/httpapi adds those of HTTP itself and maps each to a status.
+const (
+	CodeInvalidPhoneNumber   ErrorCode = "invalid_phone_number"
+	CodeInvalidMethod        ErrorCode = "invalid_method"
+	CodeMethodNotConfigured  ErrorCode = "method_not_configured"
+	CodeInvalidIdempotency   ErrorCode = "invalid_idempotency_key"
+	CodeIdempotencyKeyReused ErrorCode = "idempotency_key_reused"
+	CodeRateLimited          ErrorCode = "rate_limited"
+	CodeTooManyStored        ErrorCode = "too_many_stored"
+	CodeNotFound             ErrorCode = "request_not_found"
+	CodeStoreUnavailable     ErrorCode = "store_unavailable"
+	CodeChannelNotReady      ErrorCode = "channel_not_ready"
+)
+
+// Error is an error that a client backend may see: a stable code, a message that says what to do, and, where one input
+// is at fault, its field. Message never holds a number, a code or a key. Err is for our logs only.
+type Error struct {
+	Code    ErrorCode
+	Message string
+	Field   string
+	// RetryAfter is how long the client should wait; zero where waiting does not help.
+	RetryAfter time.Duration
+	Err        error
+}
+
+// Error returns the message with its code; the cause is reachable through Unwrap.
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return string(e.Code) + ": " + e.Message + ": " + e.Err.Error()
+	}
+	return string(e.Code) + ": " + e.Message
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is matches errors of the same code, so that the sentinels below work with errors.Is.
+func (e *Error) Is(target error) bool {
+	var other *Error
+	return errors.As(target, &other) && other.Code == e.Code
+}
+
+// Errors of a store. Adapters return these or wrap them.
+var (
+	// ErrNotFound says that the project has no such request. Somebody else's request looks the same.
+	ErrNotFound = &Error{Code: CodeNotFound, Message: "No verification request has this id. Ids are answered by the init operation and are kept for a limited time."}
+	// ErrConflict says that somebody else wrote first. Read again before deciding anything.
+	ErrConflict = errors.New("the request changed in the meantime")
+	// ErrUnchanged is returned by a mutation that finds nothing to do; the store then writes nothing and succeeds.
+	ErrUnchanged = errors.New("nothing to change")
+	// ErrLeaseLost says that another worker claimed the request after this one did.
+	ErrLeaseLost = errors.New("the lease on the request was lost")
+)
+
+// Unavailable wraps a failure of the store's backend.
+func Unavailable(err error) error {
+	return &Error{
+		Code:       CodeStoreUnavailable,
+		Message:    "The service cannot reach its storage right now. Nothing was changed. Try again.",
+		RetryAfter: 2 * time.Second,
+		Err:        err,
+	}
+}

@@ -1,0 +1,125 @@
+package verification
+
+import (
+	"slices"
+	"unicode"
+)
+
+const (
+	// maxExtractRunes bounds the text that is searched: both messengers end a text at 4,096 characters.
+	maxExtractRunes = 4096
+	// maxExtractCodes bounds the requests one message can touch. Whoever writes more codes than this into one
+	// message only loses his own.
+	maxExtractCodes = 4
+)
+
+// Extract returns the codes in a free text, in order, each once, at most four. It tolerates what messengers, keyboards
+// and people do to a text: any case, spaces, line breaks, hyphens and dashes between symbols, invisible characters,
+// full-width forms, and words in any language around the code. A code must begin and end where a word does.
+func (p Project) Extract(text string) []Code {
+	var (
+		codes   []Code
+		scanner wordScanner
+	)
+	runes := 0
+	for _, r := range text {
+		if runes++; runes > maxExtractRunes || len(codes) == maxExtractCodes {
+			return codes
+		}
+		switch kind, symbol := classify(r); kind {
+		case runeSymbol:
+			scanner.add(symbol)
+		case runeIgnored:
+		case runeSeparator:
+			codes = p.collect(codes, scanner.endWord())
+		default:
+			codes = p.collect(codes, scanner.endWord())
+			scanner.reset()
+		}
+	}
+	return p.collect(codes, scanner.endWord())
+}
+
+// collect appends candidate if it is a code of this project that is not among codes yet.
+func (p Project) collect(codes []Code, candidate *Code) []Code {
+	if candidate == nil || len(codes) == maxExtractCodes || !p.valid(*candidate) || slices.Contains(codes, *candidate) {
+		return codes
+	}
+	return append(codes, *candidate)
+}
+
+// wordScanner remembers the last 16 symbols and at which of them a word began. A candidate is a sequence of whole words
+// with 16 symbols together, so a text costs at most one check per word, whatever it holds.
+type wordScanner struct {
+	symbols [codeSymbols]byte
+	starts  [codeSymbols]bool
+	length  int // symbols since the last reset
+	inWord  bool
+}
+
+func (s *wordScanner) add(symbol byte) {
+	at := s.length % codeSymbols
+	s.symbols[at] = symbol
+	s.starts[at] = !s.inWord
+	s.inWord = true
+	s.length++
+}
+
+// endWord ends the current word and returns the candidate that ends with it, or nil.
+func (s *wordScanner) endWord() *Code {
+	if !s.inWord {
+		return nil
+	}
+	s.inWord = false
+	first := s.length % codeSymbols
+	if s.length < codeSymbols || !s.starts[first] {
+		return nil
+	}
+	var code Code
+	n := copy(code.symbols[:], s.symbols[first:])
+	copy(code.symbols[n:], s.symbols[:first])
+	return &code
+}
+
+func (s *wordScanner) reset() { *s = wordScanner{} }
+
+type runeKind int
+
+const (
+	runeOther     runeKind = iota // ends the word and everything before it
+	runeSymbol                    // part of a code
+	runeSeparator                 // may stand between the symbols of a code
+	runeIgnored                   // as if it were not there
+)
+
+// classify says what a rune means to a code, and which symbol it is.
+func classify(r rune) (runeKind, byte) {
+	if r >= '！' && r <= '～' { // full-width forms of ASCII, as East Asian keyboards write them
+		r -= '！' - '!'
+	}
+	if r < unicode.MaxASCII {
+		if symbol := symbolOf[r]; symbol != 0 {
+			return runeSymbol, symbol
+		}
+	}
+	switch {
+	case unicode.IsSpace(r), unicode.In(r, unicode.Pd, unicode.Zs), r == '_', r == '−':
+		return runeSeparator, 0
+	case unicode.In(r, unicode.Cf, unicode.Mn): // zero-width, bidi marks, soft hyphen, variation selectors
+		return runeIgnored, 0
+	default:
+		return runeOther, 0
+	}
+}
+
+// symbolOf maps ASCII to the symbol it stands for, 0 where it stands for none.
+var symbolOf = func() (table [unicode.MaxASCII]byte) {
+	for _, symbol := range []byte(alphabet) {
+		table[symbol] = symbol
+		table[unicode.ToLower(rune(symbol))] = symbol
+	}
+	for _, alias := range []struct{ from, to byte }{{'O', '0'}, {'o', '0'}, {'I', '1'}, {'i', '1'}, {'L', '1'}, {'l', '1'}} {
+		table[alias.from] = alias.to
+	}
+	return table
+}()

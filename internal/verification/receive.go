@@ -1,0 +1,123 @@
+package verification
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Message is an authentic message from a messenger.
+type Message struct {
+	Evidence
+	// Text is what the sender wrote or what the button he pressed carries.
+	Text string
+	// Binding is a keyed hash of (account, sender).
+	Binding string
+}
+
+// Outcome is what a message came to. It decides the reply, never the answer to the platform.
+type Outcome int
+
+// The outcomes. All of them are final for the message: redelivery would change nothing.
+const (
+	// OutcomeNothing: the text holds no code of this project.
+	OutcomeNothing Outcome = iota
+	// OutcomeUnknown: it holds a code that no stored request has.
+	OutcomeUnknown
+	// OutcomeVerified: this message, or an earlier copy of it, verified the request.
+	OutcomeVerified
+	// OutcomeWrongNumber: the sender's number is another one. The request stays as it is.
+	OutcomeWrongNumber
+	// OutcomeTooLate: the request is expired, or the message was not sent within its time.
+	OutcomeTooLate
+	// OutcomeWrongMethod: the code belongs to another messenger.
+	OutcomeWrongMethod
+	// OutcomeNeedContact: the messenger did not tell the number; the sender is bound and is to be asked for it.
+	OutcomeNeedContact
+)
+
+// Receive matches a message: the code first, then the messenger, then time and the sender's number. The best outcome of
+// the codes in it is returned, with the request it belongs to. An error means that nothing is known to be stored and
+// the platform should deliver the message again.
+func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Outcome, Request, error) {
+	best, of := OutcomeNothing, Request{}
+	for _, code := range s.project.Extract(m.Text) {
+		outcome, request, err := s.receiveCode(ctx, s.project.RequestID(code), m, eventWanted)
+		if err != nil {
+			return OutcomeNothing, Request{}, err
+		}
+		if best == OutcomeNothing || best == OutcomeUnknown || outcome == OutcomeVerified {
+			best, of = outcome, request
+		}
+	}
+	return best, of, nil
+}
+
+func (s *Service) receiveCode(ctx context.Context, id string, m Message, eventWanted bool) (Outcome, Request, error) {
+	return s.apply(ctx, id, m, func(r *Request, now time.Time) error {
+		if m.Sender.IsZero() {
+			return r.Bind(m.Evidence, m.Binding, now)
+		}
+		return r.Verify(m.Evidence, now, eventWanted)
+	})
+}
+
+// ReceiveContact completes the request that the sender behind binding sent the code of last, with the number of the
+// contact he shared.
+func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence, eventWanted bool) (Outcome, Request, error) {
+	awaiting, err := s.store.Awaiting(ctx, binding)
+	if errors.Is(err, ErrNotFound) {
+		return OutcomeUnknown, Request{}, nil
+	}
+	if err != nil {
+		return OutcomeNothing, Request{}, fmt.Errorf("find the request of a contact: %w", err)
+	}
+	m := Message{Evidence: e, Binding: binding}
+	return s.apply(ctx, awaiting.ID, m, func(r *Request, now time.Time) error {
+		return r.Verify(e, now, eventWanted)
+	})
+}
+
+// apply stores a transition and says what it came to.
+func (s *Service) apply(
+	ctx context.Context, id string, m Message, mutate func(*Request, time.Time) error,
+) (Outcome, Request, error) {
+	request, err := s.store.Update(ctx, id, mutate)
+	switch {
+	case err == nil && request.Phase == Verified:
+		return OutcomeVerified, request, nil
+	case err == nil, errors.Is(err, ErrNoNumber):
+		return OutcomeNeedContact, request, nil
+	case errors.Is(err, ErrNotFound):
+		return OutcomeUnknown, Request{}, nil
+	case errors.Is(err, ErrFinal):
+		return afterFinal(request, m), request, nil
+	case errors.Is(err, ErrWrongNumber):
+		return OutcomeWrongNumber, request, nil
+	case errors.Is(err, ErrOutOfTime):
+		return OutcomeTooLate, request, nil
+	case errors.Is(err, ErrWrongMethod):
+		return OutcomeWrongMethod, request, nil
+	default:
+		return OutcomeNothing, Request{}, fmt.Errorf("apply message: %w", err)
+	}
+}
+
+// afterFinal says what a message means to a request that is final already. A redelivered copy of the message that
+// verified it, and the sender's own second tap, must look as that message did.
+func afterFinal(r Request, m Message) Outcome {
+	switch {
+	case r.Phase == Expired:
+		return OutcomeTooLate
+	case m.Sender.IsZero():
+		if r.BoundAt(m.Binding).IsZero() {
+			return OutcomeTooLate
+		}
+		return OutcomeVerified
+	case r.Actual == m.Sender:
+		return OutcomeVerified
+	default:
+		return OutcomeWrongNumber
+	}
+}

@@ -1,0 +1,138 @@
+package verification
+
+import (
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+)
+
+// Method is the messenger that a number is proven through.
+type Method string
+
+// The methods of the contract.
+const (
+	WhatsApp Method = "WHATSAPP"
+	Telegram Method = "TELEGRAM"
+)
+
+// Phase is where a request stands. Verified and Expired are final.
+type Phase string
+
+// The phases of the contract, spelled as the API answers them.
+const (
+	Pending  Phase = "PENDING"
+	Verified Phase = "VERIFIED"
+	Expired  Phase = "EXPIRED"
+)
+
+// Final tells whether the phase never changes again.
+func (p Phase) Final() bool { return p == Verified || p == Expired }
+
+// Assurance says how a number became known where that is weaker than the messenger's own word.
+type Assurance string
+
+const (
+	// AssuranceUsual is the messenger's own statement of the sender's number. It is the zero value and is not shown.
+	AssuranceUsual Assurance = ""
+	// AssuranceSharedContact is a number from a contact card that the sender shared on our request.
+	AssuranceSharedContact Assurance = "shared_contact"
+)
+
+const (
+	// ExpiryGrace is how long after expiresAt a request is still shown as PENDING: replicas whose clocks differ by
+	// less never show EXPIRED and then something else. Nothing is verified in it.
+	ExpiryGrace = 5 * time.Second
+	// ClockSkew is how much earlier than createdAt a messenger may date a message: its clock is not ours, and it
+	// counts whole seconds.
+	ClockSkew = 2 * time.Minute
+	// MaxContacts bounds the senders that one request awaits a contact from; the oldest goes.
+	MaxContacts = 8
+)
+
+// Request is one attempt to prove one number. Stores keep it whole; the code is not part of it.
+type Request struct {
+	// ID is the requestId, made from the code.
+	ID string
+	// Phone is the claimed number.
+	Phone  phone.Number
+	Method Method
+	// CreatedAt and ExpiresAt bound the window in which a message counts. The store's clock sets both.
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	// KeyName names the API key that made the request; empty for a request made with kubectl.
+	KeyName string
+	// BodyHash tells a retry with the same Idempotency-Key from its misuse; empty without the header.
+	BodyHash string
+
+	Phase      Phase
+	VerifiedAt time.Time
+	// Actual is the number that the messenger reported, once verified. It may differ from Phone within a set of
+	// national variants.
+	Actual    phone.Number
+	Assurance Assurance
+	// Contacts are the senders who sent the code without a number and were asked to share it, oldest first.
+	Contacts []Contact
+	Delivery Delivery
+
+	// Epoch counts the claims of this request by workers; whoever holds an older one may not write.
+	Epoch int64
+	// Version is the store's token of this state. It changes with every write and means nothing outside the store.
+	Version string
+}
+
+// Contact binds a sender to the request whose code he sent.
+type Contact struct {
+	// Binding is a keyed hash of (account, sender): messenger ids are never stored.
+	Binding string
+	BoundAt time.Time
+}
+
+// Delivery is the state of a verified request's event. Its zero value means that no event is wanted.
+type Delivery struct {
+	Attempts int
+	// NextAttemptAt is when the next attempt is due; zero when none is.
+	NextAttemptAt  time.Time
+	LastAttemptAt  time.Time
+	LastStatusCode int
+	// LastReason is a short stable word for the last failure, without anything of the URL or the answer's body.
+	LastReason  string
+	DeliveredAt time.Time
+	ExhaustedAt time.Time
+}
+
+// Wanted tells whether an attempt is still to be made.
+func (d Delivery) Wanted() bool { return !d.NextAttemptAt.IsZero() }
+
+// settledAt returns when the request needed nothing any more but its deletion. It is zero while something is open.
+func (r *Request) settledAt() time.Time {
+	switch {
+	case r.Phase == Expired:
+		return r.ExpiresAt.Add(ExpiryGrace)
+	case r.Phase != Verified || r.Delivery.Wanted():
+		return time.Time{}
+	case !r.Delivery.DeliveredAt.IsZero():
+		return r.Delivery.DeliveredAt
+	case !r.Delivery.ExhaustedAt.IsZero():
+		return r.Delivery.ExhaustedAt
+	default:
+		return r.VerifiedAt
+	}
+}
+
+// PhaseAt returns the phase to show at now. A pending request shows as EXPIRED from expiresAt + ExpiryGrace on, whether
+// or not a loop has written that yet.
+func (r *Request) PhaseAt(now time.Time) Phase {
+	if r.Phase == Pending && r.lapsed(now) {
+		return Expired
+	}
+	return r.Phase
+}
+
+// lapsed tells whether a pending request may be expired at now.
+func (r *Request) lapsed(now time.Time) bool { return !now.Before(r.ExpiresAt.Add(ExpiryGrace)) }
+
+// Evictable tells whether a full store may delete the request at now: it is expired, or its event needs nothing more.
+// An undelivered event is never evictable.
+func (r *Request) Evictable(now time.Time) bool {
+	return r.PhaseAt(now) == Expired || !r.settledAt().IsZero()
+}

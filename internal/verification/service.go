@@ -1,0 +1,118 @@
+package verification
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+)
+
+// maxIdempotencyKey bounds the Idempotency-Key header; UUIDs and most other schemes fit several times.
+const maxIdempotencyKey = 255
+
+// Service is what clients and messengers can do to the requests of one project. It is safe for concurrent use.
+type Service struct {
+	project Project
+	store   Store
+	random  io.Reader
+}
+
+// NewService returns the service of a project over its store.
+func NewService(project Project, store Store) *Service {
+	return &Service{project: project, store: store, random: rand.Reader}
+}
+
+// Initiation is a client's wish to verify a number.
+type Initiation struct {
+	Phone  phone.Number
+	Method Method
+	// KeyName and KeyHash (SHA-256) identify the API key that was presented.
+	KeyName string
+	KeyHash [sha256.Size]byte
+	// IdempotencyKey is the header of that name. HasIdempotencyKey tells an empty header, which is refused, from none.
+	IdempotencyKey    string
+	HasIdempotencyKey bool
+	TTL               time.Duration
+	Limits            Limits
+}
+
+// Initiated is a request that is stored, with the code that proves it.
+type Initiated struct {
+	Created
+	Code Code
+}
+
+// Initiate stores a new pending request. With an Idempotency-Key it returns the request of the first try, whatever its
+// state is by now, as long as it is stored.
+func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error) {
+	code, bodyHash, err := s.codeFor(in)
+	if err != nil {
+		return Initiated{}, err
+	}
+	created, err := s.store.Create(ctx, New{
+		ID: s.project.RequestID(code), Phone: in.Phone, Method: in.Method, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
+	}, in.Limits)
+	if err != nil {
+		return Initiated{}, fmt.Errorf("create request: %w", err)
+	}
+	if created.Existing {
+		if err := mayReplay(created.Request, in, bodyHash); err != nil {
+			return Initiated{}, err
+		}
+	}
+	return Initiated{Created: created, Code: code}, nil
+}
+
+func (s *Service) codeFor(in Initiation) (Code, string, error) {
+	if !in.HasIdempotencyKey {
+		code, err := s.project.NewCode(s.random)
+		return code, "", err
+	}
+	if n := len(in.IdempotencyKey); n == 0 || n > maxIdempotencyKey {
+		return Code{}, "", &Error{
+			Code: CodeInvalidIdempotency, Field: "Idempotency-Key",
+			Message: fmt.Sprintf("Idempotency-Key must have 1 to %d characters.", maxIdempotencyKey),
+		}
+	}
+	return s.project.CodeFor(in.KeyHash, in.IdempotencyKey), bodyHash(in), nil
+}
+
+// bodyHash identifies what was asked for, whatever the JSON looked like.
+func bodyHash(in Initiation) string {
+	sum := sha256.Sum256([]byte(string(in.Method) + "\x00" + in.Phone.E164()))
+	return hex.EncodeToString(sum[:16])
+}
+
+// mayReplay refuses an existing request that is not the answer to a retry.
+func mayReplay(existing Request, in Initiation, bodyHash string) error {
+	if !in.HasIdempotencyKey {
+		return Unavailable(errors.New("a fresh code met a stored request")) // 2^-65: the random source is broken
+	}
+	if existing.BodyHash != bodyHash {
+		return &Error{
+			Code: CodeIdempotencyKeyReused, Field: "Idempotency-Key",
+			Message: "This Idempotency-Key was used for another phoneNumber or method. Use a new key for a new verification.",
+		}
+	}
+	return nil
+}
+
+// Status returns a request for the client that asks for it.
+func (s *Service) Status(ctx context.Context, id string) (Request, error) {
+	if !IsRequestID(id) {
+		return Request{}, ErrNotFound
+	}
+	return s.store.Get(ctx, id)
+}
+
+// Subscribe returns a channel that gets a value after each change of the request; see Store.
+func (s *Service) Subscribe(id string) (<-chan struct{}, func()) { return s.store.Subscribe(id) }
+
+// Ready tells whether the store answers.
+func (s *Service) Ready(ctx context.Context) error { return s.store.Ready(ctx) }

@@ -1,0 +1,124 @@
+package verification
+
+import (
+	"context"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+)
+
+// Store keeps the requests of one project. Acknowledged means durable: a method that returns without an error has
+// committed. Every look-up is by key or index.
+//
+// A backend that cannot answer is reported as Unavailable, never as a stale or empty answer. All methods stop when ctx
+// does. internal/store/storetest is this contract as tests.
+type Store interface {
+	// Create stores n as a pending request, stamped by the store's clock, if limits admit it. If a request with that
+	// id exists, nothing is checked or written and the stored one is returned with Existing set. Of many concurrent
+	// creates of one id exactly one is not Existing. Refusals: CodeRateLimited and CodeTooManyStored, each with
+	// RetryAfter.
+	Create(ctx context.Context, n New, limits Limits) (Created, error)
+
+	// Get returns the current state: every write acknowledged before the call, at any replica, is in it.
+	// ErrNotFound if there is none.
+	Get(ctx context.Context, id string) (Request, error)
+
+	// Update applies mutate to the current state and stores the result by compare-and-set: of concurrent updates each
+	// sees the other's result. now is the time by the clock that decides for this store. mutate may run more than once
+	// and must touch nothing but its argument; if it returns ErrUnchanged nothing is written and the current state is
+	// returned, and any other error is returned as it is with the current state and nothing written.
+	// ErrNotFound if there is no such request.
+	Update(ctx context.Context, id string, mutate func(r *Request, now time.Time) error) (Request, error)
+
+	// Delete removes the request if it is still in the state of that Version, else ErrConflict.
+	// A request that is already gone is no error.
+	Delete(ctx context.Context, id, version string) error
+
+	// Awaiting returns the request that the sender behind binding was bound to last, at any replica.
+	// ErrNotFound if there is none. It may be final by now: an earlier binding never comes back.
+	Awaiting(ctx context.Context, binding string) (Request, error)
+
+	// Subscribe returns a channel that gets a value, coalesced, after each change of the request that this replica
+	// learns of, and a function that ends the subscription.
+	Subscribe(id string) (changes <-chan struct{}, cancel func())
+
+	// Ready tells whether the backend answers.
+	Ready(ctx context.Context) error
+}
+
+// Queue hands out the requests that are due, for stores whose workers compete. A claim is fenced by Request.Epoch.
+type Queue interface {
+	// Claim returns up to limit requests that need a step at now, the longest overdue first, and leases each to the
+	// caller for lease: no other call returns it before that, unless a write ends the step earlier.
+	Claim(ctx context.Context, p Policy, limit int, lease time.Duration) ([]Request, error)
+}
+
+// New is a request to be created.
+type New struct {
+	ID       string
+	Phone    phone.Number
+	Method   Method
+	TTL      time.Duration
+	KeyName  string
+	BodyHash string
+}
+
+// Rate is a sliding-count limit: at most Requests created in (now - Period, now]. Its zero value admits everything.
+type Rate struct {
+	Requests int
+	Period   time.Duration
+}
+
+// Limited tells whether the rate limits anything.
+func (r Rate) Limited() bool { return r.Requests > 0 && r.Period > 0 }
+
+// Limits are what a project allows.
+type Limits struct {
+	// PerKey counts by New.KeyName, PerPhoneNumber by the canonical form of New.Phone.
+	PerKey         Rate
+	PerPhoneNumber Rate
+	// MaxStored caps the stored requests; over it the oldest evictable ones go, then creation is refused. 0: no cap.
+	MaxStored int
+}
+
+// Created is the answer of Store.Create.
+type Created struct {
+	Request Request
+	// Existing says that the request was there already.
+	Existing bool
+	// Key is how much of Limits.PerKey is left; zero where Existing or unlimited.
+	Key Quota
+}
+
+// Quota is what is left of a rate.
+type Quota struct {
+	Remaining int
+	// Reset is how long until one more request is admitted, if Remaining is zero, and until the oldest counted one
+	// leaves the window otherwise.
+	Reset time.Duration
+}
+
+// The names of the limits, as errors and response headers call them.
+const (
+	LimitPerKey         = "key"
+	LimitPerPhoneNumber = "phoneNumber"
+)
+
+// RateLimited returns the refusal of a creation by the named limit.
+func RateLimited(limit string, retryAfter time.Duration) error {
+	message := "This API key started too many verifications. Wait for the time in Retry-After."
+	field := ""
+	if limit == LimitPerPhoneNumber {
+		message = "Too many verifications were started for this phone number. Wait for the time in Retry-After."
+		field = "phoneNumber"
+	}
+	return &Error{Code: CodeRateLimited, Message: message, Field: field, RetryAfter: retryAfter}
+}
+
+// TooManyStored returns the refusal of a creation by Limits.MaxStored.
+func TooManyStored(retryAfter time.Duration) error {
+	return &Error{
+		Code: CodeTooManyStored, RetryAfter: retryAfter,
+		Message: "The project holds as many unfinished verifications as it may. Wait for the time in Retry-After.",
+	}
+}

@@ -1,0 +1,129 @@
+package verification
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+)
+
+// Reasons why a message does not move a request. None of them is told to the other side.
+var (
+	ErrWrongMethod  = errors.New("the message came through another messenger")
+	ErrOutOfTime    = errors.New("the message was not sent within the request's time")
+	ErrWrongNumber  = errors.New("the sender's number is not the claimed one")
+	ErrNoNumber     = errors.New("the sender's number is not known")
+	ErrFinal        = errors.New("the request is final")
+	ErrStaleAttempt = errors.New("another attempt was recorded in the meantime")
+)
+
+// Evidence is what a messenger told about the sender of a code.
+type Evidence struct {
+	Method Method
+	// Sender is the number that the messenger reported; zero when it reported none.
+	Sender phone.Number
+	// SentAt is the message's own time.
+	SentAt    time.Time
+	Assurance Assurance
+}
+
+// Verify moves a pending request to VERIFIED, and makes its event due in the same write where one is wanted. It refuses
+// with one of the reasons above and then leaves the request as it was.
+func (r *Request) Verify(e Evidence, now time.Time, eventWanted bool) error {
+	if err := r.counts(e, now); err != nil {
+		return err
+	}
+	if e.Sender.IsZero() {
+		return ErrNoNumber
+	}
+	if !phone.Same(r.Phone, e.Sender) {
+		return ErrWrongNumber
+	}
+	r.Phase, r.VerifiedAt, r.Actual, r.Assurance = Verified, now, e.Sender, e.Assurance
+	if eventWanted {
+		r.Delivery = Delivery{NextAttemptAt: now}
+	}
+	return nil
+}
+
+// Bind notes that a sender without a known number sent the code, so that his contact can complete the request later.
+func (r *Request) Bind(e Evidence, binding string, now time.Time) error {
+	if err := r.counts(e, now); err != nil {
+		return err
+	}
+	contacts := slices.DeleteFunc(slices.Clone(r.Contacts), func(c Contact) bool { return c.Binding == binding })
+	contacts = append(contacts, Contact{Binding: binding, BoundAt: now})
+	r.Contacts = contacts[max(0, len(contacts)-MaxContacts):]
+	return nil
+}
+
+// counts tells whether a message can move the request at now at all: right messenger first, then the phase, then time.
+func (r *Request) counts(e Evidence, now time.Time) error {
+	switch {
+	case e.Method != r.Method:
+		return ErrWrongMethod
+	case r.Phase.Final():
+		return ErrFinal
+	case !now.Before(r.ExpiresAt), e.SentAt.Before(r.CreatedAt.Add(-ClockSkew)), e.SentAt.After(r.ExpiresAt):
+		return ErrOutOfTime
+	default:
+		return nil
+	}
+}
+
+// BoundAt returns when the sender behind binding was last bound to the request; zero if never.
+func (r *Request) BoundAt(binding string) time.Time {
+	for _, c := range r.Contacts {
+		if c.Binding == binding {
+			return c.BoundAt
+		}
+	}
+	return time.Time{}
+}
+
+// Expire moves a lapsed pending request to EXPIRED. Anything else is ErrUnchanged: a late worker changes nothing.
+func (r *Request) Expire(now time.Time) error {
+	if r.Phase != Pending || !r.lapsed(now) {
+		return ErrUnchanged
+	}
+	r.Phase = Expired
+	return nil
+}
+
+// Attempt is the outcome of one delivery attempt.
+type Attempt struct {
+	// Number is the attempt's own number, from 1: it was made when Number-1 attempts were recorded.
+	Number     int
+	Epoch      int64
+	At         time.Time
+	StatusCode int
+	Reason     string
+	// Delivered says that the receiver took the event.
+	Delivered bool
+	// Next is when to try again; zero with Delivered false means that the schedule is exhausted.
+	Next time.Time
+}
+
+// RecordAttempt notes the outcome of an attempt that was planned from this very state. If another worker claimed the
+// request or recorded an attempt in the meantime it changes nothing: what is recorded stays exact.
+func (r *Request) RecordAttempt(a Attempt) error {
+	if r.Epoch != a.Epoch {
+		return ErrLeaseLost
+	}
+	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 {
+		return ErrStaleAttempt
+	}
+	r.Delivery.Attempts, r.Delivery.LastAttemptAt = a.Number, a.At
+	r.Delivery.LastStatusCode, r.Delivery.LastReason = a.StatusCode, a.Reason
+	r.Delivery.NextAttemptAt = time.Time{}
+	switch {
+	case a.Delivered:
+		r.Delivery.DeliveredAt = a.At
+	case a.Next.IsZero():
+		r.Delivery.ExhaustedAt = a.At
+	default:
+		r.Delivery.NextAttemptAt = a.Next
+	}
+	return nil
+}
