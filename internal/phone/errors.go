@@ -1,0 +1,79 @@
+package phone
+
+// Reason says why a number was refused. The codes are stable: clients and
+// metrics may rely on them.
+type Reason string
+
+// The reasons for refusal.
+const (
+	// ReasonEmpty: no digits at all.
+	ReasonEmpty Reason = "empty"
+	// ReasonTooLong: more than 32 bytes, more than the 15 digits of E.164, or
+	// more than the country uses.
+	ReasonTooLong Reason = "too_long"
+	// ReasonTooShort: fewer digits than the country uses; short codes and
+	// numbers without their area code end here.
+	ReasonTooShort Reason = "too_short"
+	// ReasonNotDigits: a letter, a second plus, or a sign that is no separator.
+	ReasonNotDigits Reason = "not_digits"
+	// ReasonNotASCII: digits of another script, full-width signs, invisible
+	// marks. They are refused, not folded: look-alikes are how numbers are forged.
+	ReasonNotASCII Reason = "not_ascii"
+	// ReasonControl: a control character, such as a tab or a line feed.
+	ReasonControl Reason = "control_character"
+	// ReasonURI: a scheme before the number, such as tel: or whatsapp:.
+	ReasonURI Reason = "uri"
+	// ReasonExtension: an extension after the number. No messenger account has one.
+	ReasonExtension Reason = "extension"
+	// ReasonNoCountryCode: it starts with zero, so it is written as dialled at home.
+	ReasonNoCountryCode Reason = "no_country_code"
+	// ReasonUnknownCountryCode: the first digits are no country code.
+	ReasonUnknownCountryCode Reason = "unknown_country_code"
+	// ReasonInvalid: not a number of its country's numbering plan.
+	ReasonInvalid Reason = "invalid_for_country"
+	// ReasonPremiumRate: calling it costs the caller extra.
+	ReasonPremiumRate Reason = "premium_rate"
+	// ReasonAnonymous: a +888 number, sold by Fragment for Telegram accounts
+	// without a SIM; it proves no telephone line.
+	ReasonAnonymous Reason = "anonymous"
+	// ReasonNotSubscriber: a service, not a line that can hold a messenger
+	// account.
+	ReasonNotSubscriber Reason = "not_a_subscriber"
+	// ReasonMalformed: a messenger or a store gave what is no E.164 number.
+	ReasonMalformed Reason = "malformed"
+)
+
+// Error is the refusal of a number. Its message is written for the API's
+// client: it says what is wrong and how to mend it, and it never holds any part
+// of the number.
+type Error struct {
+	Reason  Reason
+	message string
+}
+
+// Error returns the message for the client.
+func (e *Error) Error() string { return e.message }
+
+// Refusals are values made once: a client that sends junk costs no allocation.
+var (
+	errEmpty       = refusal(ReasonEmpty, "no digits: give the phone number with its country code, digits only, with or without a leading plus")
+	errInputLong   = refusal(ReasonTooLong, "longer than 32 bytes: give just one phone number with its country code")
+	errDigitsLong  = refusal(ReasonTooLong, "more than 15 digits, the most an international number has: remove what does not belong to the number")
+	errCountryLong = refusal(ReasonTooLong, "too many digits for its country code: check the country code and remove what does not belong to the number")
+	errShort       = refusal(ReasonTooShort, "too few digits for an international number: give country code, area code and number; short codes cannot be verified")
+	errNotDigits   = refusal(ReasonNotDigits, "a character that is not allowed: use the digits 0 to 9, one leading plus, and spaces, hyphens, dots, slashes or parentheses as separators")
+	errNotASCII    = refusal(ReasonNotASCII, "a character outside ASCII, which can be invisible: use the plain digits 0 to 9 without full-width or other scripts' digits and without direction marks")
+	errControl     = refusal(ReasonControl, "a control character such as a tab or line feed: remove it")
+	errURI         = refusal(ReasonURI, "a scheme before the number, such as tel: or whatsapp: - give the bare number with its country code")
+	errExtension   = refusal(ReasonExtension, "an extension after the number: remove it, a messenger account belongs to the number itself")
+	errNoCountry   = refusal(ReasonNoCountryCode, "starts with zero: give the country code in place of the leading 0, 00 or +0")
+	errUnknown     = refusal(ReasonUnknownCountryCode, "starts with no known country code: put the country code before the national number")
+	errInvalid     = refusal(ReasonInvalid, "not a number in use in its country: check the country code and the digits")
+	errPremium     = refusal(ReasonPremiumRate, "a premium-rate number: give a mobile or landline number")
+	errAnonymous   = refusal(ReasonAnonymous, "an anonymous Telegram number (+888), which proves no telephone line: give the number of a telephone line")
+	errService     = refusal(ReasonNotSubscriber, "a service number that cannot hold a messenger account (international freephone or shared cost, pager, voicemail): give a mobile or landline number")
+	errReported    = refusal(ReasonMalformed, "the messenger reported something that is not an international phone number")
+	errStored      = refusal(ReasonMalformed, "the stored phone number is not in E.164 form")
+)
+
+func refusal(r Reason, message string) *Error { return &Error{Reason: r, message: message} }

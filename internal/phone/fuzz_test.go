@@ -1,0 +1,133 @@
+package phone
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var fourDigits = regexp.MustCompile(`[0-9]{4}`)
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"", "+", "+49 (0)151 123.45-678", "0049301234", "+4915112345678901", "+1 (555) 010-0000", "＋１2015550123",
+		"+٤٩١٥١١٢٣٤", "\u200f+4915112345678", "tel:+4915112345678;ext=1", "+5215512345678", "+551187654321",
+		"+54111523456789", "+7 8 701 234 5678", "+88801234567", "+80012345678", "+979123456789", "+390669812345",
+		"+44 0 020 7946 0000", "+39000000", "+1 1 201 555 0123", "+55 0 15 11 98765 432",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, input string) {
+		checkParse(t, input)
+		// Most inputs stop at their first stray byte; read as digits, each also
+		// reaches the numbering plans.
+		digits := []byte(input)
+		for i, c := range digits {
+			digits[i] = '0' + c%10
+		}
+		checkParse(t, string(digits))
+	})
+}
+
+func checkParse(t *testing.T, input string) {
+	t.Helper()
+	n, err := Parse(input)
+	if err != nil {
+		checkRefusal(t, n, err)
+		return
+	}
+	checkNumber(t, n)
+	if again, err := Parse(n.E164()); err != nil || again != n {
+		t.Errorf("%s parses to %s, %v", n.E164(), again.E164(), err)
+	}
+	checkSame(t, n, n)
+}
+
+func FuzzReported(f *testing.F) {
+	for _, seed := range []string{
+		"", "+", "12345", "4915112345678", "+4915112345678", "5215512345678", "88801234567", "0123456",
+		"US.13491208655302741918", "4915112345678\n", "1234567890123456",
+	} {
+		f.Add(seed)
+	}
+	wa, tg := regexp.MustCompile(`\A[1-9]\d{4,14}\z`), regexp.MustCompile(`\A\+?[1-9]\d{6,14}\z`)
+	f.Fuzz(func(t *testing.T, input string) {
+		anonymous := strings.HasPrefix(strings.TrimPrefix(input, "+"), "888")
+		n, err := ParseWhatsApp(input)
+		if (err == nil) != (wa.MatchString(input) && !anonymous) {
+			t.Errorf("WhatsApp %q: %v", input, err)
+		}
+		checkReported(t, input, n, err)
+		n, err = ParseTelegram(input)
+		if (err == nil) != (tg.MatchString(input) && !anonymous) {
+			t.Errorf("Telegram %q: %v", input, err)
+		}
+		checkReported(t, input, n, err)
+	})
+}
+
+func FuzzSame(f *testing.F) {
+	f.Add(uint64(5511987654321), uint64(551187654321))
+	f.Add(uint64(525512345678), uint64(5215512345678))
+	f.Add(uint64(541123456789), uint64(5491123456789))
+	f.Add(uint64(551123456789), uint64(5511923456789))
+	f.Add(uint64(4915112345678), uint64(12015550123))
+	f.Fuzz(func(t *testing.T, x, y uint64) {
+		// Random pairs are hardly ever the same line, so each is also tried in
+		// the three countries and against its own neighbours.
+		a, b := fuzzNumber(x), fuzzNumber(y)
+		checkSame(t, a, b)
+		for _, code := range []uint64{52e10, 521e10, 54e10, 549e10, 55e10, 55e11} {
+			c, d := fuzzNumber(code+x%1e11), fuzzNumber(code+y%1e10)
+			checkSame(t, c, d)
+			for _, v := range Variants(c) {
+				checkSame(t, v, d)
+				checkSame(t, v, c)
+			}
+		}
+	})
+}
+
+// fuzzNumber makes a number of 5 to 15 digits out of anything.
+func fuzzNumber(x uint64) Number {
+	x %= 1e15
+	if x < 1e4 {
+		x += 1e4
+	}
+	n, _ := fromDigits(strconv.FormatUint(x, 10))
+	return n
+}
+
+func checkNumber(t *testing.T, n Number) {
+	t.Helper()
+	e164 := n.E164()
+	if len(e164) < 6 || len(e164) > 16 || e164[1] == '0' {
+		t.Errorf("%q is not in E.164 form", e164)
+	}
+	if back, err := FromE164(e164); err != nil || back != n {
+		t.Errorf("%q does not survive a store: %v", e164, err)
+	}
+	if fourDigits.MatchString(n.String()) || len(n.String()) != len(e164) {
+		t.Errorf("%q is masked as %q", e164, n.String())
+	}
+}
+
+func checkReported(t *testing.T, input string, n Number, err error) {
+	t.Helper()
+	if err != nil {
+		checkRefusal(t, n, err)
+		return
+	}
+	checkNumber(t, n)
+	if n.Digits() != strings.TrimPrefix(input, "+") {
+		t.Errorf("%q is not kept as reported", input)
+	}
+}
+
+func checkRefusal(t *testing.T, n Number, err error) {
+	t.Helper()
+	if !n.IsZero() || reasonOf(err) == "" || fourDigits.MatchString(err.Error()) {
+		t.Errorf("refusal %q with number %q: no reason, a number, or digits in the text", err, n.E164())
+	}
+}

@@ -1,0 +1,91 @@
+package phone
+
+import "github.com/nyaruka/phonenumbers"
+
+// Parse reads a number at the API's door. It must include its country code; a
+// leading plus is optional, ASCII spaces, hyphens, dots, slashes and parentheses
+// are dropped, and a national prefix after the country code, as in
+// +44 (0)20, is dropped where the numbering plan knows it. Everything else is
+// refused with an *Error.
+//
+// The number must be valid in its country, or be the other form of a valid
+// number (see Variants): clients hold +52 1 and eight-digit Brazilian mobiles in
+// old address books, and WhatsApp still uses both. Such a number is kept as
+// given, because the answer must show the client its own number.
+//
+// Which lines are accepted follows one rule: the user sends us a message, so a
+// doubtful line costs nothing and is let through; refused is what cannot send
+// one, and what would cost whoever calls it later.
+//
+//   - Accepted: mobile, landline (WhatsApp runs on them), VoIP, personal numbers,
+//     national toll-free, shared-cost and universal access numbers (businesses
+//     hold WhatsApp accounts on them), and the satellite and global networks
+//     +870, +878, +881, +882, +883, which have subscribers.
+//   - Refused: premium rate and +979; +888; pagers and voicemail boxes; +800 and
+//     +808, which only forward to a line that has a number of its own; short
+//     codes, which have no international form.
+func Parse(input string) (Number, error) {
+	n, refused := scan(input)
+	if refused == nil {
+		refused = refusedRange(n)
+	}
+	if refused != nil {
+		return Number{}, refused
+	}
+	n, line := inPlan(n)
+	if refused = refusedLine(n, line); refused != nil {
+		return Number{}, refused
+	}
+	return n, nil
+}
+
+// refusedRange judges country codes that belong to no country.
+func refusedRange(n Number) *Error {
+	code, _ := n.countryCode()
+	switch code {
+	case 0x888:
+		return errAnonymous
+	case 0x979:
+		return errPremium
+	case 0x800, 0x808:
+		return errService
+	}
+	if !assigned(code) {
+		return errUnknown
+	}
+	return nil
+}
+
+// inPlan finds the kind of line, and the number without a national prefix if
+// only that makes it valid. The forms of the client come first, so that a number
+// that is valid as given is never rewritten, and Parse of a result is that result.
+func inPlan(n Number) (Number, phonenumbers.PhoneNumberType) {
+	if line := lineType(n); line != phonenumbers.UNKNOWN {
+		return n, line
+	}
+	if other, ok := n.otherForm(); ok {
+		if line := lineType(other); line != phonenumbers.UNKNOWN {
+			return n, line
+		}
+	}
+	bare, ok := withoutNationalPrefix(n)
+	if !ok {
+		return n, phonenumbers.UNKNOWN
+	}
+	if line := lineType(bare); line != phonenumbers.UNKNOWN {
+		return bare, line
+	}
+	return n, phonenumbers.UNKNOWN
+}
+
+func refusedLine(n Number, line phonenumbers.PhoneNumberType) *Error {
+	switch line {
+	case phonenumbers.PREMIUM_RATE:
+		return errPremium
+	case phonenumbers.PAGER, phonenumbers.VOICEMAIL:
+		return errService
+	case phonenumbers.UNKNOWN:
+		return outsidePlan(Canonical(n)) // The old form alone is no mistake.
+	}
+	return nil
+}

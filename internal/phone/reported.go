@@ -1,0 +1,31 @@
+package phone
+
+// A messenger's server reports its own accounts' numbers, so they are checked
+// for shape only and kept as reported: libphonenumber calls numbers invalid that
+// WhatsApp uses every day (+52 1). Nothing is stripped or folded, because a value
+// with anything around its digits is not the one that the platform documents.
+
+// ParseWhatsApp reads a wa_id (or `from`) of the Cloud API: 5 to 15 bare digits,
+// the first not zero. Since usernames a business-scoped user id can stand where a
+// number stood; that and everything else is refused, and means no number.
+func ParseWhatsApp(waID string) (Number, error) { return reported(waID, minDigits) }
+
+// ParseTelegram reads contact.phone_number of the Bot API: 7 to 15 digits, the
+// first not zero, with or without a plus; Telegram sends both.
+func ParseTelegram(contactPhone string) (Number, error) {
+	if len(contactPhone) > 0 && contactPhone[0] == '+' {
+		contactPhone = contactPhone[1:]
+	}
+	return reported(contactPhone, 7)
+}
+
+func reported(digits string, atLeast int) (Number, error) {
+	n, ok := fromDigits(digits)
+	if !ok || n.length() < atLeast {
+		return Number{}, errReported
+	}
+	if code, _ := n.countryCode(); code == 0x888 {
+		return Number{}, errAnonymous
+	}
+	return n, nil
+}

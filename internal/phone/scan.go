@@ -1,0 +1,90 @@
+package phone
+
+import "strings"
+
+// maxInput bounds the text before anything reads it. The longest E.164 number
+// with a plus and a separator after every digit has 31 bytes.
+const maxInput = 32
+
+// scan turns what a client wrote into digits, or says what is wrong with its
+// characters. Characters are judged before the shape of the number, because a
+// stray one makes any count of digits meaningless.
+func scan(input string) (Number, *Error) {
+	if len(input) > maxInput {
+		return Number{}, errInputLong
+	}
+	var (
+		bcd     uint64
+		digits  int
+		plus    bool
+		leading byte
+	)
+	for i := range len(input) {
+		c := input[i]
+		switch {
+		case isDigit(c):
+			if digits == 0 {
+				leading = c
+			}
+			if digits++; digits <= maxDigits {
+				bcd = push(bcd, c)
+			}
+		case c == '+' && !plus && digits == 0:
+			plus = true
+		case isSeparator(c):
+		default:
+			return Number{}, stray(input, i, digits)
+		}
+	}
+	return fromBCD(bcd), shape(digits, leading)
+}
+
+// shape judges the digits before any numbering plan is asked.
+func shape(digits int, leading byte) *Error {
+	switch {
+	case digits == 0:
+		return errEmpty
+	case leading == '0':
+		return errNoCountry
+	case digits > maxDigits:
+		return errDigitsLong
+	case digits < minDigits:
+		return errShort
+	}
+	return nil
+}
+
+func isSeparator(c byte) bool {
+	switch c {
+	case ' ', '-', '.', '(', ')', '/':
+		return true
+	}
+	return false
+}
+
+// stray says which mistake the first character that does not belong is, after
+// so many digits.
+func stray(input string, at, digits int) *Error {
+	c := input[at]
+	switch {
+	case c >= 0x80:
+		return errNotASCII
+	case c < ' ' || c == 0x7f:
+		return errControl
+	case digits == 0 && strings.IndexByte(input[at:], ':') > 0:
+		return errURI
+	case digits > 0 && startsExtension(input[at:]):
+		return errExtension
+	}
+	return errNotDigits
+}
+
+// startsExtension knows the usual spellings: ;ext=12, x12, ext. 12, #12, and a
+// comma for a pause while dialling.
+func startsExtension(rest string) bool {
+	switch rest[0] {
+	case ';', ',', '#', 'x', 'X':
+		return true
+	}
+	return len(rest) >= 3 && strings.EqualFold(rest[:3], "ext")
+}

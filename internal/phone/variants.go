@@ -1,0 +1,93 @@
+package phone
+
+// Three countries changed their mobile numbers, and messengers report some
+// accounts by the form in which they were first registered. The sets are closed:
+// whatever is not listed here is another line.
+//
+//   - Brazil: 55, two-digit area code, [9], eight digits. Only mobiles got the
+//     ninth digit; their eight digits start with 6 to 9, landlines' with 2 to 5.
+//     Area codes have no zero.
+//   - Mexico: 52 [1] and ten digits. The 1 was dropped in 2019; wa_id keeps 521.
+//   - Argentina: 54 [9] and ten digits. The 9 marks a mobile called from abroad;
+//     mobiles and landlines share no ten-digit number.
+//
+// Sources: Zoho Marketing Automation, "inconsistencies in mobile numbers and
+// their WhatsApp IDs in Brazil and Mexico"; Whapi, "specifics of sending messages
+// to numbers of different countries".
+
+// Same reports whether a and b are one line: equal, or two forms of one number.
+// None is the same as nothing, itself included: a withheld number must never
+// match.
+func Same(a, b Number) bool {
+	return !a.IsZero() && Canonical(a) == Canonical(b)
+}
+
+// Variants returns every form of n's line, n itself first: one or two, and no
+// forms for none.
+func Variants(n Number) []Number {
+	if n.IsZero() {
+		return nil
+	}
+	if other, ok := n.otherForm(); ok {
+		return []Number{n, other}
+	}
+	return []Number{n}
+}
+
+// Canonical returns the one form that all variants of a line share, today's
+// mobile form: for limits and comparison only. What is answered or stored is the
+// form that was given; an Argentine landline even gets a form here that nobody
+// writes.
+func Canonical(n Number) Number {
+	_, canonical := n.forms()
+	return canonical
+}
+
+func (n Number) otherForm() (Number, bool) {
+	old, canonical := n.forms()
+	if old == canonical {
+		return Number{}, false
+	}
+	if n == canonical {
+		return old, true
+	}
+	return canonical, true
+}
+
+// forms returns both forms of a number that has two, else n twice.
+func (n Number) forms() (old, canonical Number) {
+	switch n.prefix(2) {
+	case 0x52:
+		return n.mexican()
+	case 0x54:
+		return n.argentine()
+	case 0x55:
+		return n.brazilian()
+	}
+	return n, n
+}
+
+func (n Number) mexican() (old, canonical Number) {
+	line := n.suffix(10)
+	if n.length() == 12 || n.length() == 13 && n.prefix(3) == 0x521 {
+		return fromBCD(0x521<<40 | line), fromBCD(0x52<<40 | line)
+	}
+	return n, n
+}
+
+func (n Number) argentine() (old, canonical Number) {
+	line := n.suffix(10)
+	if n.length() == 12 || n.length() == 13 && n.prefix(3) == 0x549 {
+		return fromBCD(0x54<<40 | line), fromBCD(0x549<<40 | line)
+	}
+	return n, n
+}
+
+func (n Number) brazilian() (old, canonical Number) {
+	area, line := n.prefix(4), n.suffix(8)
+	ninth := n.length() == 13 && n.prefix(5)&0xf == 9
+	if n.length() != 12 && !ninth || area&0xf0 == 0 || area&0xf == 0 || line>>28 < 6 {
+		return n, n
+	}
+	return fromBCD(area<<32 | line), fromBCD(area<<36 | 9<<32 | line)
+}
