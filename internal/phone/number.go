@@ -4,9 +4,9 @@
 //
 // The invariant: a Number is either none (its zero value) or 5 to 15 digits in
 // E.164 form that do not start with zero, and its digits leave this package only
-// through E164 and Digits. Every other way to print it (fmt, slog, a %+v of the
-// struct around it) shows a masked form, and encoders that would write
-// something else by accident get an error.
+// through E164 and Digits. Every other way to print it (fmt, slog, a dump of the
+// struct around it) shows a masked form or nothing readable, and encoders that
+// would write something else by accident get an error.
 package phone
 
 import (
