@@ -1,0 +1,145 @@
+package verification
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestExtract(t *testing.T) {
+	code, other := newCode(t, acme), newCode(t, acme)
+	text := code.Grouped()
+	groups := strings.Split(text, "-")
+	fullWidth := strings.Map(func(r rune) rune {
+		if r == '-' {
+			return r
+		}
+		return r + ('！' - '!')
+	}, text)
+
+	for name, test := range map[string]struct {
+		text string
+		want []Code
+	}{
+		"bare":                   {text, []Code{code}},
+		"without hyphens":        {strings.Join(groups, ""), []Code{code}},
+		"lower case":             {strings.ToLower(text), []Code{code}},
+		"capitalised by phone":   {text[:1] + strings.ToLower(text[1:]), []Code{code}},
+		"spaces":                 {strings.Join(groups, " "), []Code{code}},
+		"spaced out":             {strings.Join(strings.Split(text, ""), " "), []Code{code}},
+		"line breaks":            {strings.Join(groups, "\r\n"), []Code{code}},
+		"en dashes":              {strings.Join(groups, "–"), []Code{code}},
+		"em dashes":              {strings.Join(groups, " — "), []Code{code}},
+		"minus signs":            {strings.Join(groups, "−"), []Code{code}},
+		"non-breaking spaces":    {strings.Join(groups, "\u00a0"), []Code{code}},
+		"zero-width characters":  {strings.Join(strings.Split(text, ""), "\u200b"), []Code{code}},
+		"bidirectional marks":    {"\u202a" + text + "\u202c\u200f", []Code{code}},
+		"soft hyphens":           {strings.Join(groups, "\u00ad"), []Code{code}},
+		"word joiners":           {strings.Join(groups, "\u2060-"), []Code{code}},
+		"variation selectors":    {text[:7] + "\ufe0f" + text[7:], []Code{code}},
+		"full width":             {fullWidth, []Code{code}},
+		"O, I and L":             {strings.NewReplacer("0", "o", "1", "l").Replace(text), []Code{code}},
+		"start command":          {"/start " + text, []Code{code}},
+		"start command of a bot": {"/start@acme_bot " + text, []Code{code}},
+		"bold":                   {"*" + text + "*", []Code{code}},
+		"italic":                 {"_" + text + "_", []Code{code}},
+		"quoted":                 {"> “" + text + "”.", []Code{code}},
+		"English sentence":       {"Hello, my code is " + text + ", thank you", []Code{code}},
+		"words before and after": {"code " + text + " please", []Code{code}},
+		"sixteen letters before": {"code code code code " + text, []Code{code}},
+		"Portuguese":             {"Olá! Confirmo meu número: " + text + " não responda", []Code{code}},
+		"Arabic":                 {"رمز التحقق " + text + " شكرا", []Code{code}},
+		"Chinese without spaces": {"我的验证码是" + text + "谢谢", []Code{code}},
+		"emoji":                  {"👍" + text + "👍🏽", []Code{code}},
+		"two codes":              {text + " or " + other.Grouped(), []Code{code, other}},
+		"two codes without gap":  {text + "-" + other.Grouped(), []Code{code, other}},
+		"same code twice":        {text + ", " + strings.ToLower(text), []Code{code}},
+		"at 4,096 characters":    {strings.Repeat(". ", 2038) + " " + text, []Code{code}},
+
+		"empty":                {"", nil},
+		"no code":              {"Is this the right number for the shop?", nil},
+		"one symbol short":     {text[:18], nil},
+		"one symbol more":      {text + "7", nil},
+		"glued to a word":      {"code" + text, nil},
+		"broken by a dot":      {strings.Join(groups, "."), nil},
+		"broken by other text": {groups[0] + groups[1] + " (" + groups[2] + groups[3] + ")", nil},
+		"beyond the limit":     {strings.Repeat(".", 4096) + text, nil},
+		"invalid UTF-8 inside": {text[:7] + "\xff" + text[7:], nil},
+		"another project's":    {newCode(t, NewProject("shop/other")).Grouped(), nil},
+		"a letter outside":     {strings.Replace(text, text[:1], "U", 1), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(acme.Extract(test.text)).To(Equal(test.want))
+		})
+	}
+}
+
+func TestExtract_endsAtFourCodes(t *testing.T) {
+	g := NewWithT(t)
+	var texts []string
+	for range 6 {
+		texts = append(texts, newCode(t, acme).Grouped())
+	}
+	g.Expect(acme.Extract(strings.Join(texts, ", "))).To(HaveLen(maxExtractCodes))
+}
+
+func FuzzExtract(f *testing.F) {
+	code := newCode(f, acme)
+	f.Add("my code: ", " thanks")
+	f.Add("/start ", "")
+	f.Add("我的验证码是", "谢谢")
+	f.Add("\xff\u200b-", "-\u202e_")
+	f.Fuzz(func(t *testing.T, before, after string) {
+		for _, found := range acme.Extract(before + after) {
+			if !acme.valid(found) {
+				t.Fatal("extracted a code with wrong check symbols")
+			}
+		}
+		// Set off from the text by something that no code goes on over, the code is always found.
+		text := before + " : " + code.Grouped() + " : " + after
+		if utf8.RuneCountInString(text) > maxExtractRunes || len(acme.Extract(before)) > 0 {
+			return
+		}
+		if !slices.Contains(acme.Extract(text), code) {
+			t.Fatalf("did not find the code between %q and %q", before, after)
+		}
+	})
+}
+
+func FuzzIsRequestID(f *testing.F) {
+	f.Add(acme.RequestID(newCode(f, acme)))
+	f.Add("vr")
+	f.Fuzz(func(t *testing.T, id string) {
+		if IsRequestID(id) && (len(id) != 26 || strings.Trim(id[2:], "abcdefghijklmnopqrstuvwxyz234567") != "") {
+			t.Fatalf("%q is no request id", id)
+		}
+	})
+}
+
+func BenchmarkExtract(b *testing.B) {
+	text := "I confirm my phone number to Acme. I asked for this myself. Code: " + newCode(b, acme).Grouped()
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(acme.Extract(text)) != 1 {
+			b.Fatal("not found")
+		}
+	}
+}
+
+func BenchmarkExtract_worstCase(b *testing.B) {
+	text := strings.Repeat("A ", maxExtractRunes/2)
+	b.ReportAllocs()
+	for b.Loop() {
+		acme.Extract(text)
+	}
+}
+
+func BenchmarkNewCodeAndID(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		acme.RequestID(newCode(b, acme))
+	}
+}

@@ -1,0 +1,86 @@
+package verification
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestNext(t *testing.T) {
+	const keep = time.Hour
+	verifiedAt := created.Add(time.Minute)
+	retry := created.Add(30 * time.Minute)
+	expired := pending(t)
+	expired.Phase = Expired
+
+	for name, test := range map[string]struct {
+		request *Request
+		now     time.Time
+		events  EventPolicy
+		want    Action
+	}{
+		"pending waits for its end":         {pending(t), created, EventsOn, Action{StepWait, expires.Add(ExpiryGrace)}},
+		"pending waits through the grace":   {pending(t), expires.Add(ExpiryGrace - 1), EventsOn, Action{StepWait, expires.Add(ExpiryGrace)}},
+		"pending expires":                   {pending(t), expires.Add(ExpiryGrace), EventsOn, Action{Step: StepExpire}},
+		"pending expires late":              {pending(t), expires.Add(keep * 9), EventsPaused, Action{Step: StepExpire}},
+		"expired is kept":                   {expired, expires.Add(keep), EventsOn, Action{StepWait, expires.Add(ExpiryGrace + keep)}},
+		"expired goes":                      {expired, expires.Add(ExpiryGrace + keep), EventsOn, Action{Step: StepDelete}},
+		"event is due at once":              {verified(t, Delivery{NextAttemptAt: verifiedAt}), verifiedAt, EventsOn, Action{Step: StepDeliver}},
+		"event waits for its retry":         {verified(t, Delivery{Attempts: 2, NextAttemptAt: retry}), verifiedAt, EventsOn, Action{StepWait, retry}},
+		"event is due after a restart":      {verified(t, Delivery{Attempts: 2, NextAttemptAt: retry}), retry.Add(keep * 50), EventsOn, Action{Step: StepDeliver}},
+		"paused event waits":                {verified(t, Delivery{NextAttemptAt: verifiedAt}), retry, EventsPaused, Action{StepWait, retry.Add(PausedRecheck)}},
+		"paused event is never dropped":     {verified(t, Delivery{NextAttemptAt: verifiedAt}), verifiedAt.Add(keep * 1000), EventsPaused, Action{StepWait, verifiedAt.Add(keep*1000 + PausedRecheck)}},
+		"event of a removed webhook waits":  {verified(t, Delivery{NextAttemptAt: verifiedAt}), verifiedAt, EventsOff, Action{StepWait, verifiedAt.Add(keep)}},
+		"event of a removed webhook goes":   {verified(t, Delivery{NextAttemptAt: verifiedAt}), verifiedAt.Add(keep), EventsOff, Action{Step: StepDelete}},
+		"delivered is kept":                 {verified(t, Delivery{DeliveredAt: retry}), retry, EventsOn, Action{StepWait, retry.Add(keep)}},
+		"delivered goes":                    {verified(t, Delivery{DeliveredAt: retry}), retry.Add(keep), EventsOn, Action{Step: StepDelete}},
+		"delivered late is kept from then":  {verified(t, Delivery{DeliveredAt: retry.Add(72 * time.Hour)}), retry.Add(72 * time.Hour), EventsOn, Action{StepWait, retry.Add(73 * time.Hour)}},
+		"exhausted is kept":                 {verified(t, Delivery{ExhaustedAt: retry}), retry.Add(keep - 1), EventsOn, Action{StepWait, retry.Add(keep)}},
+		"exhausted goes":                    {verified(t, Delivery{ExhaustedAt: retry}), retry.Add(keep), EventsPaused, Action{Step: StepDelete}},
+		"verified without an event is kept": {verified(t, Delivery{}), verifiedAt, EventsOff, Action{StepWait, verifiedAt.Add(keep)}},
+		"verified without an event goes":    {verified(t, Delivery{}), verifiedAt.Add(keep), EventsOff, Action{Step: StepDelete}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := *test.request
+			g := NewWithT(t)
+			g.Expect(Next(test.request, test.now, Policy{Retention: keep, Events: test.events})).To(Equal(test.want))
+			g.Expect(*test.request).To(Equal(before), "deciding changes nothing")
+		})
+	}
+}
+
+// A loop that does what Next says and asks again comes to an end, whatever time it is and however often it fails.
+func TestNext_leadsEveryRequestToItsDeletion(t *testing.T) {
+	g := NewWithT(t)
+	policy := Policy{Retention: time.Hour, Events: EventsOn}
+	for _, start := range []*Request{pending(t), verified(t, Delivery{NextAttemptAt: created.Add(time.Minute)})} {
+		r, now, steps := start, created, []Step{}
+		for len(steps) < 20 {
+			action := Next(r, now, policy)
+			if action.Step == StepWait {
+				g.Expect(action.At).To(BeTemporally(">", now), "a wait is always for the future")
+				now = action.At
+				continue
+			}
+			steps = append(steps, action.Step)
+			if action.Step == StepDelete {
+				break
+			}
+			do(g, r, action.Step, now)
+		}
+		g.Expect(steps[len(steps)-1]).To(Equal(StepDelete))
+	}
+}
+
+func do(g *WithT, r *Request, step Step, now time.Time) {
+	if step == StepExpire {
+		g.Expect(r.Expire(now)).To(Succeed())
+		return
+	}
+	attempt := Attempt{Number: r.Delivery.Attempts + 1, At: now, StatusCode: 500, Next: now.Add(time.Hour)}
+	if attempt.Number == 10 {
+		attempt.Next = time.Time{}
+	}
+	g.Expect(r.RecordAttempt(attempt)).To(Succeed())
+}

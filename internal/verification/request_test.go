@@ -1,0 +1,225 @@
+package verification
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+)
+
+var (
+	created = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	expires = created.Add(10 * time.Minute)
+)
+
+func number(t testing.TB, e164 string) phone.Number {
+	t.Helper()
+	n, err := phone.FromE164(e164)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func pending(t testing.TB) *Request {
+	return &Request{
+		ID: "vraaaaaaaaaaaaaaaaaaaaaaaa", Phone: number(t, "+4915112345678"), Method: WhatsApp,
+		CreatedAt: created, ExpiresAt: expires, Phase: Pending,
+	}
+}
+
+func TestVerify(t *testing.T) {
+	right, wrong := number(t, "+4915112345678"), number(t, "+4915112345679")
+	at := created.Add(time.Minute)
+	for name, test := range map[string]struct {
+		change   func(*Request)
+		evidence Evidence
+		now      time.Time
+		want     error
+	}{
+		"right number in time":          {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: at}, now: at},
+		"dated two minutes early":       {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: created.Add(-ClockSkew)}, now: at},
+		"dated just before that":        {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: created.Add(-ClockSkew - 1)}, now: at, want: ErrOutOfTime},
+		"dated at the end":              {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: expires}, now: expires.Add(-1)},
+		"dated after the end":           {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: expires.Add(1)}, now: expires.Add(-1), want: ErrOutOfTime},
+		"sent in time, arrived at end":  {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: at}, now: expires, want: ErrOutOfTime},
+		"sent in time, arrived in days": {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: at}, now: expires.Add(72 * time.Hour), want: ErrOutOfTime},
+		"undated":                       {evidence: Evidence{Method: WhatsApp, Sender: right}, now: at, want: ErrOutOfTime},
+		"another messenger":             {evidence: Evidence{Method: Telegram, Sender: right, SentAt: at}, now: at, want: ErrWrongMethod},
+		"another number":                {evidence: Evidence{Method: WhatsApp, Sender: wrong, SentAt: at}, now: at, want: ErrWrongNumber},
+		"no number":                     {evidence: Evidence{Method: WhatsApp, SentAt: at}, now: at, want: ErrNoNumber},
+		"already verified":              {change: func(r *Request) { r.Phase = Verified }, evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: at}, now: at, want: ErrFinal},
+		"already expired":               {change: func(r *Request) { r.Phase = Expired }, evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: at}, now: at, want: ErrFinal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := pending(t)
+			if test.change != nil {
+				test.change(r)
+			}
+			before := *r
+			err := r.Verify(test.evidence, test.now, true)
+			if test.want != nil {
+				g.Expect(err).To(Equal(test.want))
+				g.Expect(*r).To(Equal(before), "a refused message changes nothing")
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(r.Phase).To(Equal(Verified))
+			g.Expect(r.VerifiedAt).To(Equal(test.now))
+			g.Expect(r.Actual).To(Equal(right))
+			g.Expect(r.Delivery).To(Equal(Delivery{NextAttemptAt: test.now}), "the event is due in the same write")
+		})
+	}
+}
+
+func TestVerify_acceptsNationalVariants(t *testing.T) {
+	g := NewWithT(t)
+	r := pending(t)
+	r.Phone = number(t, "+5215512345678")
+	err := r.Verify(Evidence{Method: WhatsApp, Sender: number(t, "+525512345678"), SentAt: created}, created, false)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(r.Phone.E164()).To(Equal("+5215512345678"))
+	g.Expect(r.Actual.E164()).To(Equal("+525512345678"))
+	g.Expect(r.Delivery.Wanted()).To(BeFalse(), "no event is wanted without a webhook")
+}
+
+func TestVerify_keepsTheAssurance(t *testing.T) {
+	g := NewWithT(t)
+	r := pending(t)
+	e := Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: created, Assurance: AssuranceSharedContact}
+	g.Expect(r.Verify(e, created, false)).To(Succeed())
+	g.Expect(r.Assurance).To(Equal(AssuranceSharedContact))
+}
+
+func TestBind_keepsTheLatestEight(t *testing.T) {
+	g := NewWithT(t)
+	r := pending(t)
+	e := Evidence{Method: WhatsApp, SentAt: created}
+	for i := range MaxContacts + 2 {
+		g.Expect(r.Bind(e, string(rune('a'+i)), created.Add(time.Duration(i)*time.Second))).To(Succeed())
+	}
+	g.Expect(r.Contacts).To(HaveLen(MaxContacts))
+	g.Expect(r.BoundAt("a")).To(BeZero())
+	g.Expect(r.BoundAt("j")).To(Equal(created.Add(9 * time.Second)))
+}
+
+func TestBind_againMovesTheSenderToTheEnd(t *testing.T) {
+	g := NewWithT(t)
+	r := pending(t)
+	e := Evidence{Method: WhatsApp, SentAt: created}
+	for i, binding := range []string{"a", "b", "a"} {
+		g.Expect(r.Bind(e, binding, created.Add(time.Duration(i)*time.Second))).To(Succeed())
+	}
+	g.Expect(r.Contacts).To(Equal([]Contact{{"b", created.Add(time.Second)}, {"a", created.Add(2 * time.Second)}}))
+}
+
+func TestBind_doesNotWriteIntoTheOldState(t *testing.T) {
+	g := NewWithT(t)
+	r := pending(t)
+	r.Contacts = append(make([]Contact, 0, 4), Contact{"a", created}, Contact{"b", created})
+	old := *r
+	g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created}, "a", expires.Add(-1))).To(Succeed())
+	g.Expect(old.Contacts).To(Equal([]Contact{{"a", created}, {"b", created}}))
+}
+
+func TestBind_refusesWhatVerifyRefuses(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(pending(t).Bind(Evidence{Method: Telegram, SentAt: created}, "a", created)).To(Equal(ErrWrongMethod))
+	g.Expect(pending(t).Bind(Evidence{Method: WhatsApp, SentAt: created}, "a", expires)).To(Equal(ErrOutOfTime))
+}
+
+func TestExpire(t *testing.T) {
+	g := NewWithT(t)
+	r := pending(t)
+	g.Expect(r.Expire(expires.Add(ExpiryGrace - 1))).To(Equal(ErrUnchanged))
+	g.Expect(r.Phase).To(Equal(Pending))
+	g.Expect(r.Expire(expires.Add(ExpiryGrace))).To(Succeed())
+	g.Expect(r.Phase).To(Equal(Expired))
+	g.Expect(r.Expire(expires.Add(time.Hour))).To(Equal(ErrUnchanged))
+	r.Phase = Verified
+	g.Expect(r.Expire(expires.Add(time.Hour))).To(Equal(ErrUnchanged))
+	g.Expect(r.Phase).To(Equal(Verified))
+}
+
+func TestPhaseAt_showsExpiredOnlyAfterTheGrace(t *testing.T) {
+	g := NewWithT(t)
+	r := pending(t)
+	g.Expect(r.PhaseAt(expires)).To(Equal(Pending))
+	g.Expect(r.PhaseAt(expires.Add(ExpiryGrace - 1))).To(Equal(Pending))
+	g.Expect(r.PhaseAt(expires.Add(ExpiryGrace))).To(Equal(Expired))
+	r.Phase = Verified
+	g.Expect(r.PhaseAt(expires.Add(time.Hour))).To(Equal(Verified))
+}
+
+func verified(t testing.TB, d Delivery) *Request {
+	r := pending(t)
+	r.Phase, r.VerifiedAt, r.Delivery = Verified, created.Add(time.Minute), d
+	return r
+}
+
+func TestRecordAttempt(t *testing.T) {
+	due := Delivery{Attempts: 2, NextAttemptAt: created.Add(time.Hour)}
+	at := created.Add(time.Hour)
+	for name, test := range map[string]struct {
+		attempt Attempt
+		want    Delivery
+		err     error
+	}{
+		"delivered": {
+			Attempt{Number: 3, At: at, StatusCode: 204, Delivered: true},
+			Delivery{Attempts: 3, LastAttemptAt: at, LastStatusCode: 204, DeliveredAt: at}, nil,
+		},
+		"to be tried again": {
+			Attempt{Number: 3, At: at, StatusCode: 500, Reason: "http_500", Next: at.Add(time.Hour)},
+			Delivery{Attempts: 3, LastAttemptAt: at, LastStatusCode: 500, LastReason: "http_500", NextAttemptAt: at.Add(time.Hour)}, nil,
+		},
+		"exhausted": {
+			Attempt{Number: 3, At: at, Reason: "timeout"},
+			Delivery{Attempts: 3, LastAttemptAt: at, LastReason: "timeout", ExhaustedAt: at}, nil,
+		},
+		"planned from an older state": {Attempt{Number: 2, At: at, Delivered: true}, due, ErrStaleAttempt},
+		"planned from a newer state":  {Attempt{Number: 4, At: at, Delivered: true}, due, ErrStaleAttempt},
+		"by a worker without lease":   {Attempt{Number: 3, Epoch: 1, At: at, Delivered: true}, due, ErrLeaseLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := verified(t, due)
+			if test.err != nil {
+				g.Expect(r.RecordAttempt(test.attempt)).To(Equal(test.err))
+			} else {
+				g.Expect(r.RecordAttempt(test.attempt)).To(Succeed())
+			}
+			g.Expect(r.Delivery).To(Equal(test.want))
+		})
+	}
+}
+
+func TestRecordAttempt_ofASettledEvent(t *testing.T) {
+	g := NewWithT(t)
+	r := verified(t, Delivery{Attempts: 1, DeliveredAt: created})
+	g.Expect(r.RecordAttempt(Attempt{Number: 2, At: expires})).To(Equal(ErrStaleAttempt))
+}
+
+func TestEvictable_neverWithAnUndeliveredEvent(t *testing.T) {
+	late := expires.Add(100 * time.Hour)
+	for name, test := range map[string]struct {
+		request *Request
+		now     time.Time
+		want    bool
+	}{
+		"pending":               {pending(t), created, false},
+		"pending but lapsed":    {pending(t), expires.Add(ExpiryGrace), true},
+		"verified, event due":   {verified(t, Delivery{NextAttemptAt: created}), late, false},
+		"verified, event retry": {verified(t, Delivery{Attempts: 9, NextAttemptAt: late}), late, false},
+		"verified, delivered":   {verified(t, Delivery{DeliveredAt: created}), created, true},
+		"verified, exhausted":   {verified(t, Delivery{ExhaustedAt: created}), created, true},
+		"verified, no event":    {verified(t, Delivery{}), created, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(test.request.Evictable(test.now)).To(Equal(test.want))
+		})
+	}
+}
