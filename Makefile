@@ -66,7 +66,7 @@ manifests: ## Generate the CRDs and the roles in config/.
 docs: ## Generate the API reference, docs/reference/api.md.
 	mkdir -p docs/reference
 	$(TOOL) crd-ref-docs --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \
-		--output-path=docs/reference/api.md --log-level=WARN
+		--output-path=docs/reference/api.md --log-level=ERROR
 
 ##@ Check
 
