@@ -1,0 +1,223 @@
+package v1alpha1
+
+// Condition types of a VerificationProject. Ready, Reconciling, Stalled and
+// Available are the operator's; the others are applied by the lease holder of
+// serve and folded into Ready by the operator while they are current.
+const (
+	// ConditionReady is True when the declared API works: pods answer, and every
+	// condition below that applies is True.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while the operator or a rollout is on its way
+	// to the declared state. It is absent otherwise, as kstatus wants it.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when nothing will change until somebody edits
+	// the project, or what it names. It is absent otherwise.
+	ConditionStalled = "Stalled"
+	// ConditionAvailable is True while at least one pod answers.
+	ConditionAvailable = "Available"
+	// ConditionSecretsReady is True when every referenced Secret key is
+	// readable and not empty.
+	ConditionSecretsReady = "SecretsReady"
+	// ConditionStorageReady is True when requests can be stored.
+	ConditionStorageReady = "StorageReady"
+	// ConditionWhatsAppReady is True when messages to the WhatsApp number reach
+	// this project. Absent without spec.whatsapp.
+	ConditionWhatsAppReady = "WhatsAppReady"
+	// ConditionTelegramReady is True when messages to the bot reach this
+	// project. Absent without spec.telegram.
+	ConditionTelegramReady = "TelegramReady"
+	// ConditionWebhookHealthy is False while the receiver refuses events. It
+	// never makes a project not Ready. Absent without spec.webhook.
+	ConditionWebhookHealthy = "WebhookHealthy"
+	// ConditionSimulated is True when a credential begins with sim_, so that
+	// nothing this project says is true of a real phone. Absent otherwise.
+	ConditionSimulated = "Simulated"
+)
+
+// Condition types of a VerificationRequest.
+const (
+	// ConditionAccepted is False on a request made by hand that cannot be
+	// worked on; the reason says why. True once status.init is written.
+	ConditionAccepted = "Accepted"
+	// ConditionVerified is True when the number was verified, False when the
+	// request expired first, and Unknown until then.
+	ConditionVerified = "Verified"
+	// ConditionWebhookDelivered is True when the receiver took the event, False
+	// while it is due and when it was given up. Absent where none is due.
+	ConditionWebhookDelivered = "WebhookDelivered"
+)
+
+// Reasons of Ready, Reconciling, Stalled and Available.
+const (
+	// ReasonReady goes with Ready=True: all is as declared.
+	ReasonReady = "Ready"
+	// ReasonSuspended goes with Ready=False: spec.suspend is true. To mend it,
+	// set suspend to false.
+	ReasonSuspended = "Suspended"
+	// ReasonProgressing goes with Reconciling=True and Ready=False while
+	// children are being made or pods are rolled. Wait.
+	ReasonProgressing = "Progressing"
+	// ReasonRolloutQueued goes with Reconciling=True while an operator upgrade
+	// rolls other projects first. Wait.
+	ReasonRolloutQueued = "RolloutQueued"
+	// ReasonPodsUnavailable goes with Available=False and Ready=False: no pod
+	// answers. To mend it, look at the Deployment's pods and events.
+	ReasonPodsUnavailable = "PodsUnavailable"
+	// ReasonPodsAvailable goes with Available=True.
+	ReasonPodsAvailable = "PodsAvailable"
+	// ReasonNotPermitted goes with Stalled=True: a field asks for something
+	// that the cluster's administrator has not allowed. The message names field
+	// and operator flag. To mend it, change the field, or ask for the flag.
+	ReasonNotPermitted = "NotPermitted"
+	// ReasonAccountInUse goes with Stalled=True: an older project has the same
+	// phoneNumberID or botUsername. To mend it, use another account, or delete
+	// the other project.
+	ReasonAccountInUse = "AccountInUse"
+	// ReasonConflict goes with Stalled=True: an object with the name of one of
+	// our children exists and is not ours. It is left untouched. To mend it,
+	// delete or rename that object.
+	ReasonConflict = "Conflict"
+	// ReasonChildRejected goes with Stalled=True: the API server refused a
+	// child object as invalid. The message names the object and its field. To
+	// mend it, change the field of the project that it came from.
+	ReasonChildRejected = "ChildRejected"
+	// ReasonGatewayAPIMissing goes with Ready=False: expose.httpRoute is set and
+	// the cluster has no HTTPRoute. To mend it, install the Gateway API, or use
+	// expose.ingress.
+	ReasonGatewayAPIMissing = "GatewayAPIMissing"
+	// ReasonInvalidSpec goes with Stalled=True: the spec passed the API server
+	// and is refused all the same, for example because it was stored before a
+	// rule existed. The message names the field. To mend it, edit the field.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonNotReported goes with the status Unknown: no running pod has
+	// reported on the present spec yet. Wait.
+	ReasonNotReported = "NotReported"
+)
+
+// Reasons of SecretsReady.
+const (
+	// ReasonSecretsRead goes with SecretsReady=True.
+	ReasonSecretsRead = "SecretsRead"
+	// ReasonSecretMissing: a Secret, or the key in it, is not there. The message
+	// names both. To mend it, create the Secret with that key.
+	ReasonSecretMissing = "SecretMissing"
+	// ReasonSecretInvalid: a value is empty, too short or too long, or not in
+	// its form. The message names Secret and key and never the value. To mend
+	// it, put the right value in.
+	ReasonSecretInvalid = "SecretInvalid"
+	// ReasonAwaitingRollout: this pod was started before the reference was
+	// added, so it cannot see the file. Pods with it are being rolled out. Wait.
+	ReasonAwaitingRollout = "AwaitingRollout"
+)
+
+// Reasons of StorageReady.
+const (
+	// ReasonStorageReachable goes with StorageReady=True.
+	ReasonStorageReachable = "StorageReachable"
+	// ReasonStorageUnreachable: the store does not answer. To mend it, look at
+	// the database, its address in the Secret, and the network between.
+	ReasonStorageUnreachable = "StorageUnreachable"
+	// ReasonStorageRejected: the store answers and does not serve us: wrong
+	// password, no right to create tables, a read-only server, or
+	// synchronous_commit=off. The message says which.
+	ReasonStorageRejected = "StorageRejected"
+	// ReasonStorageFull: maxStored requests are stored and none may be deleted
+	// yet; init answers 429. To mend it, raise request.maxStored, mend the
+	// webhook's receiver, or move to PostgreSQL.
+	ReasonStorageFull = "StorageFull"
+)
+
+// Reasons of WhatsAppReady and TelegramReady.
+const (
+	// ReasonRegistered goes with status True: the messenger delivers to us.
+	ReasonRegistered = "Registered"
+	// ReasonPolling goes with TelegramReady=True: one pod asks Telegram.
+	ReasonPolling = "Polling"
+	// ReasonRegistrationByHand goes with status True: registerWebhook is false,
+	// so the callback is yours to register and is not checked.
+	ReasonRegistrationByHand = "RegistrationByHand"
+	// ReasonRegistering: our callback is being registered. Wait.
+	ReasonRegistering = "Registering"
+	// ReasonCallbackTaken: somebody else's callback is registered and takeOver
+	// is not true. To mend it, remove that callback, or set takeOver.
+	ReasonCallbackTaken = "CallbackTaken"
+	// ReasonCallbackUnreachable: the messenger could not reach our callback. To
+	// mend it, look at baseURL, DNS, certificate and ingress.
+	ReasonCallbackUnreachable = "CallbackUnreachable"
+	// ReasonCredentialsRejected: the messenger refuses the token. To mend it,
+	// put a valid token into the Secret.
+	ReasonCredentialsRejected = "CredentialsRejected"
+	// ReasonAccountMismatch: the token belongs to another account than
+	// phoneNumberID or botUsername names. To mend it, correct one of the two.
+	ReasonAccountMismatch = "AccountMismatch"
+	// ReasonPlatformUnreachable: the messenger does not answer. Wait, or look at
+	// what the pods may reach.
+	ReasonPlatformUnreachable = "PlatformUnreachable"
+	// ReasonSecretsNotReady: the account's secrets cannot be read yet; see the
+	// condition SecretsReady.
+	ReasonSecretsNotReady = "SecretsNotReady"
+)
+
+// Reasons of WebhookHealthy and Simulated.
+const (
+	// ReasonNoFailures goes with WebhookHealthy=True.
+	ReasonNoFailures = "NoFailures"
+	// ReasonReceiverFailing: the last attempts failed; events wait and are sent
+	// again. To mend it, look at the receiver.
+	ReasonReceiverFailing = "ReceiverFailing"
+	// ReasonAddressRefused: webhook.url leads to an address that the cluster's
+	// administrator has not allowed. To mend it, use another address, or ask
+	// for --webhook-allow.
+	ReasonAddressRefused = "AddressRefused"
+	// ReasonSigningSecretMissing: webhook.secretRef is set and cannot be read;
+	// events wait, unsent and without using an attempt.
+	ReasonSigningSecretMissing = "SigningSecretMissing"
+	// ReasonSimulatorCredentials goes with Simulated=True. To mend it, replace
+	// the credentials that begin with sim_.
+	ReasonSimulatorCredentials = "SimulatorCredentials"
+)
+
+// Reasons of Accepted, Verified and WebhookDelivered on a VerificationRequest.
+const (
+	// ReasonAccepted goes with Accepted=True: text and link are in the status.
+	ReasonAccepted = "Accepted"
+	// ReasonStorageIsPostgreSQL: the project keeps its requests in PostgreSQL,
+	// so objects are not worked on. To mend it, use the HTTP API.
+	ReasonStorageIsPostgreSQL = "StorageIsPostgreSQL"
+	// ReasonMethodNotConfigured: the project does not have the messenger that
+	// method names. To mend it, use the other one.
+	ReasonMethodNotConfigured = "MethodNotConfigured"
+	// ReasonPhoneNumberRefused: the number is impossible, premium-rate or not a
+	// person's. To mend it, make a request with another number.
+	ReasonPhoneNumberRefused = "PhoneNumberRefused"
+	// ReasonRateLimited: the number has used up rateLimit.perPhoneNumber. Try
+	// again later.
+	ReasonRateLimited = "RateLimited"
+	// ReasonTooManyStored: maxStored requests are stored. Try again later.
+	ReasonTooManyStored = "TooManyStored"
+	// ReasonMalformed: the object's content makes no sense, for example a status
+	// written by somebody else. It is skipped. To mend it, delete it.
+	ReasonMalformed = "Malformed"
+	// ReasonPending goes with Verified=Unknown: the message has not come yet.
+	ReasonPending = "Pending"
+	// ReasonNumberMatched goes with Verified=True: the messenger reported the
+	// sender's number, and it is the one to verify.
+	ReasonNumberMatched = "NumberMatched"
+	// ReasonContactShared goes with Verified=True: the user shared their own
+	// contact, and it is the number to verify.
+	ReasonContactShared = "ContactShared"
+	// ReasonExpired goes with Verified=False: the time ran out.
+	ReasonExpired = "Expired"
+	// ReasonDelivered goes with WebhookDelivered=True: the receiver answered 2xx.
+	ReasonDelivered = "Delivered"
+	// ReasonDue goes with WebhookDelivered=False: the event is to be sent, first
+	// or again, at status.delivery.nextAttemptAt.
+	ReasonDue = "Due"
+	// ReasonGone goes with WebhookDelivered=False: the receiver answered 410, so
+	// this event is not sent again.
+	ReasonGone = "Gone"
+	// ReasonExhausted goes with WebhookDelivered=False: the last attempt of the
+	// schedule failed. To send it once more, use the annotation
+	// phoneproof.dev/redeliver on the project.
+	ReasonExhausted = "Exhausted"
+)

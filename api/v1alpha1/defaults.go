@@ -1,0 +1,91 @@
+package v1alpha1
+
+import (
+	"k8s.io/utils/ptr"
+)
+
+// Values that Default, and the schema of the CRDs, put into unset fields.
+const (
+	DefaultTTL                    Duration = "10m"
+	DefaultWebhookTimeout         Duration = "15s"
+	DefaultPerKeyRequests         int32    = 600
+	DefaultPerKeyPeriod           Duration = "1m"
+	DefaultPerPhoneNumberRequests int32    = 5
+	DefaultPerPhoneNumberPeriod   Duration = "10m"
+	DefaultMaxStored              int32    = 1500
+	DefaultReplicas               int32    = 2
+	DefaultMinReplicas            int32    = 2
+	DefaultTargetCPUUtilization   int32    = 70
+	DefaultMaxUnavailable         int32    = 1
+	DefaultURIKey                          = "uri"
+	DefaultMethod                          = MethodWhatsApp
+	DefaultPhase                           = PhasePending
+	DefaultStorageType                     = StorageKubernetes
+	DefaultServiceType                     = ServiceClusterIP
+)
+
+// Default fills unset fields exactly as the API server does, and no others.
+// What depends on other fields stays unset here and there; the methods in
+// effective.go answer for it.
+func (p *VerificationProject) Default() {
+	s := &p.Spec
+	for i := range s.APIKeys {
+		if s.APIKeys[i].Scopes == nil {
+			s.APIKeys[i].Scopes = []Scope{ScopeInit, ScopeStatus}
+		}
+	}
+	if s.Webhook != nil {
+		setDefault(&s.Webhook.Timeout, DefaultWebhookTimeout)
+	}
+	s.Request.setDefaults()
+	s.RateLimit.setDefaults()
+	s.Storage.setDefaults()
+	s.Server.setDefaults()
+	setDefault(&s.Expose.Service.Type, DefaultServiceType)
+}
+
+// Default fills unset fields exactly as the API server does.
+func (r *VerificationRequest) Default() {
+	setDefault(&r.Spec.Method, DefaultMethod)
+	setDefault(&r.Status.Phase, DefaultPhase)
+}
+
+func (s *RequestSettings) setDefaults() {
+	setDefault(&s.TTL, DefaultTTL)
+	setDefaultPtr(&s.MaxStored, DefaultMaxStored)
+}
+
+func (l *RateLimit) setDefaults() {
+	setDefaultPtr(&l.PerKey, Rate{Requests: DefaultPerKeyRequests, Period: DefaultPerKeyPeriod})
+	setDefaultPtr(&l.PerPhoneNumber, Rate{Requests: DefaultPerPhoneNumberRequests, Period: DefaultPerPhoneNumberPeriod})
+}
+
+func (s *Storage) setDefaults() {
+	setDefault(&s.Type, DefaultStorageType)
+	if s.PostgreSQL != nil {
+		setDefault(&s.PostgreSQL.URISecretRef.Key, DefaultURIKey)
+	}
+}
+
+func (s *Server) setDefaults() {
+	setDefaultPtr(&s.Replicas, DefaultReplicas)
+	if s.Autoscaling != nil {
+		setDefaultPtr(&s.Autoscaling.MinReplicas, DefaultMinReplicas)
+		setDefaultPtr(&s.Autoscaling.TargetCPUUtilization, DefaultTargetCPUUtilization)
+	}
+	if s.PodDisruptionBudget != nil {
+		setDefaultPtr(&s.PodDisruptionBudget.MaxUnavailable, DefaultMaxUnavailable)
+	}
+}
+
+func setDefault[T ~string](field *T, value T) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+func setDefaultPtr[T any](field **T, value T) {
+	if *field == nil {
+		*field = ptr.To(value)
+	}
+}

@@ -1,0 +1,252 @@
+package v1alpha1
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+)
+
+// Bounds and defaults that depend on the kind of storage.
+const (
+	// RetentionKubernetes is the effective retention with storage Kubernetes
+	// where request.retention is unset.
+	RetentionKubernetes = time.Hour
+	// RetentionPostgreSQL is the same with storage PostgreSQL.
+	RetentionPostgreSQL = 24 * time.Hour
+	// MaxRetentionKubernetes is the longest retention with storage Kubernetes.
+	MaxRetentionKubernetes = 7 * 24 * time.Hour
+	// MaxRetentionPostgreSQL is the longest retention with storage PostgreSQL.
+	MaxRetentionPostgreSQL = 30 * 24 * time.Hour
+)
+
+// Resources of a pod where server.resources leaves them unset.
+var (
+	defaultCPURequest    = resource.MustParse("50m")
+	defaultMemoryRequest = resource.MustParse("64Mi")
+	defaultMemoryLimit   = resource.MustParse("256Mi")
+)
+
+// EffectiveProjectID returns the id that webhooks carry: spec.projectID, or
+// NAMESPACE/NAME where it is unset.
+func (p *VerificationProject) EffectiveProjectID() string {
+	if p.Spec.ProjectID != "" {
+		return p.Spec.ProjectID
+	}
+	return p.Namespace + "/" + p.Name
+}
+
+// EffectiveDisplayName returns the name that end users read.
+func (p *VerificationProject) EffectiveDisplayName() string {
+	if p.Spec.DisplayName != "" {
+		return p.Spec.DisplayName
+	}
+	return p.Name
+}
+
+// Suspended reports whether no pod is to run.
+func (p *VerificationProject) Suspended() bool {
+	return ptr.Deref(p.Spec.Suspend, false)
+}
+
+// EffectiveBaseURL returns baseURL without a slash at its end, so that a route
+// can be appended; empty where baseURL is unset.
+func (s *VerificationProjectSpec) EffectiveBaseURL() string {
+	return strings.TrimSuffix(s.BaseURL, "/")
+}
+
+// BasePath returns the path of baseURL, the prefix of every route: empty, or
+// with a slash at its beginning and none at its end.
+func (s *VerificationProjectSpec) BasePath() string {
+	u, err := url.Parse(s.EffectiveBaseURL())
+	if err != nil {
+		return ""
+	}
+	return u.Path
+}
+
+// BaseHost returns the host of baseURL without a port; empty where baseURL is
+// unset.
+func (s *VerificationProjectSpec) BaseHost() string {
+	u, err := url.Parse(s.BaseURL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// HasHTTPSBaseURL reports whether messengers can be asked to call baseURL.
+func (s *VerificationProjectSpec) HasHTTPSBaseURL() bool {
+	return strings.HasPrefix(s.BaseURL, "https://")
+}
+
+// EffectiveRetention returns how long a finished request is kept.
+func (s *VerificationProjectSpec) EffectiveRetention() time.Duration {
+	if s.Storage.Type == StoragePostgreSQL {
+		return s.Request.Retention.Or(RetentionPostgreSQL)
+	}
+	return s.Request.Retention.Or(RetentionKubernetes)
+}
+
+// EffectiveTTL returns how long a request may take.
+func (s *VerificationProjectSpec) EffectiveTTL() time.Duration {
+	return s.Request.TTL.Or(10 * time.Minute)
+}
+
+// EffectiveMaxStored returns how many objects a project may have.
+func (s *VerificationProjectSpec) EffectiveMaxStored() int {
+	return int(ptr.Deref(s.Request.MaxStored, DefaultMaxStored))
+}
+
+// EffectivePerKey returns the limit of each API key.
+func (s *VerificationProjectSpec) EffectivePerKey() Rate {
+	return ptr.Deref(s.RateLimit.PerKey, Rate{Requests: DefaultPerKeyRequests, Period: DefaultPerKeyPeriod})
+}
+
+// EffectivePerPhoneNumber returns the limit of each phone number.
+func (s *VerificationProjectSpec) EffectivePerPhoneNumber() Rate {
+	return ptr.Deref(s.RateLimit.PerPhoneNumber,
+		Rate{Requests: DefaultPerPhoneNumberRequests, Period: DefaultPerPhoneNumberPeriod})
+}
+
+// EffectiveTelegramUpdates returns how messages come from Telegram; empty
+// without spec.telegram.
+func (s *VerificationProjectSpec) EffectiveTelegramUpdates() TelegramUpdates {
+	switch {
+	case s.Telegram == nil:
+		return ""
+	case s.Telegram.Updates != "":
+		return s.Telegram.Updates
+	case s.HasHTTPSBaseURL():
+		return TelegramUpdatesWebhook
+	default:
+		return TelegramUpdatesPolling
+	}
+}
+
+// RegistersWhatsAppWebhook reports whether our callback is registered with Meta.
+func (s *VerificationProjectSpec) RegistersWhatsAppWebhook() bool {
+	return s.WhatsApp != nil && ptr.Deref(s.WhatsApp.RegisterWebhook, s.HasHTTPSBaseURL())
+}
+
+// EffectiveIngressHost returns the host that the Ingress answers to; empty
+// without expose.ingress.
+func (s *VerificationProjectSpec) EffectiveIngressHost() string {
+	if s.Expose.Ingress == nil {
+		return ""
+	}
+	if s.Expose.Ingress.Host != "" {
+		return string(s.Expose.Ingress.Host)
+	}
+	return s.BaseHost()
+}
+
+// EffectiveTimeout returns how long one webhook attempt may take.
+func (w *Webhook) EffectiveTimeout() time.Duration {
+	return w.Timeout.Or(15 * time.Second)
+}
+
+// EffectiveScopes returns what the key may do.
+func (k *APIKey) EffectiveScopes() []Scope {
+	if k.Scopes == nil {
+		return []Scope{ScopeInit, ScopeStatus}
+	}
+	return k.Scopes
+}
+
+// Ref returns r as a SecretKeyRef, with the default key where none is set.
+func (r URISecretRef) Ref() SecretKeyRef {
+	if r.Key == "" {
+		return SecretKeyRef{Name: r.Name, Key: DefaultURIKey}
+	}
+	return SecretKeyRef(r)
+}
+
+// EffectiveInit returns what was decided when r was accepted, wherever it
+// stands; nil for a request made by hand that is not completed yet.
+func (r *VerificationRequest) EffectiveInit() *Init {
+	if r.Spec.Init != nil {
+		return r.Spec.Init
+	}
+	return r.Status.Init
+}
+
+// EffectiveResources returns the resources of each pod, in a container's form.
+// A default never contradicts what is set: the default request is lowered to
+// the limit, and the default limit raised to the request.
+func (s *Server) EffectiveResources() corev1.ResourceRequirements {
+	requests, limits := ResourceAmounts{}, ResourceAmounts{}
+	if s.Resources != nil {
+		requests = ptr.Deref(s.Resources.Requests, ResourceAmounts{})
+		limits = ptr.Deref(s.Resources.Limits, ResourceAmounts{})
+	}
+	if requests.CPU == nil {
+		requests.CPU = smaller(&defaultCPURequest, limits.CPU)
+	}
+	if requests.Memory == nil {
+		requests.Memory = smaller(&defaultMemoryRequest, limits.Memory)
+	}
+	if limits.Memory == nil {
+		limits.Memory = ptr.To(defaultMemoryLimit)
+		if requests.Memory.Cmp(*limits.Memory) > 0 {
+			limits.Memory = requests.Memory
+		}
+	}
+	return corev1.ResourceRequirements{Requests: requests.list(), Limits: limits.list()}
+}
+
+func (a ResourceAmounts) list() corev1.ResourceList {
+	out := corev1.ResourceList{}
+	if a.CPU != nil {
+		out[corev1.ResourceCPU] = a.CPU.DeepCopy()
+	}
+	if a.Memory != nil {
+		out[corev1.ResourceMemory] = a.Memory.DeepCopy()
+	}
+	return out
+}
+
+// smaller returns a, or limit where that is set and smaller.
+func smaller(a, limit *resource.Quantity) *resource.Quantity {
+	if limit != nil && limit.Cmp(*a) < 0 {
+		return limit
+	}
+	return a
+}
+
+// SecretRefs returns every Secret key that the project names, in a fixed order
+// and without duplicates: what its pods have to mount.
+func (s *VerificationProjectSpec) SecretRefs() []SecretKeyRef {
+	var refs []SecretKeyRef
+	for _, k := range s.APIKeys {
+		refs = append(refs, k.SecretRef)
+	}
+	if w := s.Webhook; w != nil {
+		for _, r := range []*SecretKeyRef{w.SecretRef, w.PreviousSecretRef} {
+			if r != nil {
+				refs = append(refs, *r)
+			}
+		}
+	}
+	if w := s.WhatsApp; w != nil {
+		refs = append(refs, w.AccessTokenSecretRef, w.AppSecretRef)
+	}
+	if t := s.Telegram; t != nil {
+		refs = append(refs, t.BotTokenSecretRef)
+	}
+	if s.Storage.Type == StoragePostgreSQL && s.Storage.PostgreSQL != nil {
+		refs = append(refs, s.Storage.PostgreSQL.URISecretRef.Ref())
+	}
+	seen := make(map[SecretKeyRef]bool, len(refs))
+	unique := refs[:0]
+	for _, r := range refs {
+		if !seen[r] {
+			seen[r] = true
+			unique = append(unique, r)
+		}
+	}
+	return unique
+}

@@ -1,0 +1,136 @@
+package v1alpha1
+
+// WhatsApp is one phone number of a WhatsApp Business account (Cloud API).
+type WhatsApp struct {
+	// phoneNumber is the number that end users write to, in E.164. It becomes
+	// part of the click-to-chat link. Example: +15550100123. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^\+[1-9][0-9]{6,14}$')`,message="phoneNumber must be in E.164: '+', country code and number, digits only, for example +15550100123"
+	PhoneNumber string `json:"phoneNumber"`
+
+	// phoneNumberID is Meta's id of that number, as the WhatsApp Manager shows
+	// it: digits, and not the number itself. One id belongs to one project; of
+	// two projects with the same id the older one keeps it. Example:
+	// "106540352242922", in quotes. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9]+$')`,message="phoneNumberID must be Meta's id of the number: digits only, in quotes"
+	PhoneNumberID string `json:"phoneNumberID"`
+
+	// accessTokenSecretRef names the access token of a system user with the
+	// permission whatsapp_business_messaging; it sends the replies and
+	// registers the callback. Required.
+	// +required
+	AccessTokenSecretRef SecretKeyRef `json:"accessTokenSecretRef"`
+
+	// appSecretRef names the App Secret of the Meta app. Every message that
+	// claims to come from WhatsApp is checked with it, and refused while it is
+	// missing. Required.
+	// +required
+	AppSecretRef SecretKeyRef `json:"appSecretRef"`
+
+	// registerWebhook says whether PhoneProof registers its own address as the
+	// number's callback with Meta and keeps it there. true needs an https
+	// baseURL. Default: unset, which means true where baseURL is https, else
+	// false. With false, register BASEURL/hooks/whatsapp by hand.
+	// +optional
+	RegisterWebhook *bool `json:"registerWebhook,omitempty"`
+
+	// takeOver allows overwriting a callback that somebody else registered for
+	// this number. Default: false, and the condition WhatsAppReady then tells.
+	// +optional
+	TakeOver *bool `json:"takeOver,omitempty"`
+
+	// acceptSharedContact lets users whose number WhatsApp hides (they have a
+	// username) prove it by answering a request for their contact. Such results
+	// are marked assurance: shared_contact, because the proof is weaker.
+	// Default: false, and these users are told why it does not work.
+	// +optional
+	AcceptSharedContact *bool `json:"acceptSharedContact,omitempty"`
+}
+
+// TelegramUpdates is how messages come from Telegram.
+// +kubebuilder:validation:Enum=Webhook;Polling
+type TelegramUpdates string
+
+const (
+	// TelegramUpdatesWebhook means Telegram calls BASEURL/hooks/telegram.
+	TelegramUpdatesWebhook TelegramUpdates = "Webhook"
+	// TelegramUpdatesPolling means one pod asks Telegram; no ingress is needed.
+	TelegramUpdatesPolling TelegramUpdates = "Polling"
+)
+
+// Telegram is one Telegram bot.
+type Telegram struct {
+	// botUsername is the bot's username, without '@'; 5 to 32 letters, digits
+	// and '_', ending in "bot". One bot belongs to one project; of two projects
+	// with the same bot the older one keeps it. Example: ada_books_bot. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=5
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z][A-Za-z0-9_]*[Bb][Oo][Tt]$')`,message="botUsername must be the bot's username without '@': 5 to 32 letters, digits and '_', ending in bot, for example ada_books_bot"
+	BotUsername string `json:"botUsername"`
+
+	// botTokenSecretRef names the bot's token, as BotFather gave it. Required.
+	// +required
+	BotTokenSecretRef SecretKeyRef `json:"botTokenSecretRef"`
+
+	// updates is how messages arrive: Webhook (Telegram calls baseURL, which
+	// must be public and https) or Polling (one pod asks Telegram; works
+	// without any ingress). Default: unset, which means Webhook where baseURL
+	// is https, else Polling.
+	// +optional
+	Updates TelegramUpdates `json:"updates,omitempty"`
+
+	// takeOver allows replacing a webhook that somebody else set for this bot.
+	// Default: false, and the condition TelegramReady then tells.
+	// +optional
+	TakeOver *bool `json:"takeOver,omitempty"`
+}
+
+// Reply is a text that is sent to end users. Line breaks are allowed; control
+// characters and text-direction overrides are not. 1024 is the shortest limit
+// of the messengers.
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=1024
+// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x09\x0B-\x1F\x7F-\x{9F}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*$')`,message="replies must be plain text; line breaks are fine, other control characters and text-direction overrides are not"
+type Reply string
+
+// Replies are the texts that end users get back. Replies are best effort.
+type Replies struct {
+	// verified is sent when the number was verified. 1 to 1024 characters.
+	// Default: a built-in English text.
+	// +optional
+	Verified Reply `json:"verified,omitempty"`
+
+	// wrongNumber is sent when the message came from another number than the
+	// one to be verified. It never tells which number was expected.
+	// 1 to 1024 characters. Default: a built-in English text.
+	// +optional
+	WrongNumber Reply `json:"wrongNumber,omitempty"`
+
+	// expired is sent when the code was right but came too late.
+	// 1 to 1024 characters. Default: a built-in English text.
+	// +optional
+	Expired Reply `json:"expired,omitempty"`
+
+	// unknown is sent, at most once a day to the same sender, when a message
+	// holds no known code. 1 to 1024 characters. Default: a built-in English text.
+	// +optional
+	Unknown Reply `json:"unknown,omitempty"`
+
+	// shareContact asks the user to share their contact: always with Telegram,
+	// with WhatsApp only where acceptSharedContact is true.
+	// 1 to 1024 characters. Default: a built-in English text.
+	// +optional
+	ShareContact Reply `json:"shareContact,omitempty"`
+
+	// numberHidden tells a WhatsApp user that their number is hidden and that
+	// verification therefore fails. 1 to 1024 characters.
+	// Default: a built-in English text.
+	// +optional
+	NumberHidden Reply `json:"numberHidden,omitempty"`
+}

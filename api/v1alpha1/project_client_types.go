@@ -1,0 +1,97 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Scope is what an API key may do.
+// +kubebuilder:validation:Enum=Init;Status
+type Scope string
+
+const (
+	// ScopeInit allows starting verifications.
+	ScopeInit Scope = "Init"
+	// ScopeStatus allows asking for the status of verifications.
+	ScopeStatus Scope = "Status"
+)
+
+// APIKey is one caller of the API.
+type APIKey struct {
+	// name of this key, unique within the project; it appears in logs, metrics
+	// and stored requests in the key's place. Lower-case letters, digits and
+	// '-', at most 63. Example: shop-backend. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message="name must consist of lower-case letters, digits and '-', and begin and end with a letter or digit"
+	Name string `json:"name"`
+
+	// secretRef names the Secret key that holds the API key itself, 32
+	// characters or longer ("phoneproof keygen" makes one). Required.
+	// +required
+	SecretRef SecretKeyRef `json:"secretRef"`
+
+	// scopes is what this key may do: Init, Status or both.
+	// Default: both.
+	// +optional
+	// +listType=set
+	// +kubebuilder:default={Init,Status}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	Scopes []Scope `json:"scopes,omitempty"`
+
+	// expiresAt is the time from which this key is refused, in RFC 3339. A time
+	// in the past is allowed, so that an expired key can stay in the YAML.
+	// Default: unset, the key does not expire. Example: 2027-01-31T00:00:00Z.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=35
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	// +kubebuilder:validation:XValidation:rule="self >= timestamp('1970-01-01T00:00:00Z')",message="expiresAt must be a time in RFC 3339, for example 2027-01-31T00:00:00Z"
+	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
+}
+
+// Webhook is the client's receiver of events.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.previousSecretRef) || has(self.secretRef)",message="previousSecretRef needs secretRef, the secret that replaces it; set secretRef too",fieldPath=".previousSecretRef"
+type Webhook struct {
+	// url receives an HTTP POST for every verified number. http or https with a
+	// host, without user info or fragment. Addresses inside private networks
+	// are refused unless the cluster's administrator allows them, and plain http
+	// is for those only. Example: https://shop.example.com/hooks/phone. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?)*)(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?(/([-A-Za-z0-9._~!$&()*+,;=:@/]|%[2-9A-Fa-f][0-9A-Fa-f])*)?(\?([-A-Za-z0-9._~!$&()*+,;=:@/?]|%[2-9A-Fa-f][0-9A-Fa-f])*)?$')`,message="url must be an http:// or https:// URL with a host (international names in punycode), without user info, fragment, spaces or control characters, for example https://shop.example.com/hooks/phone"
+	URL string `json:"url"`
+
+	// secretRef names the secret that signs every event (x-webhook-signature
+	// and webhook-signature). While it is set but cannot be read, events wait;
+	// they are never sent unsigned. Default: unset, events are not signed.
+	// +optional
+	SecretRef *SecretKeyRef `json:"secretRef,omitempty"`
+
+	// previousSecretRef names the secret that secretRef replaced. While it is
+	// set, webhook-signature carries a second signature made with it, so that
+	// receivers can move over in their own time. Needs secretRef.
+	// Default: unset.
+	// +optional
+	PreviousSecretRef *SecretKeyRef `json:"previousSecretRef,omitempty"`
+
+	// timeout is how long one attempt may take, from dialling to the end of the
+	// answer. 1s to 30s. Default: 15s.
+	// +optional
+	// +kubebuilder:default="15s"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('1s') && duration(self) <= duration('30s')`,message="timeout must be a duration between 1s and 30s, for example 15s"
+	Timeout Duration `json:"timeout,omitempty"`
+
+	// caBundle is one or more PEM certificates of authorities that are trusted
+	// for url, in place of the public ones. At most 65536 characters. Default:
+	// unset, the public authorities. Example: the ca.crt of a cert-manager
+	// Certificate.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	// +kubebuilder:validation:XValidation:rule=`self.contains('-----BEGIN CERTIFICATE-----') && self.contains('-----END CERTIFICATE-----') && self.matches(r'^[\t\n\r -~]*$')`,message="caBundle must hold certificates in PEM form, from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"
+	CABundle string `json:"caBundle,omitempty"`
+}

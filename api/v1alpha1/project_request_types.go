@@ -1,0 +1,105 @@
+package v1alpha1
+
+// RequestSettings bounds the life of one verification request.
+type RequestSettings struct {
+	// ttl is how long the user has to send the message before the request
+	// expires. 1m to 1h. Default: 10m.
+	// +optional
+	// +kubebuilder:default="10m"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('1m') && duration(self) <= duration('1h')`,message="ttl must be a duration between 1m and 1h, for example 10m"
+	TTL Duration `json:"ttl,omitempty"`
+
+	// retention is how long a finished request is kept, and can be asked for,
+	// after its expiry. Requests whose webhook is still due are kept longer.
+	// It must cover the longest period of rateLimit. 1m to 168h (7 days) with
+	// storage Kubernetes, to 720h (30 days) with PostgreSQL. Default: unset,
+	// which means 1h with Kubernetes and 24h with PostgreSQL.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('1m') && duration(self) <= duration('720h')`,message="retention must be a duration between 1m and 720h (30 days; 168h with storage Kubernetes), for example 24h"
+	Retention Duration `json:"retention,omitempty"`
+
+	// maxStored is how many requests of this project may be stored at once with
+	// storage Kubernetes, in objects of every phase. Above it the oldest
+	// finished ones are deleted early, and then new ones are refused. It is not
+	// used with PostgreSQL. 1 to 10000. Default: 1500, the number of objects
+	// per namespace that Kubernetes is tested with.
+	// +optional
+	// +kubebuilder:default=1500
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxStored *int32 `json:"maxStored,omitempty"`
+}
+
+// Rate is a number of requests in a sliding period of time.
+type Rate struct {
+	// requests is how many requests may be started within one period.
+	// 1 to 1000000. Example: 600. Required.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Requests int32 `json:"requests"`
+
+	// period is the length of the sliding window. 1s to 24h, and not longer
+	// than request.retention. Example: 1m. Required.
+	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')`,message="period must be a duration between 1s and 24h, for example 10m"
+	Period Duration `json:"period"`
+}
+
+// RateLimit bounds how many requests are started. Above a limit the API
+// answers 429 with Retry-After.
+type RateLimit struct {
+	// perKey bounds the requests that one API key may start.
+	// Default: 600 requests in 1m.
+	// +optional
+	// +kubebuilder:default={requests: 600, period: "1m"}
+	PerKey *Rate `json:"perKey,omitempty"`
+
+	// perPhoneNumber bounds the requests for one phone number, whichever key
+	// starts them. Default: 5 requests in 10m.
+	// +optional
+	// +kubebuilder:default={requests: 5, period: "10m"}
+	PerPhoneNumber *Rate `json:"perPhoneNumber,omitempty"`
+}
+
+// StorageType is where requests are kept.
+// +kubebuilder:validation:Enum=Kubernetes;PostgreSQL
+type StorageType string
+
+const (
+	// StorageKubernetes keeps requests as VerificationRequest objects.
+	StorageKubernetes StorageType = "Kubernetes"
+	// StoragePostgreSQL keeps requests in a PostgreSQL database.
+	StoragePostgreSQL StorageType = "PostgreSQL"
+)
+
+// Storage says where requests are kept.
+//
+// type may be changed: it is how a project moves to PostgreSQL when it grows.
+// Requests in the old store are not carried over, so change it when no
+// request is pending and no webhook is due.
+//
+// +kubebuilder:validation:XValidation:rule="self.type != 'PostgreSQL' || has(self.postgresql)",message="postgresql is required with type PostgreSQL; set postgresql.uriSecretRef",fieldPath=".postgresql"
+// +kubebuilder:validation:XValidation:rule="self.type == 'PostgreSQL' || !has(self.postgresql)",message="postgresql is only for type PostgreSQL; set type to PostgreSQL, or remove postgresql",fieldPath=".postgresql"
+type Storage struct {
+	// type is Kubernetes (VerificationRequest objects; nothing else to install;
+	// about 5 verifications a second, sustained) or PostgreSQL (for more).
+	// Requests are not carried over when it changes. Default: Kubernetes.
+	// +optional
+	// +kubebuilder:default=Kubernetes
+	Type StorageType `json:"type,omitempty"`
+
+	// postgresql says which database. Required with type PostgreSQL, and not
+	// allowed with any other.
+	// +optional
+	PostgreSQL *PostgreSQL `json:"postgresql,omitempty"`
+}
+
+// PostgreSQL is a database that speaks PostgreSQL's protocol.
+type PostgreSQL struct {
+	// uriSecretRef names the Secret key that holds the connection URI of the
+	// primary, postgresql://USER:PASSWORD@HOST:PORT/DATABASE. The tables are
+	// made and migrated by PhoneProof. Required.
+	// +required
+	URISecretRef URISecretRef `json:"uriSecretRef"`
+}

@@ -1,0 +1,51 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// VerificationProjectStatus reports what is true of the running API. The
+// operator and serve each apply their own conditions by server-side apply.
+type VerificationProjectStatus struct {
+	// conditions say what works and what does not: Ready, Reconciling, Stalled,
+	// Available, SecretsReady, StorageReady, WhatsAppReady, TelegramReady,
+	// WebhookHealthy, Simulated. "kubectl wait --for=condition=Ready" works.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the metadata.generation that the operator acted on
+	// last. While it is lower than metadata.generation, Ready speaks of an
+	// older spec.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// whatsapp reports what is registered with Meta for the number.
+	// +optional
+	WhatsApp *ChannelStatus `json:"whatsapp,omitempty"`
+
+	// telegram reports what is registered with Telegram for the bot.
+	// +optional
+	Telegram *ChannelStatus `json:"telegram,omitempty"`
+
+	// observedRedeliver is the last value of the annotation
+	// phoneproof.dev/redeliver that was carried out, or refused.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ObservedRedeliver string `json:"observedRedeliver,omitempty"`
+}
+
+// ChannelStatus reports one messenger.
+type ChannelStatus struct {
+	// callbackURL is the callback that PhoneProof registered last. A callback
+	// found at the messenger that equals it is ours and may be replaced, even
+	// after baseURL changed.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	CallbackURL string `json:"callbackURL,omitempty"`
+}

@@ -1,0 +1,182 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Phase is the state of a request as people and field selectors see it.
+// Verified and Expired are final.
+// +kubebuilder:validation:Enum=Pending;Verified;Expired
+type Phase string
+
+const (
+	// PhasePending means started and not finished.
+	PhasePending Phase = "Pending"
+	// PhaseVerified means the number was verified.
+	PhaseVerified Phase = "Verified"
+	// PhaseExpired means the time ran out first.
+	PhaseExpired Phase = "Expired"
+)
+
+// Assurance is how a number was proved, where it was not the usual way.
+// +kubebuilder:validation:Enum=SharedContact
+type Assurance string
+
+// AssuranceSharedContact means that the messenger hid the sender's number and
+// the user shared their own contact on request: shared_contact in the HTTP API
+// and in webhooks.
+const AssuranceSharedContact Assurance = "SharedContact"
+
+// VerificationRequestStatus says how far a request is. All times that matter
+// are kept here and never only in memory.
+type VerificationRequestStatus struct {
+	// conditions are Verified, WebhookDelivered and, on requests made by hand,
+	// Accepted. "kubectl wait --for=condition=Verified" works.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// phase is Pending, Verified or Expired; the last two are final.
+	// Default: Pending, from the moment of creation.
+	// +optional
+	// +kubebuilder:default=Pending
+	Phase Phase `json:"phase,omitempty"`
+
+	// init is what spec.init is on requests made by the API, for requests that
+	// were made by hand.
+	// +optional
+	Init *Init `json:"init,omitempty"`
+
+	// expectedText is the text that the user must send. Set on requests made by
+	// hand, and removed when the request is final, because it holds the code.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ExpectedText string `json:"expectedText,omitempty"`
+
+	// link opens the messenger with the text ready to send. Set on requests
+	// made by hand, and removed when the request is final.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Link string `json:"link,omitempty"`
+
+	// verifiedAt is when the number was verified, RFC 3339 with exactly six
+	// digits of a second.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	VerifiedAt *metav1.MicroTime `json:"verifiedAt,omitempty"`
+
+	// actualPhoneNumber is the number that the messenger reported for the
+	// sender, in E.164. It may differ from spec.phoneNumber in form only.
+	// +optional
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^\+[1-9][0-9]{6,14}$')`,message="actualPhoneNumber must be in E.164, for example +15550100199"
+	ActualPhoneNumber string `json:"actualPhoneNumber,omitempty"`
+
+	// assurance is SharedContact where the user had to share their contact.
+	// Default: unset, the messenger itself reported the sender's number.
+	// +optional
+	Assurance Assurance `json:"assurance,omitempty"`
+
+	// contacts are the senders that were asked to share their contact, at most
+	// 8; the oldest goes first.
+	// +optional
+	// +listType=map
+	// +listMapKey=binding
+	// +kubebuilder:validation:MaxItems=8
+	Contacts []Contact `json:"contacts,omitempty"`
+
+	// delivery is how far the webhook is. Unset where none is due.
+	// +optional
+	Delivery *Delivery `json:"delivery,omitempty"`
+
+	// observedRedeliver is the last value of the project's annotation
+	// phoneproof.dev/redeliver that was carried out for this request.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	ObservedRedeliver string `json:"observedRedeliver,omitempty"`
+}
+
+// Contact is one sender who was asked to share their contact.
+type Contact struct {
+	// binding is a keyed hash of account and sender, in lower-case hex; the
+	// messenger's own ids are not kept. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=16
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]+$')`,message="binding must be 16 to 64 lower-case hexadecimal digits"
+	Binding string `json:"binding"`
+
+	// boundAt is when the sender was asked, RFC 3339 with exactly six digits of
+	// a second. Required.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	BoundAt metav1.MicroTime `json:"boundAt"`
+}
+
+// Delivery is how far the webhook of a request is. One attempt is recorded
+// here before the next is planned.
+type Delivery struct {
+	// attempts is how often the event was sent. Default: 0.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Attempts int32 `json:"attempts,omitempty"`
+
+	// nextAttemptAt is when the event is sent next, RFC 3339 with exactly six
+	// digits of a second. Unset when it is delivered or given up.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	NextAttemptAt *metav1.MicroTime `json:"nextAttemptAt,omitempty"`
+
+	// lastAttemptAt is when the event was sent last, RFC 3339 with exactly six
+	// digits of a second.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	LastAttemptAt *metav1.MicroTime `json:"lastAttemptAt,omitempty"`
+
+	// lastStatusCode is the HTTP status that the receiver answered last. Unset
+	// where it gave no answer; lastReason then says why.
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=599
+	LastStatusCode int32 `json:"lastStatusCode,omitempty"`
+
+	// lastReason is one CamelCase word for the outcome of the last attempt, for
+	// example Timeout or ServerError. It never holds the URL or the answer.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Z][A-Za-z0-9]*$')`,message="lastReason must be one CamelCase word"
+	LastReason string `json:"lastReason,omitempty"`
+
+	// deliveredAt is when the receiver took the event, RFC 3339 with exactly
+	// six digits of a second.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	DeliveredAt *metav1.MicroTime `json:"deliveredAt,omitempty"`
+
+	// exhaustedAt is when sending was given up, RFC 3339 with exactly six
+	// digits of a second.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	ExhaustedAt *metav1.MicroTime `json:"exhaustedAt,omitempty"`
+}

@@ -1,0 +1,140 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// VerificationRequest is one verification of one phone number. serve makes one
+// for every init call while its project's storage is Kubernetes. One made with
+// kubectl (projectRef, phoneNumber, method) is completed by serve, which puts
+// the text and the link into its status.
+//
+// Whoever may write these objects has the power to verify numbers.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,path=verificationrequests,singular=verificationrequest,shortName=vreq,categories=phoneproof
+// +kubebuilder:selectablefield:JSONPath=`.spec.projectRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectRef.name`,description="The project that this request belongs to."
+// +kubebuilder:printcolumn:name="Method",type=string,JSONPath=`.spec.method`,description="The messenger that the user sends the text with."
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Pending, Verified or Expired."
+// +kubebuilder:printcolumn:name="Delivered",type=string,JSONPath=`.status.conditions[?(@.type=="WebhookDelivered")].status`,description="Whether the receiver took the event."
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Attempts",type=integer,JSONPath=`.status.delivery.attempts`,priority=1,description="How often the event was sent."
+// +kubebuilder:printcolumn:name="Next attempt",type=string,JSONPath=`.status.delivery.nextAttemptAt`,priority=1,description="When the event is sent next."
+type VerificationRequest struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata. The name is the requestId of
+	// a request that was made by the API.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what is to be verified. It is immutable: make another request
+	// instead. Required.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable; create another VerificationRequest instead"
+	Spec VerificationRequestSpec `json:"spec"`
+
+	// status says how far it is. Written by PhoneProof only.
+	// +optional
+	// +kubebuilder:default={}
+	Status VerificationRequestStatus `json:"status,omitzero"`
+}
+
+// Method is the messenger that a request is verified with.
+// +kubebuilder:validation:Enum=WhatsApp;Telegram
+type Method string
+
+const (
+	// MethodWhatsApp is WHATSAPP in the HTTP API.
+	MethodWhatsApp Method = "WhatsApp"
+	// MethodTelegram is TELEGRAM in the HTTP API.
+	MethodTelegram Method = "Telegram"
+)
+
+// VerificationRequestSpec says what is to be verified. It never changes.
+type VerificationRequestSpec struct {
+	// projectRef names the VerificationProject, in this namespace, that the
+	// request belongs to. Required.
+	// +required
+	ProjectRef ProjectRef `json:"projectRef"`
+
+	// phoneNumber is the number to verify, in E.164. Example: +15550100199.
+	// Required.
+	// +required
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^\+[1-9][0-9]{6,14}$')`,message="phoneNumber must be in E.164: '+', country code and number, digits only, for example +15550100199"
+	PhoneNumber string `json:"phoneNumber"`
+
+	// method is the messenger that the user sends the text with: WhatsApp or
+	// Telegram. The project must have it. Default: WhatsApp.
+	// +optional
+	// +kubebuilder:default=WhatsApp
+	Method Method `json:"method,omitempty"`
+
+	// init is set by serve on requests that the API made. Leave it out of
+	// requests made by hand: serve then writes status.init.
+	// +optional
+	Init *Init `json:"init,omitempty"`
+}
+
+// ProjectRef names a VerificationProject in the object's own namespace.
+type ProjectRef struct {
+	// name of the VerificationProject. Example: shop. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message="name must be the name of a VerificationProject: lower-case letters, digits, '-' and '.'"
+	Name string `json:"name"`
+}
+
+// Init is what was decided when the request was accepted. Times have
+// microseconds, because a message's time is compared with them.
+//
+// +kubebuilder:validation:XValidation:rule="self.expiresAt > self.createdAt",message="expiresAt must be later than createdAt",fieldPath=".expiresAt"
+type Init struct {
+	// createdAt is when the request was accepted, RFC 3339 with exactly six
+	// digits of a second. Example: 2027-01-31T09:30:00.000000Z. Required.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	CreatedAt metav1.MicroTime `json:"createdAt"`
+
+	// expiresAt is when the request expires, RFC 3339 with exactly six digits
+	// of a second. Example: 2027-01-31T09:40:00.000000Z. Required.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	ExpiresAt metav1.MicroTime `json:"expiresAt"`
+
+	// keyName is the name of the API key that made the request; the request
+	// counts against that key's limit. Default: unset, made by hand.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message="keyName must be the name of an API key: lower-case letters, digits and '-'"
+	KeyName string `json:"keyName,omitempty"`
+
+	// bodyHash is the lower-case hex SHA-256 that tells whether a repeated
+	// Idempotency-Key came with the same body. Default: unset, the request had
+	// no Idempotency-Key.
+	// +optional
+	// +kubebuilder:validation:MinLength=64
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{64}$')`,message="bodyHash must be a SHA-256 in 64 lower-case hexadecimal digits"
+	BodyHash string `json:"bodyHash,omitempty"`
+}
+
+// VerificationRequestList is a list of VerificationRequests.
+// +kubebuilder:object:root=true
+type VerificationRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []VerificationRequest `json:"items"`
+}
