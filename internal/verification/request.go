@@ -61,7 +61,8 @@ type Request struct {
 	ExpiresAt time.Time
 	// KeyName names the API key that made the request; empty for a request made with kubectl.
 	KeyName string
-	// BodyHash tells a retry with the same Idempotency-Key from its misuse; empty without the header.
+	// BodyHash is a SHA-256 in lower-case hex that tells a retry with the same Idempotency-Key from its misuse; empty
+	// without the header.
 	BodyHash string
 
 	Phase      Phase
@@ -94,7 +95,7 @@ type Delivery struct {
 	NextAttemptAt  time.Time
 	LastAttemptAt  time.Time
 	LastStatusCode int
-	// LastReason is a short stable word for the last failure, without anything of the URL or the answer's body.
+	// LastReason is one CamelCase word for the last failure, without anything of the URL or the answer's body.
 	LastReason  string
 	DeliveredAt time.Time
 	ExhaustedAt time.Time

@@ -86,7 +86,7 @@ func (s *Service) codeFor(in Initiation) (Code, string, error) {
 // bodyHash identifies what was asked for, whatever the JSON looked like.
 func bodyHash(in Initiation) string {
 	sum := sha256.Sum256([]byte(string(in.Method) + "\x00" + in.Phone.E164()))
-	return hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(sum[:])
 }
 
 // mayReplay refuses an existing request that is not the answer to a retry.
