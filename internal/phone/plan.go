@@ -9,7 +9,7 @@ import "github.com/nyaruka/phonenumbers"
 
 // assigned reports whether code, as BCD, is a country calling code.
 func assigned(code uint64) bool {
-	return phonenumbers.GetRegionCodeForCountryCode(int(decimal(code))) != phonenumbers.UNKNOWN_REGION
+	return phonenumbers.GetRegionCodeForCountryCode(int(decimal(code))) != phonenumbers.UNKNOWN_REGION //nolint:gosec // three digits at most
 }
 
 // lineType returns UNKNOWN exactly for numbers that are not valid. The library's
@@ -49,8 +49,8 @@ func libraryNumber(n Number) *phonenumbers.PhoneNumber {
 	nationalLen := n.length() - codeLen
 	national := n.suffix(nationalLen)
 	// At least one digit stays a digit, as in the library: 000 is two zeros and a 0.
-	zeros := int32(nationalLen - max(fromBCD(national).length(), 1))
-	country, value := int32(decimal(code)), decimal(national)
+	zeros := int32(nationalLen - max(fromBCD(national).length(), 1)) //nolint:gosec // at most 15 digits
+	country, value := int32(decimal(code)), decimal(national)        //nolint:gosec // three digits at most
 	p := &phonenumbers.PhoneNumber{CountryCode: &country, NationalNumber: &value}
 	if zeros > 0 {
 		leading := true

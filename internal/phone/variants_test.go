@@ -1,6 +1,7 @@
 package phone
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -99,16 +100,7 @@ func checkSame(t *testing.T, a, b Number) {
 		}
 	}
 	same := Same(a, b)
-	if same != Same(b, a) || same != (Canonical(a) == Canonical(b)) || same != listed(Variants(a), b) {
+	if same != Same(b, a) || same != (Canonical(a) == Canonical(b)) || same != slices.Contains(Variants(a), b) {
 		t.Errorf("%s and %s: Same, Canonical and Variants disagree", a.E164(), b.E164())
 	}
-}
-
-func listed(variants []Number, n Number) bool {
-	for _, v := range variants {
-		if v == n {
-			return true
-		}
-	}
-	return false
 }

@@ -119,7 +119,7 @@ func (p Project) check(random []byte) [codeSymbols - randomSymbols]byte {
 // read in every store. It is 120 bits of HMAC-SHA256(key, code) and a valid object name.
 func (p Project) RequestID(c Code) string {
 	mac := hmac.New(sha256.New, p.key[:])
-	mac.Write(c.symbols[:]) //nolint:errcheck // hash.Hash never returns an error
+	mac.Write(c.symbols[:])
 	return idPrefix + lowerBase32.EncodeToString(mac.Sum(nil)[:idSymbols*5/8])
 }
 

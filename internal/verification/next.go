@@ -6,11 +6,11 @@ import "time"
 type EventPolicy int
 
 const (
-	// EventsOff: the project has no webhook. Events that are still due are kept as long as their request is.
+	// EventsOff means that the project has no webhook. Events that are still due are kept as long as their request is.
 	EventsOff EventPolicy = iota
-	// EventsOn: events are sent when they are due.
+	// EventsOn means that events are sent when they are due.
 	EventsOn
-	// EventsPaused: a secret that a webhook needs cannot be read. Nothing is sent, no attempt is used, nothing is lost.
+	// EventsPaused means that a secret which a webhook needs cannot be read. Nothing is sent, no attempt is used, nothing is lost.
 	EventsPaused
 )
 

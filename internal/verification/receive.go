@@ -21,19 +21,19 @@ type Outcome int
 
 // The outcomes. All of them are final for the message: redelivery would change nothing.
 const (
-	// OutcomeNothing: the text holds no code of this project.
+	// OutcomeNothing means that the text holds no code of this project.
 	OutcomeNothing Outcome = iota
-	// OutcomeUnknown: it holds a code that no stored request has.
+	// OutcomeUnknown means that it holds a code that no stored request has.
 	OutcomeUnknown
-	// OutcomeVerified: this message, or an earlier copy of it, verified the request.
+	// OutcomeVerified means that this message, or an earlier copy of it, verified the request.
 	OutcomeVerified
-	// OutcomeWrongNumber: the sender's number is another one. The request stays as it is.
+	// OutcomeWrongNumber means that the sender's number is another one. The request stays as it is.
 	OutcomeWrongNumber
-	// OutcomeTooLate: the request is expired, or the message was not sent within its time.
+	// OutcomeTooLate means that the request is expired, or the message was not sent within its time.
 	OutcomeTooLate
-	// OutcomeWrongMethod: the code belongs to another messenger.
+	// OutcomeWrongMethod means that the code belongs to another messenger.
 	OutcomeWrongMethod
-	// OutcomeNeedContact: the messenger did not tell the number; the sender is bound and is to be asked for it.
+	// OutcomeNeedContact means that the messenger did not tell the number; the sender is bound and is to be asked for it.
 	OutcomeNeedContact
 )
 

@@ -24,6 +24,7 @@ func number(t testing.TB, e164 string) phone.Number {
 }
 
 func pending(t testing.TB) *Request {
+	t.Helper()
 	return &Request{
 		ID: "vraaaaaaaaaaaaaaaaaaaaaaaa", Phone: number(t, "+4915112345678"), Method: WhatsApp,
 		CreatedAt: created, ExpiresAt: expires, Phase: Pending,
@@ -155,6 +156,7 @@ func TestPhaseAt_showsExpiredOnlyAfterTheGrace(t *testing.T) {
 }
 
 func verified(t testing.TB, d Delivery) *Request {
+	t.Helper()
 	r := pending(t)
 	r.Phase, r.VerifiedAt, r.Delivery = Verified, created.Add(time.Minute), d
 	return r
