@@ -1,0 +1,370 @@
+package verification_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+const projectName = "shop/acme"
+
+// world is a service over a memory store whose clock the test steps.
+type world struct {
+	*WithT
+
+	t       *testing.T
+	clock   *clocktesting.FakePassiveClock
+	backend *memory.Backend
+	store   verification.Store
+	service *verification.Service
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
+	backend := memory.NewBackend(memory.Options{Clock: clock})
+	store := backend.Open(projectName)
+	return &world{
+		WithT: NewWithT(t), t: t, clock: clock, backend: backend, store: store,
+		service: verification.NewService(verification.NewProject(projectName), store),
+	}
+}
+
+func (w *world) number(e164 string) phone.Number {
+	w.t.Helper()
+	n, err := phone.FromE164(e164)
+	w.Expect(err).NotTo(HaveOccurred())
+	return n
+}
+
+func (w *world) initiation() verification.Initiation {
+	return verification.Initiation{
+		Phone: w.number("+4915112345678"), Method: verification.WhatsApp, KeyName: "backend",
+		KeyHash: sha256.Sum256([]byte("key")), TTL: 10 * time.Minute,
+	}
+}
+
+func (w *world) start(in verification.Initiation) verification.Initiated {
+	w.t.Helper()
+	initiated, err := w.service.Initiate(w.t.Context(), in)
+	w.Expect(err).NotTo(HaveOccurred())
+	return initiated
+}
+
+// message is the code of a request as its user sends it from that number; "" for a number that the messenger hides.
+func (w *world) message(code verification.Code, from string) verification.Message {
+	m := verification.Message{
+		Evidence: verification.Evidence{Method: verification.WhatsApp, SentAt: w.clock.Now()},
+		Text:     "my code is " + code.Grouped(), Binding: strings.Repeat("a", 32),
+	}
+	if from != "" {
+		m.Sender = w.number(from)
+	}
+	return m
+}
+
+func (w *world) receive(m verification.Message) (verification.Outcome, verification.Request) {
+	w.t.Helper()
+	outcome, request, err := w.service.Receive(w.t.Context(), m, true)
+	w.Expect(err).NotTo(HaveOccurred())
+	return outcome, request
+}
+
+func (w *world) phase(id string) verification.Phase {
+	w.t.Helper()
+	r, err := w.service.Status(w.t.Context(), id)
+	w.Expect(err).NotTo(HaveOccurred())
+	return r.PhaseAt(w.clock.Now())
+}
+
+func (w *world) later(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+
+func codeOf(err error) verification.ErrorCode {
+	var known *verification.Error
+	if errors.As(err, &known) {
+		return known.Code
+	}
+	return ""
+}
+
+func TestInitiate_storesAPendingRequest(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	initiated := w.start(in)
+	w.Expect(initiated.Existing).To(BeFalse())
+	stored, err := w.service.Status(t.Context(), initiated.Request.ID)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(stored).To(Equal(initiated.Request))
+	w.Expect(stored.Phase).To(Equal(verification.Pending))
+	w.Expect(stored.Phone).To(Equal(in.Phone))
+	w.Expect(stored.KeyName).To(Equal("backend"))
+	w.Expect(stored.BodyHash).To(BeEmpty())
+	w.Expect(stored.ExpiresAt.Sub(stored.CreatedAt)).To(Equal(in.TTL))
+}
+
+func TestInitiate_withoutAKeyNeverRepeats(t *testing.T) {
+	w := newWorld(t)
+	w.Expect(w.start(w.initiation()).Request.ID).NotTo(Equal(w.start(w.initiation()).Request.ID))
+}
+
+func TestInitiate_replaysAnIdempotencyKeyInEveryState(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	first := w.start(in)
+	again := w.start(in)
+	w.Expect(again.Existing).To(BeTrue())
+	w.Expect(again.Code).To(Equal(first.Code))
+	w.Expect(again.Request).To(Equal(first.Request))
+
+	w.receive(w.message(first.Code, "+4915112345678"))
+	w.Expect(w.start(in).Request.Phase).To(Equal(verification.Verified))
+}
+
+func TestInitiate_refusesAnIdempotencyKeyForSomethingElse(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	w.start(in)
+
+	other := in
+	other.Phone = w.number("+4915112345679")
+	_, err := w.service.Initiate(t.Context(), other)
+	w.Expect(codeOf(err)).To(Equal(verification.CodeIdempotencyKeyReused))
+
+	other = in
+	other.Method = verification.Telegram
+	_, err = w.service.Initiate(t.Context(), other)
+	w.Expect(codeOf(err)).To(Equal(verification.CodeIdempotencyKeyReused))
+
+	other = in
+	other.Phone, other.KeyHash = w.number("+4915112345679"), sha256.Sum256([]byte("another API key"))
+	w.Expect(w.start(other).Existing).To(BeFalse(), "another API key has its own Idempotency-Keys")
+}
+
+func TestInitiate_boundsTheIdempotencyKey(t *testing.T) {
+	w := newWorld(t)
+	for _, key := range []string{"", strings.Repeat("k", 256), strings.Repeat("k", 10_000)} {
+		in := w.initiation()
+		in.IdempotencyKey, in.HasIdempotencyKey = key, true
+		_, err := w.service.Initiate(t.Context(), in)
+		w.Expect(codeOf(err)).To(Equal(verification.CodeInvalidIdempotency))
+	}
+}
+
+func TestInitiate_twoHundredTriesWithOneKeyMakeOneRequest(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	in.Limits.PerPhoneNumber = verification.Rate{Requests: 1, Period: time.Minute}
+	var (
+		group sync.WaitGroup
+		mu    sync.Mutex
+		ids   = map[string]int{}
+		fresh int
+	)
+	for range 200 {
+		group.Go(func() {
+			initiated, err := w.service.Initiate(t.Context(), in)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				ids[initiated.Request.ID]++
+				if !initiated.Existing {
+					fresh++
+				}
+			}
+		})
+	}
+	group.Wait()
+	w.Expect(ids).To(HaveLen(1))
+	w.Expect(ids).To(ContainElement(200))
+	w.Expect(fresh).To(Equal(1))
+}
+
+func TestStatus_ofWhatIsNoID(t *testing.T) {
+	w := newWorld(t)
+	w.backend.Fail(errors.New("down"))
+	for _, id := range []string{"", "x", "../../etc/passwd", "vr' OR 1=1 --"} {
+		_, err := w.service.Status(t.Context(), id)
+		w.Expect(err).To(MatchError(verification.ErrNotFound), "the store is not asked")
+	}
+}
+
+func TestReceive_verifies(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	outcome, request := w.receive(w.message(initiated.Code, "+4915112345678"))
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+	w.Expect(request.ID).To(Equal(initiated.Request.ID))
+	w.Expect(w.phase(request.ID)).To(Equal(verification.Verified))
+	w.Expect(request.Delivery.NextAttemptAt).To(Equal(request.VerifiedAt))
+}
+
+func TestReceive_again(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	message := w.message(initiated.Code, "+4915112345678")
+	_, first := w.receive(message)
+	w.later(time.Hour)
+	outcome, again := w.receive(message)
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+	w.Expect(again).To(Equal(first), "redelivery changes nothing")
+}
+
+func TestReceive_aWrongSenderUsesNothingUp(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	outcome, _ := w.receive(w.message(initiated.Code, "+4915112345679"))
+	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
+	w.Expect(w.phase(initiated.Request.ID)).To(Equal(verification.Pending))
+	outcome, _ = w.receive(w.message(initiated.Code, "+4915112345678"))
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+	outcome, _ = w.receive(w.message(initiated.Code, "+4915112345679"))
+	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
+}
+
+func TestReceive_tooLate(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	message := w.message(initiated.Code, "+4915112345678")
+	w.later(10 * time.Minute)
+	outcome, _ := w.receive(message)
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
+	_, err := w.store.Update(t.Context(), initiated.Request.ID, func(r *verification.Request, now time.Time) error {
+		return r.Expire(now.Add(verification.ExpiryGrace))
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+	outcome, _ = w.receive(message)
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
+}
+
+func TestReceive_withoutAKnownCode(t *testing.T) {
+	w := newWorld(t)
+	unknown, err := verification.NewProject(projectName).NewCode(strings.NewReader(strings.Repeat("x", 13)))
+	w.Expect(err).NotTo(HaveOccurred())
+	outcome, _ := w.receive(w.message(unknown, "+4915112345678"))
+	w.Expect(outcome).To(Equal(verification.OutcomeUnknown))
+
+	m := w.message(unknown, "+4915112345678")
+	m.Text = "hello, is anybody there?"
+	outcome, _ = w.receive(m)
+	w.Expect(outcome).To(Equal(verification.OutcomeNothing))
+}
+
+func TestReceive_throughAnotherMessenger(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	m := w.message(initiated.Code, "+4915112345678")
+	m.Method = verification.Telegram
+	outcome, _ := w.receive(m)
+	w.Expect(outcome).To(Equal(verification.OutcomeWrongMethod))
+	w.Expect(w.phase(initiated.Request.ID)).To(Equal(verification.Pending))
+}
+
+func TestReceive_twoCodesVerifyWhatTheyProve(t *testing.T) {
+	w := newWorld(t)
+	mine := w.start(w.initiation())
+	in := w.initiation()
+	in.Phone = w.number("+4915112345679")
+	theirs := w.start(in)
+	m := w.message(theirs.Code, "+4915112345678")
+	m.Text += " or " + mine.Code.Grouped()
+	outcome, request := w.receive(m)
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+	w.Expect(request.ID).To(Equal(mine.Request.ID))
+	w.Expect(w.phase(theirs.Request.ID)).To(Equal(verification.Pending))
+}
+
+func TestReceive_withTheStoreDown(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	w.backend.Fail(errors.New("down"))
+	_, _, err := w.service.Receive(t.Context(), w.message(initiated.Code, "+4915112345678"), true)
+	w.Expect(codeOf(err)).To(Equal(verification.CodeStoreUnavailable), "the platform must deliver it again")
+}
+
+func TestReceiveContact_completesTheLatestBinding(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.start(w.initiation()), w.start(w.initiation())
+	for _, initiated := range []verification.Initiated{first, second} {
+		outcome, _ := w.receive(w.message(initiated.Code, ""))
+		w.Expect(outcome).To(Equal(verification.OutcomeNeedContact))
+		w.later(time.Second)
+	}
+	contact := w.message(first.Code, "+4915112345678")
+	for range 2 { // the second is a redelivery
+		outcome, request, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+		w.Expect(request.ID).To(Equal(second.Request.ID))
+	}
+	w.Expect(w.phase(first.Request.ID)).To(Equal(verification.Pending), "an earlier binding never comes back")
+}
+
+func TestReceiveContact_ofSomebodyUnbound(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	w.receive(w.message(initiated.Code, ""))
+	contact := w.message(initiated.Code, "+4915112345678")
+	outcome, _, err := w.service.ReceiveContact(t.Context(), strings.Repeat("b", 32), contact.Evidence, true)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(outcome).To(Equal(verification.OutcomeUnknown))
+}
+
+func TestReceiveContact_withAnotherNumber(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	w.receive(w.message(initiated.Code, ""))
+	contact := w.message(initiated.Code, "+4915112345679")
+	outcome, _, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
+	w.Expect(w.phase(initiated.Request.ID)).To(Equal(verification.Pending))
+}
+
+func TestReceive_theCodeAgainAfterTheContact(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	code := w.message(initiated.Code, "")
+	w.receive(code)
+	contact := w.message(initiated.Code, "+4915112345678")
+	_, _, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	w.Expect(err).NotTo(HaveOccurred())
+
+	outcome, _ := w.receive(code)
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified), "a second tap of the sender who proved it")
+	code.Binding = strings.Repeat("b", 32)
+	outcome, _ = w.receive(code)
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate), "somebody else learns nothing")
+}
+
+func TestNotifier_coalescesAndEnds(t *testing.T) {
+	g := NewWithT(t)
+	var notifier verification.Notifier
+	changes, cancel := notifier.Subscribe("a")
+	other, cancelOther := notifier.Subscribe("a")
+	defer cancelOther()
+	notifier.Notify("b")
+	g.Expect(changes).NotTo(Receive())
+	notifier.Notify("a")
+	notifier.Notify("a")
+	g.Expect(changes).To(Receive())
+	g.Expect(changes).NotTo(Receive())
+	g.Expect(other).To(Receive())
+	cancel()
+	cancel()
+	notifier.Notify("a")
+	g.Expect(changes).NotTo(Receive())
+	g.Expect(other).To(Receive())
+}
