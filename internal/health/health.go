@@ -1,0 +1,111 @@
+// Package health serves what a kubelet and Prometheus ask for, on a port of its own: /livez, /readyz, /metrics, and
+// /problems, the list of secrets that cannot be used. Liveness never depends on anything outside the process: a
+// restart mends no store.
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+const (
+	headerTimeout   = 5 * time.Second
+	requestTimeout  = 10 * time.Second
+	checkTimeout    = time.Second
+	shutdownTimeout = time.Second
+)
+
+// Options say what a Server reports.
+type Options struct {
+	// Ready returns an error while the process should get no traffic. It gets a context of a second.
+	Ready func(context.Context) error
+	// Problems returns the secrets that cannot be used; nil where a process has none.
+	Problems func() []settings.Problem
+	// Metrics is what /metrics shows.
+	Metrics prometheus.Gatherer
+	Log     logr.Logger
+}
+
+// Server is a Runnable that serves until its context ends.
+type Server struct {
+	listener net.Listener
+	http     *http.Server
+}
+
+// New returns a server on the listener, which it closes when it ends.
+func New(listener net.Listener, o Options) *Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", o.ready)
+	mux.HandleFunc("GET /problems", o.problems)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{}))
+	return &Server{listener: listener, http: &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       requestTimeout,
+		WriteTimeout:      requestTimeout,
+	}}
+}
+
+// Start serves until ctx ends. It is the last to go: probes are answered while requests drain.
+func (s *Server) Start(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+		defer cancel()
+		if s.http.Shutdown(ctx) != nil {
+			_ = s.http.Close() // whoever still reads a probe's answer is cut off
+		}
+	})
+	defer stop()
+	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve probes and metrics: %w", err)
+	}
+	return nil
+}
+
+func (o Options) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
+	defer cancel()
+	if err := o.Ready(ctx); err != nil {
+		o.Log.V(1).Info("not ready", "reason", err.Error())
+		answer(w, http.StatusServiceUnavailable, "not ready")
+		return
+	}
+	answer(w, http.StatusOK, "ok")
+}
+
+// problem is the JSON form of a settings.Problem.
+type problem struct {
+	Field  string          `json:"field"`
+	Secret string          `json:"secret"`
+	Key    string          `json:"key"`
+	Reason settings.Reason `json:"reason"`
+}
+
+func (o Options) problems(w http.ResponseWriter, _ *http.Request) {
+	list := []problem{}
+	if o.Problems != nil {
+		for _, p := range o.Problems() {
+			list = append(list, problem{p.Field, p.Secret, p.Key, p.Reason})
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string][]problem{"problems": list}) //nolint:gosec // the Secret's name; the reader may have gone
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text + "\n")) // the reader may have gone
+}
