@@ -29,5 +29,8 @@ func run(args []string, stderr io.Writer) int {
 			"Call this binary through a symbolic link with one of these names: %s.\n", name, strings.Join(names, ", "))
 		return 2
 	}
+	if os.Getenv(parentVariable) != "" {
+		dieWithParent()
+	}
 	return component()
 }

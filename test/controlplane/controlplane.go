@@ -16,6 +16,10 @@ import (
 // on a loaded 2-core machine envtest's own 20 s were not always enough.
 const processTimeout = 90 * time.Second
 
+// parentVariable makes the processes end when the test that started them does, even if it dies without a Stop: hack/kube
+// reads it. envtest gives its processes no environment but the test's own.
+const parentVariable = "PHONEPROOF_DIE_WITH_PARENT"
+
 // Options say what to start; the zero value is a control plane that knows the project's kinds.
 type Options struct {
 	// WithoutCRDs leaves out the CRDs in config/crd/bases.
@@ -48,6 +52,9 @@ func Start(o Options) (*ControlPlane, error) {
 	binaries, err := assets(root)
 	if err != nil {
 		return nil, err
+	}
+	if err := os.Setenv(parentVariable, "true"); err != nil {
+		return nil, fmt.Errorf("start control plane: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "phoneproof-controlplane-")
 	if err != nil {
