@@ -56,6 +56,8 @@ var (
 	ErrNotFound = &Error{Code: CodeNotFound, Message: "No verification request has this id. Ids are answered by the init operation and are kept for a limited time."}
 	// ErrConflict says that somebody else wrote first. Read again before deciding anything.
 	ErrConflict = errors.New("the request changed in the meantime")
+	// ErrContent says that the backend refuses to store the request for what is in it. Trying again changes nothing.
+	ErrContent = errors.New("the store refuses the content of the request")
 	// ErrUnchanged is returned by a mutation that finds nothing to do; the store then writes nothing and succeeds.
 	ErrUnchanged = errors.New("nothing to change")
 	// ErrLeaseLost says that another worker claimed the request after this one did.

@@ -23,6 +23,11 @@ type Store interface {
 	// ErrNotFound if there is none.
 	Get(ctx context.Context, id string) (Request, error)
 
+	// Peek returns what Get does, but may answer a final request from this replica's memory, without a round trip: its
+	// phase is current, its Delivery may be behind. It is for the questions of clients; whoever acts on Delivery asks
+	// Get.
+	Peek(ctx context.Context, id string) (Request, error)
+
 	// Update applies mutate to the current state and stores the result by compare-and-set: of concurrent updates each
 	// sees the other's result. now is the time by the clock that decides for this store. mutate may run more than once
 	// and must touch nothing but its argument; if it returns ErrUnchanged nothing is written and the current state is
