@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Header values that never change, shared by all answers. net/http only reads them.
+var (
+	jsonType = []string{"application/json"}
+	noStore  = []string{"no-store"}
+	noSniff  = []string{"nosniff"}
+	isTrue   = []string{"true"}
+	closed   = []string{"close"}
+)
+
+// buffers holds the buffers that answers are written into; an answer has a few hundred bytes.
+var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
+
+// commonHeaders sets what every answer has.
+func (x *exchange) commonHeaders() {
+	h := x.w.Header()
+	h["Cache-Control"] = noStore
+	h["X-Content-Type-Options"] = noSniff
+	h["X-Request-Id"] = []string{x.id}
+	if x.settings.Simulated {
+		h["Phoneproof-Simulated"] = isTrue
+	}
+	if len(x.r.TransferEncoding) > 0 {
+		// net/http reads a body with both Content-Length and Transfer-Encoding by the latter and no longer tells that
+		// there were both. RFC 9112, 6.3 has such a connection closed, so that what follows is never taken for a
+		// request that a proxy did not see; closing after every chunked body does that.
+		h["Connection"] = closed
+	}
+}
+
+// write answers a refusal.
+func (x *exchange) write(e *verification.Error) {
+	h := x.w.Header()
+	if challenge := challenges[e]; challenge != "" {
+		h["Www-Authenticate"] = []string{challenge}
+	}
+	if e.RetryAfter > 0 {
+		h["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
+	}
+	x.code = e.Code
+	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
+	body := append((*buffer)[:0], `{"error":{"code":"`...)
+	body = append(body, e.Code...)
+	body = append(body, `","message":`...)
+	body = appendString(body, e.Message)
+	if e.Field != "" {
+		body = append(body, `,"field":`...)
+		body = appendString(body, e.Field)
+	}
+	body = append(body, "}}\n"...)
+	x.send(statusOf(e.Code), body)
+	*buffer = body
+	buffers.Put(buffer)
+}
+
+// send writes an answer. A client that does not take it is no error of ours.
+func (x *exchange) send(status int, body []byte) {
+	x.status = status
+	x.w.Header()["Content-Type"] = jsonType
+	x.w.WriteHeader(status)
+	x.w.Write(body) //nolint:errcheck // as above
+}
+
+// wholeSeconds rounds up, at least to one: a client that comes back after it never comes too early.
+func wholeSeconds(d time.Duration) int64 {
+	return max(1, int64((d+time.Second-1)/time.Second))
+}
+
+const hexDigits = "0123456789abcdef"
+
+// appendString appends s as a JSON string. Line separators that JavaScript takes for line ends are escaped, as
+// encoding/json does, and invalid UTF-8 becomes U+FFFD.
+func appendString(b []byte, s string) []byte {
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			b = append(b, s[start:i]...)
+			b = appendEscaped(b, c)
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if (r == utf8.RuneError && size == 1) || r == '\u2028' || r == '\u2029' {
+			b = append(b, s[start:i]...)
+			b = append(b, `\u`...)
+			b = append(b, hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
+			start = i + size
+		}
+		i += size
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+func appendEscaped(b []byte, c byte) []byte {
+	if c == '"' || c == '\\' {
+		return append(b, '\\', c)
+	}
+	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
+}
+
+// timeLayout is RFC 3339 in UTC with milliseconds, as in the webhook's timestamp.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// appendTime appends t as a JSON string.
+func appendTime(b []byte, t time.Time) []byte {
+	b = append(b, '"')
+	b = t.UTC().AppendFormat(b, timeLayout)
+	return append(b, '"')
+}
+
+// serveDocument answers the OpenAPI document. It needs no key: it is the same for everybody.
+func (x *exchange) serveDocument(document []byte) error {
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(document)))
+	x.send(http.StatusOK, document)
+	return nil
+}
+
+// challenges are the WWW-Authenticate values of RFC 6750, section 3. A request without a key gets no error code there.
+var challenges = map[*verification.Error]string{
+	errMissingKey:   `Bearer realm="phoneproof"`,
+	errMalformedKey: `Bearer realm="phoneproof", error="invalid_request", error_description="The Authorization header cannot be read"`,
+	errUnknownKey:   `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is not known"`,
+	errExpiredKey:   `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is expired"`,
+	errScopeInit:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Init"`,
+	errScopeStatus:  `Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`,
+}

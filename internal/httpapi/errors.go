@@ -1,0 +1,176 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// The codes of HTTP itself, beside those of the domain.
+const (
+	codeInvalidJSON       verification.ErrorCode = "invalid_json"
+	codeInvalidType       verification.ErrorCode = "invalid_type"
+	codeMissingField      verification.ErrorCode = "missing_field"
+	codeMissingParameter  verification.ErrorCode = "missing_parameter"
+	codeInvalidParameter  verification.ErrorCode = "invalid_parameter"
+	codeIncompleteBody    verification.ErrorCode = "incomplete_body"
+	codeMissingKey        verification.ErrorCode = "missing_api_key"
+	codeMalformedKey      verification.ErrorCode = "malformed_authorization"
+	codeUnknownKey        verification.ErrorCode = "unknown_api_key"
+	codeExpiredKey        verification.ErrorCode = "expired_api_key"
+	codeInsufficientScope verification.ErrorCode = "insufficient_scope"
+	codeRouteNotFound     verification.ErrorCode = "not_found"
+	codeMethodNotAllowed  verification.ErrorCode = "method_not_allowed"
+	codeBodyTimeout       verification.ErrorCode = "body_timeout"
+	codeBodyTooLarge      verification.ErrorCode = "body_too_large"
+	codeMediaType         verification.ErrorCode = "unsupported_media_type"
+	codeContentEncoding   verification.ErrorCode = "unsupported_content_encoding"
+	codeInternal          verification.ErrorCode = "internal"
+	codeSuspended         verification.ErrorCode = "project_suspended"
+	// codeClientGone is only logged and counted: whoever it happened to is not there to read it.
+	codeClientGone verification.ErrorCode = "client_gone"
+)
+
+// statusClientGone is what access logs write for a client that closed the connection; there is no standard status.
+const statusClientGone = 499
+
+// statuses is the one table from code to status. Its codes and those of api/openapi.yaml are the same (tested).
+var statuses = map[verification.ErrorCode]int{
+	codeInvalidJSON:                       http.StatusBadRequest,
+	codeInvalidType:                       http.StatusBadRequest,
+	codeMissingField:                      http.StatusBadRequest,
+	codeMissingParameter:                  http.StatusBadRequest,
+	codeInvalidParameter:                  http.StatusBadRequest,
+	codeIncompleteBody:                    http.StatusBadRequest,
+	verification.CodeInvalidPhoneNumber:   http.StatusBadRequest,
+	verification.CodeInvalidMethod:        http.StatusBadRequest,
+	verification.CodeMethodNotConfigured:  http.StatusBadRequest,
+	verification.CodeInvalidIdempotency:   http.StatusBadRequest,
+	codeMissingKey:                        http.StatusUnauthorized,
+	codeMalformedKey:                      http.StatusUnauthorized,
+	codeUnknownKey:                        http.StatusUnauthorized,
+	codeExpiredKey:                        http.StatusUnauthorized,
+	codeInsufficientScope:                 http.StatusForbidden,
+	codeRouteNotFound:                     http.StatusNotFound,
+	verification.CodeNotFound:             http.StatusNotFound,
+	codeMethodNotAllowed:                  http.StatusMethodNotAllowed,
+	codeBodyTimeout:                       http.StatusRequestTimeout,
+	codeBodyTooLarge:                      http.StatusRequestEntityTooLarge,
+	codeMediaType:                         http.StatusUnsupportedMediaType,
+	codeContentEncoding:                   http.StatusUnsupportedMediaType,
+	verification.CodeIdempotencyKeyReused: http.StatusUnprocessableEntity,
+	verification.CodeRateLimited:          http.StatusTooManyRequests,
+	verification.CodeTooManyStored:        http.StatusTooManyRequests,
+	codeInternal:                          http.StatusInternalServerError,
+	verification.CodeStoreUnavailable:     http.StatusServiceUnavailable,
+	verification.CodeChannelNotReady:      http.StatusServiceUnavailable,
+	codeSuspended:                         http.StatusServiceUnavailable,
+}
+
+// The refusals that are the same every time are values made once.
+var (
+	errMissingKey = refuse(codeMissingKey, "",
+		"No API key was presented. Send the header Authorization: Bearer API_KEY. A key in the URL is not accepted.")
+	errMalformedKey = refuse(codeMalformedKey, "",
+		"The Authorization header cannot be read. Send exactly one, with the word Bearer, one space and the API key.")
+	errUnknownKey = refuse(codeUnknownKey, "",
+		"The API key is not known to this project. Check that it is complete, belongs to this address and was not revoked.")
+	errExpiredKey = refuse(codeExpiredKey, "",
+		"The API key is expired. Use a newer one.")
+	errScopeInit = refuse(codeInsufficientScope, "",
+		"The API key may not start verifications: its scopes lack Init.")
+	errScopeStatus = refuse(codeInsufficientScope, "",
+		"The API key may not read the status of verifications: its scopes lack Status.")
+
+	errRouteNotFound = refuse(codeRouteNotFound, "",
+		"Nothing is served at this path. The operations are in /openapi.json; paths must match exactly.")
+	errMethodNotAllowed = refuse(codeMethodNotAllowed, "",
+		"This path does not take this HTTP method. The header Allow names what it takes.")
+
+	errMediaType = refuse(codeMediaType, "Content-Type",
+		"The body must be JSON. Send the header Content-Type: application/json, with no charset but utf-8.")
+	errContentEncoding = refuse(codeContentEncoding, "Content-Encoding",
+		"Compressed bodies are not accepted. Send the JSON as it is, without Content-Encoding.")
+	errBodyTooLarge = refuse(codeBodyTooLarge, "",
+		"The body is larger than 8 KiB.")
+	errBodyTimeout = refuse(codeBodyTimeout, "",
+		"The body did not arrive in time.")
+	errIncompleteBody = refuse(codeIncompleteBody, "",
+		"The body ended before its announced length, or its chunks cannot be read.")
+
+	errMissingNumber = refuse(codeMissingField, "phoneNumber",
+		"phoneNumber is required: a phone number with its country code. Field names are case-sensitive.")
+	errMethod = refuse(verification.CodeInvalidMethod, "method",
+		"method must be WHATSAPP or TELEGRAM, in capitals. Leave it out for WHATSAPP.")
+	errMethodNotConfigured = refuse(verification.CodeMethodNotConfigured, "method",
+		"This project has no account for this method. Choose the other one, or have the account added to the project.")
+	errChannelNotReady = retry(verification.CodeChannelNotReady, retryChannel,
+		"The project's account for this method cannot be used right now. Try again later, or choose the other method.")
+	// The domain's own message says that nothing was changed, which nobody knows here.
+	errStoreTimeout = retry(verification.CodeStoreUnavailable, retryStore,
+		"The service's storage did not answer in time. Try again; an Idempotency-Key makes that safe for init.")
+	errSuspended = retry(codeSuspended, retrySuspended,
+		"This project is suspended and starts no verifications.")
+	errIdempotencyRepeated = refuse(verification.CodeInvalidIdempotency, "Idempotency-Key",
+		"Send the Idempotency-Key header only once.")
+
+	errMissingID = refuse(codeMissingParameter, "id",
+		"The query parameter id is required: the requestId that init answered.")
+	errRepeatedID = refuse(codeInvalidParameter, "id",
+		"The query parameter id was given more than once.")
+	errWait = refuse(codeInvalidParameter, "wait",
+		"wait must be whole seconds from 0s to 30s, such as 20s, and may be given once.")
+	errQuery = refuse(codeInvalidParameter, "",
+		"The query cannot be read: a percent sign must be followed by two hexadecimal digits.")
+
+	errInternal   = refuse(codeInternal, "", "Something went wrong on our side. Try again; if it lasts, quote the X-Request-Id.")
+	errClientGone = refuse(codeClientGone, "", "The client closed the connection.")
+)
+
+func refuse(code verification.ErrorCode, field, message string) *verification.Error {
+	return &verification.Error{Code: code, Field: field, Message: message}
+}
+
+func retry(code verification.ErrorCode, after time.Duration, message string) *verification.Error {
+	return &verification.Error{Code: code, Message: message, RetryAfter: after}
+}
+
+// invalidNumber is the refusal of a phone number, with the reason of internal/phone.
+func invalidNumber(err error) error {
+	refused := refuse(verification.CodeInvalidPhoneNumber, "phoneNumber", "phoneNumber cannot be verified.")
+	var reason *phone.Error
+	if errors.As(err, &reason) {
+		refused.Message = "phoneNumber: " + reason.Error() + "."
+	}
+	return refused
+}
+
+// public returns what a client may see of err, and the cause to log, if there is more to know than that.
+func public(ctx context.Context, err error) (shown *verification.Error, cause error) {
+	var known *verification.Error
+	switch {
+	case ctx.Err() != nil: // Whatever else went wrong, it went wrong because nobody waits for it.
+		return errClientGone, nil
+	case errors.As(err, &known) && statuses[known.Code] != 0:
+		if statuses[known.Code] >= http.StatusInternalServerError {
+			return known, known.Err
+		}
+		return known, nil
+	case errors.Is(err, context.DeadlineExceeded): // A store that did not answer within storeTimeout.
+		return errStoreTimeout, err
+	default:
+		return errInternal, err
+	}
+}
+
+// statusOf returns the status that belongs to a code.
+func statusOf(code verification.ErrorCode) int {
+	if code == codeClientGone {
+		return statusClientGone
+	}
+	return statuses[code]
+}

@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// exchange is one request with its answer. Its settings are those of the moment it began, so it sees one state.
+type exchange struct {
+	api      *API
+	w        http.ResponseWriter
+	r        *http.Request
+	settings *settings.Settings
+	start    time.Time
+
+	// What the log line and the metrics tell.
+	id      string
+	route   string
+	keyName string
+	status  int
+	code    verification.ErrorCode
+	cause   error
+}
+
+// routeUnknown is the route of every path that has none, so that paths do not become log fields or labels.
+const routeUnknown = "unknown"
+
+// ServeHTTP answers one request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := exchange{api: a, w: w, r: r, settings: a.settings(), start: a.clock.Now(), route: routeUnknown}
+	x.id = requestID(r.Header)
+	x.commonHeaders()
+	defer x.end()
+	x.serve()
+}
+
+func (x *exchange) serve() {
+	rt := x.api.find(x.r, x.settings)
+	switch {
+	case rt == nil:
+		x.fail(errRouteNotFound)
+	case !rt.takes(x.r.Method):
+		x.route = rt.pattern
+		x.w.Header().Set("Allow", rt.allow)
+		x.fail(errMethodNotAllowed)
+	case rt.hook != nil:
+		x.route = rt.pattern
+		x.serveHook(rt.hook)
+	default:
+		x.route = rt.pattern
+		if err := rt.serve(x); err != nil {
+			x.fail(err)
+		}
+	}
+}
+
+// serveHook hands the request to a messenger's handler.
+func (x *exchange) serveHook(hook http.Handler) {
+	recorder := &statusRecorder{ResponseWriter: x.w}
+	ctx := logr.NewContext(x.r.Context(), x.api.log.WithValues("xRequestId", x.id))
+	defer func() { x.status = recorder.status }()
+	hook.ServeHTTP(recorder, x.r.WithContext(ctx))
+	if recorder.status == 0 {
+		recorder.status = http.StatusOK // as net/http answers for a handler that wrote nothing
+	}
+}
+
+// end recovers a panic, then logs and counts.
+func (x *exchange) end() {
+	recovered := recover()
+	if recovered != nil && recovered != http.ErrAbortHandler { //nolint:errorlint // the sentinel itself is what net/http compares
+		wrote := x.status != 0
+		x.recovered(recovered)
+		if wrote { // The client has half an answer: only the end of the connection tells it so.
+			recovered = http.ErrAbortHandler
+		} else {
+			recovered = nil
+		}
+	}
+	x.observe()
+	if recovered != nil {
+		panic(recovered)
+	}
+}
+
+// recovered answers a panic. Its stack is for our log.
+func (x *exchange) recovered(value any) {
+	x.api.metrics.panics.Inc()
+	x.cause = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+	if x.status != 0 {
+		x.code = codeInternal
+		return
+	}
+	x.write(errInternal)
+}
+
+// fail answers err. It is the only way to an error answer.
+func (x *exchange) fail(err error) {
+	shown, cause := public(x.r.Context(), err)
+	x.cause = cause
+	x.write(shown)
+}
+
+// statusRecorder remembers the status of a hook's answer.
+type statusRecorder struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader notes the first final status.
+func (r *statusRecorder) WriteHeader(status int) {
+	if r.status == 0 && status >= http.StatusOK {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes the status that net/http sends before a body.
+func (r *statusRecorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap gives http.ResponseController the connection.
+func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

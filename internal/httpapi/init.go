@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// bodies holds the buffers that bodies are read into. One byte more than the limit tells a body that is too large.
+var bodies = sync.Pool{New: func() any { return new([maxBodyBytes + 1]byte) }}
+
+// serveInit answers POST /api/verify/init.
+func (x *exchange) serveInit() error {
+	initiated, err := x.initiate()
+	if err != nil {
+		shown, _ := public(x.r.Context(), err)
+		x.api.metrics.inits.WithLabelValues(string(shown.Code)).Inc()
+		x.refusedRate(shown)
+		return err
+	}
+	if initiated.Existing {
+		x.api.metrics.inits.WithLabelValues(initReplayed).Inc()
+	} else {
+		x.api.metrics.inits.WithLabelValues(initCreated).Inc()
+	}
+	x.admittedRate(initiated.Created)
+	x.answerInit(initiated)
+	return nil
+}
+
+// initiate checks the request and stores it.
+func (x *exchange) initiate() (verification.Initiated, error) {
+	key, err := x.authorize(settings.ScopeInit)
+	if err != nil {
+		return verification.Initiated{}, err
+	}
+	if x.settings.Suspended {
+		return verification.Initiated{}, errSuspended
+	}
+	wish, err := x.readInitiation()
+	if err != nil {
+		return verification.Initiated{}, err
+	}
+	wish.KeyName, wish.KeyHash = key.Name, key.Hash
+	wish.TTL, wish.Limits = x.settings.TTL, x.settings.Limits
+	ctx, cancel := context.WithTimeout(x.r.Context(), storeTimeout)
+	defer cancel()
+	return x.api.service.Initiate(ctx, wish)
+}
+
+// readInitiation reads what the client wishes.
+func (x *exchange) readInitiation() (verification.Initiation, error) {
+	buffer := bodies.Get().(*[maxBodyBytes + 1]byte) //nolint:forcetypeassert // the pool holds nothing else
+	defer bodies.Put(buffer)
+	data, err := x.readBody(buffer[:])
+	if err != nil {
+		return verification.Initiation{}, err
+	}
+	body, err := decodeInit(data) // Its strings are copies.
+	if err != nil {
+		return verification.Initiation{}, err
+	}
+	if !body.hasPhoneNumber {
+		return verification.Initiation{}, errMissingNumber
+	}
+	number, err := phone.Parse(body.phoneNumber)
+	if err != nil {
+		return verification.Initiation{}, invalidNumber(err)
+	}
+	method, err := x.chooseMethod(body)
+	if err != nil {
+		return verification.Initiation{}, err
+	}
+	wish := verification.Initiation{Phone: number, Method: method}
+	switch keys := x.r.Header["Idempotency-Key"]; len(keys) {
+	case 0:
+	case 1:
+		wish.IdempotencyKey, wish.HasIdempotencyKey = keys[0], true
+	default:
+		return verification.Initiation{}, errIdempotencyRepeated
+	}
+	return wish, nil
+}
+
+// chooseMethod returns the messenger that the client wants, if the project can use it.
+func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
+	method := verification.WhatsApp
+	if body.hasMethod {
+		method = verification.Method(body.method)
+	}
+	if method != verification.WhatsApp && method != verification.Telegram {
+		return "", errMethod
+	}
+	switch x.settings.Method(method) {
+	case settings.MethodReady:
+		return method, nil
+	case settings.MethodNotReady:
+		return "", errChannelNotReady
+	default:
+		return "", errMethodNotConfigured
+	}
+}
+
+// answerInit answers the stored request with the link that leads to it.
+func (x *exchange) answerInit(initiated verification.Initiated) {
+	request := initiated.Request
+	invitation := x.api.invite(x.settings, request.Method, initiated.Code)
+	link := `","waLink":`
+	if request.Method == verification.Telegram {
+		link = `","tgLink":`
+	}
+	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
+	body := append((*buffer)[:0], `{"requestId":"`...)
+	body = append(body, request.ID...)
+	body = append(body, link...)
+	body = appendString(body, invitation.Link)
+	body = append(body, `,"expectedText":`...)
+	body = appendString(body, invitation.ExpectedText)
+	body = append(body, `,"expiresIn":"`...)
+	body = strconv.AppendInt(body, int64(x.expiresIn(initiated)/time.Second), 10)
+	body = append(body, `s","expiresAt":`...)
+	body = appendTime(body, request.ExpiresAt)
+	body = append(body, "}\n"...)
+	x.send(http.StatusOK, body)
+	clear(body) // It held the code.
+	*buffer = body
+	buffers.Put(buffer)
+}
+
+// expiresIn returns how long the request lives: all of its time where it was made just now, whatever our clock and the
+// store's make of the last second, and what is left of it for a retry.
+func (x *exchange) expiresIn(initiated verification.Initiated) time.Duration {
+	request := initiated.Request
+	life := request.ExpiresAt.Sub(request.CreatedAt)
+	if !initiated.Existing {
+		return life
+	}
+	return min(max(request.ExpiresAt.Sub(x.api.clock.Now()), 0), life)
+}

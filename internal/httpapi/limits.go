@@ -1,0 +1,67 @@
+package httpapi
+
+import "time"
+
+// Every limit on bytes, time and counts of the HTTP API. What must hold between them is tested in limits_test.go.
+const (
+	// maxBodyBytes bounds the body of init. The longest useful one is under 200 bytes; what is over the limit is
+	// never read, whether its length was announced or not.
+	maxBodyBytes = 8 << 10
+
+	// maxNesting bounds how deep values of unknown fields may be nested; known fields hold strings only.
+	maxNesting = 32
+
+	// maxHeaderBytes bounds the request line and all headers. net/http reads 4 KiB more than it is told.
+	maxHeaderBytes     = 16 << 10
+	netHTTPHeaderSlack = 4 << 10
+
+	// maxRequestIDBytes bounds an X-Request-Id that is taken over from the client.
+	maxRequestIDBytes = 128
+
+	// maxWait bounds a long poll, so that it ends before the idle timeouts of the proxies in use (60 s).
+	maxWait = 30 * time.Second
+	// maxWaitsPerKey and maxWaits bound the long polls held at once; one more is answered at once. A held one costs
+	// about 25 KiB, its connection included.
+	maxWaitsPerKey = 100
+	maxWaits       = 2000
+
+	// storeTimeout bounds each call of the store, so that a store that hangs is a 503 within two seconds.
+	storeTimeout = 1500 * time.Millisecond
+
+	// Retry-After of refusals that the domain gives no time for.
+	retryStore     = 2 * time.Second
+	retryChannel   = 30 * time.Second
+	retrySuspended = 5 * time.Minute
+)
+
+// limits are those of the connections. Tests make them smaller; nothing else changes them.
+type limits struct {
+	// readHeader bounds the time from a request's first byte to the end of its headers: slow headers.
+	readHeader time.Duration
+	// read bounds the time to the end of its body: slow bodies.
+	read time.Duration
+	// write bounds the time from the end of the headers to the end of the answer; it holds the longest long poll.
+	write time.Duration
+	// idle bounds how long a connection waits for its next request; more than the proxies in use keep theirs (60 s),
+	// so that it is they who close it and no request meets a closing connection.
+	idle time.Duration
+	// connections bounds the connections held at once. Over it the one idle for longest is closed, and a new one only
+	// if none is idle: a flood of idle connections costs about 60 MB and locks nobody out.
+	connections int
+}
+
+var defaultLimits = limits{
+	readHeader:  5 * time.Second,
+	read:        10 * time.Second,
+	write:       maxWait + 10*time.Second,
+	idle:        90 * time.Second,
+	connections: 4096,
+}
+
+const (
+	// defaultDrainDelay is how long a server that is told to stop still answers, so that load balancers notice first.
+	defaultDrainDelay = 5 * time.Second
+	// defaultShutdownTimeout bounds how long requests in flight may take after that. Long polls end at once, so it
+	// needs to hold a slow body and a slow store only.
+	defaultShutdownTimeout = 15 * time.Second
+)

@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are those of the API. Every label has a small fixed set of values, whatever clients send.
+//
+//   - phoneproof_http_requests_total{route,method,status}: answers. route is a path of the API, the path of status with
+//     " (wait)" for a long poll that was held, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number.
+//   - phoneproof_http_request_duration_seconds{route}: time to answer.
+//   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry that met its first try, or the code
+//     of the refusal.
+//   - phoneproof_http_long_polls: long polls held now.
+//   - phoneproof_http_panics_total: panics that were answered as "internal".
+type metrics struct {
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inits    *prometheus.CounterVec
+	waits    prometheus.Gauge
+	panics   prometheus.Counter
+}
+
+// The results of init that are no codes.
+const (
+	initCreated  = "created"
+	initReplayed = "replayed"
+)
+
+// waitSuffix keeps held long polls apart from ordinary reads: their time says nothing about the server.
+const waitSuffix = " (wait)"
+
+func newMetrics() *metrics {
+	return &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "phoneproof_http_requests_total", Help: "Requests answered, by route, method and status.",
+		}, []string{"route", "method", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "phoneproof_http_request_duration_seconds", Help: "Time to answer a request, by route.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+		}, []string{"route"}),
+		inits: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "phoneproof_http_inits_total", Help: "Init requests, by result: created, replayed, or the error code.",
+		}, []string{"result"}),
+		waits: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "phoneproof_http_long_polls", Help: "Long polls of the status operation that are held now.",
+		}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "phoneproof_http_panics_total", Help: "Panics in handlers, each answered as an internal error.",
+		}),
+	}
+}
+
+func (m *metrics) register(r prometheus.Registerer) error {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inits, m.waits, m.panics} {
+		if err := r.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observe counts the request and writes its log line: one, whatever happened.
+func (x *exchange) observe() {
+	took := max(x.api.clock.Since(x.start), 0).Round(time.Microsecond)
+	m := x.api.metrics
+	method := knownMethod(x.r.Method)
+	m.requests.WithLabelValues(x.route, method, strconv.Itoa(x.status)).Inc()
+	m.duration.WithLabelValues(x.route).Observe(took.Seconds())
+	if x.cause == nil && !x.api.log.Enabled() {
+		return
+	}
+	fields := [...]any{
+		"xRequestId", x.id, "route", x.route, "method", method, "status", x.status,
+		"code", string(x.code), "seconds", took.Seconds(), "keyName", x.keyName,
+	}
+	if x.cause != nil {
+		x.api.log.Error(x.cause, "request", fields[:]...)
+		return
+	}
+	x.api.log.Info("request", fields[:]...)
+}
+
+// knownMethod folds the methods that somebody made up into one.
+func knownMethod(method string) string {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodConnect, http.MethodOptions, http.MethodTrace:
+		return method
+	default:
+		return "OTHER"
+	}
+}

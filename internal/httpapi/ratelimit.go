@@ -1,0 +1,70 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// The structured fields of draft-ietf-httpapi-ratelimit-headers-11: RateLimit-Policy lists the limits ("key";q=600;w=60
+// is 600 per 60 seconds), RateLimit what is left of the one that this answer tells about ("key";r=599;t=12 is 599 left,
+// more in 12 seconds). Both count inits alone, so only init answers them: when it was admitted, and when it was refused
+// by a limit. Other answers do not know what is left.
+
+// admittedRate tells what is left of the key's limit. A retry that met its first try took nothing and knows nothing.
+func (x *exchange) admittedRate(created verification.Created) {
+	limits := x.settings.Limits
+	if !limits.PerKey.Limited() {
+		return
+	}
+	x.ratePolicy(limits)
+	if !created.Existing {
+		x.rateLeft(verification.LimitPerKey, int64(created.Key.Remaining), wholeSeconds(created.Key.Reset))
+	}
+}
+
+// refusedRate tells which limit refused.
+func (x *exchange) refusedRate(e *verification.Error) {
+	if e.Code != verification.CodeRateLimited {
+		return
+	}
+	limit := verification.LimitPerKey
+	if e.Field != "" {
+		limit = verification.LimitPerPhoneNumber
+	}
+	x.ratePolicy(x.settings.Limits)
+	x.rateLeft(limit, 0, wholeSeconds(e.RetryAfter))
+}
+
+func (x *exchange) ratePolicy(limits verification.Limits) {
+	policy := make([]byte, 0, 64)
+	policy = appendPolicy(policy, verification.LimitPerKey, limits.PerKey)
+	policy = appendPolicy(policy, verification.LimitPerPhoneNumber, limits.PerPhoneNumber)
+	x.w.Header()["Ratelimit-Policy"] = []string{string(policy)}
+}
+
+func appendPolicy(b []byte, name string, rate verification.Rate) []byte {
+	if !rate.Limited() {
+		return b
+	}
+	if len(b) > 0 {
+		b = append(b, ", "...)
+	}
+	b = append(b, '"')
+	b = append(b, name...)
+	b = append(b, `";q=`...)
+	b = strconv.AppendInt(b, int64(rate.Requests), 10)
+	b = append(b, ";w="...)
+	return strconv.AppendInt(b, wholeSeconds(rate.Period), 10)
+}
+
+func (x *exchange) rateLeft(name string, remaining, seconds int64) {
+	left := make([]byte, 0, 32)
+	left = append(left, '"')
+	left = append(left, name...)
+	left = append(left, `";r=`...)
+	left = strconv.AppendInt(left, max(remaining, 0), 10)
+	left = append(left, ";t="...)
+	left = strconv.AppendInt(left, seconds, 10)
+	x.w.Header()["Ratelimit"] = []string{string(left)}
+}

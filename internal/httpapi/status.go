@@ -1,0 +1,143 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// serveStatus answers GET /api/verify/status.
+func (x *exchange) serveStatus() error {
+	key, err := x.authorize(settings.ScopeStatus)
+	if err != nil {
+		return err
+	}
+	query, err := parseStatusQuery(x.r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	request, err := x.lookup(key, query)
+	if err != nil {
+		return err
+	}
+	x.answerStatus(request)
+	return nil
+}
+
+// lookup returns the request, at once or when it changes.
+func (x *exchange) lookup(key settings.Key, query statusQuery) (verification.Request, error) {
+	// An id that none of ours can be is not worth a subscription; read answers it as any other absent one.
+	if query.wait == 0 || !verification.IsRequestID(query.id) || !x.api.waits.enter(key.Name) {
+		return x.read(query.id)
+	}
+	x.route = pathStatus + waitSuffix
+	x.api.metrics.waits.Inc()
+	defer func() {
+		x.api.metrics.waits.Dec()
+		x.api.waits.leave(key.Name)
+	}()
+	request, err := x.await(query)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	// The key may have been revoked or expired while the client waited.
+	x.settings = x.api.settings()
+	if _, err := x.authorize(settings.ScopeStatus); err != nil {
+		return verification.Request{}, err
+	}
+	return request, nil
+}
+
+// read asks the store, for at most storeTimeout.
+func (x *exchange) read(id string) (verification.Request, error) {
+	ctx, cancel := context.WithTimeout(x.r.Context(), storeTimeout)
+	defer cancel()
+	return x.api.service.Status(ctx, id)
+}
+
+func (x *exchange) answerStatus(request verification.Request) {
+	phase := request.PhaseAt(x.api.clock.Now())
+	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
+	body := append((*buffer)[:0], `{"status":"`...)
+	body = append(body, phase...)
+	body = append(body, `","phoneNumber":"`...)
+	body = append(body, request.Phone.E164()...)
+	body = append(body, `","expiresAt":`...)
+	body = appendTime(body, request.ExpiresAt)
+	if phase == verification.Verified {
+		body = append(body, `,"verifiedAt":`...)
+		body = appendTime(body, request.VerifiedAt)
+		body = append(body, `,"actualPhoneNumber":"`...)
+		body = append(body, request.Actual.E164()...)
+		body = append(body, '"')
+		if request.Assurance != verification.AssuranceUsual {
+			body = append(body, `,"assurance":`...)
+			body = appendString(body, string(request.Assurance))
+		}
+	}
+	body = append(body, "}\n"...)
+	x.send(http.StatusOK, body)
+	*buffer = body
+	buffers.Put(buffer)
+}
+
+// statusQuery is what of the query of status counts.
+type statusQuery struct {
+	id   string
+	wait time.Duration
+}
+
+// parseStatusQuery reads the query without url.Values: no map, and nothing that is dropped in silence. Parameters it
+// does not know are ignored.
+func parseStatusQuery(raw string) (statusQuery, error) {
+	var (
+		query         statusQuery
+		hasID, waited bool
+	)
+	for raw != "" {
+		var pair string
+		pair, raw, _ = strings.Cut(raw, "&")
+		escapedName, escaped, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(escapedName)
+		if err != nil {
+			return statusQuery{}, errQuery
+		}
+		value, err := url.QueryUnescape(escaped)
+		if err != nil {
+			return statusQuery{}, errQuery
+		}
+		switch {
+		case name == "id" && hasID:
+			return statusQuery{}, errRepeatedID
+		case name == "id":
+			query.id, hasID = value, true
+		case name == "wait":
+			seconds, ok := parseWait(value)
+			if waited || !ok {
+				return statusQuery{}, errWait
+			}
+			query.wait, waited = seconds, true
+		}
+	}
+	if query.id == "" {
+		return statusQuery{}, errMissingID
+	}
+	return query, nil
+}
+
+// parseWait reads whole seconds, such as 20s.
+func parseWait(value string) (time.Duration, bool) {
+	digits, ok := strings.CutSuffix(value, "s")
+	if !ok || digits == "" || len(digits) > 2 || !isDigit(digits[0]) {
+		return 0, false
+	}
+	seconds, err := strconv.Atoi(digits)
+	wait := time.Duration(seconds) * time.Second
+	return wait, err == nil && wait <= maxWait
+}
