@@ -1,0 +1,148 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Store is one replica's view of a project. It is safe for concurrent use.
+type Store struct {
+	backend *Backend
+	project *project
+}
+
+var (
+	_ verification.Store = (*Store)(nil)
+	_ verification.Queue = (*Store)(nil)
+)
+
+// Create implements verification.Store. Rates count from the moment they are set; a longer period counts what the
+// shorter one before it had kept.
+func (s *Store) Create(
+	ctx context.Context, n verification.New, limits verification.Limits,
+) (verification.Created, error) {
+	if err := s.backend.admit(ctx); err != nil {
+		return verification.Created{}, err
+	}
+	p := s.project
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if existing := p.records[n.ID]; existing != nil {
+		return verification.Created{Request: clone(existing.request), Existing: true}, nil
+	}
+	now := s.backend.now()
+	if err := p.refusal(n, limits, now); err != nil {
+		return verification.Created{}, err
+	}
+	if err := p.makeRoom(limits.MaxStored, now); err != nil {
+		return verification.Created{}, err
+	}
+	quota := p.count(n, limits, now)
+	return verification.Created{Request: p.insert(n, now), Key: quota}, nil
+}
+
+// Get implements verification.Store.
+func (s *Store) Get(ctx context.Context, id string) (verification.Request, error) {
+	if err := s.backend.admit(ctx); err != nil {
+		return verification.Request{}, err
+	}
+	s.project.mu.RLock()
+	defer s.project.mu.RUnlock()
+	return found(s.project.records[id])
+}
+
+// Peek implements verification.Store.
+func (s *Store) Peek(ctx context.Context, id string) (verification.Request, error) {
+	return s.Get(ctx, id)
+}
+
+// Update implements verification.Store. mutate runs once, under the project's lock: a compare-and-set that cannot
+// fail. What makes a request the one it is (id, claimed number, method, times, key) stays whatever mutate does to it.
+func (s *Store) Update(
+	ctx context.Context, id string, mutate func(r *verification.Request, now time.Time) error,
+) (verification.Request, error) {
+	if err := s.backend.admit(ctx); err != nil {
+		return verification.Request{}, err
+	}
+	p := s.project
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rec := p.records[id]
+	if rec == nil {
+		return verification.Request{}, verification.ErrNotFound
+	}
+	now := s.backend.now()
+	next := clone(rec.request)
+	err := mutate(&next, now)
+	if err == nil {
+		err = ctx.Err() // whoever gave up meanwhile is told nothing, so nothing may have happened
+	}
+	switch {
+	case err == nil:
+		p.write(rec, next, now)
+	case errors.Is(err, verification.ErrUnchanged):
+		err = nil
+	}
+	return clone(rec.request), err
+}
+
+// Delete implements verification.Store.
+func (s *Store) Delete(ctx context.Context, id, version string) error {
+	if err := s.backend.admit(ctx); err != nil {
+		return err
+	}
+	p := s.project
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rec := p.records[id]
+	switch {
+	case rec == nil:
+		return nil
+	case rec.request.Version != version:
+		return verification.ErrConflict
+	default:
+		p.remove(rec)
+		return nil
+	}
+}
+
+// Awaiting implements verification.Store. The last write that bound the sender wins, and of two within one microsecond
+// of the clock the one to another request than before.
+func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
+	if err := s.backend.admit(ctx); err != nil {
+		return verification.Request{}, err
+	}
+	s.project.mu.RLock()
+	defer s.project.mu.RUnlock()
+	return found(s.project.awaiting[binding])
+}
+
+// Subscribe implements verification.Store.
+func (s *Store) Subscribe(id string) (<-chan struct{}, func()) {
+	return s.project.notifier.Subscribe(id)
+}
+
+// Ready implements verification.Store.
+func (s *Store) Ready(ctx context.Context) error { return s.backend.admit(ctx) }
+
+// Claim implements verification.Queue.
+func (s *Store) Claim(
+	ctx context.Context, policy verification.Policy, limit int, lease time.Duration,
+) ([]verification.Request, error) {
+	if err := s.backend.admit(ctx); err != nil {
+		return nil, err
+	}
+	s.project.mu.Lock()
+	defer s.project.mu.Unlock()
+	return s.project.claim(policy, limit, lease, s.backend.now()), nil
+}
+
+func found(rec *record) (verification.Request, error) {
+	if rec == nil {
+		return verification.Request{}, verification.ErrNotFound
+	}
+	return clone(rec.request), nil
+}

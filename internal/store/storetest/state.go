@@ -1,0 +1,141 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+func state() []check {
+	checks := []check{
+		{name: "keeps times to the microsecond and answers no finer ones", run: keepsMicroseconds},
+		{name: "hands out copies that share nothing", run: keepsToItself},
+		{name: "shows each write at once through every instance", run: keepsCurrent},
+	}
+	for _, s := range states {
+		checks = append(checks, check{name: "gives back every field of a request that is " + s.name, run: func(ctx context.Context, t *trial) {
+			keepsState(ctx, t, s.make)
+		}})
+	}
+	return checks
+}
+
+// states are shapes that requests have in their life, every field differing from every other.
+var states = []struct {
+	name string
+	make func(r *verification.Request, at func(n int) time.Time)
+}{
+	{"bound to as many senders as it may be", func(r *verification.Request, at func(int) time.Time) {
+		for i := range verification.MaxContacts {
+			r.Contacts = append(r.Contacts, verification.Contact{Binding: string(rune('a'+i)) + "-sender", BoundAt: at(i)})
+		}
+	}},
+	{"verified without an event", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
+	}},
+	{"verified by a shared contact in another form", func(r *verification.Request, at func(int) time.Time) {
+		r.Contacts = []verification.Contact{{Binding: "b1", BoundAt: at(1)}, {Binding: "b2", BoundAt: at(2)}}
+		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(3), number("+5511987654321")
+		r.Assurance = verification.AssuranceSharedContact
+		r.Delivery.NextAttemptAt = at(4)
+	}},
+	{"between two attempts", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
+		r.Delivery = verification.Delivery{
+			Attempts: 3, NextAttemptAt: at(300), LastAttemptAt: at(2), LastStatusCode: 503, LastReason: "status",
+		}
+	}},
+	{"delivered", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
+		r.Delivery = verification.Delivery{Attempts: 1, LastAttemptAt: at(2), LastStatusCode: 204, DeliveredAt: at(3)}
+	}},
+	{"exhausted", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
+		r.Delivery = verification.Delivery{Attempts: 10, LastAttemptAt: at(2), LastReason: "timeout", ExhaustedAt: at(3)}
+	}},
+	{"expired", func(r *verification.Request, _ func(int) time.Time) { r.Phase = verification.Expired }},
+}
+
+func keepsState(ctx context.Context, t *trial, shape func(*verification.Request, func(int) time.Time)) {
+	a, b := t.open(), t.open()
+	n := t.new()
+	n.Phone, n.BodyHash = number("+551187654321"), "hash"
+	want := t.create(ctx, a, n)
+	// Odd microseconds, so that no unit that is too coarse gets through.
+	shape(&want, func(n int) time.Time {
+		return want.CreatedAt.Add(time.Duration(n)*time.Second + 123457*time.Microsecond)
+	})
+
+	written := t.update(ctx, a, n.ID, func(r *verification.Request, _ time.Time) error {
+		version := r.Version
+		*r = want
+		r.Version = version
+		return nil
+	})
+	t.Expect(written).To(be(want, ignoringVersion))
+	t.Expect(t.get(ctx, b, n.ID)).To(be(written))
+	t.Expect(t.get(ctx, a, n.ID)).To(be(written))
+}
+
+func keepsMicroseconds(ctx context.Context, t *trial) {
+	s := t.open()
+	id := t.create(ctx, s, t.new()).ID
+	var read, next time.Time
+	written := t.update(ctx, s, id, func(r *verification.Request, now time.Time) error {
+		read = now
+		next = now.Add(1234567899 * time.Nanosecond).In(time.FixedZone("east", 3600))
+		r.Phase, r.VerifiedAt, r.Delivery.NextAttemptAt = verification.Verified, now, next
+		return nil
+	})
+	t.Expect(read).To(BeTemporally("==", read.Truncate(time.Microsecond)), "the store's time is one that it can keep")
+	t.Expect(written.Delivery.NextAttemptAt).To(BeTemporally("==", next.Truncate(time.Microsecond)))
+	t.Expect(t.get(ctx, s, id)).To(be(written), "what was answered is what is kept")
+}
+
+func keepsToItself(ctx context.Context, t *trial) {
+	s := t.open()
+	id := t.create(ctx, s, t.new()).ID
+	var leaked []verification.Contact
+	bound := t.update(ctx, s, id, func(r *verification.Request, now time.Time) error {
+		r.Contacts = []verification.Contact{{Binding: "sender", BoundAt: now}}
+		leaked = r.Contacts
+		return nil
+	})
+	spoil := func(contacts []verification.Contact) {
+		t.Expect(contacts).To(HaveLen(1))
+		t.Expect(contacts[0].Binding).To(Equal("sender"))
+		contacts[0].Binding = "spoiled"
+	}
+	leaked[0].Binding = "spoiled"
+	spoil(bound.Contacts)
+	spoil(t.get(ctx, s, id).Contacts)
+	awaiting, err := s.Awaiting(ctx, "sender")
+	t.Expect(err).NotTo(HaveOccurred())
+	spoil(awaiting.Contacts)
+	existing, err := s.Create(ctx, verification.New{ID: id}, verification.Limits{})
+	t.Expect(err).NotTo(HaveOccurred())
+	spoil(existing.Request.Contacts)
+	seen := t.update(ctx, s, id, func(r *verification.Request, _ time.Time) error {
+		spoil(r.Contacts)
+		return verification.ErrUnchanged
+	})
+	spoil(seen.Contacts)
+	t.Expect(t.get(ctx, s, id).Contacts[0].Binding).To(Equal("sender"))
+}
+
+func keepsCurrent(ctx context.Context, t *trial) {
+	stores := t.replicas(3)
+	id := t.create(ctx, stores[0], t.new()).ID
+	for i := range 30 {
+		for _, s := range stores { // whoever caches has cached
+			t.get(ctx, s, id)
+		}
+		written := t.update(ctx, stores[i%3], id, bind(string(rune('a'+i%26))))
+		t.Expect(t.get(ctx, stores[(i+1)%3], id)).To(be(written))
+		t.Expect(t.get(ctx, stores[(i+2)%3], id)).To(be(written))
+		t.moment(ctx)
+	}
+}
