@@ -1,0 +1,97 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/big"
+	"strings"
+)
+
+// The form of a generated API key: pp_, 256 random bits as 43 digits to base 62, and the CRC-32 (IEEE) of all that as 6
+// more, after the manner of GitHub's tokens. The prefix lets scanners find a leaked key, the checksum tells a mistyped
+// one without looking it up, and letters, digits and '_' survive every shell, URL and double click.
+const (
+	keyPrefix         = "pp_"
+	keyRandomBytes    = 32
+	keyRandomDigits   = 43 // 62^43 > 2^256
+	keyChecksumDigits = 6  // 62^6 > 2^32
+	keyChecked        = len(keyPrefix) + keyRandomDigits
+	keyLength         = keyChecked + keyChecksumDigits
+)
+
+// The bounds of any API key. The longest fits into a header with room to spare.
+const (
+	minAPIKey = 32
+	maxAPIKey = 4 << 10
+)
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// Errors of CheckFormat.
+var (
+	ErrKeyLength     = fmt.Errorf("an API key that begins with %s has %d characters", keyPrefix, keyLength)
+	ErrKeyCharacters = fmt.Errorf("an API key that begins with %s has only letters and digits after that", keyPrefix)
+	ErrKeyChecksum   = errors.New("the checksum of the API key is wrong: a character is missing, added or mistyped")
+)
+
+// NewAPIKey makes an API key of 256 bits of random.
+func NewAPIKey(random io.Reader) (string, error) {
+	var bits [keyRandomBytes]byte
+	if _, err := io.ReadFull(random, bits[:]); err != nil {
+		return "", fmt.Errorf("read random bits for an API key: %w", err)
+	}
+	key := keyPrefix + digits(new(big.Int).SetBytes(bits[:]), keyRandomDigits)
+	return key + digits(big.NewInt(int64(checksum(key))), keyChecksumDigits), nil
+}
+
+// digits returns n to base 62 with leading zeros.
+func digits(n *big.Int, width int) string {
+	out := make([]byte, width)
+	base, digit := big.NewInt(int64(len(base62))), new(big.Int)
+	n = new(big.Int).Set(n)
+	for i := width - 1; i >= 0; i-- {
+		n.DivMod(n, base, digit)
+		out[i] = base62[digit.Int64()]
+	}
+	return string(out)
+}
+
+// CheckFormat tells what is wrong with the form of an API key that phoneproof keygen made, which is any that begins with
+// pp_. It knows nothing about others. It allocates nothing: it runs before a presented key is looked at any closer.
+func CheckFormat(key string) error {
+	if !strings.HasPrefix(key, keyPrefix) {
+		return nil
+	}
+	if len(key) != keyLength {
+		return ErrKeyLength
+	}
+	for i := len(keyPrefix); i < keyLength; i++ {
+		if !alphanumeric(key[i]) {
+			return ErrKeyCharacters
+		}
+	}
+	sum := checksum(key[:keyChecked])
+	for i := keyLength - 1; i >= keyChecked; i-- {
+		if key[i] != base62[sum%uint32(len(base62))] {
+			return ErrKeyChecksum
+		}
+		sum /= uint32(len(base62))
+	}
+	return nil
+}
+
+// checksum is crc32.ChecksumIEEE of a string. That function is chosen by processor at run time, so its argument would
+// have to be copied to the heap.
+func checksum(s string) uint32 {
+	sum := ^uint32(0)
+	for i := range len(s) {
+		sum = crc32.IEEETable[byte(sum)^s[i]] ^ sum>>8
+	}
+	return ^sum
+}
+
+func alphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+}
