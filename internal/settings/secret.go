@@ -1,7 +1,11 @@
 package settings
 
 import (
+	"bytes"
+	"fmt"
+	"io"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -9,11 +13,24 @@ import (
 // other, and whoever presents the value needs time to learn of the new one.
 const Overlap = 10 * time.Minute
 
+// maxFormer bounds the former values of one secret, and with them the work of checking a presented one: whatever writes
+// a Secret every second must not slow every request down.
+const maxFormer = 4
+
+// hidden stands for every value of a secret.
+const hidden = "[secret]"
+
 // Secret is the content of one secret key, with the values it had less than Overlap ago. Its zero value is a secret that
-// cannot be read. It prints as a placeholder.
+// cannot be used. It is immutable and prints as a placeholder.
 type Secret struct {
+	// A pointer, because fmt follows none below the top: inside a field that it cannot call String on, it prints an
+	// address and not the bytes.
+	values *values
+}
+
+type values struct {
 	current  []byte
-	previous []replaced
+	previous []replaced // the newest first
 }
 
 // replaced is a former value, accepted before until.
@@ -22,32 +39,69 @@ type replaced struct {
 	until time.Time
 }
 
-// Current returns the value to present to others; nil if the secret cannot be read. It must not be changed.
-func (s Secret) Current() []byte { return s.current }
+// NewSecret returns a secret that had no other value before. An empty value makes an unusable one.
+func NewSecret(value []byte) Secret {
+	if len(value) == 0 {
+		return Secret{}
+	}
+	return Secret{&values{current: value}}
+}
+
+// Current returns the value to present to others; nil if the secret cannot be used. It must not be changed.
+func (s Secret) Current() []byte {
+	if s.values == nil {
+		return nil
+	}
+	return s.values.current
+}
 
 // Usable tells whether there is a value.
-func (s Secret) Usable() bool { return len(s.current) > 0 }
+func (s Secret) Usable() bool { return len(s.Current()) > 0 }
 
-// Accepted returns the values to accept from others at now, the current one first. A secret that cannot be read has
+// Accepted returns the values to accept from others at now, the current one first. A secret that cannot be used has
 // none: its former values go with it.
 func (s Secret) Accepted(now time.Time) [][]byte {
 	if !s.Usable() {
 		return nil
 	}
-	values := [][]byte{s.current}
-	for _, former := range s.previous {
+	accepted := [][]byte{s.values.current}
+	for _, former := range s.values.previous {
 		if now.Before(former.until) {
-			values = append(values, former.value)
+			accepted = append(accepted, former.value)
 		}
 	}
-	return values
+	return accepted
+}
+
+// replacedBy returns the secret after value was read at now. It returns s itself where nothing changes.
+func (s Secret) replacedBy(value []byte, now time.Time) Secret {
+	if !s.Usable() {
+		return NewSecret(value)
+	}
+	changed := !bytes.Equal(s.values.current, value)
+	var previous []replaced
+	if changed {
+		previous = append(previous, replaced{s.values.current, now.Add(Overlap)})
+	}
+	for _, former := range s.values.previous {
+		if now.Before(former.until) && !bytes.Equal(former.value, value) {
+			previous = append(previous, former)
+		}
+	}
+	if !changed && len(previous) == len(s.values.previous) {
+		return s
+	}
+	return Secret{&values{current: value, previous: slices.Clip(previous[:min(len(previous), maxFormer)])}}
 }
 
 // String hides the value.
-func (s Secret) String() string { return "[secret]" }
+func (s Secret) String() string { return hidden }
 
-// GoString hides the value.
-func (s Secret) GoString() string { return s.String() }
+// Format hides the value from every verb of package fmt.
+func (s Secret) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, hidden) }
+
+// MarshalText hides the value from JSON and YAML.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // LogValue hides the value.
-func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }

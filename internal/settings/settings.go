@@ -25,12 +25,16 @@ type Settings struct {
 	WhatsApp *WhatsApp // nil if the project does not use it
 	Telegram *Telegram // nil if the project does not use it
 	Webhook  *Webhook  // nil if the project has none
+	Replies  Replies
+
+	// Database is nil unless the project keeps its requests in PostgreSQL.
+	Database *Database
 
 	TTL       time.Duration
 	Retention time.Duration
 	Limits    verification.Limits
 
-	// Simulated says that an account's credentials are the simulator's.
+	// Simulated says that an account's credentials are the simulator's, so nothing here is true of a real phone.
 	Simulated bool
 	// Problems name every secret that something needs and that cannot be used. Sorted; never holds a value.
 	Problems []Problem
@@ -47,6 +51,8 @@ type WhatsApp struct {
 	RegisterWebhook     bool
 	TakeOver            bool
 	AcceptSharedContact bool
+	// Simulated accounts exist at the simulator, and these credentials go nowhere else.
+	Simulated bool
 }
 
 // Telegram is a Telegram bot.
@@ -56,6 +62,24 @@ type Telegram struct {
 	// Polling says that updates are fetched; else Telegram posts them to us.
 	Polling  bool
 	TakeOver bool
+	// Simulated accounts exist at the simulator, and these credentials go nowhere else.
+	Simulated bool
+}
+
+// Replies are the project's own texts for end users; an empty one stands for the built-in text.
+type Replies struct {
+	Verified     string
+	WrongNumber  string
+	Expired      string
+	Unknown      string
+	ShareContact string
+	NumberHidden string
+}
+
+// Database is a PostgreSQL database.
+type Database struct {
+	// URI is the connection URI, with its password.
+	URI Secret
 }
 
 // Webhook is where a project's events go.
@@ -71,29 +95,6 @@ type Webhook struct {
 	// CABundle is PEM; nil for the system's roots.
 	CABundle []byte
 }
-
-// Problem is a secret that cannot be used, in words for the project's owner.
-type Problem struct {
-	// Field is the path of the reference, as spec.apiKeys[backend].secretRef.
-	Field string
-	// Secret and Key name what is referenced.
-	Secret string
-	Key    string
-	Reason Reason
-}
-
-// Reason says what is wrong with a secret.
-type Reason string
-
-// The reasons of a Problem.
-const (
-	ReasonMissing  Reason = "Missing"  // no such file
-	ReasonEmpty    Reason = "Empty"    // nothing in it but a newline
-	ReasonTooShort Reason = "TooShort" // an API key of less than 32 characters
-	ReasonTooLong  Reason = "TooLong"  // more than a secret of that kind can be
-	ReasonInvalid  Reason = "Invalid"  // characters that a secret of that kind cannot have
-	ReasonRepeated Reason = "Repeated" // the same API key under two names
-)
 
 // Readiness is what a project can do through one messenger.
 type Readiness int

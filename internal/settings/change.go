@@ -1,0 +1,117 @@
+package settings
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// change is what is new, in names that may stand in a log: no values of fields, because a webhook's URL may hold a
+// token, and none of secrets.
+type change struct {
+	project  string    // of the first project, else empty
+	fields   []string  // of the spec
+	secrets  []string  // with a new value, as SECRET/KEY
+	problems []Problem // that were none
+	mended   []Problem // that are none any more
+}
+
+func compare(oldProject, project *verifyv1.VerificationProject, oldSecrets, secrets Secrets) change {
+	old, now := oldSecrets.problems(), secrets.problems()
+	c := change{
+		secrets:  secrets.replacedSince(oldSecrets),
+		problems: without(now, old),
+		mended:   without(old, now),
+	}
+	if oldProject == nil {
+		c.project = project.Namespace + "/" + project.Name
+		return c
+	}
+	c.fields = changedFields(&oldProject.Spec, &project.Spec)
+	return c
+}
+
+func (c change) none() bool {
+	return len(c.fields) == 0 && len(c.secrets) == 0 && len(c.problems) == 0 && len(c.mended) == 0
+}
+
+func (c change) log(log logr.Logger) {
+	switch {
+	case c.project != "":
+		log.Info("settings loaded", "project", c.project)
+	case len(c.fields) > 0 || len(c.secrets) > 0:
+		log.Info("settings changed", "fields", c.fields, "secretsReplaced", c.secrets)
+	}
+	for _, p := range c.problems {
+		log.Info("a secret cannot be used", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)
+	}
+	for _, p := range c.mended {
+		log.Info("a secret is no longer a problem", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "was", p.Reason)
+	}
+}
+
+// without returns the problems of a that are not in b.
+func without(a, b []Problem) []Problem {
+	var out []Problem
+	for _, p := range a {
+		if !slices.Contains(b, p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// changedFields names the fields of two specs, one level deep, that are not the same.
+func changedFields(a, b *verifyv1.VerificationProjectSpec) []string {
+	old, now := fieldsOf(a), fieldsOf(b)
+	var names []string
+	for name, value := range now {
+		if string(old[name]) != string(value) {
+			names = append(names, name)
+		}
+	}
+	for name := range old {
+		if _, ok := now[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+func fieldsOf(spec *verifyv1.VerificationProjectSpec) map[string]json.RawMessage {
+	var fields map[string]json.RawMessage
+	text, err := json.Marshal(spec)
+	if err == nil {
+		err = json.Unmarshal(text, &fields)
+	}
+	if err != nil { // a spec is made from JSON, so it has a JSON form
+		panic(fmt.Sprintf("the spec has no JSON form: %v", err))
+	}
+	return fields
+}
+
+// joined returns all of errs as one error, in a fixed order and without the values: somebody will put a token into the
+// wrong field.
+func joined(errs field.ErrorList) error {
+	texts := make([]string, 0, len(errs))
+	for _, e := range errs {
+		text := e.Field + ": " + e.Type.String()
+		if e.Detail != "" {
+			text += ": " + e.Detail
+		}
+		texts = append(texts, text)
+	}
+	slices.Sort(texts)
+	var all []error
+	for _, text := range slices.Compact(texts) {
+		all = append(all, errors.New(text))
+	}
+	return errors.Join(all...)
+}

@@ -1,0 +1,35 @@
+package settings
+
+import "fmt"
+
+// Problem is a secret that cannot be used, in words for the project's owner.
+type Problem struct {
+	// Field is the path of the reference, as spec.apiKeys[backend].secretRef.
+	Field string
+	// Secret and Key name what is referenced.
+	Secret string
+	Key    string
+	Reason Reason
+}
+
+// String says what is wrong with what, and never a value.
+func (p Problem) String() string {
+	return fmt.Sprintf("%s: Secret %s, key %s: %s", p.Field, p.Secret, p.Key, p.Reason)
+}
+
+// Reason says what is wrong with a secret.
+type Reason string
+
+// The reasons of a Problem.
+const (
+	// ReasonMissing: no such file. Whoever knows which references are mounted tells from Secret and Key whether the
+	// file may still come with a rollout.
+	ReasonMissing        Reason = "Missing"
+	ReasonUnreadable     Reason = "Unreadable"     // a folder, a link out of the secrets' folder, or no permission
+	ReasonEmpty          Reason = "Empty"          // nothing in it but a newline
+	ReasonTooShort       Reason = "TooShort"       // an API key of less than 32 characters
+	ReasonTooLong        Reason = "TooLong"        // more than a secret of that kind can be
+	ReasonInvalid        Reason = "Invalid"        // characters or a form that a secret of that kind cannot have
+	ReasonRepeated       Reason = "Repeated"       // the same API key under two names; the first one works
+	ReasonMixedSimulator Reason = "MixedSimulator" // one account with credentials of the simulator and real ones
+)

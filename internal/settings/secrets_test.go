@@ -1,0 +1,227 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// step is one look at the file of the app secret, and the values to be accepted right after it.
+type step struct {
+	after time.Duration // since the step before
+	file  string        // "-" for none, "!" for a disk that cannot be asked
+	want  string        // the accepted values, the current one first
+}
+
+// TestSecrets_exactly_when is the table of doc.go.
+func TestSecrets_exactly_when(t *testing.T) {
+	const end = Overlap
+	for name, steps := range map[string][]step{
+		"first":                      {{0, "A", "A"}},
+		"unchanged":                  {{0, "A", "A"}, {time.Hour, "A", "A"}},
+		"replaced, to the end":       {{0, "A", "A"}, {0, "B", "B A"}, {end - 1, "B", "B A"}, {1, "B", "B"}},
+		"replaced, one look too few": {{0, "A", "A"}, {0, "B", "B A"}, {end, "B", "B"}},
+		"replaced twice":             {{0, "A", "A"}, {0, "B", "B A"}, {time.Minute, "C", "C B A"}, {end - time.Minute, "C", "C B"}, {time.Minute, "C", "C"}},
+		"back and forth":             {{0, "A", "A"}, {0, "B", "B A"}, {0, "A", "A B"}, {end - 1, "A", "A B"}, {1, "A", "A"}},
+		"back after the end":         {{0, "A", "A"}, {0, "B", "B A"}, {end, "A", "A B"}},
+		"many":                       {{0, "A", "A"}, {0, "B", "B A"}, {0, "C", "C B A"}, {0, "D", "D C B A"}, {0, "E", "E D C B A"}, {0, "F", "F E D C B"}},
+		"deleted":                    {{0, "A", "A"}, {0, "-", ""}},
+		"deleted in the overlap":     {{0, "A", "A"}, {0, "B", "B A"}, {0, "-", ""}},
+		"deleted and back":           {{0, "A", "A"}, {0, "B", "B A"}, {0, "-", ""}, {0, "B", "B"}},
+		"deleted and another":        {{0, "A", "A"}, {0, "-", ""}, {0, "B", "B"}},
+		"emptied":                    {{0, "A", "A"}, {0, "", ""}, {0, "B", "B"}},
+		"made unusable":              {{0, "A", "A"}, {0, "a b", ""}, {0, "B", "B"}},
+		"disk fails":                 {{0, "A", "A"}, {0, "B", "B A"}, {0, "!", "B A"}, {end, "!", "B"}, {0, "B", "B"}},
+		"disk fails at first":        {{0, "!", ""}, {0, "A", "A"}},
+		"real, then simulated":       {{0, "A", "A"}, {0, "sim_1", "sim_1"}, {0, "sim_2", "sim_2 sim_1"}, {0, "A", "A"}},
+		"newline added":              {{0, "A", "A"}, {0, "A\n", "A"}, {0, "A\r\n", "A"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			clk := clocktesting.NewFakePassiveClock(start)
+			all := []use{{fieldAppSecret, ref("shop", "app"), kindWhatsApp}}
+			var secrets Secrets
+			for i, s := range steps {
+				clk.SetTime(clk.Now().Add(s.after))
+				readings := readingsOf(map[string]string{"app": s.file})
+				if s.file == "!" {
+					readings[ref("shop", "app")] = reading{reason: ReasonUnreadable, unknown: true}
+				}
+				secrets = secrets.next(all, readings, clk.Now())
+				g.Expect(accepted(secrets.secret(fieldAppSecret), clk.Now())).To(Equal(s.want), "step %d", i)
+			}
+		})
+	}
+}
+
+func accepted(s Secret, now time.Time) string {
+	var values []string
+	for _, v := range s.Accepted(now) {
+		values = append(values, string(v))
+	}
+	return strings.Join(values, " ")
+}
+
+func TestSecretAccepted_ends_without_another_look(t *testing.T) {
+	g := NewWithT(t)
+	s := NewSecret([]byte("A")).replacedBy([]byte("B"), start)
+	g.Expect(accepted(s, start.Add(Overlap-1))).To(Equal("B A"))
+	g.Expect(accepted(s, start.Add(Overlap))).To(Equal("B"))
+}
+
+func TestSecretAccepted_unusable(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Secret{}.Accepted(start)).To(BeEmpty())
+	g.Expect(Secret{}.Current()).To(BeNil())
+	g.Expect(NewSecret(nil).Usable()).To(BeFalse())
+	g.Expect(NewSecret([]byte{}).Usable()).To(BeFalse())
+}
+
+func TestSecrets_place_gone_or_moved(t *testing.T) {
+	values := readingsOf(map[string]string{"a": "A", "b": "B"})
+	app := func(key string) []use { return []use{{fieldAppSecret, ref("shop", key), kindWhatsApp}} }
+	rotated := Secrets{}.next(app("a"), readingsOf(map[string]string{"a": "0"}), start).next(app("a"), values, start)
+	NewWithT(t).Expect(accepted(rotated.secret(fieldAppSecret), start)).To(Equal("A 0"))
+
+	t.Run("gone", func(t *testing.T) {
+		g := NewWithT(t)
+		gone := rotated.next(nil, values, start)
+		g.Expect(gone.secret(fieldAppSecret).Usable()).To(BeFalse())
+		back := gone.next(app("a"), values, start)
+		g.Expect(accepted(back.secret(fieldAppSecret), start)).To(Equal("A"))
+	})
+	t.Run("refers to another key", func(t *testing.T) {
+		g := NewWithT(t)
+		g.Expect(accepted(rotated.next(app("b"), values, start).secret(fieldAppSecret), start)).To(Equal("B"))
+	})
+	t.Run("another place with the same key", func(t *testing.T) {
+		g := NewWithT(t)
+		both := append(app("a"), use{fieldWebhookSecret, ref("shop", "a"), kindWebhook})
+		next := rotated.next(both, values, start)
+		g.Expect(accepted(next.secret(fieldWebhookSecret), start)).To(Equal("A"))
+		g.Expect(accepted(next.secret(fieldAppSecret), start)).To(Equal("A 0"))
+	})
+}
+
+// TestSecrets_problems is row F25: what is wrong is named, by key and not by value, and disables just what needs it.
+func TestSecrets_problems(t *testing.T) {
+	for name, tc := range map[string]struct {
+		key, value, field string
+		want              Reason
+	}{
+		"missing":                         {"app", "-", fieldAppSecret, ReasonMissing},
+		"empty":                           {"app", "", fieldAppSecret, ReasonEmpty},
+		"newline":                         {"app", "\n", fieldAppSecret, ReasonEmpty},
+		"two newlines":                    {"app", goodAppSecret + "\n\n", fieldAppSecret, ReasonInvalid},
+		"space":                           {"app", goodAppSecret + " ", fieldAppSecret, ReasonInvalid},
+		"1 MiB":                           {"app", strings.Repeat("x", 1<<20), fieldAppSecret, ReasonTooLong},
+		"longest":                         {"app", strings.Repeat("x", maxSecret) + "\r\n", "", ""},
+		"one too long":                    {"app", strings.Repeat("x", maxSecret+1), fieldAppSecret, ReasonTooLong},
+		"API key, newline":                {"backend", apiKey("") + "\n", "", ""},
+		"API key, Windows newline":        {"backend", apiKey("") + "\r\n", "", ""},
+		"API key, 31 characters":          {"backend", strings.Repeat("x", 31), fieldAPIKey("backend"), ReasonTooShort},
+		"API key, 31 and newline":         {"backend", strings.Repeat("x", 31) + "\n", fieldAPIKey("backend"), ReasonTooShort},
+		"API key, 32 characters":          {"backend", strings.Repeat("x", 32), "", ""},
+		"API key, 4 KiB":                  {"backend", strings.Repeat("x", maxAPIKey), "", ""},
+		"API key, over 4 KiB":             {"backend", strings.Repeat("x", maxAPIKey+1), fieldAPIKey("backend"), ReasonTooLong},
+		"API key, space":                  {"backend", apiKey(" "), fieldAPIKey("backend"), ReasonInvalid},
+		"API key, Unicode":                {"backend", apiKey("é"), fieldAPIKey("backend"), ReasonInvalid},
+		"API key, NUL":                    {"backend", apiKey("\x00"), fieldAPIKey("backend"), ReasonInvalid},
+		"API key, wrong checksum":         {"backend", "pp_" + strings.Repeat("0", 49), fieldAPIKey("backend"), ReasonInvalid},
+		"API key, repeated":               {"monitor", apiKey("backend"), fieldAPIKey("monitor"), ReasonRepeated},
+		"API key, repeated with newline":  {"monitor", apiKey("backend") + "\n", fieldAPIKey("monitor"), ReasonRepeated},
+		"bot token":                       {"bot", "1:a-B_9", "", ""},
+		"bot token, simulated":            {"bot", "sim_1:abc", "", ""},
+		"bot token, simulated with space": {"bot", "sim_1 abc", fieldBotToken, ReasonInvalid},
+		"bot token, no digits":            {"bot", "x:abc", fieldBotToken, ReasonInvalid},
+		"bot token, path":                 {"bot", "1:a/../b", fieldBotToken, ReasonInvalid},
+		"bot token, query":                {"bot", "1:a?b", fieldBotToken, ReasonInvalid},
+		"bot token, newline inside":       {"bot", "1:a\nb", fieldBotToken, ReasonInvalid},
+		"bot token, two newlines":         {"bot", "1:a\n\n", fieldBotToken, ReasonInvalid},
+		"access token, newline inside":    {"token", "a\nb", fieldAccessToken, ReasonInvalid},
+		"webhook secret, any bytes":       {"webhook", "\x00\xff ä\n\n", "", ""},
+		"webhook secret, missing":         {"webhook", "-", fieldWebhookSecret, ReasonMissing},
+		"previous secret, empty":          {"webhook-previous", "\r\n", fieldWebhookPrevious, ReasonEmpty},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			values := newValues()
+			values[tc.key] = tc.value
+			s := settingsOf(newProject(), values)
+			if tc.want == "" {
+				g.Expect(s.Problems).To(BeEmpty())
+				return
+			}
+			g.Expect(s.Problems).To(Equal([]Problem{problem(tc.field, tc.key, tc.want)}))
+		})
+	}
+}
+
+func TestSecrets_mixed_simulator(t *testing.T) {
+	for name, tc := range map[string]struct {
+		token, app, bot string
+		mixed           bool
+		simulated       bool
+	}{
+		"all real":            {goodToken, goodAppSecret, goodBotToken, false, false},
+		"all simulated":       {"sim_a", "sim_b", "sim_c", false, true},
+		"bot simulated":       {goodToken, goodAppSecret, "sim_c", false, true},
+		"WhatsApp simulated":  {"sim_a", "sim_b", goodBotToken, false, true},
+		"token simulated":     {"sim_a", goodAppSecret, goodBotToken, true, false},
+		"secret simulated":    {goodToken, "sim_b", goodBotToken, true, false},
+		"mixed and simulated": {goodToken, "sim_b", "sim_c", true, true},
+		"sim_ inside":         {"x_sim_a", goodAppSecret, goodBotToken, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			values := newValues()
+			values["token"], values["app"], values["bot"] = tc.token, tc.app, tc.bot
+			s := settingsOf(newProject(), values)
+			g.Expect(s.Simulated).To(Equal(tc.simulated))
+			g.Expect(s.WhatsApp.AccessToken.Usable()).To(Equal(!tc.mixed))
+			g.Expect(s.WhatsApp.AppSecret.Usable()).To(Equal(!tc.mixed))
+			g.Expect(s.WhatsApp.Simulated).To(Equal(!tc.mixed && strings.HasPrefix(tc.token, "sim_")))
+			g.Expect(s.Telegram.Simulated).To(Equal(strings.HasPrefix(tc.bot, "sim_")))
+			if tc.mixed {
+				g.Expect(s.Problems).To(Equal([]Problem{
+					problem(fieldAccessToken, "token", ReasonMixedSimulator), problem(fieldAppSecret, "app", ReasonMixedSimulator),
+				}))
+			} else {
+				g.Expect(s.Problems).To(BeEmpty())
+			}
+		})
+	}
+}
+
+func TestSecrets_steady_state_is_equal(t *testing.T) {
+	g := NewWithT(t)
+	p := newProject()
+	values := newValues()
+	values["monitor"], values["app"], values["bot"] = values["backend"], "sim_mixed", ""
+	all := uses(&p.Spec)
+	first := Secrets{}.next(all, readingsOf(values), start)
+	g.Expect(first.problems()).To(HaveLen(4))
+	second := first.next(all, readingsOf(values), start.Add(time.Hour))
+	g.Expect(second.equal(first)).To(BeTrue())
+	values["bot"] = goodBotToken
+	g.Expect(second.next(all, readingsOf(values), start).equal(first)).To(BeFalse())
+}
+
+func TestUses_are_what_pods_mount(t *testing.T) {
+	g := NewWithT(t)
+	p := newProject()
+	p.Spec.Storage = verifyv1.Storage{
+		Type:       verifyv1.StoragePostgreSQL,
+		PostgreSQL: &verifyv1.PostgreSQL{URISecretRef: verifyv1.URISecretRef{Name: "shop-db"}},
+	}
+	var refs []verifyv1.SecretKeyRef
+	for _, u := range uses(&p.Spec) {
+		refs = append(refs, u.ref)
+	}
+	g.Expect(refs).To(Equal(p.Spec.SecretRefs()))
+}

@@ -1,0 +1,127 @@
+package settings
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"regexp"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// maxSecret bounds every secret but API keys. The largest that is known is a URI of a few hundred characters.
+const maxSecret = 64 << 10
+
+// simulatorPrefix begins every credential of the simulator.
+const simulatorPrefix = "sim_"
+
+// use is one place of a project that refers to a secret.
+type use struct {
+	field string // its path, which identifies it
+	ref   verifyv1.SecretKeyRef
+	kind  kind
+}
+
+// kind is what a secret is used as.
+type kind int
+
+const (
+	kindAPIKey kind = iota
+	kindWebhook
+	kindWhatsApp
+	kindTelegram
+	kindDatabase
+)
+
+// The fields that refer to secrets; API keys have fields of their own.
+const (
+	fieldWebhookSecret   = "spec.webhook.secretRef"
+	fieldWebhookPrevious = "spec.webhook.previousSecretRef"
+	fieldAccessToken     = "spec.whatsapp.accessTokenSecretRef"
+	fieldAppSecret       = "spec.whatsapp.appSecretRef"
+	fieldBotToken        = "spec.telegram.botTokenSecretRef"
+	fieldDatabaseURI     = "spec.storage.postgresql.uriSecretRef"
+)
+
+func fieldAPIKey(name string) string { return "spec.apiKeys[" + name + "].secretRef" }
+
+// uses returns every place of a project that refers to a secret, in the order of the spec.
+func uses(spec *verifyv1.VerificationProjectSpec) []use {
+	var all []use
+	for _, k := range spec.APIKeys {
+		all = append(all, use{fieldAPIKey(k.Name), k.SecretRef, kindAPIKey})
+	}
+	if w := spec.Webhook; w != nil {
+		if w.SecretRef != nil {
+			all = append(all, use{fieldWebhookSecret, *w.SecretRef, kindWebhook})
+		}
+		if w.PreviousSecretRef != nil {
+			all = append(all, use{fieldWebhookPrevious, *w.PreviousSecretRef, kindWebhook})
+		}
+	}
+	if w := spec.WhatsApp; w != nil {
+		all = append(all, use{fieldAccessToken, w.AccessTokenSecretRef, kindWhatsApp}, use{fieldAppSecret, w.AppSecretRef, kindWhatsApp})
+	}
+	if t := spec.Telegram; t != nil {
+		all = append(all, use{fieldBotToken, t.BotTokenSecretRef, kindTelegram})
+	}
+	if spec.Storage.Type == verifyv1.StoragePostgreSQL && spec.Storage.PostgreSQL != nil {
+		all = append(all, use{fieldDatabaseURI, spec.Storage.PostgreSQL.URISecretRef.Ref(), kindDatabase})
+	}
+	return all
+}
+
+// messenger tells whether a secret of that kind is a credential of a messenger's account, so that it may be simulated.
+func (k kind) messenger() bool { return k == kindWhatsApp || k == kindTelegram }
+
+// accept returns what to keep of a value, or the reason why it cannot be used.
+func (k kind) accept(value []byte) ([]byte, Reason) {
+	if len(value) == 0 {
+		return nil, ReasonEmpty
+	}
+	switch k {
+	case kindAPIKey:
+		return acceptAPIKey(value)
+	case kindTelegram:
+		if !simulated(value) && !botToken.Match(value) {
+			return nil, ReasonInvalid
+		}
+	case kindWebhook:
+		return value, "" // a signing key is bytes: whatever the receiver has is right
+	}
+	// The others go into headers, URLs and connection strings.
+	if !graphic(value) {
+		return nil, ReasonInvalid
+	}
+	return value, ""
+}
+
+// acceptAPIKey returns the SHA-256 of an API key, which is all that is kept of it.
+func acceptAPIKey(value []byte) ([]byte, Reason) {
+	switch {
+	case len(value) > maxAPIKey:
+		return nil, ReasonTooLong
+	case !graphic(value):
+		return nil, ReasonInvalid
+	case len(value) < minAPIKey:
+		return nil, ReasonTooShort
+	case CheckFormat(string(value)) != nil: // nobody could present it
+		return nil, ReasonInvalid
+	}
+	hash := sha256.Sum256(value)
+	return hash[:], ""
+}
+
+// botToken is the form that Telegram documents. It keeps whatever else a Secret may hold out of request paths.
+var botToken = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]+$`)
+
+func simulated(credential []byte) bool { return bytes.HasPrefix(credential, []byte(simulatorPrefix)) }
+
+// graphic tells whether there are only visible ASCII characters: a header, and so a client, can carry no others.
+func graphic(value []byte) bool {
+	for _, c := range value {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
