@@ -1,0 +1,391 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+const (
+	ttl       = 10 * time.Minute
+	retention = time.Hour
+)
+
+// world is a controller over a memory store, with a sender that answers as the test says and a clock that it steps.
+type world struct {
+	*WithT
+
+	t          *testing.T
+	clock      *clocktesting.FakePassiveClock
+	backend    *memory.Backend
+	store      verification.Store
+	settings   *settings.Settings
+	controller *Controller
+
+	// answer is what the receiver says; sent are the times and bodies it got.
+	answer func(attempt int) (webhook.Result, error)
+	sent   []time.Time
+	events []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
+	backend := memory.NewBackend(memory.Options{Clock: clock})
+	w := &world{WithT: NewWithT(t), t: t, clock: clock, backend: backend, store: backend.Open("shop/acme")}
+	w.settings = &settings.Settings{
+		Project: "shop/acme", ProjectID: "shop/acme", Retention: retention,
+		Webhook: &settings.Webhook{URL: "https://shop.example/hook", Timeout: 15 * time.Second},
+	}
+	w.restart()
+	return w
+}
+
+// restart begins a new term with nothing but what is stored.
+func (w *world) restart() {
+	w.controller = New(Options{
+		Store: w.store, Settings: func() *settings.Settings { return w.settings }, Sender: w, Namespace: "shop", Clock: w.clock,
+	})
+}
+
+// Send is the receiver.
+func (w *world) Send(_ context.Context, _ webhook.Endpoint, e webhook.Event) (webhook.Result, error) {
+	w.sent = append(w.sent, w.clock.Now())
+	w.events = append(w.events, e.ID())
+	return w.answer(len(w.sent))
+}
+
+func answers(outcome webhook.Outcome, status int, retryAfter time.Duration) func(int) (webhook.Result, error) {
+	return func(int) (webhook.Result, error) {
+		v := webhook.Verdict{Outcome: outcome, StatusCode: status, RetryAfter: retryAfter}
+		if outcome != webhook.Delivered {
+			v.Reason = webhook.Reason(fmt.Sprintf("http_%d", status))
+		}
+		return webhook.Result{Verdict: v}, nil
+	}
+}
+
+func (w *world) create(id string) {
+	w.t.Helper()
+	number, err := phone.FromE164("+4915112345678")
+	w.Expect(err).NotTo(HaveOccurred())
+	_, err = w.store.Create(w.t.Context(), verification.New{
+		ID: id, Phone: number, Method: verification.WhatsApp, TTL: ttl,
+	}, verification.Limits{})
+	w.Expect(err).NotTo(HaveOccurred())
+}
+
+func (w *world) verify(id string) {
+	w.t.Helper()
+	w.create(id)
+	_, err := w.store.Update(w.t.Context(), id, func(r *verification.Request, now time.Time) error {
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+}
+
+func (w *world) get(id string) verification.Request {
+	w.t.Helper()
+	r, err := w.store.Get(w.t.Context(), id)
+	w.Expect(err).NotTo(HaveOccurred())
+	return r
+}
+
+func (w *world) gone(id string) bool {
+	_, err := w.store.Get(w.t.Context(), id)
+	return errors.Is(err, verification.ErrNotFound)
+}
+
+// reconcile runs once and returns the wait.
+func (w *world) reconcile(item Item) time.Duration {
+	w.t.Helper()
+	result, err := w.controller.Reconcile(w.t.Context(), item)
+	w.Expect(err).NotTo(HaveOccurred())
+	return result.RequeueAfter
+}
+
+func (w *world) later(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+
+func TestReconcile_expiresExactlyOnTimeAndDeletesAfterRetention(t *testing.T) {
+	w := newWorld(t)
+	w.create("a")
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(ttl + verification.ExpiryGrace))
+	w.later(ttl + verification.ExpiryGrace - 1)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(time.Duration(1)))
+	w.later(1)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
+	w.Expect(w.get("a").Phase).To(Equal(verification.Expired))
+	w.Expect(w.sent).To(BeEmpty(), "an expired request has no event")
+	w.later(retention)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero())
+	w.Expect(w.gone("a")).To(BeTrue())
+	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero(), "what is gone needs nothing")
+}
+
+func TestReconcile_deliversAtOnceAndDeletesAfterRetention(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = answers(webhook.Delivered, 204, 0)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
+	delivery := w.get("a").Delivery
+	w.Expect(delivery.Attempts).To(Equal(1))
+	w.Expect(delivery.LastStatusCode).To(Equal(204))
+	w.Expect(delivery.DeliveredAt).To(Equal(w.clock.Now()))
+	w.later(retention)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero())
+	w.Expect(w.gone("a")).To(BeTrue())
+	w.Expect(w.sent).To(HaveLen(1))
+}
+
+// Every row of the schedule, with a new process before each attempt: nothing of it lives in memory.
+func TestReconcile_followsTheScheduleThroughRestarts(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = answers(webhook.Retry, 500, 0)
+	schedule := []time.Duration{
+		0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+		5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+	}
+	for i := range schedule {
+		w.restart()
+		wait := w.reconcile(Item{ID: "a"})
+		w.Expect(w.sent).To(HaveLen(i + 1))
+		delivery := w.get("a").Delivery
+		w.Expect(delivery.Attempts).To(Equal(i + 1))
+		w.Expect(delivery.LastReason).To(Equal("http_500"))
+		if i+1 == len(schedule) {
+			w.Expect(delivery.ExhaustedAt).To(Equal(w.clock.Now()))
+			w.Expect(wait).To(Equal(retention), "an exhausted event is kept for its retention")
+			break
+		}
+		w.Expect(wait).To(BeNumerically("~", schedule[i+1]+schedule[i+1]/10, schedule[i+1]/10+time.Second))
+		w.later(wait - 1)
+		w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(time.Duration(1)), "not a moment early")
+		w.later(1)
+	}
+	w.Expect(w.events).To(HaveEach(w.events[0]), "one webhook-id for every attempt")
+	w.later(retention)
+	w.reconcile(Item{ID: "a"})
+	w.Expect(w.gone("a")).To(BeTrue())
+}
+
+func TestReconcile_deliversWhenTheReceiverRecovers(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = func(attempt int) (webhook.Result, error) {
+		if attempt < 4 {
+			return answers(webhook.Retry, 503, 0)(attempt)
+		}
+		return answers(webhook.Delivered, 200, 0)(attempt)
+	}
+	for range 4 {
+		w.later(w.reconcile(Item{ID: "a"}))
+	}
+	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero())
+	w.Expect(w.sent).To(HaveLen(4))
+}
+
+func TestReconcile_goneEndsTheEvent(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = answers(webhook.Gone, 410, 0)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
+	w.Expect(w.get("a").Delivery.ExhaustedAt).NotTo(BeZero())
+}
+
+func TestReconcile_grantsRetryAfterWithinBounds(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = answers(webhook.Retry, 429, 24*time.Hour)
+	wait := w.reconcile(Item{ID: "a"})
+	w.Expect(wait).To(BeNumerically(">=", time.Minute))
+	w.Expect(wait).To(BeNumerically("<", 2*time.Minute))
+}
+
+func TestReconcile_waitsWhileTheSecretCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.settings.Webhook.Signed = true
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.PausedRecheck))
+	w.later(1000 * time.Hour)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.PausedRecheck))
+	w.Expect(w.sent).To(BeEmpty())
+	w.Expect(w.get("a").Delivery.Attempts).To(BeZero(), "no attempt is used up")
+}
+
+func TestReconcile_whatIsNoAttemptUsesNothingUp(t *testing.T) {
+	for name, test := range map[string]struct {
+		err   error
+		waits bool
+	}{
+		"all slots taken": {&webhook.BusyError{After: time.Second}, true},
+		"paused":          {webhook.ErrPaused, true},
+		"no descriptors":  {webhook.ErrNoResources, true},
+		"lease lost":      {webhook.ErrNotLeading, false},
+		"term ended":      {fmt.Errorf("send: %w", context.Canceled), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.verify("a")
+			before := w.get("a")
+			w.answer = func(int) (webhook.Result, error) { return webhook.Result{}, test.err }
+			wait := w.reconcile(Item{ID: "a"})
+			w.Expect(wait > 0).To(Equal(test.waits))
+			w.Expect(w.get("a")).To(Equal(before))
+		})
+	}
+}
+
+func TestReconcile_anAttemptThatCouldNotBeRecordedIsNotMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = func(attempt int) (webhook.Result, error) {
+		w.backend.Fail(errors.New("down")) // between the send and its record
+		return answers(webhook.Delivered, 200, 0)(attempt)
+	}
+	_, err := w.controller.Reconcile(t.Context(), Item{ID: "a"})
+	w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
+	_, err = w.controller.Reconcile(t.Context(), Item{ID: "a"})
+	w.Expect(err).To(HaveOccurred(), "a failing store skips nothing")
+	w.backend.Fail(nil)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
+	w.Expect(w.sent).To(HaveLen(1))
+	w.Expect(w.get("a").Delivery.Attempts).To(Equal(1))
+}
+
+func TestReconcile_neverSkipsForAFailingStore(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.backend.Fail(errors.New("down"))
+	for range 3 * maxRefusals {
+		_, err := w.controller.Reconcile(t.Context(), Item{ID: "a"})
+		w.Expect(err).To(HaveOccurred())
+	}
+	w.backend.Fail(nil)
+	w.answer = answers(webhook.Delivered, 200, 0)
+	w.reconcile(Item{ID: "a"})
+	w.Expect(w.sent).To(HaveLen(1))
+}
+
+// refusing is a store that refuses writes for their content.
+type refusing struct{ verification.Store }
+
+func (refusing) Update(context.Context, string, func(*verification.Request, time.Time) error) (verification.Request, error) {
+	return verification.Request{}, fmt.Errorf("update: %w", verification.ErrContent)
+}
+
+func TestReconcile_leavesAloneWhatTheStoreRefusesFiveTimes(t *testing.T) {
+	w := newWorld(t)
+	w.create("a")
+	w.later(time.Hour)
+	w.controller.Store = refusing{w.store}
+	for range maxRefusals - 1 {
+		_, err := w.controller.Reconcile(t.Context(), Item{ID: "a"})
+		w.Expect(err).To(MatchError(verification.ErrContent))
+	}
+	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero())
+}
+
+func TestReconcile_anotherWorkerRecordedFirst(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = func(attempt int) (webhook.Result, error) {
+		_, err := w.store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
+			return r.RecordAttempt(verification.Attempt{Number: 1, At: now, Delivered: true})
+		})
+		w.Expect(err).NotTo(HaveOccurred())
+		return answers(webhook.Retry, 500, 0)(attempt)
+	}
+	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero())
+	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero(), "what is recorded stays")
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
+	w.Expect(w.sent).To(HaveLen(1))
+}
+
+func TestReconcile_asksTheStoreAfreshBeforeItSends(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	stale := w.get("a")
+	w.answer = answers(webhook.Delivered, 200, 0)
+	w.reconcile(Item{ID: "a"})
+	w.controller.Store = peeking{w.store, stale}
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
+	w.Expect(w.sent).To(HaveLen(1), "a cache that is behind sends nothing")
+}
+
+// peeking is a store whose cache is behind.
+type peeking struct {
+	verification.Store
+
+	stale verification.Request
+}
+
+func (p peeking) Peek(context.Context, string) (verification.Request, error) { return p.stale, nil }
+
+func TestReconcile_ofAClaimThatWasLost(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = answers(webhook.Delivered, 200, 0)
+	w.Expect(w.reconcile(Item{ID: "a", Epoch: 7, Claimed: true})).To(BeZero())
+	w.Expect(w.sent).To(BeEmpty())
+}
+
+func TestReconcile_ofAClaimLeavesTheWaitingToTheStore(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = answers(webhook.Retry, 500, 0)
+	w.Expect(w.reconcile(Item{ID: "a", Claimed: true})).To(BeZero())
+	w.Expect(w.sent).To(HaveLen(1))
+}
+
+func TestReconcile_ofAClaimKeepsItWhileItWaitsForASlot(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = func(int) (webhook.Result, error) { return webhook.Result{}, &webhook.BusyError{After: time.Second} }
+	w.Expect(w.reconcile(Item{ID: "a", Claimed: true})).To(BeNumerically(">=", time.Second))
+}
+
+func TestReconcile_pacesDeletion(t *testing.T) {
+	w := newWorld(t)
+	w.controller = New(Options{
+		Store: w.store, Settings: func() *settings.Settings { return w.settings }, Sender: w, Clock: w.clock, DeletesPerSecond: 2,
+	})
+	for i := range 6 {
+		w.create(fmt.Sprint(i))
+	}
+	w.later(ttl + retention + time.Minute)
+	deleted := func() (n int) {
+		for i := range 6 {
+			if w.reconcile(Item{ID: fmt.Sprint(i)}); w.gone(fmt.Sprint(i)) {
+				n++
+			}
+		}
+		return n
+	}
+	w.Expect(deleted()).To(Equal(2))
+	w.later(time.Second)
+	w.Expect(deleted()).To(Equal(4))
+}
+
+func TestReconcile_aRemovedWebhookKeepsTheEventForRetention(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	hook := w.settings.Webhook
+	w.settings.Webhook = nil
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
+	w.settings.Webhook = hook
+	w.answer = answers(webhook.Delivered, 200, 0)
+	w.reconcile(Item{ID: "a"})
+	w.Expect(w.sent).To(HaveLen(1), "set again in time, it is delivered")
+}

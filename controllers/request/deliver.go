@@ -1,0 +1,144 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+// errEndOfTerm says that this worker may not, or need not, go on with the request: whoever holds the lease does.
+var errEndOfTerm = errors.New("the request is no longer this worker's")
+
+// recordTimeout bounds the write that records an attempt. It is made even when the term has ended meanwhile: the
+// receiver has the event, and the next worker should know.
+const recordTimeout = 2 * time.Second
+
+// deliver makes one attempt, if the freshest state still asks for it, and returns the state after it. A wait above zero
+// means that no attempt could be made now.
+func (c *Controller) deliver(ctx context.Context, item Item) (verification.Request, time.Duration, error) {
+	r, err := c.Store.Get(ctx, item.ID)
+	if err != nil {
+		return r, 0, fmt.Errorf("read before sending: %w", err)
+	}
+	if item.Claimed && r.Epoch != item.Epoch {
+		return r, 0, errEndOfTerm
+	}
+	current := c.Settings()
+	if verification.Next(&r, c.Clock.Now(), c.policy()).Step != verification.StepDeliver {
+		return r, 0, nil
+	}
+	event, err := webhook.NewEvent(current.ProjectID, &r)
+	if err != nil {
+		return r, 0, fmt.Errorf("build event: %w: %w", verification.ErrContent, err)
+	}
+	result, err := c.Sender.Send(ctx, webhook.NewEndpoint(c.Namespace, current.Webhook), event)
+	if err != nil {
+		return r, waitFor(err), unlessWaiting(err)
+	}
+	attempt := result.Attempt(r.Delivery.Attempts+1, r.Epoch, c.Clock.Now(), rand.Float64)
+	c.unsaved.put(item.ID, attempt)
+	return c.record(ctx, item.ID, attempt)
+}
+
+// waitFor returns how long to wait after an error of Send that is no attempt; zero if another answer fits.
+func waitFor(err error) time.Duration {
+	var busy *webhook.BusyError
+	switch {
+	case errors.As(err, &busy):
+		return jittered(busy.After)
+	case errors.Is(err, webhook.ErrPaused):
+		return verification.PausedRecheck
+	case errors.Is(err, webhook.ErrNoResources):
+		return jittered(time.Second)
+	default:
+		return 0
+	}
+}
+
+// unlessWaiting returns the error that ends the work on a request for now.
+func unlessWaiting(err error) error {
+	switch {
+	case waitFor(err) > 0:
+		return nil
+	case errors.Is(err, webhook.ErrNotLeading), errors.Is(err, context.Canceled):
+		return errEndOfTerm
+	default:
+		return fmt.Errorf("send: %w", err)
+	}
+}
+
+// record persists an attempt.
+func (c *Controller) record(
+	ctx context.Context, id string, attempt verification.Attempt,
+) (verification.Request, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	r, err := c.Store.Update(ctx, id, func(r *verification.Request, _ time.Time) error { return r.RecordAttempt(attempt) })
+	switch {
+	case err == nil:
+		c.unsaved.drop(id)
+		c.Metrics.stepped(verification.StepDeliver)
+		c.Attempted(attempt)
+		return r, 0, nil
+	case errors.Is(err, verification.ErrStaleAttempt), errors.Is(err, verification.ErrLeaseLost):
+		c.unsaved.drop(id) // another worker recorded one: its state counts
+		return r, 0, errEndOfTerm
+	case errors.Is(err, verification.ErrNotFound), errors.Is(err, verification.ErrContent):
+		c.unsaved.drop(id)
+	}
+	return r, 0, fmt.Errorf("record attempt: %w", err)
+}
+
+// saveUnsaved records the attempt that could not be recorded when it was made, so that it is not made again.
+func (c *Controller) saveUnsaved(ctx context.Context, id string) error {
+	attempt, ok := c.unsaved.get(id)
+	if !ok {
+		return nil
+	}
+	if _, _, err := c.record(ctx, id, attempt); err != nil && !errors.Is(err, errEndOfTerm) && !errors.Is(err, verification.ErrNotFound) {
+		return fmt.Errorf("request %s: %w", id, err)
+	}
+	return nil
+}
+
+// unsaved holds attempts that were made but not yet recorded.
+type unsaved struct{ attempts sync.Map }
+
+func (u *unsaved) put(id string, a verification.Attempt) { u.attempts.Store(id, a) }
+func (u *unsaved) drop(id string)                        { u.attempts.Delete(id) }
+
+func (u *unsaved) get(id string) (verification.Attempt, bool) {
+	a, ok := u.attempts.Load(id)
+	if !ok {
+		return verification.Attempt{}, false
+	}
+	return a.(verification.Attempt), true //nolint:forcetypeassert // put stores nothing else
+}
+
+// refusals counts how often each request was refused for its own content.
+type refusals struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (r *refusals) add(id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == nil {
+		r.count = make(map[string]int)
+	}
+	r.count[id]++
+	return r.count[id]
+}
+
+func (r *refusals) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.count, id)
+}

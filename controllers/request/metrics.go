@@ -1,0 +1,50 @@
+package request
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Metrics count what the loops do. They outlive the controllers of single terms. A nil value counts nothing.
+type Metrics struct {
+	steps *prometheus.CounterVec
+	skips prometheus.Counter
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "phoneproof_request_steps_total",
+			Help: "Steps that were taken and persisted: expire, deliver (one attempt), delete.",
+		}, []string{"step"}),
+		skips: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "phoneproof_request_skipped_total",
+			Help: "Requests that were left alone because the store refuses them for their own content.",
+		}),
+	}
+	for _, collector := range []prometheus.Collector{m.steps, m.skips} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("register metrics of the request loop: %w", err)
+		}
+	}
+	for _, step := range []verification.Step{verification.StepExpire, verification.StepDeliver, verification.StepDelete} {
+		m.steps.WithLabelValues(step.String()) // a counter that is not there yet cannot be alerted on
+	}
+	return m, nil
+}
+
+func (m *Metrics) stepped(step verification.Step) {
+	if m != nil {
+		m.steps.WithLabelValues(step.String()).Inc()
+	}
+}
+
+func (m *Metrics) skipped() {
+	if m != nil {
+		m.skips.Inc()
+	}
+}

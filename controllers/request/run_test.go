@@ -1,0 +1,88 @@
+package request
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+// run runs the loop with real workers, a real queue and a real sender until the test ends.
+func (w *world) run(receiver http.HandlerFunc) {
+	w.t.Helper()
+	server := httptest.NewServer(receiver)
+	w.t.Cleanup(server.Close)
+	w.settings.Webhook.URL = server.URL
+	sender := webhook.NewSender(webhook.Options{Guard: webhook.NewDevGuard(webhook.GuardConfig{})})
+	w.controller.Sender = sender
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	queue, ok := w.store.(*memory.Store)
+	w.Expect(ok).To(BeTrue())
+	go func() { ended <- w.controller.Run(ctx, w.controller.Claims(queue)) }()
+	w.t.Cleanup(func() {
+		cancel()
+		w.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+		sender.Close()
+	})
+}
+
+func TestRun_deliversAllThatIsDueOnce(t *testing.T) {
+	const requests = 300
+	w := newWorld(t)
+	for i := range requests {
+		w.verify(fmt.Sprint(i))
+	}
+	var (
+		mu  sync.Mutex
+		ids = map[string]int{}
+	)
+	w.run(func(rw http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		ids[r.Header.Get("Webhook-Id")]++
+		rw.WriteHeader(http.StatusNoContent)
+	})
+	w.Eventually(func(g Gomega) {
+		for i := range requests {
+			r, err := w.store.Get(t.Context(), fmt.Sprint(i))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
+		}
+	}).WithTimeout(20 * time.Second).Should(Succeed())
+	mu.Lock()
+	defer mu.Unlock()
+	w.Expect(ids).To(HaveLen(requests))
+	w.Expect(ids).To(HaveEach(1))
+}
+
+func TestRun_aReceiverThatHangsHoldsUpNothingElse(t *testing.T) {
+	w := newWorld(t)
+	for i := range 4 * workers {
+		w.verify(fmt.Sprint("hangs", i))
+	}
+	for i := range 100 {
+		w.create(fmt.Sprint("lapses", i))
+	}
+	w.later(ttl + time.Minute)
+	release := make(chan struct{})
+	w.run(func(http.ResponseWriter, *http.Request) { <-release })
+	t.Cleanup(func() { close(release) }) // the server's Close, which comes after it, waits for its handlers
+	w.Eventually(func(g Gomega) {
+		for i := range 100 {
+			r, err := w.store.Get(t.Context(), fmt.Sprint("lapses", i))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(r.Phase).To(Equal(verification.Expired))
+		}
+	}).WithTimeout(10 * time.Second).Should(Succeed())
+	w.Expect(w.get("hangs0").Delivery.Attempts).To(BeZero())
+}
