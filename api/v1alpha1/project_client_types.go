@@ -47,7 +47,6 @@ type APIKey struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=35
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
-	// +kubebuilder:validation:XValidation:rule="self >= timestamp('1970-01-01T00:00:00Z')",message="expiresAt must be a time in RFC 3339, for example 2027-01-31T00:00:00Z"
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 

@@ -36,6 +36,7 @@ type VerificationRequestStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c.lastTransitionTime >= timestamp('1970-01-01T00:00:00Z'))",message="conditions must have a lastTransitionTime in RFC 3339, for example 2027-01-31T00:00:00Z"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// phase is Pending, Verified or Expired; the last two are final.

@@ -1,0 +1,126 @@
+package v1alpha1
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// coreTypes are the fields whose content is defined by Kubernetes, where an
+// empty text can have a meaning of its own.
+var coreTypes = []string{
+	"spec.server.nodeSelector", "spec.server.tolerations", "spec.server.affinity", "spec.server.topologySpreadConstraints",
+	"spec.expose.service.annotations", "spec.expose.ingress.annotations", "spec.networkPolicy",
+}
+
+// DecodeProject reads one VerificationProject from YAML or JSON as strictly as
+// an API server that is asked for strict validation: unknown fields, repeated
+// keys and values of the wrong type are errors, and so is a field that is set
+// to an empty text. A status in data is ignored, as the API server ignores it.
+//
+// It neither fills in defaults nor validates: call Default, then Validate.
+func DecodeProject(data []byte) (*VerificationProject, error) {
+	var project VerificationProject
+	if err := decodeStrict(data, VerificationProjectKind, &project); err != nil {
+		return nil, fmt.Errorf("decode VerificationProject: %w", err)
+	}
+	project.Status = VerificationProjectStatus{}
+	return &project, nil
+}
+
+// DecodeRequest does for a VerificationRequest what DecodeProject does for a
+// VerificationProject.
+func DecodeRequest(data []byte) (*VerificationRequest, error) {
+	var request VerificationRequest
+	if err := decodeStrict(data, VerificationRequestKind, &request); err != nil {
+		return nil, fmt.Errorf("decode VerificationRequest: %w", err)
+	}
+	request.Status = VerificationRequestStatus{}
+	return &request, nil
+}
+
+func decodeStrict(data []byte, kind string, into any) error {
+	asJSON, err := toJSON(data)
+	if err != nil {
+		return err
+	}
+	var object map[string]any
+	if err := json.Unmarshal(asJSON, &object); err != nil {
+		return err
+	}
+	if object["apiVersion"] != GroupVersion.String() || object["kind"] != kind {
+		return fmt.Errorf("apiVersion and kind must be %s and %s", GroupVersion, kind)
+	}
+	strict, err := kjson.UnmarshalStrict(asJSON, into)
+	if err != nil {
+		return err
+	}
+	errs := strict
+	for _, e := range emptyTexts(field.NewPath("spec"), object["spec"]) {
+		errs = append(errs, e)
+	}
+	return errors.Join(errs...)
+}
+
+// toJSON returns data as JSON. What is JSON already is not read as YAML, which
+// folds some characters that JSON keeps.
+func toJSON(data []byte) ([]byte, error) {
+	if json.Valid(data) {
+		return data, nil
+	}
+	document, err := onlyDocument(data)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.YAMLToJSONStrict(document)
+}
+
+// onlyDocument returns the one YAML document of data that is not empty. The
+// YAML package would silently ignore all but the first.
+func onlyDocument(data []byte) ([]byte, error) {
+	var only []byte
+	for _, part := range bytes.Split(append([]byte("\n"), data...), []byte("\n---")) {
+		var content any
+		if err := yaml.Unmarshal(part, &content); err == nil && content == nil {
+			continue
+		}
+		if only != nil {
+			return nil, errors.New("more than one YAML document; one project per file")
+		}
+		only = part
+	}
+	if only == nil {
+		return nil, errors.New("no YAML document")
+	}
+	return only, nil
+}
+
+// emptyTexts finds fields that are set to an empty text. In a decoded object
+// they could not be told from unset ones, which the API server treats otherwise.
+func emptyTexts(path *field.Path, value any) field.ErrorList {
+	if slices.Contains(coreTypes, path.String()) {
+		return nil
+	}
+	var errs field.ErrorList
+	switch v := value.(type) {
+	case map[string]any:
+		for name, child := range v {
+			errs = append(errs, emptyTexts(path.Child(name), child)...)
+		}
+	case []any:
+		for i, child := range v {
+			errs = append(errs, emptyTexts(path.Index(i), child)...)
+		}
+	case string:
+		if v == "" {
+			errs = append(errs, field.Invalid(path, v, "must not be empty; remove the field to leave it unset"))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,174 @@
+package v1alpha1
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+var (
+	whatsAppMethods  = []Method{MethodWhatsApp, MethodTelegram}
+	retentionMessage = "retention must be a duration between 1m and 720h (30 days; 168h with storage Kubernetes), for example 24h"
+)
+
+// Validate returns what the API server refuses in a new project, for use
+// without one. Default must have been called. What the embedded types of
+// Kubernetes hold (tolerations, affinity, topologySpreadConstraints, peers) is
+// not looked into: without a cluster it is not used.
+func (p *VerificationProject) Validate() field.ErrorList {
+	errs := validateMeta(&p.ObjectMeta)
+	return append(errs, p.Spec.validate(field.NewPath("spec"))...)
+}
+
+// ValidateUpdate returns what the API server refuses when p replaces old.
+func (p *VerificationProject) ValidateUpdate(old *VerificationProject) field.ErrorList {
+	errs := p.Validate()
+	if p.Spec.ProjectID != old.Spec.ProjectID {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "projectID"), p.Spec.ProjectID,
+			"projectID is immutable, whether set or unset: receivers of webhooks know the project by it; "+
+				"create a new VerificationProject instead"))
+	}
+	return errs
+}
+
+// Validate returns what the API server refuses in a new request. It looks at
+// metadata and spec; the status is PhoneProof's own.
+func (r *VerificationRequest) Validate() field.ErrorList {
+	errs := validateMeta(&r.ObjectMeta)
+	return append(errs, r.Spec.validate(field.NewPath("spec"))...)
+}
+
+// ValidateUpdate returns what the API server refuses when r replaces old.
+func (r *VerificationRequest) ValidateUpdate(old *VerificationRequest) field.ErrorList {
+	errs := r.Validate()
+	if !equalRequestSpec(&r.Spec, &old.Spec) {
+		errs = append(errs, field.Invalid(field.NewPath("spec"), field.OmitValueType{},
+			"spec is immutable; create another VerificationRequest instead"))
+	}
+	return errs
+}
+
+func equalRequestSpec(a, b *VerificationRequestSpec) bool {
+	x, y := ptr.Deref(a.Init, Init{}), ptr.Deref(b.Init, Init{})
+	return a.ProjectRef == b.ProjectRef && a.PhoneNumber == b.PhoneNumber && a.Method == b.Method &&
+		(a.Init == nil) == (b.Init == nil) &&
+		x.CreatedAt.Equal(&y.CreatedAt) && x.ExpiresAt.Equal(&y.ExpiresAt) &&
+		x.KeyName == y.KeyName && x.BodyHash == y.BodyHash
+}
+
+func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {
+	path := field.NewPath("metadata", "name")
+	if meta.Name == "" {
+		return field.ErrorList{field.Required(path, "name or generateName is required")}
+	}
+	var errs field.ErrorList
+	for _, message := range validation.NameIsDNSSubdomain(meta.Name, false) {
+		errs = append(errs, field.Invalid(path, meta.Name, message))
+	}
+	return errs
+}
+
+func (s *VerificationProjectSpec) validate(path *field.Path) field.ErrorList {
+	errs := projectIDRule.optional(path.Child("projectID"), s.ProjectID)
+	errs = append(errs, displayNameRule.optional(path.Child("displayName"), s.DisplayName)...)
+	errs = append(errs, baseURLRule.optional(path.Child("baseURL"), s.BaseURL)...)
+	errs = append(errs, validateAPIKeys(path.Child("apiKeys"), s.APIKeys)...)
+	errs = append(errs, s.Webhook.validate(path.Child("webhook"))...)
+	errs = append(errs, s.WhatsApp.validate(path.Child("whatsapp"))...)
+	errs = append(errs, s.Telegram.validate(path.Child("telegram"))...)
+	errs = append(errs, s.Replies.validate(path.Child("replies"))...)
+	errs = append(errs, s.Request.validate(path.Child("request"))...)
+	errs = append(errs, s.RateLimit.validate(path.Child("rateLimit"))...)
+	errs = append(errs, s.Storage.validate(path.Child("storage"))...)
+	errs = append(errs, s.Server.validate(path.Child("server"))...)
+	errs = append(errs, s.Expose.validate(path.Child("expose"))...)
+	errs = append(errs, s.NetworkPolicy.validate(path.Child("networkPolicy"))...)
+	errs = append(errs, s.validateAddresses(path)...)
+	return append(errs, s.validateRetention(path)...)
+}
+
+// validateAddresses holds the rules that connect messengers and baseURL.
+func (s *VerificationProjectSpec) validateAddresses(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.WhatsApp == nil && s.Telegram == nil {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{},
+			"whatsapp or telegram must be set, or both: without a messenger no number can be verified"))
+	}
+	if s.Telegram != nil && s.Telegram.Updates == TelegramUpdatesWebhook && !s.HasHTTPSBaseURL() {
+		errs = append(errs, field.Invalid(path.Child("telegram", "updates"), s.Telegram.Updates,
+			"telegram.updates: Webhook needs a baseURL that begins with https://; set baseURL, or use Polling"))
+	}
+	if s.WhatsApp != nil && ptr.Deref(s.WhatsApp.RegisterWebhook, false) && !s.HasHTTPSBaseURL() {
+		errs = append(errs, field.Invalid(path.Child("whatsapp", "registerWebhook"), true,
+			"whatsapp.registerWebhook needs a baseURL that begins with https://; set baseURL, "+
+				"or set registerWebhook to false and register the callback by hand"))
+	}
+	if in := s.Expose.Ingress; in != nil && in.Host == "" && s.BaseURL == "" {
+		errs = append(errs, field.Invalid(path.Child("expose", "ingress"), field.OmitValueType{},
+			"expose.ingress needs a host: set expose.ingress.host, or set baseURL, whose host is then used"))
+	}
+	return errs
+}
+
+// validateRetention holds the rules that connect retention, storage and limits:
+// a deleted request cannot be counted any more.
+func (s *VerificationProjectSpec) validateRetention(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	retention := s.EffectiveRetention()
+	if s.Storage.Type == StorageKubernetes && retention > MaxRetentionKubernetes {
+		errs = append(errs, field.Invalid(path.Child("request", "retention"), s.Request.Retention,
+			"request.retention must be at most 168h (7 days) with storage.type Kubernetes; shorten it, or use PostgreSQL"))
+	}
+	for name, rate := range map[string]*Rate{"perKey": s.RateLimit.PerKey, "perPhoneNumber": s.RateLimit.PerPhoneNumber} {
+		if rate != nil && rate.Period.Or(0) > retention {
+			errs = append(errs, field.Invalid(path.Child("rateLimit", name, "period"), rate.Period,
+				"rateLimit."+name+".period must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL): "+
+					"deleted requests cannot be counted; raise request.retention or shorten the period"))
+		}
+	}
+	return errs
+}
+
+func (s *RequestSettings) validate(path *field.Path) field.ErrorList {
+	errs := durationBetween(path.Child("ttl"), s.TTL, time.Minute, time.Hour,
+		"ttl must be a duration between 1m and 1h, for example 10m")
+	errs = append(errs, durationBetween(path.Child("retention"), s.Retention, time.Minute, MaxRetentionPostgreSQL, retentionMessage)...)
+	return append(errs, between(path.Child("maxStored"), s.MaxStored, 1, 10000)...)
+}
+
+func (l *RateLimit) validate(path *field.Path) field.ErrorList {
+	errs := l.PerKey.validate(path.Child("perKey"))
+	return append(errs, l.PerPhoneNumber.validate(path.Child("perPhoneNumber"))...)
+}
+
+func (r *Rate) validate(path *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	const message = "period must be a duration between 1s and 24h, for example 10m"
+	errs := between(path.Child("requests"), &r.Requests, 1, 1_000_000)
+	if r.Period == "" {
+		return append(errs, field.Required(path.Child("period"), message))
+	}
+	return append(errs, durationBetween(path.Child("period"), r.Period, time.Second, 24*time.Hour, message)...)
+}
+
+func (s *Storage) validate(path *field.Path) field.ErrorList {
+	errs := oneOf(path.Child("type"), s.Type, StorageKubernetes, StoragePostgreSQL)
+	switch {
+	case s.Type == StoragePostgreSQL && s.PostgreSQL == nil:
+		errs = append(errs, field.Invalid(path.Child("postgresql"), field.OmitValueType{},
+			"postgresql is required with type PostgreSQL; set postgresql.uriSecretRef"))
+	case s.Type != StoragePostgreSQL && s.PostgreSQL != nil:
+		errs = append(errs, field.Invalid(path.Child("postgresql"), field.OmitValueType{},
+			"postgresql is only for type PostgreSQL; set type to PostgreSQL, or remove postgresql"))
+	}
+	if s.PostgreSQL != nil {
+		ref := s.PostgreSQL.URISecretRef.Ref()
+		errs = append(errs, ref.validate(path.Child("postgresql", "uriSecretRef"))...)
+	}
+	return errs
+}

@@ -1,0 +1,180 @@
+package v1alpha1
+
+import (
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+)
+
+const (
+	nodeSelectorMessage = "nodeSelector must consist of labels: keys like example.com/pool, values of letters, digits, '-', '_' and '.'"
+	annotationsMessage  = "annotations must have keys like example.com/name: an optional lower-case domain and '/', " +
+		"then letters, digits, '-', '_' and '.'"
+	maxPods = 50
+)
+
+var (
+	maxCPU    = resource.MustParse("1024")
+	minMemory = resource.MustParse("16Mi")
+	maxMemory = resource.MustParse("1Ti")
+)
+
+func (s *Server) validate(path *field.Path) field.ErrorList {
+	errs := between(path.Child("replicas"), s.Replicas, 1, maxPods)
+	errs = append(errs, s.Autoscaling.validate(path.Child("autoscaling"))...)
+	if b := s.PodDisruptionBudget; b != nil {
+		errs = append(errs, between(path.Child("podDisruptionBudget", "maxUnavailable"), b.MaxUnavailable, 1, maxPods)...)
+	}
+	errs = append(errs, s.Resources.validate(path.Child("resources"))...)
+	errs = append(errs, validateMap(path.Child("nodeSelector"), s.NodeSelector, 63, labelValuePattern, nodeSelectorMessage)...)
+	errs = append(errs, atMost(path.Child("tolerations"), len(s.Tolerations), 16)...)
+	errs = append(errs, atMost(path.Child("topologySpreadConstraints"), len(s.TopologySpreadConstraints), 8)...)
+	return append(errs, named("priorityClassName", "a PriorityClass").optional(path.Child("priorityClassName"), s.PriorityClassName)...)
+}
+
+func (a *Autoscaling) validate(path *field.Path) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	errs := between(path.Child("minReplicas"), a.MinReplicas, 1, maxPods)
+	errs = append(errs, between(path.Child("maxReplicas"), &a.MaxReplicas, 1, maxPods)...)
+	errs = append(errs, between(path.Child("targetCPUUtilization"), a.TargetCPUUtilization, 1, 100)...)
+	if ptr.Deref(a.MinReplicas, DefaultMinReplicas) > a.MaxReplicas {
+		errs = append(errs, field.Invalid(path.Child("minReplicas"), ptr.Deref(a.MinReplicas, DefaultMinReplicas),
+			"minReplicas must not be greater than maxReplicas; raise maxReplicas or lower minReplicas"))
+	}
+	return errs
+}
+
+func (r *Resources) validate(path *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	errs := r.Requests.validate(path.Child("requests"))
+	errs = append(errs, r.Limits.validate(path.Child("limits"))...)
+	if r.Requests == nil || r.Limits == nil {
+		return errs
+	}
+	if above(r.Requests.CPU, r.Limits.CPU) {
+		errs = append(errs, field.Invalid(path.Child("requests", "cpu"), r.Requests.CPU.String(),
+			"requests.cpu must not be greater than limits.cpu"))
+	}
+	if above(r.Requests.Memory, r.Limits.Memory) {
+		errs = append(errs, field.Invalid(path.Child("requests", "memory"), r.Requests.Memory.String(),
+			"requests.memory must not be greater than limits.memory"))
+	}
+	return errs
+}
+
+func above(a, b *resource.Quantity) bool {
+	return a != nil && b != nil && a.Cmp(*b) > 0
+}
+
+func (a *ResourceAmounts) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if a == nil {
+		return nil
+	}
+	if a.CPU != nil && (a.CPU.Sign() <= 0 || a.CPU.Cmp(maxCPU) > 0 || !cpuPattern.MatchString(a.CPU.String())) {
+		errs = append(errs, field.Invalid(path.Child("cpu"), a.CPU.String(),
+			"cpu must be more than 0 and at most 1024 cores, for example 250m"))
+	}
+	if a.Memory != nil && (a.Memory.Cmp(minMemory) < 0 || a.Memory.Cmp(maxMemory) > 0 || !memoryPattern.MatchString(a.Memory.String())) {
+		errs = append(errs, field.Invalid(path.Child("memory"), a.Memory.String(),
+			"memory must be at least 16Mi and at most 1Ti, for example 256Mi"))
+	}
+	return errs
+}
+
+func (n *NetworkPolicy) validate(path *field.Path) field.ErrorList {
+	if n == nil {
+		return nil
+	}
+	errs := atMost(path.Child("ingressFrom"), len(n.IngressFrom), 16)
+	return append(errs, atMost(path.Child("metricsFrom"), len(n.MetricsFrom), 16)...)
+}
+
+func (e *Expose) validate(path *field.Path) field.ErrorList {
+	service := path.Child("service")
+	errs := oneOf(service.Child("type"), e.Service.Type, ServiceClusterIP, ServiceNodePort, ServiceLoadBalancer)
+	errs = append(errs, validateMap(service.Child("annotations"), e.Service.Annotations, 4096, nil, annotationsMessage)...)
+	errs = append(errs, e.Ingress.validate(path.Child("ingress"))...)
+	return append(errs, e.HTTPRoute.validate(path.Child("httpRoute"))...)
+}
+
+func (i *IngressSettings) validate(path *field.Path) field.ErrorList {
+	if i == nil {
+		return nil
+	}
+	errs := named("className", "an IngressClass").optional(path.Child("className"), i.ClassName)
+	errs = append(errs, hostRule.optional(path.Child("host"), string(i.Host))...)
+	errs = append(errs, named("tlsSecretName", "a Secret").optional(path.Child("tlsSecretName"), i.TLSSecretName)...)
+	return append(errs, validateMap(path.Child("annotations"), i.Annotations, 4096, nil, annotationsMessage)...)
+}
+
+func (h *HTTPRouteSettings) validate(path *field.Path) field.ErrorList {
+	if h == nil {
+		return nil
+	}
+	parents := path.Child("parentRefs")
+	if len(h.ParentRefs) == 0 {
+		return field.ErrorList{field.Required(parents, "at least one Gateway is needed")}
+	}
+	errs := atMost(parents, len(h.ParentRefs), 8)
+	for i, ref := range h.ParentRefs {
+		errs = append(errs, named("name", "a Gateway").required(parents.Index(i).Child("name"), ref.Name)...)
+		errs = append(errs, named("sectionName", "a listener").optional(parents.Index(i).Child("sectionName"), ref.SectionName)...)
+	}
+	errs = append(errs, atMost(path.Child("hostnames"), len(h.Hostnames), 16)...)
+	for i, name := range h.Hostnames {
+		at := path.Child("hostnames").Index(i)
+		errs = append(errs, hostnameRule.required(at, string(name))...)
+		if slices.Contains(h.Hostnames[:i], name) {
+			errs = append(errs, field.Duplicate(at, name))
+		}
+	}
+	return errs
+}
+
+// validateMap checks a map of labels or annotations: how many entries, which
+// keys, how long each value and, where values is set, of what it consists.
+func validateMap[V ~string](path *field.Path, m map[string]V, maxValue int, values *regexp.Regexp, message string) field.ErrorList {
+	if len(m) > 16 {
+		return field.ErrorList{field.TooMany(path, len(m), 16)}
+	}
+	var errs field.ErrorList
+	for key, value := range m {
+		switch {
+		case len(key) > maxMapKey, !mapKeyPattern.MatchString(key), values != nil && !values.MatchString(string(value)):
+			errs = append(errs, field.Invalid(path.Key(key), field.OmitValueType{}, message))
+		case len([]rune(string(value))) > maxValue:
+			errs = append(errs, field.TooLong(path.Key(key), "", maxValue))
+		}
+	}
+	return errs
+}
+
+func (s *VerificationRequestSpec) validate(path *field.Path) field.ErrorList {
+	errs := named("name", "a VerificationProject").required(path.Child("projectRef", "name"), s.ProjectRef.Name)
+	errs = append(errs, phoneNumberRule.required(path.Child("phoneNumber"), s.PhoneNumber)...)
+	errs = append(errs, oneOf(path.Child("method"), s.Method, whatsAppMethods...)...)
+	return append(errs, s.Init.validate(path.Child("init"))...)
+}
+
+func (i *Init) validate(path *field.Path) field.ErrorList {
+	if i == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if i.CreatedAt.IsZero() {
+		errs = append(errs, field.Required(path.Child("createdAt"), "createdAt is when the request was accepted"))
+	}
+	if !i.ExpiresAt.After(i.CreatedAt.Time) {
+		errs = append(errs, field.Invalid(path.Child("expiresAt"), i.ExpiresAt, "expiresAt must be later than createdAt"))
+	}
+	errs = append(errs, keyNameRule.optional(path.Child("keyName"), i.KeyName)...)
+	return append(errs, bodyHashRule.optional(path.Child("bodyHash"), i.BodyHash)...)
+}

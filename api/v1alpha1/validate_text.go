@@ -1,0 +1,164 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// textRule is what one kind of string may hold. Patterns and messages are those
+// of the CRDs; a test compares the patterns.
+type textRule struct {
+	min, max int // in characters; min 0 stands for 1, as an empty text is an unset one
+	pattern  *regexp.Regexp
+	message  string
+}
+
+// lowerName is a DNS name as object names are made of.
+const lowerName = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
+
+const port = `(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?`
+
+var (
+	secretNameRule = textRule{max: 253, pattern: regexp.MustCompile(`^` + lowerName + `$`),
+		message: "name must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"}
+
+	secretKeyRule = textRule{max: 253, pattern: regexp.MustCompile(`^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$`),
+		message: "key must be a key of a Secret: letters, digits, '-', '_' and '.', and must not begin with '..'"}
+
+	projectIDRule = textRule{max: 128, pattern: regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:/]*[A-Za-z0-9])?$`),
+		message: "projectID must consist of letters, digits, '-', '_', '.', ':' and '/', and begin and end with a letter or digit"}
+
+	displayNameRule = textRule{max: 64,
+		pattern: regexp.MustCompile(`^[^\p{C}\p{Z}]([^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*[^\p{C}\p{Z}])?$`),
+		message: "displayName must be one line of plain text, without control characters, text-direction overrides, or spaces at either end"}
+
+	baseURLRule = textRule{max: 512,
+		pattern: regexp.MustCompile(`^https?://(\[[0-9A-Fa-f:.]+\]|[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*)` +
+			port + `(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$`),
+		message: "baseURL must be an http:// or https:// URL with a lower-case host (international names in punycode), an optional port and plain path, " +
+			"and without user info, query or fragment, for example https://verify.example.com"}
+
+	webhookURLRule = textRule{max: 2048,
+		pattern: regexp.MustCompile(`^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?)*)` +
+			port + `(/([-A-Za-z0-9._~!$&()*+,;=:@/]|%[2-9A-Fa-f][0-9A-Fa-f])*)?(\?([-A-Za-z0-9._~!$&()*+,;=:@/?]|%[2-9A-Fa-f][0-9A-Fa-f])*)?$`),
+		message: "url must be an http:// or https:// URL with a host (international names in punycode), without user info, fragment, " +
+			"spaces or control characters, for example https://shop.example.com/hooks/phone"}
+
+	keyNameRule = textRule{max: 63, pattern: regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`),
+		message: "name must consist of lower-case letters, digits and '-', and begin and end with a letter or digit"}
+
+	phoneNumberRule = textRule{min: 8, max: 16, pattern: regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`),
+		message: "phoneNumber must be in E.164: '+', country code and number, digits only, for example +15550100199"}
+
+	phoneNumberIDRule = textRule{max: 32, pattern: regexp.MustCompile(`^[0-9]+$`),
+		message: "phoneNumberID must be Meta's id of the number: digits only, in quotes"}
+
+	botUsernameRule = textRule{min: 5, max: 32, pattern: regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*[Bb][Oo][Tt]$`),
+		message: "botUsername must be the bot's username without '@': 5 to 32 letters, digits and '_', ending in bot, for example ada_books_bot"}
+
+	replyRule = textRule{max: 1024,
+		pattern: regexp.MustCompile(`^[^\x00-\x09\x0B-\x1F\x7F-\x{9F}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*$`),
+		message: "replies must be plain text; line breaks are fine, other control characters and text-direction overrides are not"}
+
+	caBundleRule = textRule{max: 65536, pattern: regexp.MustCompile(`^[\t\n\r -~]*$`), message: caBundleMessage}
+
+	hostRule = textRule{max: 253, pattern: regexp.MustCompile(`^` + lowerName + `$`),
+		message: "host must be a DNS name in lower case, without port or wildcard, for example verify.example.com"}
+
+	hostnameRule = textRule{max: 253, pattern: regexp.MustCompile(`^(\*\.)?` + lowerName + `$`),
+		message: "hostnames must be DNS names in lower case, without a port, for example verify.example.com or *.example.com"}
+
+	bodyHashRule = textRule{min: 64, max: 64, pattern: regexp.MustCompile(`^[0-9a-f]{64}$`),
+		message: "bodyHash must be a SHA-256 in 64 lower-case hexadecimal digits"}
+
+	// Map keys and values have no rule of their own in the schema, but one for
+	// the whole map.
+	mapKeyPattern     = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
+	labelValuePattern = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`)
+
+	// Amounts as Quantity prints them; whatever the CRD's patterns allow is
+	// printed in a form that they allow too.
+	cpuPattern    = regexp.MustCompile(`^([0-9]{1,4}(\.[0-9]{1,3})?|[0-9]{1,7}m)$`)
+	memoryPattern = regexp.MustCompile(`^([0-9]{1,13}|[0-9]{1,4}(\.[0-9]{1,3})?[GT]i?|[0-9]{1,7}(\.[0-9]{1,3})?[MK]i|[0-9]{1,9}[kM])$`)
+)
+
+const (
+	caBundleMessage = "caBundle must hold certificates in PEM form, from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"
+	maxMapKey       = 317 // a domain of 253 characters, a slash and a name of 63
+)
+
+// named returns the rule for the name of another object.
+func named(fieldName, what string) textRule {
+	return textRule{max: 253, pattern: secretNameRule.pattern,
+		message: fieldName + " must be the name of " + what + ": lower-case letters, digits, '-' and '.'"}
+}
+
+// required refuses an empty text and one that breaks the rule.
+func (r textRule) required(path *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return field.ErrorList{field.Required(path, r.message)}
+	}
+	return r.optional(path, value)
+}
+
+// optional refuses a text that is set and breaks the rule. A text that is too
+// long is not repeated in the error.
+func (r textRule) optional(path *field.Path, value string) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	length := utf8.RuneCountInString(value)
+	switch {
+	case length > r.max:
+		return field.ErrorList{field.TooLong(path, "", r.max)}
+	case length < r.min, !r.pattern.MatchString(value):
+		return field.ErrorList{field.Invalid(path, value, r.message)}
+	}
+	return nil
+}
+
+// durationBetween refuses a duration that is set and malformed or out of
+// bounds. An unset one is another function's business.
+func durationBetween(path *field.Path, d Duration, shortest, longest time.Duration, message string) field.ErrorList {
+	if d == "" {
+		return nil
+	}
+	parsed, err := d.Parse()
+	if err != nil || parsed < shortest || parsed > longest {
+		return field.ErrorList{field.Invalid(path, d, message)}
+	}
+	return nil
+}
+
+// between refuses a number that is set and out of bounds.
+func between(path *field.Path, n *int32, lowest, highest int32) field.ErrorList {
+	if n != nil && (*n < lowest || *n > highest) {
+		return field.ErrorList{field.Invalid(path, *n, fmt.Sprintf("must be between %d and %d", lowest, highest))}
+	}
+	return nil
+}
+
+// oneOf refuses a value that is set and is none of those allowed.
+func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	for _, a := range allowed {
+		if value == a {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, value, allowed)}
+}
+
+// atMost refuses a list that is too long.
+func atMost(path *field.Path, length, most int) field.ErrorList {
+	if length > most {
+		return field.ErrorList{field.TooMany(path, length, most)}
+	}
+	return nil
+}
