@@ -31,10 +31,11 @@ func (x *exchange) commonHeaders() {
 	if x.settings.Simulated {
 		h["Phoneproof-Simulated"] = isTrue
 	}
-	if len(x.r.TransferEncoding) > 0 {
-		// net/http reads a body with both Content-Length and Transfer-Encoding by the latter and no longer tells that
-		// there were both. RFC 9112, 6.3 has such a connection closed, so that what follows is never taken for a
-		// request that a proxy did not see; closing after every chunked body does that.
+	if len(x.r.TransferEncoding) > 0 || (!x.r.ProtoAtLeast(1, 1) && x.r.ContentLength != 0) {
+		// net/http reads a body with both Content-Length and Transfer-Encoding by the latter (in HTTP/1.0, by the
+		// former) and no longer tells that there were both. RFC 9112, 6.1 has such a connection closed, so that what
+		// follows is never taken for a request that a proxy did not see; closing after every body that may have been
+		// one of these does that.
 		h["Connection"] = closed
 	}
 }
@@ -45,7 +46,8 @@ func (x *exchange) write(e *verification.Error) {
 	if challenge := challenges[e]; challenge != "" {
 		h["Www-Authenticate"] = []string{challenge}
 	}
-	if e.RetryAfter > 0 {
+	status := statusOf(e.Code)
+	if e.RetryAfter > 0 || status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
 		h["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
 	}
 	x.code = e.Code
@@ -59,7 +61,7 @@ func (x *exchange) write(e *verification.Error) {
 		body = appendString(body, e.Field)
 	}
 	body = append(body, "}}\n"...)
-	x.send(statusOf(e.Code), body)
+	x.send(status, body)
 	*buffer = body
 	buffers.Put(buffer)
 }

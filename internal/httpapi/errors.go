@@ -152,15 +152,15 @@ func invalidNumber(err error) error {
 // public returns what a client may see of err, and the cause to log, if there is more to know than that.
 func public(ctx context.Context, err error) (shown *verification.Error, cause error) {
 	var known *verification.Error
+	isKnown := errors.As(err, &known) && statuses[known.Code] != 0
 	switch {
-	case ctx.Err() != nil: // Whatever else went wrong, it went wrong because nobody waits for it.
-		return errClientGone, nil
-	case errors.As(err, &known) && statuses[known.Code] != 0:
-		if statuses[known.Code] >= http.StatusInternalServerError {
-			return known, known.Err
-		}
+	case isKnown && statuses[known.Code] < http.StatusInternalServerError:
 		return known, nil
-	case errors.Is(err, context.DeadlineExceeded): // A store that did not answer within storeTimeout.
+	case ctx.Err() != nil: // It went wrong because nobody waits for it.
+		return errClientGone, nil
+	case isKnown:
+		return known, known.Err
+	case errors.Is(err, context.DeadlineExceeded): // The store did not answer within storeTimeout.
 		return errStoreTimeout, err
 	default:
 		return errInternal, err

@@ -28,7 +28,7 @@ const (
 	// storeTimeout bounds each call of the store, so that a store that hangs is a 503 within two seconds.
 	storeTimeout = 1500 * time.Millisecond
 
-	// Retry-After of refusals that the domain gives no time for.
+	// Retry-After of our own refusals.
 	retryStore     = 2 * time.Second
 	retryChannel   = 30 * time.Second
 	retrySuspended = 5 * time.Minute

@@ -11,7 +11,7 @@ import (
 // metrics are those of the API. Every label has a small fixed set of values, whatever clients send.
 //
 //   - phoneproof_http_requests_total{route,method,status}: answers. route is a path of the API, the path of status with
-//     " (wait)" for a long poll that was held, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number.
+//     " (wait)" for a long poll that got a place, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number.
 //   - phoneproof_http_request_duration_seconds{route}: time to answer.
 //   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry that met its first try, or the code
 //     of the refusal.

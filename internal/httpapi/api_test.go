@@ -1,0 +1,219 @@
+package httpapi
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+func TestAPI_answersWithAndWithoutThePrefix(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, func(s *setup) {
+		s.settings.PathPrefix = "/verify/v1"
+		s.options.Hooks = map[string]http.Handler{"/hooks/whatsapp": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, `{}`)
+		})}
+	})
+	statusOf := func(target string) int { return h.do(request{method: http.MethodGet, target: target}.wrong()).status }
+	for _, target := range []string{pathStatus, "/verify/v1" + pathStatus} {
+		g.Expect(h.do(request{method: http.MethodGet, target: target}.prefixed()).status).To(Equal(401), target)
+	}
+	g.Expect(statusOf("/verify/v1/openapi.json")).To(Equal(200))
+	g.Expect(statusOf("/verify/v1/hooks/whatsapp")).To(Equal(200))
+	g.Expect(statusOf("/hooks/whatsapp")).To(Equal(200))
+	for _, target := range []string{"/verify/v1", "/verify/v1/", "/verify/v1/verify/v1/openapi.json", "/verify/v1openapi.json", "/verify/v2/openapi.json"} {
+		g.Expect(statusOf(target)).To(Equal(404), target)
+	}
+	h.change(func(s *settings.Settings) { s.PathPrefix = "/other" })
+	g.Expect(statusOf("/verify/v1/openapi.json")).To(Equal(404))
+	g.Expect(statusOf("/other/openapi.json")).To(Equal(200))
+}
+
+// prefixed marks a request whose path the contract does not name.
+func (r request) prefixed() request {
+	r.unlisted = true
+	return r.wrong()
+}
+
+func TestAPI_hooks(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, func(s *setup) {
+		s.options.Hooks = map[string]http.Handler{
+			"/hooks/plain": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				logr.FromContextOrDiscard(r.Context()).Info("inside")
+				w.WriteHeader(http.StatusAccepted)
+				io.WriteString(w, `{}`)
+			}),
+			"/hooks/panic": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("in the hook") }),
+			"/hooks/half": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				io.WriteString(w, `{"half":`)
+				panic("in the middle")
+			}),
+			"/hooks/abort": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
+		}
+	})
+	send := func(path string) (*http.Response, error) {
+		r, err := http.NewRequest(http.MethodPut, "http://"+h.address+path, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		r.Header.Set("X-Request-Id", "given")
+		return h.client.Do(r)
+	}
+	response, err := send("/hooks/plain")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(response.StatusCode).To(Equal(202))
+	lines := h.lines(g, 2)
+	g.Expect(lines[0]).To(And(HaveKeyWithValue("msg", "inside"), HaveKeyWithValue("xRequestId", "given")))
+	g.Expect(lines[1]).To(And(HaveKeyWithValue("route", "/hooks/plain"), HaveKeyWithValue("status", 202.0), HaveKeyWithValue("method", "PUT")))
+
+	response, err = send("/hooks/panic")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(response.StatusCode).To(Equal(500))
+	response, err = send("/hooks/half")
+	if err == nil {
+		_, err = io.ReadAll(response.Body)
+	}
+	g.Expect(err).To(HaveOccurred(), "half an answer is not passed off as a whole one")
+	_, err = send("/hooks/abort")
+	g.Expect(err).To(HaveOccurred())
+	g.Expect(h.lines(g, 5)[4]["route"]).To(Equal("/hooks/abort"))
+	g.Expect(h.metrics()).To(ContainSubstring("phoneproof_http_panics_total 2\n"), "an abort is no panic")
+}
+
+func TestAPI_refusesOptionsThatCannotWork(t *testing.T) {
+	g := NewWithT(t)
+	_, err := New(Options{})
+	g.Expect(err).To(HaveOccurred())
+	h := newHarness(t)
+	good := Options{Settings: h.settings.Load, Service: h.service, Invite: invite}
+	for _, path := range []string{pathInit, "hooks/whatsapp"} {
+		good.Hooks = map[string]http.Handler{path: http.NotFoundHandler()}
+		_, err = New(good)
+		g.Expect(err).To(MatchError(ContainSubstring(path)))
+	}
+	good.Hooks, good.Registerer = nil, h.registry
+	_, err = New(good)
+	g.Expect(err).To(HaveOccurred(), "the metrics are registered already")
+}
+
+func TestAPI_requestID(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	made := regexp.MustCompile(`^[0-9a-f]{32}$`)
+	for given, kept := range map[string]bool{
+		"9f2c1c52-6c1f-4d42-b6a0-7b1c35f0d7ab": true, "a.B_c-9": true, strings.Repeat("a", 128): true,
+		"": false, strings.Repeat("a", 129): false, "a b": false, "a\tb": false, "é": false, "a/b": false, "\x1b[31m": false, `"`: false,
+	} {
+		g.Expect(plainID(given)).To(Equal(kept), "%q", given)
+		id := requestID(http.Header{"X-Request-Id": {given}})
+		g.Expect(id == given || made.MatchString(id)).To(BeTrue(), "%q", given)
+	}
+	a := h.do(statusRequest(keyAll, "id=x").with("X-Request-Id", "mine"))
+	g.Expect(a.header.Values("X-Request-Id")).To(Equal([]string{"mine"}))
+	b := h.do(statusRequest(keyAll, "id=x").with("X-Request-Id", "one", "two"))
+	g.Expect(b.header.Get("X-Request-Id")).To(MatchRegexp(made.String()))
+	lines := h.lines(g, 2)
+	g.Expect(lines[0]["xRequestId"]).To(Equal("mine"))
+	g.Expect(lines[1]["xRequestId"]).To(Equal(b.header.Get("X-Request-Id")))
+}
+
+func TestLog_oneLinePerRequestWhateverIsSent(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	number := h.number(1)
+	hostile := []request{
+		initFor(keyAll, number).with("User-Agent", strings.Repeat("\u009b31mA%0d%0a", 500)),
+		initFor(keyAll, number).with("X-Request-Id", "id{\"a\":\"b\"}"),
+		statusRequest(keyAll, "id=%0d%0aX-Injected:%201&x=%1b[31m"+number[1:]),
+		statusRequest(keyAll+"%0a", "id=x"),
+		body(`{"phoneNumber":"+49 1512 3456789\r\nlevel=ERROR msg=forged"}`).wrong(),
+		{method: http.MethodGet, target: "/%0d%0aforged/" + number[1:]},
+		{method: "FORGED", target: "/" + keyAll},
+	}
+	for _, r := range hostile {
+		h.do(r)
+	}
+	lines := h.lines(g, len(hostile))
+	g.Expect(strings.Count(h.logs.String(), "\n")).To(Equal(len(hostile)))
+	for _, line := range lines {
+		g.Expect(line).To(And(
+			HaveKeyWithValue("msg", "request"), HaveKey("xRequestId"), HaveKey("route"), HaveKey("method"), HaveKey("status"),
+			HaveKey("code"), HaveKey("seconds"), HaveKey("keyName"), HaveLen(10),
+		))
+	}
+	g.Expect(lines[0]).To(And(HaveKeyWithValue("route", pathInit), HaveKeyWithValue("keyName", "all"), HaveKeyWithValue("status", 200.0)))
+	g.Expect(lines[5]).To(And(HaveKeyWithValue("route", "unknown"), HaveKeyWithValue("code", "not_found")))
+	g.Expect(lines[6]).To(HaveKeyWithValue("method", "OTHER"))
+	g.Expect(h.logs.String()).NotTo(Or(ContainSubstring("forged"), ContainSubstring("Injected"), ContainSubstring("\x1b")))
+}
+
+func TestLog_tenMegabytesOfUserAgent(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	before := heap()
+	conn, from := h.dial(g, "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nUser-Agent: ")
+	defer conn.Close()
+	go io.WriteString(conn, strings.Repeat("A", 10<<20))
+	response, err := http.ReadResponse(from, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(response.StatusCode).To(Equal(431))
+	g.Expect(heap() - before).To(BeNumerically("<", 12<<20))
+	g.Expect(h.logs.String()).To(BeEmpty())
+}
+
+func TestMetrics_seriesDoNotGrow(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	round := func(i int) {
+		h.do(request{method: http.MethodGet, target: fmt.Sprintf("/x%d", i)})
+		h.do(request{method: fmt.Sprintf("M%d", i), target: pathInit})
+		h.do(statusRequest(keyAll, fmt.Sprintf("id=vr%024d", i)))
+		h.do(statusRequest(fmt.Sprintf("unknown-%d", i), "id=x"))
+		h.do(initFor(keyAll, h.number(i)))
+		h.do(initFor(keyAll, fmt.Sprint(i)).wrong())
+	}
+	series := func() int { return strings.Count(h.metrics(), "\n") }
+	round(0)
+	before := series()
+	for i := 1; i <= 50; i++ {
+		round(i)
+	}
+	g.Expect(series()).To(Equal(before))
+	g.Expect(h.metrics()).To(And(
+		ContainSubstring(`phoneproof_http_requests_total{method="GET",route="unknown",status="404"} 51`+"\n"),
+		ContainSubstring(`phoneproof_http_requests_total{method="OTHER",route="/api/verify/init",status="405"} 51`+"\n"),
+		ContainSubstring(`phoneproof_http_inits_total{result="invalid_phone_number"} 51`+"\n"),
+	))
+}
+
+func TestMetrics_longPollsAreApart(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	h.verify(id, h.number(1), verification.AssuranceUsual)
+	g.Expect(h.do(statusRequest(keyAll, "id="+id+"&wait=30s")).status).To(Equal(200))
+	g.Expect(h.metrics()).To(And(
+		ContainSubstring(`phoneproof_http_requests_total{method="GET",route="/api/verify/status (wait)",status="200"} 1`+"\n"),
+		ContainSubstring("phoneproof_http_long_polls 0\n"),
+	))
+}
+
+func TestLimits_fitTogether(t *testing.T) {
+	g := NewWithT(t)
+	l := defaultLimits
+	g.Expect(l.write).To(BeNumerically(">", maxWait+2*storeTimeout), "the longest poll reads twice and still answers")
+	g.Expect(l.readHeader).To(BeNumerically("<", l.read))
+	g.Expect(storeTimeout).To(BeNumerically("<", 2*time.Second))
+	g.Expect(l.connections).To(BeNumerically(">", maxWaits), "long polls alone cannot fill the server")
+	g.Expect(defaultShutdownTimeout).To(BeNumerically(">", l.read+storeTimeout))
+	g.Expect(maxWaitsPerKey).To(BeNumerically("<", maxWaits))
+}

@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+func TestAuth_refusals(t *testing.T) {
+	base := func(values ...string) request {
+		r := initRequest("", `{"phoneNumber":"+4915123456789"}`)
+		return r.with("Authorization", values...)
+	}
+	flipped := []byte(keyAll)
+	flipped[len(flipped)/2] ^= 1
+	none := base()
+	delete(none.header, "Authorization")
+	inURL := none
+	inURL.target += "?access_token=" + keyAll + "&api_key=" + keyAll
+	expectEach(t, []bad{
+		{"no header", none, 401, codeMissingKey, ""},
+		{"in the URL", inURL, 401, codeMissingKey, ""},
+		{"empty", base(""), 401, codeMalformedKey, ""},
+		{"only the scheme", base("Bearer"), 401, codeMalformedKey, ""},
+		{"scheme and space", base("Bearer "), 401, codeMalformedKey, ""},
+		{"no scheme", base(keyAll), 401, codeMalformedKey, ""},
+		{"Basic", base("Basic dXNlcjpwYXNz"), 401, codeMalformedKey, ""},
+		{"two headers", base("Bearer "+keyAll, "Bearer "+keyAll), 401, codeMalformedKey, ""},
+		{"two in one", base("Bearer " + keyAll + ", Bearer " + keyAll), 401, codeMalformedKey, ""},
+		{"two spaces", base("Bearer  " + keyAll), 401, codeMalformedKey, ""},
+		{"tab", base("Bearer\t" + keyAll), 401, codeMalformedKey, ""},
+		{"space in the key", base("Bearer " + keyAll[:20] + " " + keyAll[20:]), 401, codeMalformedKey, ""},
+		{"look-alike", base("Bearer " + strings.Replace(keyAll, "p", "р", 1)), 401, codeMalformedKey, ""},
+		{"one bit changed", base("Bearer " + string(flipped)), 401, codeUnknownKey, ""},
+		{"wrong checksum", base("Bearer " + keyAll[:len(keyAll)-1] + "!"), 401, codeUnknownKey, ""},
+		{"prefix, wrong length", base("Bearer " + keyAll[:len(keyAll)-1]), 401, codeUnknownKey, ""},
+		{"lower case", base("Bearer " + strings.ToLower(keyAll)), 401, codeUnknownKey, ""},
+		{"quoted", base(`Bearer "` + keyAll + `"`), 401, codeUnknownKey, ""},
+		{"its hash", base(fmt.Sprintf("Bearer %x", sha256.Sum256([]byte(keyAll)))), 401, codeUnknownKey, ""},
+		{"long", base("Bearer " + strings.Repeat("a", 10_000)), 401, codeUnknownKey, ""},
+		{"expired", base("Bearer " + keyExpired), 401, codeExpiredKey, ""},
+		{"scope", base("Bearer " + keyStatus), 403, codeInsufficientScope, ""},
+		{"scheme in capitals", base("BEARER " + keyAll), 200, "", ""},
+		{"scheme in lower case", base("bearer " + keyAll), 200, "", ""},
+		{"no pp_ key", base("Bearer " + keyInit), 200, "", ""},
+	})
+}
+
+func TestAuth_tellsWhatToDo(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	none := statusRequest("", "id=x")
+	delete(none.header, "Authorization")
+	messages := map[string]bool{}
+	for challenge, r := range map[string]request{
+		`Bearer realm="phoneproof"`: none,
+		`Bearer realm="phoneproof", error="invalid_request", error_description="The Authorization header cannot be read"`: statusRequest("", "id=x"),
+		`Bearer realm="phoneproof", error="invalid_token", error_description="The API key is not known"`:                  statusRequest("unknown", "id=x"),
+		`Bearer realm="phoneproof", error="invalid_token", error_description="The API key is expired"`:                    statusRequest(keyExpired, "id=x"),
+		`Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`:                                           statusRequest(keyInit, "id=x"),
+	} {
+		a := h.do(r)
+		g.Expect(a.header.Values("WWW-Authenticate")).To(Equal([]string{challenge}))
+		messages[a.errorField("message")] = true
+	}
+	g.Expect(messages).To(HaveLen(5), "each has its own message")
+	g.Expect(h.do(initFor(keyStatus, h.number(1))).header.Get("WWW-Authenticate")).To(HaveSuffix(`scope="Init"`))
+}
+
+func TestAuth_comesBeforeEverythingElse(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	for range 3 {
+		expectRefusal(g, h.do(initRequest("unknown", "no JSON").with("Content-Type", "text/plain").wrong()), 401, codeUnknownKey, "")
+		expectRefusal(g, h.do(statusRequest("unknown", "").wrong()), 401, codeUnknownKey, "")
+		expectRefusal(g, h.do(statusRequest(keyExpired, "id="+strings.Repeat("a", 26))), 401, codeExpiredKey, "")
+	}
+	g.Expect(h.store.calls.Load()).To(BeZero(), "junk keys cost the store nothing")
+}
+
+func TestAuth_revokedKeyIsRefusedByTheNextRequest(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200))
+	reads := h.store.calls.Load()
+	h.change(func(s *settings.Settings) {
+		s.Keys = settings.NewKeys(settings.Key{Name: "new", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeStatus})
+	})
+	expectRefusal(g, h.do(statusRequest(keyAll, "id="+id)), 401, codeUnknownKey, "")
+	g.Expect(h.do(statusRequest(keyInit, "id="+id)).status).To(Equal(200))
+	h.change(func(s *settings.Settings) {
+		s.Keys = settings.NewKeys(settings.Key{
+			Name: "new", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeStatus, ExpiresAt: time.Now(),
+		})
+	})
+	expectRefusal(g, h.do(statusRequest(keyInit, "id="+id)), 401, codeExpiredKey, "")
+	g.Expect(h.store.calls.Load()).To(Equal(reads + 1))
+}
+
+func TestAuth_bearerHeader(t *testing.T) {
+	g := NewWithT(t)
+	for value, want := range map[string]string{
+		"Bearer abc": "abc", "bearer a!~": "a!~", "Bearer abc ": "", "Bearer": "", "": "", "Bearer a\x7f": "", "Bearer a\x00b": "",
+		"Bearer a\nb": "", "Bearerabc": "", "Bearer\u00a0abc": "", "Token abc": "",
+	} {
+		token, err := bearer(http.Header{"Authorization": {value}})
+		g.Expect(token).To(Equal(want), "%q", value)
+		g.Expect(err != nil).To(Equal(want == ""), "%q", value)
+	}
+}

@@ -1,0 +1,220 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// bad is a request with the refusal it gets; status 200 where it is good after all.
+type bad struct {
+	name    string
+	request request
+	status  int
+	code    verification.ErrorCode
+	field   string
+}
+
+// longNumber is what could be a phone number.
+var longNumber = regexp.MustCompile(`[0-9]{10,15}`)
+
+// expectEach sends each request to one server.
+func expectEach(t *testing.T, rows []bad) {
+	t.Helper()
+	h := newHarness(t)
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			g := NewWithT(t)
+			h.t = t
+			h.canaries.add(longNumber.FindAllString(row.request.body+row.request.target, -1)...)
+			a := h.do(row.request.wrong())
+			if row.status == http.StatusOK {
+				g.Expect(a.status).To(Equal(http.StatusOK), string(a.body))
+				return
+			}
+			expectRefusal(g, a, row.status, row.code, row.field)
+		})
+	}
+	h.t = t
+}
+
+func body(text string) request { return initRequest(keyAll, text) }
+
+func number(text string) request {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return body(`{"phoneNumber":` + string(quoted) + `}`)
+}
+
+func TestInit_bodyThatIsNoJSON(t *testing.T) {
+	valid := `{"phoneNumber":"+4915123456789"}`
+	nested := func(depth int) string {
+		return `{"phoneNumber":"+4915123456789","x":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + "}"
+	}
+	rows := []bad{
+		{"empty", body(""), 400, codeInvalidJSON, ""},
+		{"white space", body(" \r\n\t"), 400, codeInvalidJSON, ""},
+		{"null", body("null"), 400, codeInvalidJSON, ""},
+		{"array", body("[]"), 400, codeInvalidJSON, ""},
+		{"string", body(`"+4915123456789"`), 400, codeInvalidJSON, ""},
+		{"trailing garbage", body(valid + "x"), 400, codeInvalidJSON, ""},
+		{"trailing NUL", body(valid + "\x00"), 400, codeInvalidJSON, ""},
+		{"two objects", body(valid + valid), 400, codeInvalidJSON, ""},
+		{"trailing white space", body(valid + "\n"), 200, "", ""},
+		{"repeated phoneNumber", body(`{"phoneNumber":"+4915123456789","phoneNumber":"+4915123456788"}`), 400, codeInvalidJSON, "phoneNumber"},
+		{"repeated by escape", body(`{"phoneNumber":"+4915123456789","phone\u004eumber":"1"}`), 400, codeInvalidJSON, "phoneNumber"},
+		{"repeated method", body(`{"method":"TELEGRAM","method":"TELEGRAM","phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, "method"},
+		{"repeated unknown field", body(`{"a":1,"a":2,"phoneNumber":"+4915123456789"}`), 200, "", ""},
+		{"nested 10,000 deep", body(`{"x":` + strings.Repeat("[", 8000) + `}`), 400, codeInvalidJSON, ""},
+		{"objects nested deep", body(`{"x":` + strings.Repeat(`{"a":`, 1000) + `1`), 400, codeInvalidJSON, ""},
+		{"nested as deep as allowed", body(nested(maxNesting)), 200, "", ""},
+		{"nested one deeper", body(nested(maxNesting + 1)), 400, codeInvalidJSON, ""},
+		{"invalid UTF-8", body("{\"phoneNumber\":\"+49151\xff\"}"), 400, codeInvalidJSON, ""},
+		{"overlong UTF-8", body("{\"x\":\"\xc0\xaf\",\"phoneNumber\":\"+4915123456789\"}"), 400, codeInvalidJSON, ""},
+		{"surrogate in UTF-8", body("{\"x\":\"\xed\xa0\x80\",\"phoneNumber\":\"+4915123456789\"}"), 400, codeInvalidJSON, ""},
+		{"lone high surrogate", body(`{"phoneNumber":"\ud800"}`), 400, codeInvalidJSON, ""},
+		{"lone low surrogate", body(`{"phoneNumber":"\udc00"}`), 400, codeInvalidJSON, ""},
+		{"lone surrogate in an unknown field", body(`{"x":"\ud800\u0041","phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, ""},
+		{"surrogate pair", body(`{"x":"\ud83d\ude00","phoneNumber":"+4915123456789"}`), 200, "", ""},
+		{"byte order mark", body("\xef\xbb\xbf" + valid), 400, codeInvalidJSON, ""},
+		{"UTF-16", body("\xff\xfe{\x00}\x00"), 400, codeInvalidJSON, ""},
+		{"comment", body(`{/**/"phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, ""},
+		{"single quotes", body(`{'phoneNumber':'+4915123456789'}`), 400, codeInvalidJSON, ""},
+		{"trailing comma", body(`{"phoneNumber":"+4915123456789",}`), 400, codeInvalidJSON, ""},
+		{"line feed in a string", body("{\"phoneNumber\":\"+49\n15123456789\"}"), 400, codeInvalidJSON, ""},
+		{"unknown escape", body(`{"phoneNumber":"\x41"}`), 400, codeInvalidJSON, ""},
+		{"NaN", body(`{"x":NaN}`), 400, codeInvalidJSON, ""},
+		{"leading zero", body(`{"x":01}`), 400, codeInvalidJSON, ""},
+		{"form", body("phoneNumber=%2B4915123456789"), 400, codeInvalidJSON, ""},
+	}
+	for end := range len(valid) {
+		rows = append(rows, bad{fmt.Sprintf("cut at %d", end), body(valid[:end]), 400, codeInvalidJSON, ""})
+	}
+	expectEach(t, rows)
+}
+
+func TestInit_fields(t *testing.T) {
+	const rest = `"phoneNumber":"+4915123456789"}`
+	expectEach(t, []bad{
+		{"no phoneNumber", body(`{}`), 400, codeMissingField, "phoneNumber"},
+		{"other case", body(`{"phonenumber":"+4915123456789"}`), 400, codeMissingField, "phoneNumber"},
+		{"look-alike name", body(`{"phoneNumb\u0435r":"+4915123456789"}`), 400, codeMissingField, "phoneNumber"},
+		{"name by escape", body(`{"phone\u004eumber":"+4915123456789"}`), 200, "", ""},
+		{"number for phoneNumber", body(`{"phoneNumber":4915123456789}`), 400, codeInvalidType, "phoneNumber"},
+		{"null for phoneNumber", body(`{"phoneNumber":null}`), 400, codeInvalidType, "phoneNumber"},
+		{"array for phoneNumber", body(`{"phoneNumber":["+4915123456789"]}`), 400, codeInvalidType, "phoneNumber"},
+		{"object for phoneNumber", body(`{"phoneNumber":{"a":"b"}}`), 400, codeInvalidType, "phoneNumber"},
+		{"broken value for phoneNumber", body(`{"phoneNumber":tru}`), 400, codeInvalidJSON, ""},
+		{"boolean for method", body(`{"method":true,` + rest), 400, codeInvalidType, "method"},
+		{"null for method", body(`{"method":null,` + rest), 400, codeInvalidType, "method"},
+		{"array for method", body(`{"method":["WHATSAPP"],` + rest), 400, codeInvalidType, "method"},
+		{"mixed case method", body(`{"method":"WhatsApp",` + rest), 400, verification.CodeInvalidMethod, "method"},
+		{"sms", body(`{"method":"sms",` + rest), 400, verification.CodeInvalidMethod, "method"},
+		{"empty method", body(`{"method":"",` + rest), 400, verification.CodeInvalidMethod, "method"},
+		{"method with space", body(`{"method":"WHATSAPP ",` + rest), 400, verification.CodeInvalidMethod, "method"},
+		{"both methods", body(`{"method":"TELEGRAM",` + rest), 200, "", ""},
+		{"unknown field", body(`{"channel":"sms",` + rest), 200, "", ""},
+		{"ttl is unknown", body(`{"ttl":-1e309,"ttl2":"10m","ttl3":9223372036854775808,` + rest), 200, "", ""},
+		{"metadata is unknown", body(`{"metadata":{"a.b":"\u0000","c":[{},[]]},` + rest), 200, "", ""},
+		{"callback is unknown", body(`{"callbackUrl":"javascript:alert(1)",` + rest), 200, "", ""},
+	})
+}
+
+func TestInit_phoneNumbers(t *testing.T) {
+	refused := func(name, text string) bad {
+		return bad{name, number(text), 400, verification.CodeInvalidPhoneNumber, "phoneNumber"}
+	}
+	accepted := func(name, text string) bad { return bad{name, number(text), 200, "", ""} }
+	expectEach(t, []bad{
+		refused("empty", ""), refused("plus", "+"), refused("plus zero", "+04915123456789"),
+		refused("double zero", "004915123456789"), refused("16 digits", "+4915123456789012"), refused("too short", "+491512"),
+		refused("letters", "+1800FLOWERS"), refused("full-width plus", "＋4915123456789"), refused("full-width digit", "+４915123456789"),
+		refused("Arabic-Indic digits", "+٤٩١٥١٢٣٤٥٦٧٨٩"), refused("right-to-left mark", "+49\u200f15123456789"),
+		refused("extension", "+4915123456789;ext=1"), refused("tel URI", "tel:+4915123456789"), refused("national", "015123456789"),
+		refused("anonymous", "+88812345678"), refused("premium rate", "+979123456789"), refused("international freephone", "+80012345678"),
+		refused("SQL", "+4915123456789' OR 1=1"), refused("long", strings.Repeat("1", 4000)),
+		refused("CRLF", "+4915123456789\r\nX-Injected: 1"), refused("ANSI", "\x1b[31m+4915123456789"), refused("percent", "+49%0a15123456789"),
+		{"NUL", body(`{"phoneNumber":"+4915123456789\u0000"}`), 400, verification.CodeInvalidPhoneNumber, "phoneNumber"},
+		refused("fictional", "+1 (555) 010-0000"),
+		accepted("separators", "+49 (1512) 345-67.89"), accepted("no plus", "4915123456789"),
+		accepted("Mexico", "+525512345678"), accepted("Mexico, mobile", "+5215512345678"),
+		accepted("Argentina", "+541123456789"), accepted("Argentina, mobile", "+5491123456789"),
+		accepted("Brazil with nine", "+5511987654321"), accepted("Brazil without", "+551187654321"),
+		accepted("Bahamas", "+12423591234"), accepted("United States", "+12125550123"),
+		accepted("Russia", "+79161234567"), accepted("Kazakhstan", "+77011234567"),
+	})
+}
+
+func TestInit_headersOfTheBody(t *testing.T) {
+	good := body(`{"phoneNumber":"+4915123456789"}`)
+	ct := func(values ...string) request { return good.with("Content-Type", values...) }
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	w.Write([]byte(`{"phoneNumber":"+4915123456789"}`))
+	w.Close()
+	gzipped := body(zipped.String()).with("Content-Encoding", "gzip")
+	expectEach(t, []bad{
+		{"none", ct(), 415, codeMediaType, "Content-Type"},
+		{"empty", ct(""), 415, codeMediaType, "Content-Type"},
+		{"text", ct("text/plain"), 415, codeMediaType, "Content-Type"},
+		{"form", ct("application/x-www-form-urlencoded"), 415, codeMediaType, "Content-Type"},
+		{"multipart", ct("multipart/form-data; boundary=x"), 415, codeMediaType, "Content-Type"},
+		{"look-alike", ct("application/json5"), 415, codeMediaType, "Content-Type"},
+		{"two", ct("application/json", "application/json"), 415, codeMediaType, "Content-Type"},
+		{"list", ct("application/json, text/plain"), 415, codeMediaType, "Content-Type"},
+		{"other charset", ct("application/json; charset=utf-16"), 415, codeMediaType, "Content-Type"},
+		{"other parameter", ct("application/json; version=1"), 415, codeMediaType, "Content-Type"},
+		{"malformed", ct("application/json; charset"), 415, codeMediaType, "Content-Type"},
+		{"utf-8", ct(`Application/JSON;charset="UTF-8"`), 200, "", ""},
+		{"utf-8 as usual", ct("application/json; charset=utf-8"), 200, "", ""},
+		{"gzip", gzipped, 415, codeContentEncoding, "Content-Encoding"},
+		{"gzip that says nothing", body(zipped.String()), 400, codeInvalidJSON, ""},
+		{"identity", good.with("Content-Encoding", "identity"), 200, "", ""},
+		{"two encodings", good.with("Content-Encoding", "identity", "gzip"), 415, codeContentEncoding, "Content-Encoding"},
+	})
+}
+
+func TestInit_sizeOfTheBody(t *testing.T) {
+	const around = len(`{"phoneNumber":"+4915123456789","x":""}`)
+	sized := func(n int) string {
+		return `{"phoneNumber":"+4915123456789","x":"` + strings.Repeat("a", n-around) + `"}`
+	}
+	chunked := func(text string) request {
+		r := body("")
+		r.stream = io.MultiReader(strings.NewReader(text)) // of a length that net/http does not know
+		return r
+	}
+	expectEach(t, []bad{
+		{"at the limit", body(sized(maxBodyBytes)), 200, "", ""},
+		{"one more", body(sized(maxBodyBytes + 1)), 413, codeBodyTooLarge, ""},
+		{"16 MiB", body(sized(16 << 20)), 413, codeBodyTooLarge, ""},
+		{"chunked, at the limit", chunked(sized(maxBodyBytes)), 200, "", ""},
+		{"chunked, one more", chunked(sized(maxBodyBytes + 1)), 413, codeBodyTooLarge, ""},
+		{"chunked, 16 MiB", chunked(sized(16 << 20)), 413, codeBodyTooLarge, ""},
+	})
+}
+
+func TestInit_idempotencyKeys(t *testing.T) {
+	good := body(`{"phoneNumber":"+4915123456789"}`)
+	key := func(values ...string) request { return good.with("Idempotency-Key", values...) }
+	expectEach(t, []bad{
+		{"empty", key(""), 400, verification.CodeInvalidIdempotency, "Idempotency-Key"},
+		{"longest", key(strings.Repeat("a", 255)), 200, "", ""},
+		{"longer", key(strings.Repeat("a", 256)), 400, verification.CodeInvalidIdempotency, "Idempotency-Key"},
+		{"10 kB", key(strings.Repeat("a", 10_000)), 400, verification.CodeInvalidIdempotency, "Idempotency-Key"},
+		{"two", key("a", "b"), 400, verification.CodeInvalidIdempotency, "Idempotency-Key"},
+		{"quoted", key(`"9f2c1c52"`), 200, "", ""},
+	})
+}

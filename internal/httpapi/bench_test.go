@@ -1,0 +1,135 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// benchAPI is an API as cmd wires it, with log and metrics, over the memory store.
+func benchAPI(b *testing.B) *API {
+	s := liveSettings()
+	s.Limits = verification.Limits{PerKey: verification.Rate{Requests: 1 << 30, Period: time.Second}}
+	api, err := New(Options{
+		Settings:   func() *settings.Settings { return s },
+		Service:    verification.NewService(verification.NewProject(projectName), memory.NewBackend(memory.Options{}).Open(projectName)),
+		Invite:     invite,
+		Log:        logr.FromSlogHandler(slog.NewJSONHandler(io.Discard, nil)),
+		Registerer: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return api
+}
+
+// sink is a ResponseWriter that costs nothing.
+type sink struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+func (s *sink) Header() http.Header { return s.header }
+
+func (s *sink) WriteHeader(status int) { s.status = status }
+
+func (s *sink) Write(p []byte) (int, error) {
+	s.body = append(s.body[:0], p...)
+	return len(p), nil
+}
+
+func (s *sink) reset() {
+	clear(s.header)
+	s.status = 0
+}
+
+func benchRequest(method, target, body string) *http.Request {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+keyAll)
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
+
+func BenchmarkInit(b *testing.B) {
+	api, w := benchAPI(b), &sink{header: http.Header{}}
+	r := benchRequest(http.MethodPost, pathInit, "")
+	reader := bytes.NewReader(nil)
+	r.Body = io.NopCloser(reader)
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		i++
+		reader.Reset(fmt.Appendf(nil, `{"phoneNumber":"+49151%08d"}`, i%1e8))
+		w.reset()
+		api.ServeHTTP(w, r)
+		if w.status != http.StatusOK {
+			b.Fatalf("%d %s", w.status, w.body)
+		}
+	}
+}
+
+func BenchmarkStatus(b *testing.B) {
+	api, w := benchAPI(b), &sink{header: http.Header{}}
+	api.ServeHTTP(w, benchRequest(http.MethodPost, pathInit, `{"phoneNumber":"+4915123456789"}`))
+	id := string(w.body[len(`{"requestId":"`):][:26])
+	r := benchRequest(http.MethodGet, pathStatus+"?id="+id, "")
+	b.ReportAllocs()
+	for b.Loop() {
+		w.reset()
+		api.ServeHTTP(w, r)
+	}
+	if w.status != http.StatusOK {
+		b.Fatalf("%d %s", w.status, w.body)
+	}
+}
+
+// BenchmarkUnknownKey is the way of a request that has no valid key: what a flood of them costs.
+func BenchmarkUnknownKey(b *testing.B) {
+	api, w := benchAPI(b), &sink{header: http.Header{}}
+	r := benchRequest(http.MethodGet, pathStatus+"?id=x", "")
+	r.Header.Set("Authorization", "Bearer "+strings.Repeat("x", 52))
+	b.ReportAllocs()
+	for b.Loop() {
+		w.reset()
+		api.ServeHTTP(w, r)
+	}
+	if w.status != http.StatusUnauthorized {
+		b.Fatalf("%d %s", w.status, w.body)
+	}
+}
+
+// BenchmarkKeyCheck is the check of a valid key alone, header parsing included.
+func BenchmarkKeyCheck(b *testing.B) {
+	api := benchAPI(b)
+	x := exchange{api: api, r: benchRequest(http.MethodGet, pathStatus, ""), settings: api.settings()}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := x.authorize(settings.ScopeStatus); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkDecodeInit(b *testing.B) {
+	data := []byte(`{"phoneNumber":"+4915123456789","method":"TELEGRAM"}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := decodeInit(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"testing"
+	"unicode/utf8"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestDecode_readsWhatEncodingJSONReads(t *testing.T) {
+	g := NewWithT(t)
+	for _, text := range []string{
+		`{"phoneNumber":"a"}`, ` { "phoneNumber" : "\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00" , "method" : "" } `,
+		`{"x":[1,-0.5e+10,true,false,null,{"y":[]},{}],"phoneNumber":"é"}`, `{}`,
+	} {
+		got, err := decodeInit([]byte(text))
+		g.Expect(err).NotTo(HaveOccurred(), text)
+		var want map[string]any
+		g.Expect(json.Unmarshal([]byte(text), &want)).To(Succeed())
+		number, has := want["phoneNumber"]
+		g.Expect(got.hasPhoneNumber).To(Equal(has))
+		if has {
+			g.Expect(got.phoneNumber).To(Equal(number))
+		}
+	}
+}
+
+// What decodeInit takes, encoding/json takes too, and both see the same.
+func FuzzDecodeInit(f *testing.F) {
+	for _, seed := range []string{
+		``, `null`, `[]`, `{"phoneNumber":"+4915123456789"}`, `{"phoneNumber":"+49`, `{"phoneNumber":"a","phoneNumber":"b"}`,
+		`{"method":"TELEGRAM","phoneNumber":"\ud83d\ude00"}`, `{"phoneNumber":"\ud800"}`, "\xef\xbb\xbf{}", `{"a":{"b":[1e5,-0,"c"]}}`,
+		`{"phoneNumber":null}`, `{"x":01}`, `{"x":1.}`, `{"phone\u004eumber":"a"}`, "{\"x\":\"\xff\"}", `{"":"\u0000"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := decodeInit(data)
+		if err != nil {
+			return
+		}
+		if !utf8.Valid(data) {
+			t.Fatalf("took invalid UTF-8: %q", data)
+		}
+		var want map[string]any
+		if err := json.Unmarshal(data, &want); err != nil {
+			t.Fatalf("took %q, which encoding/json refuses: %v", data, err)
+		}
+		for name, field := range map[string]struct {
+			value string
+			has   bool
+		}{"phoneNumber": {got.phoneNumber, got.hasPhoneNumber}, "method": {got.method, got.hasMethod}} {
+			value, has := want[name]
+			if has != field.has || (has && value != field.value) {
+				t.Fatalf("%q: read %s as %q, encoding/json as %v", data, name, field.value, value)
+			}
+		}
+	})
+}
+
+// Whatever a display name holds, the answer is JSON that says it.
+func FuzzAppendString(f *testing.F) {
+	for _, seed := range []string{"", "a\"b\\c", "\x00\x1f\x7f", "é\u2028\u2029", "\xff\xc0\xaf", "😀", "</script>"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var got, want string
+		if err := json.Unmarshal(appendString(nil, text), &got); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		encoded, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(encoded, &want); err != nil {
+			t.Fatal(err)
+		}
+		if got != want {
+			t.Fatalf("%q became %q", text, got)
+		}
+	})
+}
+
+// A query is read as net/url reads it, or refused.
+func FuzzStatusQuery(f *testing.F) {
+	for _, seed := range []string{"", "id=a", "id=a&id=b", "id=%61&wait=20s", "wait=31s", "id=+%2B&&", "id=%zz", "%69d=a;x=1"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		query, err := parseStatusQuery(raw)
+		if err != nil {
+			return
+		}
+		if query.id == "" || query.wait < 0 || query.wait > maxWait {
+			t.Fatalf("%q: took %+v", raw, query)
+		}
+	})
+}

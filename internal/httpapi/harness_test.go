@@ -1,0 +1,362 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"k8s.io/utils/clock"
+
+	"github.com/phoneproof/phoneproof/internal/channel/telegram"
+	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+const (
+	projectName = "shop/checkout"
+
+	keyInit    = "the/key+that~may=only?init,not{status}!" // any 32 visible characters are a key
+	keyStatus  = "the-key-that-may-only-status-0123456789"
+	keyExpired = "the-key-that-is-expired-0123456789abcde"
+)
+
+// keyAll is a key as keygen makes it.
+var keyAll = func() string {
+	key, err := settings.NewAPIKey(rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}()
+
+// keysOf returns the keys that the tests present.
+func keysOf(extra ...settings.Key) settings.Keys {
+	both := settings.ScopeInit | settings.ScopeStatus
+	return settings.NewKeys(append([]settings.Key{
+		{Name: "all", Hash: sha256.Sum256([]byte(keyAll)), Scopes: both},
+		{Name: "init", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeInit},
+		{Name: "status", Hash: sha256.Sum256([]byte(keyStatus)), Scopes: settings.ScopeStatus},
+		{Name: "old", Hash: sha256.Sum256([]byte(keyExpired)), Scopes: both, ExpiresAt: time.Unix(1, 0)},
+	}, extra...)...)
+}
+
+// liveSettings are a project with both messengers and no limits.
+func liveSettings() *settings.Settings {
+	usable := settings.NewSecret([]byte("a secret of the messenger's account"))
+	return &settings.Settings{
+		Project: projectName, ProjectID: projectName, DisplayName: "Example \"Shop\" <ü>\u2028",
+		Keys:     keysOf(),
+		WhatsApp: &settings.WhatsApp{PhoneNumber: "+15550001111", AppSecret: usable},
+		Telegram: &settings.Telegram{BotUsername: "example_shop_bot", BotToken: usable},
+		TTL:      10 * time.Minute, Retention: time.Hour,
+	}
+}
+
+// harness is a project that is served on loopback, with everything it logs and counts.
+type harness struct {
+	t        testing.TB
+	backend  *memory.Backend
+	store    *countingStore
+	service  *verification.Service
+	settings atomic.Pointer[settings.Settings]
+	api      *API
+	server   *Server
+	address  string
+	logs     syncBuffer
+	registry *prometheus.Registry
+	client   *http.Client
+	stop     func() error
+	canaries canaries
+}
+
+// setup changes a harness before it starts.
+type setup struct {
+	limits   limits
+	options  Options
+	server   ServerOptions
+	settings *settings.Settings
+}
+
+// newHarness serves a project on loopback until the test ends, and then looks for what must not be in the log, the
+// metrics and the refusals.
+func newHarness(t testing.TB, changes ...func(*setup)) *harness {
+	t.Helper()
+	g := NewWithT(t)
+	h := &harness{t: t, registry: prometheus.NewRegistry()}
+	h.canaries.add(keyAll, keyInit, keyStatus, keyExpired)
+	c := setup{limits: defaultLimits, settings: liveSettings()}
+	c.server.DrainDelay = -1
+	for _, change := range changes {
+		change(&c)
+	}
+	h.settings.Store(c.settings)
+	if c.options.Clock == nil {
+		c.options.Clock = clock.RealClock{}
+	}
+	h.backend = memory.NewBackend(memory.Options{Clock: c.options.Clock})
+	h.store = &countingStore{Store: h.backend.Open(projectName)}
+	h.service = verification.NewService(verification.NewProject(projectName), h.store)
+
+	log := logr.FromSlogHandler(slog.NewJSONHandler(&h.logs, nil))
+	c.options.Settings, c.options.Service, c.options.Invite = h.settings.Load, h.service, invite
+	c.options.Log, c.options.Registerer = log, h.registry
+	var err error
+	h.api, err = New(c.options)
+	g.Expect(err).NotTo(HaveOccurred())
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	h.address = listener.Addr().String()
+	c.server.Handler, c.server.Listener, c.server.Log, c.server.Registerer = h.api, listener, log, h.registry
+	h.server, err = newServer(c.server, c.limits)
+	g.Expect(err).NotTo(HaveOccurred())
+	h.start()
+	h.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
+	t.Cleanup(func() {
+		h.client.CloseIdleConnections()
+		g.Expect(h.stop()).To(Succeed())
+		h.canaries.check(t, "log", h.logs.String())
+		h.canaries.check(t, "metrics", h.metrics())
+	})
+	return h
+}
+
+func (h *harness) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.server.Start(ctx) }()
+	h.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+}
+
+// invite is what cmd wires.
+func invite(s *settings.Settings, m verification.Method, code verification.Code) Invitation {
+	if m == verification.Telegram {
+		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code)}
+	}
+	text := whatsapp.ExpectedText(s.DisplayName, code)
+	return Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
+}
+
+// change replaces the settings, as a watch does.
+func (h *harness) change(edit func(*settings.Settings)) {
+	next := *h.settings.Load()
+	edit(&next)
+	h.settings.Store(&next)
+}
+
+func (h *harness) metrics() string {
+	families, err := h.registry.Gather()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(&text, family); err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	return text.String()
+}
+
+// number returns a valid number, another one for each n. It is a canary from then on.
+func (h *harness) number(n int) string {
+	number := fmt.Sprintf("+49151%08d", n)
+	h.canaries.add(number[1:])
+	return number
+}
+
+// request is a request in the making.
+type request struct {
+	method string
+	target string
+	body   string
+	// stream is sent in place of body, in chunks.
+	stream io.Reader
+	header http.Header
+	// invalid says that the request is wrong on purpose, so only its answer is held against the contract.
+	invalid bool
+	// unlisted says that its path is none of the contract's.
+	unlisted bool
+}
+
+func initRequest(key, body string) request {
+	return request{method: http.MethodPost, target: pathInit, body: body, header: http.Header{
+		"Authorization": {"Bearer " + key}, "Content-Type": {"application/json"},
+	}}
+}
+
+func initFor(key, number string) request {
+	return initRequest(key, fmt.Sprintf(`{"phoneNumber":%q}`, number))
+}
+
+func statusRequest(key, query string) request {
+	return request{method: http.MethodGet, target: pathStatus + "?" + query, header: http.Header{"Authorization": {"Bearer " + key}}}
+}
+
+func (r request) with(name string, values ...string) request {
+	r.header = r.header.Clone()
+	r.header[http.CanonicalHeaderKey(name)] = values
+	return r
+}
+
+func (r request) wrong() request {
+	r.invalid = true
+	return r
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	fields map[string]any
+}
+
+func (a answer) errorField(name string) string {
+	inner, _ := a.fields["error"].(map[string]any)
+	text, _ := inner[name].(string)
+	return text
+}
+
+func (a answer) text(name string) string {
+	text, _ := a.fields[name].(string)
+	return text
+}
+
+// do sends a request over the wire, and holds it and its answer against the contract.
+func (h *harness) do(r request) answer {
+	h.t.Helper()
+	g := NewWithT(h.t)
+	body := io.Reader(strings.NewReader(r.body))
+	if r.stream != nil {
+		body = r.stream
+	}
+	httpRequest, err := http.NewRequest(r.method, "http://"+h.address, body)
+	g.Expect(err).NotTo(HaveOccurred())
+	httpRequest.URL = &url.URL{Scheme: "http", Host: h.address, Opaque: r.target}
+	if !strings.HasPrefix(r.target, "//") {
+		httpRequest.URL.Opaque = "//" + h.address + r.target // net/http writes what follows the host as it is
+	}
+	if r.header != nil {
+		httpRequest.Header = r.header
+	}
+	if httpRequest.Header.Get("User-Agent") == "" {
+		httpRequest.Header.Set("User-Agent", "harness")
+	}
+	response, err := h.client.Do(httpRequest)
+	g.Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	return h.judge(r, response)
+}
+
+// judge reads an answer and holds it against the contract.
+func (h *harness) judge(r request, response *http.Response) answer {
+	h.t.Helper()
+	g := NewWithT(h.t)
+	body, err := io.ReadAll(response.Body)
+	g.Expect(err).NotTo(HaveOccurred())
+	a := answer{status: response.StatusCode, header: response.Header, body: body}
+	if r.method != http.MethodHead {
+		g.Expect(json.Unmarshal(body, &a.fields)).To(Succeed(), "body %q", body)
+	}
+	validate(h.t, r, a)
+	if code := codePattern.FindString(a.text("expectedText")); code != "" {
+		h.canaries.add(code)
+	}
+	if a.status >= http.StatusBadRequest {
+		h.canaries.check(h.t, "refusal", string(body)+fmt.Sprint(response.Header))
+	}
+	return a
+}
+
+// syncBuffer is a log that many goroutines write to.
+type syncBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+// lines returns the log lines, parsed.
+func (b *syncBuffer) lines() []map[string]any {
+	var lines []map[string]any
+	for line := range strings.Lines(b.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err == nil {
+			lines = append(lines, fields)
+		}
+	}
+	return lines
+}
+
+// countingStore counts what reaches the store.
+type countingStore struct {
+	verification.Store
+
+	calls atomic.Int64
+	// before is called first by each call, where set.
+	before atomic.Pointer[func(context.Context) error]
+}
+
+func (s *countingStore) arrive(ctx context.Context) error {
+	s.calls.Add(1)
+	if before := s.before.Load(); before != nil {
+		return (*before)(ctx)
+	}
+	return nil
+}
+
+func (s *countingStore) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
+	if err := s.arrive(ctx); err != nil {
+		return verification.Created{}, err
+	}
+	return s.Store.Create(ctx, n, l)
+}
+
+func (s *countingStore) Get(ctx context.Context, id string) (verification.Request, error) {
+	if err := s.arrive(ctx); err != nil {
+		return verification.Request{}, err
+	}
+	return s.Store.Get(ctx, id)
+}
+
+func (s *countingStore) Peek(ctx context.Context, id string) (verification.Request, error) {
+	if err := s.arrive(ctx); err != nil {
+		return verification.Request{}, err
+	}
+	return s.Store.Peek(ctx, id)
+}

@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+func TestInit_whatsApp(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	a := h.do(initFor(keyAll, h.number(1)))
+	g.Expect(a.status).To(Equal(http.StatusOK))
+	g.Expect(a.fields).To(HaveLen(5))
+	g.Expect(verification.IsRequestID(a.text("requestId"))).To(BeTrue())
+	g.Expect(a.text("waLink")).To(HavePrefix("https://wa.me/15550001111?text="))
+	g.Expect(a.text("expectedText")).To(ContainSubstring("Example \"Shop\" <ü>\u2028"))
+	g.Expect(a.text("expiresIn")).To(Equal("600s"))
+	expires, err := time.Parse(time.RFC3339, a.text("expiresAt"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(expires).To(BeTemporally("~", time.Now().Add(10*time.Minute), 5*time.Second))
+	g.Expect(a.header).NotTo(Or(HaveKey("Ratelimit"), HaveKey("Ratelimit-Policy"), HaveKey("Phoneproof-Simulated")))
+}
+
+func TestInit_telegram(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	a := h.do(initRequest(keyInit, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.number(1))))
+	g.Expect(a.status).To(Equal(http.StatusOK))
+	g.Expect(a.fields).To(HaveLen(5))
+	g.Expect(a.text("tgLink")).To(HavePrefix("https://t.me/example_shop_bot?start="))
+	g.Expect(a.text("expectedText")).To(HavePrefix("/start "))
+}
+
+func TestInit_simulatedProjectSaysSo(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	h.change(func(s *settings.Settings) { s.Simulated = true })
+	g.Expect(h.do(initFor(keyAll, h.number(1))).header.Get("PhoneProof-Simulated")).To(Equal("true"))
+	g.Expect(h.do(initFor("wrong", h.number(1))).header.Get("PhoneProof-Simulated")).To(Equal("true"))
+}
+
+func TestInit_methods(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	h.change(func(s *settings.Settings) {
+		s.Telegram = nil
+		s.WhatsApp = &settings.WhatsApp{PhoneNumber: "+15550001111"}
+	})
+	a := h.do(initRequest(keyAll, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.number(1))))
+	expectRefusal(g, a, 400, verification.CodeMethodNotConfigured, "method")
+	a = h.do(initFor(keyAll, h.number(1)))
+	expectRefusal(g, a, 503, verification.CodeChannelNotReady, "")
+	g.Expect(a.header.Get("Retry-After")).To(Equal("30"))
+	g.Expect(h.store.calls.Load()).To(BeZero())
+}
+
+func TestInit_suspendedProject(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	h.change(func(s *settings.Settings) { s.Suspended = true })
+	a := h.do(initFor(keyAll, h.number(1)))
+	expectRefusal(g, a, 503, codeSuspended, "")
+	g.Expect(a.header.Get("Retry-After")).To(Equal("300"))
+	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "what was started can be followed")
+}
+
+func TestInit_idempotencyKey(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	first := h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1"))
+	again := h.do(initFor(keyAll, " "+h.number(1)+" ").with("Idempotency-Key", "order-1"))
+	g.Expect(first.status).To(Equal(200))
+	for _, field := range []string{"requestId", "waLink", "expectedText", "expiresAt"} {
+		g.Expect(again.text(field)).To(Equal(first.text(field)))
+	}
+	g.Expect(again.text("expiresIn")).To(BeElementOf("600s", "599s", "598s"))
+	other := h.do(initFor(keyInit, h.number(1)).with("Idempotency-Key", "order-1"))
+	g.Expect(other.text("requestId")).NotTo(Equal(first.text("requestId")), "another API key is another client")
+	reused := h.do(initFor(keyAll, h.number(2)).with("Idempotency-Key", "order-1"))
+	expectRefusal(g, reused, 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
+	reused = h.do(initRequest(keyAll, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.number(1))).with("Idempotency-Key", "order-1"))
+	expectRefusal(g, reused, 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
+}
+
+func TestInit_manyWithOneIdempotencyKeyMakeOneRequest(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	ids := make([]string, 200)
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() {
+			a := h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "same"))
+			ids[i] = a.text("requestId")
+		})
+	}
+	all.Wait()
+	g.Expect(verification.IsRequestID(ids[0])).To(BeTrue())
+	g.Expect(ids).To(HaveEach(ids[0]))
+	g.Expect(h.metrics()).To(And(
+		ContainSubstring(`phoneproof_http_inits_total{result="created"} 1`+"\n"),
+		ContainSubstring(`phoneproof_http_inits_total{result="replayed"} 199`+"\n"),
+	))
+}
+
+func TestInit_floodOfOneKey(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	h.change(func(s *settings.Settings) {
+		s.Limits.PerKey = verification.Rate{Requests: 10, Period: time.Minute}
+		s.Limits.PerPhoneNumber = verification.Rate{Requests: 5, Period: 90500 * time.Millisecond}
+	})
+	for i := range 10 {
+		a := h.do(initFor(keyAll, h.number(i)))
+		g.Expect(a.status).To(Equal(200))
+		g.Expect(a.header.Get("RateLimit-Policy")).To(Equal(`"key";q=10;w=60, "phoneNumber";q=5;w=91`))
+		g.Expect(a.header.Get("RateLimit")).To(HavePrefix(fmt.Sprintf(`"key";r=%d;t=`, 9-i)))
+	}
+	a := h.do(initFor(keyAll, h.number(10)))
+	expectRefusal(g, a, 429, verification.CodeRateLimited, "")
+	g.Expect(a.header.Get("Retry-After")).To(BeElementOf("60", "59", "58"))
+	g.Expect(a.header.Get("RateLimit")).To(Equal(`"key";r=0;t=` + a.header.Get("Retry-After")))
+	g.Expect(h.do(initFor(keyInit, h.number(11))).status).To(Equal(200), "another key is not affected")
+}
+
+func TestInit_floodOfOneNumber(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	h.change(func(s *settings.Settings) {
+		s.Limits.PerPhoneNumber = verification.Rate{Requests: 5, Period: 10 * time.Minute}
+	})
+	for i := range 5 {
+		a := h.do(initFor([]string{keyAll, keyInit}[i%2], h.number(1)))
+		g.Expect(a.status).To(Equal(200))
+		g.Expect(a.header).NotTo(HaveKey("Ratelimit"), "the key has no limit")
+	}
+	a := h.do(initFor(keyInit, h.number(1)))
+	expectRefusal(g, a, 429, verification.CodeRateLimited, "phoneNumber")
+	g.Expect(a.header.Get("Retry-After")).To(BeElementOf("600", "599", "598"))
+	g.Expect(a.header.Get("RateLimit")).To(HavePrefix(`"phoneNumber";r=0;t=`))
+	g.Expect(h.do(initFor(keyInit, h.number(2))).status).To(Equal(200))
+}
+
+func TestInit_fullStore(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	h.change(func(s *settings.Settings) { s.Limits.MaxStored = 1 })
+	g.Expect(h.do(initFor(keyInit, h.number(1))).status).To(Equal(200))
+	a := h.do(initFor(keyInit, h.number(2)))
+	expectRefusal(g, a, 429, verification.CodeTooManyStored, "")
+	g.Expect(a.header.Get("Retry-After")).NotTo(BeEmpty())
+}
+
+// expectRefusal checks the status, the code and the field of a refusal.
+func expectRefusal(g Gomega, a answer, status int, code verification.ErrorCode, field string) {
+	g.Expect([]any{a.status, a.errorField("code"), a.errorField("field")}).
+		To(Equal([]any{status, string(code), field}), "message: %s", a.errorField("message"))
+	g.Expect(strings.HasSuffix(a.errorField("message"), ".")).To(BeTrue())
+}

@@ -1,0 +1,201 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestServer_drains(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, func(s *setup) { s.server.DrainDelay = 300 * time.Millisecond })
+	id := h.do(initFor(keyAll, h.number(0))).text("requestId")
+
+	waiting := make(chan answer, 1)
+	go func() { waiting <- h.do(statusRequest(keyAll, "id="+id+"&wait=30s")) }()
+	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
+	g.Expect(h.server.Draining()).To(BeFalse())
+
+	start := time.Now()
+	stopped := make(chan error, 1)
+	go func() { stopped <- h.stop() }()
+	g.Expect((<-waiting).text("status")).To(Equal("PENDING"))
+	g.Expect(time.Since(start)).To(BeNumerically("<", 250*time.Millisecond), "long polls end at once")
+	g.Expect(h.server.Draining()).To(BeTrue())
+	a := h.do(initFor(keyAll, h.number(1)))
+	g.Expect(a.status).To(Equal(200), "still answering")
+	a = h.do(statusRequest(keyAll, "id="+id+"&wait=30s"))
+	g.Expect(a.text("status")).To(Equal("PENDING"))
+	g.Expect(<-stopped).To(Succeed())
+	g.Expect(time.Since(start)).To(BeNumerically(">=", 300*time.Millisecond))
+	_, err := net.Dial("tcp", h.address)
+	g.Expect(err).To(HaveOccurred())
+}
+
+// Clients send requests as fast as they can while the server stops. Every request that was taken is answered: a client
+// meets refused connections once the listener is closed, and nothing else.
+func TestServer_losesNothingWhenItStops(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, func(s *setup) { s.server.DrainDelay = 200 * time.Millisecond })
+	slow := func(ctx context.Context) error {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	}
+	h.store.before.Store(&slow)
+	var (
+		all     sync.WaitGroup
+		done    atomic.Bool
+		answers atomic.Int64
+	)
+	failures := make(chan error, 1000)
+	for range 20 {
+		all.Go(func() {
+			for !done.Load() {
+				r, _ := http.NewRequest(http.MethodPost, "http://"+h.address+pathInit, strings.NewReader(`{"phoneNumber":"+4915123456789"}`))
+				r.Header.Set("Authorization", "Bearer "+keyAll)
+				r.Header.Set("Content-Type", "application/json")
+				response, err := h.client.Do(r)
+				if err != nil {
+					failures <- err
+					return
+				}
+				if _, err = io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != 200 {
+					failures <- fmt.Errorf("status %d: %w", response.StatusCode, err)
+				}
+				answers.Add(1)
+			}
+		})
+	}
+	g.Eventually(answers.Load).Should(BeNumerically(">", 100))
+	g.Expect(h.stop()).To(Succeed())
+	done.Store(true)
+	all.Wait()
+	close(failures)
+	for err := range failures {
+		g.Expect(errors.Is(err, syscall.ECONNREFUSED)).To(BeTrue(), "%v", err)
+	}
+}
+
+func TestServer_cutsWhatTakesTooLong(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	entered := make(chan struct{})
+	server, err := NewServer(ServerOptions{
+		Listener: listener, DrainDelay: -1, ShutdownTimeout: 50 * time.Millisecond,
+		Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			close(entered)
+			<-r.Context().Done()
+		}),
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(server.NeedLeaderElection()).To(BeFalse())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Start(ctx) }()
+	go http.Get("http://" + listener.Addr().String())
+	<-entered
+	cancel()
+	g.Expect(<-ended).To(MatchError(ContainSubstring("finish the requests in flight")))
+}
+
+func TestServer_tellsWhenItCannotServe(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	server, err := NewServer(ServerOptions{Listener: listener, Handler: http.NotFoundHandler()})
+	g.Expect(err).NotTo(HaveOccurred())
+	listener.Close()
+	g.Expect(server.Start(t.Context())).To(MatchError(ContainSubstring("serve HTTP")))
+	_, err = NewServer(ServerOptions{})
+	g.Expect(err).To(HaveOccurred())
+}
+
+// A long poll lasts longer than a request may take to arrive.
+func TestServer_holdsALongPollPastTheReadTimeout(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, func(s *setup) { s.limits.readHeader, s.limits.read = 100*time.Millisecond, 200*time.Millisecond })
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	start := time.Now()
+	a := h.do(statusRequest(keyAll, "id="+id+"&wait=1s"))
+	g.Expect(a.text("status")).To(Equal("PENDING"))
+	g.Expect(time.Since(start)).To(BeNumerically(">=", 900*time.Millisecond))
+	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "the connection goes on")
+}
+
+func TestServer_clientThatGoesAwayFreesItsPlace(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	conn, _ := h.dial(g, "GET /api/verify/status?wait=30s&id="+id+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+keyAll+"\r\n\r\n")
+	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
+	conn.Close()
+	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 0\n"))
+	g.Expect(h.lines(g, 2)[1]).To(HaveKeyWithValue("code", "client_gone"))
+}
+
+// Ten thousand connections that do nothing cost what the limit allows, and others are answered all the same.
+func TestServer_tenThousandIdleConnections(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	most := 10_000
+	var files syscall.Rlimit
+	g.Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)).To(Succeed())
+	// Both ends are in this process; go test has raised the soft limit to the hard one.
+	if room := (int(files.Cur) - defaultLimits.connections - 500); room < most {
+		t.Logf("opening %d connections instead of %d: the process may open %d files", room, most, files.Cur)
+		most = room
+	}
+	before := memoryInUse()
+	conns := make([]net.Conn, 0, most)
+	defer func() {
+		for _, conn := range conns {
+			conn.Close()
+		}
+	}()
+	for i := range most {
+		conn, err := net.Dial("tcp", h.address)
+		g.Expect(err).NotTo(HaveOccurred())
+		conns = append(conns, conn)
+		if i%2 == 0 { // half of them made a request first
+			_, err = io.WriteString(conn, "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n")
+			g.Expect(err).NotTo(HaveOccurred())
+		}
+	}
+	open := func() int {
+		h.server.conns.mu.Lock()
+		defer h.server.conns.mu.Unlock()
+		return len(h.server.conns.open)
+	}
+	g.Eventually(open).WithTimeout(10 * time.Second).Should(BeNumerically("<=", defaultLimits.connections))
+	used := memoryInUse() - before
+	t.Logf("%d connections dialled, %d held, %d KiB in all, %d bytes each", most, open(), used>>10, used/int64(max(open(), 1)))
+	g.Expect(used).To(BeNumerically("<", 160<<20))
+	for i := range 50 {
+		g.Expect(h.do(initFor(keyAll, h.number(i))).status).To(Equal(200))
+	}
+	g.Expect(h.metrics()).To(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9.e+]{3,}`))
+}
+
+// memoryInUse returns the bytes of heap and stacks, after a collection.
+func memoryInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}

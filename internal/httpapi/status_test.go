@@ -1,0 +1,161 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+func TestStatus_ofEachPhase(t *testing.T) {
+	g := NewWithT(t)
+	fake := clocktesting.NewFakeClock(time.Now())
+	h := newHarness(t, func(s *setup) { s.options.Clock = fake })
+	number := h.number(1)
+	pending := h.do(initFor(keyAll, number))
+	a := h.do(statusRequest(keyStatus, "id="+pending.text("requestId")))
+	g.Expect(a.fields).To(Equal(map[string]any{"status": "PENDING", "phoneNumber": number, "expiresAt": pending.text("expiresAt")}))
+
+	verified := h.do(initFor(keyAll, number))
+	h.verify(verified.text("requestId"), number, verification.AssuranceUsual)
+	a = h.do(statusRequest(keyStatus, "id="+verified.text("requestId")))
+	g.Expect(a.fields).To(And(HaveLen(5), HaveKeyWithValue("status", "VERIFIED"), HaveKeyWithValue("actualPhoneNumber", number), HaveKey("verifiedAt")))
+
+	shared := h.do(initFor(keyAll, number))
+	h.verify(shared.text("requestId"), number, verification.AssuranceSharedContact)
+	a = h.do(statusRequest(keyStatus, "id="+shared.text("requestId")))
+	g.Expect(a.fields).To(And(HaveLen(6), HaveKeyWithValue("assurance", "shared_contact")))
+
+	fake.Step(10*time.Minute + verification.ExpiryGrace - time.Millisecond)
+	g.Expect(h.do(statusRequest(keyStatus, "id="+pending.text("requestId"))).text("status")).To(Equal("PENDING"))
+	fake.Step(time.Millisecond)
+	a = h.do(statusRequest(keyStatus, "id="+pending.text("requestId")))
+	g.Expect(a.fields).To(And(HaveLen(3), HaveKeyWithValue("status", "EXPIRED")))
+	g.Expect(h.do(statusRequest(keyStatus, "id="+verified.text("requestId"))).text("status")).To(Equal("VERIFIED"))
+}
+
+// verify moves a request to VERIFIED, as a messenger's message does.
+func (h *harness) verify(id, number string, assurance verification.Assurance) {
+	sender, err := phone.FromE164(number)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	_, err = h.store.Update(context.Background(), id, func(r *verification.Request, now time.Time) error {
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: sender, SentAt: now, Assurance: assurance}, now, true)
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+func TestStatus_badQueries(t *testing.T) {
+	q := func(query string) request { return statusRequest(keyAll, query) }
+	id := func(id string) request { return q("id=" + url.QueryEscape(id)) }
+	absent := verification.CodeNotFound
+	noQuery := q("")
+	noQuery.target = pathStatus
+	valid := "vr" + strings.Repeat("a", 24)
+	expectEach(t, []bad{
+		{"no query", noQuery, 400, codeMissingParameter, "id"},
+		{"empty query", q(""), 400, codeMissingParameter, "id"},
+		{"empty", q("id="), 400, codeMissingParameter, "id"},
+		{"no value", q("id"), 400, codeMissingParameter, "id"},
+		{"other case", q("ID=" + valid), 400, codeMissingParameter, "id"},
+		{"repeated", q("id=" + valid + "&id=" + valid), 400, codeInvalidParameter, "id"},
+		{"repeated by escape", q("id=" + valid + "&%69d=" + valid), 400, codeInvalidParameter, "id"},
+		{"repeated, empty first", q("id=&id=" + valid), 400, codeInvalidParameter, "id"},
+		{"bad escape", q("id=%zz"), 400, codeInvalidParameter, ""},
+		{"bad escape elsewhere", q("id=" + valid + "&x=%"), 400, codeInvalidParameter, ""},
+		{"absent", q("id=" + valid), 404, absent, ""},
+		{"unknown parameter", q("x=1&&id=" + valid + "&"), 404, absent, ""},
+		{"semicolon", q("id=" + valid + ";x=1"), 404, absent, ""},
+		{"10 kB", q("id=" + strings.Repeat("a", 10_000)), 404, absent, ""},
+		{"upper case", id(strings.ToUpper(valid)), 404, absent, ""},
+		{"SQL", id("' OR 1=1 --"), 404, absent, ""},
+		{"CEL", id("has(self.x) || true"), 404, absent, ""},
+		{"label selector", id("a in (b,c)"), 404, absent, ""},
+		{"path", id("../../secrets/x"), 404, absent, ""},
+		{"NUL", id(valid + "\x00"), 404, absent, ""},
+		{"line feed", id(valid + "\n"), 404, absent, ""},
+		{"wait without unit", q("id=" + valid + "&wait=20"), 400, codeInvalidParameter, "wait"},
+		{"wait too long", q("id=" + valid + "&wait=31s"), 400, codeInvalidParameter, "wait"},
+		{"wait far too long", q("id=" + valid + "&wait=99999999999999999999s"), 400, codeInvalidParameter, "wait"},
+		{"negative wait", q("id=" + valid + "&wait=-1s"), 400, codeInvalidParameter, "wait"},
+		{"signed wait", q("id=" + valid + "&wait=%2B1s"), 400, codeInvalidParameter, "wait"},
+		{"wait in minutes", q("id=" + valid + "&wait=1m"), 400, codeInvalidParameter, "wait"},
+		{"empty wait", q("id=" + valid + "&wait="), 400, codeInvalidParameter, "wait"},
+		{"repeated wait", q("id=" + valid + "&wait=1s&wait=1s"), 400, codeInvalidParameter, "wait"},
+		{"wait for what is absent", q("id=" + valid + "&wait=30s"), 404, absent, ""},
+		{"wait for what cannot be", q("id=x&wait=30s"), 404, absent, ""},
+		{"no wait", q("id=" + valid + "&wait=0s"), 404, absent, ""},
+	})
+}
+
+func TestStatus_foreignAndAbsentLookAlike(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	other := verification.NewService(verification.NewProject("shop/other"), h.backend.Open("shop/other"))
+	number, err := phone.Parse(h.number(1))
+	g.Expect(err).NotTo(HaveOccurred())
+	foreign, err := other.Initiate(t.Context(), verification.Initiation{Phone: number, Method: verification.WhatsApp, TTL: time.Minute})
+	g.Expect(err).NotTo(HaveOccurred())
+	var answers []answer
+	for _, id := range []string{foreign.Request.ID, "vr" + strings.Repeat("a", 24), "nonsense"} {
+		a := h.do(statusRequest(keyAll, "id="+id))
+		g.Expect(a.status).To(Equal(http.StatusNotFound))
+		a.header.Del("X-Request-Id")
+		a.header.Del("Date")
+		answers = append(answers, a)
+	}
+	for _, a := range answers[1:] {
+		g.Expect(a.body).To(Equal(answers[0].body))
+		g.Expect(a.header).To(Equal(answers[0].header))
+	}
+}
+
+func TestStatus_storeThatIsAway(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	h.backend.Fail(errors.New("dial tcp 10.0.0.7:5432: connection refused"))
+	for _, r := range []request{statusRequest(keyAll, "id="+id), statusRequest(keyAll, "id="+id+"&wait=30s"), initFor(keyAll, h.number(1))} {
+		a := h.do(r)
+		expectRefusal(g, a, 503, verification.CodeStoreUnavailable, "")
+		g.Expect(a.header.Get("Retry-After")).To(Equal("2"))
+		g.Expect(string(a.body)).NotTo(ContainSubstring("10.0.0.7"))
+	}
+	g.Expect(h.logs.String()).To(ContainSubstring("connection refused"), "what went wrong is for our log")
+	h.backend.Fail(nil)
+	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200))
+}
+
+func TestStatus_panic(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	explode := func(context.Context) error { panic("the fault itself") }
+	h.store.before.Store(&explode)
+	a := h.do(statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24)).with("X-Request-Id", "the-one"))
+	expectRefusal(g, a, 500, codeInternal, "")
+	g.Expect(string(a.body)).NotTo(ContainSubstring("fault itself"))
+	line := h.lines(g, 1)[0]
+	g.Expect(line["err"]).To(And(ContainSubstring("the fault itself"), ContainSubstring("status_test.go")))
+	g.Expect(line["xRequestId"]).To(Equal("the-one"))
+	g.Expect(h.metrics()).To(ContainSubstring("phoneproof_http_panics_total 1\n"))
+	h.store.before.Store(nil)
+	g.Expect(h.do(statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24))).status).To(Equal(404))
+}
+
+// lines waits until n requests are logged, for a line is written after its answer, and returns the lines.
+func (h *harness) lines(g Gomega, n int) []map[string]any {
+	g.Eventually(h.logs.lines).Should(HaveLen(n))
+	return h.logs.lines()
+}

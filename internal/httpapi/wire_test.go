@@ -1,0 +1,275 @@
+package httpapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// dial opens a connection to the server and sends what is given.
+func (h *harness) dial(g Gomega, sent string) (net.Conn, *bufio.Reader) {
+	conn, err := net.Dial("tcp", h.address)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(conn.SetDeadline(time.Now().Add(20 * time.Second))).To(Succeed())
+	_, err = io.WriteString(conn, sent)
+	g.Expect(err).NotTo(HaveOccurred())
+	return conn, bufio.NewReader(conn)
+}
+
+// next reads an answer of the API from a connection.
+func (h *harness) next(g Gomega, r request, from *bufio.Reader) (answer, *http.Response) {
+	response, err := http.ReadResponse(from, &http.Request{Method: r.method})
+	g.Expect(err).NotTo(HaveOccurred())
+	return h.judge(r.wrong(), response), response
+}
+
+const authorization = "Authorization: Bearer the/key+that~may=only?init,not{status}!\r\n"
+
+func TestWire_pathsAndMethods(t *testing.T) {
+	h := newHarness(t)
+	for _, row := range []struct {
+		line   string
+		status int
+		code   string
+		allow  string
+	}{
+		{"GET /", 404, "not_found", ""},
+		{"GET //api/verify/status", 404, "not_found", ""},
+		{"GET /api//verify/status", 404, "not_found", ""},
+		{"GET /api/verify/status/", 404, "not_found", ""},
+		{"GET /api/verify/status/.", 404, "not_found", ""},
+		{"GET /api/./verify/status", 404, "not_found", ""},
+		{"GET /x/../api/verify/status", 404, "not_found", ""},
+		{"GET /api/verify/%2e%2e/verify/status", 404, "not_found", ""},
+		{"GET /%2e%2e/etc/passwd", 404, "not_found", ""},
+		{"GET /api/verify/%73tatus", 404, "not_found", ""},
+		{"GET /api%2Fverify%2Fstatus", 404, "not_found", ""},
+		{"GET /api/verify/status%00", 404, "not_found", ""},
+		{"GET /API/verify/status", 404, "not_found", ""},
+		{"GET /api/verify", 404, "not_found", ""},
+		{"GET http://elsewhere.example/", 404, "not_found", ""},
+		{"GET http://elsewhere.example/api/verify/status?id=x", 401, "missing_api_key", ""},
+		{"GET /api/verify/status?id=x", 401, "missing_api_key", ""},
+		{"HEAD /api/verify/status?id=x", 405, "", "GET"},
+		{"POST /api/verify/status?id=x", 405, "method_not_allowed", "GET"},
+		{"OPTIONS /api/verify/status", 405, "method_not_allowed", "GET"},
+		{"TRACE /api/verify/status", 405, "method_not_allowed", "GET"},
+		{"GET /api/verify/init", 405, "method_not_allowed", "POST"},
+		{"HEAD /api/verify/init", 405, "", "POST"},
+		{"post /api/verify/init", 405, "method_not_allowed", "POST"},
+		{"PROPFIND /api/verify/init", 405, "method_not_allowed", "POST"},
+		{"DELETE /openapi.json", 405, "method_not_allowed", "GET, HEAD"},
+		{"OPTIONS *", 404, "not_found", ""},
+		{"CONNECT elsewhere.example:443", 404, "not_found", ""},
+	} {
+		t.Run(row.line, func(t *testing.T) {
+			g := NewWithT(t)
+			h.t = t
+			method, target, _ := strings.Cut(row.line, " ")
+			conn, from := h.dial(g, row.line+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+			defer conn.Close()
+			a, _ := h.next(g, request{method: method, target: strings.TrimPrefix(target, "http://elsewhere.example")}, from)
+			g.Expect([]any{a.status, a.errorField("code"), a.header.Get("Allow")}).To(Equal([]any{row.status, row.code, row.allow}))
+			g.Expect(a.header.Get("Content-Type")).To(Equal("application/json"))
+			g.Expect(a.header.Get("X-Content-Type-Options")).To(Equal("nosniff"))
+			g.Expect(a.header).NotTo(HaveKey("Location"))
+		})
+	}
+	h.t = t
+}
+
+func TestWire_contentLengthAndChunks(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	smuggled := "GET /api/verify/status?id=smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	conn, from := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+authorization+
+		"Content-Type: application/json\r\nContent-Length: "+fmt.Sprint(5+len(smuggled))+"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+smuggled)
+	defer conn.Close()
+	a, response := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	expectRefusal(g, a, 400, codeInvalidJSON, "")
+	g.Expect(response.Close).To(BeTrue())
+	_, err := from.ReadByte()
+	g.Expect(err).To(Equal(io.EOF), "what follows is no request")
+	g.Expect(h.lines(g, 1)[0]["route"]).To(Equal(pathInit))
+}
+
+// In HTTP/1.0 net/http goes by the length and forgets the chunks: here too nothing may follow.
+func TestWire_chunksInHTTP10(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	conn, from := h.dial(g, "POST /api/verify/init HTTP/1.0\r\n"+authorization+"Connection: keep-alive\r\n"+
+		"Content-Type: application/json\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}GET /nothing HTTP/1.0\r\n\r\n")
+	defer conn.Close()
+	a, _ := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	expectRefusal(g, a, 400, codeMissingField, "phoneNumber")
+	_, err := from.ReadByte()
+	g.Expect(err).To(Equal(io.EOF))
+}
+
+func TestWire_whatIsNoRequest(t *testing.T) {
+	h := newHarness(t)
+	head := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"
+	for name, row := range map[string]struct {
+		sent   string
+		status int
+	}{
+		"two lengths":           {head + "Content-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400},
+		"list of lengths":       {head + "Content-Length: 1, 2\r\n\r\nab", 400},
+		"negative length":       {head + "Content-Length: -1\r\n\r\n", 400},
+		"unknown coding":        {head + "Transfer-Encoding: xchunked\r\n\r\n", 501},
+		"two codings":           {head + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n", 501},
+		"space before colon":    {head + "Content-Length : 1\r\n\r\na", 400},
+		"no host":               {"GET / HTTP/1.1\r\n\r\n", 400},
+		"two hosts":             {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+		"NUL in a header":       {head + "X-A: a\x00b\r\n\r\n", 400},
+		"HTTP/2.0":              {"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
+		"100 kB header":         {head + "X-A: " + strings.Repeat("a", 100_000) + "\r\n\r\n", 431},
+		"1,000 headers":         {head + strings.Repeat("X-A: 0123456789\r\n", 1000) + "\r\n", 431},
+		"long request line":     {"GET /" + strings.Repeat("a", 100_000) + " HTTP/1.1\r\nHost: a\r\n\r\n", 431},
+		"header over the limit": {head + "X-A: " + strings.Repeat("a", maxHeaderBytes) + "\r\n\r\n", 431},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			conn, err := net.Dial("tcp", h.address)
+			g.Expect(err).NotTo(HaveOccurred())
+			defer conn.Close()
+			go io.WriteString(conn, row.sent) // the server may stop reading
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			g.Expect(err).NotTo(HaveOccurred())
+			defer response.Body.Close()
+			g.Expect(response.StatusCode).To(Equal(row.status))
+			g.Expect(response.Close).To(BeTrue())
+		})
+	}
+	NewWithT(t).Expect(h.logs.lines()).To(BeEmpty(), "none of them reached a handler")
+}
+
+func TestWire_headersUnderTheLimit(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	a := h.do(statusRequest(keyAll, "id=x").with("X-A", strings.Repeat("a", maxHeaderBytes-1000)))
+	g.Expect(a.status).To(Equal(404))
+}
+
+func TestWire_upgradesAreIgnored(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	conn, from := h.dial(g, "GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\n"+
+		"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n")
+	defer conn.Close()
+	a, response := h.next(g, request{method: http.MethodGet, target: "/nothing"}, from)
+	expectRefusal(g, a, 404, codeRouteNotFound, "")
+	g.Expect(response.Proto).To(Equal("HTTP/1.1"))
+
+	prior, from := h.dial(g, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+	defer prior.Close()
+	response, err := http.ReadResponse(from, nil)
+	g.Expect(err).NotTo(HaveOccurred(), "HTTP/1.1 answers, no HTTP/2 frame")
+	g.Expect(response.StatusCode).To(BeElementOf(404, 505))
+}
+
+func TestWire_http10KeepAlive(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	one := "GET /api/verify/status?id=x HTTP/1.0\r\n" + authorization + "Connection: keep-alive\r\n\r\n"
+	conn, from := h.dial(g, one+one+"GET /nothing HTTP/1.0\r\n\r\n")
+	defer conn.Close()
+	for range 2 {
+		a, _ := h.next(g, request{method: http.MethodGet, target: pathStatus + "?id=x"}, from)
+		expectRefusal(g, a, 403, codeInsufficientScope, "")
+	}
+	a, _ := h.next(g, request{method: http.MethodGet, target: "/nothing"}, from)
+	expectRefusal(g, a, 404, codeRouteNotFound, "")
+	_, err := from.ReadByte()
+	g.Expect(err).To(Equal(io.EOF), "without keep-alive the connection ends")
+}
+
+func TestWire_slowHeadersAndBodies(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, func(s *setup) { s.limits.readHeader, s.limits.read = 200*time.Millisecond, 400*time.Millisecond })
+	headers, fromHeaders := h.dial(g, "GET / HTTP/1.1\r\nHost: loc")
+	defer headers.Close()
+	slow, fromSlow := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+authorization+
+		"Content-Type: application/json\r\nContent-Length: 40\r\n\r\n{")
+	defer slow.Close()
+	_, err := fromHeaders.ReadByte()
+	g.Expect(err).To(Equal(io.EOF), "nothing to answer yet, so nothing is")
+	a, response := h.next(g, request{method: http.MethodPost, target: pathInit}, fromSlow)
+	expectRefusal(g, a, 408, codeBodyTimeout, "")
+	g.Expect(response.Close).To(BeTrue())
+}
+
+func TestWire_brokenBodies(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	head := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n" + authorization + "Content-Type: application/json\r\n"
+	chunk, from := h.dial(g, head+"Transfer-Encoding: chunked\r\n\r\nzz\r\n")
+	defer chunk.Close()
+	a, _ := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	expectRefusal(g, a, 400, codeIncompleteBody, "")
+	short, from := h.dial(g, head+"Content-Length: 40\r\n\r\n{}")
+	defer short.Close()
+	g.Expect(short.(*net.TCPConn).CloseWrite()).To(Succeed())
+	a, _ = h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	expectRefusal(g, a, 400, codeIncompleteBody, "")
+}
+
+func TestWire_continueIsSaidToWelcomeBodiesOnly(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	conn, from := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 999999\r\n\r\n")
+	defer conn.Close()
+	a, _ := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	expectRefusal(g, a, 401, codeMissingKey, "")
+}
+
+// A client that sends chunks without end is cut off at the limit, with and without a key.
+func TestWire_fiveGigabytesInChunks(t *testing.T) {
+	h := newHarness(t)
+	for name, auth := range map[string]string{"no key": "", "key": authorization} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			h.t = t
+			before := heap()
+			conn, from := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+auth+
+				"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+			defer conn.Close()
+			taken := make(chan int64)
+			go func() {
+				chunk := "10000\r\n" + strings.Repeat("a", 0x10000) + "\r\n"
+				var n int64
+				for n < 5<<30 {
+					written, err := io.WriteString(conn, chunk)
+					n += int64(written)
+					if err != nil {
+						break
+					}
+				}
+				taken <- n
+			}()
+			a, _ := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+			g.Expect(a.status).To(BeElementOf(401, 413))
+			n := <-taken
+			g.Expect(n).To(BeNumerically("<", 64<<20), "what the kernel's buffers hold")
+			g.Expect(heap()-before).To(BeNumerically("<", 4<<20), "bytes of heap")
+			t.Logf("%d bytes left the client, the heap grew by %d", n, heap()-before)
+		})
+	}
+	h.t = t
+}
+
+// heap returns the bytes in use, after a collection.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
