@@ -15,7 +15,7 @@
 // by the monotonic clock. For each place in the project that refers to a secret:
 //
 //	what happens to the file            from then on
-//	A is replaced by B                  B counts; A is accepted beside it before Overlap has passed, not at its end
+//	A is replaced by B                  the new B counts; A is accepted beside it before Overlap has passed, not at its end
 //	A, B, then A again                  A counts; B is accepted for its own Overlap; A was never refused
 //	replaced more than maxFormer times  the newest maxFormer former values are accepted
 //	deleted, emptied, or made unusable  nothing is accepted; former values are gone for good

@@ -58,7 +58,12 @@ func (f *SecretFiles) read(refs map[verifyv1.SecretKeyRef]struct{}) map[verifyv1
 		}
 		// A swap removes the old files: without a second look a secret that was replaced would seem deleted.
 		if maps.Equal(volumes(root, refs), generation) {
-			break
+			return readings
+		}
+	}
+	for ref, r := range readings {
+		if r.reason == ReasonMissing {
+			readings[ref] = reading{reason: ReasonUnreadable, unknown: true}
 		}
 	}
 	return readings
@@ -69,8 +74,8 @@ func volumes(root *os.Root, refs map[verifyv1.SecretKeyRef]struct{}) map[string]
 	targets := map[string]string{}
 	targets[dataLink], _ = root.Readlink(dataLink) // none is a state as good as any
 	for ref := range refs {
-		if localName(ref.Name) {
-			link := path.Join(ref.Name, dataLink)
+		link := path.Join(ref.Name, dataLink)
+		if _, known := targets[link]; !known && localName(ref.Name) {
 			targets[link], _ = root.Readlink(link)
 		}
 	}

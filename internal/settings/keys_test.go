@@ -3,6 +3,7 @@ package settings
 import (
 	"crypto/sha256"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,7 @@ func TestKeyHas(t *testing.T) {
 func fullKeys() Keys {
 	var all []Key
 	for i := range 32 {
-		all = append(all, newKey(fmt.Sprintf("key-%d", i), apiKey(fmt.Sprint(i))))
+		all = append(all, newKey(fmt.Sprintf("key-%d", i), apiKey(strconv.Itoa(i))))
 		for j := range maxFormer {
 			former := newKey(fmt.Sprintf("key-%d", i), apiKey(fmt.Sprint(i, "former", j)))
 			former.until = start.Add(Overlap)

@@ -46,12 +46,12 @@ func keys(specs []verifyv1.APIKey, secrets Secrets) Keys {
 		if !secret.Usable() {
 			continue
 		}
-		key := Key{Name: k.Name, Hash: [sha256.Size]byte(secret.values.current), Scopes: scopes(k.EffectiveScopes())}
+		key := Key{Name: k.Name, Hash: [sha256.Size]byte(secret.Current()), Scopes: scopes(k.EffectiveScopes())}
 		if k.ExpiresAt != nil {
 			key.ExpiresAt = k.ExpiresAt.Time
 		}
 		current = append(current, key)
-		for _, p := range secret.values.previous {
+		for _, p := range secret.values().previous {
 			key.Hash, key.until = [sha256.Size]byte(p.value), p.until
 			former = append(former, key)
 		}

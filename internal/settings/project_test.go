@@ -1,12 +1,12 @@
 package settings
 
 import (
+	"maps"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -15,14 +15,14 @@ import (
 func TestFromProject_everything(t *testing.T) {
 	g := NewWithT(t)
 	p := newProject()
-	p.Spec.ProjectID, p.Spec.DisplayName, p.Spec.Suspend = "shop-production", "Ada's Bookshop", ptr.To(true)
+	p.Spec.ProjectID, p.Spec.DisplayName, p.Spec.Suspend = "shop-production", "Ada's Bookshop", new(true)
 	p.Spec.Webhook.Timeout, p.Spec.Webhook.CABundle = "20s", "-----BEGIN CERTIFICATE-----"
-	p.Spec.WhatsApp.TakeOver, p.Spec.WhatsApp.AcceptSharedContact = ptr.To(true), ptr.To(true)
-	p.Spec.Telegram.TakeOver = ptr.To(true)
+	p.Spec.WhatsApp.TakeOver, p.Spec.WhatsApp.AcceptSharedContact = new(true), new(true)
+	p.Spec.Telegram.TakeOver = new(true)
 	p.Spec.Replies = &verifyv1.Replies{
 		Verified: "v", WrongNumber: "w", Expired: "e", Unknown: "u", ShareContact: "s", NumberHidden: "n",
 	}
-	p.Spec.Request = verifyv1.RequestSettings{TTL: "5m", Retention: "2h", MaxStored: ptr.To[int32](7)}
+	p.Spec.Request = verifyv1.RequestSettings{TTL: "5m", Retention: "2h", MaxStored: new(int32(7))}
 	p.Spec.RateLimit = verifyv1.RateLimit{
 		PerKey:         &verifyv1.Rate{Requests: 3, Period: "1h"},
 		PerPhoneNumber: &verifyv1.Rate{Requests: 2, Period: "30s"},
@@ -108,7 +108,7 @@ func TestFromProject_postgresql(t *testing.T) {
 func TestFromProject_keys(t *testing.T) {
 	g := NewWithT(t)
 	p := newProject()
-	p.Spec.APIKeys[0].ExpiresAt = ptr.To(metav1.NewTime(start.Add(time.Minute)))
+	p.Spec.APIKeys[0].ExpiresAt = new(metav1.NewTime(start.Add(time.Minute)))
 	s := settingsOf(p, newValues())
 
 	backend, err := s.Keys.Find(apiKey("backend"), start)
@@ -138,9 +138,7 @@ func TestFromProject_rotated_keys(t *testing.T) {
 		secrets := Secrets{}.next(all, readingsOf(newValues()), start)
 		for _, c := range changes {
 			values := newValues()
-			for k, v := range c {
-				values[k] = v
-			}
+			maps.Copy(values, c)
 			secrets = secrets.next(all, readingsOf(values), start)
 		}
 		return FromProject(p, secrets)

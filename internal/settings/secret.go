@@ -23,9 +23,9 @@ const hidden = "[secret]"
 // Secret is the content of one secret key, with the values it had less than Overlap ago. Its zero value is a secret that
 // cannot be used. It is immutable and prints as a placeholder.
 type Secret struct {
-	// A pointer, because fmt follows none below the top: inside a field that it cannot call String on, it prints an
-	// address and not the bytes.
-	values *values
+	// A pointer to a pointer, because fmt follows no such thing: from a field of somebody's struct that it cannot call
+	// Format on, it prints an address and not the bytes. One pointer is followed for a verb that does not fit.
+	hidden **values
 }
 
 type values struct {
@@ -44,16 +44,21 @@ func NewSecret(value []byte) Secret {
 	if len(value) == 0 {
 		return Secret{}
 	}
-	return Secret{&values{current: value}}
+	return newSecret(&values{current: value})
+}
+
+func newSecret(v *values) Secret { return Secret{&v} }
+
+// values returns what is known of the secret; nothing if it cannot be used.
+func (s Secret) values() values {
+	if s.hidden == nil {
+		return values{}
+	}
+	return **s.hidden
 }
 
 // Current returns the value to present to others; nil if the secret cannot be used. It must not be changed.
-func (s Secret) Current() []byte {
-	if s.values == nil {
-		return nil
-	}
-	return s.values.current
-}
+func (s Secret) Current() []byte { return s.values().current }
 
 // Usable tells whether there is a value.
 func (s Secret) Usable() bool { return len(s.Current()) > 0 }
@@ -64,8 +69,8 @@ func (s Secret) Accepted(now time.Time) [][]byte {
 	if !s.Usable() {
 		return nil
 	}
-	accepted := [][]byte{s.values.current}
-	for _, former := range s.values.previous {
+	accepted := [][]byte{s.Current()}
+	for _, former := range s.values().previous {
 		if now.Before(former.until) {
 			accepted = append(accepted, former.value)
 		}
@@ -78,20 +83,21 @@ func (s Secret) replacedBy(value []byte, now time.Time) Secret {
 	if !s.Usable() {
 		return NewSecret(value)
 	}
-	changed := !bytes.Equal(s.values.current, value)
+	old := s.values()
+	changed := !bytes.Equal(old.current, value)
 	var previous []replaced
 	if changed {
-		previous = append(previous, replaced{s.values.current, now.Add(Overlap)})
+		previous = append(previous, replaced{old.current, now.Add(Overlap)})
 	}
-	for _, former := range s.values.previous {
+	for _, former := range old.previous {
 		if now.Before(former.until) && !bytes.Equal(former.value, value) {
 			previous = append(previous, former)
 		}
 	}
-	if !changed && len(previous) == len(s.values.previous) {
+	if !changed && len(previous) == len(old.previous) {
 		return s
 	}
-	return Secret{&values{current: value, previous: slices.Clip(previous[:min(len(previous), maxFormer)])}}
+	return newSecret(&values{current: value, previous: slices.Clip(previous[:min(len(previous), maxFormer)])})
 }
 
 // String hides the value.

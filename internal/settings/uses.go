@@ -34,11 +34,11 @@ const (
 
 // The fields that refer to secrets; API keys have fields of their own.
 const (
-	fieldWebhookSecret   = "spec.webhook.secretRef"
+	fieldWebhookSecret   = "spec.webhook.secretRef" //nolint:gosec // a path
 	fieldWebhookPrevious = "spec.webhook.previousSecretRef"
 	fieldAccessToken     = "spec.whatsapp.accessTokenSecretRef"
 	fieldAppSecret       = "spec.whatsapp.appSecretRef"
-	fieldBotToken        = "spec.telegram.botTokenSecretRef"
+	fieldBotToken        = "spec.telegram.botTokenSecretRef" //nolint:gosec // a path
 	fieldDatabaseURI     = "spec.storage.postgresql.uriSecretRef"
 )
 
@@ -87,8 +87,9 @@ func (k kind) accept(value []byte) ([]byte, Reason) {
 		}
 	case kindWebhook:
 		return value, "" // a signing key is bytes: whatever the receiver has is right
+	default:
 	}
-	// The others go into headers, URLs and connection strings.
+	// They go into headers, URLs and connection strings.
 	if !graphic(value) {
 		return nil, ReasonInvalid
 	}
