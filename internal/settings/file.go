@@ -72,7 +72,7 @@ func (f *File) Start(ctx context.Context) error {
 func (f *File) NeedLeaderElection() bool { return false }
 
 func (f *File) dirs() []string {
-	return append(f.live.dirs(), filepath.Dir(f.path), filepath.Dir(real(f.path)))
+	return append(f.live.dirs(), filepath.Dir(f.path), filepath.Dir(resolved(f.path)))
 }
 
 // reload reads everything again. What is wrong with the file is kept for LastError.

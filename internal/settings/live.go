@@ -137,16 +137,16 @@ func (l *Live) dirs() []string {
 	for _, h := range l.secrets.held {
 		if localName(h.ref.Name) && localName(h.ref.Key) {
 			dir := filepath.Join(l.dir, h.ref.Name)
-			dirs = append(dirs, dir, filepath.Dir(real(filepath.Join(dir, h.ref.Key))))
+			dirs = append(dirs, dir, filepath.Dir(resolved(filepath.Join(dir, h.ref.Key))))
 		}
 	}
 	return dirs
 }
 
-// real returns where a path leads to; the path itself if it leads nowhere.
-func real(path string) string {
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		return resolved
+// resolved returns where a path leads to; the path itself if it leads nowhere.
+func resolved(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
 	}
 	return path
 }

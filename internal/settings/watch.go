@@ -17,9 +17,11 @@ const (
 	quiet = 50 * time.Millisecond
 	// patience is how long quiet is waited for.
 	patience = 300 * time.Millisecond
-	// poll is how often files are read without a sign. It alone keeps the promise of a second where there are no signs:
-	// on network file systems, and on nodes that ran out of inotify instances. It reads a few small files.
-	poll = 900 * time.Millisecond
+	// slowPoll is how often files are read without a sign: some file systems, such as NFS, give none.
+	slowPoll = 5 * time.Second
+	// fastPoll takes its place where the system said that there will be no signs: nodes run out of inotify instances
+	// all the time, and a second is a promise.
+	fastPoll = 900 * time.Millisecond
 )
 
 // watched is what watch looks after.
@@ -35,9 +37,8 @@ func watch(ctx context.Context, clk clock.Clock, log logr.Logger, w watched) err
 	signs := newSigns(log)
 	defer signs.close()
 	signs.follow(w.dirs())
-	w.reload() // what happened before the folders were watched
 
-	timer := clk.NewTimer(poll)
+	timer := clk.NewTimer(0) // for what happened before the folders were watched
 	defer timer.Stop()
 	var since time.Time // of the first sign that was not answered
 	for {
@@ -45,19 +46,21 @@ func watch(ctx context.Context, clk clock.Clock, log logr.Logger, w watched) err
 		case <-ctx.Done():
 			return nil
 		case err := <-signs.errors():
-			// Most likely too many events to keep: what they were is found by polling.
-			signs.incomplete(err)
+			signs.incomplete(err) // most likely there were too many to keep
+			timer.Reset(quiet)
 		case <-signs.events():
 			if since.IsZero() {
 				since = clk.Now()
 			}
-			timer.Stop()
 			timer.Reset(min(quiet, max(0, patience-clk.Since(since))))
 		case <-timer.C():
 			since = time.Time{}
-			signs.follow(w.dirs())
 			w.reload()
-			timer.Reset(poll)
+			if signs.follow(w.dirs()) {
+				timer.Reset(quiet) // for what happened there before it was watched
+			} else {
+				timer.Reset(signs.poll())
+			}
 		}
 	}
 }
@@ -79,11 +82,19 @@ func newSigns(log logr.Logger) *signs {
 	return s
 }
 
-// incomplete tells once that changes may be found by polling only. Nodes run out of inotify instances all the time.
+// poll returns how often to look without a sign.
+func (s *signs) poll() time.Duration {
+	if s.told {
+		return fastPoll
+	}
+	return slowPoll
+}
+
+// incomplete tells once that some changes are found by polling only.
 func (s *signs) incomplete(err error) {
 	if !s.told {
 		s.told = true
-		s.log.Info("not every file change is notified, the rest is found by polling", "interval", poll.String(), "reason", err.Error())
+		s.log.Info("not every file change is notified, the rest is found by polling", "interval", fastPoll.String(), "reason", err.Error())
 	}
 }
 
@@ -101,13 +112,13 @@ func (s *signs) errors() <-chan error {
 	return s.watcher.Errors
 }
 
-// follow makes dirs, where links lead to now, the watched folders.
-func (s *signs) follow(dirs []string) {
+// follow makes dirs, where links lead to now, the watched folders, and tells whether one is new.
+func (s *signs) follow(dirs []string) (added bool) {
 	if s.watcher == nil {
-		return
+		return false
 	}
 	for i := range dirs {
-		dirs[i] = real(dirs[i])
+		dirs[i] = resolved(dirs[i])
 	}
 	watching := s.watcher.WatchList()
 	for _, dir := range watching {
@@ -119,10 +130,13 @@ func (s *signs) follow(dirs []string) {
 		if slices.Contains(watching, dir) {
 			continue
 		}
-		if err := s.watcher.Add(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := s.watcher.Add(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.incomplete(err)
 		}
+		added = added || err == nil
 	}
+	return added
 }
 
 func (s *signs) close() {

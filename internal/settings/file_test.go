@@ -1,0 +1,276 @@
+package settings
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+const projectYAML = `apiVersion: phoneproof.dev/v1alpha1
+kind: VerificationProject
+metadata:
+  name: shop
+spec:
+  apiKeys:
+    - name: backend
+      secretRef: {name: shop, key: backend}
+  telegram:
+    botUsername: ada_books_bot
+    botTokenSecretRef: {name: shop, key: bot}
+`
+
+func writeFile(t testing.TB, path, content string) {
+	t.Helper()
+	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+}
+
+// saveFile writes beside and renames over, as editors do.
+func saveFile(t testing.TB, path, content string) {
+	t.Helper()
+	writeFile(t, path+".swp", content)
+	NewWithT(t).Expect(os.Rename(path+".swp", path)).To(Succeed())
+}
+
+func TestNewFile(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "project.yaml")
+	writeFile(t, path, "# ours\n---\n"+projectYAML+"---\n")
+	layOut(t, filepath.Join(dir, "secrets"), newValues())
+	log, logs := newLogger()
+	f, err := NewFile(path, filepath.Join(dir, "secrets"), clocktesting.NewFakeClock(start), log)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.Current().Project).To(Equal("default/shop"))
+	g.Expect(f.Current().TTL).To(Equal(10 * time.Minute))
+	g.Expect(f.Problems()).To(BeEmpty())
+	g.Expect(f.LastError()).NotTo(HaveOccurred())
+	g.Expect(f.NeedLeaderElection()).To(BeFalse())
+	g.Expect(string(logs.Contents())).To(And(ContainSubstring("settings loaded"), Not(ContainSubstring(canary))))
+}
+
+func TestNewFile_missing_secrets_are_problems(t *testing.T) {
+	g := NewWithT(t)
+	path := filepath.Join(t.TempDir(), "project.yaml")
+	writeFile(t, path, projectYAML)
+	log, _ := newLogger()
+	f, err := NewFile(path, filepath.Join(t.TempDir(), "nothing"), clocktesting.NewFakeClock(start), log)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(f.Problems()).To(Equal([]Problem{
+		problem(fieldAPIKey("backend"), "backend", ReasonMissing), problem(fieldBotToken, "bot", ReasonMissing),
+	}))
+}
+
+func TestNewFile_refused(t *testing.T) {
+	for name, tc := range map[string]struct{ content, want string }{
+		"empty":               {"", "no YAML document"},
+		"comment alone":       {"# nothing\n", "no YAML document"},
+		"no YAML":             {"apiVersion: [", "yaml"},
+		"a list":              {"- a\n", "unmarshal"},
+		"two documents":       {projectYAML + "---\n" + projectYAML, "more than one YAML document"},
+		"another kind":        {strings.Replace(projectYAML, "VerificationProject", "Secret", 1), "apiVersion and kind must be"},
+		"another version":     {strings.Replace(projectYAML, "v1alpha1", "v1", 1), "apiVersion and kind must be"},
+		"unknown field":       {projectYAML + "  ttl: 5m\n", `unknown field "spec.ttl"`},
+		"field in wrong case": {strings.Replace(projectYAML, "botUsername", "botusername", 1), `unknown field "spec.telegram.botusername"`},
+		"repeated field":      {projectYAML + "  telegram: {}\n", `key "telegram" already set`},
+		"number for text":     {strings.Replace(projectYAML, "ada_books_bot", "12345", 1), "botUsername"},
+		"no name":             {strings.Replace(projectYAML, "  name: shop\n", "  labels: {}\n", 1), "metadata.name"},
+		"namespace of a path": {strings.Replace(projectYAML, "name: shop\n", "name: shop\n  namespace: a/b\n", 1), "metadata.namespace"},
+		"no messenger":        {strings.Split(projectYAML, "  telegram")[0], "whatsapp or telegram must be set"},
+		"two mistakes":        {projectYAML + "  request: {ttl: 5d}\n  rateLimit: {perKey: {requests: 0, period: 1m}}\n", "spec.rateLimit.perKey.requests"},
+		"too large":           {projectYAML + "#" + strings.Repeat("x", maxProjectFile), "more than 1048576 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			path := filepath.Join(t.TempDir(), "project.yaml")
+			writeFile(t, path, tc.content)
+			log, _ := newLogger()
+			f, err := NewFile(path, t.TempDir(), clocktesting.NewFakeClock(start), log)
+			g.Expect(err).To(MatchError(And(ContainSubstring(tc.want), ContainSubstring("project.yaml"))))
+			g.Expect(f).To(BeNil())
+		})
+	}
+}
+
+func TestNewFile_no_file(t *testing.T) {
+	g := NewWithT(t)
+	log, _ := newLogger()
+	_, err := NewFile(filepath.Join(t.TempDir(), "project.yaml"), t.TempDir(), clocktesting.NewFakeClock(start), log)
+	g.Expect(err).To(MatchError(os.ErrNotExist))
+	_, err = NewFile(t.TempDir(), t.TempDir(), clocktesting.NewFakeClock(start), log)
+	g.Expect(err).To(MatchError(ContainSubstring("not a regular file")))
+}
+
+// running is a File that follows real files by the real clock.
+type running struct {
+	*File
+	path, secrets string
+	logs          *gbytes.Buffer
+}
+
+func run(t *testing.T, path, secrets string) *running {
+	t.Helper()
+	log, logs := newLogger()
+	f, err := NewFile(path, secrets, clock.RealClock{}, log)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	ctx, stop := context.WithCancel(t.Context())
+	var loop sync.WaitGroup
+	loop.Go(func() {
+		if err := f.Start(ctx); err != nil {
+			t.Errorf("start: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		loop.Wait()
+		if strings.Contains(string(logs.Contents()), canary) {
+			t.Error("a secret was logged")
+		}
+	})
+	return &running{File: f, path: path, secrets: secrets, logs: logs}
+}
+
+// soon is the promise: within a second of the file changing.
+func soon(t *testing.T, condition func() bool) {
+	t.Helper()
+	NewWithT(t).Eventually(condition).WithTimeout(time.Second).WithPolling(5 * time.Millisecond).Should(BeTrue())
+}
+
+func (r *running) accepts(value string) bool {
+	return found(r.Current(), apiKey(value), time.Now()) == "backend"
+}
+
+func TestFile_by_hand(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
+	r := run(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	g.Expect(r.Problems()).To(HaveLen(2))
+
+	layOut(t, r.secrets, newValues()) // the folder itself was not there
+	soon(t, func() bool { return len(r.Problems()) == 0 && r.accepts("backend") })
+
+	layOut(t, r.secrets, map[string]string{"backend": apiKey("second")})
+	soon(t, func() bool { return r.accepts("second") && r.accepts("backend") })
+
+	g.Expect(os.Remove(filepath.Join(r.secrets, "shop", "backend"))).To(Succeed())
+	soon(t, func() bool { return !r.accepts("second") && !r.accepts("backend") })
+
+	saveFile(t, r.path, strings.Replace(projectYAML, "key: backend", "key: monitor", 1)+"  request: {ttl: 5m}\n")
+	soon(t, func() bool { return r.Current().TTL == 5*time.Minute && r.accepts("monitor") })
+
+	g.Expect(os.RemoveAll(r.secrets)).To(Succeed())
+	soon(t, func() bool { return len(r.Problems()) == 2 })
+	layOut(t, r.secrets, newValues())
+	soon(t, func() bool { return len(r.Problems()) == 0 })
+}
+
+func TestFile_folder_that_is_named_later(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
+	r := run(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	layOut(t, r.secrets, newValues())
+	g.Expect(os.Mkdir(filepath.Join(r.secrets, "later"), 0o750)).To(Succeed())
+	soon(t, func() bool { return len(r.Problems()) == 0 })
+	writeFile(t, r.path, strings.Replace(projectYAML, "{name: shop, key: backend}", "{name: later, key: backend}", 1))
+	soon(t, func() bool { return len(r.Problems()) == 1 })
+	writeFile(t, filepath.Join(r.secrets, "later", "backend"), apiKey("later"))
+	soon(t, func() bool { return r.accepts("later") })
+}
+
+func TestFile_on_kubelet_volumes(t *testing.T) {
+	dir := t.TempDir()
+	config, secrets := filepath.Join(dir, "config"), filepath.Join(dir, "secrets")
+	project(t, config, "1", map[string]string{"project.yaml": projectYAML})
+	project(t, secrets, "1", inShop(newValues()))
+	r := run(t, filepath.Join(config, "project.yaml"), secrets)
+	NewWithT(t).Expect(r.Problems()).To(BeEmpty())
+
+	values := newValues()
+	for _, generation := range []string{"2", "3", "4"} { // a watch must survive the folders that it began with
+		values["backend"] = apiKey(generation)
+		project(t, secrets, generation, inShop(values))
+		soon(t, func() bool { return r.accepts(generation) })
+		project(t, config, generation, map[string]string{"project.yaml": projectYAML + "  request: {ttl: " + generation + "m}\n"})
+		soon(t, func() bool { return r.Current().TTL.Minutes() == float64(generation[0]-'0') })
+	}
+	project(t, secrets, "5", map[string]string{"shop/bot": goodBotToken}) // the key was removed from the Secret
+	soon(t, func() bool { return !r.accepts("4") && len(r.Problems()) == 1 })
+	project(t, secrets, "6", nil) // the Secret was removed
+	soon(t, func() bool { return len(r.Problems()) == 2 })
+	project(t, secrets, "7", inShop(values))
+	soon(t, func() bool { return r.accepts("4") && len(r.Problems()) == 0 })
+}
+
+func TestFile_broken_edit_changes_nothing(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
+	layOut(t, filepath.Join(dir, "secrets"), newValues())
+	r := run(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+
+	for name, breakIt := range map[string]func(){
+		"syntax":  func() { saveFile(t, r.path, projectYAML+"  request: {ttl: [\n") },
+		"invalid": func() { saveFile(t, r.path, projectYAML+"  request: {ttl: 5d}\n") },
+		"empty":   func() { saveFile(t, r.path, "") },
+		"removed": func() { g.Expect(os.Remove(r.path)).To(Succeed()) },
+		"renamed": func() { saveFile(t, r.path, strings.Replace(projectYAML, "name: shop\n", "name: other\n", 1)) },
+	} {
+		breakIt()
+		soon(t, func() bool { return r.LastError() != nil })
+		g.Expect(r.Current().Project).To(Equal("default/shop"), name)
+		g.Expect(r.accepts("backend")).To(BeTrue(), name)
+
+		// The secrets are followed all the same.
+		layOut(t, r.secrets, map[string]string{"bot": ""})
+		soon(t, func() bool { return len(r.Problems()) == 1 })
+		layOut(t, r.secrets, map[string]string{"bot": goodBotToken})
+		soon(t, func() bool { return len(r.Problems()) == 0 })
+
+		saveFile(t, r.path, projectYAML)
+		soon(t, func() bool { return r.LastError() == nil })
+	}
+	g.Expect(strings.Count(string(r.logs.Contents()), "the new project is refused")).To(Equal(5), "each error once")
+}
+
+func TestFile_readers_never_wait_or_see_half(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
+	layOut(t, filepath.Join(dir, "secrets"), newValues())
+	r := run(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	changes, cancel := r.Subscribe()
+	defer cancel()
+	var readers sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range 2 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				s := r.Current()
+				runtime.Gosched()
+				if s == nil || (found(s, apiKey("backend"), time.Now()) == "") != (len(s.Problems) > 0) {
+					t.Error("keys and problems are of two states")
+					return
+				}
+			}
+		})
+	}
+	for range 5 {
+		for _, value := range []string{"", apiKey("backend")} {
+			layOut(t, r.secrets, map[string]string{"backend": value})
+			// Not a second, for the readers need the processor; less than slowPoll, so that no sign may be missed.
+			NewWithT(t).Eventually(changes).WithTimeout(slowPoll - time.Second).Should(Receive())
+		}
+	}
+	stop()
+	readers.Wait()
+}

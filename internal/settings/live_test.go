@@ -1,0 +1,284 @@
+package settings
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// fixture is a Live with a folder of secrets, a clock of its own, and what it logged.
+type fixture struct {
+	*Live
+	dir   string
+	clock *clocktesting.FakeClock
+	logs  *gbytes.Buffer
+}
+
+func newLogger() (logr.Logger, *gbytes.Buffer) {
+	logs := gbytes.NewBuffer()
+	return logr.FromSlogHandler(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.Level(-10)})), logs
+}
+
+func newFixture(t testing.TB) *fixture {
+	t.Helper()
+	log, logs := newLogger()
+	f := &fixture{dir: t.TempDir(), clock: clocktesting.NewFakeClock(start), logs: logs}
+	f.Live = NewLive(f.dir, f.clock, log)
+	layOut(t, f.dir, newValues())
+	NewWithT(t).Expect(f.SetProject(newProject())).To(Succeed())
+	return f
+}
+
+// put writes one secret and has it read.
+func (f *fixture) put(t testing.TB, key, value string) {
+	t.Helper()
+	layOut(t, f.dir, map[string]string{key: value})
+	f.reload()
+}
+
+func (f *fixture) remove(t testing.TB, key string) {
+	t.Helper()
+	NewWithT(t).Expect(os.Remove(filepath.Join(f.dir, "shop", key))).To(Succeed())
+	f.reload()
+}
+
+func (f *fixture) logged() string { return string(f.logs.Contents()) }
+
+func TestLive_without_project(t *testing.T) {
+	g := NewWithT(t)
+	l := NewLive(t.TempDir(), clocktesting.NewFakeClock(start), logr.Discard())
+	l.reload()
+	g.Expect(l.Current()).To(BeNil())
+	g.Expect(l.Problems()).To(BeEmpty())
+	g.Expect(l.LastError()).NotTo(HaveOccurred())
+	g.Expect(l.NeedLeaderElection()).To(BeFalse())
+}
+
+// TestLive_rotation is row F23: each kind of secret is replaced, and both values work until the overlap is over, without
+// another look at the files.
+func TestLive_rotation(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	for key, value := range map[string]string{
+		"backend": apiKey("rotated"), "webhook": "rotated-webhook", "app": "rotated-app", "bot": "2:rotated", "token": "rotated-token",
+	} {
+		f.put(t, key, value)
+	}
+	s := f.Current()
+	g.Expect(s.Problems).To(BeEmpty())
+	g.Expect(s.EventPolicy()).To(Equal(verification.EventsOn))
+	for at, want := range map[time.Duration]struct {
+		former string
+		values int
+	}{0: {"backend", 2}, Overlap - 1: {"backend", 2}, Overlap: {"", 1}} {
+		now := start.Add(at)
+		g.Expect(found(s, apiKey("rotated"), now)).To(Equal("backend"))
+		g.Expect(found(s, apiKey("backend"), now)).To(Equal(want.former))
+		for _, secret := range []Secret{s.Webhook.Secret, s.WhatsApp.AppSecret, s.WhatsApp.AccessToken, s.Telegram.BotToken} {
+			g.Expect(secret.Accepted(now)).To(HaveLen(want.values))
+			g.Expect(string(secret.Accepted(now)[0])).To(ContainSubstring("rotated"))
+		}
+	}
+	f.clock.Step(Overlap)
+	changes, cancel := f.Subscribe()
+	defer cancel()
+	f.reload()
+	g.Expect(f.Current().Webhook.Secret.values().previous).To(BeEmpty(), "what is over leaves the memory")
+	g.Expect(changes).NotTo(Receive(), "and is no change")
+}
+
+// TestLive_secret_deleted is row F24: deliveries pause at once, and resume with the secret.
+func TestLive_secret_deleted(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	f.remove(t, "webhook")
+	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsPaused))
+	g.Expect(f.Current().Webhook.Secret.Accepted(start)).To(BeEmpty())
+	g.Expect(f.Problems()).To(Equal([]Problem{problem(fieldWebhookSecret, "webhook", ReasonMissing)}))
+
+	f.put(t, "webhook", "another")
+	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsOn))
+	g.Expect(accepted(f.Current().Webhook.Secret, start)).To(Equal("another"))
+	g.Expect(f.Problems()).To(BeEmpty())
+}
+
+func TestLive_key_deleted_is_refused_at_once(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	f.put(t, "backend", apiKey("rotated"))
+	f.remove(t, "backend")
+	for _, value := range []string{"backend", "rotated"} {
+		g.Expect(found(f.Current(), apiKey(value), start)).To(BeEmpty())
+	}
+	g.Expect(found(f.Current(), apiKey("monitor"), start)).To(Equal("monitor"))
+}
+
+func TestLive_settings_are_replaced_as_a_whole(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	before := f.Current()
+	f.put(t, "backend", apiKey("rotated"))
+	g.Expect(found(before, apiKey("rotated"), start)).To(BeEmpty(), "who holds the old settings sees the old state")
+	g.Expect(found(f.Current(), apiKey("rotated"), start)).To(Equal("backend"))
+	f.remove(t, "app")
+	g.Expect(before.WhatsApp.AppSecret.Usable()).To(BeTrue())
+}
+
+func TestLive_nothing_new_changes_nothing(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	before, logged := f.Current(), f.logged()
+	changes, cancel := f.Subscribe()
+	defer cancel()
+	f.reload()
+	f.put(t, "app", goodAppSecret+"\n")
+	p := newProject()
+	p.ResourceVersion, p.Annotations = "2", map[string]string{"a": "b"}
+	g.Expect(f.SetProject(p)).To(Succeed())
+	g.Expect(f.Current()).To(BeIdenticalTo(before))
+	g.Expect(f.logged()).To(Equal(logged))
+	g.Expect(changes).NotTo(Receive())
+}
+
+func TestLive_change_is_told_and_logged_once(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	changes, cancel := f.Subscribe()
+	defer cancel()
+	p := newProject()
+	p.Spec.RateLimit.PerKey.Requests = 7
+	p.Spec.Webhook.URL = "https://shop.example.com/hook/" + canary
+	g.Expect(f.SetProject(p)).To(Succeed())
+	g.Expect(f.Current().Limits.PerKey.Requests).To(Equal(7))
+	g.Expect(changes).To(Receive())
+	f.put(t, "backend", apiKey("rotated"))
+	f.put(t, "bot", canary+"/not a token")
+	f.reload()
+	f.put(t, "bot", "2:mended")
+	g.Expect(changes).To(Receive())
+	g.Expect(changes).NotTo(Receive(), "coalesced")
+
+	var lines []string
+	for line := range strings.Lines(f.logged()) {
+		var entry map[string]any
+		g.Expect(json.Unmarshal([]byte(line), &entry)).To(Succeed())
+		for _, common := range []string{"time", "level"} {
+			delete(entry, common)
+		}
+		text, err := json.Marshal(entry)
+		g.Expect(err).NotTo(HaveOccurred())
+		lines = append(lines, string(text))
+	}
+	g.Expect(lines).To(Equal([]string{
+		`{"msg":"settings loaded","project":"books/shop"}`,
+		`{"fields":["rateLimit","webhook"],"msg":"settings changed","secretsReplaced":null}`,
+		`{"fields":null,"msg":"settings changed","secretsReplaced":["shop/backend"]}`,
+		`{"field":"spec.telegram.botTokenSecretRef","msg":"a secret cannot be used","reason":"Invalid","secretKey":"bot","secretName":"shop"}`,
+		`{"field":"spec.telegram.botTokenSecretRef","msg":"a secret is no longer a problem","secretKey":"bot","secretName":"shop","was":"Invalid"}`,
+	}))
+}
+
+func TestLive_refuses_what_the_API_server_refuses(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	before := f.Current()
+	changes, cancel := f.Subscribe()
+	defer cancel()
+
+	bad := newProject()
+	bad.Spec.WhatsApp, bad.Spec.Telegram, bad.Spec.DisplayName = nil, nil, " "+canary
+	bad.Spec.Request.TTL = canary
+	err := f.SetProject(bad)
+	g.Expect(err).To(MatchError(And(
+		ContainSubstring("spec.displayName: "), ContainSubstring("spec.request.ttl: "), ContainSubstring("whatsapp or telegram must be set"),
+	)))
+	g.Expect(f.LastError()).To(MatchError(err))
+	renamed := newProject()
+	renamed.Name = "other"
+	g.Expect(f.SetProject(renamed)).To(MatchError(ContainSubstring("books/other and was books/shop")))
+	relabelled := newProject()
+	relabelled.Spec.ProjectID = "other"
+	g.Expect(f.SetProject(relabelled)).To(MatchError(ContainSubstring("immutable")))
+	g.Expect(f.Current()).To(BeIdenticalTo(before))
+	g.Expect(changes).NotTo(Receive())
+
+	g.Expect(f.SetProject(newProject())).To(Succeed())
+	g.Expect(f.LastError()).NotTo(HaveOccurred())
+	g.Expect(f.logged()).To(ContainSubstring("the project is valid again"))
+	g.Expect(f.logged()).NotTo(ContainSubstring(canary))
+}
+
+func TestLive_the_given_project_stays_the_callers(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	p := newProject()
+	p.Spec.Request.TTL = ""
+	p.Spec.RateLimit.PerKey = nil
+	g.Expect(f.SetProject(p)).To(Succeed())
+	g.Expect(p.Spec.RateLimit.PerKey).To(BeNil(), "an informer's object must not be changed")
+	p.Spec.APIKeys[0].Name = "changed"
+	f.reload()
+	g.Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+}
+
+// TestSettings_print_no_secret prints settings, with former values and problems, in every way that code prints.
+func TestSettings_print_no_secret(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	for key, value := range newValues() {
+		f.put(t, key, value+"2")
+	}
+	f.put(t, "app", canary+" unusable")
+	s := f.Current()
+	g.Expect(s.Problems).To(HaveLen(1))
+	hash := s.Keys.keys[0].Hash
+
+	var printed []string
+	for _, value := range []any{
+		s, *s, s.Keys, s.Keys.keys, s.Keys.keys[0], *s.WhatsApp, *s.Telegram, *s.Webhook, s.Webhook, s.Telegram.BotToken,
+		&s.Telegram.BotToken, s.Problems, f.secrets, f.secrets.held, []Secret{s.Telegram.BotToken},
+		struct{ hidden Secret }{s.Telegram.BotToken}, fmt.Errorf("%v", s.Telegram.BotToken),
+	} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
+			printed = append(printed, fmt.Sprintf(verb, value))
+		}
+		asJSON, err := json.Marshal(value)
+		g.Expect(err).NotTo(HaveOccurred())
+		asYAML, err := yaml.Marshal(value)
+		g.Expect(err).NotTo(HaveOccurred())
+		log, logs := newLogger()
+		log.Info("value", "value", value)
+		slog.New(slog.NewTextHandler(logs, nil)).Info("value", "value", value)
+		printed = append(printed, string(asJSON), string(asYAML), string(logs.Contents()))
+	}
+	printed = append(printed, f.logged())
+	for _, p := range s.Problems {
+		printed = append(printed, p.String())
+	}
+	for _, text := range printed {
+		for _, leak := range []string{
+			canary, hex.EncodeToString([]byte(canary)), fmt.Sprintf("%X", canary), decimal([]byte(canary)),
+			hex.EncodeToString(hash[:4]), decimal(hash[:4]), strconv.FormatUint(s.Keys.digests[0][0], 10),
+		} {
+			g.Expect(text).NotTo(ContainSubstring(leak))
+		}
+	}
+}
+
+// decimal returns bytes as %d and %v print them inside a list.
+func decimal(bytes []byte) string { return strings.Trim(fmt.Sprintf("%d", bytes), "[]") }
