@@ -1,0 +1,217 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// command runs the program with arguments and returns what it printed.
+func command(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := newCommand()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(io.Discard)
+	err := cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+func TestVersion(t *testing.T) {
+	g := NewWithT(t)
+	out, err := command(t, "version")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(out).To(ContainSubstring("commit"))
+}
+
+func TestKeygen_makesAnotherValidKeyEachTime(t *testing.T) {
+	g := NewWithT(t)
+	first, err := command(t, "keygen")
+	g.Expect(err).NotTo(HaveOccurred())
+	second, err := command(t, "keygen")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(first).NotTo(Equal(second))
+	g.Expect(settings.CheckFormat(strings.TrimSpace(first))).To(Succeed())
+}
+
+func TestServe_refusesWhatItCannotDo(t *testing.T) {
+	project := "--project-file=" + writeProject(t, t.TempDir())
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no project":           {nil, "--project-file is required"},
+		"no secrets":           {[]string{project}, "--secrets-dir is required"},
+		"unknown store":        {[]string{project, "--secrets-dir=x", "--store=redis"}, `--store is "redis": want memory`},
+		"no such file":         {[]string{"--project-file=missing.yaml", "--secrets-dir=x"}, "missing.yaml"},
+		"long drain":           {[]string{project, "--secrets-dir=x", "--drain-delay=1h"}, "--drain-delay"},
+		"no such level":        {[]string{project, "--secrets-dir=x", "--log-level=loud"}, "--log-level"},
+		"no such format":       {[]string{project, "--secrets-dir=x", "--log-format=xml"}, "--log-format"},
+		"webhooks to loopback": {[]string{project, "--secrets-dir=x", "--webhook-allow=127.0.0.0/8"}, "always refused"},
+		"no rule":              {[]string{project, "--secrets-dir=x", "--webhook-deny=everything"}, "--webhook-deny"},
+		"no address":           {[]string{project, "--secrets-dir=x", "--bind-address=nowhere"}, "--bind-address"},
+		"an argument":          {[]string{"project.yaml"}, "unknown command"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := command(t, append([]string{"serve"}, test.args...)...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.want)))
+		})
+	}
+}
+
+// process is a serve that runs until the test ends.
+type process struct {
+	*WithT
+
+	t      *testing.T
+	api    string
+	health string
+	key    string
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+func startServe(t *testing.T) *process {
+	t.Helper()
+	dir := t.TempDir()
+	p := &process{WithT: NewWithT(t), t: t, api: freeAddress(t), health: freeAddress(t), ended: make(chan error, 1)}
+	key, err := command(t, "keygen")
+	p.Expect(err).NotTo(HaveOccurred())
+	p.key = strings.TrimSpace(key)
+	writeSecret(t, dir, "shop-backend/api-key", key)
+	writeSecret(t, dir, "shop-wa/access-token", "EAAG0123456789")
+	writeSecret(t, dir, "shop-wa/app-secret", "0123456789abcdef0123456789abcdef")
+
+	ctx, stop := context.WithCancel(t.Context())
+	p.stop = stop
+	cmd := newCommand()
+	cmd.SetErr(io.Discard)
+	cmd.SetArgs([]string{
+		"serve", "--project-file", writeProject(t, dir), "--secrets-dir", dir, "--drain-delay=100ms",
+		"--bind-address", p.api, "--health-bind-address", p.health,
+	})
+	go func() { p.ended <- cmd.ExecuteContext(ctx) }()
+	t.Cleanup(stop)
+	p.Eventually(func() (int, error) { return p.status("http://" + p.health + "/readyz") }).Should(Equal(http.StatusOK))
+	return p
+}
+
+func (p *process) status(url string) (int, error) {
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+// call sends a request with the API key and decodes the answer.
+func (p *process) call(method, path, body string) (int, map[string]any) {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, "http://"+p.api+path, strings.NewReader(body))
+	p.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Authorization", "Bearer "+p.key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	p.Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	var answer map[string]any
+	p.Expect(json.NewDecoder(response.Body).Decode(&answer)).To(Succeed())
+	return response.StatusCode, answer
+}
+
+func TestServe_answersFromAProjectFile(t *testing.T) {
+	p := startServe(t)
+	code, started := p.call(http.MethodPost, "/api/verify/init", `{"phoneNumber": "+49 1511 2345678"}`)
+	p.Expect(code).To(Equal(http.StatusOK))
+	p.Expect(started).To(HaveKeyWithValue("expiresIn", "600s"))
+	p.Expect(started["waLink"]).To(HavePrefix("https://wa.me/4915112345670?text="))
+	id, ok := started["requestId"].(string)
+	p.Expect(ok).To(BeTrue())
+
+	code, status := p.call(http.MethodGet, "/api/verify/status?id="+id, "")
+	p.Expect(code).To(Equal(http.StatusOK))
+	p.Expect(status).To(HaveKeyWithValue("status", "PENDING"))
+	p.Expect(status).To(HaveKeyWithValue("phoneNumber", "+4915112345678"))
+}
+
+func TestServe_endsInOrder(t *testing.T) {
+	p := startServe(t)
+	p.stop()
+	p.Eventually(func() (int, error) { return p.status("http://" + p.health + "/readyz") }).
+		Should(Equal(http.StatusServiceUnavailable), "readiness goes first")
+	p.Eventually(p.ended).WithTimeout(5 * time.Second).Should(Receive(BeNil()))
+}
+
+func TestServe_aPartThatFailsEndsTheRest(t *testing.T) {
+	g := NewWithT(t)
+	ended := make(chan error, 1)
+	waits := runnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil })
+	fails := runnableFunc(func(context.Context) error { return io.ErrUnexpectedEOF })
+	go func() { ended <- run(t.Context(), waits, waits, fails) }()
+	g.Eventually(ended).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
+	go func() { ended <- run(t.Context(), fails, waits) }()
+	g.Eventually(ended).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func writeSecret(t *testing.T, dir, name, value string) {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(value), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func writeProject(t *testing.T, dir string) string {
+	t.Helper()
+	writeSecret(t, dir, "project.yaml", `
+apiVersion: phoneproof.dev/v1alpha1
+kind: VerificationProject
+metadata: {name: shop, namespace: demo}
+spec:
+  displayName: Ada's Bookshop
+  apiKeys:
+  - name: backend
+    secretRef: {name: shop-backend, key: api-key}
+  whatsapp:
+    phoneNumber: "+4915112345670"
+    phoneNumberID: "1234567890"
+    accessTokenSecretRef: {name: shop-wa, key: access-token}
+    appSecretRef: {name: shop-wa, key: app-secret}
+    registerWebhook: false
+`)
+	return filepath.Join(dir, "project.yaml")
+}

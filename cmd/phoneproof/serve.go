@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The stores that --store names.
+const storeMemory = "memory"
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	projectFile   string
+	secretsDir    string
+	store         string
+	address       string
+	healthAddress string
+	drainDelay    time.Duration
+	webhook       webhookFlags
+	log           logFlags
+}
+
+func newServeCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the verification API of one project",
+		Long: `Run the verification API of one project: init and status for client backends, expiry of requests, delivery of
+signed webhooks, and clean-up.
+
+The project file is a VerificationProject, the same YAML that a cluster takes. The files of its secrets are at
+SECRETS-DIR/SECRET/KEY. Changes of both are picked up within a second; a project file that is not valid any more is
+reported and changes nothing.
+
+Probes and metrics are on a port of their own: /livez, /readyz, /metrics, and /problems, the secrets that cannot be used.`,
+		Example: `  # an API key for the project, where its secretRef {name: shop-backend, key: api-key} points to
+  mkdir -p secrets/shop-backend && phoneproof keygen > secrets/shop-backend/api-key
+
+  # run it, with requests in memory
+  phoneproof serve --project-file project.yaml --secrets-dir secrets --store memory
+
+  # start a verification, and ask how it stands
+  curl -sS http://localhost:8080/api/verify/init -H "Authorization: Bearer $(cat secrets/shop-backend/api-key)" \
+    -H 'Content-Type: application/json' -d '{"phoneNumber": "+4915112345678"}'
+  curl -sS "http://localhost:8080/api/verify/status?id=REQUEST_ID" \
+    -H "Authorization: Bearer $(cat secrets/shop-backend/api-key)"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(); err != nil {
+				return err
+			}
+			logger, err := o.log.logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), o, logger)
+		},
+	}
+	o.bind(cmd.Flags())
+	return cmd
+}
+
+func (o *serveOptions) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&o.projectFile, "project-file", "", "the VerificationProject to serve, as a YAML file")
+	flags.StringVar(&o.secretsDir, "secrets-dir", "", "the folder with the files of the project's secrets, as SECRET/KEY")
+	flags.StringVar(&o.store, "store", storeMemory,
+		"where requests are kept, whatever the project file says: memory (they are lost when the process ends)")
+	flags.StringVar(&o.address, "bind-address", ":8080", "the address of the API")
+	flags.StringVar(&o.healthAddress, "health-bind-address", ":8081", "the address of probes and metrics")
+	flags.DurationVar(&o.drainDelay, "drain-delay", 5*time.Second,
+		"how long to go on answering after the signal to stop, while load balancers notice")
+	o.webhook.bind(flags)
+	o.log.bind(flags)
+}
+
+// complete checks what the flags say together.
+func (o *serveOptions) complete() error {
+	switch {
+	case o.projectFile == "":
+		return errors.New("--project-file is required: the VerificationProject to serve, as a YAML file")
+	case o.secretsDir == "":
+		return errors.New("--secrets-dir is required: the folder with the files of the project's secrets, as SECRET/KEY")
+	case o.store != storeMemory:
+		return fmt.Errorf("--store is %q: want %s", o.store, storeMemory)
+	case o.drainDelay < 0 || o.drainDelay > time.Minute:
+		return fmt.Errorf("--drain-delay is %s: want 0s to 1m", o.drainDelay)
+	case o.drainDelay == 0:
+		o.drainDelay = -1 // the server takes zero for its default
+	}
+	return nil
+}
