@@ -11,7 +11,6 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -94,8 +93,8 @@ func (c *Controller) Run(ctx context.Context, from source.TypedSource[Item]) err
 		Reconciler:              c,
 		MaxConcurrentReconciles: workers,
 		// One loop per term of a lease: the name comes again.
-		SkipNameValidation: ptr.To(true),
-		RecoverPanic:       ptr.To(true),
+		SkipNameValidation: new(true),
+		RecoverPanic:       new(true),
 		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[Item](minBackoff, maxBackoff),
 		Logger:             c.Log,
 	})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -40,7 +41,7 @@ func TestRun_deliversAllThatIsDueOnce(t *testing.T) {
 	const requests = 300
 	w := newWorld(t)
 	for i := range requests {
-		w.verify(fmt.Sprint(i))
+		w.verify(strconv.Itoa(i))
 	}
 	var (
 		mu  sync.Mutex
@@ -54,7 +55,7 @@ func TestRun_deliversAllThatIsDueOnce(t *testing.T) {
 	})
 	w.Eventually(func(g Gomega) {
 		for i := range requests {
-			r, err := w.store.Get(t.Context(), fmt.Sprint(i))
+			r, err := w.store.Get(t.Context(), strconv.Itoa(i))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
 		}

@@ -90,8 +90,7 @@ func (w *world) phase(id string) verification.Phase {
 func (w *world) later(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 func codeOf(err error) verification.ErrorCode {
-	var known *verification.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*verification.Error](err); ok {
 		return known.Code
 	}
 	return ""
