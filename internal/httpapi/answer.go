@@ -22,6 +22,16 @@ var (
 // buffers holds the buffers that answers are written into; an answer has a few hundred bytes.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
 
+// takeBuffer returns an empty buffer.
+func takeBuffer() *[]byte { return buffers.Get().(*[]byte) } //nolint:forcetypeassert // the pool holds nothing else
+
+// giveBuffer takes a buffer back, with what it grew to. It forgets the content: numbers and codes.
+func giveBuffer(buffer *[]byte, body []byte) {
+	clear(body)
+	*buffer = body[:0]
+	buffers.Put(buffer)
+}
+
 // commonHeaders sets what every answer has.
 func (x *exchange) commonHeaders() {
 	h := x.w.Header()
@@ -51,8 +61,9 @@ func (x *exchange) write(e *verification.Error) {
 		h["Retry-After"] = []string{strconv.FormatInt(wholeSeconds(e.RetryAfter), 10)}
 	}
 	x.code = e.Code
-	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
-	body := append((*buffer)[:0], `{"error":{"code":"`...)
+	buffer := takeBuffer()
+	body := *buffer
+	body = append(body, `{"error":{"code":"`...)
 	body = append(body, e.Code...)
 	body = append(body, `","message":`...)
 	body = appendString(body, e.Message)
@@ -62,8 +73,7 @@ func (x *exchange) write(e *verification.Error) {
 	}
 	body = append(body, "}}\n"...)
 	x.send(status, body)
-	*buffer = body
-	buffers.Put(buffer)
+	giveBuffer(buffer, body)
 }
 
 // send writes an answer. A client that does not take it is no error of ours.

@@ -67,11 +67,11 @@ func TestAuth_tellsWhatToDo(t *testing.T) {
 		`Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`:                                           statusRequest(keyInit, "id=x"),
 	} {
 		a := h.do(r)
-		g.Expect(a.header.Values("WWW-Authenticate")).To(Equal([]string{challenge}))
+		g.Expect(a.head("WWW-Authenticate")).To(Equal(challenge))
 		messages[a.errorField("message")] = true
 	}
 	g.Expect(messages).To(HaveLen(5), "each has its own message")
-	g.Expect(h.do(initFor(keyStatus, h.number(1))).header.Get("WWW-Authenticate")).To(HaveSuffix(`scope="Init"`))
+	g.Expect(h.do(initFor(keyStatus, h.number(1))).head("WWW-Authenticate")).To(HaveSuffix(`scope="Init"`))
 }
 
 func TestAuth_comesBeforeEverythingElse(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -162,8 +163,8 @@ func TestInit_headersOfTheBody(t *testing.T) {
 	ct := func(values ...string) request { return good.with("Content-Type", values...) }
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
-	w.Write([]byte(`{"phoneNumber":"+4915123456789"}`))
-	w.Close()
+	_, err := w.Write([]byte(`{"phoneNumber":"+4915123456789"}`))
+	NewWithT(t).Expect(errors.Join(err, w.Close())).To(Succeed())
 	gzipped := body(zipped.String()).with("Content-Encoding", "gzip")
 	expectEach(t, []bad{
 		{"none", ct(), 415, codeMediaType, "Content-Type"},

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"testing"
@@ -12,7 +13,7 @@ func TestConnections_whoMakesRoom(t *testing.T) {
 	g := NewWithT(t)
 	conn := func() net.Conn {
 		a, b := net.Pipe()
-		t.Cleanup(func() { a.Close(); b.Close() })
+		t.Cleanup(func() { _ = errors.Join(a.Close(), b.Close()) })
 		return a
 	}
 	c := newConnections(2)

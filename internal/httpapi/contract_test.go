@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -56,11 +55,11 @@ func validate(t testing.TB, r request, a answer) {
 	}
 	input.Route = &routers.Route{Spec: contract(), Path: path, PathItem: item, Method: r.method, Operation: item.GetOperation(r.method)}
 	if !r.invalid {
-		if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil {
+		if err := openapi3filter.ValidateRequest(t.Context(), input); err != nil {
 			t.Errorf("%s %s: %v", r.method, r.target, err)
 		}
 	}
-	if err := openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+	if err := openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input, Status: a.status, Header: a.header,
 		Body: io.NopCloser(bytes.NewReader(a.body)), Options: input.Options,
 	}); err != nil {

@@ -142,8 +142,7 @@ func retry(code verification.ErrorCode, after time.Duration, message string) *ve
 // invalidNumber is the refusal of a phone number, with the reason of internal/phone.
 func invalidNumber(err error) error {
 	refused := refuse(verification.CodeInvalidPhoneNumber, "phoneNumber", "phoneNumber cannot be verified.")
-	var reason *phone.Error
-	if errors.As(err, &reason) {
+	if reason, ok := errors.AsType[*phone.Error](err); ok {
 		refused.Message = "phoneNumber: " + reason.Error() + "."
 	}
 	return refused

@@ -231,6 +231,9 @@ func (r request) wrong() request {
 // answer is what came back.
 type answer struct {
 	status int
+	proto  string
+	// last says that the server ends the connection.
+	last   bool
 	header http.Header
 	body   []byte
 	fields map[string]any
@@ -240,6 +243,11 @@ func (a answer) errorField(name string) string {
 	inner, _ := a.fields["error"].(map[string]any)
 	text, _ := inner[name].(string)
 	return text
+}
+
+// head returns a header by the name that the contract gives it.
+func (a answer) head(name string) string {
+	return strings.Join(a.header[http.CanonicalHeaderKey(name)], ", ")
 }
 
 func (a answer) text(name string) string {
@@ -269,7 +277,6 @@ func (h *harness) do(r request) answer {
 	}
 	response, err := h.client.Do(httpRequest)
 	g.Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close()
 	return h.judge(r, response)
 }
 
@@ -279,7 +286,8 @@ func (h *harness) judge(r request, response *http.Response) answer {
 	g := NewWithT(h.t)
 	body, err := io.ReadAll(response.Body)
 	g.Expect(err).NotTo(HaveOccurred())
-	a := answer{status: response.StatusCode, header: response.Header, body: body}
+	_ = response.Body.Close()
+	a := answer{status: response.StatusCode, proto: response.Proto, last: response.Close, header: response.Header, body: body}
 	if r.method != http.MethodHead {
 		g.Expect(json.Unmarshal(body, &a.fields)).To(Succeed(), "body %q", body)
 	}

@@ -115,8 +115,9 @@ func (x *exchange) answerInit(initiated verification.Initiated) {
 	if request.Method == verification.Telegram {
 		link = `","tgLink":`
 	}
-	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
-	body := append((*buffer)[:0], `{"requestId":"`...)
+	buffer := takeBuffer()
+	body := *buffer
+	body = append(body, `{"requestId":"`...)
 	body = append(body, request.ID...)
 	body = append(body, link...)
 	body = appendString(body, invitation.Link)
@@ -128,9 +129,7 @@ func (x *exchange) answerInit(initiated verification.Initiated) {
 	body = appendTime(body, request.ExpiresAt)
 	body = append(body, "}\n"...)
 	x.send(http.StatusOK, body)
-	clear(body) // It held the code.
-	*buffer = body
-	buffers.Put(buffer)
+	giveBuffer(buffer, body)
 }
 
 // expiresIn returns how long the request lives: all of its time where it was made just now, whatever our clock and the

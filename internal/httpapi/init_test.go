@@ -44,8 +44,8 @@ func TestInit_simulatedProjectSaysSo(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	h.change(func(s *settings.Settings) { s.Simulated = true })
-	g.Expect(h.do(initFor(keyAll, h.number(1))).header.Get("PhoneProof-Simulated")).To(Equal("true"))
-	g.Expect(h.do(initFor("wrong", h.number(1))).header.Get("PhoneProof-Simulated")).To(Equal("true"))
+	g.Expect(h.do(initFor(keyAll, h.number(1))).head("PhoneProof-Simulated")).To(Equal("true"))
+	g.Expect(h.do(initFor("wrong", h.number(1))).head("PhoneProof-Simulated")).To(Equal("true"))
 }
 
 func TestInit_methods(t *testing.T) {
@@ -59,7 +59,7 @@ func TestInit_methods(t *testing.T) {
 	expectRefusal(g, a, 400, verification.CodeMethodNotConfigured, "method")
 	a = h.do(initFor(keyAll, h.number(1)))
 	expectRefusal(g, a, 503, verification.CodeChannelNotReady, "")
-	g.Expect(a.header.Get("Retry-After")).To(Equal("30"))
+	g.Expect(a.head("Retry-After")).To(Equal("30"))
 	g.Expect(h.store.calls.Load()).To(BeZero())
 }
 
@@ -70,7 +70,7 @@ func TestInit_suspendedProject(t *testing.T) {
 	h.change(func(s *settings.Settings) { s.Suspended = true })
 	a := h.do(initFor(keyAll, h.number(1)))
 	expectRefusal(g, a, 503, codeSuspended, "")
-	g.Expect(a.header.Get("Retry-After")).To(Equal("300"))
+	g.Expect(a.head("Retry-After")).To(Equal("300"))
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "what was started can be followed")
 }
 
@@ -122,13 +122,13 @@ func TestInit_floodOfOneKey(t *testing.T) {
 	for i := range 10 {
 		a := h.do(initFor(keyAll, h.number(i)))
 		g.Expect(a.status).To(Equal(200))
-		g.Expect(a.header.Get("RateLimit-Policy")).To(Equal(`"key";q=10;w=60, "phoneNumber";q=5;w=91`))
-		g.Expect(a.header.Get("RateLimit")).To(HavePrefix(fmt.Sprintf(`"key";r=%d;t=`, 9-i)))
+		g.Expect(a.head("RateLimit-Policy")).To(Equal(`"key";q=10;w=60, "phoneNumber";q=5;w=91`))
+		g.Expect(a.head("RateLimit")).To(HavePrefix(fmt.Sprintf(`"key";r=%d;t=`, 9-i)))
 	}
 	a := h.do(initFor(keyAll, h.number(10)))
 	expectRefusal(g, a, 429, verification.CodeRateLimited, "")
-	g.Expect(a.header.Get("Retry-After")).To(BeElementOf("60", "59", "58"))
-	g.Expect(a.header.Get("RateLimit")).To(Equal(`"key";r=0;t=` + a.header.Get("Retry-After")))
+	g.Expect(a.head("Retry-After")).To(BeElementOf("60", "59", "58"))
+	g.Expect(a.head("RateLimit")).To(Equal(`"key";r=0;t=` + a.head("Retry-After")))
 	g.Expect(h.do(initFor(keyInit, h.number(11))).status).To(Equal(200), "another key is not affected")
 }
 
@@ -145,8 +145,8 @@ func TestInit_floodOfOneNumber(t *testing.T) {
 	}
 	a := h.do(initFor(keyInit, h.number(1)))
 	expectRefusal(g, a, 429, verification.CodeRateLimited, "phoneNumber")
-	g.Expect(a.header.Get("Retry-After")).To(BeElementOf("600", "599", "598"))
-	g.Expect(a.header.Get("RateLimit")).To(HavePrefix(`"phoneNumber";r=0;t=`))
+	g.Expect(a.head("Retry-After")).To(BeElementOf("600", "599", "598"))
+	g.Expect(a.head("RateLimit")).To(HavePrefix(`"phoneNumber";r=0;t=`))
 	g.Expect(h.do(initFor(keyInit, h.number(2))).status).To(Equal(200))
 }
 
@@ -157,7 +157,7 @@ func TestInit_fullStore(t *testing.T) {
 	g.Expect(h.do(initFor(keyInit, h.number(1))).status).To(Equal(200))
 	a := h.do(initFor(keyInit, h.number(2)))
 	expectRefusal(g, a, 429, verification.CodeTooManyStored, "")
-	g.Expect(a.header.Get("Retry-After")).NotTo(BeEmpty())
+	g.Expect(a.head("Retry-After")).NotTo(BeEmpty())
 }
 
 // expectRefusal checks the status, the code and the field of a refusal.

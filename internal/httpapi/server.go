@@ -129,7 +129,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("finish the requests in flight: %w", err), s.http.Close())
 	}
-	<-ended
+	<-ended //nolint:errcheck // ErrServerClosed, as told
 	return err
 }
 

@@ -74,7 +74,8 @@ func TestServer_losesNothingWhenItStops(t *testing.T) {
 					failures <- err
 					return
 				}
-				if _, err = io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != 200 {
+				_, err = io.Copy(io.Discard, response.Body)
+				if err = errors.Join(err, response.Body.Close()); err != nil || response.StatusCode != http.StatusOK {
 					failures <- fmt.Errorf("status %d: %w", response.StatusCode, err)
 				}
 				answers.Add(1)
@@ -108,7 +109,7 @@ func TestServer_cutsWhatTakesTooLong(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
-	go http.Get("http://" + listener.Addr().String())
+	go http.Get("http://" + listener.Addr().String()) //nolint:errcheck // it is cut
 	<-entered
 	cancel()
 	g.Expect(<-ended).To(MatchError(ContainSubstring("finish the requests in flight")))
@@ -120,7 +121,7 @@ func TestServer_tellsWhenItCannotServe(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	server, err := NewServer(ServerOptions{Listener: listener, Handler: http.NotFoundHandler()})
 	g.Expect(err).NotTo(HaveOccurred())
-	listener.Close()
+	g.Expect(listener.Close()).To(Succeed())
 	g.Expect(server.Start(t.Context())).To(MatchError(ContainSubstring("serve HTTP")))
 	_, err = NewServer(ServerOptions{})
 	g.Expect(err).To(HaveOccurred())
@@ -144,7 +145,7 @@ func TestServer_clientThatGoesAwayFreesItsPlace(t *testing.T) {
 	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
 	conn, _ := h.dial(g, "GET /api/verify/status?wait=30s&id="+id+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+keyAll+"\r\n\r\n")
 	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
-	conn.Close()
+	g.Expect(conn.Close()).To(Succeed())
 	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 0\n"))
 	g.Expect(h.lines(g, 2)[1]).To(HaveKeyWithValue("code", "client_gone"))
 }
@@ -165,7 +166,7 @@ func TestServer_tenThousandIdleConnections(t *testing.T) {
 	conns := make([]net.Conn, 0, most)
 	defer func() {
 		for _, conn := range conns {
-			conn.Close()
+			_ = conn.Close()
 		}
 	}()
 	for i := range most {

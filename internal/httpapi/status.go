@@ -63,8 +63,9 @@ func (x *exchange) read(id string) (verification.Request, error) {
 
 func (x *exchange) answerStatus(request verification.Request) {
 	phase := request.PhaseAt(x.api.clock.Now())
-	buffer := buffers.Get().(*[]byte) //nolint:forcetypeassert // the pool holds nothing else
-	body := append((*buffer)[:0], `{"status":"`...)
+	buffer := takeBuffer()
+	body := *buffer
+	body = append(body, `{"status":"`...)
 	body = append(body, phase...)
 	body = append(body, `","phoneNumber":"`...)
 	body = append(body, request.Phone.E164()...)
@@ -83,8 +84,7 @@ func (x *exchange) answerStatus(request verification.Request) {
 	}
 	body = append(body, "}\n"...)
 	x.send(http.StatusOK, body)
-	*buffer = body
-	buffers.Put(buffer)
+	giveBuffer(buffer, body)
 }
 
 // statusQuery is what of the query of status counts.

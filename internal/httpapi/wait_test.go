@@ -29,6 +29,7 @@ type bubble struct {
 
 // inBubble runs a test in a bubble: time passes only while everybody waits, so what is awaited is exact.
 func inBubble(t *testing.T, test func(b *bubble)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		h := &harness{t: t}
