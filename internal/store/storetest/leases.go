@@ -12,7 +12,7 @@ import (
 func leases() []check {
 	return []check{
 		{name: "keep work from others until they end", needs: aQueue, run: leaseHolds},
-		{name: "end to the microsecond", needs: aQueue | aSteppedClock, run: leaseEnds},
+		{name: "end neither early nor late", needs: aQueue | aSteppedClock, run: leaseEnds},
 		{name: "that end give work back in the order it had", needs: aQueue, run: leaseOrder},
 		{name: "fence off a holder who slept through his", needs: aQueue, run: leaseFences},
 		{name: "end with the step that they were for", needs: aQueue, run: leaseEndsEarly},

@@ -46,6 +46,11 @@ func settled(before time.Duration) mutation {
 	}
 }
 
+// logged notes an attempt that failed, whoever made it.
+func logged(r *verification.Request, now time.Time) error {
+	return failed(*r, now.Add(time.Minute))(r, now)
+}
+
 // expire is what a loop does to a lapsed request.
 func expire(r *verification.Request, now time.Time) error { return r.Expire(now) }
 

@@ -41,6 +41,10 @@ func calls(s verification.Store, stored verification.Request, n verification.New
 			_, err := s.Get(ctx, n.ID)
 			return err
 		},
+		"Peek": func(ctx context.Context) error {
+			_, err := s.Peek(ctx, stored.ID) // not final, so not from memory
+			return err
+		},
 		"Update": func(ctx context.Context) error {
 			_, err := s.Update(ctx, stored.ID, verify(true))
 			return err

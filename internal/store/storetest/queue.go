@@ -207,7 +207,7 @@ func queueRaced(ctx context.Context, t *trial) {
 
 	claims, errs := race(workers, func(i int) ([]string, error) {
 		var mine []string
-		for misses := 0; misses < 3; { // others may hold for a moment what they then do not take
+		for misses := 0; misses < 3 && len(mine) <= due; { // others may hold for a moment what they do not take
 			claims, err := t.harness.Queue(stores[i%4]).Claim(ctx, sending(longLease), 7, longLease)
 			if err != nil {
 				return nil, err

@@ -14,6 +14,8 @@ func state() []check {
 		{name: "keeps times to the microsecond and answers no finer ones", run: keepsMicroseconds},
 		{name: "hands out copies that share nothing", run: keepsToItself},
 		{name: "shows each write at once through every instance", run: keepsCurrent},
+		{name: "shows each phase at once to whoever peeks", run: peeksCurrent},
+		{name: "lets those who peek see what is stored, and no more", run: peeksStored},
 	}
 	for _, s := range states {
 		checks = append(checks, check{name: "gives back every field of a request that is " + s.name, run: func(ctx context.Context, t *trial) {
@@ -137,5 +139,52 @@ func keepsCurrent(ctx context.Context, t *trial) {
 		t.Expect(t.get(ctx, stores[(i+1)%3], id)).To(be(written))
 		t.Expect(t.get(ctx, stores[(i+2)%3], id)).To(be(written))
 		t.moment(ctx)
+	}
+}
+
+// peeksCurrent reads before each write, so that whoever remembers does. A final state may come from memory, with what
+// its delivery was then; that a request is final may not be missed.
+func peeksCurrent(ctx context.Context, t *trial) {
+	stores := t.replicas(3)
+	for i := range 20 {
+		r := t.create(ctx, stores[i%3], t.new())
+		for _, m := range []mutation{bind("sender"), verify(true), logged} {
+			for _, s := range stores {
+				t.peek(ctx, s, r.ID)
+			}
+			r = t.update(ctx, stores[(i+1)%3], r.ID, m)
+			for _, s := range stores {
+				peeked := t.peek(ctx, s, r.ID)
+				if r.Phase.Final() {
+					peeked.Delivery, peeked.Version, peeked.Epoch = r.Delivery, r.Version, r.Epoch
+				}
+				t.Expect(peeked).To(be(r))
+			}
+		}
+	}
+}
+
+func peeksStored(ctx context.Context, t *trial) {
+	a, b, foreign := t.open(), t.open(), t.harness.Open(t.project.Name()+"-2")
+	nothing := func(s verification.Store, id string) {
+		t.harness.Settle()
+		_, err := s.Peek(ctx, id)
+		t.Expect(err).To(haveCode(verification.CodeNotFound))
+	}
+	nothing(a, t.newID())
+	for _, m := range []mutation{bind("sender"), verify(true)} {
+		r := t.create(ctx, a, t.new())
+		t.update(ctx, b, r.ID, bind("sender"))
+		t.moment(ctx)
+		r = t.update(ctx, b, r.ID, m)
+		nothing(foreign, r.ID)
+		for range 2 {
+			peeked := t.peek(ctx, a, r.ID)
+			t.Expect(peeked).To(be(r))
+			peeked.Contacts[0].Binding = "spoiled"
+		}
+		t.remove(ctx, b, r.ID)
+		nothing(a, r.ID)
+		nothing(b, r.ID)
 	}
 }

@@ -10,9 +10,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// news bounds how long the word of a change may take to another replica.
-const news = 10 * time.Second
-
 func subscription() []check {
 	return []check{
 		{name: "tells of a change by the same instance", run: tellsOwnChange},
@@ -25,7 +22,7 @@ func subscription() []check {
 
 func (t *trial) told(ctx context.Context, changes <-chan struct{}) {
 	ginkgo.GinkgoHelper()
-	t.Eventually(changes).WithContext(ctx).WithTimeout(news).WithPolling(time.Millisecond).Should(Receive())
+	t.Eventually(changes).WithContext(ctx).WithTimeout(t.news).WithPolling(time.Millisecond).Should(Receive())
 }
 
 // toldUntil waits as a long poll does: it reads after each change, and once more before it gives up.

@@ -23,6 +23,8 @@ type trial struct {
 
 	harness Harness
 	project verification.Project
+	// news bounds how long the word of a change may take to another replica.
+	news time.Duration
 }
 
 func newTrial(g Gomega, h Harness) *trial {
@@ -35,7 +37,7 @@ func newTrial(g Gomega, h Harness) *trial {
 	if h.Settle == nil {
 		h.Settle = func() {}
 	}
-	return &trial{Gomega: g, harness: h, project: newProject("project")}
+	return &trial{Gomega: g, harness: h, project: newProject("project"), news: 10 * time.Second}
 }
 
 // newProject returns a project in a namespace that was never used.
@@ -119,6 +121,13 @@ func (t *trial) refused(
 func (t *trial) get(ctx context.Context, s verification.Store, id string) verification.Request {
 	ginkgo.GinkgoHelper()
 	r, err := s.Get(ctx, id)
+	t.Expect(err).NotTo(HaveOccurred())
+	return r
+}
+
+func (t *trial) peek(ctx context.Context, s verification.Store, id string) verification.Request {
+	ginkgo.GinkgoHelper()
+	r, err := s.Peek(ctx, id)
 	t.Expect(err).NotTo(HaveOccurred())
 	return r
 }
