@@ -1,0 +1,135 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/phoneproof/phoneproof/internal/lease"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+var plane *controlplane.ControlPlane
+
+func TestLease(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Lease")
+}
+
+var _ = BeforeSuite(func() {
+	var err error
+	plane, err = controlplane.Start(controlplane.Options{WithoutCRDs: true})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(plane.Stop)
+})
+
+var times = lease.Times{Duration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 200 * time.Millisecond}
+
+// candidate is a replica that campaigns, and whose way to the API server can be cut.
+type candidate struct {
+	*lease.Campaign
+
+	leading atomic.Bool
+	terms   atomic.Int32
+	cut     atomic.Bool
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+// RoundTrip lets requests through unless the way is cut.
+func (c *candidate) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if c.cut.Load() {
+			return nil, errors.New("the way is cut")
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func campaign(ctx context.Context, name, identity string) *candidate {
+	GinkgoHelper()
+	c := &candidate{ended: make(chan error, 1)}
+	config := rest.CopyConfig(plane.Config)
+	config.Wrap(c.wrap)
+	client, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	c.Campaign, err = lease.New(lease.Options{
+		Client: client, Namespace: "default", Name: name, Identity: identity, Times: times,
+		Term: func(ctx context.Context) error {
+			c.terms.Add(1)
+			c.leading.Store(true)
+			<-ctx.Done()
+			c.leading.Store(false)
+			return nil
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	ctx, c.stop = context.WithCancel(ctx)
+	go func() { c.ended <- c.Start(ctx) }()
+	DeferCleanup(c.stop)
+	return c
+}
+
+var _ = Describe("Campaign", func() {
+	It("lets one lead, and the next as soon as the first one ends", func(ctx SpecContext) {
+		first := campaign(ctx, "handover", "first")
+		Eventually(first.leading.Load).WithTimeout(5 * time.Second).Should(BeTrue())
+		Expect(first.Firm()).To(BeTrue())
+		second := campaign(ctx, "handover", "second")
+		Consistently(second.leading.Load).WithTimeout(time.Second).Should(BeFalse())
+		Expect(second.Firm()).To(BeFalse())
+
+		first.stop()
+		Eventually(first.ended).WithTimeout(5 * time.Second).Should(Receive(BeNil()))
+		Expect(first.leading.Load()).To(BeFalse(), "the term ends before the lease is given up")
+		Expect(first.Firm()).To(BeFalse())
+		Eventually(second.leading.Load).WithTimeout(times.Duration / 2).Should(BeTrue(), "a lease that is given up is free at once")
+	}, SpecTimeout(time.Minute))
+
+	It("stops leading without the API server, and campaigns again without ending the process", func(ctx SpecContext) {
+		first := campaign(ctx, "blackout", "first")
+		Eventually(first.leading.Load).WithTimeout(5 * time.Second).Should(BeTrue())
+		first.cut.Store(true)
+		Eventually(first.Firm).WithTimeout(times.Duration).Should(BeFalse())
+		Eventually(first.leading.Load).WithTimeout(times.Duration).Should(BeFalse())
+		second := campaign(ctx, "blackout", "second")
+		Eventually(second.leading.Load).WithTimeout(3 * times.Duration).Should(BeTrue())
+
+		first.cut.Store(false)
+		Consistently(first.leading.Load).WithTimeout(time.Second).Should(BeFalse())
+		second.stop()
+		Eventually(first.leading.Load).WithTimeout(3 * times.Duration).Should(BeTrue())
+		Expect(first.terms.Load()).To(BeEquivalentTo(2), "each term begins afresh")
+	}, SpecTimeout(time.Minute))
+
+	It("ends while another one leads", func(ctx SpecContext) {
+		first := campaign(ctx, "waiting", "first")
+		Eventually(first.leading.Load).WithTimeout(5 * time.Second).Should(BeTrue())
+		second := campaign(ctx, "waiting", "second")
+		second.stop()
+		Eventually(second.ended).WithTimeout(5 * time.Second).Should(Receive(BeNil()))
+		Expect(first.leading.Load()).To(BeTrue())
+	}, SpecTimeout(time.Minute))
+
+	It("refuses times that cannot work", func() {
+		client, err := kubernetes.NewForConfig(plane.Config)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = lease.New(lease.Options{
+			Client: client, Namespace: "default", Name: "x", Identity: "x",
+			Times: lease.Times{Duration: time.Second, RenewDeadline: time.Second},
+		})
+		Expect(err).To(MatchError(ContainSubstring("lease times")))
+	})
+})
