@@ -100,8 +100,7 @@ func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	if len(presented) < minAPIKey || len(presented) > maxAPIKey || CheckFormat(presented) != nil {
 		return Key{}, ErrKeyUnknown
 	}
-	var onStack [maxAPIKey]byte // a conversion would be an allocation
-	hash := sha256.Sum256(onStack[:copy(onStack[:], presented)])
+	hash := hashOf(presented)
 	d := newDigest(&hash)
 	found := k.index(&d)
 	switch {
@@ -112,6 +111,22 @@ func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	default:
 		return k.keys[found], nil
 	}
+}
+
+// hashOf copies the key to the stack, because a conversion would be an allocation. Few keys are long: the others do not
+// pay for clearing that much.
+func hashOf(presented string) [sha256.Size]byte {
+	var short [128]byte
+	if len(presented) <= len(short) {
+		return sha256.Sum256(short[:copy(short[:], presented)])
+	}
+	return hashOfLong(presented)
+}
+
+//go:noinline
+func hashOfLong(presented string) [sha256.Size]byte {
+	var long [maxAPIKey]byte
+	return sha256.Sum256(long[:copy(long[:], presented)])
 }
 
 // String tells how many keys there are, former values included.
