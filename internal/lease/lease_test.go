@@ -95,7 +95,7 @@ var _ = Describe("Campaign", func() {
 		Eventually(first.ended).WithTimeout(5 * time.Second).Should(Receive(BeNil()))
 		Expect(first.leading.Load()).To(BeFalse(), "the term ends before the lease is given up")
 		Expect(first.Firm()).To(BeFalse())
-		Eventually(second.leading.Load).WithTimeout(times.Duration / 2).Should(BeTrue(), "a lease that is given up is free at once")
+		Eventually(second.leading.Load).WithTimeout(times.Duration/2).Should(BeTrue(), "a lease that is given up is free at once")
 	}, SpecTimeout(time.Minute))
 
 	It("stops leading without the API server, and campaigns again without ending the process", func(ctx SpecContext) {
