@@ -1,0 +1,107 @@
+package webhook
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// kindSuccess is the one kind of event there is.
+const kindSuccess = "verification.success"
+
+// timestampLayout is ISO 8601 in UTC with exactly three decimals.
+const timestampLayout = "2006-01-02T15:04:05.000Z"
+
+// ErrNoEvent says that a request has nothing to tell: it is not verified, or what is stored of it is incomplete. Sending
+// again later does not help.
+var ErrNoEvent = errors.New("the request has no event to send")
+
+// Event is what a receiver is told. It is immutable, and prints as its id alone because its body holds numbers.
+type Event struct {
+	id   string
+	body []byte
+}
+
+// NewEvent builds the event of a verified request. It reads nothing but what stores keep of a request and the project's
+// id, so every attempt sends the same bytes.
+func NewEvent(projectID string, r *verification.Request) (Event, error) {
+	if r.Phase != verification.Verified || r.VerifiedAt.IsZero() || r.Phone.IsZero() || r.Actual.IsZero() {
+		return Event{}, fmt.Errorf("request %s: %w", r.ID, ErrNoEvent)
+	}
+	return Event{id: eventID(projectID, r), body: eventBody(projectID, r)}, nil
+}
+
+// ID is the event's webhook-id.
+func (e Event) ID() string { return e.id }
+
+// String returns the event's id.
+func (e Event) String() string { return e.id }
+
+// Format writes the event's id whatever the verb.
+func (e Event) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, e.id) // fmt's buffer does not fail.
+}
+
+// LogValue gives slog the event's id.
+func (e Event) LogValue() slog.Value { return slog.StringValue(e.id) }
+
+var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// eventID makes an id that is the same for every attempt and differs between two requests that had the same requestId
+// one after the other, as an Idempotency-Key can bring about. It is a hash because the name of a request that was made
+// with kubectl may hold dots, and the id stands before one in what Standard Webhooks signs. Milliseconds, because not
+// every store keeps more of createdAt.
+func eventID(projectID string, r *verification.Request) string {
+	sum := sha256.Sum256([]byte(projectID + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMilli(), 10)))
+	return "evt_" + idEncoding.EncodeToString(sum[:20])
+}
+
+// eventBody writes the body by hand: encoding/json promises valid JSON, not the same bytes from the next Go version.
+func eventBody(projectID string, r *verification.Request) []byte {
+	b := make([]byte, 0, 320)
+	b = appendField(b, '{', "event", kindSuccess)
+	b = appendField(b, ',', "phoneNumber", r.Phone.E164())
+	b = appendField(b, ',', "actualPhoneNumber", r.Actual.E164())
+	b = appendField(b, ',', "requestId", r.ID)
+	b = appendField(b, ',', "projectId", projectID)
+	b = appendField(b, ',', "method", string(r.Method))
+	b = appendField(b, ',', "timestamp", formatTime(r.VerifiedAt))
+	if r.Assurance != verification.AssuranceUsual {
+		b = appendField(b, ',', "assurance", string(r.Assurance))
+	}
+	return append(b, '}')
+}
+
+func formatTime(t time.Time) string { return t.UTC().Format(timestampLayout) }
+
+func appendField(b []byte, before byte, name, value string) []byte {
+	b = append(b, before, '"')
+	b = append(b, name...)
+	b = append(b, '"', ':')
+	return appendString(b, value)
+}
+
+// appendString writes a JSON string: only what RFC 8259 says must be escaped is, and what is not UTF-8 is replaced.
+func appendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < ' ':
+			b = append(b, '\\', 'u', '0', '0', hex[r>>4], hex[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}

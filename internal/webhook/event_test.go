@@ -1,0 +1,130 @@
+package webhook
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestEvent_bytesArePinned(t *testing.T) {
+	for name, change := range map[string]func(*verification.Request){
+		"event":                func(*verification.Request) {},
+		"event_sharedcontact":  func(r *verification.Request) { r.Assurance = verification.AssuranceSharedContact },
+		"event_telegram":       func(r *verification.Request) { r.Method = verification.Telegram },
+		"event_wholesecond":    func(r *verification.Request) { r.VerifiedAt = r.VerifiedAt.Truncate(time.Second) },
+		"event_deliverystate":  func(r *verification.Request) { r.Delivery.Attempts, r.Version, r.Epoch = 4, "77", 9 },
+		"event_kubectlrequest": func(r *verification.Request) { r.ID = "made.with.kubectl" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := verifiedRequest()
+			change(r)
+			e, err := NewEvent("shop/checkout", r)
+			g.Expect(err).NotTo(HaveOccurred())
+			golden := filepath.Join("testdata", name+".txt")
+			got := e.ID() + "\n" + string(e.body) + "\n"
+			if *update {
+				g.Expect(os.WriteFile(golden, []byte(got), 0o644)).To(Succeed())
+			}
+			want, err := os.ReadFile(golden)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(cmp.Diff(string(want), got)).To(BeEmpty())
+		})
+	}
+}
+
+func TestEvent_hasTheFieldsOfTheContract(t *testing.T) {
+	g := NewWithT(t)
+	var fields map[string]any
+	g.Expect(json.Unmarshal(testEvent().body, &fields)).To(Succeed())
+	g.Expect(fields).To(Equal(map[string]any{
+		"event": "verification.success", "phoneNumber": "+5215512345678", "actualPhoneNumber": "+525512345678",
+		"requestId": "vrmfrggzdfmztwq2lknnwg23tpob", "projectId": "shop/checkout", "method": "WHATSAPP",
+		"timestamp": "2026-11-20T10:01:02.003Z",
+	}))
+}
+
+func TestEventID_tellsInstancesApart(t *testing.T) {
+	g := NewWithT(t)
+	ids := map[string]bool{}
+	add := func(project string, change func(*verification.Request)) {
+		r := verifiedRequest()
+		change(r)
+		e, err := NewEvent(project, r)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(e.ID()).To(MatchRegexp(`^evt_[a-z2-7]{32}$`))
+		ids[e.ID()] = true
+	}
+	add("shop/checkout", func(*verification.Request) {})
+	add("shop/checkout", func(r *verification.Request) { r.Delivery.Attempts = 3 })
+	add("shop/checkout", func(r *verification.Request) { r.CreatedAt = r.CreatedAt.Truncate(time.Millisecond) })
+	add("shop/checkout", func(r *verification.Request) { r.CreatedAt = r.CreatedAt.In(time.FixedZone("", -3600)) })
+	g.Expect(ids).To(HaveLen(1))
+	add("shop/checkout", func(r *verification.Request) { r.CreatedAt = r.CreatedAt.Add(time.Millisecond) })
+	add("shop/checkout", func(r *verification.Request) { r.ID = "vr2" })
+	add("bar/checkout", func(*verification.Request) {})
+	g.Expect(ids).To(HaveLen(4))
+}
+
+func TestNewEvent_refusesWhatIsNotVerified(t *testing.T) {
+	for name, change := range map[string]func(*verification.Request){
+		"pending":            func(r *verification.Request) { r.Phase = verification.Pending },
+		"expired":            func(r *verification.Request) { r.Phase = verification.Expired },
+		"without a time":     func(r *verification.Request) { r.VerifiedAt = time.Time{} },
+		"without its number": func(r *verification.Request) { r.Phone = phone.Number{} },
+		"without the actual": func(r *verification.Request) { r.Actual = phone.Number{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := verifiedRequest()
+			change(r)
+			_, err := NewEvent("p", r)
+			NewWithT(t).Expect(err).To(MatchError(ErrNoEvent))
+		})
+	}
+}
+
+func TestEvent_printsNoNumber(t *testing.T) {
+	g := NewWithT(t)
+	e := testEvent()
+	var out strings.Builder
+	slog.New(slog.NewTextHandler(&out, nil)).Info("x", "event", e)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		fmt.Fprintf(&out, verb+" "+verb+"\n", e, &e)
+	}
+	g.Expect(out.String()).To(ContainSubstring(e.ID()))
+	g.Expect(out.String()).NotTo(Or(ContainSubstring("5512345678"), ContainSubstring("5531")), "digits or their hex")
+}
+
+func FuzzEventBody(f *testing.F) {
+	for _, seed := range []string{"shop/checkout", `a"b\c`, "\x00\x1f\x7f", "<&>\u2028\u2029", "\xff\xfe", "😀", ""} {
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, project, id string) {
+		g := NewWithT(t)
+		r := verifiedRequest()
+		r.ID = id
+		e, err := NewEvent(project, r)
+		g.Expect(err).NotTo(HaveOccurred())
+		var got struct {
+			ProjectID string `json:"projectId"`
+			RequestID string `json:"requestId"`
+		}
+		g.Expect(json.Unmarshal(e.body, &got)).To(Succeed())
+		g.Expect(got.ProjectID).To(Equal(string([]rune(project))))
+		g.Expect(got.RequestID).To(Equal(string([]rune(id))))
+	})
+}

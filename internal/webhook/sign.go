@@ -1,0 +1,123 @@
+package webhook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The headers of an event, in the form that http.Header keeps names.
+const (
+	headerSignature          = "X-Webhook-Signature"
+	headerStandardID         = "Webhook-Id"
+	headerStandardTimestamp  = "Webhook-Timestamp"
+	headerStandardSignatures = "Webhook-Signature"
+)
+
+// keyPrefix marks a secret that is a base64 key, as Standard Webhooks has them.
+const keyPrefix = "whsec_"
+
+// secret is what sign needs of a settings.Secret.
+type secret interface {
+	Current() []byte
+	Accepted(now time.Time) [][]byte
+}
+
+// identify sets the headers that every event carries: webhook-id, the same on each attempt, and webhook-timestamp, the
+// attempt's own. It returns the latter.
+func identify(h http.Header, e Event, at time.Time) string {
+	timestamp := strconv.FormatInt(at.Unix(), 10)
+	h[headerStandardID] = []string{e.id}
+	h[headerStandardTimestamp] = []string{timestamp}
+	return timestamp
+}
+
+// sign identifies an event and sets its signatures. The first of the secrets is the current one; see activeSecrets.
+//
+// x-webhook-signature is the lower-case hex HMAC-SHA256 of the raw body with the current secret's literal value as key.
+// With the body in the file body, the header's value in $SIGNATURE and the secret in $SECRET, a receiver can check it by
+//
+//	openssl dgst -sha256 -hmac "$SECRET" -r body | cut -d ' ' -f 1 > expected
+//	printf '%s\n' "$SIGNATURE" > presented
+//	cmp expected presented && echo authentic
+//
+// webhook-signature is that of Standard Webhooks, with one signature per secret. Their key is the base64 after whsec_.
+// Any other value, also one with that prefix and no base64 after it, is the key byte by byte.
+func sign(h http.Header, e Event, secrets [][]byte, at time.Time) {
+	timestamp := identify(h, e, at)
+	h[headerSignature] = []string{hex.EncodeToString(mac(secrets[0], e.body))}
+
+	prefix := []byte(e.id + "." + timestamp + ".")
+	var signatures strings.Builder
+	for i, s := range secrets {
+		if i > 0 {
+			signatures.WriteByte(' ')
+		}
+		signatures.WriteString("v1,")
+		signatures.WriteString(base64.StdEncoding.EncodeToString(mac(standardKey(s), prefix, e.body)))
+	}
+	h[headerStandardSignatures] = []string{signatures.String()}
+}
+
+// activeSecrets returns the values to sign with at now, none twice, so that a rotation has an overlap:
+//   - the current secret, first;
+//   - the previous one, while the project declares it;
+//   - values that either had until less than settings.Overlap ago, because whoever replaces a value in place cannot do so
+//     at all receivers in the same second.
+//
+// There are none if the current one cannot be read, whatever else can.
+func activeSecrets(current, previous secret, now time.Time) [][]byte {
+	former := current.Accepted(now)
+	if len(former) == 0 {
+		return nil
+	}
+	active := append([][]byte{current.Current()}, previous.Accepted(now)...)
+	active = append(active, former[1:]...)
+	return firstOfEach(active)
+}
+
+func firstOfEach(values [][]byte) [][]byte {
+	kept := values[:0]
+	for _, v := range values {
+		if len(kept) < maxSignatures && !contains(kept, v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// contains compares our own values with each other, so its time tells nobody anything.
+func contains(values [][]byte, v []byte) bool {
+	for _, other := range values {
+		if bytes.Equal(v, other) {
+			return true
+		}
+	}
+	return false
+}
+
+func standardKey(value []byte) []byte {
+	encoded, ok := strings.CutPrefix(string(value), keyPrefix)
+	if !ok {
+		return value
+	}
+	key, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || len(key) == 0 {
+		return value
+	}
+	return key
+}
+
+func mac(key []byte, parts ...[]byte) []byte {
+	h := hmac.New(sha256.New, key)
+	for _, part := range parts {
+		h.Write(part)
+	}
+	return h.Sum(nil)
+}
