@@ -1,0 +1,159 @@
+package webhook
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Outcome is what an attempt means for its event.
+type Outcome string
+
+// The outcomes of an attempt.
+const (
+	Delivered Outcome = "delivered" // the receiver took the event
+	Retry     Outcome = "retry"     // it did not; the schedule says when to try again
+	Gone      Outcome = "gone"      // it answered 410 and does not want the event, now or later
+)
+
+// Reason is why an attempt did not deliver: one of the words below, or http_ and the answer's status.
+type Reason string
+
+// The reasons that are not an answer's status.
+const (
+	ReasonBadURL         Reason = "bad_url"         // nothing that can be called
+	ReasonBadCABundle    Reason = "bad_ca_bundle"   // no certificate in it
+	ReasonBlockedAddress Reason = "blocked_address" // the guard refuses where the name leads to
+	ReasonBlockedPort    Reason = "blocked_port"    // the guard refuses the port everywhere
+	ReasonPlainHTTP      Reason = "plain_http"      // http to an address that needs https
+	ReasonRedirect       Reason = "redirect"        // an answer that points elsewhere, which is not followed
+	ReasonTimeout        Reason = "timeout"
+	ReasonDNS            Reason = "dns"
+	ReasonDNSNotFound    Reason = "dns_not_found"
+	ReasonRefused        Reason = "refused"     // nobody listens
+	ReasonUnreachable    Reason = "unreachable" // no route
+	ReasonConnection     Reason = "connection"  // broke in the middle
+	ReasonTLS            Reason = "tls"
+	ReasonTLSExpired     Reason = "tls_expired" // or not valid yet
+	ReasonTLSHostname    Reason = "tls_hostname"
+	ReasonTLSUntrusted   Reason = "tls_untrusted"
+	ReasonBadResponse    Reason = "bad_response" // an answer that is not HTTP, or too much header
+)
+
+// ErrNoResources says that this process lacks what a connection needs, such as file descriptors or ports. It is no
+// attempt.
+var ErrNoResources = errors.New("no resources left to send with")
+
+// Verdict is what an answer, or the lack of one, means.
+type Verdict struct {
+	Outcome Outcome
+	// StatusCode is the answer's, zero without one.
+	StatusCode int
+	// Reason is empty if the event was delivered.
+	Reason Reason
+	// RetryAfter is what the receiver asked for, as it asked; NextAttempt clamps it.
+	RetryAfter time.Duration
+}
+
+// answered judges an answer by its status: only 2xx is success, and 410 ends the event.
+func answered(status int, h http.Header, now time.Time) Verdict {
+	v := Verdict{StatusCode: status, Outcome: Retry}
+	switch {
+	case status >= 200 && status <= 299:
+		v.Outcome = Delivered
+		return v
+	case status == http.StatusGone:
+		v.Outcome = Gone
+	}
+	v.Reason = Reason("http_" + strconv.Itoa(status))
+	if status >= 300 && status <= 399 && h.Get("Location") != "" {
+		v.Reason = ReasonRedirect
+	}
+	v.RetryAfter, _ = parseRetryAfter(h.Get("Retry-After"), now)
+	return v
+}
+
+// failed judges an attempt that got no answer. What is our own fault is an error instead.
+func failed(err error) (Verdict, error) {
+	for _, ours := range []syscall.Errno{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL,
+	} {
+		if errors.Is(err, ours) {
+			return Verdict{}, ErrNoResources
+		}
+	}
+	return Verdict{Outcome: Retry, Reason: failure(err)}, nil
+}
+
+// failure finds the word for an error. It looks at types and, where net/http has none, for its fixed messages; what it
+// returns is always one of our own words.
+func failure(err error) Reason {
+	if r, ok := errors.AsType[refusal](err); ok {
+		return Reason(r)
+	}
+	if e, ok := errors.AsType[*net.DNSError](err); ok {
+		if e.IsNotFound {
+			return ReasonDNSNotFound
+		}
+		return ReasonDNS
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() || errors.Is(err, context.DeadlineExceeded) {
+		return ReasonTimeout
+	}
+	if e, ok := errors.AsType[handshakeError](err); ok {
+		return e.reason()
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return ReasonRefused
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return ReasonUnreachable
+	case broken(err):
+		return ReasonConnection
+	default:
+		return ReasonBadResponse
+	}
+}
+
+// broken tells a connection that ended too early from one that brought nonsense.
+func broken(err error) bool {
+	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return true
+	}
+	text := err.Error()
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		strings.Contains(text, "http: server closed idle connection") ||
+		strings.Contains(text, "http2: server sent GOAWAY") ||
+		strings.Contains(text, "http2: client connection lost") ||
+		strings.Contains(text, "stream error: ")
+}
+
+// handshakeError marks an error of a TLS handshake, which comes in many types and as plain text.
+type handshakeError struct{ error }
+
+func (e handshakeError) Unwrap() error { return e.error }
+
+func (e handshakeError) reason() Reason {
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.error); ok && invalid.Reason == x509.Expired {
+		return ReasonTLSExpired
+	}
+	if _, ok := errors.AsType[x509.HostnameError](e.error); ok {
+		return ReasonTLSHostname
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](e.error); ok {
+		return ReasonTLSUntrusted
+	}
+	return ReasonTLS
+}

@@ -1,0 +1,43 @@
+package webhook
+
+import "time"
+
+// schedule is how long after the previous attempt each one is due; the first is due at once. Its ten attempts span a
+// little more than three days, so that a receiver that breaks on a Friday evening gets its events on Monday.
+//
+//nolint:gochecknoglobals // a constant, which Go has no arrays of
+var schedule = [...]time.Duration{
+	0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour,
+	5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+}
+
+// MaxAttempts is how many attempts an event gets.
+const MaxAttempts = len(schedule)
+
+const (
+	// jitterShare is the part of a wait that chance adds to it at most: events that failed together do not come back
+	// together.
+	jitterShare = 0.2
+	// usualRateLimit is the wait that rate limiters mostly ask for. It is granted where twice the schedule's own wait
+	// is less.
+	usualRateLimit = time.Minute
+)
+
+// NextAttempt returns when to try again, given how many attempts were made, the last of them at now. It is zero when the
+// schedule is exhausted.
+//
+// retryAfter is what the receiver asked for, zero if nothing. It is granted between the schedule's own wait and twice
+// that (or a minute, if that is more): a receiver can neither hurry us nor park its events for years. jitter returns
+// numbers in [0, 1), as rand.Float64 does; up to a fifth of the schedule's wait comes on top, so nothing is ever earlier
+// than the schedule or than what was granted.
+func NextAttempt(made int, now time.Time, retryAfter time.Duration, jitter func() float64) time.Time {
+	if made >= MaxAttempts {
+		return time.Time{}
+	}
+	base := schedule[max(0, made)]
+	if base == 0 {
+		return now
+	}
+	wait := min(max(base, retryAfter), max(2*base, usualRateLimit))
+	return now.Add(wait + time.Duration(jitterShare*jitter()*float64(base)))
+}
