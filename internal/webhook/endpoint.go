@@ -1,0 +1,84 @@
+package webhook
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// errBadURL says that a URL is nothing that can be called. It says no more: url.Parse's error holds the URL.
+var errBadURL = errors.New("not an http or https URL with a host and no user info")
+
+// Endpoint is where a project's events go. It prints as a placeholder, since its URL may hold a token.
+type Endpoint struct {
+	namespace string
+	url       string
+	signed    bool
+	current   secret
+	previous  secret
+	timeout   time.Duration
+	caBundle  []byte
+}
+
+// NewEndpoint returns the endpoint of a project's webhook. namespace is the project's, which the admin's allow rules go
+// by.
+func NewEndpoint(namespace string, w *settings.Webhook) Endpoint {
+	e := Endpoint{
+		namespace: namespace, url: w.URL, signed: w.Signed, current: w.Secret, previous: w.PreviousSecret,
+		timeout: w.Timeout, caBundle: w.CABundle,
+	}
+	if e.timeout <= 0 {
+		e.timeout = DefaultTimeout
+	}
+	return e
+}
+
+// String hides the URL.
+func (e Endpoint) String() string { return "[webhook endpoint]" }
+
+// GoString hides the URL.
+func (e Endpoint) GoString() string { return e.String() }
+
+// LogValue hides the URL.
+func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
+
+// parseURL checks what can be checked without resolving: the scheme, a host, no user info, no zone, a port that exists.
+// Which host it is does not matter here, because spelling tells nothing about where it leads; the guard judges that.
+func parseURL(text string) (*url.URL, error) {
+	if len(text) > maxURL {
+		return nil, errBadURL
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Opaque != "" || u.User != nil {
+		return nil, errBadURL
+	}
+	host := u.Hostname()
+	if host == "" || strings.ContainsAny(host, "% ") || strings.HasSuffix(u.Host, ":") {
+		return nil, errBadURL
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, errBadURL
+		}
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, nil
+}
+
+// receiverOf is what the limiter knows a receiver by.
+func receiverOf(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "443"
+		if u.Scheme == "http" {
+			port = "80"
+		}
+	}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}

@@ -1,0 +1,66 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+)
+
+// message is the request of one attempt. Its body asks the lease gate when the connection wants the first bytes. The
+// header may be out by then, but no whole event leaves once the gate has shut.
+type message struct {
+	url     *url.URL
+	header  http.Header
+	body    []byte
+	maySend func() bool
+	refused atomic.Bool
+}
+
+func (m *message) request(ctx context.Context) *http.Request {
+	req := &http.Request{
+		Method: http.MethodPost, URL: m.url, Host: m.url.Host, Header: m.header,
+		Body: m.reader(), ContentLength: int64(len(m.body)),
+		// Asked for only if nothing was written, to a connection that the receiver had just closed. What may have
+		// arrived is not sent again within one attempt: attempts that are not counted would be none of the schedule's.
+		GetBody: func() (io.ReadCloser, error) { return m.reader(), nil },
+	}
+	return req.WithContext(ctx)
+}
+
+func (m *message) reader() io.ReadCloser {
+	return &gatedReader{message: m, rest: bytes.NewReader(m.body)}
+}
+
+type gatedReader struct {
+	message *message
+	rest    *bytes.Reader
+	checked bool
+}
+
+// Read returns ErrNotLeading instead of the first bytes if the gate is shut.
+func (r *gatedReader) Read(p []byte) (int, error) {
+	if !r.checked {
+		r.checked = true
+		if !r.message.maySend() {
+			r.message.refused.Store(true)
+			return 0, ErrNotLeading
+		}
+	}
+	return r.rest.Read(p)
+}
+
+// Close does nothing: the bytes are the event's.
+func (r *gatedReader) Close() error { return nil }
+
+// drain reads the rest of an answer so that its connection can be used again, but no more than maxBody and no longer than
+// maxDrain; then cancel ends the read. What the body holds and how it ends changes nothing: the status has decided.
+func drain(body io.ReadCloser, cancel context.CancelFunc) {
+	timer := time.AfterFunc(maxDrain, cancel)
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxBody)
+	_ = body.Close()
+}

@@ -1,0 +1,67 @@
+package webhook
+
+import (
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics count attempts. Their labels are closed sets: nothing that a tenant or a receiver chooses can add a series.
+type metrics struct {
+	attempts *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	inFlight prometheus.Gauge
+	waiting  *prometheus.CounterVec
+}
+
+// Why an event was not sent although it was due.
+const (
+	heldPaused    = "paused"
+	heldBusy      = "busy"
+	heldLease     = "lease"
+	heldResources = "resources"
+)
+
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "phoneproof_webhook_attempts_total",
+			Help: "Attempts to deliver an event, by outcome (delivered, retry, gone) and reason.",
+		}, []string{"outcome", "reason"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "phoneproof_webhook_attempt_duration_seconds",
+			Help:    "How long attempts took, by outcome.",
+			Buckets: []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30},
+		}, []string{"outcome"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "phoneproof_webhook_in_flight",
+			Help: "Attempts that are running.",
+		}),
+		waiting: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "phoneproof_webhook_held_total",
+			Help: "Times that a due event was not sent: paused (its secret cannot be read), busy (no slot), lease, resources.",
+		}, []string{"cause"}),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.attempts, m.duration, m.inFlight, m.waiting)
+	}
+	return m
+}
+
+func (m *metrics) attempt(v Verdict, took time.Duration) {
+	m.attempts.WithLabelValues(string(v.Outcome), reasonLabel(v.Reason)).Inc()
+	m.duration.WithLabelValues(string(v.Outcome)).Observe(took.Seconds())
+}
+
+// reasonLabel turns the statuses, of which a receiver can send a thousand, into their classes.
+func reasonLabel(r Reason) string {
+	status, ok := strings.CutPrefix(string(r), "http_")
+	if !ok {
+		return string(r)
+	}
+	if len(status) == 3 && status[0] >= '1' && status[0] <= '5' {
+		return "http_" + status[:1] + "xx"
+	}
+	return "http_other"
+}

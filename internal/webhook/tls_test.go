@@ -1,0 +1,269 @@
+package webhook
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"io"
+	"log/slog"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"golang.org/x/net/http2"
+)
+
+var quiet = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+
+func startHTTP2(server *httptest.Server) {
+	server.EnableHTTP2 = true
+	server.StartTLS()
+}
+
+func bundleOf(server *httptest.Server) []byte {
+	if server.Certificate() == nil {
+		return nil
+	}
+	return toPEM(server.Certificate().Raw)
+}
+
+func toPEM(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// limitFiles lowers the number of files that the process may have open and returns what undoes it.
+func limitFiles(t *testing.T) func() {
+	t.Helper()
+	g := NewWithT(t)
+	var before syscall.Rlimit
+	g.Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before)).To(Succeed())
+	g.Expect(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: min(256, before.Max), Max: before.Max})).To(Succeed())
+	return func() { g.Expect(syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)).To(Succeed()) }
+}
+
+// authority issues certificates for tests.
+type authority struct {
+	t    *testing.T
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	g := NewWithT(t)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	g.Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	g.Expect(err).NotTo(HaveOccurred())
+	cert, err := x509.ParseCertificate(der)
+	g.Expect(err).NotTo(HaveOccurred())
+	return &authority{t: t, cert: cert, key: key}
+}
+
+func (a *authority) bundle() []byte { return toPEM(a.cert.Raw) }
+
+func (a *authority) issue(change func(*x509.Certificate)) *tls.Certificate {
+	g := NewWithT(a.t)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"shop.test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	change(template)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &a.key.PublicKey, a.key)
+	g.Expect(err).NotTo(HaveOccurred())
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}
+}
+
+// serveTLS starts a server that answers 200 with the certificate that present holds.
+func serveTLS(t *testing.T, present *atomic.Pointer[tls.Certificate], change func(*tls.Config)) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Proto", r.Proto)
+	}))
+	server.Config.ErrorLog = quiet
+	server.EnableHTTP2 = true
+	// Not GetCertificate, which is not asked for a host that is an address.
+	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		config := &tls.Config{Certificates: []tls.Certificate{*present.Load()}, NextProtos: []string{"h2", "http/1.1"}}
+		change(config)
+		return config, nil
+	}}
+	change(server.TLS)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestSend_tls is F34. There is no way to skip verification.
+func TestSend_tls(t *testing.T) {
+	ours, other := newAuthority(t), newAuthority(t)
+	for name, c := range map[string]struct {
+		certificate *tls.Certificate
+		config      func(*tls.Config)
+		bundle      []byte
+		want        Reason
+	}{
+		"trusted":       {certificate: ours.issue(func(*x509.Certificate) {}), bundle: ours.bundle()},
+		"two in bundle": {certificate: ours.issue(func(*x509.Certificate) {}), bundle: append(other.bundle(), ours.bundle()...)},
+		"expired": {certificate: ours.issue(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
+			bundle: ours.bundle(), want: ReasonTLSExpired},
+		"not yet valid": {certificate: ours.issue(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }),
+			bundle: ours.bundle(), want: ReasonTLSExpired},
+		"wrong host": {certificate: ours.issue(func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} }),
+			bundle: ours.bundle(), want: ReasonTLSHostname},
+		"public authorities": {certificate: ours.issue(func(*x509.Certificate) {}), want: ReasonTLSUntrusted},
+		"other authority":    {certificate: ours.issue(func(*x509.Certificate) {}), bundle: other.bundle(), want: ReasonTLSUntrusted},
+		"TLS 1.0": {certificate: ours.issue(func(*x509.Certificate) {}), bundle: ours.bundle(), want: ReasonTLS,
+			config: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS10 }},
+		"TLS 1.1": {certificate: ours.issue(func(*x509.Certificate) {}), bundle: ours.bundle(), want: ReasonTLS,
+			config: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }},
+		"TLS 1.2": {certificate: ours.issue(func(*x509.Certificate) {}), bundle: ours.bundle(),
+			config: func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.config == nil {
+				c.config = func(*tls.Config) {}
+			}
+			var present atomic.Pointer[tls.Certificate]
+			present.Store(c.certificate)
+			to := endpoint(serveTLS(t, &present, c.config).URL)
+			to.caBundle = c.bundle
+			NewWithT(t).Expect(send(t, newSender(t, Options{}), to).Reason).To(Equal(c.want))
+		})
+	}
+}
+
+func TestSend_tlsToAPlainServer(t *testing.T) {
+	server, _ := newReceiver(t, http.StatusOK)
+	result := send(t, newSender(t, Options{}), endpoint("https"+server.URL[len("http"):]))
+	NewWithT(t).Expect(result.Reason).To(Equal(ReasonTLS))
+}
+
+func TestSend_certificateRotatedMidRun(t *testing.T) {
+	g := NewWithT(t)
+	first, second := newAuthority(t), newAuthority(t)
+	var present atomic.Pointer[tls.Certificate]
+	present.Store(first.issue(func(*x509.Certificate) {}))
+	server := serveTLS(t, &present, func(*tls.Config) {})
+	s := newSender(t, Options{})
+	to := endpoint(server.URL)
+	to.caBundle = first.bundle()
+	g.Expect(send(t, s, to).Outcome).To(Equal(Delivered))
+
+	present.Store(second.issue(func(*x509.Certificate) {}))
+	server.CloseClientConnections()
+	s.Close()
+	g.Expect(send(t, s, to).Reason).To(Equal(ReasonTLSUntrusted))
+	to.caBundle = second.bundle()
+	g.Expect(send(t, s, to).Outcome).To(Equal(Delivered), "a new bundle has connections of its own")
+}
+
+func TestSend_speaksHTTP2(t *testing.T) {
+	g := NewWithT(t)
+	protos := make(chan string, 2*SlowStart)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		protos <- r.Proto
+	}))
+	server.Config.ErrorLog = quiet
+	startHTTP2(server)
+	defer server.Close()
+	s := newSender(t, Options{})
+	to := endpoint(server.URL)
+	to.caBundle = bundleOf(server)
+	results := make(chan Outcome, SlowStart)
+	for range SlowStart {
+		go func() { results <- send(t, s, to).Outcome }()
+	}
+	for range SlowStart {
+		g.Expect(<-results).To(Equal(Delivered))
+		g.Expect(<-protos).To(Equal("HTTP/2.0"))
+	}
+}
+
+// TestSend_goAway is F31 over HTTP/2: a connection that is ended in good order does no harm, and one that is torn down in
+// the middle is a failed attempt.
+func TestSend_goAway(t *testing.T) {
+	t.Run("after the answer", func(t *testing.T) {
+		g := NewWithT(t)
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Connection", "close") // net/http makes a GOAWAY of it
+		}))
+		startHTTP2(server)
+		defer server.Close()
+		s := newSender(t, Options{})
+		to := endpoint(server.URL)
+		to.caBundle = bundleOf(server)
+		for range 5 {
+			g.Expect(send(t, s, to).Outcome).To(Equal(Delivered))
+		}
+	})
+	t.Run("instead of an answer", func(t *testing.T) {
+		a := newAuthority(t)
+		listener := listen(t, "127.0.0.1:0")
+		config := &tls.Config{Certificates: []tls.Certificate{*a.issue(func(*x509.Certificate) {})}, NextProtos: []string{"h2"}}
+		go acceptAll(listener, func(conn net.Conn) {
+			goAway(tls.Server(conn, config))
+		})
+		to := endpoint("https://" + listener.Addr().String())
+		to.caBundle = a.bundle()
+		result := send(t, newSender(t, Options{}), to)
+		NewWithT(t).Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonConnection}))
+	})
+}
+
+// goAway answers the first request of an HTTP/2 connection with GOAWAY, saying that it may have been processed.
+func goAway(conn net.Conn) {
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		return
+	}
+	framer := http2.NewFramer(conn, conn)
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		if data, ok := frame.(*http2.DataFrame); ok {
+			_ = framer.WriteGoAway(data.StreamID, http2.ErrCodeInternal, []byte("canary debug data"))
+			return
+		}
+	}
+}
+
+func TestTransports_areSharedWithinANamespaceAndBundle(t *testing.T) {
+	g := NewWithT(t)
+	pools := newTransports(NewGuard(GuardConfig{}), nil)
+	get := func(namespace string, bundle []byte) *http.Transport {
+		transport, err := pools.get(namespace, bundle)
+		g.Expect(err).NotTo(HaveOccurred())
+		return transport
+	}
+	bundle := newAuthority(t).bundle()
+	shop := get("shop", nil)
+	g.Expect(get("shop", nil)).To(BeIdenticalTo(shop))
+	g.Expect(get("bank", nil)).NotTo(BeIdenticalTo(shop), "what one namespace may call is not another's to use")
+	g.Expect(get("shop", bundle)).NotTo(BeIdenticalTo(shop))
+	for i := range 3 * maxTransports {
+		get("shop", nil)
+		get(string(rune('a'+i)), nil)
+	}
+	g.Expect(pools.pools).To(HaveLen(maxTransports))
+	g.Expect(get("shop", nil)).To(BeIdenticalTo(shop), "the one unused for longest goes")
+	g.Expect(shop.Proxy).To(BeNil())
+}
