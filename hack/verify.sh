@@ -9,7 +9,7 @@ generated=(
 	'api/*/zz_generated.*'
 	'api/*/applyconfiguration/'
 	config/crd/bases/
-	'config/rbac/*role.yaml'
+	config/rbac/role.yaml
 	docs/reference/api.md
 )
 tool=(go tool -modfile=hack/tools/go.mod)
