@@ -1,0 +1,148 @@
+package kubernetes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+const (
+	// grace is how long the watch may take to reach the present before all objects are read instead. On a busy project
+	// the next event proves it within that time.
+	grace = 50 * time.Millisecond
+	// pacing bounds what reading all objects costs the API server: after each such read, that many times its duration
+	// pass before the next, however many contacts strangers send to the bot.
+	pacing = 9
+)
+
+// freshness makes the index of bindings current, for all callers of one moment at once. The zero value is ready.
+//
+// The informer alone cannot do it: a watch delivers events in order but never says that there is none, and the
+// bookmarks that would say so come once a minute. So a round first learns the current revision, with a read that costs
+// as much as a GET. An informer that has passed that revision holds every binding acknowledged before the call, and
+// its index answers. One that has not within grace may be late, or merely nothing may have happened in this project
+// (the revision counts the writes of all kinds); then the project's objects are streamed once and answer themselves.
+// The first is the way of a busy project, the second of a quiet one, where it is rare; either way no verb is LIST, no
+// caller is answered from the past, and neither depends on how often the server sends bookmarks.
+type freshness struct {
+	mu     sync.Mutex
+	moved  chan struct{}
+	rounds flights[view]
+	// notBefore paces the streams. Only rounds touch it, and there is one at a time.
+	notBefore time.Time
+}
+
+// view returns the requests that the sender behind binding is bound to, as of some moment after it was asked for.
+type view func(binding string) []*entry
+
+// pulse wakes who waits for the watch to get somewhere.
+func (f *freshness) pulse() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.moved != nil {
+		close(f.moved)
+		f.moved = nil
+	}
+}
+
+func (f *freshness) next() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.moved == nil {
+		f.moved = make(chan struct{})
+	}
+	return f.moved
+}
+
+// Awaiting implements verification.Store.
+func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
+	bound, err := s.bindings(ctx)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	var latest *entry
+	for _, e := range bound(binding) {
+		if latest == nil || e.request.BoundAt(binding).After(latest.request.BoundAt(binding)) {
+			latest = e
+		}
+	}
+	if latest == nil {
+		return verification.Request{}, verification.ErrNotFound
+	}
+	return latest.answer()
+}
+
+func (s *Store) bindings(ctx context.Context) (view, error) {
+	bound, err := s.fresh.rounds.do(ctx, "", s.catchUp)
+	return bound, outcome(ctx, err)
+}
+
+func (s *Store) catchUp(ctx context.Context) (view, error) {
+	revision, err := s.api.revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.reaches(ctx, revision, max(grace, time.Until(s.fresh.notBefore))) {
+		return s.indexed, nil
+	}
+	begin := time.Now()
+	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection()})
+	s.fresh.notBefore = time.Now().Add(pacing * time.Since(begin))
+	if err != nil {
+		return nil, err
+	}
+	return listed(found), nil
+}
+
+// reaches tells whether the informer gets to that revision within patience.
+func (s *Store) reaches(ctx context.Context, revision string, patience time.Duration) bool {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		moved := s.fresh.next() // before the look, so that nothing between the two is missed
+		order, err := resourceversion.CompareResourceVersion(s.informer.GetStore().LastStoreSyncResourceVersion(), revision)
+		if err == nil && order >= 0 {
+			return true
+		}
+		select {
+		case <-moved:
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// indexed is the view of an informer that is current.
+func (s *Store) indexed(binding string) []*entry {
+	items, err := s.informer.GetIndexer().ByIndex(byBinding, binding)
+	if err != nil {
+		return nil // there is no such index: newInformer makes it
+	}
+	var found []*entry
+	for _, item := range items {
+		if e := entryOf(item); e != nil && e.kind == KindRequest {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// listed is the view of all objects at one moment.
+func listed(all []*entry) view {
+	byBinding := make(map[string][]*entry)
+	for _, e := range all {
+		if e.kind != KindRequest {
+			continue
+		}
+		for _, c := range e.request.Contacts {
+			byBinding[c.Binding] = append(byBinding[c.Binding], e)
+		}
+	}
+	return func(binding string) []*entry { return byBinding[binding] }
+}

@@ -1,0 +1,168 @@
+package kubernetes
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+var (
+	methods = map[verifyv1.Method]verification.Method{
+		verifyv1.MethodWhatsApp: verification.WhatsApp, verifyv1.MethodTelegram: verification.Telegram,
+	}
+	phases = map[verifyv1.Phase]verification.Phase{
+		"": verification.Pending, verifyv1.PhasePending: verification.Pending,
+		verifyv1.PhaseVerified: verification.Verified, verifyv1.PhaseExpired: verification.Expired,
+	}
+	assurances = map[verifyv1.Assurance]verification.Assurance{
+		"": verification.AssuranceUsual, verifyv1.AssuranceSharedContact: verification.AssuranceSharedContact,
+	}
+)
+
+// toRequest reads the request that an object holds. It fails with errIncomplete where nobody completed it yet, and
+// with anything else where no request can have become this object by our own writes.
+func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
+	none := verification.Request{}
+	claimed, err := phone.FromE164(o.Spec.PhoneNumber)
+	if err != nil {
+		return none, errors.New("spec.phoneNumber is no number")
+	}
+	method, known := methods[o.Spec.Method]
+	if !known {
+		return none, fmt.Errorf("spec.method %q is unknown", o.Spec.Method)
+	}
+	accepted := o.Spec.Init
+	if accepted == nil {
+		accepted = o.Status.Init
+	}
+	if accepted == nil {
+		if o.Status.Phase != "" && o.Status.Phase != verifyv1.PhasePending {
+			return none, fmt.Errorf("phase %q without init", o.Status.Phase)
+		}
+		return none, errIncomplete
+	}
+	r := verification.Request{
+		ID: o.Name, Phone: claimed, Method: method, Version: o.ResourceVersion,
+		CreatedAt: instant(&accepted.CreatedAt), ExpiresAt: instant(&accepted.ExpiresAt),
+		KeyName: accepted.KeyName, BodyHash: accepted.BodyHash,
+	}
+	if r.CreatedAt.IsZero() || !r.ExpiresAt.After(r.CreatedAt) {
+		return none, errors.New("init has no valid times")
+	}
+	return r, readStatus(&o.Status, &r)
+}
+
+func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Request) error {
+	var known bool
+	if r.Phase, known = phases[status.Phase]; !known {
+		return fmt.Errorf("status.phase %q is unknown", status.Phase)
+	}
+	if r.Assurance, known = assurances[status.Assurance]; !known {
+		return fmt.Errorf("status.assurance %q is unknown", status.Assurance)
+	}
+	if status.ActualPhoneNumber != "" {
+		actual, err := phone.FromE164(status.ActualPhoneNumber)
+		if err != nil {
+			return errors.New("status.actualPhoneNumber is no number")
+		}
+		r.Actual = actual
+	}
+	r.VerifiedAt = instant(status.VerifiedAt)
+	if r.Phase == verification.Verified && r.VerifiedAt.IsZero() {
+		return errors.New("status.phase is Verified without verifiedAt")
+	}
+	for _, c := range status.Contacts {
+		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: instant(&c.BoundAt)})
+	}
+	if d := status.Delivery; d != nil {
+		if d.Attempts < 0 {
+			return errors.New("status.delivery.attempts is negative")
+		}
+		r.Delivery = verification.Delivery{
+			Attempts: int(d.Attempts), NextAttemptAt: instant(d.NextAttemptAt), LastAttemptAt: instant(d.LastAttemptAt),
+			LastStatusCode: int(d.LastStatusCode), LastReason: d.LastReason,
+			DeliveredAt: instant(d.DeliveredAt), ExhaustedAt: instant(d.ExhaustedAt),
+		}
+	}
+	return nil
+}
+
+// errImmutable refuses a mutation of what Create decided.
+var errImmutable = fmt.Errorf("what the request was created with cannot change: %w", verification.ErrContent)
+
+// toObject returns the object with the state of r, decided at now. Times are cut to the microsecond.
+func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time.Time) (*verifyv1.VerificationRequest, error) {
+	before, err := toRequest(o)
+	if err != nil {
+		return nil, err
+	}
+	if r.ID != before.ID || r.Phone != before.Phone || r.Method != before.Method || r.KeyName != before.KeyName ||
+		r.BodyHash != before.BodyHash || !r.CreatedAt.Equal(before.CreatedAt) || !r.ExpiresAt.Equal(before.ExpiresAt) {
+		return nil, errImmutable
+	}
+	if r.Delivery.Attempts > math.MaxInt32 || r.Delivery.LastStatusCode > math.MaxInt32 {
+		return nil, fmt.Errorf("a count is too large: %w", verification.ErrContent)
+	}
+	o = o.DeepCopy()
+	s := &o.Status
+	s.Phase, s.Assurance = inverse(phases, r.Phase), inverse(assurances, r.Assurance)
+	s.VerifiedAt, s.ActualPhoneNumber = micro(r.VerifiedAt), r.Actual.E164()
+	s.Contacts = nil
+	for _, c := range r.Contacts {
+		s.Contacts = append(s.Contacts, verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(cut(c.BoundAt))})
+	}
+	s.Delivery = delivery(r.Delivery)
+	if r.Phase.Final() {
+		s.ExpectedText, s.Link = "", "" // they hold the code
+	}
+	setConditions(o, r, now)
+	return o, nil
+}
+
+func delivery(d verification.Delivery) *verifyv1.Delivery {
+	if d == (verification.Delivery{}) {
+		return nil
+	}
+	return &verifyv1.Delivery{
+		Attempts:      int32(d.Attempts), //nolint:gosec // toObject checked it
+		NextAttemptAt: micro(d.NextAttemptAt), LastAttemptAt: micro(d.LastAttemptAt),
+		LastStatusCode: int32(d.LastStatusCode), //nolint:gosec // toObject checked it
+		LastReason:     d.LastReason, DeliveredAt: micro(d.DeliveredAt), ExhaustedAt: micro(d.ExhaustedAt),
+	}
+}
+
+// inverse returns the named key of a value; the empty key is how objects leave a default out.
+func inverse[K ~string, V comparable](m map[K]V, value V) K {
+	found := K("")
+	for k, v := range m {
+		if v == value && k > found {
+			found = k
+		}
+	}
+	return found
+}
+
+// cut returns the time as objects keep it.
+func cut(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+func micro(t time.Time) *metav1.MicroTime {
+	if t.IsZero() {
+		return nil
+	}
+	kept := metav1.NewMicroTime(cut(t))
+	return &kept
+}
+
+func instant(t *metav1.MicroTime) time.Time {
+	if t == nil || t.IsZero() {
+		return time.Time{}
+	}
+	return cut(t.Time)
+}

@@ -1,0 +1,73 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Delete implements verification.Store. Version and UID go with the call as preconditions, so that neither a later
+// state nor a later request of the same id is ever deleted.
+func (s *Store) Delete(ctx context.Context, id, version string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e := s.cached(id)
+	if e == nil || e.kind == KindGone || e.ResourceVersion != version {
+		var err error
+		if e, err = s.live(ctx, id); err != nil {
+			return missing(err)
+		}
+		if e.kind != KindGone && e.ResourceVersion != version {
+			return verification.ErrConflict
+		}
+	}
+	if e.kind == KindGone {
+		return nil // it is on its way out, held by a finalizer that is not ours
+	}
+	err := s.api.delete(ctx, e.Name, e.UID, version)
+	var unknown uncertain
+	if errors.As(err, &unknown) && ctx.Err() == nil {
+		return s.resolveDeletion(ctx, e, err)
+	}
+	if err = missing(err); err == nil {
+		s.dropped(e)
+	}
+	return outcome(ctx, err)
+}
+
+// resolveDeletion finds out what became of a deletion that was not answered.
+func (s *Store) resolveDeletion(ctx context.Context, e *entry, unknown error) error {
+	current, err := s.live(ctx, e.Name)
+	switch {
+	case errors.Is(err, verification.ErrNotFound):
+		s.dropped(e)
+		return nil
+	case err != nil:
+		return err
+	case current.UID != e.UID, current.kind == KindGone:
+		return nil
+	case current.ResourceVersion != e.ResourceVersion:
+		return verification.ErrConflict
+	default:
+		return unknown // it may still happen
+	}
+}
+
+// dropped notes that an object is gone, before the watch says so.
+func (s *Store) dropped(e *entry) {
+	gone := *e
+	gone.kind = KindGone
+	s.recent.wrote(&gone)
+	s.ledger.forget(e.Name)
+	s.notifier.Notify(e.Name)
+}
+
+// missing takes what is gone already for deleted.
+func missing(err error) error {
+	if errors.Is(err, verification.ErrNotFound) {
+		return nil
+	}
+	return err
+}

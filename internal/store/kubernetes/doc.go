@@ -1,0 +1,16 @@
+// Package kubernetes keeps the requests of one project as VerificationRequest objects, with nothing to install beside
+// the API server.
+//
+// The invariant: what a method answers is what the API server had committed at some moment after the call began. The
+// informer's memory is used only where it cannot be wrong: for states that never change again (Peek), as a first guess
+// that a compare-and-set checks (Update, Delete), and for counts that the contract allows to lag (rates, room). Where
+// it could be behind, the API server is asked, once for all callers who ask the same at the same time; see flight.go
+// for who may share an answer and consistent.go for how a look-up by sender is made current without a LIST.
+//
+// One object is one request: its spec is written once, by Create or by kubectl, and every transition is one write of
+// the status with the resourceVersion that it was decided from. The object's name is the request's id. A request that
+// was made with kubectl keeps its name as id, and a label leads from its code to it.
+//
+// Objects are written by people too. Whatever stands in one, it is read without a panic, affects no other object, and
+// is reported as malformed; see convert.go.
+package kubernetes

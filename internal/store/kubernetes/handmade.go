@@ -1,0 +1,157 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Draft is a request that was made with kubectl and waits for its completion.
+type Draft struct {
+	Name   string
+	Phone  phone.Number
+	Method verification.Method
+}
+
+// Completion is what a draft lacks.
+type Completion struct {
+	// CodeID is the id that the code in Text leads to.
+	CodeID string
+	// Text and Link are what the user sends and where; they vanish when the request is final.
+	Text, Link string
+	TTL        time.Duration
+}
+
+// Draft returns the request with that name as it is now, verification.ErrNotFound if it does not wait for completion.
+func (s *Store) Draft(ctx context.Context, name string) (Draft, error) {
+	e, err := s.live(ctx, name)
+	switch {
+	case err != nil:
+		return Draft{}, err
+	case e.kind == KindMalformed:
+		return Draft{}, e.err
+	case e.kind != KindIncomplete:
+		return Draft{}, verification.ErrNotFound
+	}
+	number, err := phone.FromE164(e.object.Spec.PhoneNumber)
+	return Draft{Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method]}, err
+}
+
+// Complete makes a draft a request, stamped by the store's clock, if limits admit it; of those it heeds PerPhoneNumber
+// and MaxStored, since no key made it. It costs two writes: the label that leads from the code to the object, and then
+// the status with the code in it, so that nobody can send a code that leads nowhere. A request that is complete
+// already is returned as it is.
+func (s *Store) Complete(ctx context.Context, name string, c Completion, limits verification.Limits) (verification.Request, error) {
+	unlock, err := s.turns.lock(ctx, name)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	defer unlock()
+	e, err := s.live(ctx, name)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	if e.kind != KindIncomplete {
+		return e.answer()
+	}
+	number, err := phone.FromE164(e.object.Spec.PhoneNumber)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	limits.PerKey = verification.Rate{}
+	a := admission{id: name, phone: number, limits: limits}
+	now, _, err := s.admit(ctx, a)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	done, err := s.complete(ctx, e, c, now)
+	var unknown uncertain
+	if err != nil && !errors.As(err, &unknown) {
+		s.ledger.withdraw(a, now)
+	}
+	if err != nil {
+		return verification.Request{}, outcome(ctx, err)
+	}
+	return done.answer()
+}
+
+func (s *Store) complete(ctx context.Context, e *entry, c Completion, now time.Time) (*entry, error) {
+	metadata := map[string]any{
+		"resourceVersion": e.ResourceVersion,
+		"labels":          map[string]string{verifyv1.ProjectLabel: projectLabel(s.api.project), verifyv1.CodeIDLabel: c.CodeID},
+	}
+	if uid := s.owner(); uid != "" {
+		metadata["ownerReferences"] = s.owned(e.object.OwnerReferences, s.ownerReference(uid))
+	}
+	labelled, err := s.api.patchMetadata(ctx, e.Name, metadata)
+	if err != nil {
+		return nil, err
+	}
+	if labelled.kind != KindIncomplete {
+		return nil, verification.ErrConflict
+	}
+	o := labelled.object.DeepCopy()
+	o.Status.Phase = verifyv1.PhasePending
+	o.Status.Init = &verifyv1.Init{CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(cut(now.Add(c.TTL)))}
+	o.Status.ExpectedText, o.Status.Link = c.Text, c.Link
+	setAccepted(&o.Status.Conditions, metav1.ConditionTrue, verifyv1.ReasonAccepted, "", now)
+	r, err := toRequest(o)
+	if err != nil {
+		return nil, err
+	}
+	setConditions(o, &r, now)
+	done, err := s.api.putStatus(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.recent.wrote(done)
+	s.ledger.observe(done)
+	return done, nil
+}
+
+// owned returns the references with ours among them.
+func (s *Store) owned(references []metav1.OwnerReference, ours metav1.OwnerReference) []metav1.OwnerReference {
+	for _, r := range references {
+		if r.UID == ours.UID {
+			return references
+		}
+	}
+	return append(references, ours)
+}
+
+// Reject marks an object that is no request, a draft or a malformed one, with Accepted=False. A second time it writes
+// nothing. An object that became a request, or vanished, is left alone. Where the API server refuses even that for the
+// object's content, the error matches verification.ErrContent.
+func (s *Store) Reject(ctx context.Context, name, reason, message string) error {
+	e, err := s.live(ctx, name)
+	if err != nil {
+		return missing(err)
+	}
+	if e.kind != KindIncomplete && e.kind != KindMalformed {
+		return nil
+	}
+	if e.accepted != nil && e.accepted.Status == metav1.ConditionFalse && e.accepted.Reason == reason && e.accepted.Message == message {
+		return nil
+	}
+	var conditions []metav1.Condition
+	if e.object != nil {
+		conditions = e.object.DeepCopy().Status.Conditions
+	}
+	setAccepted(&conditions, metav1.ConditionFalse, reason, message, s.now())
+	_, err = s.api.patchConditions(ctx, name, e.ResourceVersion, conditions)
+	return outcome(ctx, missing(err))
+}
+
+func setAccepted(conditions *[]metav1.Condition, status metav1.ConditionStatus, reason, message string, now time.Time) {
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: verifyv1.ConditionAccepted, Status: status, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
+	})
+}

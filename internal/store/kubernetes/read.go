@@ -1,0 +1,107 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Get implements verification.Store. id is an object's name, or the id that the code of a request made with kubectl
+// leads to; the request's own ID is the object's name either way.
+func (s *Store) Get(ctx context.Context, id string) (verification.Request, error) {
+	e, err := s.current(ctx, id)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	return e.answer()
+}
+
+// Peek implements verification.Store: final states come from memory, everything else from the API server. It leads
+// from a code to a request only as far as the informer knows; whoever has a code has a message, and acts on it.
+func (s *Store) Peek(ctx context.Context, id string) (verification.Request, error) {
+	if err := ctx.Err(); err != nil {
+		return verification.Request{}, err
+	}
+	name := id
+	if e := s.lookup(id); e != nil {
+		if e.final() {
+			return e.answer()
+		}
+		name = e.Name
+	}
+	e, err := s.live(ctx, name)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	return e.answer()
+}
+
+// current returns the object that id leads to, as it is now.
+func (s *Store) current(ctx context.Context, id string) (*entry, error) {
+	e, err := s.live(ctx, id)
+	if !errors.Is(err, verification.ErrNotFound) || !verification.IsRequestID(id) {
+		return e, err
+	}
+	found, err := s.coded(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// live returns the object with that name as it is now. Objects of other projects do not exist.
+func (s *Store) live(ctx context.Context, name string) (*entry, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return nil, verification.ErrNotFound
+	}
+	e, err := s.reads.do(ctx, name, s.read(name))
+	if err != nil {
+		return nil, outcome(ctx, err)
+	}
+	return e, nil
+}
+
+// read is one GET for all who ask.
+func (s *Store) read(name string) func(context.Context) (*entry, error) {
+	return func(ctx context.Context) (*entry, error) {
+		e, err := s.api.get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if e.project != s.api.project {
+			return nil, verification.ErrNotFound
+		}
+		return e, nil
+	}
+}
+
+// coded returns the request that a code leads to and whose object has another name. The label is written by whichever
+// replica completes the request, so not knowing it here proves nothing: the API server is asked.
+func (s *Store) coded(ctx context.Context, code string) (*entry, error) {
+	if known := s.lookup(code); known != nil {
+		e, err := s.live(ctx, known.Name)
+		if err == nil && codeOf(e) == code {
+			return e, nil
+		}
+		if err != nil && !errors.Is(err, verification.ErrNotFound) {
+			return nil, err
+		}
+	}
+	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection(), labels: verifyv1.CodeIDLabel + "=" + code})
+	if err != nil {
+		return nil, outcome(ctx, err)
+	}
+	for _, e := range found {
+		if e.kind == KindRequest {
+			return e, nil
+		}
+	}
+	return nil, verification.ErrNotFound
+}

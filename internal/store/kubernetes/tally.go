@@ -1,0 +1,107 @@
+package kubernetes
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// sweepEvery is how many additions pass between two sweeps of a tally, so that sweeping costs nothing on average.
+const sweepEvery = 1024
+
+// tally counts creations by key in sliding windows. Each creation counts once, however often it is told of, and
+// whether or not its object still exists.
+type tally[K comparable] struct {
+	byKey map[K][]stamp
+	added int
+}
+
+// stamp is one creation, in microseconds.
+type stamp struct {
+	at int64
+	id string
+}
+
+func (s stamp) compare(other stamp) int {
+	return cmp.Or(cmp.Compare(s.at, other.at), cmp.Compare(s.id, other.id))
+}
+
+func newTally[K comparable]() tally[K] { return tally[K]{byKey: make(map[K][]stamp)} }
+
+// add counts a creation.
+func (t *tally[K]) add(key K, id string, at int64) {
+	stamps := t.byKey[key]
+	i, known := slices.BinarySearchFunc(stamps, stamp{at, id}, stamp.compare)
+	if !known {
+		t.byKey[key] = slices.Insert(stamps, i, stamp{at, id})
+		t.added++
+	}
+}
+
+// remove uncounts one.
+func (t *tally[K]) remove(key K, id string, at int64) {
+	stamps := t.byKey[key]
+	if i, known := slices.BinarySearchFunc(stamps, stamp{at, id}, stamp.compare); known {
+		t.byKey[key] = slices.Delete(stamps, i, i+1)
+	}
+}
+
+// within returns the creations in (now - period, now]. Another replica's clock may be ahead of ours, so what it
+// created after now counts as well.
+func (t *tally[K]) within(key K, period time.Duration, now time.Time) []stamp {
+	stamps := t.byKey[key]
+	begin := now.Add(-period).UnixMicro()
+	first, _ := slices.BinarySearchFunc(stamps, begin+1, func(s stamp, at int64) int { return cmp.Compare(s.at, at) })
+	return stamps[first:]
+}
+
+// wait returns how long it is until the rate admits one more, zero if it does at once.
+func (t *tally[K]) wait(key K, rate verification.Rate, now time.Time) time.Duration {
+	if !rate.Limited() {
+		return 0
+	}
+	stamps := t.within(key, rate.Period, now)
+	if len(stamps) < rate.Requests {
+		return 0
+	}
+	return left(stamps[len(stamps)-rate.Requests], rate.Period, now)
+}
+
+// quota returns what is left of a rate.
+func (t *tally[K]) quota(key K, rate verification.Rate, now time.Time) verification.Quota {
+	if !rate.Limited() {
+		return verification.Quota{}
+	}
+	stamps := t.within(key, rate.Period, now)
+	if len(stamps) == 0 {
+		return verification.Quota{Remaining: rate.Requests}
+	}
+	return verification.Quota{
+		Remaining: max(0, rate.Requests-len(stamps)),
+		Reset:     left(stamps[max(0, len(stamps)-rate.Requests)], rate.Period, now),
+	}
+}
+
+// left is how long a creation still counts.
+func left(s stamp, period time.Duration, now time.Time) time.Duration {
+	return time.UnixMicro(s.at).Add(period).Sub(now)
+}
+
+// sweep drops, once in a while, what has left the window, and something more, so that a period which is raised a little
+// finds what it asks for.
+func (t *tally[K]) sweep(period time.Duration, now time.Time) {
+	if t.added < sweepEvery {
+		return
+	}
+	t.added = 0
+	period = max(2*period, time.Hour)
+	for key := range t.byKey {
+		if kept := t.within(key, period, now); len(kept) == 0 {
+			delete(t.byKey, key)
+		} else {
+			t.byKey[key] = slices.Clone(kept)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+const (
+	// maxTries bounds one update. Racers of one replica queue, so as many replicas must win in between.
+	maxTries = 24
+	// backoff is the longest first wait after a conflict; it grows with each.
+	backoff = 4 * time.Millisecond
+)
+
+type mutation = func(r *verification.Request, now time.Time) error
+
+// Update implements verification.Store. It costs one write where this replica knows the current state, which it does
+// unless somebody else just wrote; what it knew is never an answer: a mutation that finds nothing to do is asked again
+// with the state of now.
+func (s *Store) Update(ctx context.Context, id string, mutate mutation) (verification.Request, error) {
+	if err := ctx.Err(); err != nil {
+		return verification.Request{}, err
+	}
+	unlock, err := s.turns.lock(ctx, id)
+	if err != nil {
+		return verification.Request{}, err
+	}
+	defer unlock()
+	before, after, err := s.mutate(ctx, id, mutate)
+	if err != nil || after == nil {
+		return answerWith(before, err)
+	}
+	if err := s.release(ctx, before, after); err != nil {
+		return verification.Request{}, err
+	}
+	return after.answer()
+}
+
+// answerWith returns the state that an update left as it is, with the reason.
+func answerWith(e *entry, reason error) (verification.Request, error) {
+	if e == nil {
+		return verification.Request{}, reason
+	}
+	r, err := e.answer()
+	if err != nil {
+		return verification.Request{}, err
+	}
+	if errors.Is(reason, verification.ErrUnchanged) {
+		return r, nil
+	}
+	return r, reason
+}
+
+// mutate returns the states before and after a mutation; after is nil where nothing was written.
+func (s *Store) mutate(ctx context.Context, id string, mutate mutation) (before, after *entry, err error) {
+	known := s.lookup(id)
+	if known != nil && known.kind != KindRequest {
+		known = nil
+	}
+	var sent *entry // what a write with an unknown outcome would have made
+	for try := range maxTries {
+		current, fresh := known, false
+		if known == nil {
+			if current, err = s.current(ctx, id); err != nil {
+				return nil, nil, err
+			}
+			fresh = true
+		}
+		if fresh && sent != nil && arrived(current, sent) {
+			return sent, current, nil
+		}
+		known = nil
+		r, err := current.answer()
+		if err != nil && fresh {
+			return nil, nil, err
+		}
+		now := s.now()
+		if err := mutate(&r, now); err != nil {
+			if fresh {
+				return current, nil, err
+			}
+			continue
+		}
+		after, err := s.write(ctx, current, &r, now)
+		var unknown uncertain
+		switch {
+		case err == nil:
+			return current, after, nil
+		case ctx.Err() != nil:
+			return nil, nil, ctx.Err()
+		case errors.As(err, &unknown):
+			sent = intended(current, &r)
+		case !fresh && errors.Is(err, verification.ErrContent):
+			// Perhaps not for its content, but for that of a request that is gone.
+		case errors.Is(err, verification.ErrConflict):
+			if err := pause(ctx, try); err != nil {
+				return nil, nil, err
+			}
+		default:
+			return nil, nil, err
+		}
+	}
+	return nil, nil, unavailable("update request", fmt.Errorf("lost %d races", maxTries))
+}
+
+// write stores r as the successor of current.
+func (s *Store) write(ctx context.Context, current *entry, r *verification.Request, now time.Time) (*entry, error) {
+	o, err := toObject(current.object, r, now)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.api.putStatus(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.recent.wrote(after)
+	s.notifier.Notify(after.Name)
+	return after, nil
+}
+
+// intended is the state that a write was to make, as it would be read back.
+func intended(current *entry, r *verification.Request) *entry {
+	e := *current
+	e.request = *r
+	return &e
+}
+
+// arrived tells whether a write whose outcome was unknown made the current state. Two writers that decide exactly the
+// same in the same microsecond cannot be told apart, and need not be.
+func arrived(current, sent *entry) bool {
+	if current.kind != KindRequest || current.UID != sent.UID || current.ResourceVersion == sent.ResourceVersion {
+		return false
+	}
+	return reflect.DeepEqual(normal(current.request), normal(sent.request))
+}
+
+// normal returns r as it is read back from an object, without its version.
+func normal(r verification.Request) verification.Request {
+	for _, t := range []*time.Time{
+		&r.CreatedAt, &r.ExpiresAt, &r.VerifiedAt, &r.Delivery.NextAttemptAt, &r.Delivery.LastAttemptAt,
+		&r.Delivery.DeliveredAt, &r.Delivery.ExhaustedAt,
+	} {
+		*t = cut(*t)
+	}
+	contacts := r.Contacts
+	r.Contacts = nil
+	for _, c := range contacts {
+		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: cut(c.BoundAt)})
+	}
+	r.Version, r.Epoch = "", 0
+	return r
+}
+
+// pause lets the winner of a race get ahead.
+func pause(ctx context.Context, try int) error {
+	timer := time.NewTimer(rand.N(backoff * time.Duration(1+min(try, 8)))) //nolint:gosec // jitter is no secret
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// release ends the earlier bindings of the senders that were bound by the write from before to after: a sender has one
+// live binding. Without this the deletion of the later request, or its ninth sender, would bring the earlier one back
+// at every replica that did not see the later. It costs a read, and a write only where the sender is still bound to
+// another request that is open. A failure fails the update: what is not acknowledged is sent again, and binds again.
+func (s *Store) release(ctx context.Context, before, after *entry) error {
+	senders := boundSince(before, after)
+	if len(senders) == 0 {
+		return nil
+	}
+	bound, err := s.bindings(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range senders {
+		for _, e := range bound(c.Binding) {
+			if e.Name == after.Name || e.final() || e.request.BoundAt(c.Binding).After(c.BoundAt) {
+				continue
+			}
+			if err := s.unbind(ctx, e.Name, c); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// boundSince returns the contacts of after that were made since before, or made again: the failure of an earlier try may
+// have left its work undone.
+func boundSince(before, after *entry) []verification.Contact {
+	var since []verification.Contact
+	for _, c := range after.request.Contacts {
+		if !before.request.BoundAt(c.Binding).Equal(c.BoundAt) {
+			since = append(since, c)
+		}
+	}
+	return since
+}
+
+// unbind removes the sender from a request that is still open, unless he was bound to it later.
+func (s *Store) unbind(ctx context.Context, name string, later verification.Contact) error {
+	_, _, err := s.mutate(ctx, name, func(r *verification.Request, _ time.Time) error {
+		kept := make([]verification.Contact, 0, len(r.Contacts))
+		for _, c := range r.Contacts {
+			if c.Binding != later.Binding || c.BoundAt.After(later.BoundAt) {
+				kept = append(kept, c)
+			}
+		}
+		if r.Phase.Final() || len(kept) == len(r.Contacts) {
+			return verification.ErrUnchanged
+		}
+		r.Contacts = kept
+		return nil
+	})
+	if errors.Is(err, verification.ErrUnchanged) || errors.Is(err, verification.ErrNotFound) {
+		return nil
+	}
+	return err
+}

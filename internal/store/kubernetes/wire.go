@@ -1,0 +1,55 @@
+package kubernetes
+
+import (
+	"bytes"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// object is a VerificationRequest decoded only as far as the API server guarantees its form. One object with a spec or
+// a status that our types cannot hold, for example after the schema changed, would otherwise break the decoding of the
+// whole watch, and with it every other request.
+type object struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   json.RawMessage `json:"spec,omitempty"`
+	Status json.RawMessage `json:"status,omitempty"`
+}
+
+type objectList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []object `json:"items"`
+}
+
+// DeepCopyObject implements runtime.Object.
+func (o *object) DeepCopyObject() runtime.Object {
+	return &object{
+		TypeMeta: o.TypeMeta, ObjectMeta: *o.ObjectMeta.DeepCopy(), Spec: bytes.Clone(o.Spec), Status: bytes.Clone(o.Status),
+	}
+}
+
+// DeepCopyObject implements runtime.Object.
+func (l *objectList) DeepCopyObject() runtime.Object {
+	list := &objectList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(), Items: make([]object, len(l.Items))}
+	for i := range l.Items {
+		list.Items[i] = *l.Items[i].DeepCopyObject().(*object) //nolint:forcetypeassert // that is what it returns
+	}
+	return list
+}
+
+// codecs decode VerificationRequests into object.
+func codecs() runtime.NegotiatedSerializer {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(verifyv1.GroupVersion.WithKind(verifyv1.VerificationRequestKind), &object{})
+	scheme.AddKnownTypeWithName(verifyv1.GroupVersion.WithKind(verifyv1.VerificationRequestKind+"List"), &objectList{})
+	metav1.AddToGroupVersion(scheme, verifyv1.GroupVersion)
+	return serializer.NewCodecFactory(scheme).WithoutConversion()
+}
