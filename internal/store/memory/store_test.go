@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -150,9 +151,8 @@ func TestStore_saysWhenThereMayBeRoom(t *testing.T) {
 	waits := func(want time.Duration) {
 		_, err := f.Create(t.Context(), f.new(2), one)
 		var refusal *verification.Error
-		f.Expect(err).To(HaveOccurred())
-		f.Expect(err).To(BeAssignableToTypeOf(refusal))
-		f.Expect(err.(*verification.Error).RetryAfter).To(Equal(want))
+		f.Expect(errors.As(err, &refusal)).To(BeTrue())
+		f.Expect(refusal.RetryAfter).To(Equal(want))
 	}
 	waits(time.Minute)
 	f.pass(35 * time.Second)
@@ -194,7 +194,7 @@ func TestStore_tellsOfEviction(t *testing.T) {
 
 func TestBackend_fails(t *testing.T) {
 	f := newFixture(t)
-	f.backend.Fail(fmt.Errorf("disk full"))
+	f.backend.Fail(errors.New("disk full"))
 	f.Expect(f.Ready(t.Context())).To(MatchError(ContainSubstring("disk full")))
 	f.backend.Fail(nil)
 	f.Expect(f.Ready(t.Context())).To(Succeed())

@@ -117,7 +117,7 @@ func createsForAll(ctx context.Context, t *trial) {
 }
 
 func createsPerProject(ctx context.Context, t *trial) {
-	a, b := t.open(), t.harness.Open(newProject("project").Name())
+	a, b := t.open(), t.harness.Open(newProject().Name())
 	n := t.new()
 	mine := t.create(ctx, a, n)
 	t.gone(ctx, b, n.ID)

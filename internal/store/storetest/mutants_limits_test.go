@@ -118,8 +118,7 @@ func rateMutants() []mutant {
 func waits(create creations, change func(time.Duration) time.Duration) creations {
 	return func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 		c, err := create(ctx, n, l)
-		var refused *verification.Error
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*verification.Error](err); ok {
 			changed := *refused
 			changed.RetryAfter = change(changed.RetryAfter)
 			err = &changed

@@ -35,6 +35,7 @@ type world struct {
 
 // TestChecks_acceptIntactStore shows that the runner below does not refuse whatever it is given.
 func TestChecks_acceptIntactStore(t *testing.T) {
+	t.Parallel()
 	for _, c := range allChecks() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +73,7 @@ func TestChecks_acceptRealClock(t *testing.T) {
 }
 
 func TestChecks_refuseMutants(t *testing.T) {
+	t.Parallel()
 	for _, m := range mutants() {
 		for _, name := range m.caughtBy {
 			t.Run(m.fault+"/"+name, func(t *testing.T) {

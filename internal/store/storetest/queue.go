@@ -143,7 +143,7 @@ func queueCurrent(ctx context.Context, t *trial) {
 
 func queueProject(ctx context.Context, t *trial) {
 	mine := t.open()
-	for _, name := range []string{newProject("project").Name(), t.project.Name() + "-2"} {
+	for _, name := range []string{newProject().Name(), t.project.Name() + "-2"} {
 		theirs := t.harness.Open(name)
 		id := t.create(ctx, theirs, t.new()).ID
 		t.update(ctx, theirs, id, verify(true))

@@ -33,7 +33,7 @@ func perNumber(n int, period time.Duration) verification.Limits {
 }
 
 func ratesPerKey(ctx context.Context, t *trial) {
-	a, b, foreign := t.open(), t.open(), t.harness.Open(newProject("project").Name())
+	a, b, foreign := t.open(), t.open(), t.harness.Open(newProject().Name())
 	limits := perKey(3, time.Hour)
 	for i := range 3 {
 		t.admitted(ctx, []verification.Store{a, b}[i%2], t.with("one", claimed), limits)
@@ -48,7 +48,7 @@ func ratesPerKey(ctx context.Context, t *trial) {
 }
 
 func ratesPerNumber(ctx context.Context, t *trial) {
-	a, b, foreign := t.open(), t.open(), t.harness.Open(newProject("project").Name())
+	a, b, foreign := t.open(), t.open(), t.harness.Open(newProject().Name())
 	limits := perNumber(2, time.Hour)
 	t.admitted(ctx, a, t.with("one", claimed), limits)
 	t.admitted(ctx, b, t.with("two", claimed), limits)

@@ -37,12 +37,12 @@ func newTrial(g Gomega, h Harness) *trial {
 	if h.Settle == nil {
 		h.Settle = func() {}
 	}
-	return &trial{Gomega: g, harness: h, project: newProject("project"), news: 10 * time.Second}
+	return &trial{Gomega: g, harness: h, project: newProject(), news: 10 * time.Second}
 }
 
 // newProject returns a project in a namespace that was never used.
-func newProject(name string) verification.Project {
-	return verification.NewProject("storetest-" + strings.ToLower(rand.Text()[:12]) + "/" + name)
+func newProject() verification.Project {
+	return verification.NewProject("storetest-" + strings.ToLower(rand.Text()[:12]) + "/project")
 }
 
 // open returns another replica.
