@@ -139,7 +139,7 @@ var _ = Describe("Roles", func() {
 // documents returns the objects of a YAML file.
 func documents(file string) []map[string]any {
 	var out []map[string]any
-	for _, part := range bytes.Split(mustRead(file), []byte("\n---\n")) {
+	for part := range bytes.SplitSeq(mustRead(file), []byte("\n---\n")) {
 		var object map[string]any
 		if err := yaml.UnmarshalStrict(part, &object); err != nil {
 			panic(file + ": " + err.Error())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -85,7 +86,7 @@ func toJSON(data []byte) ([]byte, error) {
 // YAML package would silently ignore all but the first.
 func onlyDocument(data []byte) ([]byte, error) {
 	var only []byte
-	for _, part := range bytes.Split(append([]byte("\n"), data...), []byte("\n---")) {
+	for part := range bytes.SplitSeq(append([]byte("\n"), data...), []byte("\n---")) {
 		var content any
 		if err := yaml.Unmarshal(part, &content); err == nil && content == nil {
 			continue
@@ -110,8 +111,8 @@ func emptyTexts(path *field.Path, value any) field.ErrorList {
 	var errs field.ErrorList
 	switch v := value.(type) {
 	case map[string]any:
-		for name, child := range v {
-			errs = append(errs, emptyTexts(path.Child(name), child)...)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			errs = append(errs, emptyTexts(path.Child(name), v[name])...)
 		}
 	case []any:
 		for i, child := range v {

@@ -1,9 +1,5 @@
 package v1alpha1
 
-import (
-	"k8s.io/utils/ptr"
-)
-
 // Values that Default, and the schema of the CRDs, put into unset fields.
 const (
 	DefaultTTL                    Duration = "10m"
@@ -86,6 +82,6 @@ func setDefault[T ~string](field *T, value T) {
 
 func setDefaultPtr[T any](field **T, value T) {
 	if *field == nil {
-		*field = ptr.To(value)
+		*field = new(value)
 	}
 }

@@ -190,7 +190,7 @@ func (s *Server) EffectiveResources() corev1.ResourceRequirements {
 		requests.Memory = smaller(&defaultMemoryRequest, limits.Memory)
 	}
 	if limits.Memory == nil {
-		limits.Memory = ptr.To(defaultMemoryLimit)
+		limits.Memory = new(defaultMemoryLimit)
 		if requests.Memory.Cmp(*limits.Memory) > 0 {
 			limits.Memory = requests.Memory
 		}

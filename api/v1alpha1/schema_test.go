@@ -174,19 +174,30 @@ func everyField(path string, s *apiextensionsv1.JSONSchemaProps, visit func(path
 	}
 }
 
-// ruleTexts returns all CEL rules of s and the fields below it.
-func ruleTexts(s *apiextensionsv1.JSONSchemaProps) string {
-	var rules []string
-	collect := func(s *apiextensionsv1.JSONSchemaProps) {
-		for _, rule := range s.XValidations {
-			rules = append(rules, rule.Rule)
-		}
-	}
+// rules returns all CEL rules of s and the fields below it.
+func rules(s *apiextensionsv1.JSONSchemaProps) []apiextensionsv1.ValidationRule {
+	found := slices.Clone(s.XValidations)
 	everyField("", s, func(_, _ string, child *apiextensionsv1.JSONSchemaProps) {
-		collect(child)
+		found = append(found, child.XValidations...)
 		if child.Items != nil {
-			collect(child.Items.Schema)
+			found = append(found, child.Items.Schema.XValidations...)
 		}
 	})
-	return strings.Join(rules, "\n")
+	return found
+}
+
+func ruleTexts(s *apiextensionsv1.JSONSchemaProps) string {
+	var texts []string
+	for _, rule := range rules(s) {
+		texts = append(texts, rule.Rule)
+	}
+	return strings.Join(texts, "\n")
+}
+
+func ruleMessages(s *apiextensionsv1.JSONSchemaProps) []string {
+	var messages []string
+	for _, rule := range rules(s) {
+		messages = append(messages, rule.Message)
+	}
+	return messages
 }

@@ -50,7 +50,6 @@ var _ = Describe("Huge content", func() {
 })
 
 var _ = Describe("Updates", func() {
-	const setProjectID, setDisplayName = `{"spec":{"projectID":"one"}}`, `{"spec":{"displayName":"Ada"}}`
 	patch := func(ctx context.Context, object client.Object, text string) error {
 		return api.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(text)))
 	}

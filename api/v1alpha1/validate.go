@@ -9,10 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-var (
-	whatsAppMethods  = []Method{MethodWhatsApp, MethodTelegram}
-	retentionMessage = "retention must be a duration between 1m and 720h (30 days; 168h with storage Kubernetes), for example 24h"
-)
+const retentionMessage = "retention must be a duration between 1m and 720h (30 days; 168h with storage Kubernetes), for example 24h"
 
 // Validate returns what the API server refuses in a new project, for use
 // without one. Default must have been called. What the embedded types of
@@ -122,10 +119,13 @@ func (s *VerificationProjectSpec) validateRetention(path *field.Path) field.Erro
 		errs = append(errs, field.Invalid(path.Child("request", "retention"), s.Request.Retention,
 			"request.retention must be at most 168h (7 days) with storage.type Kubernetes; shorten it, or use PostgreSQL"))
 	}
-	for name, rate := range map[string]*Rate{"perKey": s.RateLimit.PerKey, "perPhoneNumber": s.RateLimit.PerPhoneNumber} {
-		if rate != nil && rate.Period.Or(0) > retention {
-			errs = append(errs, field.Invalid(path.Child("rateLimit", name, "period"), rate.Period,
-				"rateLimit."+name+".period must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL): "+
+	for _, limit := range []struct {
+		name string
+		rate *Rate
+	}{{"perKey", s.RateLimit.PerKey}, {"perPhoneNumber", s.RateLimit.PerPhoneNumber}} {
+		if limit.rate != nil && limit.rate.Period.Or(0) > retention {
+			errs = append(errs, field.Invalid(path.Child("rateLimit", limit.name, "period"), limit.rate.Period,
+				"rateLimit."+limit.name+".period must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL): "+
 					"deleted requests cannot be counted; raise request.retention or shorten the period"))
 		}
 	}
@@ -136,7 +136,7 @@ func (s *RequestSettings) validate(path *field.Path) field.ErrorList {
 	errs := durationBetween(path.Child("ttl"), s.TTL, time.Minute, time.Hour,
 		"ttl must be a duration between 1m and 1h, for example 10m")
 	errs = append(errs, durationBetween(path.Child("retention"), s.Retention, time.Minute, MaxRetentionPostgreSQL, retentionMessage)...)
-	return append(errs, between(path.Child("maxStored"), s.MaxStored, 1, 10000)...)
+	return append(errs, upTo(path.Child("maxStored"), s.MaxStored, 10000)...)
 }
 
 func (l *RateLimit) validate(path *field.Path) field.ErrorList {
@@ -149,7 +149,7 @@ func (r *Rate) validate(path *field.Path) field.ErrorList {
 		return nil
 	}
 	const message = "period must be a duration between 1s and 24h, for example 10m"
-	errs := between(path.Child("requests"), &r.Requests, 1, 1_000_000)
+	errs := upTo(path.Child("requests"), &r.Requests, 1_000_000)
 	if r.Period == "" {
 		return append(errs, field.Required(path.Child("period"), message))
 	}

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"maps"
 	"regexp"
 	"slices"
 
@@ -23,10 +24,10 @@ var (
 )
 
 func (s *Server) validate(path *field.Path) field.ErrorList {
-	errs := between(path.Child("replicas"), s.Replicas, 1, maxPods)
+	errs := upTo(path.Child("replicas"), s.Replicas, maxPods)
 	errs = append(errs, s.Autoscaling.validate(path.Child("autoscaling"))...)
 	if b := s.PodDisruptionBudget; b != nil {
-		errs = append(errs, between(path.Child("podDisruptionBudget", "maxUnavailable"), b.MaxUnavailable, 1, maxPods)...)
+		errs = append(errs, upTo(path.Child("podDisruptionBudget", "maxUnavailable"), b.MaxUnavailable, maxPods)...)
 	}
 	errs = append(errs, s.Resources.validate(path.Child("resources"))...)
 	errs = append(errs, validateMap(path.Child("nodeSelector"), s.NodeSelector, 63, labelValuePattern, nodeSelectorMessage)...)
@@ -39,9 +40,9 @@ func (a *Autoscaling) validate(path *field.Path) field.ErrorList {
 	if a == nil {
 		return nil
 	}
-	errs := between(path.Child("minReplicas"), a.MinReplicas, 1, maxPods)
-	errs = append(errs, between(path.Child("maxReplicas"), &a.MaxReplicas, 1, maxPods)...)
-	errs = append(errs, between(path.Child("targetCPUUtilization"), a.TargetCPUUtilization, 1, 100)...)
+	errs := upTo(path.Child("minReplicas"), a.MinReplicas, maxPods)
+	errs = append(errs, upTo(path.Child("maxReplicas"), &a.MaxReplicas, maxPods)...)
+	errs = append(errs, upTo(path.Child("targetCPUUtilization"), a.TargetCPUUtilization, 100)...)
 	if ptr.Deref(a.MinReplicas, DefaultMinReplicas) > a.MaxReplicas {
 		errs = append(errs, field.Invalid(path.Child("minReplicas"), ptr.Deref(a.MinReplicas, DefaultMinReplicas),
 			"minReplicas must not be greater than maxReplicas; raise maxReplicas or lower minReplicas"))
@@ -59,14 +60,24 @@ func (r *Resources) validate(path *field.Path) field.ErrorList {
 		return errs
 	}
 	if above(r.Requests.CPU, r.Limits.CPU) {
-		errs = append(errs, field.Invalid(path.Child("requests", "cpu"), r.Requests.CPU.String(),
+		errs = append(errs, field.Invalid(path.Child("requests", "cpu"), text(r.Requests.CPU),
 			"requests.cpu must not be greater than limits.cpu"))
 	}
 	if above(r.Requests.Memory, r.Limits.Memory) {
-		errs = append(errs, field.Invalid(path.Child("requests", "memory"), r.Requests.Memory.String(),
+		errs = append(errs, field.Invalid(path.Child("requests", "memory"), text(r.Requests.Memory),
 			"requests.memory must not be greater than limits.memory"))
 	}
 	return errs
+}
+
+// text prints a copy of q, because String writes into q, which other goroutines
+// may be reading.
+func text(q *resource.Quantity) string {
+	if q == nil {
+		return ""
+	}
+	own := q.DeepCopy()
+	return own.String()
 }
 
 func above(a, b *resource.Quantity) bool {
@@ -78,13 +89,12 @@ func (a *ResourceAmounts) validate(path *field.Path) field.ErrorList {
 	if a == nil {
 		return nil
 	}
-	if a.CPU != nil && (a.CPU.Sign() <= 0 || a.CPU.Cmp(maxCPU) > 0 || !cpuPattern.MatchString(a.CPU.String())) {
-		errs = append(errs, field.Invalid(path.Child("cpu"), a.CPU.String(),
-			"cpu must be more than 0 and at most 1024 cores, for example 250m"))
+	if cpu := text(a.CPU); a.CPU != nil && (a.CPU.Sign() <= 0 || a.CPU.Cmp(maxCPU) > 0 || !cpuPattern.MatchString(cpu)) {
+		errs = append(errs, field.Invalid(path.Child("cpu"), cpu, "cpu must be more than 0 and at most 1024 cores, for example 250m"))
 	}
-	if a.Memory != nil && (a.Memory.Cmp(minMemory) < 0 || a.Memory.Cmp(maxMemory) > 0 || !memoryPattern.MatchString(a.Memory.String())) {
-		errs = append(errs, field.Invalid(path.Child("memory"), a.Memory.String(),
-			"memory must be at least 16Mi and at most 1Ti, for example 256Mi"))
+	if memory := text(a.Memory); a.Memory != nil &&
+		(a.Memory.Cmp(minMemory) < 0 || a.Memory.Cmp(maxMemory) > 0 || !memoryPattern.MatchString(memory)) {
+		errs = append(errs, field.Invalid(path.Child("memory"), memory, "memory must be at least 16Mi and at most 1Ti, for example 256Mi"))
 	}
 	return errs
 }
@@ -124,11 +134,16 @@ func (h *HTTPRouteSettings) validate(path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(parents, "at least one Gateway is needed")}
 	}
 	errs := atMost(parents, len(h.ParentRefs), 8)
+	if errs != nil {
+		return errs
+	}
 	for i, ref := range h.ParentRefs {
 		errs = append(errs, named("name", "a Gateway").required(parents.Index(i).Child("name"), ref.Name)...)
 		errs = append(errs, named("sectionName", "a listener").optional(parents.Index(i).Child("sectionName"), ref.SectionName)...)
 	}
-	errs = append(errs, atMost(path.Child("hostnames"), len(h.Hostnames), 16)...)
+	if tooMany := atMost(path.Child("hostnames"), len(h.Hostnames), 16); tooMany != nil {
+		return append(errs, tooMany...)
+	}
 	for i, name := range h.Hostnames {
 		at := path.Child("hostnames").Index(i)
 		errs = append(errs, hostnameRule.required(at, string(name))...)
@@ -146,7 +161,8 @@ func validateMap[V ~string](path *field.Path, m map[string]V, maxValue int, valu
 		return field.ErrorList{field.TooMany(path, len(m), 16)}
 	}
 	var errs field.ErrorList
-	for key, value := range m {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		value := m[key]
 		switch {
 		case len(key) > maxMapKey, !mapKeyPattern.MatchString(key), values != nil && !values.MatchString(string(value)):
 			errs = append(errs, field.Invalid(path.Key(key), field.OmitValueType{}, message))
@@ -160,7 +176,7 @@ func validateMap[V ~string](path *field.Path, m map[string]V, maxValue int, valu
 func (s *VerificationRequestSpec) validate(path *field.Path) field.ErrorList {
 	errs := named("name", "a VerificationProject").required(path.Child("projectRef", "name"), s.ProjectRef.Name)
 	errs = append(errs, phoneNumberRule.required(path.Child("phoneNumber"), s.PhoneNumber)...)
-	errs = append(errs, oneOf(path.Child("method"), s.Method, whatsAppMethods...)...)
+	errs = append(errs, oneOf(path.Child("method"), s.Method, MethodWhatsApp, MethodTelegram)...)
 	return append(errs, s.Init.validate(path.Child("init"))...)
 }
 

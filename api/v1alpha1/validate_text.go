@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -134,23 +135,18 @@ func durationBetween(path *field.Path, d Duration, shortest, longest time.Durati
 	return nil
 }
 
-// between refuses a number that is set and out of bounds.
-func between(path *field.Path, n *int32, lowest, highest int32) field.ErrorList {
-	if n != nil && (*n < lowest || *n > highest) {
-		return field.ErrorList{field.Invalid(path, *n, fmt.Sprintf("must be between %d and %d", lowest, highest))}
+// upTo refuses a number that is set and is not between 1 and highest.
+func upTo(path *field.Path, n *int32, highest int32) field.ErrorList {
+	if n != nil && (*n < 1 || *n > highest) {
+		return field.ErrorList{field.Invalid(path, *n, fmt.Sprintf("must be between 1 and %d", highest))}
 	}
 	return nil
 }
 
 // oneOf refuses a value that is set and is none of those allowed.
 func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
-	if value == "" {
+	if value == "" || slices.Contains(allowed, value) {
 		return nil
-	}
-	for _, a := range allowed {
-		if value == a {
-			return nil
-		}
 	}
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
