@@ -55,6 +55,9 @@ func TestAPI_hooks(t *testing.T) {
 				w.WriteHeader(http.StatusAccepted)
 				fmt.Fprint(w, `{}`)
 			}),
+			"/hooks/silent": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+			}),
 			"/hooks/panic": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("in the hook") }),
 			"/hooks/half": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				fmt.Fprint(w, `{"half":`)
@@ -80,12 +83,14 @@ func TestAPI_hooks(t *testing.T) {
 	g.Expect(lines[0]).To(And(HaveKeyWithValue("msg", "inside"), HaveKeyWithValue("xRequestId", "given")))
 	g.Expect(lines[1]).To(And(HaveKeyWithValue("route", "/hooks/plain"), HaveKeyWithValue("status", 202.0), HaveKeyWithValue("method", "PUT")))
 
+	g.Expect(send("/hooks/silent")).To(Equal(200))
+	g.Expect(h.lines(g, 3)[2]).To(HaveKeyWithValue("status", 200.0))
 	g.Expect(send("/hooks/panic")).To(Equal(500))
 	_, err := send("/hooks/half")
 	g.Expect(err).To(HaveOccurred(), "half an answer is not passed off as a whole one")
 	_, err = send("/hooks/abort")
 	g.Expect(err).To(HaveOccurred())
-	g.Expect(h.lines(g, 5)[4]["route"]).To(Equal("/hooks/abort"))
+	g.Expect(h.lines(g, 6)[5]["route"]).To(Equal("/hooks/abort"))
 	g.Expect(h.metrics()).To(ContainSubstring("phoneproof_http_panics_total 2\n"), "an abort is no panic")
 }
 

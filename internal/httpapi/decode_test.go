@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -23,6 +24,19 @@ func TestDecode_readsWhatEncodingJSONReads(t *testing.T) {
 		if has {
 			g.Expect(got.phoneNumber).To(Equal(number))
 		}
+	}
+}
+
+func TestDecode_refusesWhatIsBroken(t *testing.T) {
+	g := NewWithT(t)
+	for _, text := range []string{
+		`{"a"`, `{"a"1`, `{"a":`, `{"a":1`, `{"a":1 "b":2}`, `{"a":[1`, `{"a":[1}`, `{"a":[1 2]}`, `{"a":-}`, `{"a":1e}`, `{"a":.5}`, `{a:1}`,
+		`{"a":"\`, `{"a":"\u12`, `{"a":"\u12G4"}`, `{"a":"\ud800\u12"}`, `{"a":"\ud800\ud800"}`, `{"a":"\n`, "{\"a\":\"\\n\x01\"}", "{\"a\":\"\x01\"}",
+		`{"a":"b`, `{"a":tRUE}`, `{"a":undefined}`, `{"a":1}}`, `{}{}`, `{`,
+	} {
+		_, err := decodeInit([]byte(text))
+		g.Expect(err).To(MatchError(ContainSubstring(string(codeInvalidJSON))), text)
+		g.Expect(json.Valid([]byte(text)) && !strings.Contains(text, "ud800")).To(BeFalse(), text)
 	}
 }
 

@@ -138,6 +138,20 @@ func TestStatus_storeThatIsAway(t *testing.T) {
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200))
 }
 
+func TestStatus_errorThatNobodyKnows(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	fail := func(context.Context) error { return errors.New("a fault of the adapter") }
+	h.store.before.Store(&fail)
+	for _, r := range []request{initFor(keyAll, h.number(1)), statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24))} {
+		a := h.do(r)
+		expectRefusal(g, a, 500, codeInternal, "")
+		g.Expect(string(a.body)).NotTo(ContainSubstring("adapter"))
+	}
+	g.Expect(h.lines(g, 2)[1]).To(And(HaveKeyWithValue("level", "ERROR"), HaveKeyWithValue("err", ContainSubstring("a fault of the adapter"))))
+	g.Expect(h.metrics()).To(ContainSubstring(`phoneproof_http_inits_total{result="internal"} 1`))
+}
+
 func TestStatus_panic(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
