@@ -74,10 +74,13 @@ type Request struct {
 	// Contacts are the senders who sent the code without a number and were asked to share it, oldest first.
 	Contacts []Contact
 	Delivery Delivery
+	// Redelivered is the last wish to send the event once more that was granted.
+	Redelivered string
 
 	// Epoch counts the claims of this request by workers; whoever holds an older one may not write.
 	Epoch int64
-	// Version is the store's token of this state. It changes with every write and means nothing outside the store.
+	// Version is the store's token of this state. It changes with every write, never comes again, not even for a request
+	// with the same id after this one was deleted, and means nothing outside the store.
 	Version string
 }
 

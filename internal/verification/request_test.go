@@ -225,3 +225,18 @@ func TestEvictable_neverWithAnUndeliveredEvent(t *testing.T) {
 		})
 	}
 }
+
+func TestRedeliver(t *testing.T) {
+	g := NewWithT(t)
+	later := expires.Add(time.Hour)
+	g.Expect(pending(t).Redeliver("id/1", later)).To(Equal(ErrNotVerified))
+
+	r := verified(t, Delivery{Attempts: 1, LastStatusCode: 200, DeliveredAt: created})
+	g.Expect(r.Redeliver("id/1", later)).To(Succeed())
+	g.Expect(r.Delivery).To(Equal(Delivery{NextAttemptAt: later}), "a schedule of its own")
+	g.Expect(r.Redeliver("id/1", later.Add(1))).To(Equal(ErrUnchanged), "the same wish is granted once")
+
+	r = verified(t, Delivery{Attempts: 6, NextAttemptAt: later.Add(10 * time.Hour)})
+	g.Expect(r.Redeliver("id/2", later)).To(Succeed())
+	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 6, NextAttemptAt: later}), "an event that waits goes at once")
+}

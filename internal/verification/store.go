@@ -11,12 +11,12 @@ import (
 // committed. Every look-up is by key or index.
 //
 // A backend that cannot answer is reported as Unavailable, never as a stale or empty answer. All methods stop when ctx
-// does. internal/store/storetest is this contract as tests.
+// does. Times are whole microseconds in UTC; what is finer is cut off. internal/store/storetest is this contract as tests.
 type Store interface {
 	// Create stores n as a pending request, stamped by the store's clock, if limits admit it. If a request with that
 	// id exists, nothing is checked or written and the stored one is returned with Existing set. Of many concurrent
-	// creates of one id exactly one is not Existing. Refusals: CodeRateLimited and CodeTooManyStored, each with
-	// RetryAfter.
+	// creates of one id exactly one is not Existing. Refusals: CodeRateLimited (if both rates refuse, by the one with the
+	// longer wait) and CodeTooManyStored, each with RetryAfter.
 	Create(ctx context.Context, n New, limits Limits) (Created, error)
 
 	// Get returns the current state: every write acknowledged before the call, at any replica, is in it.
@@ -29,7 +29,8 @@ type Store interface {
 	Peek(ctx context.Context, id string) (Request, error)
 
 	// Update applies mutate to the current state and stores the result by compare-and-set: of concurrent updates each
-	// sees the other's result. now is the time by the clock that decides for this store. mutate may run more than once
+	// sees the other's result, so conflicts are retried until ctx ends. mutate may change Phase, VerifiedAt, Actual,
+	// Assurance, Contacts, Delivery and Redelivered, nothing that Create decided. now is the time by the clock that decides for this store. mutate may run more than once
 	// and must touch nothing but its argument; if it returns ErrUnchanged nothing is written and the current state is
 	// returned, and any other error is returned as it is with the current state and nothing written.
 	// ErrNotFound if there is no such request.
@@ -40,7 +41,8 @@ type Store interface {
 	Delete(ctx context.Context, id, version string) error
 
 	// Awaiting returns the request that the sender behind binding was bound to last, at any replica.
-	// ErrNotFound if there is none. It may be final by now: an earlier binding never comes back.
+	// ErrNotFound if there is none. It may be final by now: an earlier binding never comes back, not even when the
+	// request of the later one is deleted.
 	Awaiting(ctx context.Context, binding string) (Request, error)
 
 	// Subscribe returns a channel that gets a value, coalesced, after each change of the request that this replica
@@ -54,7 +56,8 @@ type Store interface {
 // Queue hands out the requests that are due, for stores whose workers compete. A claim is fenced by Request.Epoch.
 type Queue interface {
 	// Claim returns up to limit requests that need a step at now, the longest overdue first, and leases each to the
-	// caller for lease: no other call returns it before that, unless a write ends the step earlier.
+	// caller for lease: no other call returns it before that, unless a write to it ends the lease. Paused events are not
+	// claimed.
 	Claim(ctx context.Context, p Policy, limit int, lease time.Duration) ([]Request, error)
 }
 

@@ -15,6 +15,7 @@ var (
 	ErrWrongNumber  = errors.New("the sender's number is not the claimed one")
 	ErrNoNumber     = errors.New("the sender's number is not known")
 	ErrFinal        = errors.New("the request is final")
+	ErrNotVerified  = errors.New("the request is not verified")
 	ErrStaleAttempt = errors.New("another attempt was recorded in the meantime")
 )
 
@@ -88,6 +89,24 @@ func (r *Request) Expire(now time.Time) error {
 		return ErrUnchanged
 	}
 	r.Phase = Expired
+	return nil
+}
+
+// Redeliver makes the event of a verified request due once more, or at once if it is waiting for its next attempt. wish
+// identifies who asked: the same wish is granted once.
+func (r *Request) Redeliver(wish string, now time.Time) error {
+	if r.Phase != Verified {
+		return ErrNotVerified
+	}
+	if r.Redelivered == wish {
+		return ErrUnchanged
+	}
+	if r.Delivery.Wanted() {
+		r.Delivery.NextAttemptAt = now
+	} else {
+		r.Delivery = Delivery{NextAttemptAt: now}
+	}
+	r.Redelivered = wish
 	return nil
 }
 
