@@ -53,9 +53,9 @@ func TestServe_refusesWhatItCannotDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no project":           {nil, "--project-file is required"},
+		"no project":           {nil, "one of --project NAMESPACE/NAME and --project-file FILE is required"},
 		"no secrets":           {[]string{project}, "--secrets-dir is required"},
-		"unknown store":        {[]string{project, "--secrets-dir=x", "--store=redis"}, `--store is "redis": want memory`},
+		"unknown store":        {[]string{project, "--secrets-dir=x", "--store=redis"}, `--store is "redis": want memory here`},
 		"no such file":         {[]string{"--project-file=missing.yaml", "--secrets-dir=x"}, "missing.yaml"},
 		"long drain":           {[]string{project, "--secrets-dir=x", "--drain-delay=1h"}, "--drain-delay"},
 		"no such level":        {[]string{project, "--secrets-dir=x", "--log-level=loud"}, "--log-level"},

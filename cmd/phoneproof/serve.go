@@ -3,17 +3,26 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/phoneproof/phoneproof/internal/lease"
 )
 
 // The stores that --store names.
-const storeMemory = "memory"
+const (
+	storeMemory     = "memory"
+	storeKubernetes = "kubernetes"
+)
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
+	project       string
+	kubeconfig    string
+	lease         lease.Times
 	projectFile   string
 	secretsDir    string
 	store         string
@@ -65,27 +74,46 @@ Probes and metrics are on a port of their own: /livez, /readyz, /metrics, and /p
 }
 
 func (o *serveOptions) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&o.projectFile, "project-file", "", "the VerificationProject to serve, as a YAML file")
+	flags.StringVar(&o.project, "project", "", "the VerificationProject of the cluster to serve, as NAMESPACE/NAME")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the cluster of --project; empty in a pod")
+	flags.StringVar(&o.projectFile, "project-file", "", "the VerificationProject to serve without a cluster, as a YAML file")
 	flags.StringVar(&o.secretsDir, "secrets-dir", "", "the folder with the files of the project's secrets, as SECRET/KEY")
-	flags.StringVar(&o.store, "store", storeMemory,
-		"where requests are kept, whatever the project file says: memory (they are lost when the process ends)")
+	flags.StringVar(&o.store, "store", "",
+		"where requests are kept: kubernetes (VerificationRequest objects; the default with --project), "+
+			"or memory (lost when the process ends; the default with --project-file)")
 	flags.StringVar(&o.address, "bind-address", ":8080", "the address of the API")
 	flags.StringVar(&o.healthAddress, "health-bind-address", ":8081", "the address of probes and metrics")
 	flags.DurationVar(&o.drainDelay, "drain-delay", 5*time.Second,
 		"how long to go on answering after the signal to stop, while load balancers notice")
+	o.lease = o.lease.Defaulted()
+	flags.DurationVar(&o.lease.Duration, "lease-duration", o.lease.Duration,
+		"how long the lease on the project's loops is respected when its holder is silent")
+	flags.DurationVar(&o.lease.RenewDeadline, "lease-renew-deadline", o.lease.RenewDeadline,
+		"how long the holder tries to renew it before it gives up")
+	flags.DurationVar(&o.lease.RetryPeriod, "lease-retry-period", o.lease.RetryPeriod, "how long to wait between tries")
 	o.webhook.bind(flags)
 	o.log.bind(flags)
 }
 
 // complete checks what the flags say together.
 func (o *serveOptions) complete() error {
+	want := storeKubernetes
+	if o.projectFile != "" {
+		want = storeMemory
+	}
+	if o.store == "" {
+		o.store = want
+	}
+	namespace, name, ok := strings.Cut(o.project, "/")
 	switch {
-	case o.projectFile == "":
-		return errors.New("--project-file is required: the VerificationProject to serve, as a YAML file")
+	case (o.project == "") == (o.projectFile == ""):
+		return errors.New("one of --project NAMESPACE/NAME and --project-file FILE is required: the VerificationProject to serve")
+	case o.project != "" && (!ok || namespace == "" || name == ""):
+		return fmt.Errorf("--project is %q: want NAMESPACE/NAME", o.project)
 	case o.secretsDir == "":
 		return errors.New("--secrets-dir is required: the folder with the files of the project's secrets, as SECRET/KEY")
-	case o.store != storeMemory:
-		return fmt.Errorf("--store is %q: want %s", o.store, storeMemory)
+	case o.store != want:
+		return fmt.Errorf("--store is %q: want %s here", o.store, want)
 	case o.drainDelay < 0 || o.drainDelay > time.Minute:
 		return fmt.Errorf("--drain-delay is %s: want 0s to 1m", o.drainDelay)
 	case o.drainDelay == 0:

@@ -36,36 +36,84 @@ func (f runnableFunc) Start(ctx context.Context) error { return f(ctx) }
 
 // serve runs the server until ctx ends: first the API drains, then everything else stops.
 func serve(ctx context.Context, o serveOptions, log logr.Logger) error {
-	source, err := settings.NewFile(o.projectFile, o.secretsDir, clock.RealClock{}, log.WithName("settings"))
-	if err != nil {
-		return err
+	s := server{options: o, registry: prometheus.NewRegistry(), log: log}
+	if o.projectFile != "" {
+		return s.serveFile(ctx)
 	}
-	project := source.Current().Project
-	store := memory.NewBackend(memory.Options{}).Open(project)
+	return s.serveCluster(ctx)
+}
 
-	s := server{options: o, current: source.Current, registry: prometheus.NewRegistry(), log: log}
-	loop, err := s.requestLoop(ctx, store)
+// server makes the parts of a serve process from what they share.
+type server struct {
+	options  serveOptions
+	project  verification.Project
+	current  func() *settings.Settings
+	registry *prometheus.Registry
+	log      logr.Logger
+}
+
+// serveFile serves the project of a file from memory.
+func (s *server) serveFile(ctx context.Context) error {
+	source, err := settings.NewFile(s.options.projectFile, s.options.secretsDir, clock.RealClock{}, s.log.WithName("settings"))
 	if err != nil {
 		return err
 	}
-	api, err := s.api(ctx, verification.NewService(verification.NewProject(project), store))
+	s.project, s.current = verification.NewProject(source.Current().Project), source.Current
+	store := memory.NewBackend(memory.Options{}).Open(s.project.Name())
+	loop, err := s.requestLoop(ctx, store, func() bool { return true }, nil)
+	if err != nil {
+		return err
+	}
+	claims := runnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) })
+	return s.run(ctx, store, source, claims)
+}
+
+// settingsSource is where settings come from.
+type settingsSource interface {
+	runnable
+
+	Problems() []settings.Problem
+}
+
+// run serves requests from a store until ctx ends, with the loops behind it.
+func (s *server) run(ctx context.Context, store verification.Store, source settingsSource, loops ...runnable) error {
+	api, err := s.api(ctx, verification.NewService(s.project, store))
 	if err != nil {
 		return err
 	}
 	probes, err := s.health(ctx, health.Options{
 		Problems: source.Problems,
 		Ready: func(ctx context.Context) error {
-			if api.Draining() {
+			switch {
+			case s.current() == nil:
+				return settings.ErrNoProject
+			case api.Draining():
 				return errors.New("draining")
+			default:
+				return store.Ready(ctx)
 			}
-			return store.Ready(ctx)
 		},
 	})
 	if err != nil {
 		return err
 	}
-	log.Info("serving", "project", project, "version", version.Version(), "store", o.store, "address", o.address)
-	return run(ctx, api, source, loop, probes)
+	s.log.Info("serving", "project", s.project.Name(), "version", version.Version(), "store", s.options.store,
+		"address", s.options.address)
+	return run(ctx, s.whenReady(api, source), append(loops, source, probes)...)
+}
+
+// whenReady holds the API back until there are settings to answer by.
+func (s *server) whenReady(api *httpapi.Server, source settingsSource) runnable {
+	object, ok := source.(*settings.Object)
+	if !ok {
+		return api
+	}
+	return runnableFunc(func(ctx context.Context) error {
+		if err := object.Wait(ctx); err != nil {
+			return nil //nolint:nilerr // the process was stopped before there was anything to serve
+		}
+		return api.Start(ctx)
+	})
 }
 
 // run starts everything. When ctx ends the front ends first, and what is behind it goes on until it has; when any part
@@ -87,16 +135,10 @@ func run(ctx context.Context, front runnable, behind ...runnable) error {
 	return group.Wait()
 }
 
-// server makes the parts of a serve process from what they share.
-type server struct {
-	options  serveOptions
-	current  func() *settings.Settings
-	registry *prometheus.Registry
-	log      logr.Logger
-}
-
-// requestLoop returns the loop over a store whose workers compete.
-func (s *server) requestLoop(ctx context.Context, store *memory.Store) (runnable, error) {
+// requestLoop returns the loop that moves requests on. maySend is asked right before an event is sent.
+func (s *server) requestLoop(
+	ctx context.Context, store verification.Store, maySend func() bool, attempted func(verification.Attempt),
+) (*request.Controller, error) {
 	guard, err := s.options.webhook.guard(ctx)
 	if err != nil {
 		return nil, err
@@ -105,12 +147,14 @@ func (s *server) requestLoop(ctx context.Context, store *memory.Store) (runnable
 	if err != nil {
 		return nil, err
 	}
-	namespace, _, _ := strings.Cut(s.current().Project, "/")
-	loop := request.New(request.Options{
-		Store: store, Settings: s.current, Namespace: namespace, Metrics: counted, Log: s.log.WithName("requests"),
-		Sender: webhook.NewSender(webhook.Options{Guard: guard, Version: version.Version(), Registerer: s.registry}),
-	})
-	return runnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) }), nil
+	namespace, _, _ := strings.Cut(s.project.Name(), "/")
+	return request.New(request.Options{
+		Store: store, Settings: s.current, Namespace: namespace, Metrics: counted, Attempted: attempted,
+		Sender: webhook.NewSender(webhook.Options{
+			Guard: guard, Version: version.Version(), MaySend: maySend, Registerer: s.registry,
+		}),
+		Log: s.log.WithName("requests"),
+	}), nil
 }
 
 func (s *server) api(ctx context.Context, service *verification.Service) (*httpapi.Server, error) {

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers/draft"
+	"github.com/phoneproof/phoneproof/controllers/redelivery"
+	"github.com/phoneproof/phoneproof/controllers/request"
+	"github.com/phoneproof/phoneproof/internal/lease"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/version"
+)
+
+// deletesPerSecond paces the clean-up of objects, well under the 20 changes a second that a cluster takes with ease.
+const deletesPerSecond = 10
+
+// fieldOwner names what serve writes of a project's status about redelivery; its conditions have another.
+const redeliveryFieldOwner = client.FieldOwner("phoneproof-redelivery")
+
+// cluster are the parts of a serve process that belong to a cluster.
+type cluster struct {
+	*server
+
+	source   *settings.Object
+	store    *kubernetes.Store
+	client   client.Client
+	recorder events.EventRecorder
+}
+
+// serveCluster serves a project of a cluster from its VerificationRequest objects. Every replica answers; the holder of
+// the project's lease runs the loops.
+func (s *server) serveCluster(ctx context.Context) error {
+	config, err := s.options.restConfig()
+	if err != nil {
+		return err
+	}
+	c, err := s.newCluster(config)
+	if err != nil {
+		return err
+	}
+	clients, err := clientset.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.EventsV1()})
+	defer broadcaster.Shutdown()
+	c.recorder = broadcaster.NewRecorder(c.client.Scheme(), "phoneproof-serve")
+
+	campaign, err := c.campaign(ctx, clients)
+	if err != nil {
+		return err
+	}
+	record := runnableFunc(func(ctx context.Context) error { return broadcaster.StartRecordingToSinkWithContext(ctx) })
+	return s.run(ctx, c.store, c.source, c.store, campaign, record)
+}
+
+// restConfig returns how to reach the API server: by --kubeconfig, or as a pod.
+func (o *serveOptions) restConfig() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster: %w", err)
+	}
+	config.UserAgent = "phoneproof/" + version.Version() + " serve"
+	// The API server protects itself by priority and fairness; client-go's own limit of 5 calls a second would be
+	// the slowest part of the service.
+	config.QPS = -1
+	return config, nil
+}
+
+func (s *server) newCluster(config *rest.Config) (*cluster, error) {
+	namespace, name, _ := strings.Cut(s.options.project, "/")
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	source, err := settings.NewObject(config, key, s.options.secretsDir, clock.RealClock{}, s.log.WithName("settings"))
+	if err != nil {
+		return nil, err
+	}
+	s.project, s.current = verification.NewProject(s.options.project), source.Current
+	store, err := kubernetes.New(kubernetes.Options{Config: config, Project: s.options.project, ProjectUID: source.UID})
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err := verifyv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("know our own kinds: %w", err)
+	}
+	direct, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return &cluster{server: s, source: source, store: store, client: direct}, nil
+}
+
+// campaign returns the candidacy for the project's lease, whose holder runs the loops.
+func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*lease.Campaign, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("read the host's name: %w", err)
+	}
+	key := client.ObjectKey{Namespace: "", Name: ""}
+	key.Namespace, key.Name, _ = strings.Cut(c.project.Name(), "/")
+	var campaign *lease.Campaign
+	loop, err := c.requestLoop(ctx, c.store, func() bool { return campaign.Firm() && c.source.UID() != "" }, c.receiverHealth())
+	if err != nil {
+		return nil, err
+	}
+	campaign, err = lease.New(lease.Options{
+		Client: clients, Namespace: key.Namespace, Name: leaseName(key.Name), Identity: host + "_" + uuid.NewString(),
+		Times: c.options.lease, Log: c.log.WithName("lease"),
+		Term: func(ctx context.Context) error { return c.term(ctx, loop.Options) },
+	})
+	return campaign, err
+}
+
+// term is what the holder of the lease does, afresh each time.
+func (c *cluster) term(ctx context.Context, o request.Options) error {
+	if err := c.source.Wait(ctx); err != nil {
+		return nil //nolint:nilerr // the term ended before there was anything to do
+	}
+	o.DeletesPerSecond = deletesPerSecond
+	requests := request.New(o)
+	drafts := draft.New(draft.Options{
+		Store: c.store, Project: c.project, Settings: c.current, Log: c.log.WithName("drafts"),
+		Invite: func(s *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
+			invitation := invite(s, m, code)
+			return invitation.Link, invitation.ExpectedText
+		},
+	})
+	redeliveries := redelivery.New(redelivery.Options{
+		Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.tellRedelivery, Log: c.log.WithName("redelivery"),
+	})
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return requests.Run(ctx, changes(c.store, isRequest, itemOf)) })
+	group.Go(func() error { return drafts.Run(ctx, changes(c.store, isDraft, nameOf)) })
+	group.Go(func() error { return redeliveries.Run(ctx) })
+	return group.Wait()
+}
+
+// changes is the source of a controller over the store's watch: what was there first, and every change from then on.
+func changes[T comparable](
+	store *kubernetes.Store, concerns func(kubernetes.Change) bool, item func(kubernetes.Change) T,
+) source.TypedSource[T] {
+	return source.TypedFunc[T](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[T]) error {
+		add := func(change kubernetes.Change) {
+			if concerns(change) {
+				queue.Add(item(change))
+			}
+		}
+		context.AfterFunc(ctx, store.Watch(add))
+		for _, change := range store.All() {
+			add(change)
+		}
+		return nil
+	})
+}
+
+func isRequest(c kubernetes.Change) bool { return c.Kind == kubernetes.KindRequest }
+func isDraft(c kubernetes.Change) bool {
+	return c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
+}
+func itemOf(c kubernetes.Change) request.Item { return request.Item{ID: c.ID} }
+func nameOf(c kubernetes.Change) string       { return c.ID }
+
+// receiverHealth tells the project's events when its receiver starts failing and when it recovers.
+func (c *cluster) receiverHealth() func(verification.Attempt) {
+	var receiver request.Receiver
+	return func(a verification.Attempt) {
+		project := c.source.Project()
+		if project == nil {
+			return
+		}
+		switch receiver.Note(a) {
+		case request.StartsFailing:
+			c.recorder.Eventf(project, nil, corev1.EventTypeWarning, verifyv1.ReasonReceiverFailing, "Deliver",
+				"the webhook's receiver fails (%s); events wait and are sent again", a.Reason)
+		case request.Recovers:
+			c.recorder.Eventf(project, nil, corev1.EventTypeNormal, verifyv1.ReasonNoFailures, "Deliver",
+				"the webhook's receiver takes events again")
+		}
+	}
+}
+
+func (c *cluster) observeRedelivery(ctx context.Context, wish string) error {
+	namespace, name, _ := strings.Cut(c.project.Name(), "/")
+	applied := verifyv1ac.VerificationProject(name, namespace).
+		WithStatus(verifyv1ac.VerificationProjectStatus().WithObservedRedeliver(wish))
+	return c.client.Status().Apply(ctx, applied, redeliveryFieldOwner, client.ForceOwnership)
+}
+
+func (c *cluster) tellRedelivery(project *verifyv1.VerificationProject, granted bool, message string) {
+	kind, reason := corev1.EventTypeNormal, "RedeliveryScheduled"
+	if !granted {
+		kind, reason = corev1.EventTypeWarning, "RedeliveryRefused"
+	}
+	c.recorder.Eventf(project, nil, kind, reason, "Redeliver", "%s", message)
+}
+
+// leaseName returns the name of a project's lease, which has at most 253 characters as the project's has.
+func leaseName(project string) string {
+	const prefix = "phoneproof-"
+	if len(prefix)+len(project) <= 253 {
+		return prefix + project
+	}
+	return prefix + uuid.NewSHA1(uuid.NameSpaceDNS, []byte(project)).String()
+}
