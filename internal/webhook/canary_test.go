@@ -170,7 +170,7 @@ func TestSend_leaksNothing(t *testing.T) {
 		to.signed, to.current, to.previous = true, fakeSecret{"canarysecret", []string{"canaryold"}}, fakeSecret{current: "canaryprevious"}
 		result, err := s.Send(t.Context(), to, testEvent())
 		log.Info("sent", "result", result, "err", err, "to", to, "event", testEvent())
-		fmt.Fprintf(&out, "%v %+v %#v %v %+v %#v %v\n", result, result, result, to, to, to, err)
+		fmt.Fprintf(&out, "%v %+v %#v %v %+v %#v %d %x %v\n", result, result, result, to, to, to, to, to, err)
 	}
 	to := impatient(gone.URL)
 	to.signed = true

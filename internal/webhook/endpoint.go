@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/url"
@@ -39,14 +41,15 @@ func NewEndpoint(namespace string, w *settings.Webhook) Endpoint {
 	return e
 }
 
-// String hides the URL.
-func (e Endpoint) String() string { return "[webhook endpoint]" }
+const endpointPlaceholder = "[webhook endpoint]"
 
-// GoString hides the URL.
-func (e Endpoint) GoString() string { return e.String() }
+// Format hides the URL whatever the verb.
+func (e Endpoint) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, endpointPlaceholder) // fmt's buffer does not fail.
+}
 
 // LogValue hides the URL.
-func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
+func (e Endpoint) LogValue() slog.Value { return slog.StringValue(endpointPlaceholder) }
 
 // parseURL checks what can be checked without resolving: the scheme, a host, no user info, no zone, a port that exists.
 // Which host it is does not matter here, because spelling tells nothing about where it leads; the guard judges that.

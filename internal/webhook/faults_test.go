@@ -108,7 +108,7 @@ func TestSend_hugeBodies(t *testing.T) {
 	zeros := make([]byte, 1<<20)
 	var bomb bytes.Buffer
 	zip := gzip.NewWriter(&bomb)
-	for range 64 {
+	for range 8 {
 		_, _ = zip.Write(zeros)
 	}
 	_ = zip.Close()

@@ -16,7 +16,7 @@ type GuardConfig struct {
 	Deny []netip.Prefix
 	// APIServer are the addresses behind KUBERNETES_SERVICE_HOST. They are refused on every port.
 	APIServer []netip.Addr
-	// Own are the addresses of this pod and its host. They are refused on every port.
+	// Own are the addresses of this pod and its host, and any others of ours. They are refused on every port.
 	Own []netip.Addr
 }
 
