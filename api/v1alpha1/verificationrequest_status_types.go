@@ -157,12 +157,13 @@ type Delivery struct {
 	// +kubebuilder:validation:Maximum=599
 	LastStatusCode int32 `json:"lastStatusCode,omitempty"`
 
-	// lastReason is one CamelCase word for the outcome of the last attempt, for
-	// example Timeout or ServerError. It never holds the URL or the answer.
+	// lastReason is one word in snake_case for why the last attempt failed, for
+	// example timeout or http_500; metrics and logs use the same words. It never
+	// holds the URL or the answer.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Z][A-Za-z0-9]*$')`,message="lastReason must be one CamelCase word"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z][a-z0-9_]*$')`,message="lastReason must be one word in snake_case"
 	LastReason string `json:"lastReason,omitempty"`
 
 	// deliveredAt is when the receiver took the event, RFC 3339 with exactly

@@ -98,7 +98,7 @@ type Delivery struct {
 	NextAttemptAt  time.Time
 	LastAttemptAt  time.Time
 	LastStatusCode int
-	// LastReason is one CamelCase word for the last failure, without anything of the URL or the answer's body.
+	// LastReason is one word in snake_case for the last failure, without anything of the URL or the answer's body.
 	LastReason  string
 	DeliveredAt time.Time
 	ExhaustedAt time.Time

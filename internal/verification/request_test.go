@@ -175,12 +175,12 @@ func TestRecordAttempt(t *testing.T) {
 			Delivery{Attempts: 3, LastAttemptAt: at, LastStatusCode: 204, DeliveredAt: at}, nil,
 		},
 		"to be tried again": {
-			Attempt{Number: 3, At: at, StatusCode: 500, Reason: "ServerError", Next: at.Add(time.Hour)},
-			Delivery{Attempts: 3, LastAttemptAt: at, LastStatusCode: 500, LastReason: "ServerError", NextAttemptAt: at.Add(time.Hour)}, nil,
+			Attempt{Number: 3, At: at, StatusCode: 500, Reason: "http_500", Next: at.Add(time.Hour)},
+			Delivery{Attempts: 3, LastAttemptAt: at, LastStatusCode: 500, LastReason: "http_500", NextAttemptAt: at.Add(time.Hour)}, nil,
 		},
 		"exhausted": {
-			Attempt{Number: 3, At: at, Reason: "Timeout"},
-			Delivery{Attempts: 3, LastAttemptAt: at, LastReason: "Timeout", ExhaustedAt: at}, nil,
+			Attempt{Number: 3, At: at, Reason: "timeout"},
+			Delivery{Attempts: 3, LastAttemptAt: at, LastReason: "timeout", ExhaustedAt: at}, nil,
 		},
 		"planned from an older state": {Attempt{Number: 2, At: at, Delivered: true}, due, ErrStaleAttempt},
 		"planned from a newer state":  {Attempt{Number: 4, At: at, Delivered: true}, due, ErrStaleAttempt},

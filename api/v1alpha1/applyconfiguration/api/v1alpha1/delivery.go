@@ -23,8 +23,9 @@ type DeliveryApplyConfiguration struct {
 	// lastStatusCode is the HTTP status that the receiver answered last. Unset
 	// where it gave no answer; lastReason then says why.
 	LastStatusCode *int32 `json:"lastStatusCode,omitempty"`
-	// lastReason is one CamelCase word for the outcome of the last attempt, for
-	// example Timeout or ServerError. It never holds the URL or the answer.
+	// lastReason is one word in snake_case for why the last attempt failed, for
+	// example timeout or http_500; metrics and logs use the same words. It never
+	// holds the URL or the answer.
 	LastReason *string `json:"lastReason,omitempty"`
 	// deliveredAt is when the receiver took the event, RFC 3339 with exactly
 	// six digits of a second.
