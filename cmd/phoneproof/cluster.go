@@ -104,7 +104,7 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 	if err := verifyv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("know our own kinds: %w", err)
 	}
-	direct, err := client.New(config, client.Options{Scheme: scheme})
+	direct, err := client.New(config, client.Options{Scheme: scheme, Mapper: verifyv1.Mapper()})
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
@@ -117,15 +117,14 @@ func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*l
 	if err != nil {
 		return nil, fmt.Errorf("read the host's name: %w", err)
 	}
-	key := client.ObjectKey{Namespace: "", Name: ""}
-	key.Namespace, key.Name, _ = strings.Cut(c.project.Name(), "/")
+	namespace, name, _ := strings.Cut(c.project.Name(), "/")
 	var campaign *lease.Campaign
 	loop, err := c.requestLoop(ctx, c.store, func() bool { return campaign.Firm() && c.source.UID() != "" }, c.receiverHealth())
 	if err != nil {
 		return nil, err
 	}
 	campaign, err = lease.New(lease.Options{
-		Client: clients, Namespace: key.Namespace, Name: leaseName(key.Name), Identity: host + "_" + uuid.NewString(),
+		Client: clients, Namespace: namespace, Name: leaseName(name), Identity: host + "_" + uuid.NewString(),
 		Times: c.options.lease, Log: c.log.WithName("lease"),
 		Term: func(ctx context.Context) error { return c.term(ctx, loop.Options) },
 	})

@@ -89,7 +89,7 @@ func (c *Controller) record(
 	case errors.Is(err, verification.ErrStaleAttempt), errors.Is(err, verification.ErrLeaseLost):
 		c.unsaved.drop(id) // another worker recorded one: its state counts
 		return r, 0, errEndOfTerm
-	case errors.Is(err, verification.ErrNotFound), errors.Is(err, verification.ErrContent):
+	case errors.Is(err, verification.ErrNotFound):
 		c.unsaved.drop(id)
 	}
 	return r, 0, fmt.Errorf("record attempt: %w", err)

@@ -47,6 +47,7 @@ func NewObject(config *rest.Config, key types.NamespacedName, secretsDir string,
 	// Only the object of this name is listed and watched, so the rights on its namespace are used for nothing else.
 	watched, err := cache.New(config, cache.Options{
 		Scheme: scheme,
+		Mapper: verifyv1.Mapper(),
 		ByObject: map[client.Object]cache.ByObject{&verifyv1.VerificationProject{}: {
 			Namespaces: map[string]cache.Config{key.Namespace: {}},
 			Field:      fields.OneTermEqualSelector("metadata.name", key.Name),

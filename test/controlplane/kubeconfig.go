@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig renders a configuration with certificates as a kubeconfig file.
+// kubeconfig renders a configuration with certificates or a token as a kubeconfig file.
 func kubeconfig(config *rest.Config) ([]byte, error) {
 	const name = "controlplane"
 	return clientcmd.Write(api.Config{
@@ -17,6 +17,7 @@ func kubeconfig(config *rest.Config) ([]byte, error) {
 		AuthInfos: map[string]*api.AuthInfo{name: {
 			ClientCertificateData: config.CertData,
 			ClientKeyData:         config.KeyData,
+			Token:                 config.BearerToken,
 		}},
 		Contexts:       map[string]*api.Context{name: {Cluster: name, AuthInfo: name}},
 		CurrentContext: name,

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+// The serve processes of these specs are users of the real role, with a token of a ServiceAccount; admin is the tests'
+// own eyes and hands.
+var (
+	plane   *controlplane.ControlPlane
+	admin   client.Client
+	clients *clientset.Clientset
+)
+
+func TestCluster(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "serve on a cluster")
+}
+
+const serverRole = "phoneproof-server-kubernetes"
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	plane, err = controlplane.Start(controlplane.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(plane.Stop)
+	clients, err = clientset.NewForConfig(plane.Config)
+	Expect(err).NotTo(HaveOccurred())
+	scheme := runtime.NewScheme()
+	Expect(verifyv1.AddToScheme(scheme)).To(Succeed())
+	Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	admin, err = client.New(plane.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+
+	root, err := controlplane.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_kubernetes_role.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	role := &rbacv1.ClusterRole{}
+	Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())
+	_, err = clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+})
+
+// shop is a project with its namespace, secrets, receiver and replicas.
+type shop struct {
+	namespace  string
+	key        string
+	secrets    string
+	kubeconfig string
+	receiver   *receiver
+	replicas   []*replica
+	store      *kubernetes.Store
+	verified   atomic.Int64
+}
+
+// leaseFlags make leases short, so that tests of their loss are.
+var leaseFlags = []string{"--lease-duration=3s", "--lease-renew-deadline=2s", "--lease-retry-period=250ms"}
+
+const leaseDuration = 3 * time.Second
+
+// newShop makes a project and what it needs, and starts nothing but its receiver.
+func newShop(ctx context.Context) *shop {
+	GinkgoHelper()
+	s := &shop{namespace: "shop-" + strings.ToLower(rand.Text()[:10]), secrets: GinkgoT().TempDir(), receiver: startReceiver()}
+	_, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	s.grant(ctx)
+	key, err := settings.NewAPIKey(rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	s.key = key
+	writeFile(s.secrets, "shop/api-key", key)
+	writeFile(s.secrets, "shop/webhook", "a webhook secret of enough length")
+	writeFile(s.secrets, "shop/access-token", "EAAG0123456789")
+	writeFile(s.secrets, "shop/app-secret", "0123456789abcdef0123456789abcdef")
+	Expect(admin.Create(ctx, s.project())).To(Succeed())
+	return s
+}
+
+// grant lets the ServiceAccount serve in the namespace, by a token of its own.
+func (s *shop) grant(ctx context.Context) {
+	GinkgoHelper()
+	const name = "serve"
+	_, err := clients.CoreV1().ServiceAccounts(s.namespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = clients.RbacV1().RoleBindings(s.namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: serverRole},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: name}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	token, err := clients.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	config := rest.AnonymousClientConfig(plane.Config)
+	config.BearerToken = token.Status.Token
+	s.kubeconfig = filepath.Join(s.secrets, "kubeconfig")
+	Expect(controlplane.WriteKubeconfig(s.kubeconfig, config)).To(Succeed())
+}
+
+func (s *shop) project() *verifyv1.VerificationProject {
+	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
+	return &verifyv1.VerificationProject{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"},
+		Spec: verifyv1.VerificationProjectSpec{
+			APIKeys: []verifyv1.APIKey{{Name: "backend", SecretRef: ref("api-key")}},
+			Webhook: &verifyv1.Webhook{URL: s.receiver.url, SecretRef: new(ref("webhook"))},
+			WhatsApp: &verifyv1.WhatsApp{
+				PhoneNumber: "+4915112345670", PhoneNumberID: "1234567890", RegisterWebhook: new(false),
+				AccessTokenSecretRef: ref("access-token"), AppSecretRef: ref("app-secret"),
+			},
+			RateLimit: verifyv1.RateLimit{
+				PerKey:         &verifyv1.Rate{Requests: 1_000_000, Period: "1m"},
+				PerPhoneNumber: &verifyv1.Rate{Requests: 1_000_000, Period: "1m"},
+			},
+		},
+	}
+}
+
+// start starts replicas and returns when they are ready.
+func (s *shop) start(ctx context.Context, n int) {
+	GinkgoHelper()
+	var started []*replica
+	for range n {
+		started = append(started, s.startOne())
+	}
+	for _, r := range started {
+		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(30*time.Second).Should(BeTrue(), r.printed)
+	}
+}
+
+func (s *shop) startOne() *replica {
+	GinkgoHelper()
+	r := startReplica(append([]string{
+		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
+	}, leaseFlags...)...)
+	s.replicas = append(s.replicas, r)
+	return r
+}
+
+// leader returns the replica that holds the lease, as the processes say it.
+func (s *shop) leader(ctx context.Context) *replica {
+	GinkgoHelper()
+	var leader *replica
+	Eventually(func() *replica {
+		for _, r := range s.replicas {
+			if r.running() && r.leads() {
+				leader = r
+				return r
+			}
+		}
+		return nil
+	}).WithContext(ctx).WithTimeout(5*leaseDuration).ShouldNot(BeNil(), "somebody leads")
+	return leader
+}
+
+// open opens a store of the tests' own, as another replica would.
+func (s *shop) open(ctx context.Context) *kubernetes.Store {
+	GinkgoHelper()
+	if s.store != nil {
+		return s.store
+	}
+	project := &verifyv1.VerificationProject{}
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop"}, project)).To(Succeed())
+	store, err := kubernetes.New(kubernetes.Options{
+		Config: plane.Config, Project: s.namespace + "/shop", ProjectUID: func() types.UID { return project.UID },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- store.Start(running) }()
+	DeferCleanup(func() {
+		stop()
+		<-ended
+	})
+	Eventually(store.HasSynced).WithContext(ctx).WithTimeout(20 * time.Second).Should(BeTrue())
+	s.store = store
+	return store
+}
+
+// init starts a verification through a replica and returns its id.
+func (s *shop) init(ctx context.Context, through *replica, number string) string {
+	GinkgoHelper()
+	status, answer := through.call(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q}`, number))
+	Expect(status).To(Equal(http.StatusOK), "%v", answer)
+	return answer["requestId"].(string)
+}
+
+// verify makes a request VERIFIED through the store's transition, as an authentic message does.
+func (s *shop) verify(ctx context.Context, id string) error {
+	_, err := s.open(ctx).Update(ctx, id, func(r *verification.Request, now time.Time) error {
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+	})
+	return err
+}
+
+// verifiedRequest stores a request and verifies it, without a replica.
+func (s *shop) verifiedRequest(ctx context.Context) (string, error) {
+	number, err := phone.FromE164(fmt.Sprintf("+49151%08d", s.verified.Add(1)))
+	if err != nil {
+		return "", err
+	}
+	project := verification.NewProject(s.namespace + "/shop")
+	code, err := project.NewCode(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	id := project.RequestID(code)
+	if _, err := s.open(ctx).Create(ctx, verification.New{
+		ID: id, Phone: number, Method: verification.WhatsApp, TTL: 10 * time.Minute, KeyName: "backend",
+	}, verification.Limits{}); err != nil {
+		return "", err
+	}
+	return id, s.verify(ctx, id)
+}
+
+func (s *shop) object(ctx context.Context, id string) *verifyv1.VerificationRequest {
+	GinkgoHelper()
+	object := &verifyv1.VerificationRequest{}
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: id}, object)).To(Succeed())
+	return object
+}
+
+func (s *shop) gone(ctx context.Context, id string) bool {
+	err := admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: id}, &verifyv1.VerificationRequest{})
+	return apierrors.IsNotFound(err)
+}
+
+// kubectl runs kubectl as the cluster's administrator.
+func (s *shop) kubectl(args ...string) string {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "admin")
+	Expect(controlplane.WriteKubeconfig(file, plane.Config)).To(Succeed())
+	out, err := kubectl(file, append([]string{"--namespace", s.namespace}, args...)...)
+	Expect(err).NotTo(HaveOccurred(), out)
+	return out
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+// asProcess makes the test binary the program itself: what the tests start, stop and kill is this main, with one
+// difference, that webhooks may go to loopback, where the receivers of tests are.
+const asProcess = "PHONEPROOF_TEST_AS_PROCESS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProcess) != "" {
+		newGuard = webhook.NewDevGuard
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// replica is a serve process.
+type replica struct {
+	api    string
+	health string
+	cmd    *exec.Cmd
+	exited chan struct{}
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+// Write takes what the process prints.
+func (r *replica) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.Write(p)
+}
+
+// printed returns what the process printed so far.
+func (r *replica) printed() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.String()
+}
+
+// startReplica starts a serve process and does not wait for it.
+func startReplica(args ...string) *replica {
+	GinkgoHelper()
+	r := &replica{api: unusedAddress(), health: unusedAddress(), exited: make(chan struct{})}
+	args = append([]string{
+		"serve", "--bind-address", r.api, "--health-bind-address", r.health, "--drain-delay=200ms",
+	}, args...)
+	r.cmd = exec.Command(os.Args[0], args...)
+	r.cmd.Env = append(os.Environ(), asProcess+"=1")
+	r.cmd.Stdout, r.cmd.Stderr = r, r
+	// The process must not outlive the tests, however they end.
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	Expect(r.cmd.Start()).To(Succeed())
+	go func() {
+		_ = r.cmd.Wait() // how it ended is in ProcessState
+		close(r.exited)
+	}()
+	DeferCleanup(func() {
+		r.kill()
+		if CurrentSpecReport().Failed() {
+			AddReportEntry("log of "+r.api, r.printed())
+		}
+	})
+	return r
+}
+
+// kill ends the process at once, as the kernel does when memory is short.
+func (r *replica) kill() {
+	_ = r.cmd.Process.Kill() // it may be gone
+	<-r.exited
+}
+
+func (r *replica) signal(s syscall.Signal) {
+	GinkgoHelper()
+	Expect(r.cmd.Process.Signal(s)).To(Succeed())
+}
+
+func (r *replica) running() bool {
+	select {
+	case <-r.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+func (r *replica) ready(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/readyz", nil)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+// leads tells whether the process says that it holds the lease.
+func (r *replica) leads() bool {
+	log := r.printed()
+	return strings.Count(log, `"msg":"leading"`) > strings.Count(log, `"msg":"no longer leading"`)
+}
+
+// call sends a request with an API key and decodes the answer; status 0 means that none came.
+func (r *replica) call(ctx context.Context, key, method, path, body string) (int, map[string]any) {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.api+path, strings.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Authorization", "Bearer "+key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil
+	}
+	defer response.Body.Close()
+	var answer map[string]any
+	if json.NewDecoder(response.Body).Decode(&answer) != nil {
+		return 0, nil
+	}
+	return response.StatusCode, answer
+}
+
+func unusedAddress() string {
+	GinkgoHelper()
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:usetesting // a spec has no t
+	Expect(err).NotTo(HaveOccurred())
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func writeFile(dir, name, value string) {
+	GinkgoHelper()
+	path := filepath.Join(dir, name)
+	Expect(os.MkdirAll(filepath.Dir(path), 0o700)).To(Succeed())
+	Expect(os.WriteFile(path, []byte(value), 0o600)).To(Succeed())
+}
+
+// delivery is one event as the receiver got it.
+type delivery struct {
+	id      string
+	body    string
+	headers http.Header
+}
+
+// receiver is a client backend that takes events. It writes each down before it answers.
+type receiver struct {
+	server *http.Server
+	url    string
+
+	mu     sync.Mutex
+	got    []delivery
+	answer func(http.ResponseWriter, *http.Request)
+}
+
+func startReceiver() *receiver {
+	GinkgoHelper()
+	var config net.ListenConfig
+	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:usetesting // a spec has no t
+	Expect(err).NotTo(HaveOccurred())
+	r := &receiver{url: "http://" + listener.Addr().String() + "/hook"}
+	r.answerWith(http.StatusNoContent)
+	r.server = &http.Server{Handler: http.HandlerFunc(r.take), ReadHeaderTimeout: time.Minute}
+	go func() { _ = r.server.Serve(listener) }() // ends with Close
+	DeferCleanup(r.server.Close)
+	return r
+}
+
+func (r *receiver) take(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return // the sender died half-way: nothing was received
+	}
+	r.mu.Lock()
+	r.got = append(r.got, delivery{id: request.Header.Get("Webhook-Id"), body: string(body), headers: request.Header})
+	answer := r.answer
+	r.mu.Unlock()
+	answer(w, request)
+}
+
+func (r *receiver) answerWith(status int) {
+	r.answerBy(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+}
+
+func (r *receiver) answerBy(answer func(http.ResponseWriter, *http.Request)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+// deliveries returns what came so far.
+func (r *receiver) deliveries() []delivery {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]delivery(nil), r.got...)
+}
