@@ -16,7 +16,7 @@ import (
 func setConditions(o *verifyv1.VerificationRequest, r *verification.Request, now time.Time) {
 	set := func(kind string, status metav1.ConditionStatus, reason string) {
 		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: reason, ObservedGeneration: o.Generation,
+			Type: kind, Status: status, Reason: reason, // without observedGeneration: the spec never changes
 			LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}

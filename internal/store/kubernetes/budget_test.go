@@ -1,0 +1,217 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+func number(e164 string) phone.Number {
+	n, err := phone.FromE164(e164)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+// newRequest is a creation in that project.
+func newRequest(project string) verification.New {
+	p := verification.NewProject(project)
+	code, err := p.NewCode(randomness{})
+	Expect(err).NotTo(HaveOccurred())
+	return verification.New{
+		ID: p.RequestID(code), Phone: number("+15550100199"), Method: verification.Telegram, TTL: 10 * time.Minute, KeyName: "backend",
+	}
+}
+
+func verifyNow(r *verification.Request, now time.Time) error {
+	return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+}
+
+func bindTo(binding string) mutation {
+	return func(r *verification.Request, now time.Time) error {
+		return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now)
+	}
+}
+
+func attempt(delivered bool) mutation {
+	return func(r *verification.Request, now time.Time) error {
+		a := verification.Attempt{Number: r.Delivery.Attempts + 1, At: now, StatusCode: 204, Delivered: delivered}
+		if !delivered {
+			a.StatusCode, a.Reason, a.Next = 500, "ServerError", now.Add(time.Minute)
+		}
+		return r.RecordAttempt(a)
+	}
+}
+
+// hash is a binding as the service makes them: HMAC-SHA256 in hexadecimal.
+func hash(i int) string { return strings.Repeat(fmt.Sprintf("%02x", i+16), 32) }
+
+var _ = Describe("The budget of calls", func() {
+	var (
+		tap     *wiretap
+		s       *Store
+		project string
+	)
+	BeforeEach(func(ctx SpecContext) {
+		tap = &wiretap{}
+		project = newNamespace(ctx) + "/shop"
+		s = open(ctx, project, Options{Config: tap.config()})
+		Expect(tap.take()).To(And(HaveLen(1), HaveKey("informer")), "the start: one stream, no LIST")
+	})
+	create := func(ctx SpecContext) string {
+		GinkgoHelper()
+		created, err := s.Create(ctx, newRequest(project), verification.Limits{
+			PerKey: verification.Rate{Requests: 600, Period: time.Minute}, MaxStored: 1500,
+		})
+		Expect(err).NotTo(HaveOccurred())
+		return created.Request.ID
+	}
+	update := func(ctx SpecContext, id string, m mutation) verification.Request {
+		GinkgoHelper()
+		r, err := s.Update(ctx, id, m)
+		Expect(err).NotTo(HaveOccurred())
+		return r
+	}
+
+	It("is four writes and no read for a request that is verified and delivered", func(ctx SpecContext) {
+		id := create(ctx)
+		update(ctx, id, verifyNow)
+		r := update(ctx, id, attempt(true))
+		Expect(s.Delete(ctx, id, r.Version)).To(Succeed())
+		Expect(tap.take()).To(Equal(map[string]int{"create": 1, "update": 2, "delete": 1}))
+	})
+
+	It("is one write more per failed attempt", func(ctx SpecContext) {
+		id := create(ctx)
+		update(ctx, id, verifyNow)
+		tap.take()
+		for range 5 {
+			update(ctx, id, attempt(false))
+		}
+		Expect(tap.take()).To(Equal(map[string]int{"update": 5}))
+	})
+
+	It("is one write more per contact binding, and reads that are no LIST", func(ctx SpecContext) {
+		id := create(ctx)
+		tap.take()
+		update(ctx, id, bindTo(hash(1)))
+		calls := tap.take()
+		Expect(calls["watch"]).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)))
+		delete(calls, "watch")
+		Expect(calls).To(Equal(map[string]int{"update": 1}))
+
+		_, err := s.Awaiting(ctx, hash(1))
+		Expect(err).NotTo(HaveOccurred())
+		calls = tap.take()
+		Expect(calls["watch"]).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)))
+		delete(calls, "watch")
+		Expect(calls).To(BeEmpty())
+	})
+
+	It("is three writes for a request that expires", func(ctx SpecContext) {
+		n := newRequest(project)
+		n.TTL = time.Microsecond
+		created, err := s.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		r := update(ctx, created.Request.ID, func(r *verification.Request, _ time.Time) error {
+			r.Phase = verification.Expired
+			return nil
+		})
+		Expect(s.Delete(ctx, r.ID, r.Version)).To(Succeed())
+		Expect(tap.take()).To(Equal(map[string]int{"create": 1, "update": 1, "delete": 1}))
+	})
+
+	It("is one GET for an open request and none for a final one that is peeked at", func(ctx SpecContext) {
+		id := create(ctx)
+		tap.take()
+		for range 3 {
+			Expect(s.Peek(ctx, id)).To(HaveField("Phase", verification.Pending))
+		}
+		Expect(tap.take()).To(Equal(map[string]int{"get": 3}))
+		update(ctx, id, verifyNow)
+		tap.take()
+		for range 100 {
+			Expect(s.Peek(ctx, id)).To(HaveField("Phase", verification.Verified))
+		}
+		Expect(tap.take()).To(BeEmpty())
+	})
+
+	It("is shared by those who ask for one request at the same time", func(ctx SpecContext) {
+		id := create(ctx)
+		tap.take()
+		var all sync.WaitGroup
+		for range 500 {
+			all.Go(func() {
+				defer GinkgoRecover()
+				Expect(s.Get(ctx, id)).To(HaveField("ID", id))
+			})
+		}
+		all.Wait()
+		Expect(tap.take()["get"]).To(BeNumerically("<", 100))
+	})
+})
+
+var _ = Describe("The size of objects", func() {
+	It("is bounded", func(ctx SpecContext) {
+		project := newNamespace(ctx) + "/shop"
+		s := open(ctx, project, Options{})
+		size := func(name string) (whole, managed int) {
+			GinkgoHelper()
+			raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resource).Name(name).Do(ctx).Raw()
+			Expect(err).NotTo(HaveOccurred())
+			var o object
+			Expect(json.Unmarshal(raw, &o)).To(Succeed())
+			return len(raw), len(encode(o.ManagedFields))
+		}
+		report := func(what, name string) int {
+			GinkgoHelper()
+			whole, managed := size(name)
+			AddReportEntry(fmt.Sprintf("%s: %d bytes, %d of them managedFields", what, whole, managed))
+			return whole
+		}
+		n := newRequest(project)
+		n.BodyHash = strings.Repeat("ab", 32)
+		n.KeyName = strings.Repeat("k", 63)
+		_, err := s.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report("pending", n.ID)).To(BeNumerically("<", 2048))
+		_, err = s.Update(ctx, n.ID, bindTo(hash(0)))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report("one contact", n.ID)).To(BeNumerically("<", 2700))
+		for i := range verification.MaxContacts {
+			_, err := s.Update(ctx, n.ID, bindTo(hash(i)))
+			Expect(err).NotTo(HaveOccurred())
+		}
+		report("eight contacts", n.ID)
+		_, err = s.Update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
+			r.Assurance = verification.AssuranceSharedContact
+			return verifyNow(r, now)
+		})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = s.Update(ctx, n.ID, attempt(false))
+		Expect(err).NotTo(HaveOccurred())
+		report("eight contacts, between attempts", n.ID)
+		_, err = s.Update(ctx, n.ID, attempt(true))
+		Expect(err).NotTo(HaveOccurred())
+		report("eight contacts, delivered", n.ID)
+
+		usual := newRequest(project)
+		_, err = s.Create(ctx, usual, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(report("usual, pending", usual.ID)).To(BeNumerically("<", 2048))
+		_, err = s.Update(ctx, usual.ID, verifyNow)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = s.Update(ctx, usual.ID, attempt(true))
+		Expect(err).NotTo(HaveOccurred())
+		report("usual, delivered", usual.ID)
+	})
+})

@@ -1,0 +1,302 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+var errMine = errors.New("mine")
+
+// everySecond spoils every second call of that verb.
+func everySecond(
+	verb string, spoil func(r *http.Request, forward func() (*http.Response, error)) (*http.Response, error),
+) func(string, *http.Request, func() (*http.Response, error)) (*http.Response, error) {
+	var seen atomic.Int64
+	return func(v string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+		if v == verb && seen.Add(1)%2 == 1 {
+			return spoil(r, forward)
+		}
+		return forward()
+	}
+}
+
+var _ = Describe("Faults", func() {
+	var (
+		tap     *wiretap
+		a, b    *Store
+		project string
+	)
+	BeforeEach(func(ctx SpecContext) {
+		tap = &wiretap{gate: &gate{}}
+		project = newNamespace(ctx) + "/shop"
+		a, b = open(ctx, project, Options{}), open(ctx, project, Options{Config: tap.config()})
+	})
+	create := func(ctx SpecContext, s *Store) string {
+		GinkgoHelper()
+		created, err := s.Create(ctx, newRequest(project), verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(created.Existing).To(BeFalse())
+		return created.Request.ID
+	}
+	update := func(ctx SpecContext, s *Store, id string, m mutation) verification.Request {
+		GinkgoHelper()
+		r, err := s.Update(ctx, id, m)
+		Expect(err).NotTo(HaveOccurred())
+		return r
+	}
+
+	It("counts exactly where every second status write meets a conflict", func(ctx SpecContext) {
+		id := create(ctx, b)
+		update(ctx, b, id, verifyNow)
+		tap.set(everySecond("update", func(r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
+			return answer(r, http.StatusConflict, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`), nil
+		}))
+		for range 20 {
+			update(ctx, b, id, attempt(false))
+		}
+		Expect(a.Get(ctx, id)).To(HaveField("Delivery.Attempts", 20))
+	})
+
+	It("finds out what became of writes whose answer is lost", func(ctx SpecContext) {
+		lost := func(_ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			return lose(forward)
+		}
+		tap.set(everySecond("create", lost))
+		id := create(ctx, b)
+		tap.set(everySecond("update", lost))
+		update(ctx, b, id, verifyNow)
+		for i := range 10 {
+			Expect(update(ctx, b, id, attempt(false)).Delivery.Attempts).To(Equal(i + 1))
+		}
+		r, err := a.Get(ctx, id)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.Delivery.Attempts).To(Equal(10))
+		tap.set(everySecond("delete", lost))
+		Expect(b.Delete(ctx, id, r.Version)).To(Succeed())
+		Expect(a.Get(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+	})
+
+	It("never takes a write for done that never arrived", func(ctx SpecContext) {
+		id := create(ctx, a)
+		settle(ctx, b)
+		before, err := a.Get(ctx, id)
+		Expect(err).NotTo(HaveOccurred())
+		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if verb == "create" || verb == "update" || verb == "delete" {
+				return nil, errLost
+			}
+			return forward()
+		})
+		_, err = b.Update(ctx, id, verifyNow)
+		Expect(err).To(MatchError(verification.Unavailable(nil)))
+		Expect(b.Delete(ctx, id, before.Version)).To(MatchError(verification.Unavailable(nil)))
+		n := newRequest(project)
+		_, err = b.Create(ctx, n, verification.Limits{})
+		Expect(err).To(MatchError(verification.Unavailable(nil)))
+		Expect(a.Get(ctx, n.ID)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(a.Get(ctx, id)).To(Equal(before))
+	})
+
+	It("passes the API server's Retry-After on and makes no second call", func(ctx SpecContext) {
+		id := create(ctx, a)
+		settle(ctx, b)
+		tap.set(func(_ string, r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
+			return answer(r, http.StatusTooManyRequests, "slow down", "Retry-After", "7"), nil
+		})
+		tap.take()
+		_, err := b.Update(ctx, id, verifyNow)
+		var refusal *verification.Error
+		Expect(errors.As(err, &refusal)).To(BeTrue())
+		Expect(refusal.Code).To(Equal(verification.CodeStoreUnavailable))
+		Expect(refusal.RetryAfter).To(Equal(7 * time.Second))
+		Expect(tap.take()).To(Equal(map[string]int{"update": 1}))
+	})
+
+	It("tells content that the API server refuses from an API server that fails", func(ctx SpecContext) {
+		id := create(ctx, a)
+		before := update(ctx, a, id, verifyNow)
+		_, err := a.Update(ctx, id, func(r *verification.Request, _ time.Time) error {
+			r.Delivery.LastReason = "not a CamelCase word"
+			return nil
+		})
+		Expect(err).To(MatchError(verification.ErrContent))
+		Expect(err).NotTo(MatchError(verification.Unavailable(nil)))
+		Expect(err.Error()).NotTo(ContainSubstring("CamelCase"), "what the API server quotes may be a number")
+		Expect(a.Get(ctx, id)).To(Equal(before))
+		_, err = a.Update(ctx, id, func(r *verification.Request, _ time.Time) error {
+			r.Phone = number("+15550100200")
+			return nil
+		})
+		Expect(err).To(MatchError(verification.ErrContent), "what Create decided")
+	})
+
+	It("answers nothing stale while its watch is held back", func(ctx SpecContext) {
+		id, other := create(ctx, a), create(ctx, a)
+		settle(ctx, b)
+		reopen := tap.gate.shut()
+		defer reopen()
+		verified := update(ctx, a, id, verifyNow)
+		Expect(b.Peek(ctx, id)).To(Equal(verified))
+		Expect(b.Get(ctx, id)).To(Equal(verified))
+		_, err := b.Update(ctx, id, func(r *verification.Request, now time.Time) error {
+			if r.Phase != verification.Pending {
+				return errMine
+			}
+			r.Phase = verification.Expired
+			return nil
+		})
+		Expect(err).To(MatchError(errMine), "a verified request does not expire")
+		bound := update(ctx, a, other, bindTo(hash(1)))
+		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
+		Expect(b.Awaiting(ctx, hash(2))).Error().To(MatchError(verification.ErrNotFound))
+		Expect(b.Delete(ctx, id, "1")).To(MatchError(verification.ErrConflict))
+		Expect(b.Delete(ctx, id, verified.Version)).To(Succeed())
+		Expect(b.Peek(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+		reopen()
+		settle(ctx, b)
+		Expect(b.Peek(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+	})
+
+	It("lists anew after 410 Gone, as a stream, and misses nothing of it", func(ctx SpecContext) {
+		gone, kept := create(ctx, a), create(ctx, a)
+		settle(ctx, b)
+		changes, cancel := b.Subscribe(kept)
+		defer cancel()
+		tap.take()
+		var expired atomic.Bool
+		tap.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if verb == "informer" && expired.CompareAndSwap(false, true) {
+				return answer(r, http.StatusGone, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`), nil
+			}
+			return forward()
+		})
+		tap.hangUp()
+		r, err := a.Get(ctx, gone)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(a.Delete(ctx, gone, r.Version)).To(Succeed())
+		verified := update(ctx, a, kept, verifyNow)
+		settle(ctx, b)
+		Expect(expired.Load()).To(BeTrue())
+		Expect(changes).To(Receive())
+		Expect(b.All()).To(ConsistOf(Change{ID: kept, Kind: KindRequest}))
+		Expect(b.Peek(ctx, kept)).To(Equal(verified))
+		Expect(tap.take()).NotTo(HaveKey("list"))
+	})
+
+	It("lets 64 racers at two replicas each see the one before", func(ctx SpecContext) {
+		id := create(ctx, a)
+		update(ctx, a, id, verifyNow)
+		var all sync.WaitGroup
+		for i := range 64 {
+			all.Go(func() {
+				defer GinkgoRecover()
+				_, err := []*Store{a, b}[i%2].Update(ctx, id, func(r *verification.Request, _ time.Time) error {
+					r.Delivery.Attempts++
+					return nil
+				})
+				Expect(err).NotTo(HaveOccurred())
+			})
+		}
+		all.Wait()
+		Expect(a.Get(ctx, id)).To(HaveField("Delivery.Attempts", 64))
+		AddReportEntry(fmt.Sprintf("64 racers, calls of one of two replicas: %v", tap.take()))
+	})
+
+	It("leads a contact to its request at another replica at once, round after round", func(ctx SpecContext) {
+		begin := time.Now()
+		const rounds = 60
+		for i := range rounds {
+			from, to := a, b
+			if i%2 == 1 {
+				from, to = b, a
+			}
+			id := create(ctx, from)
+			binding := hash(i % 5)
+			bound := update(ctx, from, id, bindTo(binding))
+			Expect(to.Awaiting(ctx, binding)).To(Equal(bound), "round %d", i)
+		}
+		AddReportEntry(fmt.Sprintf("create, bind and find: %v a round; calls of one replica: %v", time.Since(begin)/rounds, tap.take()))
+	})
+
+	It("works where the API server has no WatchList", func(ctx SpecContext) {
+		plain := &wiretap{}
+		plain.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if r.URL.Query().Get("sendInitialEvents") != "" {
+				return answer(r, http.StatusUnprocessableEntity,
+					`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,"message":"sendInitialEvents is forbidden"}`), nil
+			}
+			return forward()
+		})
+		s := open(ctx, project, Options{Config: plain.config()})
+		bound := update(ctx, a, create(ctx, a), bindTo(hash(1)))
+		Expect(s.Awaiting(ctx, hash(1))).To(Equal(bound))
+		update(ctx, s, bound.ID, verifyNow)
+	})
+})
+
+var _ = Describe("An API server that goes away", Serial, func() {
+	It("is unavailable meanwhile, and everything resumes", func(ctx SpecContext) {
+		project := newNamespace(ctx) + "/shop"
+		tap := &wiretap{gate: &gate{}}
+		s := open(ctx, project, Options{Config: tap.config()})
+		n := newRequest(project)
+		_, err := s.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		final := newRequest(project)
+		_, err = s.Create(ctx, final, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		_, err = s.Update(ctx, final.ID, verifyNow)
+		Expect(err).NotTo(HaveOccurred())
+		settle(ctx, s)
+		changes, cancel := s.Subscribe(n.ID)
+		defer cancel()
+
+		stopped := make(chan error, 1)
+		go func() { stopped <- plane.StopAPIServer() }()
+		// It would wait a minute for the end of watches.
+		Eventually(func() <-chan error {
+			tap.hangUp()
+			return stopped
+		}).WithContext(ctx).WithTimeout(90 * time.Second).Should(Receive(BeNil()))
+		down := MatchError(verification.Unavailable(nil))
+		Consistently(func(g Gomega) {
+			g.Expect(s.Get(ctx, n.ID)).Error().To(down)
+			g.Expect(s.Peek(ctx, n.ID)).Error().To(down)
+			g.Expect(s.Update(ctx, n.ID, verifyNow)).Error().To(down)
+			g.Expect(s.Awaiting(ctx, hash(1))).Error().To(down)
+			g.Expect(s.Create(ctx, newRequest(project), verification.Limits{})).Error().To(down)
+			g.Expect(s.Delete(ctx, n.ID, "1")).To(down)
+			g.Expect(s.Ready(ctx)).To(down)
+			g.Expect(s.Peek(ctx, final.ID)).To(HaveField("Phase", verification.Verified), "a final state stays known")
+		}).WithContext(ctx).WithTimeout(5 * time.Second).WithPolling(100 * time.Millisecond).Should(Succeed())
+		Expect(plane.StartAPIServer()).To(Succeed())
+		Eventually(s.Ready).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+		Eventually(func(ctx context.Context) error {
+			_, err := s.Update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
+				if r.Phase.Final() {
+					return verification.ErrUnchanged
+				}
+				return verifyNow(r, now)
+			})
+			return err
+		}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+		Eventually(changes).WithContext(ctx).WithTimeout(time.Minute).Should(Receive())
+		// The API server's own caches come later than the API server.
+		Eventually(func(ctx context.Context) error {
+			_, err := s.Awaiting(ctx, hash(1))
+			return err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(verification.ErrNotFound))
+		settle(ctx, s)
+		Expect(s.Peek(ctx, n.ID)).To(HaveField("Phase", verification.Verified))
+	})
+})
