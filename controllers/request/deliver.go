@@ -51,7 +51,7 @@ func waitFor(err error) time.Duration {
 	var busy *webhook.BusyError
 	switch {
 	case errors.As(err, &busy):
-		return jittered(busy.After)
+		return busy.After // each caller is told another time already
 	case errors.Is(err, webhook.ErrPaused):
 		return verification.PausedRecheck
 	case errors.Is(err, webhook.ErrNoResources):

@@ -46,7 +46,7 @@ func (l *limiter) tryAcquire(key string, now time.Time) error {
 	r := l.receivers[key]
 	if r == nil {
 		l.forgetIdle()
-		r = &receiver{slots: SlowStart, typical: time.Second}
+		r = &receiver{slots: SlowStart, typical: firstGuess}
 		l.receivers[key] = r
 	}
 	if r.inFlight < r.slots {

@@ -27,6 +27,9 @@ const (
 	MaxInFlight = 32
 	// SlowStart is how many at first.
 	SlowStart = 10
+	// firstGuess is how long an attempt is taken to last before there was one. A usual receiver answers in less, and
+	// a slow one corrects it with its first answers.
+	firstGuess = 100 * time.Millisecond
 	// minBusy and maxBusy bound how long a caller is told to wait for a slot.
 	minBusy = 50 * time.Millisecond
 	maxBusy = 30 * time.Second
