@@ -15,7 +15,7 @@ import (
 
 func kubectl(kubeconfig string, args ...string) (string, error) {
 	out, err := exec.CommandContext(context.Background(), plane.Kubectl, append([]string{"--kubeconfig", kubeconfig}, args...)...). //nolint:usetesting // a spec has no t
-		CombinedOutput()
+																	CombinedOutput()
 	return string(out), err
 }
 
