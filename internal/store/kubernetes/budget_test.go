@@ -46,7 +46,7 @@ func attempt(delivered bool) mutation {
 	return func(r *verification.Request, now time.Time) error {
 		a := verification.Attempt{Number: r.Delivery.Attempts + 1, At: now, StatusCode: 204, Delivered: delivered}
 		if !delivered {
-			a.StatusCode, a.Reason, a.Next = 500, "ServerError", now.Add(time.Minute)
+			a.StatusCode, a.Reason, a.Next = 500, "http_500", now.Add(time.Minute)
 		}
 		return r.RecordAttempt(a)
 	}

@@ -126,12 +126,12 @@ var _ = Describe("Faults", func() {
 		id := create(ctx, a)
 		before := update(ctx, a, id, verifyNow)
 		_, err := a.Update(ctx, id, func(r *verification.Request, _ time.Time) error {
-			r.Delivery.LastReason = "not a CamelCase word"
+			r.Delivery.LastReason = "No Such Word"
 			return nil
 		})
 		Expect(err).To(MatchError(verification.ErrContent))
 		Expect(err).NotTo(MatchError(verification.Unavailable(nil)))
-		Expect(err.Error()).NotTo(ContainSubstring("CamelCase"), "what the API server quotes may be a number")
+		Expect(err.Error()).NotTo(ContainSubstring("No Such"), "what the API server quotes may be a number")
 		Expect(a.Get(ctx, id)).To(Equal(before))
 		_, err = a.Update(ctx, id, func(r *verification.Request, _ time.Time) error {
 			r.Phone = number("+15550100200")

@@ -51,7 +51,7 @@ func (f formed) Update(
 func bound(r verification.Request) verification.Request {
 	r.BodyHash = form(r.BodyHash, 64)
 	if r.Delivery.LastReason != "" {
-		r.Delivery.LastReason = "R" + form(r.Delivery.LastReason, 0)
+		r.Delivery.LastReason = "r" + form(r.Delivery.LastReason, 0)
 	}
 	r.Contacts = slices.Clone(r.Contacts)
 	for i := range r.Contacts {
@@ -62,7 +62,7 @@ func bound(r verification.Request) verification.Request {
 
 func free(r verification.Request) verification.Request {
 	r.BodyHash = text(r.BodyHash)
-	r.Delivery.LastReason = text(strings.TrimPrefix(r.Delivery.LastReason, "R"))
+	r.Delivery.LastReason = text(strings.TrimPrefix(r.Delivery.LastReason, "r"))
 	r.Contacts = slices.Clone(r.Contacts)
 	for i := range r.Contacts {
 		r.Contacts[i].Binding = text(r.Contacts[i].Binding)

@@ -171,7 +171,7 @@ var _ = Describe("A request made with kubectl", func() {
 			"labels":{"phoneproof.dev/project":"another","phoneproof.dev/code-id":"x"},"finalizers":["example.com/stuck"],
 			"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"forged","uid":"1"}]},
 			"spec":{"projectRef":{"name":"shop"},"phoneNumber":"+999999999999999","init":{
-			"createdAt":"9999-12-31T23:59:58.000000Z","expiresAt":"9999-12-31T23:59:59.000000+23:59","keyName":"k"}},"status":{"phase":"Verified"}}`)
+			"createdAt":"9999-12-31T23:59:58.000000Z","expiresAt":"9999-12-31T23:59:59.000000Z","keyName":"k"}},"status":{"phase":"Verified"}}`)
 		settle(ctx, a)
 		Expect(a.Get(ctx, "odd")).To(HaveField("Phase", verification.Pending), "status is dropped on create")
 		Expect(a.Get(ctx, "x")).Error().To(MatchError(verification.ErrNotFound), "no id of ours")
@@ -232,7 +232,7 @@ var _ = Describe("A request made with kubectl", func() {
 		expect(n.ID, verifyv1.ConditionVerified, metav1.ConditionTrue, verifyv1.ReasonNumberMatched)
 		expect(n.ID, verifyv1.ConditionWebhookDelivered, metav1.ConditionFalse, verifyv1.ReasonDue)
 		step(func(r *verification.Request, now time.Time) error {
-			return r.RecordAttempt(verification.Attempt{Number: 1, At: now, StatusCode: 410, Reason: "Gone"})
+			return r.RecordAttempt(verification.Attempt{Number: 1, At: now, StatusCode: 410, Reason: "gone"})
 		})
 		expect(n.ID, verifyv1.ConditionWebhookDelivered, metav1.ConditionFalse, verifyv1.ReasonGone)
 		step(func(r *verification.Request, now time.Time) error {

@@ -22,7 +22,6 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/yaml"
 
-	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
@@ -49,9 +48,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	startPlane(ctx)
 	// The first creation has the API server compile the schema's rules, which takes longer than a call may.
 	project := newNamespace(ctx) + "/warm"
-	s := open(ctx, project, Options{})
+	s, err := New(Options{Config: server, Project: project, ProjectUID: func() types.UID { return ownerUID }})
+	Expect(err).NotTo(HaveOccurred())
 	Eventually(func() error {
-		_, err := s.Create(ctx, newRequest(project), verification.Limits{})
+		o, err := s.newObject(newRequest(project), time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		_, err = s.api.create(ctx, o)
 		return err
 	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 })
