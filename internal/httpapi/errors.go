@@ -110,7 +110,6 @@ var (
 		"This project has no account for this method. Choose the other one, or have the account added to the project.")
 	errChannelNotReady = retry(verification.CodeChannelNotReady, retryChannel,
 		"The project's account for this method cannot be used right now. Try again later, or choose the other method.")
-	// The domain's own message says that nothing was changed, which nobody knows here.
 	errStoreTimeout = retry(verification.CodeStoreUnavailable, retryStore,
 		"The service's storage did not answer in time. Try again; an Idempotency-Key makes that safe for init.")
 	errSuspended = retry(codeSuspended, retrySuspended,

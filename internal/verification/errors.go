@@ -68,7 +68,7 @@ var (
 func Unavailable(err error) error {
 	return &Error{
 		Code:       CodeStoreUnavailable,
-		Message:    "The service cannot reach its storage right now. Nothing was changed. Try again.",
+		Message:    "The service cannot reach its storage right now. Try again; with an Idempotency-Key that never starts two verifications.",
 		RetryAfter: 2 * time.Second,
 		Err:        err,
 	}
