@@ -1,11 +1,11 @@
 package v1alpha1
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -82,11 +82,15 @@ func toJSON(data []byte) ([]byte, error) {
 	return yaml.YAMLToJSONStrict(document)
 }
 
+// documentMarker begins a document. What stands before it keeps its lines, so that errors name the right one.
+var documentMarker = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
+
 // onlyDocument returns the one YAML document of data that is not empty. The
 // YAML package would silently ignore all but the first.
 func onlyDocument(data []byte) ([]byte, error) {
 	var only []byte
-	for part := range bytes.SplitSeq(append([]byte("\n"), data...), []byte("\n---")) {
+	for _, text := range documentMarker.Split(string(data), -1) {
+		part := []byte(text)
 		var content any
 		if err := yaml.Unmarshal(part, &content); err == nil && content == nil {
 			continue

@@ -1,6 +1,8 @@
 package v1alpha1_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -66,4 +68,13 @@ func FuzzDecodeProject(f *testing.F) {
 		NewWithT(t).Expect(again).To(Equal(project), "Default must change nothing the second time")
 		NewWithT(t).Expect(again.ValidateUpdate(project)).To(BeEmpty())
 	})
+}
+
+func TestDecodeProject_errors_name_the_line(t *testing.T) {
+	g := NewWithT(t)
+	for _, before := range []string{"", "---\n", "# a comment\n"} {
+		line := strings.Count(before, "\n") + 4
+		_, err := v1alpha1.DecodeProject([]byte(before + "apiVersion: phoneproof.dev/v1alpha1\nkind: VerificationProject\nspec: {}\nspec: {}\n"))
+		g.Expect(err).To(MatchError(ContainSubstring(fmt.Sprintf("line %d", line))))
+	}
 }
