@@ -1,6 +1,3 @@
-// Package draft completes VerificationRequests that were made with kubectl or by other controllers: they name a project,
-// a number and a method, and get what the API gives its clients: a code, the text with it, the link, and an end. A draft
-// that cannot be completed is told why by the condition Accepted.
 package draft
 
 import (
@@ -12,23 +9,22 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 const (
-	workers    = 2
+	workers = 2
+
+	// What waits for a failing store: it resumes within maxBackoff after the store does.
 	minBackoff = 200 * time.Millisecond
-	maxBackoff = 5 * time.Minute
-	// channelRecheck is how often a draft asks whether its messenger's secrets can be read by now.
-	channelRecheck = 30 * time.Second
+	maxBackoff = 30 * time.Second
 )
 
 // Store is what the controller needs of the Kubernetes store.
@@ -45,14 +41,25 @@ type Options struct {
 	Settings func() *settings.Settings
 	// Invite returns the link and the text that belong to a code.
 	Invite func(*settings.Settings, verification.Method, verification.Code) (link, text string)
-	Log    logr.Logger
+	// Clock tells the time; the real one if nil.
+	Clock clock.PassiveClock
+	Log   logr.Logger
 }
 
 // Controller completes drafts. Make a new one for each term of a lease.
-type Controller struct{ Options }
+type Controller struct {
+	Options
+
+	brake brake
+}
 
 // New returns a controller that has not begun.
-func New(o Options) *Controller { return &Controller{o} }
+func New(o Options) *Controller {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Controller{Options: o}
+}
 
 // Run works on the names that the source hands in, until ctx ends.
 func (c *Controller) Run(ctx context.Context, from source.TypedSource[string]) error {
@@ -75,73 +82,57 @@ func (c *Controller) Run(ctx context.Context, from source.TypedSource[string]) e
 
 // Reconcile completes a draft, or says why it cannot be.
 func (c *Controller) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
-	draft, err := c.Store.Draft(ctx, name)
-	switch {
-	case errors.Is(err, verification.ErrNotFound):
+	if rest := c.brake.rest(name, c.Clock.Now()); rest > 0 {
+		return reconcile.Result{RequeueAfter: rest}, nil
+	}
+	err := c.complete(ctx, name)
+	if refused := refusalOf(err); refused != nil {
+		return c.reject(ctx, name, refused)
+	}
+	if errors.Is(err, verification.ErrNotFound) { // deleted, or completed by now
 		return reconcile.Result{}, nil
-	case errors.Is(err, verification.ErrContent):
-		return reconcile.Result{}, c.reject(ctx, name, verifyv1.ReasonMalformed,
-			"the object's content makes no sense, so it is skipped; delete it")
-	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("draft %s: %w", name, err)
+	}
+	return reconcile.Result{}, err
+}
+
+// complete makes the draft a request, unless it returns why it is refused or what failed.
+func (c *Controller) complete(ctx context.Context, name string) error {
+	draft, err := c.Store.Draft(ctx, name)
+	if err != nil {
+		return fmt.Errorf("read draft %s: %w", name, err)
 	}
 	current := c.Settings()
-	if reason, message, wait := refusal(draft, current); reason != "" {
-		return reconcile.Result{RequeueAfter: wait}, c.reject(ctx, name, reason, message)
+	if err := refusedBySettings(draft, current); err != nil {
+		return err
 	}
-	return c.complete(ctx, draft, current)
-}
-
-// refusal says why a draft cannot be completed, and when to ask again if that may change; empty if it can.
-func refusal(d kubernetes.Draft, s *settings.Settings) (reason, message string, wait time.Duration) {
-	if _, err := phone.Parse(d.Phone.E164()); err != nil {
-		return verifyv1.ReasonPhoneNumberRefused, "spec.phoneNumber: " + err.Error(), 0
-	}
-	switch s.Method(d.Method) {
-	case settings.MethodNotConfigured:
-		return verifyv1.ReasonMethodNotConfigured,
-			"the project has no account for spec.method; use the other one, or add the account", channelRecheck
-	case settings.MethodNotReady:
-		return verifyv1.ReasonSecretsNotReady,
-			"the secrets of the account for spec.method cannot be read yet; see the project's conditions", channelRecheck
-	default:
-		return "", "", 0
-	}
-}
-
-func (c *Controller) complete(ctx context.Context, d kubernetes.Draft, s *settings.Settings) (reconcile.Result, error) {
 	code, err := c.Project.NewCode(rand.Reader)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("draft %s: %w", d.Name, err)
+		return fmt.Errorf("complete draft %s: %w", name, err)
 	}
-	link, text := c.Invite(s, d.Method, code)
-	_, err = c.Store.Complete(ctx, d.Name, kubernetes.Completion{
-		CodeID: c.Project.RequestID(code), Text: text, Link: link, TTL: s.TTL,
-	}, s.Limits)
-	known, _ := errors.AsType[*verification.Error](err)
-	switch {
-	case err == nil:
-		c.Log.Info("completed a request made by hand", "request", d.Name)
-		return reconcile.Result{}, nil
-	case known != nil && known.Code == verification.CodeRateLimited:
-		return reconcile.Result{RequeueAfter: known.RetryAfter}, c.reject(ctx, d.Name, verifyv1.ReasonRateLimited, known.Message)
-	case known != nil && known.Code == verification.CodeTooManyStored:
-		return reconcile.Result{RequeueAfter: known.RetryAfter}, c.reject(ctx, d.Name, verifyv1.ReasonTooManyStored, known.Message)
-	case errors.Is(err, verification.ErrNotFound):
-		return reconcile.Result{}, nil
-	default:
-		return reconcile.Result{}, fmt.Errorf("complete draft %s: %w", d.Name, err)
-	}
-}
-
-func (c *Controller) reject(ctx context.Context, name, reason, message string) error {
-	err := c.Store.Reject(ctx, name, reason, message)
+	link, text := c.Invite(current, draft.Method, code)
+	_, err = c.Store.Complete(ctx, name, kubernetes.Completion{
+		CodeID: c.Project.RequestID(code), Text: text, Link: link, TTL: current.TTL,
+	}, current.Limits)
 	if errors.Is(err, verification.ErrContent) {
-		c.Log.Error(err, "left a request alone: its condition cannot be written either", "request", name)
-		return nil
+		c.brake.pull(name, c.Clock.Now())
 	}
 	if err != nil {
-		return fmt.Errorf("reject draft %s: %w", name, err)
+		return fmt.Errorf("complete draft %s: %w", name, err)
 	}
+	c.Log.Info("completed a request made by hand", "request", name)
 	return nil
+}
+
+// reject says in the draft's status why it is refused.
+func (c *Controller) reject(ctx context.Context, name string, refused *refusalError) (reconcile.Result, error) {
+	err := c.Store.Reject(ctx, name, refused.reason, refused.message)
+	switch {
+	case errors.Is(err, verification.ErrContent):
+		c.Log.Error(err, "left a request alone: its condition cannot be written either", "request", name)
+		return reconcile.Result{}, nil
+	case err != nil:
+		return reconcile.Result{}, fmt.Errorf("reject draft %s: %w", name, err)
+	default:
+		return reconcile.Result{RequeueAfter: refused.recheck}, nil
+	}
 }

@@ -1,0 +1,94 @@
+package draft
+
+import (
+	"errors"
+	"time"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+const (
+	// settingsRecheck is how often a draft asks whether the project can serve it by now.
+	settingsRecheck = 30 * time.Second
+	// minRecheck is the least time until a draft is tried again, whatever a store says: no answer makes a busy loop.
+	minRecheck = time.Second
+)
+
+// refusalError is why a draft cannot be completed, as its condition Accepted says it. Both texts are the same each time
+// for the same cause, and hold neither a number nor anything else of the object.
+type refusalError struct {
+	reason, message string
+	// recheck is when to try again; zero where nothing but a change of the object could help.
+	recheck time.Duration
+}
+
+// Error returns the words of the condition.
+func (r *refusalError) Error() string { return r.reason + ": " + r.message }
+
+var errMalformed = &refusalError{
+	reason: verifyv1.ReasonMalformed, message: "the object's content makes no sense, so it is skipped; delete it",
+}
+
+// refusedBySettings tells whether a project with these settings can serve a draft; nil if it can.
+func refusedBySettings(d kubernetes.Draft, s *settings.Settings) error {
+	if _, err := phone.Parse(d.Phone.E164()); err != nil {
+		return &refusalError{reason: verifyv1.ReasonPhoneNumberRefused, message: "spec.phoneNumber: " + err.Error()}
+	}
+	if s.Suspended {
+		return &refusalError{
+			reason: verifyv1.ReasonSuspended, message: "the project is suspended; set its spec.suspend to false", recheck: settingsRecheck,
+		}
+	}
+	switch s.Method(d.Method) {
+	case settings.MethodNotConfigured:
+		return &refusalError{
+			reason:  verifyv1.ReasonMethodNotConfigured,
+			message: "the project has no account for spec.method; use the other one, or add the account",
+			recheck: settingsRecheck,
+		}
+	case settings.MethodNotReady:
+		return &refusalError{
+			reason:  verifyv1.ReasonSecretsNotReady,
+			message: "the secrets of the account for spec.method cannot be read yet; see the project's conditions",
+			recheck: settingsRecheck,
+		}
+	default:
+		return nil
+	}
+}
+
+// refusalOf returns the refusal that an error stands for; nil where it is none. A malformed object does not exist for
+// anybody else, so its error matches verification.ErrNotFound too: ask this first.
+func refusalOf(err error) *refusalError {
+	if refused, ok := errors.AsType[*refusalError](err); ok {
+		return refused
+	}
+	if errors.Is(err, verification.ErrContent) {
+		return errMalformed
+	}
+	known, ok := errors.AsType[*verification.Error](err)
+	if !ok {
+		return nil
+	}
+	recheck := max(minRecheck, known.RetryAfter)
+	switch known.Code {
+	case verification.CodeRateLimited:
+		return &refusalError{
+			reason:  verifyv1.ReasonRateLimited,
+			message: "too many verifications were started for this number; it is completed when the project's rateLimit.perPhoneNumber admits it",
+			recheck: recheck,
+		}
+	case verification.CodeTooManyStored:
+		return &refusalError{
+			reason:  verifyv1.ReasonTooManyStored,
+			message: "the project holds as many unfinished requests as its request.maxStored; it is completed when there is room",
+			recheck: recheck,
+		}
+	default:
+		return nil
+	}
+}
