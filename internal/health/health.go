@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -55,23 +56,34 @@ func New(listener net.Listener, o Options) *Server {
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,
+		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(o.Log), slog.LevelInfo),
 	}}
 }
 
-// Start serves until ctx ends. It is the last to go: probes are answered while requests drain.
+// Start serves until ctx ends. It is the last to go: probes are answered while requests drain, and whoever still reads
+// an answer then has a second for it.
 func (s *Server) Start(ctx context.Context) error {
+	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-		defer cancel()
-		if s.http.Shutdown(ctx) != nil {
-			_ = s.http.Close() // whoever still reads a probe's answer is cut off
-		}
+		defer close(ended)
+		s.shutdown(context.WithoutCancel(ctx))
 	})
-	defer stop()
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	err := s.http.Serve(s.listener)
+	if !stop() {
+		<-ended // Serve returns when a shutdown begins
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve probes and metrics: %w", err)
 	}
 	return nil
+}
+
+func (s *Server) shutdown(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
+	defer cancel()
+	if s.http.Shutdown(ctx) != nil {
+		_ = s.http.Close() // whoever still reads is cut off
+	}
 }
 
 func (o Options) ready(w http.ResponseWriter, r *http.Request) {
