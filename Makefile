@@ -52,15 +52,20 @@ clean: ## Remove what was built, except bin/kube, which takes minutes to build.
 generate: ## Generate deep copies and apply configurations from api/.
 	$(CONTROLLER_GEN) object applyconfiguration $(API_PATHS)
 
-# One role per package with +kubebuilder:rbac markers: folder, name of the ClusterRole, file in config/rbac.
-define role
-$(if $(wildcard $(1)/*.go),$(CONTROLLER_GEN) rbac:roleName=$(2)$(comma)fileName=$(3) paths=./$(1)/... output:rbac:dir=config/rbac)
-endef
+# A role is the sum of the +kubebuilder:rbac markers in some packages: each package says what it takes to run it.
+# Arguments: name of the ClusterRole, file in config/rbac, folders.
+role = $(if $(wildcard $(addsuffix /*.go,$(3))),$(CONTROLLER_GEN) rbac:roleName=$(1)$(comma)fileName=$(2) \
+	$(patsubst %,paths=./%,$(3)) output:rbac:dir=config/rbac)
+
+# What every server takes, and what one takes that keeps requests as objects.
+SERVER := internal/settings internal/lease controllers/redelivery
 
 .PHONY: manifests
 manifests: ## Generate the CRDs and the roles in config/.
 	$(CONTROLLER_GEN) crd $(API_PATHS) output:crd:dir=config/crd/bases
-	$(call role,controllers/project,phoneproof-operator,role.yaml)
+	$(call role,phoneproof-operator,role.yaml,controllers/project)
+	$(call role,phoneproof-server-kubernetes,server_kubernetes_role.yaml,$(SERVER) internal/store/kubernetes)
+	$(call role,phoneproof-server-postgresql,server_postgresql_role.yaml,$(SERVER))
 
 .PHONY: docs
 docs: ## Generate the API reference, docs/reference/api.md.

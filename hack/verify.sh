@@ -10,6 +10,8 @@ generated=(
 	'api/*/applyconfiguration/'
 	config/crd/bases/
 	config/rbac/role.yaml
+	config/rbac/server_kubernetes_role.yaml
+	config/rbac/server_postgresql_role.yaml
 	docs/reference/api.md
 )
 tool=(go tool -modfile=hack/tools/go.mod)

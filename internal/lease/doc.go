@@ -5,3 +5,6 @@
 // Invariants: the work of a term ends before its lease is given up on purpose, and Firm tells, by the monotonic clock and
 // before each side effect, whether the lease was renewed recently enough that nobody else can hold it.
 package lease
+
+// What a campaign takes.
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create;get;update

@@ -27,3 +27,6 @@
 //
 // An API key's name, scopes and expiresAt are those of the project at the moment, for its former values too.
 package settings
+
+// What following the project's object takes.
+// +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationprojects,verbs=get;list;watch

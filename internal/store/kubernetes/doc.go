@@ -14,3 +14,7 @@
 // Objects are written by people too. Whatever stands in one, it is read without a panic, affects no other object, and
 // is reported as malformed; see convert.go.
 package kubernetes
+
+// What keeping requests as objects takes. It is the power to verify any number of the namespace.
+// +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationrequests,verbs=create;delete;get;list;patch;watch
+// +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationrequests/status,verbs=patch;update
