@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/util/workqueue"
@@ -198,6 +199,7 @@ func TestReconcile_goesByTheSettingsOfTheMoment(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	w := newWorld(t)
+	w.controller.Log = logr.Discard() // many write it
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

@@ -1,13 +1,9 @@
-// Package redelivery carries out the annotation phoneproof.dev/redeliver: REQUESTID/NONCE on a project, which sends the
-// event of a verified request once more. What was carried out is stored with the request, in the same write that makes the
-// event due, and with the project, so no restart and no second leader does it again.
 package redelivery
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -18,10 +14,10 @@ import (
 )
 
 const (
-	// maxWish bounds the annotation's value; the schema bounds what the status can hold of it.
-	maxWish = 512
-	// minGap is the least time between two redeliveries of a project: an annotation in a loop must not become a flood.
+	// minGap is the least time between two redeliveries of a project.
 	minGap = time.Second
+	// maxGap is the longest wait for a store or an API server that fails.
+	maxGap = 30 * time.Second
 )
 
 // Projects is where the project's object comes from; see settings.Object.
@@ -41,25 +37,23 @@ type Options struct {
 	Log  logr.Logger
 }
 
-// Controller carries out wishes for redelivery.
-type Controller struct{ Options }
+// Controller carries out wishes for redelivery. Make a new one for each term of a lease.
+type Controller struct {
+	Options
+
+	// handled is the last wish that was dealt with. The watch may still bring the status of before.
+	handled string
+}
 
 // New returns a controller that has not begun.
-func New(o Options) *Controller { return &Controller{o} }
+func New(o Options) *Controller { return &Controller{Options: o} }
 
 // Run carries out the wish of each new annotation until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	changes, cancel := c.Projects.Observe()
 	defer cancel()
-	backoff := wait.Backoff{Duration: minGap, Factor: 2, Jitter: 0.1, Steps: 6, Cap: time.Minute}
-	retry := backoff
 	for ctx.Err() == nil {
-		if err := c.reconcile(ctx); err != nil {
-			c.Log.Error(err, "redelivery waits")
-			sleep(ctx, retry.Step())
-			continue
-		}
-		retry = backoff
+		c.insist(ctx)
 		select {
 		case <-changes:
 			sleep(ctx, minGap)
@@ -69,6 +63,19 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
+// insist reconciles until that succeeds, or ctx ends.
+func (c *Controller) insist(ctx context.Context) {
+	backoff := wait.Backoff{Duration: minGap, Factor: 2, Jitter: 0.1, Steps: 10, Cap: maxGap}
+	for {
+		err := c.reconcile(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		c.Log.Error(err, "a redelivery waits")
+		sleep(ctx, backoff.Step())
+	}
+}
+
 // reconcile carries out the annotation's wish, if it is a new one.
 func (c *Controller) reconcile(ctx context.Context) error {
 	project := c.Projects.Project()
@@ -76,44 +83,52 @@ func (c *Controller) reconcile(ctx context.Context) error {
 		return nil
 	}
 	wish := project.Annotations[verifyv1.RedeliverAnnotation]
-	if wish == "" || wish == project.Status.ObservedRedeliver {
+	if wish == "" || wish == project.Status.ObservedRedeliver || wish == c.handled {
 		return nil
 	}
-	granted, message, err := c.carryOut(ctx, wish)
+	granted, message, err := c.carryOut(ctx, project, wish)
 	if err != nil {
 		return err
 	}
-	if len(wish) > maxWish { // it fits in no status: it is refused anew by every leader, and that once
-		wish = wish[:maxWish]
-		if wish == project.Status.ObservedRedeliver {
-			return nil
+	if fitsStatus(wish) { // else every leader refuses it anew, once
+		if err := c.Observed(ctx, wish); err != nil {
+			return fmt.Errorf("note the redelivery in the project's status: %w", err)
 		}
 	}
-	if err := c.Observed(ctx, wish); err != nil {
-		return fmt.Errorf("note the redelivery in the project's status: %w", err)
-	}
+	c.handled = wish
 	c.Tell(project, granted, message)
 	return nil
 }
 
-// carryOut makes the event due. An error is the store's.
-func (c *Controller) carryOut(ctx context.Context, wish string) (granted bool, message string, err error) {
-	id, nonce, ok := strings.Cut(wish, "/")
-	if !ok || id == "" || nonce == "" || len(wish) > maxWish {
-		return false, "the annotation " + verifyv1.RedeliverAnnotation + " must be REQUESTID/NONCE, at most 512 characters", nil
+// carryOut makes the event due, or says why it is refused. An error is the store's.
+func (c *Controller) carryOut(
+	ctx context.Context, project *verifyv1.VerificationProject, wish string,
+) (granted bool, message string, err error) {
+	id, ok := requestOf(wish)
+	if !ok {
+		return false, malformed, nil
+	}
+	if project.Spec.Webhook == nil {
+		return false, "the project has no webhook, so there is nowhere to send an event", nil
 	}
 	_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(wish, now) })
+	return outcome(id, err)
+}
+
+// outcome says in words what the store's answer means for the wish. The words repeat an id only where it is that of a
+// request: nobody knows what else stands there.
+func outcome(id string, answer error) (granted bool, message string, err error) {
 	switch {
-	case err == nil:
+	case answer == nil:
 		return true, "the event of request " + id + " is sent once more", nil
-	case errors.Is(err, verification.ErrNotFound):
-		return false, "no request " + id + " is stored, so its event cannot be sent again", nil
-	case errors.Is(err, verification.ErrNotVerified):
+	case errors.Is(answer, verification.ErrNotVerified):
 		return false, "request " + id + " is not verified, so there is no event to send", nil
-	case errors.Is(err, verification.ErrContent):
+	case errors.Is(answer, verification.ErrNotFound):
+		return false, "no such request is stored, so its event cannot be sent again", nil
+	case errors.Is(answer, verification.ErrContent):
 		return false, "request " + id + " cannot be changed", nil
 	default:
-		return false, "", fmt.Errorf("redeliver: %w", err)
+		return false, "", fmt.Errorf("redeliver the event of request %s: %w", id, answer)
 	}
 }
 

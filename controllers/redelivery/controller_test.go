@@ -1,0 +1,313 @@
+package redelivery
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+var begin = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// told is what stands in the project's events.
+type told struct {
+	granted bool
+	message string
+}
+
+// world is a controller over a memory store and a project in memory.
+type world struct {
+	*WithT
+
+	t          *testing.T
+	projects   *projects
+	backend    *memory.Backend
+	clock      *clocktesting.FakePassiveClock
+	store      verification.Store
+	controller *Controller
+
+	observedErr error
+	observed    []string
+	told        []told
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	clock := clocktesting.NewFakePassiveClock(begin)
+	backend := memory.NewBackend(memory.Options{Clock: clock})
+	w := &world{WithT: NewWithT(t), t: t, projects: newProjects(), backend: backend, clock: clock, store: backend.Open("shop/acme")}
+	w.restart()
+	return w
+}
+
+// restart begins a new term, as another leader would.
+func (w *world) restart() {
+	w.controller = New(Options{
+		Projects: w.projects, Store: w.store, Log: logr.Discard(),
+		Observed: func(_ context.Context, wish string) error {
+			if w.observedErr != nil {
+				return w.observedErr
+			}
+			w.observed = append(w.observed, wish)
+			w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = wish })
+			return nil
+		},
+		Tell: func(_ *verifyv1.VerificationProject, granted bool, message string) {
+			w.told = append(w.told, told{granted, message})
+		},
+	})
+}
+
+func (w *world) create(id string) {
+	w.t.Helper()
+	number, err := phone.FromE164("+4915112345678")
+	w.Expect(err).NotTo(HaveOccurred())
+	_, err = w.store.Create(w.t.Context(), verification.New{
+		ID: id, Phone: number, Method: verification.WhatsApp, TTL: 10 * time.Minute,
+	}, verification.Limits{})
+	w.Expect(err).NotTo(HaveOccurred())
+}
+
+// delivered stores a verified request whose event was delivered.
+func (w *world) delivered(id string) {
+	w.t.Helper()
+	w.create(id)
+	w.update(id, func(r *verification.Request, now time.Time) error {
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+	})
+	w.deliver(id)
+}
+
+// deliver records that the receiver took the event.
+func (w *world) deliver(id string) {
+	w.t.Helper()
+	w.update(id, func(r *verification.Request, now time.Time) error {
+		return r.RecordAttempt(verification.Attempt{Number: 1, At: now, StatusCode: 204, Delivered: true})
+	})
+}
+
+func (w *world) update(id string, mutate func(*verification.Request, time.Time) error) {
+	w.t.Helper()
+	_, err := w.store.Update(w.t.Context(), id, mutate)
+	w.Expect(err).NotTo(HaveOccurred())
+}
+
+// due tells whether the request's event is to be sent.
+func (w *world) due(id string) bool {
+	w.t.Helper()
+	r, err := w.store.Get(w.t.Context(), id)
+	w.Expect(err).NotTo(HaveOccurred())
+	return r.Delivery.Wanted()
+}
+
+func (w *world) reconcile() error { return w.controller.reconcile(w.t.Context()) }
+
+func TestReconcile_nothingToDo(t *testing.T) {
+	w := newWorld(t)
+	w.Expect(w.reconcile()).To(Succeed(), "without the annotation")
+	w.projects.wish("a/1")
+	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = "a/1" })
+	w.Expect(w.reconcile()).To(Succeed(), "with one that was observed")
+	w.projects.remove()
+	w.Expect(w.reconcile()).To(Succeed(), "without a project")
+	w.Expect(w.observed).To(BeEmpty())
+	w.Expect(w.told).To(BeEmpty())
+}
+
+func TestReconcile_grantsAWishOnce(t *testing.T) {
+	w := newWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeTrue())
+	w.Expect(w.observed).To(Equal([]string{"a/1"}))
+	w.Expect(w.told).To(Equal([]told{{true, "the event of request a is sent once more"}}))
+
+	w.deliver("a")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.restart()
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeFalse(), "neither this nor the next leader sends it again")
+	w.Expect(w.told).To(HaveLen(1))
+
+	w.projects.wish("a/2")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeTrue(), "another nonce asks again")
+	w.Expect(w.told).To(HaveLen(2))
+}
+
+func TestReconcile_hastensAnAttemptThatIsDueLater(t *testing.T) {
+	w := newWorld(t)
+	w.delivered("a")
+	w.update("a", func(r *verification.Request, now time.Time) error {
+		r.Delivery = verification.Delivery{Attempts: 3, NextAttemptAt: now.Add(time.Hour)}
+		return nil
+	})
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	r, err := w.store.Get(t.Context(), "a")
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(r.Delivery).To(Equal(verification.Delivery{Attempts: 3, NextAttemptAt: begin}))
+}
+
+func TestReconcile_refusals(t *testing.T) {
+	const malformedMessage = "must be REQUESTID/NONCE"
+	for name, tc := range map[string]struct{ wish, message string }{
+		"unknown id":        {"nobody/1", "no such request"},
+		"not verified":      {"pending/1", "request pending is not verified"},
+		"no slash":          {"a", malformedMessage},
+		"no id":             {"/1", malformedMessage},
+		"no nonce":          {"a/", malformedMessage},
+		"control character": {"a/1\n", malformedMessage},
+		"a number":          {"+4915112345678/1", malformedMessage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.delivered("a")
+			w.create("pending")
+			w.projects.wish(tc.wish)
+			for range 2 {
+				w.Expect(w.reconcile()).To(Succeed())
+				w.restart()
+			}
+			w.Expect(w.observed).To(Equal([]string{tc.wish}), "a refusal is noted too")
+			w.Expect(w.told).To(HaveLen(1))
+			w.Expect(w.told[0].granted).To(BeFalse())
+			w.Expect(w.told[0].message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("4915112345678"))))
+			w.Expect(w.due("a")).To(BeFalse())
+		})
+	}
+}
+
+func TestReconcile_withoutAWebhook(t *testing.T) {
+	w := newWorld(t)
+	w.delivered("a")
+	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Spec.Webhook = nil })
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeFalse())
+	w.Expect(w.told).To(Equal([]told{{false, "the project has no webhook, so there is nowhere to send an event"}}))
+}
+
+// The status cannot hold such a wish, so it is refused by each leader, and by each once.
+func TestReconcile_overlongWish(t *testing.T) {
+	w := newWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/" + strings.Repeat("x", maxWish))
+	for term := range 2 {
+		for range 3 {
+			w.Expect(w.reconcile()).To(Succeed())
+		}
+		w.Expect(w.told).To(HaveLen(term + 1))
+		w.restart()
+	}
+	w.Expect(w.observed).To(BeEmpty())
+	w.Expect(w.due("a")).To(BeFalse())
+
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeTrue())
+}
+
+func TestReconcile_storeDown(t *testing.T) {
+	w := newWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/1")
+	broken := errors.New("broken")
+	w.backend.Fail(broken)
+	w.Expect(w.reconcile()).To(MatchError(broken))
+	w.Expect(w.observed).To(BeEmpty())
+	w.Expect(w.told).To(BeEmpty(), "nothing is refused for that")
+	w.backend.Fail(nil)
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeTrue())
+}
+
+func TestReconcile_statusThatCannotBeWritten(t *testing.T) {
+	w := newWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/1")
+	w.observedErr = errors.New("the API server is away")
+	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
+	w.Expect(w.due("a")).To(BeTrue())
+	w.deliver("a")
+	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
+	w.restart()
+	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
+
+	w.observedErr = nil
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.observed).To(Equal([]string{"a/1"}))
+	w.Expect(w.told).To(HaveLen(1))
+	w.Expect(w.due("a")).To(BeFalse(), "the request knows that it was sent for this wish")
+}
+
+// The watch brings some other change before it brings the status.
+func TestReconcile_staleStatus(t *testing.T) {
+	w := newWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = "" })
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.told).To(HaveLen(1), "nobody is told twice")
+}
+
+// projects holds the project's object, as a watch would bring it.
+type projects struct {
+	changes verification.Notifier
+	project atomic.Pointer[verifyv1.VerificationProject]
+	ended   int
+}
+
+func newProjects() *projects {
+	p := &projects{}
+	p.project.Store(&verifyv1.VerificationProject{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "acme"},
+		Spec:       verifyv1.VerificationProjectSpec{Webhook: &verifyv1.Webhook{URL: "https://shop.example/hook"}},
+	})
+	return p
+}
+
+// Project implements Projects.
+func (p *projects) Project() *verifyv1.VerificationProject { return p.project.Load() }
+
+// Observe implements Projects.
+func (p *projects) Observe() (changes <-chan struct{}, cancel func()) {
+	changes, end := p.changes.Subscribe("")
+	return changes, func() {
+		p.ended++
+		end()
+	}
+}
+
+// edit makes a new object of the one before, since whoever has that may still read it.
+func (p *projects) edit(change func(*verifyv1.VerificationProject)) {
+	next := p.project.Load().DeepCopy()
+	change(next)
+	p.project.Store(next)
+	p.changes.Notify("")
+}
+
+func (p *projects) wish(wish string) {
+	p.edit(func(project *verifyv1.VerificationProject) {
+		metav1.SetMetaDataAnnotation(&project.ObjectMeta, verifyv1.RedeliverAnnotation, wish)
+	})
+}
+
+func (p *projects) remove() {
+	p.project.Store(nil)
+	p.changes.Notify("")
+}
