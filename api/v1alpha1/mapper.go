@@ -9,7 +9,7 @@ import (
 // call, so a process can start while the API server is away.
 func Mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{GroupVersion})
-	for _, kind := range []string{"VerificationProject", "VerificationRequest"} {
+	for _, kind := range []string{VerificationProjectKind, VerificationRequestKind} {
 		mapper.Add(GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	return mapper
