@@ -16,7 +16,7 @@ const (
 	grace = 50 * time.Millisecond
 	// pacing bounds what reading all objects costs the API server: after each such read, that many times its duration
 	// pass before the next, however many contacts strangers send to the bot.
-	pacing = 9
+	pacing = 4
 )
 
 // freshness makes the index of bindings current, for all callers of one moment at once. The zero value is ready.

@@ -21,7 +21,7 @@ var _ = Describe("The store contract", func() {
 		config := rest.CopyConfig(server)
 		line := &line{}
 		config.Wrap(line.wrap)
-		ctx := context.Background() //nolint:usetesting // the harness outlives no spec, Exercise has no context yet
+		ctx := context.Background() // Exercise has none for us
 		var stores []*Store
 		return storetest.Harness{
 			Open: func(project string) verification.Store {

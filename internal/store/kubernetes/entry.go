@@ -47,7 +47,7 @@ func (e *MalformedError) Error() string {
 func (e *MalformedError) Unwrap() []error { return []error{verification.ErrNotFound, e.Err} }
 
 // Is makes the error match verification.ErrContent.
-func (e *MalformedError) Is(target error) bool { return target == verification.ErrContent } //nolint:errorlint // Is must not unwrap
+func (e *MalformedError) Is(target error) bool { return target == verification.ErrContent }
 
 // errIncomplete says that nobody has completed a request made with kubectl yet.
 var errIncomplete = errors.New("the request is not completed yet")
@@ -78,7 +78,7 @@ func newEntry(o *object) *entry {
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Labels: o.Labels,
 		DeletionTimestamp: o.DeletionTimestamp, CreationTimestamp: o.CreationTimestamp,
 	}}
-	typed := &verifyv1.VerificationRequest{TypeMeta: typeMeta, ObjectMeta: *o.ObjectMeta.DeepCopy()}
+	typed := &verifyv1.VerificationRequest{TypeMeta: typeMeta, ObjectMeta: *o.DeepCopy()}
 	typed.ManagedFields = nil
 	var ref struct {
 		ProjectRef verifyv1.ProjectRef `json:"projectRef"`

@@ -53,9 +53,11 @@ func (r *recent) passed(seen *entry) {
 	if !ok {
 		return
 	}
-	sameLife := own.entry.UID == seen.UID
-	deleted := own.entry.kind == KindGone
-	if sameLife && !deleted && !newer(own.entry.ResourceVersion, seen.ResourceVersion) || !sameLife && newer(seen.ResourceVersion, own.entry.ResourceVersion) {
+	caughtUp := newer(seen.ResourceVersion, own.entry.ResourceVersion)
+	if own.entry.UID == seen.UID {
+		caughtUp = own.entry.kind != KindGone && !newer(own.entry.ResourceVersion, seen.ResourceVersion)
+	}
+	if caughtUp {
 		delete(r.entries, seen.Name)
 	}
 }

@@ -57,56 +57,65 @@ func answerWith(e *entry, reason error) (verification.Request, error) {
 	return r, reason
 }
 
+// declined is a mutation's own error.
+type declined struct{ error }
+
 // mutate returns the states before and after a mutation; after is nil where nothing was written.
 func (s *Store) mutate(ctx context.Context, id string, mutate mutation) (before, after *entry, err error) {
-	known := s.lookup(id)
-	if known != nil && known.kind != KindRequest {
-		known = nil
-	}
-	var sent *entry // what a write with an unknown outcome would have made
+	current, fresh := s.lookup(id), false
+	var sent []attempted
 	for try := range maxTries {
-		current, fresh := known, false
-		if known == nil {
+		if current == nil || current.kind != KindRequest {
 			if current, err = s.current(ctx, id); err != nil {
 				return nil, nil, err
 			}
 			fresh = true
-		}
-		if fresh && sent != nil && arrived(current, sent) {
-			return sent, current, nil
-		}
-		known = nil
-		r, err := current.answer()
-		if err != nil && fresh {
-			return nil, nil, err
-		}
-		now := s.now()
-		if err := mutate(&r, now); err != nil {
-			if fresh {
-				return current, nil, err
+			if origin := originOf(current, sent); origin != nil {
+				return origin, current, nil
 			}
-			continue
 		}
-		after, err := s.write(ctx, current, &r, now)
-		var unknown uncertain
+		after, intended, err := s.step(ctx, current, mutate)
+		var (
+			no      declined
+			unknown uncertain
+		)
 		switch {
 		case err == nil:
 			return current, after, nil
+		case errors.As(err, &no) && fresh:
+			return current, nil, no.error
+		case errors.As(err, &no):
+			// Nothing is declined for a state that may be gone.
 		case ctx.Err() != nil:
 			return nil, nil, ctx.Err()
 		case errors.As(err, &unknown):
-			sent = intended(current, &r)
-		case !fresh && errors.Is(err, verification.ErrContent):
-			// Perhaps not for its content, but for that of a request that is gone.
+			sent = append(sent, attempted{origin: current, intended: intended})
 		case errors.Is(err, verification.ErrConflict):
 			if err := pause(ctx, try); err != nil {
 				return nil, nil, err
 			}
+		case errors.Is(err, verification.ErrContent) && !fresh:
+			// Perhaps not for its content, but for that of a request that is gone.
 		default:
 			return nil, nil, err
 		}
+		current = nil
 	}
 	return nil, nil, unavailable("update request", fmt.Errorf("lost %d races", maxTries))
+}
+
+// step applies a mutation to one state and writes the result, which is also returned as it was meant.
+func (s *Store) step(ctx context.Context, current *entry, mutate mutation) (*entry, verification.Request, error) {
+	r, err := current.answer()
+	if err != nil {
+		return nil, r, err
+	}
+	now := s.now()
+	if err := mutate(&r, now); err != nil {
+		return nil, r, declined{err}
+	}
+	after, err := s.write(ctx, current, &r, now)
+	return after, r, err
 }
 
 // write stores r as the successor of current.
@@ -124,20 +133,25 @@ func (s *Store) write(ctx context.Context, current *entry, r *verification.Reque
 	return after, nil
 }
 
-// intended is the state that a write was to make, as it would be read back.
-func intended(current *entry, r *verification.Request) *entry {
-	e := *current
-	e.request = *r
-	return &e
+// attempted is a write whose outcome nobody knows.
+type attempted struct {
+	origin   *entry
+	intended verification.Request
 }
 
-// arrived tells whether a write whose outcome was unknown made the current state. Two writers that decide exactly the
-// same in the same microsecond cannot be told apart, and need not be.
-func arrived(current, sent *entry) bool {
-	if current.kind != KindRequest || current.UID != sent.UID || current.ResourceVersion == sent.ResourceVersion {
-		return false
+// originOf returns the state that the current one was made from, if one of these writes made it. Two writers that
+// decide exactly the same in the same microsecond cannot be told apart, and need not be.
+func originOf(current *entry, sent []attempted) *entry {
+	if current.kind != KindRequest {
+		return nil
 	}
-	return reflect.DeepEqual(normal(current.request), normal(sent.request))
+	for _, a := range sent {
+		if current.UID == a.origin.UID && current.ResourceVersion != a.origin.ResourceVersion &&
+			reflect.DeepEqual(normal(current.request), normal(a.intended)) {
+			return a.origin
+		}
+	}
+	return nil
 }
 
 // normal returns r as it is read back from an object, without its version.

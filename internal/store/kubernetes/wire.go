@@ -16,7 +16,7 @@ import (
 // whole watch, and with it every other request.
 type object struct {
 	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
+	metav1.ObjectMeta `json:"metadata"`
 
 	Spec   json.RawMessage `json:"spec,omitempty"`
 	Status json.RawMessage `json:"status,omitempty"`
@@ -24,7 +24,7 @@ type object struct {
 
 type objectList struct {
 	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
+	metav1.ListMeta `json:"metadata"`
 
 	Items []object `json:"items"`
 }
@@ -32,13 +32,13 @@ type objectList struct {
 // DeepCopyObject implements runtime.Object.
 func (o *object) DeepCopyObject() runtime.Object {
 	return &object{
-		TypeMeta: o.TypeMeta, ObjectMeta: *o.ObjectMeta.DeepCopy(), Spec: bytes.Clone(o.Spec), Status: bytes.Clone(o.Status),
+		TypeMeta: o.TypeMeta, ObjectMeta: *o.DeepCopy(), Spec: bytes.Clone(o.Spec), Status: bytes.Clone(o.Status),
 	}
 }
 
 // DeepCopyObject implements runtime.Object.
 func (l *objectList) DeepCopyObject() runtime.Object {
-	list := &objectList{TypeMeta: l.TypeMeta, ListMeta: *l.ListMeta.DeepCopy(), Items: make([]object, len(l.Items))}
+	list := &objectList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy(), Items: make([]object, len(l.Items))}
 	for i := range l.Items {
 		list.Items[i] = *l.Items[i].DeepCopyObject().(*object) //nolint:forcetypeassert // that is what it returns
 	}
