@@ -1,0 +1,189 @@
+package telegram
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Options are what a Channel is made of.
+type Options struct {
+	// Settings returns the current settings of the project; never nil. Required.
+	Settings func() *settings.Settings
+	// Service is the project's domain over its store. Required.
+	Service *verification.Service
+	// Client calls the Bot API. Required.
+	Client *Client
+	// Clock tells the time; the real one if nil. Timers are always real.
+	Clock clock.PassiveClock
+	// Log gets what became of messages. Its zero value logs nothing.
+	Log logr.Logger
+	// Registerer gets the metrics; nil for none.
+	Registerer prometheus.Registerer
+}
+
+// Channel takes the messages to a project's bot. It is safe for concurrent use. Every replica has one: its Hook takes
+// what Telegram posts, its NewPoller fetches where one replica is to, and Start sends the replies of both.
+type Channel struct {
+	settings func() *settings.Settings
+	service  *verification.Service
+	client   *Client
+	clock    clock.PassiveClock
+	log      logr.Logger
+	metrics  *metrics
+
+	replies   chan reply
+	strangers strangers
+	senders   tally
+}
+
+// New returns a channel, with its metrics registered.
+func New(o Options) (*Channel, error) {
+	if o.Settings == nil || o.Service == nil || o.Client == nil {
+		return nil, errors.New("a Telegram channel needs Settings, Service and Client")
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	c := &Channel{
+		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log,
+		metrics: newMetrics(), replies: make(chan reply, replyQueue),
+	}
+	if o.Registerer != nil {
+		if err := c.metrics.register(o.Registerer); err != nil {
+			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Start sends replies until ctx ends, and then those that wait already.
+func (c *Channel) Start(ctx context.Context) error {
+	var workers sync.WaitGroup
+	for range replyWorkers {
+		workers.Go(func() { c.sendReplies(ctx) })
+	}
+	workers.Wait()
+	return nil
+}
+
+// NeedLeaderElection says that every replica sends the replies to what it received.
+func (c *Channel) NeedLeaderElection() bool { return false }
+
+// promptError says that the request is bound and the sender does not know what to do next.
+type promptError struct{ error }
+
+func (e promptError) Unwrap() error { return e.error }
+
+// receive does what an update asks for. An error means that it is to be delivered again: nothing is known to be stored,
+// or, if it is a promptError, the user was not asked for his contact. s.Telegram is not nil.
+func (c *Channel) receive(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) error {
+	start := c.clock.Now()
+	id, m, err := readUpdate(raw)
+	var (
+		in  inbound
+		why outcome
+	)
+	switch {
+	case err != nil, id == 0:
+		why = refusedMalformed
+	case m == nil:
+		why = refusedKind
+	default:
+		in, why = judge(m, s.Telegram.BotUsername)
+	}
+	var bound []string
+	if in.sender != 0 {
+		bound = bindings(s, in.sender, start)
+		if len(bound) == 0 { // The token went away since the update was authentic.
+			return ErrNoToken
+		}
+	}
+	if why == "" {
+		why, err = c.apply(ctx, s, in, bound, start)
+	}
+	c.observe(log, why, c.clock.Since(start))
+	if err != nil {
+		return err
+	}
+	c.reply(s, in, bound, why)
+	return nil
+}
+
+// apply tells the domain, and prompts for the contact where it wants one.
+func (c *Channel) apply(
+	ctx context.Context, s *settings.Settings, in inbound, bound []string, now time.Time,
+) (outcome, error) {
+	if c.senders.full(bound[0], now) {
+		return refusedLimited, nil
+	}
+	result, err := c.tell(ctx, s, in, bound)
+	if err != nil {
+		return failedStore, err
+	}
+	became := outcomes[result]
+	if became == outcomeNeedContact {
+		if became, err = c.prompt(ctx, s, in); err != nil {
+			return became, err
+		}
+	}
+	// Only now: a message that is delivered again because we failed counts once.
+	c.senders.add(bound[0], now)
+	return became, nil
+}
+
+func (c *Channel) tell(
+	ctx context.Context, s *settings.Settings, in inbound, bound []string,
+) (result verification.Outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	eventWanted := s.EventPolicy() != verification.EventsOff
+	evidence := verification.Evidence{Method: verification.Telegram, Sender: in.number, SentAt: in.sentAt}
+	if !in.isContact {
+		result, _, err = c.service.Receive(ctx, verification.Message{Evidence: evidence, Text: in.text, Binding: bound[0]}, eventWanted)
+		return result, err
+	}
+	for _, binding := range bound {
+		result, _, err = c.service.ReceiveContact(ctx, binding, evidence, eventWanted)
+		if err != nil || result != verification.OutcomeUnknown {
+			return result, err
+		}
+	}
+	return result, nil
+}
+
+// prompt asks for the sender's contact. Where the chat cannot be written to, as when the user blocked the bot meanwhile,
+// trying again would change nothing.
+func (c *Channel) prompt(ctx context.Context, s *settings.Settings, in inbound) (outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, promptTimeout)
+	defer cancel()
+	err := c.client.SendMessage(ctx, s.Telegram, in.sender, shareText(s), KeyboardContact)
+	c.metrics.reply(err)
+	switch {
+	case err == nil:
+		return outcomeNeedContact, nil
+	case errors.Is(err, ErrRefused):
+		return givenUpPrompt, nil
+	default:
+		return failedPrompt, promptError{err}
+	}
+}
+
+// observe counts an update, and logs it: verified ones as a change, the others as decisions.
+func (c *Channel) observe(log logr.Logger, became outcome, took time.Duration) {
+	c.metrics.update(became, took)
+	if became == outcomeVerified {
+		log.Info("telegram message", "outcome", string(became))
+		return
+	}
+	log.V(1).Info("telegram message", "outcome", string(became))
+}

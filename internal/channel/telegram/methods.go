@@ -1,0 +1,154 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// onlyMessages is the one kind of update that is asked for. Telegram may still have others in its queue: the list "doesn't
+// affect updates created before the call" (reference, setWebhook and getUpdates).
+var onlyMessages = []string{"message"}
+
+// Bot is what getMe says of the account behind a token.
+type Bot struct {
+	ID       int64  `json:"id"`
+	IsBot    bool   `json:"is_bot"`
+	Username string `json:"username"`
+}
+
+// GetMe asks whose token it is.
+func (c *Client) GetMe(ctx context.Context, account *settings.Telegram) (Bot, error) {
+	var bot Bot
+	err := c.do(ctx, account, simple("getMe"), struct{}{}, &bot)
+	return bot, err
+}
+
+// WebhookInfo is what Telegram knows of a bot's webhook.
+type WebhookInfo struct {
+	// URL is empty if there is no webhook.
+	URL                string   `json:"url"`
+	PendingUpdateCount int      `json:"pending_update_count"`
+	LastErrorDate      int64    `json:"last_error_date"`
+	LastErrorMessage   string   `json:"last_error_message"`
+	IPAddress          string   `json:"ip_address"`
+	MaxConnections     int      `json:"max_connections"`
+	AllowedUpdates     []string `json:"allowed_updates"`
+}
+
+// LastErrorAt returns when posting failed last; zero if never.
+func (i WebhookInfo) LastErrorAt() time.Time {
+	if i.LastErrorDate <= 0 {
+		return time.Time{}
+	}
+	return time.Unix(i.LastErrorDate, 0)
+}
+
+// OnlyMessages tells whether exactly the updates are subscribed that SetWebhook asks for.
+func (i WebhookInfo) OnlyMessages() bool {
+	return len(i.AllowedUpdates) == 1 && i.AllowedUpdates[0] == onlyMessages[0]
+}
+
+// GetWebhookInfo asks which webhook the bot has.
+func (c *Client) GetWebhookInfo(ctx context.Context, account *settings.Telegram) (WebhookInfo, error) {
+	var info WebhookInfo
+	err := c.do(ctx, account, simple("getWebhookInfo"), struct{}{}, &info)
+	return info, err
+}
+
+type setWebhook struct {
+	URL            string   `json:"url"`
+	SecretToken    string   `json:"secret_token"`
+	AllowedUpdates []string `json:"allowed_updates"`
+	MaxConnections int      `json:"max_connections"`
+}
+
+// SetWebhook has Telegram post the bot's messages to url with that secret token; see WebhookSecret. What is waiting is
+// posted too.
+func (c *Client) SetWebhook(ctx context.Context, account *settings.Telegram, url, secretToken string) error {
+	return c.do(ctx, account, simple("setWebhook"), setWebhook{url, secretToken, onlyMessages, maxConnections}, nil)
+}
+
+type deleteWebhook struct {
+	DropPendingUpdates bool `json:"drop_pending_updates"`
+}
+
+// DeleteWebhook ends the webhook. What is waiting stays, for getUpdates.
+func (c *Client) DeleteWebhook(ctx context.Context, account *settings.Telegram) error {
+	return c.do(ctx, account, simple("deleteWebhook"), deleteWebhook{DropPendingUpdates: false}, nil)
+}
+
+type getUpdates struct {
+	Offset         int64    `json:"offset,omitempty"`
+	Limit          int      `json:"limit"`
+	Timeout        int      `json:"timeout"`
+	AllowedUpdates []string `json:"allowed_updates"`
+}
+
+// GetUpdates waits up to timeout for updates and returns up to limit of them, raw, so that one that cannot be read does
+// not spoil the others. All before offset are confirmed by it: Telegram forgets them. Offset zero confirms none.
+func (c *Client) GetUpdates(
+	ctx context.Context, account *settings.Telegram, offset int64, limit int, timeout time.Duration,
+) ([]json.RawMessage, error) {
+	k := call{method: "getUpdates", timeout: timeout + pollSlack, maxBytes: maxUpdatesBytes}
+	var updates []json.RawMessage
+	err := c.do(ctx, account, k, getUpdates{offset, limit, int(timeout / time.Second), onlyMessages}, &updates)
+	return updates, err
+}
+
+// sendMessage has no parse_mode: the text is plain, whatever is in it.
+type sendMessage struct {
+	ChatID int64  `json:"chat_id"`
+	Text   string `json:"text"`
+	// ReplyMarkup is a *replyKeyboard, a *removeKeyboard or nil.
+	ReplyMarkup any `json:"reply_markup,omitempty"`
+}
+
+// replyKeyboard is a ReplyKeyboardMarkup, removeKeyboard a ReplyKeyboardRemove of the reference.
+type (
+	replyKeyboard struct {
+		Keyboard        [][]keyboardButton `json:"keyboard"`
+		ResizeKeyboard  bool               `json:"resize_keyboard"`
+		OneTimeKeyboard bool               `json:"one_time_keyboard"`
+	}
+	keyboardButton struct {
+		Text           string `json:"text"`
+		RequestContact bool   `json:"request_contact"`
+	}
+	removeKeyboard struct {
+		RemoveKeyboard bool `json:"remove_keyboard"`
+	}
+)
+
+// Keyboard is what a message does to the keyboard of the user's chat.
+type Keyboard int
+
+// What a message can do to a keyboard.
+const (
+	// KeyboardAsIs leaves it.
+	KeyboardAsIs Keyboard = iota
+	// KeyboardContact shows one button that shares the user's own contact.
+	KeyboardContact
+	// KeyboardRemove takes that button away.
+	KeyboardRemove
+)
+
+// SendMessage sends a plain text to a private chat.
+func (c *Client) SendMessage(ctx context.Context, account *settings.Telegram, chat int64, text string, keyboard Keyboard) error {
+	m := sendMessage{ChatID: chat, Text: text}
+	switch keyboard {
+	case KeyboardAsIs:
+	case KeyboardContact:
+		button := keyboardButton{Text: buttonText, RequestContact: true}
+		m.ReplyMarkup = &replyKeyboard{Keyboard: [][]keyboardButton{{button}}, ResizeKeyboard: true, OneTimeKeyboard: true}
+	case KeyboardRemove:
+		m.ReplyMarkup = &removeKeyboard{RemoveKeyboard: true}
+	}
+	return c.do(ctx, account, simple("sendMessage"), m, nil)
+}
+
+func simple(method string) call {
+	return call{method: method, timeout: callTimeout, maxBytes: maxAnswerBytes}
+}

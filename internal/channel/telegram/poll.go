@@ -1,0 +1,258 @@
+package telegram
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// PollState is where a poller stands.
+type PollState string
+
+// The states of a poller.
+const (
+	// PollIdle: the project's updates are not to be fetched, or there is no usable token.
+	PollIdle PollState = "idle"
+	// PollRunning: the last poll was answered, and what it brought is stored.
+	PollRunning PollState = "running"
+	// PollCallbackTaken: a webhook is set that the poller may not delete.
+	PollCallbackTaken PollState = "callback_taken"
+	// PollConflict: somebody else fetches this bot's updates.
+	PollConflict PollState = "conflict"
+	// PollCredentials: Telegram refuses the token.
+	PollCredentials PollState = "credentials_refused"
+	// PollUnavailable: Telegram cannot be reached, has no usable answer, or asks to wait.
+	PollUnavailable PollState = "unavailable"
+	// PollHeld: an update cannot be stored, or its prompt not be sent; it is fetched again.
+	PollHeld PollState = "held"
+)
+
+// PollerOptions are what a Poller is made of.
+type PollerOptions struct {
+	// MayDeleteWebhook decides about the webhook that is set when polling begins, by its URL: true if it is our own
+	// of earlier, or if the project says takeOver. While it is false nothing is fetched, because Telegram answers 409
+	// as long as there is a webhook. Nil never deletes one.
+	MayDeleteWebhook func(url string) bool
+	// Report is told each change of state, with the error that caused it, if one did. It is called from Start and
+	// must not block. Nil for none.
+	Report func(PollState, error)
+	// Timeout is how long Telegram holds a poll that finds nothing, at most 50 s; zero means 30 s.
+	Timeout time.Duration
+}
+
+// Poller fetches the updates of the project's bot. It is for the one replica that holds the lease: Telegram ends the older
+// of two polls with a 409.
+//
+// An update is confirmed by asking for later ones, so the offset moves past an update only once that is stored. The
+// offset is in memory only: whoever starts anew asks for everything unconfirmed.
+type Poller struct {
+	PollerOptions
+
+	channel *Channel
+	running atomic.Bool
+
+	token    []byte // whose webhook is known to be off, and whose updates offset counts
+	offset   int64
+	limit    int
+	failures int // in a row
+	stuck    int64
+	prompts  int // tries for the update stuck
+	state    PollState
+}
+
+// errPolling says that Start was called twice.
+var errPolling = errors.New("the poller runs already")
+
+// NewPoller returns a poller that is not started. It polls whenever the settings say so, and idles otherwise.
+func (c *Channel) NewPoller(o PollerOptions) *Poller {
+	if o.Timeout == 0 {
+		o.Timeout = defaultPollTimeout
+	}
+	o.Timeout = min(max(o.Timeout, minPollTimeout), maxPollTimeout)
+	return &Poller{PollerOptions: o, channel: c}
+}
+
+// NeedLeaderElection says that one replica polls.
+func (p *Poller) NeedLeaderElection() bool { return true }
+
+// Start polls until ctx ends.
+func (p *Poller) Start(ctx context.Context) error {
+	if !p.running.CompareAndSwap(false, true) {
+		return errPolling
+	}
+	defer p.running.Store(false)
+	p.forget()
+	p.state = ""
+	for ctx.Err() == nil {
+		wait := p.step(ctx)
+		if !sleep(ctx, wait) {
+			break
+		}
+	}
+	return nil
+}
+
+// sleep waits and tells whether ctx still goes on.
+func sleep(ctx context.Context, wait time.Duration) bool {
+	if wait <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// forget makes the next step look at the webhook and ask for everything unconfirmed.
+func (p *Poller) forget() { p.token, p.offset, p.limit = nil, 0, pollBatch }
+
+// step polls once and returns how long to wait before the next time.
+func (p *Poller) step(ctx context.Context) time.Duration {
+	s := p.channel.settings()
+	if s.Telegram == nil || !s.Telegram.Polling || !s.Telegram.BotToken.Usable() {
+		p.forget()
+		p.failures = 0
+		p.report(PollIdle, nil)
+		return idleWait
+	}
+	if !bytes.Equal(p.token, s.Telegram.BotToken.Current()) {
+		p.forget()
+		if state, err := p.clearWebhook(ctx, s.Telegram); state != "" {
+			return p.failed(ctx, state, err)
+		}
+		p.token = s.Telegram.BotToken.Current()
+	}
+	asked := time.Now()
+	updates, err := p.channel.client.GetUpdates(ctx, s.Telegram, p.offset, p.limit, p.Timeout)
+	if err != nil {
+		return p.pollFailed(ctx, err)
+	}
+	wait := p.take(ctx, s, updates)
+	if len(updates) == 0 {
+		// Whoever answers at once that there is nothing is not asked more often than this.
+		wait = max(wait, minPollTimeout-time.Since(asked))
+	}
+	return wait
+}
+
+// clearWebhook ends a webhook, because there are no updates to fetch while there is one. A state means that it could not.
+func (p *Poller) clearWebhook(ctx context.Context, account *settings.Telegram) (PollState, error) {
+	info, err := p.channel.client.GetWebhookInfo(ctx, account)
+	if err != nil {
+		return stateOf(err), err
+	}
+	if info.URL == "" {
+		return "", nil
+	}
+	if p.MayDeleteWebhook == nil || !p.MayDeleteWebhook(info.URL) {
+		return PollCallbackTaken, nil
+	}
+	if err := p.channel.client.DeleteWebhook(ctx, account); err != nil {
+		return stateOf(err), err
+	}
+	p.channel.log.Info("telegram webhook deleted: updates are fetched from now on")
+	return "", nil
+}
+
+// pollFailed decides what follows from a poll without updates to take.
+func (p *Poller) pollFailed(ctx context.Context, err error) time.Duration {
+	switch {
+	case errors.Is(err, ErrTooLarge) && p.limit > 1:
+		p.limit /= 2
+	case errors.Is(err, ErrConflict):
+		p.forget() // perhaps there is a webhook now
+	}
+	return p.failed(ctx, stateOf(err), err)
+}
+
+// take stores a batch in order, up to the first update that cannot be stored.
+func (p *Poller) take(ctx context.Context, s *settings.Settings, updates []json.RawMessage) time.Duration {
+	before := p.offset
+	for _, raw := range updates {
+		id, err := p.takeOne(ctx, s, raw)
+		if err != nil {
+			return p.failed(ctx, PollHeld, err)
+		}
+		if id != 0 {
+			p.offset = max(p.offset, id+1)
+		}
+	}
+	if len(updates) > 0 && p.offset == before {
+		// Updates without a usable id come again and again; nothing confirms them.
+		return p.failed(ctx, PollUnavailable, errNoUpdate)
+	}
+	if len(updates) == 0 {
+		// Telegram has confirmed everything before the offset, so it is of no use any more, and harmful later: after
+		// a week without updates the next id is random, and may be a lower one (reference, Update).
+		p.offset, p.limit = 0, pollBatch
+	}
+	p.failures = 0
+	p.report(PollRunning, nil)
+	return 0
+}
+
+// takeOne stores one update. After several tries it goes on without the prompt.
+func (p *Poller) takeOne(ctx context.Context, s *settings.Settings, raw []byte) (int64, error) {
+	id, _, _ := readUpdate(raw) //nolint:errcheck // receive judges it
+	err := p.channel.receive(ctx, p.channel.log, s, raw)
+	if _, prompt := errors.AsType[promptError](err); !prompt || ctx.Err() != nil {
+		return id, err
+	}
+	if p.stuck != id {
+		p.stuck, p.prompts = id, 0
+	}
+	if p.prompts++; p.prompts < maxPrompts {
+		return id, err
+	}
+	p.channel.log.Error(err, "telegram prompt given up; the user has to open the link again")
+	return id, nil
+}
+
+// failed reports and returns how long to wait: what Telegram asks for, or twice as long as last time, a little spread.
+func (p *Poller) failed(ctx context.Context, state PollState, err error) time.Duration {
+	if ctx.Err() != nil {
+		return 0
+	}
+	p.report(state, err)
+	wait := min(minBackoff<<min(p.failures, 10), maxBackoff)
+	p.failures++
+	wait = wait/2 + rand.N(wait/2) //nolint:gosec // spread, not secret
+	return max(wait, retryAfter(err))
+}
+
+func (p *Poller) report(state PollState, err error) {
+	p.channel.metrics.polls.WithLabelValues(string(state)).Inc()
+	if state == p.state {
+		return
+	}
+	p.state = state
+	if err != nil {
+		p.channel.log.Error(err, "telegram polling", "state", string(state))
+	} else {
+		p.channel.log.Info("telegram polling", "state", string(state))
+	}
+	if p.Report != nil {
+		p.Report(state, err)
+	}
+}
+
+func stateOf(err error) PollState {
+	switch {
+	case errors.Is(err, ErrConflict):
+		return PollConflict
+	case errors.Is(err, ErrCredentials), errors.Is(err, ErrNoToken), errors.Is(err, ErrNoSimulator):
+		return PollCredentials
+	default:
+		return PollUnavailable
+	}
+}
