@@ -28,7 +28,7 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 	}
 	err := s.api.delete(ctx, e.Name, e.UID, version)
 	var unknown uncertain
-	if errors.As(err, &unknown) && ctx.Err() == nil {
+	if (errors.As(err, &unknown) || errors.Is(err, verification.ErrConflict)) && ctx.Err() == nil {
 		return s.resolveDeletion(ctx, e, err)
 	}
 	if err = missing(err); err == nil {
@@ -37,8 +37,9 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 	return outcome(ctx, err)
 }
 
-// resolveDeletion finds out what became of a deletion that was not answered.
-func (s *Store) resolveDeletion(ctx context.Context, e *entry, unknown error) error {
+// resolveDeletion finds out what became of a deletion that was not answered, or that met another state than the one
+// which this replica knew: that may be the state of an object that is gone already.
+func (s *Store) resolveDeletion(ctx context.Context, e *entry, failure error) error {
 	current, err := s.live(ctx, e.Name)
 	switch {
 	case errors.Is(err, verification.ErrNotFound):
@@ -46,12 +47,16 @@ func (s *Store) resolveDeletion(ctx context.Context, e *entry, unknown error) er
 		return nil
 	case err != nil:
 		return err
-	case current.UID != e.UID, current.kind == KindGone:
+	case current.kind == KindGone:
 		return nil
+	case errors.Is(failure, verification.ErrConflict):
+		return verification.ErrConflict
+	case current.UID != e.UID:
+		return nil // the life that was to end did
 	case current.ResourceVersion != e.ResourceVersion:
 		return verification.ErrConflict
 	default:
-		return unknown // it may still happen
+		return failure // it may still happen
 	}
 }
 
