@@ -47,7 +47,7 @@ func DecodeRequest(data []byte) (*VerificationRequest, error) {
 }
 
 func decodeStrict(data []byte, kind string, into any) error {
-	asJSON, err := toJSON(data)
+	asJSON, err := toJSON(data, kind)
 	if err != nil {
 		return err
 	}
@@ -71,11 +71,11 @@ func decodeStrict(data []byte, kind string, into any) error {
 
 // toJSON returns data as JSON. What is JSON already is not read as YAML, which
 // folds some characters that JSON keeps.
-func toJSON(data []byte) ([]byte, error) {
+func toJSON(data []byte, kind string) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
 	}
-	document, err := onlyDocument(data)
+	document, err := onlyDocument(data, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -85,25 +85,34 @@ func toJSON(data []byte) ([]byte, error) {
 // documentMarker begins a document. What stands before it keeps its lines, so that errors name the right one.
 var documentMarker = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
 
-// onlyDocument returns the one YAML document of data that is not empty. The
-// YAML package would silently ignore all but the first.
-func onlyDocument(data []byte) ([]byte, error) {
-	var only []byte
+// onlyDocument returns the YAML document to decode: the only one there is, or the only one of that kind among others,
+// such as the Secrets that it refers to. The YAML package would silently take the first.
+func onlyDocument(data []byte, kind string) ([]byte, error) {
+	var all, wanted [][]byte
 	for _, text := range documentMarker.Split(string(data), -1) {
-		part := []byte(text)
+		document := []byte(text)
 		var content any
-		if err := yaml.Unmarshal(part, &content); err == nil && content == nil {
+		err := yaml.Unmarshal(document, &content)
+		if err == nil && content == nil {
 			continue
 		}
-		if only != nil {
-			return nil, errors.New("more than one YAML document; one project per file")
+		all = append(all, document)
+		if object, _ := content.(map[string]any); object["kind"] == kind {
+			wanted = append(wanted, document)
 		}
-		only = part
 	}
-	if only == nil {
+	switch {
+	case len(all) == 0:
 		return nil, errors.New("no YAML document")
+	case len(all) == 1:
+		return all[0], nil
+	case len(wanted) == 0:
+		return nil, fmt.Errorf("no %s among %d YAML documents", kind, len(all))
+	case len(wanted) > 1:
+		return nil, fmt.Errorf("more than one %s; one per file", kind)
+	default:
+		return wanted[0], nil
 	}
-	return only, nil
 }
 
 // emptyTexts finds fields that are set to an empty text. In a decoded object

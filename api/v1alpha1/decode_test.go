@@ -32,7 +32,7 @@ func TestDecodeProject_refuses(t *testing.T) {
 	for text, message := range map[string]string{
 		"":                                     "no YAML document",
 		"---\n---\n# nothing\n":                "no YAML document",
-		head + "---\n" + head:                  "more than one YAML document",
+		head + "---\n" + head:                  "more than one VerificationProject",
 		"kind: VerificationProject\n":          "apiVersion and kind must be phoneproof.dev/v1alpha1 and VerificationProject",
 		head + "spec: {image: evil}\n":         `unknown field "spec.image"`,
 		head + "spec: {baseUrl: a}\n":          `unknown field "spec.baseUrl"`,

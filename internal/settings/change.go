@@ -103,8 +103,11 @@ func joined(errs field.ErrorList) error {
 	texts := make([]string, 0, len(errs))
 	for _, e := range errs {
 		text := e.Field + ": " + e.Type.String()
-		if e.Detail != "" {
+		switch {
+		case e.Detail != "":
 			text += ": " + e.Detail
+		case e.Type == field.ErrorTypeDuplicate:
+			text += ": another entry has it already; give each its own"
 		}
 		texts = append(texts, text)
 	}

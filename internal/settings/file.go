@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -119,11 +120,24 @@ func readProject(path string) ([]byte, error) {
 	}
 }
 
+// quoted finds what decoders quote. After some words it is a field's name, else a value.
+var quoted = regexp.MustCompile(`((?:unknown|duplicate) field |key )?("[^"]*"|'[^']*'|` + "`[^`]*`" + `)`)
+
+// withoutValues returns err with the values of the file left out: somebody will put a token into the wrong field.
+func withoutValues(err error) error {
+	return errors.New(quoted.ReplaceAllStringFunc(err.Error(), func(found string) string {
+		if strings.HasPrefix(found, "unknown field ") || strings.HasPrefix(found, "duplicate field ") || strings.HasPrefix(found, "key ") {
+			return found
+		}
+		return "(a value)"
+	}))
+}
+
 // decodeProject returns the one project of a file.
 func decodeProject(content []byte) (*verifyv1.VerificationProject, error) {
 	project, err := verifyv1.DecodeProject(content)
 	if err != nil {
-		return nil, err
+		return nil, withoutValues(err)
 	}
 	if project.Namespace == "" {
 		project.Namespace = defaultNamespace

@@ -10,10 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
 const projectYAML = `apiVersion: phoneproof.dev/v1alpha1
@@ -76,7 +79,7 @@ func TestNewFile_refused(t *testing.T) {
 		"comment alone":       {"# nothing\n", "no YAML document"},
 		"no YAML":             {"apiVersion: [", "yaml"},
 		"a list":              {"- a\n", "unmarshal"},
-		"two documents":       {projectYAML + "---\n" + projectYAML, "more than one YAML document"},
+		"two documents":       {projectYAML + "---\n" + projectYAML, "more than one VerificationProject"},
 		"another kind":        {strings.Replace(projectYAML, "VerificationProject", "Secret", 1), "apiVersion and kind must be"},
 		"another version":     {strings.Replace(projectYAML, "v1alpha1", "v1", 1), "apiVersion and kind must be"},
 		"unknown field":       {projectYAML + "  ttl: 5m\n", `unknown field "spec.ttl"`},
@@ -273,4 +276,36 @@ func TestFile_readers_never_wait_or_see_half(t *testing.T) {
 	}
 	stop()
 	readers.Wait()
+}
+
+func TestNewFile_errors_hold_no_value_of_the_file(t *testing.T) {
+	for name, spec := range map[string]string{
+		"no time":          "spec: {apiKeys: [{name: a, expiresAt: hunter2}]}",
+		"unknown anchor":   "spec: {displayName: *hunter2}",
+		"a text for a map": "spec: {webhook: hunter2}",
+		"too long":         "spec: {displayName: " + strings.Repeat("hunter2", 50) + "}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			path := filepath.Join(t.TempDir(), "project.yaml")
+			content := "apiVersion: phoneproof.dev/v1alpha1\nkind: VerificationProject\nmetadata: {name: shop}\n" + spec + "\n"
+			g.Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
+			_, err := NewFile(path, t.TempDir(), clock.RealClock{}, logr.Discard())
+			g.Expect(err).To(HaveOccurred())
+			g.Expect(err.Error()).NotTo(ContainSubstring("hunter2"))
+		})
+	}
+}
+
+func TestNewFile_takes_the_project_among_its_secrets(t *testing.T) {
+	g := NewWithT(t)
+	root, err := controlplane.RepositoryRoot()
+	g.Expect(err).NotTo(HaveOccurred())
+	samples, err := filepath.Glob(filepath.Join(root, "config", "samples", "whatsapp.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(samples).NotTo(BeEmpty())
+	for _, sample := range samples {
+		_, err := NewFile(sample, t.TempDir(), clock.RealClock{}, logr.Discard())
+		g.Expect(err).NotTo(HaveOccurred(), sample)
+	}
 }

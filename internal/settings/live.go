@@ -106,7 +106,7 @@ func (l *Live) reload() {
 
 // refuse keeps the settings and tells why, once.
 func (l *Live) refuse(err error) {
-	if l.err == nil || l.err.Error() != err.Error() {
+	if l.project != nil && (l.err == nil || l.err.Error() != err.Error()) {
 		l.log.Error(err, "the new project is refused; the settings stay as they were")
 	}
 	l.err = err
