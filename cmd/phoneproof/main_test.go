@@ -47,6 +47,17 @@ func TestKeygen_makesAnotherValidKeyEachTime(t *testing.T) {
 	g.Expect(settings.CheckFormat(strings.TrimSpace(first))).To(Succeed())
 }
 
+func TestServe_keepsNoDatabaseProjectInMemoryUnasked(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	project := writeProject(t, dir)
+	content, err := os.ReadFile(project)
+	g.Expect(err).NotTo(HaveOccurred())
+	writeSecret(t, dir, "project.yaml", string(content)+"  storage: {type: PostgreSQL, postgresql: {uriSecretRef: {name: db}}}\n")
+	_, err = command(t, "serve", "--project-file", project, "--secrets-dir", dir)
+	g.Expect(err).To(MatchError(ContainSubstring("spec.storage.type is PostgreSQL")))
+}
+
 func TestServe_refusesWhatItCannotDo(t *testing.T) {
 	project := "--project-file=" + writeProject(t, t.TempDir())
 	for name, test := range map[string]struct {

@@ -26,6 +26,7 @@ type serveOptions struct {
 	projectFile   string
 	secretsDir    string
 	store         string
+	storeSet      bool // by --store, not by default
 	address       string
 	healthAddress string
 	drainDelay    time.Duration
@@ -51,6 +52,10 @@ Probes and metrics are on a port of their own: /livez, /readyz, /metrics, and /p
 
   # run it, with requests in memory
   phoneproof serve --project-file project.yaml --secrets-dir secrets --store memory
+
+  # serve a project of a cluster, as a replica beside others; webhooks may go to the namespace's own services
+  phoneproof serve --project shop/shop --kubeconfig ~/.kube/config --secrets-dir secrets \
+    --webhook-allow shop=10.96.0.0/12:8443
 
   # start a verification, and ask how it stands
   curl -sS http://localhost:8080/api/verify/init -H "Authorization: Bearer $(cat secrets/shop-backend/api-key)" \
@@ -101,7 +106,7 @@ func (o *serveOptions) complete() error {
 	if o.projectFile != "" {
 		want = storeMemory
 	}
-	if o.store == "" {
+	if o.storeSet = o.store != ""; !o.storeSet {
 		o.store = want
 	}
 	namespace, name, ok := strings.Cut(o.project, "/")

@@ -58,6 +58,10 @@ func (s *server) serveFile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if source.Current().Database != nil && !s.options.storeSet {
+		return errors.New("spec.storage.type is PostgreSQL, and this store is memory: remove spec.storage, " +
+			"or say --store memory to lose the requests when the process ends")
+	}
 	s.project, s.current = verification.NewProject(source.Current().Project), source.Current
 	store := memory.NewBackend(memory.Options{}).Open(s.project.Name())
 	loop, err := s.requestLoop(ctx, store, func() bool { return true }, nil)

@@ -145,11 +145,11 @@ func database(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Database
 }
 
 func limits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
-	out := verification.Limits{PerKey: rate(spec.EffectivePerKey()), PerPhoneNumber: rate(spec.EffectivePerPhoneNumber())}
-	if spec.Storage.Type != verifyv1.StoragePostgreSQL { // a database has no such cap
-		out.MaxStored = spec.EffectiveMaxStored()
+	return verification.Limits{
+		PerKey: rate(spec.EffectivePerKey()), PerPhoneNumber: rate(spec.EffectivePerPhoneNumber()),
+		// Whatever spec.storage says: the store that serves decides whether it has a cap, and memory needs one.
+		MaxStored: spec.EffectiveMaxStored(),
 	}
-	return out
 }
 
 func rate(r verifyv1.Rate) verification.Rate {

@@ -96,7 +96,6 @@ func TestFromProject_postgresql(t *testing.T) {
 	values["uri"] = goodDatabaseURI + "\n"
 	s := settingsOf(p, values)
 	g.Expect(string(s.Database.URI.Current())).To(Equal(goodDatabaseURI))
-	g.Expect(s.Limits.MaxStored).To(BeZero())
 	g.Expect(s.Retention).To(Equal(24 * time.Hour))
 
 	values["uri"] = "-"

@@ -86,6 +86,7 @@ type Limits struct {
 	PerKey         Rate
 	PerPhoneNumber Rate
 	// MaxStored caps the stored requests; over it the oldest evictable ones go, then creation is refused. 0: no cap.
+	// A store in a database needs none and does not heed it.
 	MaxStored int
 }
 
