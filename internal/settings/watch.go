@@ -41,18 +41,21 @@ func watch(ctx context.Context, clk clock.Clock, log logr.Logger, w watched) err
 	timer := clk.NewTimer(0) // for what happened before the folders were watched
 	defer timer.Stop()
 	var since time.Time // of the first sign that was not answered
+	soon := func() {
+		if since.IsZero() {
+			since = clk.Now()
+		}
+		timer.Reset(min(quiet, max(0, patience-clk.Since(since))))
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case err := <-signs.errors():
 			signs.incomplete(err) // most likely there were too many to keep
-			timer.Reset(quiet)
+			soon()
 		case <-signs.events():
-			if since.IsZero() {
-				since = clk.Now()
-			}
-			timer.Reset(min(quiet, max(0, patience-clk.Since(since))))
+			soon()
 		case <-timer.C():
 			since = time.Time{}
 			w.reload()
