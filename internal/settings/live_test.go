@@ -69,7 +69,7 @@ func TestLive_without_project(t *testing.T) {
 	g.Expect(l.NeedLeaderElection()).To(BeFalse())
 }
 
-// TestLive_rotation is row F23: each kind of secret is replaced, and both values work until the overlap is over, without
+// TestLive_rotation: each kind of secret is replaced, and both values work until the overlap is over, without
 // another look at the files.
 func TestLive_rotation(t *testing.T) {
 	g := NewWithT(t)
@@ -102,7 +102,7 @@ func TestLive_rotation(t *testing.T) {
 	g.Expect(changes).NotTo(Receive(), "and is no change")
 }
 
-// TestLive_secret_deleted is row F24: deliveries pause at once, and resume with the secret.
+// TestLive_secret_deleted: deliveries pause at once, and resume with the secret.
 func TestLive_secret_deleted(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)

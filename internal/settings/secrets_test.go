@@ -108,7 +108,7 @@ func TestSecrets_place_gone_or_moved(t *testing.T) {
 	})
 }
 
-// TestSecrets_problems is row F25: what is wrong is named, by key and not by value, and disables just what needs it.
+// TestSecrets_problems shows that what is wrong is named, by key and not by value, and disables just what needs it.
 func TestSecrets_problems(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key, value, field string

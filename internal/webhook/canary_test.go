@@ -24,7 +24,7 @@ func gathered(g *WithT, registry *prometheus.Registry) string {
 	return text.String()
 }
 
-// TestSend_blockedAddresses is A11 by the production guard, with every rule that an admin can give: a listener on all of
+// TestSend_blockedAddresses asks the production guard, with every rule that an admin can give: a listener on all of
 // this machine's addresses counts no connection.
 func TestSend_blockedAddresses(t *testing.T) {
 	c := newCanary(t, ":0")

@@ -130,7 +130,7 @@ func answerLoop(m *dnsmessage.Message) {
 	}}
 }
 
-// TestSend_dns is F33: an attempt with a reason, and nothing left behind.
+// TestSend_dns shows what a broken name costs: an attempt with a reason, and nothing left behind.
 func TestSend_dns(t *testing.T) {
 	thousand := func(format string) []netip.Addr {
 		var addresses []netip.Addr
@@ -171,7 +171,7 @@ func TestSend_dns(t *testing.T) {
 	}
 }
 
-// TestSend_rebinding is A11: a name that leads to an allowed address first and to a refused one the second time. Loopback
+// TestSend_rebinding has a name that leads to an allowed address first and to a refused one the second time. Loopback
 // has enough addresses to play both.
 func TestSend_rebinding(t *testing.T) {
 	g := NewWithT(t)

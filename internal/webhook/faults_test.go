@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestSend_faults are the rows F30 to F32 that happen below HTTP.
+// TestSend_faults are those that happen below HTTP.
 func TestSend_faults(t *testing.T) {
 	// drip writes text, then one byte at a time until the client hangs up.
 	drip := func(text string) func(*net.TCPConn) {
@@ -148,7 +148,7 @@ func TestSend_hugeBodies(t *testing.T) {
 	NewWithT(t).Expect(written.Load()).To(BeNumerically("<", 64<<20), "what sockets hold, not 10 GiB")
 }
 
-// TestSend_followsNoRedirect is A11 and F32: nobody visits where a redirect points.
+// TestSend_followsNoRedirect shows that nobody visits where a redirect points.
 func TestSend_followsNoRedirect(t *testing.T) {
 	c := newCanary(t, "127.0.0.1:0")
 	for _, status := range []int{301, 302, 303, 307, 308} {

@@ -18,7 +18,7 @@ import (
 
 // The tests below are about events that are due and yet not sent: no attempt is used.
 
-// TestSend_pausesWithoutTheSecret is F24: nothing is dialed and no attempt is used.
+// TestSend_pausesWithoutTheSecret shows that nothing is dialed and no attempt is used.
 func TestSend_pausesWithoutTheSecret(t *testing.T) {
 	g := NewWithT(t)
 	c := newCanary(t, "127.0.0.1:0")
@@ -90,7 +90,7 @@ func TestSend_interruptedIsNoAttempt(t *testing.T) {
 	g.Expect(gathered(g, registry)).NotTo(ContainSubstring("attempts_total"))
 }
 
-// TestSend_outOfFileDescriptors is F35 in small: the process may open no more files.
+// TestSend_outOfFileDescriptors is what happens when the process may open no more files.
 func TestSend_outOfFileDescriptors(t *testing.T) {
 	g := NewWithT(t)
 	server, _ := newReceiver(t, http.StatusOK)

@@ -124,7 +124,7 @@ func TestResult_asAttempt(t *testing.T) {
 	g.Expect(failed.Attempt(MaxAttempts, 0, now, fixed(0)).Next).To(BeZero())
 }
 
-// TestSend_followsTheScheduleUntilTheReceiverRecovers is F29.
+// TestSend_followsTheScheduleUntilTheReceiverRecovers fails and then recovers.
 func TestSend_followsTheScheduleUntilTheReceiverRecovers(t *testing.T) {
 	g := NewWithT(t)
 	start := time.Unix(1_795_000_000, 0)
@@ -152,7 +152,7 @@ func TestSend_followsTheScheduleUntilTheReceiverRecovers(t *testing.T) {
 	g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
 }
 
-// TestSend_aHangingReceiverHoldsUpNobodyElse is F30.
+// TestSend_aHangingReceiverHoldsUpNobodyElse measures the others beside one that never answers.
 func TestSend_aHangingReceiverHoldsUpNobodyElse(t *testing.T) {
 	g := NewWithT(t)
 	var hanging atomic.Int64

@@ -109,7 +109,7 @@ func serveTLS(t *testing.T, present *atomic.Pointer[tls.Certificate], change fun
 	return server
 }
 
-// TestSend_tls is F34. There is no way to skip verification.
+// TestSend_tls has servers with every usual fault. There is no way to skip verification.
 func TestSend_tls(t *testing.T) {
 	ours, other := newAuthority(t), newAuthority(t)
 	for name, c := range map[string]struct {
@@ -196,7 +196,7 @@ func TestSend_speaksHTTP2(t *testing.T) {
 	}
 }
 
-// TestSend_goAway is F31 over HTTP/2: a connection that is ended in good order does no harm, and one that is torn down in
+// TestSend_goAway is about HTTP/2: a connection that is ended in good order does no harm, and one that is torn down in
 // the middle is a failed attempt.
 func TestSend_goAway(t *testing.T) {
 	t.Run("after the answer", func(t *testing.T) {
