@@ -1,0 +1,154 @@
+package whatsapp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// outgoing is a message of ours (Cloud API, "Send messages"). Exactly one of To and Recipient is set: a number, or a
+// business-scoped user id.
+type outgoing struct {
+	Product       string       `json:"messaging_product"`
+	RecipientType string       `json:"recipient_type"`
+	To            string       `json:"to,omitempty"`
+	Recipient     string       `json:"recipient,omitempty"`
+	Type          string       `json:"type"`
+	Text          *textBody    `json:"text,omitempty"`
+	Interactive   *interactive `json:"interactive,omitempty"`
+}
+
+type textBody struct {
+	Body string `json:"body"`
+	// PreviewURL has WhatsApp fetch the first link of the text; ours is not to make a user's client call anybody.
+	PreviewURL bool `json:"preview_url"`
+}
+
+type interactive struct {
+	Type   string      `json:"type"`
+	Body   prompt      `json:"body"`
+	Action namedAction `json:"action"`
+}
+
+type prompt struct {
+	Text string `json:"text"`
+}
+
+type namedAction struct {
+	Name string `json:"name"`
+}
+
+func newOutgoing(to Recipient, kind string) outgoing {
+	a := to.address()
+	return outgoing{Product: "whatsapp", RecipientType: "individual", To: a.number, Recipient: a.userID, Type: kind}
+}
+
+// SendText sends a text to a user who wrote to us within 24 hours.
+func (c *Client) SendText(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) error {
+	m := newOutgoing(to, "text")
+	m.Text = &textBody{Body: cut(text, maxTextRunes)}
+	return c.send(ctx, account, m)
+}
+
+// RequestContact asks a user for his phone number by a button that shares it (Kapso, "Request contact info").
+func (c *Client) RequestContact(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) error {
+	const kind = "request_contact_info"
+	m := newOutgoing(to, "interactive")
+	m.Interactive = &interactive{Type: kind, Body: prompt{cut(text, maxPromptRunes)}, Action: namedAction{kind}}
+	return c.send(ctx, account, m)
+}
+
+func (c *Client) send(ctx context.Context, account *settings.WhatsApp, m outgoing) error {
+	if m.To == "" && m.Recipient == "" {
+		return errors.New("a message to nobody")
+	}
+	return c.call(ctx, account, http.MethodPost, "/messages", nil, m, nil)
+}
+
+// cut returns the first runes of a text.
+func cut(text string, runes int) string {
+	for i := range text {
+		if runes == 0 {
+			return text[:i]
+		}
+		runes--
+	}
+	return text
+}
+
+// PhoneNumber is what Meta says of the business number.
+type PhoneNumber struct {
+	ID                 string `json:"id"`
+	DisplayPhoneNumber string `json:"display_phone_number"`
+	VerifiedName       string `json:"verified_name"`
+	// Status is CONNECTED where the number can be used.
+	Status string `json:"status"`
+}
+
+// PhoneNumber reads the business number. It shows whether the credentials work and belong to the number.
+func (c *Client) PhoneNumber(ctx context.Context, account *settings.WhatsApp) (PhoneNumber, error) {
+	var n PhoneNumber
+	query := url.Values{"fields": {"id,display_phone_number,verified_name,status"}}
+	err := c.call(ctx, account, http.MethodGet, "", query, nil, &n)
+	return n, err
+}
+
+// Callbacks are the URLs that the number's webhooks can go to, the most particular first; the first that is set is used
+// (Meta, "Webhook overrides").
+type Callbacks struct {
+	// PhoneNumber is the override of the number: ours, if Register set it.
+	PhoneNumber string `json:"phone_number"`
+	// BusinessAccount is that of its WhatsApp Business account.
+	BusinessAccount string `json:"whatsapp_business_account"`
+	// Application is that of the app.
+	Application string `json:"application"`
+}
+
+// Callbacks reads where the number's webhooks go.
+func (c *Client) Callbacks(ctx context.Context, account *settings.WhatsApp) (Callbacks, error) {
+	var answer struct {
+		Configuration Callbacks `json:"webhook_configuration"`
+	}
+	query := url.Values{"fields": {"webhook_configuration"}}
+	err := c.call(ctx, account, http.MethodGet, "", query, nil, &answer)
+	return answer.Configuration, err
+}
+
+type override struct {
+	Configuration overrideTo `json:"webhook_configuration"`
+}
+
+type overrideTo struct {
+	URL   string `json:"override_callback_uri"`
+	Token string `json:"verify_token,omitempty"`
+}
+
+// SetCallback has the number's webhooks posted to callbackURL from now on. Meta shakes hands with it before it answers, so
+// the hook must be reachable there.
+func (c *Client) SetCallback(ctx context.Context, account *settings.WhatsApp, callbackURL, verifyToken string) error {
+	if callbackURL == "" || verifyToken == "" || len(callbackURL) > maxCallbackBytes {
+		return errors.New("a callback needs a URL of at most 200 characters and a token")
+	}
+	return c.configure(ctx, account, overrideTo{callbackURL, verifyToken})
+}
+
+// RemoveCallback has the number's webhooks go where they went without an override.
+func (c *Client) RemoveCallback(ctx context.Context, account *settings.WhatsApp) error {
+	return c.configure(ctx, account, overrideTo{})
+}
+
+func (c *Client) configure(ctx context.Context, account *settings.WhatsApp, to overrideTo) error {
+	var answer struct {
+		Success bool `json:"success"`
+	}
+	if err := c.call(ctx, account, http.MethodPost, "", nil, override{to}, &answer); err != nil {
+		return err
+	}
+	if !answer.Success {
+		return &Error{Kind: KindRefused, Status: http.StatusOK}
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package whatsapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+)
+
+// Kind says what an Error of the Graph API asks for.
+type Kind string
+
+const (
+	// KindUnreachable is no answer at all, or not in time. Trying again may help.
+	KindUnreachable Kind = "unreachable"
+	// KindUnavailable is an answer that says it is the platform's fault. Trying again may help.
+	KindUnavailable Kind = "unavailable"
+	// KindRateLimited is an answer that asks for patience.
+	KindRateLimited Kind = "rate_limited"
+	// KindCredentials is an access token that is missing, wrong, expired, or lacks a permission. Somebody must act.
+	KindCredentials Kind = "credentials"
+	// KindRefused is everything else: the same request will fail again.
+	KindRefused Kind = "refused"
+)
+
+// Error is a failed call. It holds numbers only: what net/http says names the URL, and what Meta says may name numbers and
+// ids.
+type Error struct {
+	Kind Kind
+	// Status is that of HTTP; 0 without an answer.
+	Status int
+	// Code and Subcode are Meta's ("Error codes"); 0 if there are none.
+	Code    int
+	Subcode int
+
+	cause error
+}
+
+// Error describes the failure by its numbers.
+func (e *Error) Error() string {
+	text := "WhatsApp Graph API: " + string(e.Kind)
+	if e.Status != 0 {
+		text += fmt.Sprintf(", HTTP %d", e.Status)
+	}
+	if e.Code != 0 {
+		text += fmt.Sprintf(", code %d", e.Code)
+	}
+	if e.Subcode != 0 {
+		text += fmt.Sprintf(", subcode %d", e.Subcode)
+	}
+	return text
+}
+
+// Temporary tells whether the same call may succeed later without anybody doing anything.
+func (e *Error) Temporary() bool {
+	return e.Kind == KindUnreachable || e.Kind == KindUnavailable || e.Kind == KindRateLimited
+}
+
+// Unwrap returns context.Canceled or context.DeadlineExceeded, if it was one of them.
+func (e *Error) Unwrap() error { return e.cause }
+
+// unreachable returns what may be told of an error of net/http: not its text, which holds the URL.
+func unreachable(err error) error {
+	e := &Error{Kind: KindUnreachable}
+	var timeout net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		e.cause = context.Canceled
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		e.cause = context.DeadlineExceeded
+	}
+	return e
+}
+
+// refused classifies an answer. Meta's own codes come first: many of its limits are answered with 400 (Graph API, "Rate
+// limits", codes 4, 17, 32, 613; Cloud API, "Error codes", 80007, 130429, 131048, 131056).
+func refused(status int, answer []byte) error {
+	var body struct {
+		Error struct {
+			Code    int `json:"code"`
+			Subcode int `json:"error_subcode"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal(answer, &body) // a gateway's page has no codes
+	e := &Error{Status: status, Code: body.Error.Code, Subcode: body.Error.Subcode}
+	e.Kind = kindOf(status, e.Code)
+	return e
+}
+
+func kindOf(status, code int) Kind {
+	switch code {
+	case 4, 17, 32, 613, 80007, 130429, 131048, 131056:
+		return KindRateLimited
+	case 0:
+	case 1, 2, 131000, 131016: // unknown and temporary
+		return KindUnavailable
+	case 3, 10, 102, 190:
+		return KindCredentials
+	}
+	if code >= 200 && code <= 299 { // permissions
+		return KindCredentials
+	}
+	switch {
+	case status == http.StatusTooManyRequests:
+		return KindRateLimited
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return KindCredentials
+	case status >= http.StatusInternalServerError:
+		return KindUnavailable
+	default:
+		return KindRefused
+	}
+}

@@ -1,0 +1,69 @@
+package whatsapp
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// originPrompt is the origin of a contact that was shared by the button of a prompt; a card that the user attached by
+// himself has the origin "other" (Kapso, "Request contact info").
+const originPrompt = "contact_request"
+
+// sharedContact is what counts of a contact: not its name, not its vCard, and not phone, which is as the card has it.
+type sharedContact struct {
+	Origin string `json:"origin"`
+	Phones []struct {
+		WaID string `json:"wa_id"`
+	} `json:"phones"`
+}
+
+// sharedNumber returns the number of a contact that can be the answer to a prompt; false if it cannot. Where origin
+// stands differs between sources: in the message (restfb's fixture of Meta's sample) or in the contact (Kapso, Chatwoot).
+// Both places count, and may not contradict.
+func (m *message) sharedNumber() (phone.Number, bool) {
+	var contacts []sharedContact
+	if json.Unmarshal(m.Contacts, &contacts) != nil || len(contacts) != 1 || len(contacts[0].Phones) != 1 {
+		return phone.Number{}, false
+	}
+	inMessage, inContact := m.Origin, contacts[0].Origin
+	if inMessage == "" {
+		inMessage = inContact
+	}
+	if inContact == "" {
+		inContact = inMessage
+	}
+	if inMessage != originPrompt || inContact != originPrompt {
+		return phone.Number{}, false
+	}
+	number, err := phone.ParseWhatsApp(contacts[0].Phones[0].WaID)
+	return number, err == nil
+}
+
+// receiveContact takes the answer to a prompt. That the prompt was ours, and to this very user, is what the binding says:
+// it is found by his id only.
+func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) (outcome, error) {
+	if !d.account.AcceptSharedContact || from.userID == "" {
+		return outcomeContactRefused, nil
+	}
+	number, ok := m.sharedNumber()
+	if !ok {
+		return outcomeContactRefused, nil
+	}
+	// Sharing a number shows it in webhooks from then on, perhaps in this one already. If it is another, the card is not
+	// the sender's own.
+	if !from.number.IsZero() && !phone.Same(from.number, number) {
+		return outcomeContactRefused, nil
+	}
+	e := m.evidence(number, verification.AssuranceSharedContact)
+	for _, binding := range bindings(d.account, from.userID, d.now) {
+		result, request, err := d.hook.service.ReceiveContact(ctx, binding, e, d.eventWanted())
+		if err == nil && result == verification.OutcomeUnknown {
+			continue // bound under another app secret, or never
+		}
+		return d.settle(from, result, request, err)
+	}
+	return outcomeContactRefused, nil
+}

@@ -1,0 +1,306 @@
+package whatsapp
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// What testdata goes by.
+const (
+	project        = "books/shop"
+	appSecret      = "a1b2c3canarysecret"
+	accessToken    = "EAABcanarytoken"
+	numberID       = "106540352242922"
+	businessNumber = "15550783881"
+	user           = "16505551234"
+	hiddenUser     = "US.13491208655302741918"
+	firstCode      = "VCGC-SRF7-H9YN-HPM8"
+)
+
+// started is when the tests' requests are made.
+var started = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// fixture is a hook over a memory store, with a Graph API that records what it is asked.
+type fixture struct {
+	*WithT
+
+	t        testing.TB
+	clock    *clocktesting.FakePassiveClock
+	backend  *memory.Backend
+	store    *memory.Store
+	service  *verification.Service
+	settings *settings.Settings
+	graph    *graph
+	hook     *Hook
+	registry *prometheus.Registry
+	log      *syncBuffer
+}
+
+func newFixture(t testing.TB) *fixture {
+	t.Helper()
+	f := &fixture{
+		WithT: NewWithT(t), t: t, clock: clocktesting.NewFakePassiveClock(started), graph: newGraph(t),
+		registry: prometheus.NewRegistry(), log: &syncBuffer{},
+	}
+	f.backend = memory.NewBackend(memory.Options{Clock: f.clock})
+	f.store = f.backend.Open(project)
+	f.service = verification.NewService(verification.NewProject(project), f.store)
+	f.settings = &settings.Settings{Project: project, DisplayName: "Ada's Books", TTL: 10 * time.Minute, WhatsApp: &settings.WhatsApp{
+		PhoneNumber: "+" + businessNumber, PhoneNumberID: numberID,
+		AccessToken: settings.NewSecret([]byte(accessToken)), AppSecret: settings.NewSecret([]byte(appSecret)),
+	}}
+	f.hook = f.newHook(f.service)
+	return f
+}
+
+func (f *fixture) newHook(service *verification.Service) *Hook {
+	client, err := NewClient(ClientOptions{GraphURL: f.graph.URL})
+	f.Expect(err).NotTo(HaveOccurred())
+	hook, err := NewHook(Options{
+		Settings: func() *settings.Settings { return f.settings }, Service: service, Client: client,
+		Clock: f.clock, Log: f.logger(), Registerer: f.registry,
+	})
+	f.Expect(err).NotTo(HaveOccurred())
+	return hook
+}
+
+// acceptContacts has the project take shared contacts.
+func (f *fixture) acceptContacts() {
+	account := *f.settings.WhatsApp
+	account.AcceptSharedContact = true
+	changed := *f.settings
+	changed.WhatsApp = &account
+	f.settings = &changed
+}
+
+// logger logs everything into f.log.
+func (f *fixture) logger() logr.Logger {
+	return funcr.NewJSON(func(line string) { f.log.Write([]byte(line + "\n")) }, funcr.Options{Verbosity: 9})
+}
+
+// request makes a request for a number. Its code follows from key: the one in testdata from "first".
+func (f *fixture) request(key, number string, method verification.Method) verification.Initiated {
+	f.t.Helper()
+	n, err := phone.ParseWhatsApp(number)
+	f.Expect(err).NotTo(HaveOccurred())
+	made, err := f.service.Initiate(f.t.Context(), verification.Initiation{
+		Phone: n, Method: method, IdempotencyKey: key, HasIdempotencyKey: true, TTL: 10 * time.Minute,
+	})
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(made.Existing).To(BeFalse())
+	return made
+}
+
+// state returns the request as it is stored.
+func (f *fixture) state(id string) verification.Request {
+	f.t.Helper()
+	r, err := f.store.Get(f.t.Context(), id)
+	f.Expect(err).NotTo(HaveOccurred())
+	return r
+}
+
+// post posts a body with the right signature, after half a minute.
+func (f *fixture) post(body []byte) *httptest.ResponseRecorder {
+	f.t.Helper()
+	return f.postTo(f.hook, body, sign(body, appSecret))
+}
+
+func (f *fixture) postTo(hook http.Handler, body []byte, signatures ...string) *httptest.ResponseRecorder {
+	f.t.Helper()
+	r := httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body))
+	for _, s := range signatures {
+		r.Header.Add(signatureHeader, s)
+	}
+	return f.serve(hook, r)
+}
+
+func (f *fixture) serve(hook http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	f.t.Helper()
+	w := httptest.NewRecorder()
+	hook.ServeHTTP(w, r.WithContext(logr.NewContext(r.Context(), f.logger())))
+	return w
+}
+
+// outcomes returns the counts of messages that are not zero.
+func (f *fixture) outcomes() map[outcome]int {
+	counts := map[outcome]int{}
+	for _, o := range outcomes {
+		if n := int(testutil.ToFloat64(f.hook.metrics.messages.WithLabelValues(string(o)))); n > 0 {
+			counts[o] = n
+		}
+	}
+	return counts
+}
+
+// sendReplies has the waiting replies sent, and returns all that the Graph API was asked so far.
+func (f *fixture) sendReplies() []call {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.t.Context())
+	cancel()
+	f.Expect(f.hook.Start(ctx)).To(Succeed())
+	return f.graph.all()
+}
+
+func sign(body []byte, secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func golden(t testing.TB, name string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// object is a JSON object made in a test.
+type object = map[string]any
+
+// messageOf returns a message that the user sent half a minute after started.
+func messageOf(kind string, content any, more object) object {
+	m := object{
+		"from": user, "id": "wamid.HBgLMTY1MDM4Nzk0MzkVAgASGBQ", "timestamp": "1795168830", "type": kind, kind: content,
+	}
+	for k, v := range more {
+		m[k] = v
+		if v == nil {
+			delete(m, k)
+		}
+	}
+	return m
+}
+
+func textOf(text string, more object) object { return messageOf("text", object{"body": text}, more) }
+
+// webhookOf returns a webhook for the business number.
+func webhookOf(messages ...any) []byte {
+	return encode(envelopeOf(changeOf(object{
+		"messaging_product": "whatsapp",
+		"metadata":          object{"display_phone_number": businessNumber, "phone_number_id": numberID},
+		"contacts":          []any{object{"profile": object{"name": "Canary Name"}, "wa_id": "16500000000"}},
+		"messages":          messages,
+	})))
+}
+
+func changeOf(value any) object { return object{"field": "messages", "value": value} }
+
+func envelopeOf(changes ...any) object {
+	return object{"object": "whatsapp_business_account", "entry": []any{object{"id": "102290129340398", "changes": changes}}}
+}
+
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+// call is what the Graph API was asked.
+type call struct {
+	Method, URI, Authorization string
+	Body                       string
+}
+
+// text returns the text of a message.
+func (c call) text() string {
+	var m outgoing
+	_ = json.Unmarshal([]byte(c.Body), &m)
+	switch {
+	case m.Text != nil:
+		return m.Text.Body
+	case m.Interactive != nil:
+		return m.Interactive.Body.Text
+	default:
+		return ""
+	}
+}
+
+// graph is a Graph API that answers what it is told to.
+type graph struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	calls  []call
+	status int
+	answer []byte
+	header http.Header
+}
+
+func newGraph(t testing.TB) *graph {
+	t.Helper()
+	g := &graph{status: http.StatusOK, answer: []byte(`{"messaging_product":"whatsapp","messages":[{"id":"wamid.1"}]}`)}
+	g.Server = httptest.NewServer(g)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *graph) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls = append(g.calls, call{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), string(body)})
+	for k, v := range g.header {
+		w.Header()[k] = v
+	}
+	w.WriteHeader(g.status)
+	_, _ = w.Write(g.answer)
+}
+
+func (g *graph) answers(status int, answer []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.status, g.answer = status, answer
+}
+
+func (g *graph) all() []call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]call(nil), g.calls...)
+}
+
+// syncBuffer is a buffer for many writers.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

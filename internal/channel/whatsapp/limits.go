@@ -1,0 +1,64 @@
+package whatsapp
+
+import "time"
+
+// Every limit on bytes, time and counts of this package.
+const (
+	// maxBodyBytes bounds a webhook: Meta's payloads have up to 3 MB ("Webhooks", cloud-api/webhooks), and whether that is
+	// 3,000,000 or 3 MiB is not said.
+	maxBodyBytes = 3<<20 + 64<<10
+
+	// freeBodyBytes is what every request may hold without asking; nearly all have less. What is larger shares
+	// sharedBodyBytes, so that strangers who send large bodies cost no more memory than that and keep no ordinary
+	// message out.
+	freeBodyBytes   = 16 << 10
+	sharedBodyBytes = 32 << 20
+
+	// maxChallengeBytes bounds what the handshake repeats; Meta sends a number of about ten digits.
+	maxChallengeBytes = 256
+
+	// senders is how many senders' messages of one request are worked on at once. Those of one sender stay in order.
+	senders = 16
+	// messageTimeout bounds the store's part of one message, batchTimeout that of all: a thousand messages of 100 ms each
+	// fit. What is left over then is delivered again by Meta, and finds the rest done.
+	messageTimeout = 1500 * time.Millisecond
+	batchTimeout   = 10 * time.Second
+	// maxFailures ends a batch early: that many failures are a store that is down, not a message that is odd.
+	maxFailures = 2 * senders
+	// retryAfter is told to Meta with a 503; it has a schedule of its own.
+	retryAfter = "5"
+
+	// promptTimeout bounds the sending of a prompt, which the answer waits for.
+	promptTimeout = 4 * time.Second
+	// promptPause is how long a prompt that was sent stands for the next one to the same sender for the same request.
+	promptPause = 30 * time.Second
+	// maxPrompted bounds the memory of such prompts.
+	maxPrompted = 4096
+
+	// replyQueue bounds the replies that wait, replyWorkers those on their way, replyTimeout the time of each.
+	replyQueue   = 512
+	replyWorkers = 4
+	replyTimeout = 5 * time.Second
+	// replyDrain bounds how long replies are still sent after the end of Start's context.
+	replyDrain = 5 * time.Second
+	// maxReplied bounds the memory of who was told what about which request.
+	maxReplied = 8192
+
+	// strangerPause is how long a sender without a known code gets no second reply: two bots must not talk forever.
+	strangerPause = 24 * time.Hour
+	// strangerRate is how many such replies there are a second, to all.
+	strangerRate = 1
+	// maxStrangers holds everybody who can have got one within strangerPause, with a margin: nobody is forgotten early.
+	maxStrangers = 90_000
+
+	// clientTimeout bounds a call of the Graph API whose caller set no shorter time.
+	clientTimeout = 10 * time.Second
+	// maxAnswerBytes bounds what is read of its answer.
+	maxAnswerBytes = 64 << 10
+	// maxCallbackBytes bounds a callback URL ("Webhook overrides": at most 200 characters).
+	maxCallbackBytes = 200
+	// maxTextRunes and maxPromptRunes bound a text message and the body of an interactive one (Cloud API, "Text messages",
+	// "Interactive messages").
+	maxTextRunes   = 4096
+	maxPromptRunes = 1024
+)

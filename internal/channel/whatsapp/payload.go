@@ -1,0 +1,171 @@
+package whatsapp
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The shapes below hold what we use, no more. They are those of Meta's webhook reference (object, entry, changes, value;
+// business-messaging/whatsapp/webhooks/reference/messages), and of the fixtures that testdata/README.md names.
+// Lists are decoded element by element: what is odd in one spoils no other.
+
+type envelope struct {
+	Object string            `json:"object"`
+	Entry  []json.RawMessage `json:"entry"`
+}
+
+type entry struct {
+	Changes []json.RawMessage `json:"changes"`
+}
+
+type change struct {
+	Field string          `json:"field"`
+	Value json.RawMessage `json:"value"`
+}
+
+// value is what field "messages" carries. Its contacts are left out: they tell names, and whom they belong to only by
+// wa_id or user_id, both of which the message has itself.
+type value struct {
+	Metadata struct {
+		DisplayPhoneNumber string `json:"display_phone_number"`
+		PhoneNumberID      string `json:"phone_number_id"`
+	} `json:"metadata"`
+	Messages []json.RawMessage `json:"messages"`
+	Statuses []json.RawMessage `json:"statuses"`
+}
+
+// message is what a user sent. What belongs to its type is decoded for that type only.
+type message struct {
+	From       string          `json:"from"`
+	FromUserID string          `json:"from_user_id"`
+	Timestamp  timestamp       `json:"timestamp"`
+	Type       string          `json:"type"`
+	GroupID    json.RawMessage `json:"group_id"`
+	Origin     string          `json:"origin"`
+	Context    struct {
+		Forwarded           flag            `json:"forwarded"`
+		FrequentlyForwarded flag            `json:"frequently_forwarded"`
+		GroupID             json.RawMessage `json:"group_id"`
+	} `json:"context"`
+
+	Text        json.RawMessage `json:"text"`
+	Button      json.RawMessage `json:"button"`
+	Interactive json.RawMessage `json:"interactive"`
+	Contacts    json.RawMessage `json:"contacts"`
+
+	// businessNumber is the display_phone_number that it was sent to, digits only.
+	businessNumber string
+}
+
+// timestamp is a time in whole seconds since 1970, as a string (Meta's examples) or a number (Meta's tables); zero if it
+// is anything else.
+type timestamp struct{ time.Time }
+
+// UnmarshalJSON never fails: a message without a time is refused by itself.
+func (t *timestamp) UnmarshalJSON(data []byte) error {
+	digits := strings.Trim(string(data), `"`)
+	if len(digits) < 9 || len(digits) > 11 || strings.Trim(digits, "0123456789") != "" {
+		return nil
+	}
+	seconds, err := strconv.ParseInt(digits, 10, 64)
+	if err == nil {
+		t.Time = time.Unix(seconds, 0).UTC()
+	}
+	return nil
+}
+
+// flag is a boolean that is true unless it is said to be false: what it guards against must not slip through by a
+// change of form.
+type flag bool
+
+// UnmarshalJSON never fails.
+func (f *flag) UnmarshalJSON(data []byte) error {
+	text := string(data)
+	*f = text != "false" && text != "null"
+	return nil
+}
+
+// present tells whether a field is there with a value.
+func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// decode returns the messages of a webhook that are for the business number, in order. Everything else is counted by
+// what makes it irrelevant.
+func decode(body []byte, phoneNumberID string, count func(outcome, int)) []message {
+	var e envelope
+	if json.Unmarshal(body, &e) != nil {
+		count(outcomeMalformed, 1)
+		return nil
+	}
+	if e.Object != "whatsapp_business_account" {
+		count(outcomeOtherObject, 1)
+		return nil
+	}
+	var messages []message
+	for _, rawEntry := range e.Entry {
+		var en entry
+		if json.Unmarshal(rawEntry, &en) != nil {
+			count(outcomeMalformed, 1)
+			continue
+		}
+		for _, rawChange := range en.Changes {
+			messages = append(messages, decodeChange(rawChange, phoneNumberID, count)...)
+		}
+	}
+	return messages
+}
+
+func decodeChange(raw json.RawMessage, phoneNumberID string, count func(outcome, int)) []message {
+	var c change
+	if json.Unmarshal(raw, &c) != nil {
+		count(outcomeMalformed, 1)
+		return nil
+	}
+	switch c.Field {
+	case "messages":
+	case "message_echoes", "smb_message_echoes": // what the business wrote, from another of its clients
+		count(outcomeEcho, 1)
+		return nil
+	default:
+		count(outcomeOtherField, 1)
+		return nil
+	}
+	var v value
+	if json.Unmarshal(c.Value, &v) != nil {
+		count(outcomeMalformed, 1)
+		return nil
+	}
+	// One app has one callback for all of its numbers, and other projects or other systems may own those.
+	if v.Metadata.PhoneNumberID != phoneNumberID || phoneNumberID == "" {
+		count(outcomeOtherNumber, max(1, len(v.Messages)))
+		return nil
+	}
+	count(outcomeStatus, len(v.Statuses))
+	return decodeMessages(&v, count)
+}
+
+func decodeMessages(v *value, count func(outcome, int)) []message {
+	messages := make([]message, 0, len(v.Messages))
+	business := onlyDigits(v.Metadata.DisplayPhoneNumber)
+	for _, raw := range v.Messages {
+		var m message
+		if json.Unmarshal(raw, &m) != nil {
+			count(outcomeMalformed, 1)
+			continue
+		}
+		m.businessNumber = business
+		messages = append(messages, m)
+	}
+	return messages
+}
+
+// onlyDigits returns the digits of a number that is written for people, such as +250 788 123 200.
+func onlyDigits(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < '0' || r > '9' {
+			return -1
+		}
+		return r
+	}, s)
+}

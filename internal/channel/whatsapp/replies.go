@@ -1,0 +1,93 @@
+package whatsapp
+
+import (
+	"cmp"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// The built-in texts. None tells a number, a code, or whether anybody else is involved; none asks for anything that a
+// fraudster could use.
+const (
+	textVerified     = "Thank you, your phone number is confirmed. You can go back to where you started."
+	textWrongNumber  = "We could not confirm this phone number: the code belongs to a different one. Please send it from the phone number that you entered."
+	textExpired      = "This code is no longer valid. Please go back to where you started and get a new one."
+	textUnknown      = "We found no valid code in your message. This chat only confirms phone numbers, and nobody reads it. If you did not expect to confirm your number, you can ignore this."
+	textShareContact = "WhatsApp hides your phone number from us. To confirm it, please share it with the button below. Do so only if you asked for this yourself."
+	textNumberHidden = "WhatsApp hides your phone number from us because you use a username, so we cannot confirm it here. Please go back to where you started and choose another way."
+)
+
+// texts are the texts of one project.
+type texts struct{ settings.Replies }
+
+func (d *delivery) texts() texts { return texts{d.settings.Replies} }
+
+func (t texts) shareContact() string { return cmp.Or(t.ShareContact, textShareContact) }
+func (t texts) unknown() string      { return cmp.Or(t.Unknown, textUnknown) }
+
+// of returns what a user is told of an outcome.
+func (t texts) of(o outcome) string {
+	switch o {
+	case outcomeVerified:
+		return cmp.Or(t.Verified, textVerified)
+	case outcomeWrongNumber:
+		return cmp.Or(t.WrongNumber, textWrongNumber)
+	case outcomeTooLate:
+		return cmp.Or(t.Expired, textExpired)
+	case outcomeNumberHidden:
+		return cmp.Or(t.NumberHidden, textNumberHidden)
+	default: // a code for another messenger among them: to this chat it is none
+		return t.unknown()
+	}
+}
+
+// reply tells a sender what his code came to, once for each request and outcome: neither redeliveries nor a sender who
+// repeats himself get more out of us.
+func (d *delivery) reply(to sender, requestID string, o outcome) {
+	key := d.hook.lately.key(to.key(), requestID, string(o))
+	if !d.hook.lately.replied.due(key, d.hook.clock.Now(), strangerPause) {
+		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
+		return
+	}
+	if !d.enqueue(to, d.texts().of(o)) {
+		d.hook.lately.replied.forget(key)
+	}
+}
+
+// replyToStranger tells a sender whose message holds no known code, if he was not told so within a day and the other
+// strangers leave room for it.
+func (d *delivery) replyToStranger(to sender) {
+	now := d.hook.clock.Now()
+	key := d.hook.lately.key(to.key())
+	if !d.hook.lately.strangers.due(key, now, strangerPause) {
+		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
+		return
+	}
+	if !d.hook.lately.strangerRate.AllowN(now, 1) {
+		d.hook.lately.strangers.forget(key)
+		d.hook.metrics.replies.WithLabelValues(replyLimited).Inc()
+		return
+	}
+	if !d.enqueue(to, d.texts().unknown()) {
+		d.hook.lately.strangers.forget(key)
+	}
+}
+
+// enqueue hands a reply to whoever sends them; false if the queue is full. Replies are best effort, answers to Meta are
+// not.
+func (d *delivery) enqueue(to sender, text string) bool {
+	select {
+	case d.hook.queue <- reply{account: d.account, to: to.recipient(), text: text}:
+		return true
+	default:
+		d.hook.metrics.replies.WithLabelValues(replyDropped).Inc()
+		return false
+	}
+}
+
+// reply is a text on its way.
+type reply struct {
+	account *settings.WhatsApp
+	to      Recipient
+	text    string
+}

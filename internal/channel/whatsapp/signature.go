@@ -1,0 +1,93 @@
+package whatsapp
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+const (
+	// signatureHeader carries HMAC-SHA256(app secret, body). X-Hub-Signature, with SHA-1, is its predecessor and counts for
+	// nothing here.
+	signatureHeader = "X-Hub-Signature-256"
+	signaturePrefix = "sha256="
+)
+
+// The purposes that keys and tokens are derived for, so that none can stand for another.
+const (
+	purposeVerifyToken = "phoneproof/whatsapp/verify-token\x00"
+	purposeBinding     = "phoneproof/whatsapp/binding\x00"
+)
+
+// signature returns the MAC that the request claims; false unless there is exactly one header in exactly the form that
+// Meta sends. What deviates is not from Meta.
+func signature(h http.Header) ([sha256.Size]byte, bool) {
+	var mac [sha256.Size]byte
+	values := h[signatureHeader]
+	if len(values) != 1 {
+		return mac, false
+	}
+	digits, ok := strings.CutPrefix(values[0], signaturePrefix)
+	if !ok || len(digits) != hex.EncodedLen(sha256.Size) || strings.ToLower(digits) != digits {
+		return mac, false
+	}
+	_, err := hex.Decode(mac[:], []byte(digits))
+	return mac, err == nil
+}
+
+// signed tells whether mac is that of body under one of the app secrets. Meta signs the payload as it sends it, with
+// escaped unicode ("Create a webhook endpoint"): only the bytes as received will do.
+func signed(body []byte, mac [sha256.Size]byte, appSecrets [][]byte) bool {
+	found := false
+	for _, secret := range appSecrets {
+		if len(secret) == 0 { // HMAC would take it
+			continue
+		}
+		// Every secret is tried, so that the time does not tell which one it was.
+		if hmac.Equal(keyed(secret, body), mac[:]) {
+			found = true
+		}
+	}
+	return found
+}
+
+// VerifyToken returns the token that Meta presents when it checks our callback URL. It is made of the app secret, so it
+// needs no storage, and differs from project to project, so none can answer for another.
+func VerifyToken(project string, appSecret []byte) string {
+	return hex.EncodeToString(keyed(appSecret, []byte(purposeVerifyToken+project)))
+}
+
+// verifies tells whether token is the project's, by any app secret that is accepted at now.
+func verifies(token, project string, appSecret settings.Secret, now time.Time) bool {
+	presented, found := sha256.Sum256([]byte(token)), false
+	for _, secret := range appSecret.Accepted(now) {
+		expected := sha256.Sum256([]byte(VerifyToken(project, secret)))
+		// Hashes have one length, so the comparison takes one time.
+		if hmac.Equal(presented[:], expected[:]) {
+			found = true
+		}
+	}
+	return found
+}
+
+// bindings returns the keyed hashes that a sender without a number may be known by, the one to store first. There are
+// several while the app secret is being replaced.
+func bindings(account *settings.WhatsApp, userID string, now time.Time) []string {
+	secrets := account.AppSecret.Accepted(now)
+	hashes := make([]string, len(secrets))
+	for i, secret := range secrets {
+		hashes[i] = hex.EncodeToString(keyed(secret, []byte(purposeBinding+account.PhoneNumberID+"\x00"+userID)))
+	}
+	return hashes
+}
+
+func keyed(key, data []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(data)
+	return mac.Sum(nil)
+}
