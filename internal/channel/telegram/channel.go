@@ -88,20 +88,11 @@ func (e promptError) Unwrap() error { return e.error }
 // or, if it is a promptError, the user was not asked for his contact. s.Telegram is not nil.
 func (c *Channel) receive(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) error {
 	start := c.clock.Now()
-	id, m, err := readUpdate(raw)
+	in, why := read(raw, s.Telegram.BotUsername)
 	var (
-		in  inbound
-		why outcome
+		bound []string
+		err   error
 	)
-	switch {
-	case err != nil, id == 0:
-		why = refusedMalformed
-	case m == nil:
-		why = refusedKind
-	default:
-		in, why = judge(m, s.Telegram.BotUsername)
-	}
-	var bound []string
 	if in.sender != 0 {
 		bound = bindings(s, in.sender, start)
 		if len(bound) == 0 { // The token went away since the update was authentic.
@@ -117,6 +108,19 @@ func (c *Channel) receive(ctx context.Context, log logr.Logger, s *settings.Sett
 	}
 	c.reply(s, in, bound, why)
 	return nil
+}
+
+// read takes an update apart and judges it.
+func read(raw []byte, botUsername string) (inbound, outcome) {
+	id, m, err := readUpdate(raw)
+	switch {
+	case err != nil, id == 0:
+		return inbound{}, refusedMalformed
+	case m == nil:
+		return inbound{}, refusedKind
+	default:
+		return judge(m, botUsername)
+	}
 }
 
 // apply tells the domain, and prompts for the contact where it wants one.
