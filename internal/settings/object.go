@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,6 +32,7 @@ type Object struct {
 	key   types.NamespacedName
 	cache cache.Cache
 	log   logr.Logger
+	taken types.UID // of the object that Live goes by; the watch's own
 
 	mu      sync.Mutex
 	project *verifyv1.VerificationProject // as the watch brought it last; nil before, and when it was deleted
@@ -63,14 +65,10 @@ func NewObject(config *rest.Config, key types.NamespacedName, secretsDir string,
 
 // Start follows the object and the secret files until ctx ends.
 func (o *Object) Start(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		defer cancel()
-		ended <- o.follow(ctx)
-	}()
-	return errors.Join(o.Live.Start(ctx), <-ended)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return o.Live.Start(ctx) })
+	group.Go(func() error { return o.follow(ctx) })
+	return group.Wait()
 }
 
 func (o *Object) follow(ctx context.Context) error {
@@ -98,7 +96,7 @@ func (o *Object) observe(item any) {
 		return
 	}
 	defer o.seen.Notify("")
-	err := o.SetProject(project) // which keeps and logs its error
+	err := o.take(project)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.project = project
@@ -107,9 +105,27 @@ func (o *Object) observe(item any) {
 	}
 }
 
+// take makes the object the one to go by, or says why it is refused. What may not change in one object may differ in
+// another that was created in its place.
+func (o *Object) take(project *verifyv1.VerificationProject) error {
+	another := o.taken != project.UID
+	if another {
+		o.taken = project.UID
+		o.Live.mu.Lock()
+		o.Live.project = nil
+		o.Live.mu.Unlock()
+	}
+	err := o.SetProject(project)
+	if another && err != nil { // Live tells what it refuses in place of something
+		o.log.Error(err, "the project is refused")
+	}
+	return err
+}
+
 // deleted notes that the project is gone. The pods follow soon; until then they answer by the last settings, but own
 // nothing new.
 func (o *Object) deleted() {
+	defer o.seen.Notify("")
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.project = nil
@@ -126,11 +142,12 @@ func (o *Object) Wait(ctx context.Context) error {
 	}
 }
 
-// Observe returns a channel that gets a value, coalesced, after each change of the object, its annotations and status
-// included, and a function that ends it.
+// Observe returns a channel that gets a value, coalesced, after each change of the object, its annotations, its status and
+// its deletion included, and a function that ends it.
 func (o *Object) Observe() (changes <-chan struct{}, cancel func()) { return o.seen.Subscribe("") }
 
-// Project returns the object as the watch brought it last; nil before, and when it was deleted.
+// Project returns the object as the watch brought it last; nil before, and when it was deleted. It is shared, so it must
+// not be changed.
 func (o *Object) Project() *verifyv1.VerificationProject {
 	o.mu.Lock()
 	defer o.mu.Unlock()

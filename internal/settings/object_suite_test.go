@@ -1,0 +1,203 @@
+package settings
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+const serverRole = "phoneproof-server-kubernetes"
+
+var (
+	plane *controlplane.ControlPlane
+	admin client.Client
+	// server may do what the role that the chart installs grants in the namespaces it is bound in. The objects under test
+	// are followed by nobody else.
+	server *rest.Config
+)
+
+// TestObject is the part of this package's tests that has an API server, started once.
+func TestObject(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Settings of a project's object")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	log.SetLogger(GinkgoLogr) // client-go's watches log through it
+	var err error
+	// An API server that stops waits for its watches, a minute unless it is told otherwise.
+	plane, err = controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "5s"}})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(plane.Stop)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, verifyv1.AddToScheme, apiextensionsv1.AddToScheme} {
+		Expect(add(scheme)).To(Succeed())
+	}
+	admin, err = client.New(plane.Config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	server, err = plane.ServiceAccount("default", "serve")
+	Expect(err).NotTo(HaveOccurred())
+
+	root, err := controlplane.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_kubernetes_role.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	granted := &rbacv1.ClusterRole{}
+	Expect(yaml.UnmarshalStrict(manifest, granted)).To(Succeed())
+	Expect(granted.Name).To(Equal(serverRole))
+	Expect(admin.Create(ctx, granted)).To(Succeed())
+})
+
+// calls notes which resources are asked for, as path and query.
+type calls struct {
+	mu   sync.Mutex
+	made []*http.Request
+}
+
+// wrap puts calls between a client and the API server.
+func (c *calls) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		c.mu.Lock()
+		c.made = append(c.made, r)
+		c.mu.Unlock()
+		return next.RoundTrip(r)
+	})
+}
+
+func (c *calls) all() []*http.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]*http.Request(nil), c.made...)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip makes the function an http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// followed is a project in a namespace of its own, and the Object that follows it.
+type followed struct {
+	*Object
+
+	key   types.NamespacedName
+	logs  *gbytes.Buffer
+	calls calls
+}
+
+// newFollowed prepares a namespace without a project, and an Object that is not started.
+func newFollowed(ctx context.Context) *followed {
+	GinkgoHelper()
+	f := &followed{key: types.NamespacedName{Namespace: "test-" + strings.ToLower(rand.Text()[:12]), Name: "shop"}}
+	grant(ctx, f.key.Namespace)
+	dir := GinkgoT().TempDir()
+	layOut(GinkgoTB(), dir, newValues())
+	config := rest.CopyConfig(server)
+	config.Wrap(f.calls.wrap)
+	log, logs := newLogger()
+	f.logs = logs
+	var err error
+	f.Object, err = NewObject(config, f.key, dir, clock.RealClock{}, log)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(f.calls.all()).To(BeEmpty(), "nothing is asked before Start")
+	return f
+}
+
+// grant makes a namespace in which the server has its role.
+func grant(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+	Expect(admin.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "serve"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: serverRole},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "serve"}},
+	})).To(Succeed())
+	reader, err := client.New(server, client.Options{Scheme: admin.Scheme(), Mapper: verifyv1.Mapper()})
+	Expect(err).NotTo(HaveOccurred())
+	// The authorizer learns of a binding through its own watch.
+	Eventually(func() error {
+		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "any"}, &verifyv1.VerificationProject{})
+		return client.IgnoreNotFound(err)
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// start follows the object until the spec ends.
+func (f *followed) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- f.Start(ctx) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+	})
+}
+
+// serve makes the project, follows it and returns when there are settings.
+func serve(ctx context.Context) *followed {
+	GinkgoHelper()
+	f := newFollowed(ctx)
+	f.create(ctx, nil)
+	f.start()
+	Expect(f.Wait(ctx)).To(Succeed())
+	return f
+}
+
+// create makes the project in the cluster, and returns its UID.
+func (f *followed) create(ctx context.Context, edit func(*verifyv1.VerificationProject)) types.UID {
+	GinkgoHelper()
+	p := newProject()
+	p.Namespace, p.Name = f.key.Namespace, f.key.Name
+	if edit != nil {
+		edit(p)
+	}
+	Expect(admin.Create(ctx, p)).To(Succeed())
+	return p.UID
+}
+
+// edit changes the project in the cluster, as often as others get in between.
+func (f *followed) edit(ctx context.Context, change func(*verifyv1.VerificationProject)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		p := &verifyv1.VerificationProject{}
+		if err := admin.Get(ctx, f.key, p); err != nil {
+			return err
+		}
+		change(p)
+		return admin.Update(ctx, p)
+	}).WithContext(ctx).WithTimeout(20 * time.Second).Should(Succeed())
+}
+
+// remove deletes the project and returns when the API server has.
+func (f *followed) remove(ctx context.Context) {
+	GinkgoHelper()
+	p := &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: f.key.Name}}
+	Expect(admin.Delete(ctx, p)).To(Succeed())
+	Eventually(func() bool { return apierrors.IsNotFound(admin.Get(ctx, f.key, p)) }).WithContext(ctx).Should(BeTrue())
+}
+
+func (f *followed) logged() string { return string(f.logs.Contents()) }

@@ -1,0 +1,219 @@
+package settings
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// live is how soon a change must work.
+const live = time.Second
+
+var _ = Describe("Object", func() {
+	It("has the settings of the object when the first wait is over", func(ctx SpecContext) {
+		f := newFollowed(ctx)
+		f.start()
+		Expect(f.Current()).To(BeNil())
+		Expect(f.UID()).To(BeEmpty())
+		early, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		err := f.Wait(early)
+		Expect(err).To(MatchError(ErrNoProject))
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+
+		uid := f.create(ctx, nil)
+		Expect(f.Wait(ctx)).To(Succeed())
+		Expect(f.Current().Project).To(Equal(f.key.String()))
+		Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+		Expect(f.Problems()).To(BeEmpty())
+		Expect(f.UID()).To(Equal(uid))
+		Expect(f.Project().Name).To(Equal(f.key.Name))
+	})
+
+	It("asks for its own object and for nothing else", func(ctx SpecContext) {
+		f := serve(ctx)
+		Expect(f.calls.all()).NotTo(BeEmpty())
+		for _, call := range f.calls.all() {
+			Expect(call.Method).To(Equal(http.MethodGet))
+			Expect(call.URL.Path).To(Equal("/apis/phoneproof.dev/v1alpha1/namespaces/"+f.key.Namespace+"/verificationprojects"), "no discovery")
+			Expect(call.URL.Query().Get("fieldSelector")).To(Equal("metadata.name=" + f.key.Name))
+		}
+		other := newProject()
+		other.Namespace, other.Name = f.key.Namespace, "other"
+		changes, cancel := f.Observe()
+		defer cancel()
+		Expect(admin.Create(ctx, other)).To(Succeed())
+		Consistently(changes).WithTimeout(300 * time.Millisecond).ShouldNot(Receive())
+	})
+
+	It("makes a changed limit and a removed key work within a second", func(ctx SpecContext) {
+		f := serve(ctx)
+		f.edit(ctx, func(p *verifyv1.VerificationProject) {
+			p.Spec.RateLimit.PerPhoneNumber = &verifyv1.Rate{Requests: 3, Period: "1m"}
+			p.Spec.APIKeys = p.Spec.APIKeys[:1]
+		})
+		Eventually(func() int { return f.Current().Limits.PerPhoneNumber.Requests }).WithTimeout(live).Should(Equal(3))
+		Expect(found(f.Current(), apiKey("monitor"), start)).To(BeEmpty())
+		Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+	})
+
+	It("tells of changed annotations and status, which are no change of settings", func(ctx SpecContext) {
+		f := serve(ctx)
+		before := f.Current()
+		changes, cancel := f.Observe()
+		defer cancel()
+		f.edit(ctx, func(p *verifyv1.VerificationProject) {
+			metav1.SetMetaDataAnnotation(&p.ObjectMeta, verifyv1.RedeliverAnnotation, "a/1")
+		})
+		Eventually(changes).WithTimeout(live).Should(Receive())
+		Expect(f.Project().Annotations).To(HaveKeyWithValue(verifyv1.RedeliverAnnotation, "a/1"))
+
+		p := f.Project().DeepCopy()
+		p.Status.ObservedRedeliver = "a/1"
+		Expect(admin.Status().Update(ctx, p)).To(Succeed())
+		Eventually(changes).WithTimeout(live).Should(Receive())
+		Expect(f.Project().Status.ObservedRedeliver).To(Equal("a/1"))
+		Expect(f.Current()).To(BeIdenticalTo(before))
+	})
+
+	It("answers by the last settings when the object is deleted, and owns nothing", func(ctx SpecContext) {
+		f := serve(ctx)
+		changes, cancel := f.Observe()
+		defer cancel()
+		f.remove(ctx)
+		Eventually(changes).WithTimeout(live).Should(Receive())
+		Expect(f.UID()).To(BeEmpty())
+		Expect(f.Project()).To(BeNil())
+		Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+		Expect(f.logged()).To(ContainSubstring("the project was deleted"))
+	})
+
+	It("follows the object that is created in place of a deleted one, whatever could not change in that", func(ctx SpecContext) {
+		f := serve(ctx)
+		f.remove(ctx)
+		uid := f.create(ctx, func(p *verifyv1.VerificationProject) { p.Spec.ProjectID = "another" })
+		Eventually(f.UID).WithTimeout(live).Should(Equal(uid))
+		Expect(f.LastError()).NotTo(HaveOccurred())
+		Expect(f.Current().ProjectID).To(Equal("another"))
+	})
+
+	It("keeps the last settings while the object is one that is refused today", func(ctx SpecContext) {
+		f := serve(ctx)
+		allowAnyDisplayName(ctx)
+		const line = "two\nlines"
+		f.edit(ctx, func(p *verifyv1.VerificationProject) {
+			p.Spec.DisplayName = line
+			p.Spec.RateLimit.PerPhoneNumber = &verifyv1.Rate{Requests: 3, Period: "1m"}
+		})
+		Eventually(f.LastError).WithTimeout(20 * time.Second).Should(MatchError(ContainSubstring("spec.displayName: ")))
+		Expect(f.Current().DisplayName).To(Equal("shop"))
+		Expect(f.Current().Limits.PerPhoneNumber.Requests).To(Equal(5))
+		Expect(f.Project().Spec.DisplayName).To(Equal(line), "conditions and events are about the object as it is")
+		Expect(f.logged()).NotTo(ContainSubstring("two"), "no value in logs")
+
+		f.edit(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "One line" })
+		Eventually(f.LastError).WithTimeout(20 * time.Second).ShouldNot(HaveOccurred())
+		Expect(f.Current().DisplayName).To(Equal("One line"))
+		Expect(f.Current().Limits.PerPhoneNumber.Requests).To(Equal(3))
+	})
+
+	It("keeps its settings while the API server is away, starts then too, and follows when it is back", func(ctx SpecContext) {
+		running, late := serve(ctx), newFollowed(ctx)
+		late.create(ctx, nil)
+		before, uid := running.Current(), running.UID()
+
+		Expect(plane.StopAPIServer()).To(Succeed())
+		late.start()
+		Consistently(func(g Gomega) {
+			g.Expect(running.Current()).To(BeIdenticalTo(before))
+			g.Expect(running.UID()).To(Equal(uid))
+			g.Expect(late.Current()).To(BeNil())
+		}).WithTimeout(2 * time.Second).Should(Succeed())
+		Expect(plane.StartAPIServer()).To(Succeed())
+
+		// client-go asks again within half a minute, later the longer the API server was away.
+		const again = 90 * time.Second
+		running.edit(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "After the outage" })
+		Eventually(func() string { return running.Current().DisplayName }).WithTimeout(again).Should(Equal("After the outage"))
+		Expect(running.UID()).To(Equal(uid))
+		Eventually(late.Current).WithTimeout(again).ShouldNot(BeNil())
+	}, NodeTimeout(5*time.Minute))
+
+	It("says why the very first object is refused, and waits for a better one", func(ctx SpecContext) {
+		f := newFollowed(ctx)
+		allowAnyDisplayName(ctx)
+		Eventually(func() error {
+			p := newProject()
+			p.Namespace, p.Spec.DisplayName = f.key.Namespace, "two\nlines"
+			return admin.Create(ctx, p)
+		}).WithContext(ctx).WithTimeout(20 * time.Second).Should(Succeed())
+		f.start()
+		Eventually(f.logged).WithTimeout(20 * time.Second).Should(ContainSubstring("the project is refused"))
+		f.edit(ctx, func(p *verifyv1.VerificationProject) { p.Annotations = map[string]string{"a": "b"} })
+		Eventually(f.Project).WithTimeout(20 * time.Second).Should(HaveField("Annotations", HaveKey("a")))
+		Expect(strings.Count(f.logged(), "the project is refused")).To(Equal(1))
+		Expect(f.Current()).To(BeNil())
+
+		f.edit(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "One line" })
+		Expect(f.Wait(ctx)).To(Succeed())
+		Expect(f.Current().DisplayName).To(Equal("One line"))
+	})
+
+	It("leaves alone what is no project", func() {
+		f := &Object{Live: NewLive(GinkgoT().TempDir(), clock.RealClock{}, GinkgoLogr)}
+		f.observe("anything")
+		Expect(f.Project()).To(BeNil())
+	})
+
+	It("refuses a configuration that leads nowhere", func() {
+		config := rest.CopyConfig(server)
+		config.CAFile, config.CAData = "no/such/file", nil
+		_, err := NewObject(config, types.NamespacedName{Namespace: "books", Name: "shop"}, GinkgoT().TempDir(), clock.RealClock{}, GinkgoLogr)
+		Expect(err).To(MatchError(ContainSubstring("watch project books/shop: ")))
+	})
+})
+
+// allowAnyDisplayName has the API server store until the spec ends what an older release of the CRD let pass.
+func allowAnyDisplayName(ctx context.Context) {
+	GinkgoHelper()
+	setRules := func(ctx context.Context, rules apiextensionsv1.ValidationRules) (apiextensionsv1.ValidationRules, error) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := admin.Get(ctx, client.ObjectKey{Name: "verificationprojects.phoneproof.dev"}, crd); err != nil {
+			return nil, err
+		}
+		properties := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+		displayName, known := properties["displayName"]
+		if !known {
+			return nil, errors.New("there is no displayName")
+		}
+		before := displayName.XValidations
+		displayName.XValidations = rules
+		properties["displayName"] = displayName
+		return before, admin.Update(ctx, crd)
+	}
+	rules, err := setRules(ctx, nil)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(rules).NotTo(BeEmpty())
+	DeferCleanup(func(ctx SpecContext) {
+		_, err := setRules(ctx, rules)
+		Expect(err).NotTo(HaveOccurred())
+		// The next spec must not meet the old schema.
+		p := newProject()
+		p.Namespace, p.Spec.DisplayName = "default", strings.Repeat("\n", 2)
+		Eventually(func() error { return admin.Create(ctx, p, client.DryRunAll) }).WithContext(ctx).WithTimeout(20 * time.Second).
+			Should(MatchError(ContainSubstring("displayName must be one line")))
+	})
+}
