@@ -76,9 +76,24 @@ func (x *exchange) write(e *verification.Error) {
 	giveBuffer(buffer, body)
 }
 
+// beginAnswer comes right before the header of an answer is written.
+//
+// Where the body was not read to its end, the connection ends with the answer: else net/http would read the rest first,
+// for as long as a body may take, and write the answer only then. It does read the rest afterwards, so that a client
+// which is still sending gets to read the answer; unreadBodyTime bounds that.
+func (x *exchange) beginAnswer(status int) {
+	x.status = status
+	if x.body.ended {
+		return
+	}
+	x.w.Header()["Connection"] = closed
+	//nolint:errcheck // not a connection, so nothing is read
+	http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(unreadBodyTime))
+}
+
 // send writes an answer. A client that does not take it is no error of ours.
 func (x *exchange) send(status int, body []byte) {
-	x.status = status
+	x.beginAnswer(status)
 	x.w.Header()["Content-Type"] = jsonType
 	x.w.WriteHeader(status)
 	x.w.Write(body) //nolint:errcheck // as above

@@ -9,6 +9,22 @@ import (
 	"strings"
 )
 
+// requestBody is the body of a request, which remembers whether it was read to its end.
+type requestBody struct {
+	io.ReadCloser
+
+	ended bool
+}
+
+// Read notes the end.
+func (b *requestBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.ended = true
+	}
+	return n, err
+}
+
 // readBody reads the whole body, at most maxBodyBytes, into buffer. What is not to be read is refused by its headers
 // first, so that a client which waits for "100 Continue" sends nothing.
 func (x *exchange) readBody(buffer []byte) ([]byte, error) {
@@ -20,11 +36,9 @@ func (x *exchange) readBody(buffer []byte) ([]byte, error) {
 		return nil, errMediaType
 	}
 	if x.r.ContentLength > maxBodyBytes {
-		// Else net/http would read on for a while in order to save the connection.
-		x.w.Header()["Connection"] = closed
 		return nil, errBodyTooLarge
 	}
-	return readAll(http.MaxBytesReader(x.w, x.r.Body, maxBodyBytes), buffer)
+	return readAll(http.MaxBytesReader(x.w, &x.body, maxBodyBytes), buffer)
 }
 
 // readAll is io.ReadAll into a buffer that holds the largest body.

@@ -19,6 +19,7 @@ type exchange struct {
 	r        *http.Request
 	settings *settings.Settings
 	start    time.Time
+	body     requestBody
 
 	// What the log line and the metrics tell.
 	id      string
@@ -35,6 +36,7 @@ const routeUnknown = "unknown"
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchange{api: a, w: w, r: r, settings: a.settings(), start: a.clock.Now(), route: routeUnknown}
+	x.body = requestBody{ReadCloser: r.Body, ended: r.ContentLength == 0}
 	x.id = requestID(r.Header)
 	x.commonHeaders()
 	defer x.end()
@@ -63,13 +65,12 @@ func (x *exchange) serve() {
 
 // serveHook hands the request to a messenger's handler.
 func (x *exchange) serveHook(hook http.Handler) {
-	recorder := &statusRecorder{ResponseWriter: x.w}
-	ctx := logr.NewContext(x.r.Context(), x.api.log.WithValues("xRequestId", x.id))
-	defer func() { x.status = recorder.status }()
-	hook.ServeHTTP(recorder, x.r.WithContext(ctx))
-	if recorder.status == 0 {
-		recorder.status = http.StatusOK // as net/http answers for a handler that wrote nothing
-	}
+	recorder := &statusRecorder{ResponseWriter: x.w, exchange: x}
+	// The copy has the body that we watch; net/http keeps its own.
+	r := x.r.WithContext(logr.NewContext(x.r.Context(), x.api.log.WithValues("xRequestId", x.id)))
+	r.Body = &x.body
+	hook.ServeHTTP(recorder, r)
+	recorder.begin(http.StatusOK) // as net/http answers for a handler that wrote nothing
 }
 
 // end recovers a panic, then logs and counts.
@@ -108,27 +109,36 @@ func (x *exchange) fail(err error) {
 	x.write(shown)
 }
 
-// statusRecorder remembers the status of a hook's answer.
+// statusRecorder sees a hook's answer begin.
 type statusRecorder struct {
 	http.ResponseWriter
 
-	status int
+	exchange *exchange
 }
 
-// WriteHeader notes the first final status.
-func (r *statusRecorder) WriteHeader(status int) {
-	if r.status == 0 && status >= http.StatusOK {
-		r.status = status
+// begin notes the first final status.
+func (r *statusRecorder) begin(status int) {
+	if r.exchange.status == 0 && status >= http.StatusOK {
+		r.exchange.beginAnswer(status)
 	}
+}
+
+// WriteHeader begins the answer.
+func (r *statusRecorder) WriteHeader(status int) {
+	r.begin(status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Write notes the status that net/http sends before a body.
+// Write begins the answer with the status that net/http sends before a body.
 func (r *statusRecorder) Write(p []byte) (int, error) {
-	if r.status == 0 {
-		r.status = http.StatusOK
-	}
+	r.begin(http.StatusOK)
 	return r.ResponseWriter.Write(p)
+}
+
+// FlushError begins the answer likewise; http.ResponseController calls it.
+func (r *statusRecorder) FlushError() error {
+	r.begin(http.StatusOK)
+	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 
 // Unwrap gives http.ResponseController the connection.

@@ -2,11 +2,15 @@ package httpapi
 
 import "time"
 
-// Every limit on bytes, time and counts of the HTTP API. What must hold between them is tested in limits_test.go.
+// Every limit on bytes, time and counts of the HTTP API. What must hold between them is tested by TestLimits_fitTogether.
 const (
 	// maxBodyBytes bounds the body of init. The longest useful one is under 200 bytes; what is over the limit is
-	// never read, whether its length was announced or not.
+	// never kept, whether its length was announced or not.
 	maxBodyBytes = 8 << 10
+	// unreadBodyTime bounds how long the rest of a body that nobody wanted is still taken in after its refusal, 256 KiB
+	// at most: long enough for what was on its way when the refusal was sent, which would else reset the connection
+	// before the client has read it.
+	unreadBodyTime = 500 * time.Millisecond
 
 	// maxNesting bounds how deep values of unknown fields may be nested; known fields hold strings only.
 	maxNesting = 32

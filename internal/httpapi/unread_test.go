@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// Whoever is refused need not send the body that he announced in order to hear so, and his connection ends.
+func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
+	hook := func(read bool) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if read {
+				_, _ = io.Copy(io.Discard, r.Body)
+			}
+			_, _ = io.WriteString(w, `{}`)
+		})
+	}
+	h := newHarness(t, func(s *setup) {
+		s.options.Hooks = map[string]http.Handler{
+			"/hooks/refuses": hook(false), "/hooks/reads": hook(true),
+			"/hooks/silent": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+			"/hooks/flushes": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_ = http.NewResponseController(w).Flush()
+				_, _ = io.WriteString(w, `{}`)
+			}),
+			"/hooks/panics": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("before it read") }),
+		}
+	})
+	g := NewWithT(t)
+	start := time.Now()
+	var answered []*bufio.Reader
+	json, status := authorization+"Content-Type: application/json\r\n", "Authorization: Bearer "+keyAll+"\r\n"
+	for _, row := range []struct {
+		line, headers string
+		status        int
+	}{
+		{"POST " + pathInit, "", 401},
+		{"POST " + pathInit, authorization, 415},
+		{"POST " + pathInit, json + "Content-Encoding: gzip\r\n", 415},
+		{"POST " + pathInit, "Expect: 100-continue\r\n", 401},
+		{"POST /nothing", "", 404},
+		{"PUT " + pathInit, "", 405},
+		{"GET " + pathStatus + "?id=x", "", 401},
+		{"GET " + pathStatus + "?id=x", status, 404},
+		{"GET /openapi.json", "", 200},
+		{"POST /hooks/refuses", "", 200},
+		{"POST /hooks/silent", "", 200},
+		{"POST /hooks/flushes", "", 200},
+		{"POST /hooks/panics", "", 500},
+	} {
+		for _, length := range []string{"Content-Length: 100", "Transfer-Encoding: chunked"} {
+			_, from := h.dial(g, row.line+" HTTP/1.1\r\nHost: localhost\r\n"+row.headers+length+"\r\n\r\n")
+			method, _, _ := strings.Cut(row.line, " ")
+			response, err := http.ReadResponse(from, &http.Request{Method: method})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(response.StatusCode).To(Equal(row.status), row.line)
+			g.Expect(response.Close).To(BeTrue(), "%s: the rest of the body is no request", row.line)
+			_, err = io.Copy(io.Discard, response.Body)
+			_ = response.Body.Close()
+			g.Expect(err).NotTo(HaveOccurred())
+			answered = append(answered, from)
+		}
+	}
+	g.Expect(time.Since(start)).To(BeNumerically("<", time.Second), "all the answers")
+	for _, from := range answered {
+		_, err := from.ReadByte()
+		g.Expect(err).To(Equal(io.EOF))
+	}
+	g.Expect(time.Since(start)).To(BeNumerically("<", 5*time.Second), "the end of all the connections")
+
+	_, from := h.dial(g, strings.Repeat("POST /hooks/reads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}", 2))
+	for range 2 {
+		response, err := http.ReadResponse(from, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(response.Close).To(BeFalse(), "a body that was read keeps the connection")
+		_, err = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+}
+
+// A body that came all the same costs nobody the answer, and a body that was read keeps the connection.
+func TestWire_whenTheConnectionGoesOn(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	post := func(length int, headers, body string) string {
+		return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s", pathInit, headers, length, body)
+	}
+	r := request{method: http.MethodPost, target: pathInit}
+	_, from := h.dial(g, post(2, authorization, "{}")+post(2, authorization, "[]")+post(2, "", "{}"))
+	for range 2 {
+		a := h.next(g, r, from)
+		g.Expect(a.status).To(Equal(400))
+		g.Expect(a.last).To(BeFalse())
+	}
+	a := h.next(g, r, from)
+	expectRefusal(g, a, 401, codeMissingKey, "")
+	g.Expect(a.last).To(BeTrue())
+}
