@@ -189,6 +189,7 @@ func (c *cluster) receiverHealth() func(verification.Attempt) {
 			return
 		}
 		switch receiver.Note(a) {
+		case request.Unchanged:
 		case request.StartsFailing:
 			c.recorder.Eventf(project, nil, corev1.EventTypeWarning, verifyv1.ReasonReceiverFailing, "Deliver",
 				"the webhook's receiver fails (%s); events wait and are sent again", a.Reason)

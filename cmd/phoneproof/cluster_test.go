@@ -51,7 +51,8 @@ const serverRole = "phoneproof-server-kubernetes"
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	plane, err = controlplane.Start(controlplane.Options{})
+	// It stays that long for watches when it is stopped; a minute is its default.
+	plane, err = controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "5s"}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(plane.Stop)
 	clients, err = clientset.NewForConfig(plane.Config)
@@ -89,6 +90,9 @@ var leaseFlags = []string{"--lease-duration=3s", "--lease-renew-deadline=2s", "-
 
 const leaseDuration = 3 * time.Second
 
+// webhookSecret signs the events of shops.
+const webhookSecret = "a webhook secret of enough length"
+
 // newShop makes a project and what it needs, and starts nothing but its receiver.
 func newShop(ctx context.Context) *shop {
 	GinkgoHelper()
@@ -99,12 +103,19 @@ func newShop(ctx context.Context) *shop {
 	key, err := settings.NewAPIKey(rand.Reader)
 	Expect(err).NotTo(HaveOccurred())
 	s.key = key
-	writeFile(s.secrets, "shop/api-key", key)
-	writeFile(s.secrets, "shop/webhook", "a webhook secret of enough length")
-	writeFile(s.secrets, "shop/access-token", "EAAG0123456789")
-	writeFile(s.secrets, "shop/app-secret", "0123456789abcdef0123456789abcdef")
+	s.writeSecret("api-key", key)
+	s.writeSecret("webhook", webhookSecret)
+	s.writeSecret("access-token", "EAAG0123456789")
+	s.writeSecret("app-secret", "0123456789abcdef0123456789abcdef")
 	Expect(admin.Create(ctx, s.project())).To(Succeed())
 	return s
+}
+
+// writeSecret writes the file of a secret, as a kubelet does, whose value no log may hold.
+func (s *shop) writeSecret(key, value string) {
+	GinkgoHelper()
+	canaries.add(value)
+	writeFile(s.secrets, "shop/"+key, value)
 }
 
 // grant lets the ServiceAccount serve in the namespace, by a token of its own.
@@ -201,7 +212,7 @@ func (s *shop) open(ctx context.Context) *kubernetes.Store {
 	go func() { ended <- store.Start(running) }()
 	DeferCleanup(func() {
 		stop()
-		<-ended
+		Expect(<-ended).To(Succeed())
 	})
 	Eventually(store.HasSynced).WithContext(ctx).WithTimeout(20 * time.Second).Should(BeTrue())
 	s.store = store
@@ -213,6 +224,7 @@ func (s *shop) init(ctx context.Context, through *replica, number string) string
 	GinkgoHelper()
 	status, answer := through.call(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q}`, number))
 	Expect(status).To(Equal(http.StatusOK), "%v", answer)
+	canaries.add(answer["expectedText"].(string))
 	return answer["requestId"].(string)
 }
 
@@ -226,6 +238,15 @@ func (s *shop) verify(ctx context.Context, id string) error {
 
 // verifiedRequest stores a request and verifies it, without a replica.
 func (s *shop) verifiedRequest(ctx context.Context) (string, error) {
+	id, err := s.request(ctx, 10*time.Minute)
+	if err != nil {
+		return "", err
+	}
+	return id, s.verify(ctx, id)
+}
+
+// request stores a pending request of its own number, without a replica.
+func (s *shop) request(ctx context.Context, ttl time.Duration) (string, error) {
 	number, err := phone.FromE164(fmt.Sprintf("+49151%08d", s.verified.Add(1)))
 	if err != nil {
 		return "", err
@@ -236,12 +257,10 @@ func (s *shop) verifiedRequest(ctx context.Context) (string, error) {
 		return "", err
 	}
 	id := project.RequestID(code)
-	if _, err := s.open(ctx).Create(ctx, verification.New{
-		ID: id, Phone: number, Method: verification.WhatsApp, TTL: 10 * time.Minute, KeyName: "backend",
-	}, verification.Limits{}); err != nil {
-		return "", err
-	}
-	return id, s.verify(ctx, id)
+	_, err = s.open(ctx).Create(ctx, verification.New{
+		ID: id, Phone: number, Method: verification.WhatsApp, TTL: ttl, KeyName: "backend",
+	}, verification.Limits{})
+	return id, err
 }
 
 func (s *shop) object(ctx context.Context, id string) *verifyv1.VerificationRequest {

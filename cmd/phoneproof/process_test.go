@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -79,6 +80,7 @@ func startReplica(args ...string) *replica {
 	}()
 	DeferCleanup(func() {
 		r.kill()
+		printed.add(r.printed())
 		if CurrentSpecReport().Failed() {
 			AddReportEntry("log of "+r.api, r.printed())
 		}
@@ -106,17 +108,20 @@ func (r *replica) running() bool {
 	}
 }
 
-func (r *replica) ready(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+func (r *replica) ready(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK }
+
+// probe returns the status that a path of the port for probes answers; 0 if none came.
+func (r *replica) probe(ctx context.Context, path string) int {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/readyz", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+path, nil)
 	Expect(err).NotTo(HaveOccurred())
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false
+		return 0
 	}
 	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	return response.StatusCode
 }
 
 // leads tells whether the process says that it holds the lease.
@@ -128,29 +133,37 @@ func (r *replica) leads() bool {
 // call sends a request with an API key and decodes the answer; status 0 means that none came.
 func (r *replica) call(ctx context.Context, key, method, path, body string) (int, map[string]any) {
 	GinkgoHelper()
+	status, _, answer := r.exchange(ctx, key, method, path, body)
+	return status, answer
+}
+
+// exchange is call with the answer's header.
+func (r *replica) exchange(ctx context.Context, key, method, path, body string) (int, http.Header, map[string]any) {
+	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.api+path, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Authorization", "Bearer "+key)
 	request.Header.Set("Content-Type", "application/json")
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return 0, nil
+		return 0, nil, nil
 	}
 	defer response.Body.Close()
 	var answer map[string]any
 	if json.NewDecoder(response.Body).Decode(&answer) != nil {
-		return 0, nil
+		return 0, nil, nil
 	}
-	return response.StatusCode, answer
+	return response.StatusCode, response.Header, answer
 }
 
 func unusedAddress() string {
 	GinkgoHelper()
 	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:usetesting // a spec has no t
+	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().String()
+	address := listener.Addr().String()
+	Expect(listener.Close()).To(Succeed())
+	return address
 }
 
 func writeFile(dir, name, value string) {
@@ -162,6 +175,7 @@ func writeFile(dir, name, value string) {
 
 // delivery is one event as the receiver got it.
 type delivery struct {
+	at      time.Time
 	id      string
 	body    string
 	headers http.Header
@@ -180,7 +194,7 @@ type receiver struct {
 func startReceiver() *receiver {
 	GinkgoHelper()
 	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0") //nolint:usetesting // a spec has no t
+	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
 	r := &receiver{url: "http://" + listener.Addr().String() + "/hook"}
 	r.answerWith(http.StatusNoContent)
@@ -195,8 +209,9 @@ func (r *receiver) take(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return // the sender died half-way: nothing was received
 	}
+	got := delivery{at: time.Now(), id: request.Header.Get("Webhook-Id"), body: string(body), headers: request.Header}
 	r.mu.Lock()
-	r.got = append(r.got, delivery{id: request.Header.Get("Webhook-Id"), body: string(body), headers: request.Header})
+	r.got = append(r.got, got)
 	answer := r.answer
 	r.mu.Unlock()
 	answer(w, request)
@@ -210,6 +225,25 @@ func (r *receiver) answerBy(answer func(http.ResponseWriter, *http.Request)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answer = answer
+}
+
+// hold keeps the answers back, so that events stay in flight, until release is called: then it answers 204 to all and
+// to those that come. held counts the events that were kept waiting.
+func (r *receiver) hold() (held func() int64, release func()) {
+	var count atomic.Int64
+	open := make(chan struct{})
+	r.answerBy(func(w http.ResponseWriter, request *http.Request) {
+		count.Add(1)
+		select {
+		case <-open:
+			w.WriteHeader(http.StatusNoContent)
+		case <-request.Context().Done():
+		}
+	})
+	return count.Load, sync.OnceFunc(func() {
+		r.answerWith(http.StatusNoContent)
+		close(open)
+	})
 }
 
 // deliveries returns what came so far.

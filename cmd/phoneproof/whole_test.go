@@ -14,8 +14,8 @@ import (
 )
 
 func kubectl(kubeconfig string, args ...string) (string, error) {
-	out, err := exec.CommandContext(context.Background(), plane.Kubectl, append([]string{"--kubeconfig", kubeconfig}, args...)...). //nolint:usetesting // a spec has no t
-																	CombinedOutput()
+	out, err := exec.CommandContext(context.Background(), plane.Kubectl, append([]string{"--kubeconfig", kubeconfig}, args...)...).
+		CombinedOutput()
 	return string(out), err
 }
 
