@@ -74,7 +74,7 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 		}
 		r.Actual = actual
 	}
-	r.VerifiedAt = instant(status.VerifiedAt)
+	r.VerifiedAt, r.Redelivered = instant(status.VerifiedAt), status.ObservedRedeliver
 	if r.Phase == verification.Verified && r.VerifiedAt.IsZero() {
 		return errors.New("status.phase is Verified without verifiedAt")
 	}
@@ -118,7 +118,7 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	for _, c := range r.Contacts {
 		s.Contacts = append(s.Contacts, verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(cut(c.BoundAt))})
 	}
-	s.Delivery = delivery(r.Delivery)
+	s.Delivery, s.ObservedRedeliver = delivery(r.Delivery), r.Redelivered
 	if r.Phase.Final() {
 		s.ExpectedText, s.Link = "", "" // they hold the code
 	}

@@ -39,7 +39,7 @@ func (s *Store) Create(ctx context.Context, n verification.New, limits verificat
 			return created, err
 		}
 	}
-	if !s.informer.HasSynced() {
+	if !s.HasSynced() {
 		return verification.Created{}, errNotSynced() // the limits would count nothing
 	}
 	a := admission{id: n.ID, key: n.KeyName, phone: n.Phone, limits: limits, room: true}

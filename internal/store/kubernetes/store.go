@@ -39,6 +39,7 @@ type Store struct {
 	owner    func() types.UID
 	clock    clock.PassiveClock
 	informer cache.SharedIndexInformer
+	handler  cache.ResourceEventHandlerRegistration
 
 	ledger   *ledger
 	notifier verification.Notifier
@@ -73,7 +74,8 @@ func New(o Options) (*Store, error) {
 		api: api, project: verification.NewProject(o.Project), owner: o.ProjectUID, clock: o.Clock,
 		informer: informer, ledger: newLedger(),
 	}
-	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	// The handler is synced after the informer is: only then do the limits count what is stored.
+	if s.handler, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    s.observed,
 		UpdateFunc: func(_, item any) { s.observed(item) },
 		DeleteFunc: s.disappeared,
@@ -93,7 +95,7 @@ func (s *Store) Start(ctx context.Context) error {
 func (s *Store) NeedLeaderElection() bool { return false }
 
 // HasSynced tells whether the informer knows of the objects that there were when it started.
-func (s *Store) HasSynced() bool { return s.informer.HasSynced() }
+func (s *Store) HasSynced() bool { return s.handler.HasSynced() }
 
 // observed takes a new state from the watch. It runs in the informer: it is cheap and whatever goes wrong in it stays
 // in it.
@@ -181,7 +183,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if !s.informer.HasSynced() {
+	if !s.HasSynced() {
 		return errNotSynced()
 	}
 	// "Not found" is an answer, too: it is the usual one, for an object that nobody makes.
