@@ -1,0 +1,94 @@
+// Package controllers lists every control loop of PhoneProof, one folder each:
+//
+//	folder      moves                              in    while
+//	request     stored requests, to their end      serve the project's lease is held; on every replica where the store
+//	                                                     hands out claims (memory, PostgreSQL)
+//	draft       requests made with kubectl, until  serve the project's lease is held, with the Kubernetes store
+//	            they are like any other
+//	redelivery  the project's annotation           serve the project's lease is held
+//
+// A term of a lease begins with fresh controllers and ends with them, so none keeps what another leader may have changed.
+package controllers
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/phoneproof/phoneproof/controllers/draft"
+	"github.com/phoneproof/phoneproof/controllers/redelivery"
+	"github.com/phoneproof/phoneproof/controllers/request"
+	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
+)
+
+// Loop is one controller with its source. Run ends with its context; anything else is a failure.
+type Loop struct {
+	// Name is that of the controller's folder.
+	Name string
+	Run  func(ctx context.Context) error
+}
+
+// Objects is where a project's objects come from; see kubernetes.Store.
+type Objects interface {
+	Watch(listener func(kubernetes.Change)) (stop func())
+	All() []kubernetes.Change
+}
+
+// TermOptions are what the controllers of a term work with.
+type TermOptions struct {
+	Objects    Objects
+	Request    request.Options
+	Draft      draft.Options
+	Redelivery redelivery.Options
+}
+
+// Term returns the loops of whoever holds the lease of a project that keeps its requests as objects, made afresh.
+func Term(o TermOptions) []Loop {
+	return []Loop{
+		{"request", func(ctx context.Context) error {
+			return request.New(o.Request).Run(ctx, changes(o.Objects, func(c kubernetes.Change) (request.Item, bool) {
+				return request.Item{ID: c.ID}, c.Kind == kubernetes.KindRequest
+			}))
+		}},
+		{"draft", func(ctx context.Context) error {
+			return draft.New(o.Draft).Run(ctx, changes(o.Objects, func(c kubernetes.Change) (string, bool) {
+				return c.ID, c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
+			}))
+		}},
+		{"redelivery", func(ctx context.Context) error { return redelivery.New(o.Redelivery).Run(ctx) }},
+	}
+}
+
+// Run runs loops until ctx ends. When one fails, the others end too.
+func Run(ctx context.Context, loops []Loop) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, loop := range loops {
+		group.Go(func() error {
+			if err := loop.Run(ctx); err != nil {
+				return fmt.Errorf("%s controller: %w", loop.Name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// changes is the source of a controller over the watch of objects: what was there first, and every change from then on,
+// as far as pick takes it.
+func changes[T comparable](objects Objects, pick func(kubernetes.Change) (T, bool)) source.TypedSource[T] {
+	return source.TypedFunc[T](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[T]) error {
+		add := func(change kubernetes.Change) {
+			if item, ok := pick(change); ok {
+				queue.Add(item)
+			}
+		}
+		context.AfterFunc(ctx, objects.Watch(add))
+		for _, change := range objects.All() {
+			add(change)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,180 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"go/parser"
+	"go/token"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers/draft"
+	"github.com/phoneproof/phoneproof/controllers/redelivery"
+	"github.com/phoneproof/phoneproof/controllers/request"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// TestTable_isComplete holds the package comment against the folders.
+func TestTable_isComplete(t *testing.T) {
+	g := NewWithT(t)
+	file, err := parser.ParseFile(token.NewFileSet(), "controllers.go", nil, parser.ParseComments|parser.PackageClauseOnly)
+	g.Expect(err).NotTo(HaveOccurred())
+	entries, err := os.ReadDir(".")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, entry := range entries {
+		if entry.IsDir() {
+			g.Expect(file.Doc.Text()).To(MatchRegexp(`(?m)^\t`+entry.Name()+` `), "the table names every controller")
+		}
+	}
+}
+
+// objects is a project's watch in memory.
+type objects struct {
+	mu       sync.Mutex
+	stored   []kubernetes.Change
+	listener map[int]func(kubernetes.Change)
+	next     int
+}
+
+// Watch implements Objects.
+func (o *objects) Watch(listener func(kubernetes.Change)) (stop func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.listener == nil {
+		o.listener = map[int]func(kubernetes.Change){}
+	}
+	number := o.next
+	o.next++
+	o.listener[number] = listener
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.listener, number)
+	}
+}
+
+// All implements Objects.
+func (o *objects) All() []kubernetes.Change {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]kubernetes.Change(nil), o.stored...)
+}
+
+func (o *objects) change(c kubernetes.Change) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stored = append(o.stored, c)
+	for _, listener := range o.listener {
+		listener(c)
+	}
+}
+
+func (o *objects) listeners() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.listener)
+}
+
+// asked notes which loop is asked about which object; nothing it says keeps a loop busy.
+type asked struct {
+	verification.Store
+
+	names chan string
+}
+
+// Peek is the request loop's first question.
+func (a asked) Peek(_ context.Context, id string) (verification.Request, error) {
+	a.names <- "request " + id
+	return verification.Request{}, verification.ErrNotFound
+}
+
+// Draft is the draft loop's first question.
+func (a asked) Draft(_ context.Context, name string) (kubernetes.Draft, error) {
+	a.names <- "draft " + name
+	return kubernetes.Draft{}, verification.ErrNotFound
+}
+
+// Complete is never asked for.
+func (asked) Complete(
+	context.Context, string, kubernetes.Completion, verification.Limits,
+) (verification.Request, error) {
+	return verification.Request{}, errors.New("unexpected")
+}
+
+// Reject is never asked for.
+func (asked) Reject(context.Context, string, string, string) error { return errors.New("unexpected") }
+
+// Project is the redelivery loop's first question.
+func (a asked) Project() *verifyv1.VerificationProject {
+	a.names <- "redelivery"
+	return nil
+}
+
+// Observe brings nothing.
+func (asked) Observe() (changes <-chan struct{}, cancel func()) { return nil, func() {} }
+
+func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
+	g := NewWithT(t)
+	watch := &objects{}
+	watch.change(kubernetes.Change{ID: "before", Kind: kubernetes.KindRequest})
+	store := asked{memory.NewBackend(memory.Options{}).Open("shop/acme"), make(chan string, 10)}
+	loops := Term(TermOptions{
+		Objects:    watch,
+		Request:    request.Options{Store: store, Settings: func() *settings.Settings { return &settings.Settings{} }, Log: logr.Discard()},
+		Draft:      draft.Options{Store: store, Log: logr.Discard()},
+		Redelivery: redelivery.Options{Projects: store, Log: logr.Discard()},
+	})
+	g.Expect(loops).To(HaveLen(3))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, loops) }()
+	expect := func(names ...string) {
+		t.Helper()
+		var got []string
+		for range names {
+			select {
+			case name := <-store.names:
+				got = append(got, name)
+			case <-time.After(10 * time.Second):
+				t.Fatal("nobody asks any more, after ", got)
+			}
+		}
+		g.Expect(got).To(ConsistOf(names))
+	}
+	expect("request before", "redelivery")
+	g.Eventually(watch.listeners).WithTimeout(10 * time.Second).Should(Equal(2))
+
+	watch.change(kubernetes.Change{ID: "new", Kind: kubernetes.KindRequest})
+	watch.change(kubernetes.Change{ID: "by-hand", Kind: kubernetes.KindIncomplete})
+	watch.change(kubernetes.Change{ID: "poison", Kind: kubernetes.KindMalformed})
+	watch.change(kubernetes.Change{ID: "gone", Kind: kubernetes.KindGone})
+	expect("request new", "draft by-hand", "draft poison")
+
+	stop()
+	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+	g.Eventually(watch.listeners).WithTimeout(10 * time.Second).Should(BeZero())
+	g.Expect(store.names).To(BeEmpty())
+}
+
+func TestRun_endsAllWhenOneFails(t *testing.T) {
+	g := NewWithT(t)
+	broken := errors.New("broken")
+	err := Run(t.Context(), []Loop{
+		{"patient", func(ctx context.Context) error {
+			<-ctx.Done()
+			return nil
+		}},
+		{"hasty", func(context.Context) error { return broken }},
+	})
+	g.Expect(err).To(MatchError(broken))
+	g.Expect(err).To(MatchError(ContainSubstring("hasty controller: ")))
+}
