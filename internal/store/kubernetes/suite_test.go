@@ -151,6 +151,8 @@ func open(ctx context.Context, project string, o Options) *Store {
 // settle returns once the store's informer has brought it to the present.
 func settle(ctx context.Context, s *Store) {
 	GinkgoHelper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	for {
 		moved := s.fresh.next()
 		found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection()})
