@@ -49,9 +49,9 @@ type limits struct {
 	// idle bounds how long a connection waits for its next request; more than the proxies in use keep theirs (60 s),
 	// so that it is they who close it and no request meets a closing connection.
 	idle time.Duration
-	// connections bounds the connections held at once. Over it the one idle for longest is closed, and a new one only
-	// if none is idle: a flood of idle connections costs less than 80 MB (measured in
-	// server_test.go) and locks nobody out.
+	// connections bounds the connections held at once. Over it the one that has waited for its client for longest is
+	// closed, and a new one only if the server is at work for all others; see connections. A flood of idle connections
+	// costs less than 160 MiB, both of their ends included (measured in server_test.go).
 	connections int
 }
 

@@ -73,13 +73,14 @@ func newServer(o ServerOptions, l limits) (*Server, error) {
 	}
 	base := withDraining(context.Background(), s.drain)
 	s.http = &http.Server{
-		Handler:           s.closing(o.Handler),
+		Handler:           s.arriving(o.Handler),
 		ReadHeaderTimeout: l.readHeader,
 		ReadTimeout:       l.read,
 		WriteTimeout:      l.write,
 		IdleTimeout:       l.idle,
 		MaxHeaderBytes:    maxHeaderBytes - netHTTPHeaderSlack,
 		ConnState:         s.conns.track,
+		ConnContext:       s.conns.context,
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(o.Log), slog.LevelInfo),
 		// Each method is the API's to refuse, with its own body; and nothing speaks HTTP/2 in the clear, so no
@@ -91,10 +92,15 @@ func newServer(o ServerOptions, l limits) (*Server, error) {
 	return s, nil
 }
 
-// closing has clients leave a draining server by and by. Closing their idle connections at once instead would cut those
-// that are just sending a request.
-func (s *Server) closing(next http.Handler) http.Handler {
+// arriving tells whose turn it is, and has clients leave a draining server by and by. Closing their idle connections at
+// once instead would cut those that are just sending a request.
+func (s *Server) arriving(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		turn := turnOf(r.Context())
+		turn.served()
+		if r.ContentLength == 0 { // Else the API tells when it has read the body.
+			turn.ours()
+		}
 		if s.draining.Load() {
 			w.Header()["Connection"] = closed
 		}

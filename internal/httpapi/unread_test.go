@@ -104,3 +104,41 @@ func TestWire_whenTheConnectionGoesOn(t *testing.T) {
 	expectRefusal(g, a, 401, codeMissingKey, "")
 	g.Expect(a.last).To(BeTrue())
 }
+
+// More connections than the server holds announce bodies that they do not send, without a key: each hears its refusal,
+// and others are answered meanwhile.
+func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, func(s *setup) { s.limits.connections = 20 })
+	flood := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+	for i := range 60 {
+		start := time.Now()
+		_, from := h.dial(g, flood)
+		expectRefusal(g, h.next(g, request{method: http.MethodPost, target: pathInit}, from), 401, codeMissingKey, "")
+		if i%10 == 0 {
+			_, from = h.dial(g, "GET /api/verify/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			g.Expect(h.next(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
+		}
+		g.Expect(time.Since(start)).To(BeNumerically("<", 3*time.Second))
+	}
+}
+
+// Bodies that come slowly are no better: the key of the flood is good, and none of them is whole.
+func TestServer_floodOfSlowBodies(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, func(s *setup) { s.limits.connections = 20 })
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	waiting := make(chan answer, 1)
+	go func() { waiting <- h.do(statusRequest(keyAll, "wait=3s&id="+id)) }()
+	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
+	for i := range 60 {
+		h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+authorization+
+			"Content-Type: application/json\r\nContent-Length: 40\r\n\r\n{")
+		if i%10 == 0 {
+			_, from := h.dial(g, "GET /api/verify/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			g.Expect(h.next(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
+		}
+	}
+	g.Expect((<-waiting).text("status")).To(Equal("PENDING"), "what the server works for does not make room")
+	g.Expect(h.metrics()).To(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9]{2}`))
+}
