@@ -6,8 +6,12 @@
 //	headers of the body (415, 413) -> body (408, 413, 400) -> fields (400) -> messenger (400, 503) -> store
 //
 // Invariants: no body and no store is read before the API key is accepted; a refusal that needs nothing of the body does
-// not wait for it, and ends the connection (what of the body is on its way is thrown away, for half a second);
-// every answer, refusals included, is JSON with a stable code from the one table in errors.go; what went wrong inside
-// is logged and never sent; a log line or a metric never holds a query, a body, a number, a code or a key; and no
-// client can make the process hold more than limits.go says.
+// not wait for it and ends the connection, throwing away what of the body is on its way; every answer to a request,
+// refusals included, is JSON with a stable code from the one table in errors.go, and writes one log line; what went
+// wrong inside is logged and never sent; a log line or a metric never holds a query, a body, a number, a code or a key;
+// and no client can make the process hold more than limits.go says.
+//
+// The exception is what net/http refuses by itself, before there is a request to handle: it answers 400, 417, 431, 501
+// or 505 in plain text, or nothing where headers broke off or took too long, and closes the connection. Nothing of that
+// is logged, since there is nothing in it to trust; phoneproof_http_unserved_requests_total counts it.
 package httpapi

@@ -128,6 +128,7 @@ func TestWire_whatIsNoRequest(t *testing.T) {
 		"no host":               {"GET / HTTP/1.1\r\n\r\n", 400},
 		"two hosts":             {"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
 		"NUL in a header":       {head + "X-A: a\x00b\r\n\r\n", 400},
+		"unknown expectation":   {head + "Expect: something\r\n\r\n", 417},
 		"HTTP/2.0":              {"GET / HTTP/2.0\r\nHost: a\r\n\r\n", 505},
 		"100 kB header":         {head + "X-A: " + strings.Repeat("a", 100_000) + "\r\n\r\n", 431},
 		"1,000 headers":         {head + strings.Repeat("X-A: 0123456789\r\n", 1000) + "\r\n", 431},
@@ -147,7 +148,9 @@ func TestWire_whatIsNoRequest(t *testing.T) {
 			g.Expect(response.Close).To(BeTrue())
 		})
 	}
-	NewWithT(t).Expect(h.logs.lines()).To(BeEmpty(), "none of them reached a handler")
+	g := NewWithT(t)
+	g.Expect(h.logs.lines()).To(BeEmpty(), "none of them reached a handler")
+	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_unserved_requests_total 15\n"))
 }
 
 func TestWire_headersUnderTheLimit(t *testing.T) {
