@@ -86,13 +86,11 @@ func (c *Controller) reconcile(ctx context.Context) error {
 	if wish == "" || wish == project.Status.ObservedRedeliver || wish == c.handled {
 		return nil
 	}
-	granted, message, err := c.carryOut(ctx, project, wish)
-	if err != nil {
-		return err
-	}
-	if fitsStatus(wish) { // else every leader refuses it anew, once
-		if err := c.Observed(ctx, wish); err != nil {
-			return fmt.Errorf("note the redelivery in the project's status: %w", err)
+	granted, message := false, malformed
+	if id, ok := requestOf(wish); ok {
+		var err error
+		if granted, message, err = c.carryOut(ctx, project, id, wish); err != nil {
+			return err
 		}
 	}
 	c.handled = wish
@@ -100,19 +98,22 @@ func (c *Controller) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// carryOut makes the event due, or says why it is refused. An error is the store's.
+// carryOut makes the event due, or says why it is refused, and notes the wish in the project's status. An error is the
+// store's or the API server's.
 func (c *Controller) carryOut(
-	ctx context.Context, project *verifyv1.VerificationProject, wish string,
+	ctx context.Context, project *verifyv1.VerificationProject, id, wish string,
 ) (granted bool, message string, err error) {
-	id, ok := requestOf(wish)
-	if !ok {
-		return false, malformed, nil
+	message = "the project has no webhook, so there is nowhere to send an event"
+	if project.Spec.Webhook != nil {
+		_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(wish, now) })
+		if granted, message, err = outcome(id, err); err != nil {
+			return false, "", err
+		}
 	}
-	if project.Spec.Webhook == nil {
-		return false, "the project has no webhook, so there is nowhere to send an event", nil
+	if err := c.Observed(ctx, wish); err != nil {
+		return false, "", fmt.Errorf("note the redelivery in the project's status: %w", err)
 	}
-	_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(wish, now) })
-	return outcome(id, err)
+	return granted, message, nil
 }
 
 // outcome says in words what the store's answer means for the wish. The words repeat an id only where it is that of a
@@ -128,7 +129,7 @@ func outcome(id string, answer error) (granted bool, message string, err error) 
 	case errors.Is(answer, verification.ErrContent):
 		return false, "request " + id + " cannot be changed", nil
 	default:
-		return false, "", fmt.Errorf("redeliver the event of request %s: %w", id, answer)
+		return false, "", fmt.Errorf("make the event due: %w", answer)
 	}
 }
 

@@ -3,7 +3,6 @@ package redelivery
 import (
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -16,7 +15,8 @@ const maxWish = 512
 const malformed = "the annotation " + verifyv1.RedeliverAnnotation +
 	" must be REQUESTID/NONCE, with a NONCE of printable ASCII characters, at most 512 characters in all"
 
-// nonceForm keeps out what databases, logs and terminals choke on.
+// nonceForm keeps out what databases, logs and terminals choke on. The API server reads an apply as YAML, which has no
+// place for some control characters: noting such a wish would fail for ever.
 var nonceForm = regexp.MustCompile(`^[ -~]+$`)
 
 // requestOf returns the id of the request whose event the annotation's value wishes for. An id has the form of an
@@ -26,6 +26,3 @@ func requestOf(wish string) (id string, ok bool) {
 	ok = len(wish) <= maxWish && nonceForm.MatchString(nonce) && len(validation.IsDNS1123Subdomain(id)) == 0
 	return id, ok
 }
-
-// fitsStatus tells whether the status can hold the wish, be it well formed or not. The schema counts characters.
-func fitsStatus(wish string) bool { return utf8.RuneCountInString(wish) <= maxWish }
