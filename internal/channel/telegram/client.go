@@ -201,7 +201,7 @@ func withoutToken(err error, token string) string {
 		err = wrapped.Err
 	}
 	text := err.Error()
-	for _, part := range strings.Split(token, ":") {
+	for part := range strings.SplitSeq(token, ":") {
 		if len(part) >= 8 { // shorter ones are no secret, and would tear words apart
 			text = strings.ReplaceAll(text, part, "[token]")
 		}

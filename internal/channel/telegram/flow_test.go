@@ -2,6 +2,7 @@ package telegram
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,7 +53,7 @@ func TestFlow_ofTwoCodesTheLatest(t *testing.T) {
 func (w *world) another() *Channel {
 	w.t.Helper()
 	c, err := New(Options{
-		Settings: func() *settings.Settings { return w.settings }, Service: w.replica(), Client: w.channel.client, Clock: w.clock, Log: w.logger(),
+		Settings: w.current, Service: w.replica(), Client: w.channel.client, Clock: w.clock, Log: w.logger(),
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	return c
@@ -230,7 +231,7 @@ func TestStrangers_isBounded(t *testing.T) {
 	var s strangers
 	now := time.Unix(goldenSecond, 0)
 	for i := range 200_000 {
-		s.may(fmt.Sprint(i), now.Add(time.Duration(i)*strangersEvery))
+		s.may(strconv.Itoa(i), now.Add(time.Duration(i)*strangersEvery))
 	}
 	NewWithT(t).Expect(len(s.answered)).To(And(Equal(len(s.order)), BeNumerically("<=", int(strangerEvery/strangersEvery))))
 }
@@ -239,7 +240,7 @@ func TestTally_isBounded(t *testing.T) {
 	var counted tally
 	now := time.Unix(goldenSecond, 0)
 	for i := range 5 * maxSenders {
-		counted.add(fmt.Sprint(i), now)
+		counted.add(strconv.Itoa(i), now)
 	}
 	NewWithT(t).Expect(len(counted.counts)).To(BeNumerically("<=", maxSenders))
 }
@@ -284,7 +285,7 @@ func TestNew_needsItsParts(t *testing.T) {
 	w := newWorld(t)
 	_, err := New(Options{})
 	w.Expect(err).To(HaveOccurred())
-	_, err = New(Options{Settings: func() *settings.Settings { return w.settings }, Service: w.service, Client: w.channel.client, Registerer: w.registry})
+	_, err = New(Options{Settings: w.current, Service: w.service, Client: w.channel.client, Registerer: w.registry})
 	w.Expect(err).To(HaveOccurred(), "its metrics are registered already")
 	w.Expect(w.channel.NeedLeaderElection()).To(BeFalse())
 	w.Expect(w.channel.NewPoller(PollerOptions{}).NeedLeaderElection()).To(BeTrue())

@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -50,6 +52,7 @@ type world struct {
 	backend  *memory.Backend
 	service  *verification.Service
 	settings *settings.Settings
+	replaced atomic.Pointer[settings.Settings] // counts in place of settings, also while a poller runs
 	api      *fakeAPI
 	channel  *Channel
 	registry *prometheus.Registry
@@ -106,11 +109,18 @@ func (w *world) open(service *verification.Service, clk clock.PassiveClock) *Cha
 	client, err := NewClient(ClientOptions{Transport: w.api})
 	w.Expect(err).NotTo(HaveOccurred())
 	c, err := New(Options{
-		Settings: func() *settings.Settings { return w.settings }, Service: service, Client: client, Clock: clk,
+		Settings: w.current, Service: service, Client: client, Clock: clk,
 		Log: w.logger(), Registerer: w.registry,
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	return c
+}
+
+func (w *world) current() *settings.Settings {
+	if s := w.replaced.Load(); s != nil {
+		return s
+	}
+	return w.settings
 }
 
 func (w *world) logger() logr.Logger { return funcr.New(w.logs.line, funcr.Options{Verbosity: 9}) }
@@ -298,7 +308,7 @@ func (f *fakeAPI) answerGolden(w http.ResponseWriter, name string) {
 		}
 		w.WriteHeader(status)
 	}
-	w.Write(b)
+	w.Write(b) //nolint:errcheck // a recorder's
 }
 
 // getUpdates forgets what is before the offset and holds the poll until there is something.
@@ -335,7 +345,7 @@ func (f *fakeAPI) getUpdates(w http.ResponseWriter, r *http.Request, body []byte
 	if err != nil {
 		panic(err)
 	}
-	w.Write(b)
+	w.Write(b) //nolint:errcheck // a recorder's
 }
 
 // arrive puts an update into the queue.
@@ -371,6 +381,12 @@ func (f *fakeAPI) got(method string) [][]byte {
 	return all
 }
 
+func (f *fakeAPI) all() []sent {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.calls)
+}
+
 // always fails every call of a method.
 func always(method, answer string) func(string, []byte) string {
 	return func(m string, _ []byte) string {
@@ -379,4 +395,13 @@ func always(method, answer string) func(string, []byte) string {
 		}
 		return ""
 	}
+}
+
+// quietly posts an update without anything that logs.
+func (w *world) quietly(update []byte, secret string) int {
+	r := httptest.NewRequestWithContext(w.t.Context(), http.MethodPost, HookPath, bytes.NewReader(update))
+	r.Header.Set(secretHeader, secret)
+	recorder := httptest.NewRecorder()
+	w.channel.Hook().ServeHTTP(recorder, r)
+	return recorder.Code
 }

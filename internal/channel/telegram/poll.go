@@ -203,7 +203,7 @@ func (p *Poller) take(ctx context.Context, s *settings.Settings, updates []json.
 
 // takeOne stores one update. After several tries it goes on without the prompt.
 func (p *Poller) takeOne(ctx context.Context, s *settings.Settings, raw []byte) (int64, error) {
-	id, _, _ := readUpdate(raw) //nolint:errcheck // receive judges it
+	id, _, _ := readUpdate(raw) // receive judges the rest
 	err := p.channel.receive(ctx, p.channel.log, s, raw)
 	if _, prompt := errors.AsType[promptError](err); !prompt || ctx.Err() != nil {
 		return id, err

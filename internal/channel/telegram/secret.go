@@ -17,7 +17,7 @@ import (
 
 // secretHeader carries the secret_token of setWebhook in every request of Telegram's. It is a password and no signature:
 // whoever has it can write any update.
-const secretHeader = "X-Telegram-Bot-Api-Secret-Token"
+const secretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // a name
 
 // What a key derived from a bot token is for. Each purpose has its own, so that none tells another.
 const (
