@@ -8,12 +8,14 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +80,29 @@ func newFixture(t testing.TB) *fixture {
 	return f
 }
 
+// faulty is a store of which updates may be made to fail.
+type faulty struct {
+	verification.Store
+
+	updates atomic.Int64
+	fail    func(n int64, id string) error // n counts from 1
+}
+
+func (s *faulty) Update(
+	ctx context.Context, id string, mutate func(*verification.Request, time.Time) error,
+) (verification.Request, error) {
+	if err := s.fail(s.updates.Add(1), id); err != nil {
+		return verification.Request{}, err
+	}
+	return s.Store.Update(ctx, id, mutate)
+}
+
+// failing returns a hook over the same store with updates that fail as told.
+func (f *fixture) failing(fail func(n int64, id string) error) *Hook {
+	f.registry = prometheus.NewRegistry()
+	return f.newHook(verification.NewService(verification.NewProject(project), &faulty{Store: f.store, fail: fail}))
+}
+
 func (f *fixture) newHook(service *verification.Service) *Hook {
 	client, err := NewClient(ClientOptions{GraphURL: f.graph.URL})
 	f.Expect(err).NotTo(HaveOccurred())
@@ -100,7 +125,7 @@ func (f *fixture) acceptContacts() {
 
 // logger logs everything into f.log.
 func (f *fixture) logger() logr.Logger {
-	return funcr.NewJSON(func(line string) { f.log.Write([]byte(line + "\n")) }, funcr.Options{Verbosity: 9})
+	return funcr.NewJSON(f.log.writeLine, funcr.Options{Verbosity: 9})
 }
 
 // request makes a request for a number. Its code follows from key: the one in testdata from "first".
@@ -122,6 +147,16 @@ func (f *fixture) state(id string) verification.Request {
 	r, err := f.store.Get(f.t.Context(), id)
 	f.Expect(err).NotTo(HaveOccurred())
 	return r
+}
+
+// expectVerified tells whether a request is verified as it should be.
+func (f *fixture) expectVerified(r verification.Request, want bool) {
+	f.t.Helper()
+	phase := verification.Pending
+	if want {
+		phase = verification.Verified
+	}
+	f.Expect(r.Phase).To(Equal(phase))
 }
 
 // post posts a body with the right signature, after half a minute.
@@ -268,9 +303,7 @@ func (g *graph) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls = append(g.calls, call{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), string(body)})
-	for k, v := range g.header {
-		w.Header()[k] = v
-	}
+	maps.Copy(w.Header(), g.header)
 	w.WriteHeader(g.status)
 	_, _ = w.Write(g.answer)
 }
@@ -293,10 +326,10 @@ type syncBuffer struct {
 	text strings.Builder
 }
 
-func (b *syncBuffer) Write(p []byte) (int, error) {
+func (b *syncBuffer) writeLine(line string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.text.Write(p)
+	b.text.WriteString(line + "\n")
 }
 
 func (b *syncBuffer) String() string {

@@ -1,0 +1,187 @@
+package whatsapp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// thousand makes a thousand requests, of a number each, and a webhook with the message of each.
+func thousand(f *fixture) ([]string, []byte) {
+	f.t.Helper()
+	ids, messages := make([]string, 1000), make([]any, 1000)
+	for i := range ids {
+		number := fmt.Sprintf("4915112%06d", i)
+		made := f.request(number, number, verification.WhatsApp)
+		ids[i], messages[i] = made.Request.ID, textOf(made.Code.Grouped(), object{"from": number})
+	}
+	f.clock.SetTime(started.Add(time.Minute))
+	return ids, webhookOf(messages...)
+}
+
+func (f *fixture) verified(ids []string) int {
+	f.t.Helper()
+	n := 0
+	for _, id := range ids {
+		if f.state(id).Phase == verification.Verified {
+			n++
+		}
+	}
+	return n
+}
+
+func TestHook_thousandMessages(t *testing.T) {
+	f := newFixture(t)
+	ids, body := thousand(f)
+	begin := time.Now()
+	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+	t.Logf("%d bytes in %s", len(body), time.Since(begin))
+	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeVerified: 1000}))
+	f.Expect(f.verified(ids)).To(Equal(1000))
+}
+
+// TestHook_storeFailsMidway has the store fail in the middle of a batch: the answer is 503, and a redelivery ends it.
+func TestHook_storeFailsMidway(t *testing.T) {
+	for name, fail := range map[string]func(n int64, id string) error{
+		"for ever after 500": func(n int64, _ string) error {
+			if n > 500 {
+				return verification.Unavailable(errors.New("canaryback"))
+			}
+			return nil
+		},
+		"every tenth": func(n int64, _ string) error {
+			if n%10 == 0 {
+				return errors.New("canaryback: conflict")
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			ids, body := thousand(f)
+			hook := f.failing(fail)
+			w := f.postTo(hook, body, sign(body, appSecret))
+			f.Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
+			f.Expect(w.Header().Get("Retry-After")).NotTo(BeEmpty())
+			f.Expect(w.Body.String()).NotTo(ContainSubstring("canaryback"))
+			f.Expect(f.verified(ids)).To(And(BeNumerically(">", 100), BeNumerically("<", 1000)))
+
+			f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+			f.Expect(f.verified(ids)).To(Equal(1000))
+			f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeVerified: 1000}))
+		})
+	}
+}
+
+func TestHook_storeDown(t *testing.T) {
+	f := newFixture(t)
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	f.backend.Fail(errors.New("down"))
+	f.Expect(f.post(golden(t, "in/text")).Code).To(Equal(http.StatusServiceUnavailable))
+	f.Expect(f.post(golden(t, "in/status")).Code).To(Equal(http.StatusOK), "nothing of it needs the store")
+	f.Expect(f.post(webhookOf(textOf("hello", nil))).Code).To(Equal(http.StatusOK), "nor a message without a code")
+	f.backend.Fail(nil)
+	f.Expect(f.post(golden(t, "in/text")).Code).To(Equal(http.StatusOK))
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
+}
+
+// TestHook_oneBadMessage is F37: one message that breaks the store's or our own code, 49 good ones.
+func TestHook_oneBadMessage(t *testing.T) {
+	for name, fail := range map[string]func() error{
+		"panic":           func() error { panic("canaryvalue") },
+		"runtime panic":   func() error { return errors.New(strings.Repeat("x", 3)[:cap(make([]int, 9))]) },
+		"content refused": func() error { return fmt.Errorf("write: %w", verification.ErrContent) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			ids, messages := make([]string, 50), make([]any, 50)
+			for i := range ids {
+				number := fmt.Sprintf("4915112%06d", i)
+				made := f.request(number, number, verification.WhatsApp)
+				ids[i], messages[i] = made.Request.ID, textOf(made.Code.Grouped(), object{"from": number})
+			}
+			f.clock.SetTime(started.Add(time.Minute))
+			body := webhookOf(messages...)
+			hook := f.failing(func(_ int64, id string) error {
+				if id == ids[7] {
+					return fail()
+				}
+				return nil
+			})
+			f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
+			f.Expect(f.verified(ids)).To(Equal(49))
+			f.Expect(f.log.String()).NotTo(ContainSubstring("canaryvalue"))
+		})
+	}
+}
+
+// TestHook_replays is A2 and F36: copies of a webhook, at once, an hour and a week later.
+func TestHook_replays(t *testing.T) {
+	f := newFixture(t)
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	body := golden(t, "in/text")
+	var together sync.WaitGroup
+	for range 5 {
+		together.Go(func() { f.Expect(f.post(body).Code).To(Equal(http.StatusOK)) })
+	}
+	together.Wait()
+	first := f.state(made.Request.ID)
+	f.Expect(first.Phase).To(Equal(verification.Verified))
+	for _, later := range []time.Duration{time.Hour, 7 * 24 * time.Hour} {
+		f.clock.SetTime(started.Add(later))
+		f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+	}
+	f.Expect(f.state(made.Request.ID)).To(Equal(first), "one transition")
+
+	// The code of a request that is gone proves nothing: a new request has another.
+	f.Expect(f.store.Delete(t.Context(), made.Request.ID, first.Version)).To(Succeed())
+	next := f.request("second", user, verification.WhatsApp)
+	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+	f.Expect(f.state(next.Request.ID).Phase).To(Equal(verification.Pending))
+}
+
+// TestHook_race is A8: two senders, one code, at the same moment.
+func TestHook_race(t *testing.T) {
+	f := newFixture(t)
+	made := f.request("first", "525512345678", verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	// Both forms are the claimed number; the third sender's is not.
+	senders := []string{"525512345678", "5215512345678", "5215512345679"}
+	var together sync.WaitGroup
+	for range 4 {
+		for _, from := range senders {
+			body := webhookOf(textOf(firstCode, object{"from": from}))
+			together.Go(func() { f.Expect(f.post(body).Code).To(Equal(http.StatusOK)) })
+		}
+	}
+	together.Wait()
+	state := f.state(made.Request.ID)
+	f.Expect(state.Phase).To(Equal(verification.Verified))
+	f.Expect(state.Actual.Digits()).To(BeElementOf(senders[:2]))
+	counts := f.outcomes()
+	f.Expect(counts[outcomeVerified]).To(Equal(4), "the first sender's, and copies of it")
+	f.Expect(counts[outcomeWrongNumber]).To(Equal(8))
+}
+
+// TestHook_wrongSenderFirst has somebody who saw the code try it before its owner.
+func TestHook_wrongSenderFirst(t *testing.T) {
+	f := newFixture(t)
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	for i := range 100 {
+		f.Expect(f.post(webhookOf(textOf(firstCode, object{"from": fmt.Sprintf("4915112%06d", i)}))).Code).To(Equal(http.StatusOK))
+	}
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))
+	f.Expect(f.post(golden(t, "in/text")).Code).To(Equal(http.StatusOK))
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
+}

@@ -1,0 +1,171 @@
+package whatsapp
+
+import (
+	"maps"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// contactOf returns the answer to a prompt, with changes to the contact and to the message.
+func contactOf(card, more object) object {
+	contact := object{"origin": "contact_request", "phones": []any{object{"phone": "+1 650-555-1234", "wa_id": user}}}
+	maps.Copy(contact, card)
+	m := messageOf("contacts", []any{contact}, object{"from": nil, "from_user_id": hiddenUser, "timestamp": "1795168860"})
+	maps.Copy(m, more)
+	return m
+}
+
+// hidden returns a message with a code from a sender without a number.
+func hidden(code, userID string) object {
+	return textOf(code, object{"from": nil, "from_user_id": userID})
+}
+
+// TestHook_sharedContacts tries contacts that must not verify, after a prompt was sent to hiddenUser.
+func TestHook_sharedContacts(t *testing.T) {
+	phones := func(phones ...any) object { return object{"phones": phones} }
+	waID := func(id any) object { return phones(object{"wa_id": id}) }
+	two := contactOf(nil, nil)["contacts"].([]any)
+	for name, c := range map[string]struct {
+		m    object
+		want outcome
+	}{
+		"the answer":                      {contactOf(nil, nil), outcomeVerified},
+		"origin in the message":           {contactOf(object{"origin": nil}, object{"origin": "contact_request"}), outcomeVerified},
+		"origin in both":                  {contactOf(nil, object{"origin": "contact_request"}), outcomeVerified},
+		"origin other":                    {contactOf(object{"origin": "other"}, nil), outcomeContactRefused},
+		"origin other in the message":     {contactOf(nil, object{"origin": "other"}), outcomeContactRefused},
+		"origin other in the contact":     {contactOf(object{"origin": "other"}, object{"origin": "contact_request"}), outcomeContactRefused},
+		"no origin":                       {contactOf(object{"origin": nil}, nil), outcomeContactRefused},
+		"origin of both kinds":            {contactOf(object{"origin": "contact_request/other"}, nil), outcomeContactRefused},
+		"origin in capitals":              {contactOf(object{"origin": "CONTACT_REQUEST"}, nil), outcomeContactRefused},
+		"another user's":                  {contactOf(nil, object{"from_user_id": "US.99999999999999999999"}), outcomeContactRefused},
+		"another user's number":           {contactOf(waID("16505550000"), nil), outcomeWrongNumber},
+		"no user id":                      {contactOf(nil, object{"from_user_id": nil}), outcomeNoSender},
+		"a number instead of the user id": {contactOf(nil, object{"from_user_id": nil, "from": user}), outcomeContactRefused},
+		"the sender's number is another":  {contactOf(nil, object{"from": "16505550000"}), outcomeContactRefused},
+		"the sender's number is the same": {contactOf(nil, object{"from": user}), outcomeVerified},
+		"two contacts":                    {contactOf(nil, object{"contacts": append(two, two...)}), outcomeContactRefused},
+		"no contact":                      {contactOf(nil, object{"contacts": []any{}}), outcomeContactRefused},
+		"contacts are none":               {contactOf(nil, object{"contacts": "x"}), outcomeContactRefused},
+		"two numbers":                     {contactOf(phones(object{"wa_id": user}, object{"wa_id": "16505550000"}), nil), outcomeContactRefused},
+		"a number twice":                  {contactOf(phones(object{"wa_id": user}, object{"wa_id": user}), nil), outcomeContactRefused},
+		"no number":                       {contactOf(phones(), nil), outcomeContactRefused},
+		"a number without wa_id":          {contactOf(phones(object{"phone": "+" + user}), nil), outcomeContactRefused},
+		"wa_id with plus":                 {contactOf(waID("+"+user), nil), outcomeContactRefused},
+		"wa_id is a user id":              {contactOf(waID(hiddenUser), nil), outcomeContactRefused},
+		"wa_id is anonymous":              {contactOf(waID("88812345678"), nil), outcomeContactRefused},
+		"wa_id is a number":               {contactOf(waID(16505551234), nil), outcomeContactRefused},
+		"forwarded":                       {contactOf(nil, object{"context": object{"forwarded": true}}), outcomeForwarded},
+		"in a group":                      {contactOf(nil, object{"group_id": "1"}), outcomeGroup},
+		"too old":                         {contactOf(nil, object{"timestamp": strconv.FormatInt(started.Add(-time.Hour).Unix(), 10)}), outcomeTooLate},
+		"without a time":                  {contactOf(nil, object{"timestamp": nil}), outcomeNoTime},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.acceptContacts()
+			made := f.request("first", user, verification.WhatsApp)
+			f.clock.SetTime(started.Add(time.Minute))
+			f.Expect(f.post(webhookOf(hidden(firstCode, hiddenUser))).Code).To(Equal(http.StatusOK))
+			f.Expect(f.post(webhookOf(c.m)).Code).To(Equal(http.StatusOK))
+			f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeNeedContact: 1, c.want: 1}))
+			state := f.state(made.Request.ID)
+			f.expectVerified(state, c.want == outcomeVerified)
+			if c.want == outcomeVerified {
+				f.Expect(state.Assurance).To(Equal(verification.AssuranceSharedContact))
+			}
+		})
+	}
+}
+
+// TestHook_contactWithoutPrompt has a contact that nobody asked for, whatever it says of itself.
+func TestHook_contactWithoutPrompt(t *testing.T) {
+	f := newFixture(t)
+	f.acceptContacts()
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	f.Expect(f.post(webhookOf(contactOf(nil, nil))).Code).To(Equal(http.StatusOK))
+	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeContactRefused: 1}))
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))
+}
+
+// TestHook_codeAndContactInOneBatch has both in one webhook: a sender's messages keep their order.
+func TestHook_codeAndContactInOneBatch(t *testing.T) {
+	f := newFixture(t)
+	f.acceptContacts()
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	f.Expect(f.post(webhookOf(hidden(firstCode, hiddenUser), contactOf(nil, nil))).Code).To(Equal(http.StatusOK))
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
+}
+
+// TestHook_latestCodeWins has one user send two codes and then share his contact, at another replica.
+func TestHook_latestCodeWins(t *testing.T) {
+	f := newFixture(t)
+	f.acceptContacts()
+	first, second := f.request("first", user, verification.WhatsApp), f.request("second", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	f.Expect(f.post(webhookOf(hidden(first.Code.Grouped(), hiddenUser))).Code).To(Equal(http.StatusOK))
+	f.Expect(f.post(webhookOf(hidden(second.Code.Grouped(), hiddenUser))).Code).To(Equal(http.StatusOK))
+	other := f.failing(func(int64, string) error { return nil })
+	body := webhookOf(contactOf(nil, nil))
+	f.Expect(f.postTo(other, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
+	f.Expect(f.state(first.Request.ID).Phase).To(Equal(verification.Pending))
+	f.Expect(f.state(second.Request.ID).Phase).To(Equal(verification.Verified))
+}
+
+// TestHook_promptFails has Meta refuse the prompt: its redelivery of the message is what asks the user again.
+func TestHook_promptFails(t *testing.T) {
+	f := newFixture(t)
+	f.acceptContacts()
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	body := webhookOf(hidden(firstCode, hiddenUser))
+	f.graph.answers(http.StatusInternalServerError, []byte(`{}`))
+	f.Expect(f.post(body).Code).To(Equal(http.StatusServiceUnavailable))
+	f.Expect(f.state(made.Request.ID).Contacts).To(HaveLen(1), "bound all the same")
+	f.graph.answers(http.StatusOK, golden(t, "answers/message_user_id"))
+	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+	f.Expect(f.graph.all()).To(HaveLen(2))
+	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+	f.Expect(f.graph.all()).To(HaveLen(2), "a copy right after it asks no second time")
+	f.clock.SetTime(started.Add(2 * time.Minute))
+	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+	f.Expect(f.graph.all()).To(HaveLen(3), "a later one does")
+
+	f.clock.SetTime(made.Request.ExpiresAt)
+	f.graph.answers(http.StatusInternalServerError, []byte(`{}`))
+	f.Expect(f.post(body).Code).To(Equal(http.StatusOK), "it ends with the request")
+}
+
+// TestHook_contactAcrossRotation has the app secret replaced between the code and the contact.
+func TestHook_contactAcrossRotation(t *testing.T) {
+	const next = "d4e5f6canarynew"
+	f := newFixture(t)
+	f.acceptContacts()
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	f.Expect(f.post(webhookOf(hidden(firstCode, hiddenUser))).Code).To(Equal(http.StatusOK))
+	f.settings.WhatsApp.AppSecret = rotated(t, appSecret, next)
+	body := webhookOf(contactOf(nil, nil))
+	f.Expect(f.postTo(f.hook, body, sign(body, next)).Code).To(Equal(http.StatusOK))
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
+}
+
+// TestBindings_differ has bindings depend on the account, the user and the secret.
+func TestBindings_differ(t *testing.T) {
+	f := newFixture(t)
+	account := *f.settings.WhatsApp
+	seen := map[string]bool{bindings(&account, hiddenUser, started)[0]: true}
+	seen[bindings(&account, "US.1", started)[0]] = true
+	account.PhoneNumberID = "1"
+	seen[bindings(&account, hiddenUser, started)[0]] = true
+	account.AppSecret = rotated(t, "other", "another")
+	seen[bindings(&account, hiddenUser, started)[0]] = true
+	f.Expect(seen).To(HaveLen(4))
+}

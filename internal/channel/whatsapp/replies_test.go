@@ -1,0 +1,194 @@
+package whatsapp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// ownTexts are replies of a project's own.
+var ownTexts = settings.Replies{
+	Verified: "own verified", WrongNumber: "own wrong", Expired: "own expired", Unknown: "own unknown",
+	ShareContact: "own share", NumberHidden: "own hidden",
+}
+
+func TestHook_replies(t *testing.T) {
+	for name, c := range map[string]struct {
+		after        time.Duration
+		accept       bool
+		m            object
+		builtIn, own string
+	}{
+		"verified":                  {time.Minute, false, textOf(firstCode, nil), textVerified, "own verified"},
+		"wrong number":              {time.Minute, false, textOf(firstCode, object{"from": "16505550000"}), textWrongNumber, "own wrong"},
+		"expired":                   {time.Hour, false, textOf(firstCode, nil), textExpired, "own expired"},
+		"unknown":                   {time.Minute, false, textOf("hello", nil), textUnknown, "own unknown"},
+		"hidden":                    {time.Minute, false, hidden(firstCode, hiddenUser), textNumberHidden, "own hidden"},
+		"hidden, late":              {time.Hour, false, hidden(firstCode, hiddenUser), textExpired, "own expired"},
+		"hidden, no code":           {time.Minute, false, hidden("hello", hiddenUser), textUnknown, "own unknown"},
+		"prompt":                    {time.Minute, true, hidden(firstCode, hiddenUser), textShareContact, "own share"},
+		"hidden, accepted, no code": {time.Minute, true, hidden("hello", hiddenUser), textUnknown, "own unknown"},
+	} {
+		for _, own := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, own %t", name, own), func(t *testing.T) {
+				f := newFixture(t)
+				want := c.builtIn
+				if own {
+					f.settings.Replies, want = ownTexts, c.own
+				}
+				if c.accept {
+					f.acceptContacts()
+				}
+				f.request("first", user, verification.WhatsApp)
+				f.clock.SetTime(started.Add(c.after))
+				f.Expect(f.post(webhookOf(c.m)).Code).To(Equal(http.StatusOK))
+				calls := f.sendReplies()
+				f.Expect(calls).To(HaveLen(1))
+				f.Expect(calls[0].text()).To(Equal(want))
+				f.Expect(calls[0].URI).To(Equal("/" + GraphVersion + "/" + numberID + "/messages"))
+				if c.m["from"] == nil {
+					f.Expect(calls[0].Body).To(And(ContainSubstring(`"recipient":"`+hiddenUser+`"`), Not(ContainSubstring(`"to"`))))
+				} else {
+					f.Expect(calls[0].Body).To(ContainSubstring(`"to":"` + c.m["from"].(string) + `"`))
+				}
+			})
+		}
+	}
+}
+
+// TestTexts_neutral looks at the built-in texts.
+func TestTexts_neutral(t *testing.T) {
+	for _, text := range []string{textVerified, textWrongNumber, textExpired, textUnknown, textShareContact, textNumberHidden} {
+		g := NewWithT(t)
+		g.Expect(len(text)).To(BeNumerically("<", maxPromptRunes))
+		g.Expect(text).NotTo(MatchRegexp(`[0-9%{]|http`))
+	}
+}
+
+// TestHook_repliesOnce has copies of a message, and a sender who repeats himself: each is told once.
+func TestHook_repliesOnce(t *testing.T) {
+	f := newFixture(t)
+	f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	for range 5 {
+		f.Expect(f.post(golden(t, "in/text")).Code).To(Equal(http.StatusOK))
+		f.Expect(f.post(webhookOf(textOf(firstCode, object{"from": "16505550000"}))).Code).To(Equal(http.StatusOK))
+	}
+	f.Expect(f.sendReplies()).To(HaveLen(2))
+}
+
+// TestHook_strangers has senders without a known code: one reply a day to each, one a second to all.
+func TestHook_strangers(t *testing.T) {
+	f := newFixture(t)
+	post := func(from string) {
+		f.Expect(f.post(webhookOf(textOf("hello", object{"from": from}))).Code).To(Equal(http.StatusOK))
+	}
+	for range 100 {
+		post(user)
+	}
+	f.Expect(f.sendReplies()).To(HaveLen(1))
+	for i := range 100 {
+		post(fmt.Sprintf("4915112%06d", i))
+	}
+	f.Expect(f.sendReplies()).To(HaveLen(1), "all at once: none of them")
+	f.clock.SetTime(started.Add(time.Second))
+	post("4915112000000")
+	f.Expect(f.sendReplies()).To(HaveLen(2), "who was passed over gets his later")
+	f.clock.SetTime(started.Add(24*time.Hour - time.Second))
+	post(user)
+	f.Expect(f.sendReplies()).To(HaveLen(2))
+	f.clock.SetTime(started.Add(24 * time.Hour))
+	post(user)
+	f.Expect(f.sendReplies()).To(HaveLen(3))
+}
+
+func TestRecent_isBounded(t *testing.T) {
+	g := NewWithT(t)
+	m := newSentLately()
+	for i := range maxPrompted + 100 {
+		g.Expect(m.prompted.due(m.key(strconv.Itoa(i)), started, time.Hour)).To(BeTrue())
+	}
+	g.Expect(m.prompted.times.Len()).To(Equal(maxPrompted))
+	g.Expect(m.key("a", "b")).NotTo(Equal(m.key("ab")))
+	g.Expect(m.key("a")).NotTo(Equal(newSentLately().key("a")), "no other process can make the key")
+}
+
+// TestHook_queueFull drops replies and goes on.
+func TestHook_queueFull(t *testing.T) {
+	f := newFixture(t)
+	ids, body := thousand(f)
+	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+	f.Expect(f.verified(ids)).To(Equal(1000))
+	f.Expect(testutil.ToFloat64(f.hook.metrics.replies.WithLabelValues(replyDropped))).To(Equal(1000.0 - replyQueue))
+	f.Expect(f.sendReplies()).To(HaveLen(replyQueue))
+}
+
+// TestHook_replyFails leaves the verification as it is.
+func TestHook_replyFails(t *testing.T) {
+	f := newFixture(t)
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	f.graph.answers(http.StatusUnauthorized, golden(t, "answers/error_190"))
+	f.Expect(f.post(golden(t, "in/text")).Code).To(Equal(http.StatusOK))
+	f.Expect(f.sendReplies()).To(HaveLen(1))
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
+	f.Expect(testutil.ToFloat64(f.hook.metrics.replies.WithLabelValues(replyFailed))).To(Equal(1.0))
+	f.Expect(f.log.String()).To(ContainSubstring("credentials, HTTP 401, code 190, subcode 463"))
+}
+
+// hanging is a transport that answers nobody.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestHook_startEnds has Start end in time though the Graph API hangs and the queue is full, and leave nothing running.
+func TestHook_startEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &Client{graph: &endpoint{base: "https://graph.test/", http: &http.Client{Transport: hanging{}}}}
+		hook := newBareHook(t, client)
+		account := &settings.WhatsApp{PhoneNumberID: "1", AccessToken: settings.NewSecret([]byte("token"))}
+		for range replyQueue {
+			hook.queue <- reply{account: account, to: ToUserID(hiddenUser), text: "x"}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		begin := time.Now()
+		go func() { ended <- hook.Start(ctx) }()
+		synctest.Wait()
+		cancel()
+		NewWithT(t).Expect(<-ended).To(Succeed())
+		NewWithT(t).Expect(time.Since(begin)).To(BeNumerically("<=", replyDrain+replyTimeout))
+		NewWithT(t).Expect(hook.queue).To(BeEmpty())
+		<-time.After(replyDrain) // the timer of the drain
+	})
+}
+
+func newBareHook(t *testing.T, client *Client) *Hook {
+	t.Helper()
+	hook, err := NewHook(Options{
+		Settings: func() *settings.Settings { return &settings.Settings{} }, Service: &verification.Service{}, Client: client,
+	})
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return hook
+}
+
+func TestCut(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(cut("äöü", 2)).To(Equal("äö"))
+	g.Expect(cut("äöü", 3)).To(Equal("äöü"))
+	g.Expect(cut(strings.Repeat("x", 5000), maxTextRunes)).To(HaveLen(maxTextRunes))
+}
