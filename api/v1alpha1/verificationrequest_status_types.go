@@ -29,6 +29,10 @@ const AssuranceSharedContact Assurance = "SharedContact"
 
 // VerificationRequestStatus says how far a request is. All times that matter
 // are kept here and never only in memory.
+//
+// It is written as a whole, by one writer: atomic keeps managedFields, and with
+// them each object, small.
+// +structType=atomic
 type VerificationRequestStatus struct {
 	// conditions are Verified, WebhookDelivered and, on requests made by hand,
 	// Accepted. "kubectl wait --for=condition=Verified" works.

@@ -55,6 +55,10 @@ const (
 )
 
 // VerificationRequestSpec says what is to be verified. It never changes.
+//
+// It is written as a whole, by one writer: atomic keeps managedFields, and with
+// them each object, small.
+// +structType=atomic
 type VerificationRequestSpec struct {
 	// projectRef names the VerificationProject, in this namespace, that the
 	// request belongs to. Required.

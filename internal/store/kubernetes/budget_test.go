@@ -186,7 +186,7 @@ var _ = Describe("The size of objects", func() {
 		Expect(report("pending", n.ID)).To(BeNumerically("<", 2048))
 		_, err = s.Update(ctx, n.ID, bindTo(hash(0)))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(report("one contact", n.ID)).To(BeNumerically("<", 2700))
+		Expect(report("one contact", n.ID)).To(BeNumerically("<", 2048))
 		for i := range verification.MaxContacts {
 			_, err := s.Update(ctx, n.ID, bindTo(hash(i)))
 			Expect(err).NotTo(HaveOccurred())
@@ -202,7 +202,7 @@ var _ = Describe("The size of objects", func() {
 		report("eight contacts, between attempts", n.ID)
 		_, err = s.Update(ctx, n.ID, attempt(true))
 		Expect(err).NotTo(HaveOccurred())
-		report("eight contacts, delivered", n.ID)
+		Expect(report("eight contacts, delivered", n.ID)).To(BeNumerically("<", 3072), "eight senders of one code are an attack or a test")
 
 		usual := newRequest(project)
 		_, err = s.Create(ctx, usual, verification.Limits{})
@@ -212,6 +212,6 @@ var _ = Describe("The size of objects", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = s.Update(ctx, usual.ID, attempt(true))
 		Expect(err).NotTo(HaveOccurred())
-		report("usual, delivered", usual.ID)
+		Expect(report("usual, delivered", usual.ID)).To(BeNumerically("<", 2048))
 	})
 })
