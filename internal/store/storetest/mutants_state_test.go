@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +80,10 @@ func forgets(what, caughtBy string, forget func(*verification.Request)) mutant {
 }
 
 func stateMutants() []mutant {
+	return slices.Concat(forgetfulMutants(), sharingMutants(), cachingMutants())
+}
+
+func forgetfulMutants() []mutant {
 	return []mutant{
 		forgets("the last senders", "bound", func(r *verification.Request) { r.Contacts = r.Contacts[:min(4, len(r.Contacts))] }),
 		forgets("the number reported", "verified without", func(r *verification.Request) { r.Actual = number(claimed) }),
@@ -88,6 +93,7 @@ func stateMutants() []mutant {
 		forgets("milliseconds", "exhausted", func(r *verification.Request) {
 			r.Delivery.ExhaustedAt = r.Delivery.ExhaustedAt.Truncate(time.Millisecond)
 		}),
+		forgets("the wish", "due once more", func(r *verification.Request) { r.Redelivered = "" }),
 		forgets("the body", "expired", func(r *verification.Request) {
 			if r.Phase == verification.Expired {
 				r.BodyHash = ""
@@ -105,6 +111,12 @@ func stateMutants() []mutant {
 				return r, err
 			}
 		})},
+	}
+}
+
+// sharingMutants confuse what they keep with what they handed out.
+func sharingMutants() []mutant {
+	return []mutant{
 		{"hands out its own slices", []string{"hands out copies"}, func(world) func(*bent) {
 			var kept table[[]verification.Contact]
 			return func(s *bent) {
@@ -118,6 +130,39 @@ func stateMutants() []mutant {
 				})
 			}
 		}},
+		{"counts versions anew for each creation", []string{"leaves the id free"}, func(world) func(*bent) {
+			var versions table[map[string]string]
+			return func(s *bent) {
+				name := func(r *verification.Request) {
+					known := versions.change(r.ID+r.CreatedAt.String(), func(m map[string]string) map[string]string {
+						if m == nil {
+							m = map[string]string{}
+						}
+						if m[r.Version] == "" {
+							m[r.Version] = strconv.Itoa(len(m) + 1)
+						}
+						return m
+					})
+					r.Version = known[r.Version]
+				}
+				s.shows(name)
+				s.remove = func(ctx context.Context, id, version string) error {
+					r, err := s.inner.Get(ctx, id)
+					named := r
+					name(&named)
+					if err != nil || named.Version != version {
+						return verification.ErrConflict
+					}
+					return s.inner.Delete(ctx, id, r.Version)
+				}
+			}
+		}},
+	}
+}
+
+// cachingMutants answer with what was true once.
+func cachingMutants() []mutant {
+	return []mutant{
 		{"answers from a cache", []string{"shows each write at once"}, each(func(s *bent) {
 			var cache table[*verification.Request]
 			s.get = func(ctx context.Context, id string) (verification.Request, error) {
@@ -160,33 +205,6 @@ func stateMutants() []mutant {
 				return r, err
 			}
 		})},
-		{"counts versions anew for each creation", []string{"leaves the id free"}, func(world) func(*bent) {
-			var versions table[map[string]string]
-			return func(s *bent) {
-				name := func(r *verification.Request) {
-					known := versions.change(r.ID+r.CreatedAt.String(), func(m map[string]string) map[string]string {
-						if m == nil {
-							m = map[string]string{}
-						}
-						if m[r.Version] == "" {
-							m[r.Version] = strconv.Itoa(len(m) + 1)
-						}
-						return m
-					})
-					r.Version = known[r.Version]
-				}
-				s.shows(name)
-				s.remove = func(ctx context.Context, id, version string) error {
-					r, err := s.inner.Get(ctx, id)
-					named := r
-					name(&named)
-					if err != nil || named.Version != version {
-						return verification.ErrConflict
-					}
-					return s.inner.Delete(ctx, id, r.Version)
-				}
-			}
-		}},
 	}
 }
 

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -52,6 +53,7 @@ func ratesPerNumber(ctx context.Context, t *trial) {
 	limits := perNumber(2, time.Hour)
 	t.admitted(ctx, a, t.with("one", claimed), limits)
 	t.admitted(ctx, b, t.with("two", claimed), limits)
+	t.harness.Settle()
 	_, err := a.Create(ctx, t.with("three", claimed), limits)
 	var refusal *verification.Error
 	t.Expect(errors.As(err, &refusal)).To(BeTrue())
@@ -137,14 +139,16 @@ func ratesDeleted(ctx context.Context, t *trial) {
 
 func ratesRaced(ctx context.Context, t *trial) {
 	const limit = 10
-	for _, limits := range []verification.Limits{perKey(limit, time.Hour), perNumber(limit, time.Hour)} {
+	for number, limits := range map[string]verification.Limits{
+		"+4915112345671": perKey(limit, time.Hour), "+4915112345672": perNumber(limit, time.Hour),
+	} {
 		stores := t.replicas(4)
 		_, errs := race(racers, func(i int) (verification.Created, error) {
-			n := t.new()
-			if limits.PerKey.Limited() {
-				n.KeyName = "raced"
+			key := "raced"
+			if !limits.PerKey.Limited() {
+				key = strconv.Itoa(i)
 			}
-			return stores[i%len(stores)].Create(ctx, n, limits)
+			return stores[i%len(stores)].Create(ctx, t.with(key, number), limits)
 		})
 		admitted := 0
 		for _, err := range errs {
@@ -160,7 +164,7 @@ func ratesRaced(ctx context.Context, t *trial) {
 			t.Expect(admitted).To(Equal(limit))
 		}
 		for _, s := range stores {
-			t.refused(ctx, s, t.with("raced", claimed), limits, verification.CodeRateLimited)
+			t.refused(ctx, s, t.with("raced", number), limits, verification.CodeRateLimited)
 		}
 	}
 }

@@ -58,6 +58,10 @@ var states = []struct {
 		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
 		r.Delivery = verification.Delivery{Attempts: 10, LastAttemptAt: at(2), LastReason: "timeout", ExhaustedAt: at(3)}
 	}},
+	{"due once more by a wish", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
+		r.Delivery, r.Redelivered = verification.Delivery{NextAttemptAt: at(2)}, r.ID+"/again"
+	}},
 	{"expired", func(r *verification.Request, _ func(int) time.Time) { r.Phase = verification.Expired }},
 }
 
