@@ -532,6 +532,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: projectRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ProjectRef
+    elementRelationship: atomic
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.VerificationRequestStatus
   map:
     fields:
@@ -579,6 +580,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: verifiedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    elementRelationship: atomic
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Webhook
   map:
     fields:

@@ -10,6 +10,9 @@ import (
 // with apply.
 //
 // VerificationRequestSpec says what is to be verified. It never changes.
+//
+// It is written as a whole, by one writer: atomic keeps managedFields, and with
+// them each object, small.
 type VerificationRequestSpecApplyConfiguration struct {
 	// projectRef names the VerificationProject, in this namespace, that the
 	// request belongs to. Required.

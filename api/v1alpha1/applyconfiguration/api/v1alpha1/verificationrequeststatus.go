@@ -13,6 +13,9 @@ import (
 //
 // VerificationRequestStatus says how far a request is. All times that matter
 // are kept here and never only in memory.
+//
+// It is written as a whole, by one writer: atomic keeps managedFields, and with
+// them each object, small.
 type VerificationRequestStatusApplyConfiguration struct {
 	// conditions are Verified, WebhookDelivered and, on requests made by hand,
 	// Accepted. "kubectl wait --for=condition=Verified" works.
