@@ -46,7 +46,8 @@ The project file is a VerificationProject, the same YAML that a cluster takes. T
 SECRETS-DIR/SECRET/KEY. Changes of both are picked up within a second; a project file that is not valid any more is
 reported and changes nothing.
 
-Probes and metrics are on a port of their own: /livez, /readyz, /metrics, and /problems, the secrets that cannot be used.`,
+Probes and metrics are on a port of their own: /livez, /readyz, /metrics, and /problems: the secrets that cannot be used
+and the change of the project that was refused.`,
 		Example: `  # an API key for the project, where its secretRef {name: shop-backend, key: api-key} points to
   mkdir -p secrets/shop-backend && phoneproof keygen > secrets/shop-backend/api-key
 

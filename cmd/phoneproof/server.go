@@ -77,6 +77,7 @@ type settingsSource interface {
 	runnable
 
 	Problems() []settings.Problem
+	LastError() error
 }
 
 // run serves requests from a store until ctx ends, with the loops behind it.
@@ -87,6 +88,7 @@ func (s *server) run(ctx context.Context, store verification.Store, source setti
 	}
 	probes, err := s.health(ctx, health.Options{
 		Problems: source.Problems,
+		Refused:  source.LastError,
 		Ready: func(ctx context.Context) error {
 			switch {
 			case s.current() == nil:

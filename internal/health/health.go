@@ -1,6 +1,6 @@
 // Package health serves what a kubelet and Prometheus ask for, on a port of its own: /livez, /readyz, /metrics, and
-// /problems, the list of secrets that cannot be used. Liveness never depends on anything outside the process: a
-// restart mends no store.
+// /problems, the secrets that cannot be used and the change of the project that was refused. Liveness never depends on
+// anything outside the process: a restart mends no store.
 package health
 
 import (
@@ -33,6 +33,8 @@ type Options struct {
 	Ready func(context.Context) error
 	// Problems returns the secrets that cannot be used; nil where a process has none.
 	Problems func() []settings.Problem
+	// Refused returns why the project, as it is now, does not count, so that an older one does; nil if it does.
+	Refused func() error
 	// Metrics is what /metrics shows.
 	Metrics prometheus.Gatherer
 	Log     logr.Logger
@@ -97,6 +99,13 @@ func (o Options) ready(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, "ok")
 }
 
+// problems is the JSON form of what is wrong with the settings.
+type problems struct {
+	// Project is why the last change of the project was refused.
+	Project  string    `json:"project,omitempty"`
+	Problems []problem `json:"problems"`
+}
+
 // problem is the JSON form of a settings.Problem.
 type problem struct {
 	Field  string          `json:"field"`
@@ -106,15 +115,20 @@ type problem struct {
 }
 
 func (o Options) problems(w http.ResponseWriter, _ *http.Request) {
-	list := []problem{}
+	wrong := problems{Problems: []problem{}}
 	if o.Problems != nil {
 		for _, p := range o.Problems() {
-			list = append(list, problem{p.Field, p.Secret, p.Key, p.Reason})
+			wrong.Problems = append(wrong.Problems, problem{p.Field, p.Secret, p.Key, p.Reason})
+		}
+	}
+	if o.Refused != nil {
+		if err := o.Refused(); err != nil {
+			wrong.Project = err.Error()
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	//nolint:gosec,errchkjson // "secret" is a Secret's name; the reader may have gone
-	_ = json.NewEncoder(w).Encode(map[string][]problem{"problems": list})
+	_ = json.NewEncoder(w).Encode(wrong)
 }
 
 func answer(w http.ResponseWriter, status int, text string) {

@@ -104,6 +104,15 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+func TestProblems_namesTheRefusedProject(t *testing.T) {
+	g := NewWithT(t)
+	refused := func() error { return errors.New("spec.baseURL: must begin with https://") }
+	answer := ask(Options{Refused: refused}, http.MethodGet, "/problems")
+	g.Expect(answer.Body.String()).To(MatchJSON(`{"project": "spec.baseURL: must begin with https://", "problems": []}`))
+	answer = ask(Options{Refused: func() error { return nil }}, http.MethodGet, "/problems")
+	g.Expect(answer.Body.String()).To(MatchJSON(`{"problems": []}`))
+}
+
 func TestMetrics(t *testing.T) {
 	g := NewWithT(t)
 	registry := prometheus.NewRegistry()
