@@ -149,15 +149,16 @@ func (c *cluster) term(ctx context.Context, o request.Options) error {
 		Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.tellRedelivery, Log: c.log.WithName("redelivery"),
 	})
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return requests.Run(ctx, changes(c.store, isRequest, itemOf)) })
-	group.Go(func() error { return drafts.Run(ctx, changes(c.store, isDraft, nameOf)) })
+	group.Go(func() error { return requests.Run(ctx, changes(c, isRequest, itemOf)) })
+	group.Go(func() error { return drafts.Run(ctx, changes(c, isDraft, nameOf)) })
 	group.Go(func() error { return redeliveries.Run(ctx) })
 	return group.Wait()
 }
 
-// changes is the source of a controller over the store's watch: what was there first, and every change from then on.
+// changes is the source of a controller over the store's watch: what was there first, every change from then on, and
+// everything again when the settings change, because a new retention, or a secret that is back, moves what waits.
 func changes[T comparable](
-	store *kubernetes.Store, concerns func(kubernetes.Change) bool, item func(kubernetes.Change) T,
+	c *cluster, concerns func(kubernetes.Change) bool, item func(kubernetes.Change) T,
 ) source.TypedSource[T] {
 	return source.TypedFunc[T](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[T]) error {
 		add := func(change kubernetes.Change) {
@@ -165,10 +166,25 @@ func changes[T comparable](
 				queue.Add(item(change))
 			}
 		}
-		context.AfterFunc(ctx, store.Watch(add))
-		for _, change := range store.All() {
-			add(change)
+		addAll := func() {
+			for _, change := range c.store.All() {
+				add(change)
+			}
 		}
+		context.AfterFunc(ctx, c.store.Watch(add))
+		settings, cancel := c.source.Subscribe()
+		addAll()
+		go func() { // a source must not block; this ends with the controller
+			defer cancel()
+			for {
+				select {
+				case <-settings:
+					addAll()
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
 		return nil
 	})
 }
