@@ -131,7 +131,12 @@ func (c *Channel) apply(
 		return refusedLimited, nil
 	}
 	result, err := c.tell(ctx, s, in, bound)
-	if err != nil {
+	switch {
+	case errors.Is(err, verification.ErrContent):
+		// Never met with a message. If it were, it would hold up everything behind it for a day.
+		c.log.Error(err, "telegram update dropped")
+		return refusedByStore, nil
+	case err != nil:
 		return failedStore, err
 	}
 	became := outcomes[result]

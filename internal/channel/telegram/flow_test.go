@@ -53,7 +53,7 @@ func TestFlow_ofTwoCodesTheLatest(t *testing.T) {
 func (w *world) another() *Channel {
 	w.t.Helper()
 	c, err := New(Options{
-		Settings: w.current, Service: w.replica(), Client: w.channel.client, Clock: w.clock, Log: w.logger(),
+		Settings: w.current, Service: w.replica(), Client: w.channel.client, Clock: w.channel.clock, Log: w.logger(),
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	return c

@@ -261,3 +261,22 @@ func TestHook_clientGoesAway(t *testing.T) {
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, fmt.Errorf("reset: %w", io.ErrUnexpectedEOF) }
+
+// refusing is a store that refuses every change for its content.
+type refusing struct{ verification.Store }
+
+func (refusing) Update(
+	context.Context, string, func(*verification.Request, time.Time) error,
+) (verification.Request, error) {
+	return verification.Request{}, fmt.Errorf("canary: %w", verification.ErrContent)
+}
+
+// TestHook_whatCanNeverBeStored does not come again.
+func TestHook_whatCanNeverBeStored(t *testing.T) {
+	w := newWorld(t)
+	w.channel.service = verification.NewService(verification.NewProject(projectName), refusing{w.backend.Open(projectName)})
+	w.initiate("golden")
+	w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(refusedByStore))
+	w.flush()
+	w.Expect(w.api.all()).To(BeEmpty())
+}

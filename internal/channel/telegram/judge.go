@@ -24,7 +24,7 @@ const (
 	outcomeWrongMethod outcome = "wrong_method"
 )
 
-// Why updates do not reach it. All but the last two are final.
+// Why updates do not reach it, or nothing comes of it. All but the last two are final.
 const (
 	refusedMalformed outcome = "malformed"        // not what the reference says
 	refusedKind      outcome = "other_kind"       // no new message: edited_message, channel_post, ...
@@ -39,10 +39,11 @@ const (
 	refusedNumber    outcome = "bad_number"
 	refusedAnonymous outcome = "anonymous_number" // +888: no telephone line
 	refusedEmpty     outcome = "no_text"
-	refusedLimited   outcome = "limited"     // too many of that sender
-	givenUpPrompt    outcome = "no_prompt"   // the prompt could not be sent
-	failedStore      outcome = "not_stored"  // to be delivered again
-	failedPrompt     outcome = "prompt_fail" // to be delivered again
+	refusedLimited   outcome = "limited"      // too many of that sender
+	refusedByStore   outcome = "not_storable" // the store would refuse it again
+	givenUpPrompt    outcome = "no_prompt"    // the chat cannot be written to
+	failedStore      outcome = "not_stored"   // to be delivered again
+	failedPrompt     outcome = "prompt_fail"  // to be delivered again
 )
 
 // outcomes names what the domain says.

@@ -45,7 +45,7 @@ func (c *Channel) reply(s *settings.Settings, in inbound, bound []string, became
 		r.text = cmp.Or(s.Replies.WrongNumber, textWrongNumber)
 	case outcomeTooLate:
 		r.text = cmp.Or(s.Replies.Expired, textExpired)
-	case outcomeNeedContact, givenUpPrompt, refusedLimited:
+	case outcomeNeedContact, givenUpPrompt, refusedLimited, refusedByStore:
 		return
 	default:
 		// Whoever shared another's contact may still press the button.
