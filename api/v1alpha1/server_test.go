@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
 var _ = Describe("Huge content", func() {
@@ -253,18 +250,3 @@ func setAt(at any, value any, path []string) bool {
 	}
 	return false
 }
-
-var _ = Describe("kubectl explain", func() {
-	It("reads like a manual page", func(ctx context.Context) {
-		kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-		Expect(controlplane.WriteKubeconfig(kubeconfig, plane.Config)).To(Succeed())
-		explain := func(args ...string) string {
-			out, err := exec.CommandContext(ctx, plane.Kubectl, append([]string{"--kubeconfig", kubeconfig, "explain"}, args...)...).CombinedOutput()
-			Expect(err).NotTo(HaveOccurred(), string(out))
-			return string(out)
-		}
-		Expect(explain("verificationproject.spec", "--recursive")).To(And(
-			ContainSubstring("apiKeys\t<[]Object> -required-"), ContainSubstring("uriSecretRef"), ContainSubstring("enum: Kubernetes, PostgreSQL")))
-		Expect(explain("vproj.spec.request.ttl")).To(And(ContainSubstring("1m to 1h"), ContainSubstring("Default: 10m")))
-	})
-})
