@@ -1,0 +1,154 @@
+package v1alpha1_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/phoneproof/phoneproof/internal/health"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+// What users apply with kubectl -k is what kustomize builds, not the files.
+var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
+	var operator, samples []*unstructured.Unstructured
+
+	BeforeAll(func(ctx context.Context) {
+		operator, samples = kustomized(ctx, "config/default"), kustomized(ctx, "config/samples")
+	})
+
+	apply := func(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
+		GinkgoHelper()
+		answer := object.DeepCopy()
+		Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner("kubectl"))).To(Succeed(), named(object))
+		return answer
+	}
+
+	It("builds an operator that applies cleanly, and a second time without a change", func(ctx context.Context) {
+		versions := map[string]string{}
+		for _, object := range operator {
+			versions[named(object)] = apply(ctx, object).GetResourceVersion()
+		}
+		for _, object := range operator {
+			if object.GetKind() != "CustomResourceDefinition" { // the API server writes the status of those
+				Expect(apply(ctx, object).GetResourceVersion()).To(Equal(versions[named(object)]), named(object))
+			}
+		}
+	})
+
+	It("builds samples that apply cleanly", func(ctx context.Context) {
+		namespace := newNamespace(ctx)
+		for _, object := range samples {
+			sent := object.DeepCopy()
+			sent.SetNamespace(namespace)
+			apply(ctx, sent)
+		}
+	})
+
+	It("reaches every object of every file, once", func() {
+		root, err := controlplane.RepositoryRoot()
+		Expect(err).NotTo(HaveOccurred())
+		var written, built []string
+		Expect(filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && filepath.Ext(path) == ".yaml" && entry.Name() != "kustomization.yaml" {
+				for _, object := range documents(path) {
+					written = append(written, named(&unstructured.Unstructured{Object: object}))
+				}
+			}
+			return err
+		})).To(Succeed())
+		for _, object := range slices.Concat(operator, samples) {
+			built = append(built, named(object))
+		}
+		Expect(len(written)).To(BeNumerically(">", 20))
+		Expect(built).To(ConsistOf(written))
+	})
+
+	It("gives the operator an image with a registry and a tag", func() {
+		image := deployment(operator).Spec.Template.Spec.Containers[0].Image
+		Expect(image).To(MatchRegexp(`^[a-z0-9.-]+\.[a-z]+/[a-z0-9/-]+:[A-Za-z0-9._-]+$`))
+	})
+
+	It("probes what the health server serves, on a port that the container has", func(ctx context.Context) {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		server := health.New(listener, health.Options{
+			Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
+		})
+		serving, stop := context.WithCancel(ctx)
+		ended := make(chan error)
+		go func() { ended <- server.Start(serving) }()
+		DeferCleanup(func() {
+			stop()
+			Expect(<-ended).To(Succeed())
+		})
+
+		container := deployment(operator).Spec.Template.Spec.Containers[0]
+		Expect(container.Ports).To(Equal([]corev1.ContainerPort{{Name: "health", ContainerPort: 8081}}))
+		for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+			Expect(probe.HTTPGet.Port.String()).To(Equal("health"))
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+probe.HTTPGet.Path, nil)
+			Expect(err).NotTo(HaveOccurred())
+			response, err := http.DefaultClient.Do(request)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(response.Body.Close()).To(Succeed())
+			Expect(response.StatusCode).To(Equal(http.StatusOK), probe.HTTPGet.Path)
+		}
+		Expect(container.LivenessProbe.HTTPGet.Path).NotTo(Equal(container.ReadinessProbe.HTTPGet.Path), "liveness depends on nothing outside")
+	})
+})
+
+// kustomized returns what the pinned kustomize builds from a folder of the
+// repository. Go compiles it the first time, which takes half a minute.
+func kustomized(ctx context.Context, dir string) []*unstructured.Unstructured {
+	GinkgoHelper()
+	root, err := controlplane.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	build := exec.CommandContext(ctx, "go", "tool", "-modfile=hack/tools/go.mod", "kustomize", "build", dir)
+	build.Dir = root
+	var stderr strings.Builder
+	build.Stderr = &stderr
+	out, err := build.Output()
+	Expect(err).NotTo(HaveOccurred(), stderr.String())
+	var objects []*unstructured.Unstructured
+	for text := range bytes.SplitSeq(out, []byte("\n---\n")) {
+		content, err := yaml.YAMLToJSON(text)
+		Expect(err).NotTo(HaveOccurred())
+		var object unstructured.Unstructured
+		Expect(object.UnmarshalJSON(content)).To(Succeed())
+		objects = append(objects, &object)
+	}
+	return objects
+}
+
+func named(object *unstructured.Unstructured) string {
+	return fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
+}
+
+func deployment(objects []*unstructured.Unstructured) appsv1.Deployment {
+	GinkgoHelper()
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			return typed[appsv1.Deployment](object.Object)
+		}
+	}
+	Fail("no Deployment was built")
+	return appsv1.Deployment{}
+}
