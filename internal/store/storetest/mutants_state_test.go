@@ -80,9 +80,10 @@ func forgets(what, caughtBy string, forget func(*verification.Request)) mutant {
 }
 
 func stateMutants() []mutant {
-	return slices.Concat(forgetfulMutants(), sharingMutants(), cachingMutants())
+	return slices.Concat(forgetfulMutants(), mixedUpMutants(), cachingMutants())
 }
 
+// forgetfulMutants keep less than they were given.
 func forgetfulMutants() []mutant {
 	return []mutant{
 		forgets("the last senders", "bound", func(r *verification.Request) { r.Contacts = r.Contacts[:min(4, len(r.Contacts))] }),
@@ -114,8 +115,8 @@ func forgetfulMutants() []mutant {
 	}
 }
 
-// sharingMutants confuse what they keep with what they handed out.
-func sharingMutants() []mutant {
+// mixedUpMutants take one state for another: they share its slices, or its version.
+func mixedUpMutants() []mutant {
 	return []mutant{
 		{"hands out its own slices", []string{"hands out copies"}, func(world) func(*bent) {
 			var kept table[[]verification.Contact]
