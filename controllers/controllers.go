@@ -39,7 +39,10 @@ type Objects interface {
 
 // TermOptions are what the controllers of a term work with.
 type TermOptions struct {
-	Objects    Objects
+	Objects Objects
+	// Settings subscribes to changes of the settings; see settings.Live. A new retention, or a secret that is back,
+	// moves what waits, so everything is asked again.
+	Settings   func() (changes <-chan struct{}, cancel func())
 	Request    request.Options
 	Draft      draft.Options
 	Redelivery redelivery.Options
@@ -49,12 +52,12 @@ type TermOptions struct {
 func Term(o TermOptions) []Loop {
 	return []Loop{
 		{"request", func(ctx context.Context) error {
-			return request.New(o.Request).Run(ctx, changes(o.Objects, func(c kubernetes.Change) (request.Item, bool) {
+			return request.New(o.Request).Run(ctx, changes(o, func(c kubernetes.Change) (request.Item, bool) {
 				return request.Item{ID: c.ID}, c.Kind == kubernetes.KindRequest
 			}))
 		}},
 		{"draft", func(ctx context.Context) error {
-			return draft.New(o.Draft).Run(ctx, changes(o.Objects, func(c kubernetes.Change) (string, bool) {
+			return draft.New(o.Draft).Run(ctx, changes(o, func(c kubernetes.Change) (string, bool) {
 				return c.ID, c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
 			}))
 		}},
@@ -76,19 +79,34 @@ func Run(ctx context.Context, loops []Loop) error {
 	return group.Wait()
 }
 
-// changes is the source of a controller over the watch of objects: what was there first, and every change from then on,
-// as far as pick takes it.
-func changes[T comparable](objects Objects, pick func(kubernetes.Change) (T, bool)) source.TypedSource[T] {
+// changes is the source of a controller over the watch of objects: what was there first, every change from then on, and
+// everything again when the settings change, as far as pick takes it.
+func changes[T comparable](o TermOptions, pick func(kubernetes.Change) (T, bool)) source.TypedSource[T] {
 	return source.TypedFunc[T](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[T]) error {
 		add := func(change kubernetes.Change) {
 			if item, ok := pick(change); ok {
 				queue.Add(item)
 			}
 		}
-		context.AfterFunc(ctx, objects.Watch(add))
-		for _, change := range objects.All() {
-			add(change)
+		addAll := func() {
+			for _, change := range o.Objects.All() {
+				add(change)
+			}
 		}
+		context.AfterFunc(ctx, o.Objects.Watch(add))
+		settings, cancel := o.Settings()
+		addAll()
+		go func() { // a source must not block; this ends with the controller
+			defer cancel()
+			for {
+				select {
+				case <-settings:
+					addAll()
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
 		return nil
 	})
 }

@@ -126,9 +126,11 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	watch := &objects{}
 	watch.change(kubernetes.Change{ID: "before", Kind: kubernetes.KindRequest})
+	var settingsChanges verification.Notifier
 	store := asked{memory.NewBackend(memory.Options{}).Open("shop/acme"), make(chan string, 10)}
 	loops := Term(TermOptions{
 		Objects:    watch,
+		Settings:   func() (<-chan struct{}, func()) { return settingsChanges.Subscribe("") },
 		Request:    request.Options{Store: store, Settings: func() *settings.Settings { return &settings.Settings{} }, Log: logr.Discard()},
 		Draft:      draft.Options{Store: store, Log: logr.Discard()},
 		Redelivery: redelivery.Options{Projects: store, Log: logr.Discard()},
@@ -158,6 +160,9 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	watch.change(kubernetes.Change{ID: "poison", Kind: kubernetes.KindMalformed})
 	watch.change(kubernetes.Change{ID: "gone", Kind: kubernetes.KindGone})
 	expect("request new", "draft by-hand", "draft poison")
+
+	settingsChanges.Notify("")
+	expect("request before", "request new", "draft by-hand", "draft poison")
 
 	stop()
 	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,13 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/controllers/draft"
 	"github.com/phoneproof/phoneproof/controllers/redelivery"
 	"github.com/phoneproof/phoneproof/controllers/request"
@@ -137,64 +135,22 @@ func (c *cluster) term(ctx context.Context, o request.Options) error {
 		return nil //nolint:nilerr // the term ended before there was anything to do
 	}
 	o.DeletesPerSecond = deletesPerSecond
-	requests := request.New(o)
-	drafts := draft.New(draft.Options{
-		Store: c.store, Project: c.project, Settings: c.current, Log: c.log.WithName("drafts"),
-		Invite: func(s *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
-			invitation := invite(s, m, code)
-			return invitation.Link, invitation.ExpectedText
+	return controllers.Run(ctx, controllers.Term(controllers.TermOptions{
+		Objects: c.store, Settings: c.source.Subscribe,
+		Request: o,
+		Draft: draft.Options{
+			Store: c.store, Project: c.project, Settings: c.current, Log: c.log.WithName("drafts"),
+			Invite: func(s *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
+				invitation := invite(s, m, code)
+				return invitation.Link, invitation.ExpectedText
+			},
 		},
-	})
-	redeliveries := redelivery.New(redelivery.Options{
-		Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.tellRedelivery, Log: c.log.WithName("redelivery"),
-	})
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return requests.Run(ctx, changes(c, isRequest, itemOf)) })
-	group.Go(func() error { return drafts.Run(ctx, changes(c, isDraft, nameOf)) })
-	group.Go(func() error { return redeliveries.Run(ctx) })
-	return group.Wait()
+		Redelivery: redelivery.Options{
+			Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.tellRedelivery,
+			Log: c.log.WithName("redelivery"),
+		},
+	}))
 }
-
-// changes is the source of a controller over the store's watch: what was there first, every change from then on, and
-// everything again when the settings change, because a new retention, or a secret that is back, moves what waits.
-func changes[T comparable](
-	c *cluster, concerns func(kubernetes.Change) bool, item func(kubernetes.Change) T,
-) source.TypedSource[T] {
-	return source.TypedFunc[T](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[T]) error {
-		add := func(change kubernetes.Change) {
-			if concerns(change) {
-				queue.Add(item(change))
-			}
-		}
-		addAll := func() {
-			for _, change := range c.store.All() {
-				add(change)
-			}
-		}
-		context.AfterFunc(ctx, c.store.Watch(add))
-		settings, cancel := c.source.Subscribe()
-		addAll()
-		go func() { // a source must not block; this ends with the controller
-			defer cancel()
-			for {
-				select {
-				case <-settings:
-					addAll()
-				case <-ctx.Done():
-					return
-				}
-			}
-		}()
-		return nil
-	})
-}
-
-func isRequest(c kubernetes.Change) bool { return c.Kind == kubernetes.KindRequest }
-func isDraft(c kubernetes.Change) bool {
-	return c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
-}
-func itemOf(c kubernetes.Change) request.Item { return request.Item{ID: c.ID} }
-func nameOf(c kubernetes.Change) string       { return c.ID }
 
 // receiverHealth tells the project's events when its receiver starts failing and when it recovers.
 func (c *cluster) receiverHealth() func(verification.Attempt) {
