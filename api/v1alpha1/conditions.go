@@ -51,8 +51,9 @@ const (
 const (
 	// ReasonReady goes with Ready=True: all is as declared.
 	ReasonReady = "Ready"
-	// ReasonSuspended goes with Ready=False: spec.suspend is true. To mend it,
-	// set suspend to false.
+	// ReasonSuspended goes with Ready=False, and with Accepted=False on a
+	// request made by hand: spec.suspend is true. To mend it, set suspend to
+	// false.
 	ReasonSuspended = "Suspended"
 	// ReasonProgressing goes with Reconciling=True and Ready=False while
 	// children are being made or pods are rolled. Wait.
@@ -154,7 +155,8 @@ const (
 	// what the pods may reach.
 	ReasonPlatformUnreachable = "PlatformUnreachable"
 	// ReasonSecretsNotReady: the account's secrets cannot be read yet; see the
-	// condition SecretsReady.
+	// condition SecretsReady. It also goes with Accepted=False on a request made
+	// by hand.
 	ReasonSecretsNotReady = "SecretsNotReady"
 )
 

@@ -33,7 +33,8 @@ type VerificationProjectStatus struct {
 	Telegram *ChannelStatus `json:"telegram,omitempty"`
 
 	// observedRedeliver is the last value of the annotation
-	// phoneproof.dev/redeliver that was carried out, or refused.
+	// phoneproof.dev/redeliver that was carried out, or refused for the state of
+	// its request. A malformed one is told by an event alone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

@@ -122,7 +122,7 @@ func TestReconcile_outcomes(t *testing.T) {
 		"malformed at the completion":  {complete: malformed, reason: verifyv1.ReasonMalformed, completes: 1},
 		"no account": {
 			edit:   func(s *settings.Settings) { s.WhatsApp = nil },
-			reason: verifyv1.ReasonMethodNotConfigured, recheck: settingsRecheck,
+			reason: verifyv1.ReasonMethodNotConfigured,
 		},
 		"no account, and the store is down": {
 			edit: func(s *settings.Settings) { s.WhatsApp = nil }, reject: down,
@@ -191,7 +191,7 @@ func TestReconcile_doesNotGoRoundWithRefusedContent(t *testing.T) {
 func TestReconcile_goesByTheSettingsOfTheMoment(t *testing.T) {
 	w := newWorld(t)
 	w.settings = usable(func(s *settings.Settings) { s.WhatsApp = nil })
-	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{RequeueAfter: settingsRecheck}))
+	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.settings = usable(nil)
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.Expect(w.completions).To(HaveLen(1))

@@ -11,18 +11,15 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-const (
-	// settingsRecheck is how often a draft asks whether the project can serve it by now.
-	settingsRecheck = 30 * time.Second
-	// minRecheck is the least time until a draft is tried again, whatever a store says: no answer makes a busy loop.
-	minRecheck = time.Second
-)
+// minRecheck is the least time until a draft is tried again, whatever a store says: no answer makes a busy loop.
+const minRecheck = time.Second
 
 // refusalError is why a draft cannot be completed, as its condition Accepted says it. Both texts are the same each time
 // for the same cause, and hold neither a number nor anything else of the object.
 type refusalError struct {
 	reason, message string
-	// recheck is when to try again; zero where nothing but a change of the object could help.
+	// recheck is when to try again; zero where nothing but a change of the object or of the settings could help, and
+	// either hands the draft in again.
 	recheck time.Duration
 }
 
@@ -40,7 +37,7 @@ func refusedBySettings(d kubernetes.Draft, s *settings.Settings) error {
 	}
 	if s.Suspended {
 		return &refusalError{
-			reason: verifyv1.ReasonSuspended, message: "the project is suspended; set its spec.suspend to false", recheck: settingsRecheck,
+			reason: verifyv1.ReasonSuspended, message: "the project is suspended; set its spec.suspend to false",
 		}
 	}
 	switch s.Method(d.Method) {
@@ -48,13 +45,11 @@ func refusedBySettings(d kubernetes.Draft, s *settings.Settings) error {
 		return &refusalError{
 			reason:  verifyv1.ReasonMethodNotConfigured,
 			message: "the project has no account for spec.method; use the other one, or add the account",
-			recheck: settingsRecheck,
 		}
 	case settings.MethodNotReady:
 		return &refusalError{
 			reason:  verifyv1.ReasonSecretsNotReady,
 			message: "the secrets of the account for spec.method cannot be read yet; see the project's conditions",
-			recheck: settingsRecheck,
 		}
 	default:
 		return nil

@@ -66,19 +66,19 @@ func TestRefusedBySettings(t *testing.T) {
 		},
 		"suspended": {
 			number: mobile, method: verification.WhatsApp, edit: func(s *settings.Settings) { s.Suspended = true },
-			reason: verifyv1.ReasonSuspended, message: "spec.suspend", recheck: settingsRecheck,
+			reason: verifyv1.ReasonSuspended, message: "spec.suspend",
 		},
 		"no WhatsApp account": {
 			number: mobile, method: verification.WhatsApp, edit: func(s *settings.Settings) { s.WhatsApp = nil },
-			reason: verifyv1.ReasonMethodNotConfigured, message: "no account for spec.method", recheck: settingsRecheck,
+			reason: verifyv1.ReasonMethodNotConfigured, message: "no account for spec.method",
 		},
 		"no Telegram account": {
 			number: mobile, method: verification.Telegram, edit: func(s *settings.Settings) { s.Telegram = nil },
-			reason: verifyv1.ReasonMethodNotConfigured, message: "no account for spec.method", recheck: settingsRecheck,
+			reason: verifyv1.ReasonMethodNotConfigured, message: "no account for spec.method",
 		},
 		"secrets not ready": {
 			number: mobile, method: verification.WhatsApp, edit: func(s *settings.Settings) { s.WhatsApp.AppSecret = settings.Secret{} },
-			reason: verifyv1.ReasonSecretsNotReady, message: "cannot be read yet", recheck: settingsRecheck,
+			reason: verifyv1.ReasonSecretsNotReady, message: "cannot be read yet",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

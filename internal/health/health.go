@@ -127,7 +127,7 @@ func (o Options) problems(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	//nolint:gosec,errchkjson // "secret" is a Secret's name; the reader may have gone
+	//nolint:errchkjson // the reader may have gone
 	_ = json.NewEncoder(w).Encode(wrong)
 }
 

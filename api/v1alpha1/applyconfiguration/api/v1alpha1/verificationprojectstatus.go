@@ -25,7 +25,8 @@ type VerificationProjectStatusApplyConfiguration struct {
 	// telegram reports what is registered with Telegram for the bot.
 	Telegram *ChannelStatusApplyConfiguration `json:"telegram,omitempty"`
 	// observedRedeliver is the last value of the annotation
-	// phoneproof.dev/redeliver that was carried out, or refused.
+	// phoneproof.dev/redeliver that was carried out, or refused for the state of
+	// its request. A malformed one is told by an event alone.
 	ObservedRedeliver *string `json:"observedRedeliver,omitempty"`
 }
 
