@@ -60,7 +60,11 @@ func (b *batch) receiveOne(ctx context.Context, m *message) {
 		return
 	}
 	b.hook.metrics.count(came, 1)
-	b.log.V(1).Info("message", "outcome", came, "type", knownType(m.Type))
+	level := 1
+	if came == outcomeVerified || came == outcomeNeedContact {
+		level = 0 // a request changed
+	}
+	b.log.V(level).Info("WhatsApp message", "outcome", came, "type", knownType(m.Type))
 }
 
 func (b *batch) fail(err error) {
@@ -78,7 +82,7 @@ func (b *batch) recovered(ctx context.Context, m *message) (came outcome, err er
 	defer func() {
 		if value := recover(); value != nil {
 			came, err = outcomePanicked, nil
-			b.log.Error(panicError(value), "message", "outcome", came, "type", knownType(m.Type))
+			b.log.Error(panicError(value), "WhatsApp message", "outcome", came, "type", knownType(m.Type))
 		}
 	}()
 	return b.receive(ctx, m)

@@ -1,16 +1,19 @@
 package whatsapp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -78,6 +81,68 @@ func TestHook_storeFailsMidway(t *testing.T) {
 			f.Expect(f.verified(ids)).To(Equal(1000))
 			f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeVerified: 1000}))
 		})
+	}
+}
+
+// TestHook_slowStore has a store that takes its time: senders are worked on together, and what does not fit into Meta's
+// patience comes again.
+func TestHook_slowStore(t *testing.T) {
+	for each, deliveries := range map[time.Duration]int{0: 1, 100 * time.Millisecond: 1, 400 * time.Millisecond: 3} {
+		t.Run(each.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newOfflineFixture(t)
+				ids, body := thousand(f)
+				hook := f.failing(func(int64, string) error {
+					<-time.After(each)
+					return nil
+				})
+				for delivery := range deliveries {
+					begin := time.Now()
+					w := f.postTo(hook, body, sign(body, appSecret))
+					f.Expect(time.Since(begin)).To(BeNumerically("<=", batchTimeout+messageTimeout))
+					if delivery < deliveries-1 {
+						f.Expect(w.Code).To(Equal(http.StatusServiceUnavailable))
+						// The store answers at once for what is done.
+						hook = f.failing(func(n int64, id string) error {
+							if f.state(id).Phase == verification.Pending {
+								<-time.After(each)
+							}
+							return nil
+						})
+						continue
+					}
+					f.Expect(w.Code).To(Equal(http.StatusOK))
+				}
+				f.Expect(f.verified(ids)).To(Equal(1000))
+			})
+		})
+	}
+}
+
+// TestHook_hangingStore has a store that answers nobody: Meta is told so, in time.
+func TestHook_hangingStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newOfflineFixture(t)
+		_, body := thousand(f)
+		hook := f.failing(func(int64, string) error {
+			<-time.After(messageTimeout)
+			return context.DeadlineExceeded
+		})
+		begin := time.Now()
+		f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusServiceUnavailable))
+		f.Expect(time.Since(begin)).To(BeNumerically("<=", 3*messageTimeout))
+	})
+}
+
+// TestHook_events makes the event due in the write that verifies, where the project has a webhook.
+func TestHook_events(t *testing.T) {
+	for wanted, webhook := range map[bool]*settings.Webhook{false: nil, true: {URL: "https://shop.example"}} {
+		f := newOfflineFixture(t)
+		f.settings.Webhook = webhook
+		made := f.request("first", user, verification.WhatsApp)
+		f.clock.SetTime(started.Add(time.Minute))
+		f.Expect(f.post(golden(t, "in/text")).Code).To(Equal(http.StatusOK))
+		f.Expect(f.state(made.Request.ID).Delivery.Wanted()).To(Equal(wanted))
 	}
 }
 

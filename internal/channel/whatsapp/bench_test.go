@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -14,13 +13,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
-
-// discarding is a client's transport that takes everything.
-type discarding struct{}
-
-func (discarding) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader([]byte("{}"))), Request: r}, nil
-}
 
 // signedText is a webhook with the code of a request that waits.
 type signedText struct {
@@ -52,8 +44,7 @@ func prepare(b *testing.B, f *fixture, n int) []signedText {
 // BenchmarkHook_verify is a signed text message that verifies, over the memory store, from the handler's call to its
 // return.
 func BenchmarkHook_verify(b *testing.B) {
-	f := newFixture(b)
-	f.hook.client.graph.http.Transport = discarding{}
+	f := newOfflineFixture(b)
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	go func() { _ = f.hook.Start(ctx) }()
@@ -83,7 +74,7 @@ func BenchmarkHook_verify(b *testing.B) {
 
 // BenchmarkHook_badSignature is what a stranger's request costs.
 func BenchmarkHook_badSignature(b *testing.B) {
-	f := newFixture(b)
+	f := newOfflineFixture(b)
 	body := golden(b, "in/text")
 	signature := sign(body, "another")
 	b.ReportAllocs()
@@ -96,7 +87,7 @@ func BenchmarkHook_badSignature(b *testing.B) {
 
 // BenchmarkHook_thousand is a webhook with a thousand messages that verify nothing any more.
 func BenchmarkHook_thousand(b *testing.B) {
-	f := newFixture(b)
+	f := newOfflineFixture(b)
 	_, body := thousand(f)
 	signature := sign(body, appSecret)
 	b.ReportAllocs()

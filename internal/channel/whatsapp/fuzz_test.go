@@ -35,7 +35,7 @@ func FuzzHook_payload(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		x := newFixture(t)
+		x := newOfflineFixture(t)
 		x.acceptContacts()
 		made := x.request("first", user, verification.WhatsApp)
 		x.clock.SetTime(started.Add(time.Minute))

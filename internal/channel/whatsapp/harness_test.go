@@ -7,14 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -65,8 +61,19 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
+	return newFixtureWith(t, newGraph(t))
+}
+
+// newOfflineFixture returns a fixture that opens no connection: what it sends is taken and forgotten.
+func newOfflineFixture(t testing.TB) *fixture {
+	t.Helper()
+	return newFixtureWith(t, nil)
+}
+
+func newFixtureWith(t testing.TB, g *graph) *fixture {
+	t.Helper()
 	f := &fixture{
-		WithT: NewWithT(t), t: t, clock: clocktesting.NewFakePassiveClock(started), graph: newGraph(t),
+		WithT: NewWithT(t), t: t, clock: clocktesting.NewFakePassiveClock(started), graph: g,
 		registry: prometheus.NewRegistry(), log: &syncBuffer{},
 	}
 	f.backend = memory.NewBackend(memory.Options{Clock: f.clock})
@@ -104,8 +111,15 @@ func (f *fixture) failing(fail func(n int64, id string) error) *Hook {
 }
 
 func (f *fixture) newHook(service *verification.Service) *Hook {
-	client, err := NewClient(ClientOptions{GraphURL: f.graph.URL})
+	var o ClientOptions
+	if f.graph != nil {
+		o.GraphURL = f.graph.URL
+	}
+	client, err := NewClient(o)
 	f.Expect(err).NotTo(HaveOccurred())
+	if f.graph == nil {
+		client.graph.http.Transport = discarding{}
+	}
 	hook, err := NewHook(Options{
 		Settings: func() *settings.Settings { return f.settings }, Service: service, Client: client,
 		Clock: f.clock, Log: f.logger(), Registerer: f.registry,
@@ -257,83 +271,4 @@ func encode(v any) []byte {
 		panic(err)
 	}
 	return data
-}
-
-// call is what the Graph API was asked.
-type call struct {
-	Method, URI, Authorization string
-	Body                       string
-}
-
-// text returns the text of a message.
-func (c call) text() string {
-	var m outgoing
-	_ = json.Unmarshal([]byte(c.Body), &m)
-	switch {
-	case m.Text != nil:
-		return m.Text.Body
-	case m.Interactive != nil:
-		return m.Interactive.Body.Text
-	default:
-		return ""
-	}
-}
-
-// graph is a Graph API that answers what it is told to.
-type graph struct {
-	*httptest.Server
-
-	mu     sync.Mutex
-	calls  []call
-	status int
-	answer []byte
-	header http.Header
-}
-
-func newGraph(t testing.TB) *graph {
-	t.Helper()
-	g := &graph{status: http.StatusOK, answer: []byte(`{"messaging_product":"whatsapp","messages":[{"id":"wamid.1"}]}`)}
-	g.Server = httptest.NewServer(g)
-	t.Cleanup(g.Close)
-	return g
-}
-
-func (g *graph) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.calls = append(g.calls, call{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), string(body)})
-	maps.Copy(w.Header(), g.header)
-	w.WriteHeader(g.status)
-	_, _ = w.Write(g.answer)
-}
-
-func (g *graph) answers(status int, answer []byte) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.status, g.answer = status, answer
-}
-
-func (g *graph) all() []call {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return append([]call(nil), g.calls...)
-}
-
-// syncBuffer is a buffer for many writers.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *syncBuffer) writeLine(line string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text.WriteString(line + "\n")
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

@@ -1,0 +1,99 @@
+package whatsapp
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// call is what the Graph API was asked.
+type call struct {
+	Method, URI, Authorization string
+	Body                       string
+}
+
+// text returns the text of a message.
+func (c call) text() string {
+	var m outgoing
+	_ = json.Unmarshal([]byte(c.Body), &m)
+	switch {
+	case m.Text != nil:
+		return m.Text.Body
+	case m.Interactive != nil:
+		return m.Interactive.Body.Text
+	default:
+		return ""
+	}
+}
+
+// graph is a Graph API that answers what it is told to.
+type graph struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	calls  []call
+	status int
+	answer []byte
+	header http.Header
+}
+
+func newGraph(t testing.TB) *graph {
+	t.Helper()
+	g := &graph{status: http.StatusOK, answer: []byte(`{"messaging_product":"whatsapp","messages":[{"id":"wamid.1"}]}`)}
+	g.Server = httptest.NewServer(g)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func (g *graph) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls = append(g.calls, call{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), string(body)})
+	maps.Copy(w.Header(), g.header)
+	w.WriteHeader(g.status)
+	_, _ = w.Write(g.answer)
+}
+
+func (g *graph) answers(status int, answer []byte) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.status, g.answer = status, answer
+}
+
+func (g *graph) all() []call {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]call(nil), g.calls...)
+}
+
+// syncBuffer is a buffer for many writers.
+type syncBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *syncBuffer) writeLine(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.text.WriteString(line + "\n")
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// discarding is a transport that takes everything.
+type discarding struct{}
+
+func (discarding) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader([]byte("{}"))), Request: r}, nil
+}
