@@ -29,11 +29,11 @@ type Store interface {
 	Peek(ctx context.Context, id string) (Request, error)
 
 	// Update applies mutate to the current state and stores the result by compare-and-set: of concurrent updates each
-	// sees the other's result, so conflicts are retried until ctx ends. mutate may change Phase, VerifiedAt, Actual,
-	// Assurance, Contacts, Delivery and Redelivered, nothing that Create decided. now is the time by the clock that decides for this store. mutate may run more than once
-	// and must touch nothing but its argument; if it returns ErrUnchanged nothing is written and the current state is
-	// returned, and any other error is returned as it is with the current state and nothing written.
-	// ErrNotFound if there is no such request.
+	// sees the other's result, so conflicts are retried until ctx ends. now is the time by the clock that decides for
+	// this store. mutate may change Phase, VerifiedAt, Actual, Assurance, Contacts, Delivery and Redelivered, nothing that
+	// Create decided; it may run more than once and must touch nothing but its argument. If it returns ErrUnchanged
+	// nothing is written and the current state is returned; any other error is returned as it is, with the current state
+	// and nothing written. ErrNotFound if there is no such request.
 	Update(ctx context.Context, id string, mutate func(r *Request, now time.Time) error) (Request, error)
 
 	// Delete removes the request if it is still in the state of that Version, else ErrConflict.
