@@ -57,7 +57,10 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 // readInitiation reads what the client wishes.
 func (x *exchange) readInitiation() (verification.Initiation, error) {
 	buffer := bodies.Get().(*[maxBodyBytes + 1]byte) //nolint:forcetypeassert // the pool holds nothing else
-	defer bodies.Put(buffer)
+	defer func() {
+		clear(buffer[:]) // It held a number, and the client may have sent anything.
+		bodies.Put(buffer)
+	}()
 	data, err := x.readBody(buffer[:])
 	if err != nil {
 		return verification.Initiation{}, err

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +112,23 @@ func TestInit_manyWithOneIdempotencyKeyMakeOneRequest(t *testing.T) {
 		ContainSubstring(`phoneproof_http_inits_total{result="created"} 1`+"\n"),
 		ContainSubstring(`phoneproof_http_inits_total{result="replayed"} 199`+"\n"),
 	))
+}
+
+// Buffers are used again: the number of one client must not wait in memory for the next one.
+func TestInit_forgetsTheBody(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	for i := range 50 { // The pool may choose another buffer now and then.
+		buffer := new([maxBodyBytes + 1]byte)
+		bodies.Put(buffer)
+		for _, text := range []string{fmt.Sprintf(`{"phoneNumber":%q}`, h.number(i)), h.number(i)} {
+			r := httptest.NewRequest(http.MethodPost, pathInit, strings.NewReader(text))
+			r.Header.Set("Authorization", "Bearer "+keyAll)
+			r.Header.Set("Content-Type", "application/json")
+			h.api.ServeHTTP(httptest.NewRecorder(), r)
+			g.Expect(bytes.Count(buffer[:], []byte{0})).To(Equal(len(buffer)))
+		}
+	}
 }
 
 func TestInit_floodOfOneKey(t *testing.T) {
