@@ -90,7 +90,10 @@ func TestAPI_hooks(t *testing.T) {
 	g.Expect(err).To(HaveOccurred(), "half an answer is not passed off as a whole one")
 	_, err = send("/hooks/abort")
 	g.Expect(err).To(HaveOccurred())
-	g.Expect(h.lines(g, 6)[5]["route"]).To(Equal("/hooks/abort"))
+	g.Expect(h.lines(g, 6)[5]).To(And(
+		HaveKeyWithValue("route", "/hooks/abort"), HaveKeyWithValue("status", 500.0), HaveKeyWithValue("code", "internal"),
+	))
+	g.Expect(h.metrics()).NotTo(ContainSubstring(`status="0"`))
 	g.Expect(h.metrics()).To(ContainSubstring("phoneproof_http_panics_total 2\n"), "an abort is no panic")
 }
 
@@ -117,6 +120,8 @@ func TestAPI_requestID(t *testing.T) {
 	for given, kept := range map[string]bool{
 		"9f2c1c52-6c1f-4d42-b6a0-7b1c35f0d7ab": true, "a.B_c-9": true, strings.Repeat("a", 128): true,
 		"": false, strings.Repeat("a", 129): false, "a b": false, "a\tb": false, "é": false, "a/b": false, "\x1b[31m": false, `"`: false,
+		"123456": true, "1234567": false, "+4915123456789": false, "4915123456789": false, "0151-234.567_89": false,
+		"20261121-a": true, "pp_": false, keyAll: false, "app_1": true,
 	} {
 		g.Expect(plainID(given)).To(Equal(kept), "%q", given)
 		id := requestID(http.Header{"X-Request-Id": {given}})

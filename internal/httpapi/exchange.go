@@ -85,6 +85,9 @@ func (x *exchange) end() {
 			recovered = nil
 		}
 	}
+	if recovered != nil && x.status == 0 { // A hook ended the connection, and the client sees a server that broke.
+		x.status, x.code = http.StatusInternalServerError, codeInternal
+	}
 	x.observe()
 	if recovered != nil {
 		panic(recovered)
