@@ -37,7 +37,7 @@ const (
 	keyExpired = "the-key-that-is-expired-0123456789abcde"
 )
 
-// TestMain gives machines with other work to do their time.
+// TestMain sets how long a test waits for what comes in a moment, on a slow machine too.
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	m.Run()
@@ -156,7 +156,7 @@ func (h *harness) start() {
 	})
 }
 
-// invite is what cmd wires.
+// invite stands for what the caller wires: any links do that the contract's patterns take.
 func invite(s *settings.Settings, m verification.Method, code verification.Code) Invitation {
 	if m == verification.Telegram {
 		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code)}
