@@ -66,7 +66,7 @@ func New(o Options) (*Channel, error) {
 	return c, nil
 }
 
-// Start sends replies until ctx ends, and then those that wait already.
+// Start sends replies until ctx ends, and then those that wait already, for a few seconds.
 func (c *Channel) Start(ctx context.Context) error {
 	var workers sync.WaitGroup
 	for range replyWorkers {

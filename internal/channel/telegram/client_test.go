@@ -248,3 +248,25 @@ func TestClient_endsInTime(t *testing.T) {
 		}
 	})
 }
+
+// TestReplies_endInTime: a Bot API that hangs does not hold up the end of the process.
+func TestReplies_endInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, true)
+		hanging, err := NewClient(ClientOptions{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.channel.client = hanging
+		for range replyQueue {
+			w.channel.replies <- reply{account: w.settings.Telegram, chat: user, text: "V"}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		start := time.Now()
+		w.Expect(w.channel.Start(ctx)).To(Succeed())
+		w.Expect(time.Since(start)).To(BeNumerically("<=", time.Second+promptTimeout+drainTimeout))
+		w.Expect(w.channel.replies).NotTo(BeEmpty())
+	})
+}

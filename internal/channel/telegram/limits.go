@@ -59,6 +59,8 @@ const (
 	// replyQueue bounds the replies that wait, replyWorkers those that are being sent.
 	replyQueue   = 256
 	replyWorkers = 4
+	// drainTimeout bounds how long replies are still sent after the end.
+	drainTimeout = 5 * time.Second
 	// strangerEvery is how often a sender is answered whose messages mean nothing to us, strangersEvery how often all
 	// of them together are. The second also bounds what must be remembered for the first: 86,400 senders.
 	strangerEvery  = 24 * time.Hour

@@ -65,16 +65,19 @@ func (c *Channel) reply(s *settings.Settings, in inbound, bound []string, became
 	}
 }
 
-// sendReplies is one worker. When ctx ends it sends what waits, because the messages are acknowledged.
+// sendReplies is one worker. When ctx ends it sends what waits, because the messages are acknowledged, but not for long.
 func (c *Channel) sendReplies(ctx context.Context) {
 	sending := context.WithoutCancel(ctx)
-	for {
+	for ctx.Err() == nil {
 		select {
 		case r := <-c.replies:
 			c.send(sending, r)
-			continue
 		case <-ctx.Done():
 		}
+	}
+	sending, cancel := context.WithTimeout(sending, drainTimeout)
+	defer cancel()
+	for sending.Err() == nil {
 		select {
 		case r := <-c.replies:
 			c.send(sending, r)
