@@ -243,3 +243,15 @@ func TestHook_structures(t *testing.T) {
 		f.Expect(f.post([]byte(body)).Code).To(Equal(http.StatusOK), "signed, so Meta would only send it again")
 	}
 }
+
+// TestHook_echoOfDisplayedNumber has the business write from the number that Meta shows for it, though the project's
+// phoneNumber is another.
+func TestHook_echoOfDisplayedNumber(t *testing.T) {
+	f := newOfflineFixture(t)
+	f.settings.WhatsApp.PhoneNumber = "+15550000001"
+	made := f.request("first", businessNumber, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	f.Expect(f.post(webhookOf(textOf(firstCode, object{"from": businessNumber}))).Code).To(Equal(http.StatusOK))
+	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeEcho: 1}))
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))
+}
