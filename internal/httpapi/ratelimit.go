@@ -10,6 +10,9 @@ import (
 // is 600 per 60 seconds), RateLimit what is left of the one that this answer tells about ("key";r=599;t=12 is 599 left,
 // more in 12 seconds). Both count inits alone, so only init answers them: when it was admitted, and when it was refused
 // by a limit. Other answers do not know what is left.
+//
+// Limits are per API key and per phone number only. There is none per range of numbers: a key may spend all of its limit
+// on one prefix.
 
 // admittedRate tells what is left of the key's limit. A retry that met its first try took nothing and knows nothing.
 func (x *exchange) admittedRate(created verification.Created) {
