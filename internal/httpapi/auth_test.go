@@ -105,6 +105,33 @@ func TestAuth_revokedKeyIsRefusedByTheNextRequest(t *testing.T) {
 	g.Expect(h.store.calls.Load()).To(Equal(reads + 1))
 }
 
+// A key that was removed, alone or with all others as when the project is deleted, is refused at once and for nothing.
+func TestAuth_keyThatIsGone(t *testing.T) {
+	for name, keys := range map[string]settings.Keys{
+		"another key is left": settings.NewKeys(settings.Key{Name: "left", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeInit}),
+		"no key is left":      {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			h := newHarness(t)
+			id := h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "first")).text("requestId")
+			calls := h.store.calls.Load()
+			if name == "no key is left" {
+				h.settings.Store(&settings.Settings{})
+			} else {
+				h.change(func(s *settings.Settings) { s.Keys = keys })
+			}
+			for _, r := range []request{
+				statusRequest(keyAll, "id="+id), statusRequest(keyAll, "id="+id+"&wait=30s"), initFor(keyAll, h.number(1)),
+				initFor(keyAll, h.number(1)).with("Idempotency-Key", "first"),
+			} {
+				expectRefusal(g, h.do(r), 401, codeUnknownKey, "")
+			}
+			g.Expect(h.store.calls.Load()).To(Equal(calls), "the store is not asked")
+		})
+	}
+}
+
 func TestAuth_bearerHeader(t *testing.T) {
 	g := NewWithT(t)
 	for value, want := range map[string]string{
