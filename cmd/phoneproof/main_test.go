@@ -3,12 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -113,6 +117,8 @@ func startServe(t *testing.T) *process {
 	cmd.SetArgs([]string{
 		"serve", "--project-file", writeProject(t, dir), "--secrets-dir", dir, "--drain-delay=100ms",
 		"--bind-address", p.api, "--health-bind-address", p.health,
+		// Replies must not leave the machine.
+		"--whatsapp-url", "http://127.0.0.1:1", "--telegram-url", "http://127.0.0.1:1",
 	})
 	go func() { p.ended <- cmd.ExecuteContext(ctx) }()
 	t.Cleanup(stop)
@@ -160,6 +166,50 @@ func TestServe_answersFromAProjectFile(t *testing.T) {
 	p.Expect(code).To(Equal(http.StatusOK))
 	p.Expect(status).To(HaveKeyWithValue("status", "PENDING"))
 	p.Expect(status).To(HaveKeyWithValue("phoneNumber", "+4915112345678"))
+}
+
+// TestServe_verifiesThroughASignedMessage plays Meta: the user sends the text, Meta posts it with its signature.
+func TestServe_verifiesThroughASignedMessage(t *testing.T) {
+	p := startServe(t)
+	code, started := p.call(http.MethodPost, "/api/verify/init", `{"phoneNumber": "+49 1511 2345678"}`)
+	p.Expect(code).To(Equal(http.StatusOK))
+	payload := func(from string) string {
+		message, err := json.Marshal(map[string]any{
+			"object": "whatsapp_business_account",
+			"entry": []any{map[string]any{"id": "1", "changes": []any{map[string]any{"field": "messages", "value": map[string]any{
+				"messaging_product": "whatsapp",
+				"metadata":          map[string]any{"display_phone_number": "4915112345670", "phone_number_id": "1234567890"},
+				"messages": []any{map[string]any{
+					"from": from, "id": "wamid.1", "timestamp": strconv.FormatInt(time.Now().Unix(), 10),
+					"type": "text", "text": map[string]any{"body": started["expectedText"]},
+				}},
+			}}}}},
+		})
+		p.Expect(err).NotTo(HaveOccurred())
+		return string(message)
+	}
+	post := func(body, secret string) int {
+		mac := hmac.New(sha256.New, []byte(secret))
+		mac.Write([]byte(body))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.api+"/hooks/whatsapp", strings.NewReader(body))
+		p.Expect(err).NotTo(HaveOccurred())
+		request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+		response, err := http.DefaultClient.Do(request)
+		p.Expect(err).NotTo(HaveOccurred())
+		p.Expect(response.Body.Close()).To(Succeed())
+		return response.StatusCode
+	}
+	status := func() any {
+		_, answer := p.call(http.MethodGet, "/api/verify/status?id="+started["requestId"].(string), "")
+		return answer["status"]
+	}
+	const appSecret = "0123456789abcdef0123456789abcdef"
+	p.Expect(post(payload("4915112345678"), "somebody else's secret")).To(Equal(http.StatusForbidden))
+	p.Expect(status()).To(Equal("PENDING"), "a forged message proves nothing")
+	p.Expect(post(payload("4915112345679"), appSecret)).To(Equal(http.StatusOK))
+	p.Expect(status()).To(Equal("PENDING"), "another sender proves nothing, and uses nothing up")
+	p.Expect(post(payload("4915112345678"), appSecret)).To(Equal(http.StatusOK))
+	p.Expect(status()).To(Equal("VERIFIED"))
 }
 
 func TestServe_endsInOrder(t *testing.T) {

@@ -31,6 +31,7 @@ type serveOptions struct {
 	healthAddress string
 	drainDelay    time.Duration
 	webhook       webhookFlags
+	channel       channelFlags
 	log           logFlags
 }
 
@@ -98,6 +99,7 @@ func (o *serveOptions) bind(flags *pflag.FlagSet) {
 		"how long the holder tries to renew it before it gives up")
 	flags.DurationVar(&o.lease.RetryPeriod, "lease-retry-period", o.lease.RetryPeriod, "how long to wait between tries")
 	o.webhook.bind(flags)
+	o.channel.bind(flags)
 	o.log.bind(flags)
 }
 

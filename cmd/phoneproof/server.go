@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -14,8 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/phoneproof/phoneproof/controllers/request"
-	"github.com/phoneproof/phoneproof/internal/channel/telegram"
-	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -82,7 +82,12 @@ type settingsSource interface {
 
 // run serves requests from a store until ctx ends, with the loops behind it.
 func (s *server) run(ctx context.Context, store verification.Store, source settingsSource, loops ...runnable) error {
-	api, err := s.api(ctx, verification.NewService(s.project, store))
+	service := verification.NewService(s.project, store)
+	inbound, err := s.channels(service)
+	if err != nil {
+		return err
+	}
+	api, err := s.api(ctx, service, inbound.hooks)
 	if err != nil {
 		return err
 	}
@@ -105,7 +110,8 @@ func (s *server) run(ctx context.Context, store verification.Store, source setti
 	}
 	s.log.Info("serving", "project", s.project.Name(), "version", version.Version(), "store", s.options.store,
 		"address", s.options.address)
-	return run(ctx, s.whenReady(api, source), append(loops, source, probes)...)
+	behind := append(slices.Concat(loops, inbound.replies), source, probes)
+	return run(ctx, s.whenReady(api, source), behind...)
 }
 
 // whenReady holds the API back until there are settings to answer by.
@@ -163,10 +169,12 @@ func (s *server) requestLoop(
 	}), nil
 }
 
-func (s *server) api(ctx context.Context, service *verification.Service) (*httpapi.Server, error) {
+func (s *server) api(
+	ctx context.Context, service *verification.Service, hooks map[string]http.Handler,
+) (*httpapi.Server, error) {
 	log := s.log.WithName("http")
 	api, err := httpapi.New(httpapi.Options{
-		Settings: s.current, Service: service, Invite: invite, Log: log, Registerer: s.registry,
+		Settings: s.current, Service: service, Invite: invite, Hooks: hooks, Log: log, Registerer: s.registry,
 	})
 	if err != nil {
 		return nil, err
@@ -193,15 +201,4 @@ func (s *server) health(ctx context.Context, o health.Options) (*health.Server, 
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)
-}
-
-// invite returns what leads a user to send the code.
-func invite(s *settings.Settings, method verification.Method, code verification.Code) httpapi.Invitation {
-	if method == verification.Telegram {
-		return httpapi.Invitation{
-			Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code),
-		}
-	}
-	text := whatsapp.ExpectedText(s.DisplayName, code)
-	return httpapi.Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
 }
