@@ -5,6 +5,8 @@
 //	route (404) -> method (405) -> API key (401) -> scope (403) -> project suspended (503) ->
 //	headers of the body (415, 413) -> body (408, 413, 400) -> fields (400) -> messenger (400, 503) -> store
 //
+// With an Idempotency-Key the two 503 stand last, because they are not for a retry whose first try was stored.
+//
 // Invariants: no body and no store is read before the API key is accepted; a refusal that needs nothing of the body does
 // not wait for it and ends the connection, throwing away what of the body is on its way; every answer to a request,
 // refusals included, is JSON with a stable code from the one table in errors.go, and writes one log line; what went

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -40,8 +41,8 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	if err != nil {
 		return verification.Initiated{}, err
 	}
-	if x.settings.Suspended {
-		return verification.Initiated{}, errSuspended
+	if x.settings.Suspended && len(x.r.Header["Idempotency-Key"]) == 0 {
+		return verification.Initiated{}, errSuspended // whatever the body says
 	}
 	wish, err := x.readInitiation()
 	if err != nil {
@@ -51,7 +52,41 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	wish.TTL, wish.Limits = x.settings.TTL, x.settings.Limits
 	ctx, cancel := context.WithTimeout(x.r.Context(), storeTimeout)
 	defer cancel()
+	if refusal := x.mayBegin(wish.Method); refusal != nil {
+		if err := x.meetsFirstTry(ctx, wish, refusal); err != nil {
+			return verification.Initiated{}, err
+		}
+	}
 	return x.api.service.Initiate(ctx, wish)
+}
+
+// mayBegin tells why the project starts no verification through a messenger now; nil if it does.
+func (x *exchange) mayBegin(method verification.Method) *verification.Error {
+	switch {
+	case x.settings.Suspended:
+		return errSuspended
+	case x.settings.Method(method) == settings.MethodNotReady:
+		return errChannelNotReady
+	default:
+		return nil
+	}
+}
+
+// meetsFirstTry returns refusal, unless the request of a first try with the same Idempotency-Key is stored: its answer
+// was given, and a retry gets it again. Should it be removed right after, past its retention, the retry starts anew once.
+func (x *exchange) meetsFirstTry(ctx context.Context, wish verification.Initiation, refusal *verification.Error) error {
+	if !wish.HasIdempotencyKey {
+		return refusal
+	}
+	if wish.IdempotencyKey == "" {
+		return nil // Initiate refuses it.
+	}
+	project := verification.NewProject(x.settings.Project)
+	_, err := x.api.service.Status(ctx, project.RequestID(project.CodeFor(wish.KeyHash, wish.IdempotencyKey)))
+	if errors.Is(err, verification.ErrNotFound) {
+		return refusal
+	}
+	return err
 }
 
 // readInitiation reads what the client wishes.
@@ -91,7 +126,7 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	return wish, nil
 }
 
-// chooseMethod returns the messenger that the client wants, if the project can use it.
+// chooseMethod returns the messenger that the client wants, if the project has an account there.
 func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 	method := verification.WhatsApp
 	if body.hasMethod {
@@ -100,14 +135,10 @@ func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 	if method != verification.WhatsApp && method != verification.Telegram {
 		return "", errMethod
 	}
-	switch x.settings.Method(method) {
-	case settings.MethodReady:
-		return method, nil
-	case settings.MethodNotReady:
-		return "", errChannelNotReady
-	default:
+	if x.settings.Method(method) == settings.MethodNotConfigured { // Not for a retry either: its link has no account.
 		return "", errMethodNotConfigured
 	}
+	return method, nil
 }
 
 // answerInit answers the stored request with the link that leads to it.

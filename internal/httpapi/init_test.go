@@ -94,6 +94,35 @@ func TestInit_idempotencyKey(t *testing.T) {
 	expectRefusal(g, reused, 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
 }
 
+// A first try that was acknowledged is answered again, though nothing new may begin.
+func TestInit_idempotencyKeyWhenNothingNewMayBegin(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	retry := initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1")
+	first := h.do(retry)
+	suspend := func(s *settings.Settings) { s.Suspended = true }
+	notReady := func(s *settings.Settings) {
+		s.Suspended, s.WhatsApp = false, &settings.WhatsApp{PhoneNumber: "+15550001111"}
+	}
+	for code, change := range map[verification.ErrorCode]func(*settings.Settings){
+		codeSuspended: suspend, verification.CodeChannelNotReady: notReady,
+	} {
+		h.change(change)
+		again := h.do(retry)
+		g.Expect(again.status).To(Equal(200), string(code))
+		g.Expect(again.text("requestId")).To(Equal(first.text("requestId")))
+		g.Expect(again.text("expectedText")).To(Equal(first.text("expectedText")))
+		expectRefusal(g, h.do(initFor(keyAll, h.number(2)).with("Idempotency-Key", "order-1")), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
+		expectRefusal(g, h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-2")), 503, code, "")
+		expectRefusal(g, h.do(initFor(keyInit, h.number(1)).with("Idempotency-Key", "order-1")), 503, code, "")
+		expectRefusal(g, h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "").wrong()), 400, verification.CodeInvalidIdempotency, "Idempotency-Key")
+		expectRefusal(g, h.do(initFor(keyAll, h.number(1))), 503, code, "")
+		h.settings.Store(liveSettings())
+	}
+	h.change(func(s *settings.Settings) { s.WhatsApp = nil })
+	expectRefusal(g, h.do(retry), 400, verification.CodeMethodNotConfigured, "method")
+}
+
 func TestInit_manyWithOneIdempotencyKeyMakeOneRequest(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
