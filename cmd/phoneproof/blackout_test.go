@@ -170,7 +170,8 @@ func answeredWell(samples []sample, down, up time.Time) {
 	}
 	during, last, slowest := map[question]int{}, map[string]sample{}, map[question]time.Duration{}
 	for _, a := range samples {
-		Expect(a.status).To(BeElementOf(http.StatusOK, http.StatusServiceUnavailable), "%s", a.of)
+		Expect(a.status).To(BeElementOf(http.StatusOK, http.StatusServiceUnavailable),
+			"%s, %s after the API server went away, took %s", a.of, a.asked.Sub(down), a.took)
 		if a.asked.After(down.Add(time.Second)) && a.asked.Add(a.took).Before(up) {
 			during[a.of]++
 			Expect(a.status).To(Equal(want[a.of]), "%s while the API server is away", a.of)

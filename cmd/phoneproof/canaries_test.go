@@ -27,6 +27,15 @@ func (t *texts) list() []string {
 	return append([]string(nil), t.all...)
 }
 
+// addText adds a text that users send, and the code at its end by itself.
+func (t *texts) addText(text string) {
+	GinkgoHelper()
+	words := strings.Fields(text)
+	Expect(words).NotTo(BeEmpty())
+	t.add(text)
+	t.add(words[len(words)-1])
+}
+
 var (
 	// printed is everything that the processes of the suite printed, at the level debug.
 	printed texts

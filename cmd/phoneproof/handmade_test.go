@@ -40,7 +40,7 @@ var _ = Describe("A request made with kubectl", func() {
 		Expect(completed.Phase).To(Equal(verifyv1.PhasePending))
 		Expect(completed.Init.ExpiresAt.Sub(completed.Init.CreatedAt.Time)).To(Equal(10 * time.Minute))
 		Expect(completed.Link).To(HavePrefix("https://wa.me/"))
-		canaries.add(completed.ExpectedText)
+		canaries.addText(completed.ExpectedText)
 
 		number, err := phone.FromE164("+4915112345678")
 		Expect(err).NotTo(HaveOccurred())

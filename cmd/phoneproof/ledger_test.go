@@ -59,7 +59,9 @@ func sum(key, message string) []byte {
 func (s *shop) objects(ctx context.Context) map[string]verifyv1.VerificationRequest {
 	GinkgoHelper()
 	list := &verifyv1.VerificationRequestList{}
-	Expect(admin.List(ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+	Eventually(func() error {
+		return admin.List(ctx, list, client.InNamespace(s.namespace))
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 	objects := make(map[string]verifyv1.VerificationRequest, len(list.Items))
 	for _, o := range list.Items {
 		objects[o.Name] = o
@@ -81,7 +83,7 @@ func (s *shop) undelivered(ctx context.Context, ids []string) []string {
 // allDelivered returns when the delivery of all of the requests is recorded, each after that many attempts.
 func (s *shop) allDelivered(ctx context.Context, ids []string, attempts int32) {
 	GinkgoHelper()
-	Eventually(s.undelivered).WithContext(ctx).WithArguments(ids).WithTimeout(time.Minute).WithPolling(250*time.Millisecond).
+	Eventually(s.undelivered).WithContext(ctx).WithArguments(ids).WithTimeout(90*time.Second).WithPolling(250*time.Millisecond).
 		Should(BeEmpty(), "all are delivered")
 	objects := s.objects(ctx)
 	for _, id := range ids {

@@ -112,7 +112,7 @@ func (r *replica) ready(ctx context.Context) bool { return r.probe(ctx, "/readyz
 
 // probe returns the status that a path of the port for probes answers; 0 if none came.
 func (r *replica) probe(ctx context.Context, path string) int {
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+path, nil)
 	Expect(err).NotTo(HaveOccurred())
