@@ -152,7 +152,7 @@ func TestSend_proxyVariablesAreIgnored(t *testing.T) {
 	g.Expect(c.count(t)).To(BeZero())
 }
 
-// TestSend_leaksNothing makes every kind of failure and looks for what may not be seen (I7).
+// TestSend_leaksNothing makes every kind of failure and looks for what may not be seen.
 func TestSend_leaksNothing(t *testing.T) {
 	g := NewWithT(t)
 	dns := newDNS(t, answerError)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestCanary runs through everything that logs, counts, answers or fails, and looks for what must not be in it: the token
-// and what derives from it, numbers, codes, names, ids and texts (I7).
+// and what derives from it, numbers, codes, names, ids and texts.
 func TestCanary(t *testing.T) {
 	w := newWorld(t)
 	id := w.initiate("golden").Request.ID

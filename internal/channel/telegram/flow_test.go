@@ -69,7 +69,7 @@ func TestFlow_contactWithoutACode(t *testing.T) {
 	w.Expect(w.phase(id)).To(Equal(verification.Pending))
 }
 
-// TestFlow_replay is A2 and F36: each update five times, in any order, and once more a week later.
+// TestFlow_replay: each update five times, in any order, and once more a week later.
 func TestFlow_replay(t *testing.T) {
 	w := newWorld(t)
 	id := w.initiate("golden").Request.ID
@@ -110,7 +110,7 @@ func TestFlow_lateMessages(t *testing.T) {
 	w.Expect(w.phase(id)).NotTo(Equal(verification.Verified))
 }
 
-// TestFlow_guessing is A7: one sender, then a thousand. Nothing is found, the replies tell nothing and are few.
+// TestFlow_guessing: one sender, then a thousand. Nothing is found, the replies tell nothing and are few.
 func TestFlow_guessing(t *testing.T) {
 	w := newWorld(t)
 	w.initiate("golden")
@@ -138,7 +138,7 @@ func TestFlow_guessing(t *testing.T) {
 	w.Expect(w.outcomes()[outcomeVerified]).To(BeZero())
 }
 
-// TestFlow_race is A8: two senders with the same number's contact at the same moment. One transition, both are told.
+// TestFlow_race: two senders with the same number's contact at the same moment. One transition, both are told.
 func TestFlow_race(t *testing.T) {
 	w := newWorld(t)
 	id := w.initiate("golden").Request.ID

@@ -105,7 +105,7 @@ var mute = map[outcome]bool{
 	refusedMalformed: true, refusedKind: true, refusedChat: true, refusedBot: true, refusedIndirect: true,
 }
 
-// TestInbound_goldens are A4 and rows 39 to 41: every kind of update, the honest ones and the forged ones.
+// TestInbound_goldens: every kind of update, the honest ones and the forged ones.
 func TestInbound_goldens(t *testing.T) {
 	for name, want := range inboundGoldens {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// TestHook_secret is A1 and row 39.
+// TestHook_secret refuses every update without the right secret, and stores nothing of it.
 func TestHook_secret(t *testing.T) {
 	right := WebhookSecret([]byte(botToken), projectName)
 	for name, row := range map[string]struct {
@@ -96,7 +96,7 @@ func TestHook_methodsAndModes(t *testing.T) {
 	}
 }
 
-// TestHook_tokenReplaced is the rotation of F23: Telegram goes on with the old secret until the new webhook is set, and
+// TestHook_tokenReplaced: Telegram goes on with the old secret until the new webhook is set, and
 // who sent the code before shares his contact after.
 func TestHook_tokenReplaced(t *testing.T) {
 	w := newWorld(t)
@@ -138,7 +138,7 @@ func TestHook_tokenReplaced(t *testing.T) {
 	w.Expect(w.postTo(c, w.update(5, user, "hello"), renewed).Code).To(Equal(http.StatusOK))
 }
 
-// TestHook_body is A3 for this path: nothing of a request without the secret is read, and no more than the limit of one
+// TestHook_body shows that nothing of a request without the secret is read, and no more than the limit of one
 // with it.
 func TestHook_body(t *testing.T) {
 	w := newWorld(t)

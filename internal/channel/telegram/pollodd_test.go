@@ -74,7 +74,7 @@ func TestPoll_idsThatStartAnew(t *testing.T) {
 	})
 }
 
-// TestPoll_oddUpdates is row 40 and F37: repeated and unusable ids, and updates that are none, among good ones.
+// TestPoll_oddUpdates: repeated and unusable ids, and updates that are none, among good ones.
 func TestPoll_oddUpdates(t *testing.T) {
 	bubble(t, PollerOptions{}, func(p *polling) {
 		id := p.initiate("golden").Request.ID

@@ -159,7 +159,7 @@ func TestHook_storeDown(t *testing.T) {
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
 }
 
-// TestHook_oneBadMessage is F37: one message that breaks the store's or our own code, 49 good ones.
+// TestHook_oneBadMessage: one message that breaks the store's or our own code, 49 good ones.
 func TestHook_oneBadMessage(t *testing.T) {
 	for name, fail := range map[string]func() error{
 		"panic":           func() error { panic("canaryvalue") },
@@ -189,7 +189,7 @@ func TestHook_oneBadMessage(t *testing.T) {
 	}
 }
 
-// TestHook_replays is A2 and F36: copies of a webhook, at once, an hour and a week later.
+// TestHook_replays: copies of a webhook, at once, an hour and a week later.
 func TestHook_replays(t *testing.T) {
 	f := newFixture(t)
 	made := f.request("first", user, verification.WhatsApp)
@@ -215,7 +215,7 @@ func TestHook_replays(t *testing.T) {
 	f.Expect(f.state(next.Request.ID).Phase).To(Equal(verification.Pending))
 }
 
-// TestHook_race is A8: two senders, one code, at the same moment.
+// TestHook_race: two senders, one code, at the same moment.
 func TestHook_race(t *testing.T) {
 	f := newFixture(t)
 	made := f.request("first", "525512345678", verification.WhatsApp)

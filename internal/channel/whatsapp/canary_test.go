@@ -20,7 +20,7 @@ import (
 )
 
 // TestHook_leaksNothing makes everything happen that is logged, counted or answered, and looks for what may not be seen
-// (I7): numbers, ids, names, texts, codes, tokens.
+// of it: numbers, ids, names, texts, codes, tokens.
 func TestHook_leaksNothing(t *testing.T) {
 	var all strings.Builder
 	for _, status := range []int{http.StatusOK, http.StatusBadRequest, http.StatusInternalServerError} {

@@ -76,7 +76,7 @@ func TestHook_handshake(t *testing.T) {
 	f.Expect(w.Code).To(Equal(http.StatusForbidden), "a query that cannot be read")
 }
 
-// TestHook_signatures is A1 and row 33.
+// TestHook_signatures refuses what Meta did not sign, and stores nothing of it.
 func TestHook_signatures(t *testing.T) {
 	f := newFixture(t)
 	made := f.request("first", user, verification.WhatsApp)
@@ -190,7 +190,7 @@ func rotated(t *testing.T, before, after string) settings.Secret {
 	return second
 }
 
-// TestHook_rotation is F23 for the app secret: both values count until the overlap is over.
+// TestHook_rotation replaces the app secret: both values count until the overlap is over.
 func TestHook_rotation(t *testing.T) {
 	f := newFixture(t)
 	f.settings.WhatsApp.AppSecret = rotated(t, appSecret, "d4e5f6canarynew")
@@ -248,7 +248,7 @@ func postReader(t *testing.T, to string, body io.Reader, announced bool, signatu
 	return response.StatusCode
 }
 
-// endless is A3: a body that never ends.
+// endless is a body that never ends.
 type endless struct{ read int64 }
 
 func (e *endless) Read(p []byte) (int, error) {

@@ -23,7 +23,7 @@ func receive(t *testing.T, claimed string, m any) (*fixture, verification.Reques
 	return f, f.state(made.Request.ID)
 }
 
-// TestHook_texts is row 36: what keyboards, messengers and people do to the text.
+// TestHook_texts: what keyboards, messengers and people do to the text.
 func TestHook_texts(t *testing.T) {
 	f := newFixture(t)
 	second := verification.NewProject(project).CodeFor([32]byte{}, "second").Grouped()
@@ -82,7 +82,7 @@ func TestHook_codesDoNotSpan(t *testing.T) {
 	f.Expect(state.Phase).To(Equal(verification.Pending))
 }
 
-// TestHook_senders is A5 and row 38: only from is the number, and only the claimed one verifies.
+// TestHook_senders: only from is the number, and only the claimed one verifies.
 func TestHook_senders(t *testing.T) {
 	for name, c := range map[string]struct {
 		claimed string
@@ -140,7 +140,7 @@ func TestHook_senders(t *testing.T) {
 	}
 }
 
-// TestHook_times is row 37.
+// TestHook_times dates messages in and out of the window, and not at all.
 func TestHook_times(t *testing.T) {
 	at := func(d time.Duration) string { return strconv.FormatInt(started.Add(d).Unix(), 10) }
 	for name, c := range map[string]struct {
@@ -197,7 +197,7 @@ func TestHook_otherMessengersCode(t *testing.T) {
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))
 }
 
-// TestHook_structures is row 34: what is missing, empty, or of another kind is acknowledged, and spoils nothing beside it.
+// TestHook_structures: what is missing, empty, or of another kind is acknowledged, and spoils nothing beside it.
 func TestHook_structures(t *testing.T) {
 	good := textOf(firstCode, nil)
 	goodChange := changeOf(object{"metadata": object{"phone_number_id": numberID}, "messages": []any{good}})
