@@ -43,6 +43,7 @@ type Item struct {
 
 // Sender makes one attempt to deliver an event; see webhook.Sender.
 type Sender interface {
+	Busy(to webhook.Endpoint) error
 	Send(ctx context.Context, to webhook.Endpoint, e webhook.Event) (webhook.Result, error)
 }
 

@@ -36,6 +36,7 @@ type world struct {
 
 	// answer is what the receiver says; sent are the times and bodies it got.
 	answer func(attempt int) (webhook.Result, error)
+	busy   error
 	sent   []time.Time
 	events []string
 }
@@ -59,6 +60,9 @@ func (w *world) restart() {
 		Store: w.store, Settings: func() *settings.Settings { return w.settings }, Sender: w, Namespace: "shop", Clock: w.clock,
 	})
 }
+
+// Busy has a slot for everybody; Send is the one to send away.
+func (w *world) Busy(webhook.Endpoint) error { return w.busy }
 
 // Send is the receiver.
 func (w *world) Send(_ context.Context, _ webhook.Endpoint, e webhook.Event) (webhook.Result, error) {
@@ -250,6 +254,15 @@ func TestReconcile_whatIsNoAttemptUsesNothingUp(t *testing.T) {
 			w.Expect(w.get("a")).To(Equal(before))
 		})
 	}
+}
+
+func TestReconcile_readsNothingForWhatWaitsForASlot(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.busy = &webhook.BusyError{After: time.Second}
+	w.controller.Store = peeking{nil, w.get("a")} // any other call of the store would panic
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(time.Second))
+	w.Expect(w.sent).To(BeEmpty())
 }
 
 func TestReconcile_anAttemptThatCouldNotBeRecordedIsNotMadeAgain(t *testing.T) {

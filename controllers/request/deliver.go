@@ -22,6 +22,14 @@ const recordTimeout = 2 * time.Second
 // deliver makes one attempt, if the freshest state still asks for it, and returns the state after it. A wait above zero
 // means that no attempt could be made now.
 func (c *Controller) deliver(ctx context.Context, item Item) (verification.Request, time.Duration, error) {
+	current := c.Settings()
+	if current.Webhook == nil { // it was there a moment ago
+		return verification.Request{}, minBackoff, nil
+	}
+	to := webhook.NewEndpoint(c.Namespace, current.Webhook)
+	if err := c.Sender.Busy(to); err != nil { // before the read: what waits for a slot must cost the store nothing
+		return verification.Request{}, waitFor(err), nil
+	}
 	r, err := c.Store.Get(ctx, item.ID)
 	if err != nil {
 		return r, 0, fmt.Errorf("read before sending: %w", err)
@@ -29,7 +37,6 @@ func (c *Controller) deliver(ctx context.Context, item Item) (verification.Reque
 	if item.Claimed && r.Epoch != item.Epoch {
 		return r, 0, errEndOfTerm
 	}
-	current := c.Settings()
 	if verification.Next(&r, c.Clock.Now(), c.policy()).Step != verification.StepDeliver {
 		return r, 0, nil
 	}
@@ -37,7 +44,7 @@ func (c *Controller) deliver(ctx context.Context, item Item) (verification.Reque
 	if err != nil {
 		return r, 0, fmt.Errorf("build event: %w: %w", verification.ErrContent, err)
 	}
-	result, err := c.Sender.Send(ctx, webhook.NewEndpoint(c.Namespace, current.Webhook), event)
+	result, err := c.Sender.Send(ctx, to, event)
 	if err != nil {
 		return r, waitFor(err), unlessWaiting(err)
 	}

@@ -31,6 +31,8 @@ type receiver struct {
 	slots    int
 	// typical is the moving average of how long an attempt takes.
 	typical time.Duration
+	// began is when an attempt last began. With all slots taken, the time since tells how long the receiver hangs.
+	began time.Time
 	// free is when the callers that were sent away so far will have had their turn.
 	free time.Time
 }
@@ -51,9 +53,27 @@ func (l *limiter) tryAcquire(key string, now time.Time) error {
 	}
 	if r.inFlight < r.slots {
 		r.inFlight++
+		r.began = now
 		return nil
 	}
-	after := min(max(0, r.free.Sub(now))+r.typical/time.Duration(r.slots), maxBusy)
+	return r.busy(now)
+}
+
+// busy returns the BusyError that tryAcquire would return, or nil while there are slots.
+func (l *limiter) busy(key string, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.receivers[key]
+	if r == nil || r.inFlight < r.slots {
+		return nil
+	}
+	return r.busy(now)
+}
+
+// busy sends a caller away. What hangs already for longer than an attempt takes will not be free sooner than that.
+func (r *receiver) busy(now time.Time) error {
+	expected := max(r.typical, min(now.Sub(r.began), maxBusy)) // no attempt lasts longer than that
+	after := min(max(0, r.free.Sub(now))+expected/time.Duration(r.slots), maxBusy)
 	r.free = now.Add(after)
 	return &BusyError{After: max(after, minBusy)}
 }

@@ -71,8 +71,22 @@ func TestLimiter_spreadsThoseItSendsAway(t *testing.T) {
 
 	var later *BusyError
 	g.Expect(errors.As(l.tryAcquire("a:443", now.Add(time.Hour)), &later)).To(BeTrue())
-	g.Expect(later.After).To(BeNumerically("<", time.Second), "an old queue is no queue")
+	g.Expect(later.After).To(Equal(maxBusy/SlowStart), "an old queue is no queue, but what hangs that long has a full timeout to go")
 	g.Expect(later.Error()).To(ContainSubstring("in flight"))
+}
+
+func TestLimiter_sendsThoseFartherAwayWhoWaitForAHangingReceiver(t *testing.T) {
+	g := NewWithT(t)
+	l, now := newLimiter(), time.Now()
+	g.Expect(l.busy("a:443", now)).To(Succeed(), "unknown")
+	fill(l, "a:443", now)
+	now = now.Add(10 * time.Second)
+	busy, ok := errors.AsType[*BusyError](l.busy("a:443", now))
+	g.Expect(ok).To(BeTrue())
+	g.Expect(busy.After).To(BeNumerically("~", time.Second, 100*time.Millisecond), "ten seconds for ten slots")
+	l.release("a:443", true, 10*time.Second)
+	g.Expect(l.busy("a:443", now)).To(Succeed(), "and takes no slot")
+	g.Expect(l.tryAcquire("a:443", now)).To(Succeed())
 }
 
 func TestLimiter_forgetsIdleReceivers(t *testing.T) {

@@ -95,6 +95,16 @@ func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() flo
 	return a
 }
 
+// Busy returns the *BusyError that Send would return for want of a slot; nil while there are any. It spares a caller what
+// he would do for an event that cannot be sent now.
+func (s *Sender) Busy(to Endpoint) error {
+	u, err := parseURL(to.url)
+	if err != nil {
+		return nil //nolint:nilerr // Send says what is wrong with the URL
+	}
+	return s.limiter.busy(receiverOf(u), s.clock.Now())
+}
+
 // Free returns how many events could be sent to an endpoint right now. A loop that has to claim work before it sends
 // claims no more.
 func (s *Sender) Free(to Endpoint) int {
