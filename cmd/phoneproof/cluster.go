@@ -33,7 +33,7 @@ import (
 // deletesPerSecond paces the clean-up of objects, well under the 20 changes a second that a cluster takes with ease.
 const deletesPerSecond = 10
 
-// fieldOwner names what serve writes of a project's status about redelivery; its conditions have another.
+// redeliveryFieldOwner names what serve writes of a project's status about redelivery; its conditions have another.
 const redeliveryFieldOwner = client.FieldOwner("phoneproof-redelivery")
 
 // cluster are the parts of a serve process that belong to a cluster.
