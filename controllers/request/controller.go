@@ -25,8 +25,10 @@ const (
 	// never behind a receiver that hangs.
 	workers = webhook.MaxInFlight + 8
 
-	// maxRefusals is how often a request may be refused for its own content before it is left alone.
+	// maxRefusals is how often a request may be refused for its own content before it is left alone, for refusedRest at
+	// a time: the cause may be a rule that somebody sets and takes back.
 	maxRefusals = 5
+	refusedRest = 10 * time.Minute
 
 	minBackoff = 100 * time.Millisecond
 	maxBackoff = 30 * time.Second
@@ -124,7 +126,7 @@ func (c *Controller) Reconcile(ctx context.Context, item Item) (reconcile.Result
 	case errors.Is(err, verification.ErrContent) && c.refusals.add(item.ID) >= maxRefusals:
 		c.Metrics.skipped()
 		c.Log.Error(err, "left a request alone: the store refuses it for its own content", "request", item.ID)
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: refusedRest}, nil
 	default:
 		return reconcile.Result{}, err
 	}

@@ -237,7 +237,7 @@ func TestReconcile_whatIsNoAttemptUsesNothingUp(t *testing.T) {
 		"all slots taken": {&webhook.BusyError{After: time.Second}, true},
 		"paused":          {webhook.ErrPaused, true},
 		"no descriptors":  {webhook.ErrNoResources, true},
-		"lease lost":      {webhook.ErrNotLeading, false},
+		"lease lost":      {webhook.ErrNotLeading, true},
 		"term ended":      {fmt.Errorf("send: %w", context.Canceled), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -312,7 +312,7 @@ func TestReconcile_leavesAloneWhatTheStoreRefusesFiveTimes(t *testing.T) {
 		_, err := w.controller.Reconcile(t.Context(), Item{ID: "a"})
 		w.Expect(err).To(MatchError(verification.ErrContent))
 	}
-	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero())
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(refusedRest))
 }
 
 func TestReconcile_anotherWorkerRecordedFirst(t *testing.T) {
@@ -329,6 +329,26 @@ func TestReconcile_anotherWorkerRecordedFirst(t *testing.T) {
 	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero(), "what is recorded stays")
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
 	w.Expect(w.sent).To(HaveLen(1))
+}
+
+func TestReconcile_aWishDuringAnAttemptIsCarriedOutAfterIt(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	w.answer = func(attempt int) (webhook.Result, error) {
+		if attempt == 1 {
+			_, err := w.store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
+				return r.Redeliver("a/1", now)
+			})
+			w.Expect(err).NotTo(HaveOccurred())
+			return answers(webhook.Retry, 500, 0)(attempt)
+		}
+		return answers(webhook.Delivered, 200, 0)(attempt)
+	}
+	w.reconcile(Item{ID: "a"})
+	w.Expect(w.get("a").Delivery.NextAttemptAt).To(Equal(w.clock.Now()), "the wish is not put off by what was in flight")
+	w.reconcile(Item{ID: "a"})
+	w.Expect(w.sent).To(HaveLen(2))
+	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero())
 }
 
 func TestReconcile_asksTheStoreAfreshBeforeItSends(t *testing.T) {
@@ -396,12 +416,14 @@ func TestReconcile_pacesDeletion(t *testing.T) {
 	w.Expect(deleted()).To(Equal(4))
 }
 
-func TestReconcile_aRemovedWebhookKeepsTheEventForRetention(t *testing.T) {
+func TestReconcile_aRemovedWebhookKeepsTheEventForItsLife(t *testing.T) {
 	w := newWorld(t)
 	w.verify("a")
 	hook := w.settings.Webhook
 	w.settings.Webhook = nil
-	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.EventLife))
+	w.later(10 * retention)
+	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.EventLife - 10*retention))
 	w.settings.Webhook = hook
 	w.answer = answers(webhook.Delivered, 200, 0)
 	w.reconcile(Item{ID: "a"})

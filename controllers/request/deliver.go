@@ -49,6 +49,7 @@ func (c *Controller) deliver(ctx context.Context, item Item) (verification.Reque
 		return r, waitFor(err), unlessWaiting(err)
 	}
 	attempt := result.Attempt(r.Delivery.Attempts+1, r.Epoch, c.Clock.Now(), rand.Float64)
+	attempt.Redelivered = r.Redelivered
 	c.unsaved.put(item.ID, attempt)
 	return c.record(ctx, item.ID, attempt)
 }
@@ -61,7 +62,9 @@ func waitFor(err error) time.Duration {
 		return busy.After // each caller is told another time already
 	case errors.Is(err, webhook.ErrPaused):
 		return verification.PausedRecheck
-	case errors.Is(err, webhook.ErrNoResources):
+	case errors.Is(err, webhook.ErrNoResources), errors.Is(err, webhook.ErrNotLeading):
+		// A lease that was not renewed for a moment is mostly renewed the next; if not, the term ends, and the queue
+		// with it.
 		return jittered(time.Second)
 	default:
 		return 0
@@ -73,7 +76,7 @@ func unlessWaiting(err error) error {
 	switch {
 	case waitFor(err) > 0:
 		return nil
-	case errors.Is(err, webhook.ErrNotLeading), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled):
 		return errEndOfTerm
 	default:
 		return fmt.Errorf("send: %w", err)
