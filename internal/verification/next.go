@@ -6,7 +6,8 @@ import "time"
 type EventPolicy int
 
 const (
-	// EventsOff means that the project has no webhook. Events that are still due are kept as long as their request is.
+	// EventsOff means that the project has no webhook. Events that are still due are kept for EventLife, in case it is
+	// set again.
 	EventsOff EventPolicy = iota
 	// EventsOn means that events are sent when they are due.
 	EventsOn
@@ -16,6 +17,9 @@ const (
 
 // PausedRecheck is how often a paused delivery asks whether it may go on; a settings change asks at once.
 const PausedRecheck = 30 * time.Second
+
+// EventLife is how long an event waits for a webhook that was taken away: as long as one that fails is tried.
+const EventLife = 80 * time.Hour
 
 // Policy is what of a project's settings decides about the next step of a request.
 type Policy struct {
@@ -64,7 +68,7 @@ func nextDelivery(r *Request, now time.Time, p Policy) Action {
 	case EventsPaused:
 		return Action{Step: StepWait, At: now.Add(PausedRecheck)}
 	default:
-		return dueAt(StepDelete, r.VerifiedAt.Add(p.Retention), now)
+		return dueAt(StepDelete, r.VerifiedAt.Add(max(p.Retention, EventLife)), now)
 	}
 }
 

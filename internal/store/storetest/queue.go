@@ -170,8 +170,8 @@ func queuePaused(ctx context.Context, t *trial) {
 	off := verification.Policy{Retention: 2 * retention, Events: verification.EventsOff}
 	t.Expect(t.claim(ctx, s, off, plenty, longLease)).To(BeEmpty())
 	t.Expect(ids(t.claim(ctx, s, sending(retention), plenty, 0))).To(Equal([]string{event}), "at once when it may go on")
-	t.Expect(ids(t.claim(ctx, s, verification.Policy{Events: verification.EventsOff}, plenty, longLease))).
-		To(Equal([]string{event}), "to be deleted: no webhook, no retention")
+	t.Expect(t.claim(ctx, s, verification.Policy{Events: verification.EventsOff}, plenty, longLease)).
+		To(BeEmpty(), "kept, in case the webhook is set again")
 }
 
 func queueRetention(ctx context.Context, t *trial) {
