@@ -94,7 +94,9 @@ func (w *world) delivered(id string) {
 func (w *world) deliver(id string) {
 	w.t.Helper()
 	w.update(id, func(r *verification.Request, now time.Time) error {
-		return r.RecordAttempt(verification.Attempt{Number: 1, At: now, StatusCode: 204, Delivered: true})
+		return r.RecordAttempt(verification.Attempt{
+			Number: 1, Redelivered: r.Redelivered, At: now, StatusCode: 204, Delivered: true,
+		})
 	})
 }
 

@@ -240,3 +240,14 @@ func TestRedeliver(t *testing.T) {
 	g.Expect(r.Redeliver("id/2", later)).To(Succeed())
 	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 6, NextAttemptAt: later}), "an event that waits goes at once")
 }
+
+func TestRecordAttempt_plannedBeforeAWishCountsNoMore(t *testing.T) {
+	g := NewWithT(t)
+	r := verified(t, Delivery{Attempts: 1, DeliveredAt: created})
+	g.Expect(r.Redeliver("id/1", expires)).To(Succeed())
+	late := Attempt{Number: 1, At: expires, Delivered: true} // of a worker that planned it before the event was delivered
+	g.Expect(r.RecordAttempt(late)).To(Equal(ErrStaleAttempt))
+	g.Expect(r.Delivery.Wanted()).To(BeTrue())
+	late.Redelivered = "id/1"
+	g.Expect(r.RecordAttempt(late)).To(Succeed())
+}

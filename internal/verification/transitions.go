@@ -113,11 +113,13 @@ func (r *Request) Redeliver(wish string, now time.Time) error {
 // Attempt is the outcome of one delivery attempt.
 type Attempt struct {
 	// Number is the attempt's own number, from 1: it was made when Number-1 attempts were recorded.
-	Number     int
-	Epoch      int64
-	At         time.Time
-	StatusCode int
-	Reason     string
+	Number int
+	Epoch  int64
+	// Redelivered is the wish that was granted last when the attempt was planned.
+	Redelivered string
+	At          time.Time
+	StatusCode  int
+	Reason      string
 	// Delivered says that the receiver took the event.
 	Delivered bool
 	// Next is when to try again; zero with Delivered false means that the schedule is exhausted.
@@ -130,7 +132,7 @@ func (r *Request) RecordAttempt(a Attempt) error {
 	if r.Epoch != a.Epoch {
 		return ErrLeaseLost
 	}
-	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 {
+	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 || r.Redelivered != a.Redelivered {
 		return ErrStaleAttempt
 	}
 	r.Delivery.Attempts, r.Delivery.LastAttemptAt = a.Number, a.At
