@@ -5,24 +5,28 @@ import (
 	"time"
 )
 
-// contentRecheck is how long a draft rests that the store would not take for its content.
-const contentRecheck = 10 * time.Minute
+const (
+	// contentRecheck is how long a draft rests that the store would not take for its content.
+	contentRecheck = 10 * time.Minute
+	// failureRecheck is how long one rests whose completion failed half-way.
+	failureRecheck = 15 * time.Second
+)
 
-// brake holds back drafts whose completion was refused for their content. Completing writes a label first, which is a
-// change that brings the draft here again at once: without the brake it would go round for ever. The zero value is ready.
+// brake holds back drafts whose completion failed. Completing writes a label first, which is a change that brings the
+// draft here again at once, past every backoff: without the brake it would go round for ever. The zero value is ready.
 type brake struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// pull holds the draft back from now on.
-func (b *brake) pull(name string, now time.Time) {
+// pull holds the draft back for so long from now on.
+func (b *brake) pull(name string, now time.Time, rest time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.until == nil {
 		b.until = make(map[string]time.Time)
 	}
-	b.until[name] = now.Add(contentRecheck)
+	b.until[name] = now.Add(rest)
 }
 
 // rest returns how long the draft is still held back, and forgets it once that is over.

@@ -113,8 +113,11 @@ func (c *Controller) complete(ctx context.Context, name string) error {
 	_, err = c.Store.Complete(ctx, name, kubernetes.Completion{
 		CodeID: c.Project.RequestID(code), Text: text, Link: link, TTL: current.TTL,
 	}, current.Limits)
-	if errors.Is(err, verification.ErrContent) {
-		c.brake.pull(name, c.Clock.Now())
+	switch {
+	case errors.Is(err, verification.ErrContent):
+		c.brake.pull(name, c.Clock.Now(), contentRecheck)
+	case err != nil && refusalOf(err) == nil:
+		c.brake.pull(name, c.Clock.Now(), failureRecheck)
 	}
 	if err != nil {
 		return fmt.Errorf("complete draft %s: %w", name, err)

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -72,11 +71,9 @@ func (s *Store) Complete(ctx context.Context, name string, c Completion, limits 
 		return verification.Request{}, err
 	}
 	done, err := s.complete(ctx, e, c, now)
-	var unknown uncertain
-	if err != nil && !errors.As(err, &unknown) {
-		s.ledger.withdraw(a, now)
-	}
 	if err != nil {
+		// If it happened all the same, the watch tells, and then it counts.
+		s.ledger.withdraw(a, now)
 		return verification.Request{}, outcome(ctx, err)
 	}
 	return done.answer()
