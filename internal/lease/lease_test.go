@@ -102,7 +102,8 @@ var _ = Describe("Campaign", func() {
 		first := campaign(ctx, "blackout", "first")
 		Eventually(first.leading.Load).WithTimeout(5 * time.Second).Should(BeTrue())
 		first.cut.Store(true)
-		Eventually(first.Firm).WithTimeout(times.Duration).Should(BeFalse())
+		Eventually(func() bool { return first.leading.Load() && !first.Firm() }).WithPolling(time.Millisecond).
+			WithTimeout(times.Duration).Should(BeTrue(), "it stops acting on the lease before it gives it up")
 		Eventually(first.leading.Load).WithTimeout(times.Duration).Should(BeFalse())
 		second := campaign(ctx, "blackout", "second")
 		Eventually(second.leading.Load).WithTimeout(3 * times.Duration).Should(BeTrue())
