@@ -174,6 +174,8 @@ func (s *shop) startOne() *replica {
 	GinkgoHelper()
 	r := startReplica(append([]string{
 		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
+		// Replies must not leave the machine.
+		"--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
 	}, leaseFlags...)...)
 	s.replicas = append(s.replicas, r)
 	return r
