@@ -60,12 +60,15 @@ func (s *Store) resolveDeletion(ctx context.Context, e *entry, failure error) er
 	}
 }
 
-// dropped notes that an object is gone, before the watch says so.
+// dropped notes that an object is gone, before the watch says so. One that a finalizer holds is no request any more, but
+// takes room until the watch says that it is removed.
 func (s *Store) dropped(e *entry) {
 	gone := *e
 	gone.kind = KindGone
 	s.recent.wrote(&gone)
-	s.ledger.forget(e.Name)
+	if len(e.Finalizers) == 0 {
+		s.ledger.forget(e.Name)
+	}
 	s.notifier.Notify(e.Name)
 }
 
