@@ -22,6 +22,18 @@ import (
 // live is how soon a change must work.
 const live = time.Second
 
+// told looks at each change that is told of, and at nothing else. The first may still be that of the creation.
+func told(changes <-chan struct{}, state func() bool) func() bool {
+	return func() bool {
+		select {
+		case <-changes:
+			return state()
+		default:
+			return false
+		}
+	}
+}
+
 var _ = Describe("Object", func() {
 	It("has the settings of the object when the first wait is over", func(ctx SpecContext) {
 		f := newFollowed(ctx)
@@ -78,14 +90,14 @@ var _ = Describe("Object", func() {
 		f.edit(ctx, func(p *verifyv1.VerificationProject) {
 			metav1.SetMetaDataAnnotation(&p.ObjectMeta, verifyv1.RedeliverAnnotation, "a/1")
 		})
-		Eventually(changes).WithTimeout(live).Should(Receive())
-		Expect(f.Project().Annotations).To(HaveKeyWithValue(verifyv1.RedeliverAnnotation, "a/1"))
+		Eventually(told(changes, func() bool { return f.Project().Annotations[verifyv1.RedeliverAnnotation] == "a/1" })).
+			WithTimeout(live).Should(BeTrue())
 
 		p := f.Project().DeepCopy()
 		p.Status.ObservedRedeliver = "a/1"
 		Expect(admin.Status().Update(ctx, p)).To(Succeed())
-		Eventually(changes).WithTimeout(live).Should(Receive())
-		Expect(f.Project().Status.ObservedRedeliver).To(Equal("a/1"))
+		Eventually(told(changes, func() bool { return f.Project().Status.ObservedRedeliver == "a/1" })).
+			WithTimeout(live).Should(BeTrue())
 		Expect(f.Current()).To(BeIdenticalTo(before))
 	})
 
@@ -94,8 +106,7 @@ var _ = Describe("Object", func() {
 		changes, cancel := f.Observe()
 		defer cancel()
 		f.remove(ctx)
-		Eventually(changes).WithTimeout(live).Should(Receive())
-		Expect(f.UID()).To(BeEmpty())
+		Eventually(told(changes, func() bool { return f.UID() == "" })).WithTimeout(live).Should(BeTrue())
 		Expect(f.Project()).To(BeNil())
 		Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
 		Expect(f.logged()).To(ContainSubstring("the project was deleted"))
