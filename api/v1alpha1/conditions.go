@@ -11,7 +11,8 @@ const (
 	// to the declared state. It is absent otherwise, as kstatus wants it.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is True when nothing will change until somebody edits
-	// the project, or what it names. It is absent otherwise.
+	// the project or what it names, or mends what its pods fail at. It is absent
+	// otherwise.
 	ConditionStalled = "Stalled"
 	// ConditionAvailable is True while at least one pod answers.
 	ConditionAvailable = "Available"
@@ -61,6 +62,10 @@ const (
 	// ReasonRolloutQueued goes with Reconciling=True while an operator upgrade
 	// rolls other projects first. Wait.
 	ReasonRolloutQueued = "RolloutQueued"
+	// ReasonRolloutStuck goes with Stalled=True and Ready=False: the new pods did
+	// not become ready in ten minutes; the former ones are kept. To mend it, look
+	// at the new pods and their events. It goes by itself once they are ready.
+	ReasonRolloutStuck = "RolloutStuck"
 	// ReasonPodsUnavailable goes with Available=False and Ready=False: no pod
 	// answers. To mend it, look at the Deployment's pods and events.
 	ReasonPodsUnavailable = "PodsUnavailable"
@@ -183,9 +188,6 @@ const (
 const (
 	// ReasonAccepted goes with Accepted=True: text and link are in the status.
 	ReasonAccepted = "Accepted"
-	// ReasonStorageIsPostgreSQL: the project keeps its requests in PostgreSQL,
-	// so objects are not worked on. To mend it, use the HTTP API.
-	ReasonStorageIsPostgreSQL = "StorageIsPostgreSQL"
 	// ReasonMethodNotConfigured: the project does not have the messenger that
 	// method names. To mend it, use the other one.
 	ReasonMethodNotConfigured = "MethodNotConfigured"

@@ -14,6 +14,7 @@ const (
 	DefaultTargetCPUUtilization   int32    = 70
 	DefaultMaxUnavailable         int32    = 1
 	DefaultURIKey                          = "uri"
+	DefaultCAKey                           = "ca.crt"
 	DefaultMethod                          = MethodWhatsApp
 	DefaultPhase                           = PhasePending
 	DefaultStorageType                     = StorageKubernetes
@@ -60,6 +61,9 @@ func (s *Storage) setDefaults() {
 	setDefault(&s.Type, DefaultStorageType)
 	if s.PostgreSQL != nil {
 		setDefault(&s.PostgreSQL.URISecretRef.Key, DefaultURIKey)
+		if s.PostgreSQL.CASecretRef != nil {
+			setDefault(&s.PostgreSQL.CASecretRef.Key, DefaultCAKey)
+		}
 	}
 }
 

@@ -165,6 +165,14 @@ func (r URISecretRef) Ref() SecretKeyRef {
 	return SecretKeyRef(r)
 }
 
+// Ref returns r as a SecretKeyRef, with the default key where none is set.
+func (r CASecretRef) Ref() SecretKeyRef {
+	if r.Key == "" {
+		return SecretKeyRef{Name: r.Name, Key: DefaultCAKey}
+	}
+	return SecretKeyRef(r)
+}
+
 // EffectiveInit returns what was decided when r was accepted, wherever it
 // stands; nil for a request made by hand that is not completed yet.
 func (r *VerificationRequest) EffectiveInit() *Init {
@@ -237,8 +245,11 @@ func (s *VerificationProjectSpec) SecretRefs() []SecretKeyRef {
 	if t := s.Telegram; t != nil {
 		refs = append(refs, t.BotTokenSecretRef)
 	}
-	if s.Storage.Type == StoragePostgreSQL && s.Storage.PostgreSQL != nil {
-		refs = append(refs, s.Storage.PostgreSQL.URISecretRef.Ref())
+	if p := s.Storage.PostgreSQL; p != nil && s.Storage.Type == StoragePostgreSQL {
+		refs = append(refs, p.URISecretRef.Ref())
+		if p.CASecretRef != nil {
+			refs = append(refs, p.CASecretRef.Ref())
+		}
 	}
 	seen := make(map[SecretKeyRef]bool, len(refs))
 	unique := refs[:0]

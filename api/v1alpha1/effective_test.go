@@ -130,7 +130,7 @@ func TestSecretRefs_haveNoDuplicates(t *testing.T) {
 	}
 	g.Expect(keys).To(Equal([]string{
 		"shop/api-key", "shop/webhook-secret", "shop/webhook-secret-old", "shop/access-token", "shop/app-secret", "shop/bot-token",
-		"shop-db-app/uri",
+		"shop-db-app/uri", "shop-db-ca/ca.crt",
 	}))
 }
 

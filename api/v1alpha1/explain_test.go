@@ -34,7 +34,7 @@ var _ = Describe("kubectl explain", Ordered, ContinueOnFailure, func() {
 
 	It("reads like a manual page", func(ctx context.Context) {
 		Expect(explain(ctx, "verificationproject.spec", "--recursive")).To(And(
-			ContainSubstring("apiKeys\t<[]Object> -required-"), ContainSubstring("uriSecretRef"), ContainSubstring("enum: Kubernetes, PostgreSQL")))
+			ContainSubstring("apiKeys\t<[]Object> -required-"), ContainSubstring("uriSecretRef"), ContainSubstring("caSecretRef"), ContainSubstring("enum: Kubernetes, PostgreSQL")))
 		Expect(explain(ctx, "vproj.spec.request.ttl")).To(And(ContainSubstring("1m to 1h"), ContainSubstring("Default: 10m")))
 	})
 

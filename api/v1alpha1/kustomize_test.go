@@ -84,6 +84,9 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 	It("gives the operator an image with a registry and a tag", func() {
 		image := deployment(operator).Spec.Template.Spec.Containers[0].Image
 		Expect(image).To(MatchRegexp(`^[a-z0-9.-]+\.[a-z]+/[a-z0-9/-]+:[A-Za-z0-9._-]+$`))
+		container := deployment(operator).Spec.Template.Spec.Containers[0]
+		Expect(container.Args).To(Equal([]string{"operator", "--server-image=$(SERVER_IMAGE)"}))
+		Expect(container.Env).To(ContainElement(corev1.EnvVar{Name: "SERVER_IMAGE", Value: image}), "what projects run")
 	})
 
 	It("probes what the health server serves, on a port that the container has", func(ctx context.Context) {
@@ -101,7 +104,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		})
 
 		container := deployment(operator).Spec.Template.Spec.Containers[0]
-		Expect(container.Ports).To(Equal([]corev1.ContainerPort{{Name: "health", ContainerPort: 8081}}))
+		Expect(container.Ports).To(Equal([]corev1.ContainerPort{{Name: "metrics", ContainerPort: 8080}, {Name: "health", ContainerPort: 8081}}))
 		for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
 			Expect(probe.HTTPGet.Port.String()).To(Equal("health"))
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+probe.HTTPGet.Path, nil)

@@ -102,4 +102,13 @@ type PostgreSQL struct {
 	// made and migrated by PhoneProof. Required.
 	// +required
 	URISecretRef URISecretRef `json:"uriSecretRef"`
+
+	// caSecretRef names the Secret key that holds the certificates of the
+	// authorities, in PEM form, of which one must have signed the server's
+	// certificate. It takes the place of sslrootcert in the URI. sslmode counts
+	// as the URI has it, and disable, allow and prefer check nothing; where the
+	// URI has none, it is verify-full. Default: unset, the server is checked as
+	// the URI says.
+	// +optional
+	CASecretRef *CASecretRef `json:"caSecretRef,omitempty"`
 }

@@ -33,8 +33,8 @@ type VerificationProjectStatus struct {
 	Telegram *ChannelStatus `json:"telegram,omitempty"`
 
 	// observedRedeliver is the last value of the annotation
-	// phoneproof.dev/redeliver that was carried out, or refused for the state of
-	// its request. A malformed one is told by an event alone.
+	// phoneproof.dev/redeliver that was carried out or refused. A malformed one
+	// stands here as the word malformed with a hash.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512

@@ -43,6 +43,28 @@ type URISecretRef struct {
 	Key string `json:"key,omitempty"`
 }
 
+// CASecretRef names the key of a Secret that holds certificates of authorities.
+// It is a SecretKeyRef whose key has a default.
+type CASecretRef struct {
+	// name of the Secret, in the namespace of this object. Example: shop-db-ca,
+	// as CloudNativePG makes it for a cluster shop-db. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message="name must be the name of a Secret: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+	Name string `json:"name"`
+
+	// key inside the Secret that holds one or more certificates in PEM form.
+	// Default: ca.crt, the key that CloudNativePG and cert-manager use.
+	// +optional
+	// +default="ca.crt"
+	// +kubebuilder:default=ca.crt
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$')`,message="key must be a key of a Secret: letters, digits, '-', '_' and '.', and must not begin with '..'"
+	Key string `json:"key,omitempty"`
+}
+
 // AnnotationValue is the value of one annotation.
 // +kubebuilder:validation:MaxLength=4096
 type AnnotationValue string

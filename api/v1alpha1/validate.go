@@ -167,8 +167,15 @@ func (s *Storage) validate(path *field.Path) field.ErrorList {
 			"postgresql is only for type PostgreSQL; set type to PostgreSQL, or remove postgresql"))
 	}
 	if s.PostgreSQL != nil {
-		ref := s.PostgreSQL.URISecretRef.Ref()
-		errs = append(errs, ref.validate(path.Child("postgresql", "uriSecretRef"))...)
+		errs = append(errs, s.PostgreSQL.validate(path.Child("postgresql"))...)
+	}
+	return errs
+}
+
+func (p *PostgreSQL) validate(path *field.Path) field.ErrorList {
+	errs := p.URISecretRef.Ref().validate(path.Child("uriSecretRef"))
+	if p.CASecretRef != nil {
+		errs = append(errs, p.CASecretRef.Ref().validate(path.Child("caSecretRef"))...)
 	}
 	return errs
 }

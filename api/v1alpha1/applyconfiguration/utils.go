@@ -20,6 +20,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.APIKeyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CASecretRef"):
+		return &apiv1alpha1.CASecretRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChannelStatus"):
 		return &apiv1alpha1.ChannelStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Contact"):

@@ -62,6 +62,16 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 70
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.CASecretRef
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+      default: ca.crt
+    - name: name
+      type:
+        scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.ChannelStatus
   map:
     fields:
@@ -206,6 +216,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.PostgreSQL
   map:
     fields:
+    - name: caSecretRef
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.CASecretRef
     - name: uriSecretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.URISecretRef

@@ -11,6 +11,13 @@ type PostgreSQLApplyConfiguration struct {
 	// primary, postgresql://USER:PASSWORD@HOST:PORT/DATABASE. The tables are
 	// made and migrated by PhoneProof. Required.
 	URISecretRef *URISecretRefApplyConfiguration `json:"uriSecretRef,omitempty"`
+	// caSecretRef names the Secret key that holds the certificates of the
+	// authorities, in PEM form, of which one must have signed the server's
+	// certificate. It takes the place of sslrootcert in the URI. sslmode counts
+	// as the URI has it, and disable, allow and prefer check nothing; where the
+	// URI has none, it is verify-full. Default: unset, the server is checked as
+	// the URI says.
+	CASecretRef *CASecretRefApplyConfiguration `json:"caSecretRef,omitempty"`
 }
 
 // PostgreSQLApplyConfiguration constructs a declarative configuration of the PostgreSQL type for use with
@@ -24,5 +31,13 @@ func PostgreSQL() *PostgreSQLApplyConfiguration {
 // If called multiple times, the URISecretRef field is set to the value of the last call.
 func (b *PostgreSQLApplyConfiguration) WithURISecretRef(value *URISecretRefApplyConfiguration) *PostgreSQLApplyConfiguration {
 	b.URISecretRef = value
+	return b
+}
+
+// WithCASecretRef sets the CASecretRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CASecretRef field is set to the value of the last call.
+func (b *PostgreSQLApplyConfiguration) WithCASecretRef(value *CASecretRefApplyConfiguration) *PostgreSQLApplyConfiguration {
+	b.CASecretRef = value
 	return b
 }

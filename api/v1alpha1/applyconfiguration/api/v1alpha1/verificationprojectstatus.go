@@ -25,8 +25,8 @@ type VerificationProjectStatusApplyConfiguration struct {
 	// telegram reports what is registered with Telegram for the bot.
 	Telegram *ChannelStatusApplyConfiguration `json:"telegram,omitempty"`
 	// observedRedeliver is the last value of the annotation
-	// phoneproof.dev/redeliver that was carried out, or refused for the state of
-	// its request. A malformed one is told by an event alone.
+	// phoneproof.dev/redeliver that was carried out or refused. A malformed one
+	// stands here as the word malformed with a hash.
 	ObservedRedeliver *string `json:"observedRedeliver,omitempty"`
 }
 
