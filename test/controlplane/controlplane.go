@@ -28,7 +28,9 @@ type Options struct {
 	CRDPaths []string
 	// APIServerArgs are further flags of the API server, by name without dashes.
 	APIServerArgs map[string]string
-	// Output receives what both processes print; nil discards it.
+	// Durable makes etcd sync what it acknowledges, as everywhere but in tests. It is slower.
+	Durable bool
+	// Output receives what the processes print; nil discards it.
 	Output io.Writer
 }
 
@@ -39,8 +41,10 @@ type ControlPlane struct {
 	// Kubectl is the path of the kubectl that belongs to the server.
 	Kubectl string
 
-	env *envtest.Environment
-	dir string // keys and data: they must outlive a restart of the API server
+	env         *envtest.Environment
+	dir         string // keys and data: they must outlive a restart of the API server
+	output      io.Writer
+	controllers *controllers
 }
 
 // Start returns when the API server is ready and serves the CRDs. The caller must Stop it.
@@ -64,6 +68,7 @@ func Start(o Options) (*ControlPlane, error) {
 		Kubectl: filepath.Join(binaries, "kubectl"),
 		env:     environment(o, root, binaries),
 		dir:     dir,
+		output:  o.Output,
 	}
 	if err := plane.start(o); err != nil {
 		return nil, errors.Join(fmt.Errorf("start control plane: %w", err), plane.Stop())
@@ -98,6 +103,9 @@ func (c *ControlPlane) start(o Options) error {
 		Out:     o.Output,
 		Err:     o.Output,
 	}
+	if o.Durable {
+		c.env.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "false")
+	}
 	for _, dir := range []string{server.CertDir, c.env.ControlPlane.Etcd.DataDir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
@@ -111,12 +119,12 @@ func (c *ControlPlane) start(o Options) error {
 	return nil
 }
 
-// Stop ends both processes and deletes their data. A second call does nothing.
+// Stop ends all processes and deletes their data. A second call does nothing.
 func (c *ControlPlane) Stop() error {
 	if c.dir == "" {
 		return nil
 	}
-	err := errors.Join(c.env.Stop(), os.RemoveAll(c.dir))
+	err := errors.Join(c.StopControllers(), c.env.Stop(), os.RemoveAll(c.dir))
 	c.dir = ""
 	if err != nil {
 		return fmt.Errorf("stop control plane: %w", err)

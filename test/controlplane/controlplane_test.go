@@ -1,8 +1,10 @@
 package controlplane_test
 
 import (
+	"context"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -73,6 +75,26 @@ var _ = Describe("ControlPlane", func() {
 		Expect(string(output)).To(Equal("admin"))
 	})
 
+	It("runs the controllers that a test asks for", func(ctx SpecContext) {
+		maps := client(plane.Config).CoreV1().ConfigMaps("default")
+		owner, err := maps.Create(ctx, configMap("owner"), metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		owned := configMap("owned")
+		owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}}
+		_, err = maps.Create(ctx, owned, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		Expect(plane.StartControllers("garbage-collector-controller")).To(Succeed())
+		DeferCleanup(plane.StopControllers)
+		Expect(maps.Delete(ctx, owner.Name, metav1.DeleteOptions{})).To(Succeed())
+		Eventually(func() bool {
+			_, err := maps.Get(ctx, owned.Name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		}).WithContext(ctx).WithTimeout(90 * time.Second).Should(BeTrue())
+		Expect(plane.StopControllers()).To(Succeed())
+		Expect(plane.StopControllers()).To(Succeed(), "a second time there is nothing to stop")
+	}, SpecTimeout(3*time.Minute))
+
 	It("keeps objects, address and users when the API server restarts", func(ctx SpecContext) {
 		before := client(plane.Config).CoreV1().ConfigMaps("default")
 		_, err := before.Create(ctx, configMap("survivor"), metav1.CreateOptions{})
@@ -86,6 +108,30 @@ var _ = Describe("ControlPlane", func() {
 		_, err = before.Get(ctx, "survivor", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 	})
+
+	It("has an API server that can be killed and stopped where it is", func(ctx SpecContext) {
+		maps := client(plane.Config).CoreV1().ConfigMaps("default")
+		Expect(plane.KillAPIServer()).To(Succeed())
+		_, err := maps.List(ctx, metav1.ListOptions{})
+		Expect(err).To(HaveOccurred())
+		Expect(plane.StartAPIServer()).To(Succeed())
+		_, err = maps.List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+
+		thaw, err := plane.FreezeAPIServer()
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(thaw)
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err = maps.List(short, metav1.ListOptions{})
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+		Expect(thaw()).To(Succeed())
+		Eventually(func() error {
+			_, err := maps.List(ctx, metav1.ListOptions{})
+			return err
+		}).WithContext(ctx).WithTimeout(90 * time.Second).Should(Succeed())
+		Expect(plane.EtcdURL()).To(HavePrefix("http://"))
+	}, SpecTimeout(4*time.Minute))
 })
 
 var _ = Describe("Start", func() {

@@ -1,8 +1,9 @@
 // Package controlplane runs a real kube-apiserver and etcd for tests.
 //
 // The binaries come from bin/kube, which `make envtest-assets` builds; they are found from the working directory, so a
-// suite runs with a bare `go test`, with no variable to set. No controller and no kubelet runs: objects stay as the
-// test and the API server's own admission leave them, and nothing is garbage-collected.
+// suite runs with a bare `go test`, with no variable to set. No kubelet runs, and no controller but those that
+// StartControllers is told of: otherwise objects stay as the test and the API server's own admission leave them, and
+// nothing is garbage-collected.
 //
 // A suite starts one control plane and stops it at its end:
 //

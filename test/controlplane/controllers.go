@@ -1,0 +1,63 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// controllers is a running kube-controller-manager.
+type controllers struct {
+	process *os.Process
+	ended   chan struct{}
+}
+
+// StartControllers runs controllers of Kubernetes by their names, such as garbage-collector-controller and
+// namespace-controller, until Stop or StopControllers; see `kube-controller-manager --help`. They begin a few seconds
+// later.
+func (c *ControlPlane) StartControllers(names ...string) error {
+	if c.controllers != nil {
+		return errors.New("start controllers: some are running")
+	}
+	kubeconfig := filepath.Join(c.dir, "controllers.kubeconfig")
+	if err := WriteKubeconfig(kubeconfig, c.Config); err != nil {
+		return err
+	}
+	manager := exec.Command(filepath.Join(filepath.Dir(c.Kubectl), "kube-controller-manager"), //nolint:noctx // it ends with Stop
+		"--kubeconfig="+kubeconfig, "--controllers="+strings.Join(names, ","), "--leader-elect=false", "--secure-port=0")
+	manager.Stdout, manager.Stderr = c.output, c.output
+	if err := manager.Start(); err != nil {
+		return fmt.Errorf("start controllers: %w", err)
+	}
+	started := &controllers{process: manager.Process, ended: make(chan struct{})}
+	go func() { // ends with the process
+		_ = manager.Wait() // how it ends does not matter, for we end it
+		close(started.ended)
+	}()
+	c.controllers = started
+	return nil
+}
+
+// StopControllers ends what StartControllers began, if anything.
+func (c *ControlPlane) StopControllers() error {
+	running := c.controllers
+	if running == nil {
+		return nil
+	}
+	c.controllers = nil
+	if err := running.process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop controllers: %w", err)
+	}
+	timer := time.NewTimer(processTimeout)
+	defer timer.Stop()
+	select {
+	case <-running.ended:
+		return nil
+	case <-timer.C:
+		return errors.Join(errors.New("stop controllers: they do not end"), running.process.Kill())
+	}
+}

@@ -1,0 +1,63 @@
+package controlplane
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// EtcdURL is where etcd listens, without keys: for a witness of all that the API server has committed.
+func (c *ControlPlane) EtcdURL() string { return c.env.ControlPlane.Etcd.URL.String() }
+
+// KillAPIServer ends the API server at once, as the kernel does when memory is short, and leaves etcd running.
+// StartAPIServer starts it again.
+func (c *ControlPlane) KillAPIServer() error {
+	process, err := c.apiServer()
+	if err != nil {
+		return err
+	}
+	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill API server: %w", err)
+	}
+	return c.StopAPIServer() // which waits for its end
+}
+
+// FreezeAPIServer stops the API server where it is, and returns what lets it go on.
+func (c *ControlPlane) FreezeAPIServer() (thaw func() error, err error) {
+	process, err := c.apiServer()
+	if err != nil {
+		return nil, err
+	}
+	return func() error { return process.Signal(syscall.SIGCONT) }, process.Signal(syscall.SIGSTOP)
+}
+
+// apiServer finds our own API server among our children: envtest does not tell.
+func (c *ControlPlane) apiServer() (*os.Process, error) {
+	threads, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		return nil, fmt.Errorf("find API server: %w", err)
+	}
+	for _, file := range threads {
+		children, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for field := range strings.FieldsSeq(string(children)) {
+			command, err := os.ReadFile(filepath.Join("/proc", field, "cmdline"))
+			if err != nil || !bytes.Contains(command, []byte("--etcd-servers="+c.EtcdURL())) {
+				continue
+			}
+			pid, err := strconv.Atoi(field)
+			if err != nil {
+				return nil, fmt.Errorf("find API server: %w", err)
+			}
+			return os.FindProcess(pid)
+		}
+	}
+	return nil, errors.New("find API server: it does not run")
+}
