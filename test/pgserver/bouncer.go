@@ -1,0 +1,74 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrNoBouncer says that there is no PgBouncer on this machine.
+var ErrNoBouncer = errors.New("PgBouncer is not installed: run make postgres-assets as root on Debian, or install it")
+
+// NewBouncer runs a PgBouncer in transaction mode in front of the server until stop, with so many connections for all
+// its clients, and returns the port of its own.
+func (s *Server) NewBouncer(ctx context.Context, connections int) (port int, stop func() error, err error) {
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		return 0, nil, ErrNoBouncer
+	}
+	if port, err = freePort(ctx); err != nil {
+		return 0, nil, fmt.Errorf("start PgBouncer: %w", err)
+	}
+	config := filepath.Join(s.dir, fmt.Sprintf("pgbouncer-%d.ini", port))
+	lines := []string{
+		"[databases]", fmt.Sprintf("* = host=127.0.0.1 port=%d user=postgres", s.Port), "[pgbouncer]",
+		"listen_addr = 127.0.0.1", fmt.Sprintf("listen_port = %d", port), "unix_socket_dir =", "auth_type = any",
+		"pool_mode = transaction", fmt.Sprintf("default_pool_size = %d", connections), "max_client_conn = 500", "",
+	}
+	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		return 0, nil, fmt.Errorf("start PgBouncer: %w", err)
+	}
+	bouncer := s.command(context.WithoutCancel(ctx), program, config)
+	bouncer.Stdout, bouncer.Stderr = s.output, s.output
+	bouncer.SysProcAttr.Setpgid, bouncer.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
+	if err := bouncer.Start(); err != nil {
+		return 0, nil, fmt.Errorf("start PgBouncer: %w", err)
+	}
+	stop = func() error {
+		err := bouncer.Process.Kill()
+		_ = bouncer.Wait() // it was killed
+		return err
+	}
+	uri := fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable&default_query_exec_mode=exec", port)
+	if err := s.await(ctx, uri); err != nil {
+		return 0, nil, errors.Join(fmt.Errorf("wait for PgBouncer: %w", err), stop())
+	}
+	return port, stop, nil
+}
+
+// await returns when a URI answers.
+func (s *Server) await(ctx context.Context, uri string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		conn, err := pgx.Connect(ctx, uri)
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-ticker.C:
+		}
+	}
+}

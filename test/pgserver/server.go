@@ -1,0 +1,363 @@
+package pgserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// startTimeout bounds the start and the stop of the server on a loaded machine.
+const startTimeout = 90 * time.Second
+
+// ErrNotInstalled says that there is no PostgreSQL on this machine.
+var ErrNotInstalled = errors.New("PostgreSQL's server is not installed: run make postgres-assets as root on Debian, or install it")
+
+// Options say how to run the server; the zero value is one for a suite.
+type Options struct {
+	// Settings are further lines of postgresql.conf, by name.
+	Settings map[string]string
+	// Certificate is what the server shows to clients that want TLS; nil for a server without it.
+	Certificate *Certificate
+	// Access are further lines of pg_hba.conf: whom to let in who is not of this machine.
+	Access []string
+	// Output receives the server's log; nil discards it.
+	Output io.Writer
+}
+
+// Server is a running PostgreSQL.
+type Server struct {
+	// Port is its port on 127.0.0.1.
+	Port int
+	// Bin is the folder of its programs, such as pgbench.
+	Bin string
+
+	dir    string
+	owner  *syscall.Credential
+	output io.Writer
+	server *exec.Cmd
+}
+
+// Bin returns the folder of the newest installed server's programs.
+func Bin() (string, error) {
+	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
+	if err != nil {
+		return "", err
+	}
+	slices.SortFunc(dirs, func(a, b string) int { return major(b) - major(a) })
+	for _, dir := range dirs {
+		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
+			return dir, nil
+		}
+	}
+	path, err := exec.LookPath("initdb")
+	if err != nil {
+		return "", ErrNotInstalled
+	}
+	return filepath.Dir(path), nil
+}
+
+// major is the version in /usr/lib/postgresql/VERSION/bin.
+func major(dir string) int {
+	version, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
+	return version
+}
+
+// Start makes a server with an empty database named postgres and waits until it answers. The caller must Stop it.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	bin, err := Bin()
+	if err != nil {
+		return nil, err
+	}
+	owner, err := ownerOfData()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "phoneproof-postgres-")
+	if err != nil {
+		return nil, fmt.Errorf("start PostgreSQL: %w", err)
+	}
+	s := &Server{Bin: bin, dir: dir, owner: owner, output: o.Output}
+	if err := s.create(ctx, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), s.Stop())
+	}
+	return s, nil
+}
+
+// ownerOfData returns who runs the server: nobody special, unless we are root, which PostgreSQL refuses to be.
+func ownerOfData() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		account, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.ParseUint(account.Uid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("user %s: %w", name, err)
+		}
+		gid, err := strconv.ParseUint(account.Gid, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("user %s: %w", name, err)
+		}
+		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	}
+	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
+}
+
+func (s *Server) create(ctx context.Context, o Options) error {
+	if s.owner != nil {
+		if err := os.Chown(s.dir, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
+			return err
+		}
+	}
+	if err := s.run(ctx, "initdb", "--pgdata="+s.data(), "--username=postgres", "--auth=trust", "--encoding=UTF8",
+		"--locale=C", "--no-sync"); err != nil {
+		return err
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	s.Port = port
+	settings := map[string]string{
+		"port": strconv.Itoa(port), "listen_addresses": "'127.0.0.1'", "unix_socket_directories": "'" + s.dir + "'",
+		"max_connections": "300", "shared_buffers": "'256MB'", "log_min_messages": "warning",
+	}
+	if o.Certificate != nil {
+		if err := s.certify(o.Certificate); err != nil {
+			return err
+		}
+		settings["ssl"], settings["ssl_cert_file"], settings["ssl_key_file"] = "on", "'"+certificateFile+"'", "'"+keyFile+"'"
+	}
+	maps.Copy(settings, o.Settings)
+	var lines strings.Builder
+	for name, value := range settings {
+		fmt.Fprintf(&lines, "%s = %s\n", name, value)
+	}
+	if err := s.extend("postgresql.conf", lines.String()); err != nil {
+		return err
+	}
+	if err := s.extend("pg_hba.conf", strings.Join(append(o.Access, ""), "\n")); err != nil {
+		return err
+	}
+	return s.Up(ctx)
+}
+
+// The files of the server's certificate, in its data.
+const (
+	certificateFile = "server.crt"
+	keyFile         = "server.key"
+)
+
+// certify writes the files of a certificate. PostgreSQL wants the key to be its own and nobody else's.
+func (s *Server) certify(c *Certificate) error {
+	for name, content := range map[string][]byte{certificateFile: c.Chain, keyFile: c.Key} {
+		file := filepath.Join(s.data(), name)
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			return err
+		}
+		if s.owner == nil {
+			continue
+		}
+		if err := os.Chown(file, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extend adds lines to a file of the data.
+func (s *Server) extend(name, lines string) error {
+	file, err := os.OpenFile(filepath.Join(s.data(), name), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(lines)
+	return errors.Join(err, file.Close())
+}
+
+// freePort returns a port that nobody has. It is below those that the kernel gives to clients: with many connections one
+// of these would be taken between now and its use.
+func freePort(ctx context.Context) (port int, err error) {
+	var config net.ListenConfig
+	for range 100 {
+		port = 16000 + rand.IntN(4000)
+		var listener net.Listener
+		if listener, err = config.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			return port, listener.Close()
+		}
+	}
+	return 0, err
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// command is a program, of PostgreSQL unless it has a path, run by the owner of the data.
+func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(s.Bin, name)
+	}
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = s.dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+s.dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner}
+	return cmd
+}
+
+func (s *Server) run(ctx context.Context, name string, args ...string) error {
+	output, err := s.command(ctx, name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", name, err, output)
+	}
+	return nil
+}
+
+// Up starts the server after Crash and waits until it answers.
+func (s *Server) Up(ctx context.Context) error {
+	s.server = s.command(context.WithoutCancel(ctx), "postgres", "-D", s.data())
+	s.server.Stdout, s.server.Stderr = s.output, s.output
+	// A group of its own, so that a terminal's interrupt reaches the test alone; it ends when the test does, even if
+	// that dies without a Stop.
+	s.server.SysProcAttr.Setpgid, s.server.SysProcAttr.Pdeathsig = true, syscall.SIGQUIT
+	if err := s.server.Start(); err != nil {
+		return fmt.Errorf("start postgres: %w", err)
+	}
+	if err := s.await(ctx, s.URI("postgres")); err != nil {
+		return fmt.Errorf("wait for PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// URI returns how to reach one of its databases over TCP.
+func (s *Server) URI(database string) string {
+	return fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/%s?sslmode=disable", s.Port, database)
+}
+
+// Exec runs a statement in a database.
+func (s *Server) Exec(ctx context.Context, database, statement string) error {
+	conn, err := pgx.Connect(ctx, s.URI(database))
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, statement)
+	return errors.Join(err, conn.Close(ctx))
+}
+
+// Crash ends the server at once, as pg_ctl stop -m immediate does: without a checkpoint, to be recovered by Up.
+func (s *Server) Crash() error { return s.end(syscall.SIGQUIT) }
+
+// Down ends the server in order, without waiting for its clients.
+func (s *Server) Down() error { return s.end(syscall.SIGINT) }
+
+func (s *Server) end(with syscall.Signal) error {
+	if s.server == nil || s.server.Process == nil {
+		return nil
+	}
+	if err := s.server.Process.Signal(with); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("stop PostgreSQL: %w", err)
+	}
+	late := time.AfterFunc(startTimeout, func() { _ = s.server.Process.Kill() })
+	defer late.Stop()
+	_ = s.server.Wait() // how it exits depends on the signal
+	s.server = nil
+	return nil
+}
+
+// Freeze stops every process of the server where it is, and returns what lets them go on.
+func (s *Server) Freeze() (thaw func() error, err error) {
+	processes, err := s.processes()
+	if err != nil {
+		return nil, err
+	}
+	signal := func(what syscall.Signal) error {
+		var all error
+		for _, pid := range processes {
+			if err := syscall.Kill(pid, what); err != nil && !errors.Is(err, syscall.ESRCH) {
+				all = errors.Join(all, fmt.Errorf("signal %d: %w", pid, err))
+			}
+		}
+		return all
+	}
+	return func() error { return signal(syscall.SIGCONT) }, signal(syscall.SIGSTOP)
+}
+
+// CPU returns how much processor time the server has used so far, with all that served its clients.
+func (s *Server) CPU() (time.Duration, error) {
+	processes, err := s.processes()
+	if err != nil {
+		return 0, err
+	}
+	var all time.Duration
+	for i, pid := range processes {
+		used, err := CPUOf(pid, i == 0) // children that ended are counted by their parent
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return 0, err
+		}
+		all += used
+	}
+	return all, nil
+}
+
+// CPUOf returns how much processor time a process has used so far, on request with its children that have ended.
+func CPUOf(pid int, withEnded bool) (time.Duration, error) {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// The name, in parentheses, may hold anything; utime is the twelfth field after it.
+	fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
+	last := 13
+	if withEnded {
+		last = 15
+	}
+	var ticks int64
+	for _, field := range fields[11:last] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil // Linux counts in hundredths of a second
+}
+
+// processes are the server and its children.
+func (s *Server) processes() ([]int, error) {
+	parent := s.server.Process.Pid
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+	if err != nil {
+		return nil, err
+	}
+	pids := []int{parent}
+	for field := range strings.FieldsSeq(string(children)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			return nil, err
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
+}
+
+// Stop ends the server and removes its data.
+func (s *Server) Stop() error {
+	return errors.Join(s.end(syscall.SIGQUIT), os.RemoveAll(s.dir))
+}
