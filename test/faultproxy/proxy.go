@@ -1,0 +1,162 @@
+// Package faultproxy is a TCP line that breaks on request: between a client and a server that both work, it delays,
+// throttles, swallows, and resets connections at the worst moment, after a request was sent on and before its answer came
+// back.
+//
+// The invariant: it never changes a byte. What arrives, arrives in order and as it was sent, or the connection ends.
+package faultproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Weather is how the line is at the moment. Its zero value is a line that works.
+type Weather struct {
+	// Delay is how much later everything arrives, in each direction.
+	Delay time.Duration
+	// BytesPerSecond is what a connection carries in each direction; zero is all there is.
+	BytesPerSecond int
+	// Hole says that nothing gets through and nothing fails, until the weather changes.
+	Hole bool
+	// Down says that connections end at once.
+	Down bool
+}
+
+// Proxy is a line to a server.
+type Proxy struct {
+	// Address is where the line begins, as host:port on loopback.
+	Address string
+
+	target   string
+	listener net.Listener
+	done     sync.WaitGroup
+
+	mu      sync.Mutex
+	weather Weather
+	changed chan struct{} // closed when the weather changes
+	cut     cut
+	broken  int
+	conns   map[*conn]bool
+	closed  bool
+}
+
+// cut is an order to break what follows a request.
+type cut struct {
+	left  int
+	match func([]byte) bool
+}
+
+// Listen returns a line to target, host:port. The caller must Close it.
+func Listen(ctx context.Context, target string) (*Proxy, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("open a line to %s: %w", target, err)
+	}
+	p := &Proxy{
+		Address: listener.Addr().String(), target: target, listener: listener, changed: make(chan struct{}), conns: map[*conn]bool{},
+	}
+	p.done.Go(p.accept)
+	return p, nil
+}
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		p.done.Go(func() { p.carry(client) })
+	}
+}
+
+// Set changes the weather. Who is in a hole, or waits, goes on by the new one.
+func (p *Proxy) Set(w Weather) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.weather = w
+	close(p.changed)
+	p.changed = make(chan struct{})
+	if w.Down {
+		for c := range p.conns {
+			c.reset()
+			p.broken++
+		}
+	}
+}
+
+// CutAnswers has the next n requests that match reach the server, and their connections reset when the answers come,
+// before a byte of them is passed on. A request is what a client sends at once; nil matches everything.
+func (p *Proxy) CutAnswers(n int, match func([]byte) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = cut{left: n, match: match}
+}
+
+// Broken is how many connections the line has reset so far.
+func (p *Proxy) Broken() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
+}
+
+// Open is how many connections there are.
+func (p *Proxy) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
+}
+
+// dooms tells whether the answer to this request is to be lost.
+func (p *Proxy) dooms(request []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut.left == 0 || p.cut.match != nil && !p.cut.match(request) {
+		return false
+	}
+	p.cut.left--
+	p.broken++
+	return true
+}
+
+func (p *Proxy) now() (Weather, <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.weather, p.changed
+}
+
+func (p *Proxy) keep(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.weather.Down {
+		return false
+	}
+	p.conns[c] = true
+	return true
+}
+
+func (p *Proxy) drop(c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+}
+
+// Close ends the line and all that goes over it.
+func (p *Proxy) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.conns {
+		c.reset()
+	}
+	p.mu.Unlock()
+	err := p.listener.Close()
+	p.done.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,148 @@
+package faultproxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/faultproxy"
+)
+
+const patience = 30 * time.Second
+
+// world is a line to a server that repeats every line it gets, and counts them.
+type world struct {
+	Gomega
+
+	proxy *faultproxy.Proxy
+	lines atomic.Int64
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Gomega: NewWithT(t)}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() { // ends with the listener
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // ends with the connection
+				defer func() { _ = c.Close() }()
+				for lines := bufio.NewReader(c); ; {
+					line, err := lines.ReadBytes('\n')
+					if err != nil {
+						return
+					}
+					w.lines.Add(1)
+					if _, err := c.Write(line); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	w.proxy, err = faultproxy.Listen(t.Context(), listener.Addr().String())
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { NewWithT(t).Expect(w.proxy.Close()).To(Succeed()) })
+	return w
+}
+
+func (w *world) dial(t *testing.T) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", w.proxy.Address)
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = c.Close() })
+	w.Expect(c.SetDeadline(time.Now().Add(patience))).To(Succeed())
+	return c
+}
+
+// ask sends a line and returns what comes back.
+func ask(c net.Conn, line string) (string, error) {
+	if _, err := io.WriteString(c, line+"\n"); err != nil {
+		return "", err
+	}
+	answer := make([]byte, len(line)+1)
+	_, err := io.ReadFull(c, answer)
+	return string(bytes.TrimSpace(answer)), err
+}
+
+func TestProxy_carries(t *testing.T) {
+	w := newWorld(t)
+	c := w.dial(t)
+	for range 3 {
+		w.Expect(ask(c, "hello")).To(Equal("hello"))
+	}
+	w.Expect(w.proxy.Open()).To(Equal(1))
+	w.Expect(c.Close()).To(Succeed())
+	w.Eventually(w.proxy.Open).WithTimeout(patience).Should(BeZero())
+	w.Expect(w.proxy.Broken()).To(BeZero())
+}
+
+func TestProxy_cutsTheAnswerToWhatArrived(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.CutAnswers(1, func(request []byte) bool { return bytes.Contains(request, []byte("commit")) })
+	c := w.dial(t)
+	w.Expect(ask(c, "begin")).To(Equal("begin"))
+	_, err := ask(c, "commit")
+	w.Expect(errors.Is(err, syscall.ECONNRESET)).To(BeTrue(), "%v", err)
+	w.Expect(w.lines.Load()).To(BeEquivalentTo(2), "the server got it")
+	w.Expect(w.proxy.Broken()).To(Equal(1))
+	w.Expect(ask(w.dial(t), "commit")).To(Equal("commit"), "only as often as was asked for")
+}
+
+func TestProxy_delays(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.Set(faultproxy.Weather{Delay: 100 * time.Millisecond})
+	began := time.Now()
+	w.Expect(ask(w.dial(t), "hello")).To(Equal("hello"))
+	w.Expect(time.Since(began)).To(BeNumerically(">=", 200*time.Millisecond), "there and back")
+}
+
+func TestProxy_throttles(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.Set(faultproxy.Weather{BytesPerSecond: 100})
+	began := time.Now()
+	w.Expect(ask(w.dial(t), "0123456789")).To(Equal("0123456789"))
+	w.Expect(time.Since(began)).To(BeNumerically(">=", 200*time.Millisecond), "11 bytes there and back")
+}
+
+func TestProxy_swallowsUntilTheWeatherChanges(t *testing.T) {
+	w := newWorld(t)
+	c := w.dial(t)
+	w.Expect(ask(c, "before")).To(Equal("before"))
+	w.proxy.Set(faultproxy.Weather{Hole: true})
+	answered := make(chan string, 1)
+	go func() { // ends with the connection
+		answer, _ := ask(c, "swallowed")
+		answered <- answer
+	}()
+	w.Consistently(answered).WithTimeout(200 * time.Millisecond).ShouldNot(Receive())
+	w.proxy.Set(faultproxy.Weather{})
+	w.Eventually(answered).WithTimeout(patience).Should(Receive(Equal("swallowed")))
+}
+
+func TestProxy_isDown(t *testing.T) {
+	w := newWorld(t)
+	c := w.dial(t)
+	w.Expect(ask(c, "before")).To(Equal("before"))
+	w.proxy.Set(faultproxy.Weather{Down: true})
+	_, err := ask(c, "meanwhile")
+	w.Expect(err).To(HaveOccurred())
+	_, err = ask(w.dial(t), "meanwhile")
+	w.Expect(err).To(HaveOccurred())
+	w.proxy.Set(faultproxy.Weather{})
+	w.Expect(ask(w.dial(t), "after")).To(Equal("after"))
+	w.Expect(w.proxy.Broken()).To(Equal(1))
+}
