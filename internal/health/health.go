@@ -37,7 +37,9 @@ type Options struct {
 	Refused func() error
 	// Metrics is what /metrics shows.
 	Metrics prometheus.Gatherer
-	Log     logr.Logger
+	// Guard returns what judges requests first; nil for nothing.
+	Guard func(http.Handler) http.Handler
+	Log   logr.Logger
 }
 
 // Server is a Runnable that serves until its context ends.
@@ -53,8 +55,12 @@ func New(listener net.Listener, o Options) *Server {
 	mux.HandleFunc("GET /readyz", o.ready)
 	mux.HandleFunc("GET /problems", o.problems)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{}))
+	var handler http.Handler = mux
+	if o.Guard != nil {
+		handler = o.Guard(mux)
+	}
 	return &Server{listener: listener, http: &http.Server{
-		Handler:           mux,
+		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       requestTimeout,
 		WriteTimeout:      requestTimeout,
