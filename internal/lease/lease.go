@@ -43,6 +43,11 @@ type Options struct {
 	Client    kubernetes.Interface
 	Namespace string
 	Name      string
+	// Owner is the object that the lease goes with; nil while that is not known, and then no lease is made. Without
+	// Owner the lease belongs to nobody.
+	Owner func() *metav1.OwnerReference
+	// Lock keeps the lease where there is no cluster; then Client is not used.
+	Lock resourcelock.Interface
 	// Identity tells this candidate from the others; unique per process.
 	Identity string
 	Times    Times
@@ -61,15 +66,26 @@ type Campaign struct {
 // New returns a campaign that has not begun, or an error about its times.
 func New(o Options) (*Campaign, error) {
 	o.Times = o.Times.Defaulted()
-	c := &Campaign{Options: o, lock: &watchedLock{Interface: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
-		Client:     o.Client.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
-	}}}
+	if o.Lock == nil {
+		o.Lock = o.leaseLock()
+	}
+	c := &Campaign{Options: o, lock: &watchedLock{Interface: o.Lock}}
 	if _, err := leaderelection.NewLeaderElector(c.config(func(context.Context) {})); err != nil {
 		return nil, fmt.Errorf("lease times: %w", err)
 	}
 	return c, nil
+}
+
+func (o *Options) leaseLock() resourcelock.Interface {
+	lock := &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name},
+		Client:     o.Client.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: o.Identity},
+	}
+	if o.Owner == nil {
+		return lock
+	}
+	return &ownedLock{LeaseLock: lock, owner: o.Owner}
 }
 
 // Firm tells whether the lease was renewed within half its duration. Whoever acts on it knows that nobody else can have

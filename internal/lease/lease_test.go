@@ -10,6 +10,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -114,6 +116,46 @@ var _ = Describe("Campaign", func() {
 		Eventually(first.leading.Load).WithTimeout(3 * times.Duration).Should(BeTrue())
 		Expect(first.terms.Load()).To(BeEquivalentTo(2), "each term begins afresh")
 	}, SpecTimeout(time.Minute))
+
+	It("makes a lease that goes with its owner, once that is known", func(ctx SpecContext) {
+		client, err := kubernetes.NewForConfig(plane.Config)
+		Expect(err).NotTo(HaveOccurred())
+		var owner atomic.Pointer[metav1.OwnerReference]
+		var led atomic.Bool
+		owned, err := lease.New(lease.Options{
+			Client: client, Namespace: "default", Name: "owned", Identity: "only", Times: times, Owner: owner.Load,
+			Term: func(ctx context.Context) error {
+				led.Store(true)
+				<-ctx.Done()
+				return nil
+			},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		campaigning, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- owned.Start(campaigning) }()
+		DeferCleanup(stop)
+		Consistently(led.Load).WithTimeout(3 * times.RetryPeriod).Should(BeFalse())
+
+		want := metav1.OwnerReference{APIVersion: "phoneproof.dev/v1alpha1", Kind: "VerificationProject", Name: "shop", UID: "a-uid"}
+		owner.Store(&want)
+		Eventually(led.Load).WithTimeout(30 * time.Second).Should(BeTrue())
+		Expect(owned.Firm()).To(BeTrue())
+		read := func(g Gomega) *coordinationv1.Lease {
+			got, err := client.CoordinationV1().Leases("default").Get(ctx, "owned", metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			return got
+		}
+		first := read(NewGomega(Fail))
+		Expect(first.OwnerReferences).To(ConsistOf(want))
+		Eventually(func(g Gomega) {
+			renewed := read(g)
+			g.Expect(renewed.Spec.RenewTime.After(first.Spec.RenewTime.Time)).To(BeTrue())
+			g.Expect(renewed.OwnerReferences).To(ConsistOf(want), "a renewal keeps it")
+		}).WithTimeout(30 * time.Second).Should(Succeed())
+		stop()
+		Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
+	}, SpecTimeout(2*time.Minute))
 
 	It("ends while another one leads", func(ctx SpecContext) {
 		first := campaign(ctx, "waiting", "first")
