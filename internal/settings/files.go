@@ -23,11 +23,12 @@ const swapRetries = 5
 
 // SecretFiles reads secrets from DIR/SECRET/KEY, as a kubelet projects them or as somebody laid them out by hand.
 type SecretFiles struct {
-	dir string
+	dir     string
+	mounted Mounted
 }
 
 // NewSecretFiles returns the secrets in a folder, which need not exist yet.
-func NewSecretFiles(dir string) *SecretFiles { return &SecretFiles{dir} }
+func NewSecretFiles(dir string) *SecretFiles { return &SecretFiles{dir: dir} }
 
 // Read returns what the places of a project that refer to secrets have got at now, given what they had before. It reads
 // nothing but the files that the project refers to.
@@ -37,7 +38,13 @@ func (f *SecretFiles) Read(project *verifyv1.VerificationProject, before Secrets
 	for _, u := range all {
 		refs[u.ref] = struct{}{}
 	}
-	return before.next(all, f.read(refs), now)
+	readings := f.read(refs)
+	for ref, r := range readings {
+		if r.reason == ReasonMissing && !f.mounted.has(ref) {
+			readings[ref] = reading{reason: ReasonNotMounted}
+		}
+	}
+	return before.next(all, readings, now)
 }
 
 func (f *SecretFiles) read(refs map[verifyv1.SecretKeyRef]struct{}) map[verifyv1.SecretKeyRef]reading {

@@ -10,7 +10,7 @@ import (
 func FuzzReadContent(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "\r\n", "\r", "\n\n", "a", "a\n", "a\r\n", "a\n\n", "a\r\r\n", " a ", "sim_a", "1:a", "\x00", "\xff\n",
-		apiKey(""), apiKey("\n"), "pp_" + strings.Repeat("0", 49), strings.Repeat("x", maxSecret+3),
+		"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n", apiKey(""), apiKey("\n"), "pp_" + strings.Repeat("0", 49), strings.Repeat("x", maxSecret+3),
 	} {
 		f.Add([]byte(seed))
 	}
@@ -22,7 +22,7 @@ func FuzzReadContent(f *testing.F) {
 		if rest, ok := bytes.CutPrefix(content, r.value); r.reason == "" && (!ok || !slices.Contains([]string{"", "\n", "\r\n"}, string(rest))) {
 			t.Fatalf("%q was cut down to %q", content, r.value)
 		}
-		for k := kindAPIKey; k <= kindDatabase; k++ {
+		for k := kindAPIKey; k <= kindAuthority; k++ {
 			checkAccept(t, k, r.value)
 		}
 	})
@@ -35,6 +35,10 @@ func checkAccept(t *testing.T, k kind, value []byte) {
 	case (reason == "") != (len(kept) > 0):
 		t.Fatalf("kind %d: %q keeps %d bytes and has reason %q", k, value, len(kept), reason)
 	case reason != "" || k == kindWebhook:
+	case k == kindAuthority:
+		if !bytes.Contains(value, []byte("-----BEGIN CERTIFICATE-----")) {
+			t.Fatalf("%q is no certificate", value)
+		}
 	case bytes.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' }):
 		t.Fatalf("kind %d accepts %q", k, value)
 	case k == kindAPIKey:

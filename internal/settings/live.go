@@ -116,7 +116,8 @@ func (l *Live) refuse(err error) {
 func (l *Live) update(project *verifyv1.VerificationProject) {
 	secrets := l.files.Read(project, l.secrets, l.clock.Now())
 	change := compare(l.project, project, l.secrets, secrets)
-	if change.none() && l.project != nil {
+	// A new generation may say what the old one left to a default: it is the same, and has to be known as judged.
+	if change.none() && l.project != nil && l.project.Generation == project.Generation {
 		if !secrets.equal(l.secrets) { // a former value is over, so it leaves the memory
 			l.secrets = secrets
 			l.current.Store(FromProject(l.project, secrets))

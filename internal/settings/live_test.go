@@ -155,6 +155,20 @@ func TestLive_nothing_new_changes_nothing(t *testing.T) {
 	g.Expect(changes).NotTo(Receive())
 }
 
+func TestLive_a_generation_that_says_the_same_is_told_and_not_logged(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	logged := f.logged()
+	changes, cancel := f.Subscribe()
+	defer cancel()
+	p := newProject()
+	p.Generation = 7
+	g.Expect(f.SetProject(p)).To(Succeed())
+	g.Expect(f.Current().Generation).To(BeEquivalentTo(7))
+	g.Expect(changes).To(Receive(), "who reports by generation has to report anew")
+	g.Expect(f.logged()).To(Equal(logged))
+}
+
 func TestLive_change_is_told_and_logged_once(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)

@@ -40,8 +40,11 @@ type Object struct {
 	seen    verification.Notifier
 }
 
-// NewObject returns the settings of a project. It asks for nothing before Start.
-func NewObject(config *rest.Config, key types.NamespacedName, secretsDir string, clk clock.Clock, log logr.Logger) (*Object, error) {
+// NewObject returns the settings of a project, with the secrets in a folder of which this pod mounts some. It asks for
+// nothing before Start.
+func NewObject(
+	config *rest.Config, key types.NamespacedName, secretsDir string, mounted Mounted, clk clock.Clock, log logr.Logger,
+) (*Object, error) {
 	scheme := runtime.NewScheme()
 	if err := verifyv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("know VerificationProject: %w", err)
@@ -58,9 +61,9 @@ func NewObject(config *rest.Config, key types.NamespacedName, secretsDir string,
 	if err != nil {
 		return nil, fmt.Errorf("watch project %s: %w", key, err)
 	}
-	return &Object{
-		Live: NewLive(secretsDir, clk, log), key: key, cache: watched, log: log, first: make(chan struct{}),
-	}, nil
+	live := NewLive(secretsDir, clk, log)
+	live.files.mounted = mounted
+	return &Object{Live: live, key: key, cache: watched, log: log, first: make(chan struct{})}, nil
 }
 
 // Start follows the object and the secret files until ctx ends.

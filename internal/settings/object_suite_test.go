@@ -122,7 +122,7 @@ func newFollowed(ctx context.Context) *followed {
 	log, logs := newLogger()
 	f.logs = logs
 	var err error
-	f.Object, err = NewObject(config, f.key, dir, clock.RealClock{}, log)
+	f.Object, err = NewObject(config, f.key, dir, nil, clock.RealClock{}, log)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(f.calls.all()).To(BeEmpty(), "nothing is asked before Start")
 	return f

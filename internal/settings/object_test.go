@@ -192,7 +192,7 @@ var _ = Describe("Object", func() {
 	It("refuses a configuration that leads nowhere", func() {
 		config := rest.CopyConfig(server)
 		config.CAFile, config.CAData = "no/such/file", nil
-		_, err := NewObject(config, types.NamespacedName{Namespace: "books", Name: "shop"}, GinkgoT().TempDir(), clock.RealClock{}, GinkgoLogr)
+		_, err := NewObject(config, types.NamespacedName{Namespace: "books", Name: "shop"}, GinkgoT().TempDir(), nil, clock.RealClock{}, GinkgoLogr)
 		Expect(err).To(MatchError(ContainSubstring("watch project books/shop: ")))
 	})
 })

@@ -22,14 +22,14 @@ type Reason string
 
 // The reasons of a Problem.
 const (
-	// ReasonMissing: no such file. Whoever knows which references are mounted tells from Secret and Key whether the
-	// file may still come with a rollout.
-	ReasonMissing        Reason = "Missing"
+	ReasonMissing        Reason = "Missing"        // no such Secret, or no such key in it
+	ReasonNotMounted     Reason = "NotMounted"     // referred to since this pod was started; see Mounted
 	ReasonUnreadable     Reason = "Unreadable"     // a folder, a link out of the secrets' folder, or no permission
 	ReasonEmpty          Reason = "Empty"          // nothing in it but a newline
 	ReasonTooShort       Reason = "TooShort"       // an API key of less than 32 characters
 	ReasonTooLong        Reason = "TooLong"        // more than a secret of that kind can be
 	ReasonInvalid        Reason = "Invalid"        // characters or a form that a secret of that kind cannot have
 	ReasonRepeated       Reason = "Repeated"       // the same API key under two names; the first one works
+	ReasonNoCertificate  Reason = "NoCertificate"  // no certificate in PEM form where that of an authority should be
 	ReasonMixedSimulator Reason = "MixedSimulator" // one account with credentials of the simulator and real ones
 )

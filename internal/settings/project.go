@@ -16,6 +16,7 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 	spec := &project.Spec
 	s := &Settings{
 		Project:     project.Namespace + "/" + project.Name,
+		Generation:  project.Generation,
 		ProjectID:   project.EffectiveProjectID(),
 		DisplayName: project.EffectiveDisplayName(),
 		BaseURL:     spec.EffectiveBaseURL(),
@@ -141,7 +142,11 @@ func database(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Database
 	if spec.Storage.Type != verifyv1.StoragePostgreSQL {
 		return nil
 	}
-	return &Database{URI: secrets.secret(fieldDatabaseURI)}
+	return &Database{
+		URI:   secrets.secret(fieldDatabaseURI),
+		OwnCA: spec.Storage.PostgreSQL != nil && spec.Storage.PostgreSQL.CASecretRef != nil,
+		CA:    secrets.secret(fieldDatabaseCA),
+	}
 }
 
 func limits(spec *verifyv1.VerificationProjectSpec) verification.Limits {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
 func TestFromProject_everything(t *testing.T) {
@@ -96,12 +98,58 @@ func TestFromProject_postgresql(t *testing.T) {
 	values["uri"] = goodDatabaseURI + "\n"
 	s := settingsOf(p, values)
 	g.Expect(string(s.Database.URI.Current())).To(Equal(goodDatabaseURI))
+	g.Expect(s.Database.OwnCA).To(BeFalse())
+	g.Expect(s.Database.CA.Usable()).To(BeFalse())
 	g.Expect(s.Retention).To(Equal(24 * time.Hour))
 
 	values["uri"] = "-"
 	s = settingsOf(p, values)
 	g.Expect(s.Database.URI.Usable()).To(BeFalse())
 	g.Expect(s.Problems).To(ConsistOf(problem(fieldDatabaseURI, "uri", ReasonMissing)))
+}
+
+func TestFromProject_postgresql_authority(t *testing.T) {
+	p := newProject()
+	p.Spec.Storage = verifyv1.Storage{Type: verifyv1.StoragePostgreSQL, PostgreSQL: &verifyv1.PostgreSQL{
+		URISecretRef: verifyv1.URISecretRef{Name: "shop"}, CASecretRef: &verifyv1.CASecretRef{Name: "shop"},
+	}}
+	authority, err := pgserver.NewAuthority(canary)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	certificate, err := authority.Certify("db")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	good := string(authority.PEM)
+	for name, tc := range map[string]struct {
+		value string
+		want  Reason
+	}{
+		"good":                {good, ""},
+		"two":                 {good + string(certificate.Chain), ""},
+		"with comments":       {"# the authority\n" + good + "# its end\n", ""},
+		"Windows line ends":   {strings.ReplaceAll(good, "\n", "\r\n"), ""},
+		"missing":             {"-", ReasonMissing},
+		"empty":               {"\n", ReasonEmpty},
+		"no PEM":              {canary, ReasonNoCertificate},
+		"a key":               {string(certificate.Key), ReasonNoCertificate},
+		"PEM of nothing":      {"-----BEGIN CERTIFICATE-----\n" + canary + "\n-----END CERTIFICATE-----\n", ReasonNoCertificate},
+		"cut off in the text": {good[:len(good)/2], ReasonNoCertificate},
+		"too long":            {good + strings.Repeat("#", maxSecret), ReasonTooLong},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			values := newValues()
+			values["uri"], values["ca.crt"] = goodDatabaseURI, tc.value
+			s := settingsOf(p, values)
+			g.Expect(s.Database.OwnCA).To(BeTrue())
+			g.Expect(s.Database.URI.Usable()).To(BeTrue())
+			if tc.want != "" {
+				g.Expect(s.Database.CA.Usable()).To(BeFalse())
+				g.Expect(s.Problems).To(Equal([]Problem{problem(fieldDatabaseCA, "ca.crt", tc.want)}))
+				return
+			}
+			g.Expect(s.Problems).To(BeEmpty())
+			g.Expect(string(s.Database.CA.Current())).To(Equal(string(trimNewline([]byte(tc.value)))))
+		})
+	}
 }
 
 func TestFromProject_keys(t *testing.T) {

@@ -216,8 +216,10 @@ func TestUses_are_what_pods_mount(t *testing.T) {
 	g := NewWithT(t)
 	p := newProject()
 	p.Spec.Storage = verifyv1.Storage{
-		Type:       verifyv1.StoragePostgreSQL,
-		PostgreSQL: &verifyv1.PostgreSQL{URISecretRef: verifyv1.URISecretRef{Name: "shop-db"}},
+		Type: verifyv1.StoragePostgreSQL,
+		PostgreSQL: &verifyv1.PostgreSQL{
+			URISecretRef: verifyv1.URISecretRef{Name: "shop-db"}, CASecretRef: &verifyv1.CASecretRef{Name: "shop-db-ca"},
+		},
 	}
 	var refs []verifyv1.SecretKeyRef
 	for _, u := range uses(&p.Spec) {

@@ -11,6 +11,8 @@ import (
 type Settings struct {
 	// Project is "namespace/name", the name that stores and codes go by.
 	Project string
+	// Generation is metadata.generation of the spec that all this comes from; zero outside a cluster.
+	Generation int64
 	// ProjectID is what clients are told: spec.projectID, or Project where that is not set.
 	ProjectID   string
 	DisplayName string
@@ -80,6 +82,11 @@ type Replies struct {
 type Database struct {
 	// URI is the connection URI, with its password.
 	URI Secret
+	// OwnCA says that the project names the authorities that the server is checked by. If it is set and CA cannot be used,
+	// nothing connects: a server that was to be checked is never believed unchecked.
+	OwnCA bool
+	// CA is their certificates, as PEM.
+	CA Secret
 }
 
 // Webhook is where a project's events go.

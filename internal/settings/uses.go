@@ -3,6 +3,7 @@ package settings
 import (
 	"bytes"
 	"crypto/sha256"
+	"crypto/x509"
 	"regexp"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -30,6 +31,7 @@ const (
 	kindWhatsApp
 	kindTelegram
 	kindDatabase
+	kindAuthority
 )
 
 // The fields that refer to secrets; API keys have fields of their own.
@@ -40,6 +42,7 @@ const (
 	fieldAppSecret       = "spec.whatsapp.appSecretRef"
 	fieldBotToken        = "spec.telegram.botTokenSecretRef" //nolint:gosec // a path
 	fieldDatabaseURI     = "spec.storage.postgresql.uriSecretRef"
+	fieldDatabaseCA      = "spec.storage.postgresql.caSecretRef"
 )
 
 func fieldAPIKey(name string) string { return "spec.apiKeys[" + name + "].secretRef" }
@@ -64,8 +67,11 @@ func uses(spec *verifyv1.VerificationProjectSpec) []use {
 	if t := spec.Telegram; t != nil {
 		all = append(all, use{fieldBotToken, t.BotTokenSecretRef, kindTelegram})
 	}
-	if spec.Storage.Type == verifyv1.StoragePostgreSQL && spec.Storage.PostgreSQL != nil {
-		all = append(all, use{fieldDatabaseURI, spec.Storage.PostgreSQL.URISecretRef.Ref(), kindDatabase})
+	if p := spec.Storage.PostgreSQL; p != nil && spec.Storage.Type == verifyv1.StoragePostgreSQL {
+		all = append(all, use{fieldDatabaseURI, p.URISecretRef.Ref(), kindDatabase})
+		if p.CASecretRef != nil {
+			all = append(all, use{fieldDatabaseCA, p.CASecretRef.Ref(), kindAuthority})
+		}
 	}
 	return all
 }
@@ -87,6 +93,8 @@ func (k kind) accept(value []byte) ([]byte, Reason) {
 		}
 	case kindWebhook:
 		return value, "" // a signing key is bytes: whatever the receiver has is right
+	case kindAuthority:
+		return acceptAuthority(value)
 	default:
 	}
 	// They go into headers, URLs and connection strings.
@@ -110,6 +118,15 @@ func acceptAPIKey(value []byte) ([]byte, Reason) {
 	}
 	hash := sha256.Sum256(value)
 	return hash[:], ""
+}
+
+// acceptAuthority returns certificates in PEM form as they are. Beside one that can be read anything may stand, as in the
+// bundles that people write by hand.
+func acceptAuthority(value []byte) ([]byte, Reason) {
+	if !x509.NewCertPool().AppendCertsFromPEM(value) {
+		return nil, ReasonNoCertificate
+	}
+	return value, ""
 }
 
 // botToken is the form that Telegram documents. It keeps whatever else a Secret may hold out of request paths.
