@@ -2,6 +2,8 @@ package webhook
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/binary"
 	"io"
 	"net"
 	"net/http"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,6 +73,99 @@ func TestSend_leaseLostDuringTheDial(t *testing.T) {
 			g.Expect(whole.Load()).To(BeZero())
 			g.Expect(s.Free(to)).To(Equal(SlowStart))
 		})
+	}
+}
+
+// TestSend_leaseLostWhileTheWindowIsShut is a receiver by HTTP/2 who has no room for the body until the lease is lost.
+func TestSend_leaseLostWhileTheWindowIsShut(t *testing.T) {
+	for name, lost := range map[string]bool{"lost": true, "kept": false} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var shut atomic.Bool
+			var asked atomic.Int64
+			whole := make(chan bool, 1)
+			server := httptest.NewUnstartedServer(http.NotFoundHandler())
+			server.Config.ErrorLog = quiet
+			server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"}}
+			server.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
+				"h2": func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
+					whole <- receiveLate(conn, func() {
+						g.Eventually(asked.Load).WithTimeout(30*time.Second).Should(BeEquivalentTo(2), "before it dials, and for the first bytes")
+						shut.Store(lost)
+					})
+				},
+			}
+			server.StartTLS()
+			defer server.Close()
+			s := newSender(t, Options{MaySend: func() bool {
+				asked.Add(1)
+				return !shut.Load()
+			}})
+			to := endpoint(server.URL)
+			to.caBundle = bundleOf(server)
+			g.Expect(send(t, s, to).Outcome).To(Equal(Delivered), "by now it knows of the window")
+			asked.Store(0)
+			_, err := s.Send(t.Context(), to, testEvent())
+			if lost {
+				g.Expect(err).To(Equal(ErrNotLeading))
+			} else {
+				g.Expect(err).NotTo(HaveOccurred(), "an attempt, though one without an answer")
+			}
+			s.Close()
+			g.Eventually(whole).WithTimeout(30 * time.Second).Should(Receive(Equal(!lost)))
+		})
+	}
+}
+
+// The frames of HTTP/2 that receiveLate speaks of.
+const (
+	frameData         = 0x0
+	frameHeaders      = 0x1
+	frameReset        = 0x3
+	frameSettings     = 0x4
+	frameWindowUpdate = 0x8
+	flagEndStream     = 0x1
+	flagEndHeaders    = 0x4
+	status204         = 0x89 // in HPACK
+)
+
+// receiveLate plays an HTTP/2 server that answers a first request with 204. Its window for the body of the second is shut
+// until that one's header has come and meanwhile was called. It hangs up at the end of the body, and tells whether that
+// came.
+func receiveLate(conn net.Conn, meanwhile func()) bool {
+	defer func() { _ = conn.Close() }()
+	frame := func(kind, flags byte, stream uint32, payload ...byte) {
+		header := binary.BigEndian.AppendUint32([]byte{0, 0, byte(len(payload)), kind, flags}, stream)
+		_, _ = conn.Write(append(header, payload...))
+	}
+	frame(frameSettings, 0, 0, 0, 4, 0, 0, 0, 0) // SETTINGS_INITIAL_WINDOW_SIZE is 0
+	if _, err := io.CopyN(io.Discard, conn, int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))); err != nil {
+		return false
+	}
+	for {
+		var header [9]byte
+		if _, err := io.ReadFull(conn, header[:]); err != nil {
+			return false
+		}
+		length := int64(header[0])<<16 | int64(header[1])<<8 | int64(header[2])
+		if _, err := io.CopyN(io.Discard, conn, length); err != nil {
+			return false
+		}
+		const first = 1
+		stream := binary.BigEndian.Uint32(header[5:])
+		switch {
+		case header[3] == frameHeaders:
+			if stream != first {
+				meanwhile()
+			}
+			frame(frameWindowUpdate, 0, stream, 0, 0, 0xff, 0xff)
+		case header[3] == frameData && header[4]&flagEndStream != 0 && stream == first:
+			frame(frameHeaders, flagEndStream|flagEndHeaders, first, status204)
+		case header[3] == frameData && header[4]&flagEndStream != 0:
+			return true
+		case header[3] == frameReset:
+			return false
+		}
 	}
 }
 

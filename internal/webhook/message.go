@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// message is the request of one attempt. Its body asks the lease gate when the connection wants the first bytes. The
-// header may be out by then, but no whole event leaves once the gate has shut.
+// message is the request of one attempt. Its body asks the lease gate whenever the connection wants bytes. The header may
+// be out by then, but no whole event leaves once the gate has shut.
 type message struct {
 	url     *url.URL
 	header  http.Header
@@ -38,19 +38,21 @@ func (m *message) reader() io.ReadCloser {
 type gatedReader struct {
 	message *message
 	rest    *bytes.Reader
-	checked bool
 }
 
-// Read returns ErrNotLeading instead of the first bytes if the gate is shut.
+// Read returns ErrNotLeading instead of bytes if the gate is shut. The last byte has a read of its own: HTTP/2 reads before
+// the receiver's window has room for what it read, and a receiver that opens his window late gets the end of the event
+// only if the gate is open still.
 func (r *gatedReader) Read(p []byte) (int, error) {
-	if !r.checked {
-		r.checked = true
-		if !r.message.maySend() {
-			r.message.refused.Store(true)
-			return 0, ErrNotLeading
-		}
+	left := r.rest.Len()
+	if left == 0 {
+		return 0, io.EOF
 	}
-	return r.rest.Read(p)
+	if !r.message.maySend() {
+		r.message.refused.Store(true)
+		return 0, ErrNotLeading
+	}
+	return r.rest.Read(p[:min(len(p), max(left-1, 1))])
 }
 
 // Close does nothing: the bytes are the event's.

@@ -41,11 +41,7 @@ func identify(h http.Header, e Event, at time.Time) string {
 // sign identifies an event and sets its signatures. The first of the secrets is the current one; see activeSecrets.
 //
 // x-webhook-signature is the lower-case hex HMAC-SHA256 of the raw body with the current secret's literal value as key.
-// With the body in the file body, the header's value in $SIGNATURE and the secret in $SECRET, a receiver can check it by
-//
-//	openssl dgst -sha256 -hmac "$SECRET" -r body | cut -d ' ' -f 1 > expected
-//	printf '%s\n' "$SIGNATURE" > presented
-//	cmp expected presented && echo authentic
+// The README shows how a receiver checks it.
 //
 // webhook-signature is that of Standard Webhooks, with one signature per secret. Their key is the base64 after whsec_.
 // Any other value, also one with that prefix and no base64 after it, is the key byte by byte.

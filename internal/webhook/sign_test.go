@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -86,15 +87,47 @@ func TestSign_pinned(t *testing.T) {
 	}))
 }
 
-// TestSign_satisfiesOpenSSL runs the command that the documentation of sign gives.
+// TestSign_satisfiesOpenSSL runs the commands that the documentation gives, as a reader would: with the body in the file
+// body, the secret in $SECRET and the header's value in $SIGNATURE.
 func TestSign_satisfiesOpenSSL(t *testing.T) {
-	openssl, err := exec.LookPath("openssl")
-	if err != nil {
+	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("openssl is not installed")
 	}
-	t.Log(openssl)
+	documents, err := filepath.Glob("../../docs/*.md")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	const readme = "../../README.md"
+	for _, document := range append(documents, readme) {
+		commands := documentedCommands(t, document)
+		if document == readme {
+			NewWithT(t).Expect(commands).To(HaveLen(1))
+		}
+		for _, command := range commands {
+			t.Run(filepath.Base(document), func(t *testing.T) { checkCommand(t, command) })
+		}
+	}
+}
+
+// shellBlock is a block of shell commands in Markdown.
+var shellBlock = regexp.MustCompile("(?s)```(?:sh|shell|bash|console)\n(.*?)```")
+
+// documentedCommands returns the blocks of a document that check a signature.
+func documentedCommands(t *testing.T, document string) []string {
+	t.Helper()
+	text, err := os.ReadFile(document)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	var commands []string
+	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+		if strings.Contains(block[1], "openssl dgst") && strings.Contains(block[1], "$SIGNATURE") {
+			commands = append(commands, block[1])
+		}
+	}
+	return commands
+}
+
+// checkCommand shows that a command tells a signature from what is none.
+func checkCommand(t *testing.T, command string) {
+	t.Helper()
 	g := NewWithT(t)
-	command := documentedCommand(g)
 	g.Expect(strings.Split(strings.TrimSpace(command), "\n")).To(HaveLen(3))
 	verify := func(secret, signature string) (string, error) {
 		shell := exec.Command("/bin/sh", "-c", command)
@@ -107,23 +140,11 @@ func TestSign_satisfiesOpenSSL(t *testing.T) {
 	for _, secret := range []string{rawSecret, base64Secret} {
 		signature := signed(secret).Get(headerSignature)
 		g.Expect(verify(secret, signature)).To(Equal("authentic\n"))
-		_, err = verify(secret+"x", signature)
+		_, err := verify(secret+"x", signature)
 		g.Expect(err).To(HaveOccurred())
 		_, err = verify(secret, strings.ToUpper(signature))
 		g.Expect(err).To(HaveOccurred())
 	}
-}
-
-func documentedCommand(g *WithT) string {
-	source, err := os.ReadFile("sign.go")
-	g.Expect(err).NotTo(HaveOccurred())
-	var command strings.Builder
-	for line := range strings.Lines(string(source)) {
-		if code, ok := strings.CutPrefix(line, "//\t"); ok {
-			command.WriteString(code)
-		}
-	}
-	return command.String()
 }
 
 func TestActiveSecrets(t *testing.T) {
