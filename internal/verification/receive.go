@@ -37,24 +37,42 @@ const (
 	OutcomeNeedContact
 )
 
-// Receive matches a message: the code first, then the messenger, then time and the sender's number. The best outcome of
-// the codes in it is returned, with the request it belongs to. An error means that nothing is known to be stored and
-// the platform should deliver the message again.
-func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Outcome, Request, error) {
-	best, of := OutcomeNothing, Request{}
-	for _, code := range s.project.Extract(m.Text) {
-		outcome, request, err := s.receiveCode(ctx, s.project.RequestID(code), m, eventWanted)
-		if err != nil {
-			return OutcomeNothing, Request{}, err
-		}
-		if best == OutcomeNothing || best == OutcomeUnknown || outcome == OutcomeVerified {
-			best, of = outcome, request
-		}
-	}
-	return best, of, nil
+// Receipt is what became of a message.
+type Receipt struct {
+	Outcome Outcome
+	// Request is the one that the outcome is about; its zero value where there is none.
+	Request Request
+	// Changed says that this very message, at this replica, moved the request: not an earlier copy of it, nor another
+	// message. Whoever sees it is the one to tell the sender of the transition.
+	Changed bool
 }
 
-func (s *Service) receiveCode(ctx context.Context, id string, m Message, eventWanted bool) (Outcome, Request, error) {
+// better tells whether r says more than other of a message with two codes.
+func (r Receipt) better(other Receipt) bool {
+	if other.Outcome == OutcomeNothing || other.Outcome == OutcomeUnknown {
+		return true
+	}
+	return r.Outcome == OutcomeVerified && !other.Changed
+}
+
+// Receive matches a message: the code first, then the messenger, then time and the sender's number. The best outcome of
+// the codes in it is returned. An error means that nothing is known to be stored and the platform should deliver the
+// message again.
+func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Receipt, error) {
+	best := Receipt{}
+	for _, code := range s.project.Extract(m.Text) {
+		receipt, err := s.receiveCode(ctx, s.project.RequestID(code), m, eventWanted)
+		if err != nil {
+			return Receipt{}, err
+		}
+		if receipt.better(best) {
+			best = receipt
+		}
+	}
+	return best, nil
+}
+
+func (s *Service) receiveCode(ctx context.Context, id string, m Message, eventWanted bool) (Receipt, error) {
 	return s.apply(ctx, id, m, func(r *Request, now time.Time) error {
 		if m.Sender.IsZero() {
 			return r.Bind(m.Evidence, m.Binding, now)
@@ -65,13 +83,13 @@ func (s *Service) receiveCode(ctx context.Context, id string, m Message, eventWa
 
 // ReceiveContact completes the request that the sender behind binding sent the code of last, with the number of the
 // contact he shared.
-func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence, eventWanted bool) (Outcome, Request, error) {
+func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence, eventWanted bool) (Receipt, error) {
 	awaiting, err := s.store.Awaiting(ctx, binding)
 	if errors.Is(err, ErrNotFound) {
-		return OutcomeUnknown, Request{}, nil
+		return Receipt{Outcome: OutcomeUnknown}, nil
 	}
 	if err != nil {
-		return OutcomeNothing, Request{}, fmt.Errorf("find the request of a contact: %w", err)
+		return Receipt{}, fmt.Errorf("find the request of a contact: %w", err)
 	}
 	m := Message{Evidence: e, Binding: binding}
 	return s.apply(ctx, awaiting.ID, m, func(r *Request, now time.Time) error {
@@ -82,26 +100,28 @@ func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence
 // apply stores a transition and says what it came to.
 func (s *Service) apply(
 	ctx context.Context, id string, m Message, mutate func(*Request, time.Time) error,
-) (Outcome, Request, error) {
+) (Receipt, error) {
 	request, err := s.store.Update(ctx, id, mutate)
+	receipt := Receipt{Request: request, Changed: err == nil}
 	switch {
 	case err == nil && request.Phase == Verified:
-		return OutcomeVerified, request, nil
+		receipt.Outcome = OutcomeVerified
 	case err == nil, errors.Is(err, ErrNoNumber):
-		return OutcomeNeedContact, request, nil
+		receipt.Outcome = OutcomeNeedContact
 	case errors.Is(err, ErrNotFound):
-		return OutcomeUnknown, Request{}, nil
+		return Receipt{Outcome: OutcomeUnknown}, nil
 	case errors.Is(err, ErrFinal):
-		return afterFinal(request, m), request, nil
+		receipt.Outcome = afterFinal(request, m)
 	case errors.Is(err, ErrWrongNumber):
-		return OutcomeWrongNumber, request, nil
+		receipt.Outcome = OutcomeWrongNumber
 	case errors.Is(err, ErrOutOfTime):
-		return OutcomeTooLate, request, nil
+		receipt.Outcome = OutcomeTooLate
 	case errors.Is(err, ErrWrongMethod):
-		return OutcomeWrongMethod, request, nil
+		receipt.Outcome = OutcomeWrongMethod
 	default:
-		return OutcomeNothing, Request{}, fmt.Errorf("apply message: %w", err)
+		return Receipt{}, fmt.Errorf("apply message: %w", err)
 	}
+	return receipt, nil
 }
 
 // afterFinal says what a message means to a request that is final already. A redelivered copy of the message that

@@ -75,9 +75,9 @@ func (w *world) message(code verification.Code, from string) verification.Messag
 
 func (w *world) receive(m verification.Message) (verification.Outcome, verification.Request) {
 	w.t.Helper()
-	outcome, request, err := w.service.Receive(w.t.Context(), m, true)
+	receipt, err := w.service.Receive(w.t.Context(), m, true)
 	w.Expect(err).NotTo(HaveOccurred())
-	return outcome, request
+	return receipt.Outcome, receipt.Request
 }
 
 func (w *world) phase(id string) verification.Phase {
@@ -285,11 +285,77 @@ func TestReceive_twoCodesVerifyWhatTheyProve(t *testing.T) {
 	w.Expect(w.phase(theirs.Request.ID)).To(Equal(verification.Pending))
 }
 
+// TestReceive_tellsWhoMadeTheTransition has one message at many replicas at the same time: one of them changed something.
+func TestReceive_tellsWhoMadeTheTransition(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	message := w.message(initiated.Code, "+4915112345678")
+	receipts := make(chan verification.Receipt, 8)
+	var all sync.WaitGroup
+	for range cap(receipts) {
+		all.Go(func() {
+			receipt, err := w.service.Receive(t.Context(), message, true)
+			if err == nil {
+				receipts <- receipt
+			}
+		})
+	}
+	all.Wait()
+	close(receipts)
+	changed := 0
+	for receipt := range receipts {
+		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified), "all of them say the same of it")
+		if receipt.Changed {
+			changed++
+		}
+	}
+	w.Expect(changed).To(Equal(1))
+}
+
+// TestReceive_changedOfTwoCodes has a message with the code of a request that is verified and of one that is not.
+func TestReceive_changedOfTwoCodes(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.start(w.initiation()), w.start(w.initiation())
+	w.receive(w.message(first.Code, "+4915112345678"))
+	for _, text := range []string{
+		first.Code.Grouped() + " " + second.Code.Grouped(), second.Code.Grouped() + " " + first.Code.Grouped(),
+	} {
+		message := w.message(first.Code, "+4915112345678")
+		message.Text = text
+		receipt, err := w.service.Receive(t.Context(), message, true)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
+		w.Expect(receipt.Changed).To(Equal(text[:4] == first.Code.Grouped()[:4]), "the second time it is a copy")
+		if receipt.Changed {
+			w.Expect(receipt.Request.ID).To(Equal(second.Request.ID))
+		}
+	}
+}
+
+// TestReceive_refusalsChangeNothing has messages that are told something, and move nothing.
+func TestReceive_refusalsChangeNothing(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	wrong := w.message(initiated.Code, "+4915112345679")
+	other := w.message(initiated.Code, "+4915112345678")
+	other.Method = verification.Telegram
+	late := w.message(initiated.Code, "+4915112345678")
+	late.SentAt = w.clock.Now().Add(time.Hour)
+	for _, message := range []verification.Message{wrong, other, late} {
+		receipt, err := w.service.Receive(t.Context(), message, true)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(receipt.Changed).To(BeFalse())
+	}
+	bound, err := w.service.Receive(t.Context(), w.message(initiated.Code, ""), true)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(bound.Changed).To(BeTrue(), "a binding is a change")
+}
+
 func TestReceive_withTheStoreDown(t *testing.T) {
 	w := newWorld(t)
 	initiated := w.start(w.initiation())
 	w.backend.Fail(errors.New("down"))
-	_, _, err := w.service.Receive(t.Context(), w.message(initiated.Code, "+4915112345678"), true)
+	_, err := w.service.Receive(t.Context(), w.message(initiated.Code, "+4915112345678"), true)
 	w.Expect(codeOf(err)).To(Equal(verification.CodeStoreUnavailable), "the platform must deliver it again")
 }
 
@@ -302,11 +368,12 @@ func TestReceiveContact_completesTheLatestBinding(t *testing.T) {
 		w.later(time.Second)
 	}
 	contact := w.message(first.Code, "+4915112345678")
-	for range 2 { // the second is a redelivery
-		outcome, request, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	for delivery := range 2 { // the second is a redelivery
+		receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
 		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(outcome).To(Equal(verification.OutcomeVerified))
-		w.Expect(request.ID).To(Equal(second.Request.ID))
+		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
+		w.Expect(receipt.Request.ID).To(Equal(second.Request.ID))
+		w.Expect(receipt.Changed).To(Equal(delivery == 0))
 	}
 	w.Expect(w.phase(first.Request.ID)).To(Equal(verification.Pending), "an earlier binding never comes back")
 }
@@ -316,9 +383,9 @@ func TestReceiveContact_ofSomebodyUnbound(t *testing.T) {
 	initiated := w.start(w.initiation())
 	w.receive(w.message(initiated.Code, ""))
 	contact := w.message(initiated.Code, "+4915112345678")
-	outcome, _, err := w.service.ReceiveContact(t.Context(), strings.Repeat("b", 32), contact.Evidence, true)
+	receipt, err := w.service.ReceiveContact(t.Context(), strings.Repeat("b", 32), contact.Evidence, true)
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(outcome).To(Equal(verification.OutcomeUnknown))
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeUnknown))
 }
 
 func TestReceiveContact_withAnotherNumber(t *testing.T) {
@@ -326,9 +393,9 @@ func TestReceiveContact_withAnotherNumber(t *testing.T) {
 	initiated := w.start(w.initiation())
 	w.receive(w.message(initiated.Code, ""))
 	contact := w.message(initiated.Code, "+4915112345679")
-	outcome, _, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeWrongNumber))
 	w.Expect(w.phase(initiated.Request.ID)).To(Equal(verification.Pending))
 }
 
@@ -338,7 +405,7 @@ func TestReceive_theCodeAgainAfterTheContact(t *testing.T) {
 	code := w.message(initiated.Code, "")
 	w.receive(code)
 	contact := w.message(initiated.Code, "+4915112345678")
-	_, _, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	_, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
 	w.Expect(err).NotTo(HaveOccurred())
 
 	outcome, _ := w.receive(code)

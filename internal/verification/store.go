@@ -61,6 +61,25 @@ type Queue interface {
 	Claim(ctx context.Context, p Policy, limit int, lease time.Duration) ([]Request, error)
 }
 
+// Recaller is a store that hears of every change, and remembers.
+type Recaller interface {
+	// Recall returns a request as this replica heard of it last, without a round trip; false if it knows none. It may be
+	// behind in everything. That is enough to know when to look again, because the next change is heard of too.
+	Recall(id string) (Request, bool)
+}
+
+// Sweeper does in bulk what needs no more than a write, for queues that can do so cheaper than claim by claim.
+type Sweeper interface {
+	// Sweep expires up to limit requests that have lapsed and deletes up to limit whose retention is over, as a worker
+	// would that claimed them now.
+	Sweep(ctx context.Context, p Policy, limit int) (Swept, error)
+}
+
+// Swept is what a sweep did.
+type Swept struct {
+	Expired, Deleted int
+}
+
 // New is a request to be created.
 type New struct {
 	ID       string
@@ -69,6 +88,9 @@ type New struct {
 	TTL      time.Duration
 	KeyName  string
 	BodyHash string
+	// Fresh says that ID was drawn at random just now. A store may then learn only from inserting it that it exists, and
+	// check the limits before.
+	Fresh bool
 }
 
 // Rate is a sliding-count limit: at most Requests created in (now - Period, now]. Its zero value admits everything.
