@@ -13,6 +13,7 @@ func creation() []check {
 	return []check{
 		{name: "stores a pending request, stamped by the store's clock", run: createsPending},
 		{name: "returns the stored request to a second creation, whatever that asks for", run: createsOnce},
+		{name: "returns the stored request to a second creation that takes its id for fresh", run: createsFreshOnce},
 		{name: "makes one request of two hundred concurrent creations of one id", run: createsOneAmongMany},
 		{name: "loses none of many concurrent creations", run: createsAllOfMany},
 		{name: "shows a new request at once through every instance", run: createsForAll},
@@ -67,6 +68,20 @@ func createsOnce(ctx context.Context, t *trial) {
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(created.Existing).To(BeTrue())
 	t.Expect(created.Request).To(be(verified), "the state of now, not of the creation")
+}
+
+func createsFreshOnce(ctx context.Context, t *trial) {
+	a, b := t.open(), t.open()
+	n := t.new()
+	n.Fresh = true
+	first := t.create(ctx, a, n)
+	t.Expect(first.ID).To(Equal(n.ID))
+	for _, s := range []verification.Store{a, b} {
+		created, err := s.Create(ctx, n, verification.Limits{})
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Expect(created.Existing).To(BeTrue())
+		t.Expect(created.Request).To(be(first))
+	}
 }
 
 func createsOneAmongMany(ctx context.Context, t *trial) {

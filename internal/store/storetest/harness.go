@@ -32,6 +32,9 @@ type Harness struct {
 	// the others admit. Where false, limits and the storage cap are exact however many race.
 	BoundedOvershoot bool
 
+	// Uncapped says that the store does not heed Limits.MaxStored: a database needs no cap.
+	Uncapped bool
+
 	// Break makes the backend unreachable for all instances and returns the repair. Nil where that cannot be done.
 	Break func() (repair func())
 }
@@ -44,6 +47,7 @@ const (
 	aSteppedClock
 	exactLimits
 	anOutage
+	aCap
 )
 
 // lacks says why a check cannot run on the harness, or nothing.
@@ -55,6 +59,8 @@ func (h Harness) lacks(n need) string {
 		return "the store's clock cannot be stepped"
 	case n&exactLimits != 0 && h.BoundedOvershoot:
 		return "the store's limits are not exact among replicas"
+	case n&aCap != 0 && h.Uncapped:
+		return "the store does not cap what is stored"
 	case n&anOutage != 0 && h.Break == nil:
 		return "the backend cannot be broken"
 	default:

@@ -13,12 +13,12 @@ import (
 
 func storageCap() []check {
 	return []check{
-		{name: "evicts the oldest that needs nothing more, by creation", run: capEvicts},
-		{name: "never evicts what is open", run: capKeepsOpen},
-		{name: "evicts an earlier request that became evictable later", run: capEvictsByAge},
-		{name: "lets in an id that exists and fills a place that was freed", run: capFreed},
-		{name: "follows a cap that is lowered", run: capLowered},
-		{name: "is not exceeded by creators that race", needs: exactLimits, run: capRaced},
+		{name: "evicts the oldest that needs nothing more, by creation", needs: aCap, run: capEvicts},
+		{name: "never evicts what is open", needs: aCap, run: capKeepsOpen},
+		{name: "evicts an earlier request that became evictable later", needs: aCap, run: capEvictsByAge},
+		{name: "lets in an id that exists and fills a place that was freed", needs: aCap, run: capFreed},
+		{name: "follows a cap that is lowered", needs: aCap, run: capLowered},
+		{name: "is not exceeded by creators that race", needs: aCap | exactLimits, run: capRaced},
 	}
 }
 
