@@ -14,10 +14,23 @@ const (
 	// grace is how long the watch may take to reach the present before all objects are read instead. On a busy project
 	// the next event proves it within that time.
 	grace = 50 * time.Millisecond
-	// pacing bounds what reading all objects costs the API server: after each such read, that many times its duration
-	// pass before the next, however many contacts strangers send to the bot.
+	// pacing bounds what reading many objects costs the API server: after each such read, that many times its duration
+	// pass before the next, however many contacts or codes strangers send to the bot.
 	pacing = 4
+	// maxPause is the longest of these pauses. After a read that ran into its timeout nobody would wait for more.
+	maxPause = time.Second
 )
+
+// pace spreads such reads. There is one at a time, and only it touches this.
+type pace struct{ notBefore time.Time }
+
+// left returns how long it is until the next read may begin.
+func (p *pace) left() time.Duration { return time.Until(p.notBefore) }
+
+// spent notes a read that began then and has ended now.
+func (p *pace) spent(begin time.Time) {
+	p.notBefore = time.Now().Add(min(pacing*time.Since(begin), maxPause))
+}
 
 // freshness makes the index of bindings current, for all callers of one moment at once. The zero value is ready.
 //
@@ -32,8 +45,7 @@ type freshness struct {
 	mu     sync.Mutex
 	moved  chan struct{}
 	rounds flights[view]
-	// notBefore paces the streams. Only rounds touch it, and there is one at a time.
-	notBefore time.Time
+	pace   pace
 }
 
 // view returns the requests that the sender behind binding is bound to, as of some moment after it was asked for.
@@ -76,6 +88,16 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 	return latest.answer()
 }
 
+// bindingsSince returns a view that holds every binding of before a revision, such as that of a write of ours: the watch
+// brings that write itself, so there is hardly ever anything to be read.
+func (s *Store) bindingsSince(ctx context.Context, revision string) (view, error) {
+	if s.reaches(ctx, revision, grace) {
+		return s.indexed, nil
+	}
+	return s.bindings(ctx)
+}
+
+// bindings returns a view that holds every binding of before the call.
 func (s *Store) bindings(ctx context.Context) (view, error) {
 	bound, err := s.fresh.rounds.do(ctx, "", s.catchUp)
 	return bound, outcome(ctx, err)
@@ -86,12 +108,12 @@ func (s *Store) catchUp(ctx context.Context) (view, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.reaches(ctx, revision, max(grace, time.Until(s.fresh.notBefore))) {
+	if s.reaches(ctx, revision, max(grace, s.fresh.pace.left())) {
 		return s.indexed, nil
 	}
 	begin := time.Now()
-	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection()})
-	s.fresh.notBefore = time.Now().Add(pacing * time.Since(begin))
+	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection(), since: revision})
+	s.fresh.pace.spent(begin)
 	if err != nil {
 		return nil, err
 	}

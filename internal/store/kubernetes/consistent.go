@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,15 +15,30 @@ import (
 // snapshotOf selects objects by fields and labels.
 type snapshotOf struct {
 	fields, labels string
+	// since is a revision that was current after the question was asked: the objects as of then will do. Empty for those
+	// of now, which costs the API server a round of etcd's, and its cache up to a tenth of a second where nothing
+	// happens to the kind.
+	since string
 }
 
 // nothing is a selection by a name that no object has. The API server resolves it to one key and looks at no object.
 var nothing = snapshotOf{fields: "metadata.name=phoneproof-now"}
 
-// streaming remembers whether the server has WatchList (on by default in 1.32 and from 1.34).
-type streaming struct{ refused atomic.Bool }
+// plainRest is how long a server that refused a WatchList is asked by LIST alone: long enough to cost nothing where it has
+// none, and short enough that one odd answer, as of an API server amid its upgrade, is soon forgotten.
+const plainRest = 5 * time.Minute
 
-// snapshot returns the selected objects as they were at one moment after the call began.
+// streaming remembers whether the server has WatchList (on by default in 1.32 and from 1.34).
+type streaming struct{ refusedAt atomic.Pointer[time.Time] }
+
+func (s *streaming) refuse() { s.refusedAt.Store(new(time.Now())) }
+
+func (s *streaming) refused() bool {
+	at := s.refusedAt.Load()
+	return at != nil && time.Since(*at) < plainRest
+}
+
+// snapshot returns the selected objects as they were at one moment after the call began, or after since.
 //
 // It is a watch that asks for the initial events and is closed after them: for sendInitialEvents without a
 // resourceVersion the API server reads the current revision from etcd's quorum and waits until its own cache has
@@ -42,17 +58,20 @@ func (a *api) revision(ctx context.Context) (string, error) {
 func (a *api) snapshotAt(ctx context.Context, of snapshotOf) ([]*entry, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if !a.streaming.refused.Load() {
+	if !a.streaming.refused() {
 		found, version, err := a.stream(ctx, of)
 		if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 			return found, version, classify("read requests", err)
 		}
-		a.streaming.refused.Store(true)
+		a.streaming.refuse()
 	}
 	list := &objectList{}
+	options := &metav1.ListOptions{FieldSelector: of.fields, LabelSelector: of.labels, ResourceVersion: of.since}
+	if of.since != "" {
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	}
 	err := a.client.Get().Namespace(a.namespace).Resource(resource).MaxRetries(0).
-		VersionedParams(&metav1.ListOptions{FieldSelector: of.fields, LabelSelector: of.labels}, metav1.ParameterCodec).
-		Do(ctx).Into(list)
+		VersionedParams(options, metav1.ParameterCodec).Do(ctx).Into(list)
 	if err != nil {
 		return nil, "", classify("read requests", err)
 	}
@@ -67,7 +86,7 @@ func (a *api) stream(ctx context.Context, of snapshotOf) ([]*entry, string, erro
 	events, err := a.client.Get().Namespace(a.namespace).Resource(resource).MaxRetries(0).
 		VersionedParams(&metav1.ListOptions{
 			FieldSelector: of.fields, LabelSelector: of.labels, Watch: true, AllowWatchBookmarks: true,
-			SendInitialEvents: new(true), ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+			SendInitialEvents: new(true), ResourceVersion: of.since, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
 			TimeoutSeconds: new(int64(callTimeout.Seconds()) + 1),
 		}, metav1.ParameterCodec).Watch(ctx)
 	if err != nil {

@@ -2,15 +2,11 @@ package kubernetes
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -70,12 +66,17 @@ func (s *Store) admit(ctx context.Context, a admission) (time.Time, verification
 			a.limits.MaxStored = 0
 			continue
 		}
-		if err := s.evict(ctx, oldest); err != nil {
+		err = s.evict(ctx, oldest)
+		s.ledger.left(oldest.Name)
+		if err != nil {
 			return now, quota, err
 		}
 		evicted++
 	}
 }
+
+// Room tells whether one more request could be stored by these limits, without creating one: nil, or TooManyStored.
+func (s *Store) Room(limits verification.Limits) error { return s.ledger.room(limits, s.now()) }
 
 // evict deletes the oldest request that may go. One that changed in the meantime is looked at again.
 func (s *Store) evict(ctx context.Context, e *entry) error {
@@ -95,7 +96,7 @@ func (s *Store) evict(ctx context.Context, e *entry) error {
 	case err != nil:
 		return err
 	}
-	s.ledger.observe(current)
+	s.ledger.replace(current)
 	return nil
 }
 
@@ -164,16 +165,16 @@ func (s *Store) existing(ctx context.Context, id string) (verification.Created, 
 }
 
 func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.VerificationRequest, error) {
-	uid := s.owner()
-	if uid == "" {
-		return nil, verification.Unavailable(errors.New("the project's UID is not known yet"))
+	owner, err := s.projectReference()
+	if err != nil {
+		return nil, err
 	}
 	return &verifyv1.VerificationRequest{
 		TypeMeta: typeMeta,
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.api.namespace, Name: n.ID,
-			Labels:          map[string]string{verifyv1.ProjectLabel: projectLabel(s.api.project)},
-			OwnerReferences: []metav1.OwnerReference{s.ownerReference(uid)},
+			Labels:          map[string]string{verifyv1.ProjectLabel: verifyv1.ProjectLabelValue(s.api.project)},
+			OwnerReferences: []metav1.OwnerReference{owner},
 		},
 		Spec: verifyv1.VerificationRequestSpec{
 			ProjectRef:  verifyv1.ProjectRef{Name: s.api.project},
@@ -186,22 +187,14 @@ func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.Verifica
 	}, nil
 }
 
-// ownerReference makes an object go when the project with that UID goes. It is without blockOwnerDeletion, which would
-// need a right to the project's finalizers.
-func (s *Store) ownerReference(uid types.UID) metav1.OwnerReference {
+// projectReference makes an object go when the project as it is now goes, and fails while there is none, because what it
+// owns would stay for ever. It is without blockOwnerDeletion, which would need a right to the project's finalizers.
+func (s *Store) projectReference() (metav1.OwnerReference, error) {
+	uid := s.owner()
+	if uid == "" {
+		return metav1.OwnerReference{}, verification.Unavailable(errors.New("the project's UID is not known"))
+	}
 	return metav1.OwnerReference{
 		APIVersion: verifyv1.GroupVersion.String(), Kind: verifyv1.VerificationProjectKind, Name: s.api.project, UID: uid,
-	}
-}
-
-// projectLabel returns the value of the project's label: its name, and where that is longer than a label may be, the
-// start of it with a hash of the whole.
-func projectLabel(name string) string {
-	const digits = 10
-	if len(name) <= validation.LabelValueMaxLength {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	head := strings.TrimRight(name[:validation.LabelValueMaxLength-digits-1], "-.")
-	return head + "-" + hex.EncodeToString(sum[:])[:digits]
+	}, nil
 }

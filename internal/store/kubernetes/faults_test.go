@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
 var errMine = errors.New("mine")
@@ -242,6 +245,26 @@ var _ = Describe("Faults", func() {
 		Expect(s.Awaiting(ctx, hash(1))).To(Equal(bound))
 		update(ctx, s, bound.ID, verifyNow)
 	})
+
+	It("takes one refusal of a WatchList for what it is", func(ctx SpecContext) {
+		bound := update(ctx, a, create(ctx, a), bindTo(hash(1)))
+		settle(ctx, b)
+		var refused atomic.Bool
+		tap.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if verb == "watch" && refused.CompareAndSwap(false, true) {
+				return answer(r, http.StatusBadRequest, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400}`), nil
+			}
+			return forward()
+		})
+		tap.take()
+		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
+		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
+		Expect(tap.take()).To(And(HaveKeyWithValue("watch", 1), HaveKey("list")), "for a while it is not asked again")
+
+		b.api.streaming.refusedAt.Store(new(time.Now().Add(-plainRest)))
+		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
+		Expect(tap.take()).To(And(HaveKey("watch"), Not(HaveKey("list"))))
+	})
 })
 
 var _ = Describe("An API server that goes away", Serial, func() {
@@ -298,5 +321,44 @@ var _ = Describe("An API server that goes away", Serial, func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(verification.ErrNotFound))
 		settle(ctx, s)
 		Expect(s.Peek(ctx, n.ID)).To(HaveField("Phase", verification.Verified))
+	})
+})
+
+var _ = Describe("A store whose kind is deleted", Serial, func() {
+	It("is unavailable, takes nothing for absent, and goes on when the kind is back", func(ctx SpecContext) {
+		project := newNamespace(ctx) + "/shop"
+		s := open(ctx, project, Options{})
+		n := newRequest(project)
+		_, err := s.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		settle(ctx, s)
+		root, err := controlplane.RepositoryRoot()
+		Expect(err).NotTo(HaveOccurred())
+		kinds := envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config", "crd", "bases")}}
+		Expect(envtest.UninstallCRDs(plane.Config, kinds)).To(Succeed())
+		install := func() error { // it fails until what was deleted is gone
+			_, err := envtest.InstallCRDs(plane.Config, kinds)
+			return err
+		}
+		DeferCleanup(func() { Eventually(install).WithTimeout(time.Minute).Should(Succeed()) })
+		down := MatchError(verification.Unavailable(nil))
+		Eventually(func(ctx context.Context) error {
+			_, err := s.Get(ctx, n.ID)
+			return err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(down, "the request may be gone, and it may not")
+		Expect(s.Create(ctx, newRequest(project), verification.Limits{})).Error().To(down)
+		Expect(s.Update(ctx, n.ID, verifyNow)).Error().To(down)
+		Expect(s.Ready(ctx)).To(down)
+		Eventually(install).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Eventually(func(ctx context.Context) error {
+			_, err := s.Create(ctx, newRequest(project), verification.Limits{})
+			return err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Eventually(s.Ready).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Eventually(func(ctx context.Context) error {
+			_, err := s.Get(ctx, n.ID)
+			return err
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(verification.ErrNotFound), "it went with its kind")
+		settle(ctx, s)
 	})
 })

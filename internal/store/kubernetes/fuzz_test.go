@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/randfill"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -29,10 +30,11 @@ func takeIn(t *testing.T, s *Store, o *object) {
 			t.Fatal(err)
 		}
 	}
-	s.ledger.observe(e)
+	s.ledger.observe(e, time.Now())
+	s.ledger.replace(e)
 	s.recent.passed(e)
 	s.changed(e)
-	s.ledger.evictable(time.Now())
+	s.ledger.evictable(time.Now(), 1)
 	listed([]*entry{e})("binding")
 	r, err := e.answer()
 	s.ledger.forget(e.Name)
@@ -59,7 +61,7 @@ func roundTrips(t *testing.T, e *entry, r verification.Request) {
 	}
 }
 
-func fuzzStore() *Store { return &Store{ledger: newLedger()} }
+func fuzzStore() *Store { return &Store{ledger: newLedger(), clock: clock.RealClock{}} }
 
 // FuzzObject makes objects of our own types, field by field.
 func FuzzObject(f *testing.F) {

@@ -80,12 +80,16 @@ func (s *Store) Complete(ctx context.Context, name string, c Completion, limits 
 }
 
 func (s *Store) complete(ctx context.Context, e *entry, c Completion, now time.Time) (*entry, error) {
+	owner, err := s.projectReference()
+	if err != nil {
+		return nil, err
+	}
 	metadata := map[string]any{
 		"resourceVersion": e.ResourceVersion,
-		"labels":          map[string]string{verifyv1.ProjectLabel: projectLabel(s.api.project), verifyv1.CodeIDLabel: c.CodeID},
-	}
-	if uid := s.owner(); uid != "" {
-		metadata["ownerReferences"] = s.owned(e.object.OwnerReferences, s.ownerReference(uid))
+		"labels": map[string]string{
+			verifyv1.ProjectLabel: verifyv1.ProjectLabelValue(s.api.project), verifyv1.CodeIDLabel: c.CodeID,
+		},
+		"ownerReferences": owned(e.object.OwnerReferences, owner),
 	}
 	labelled, err := s.api.patchMetadata(ctx, e.Name, metadata)
 	if err != nil {
@@ -109,12 +113,12 @@ func (s *Store) complete(ctx context.Context, e *entry, c Completion, now time.T
 		return nil, err
 	}
 	s.recent.wrote(done)
-	s.ledger.observe(done)
+	s.ledger.replace(done)
 	return done, nil
 }
 
 // owned returns the references with ours among them.
-func (s *Store) owned(references []metav1.OwnerReference, ours metav1.OwnerReference) []metav1.OwnerReference {
+func owned(references []metav1.OwnerReference, ours metav1.OwnerReference) []metav1.OwnerReference {
 	for _, r := range references {
 		if r.UID == ours.UID {
 			return references

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -108,6 +109,16 @@ var _ = Describe("A request made with kubectl", func() {
 		_, err = b.Update(ctx, "by-hand", attempt(true))
 		Expect(err).NotTo(HaveOccurred())
 		kubectl(ctx, "", "wait", "--for=condition=WebhookDelivered", "vreq/by-hand", "--timeout=5s")
+	})
+
+	It("is not completed while there is no project to own it", func(ctx SpecContext) {
+		orphan := open(ctx, project, Options{ProjectUID: func() types.UID { return "" }})
+		apply(ctx, manifest("by-hand", ""))
+		settle(ctx, orphan)
+		before := stored(ctx, "by-hand").ResourceVersion
+		Expect(orphan.Complete(ctx, "by-hand", completion(newRequest(project).ID), verification.Limits{})).Error().
+			To(MatchError(verification.Unavailable(nil)))
+		Expect(stored(ctx, "by-hand").ResourceVersion).To(Equal(before))
 	})
 
 	It("is refused by the limits, and marked", func(ctx SpecContext) {

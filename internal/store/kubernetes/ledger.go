@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -21,28 +22,47 @@ type ledger struct {
 	stored map[string]*entry
 	// reserved are admissions whose creation is under way. They take room.
 	reserved map[string]struct{}
+	// leaving are stored ones whose eviction is under way. Each goes for one creation: creations that all chose the
+	// oldest would delete it once and ask again, all of them.
+	leaving map[string]struct{}
 }
 
 func newLedger() *ledger {
 	return &ledger{
 		keys: newTally[string](), phones: newTally[phone.Number](),
-		stored: make(map[string]*entry), reserved: make(map[string]struct{}),
+		stored: make(map[string]*entry), reserved: make(map[string]struct{}), leaving: make(map[string]struct{}),
 	}
 }
 
-// observe takes a state from the watch, or one that this replica wrote.
-func (l *ledger) observe(e *entry) {
+// ahead is how far the clock of another replica may be before ours. What was created later than that was made by hand, and
+// would count in every window until then, so it counts in none.
+const ahead = 2 * time.Minute
+
+// observe takes a state from the watch at now.
+func (l *ledger) observe(e *entry, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.reserved, e.Name)
 	l.stored[e.Name] = e
-	if e.object == nil || e.request.CreatedAt.IsZero() {
+	if e.object == nil || e.request.CreatedAt.IsZero() || e.request.CreatedAt.After(now.Add(ahead)) {
 		return
 	}
 	at := e.request.CreatedAt.UnixMicro()
 	l.phones.add(phone.Canonical(e.request.Phone), e.Name, at)
+	l.phones.sweep(now)
 	if e.request.KeyName != "" {
 		l.keys.add(e.request.KeyName, e.Name, at)
+		l.keys.sweep(now)
+	}
+}
+
+// replace takes a state that did not come from the watch. The watch may have told of the object's end by now, and then
+// nobody would tell of it again: what is not stored is not stored by this.
+func (l *ledger) replace(e *entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.stored[e.Name]; known {
+		l.stored[e.Name] = e
 	}
 }
 
@@ -64,8 +84,8 @@ type admission struct {
 }
 
 // admit counts the admission at now and returns what is left for its key, or the refusal. Nothing refused is counted.
-// Where the request would be one too many to store and another may go for it, that one is returned instead, the oldest
-// first; the caller deletes it and asks again.
+// Where the request would be one too many to store and another may go for it, that one is returned instead, an old one;
+// the caller deletes it, says that it has left, and asks again.
 func (l *ledger) admit(a admission, now time.Time) (verification.Quota, *entry, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,23 +99,46 @@ func (l *ledger) admit(a admission, now time.Time) (verification.Quota, *entry, 
 		return verification.Quota{}, nil, verification.RateLimited(verification.LimitPerKey, forKey)
 	}
 	if l.over(a) {
-		evictable, wait := l.evictable(now)
-		if len(evictable) == 0 {
+		old, wait := l.evictable(now, a.limits.MaxStored)
+		if old == nil {
 			return verification.Quota{}, nil, verification.TooManyStored(wait)
 		}
-		return verification.Quota{}, evictable[0], nil
+		l.leaving[old.Name] = struct{}{}
+		return verification.Quota{}, old, nil
 	}
 	at := now.UnixMicro()
 	if a.room {
 		l.reserved[a.id] = struct{}{}
 	}
 	l.phones.add(number, a.id, at)
-	l.phones.sweep(a.limits.PerPhoneNumber.Period, now)
+	l.phones.keep(a.limits.PerPhoneNumber.Period)
+	l.phones.sweep(now)
 	if a.key != "" {
 		l.keys.add(a.key, a.id, at)
+		l.keys.keep(a.limits.PerKey.Period) // without a key there is no limit to go by, whatever the project's is
+		l.keys.sweep(now)
 	}
-	l.keys.sweep(a.limits.PerKey.Period, now)
 	return l.keys.quota(a.key, a.limits.PerKey, now), nil, nil
+}
+
+// room tells whether one more request could be stored.
+func (l *ledger) room(limits verification.Limits, now time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.over(admission{limits: limits, room: true}) {
+		return nil
+	}
+	if old, wait := l.evictable(now, 1); old == nil {
+		return verification.TooManyStored(wait)
+	}
+	return nil
+}
+
+// left ends the eviction of a request, whether it is gone or not.
+func (l *ledger) left(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.leaving, name)
 }
 
 // withdraw undoes an admission whose creation certainly did not happen.
@@ -141,22 +184,46 @@ const (
 	latest  = time.Minute
 )
 
-// evictable returns the requests that a full store may delete, in the order of their creation, and, where there is
-// none, how long it is at least until there is one.
-func (l *ledger) evictable(now time.Time) ([]*entry, time.Duration) {
-	var found []*entry
-	wait := latest
-	for _, e := range l.stored {
+// spread bounds among how many of the oldest requests the one is drawn that goes: a tenth of a full store, at most. All
+// replicas of a full store would delete the very oldest for each of their creations, and only one of them could.
+const spread = 256
+
+// evictable returns a request that a full store may delete next, one of the oldest of those that may go and are not leaving,
+// or, where there is none, how long it is at least until there is one.
+func (l *ledger) evictable(now time.Time, maxStored int) (chosen *entry, wait time.Duration) {
+	wait = latest
+	most := max(1, min(maxStored/10, spread))
+	oldest := make([]*entry, 0, most)
+	for name, e := range l.stored {
+		if _, leaves := l.leaving[name]; leaves || e.kind != KindRequest {
+			continue
+		}
 		switch {
-		case e.kind != KindRequest:
 		case e.request.Evictable(now):
-			found = append(found, e)
+			oldest = insert(oldest, e, most)
 		case e.request.Phase == verification.Pending:
 			wait = min(wait, e.request.ExpiresAt.Add(verification.ExpiryGrace).Sub(now))
 		}
 	}
-	slices.SortFunc(found, func(a, b *entry) int {
-		return cmp.Or(a.request.CreatedAt.Compare(b.request.CreatedAt), cmp.Compare(a.Name, b.Name))
-	})
-	return found, max(wait, soonest)
+	if len(oldest) == 0 {
+		return nil, max(wait, soonest)
+	}
+	return oldest[rand.IntN(len(oldest))], 0 //nolint:gosec // no secret
+}
+
+// insert keeps the oldest, in order.
+func insert(oldest []*entry, e *entry, most int) []*entry {
+	if len(oldest) == most {
+		if byAge(e, oldest[most-1]) > 0 {
+			return oldest
+		}
+		oldest = oldest[:most-1]
+	}
+	i, _ := slices.BinarySearchFunc(oldest, e, byAge)
+	return slices.Insert(oldest, i, e)
+}
+
+// byAge orders requests by their creation.
+func byAge(a, b *entry) int {
+	return cmp.Or(a.request.CreatedAt.Compare(b.request.CreatedAt), cmp.Compare(a.Name, b.Name))
 }

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -38,6 +39,16 @@ func (s *Store) Peek(ctx context.Context, id string) (verification.Request, erro
 		return verification.Request{}, err
 	}
 	return e.answer()
+}
+
+// Recall implements verification.Recaller.
+func (s *Store) Recall(id string) (verification.Request, bool) {
+	e := s.lookup(id)
+	if e == nil {
+		return verification.Request{}, false
+	}
+	r, err := e.answer()
+	return r, err == nil
 }
 
 // current returns the object that id leads to, as it is now.
@@ -83,7 +94,8 @@ func (s *Store) read(name string) func(context.Context) (*entry, error) {
 }
 
 // coded returns the request that a code leads to and whose object has another name. The label is written by whichever
-// replica completes the request, so not knowing it here proves nothing: the API server is asked.
+// replica completes the request, so not knowing it here proves nothing: the API server is asked, once for all codes that
+// nobody knows at that moment. Anybody can make such codes and send them.
 func (s *Store) coded(ctx context.Context, code string) (*entry, error) {
 	if known := s.lookup(code); known != nil {
 		e, err := s.live(ctx, known.Name)
@@ -94,14 +106,42 @@ func (s *Store) coded(ctx context.Context, code string) (*entry, error) {
 			return nil, err
 		}
 	}
-	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection(), labels: verifyv1.CodeIDLabel + "=" + code})
+	byCode, err := s.codes.rounds.do(ctx, "", s.readCodes)
 	if err != nil {
 		return nil, outcome(ctx, err)
 	}
-	for _, e := range found {
-		if e.kind == KindRequest {
-			return e, nil
-		}
+	if e := byCode[code]; e != nil {
+		return e, nil
 	}
 	return nil, verification.ErrNotFound
+}
+
+// codes are the look-ups of codes that the informer does not know. The zero value is ready.
+type codes struct {
+	rounds flights[map[string]*entry]
+	pace   pace
+}
+
+// readCodes reads the requests that were made with kubectl, by code.
+func (s *Store) readCodes(ctx context.Context) (map[string]*entry, error) {
+	timer := time.NewTimer(s.codes.pace.left())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	begin := time.Now()
+	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection(), labels: verifyv1.CodeIDLabel})
+	s.codes.pace.spent(begin)
+	if err != nil {
+		return nil, err
+	}
+	byCode := make(map[string]*entry, len(found))
+	for _, e := range found {
+		if e.kind == KindRequest {
+			byCode[codeOf(e)] = e
+		}
+	}
+	return byCode, nil
 }

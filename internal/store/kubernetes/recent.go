@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// forgetAfter bounds how long recent keeps what the watch never confirmed, for example a deletion that the watch told
+// forgetAfter bounds how long recent goes by what the watch never confirmed, for example a deletion that the watch told
 // of before the API server answered us.
 const forgetAfter = time.Minute
 
@@ -77,7 +77,7 @@ func (r *recent) latest(name string, seen *entry) *entry {
 	defer r.mu.Unlock()
 	own, ok := r.entries[name]
 	switch {
-	case !ok:
+	case !ok, time.Since(own.at) > forgetAfter:
 		return seen
 	case seen == nil, own.entry.UID == seen.UID && own.entry.kind == KindGone, newer(own.entry.ResourceVersion, seen.ResourceVersion):
 		return own.entry

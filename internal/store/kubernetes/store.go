@@ -46,12 +46,16 @@ type Store struct {
 	feed     feed
 	recent   recent
 	fresh    freshness
+	codes    codes
 
 	reads flights[*entry]
 	turns locks
 }
 
-var _ verification.Store = (*Store)(nil)
+var (
+	_ verification.Store    = (*Store)(nil)
+	_ verification.Recaller = (*Store)(nil)
+)
 
 // New returns the store of a project. Nothing is asked before Start.
 func New(o Options) (*Store, error) {
@@ -106,7 +110,7 @@ func (s *Store) observed(item any) {
 		return
 	}
 	s.recent.passed(e)
-	s.ledger.observe(e)
+	s.ledger.observe(e, s.now())
 	s.changed(e)
 }
 

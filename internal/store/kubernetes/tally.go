@@ -8,14 +8,19 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// sweepEvery is how many additions pass between two sweeps of a tally, so that sweeping costs nothing on average.
-const sweepEvery = 1024
+const (
+	// sweepEvery is how many additions pass between two sweeps of a tally, so that sweeping costs nothing on average.
+	sweepEvery = 1024
+	// longestPeriod is what no limit's period exceeds.
+	longestPeriod = 24 * time.Hour
+)
 
 // tally counts creations by key in sliding windows. Each creation counts once, however often it is told of, and
 // whether or not its object still exists.
 type tally[K comparable] struct {
 	byKey map[K][]stamp
 	added int
+	kept  time.Duration
 }
 
 // stamp is one creation, in microseconds.
@@ -28,7 +33,9 @@ func (s stamp) compare(other stamp) int {
 	return cmp.Or(cmp.Compare(s.at, other.at), cmp.Compare(s.id, other.id))
 }
 
-func newTally[K comparable]() tally[K] { return tally[K]{byKey: make(map[K][]stamp)} }
+func newTally[K comparable]() tally[K] {
+	return tally[K]{byKey: make(map[K][]stamp), kept: longestPeriod}
+}
 
 // add counts a creation.
 func (t *tally[K]) add(key K, id string, at int64) {
@@ -48,7 +55,7 @@ func (t *tally[K]) remove(key K, id string, at int64) {
 	}
 }
 
-// within returns the creations in (now - period, now]. Another replica's clock may be ahead of ours, so what it
+// within returns the creations in (now - period, now]. Another replica's clock may be a little ahead of ours, so what it
 // created after now counts as well.
 func (t *tally[K]) within(key K, period time.Duration, now time.Time) []stamp {
 	stamps := t.byKey[key]
@@ -89,16 +96,18 @@ func left(s stamp, period time.Duration, now time.Time) time.Duration {
 	return time.UnixMicro(s.at).Add(period).Sub(now)
 }
 
-// sweep drops, once in a while, what has left the window, and something more, so that a period which is raised a little
-// finds what it asks for.
-func (t *tally[K]) sweep(period time.Duration, now time.Time) {
+// keep says how long the window is. More than that is kept, so that a period which is raised a little finds what it asks
+// for; all that any could ask for until one is known.
+func (t *tally[K]) keep(period time.Duration) { t.kept = max(2*period, time.Hour) }
+
+// sweep drops, once in a while, what has left the window for good.
+func (t *tally[K]) sweep(now time.Time) {
 	if t.added < sweepEvery {
 		return
 	}
 	t.added = 0
-	period = max(2*period, time.Hour)
 	for key := range t.byKey {
-		if kept := t.within(key, period, now); len(kept) == 0 {
+		if kept := t.within(key, t.kept, now); len(kept) == 0 {
 			delete(t.byKey, key)
 		} else {
 			t.byKey[key] = slices.Clone(kept)

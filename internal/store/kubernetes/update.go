@@ -185,14 +185,15 @@ func pause(ctx context.Context, try int) error {
 
 // release ends the earlier bindings of the senders that were bound by the write from before to after: a sender has one
 // live binding. Without this the deletion of the later request, or its ninth sender, would bring the earlier one back
-// at every replica that did not see the later. It costs a read, and a write only where the sender is still bound to
-// another request that is open. A failure fails the update: what is not acknowledged is sent again, and binds again.
+// at every replica that did not see the later. It waits for the watch to bring our own write, because every binding that
+// was acknowledged before is older, and costs a write only where the sender is still bound to another request that is
+// open. A failure fails the update: what is not acknowledged is sent again, and binds again.
 func (s *Store) release(ctx context.Context, before, after *entry) error {
 	senders := boundSince(before, after)
 	if len(senders) == 0 {
 		return nil
 	}
-	bound, err := s.bindings(ctx)
+	bound, err := s.bindingsSince(ctx, after.ResourceVersion)
 	if err != nil {
 		return err
 	}

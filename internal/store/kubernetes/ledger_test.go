@@ -1,0 +1,166 @@
+package kubernetes
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func fromE164(t *testing.T, text string) phone.Number {
+	t.Helper()
+	n, err := phone.FromE164(text)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return n
+}
+
+// createdAt is a request as the watch brings it.
+func createdAt(t *testing.T, name string, at time.Time) *entry {
+	t.Helper()
+	return &entry{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1", ResourceVersion: "1"}, object: &verifyv1.VerificationRequest{},
+		request: verification.Request{ID: name, Phone: fromE164(t, "+15550100199"), KeyName: "backend", CreatedAt: at},
+	}
+}
+
+func TestLedger_countsNothingOfTheFuture(t *testing.T) {
+	for name, c := range map[string]struct {
+		at     time.Time
+		counts bool
+	}{
+		"now":                           {noon, true},
+		"another replica's clock":       {noon.Add(ahead), true},
+		"made by hand":                  {noon.Add(ahead + time.Second), false},
+		"made by hand for all eternity": {time.Date(9999, 12, 31, 23, 59, 58, 0, time.UTC), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			l.observe(createdAt(t, "vr1", c.at), noon)
+			once := verification.Rate{Requests: 1, Period: time.Hour}
+			for _, limits := range []verification.Limits{{PerKey: once}, {PerPhoneNumber: once}} {
+				a := admission{id: "vr2", key: "backend", phone: fromE164(t, "+15550100199"), limits: limits}
+				_, _, err := l.admit(a, noon)
+				NewWithT(t).Expect(err != nil).To(Equal(c.counts))
+				if err == nil {
+					l.withdraw(a, noon)
+				}
+			}
+		})
+	}
+}
+
+// TestLedger_forgetsWithoutAdmissions is a replica that starts nothing itself: what the watch tells it is all it counts.
+func TestLedger_forgetsWithoutAdmissions(t *testing.T) {
+	g := NewWithT(t)
+	l := newLedger()
+	for i := range 10 * sweepEvery {
+		name := fmt.Sprintf("vr%d", i)
+		now := noon.Add(time.Duration(i) * time.Minute)
+		l.observe(createdAt(t, name, now), now)
+		l.forget(name)
+	}
+	day := int(longestPeriod / time.Minute)
+	for _, stamps := range [][]stamp{l.keys.byKey["backend"], l.phones.byKey[phone.Canonical(fromE164(t, "+15550100199"))]} {
+		g.Expect(len(stamps)).To(And(BeNumerically(">=", day), BeNumerically("<=", day+sweepEvery)))
+	}
+}
+
+// TestLedger_aDraftDoesNotShortenTheWindowOfKeys admits what no key made, between requests that a key did.
+func TestLedger_aDraftDoesNotShortenTheWindowOfKeys(t *testing.T) {
+	g := NewWithT(t)
+	l := newLedger()
+	limits := verification.Limits{PerKey: verification.Rate{Requests: 2 * sweepEvery, Period: 12 * time.Hour}}
+	for i := range 2 * sweepEvery {
+		l.observe(createdAt(t, fmt.Sprintf("vr%d", i), noon), noon)
+	}
+	later := noon.Add(11 * time.Hour)
+	_, _, err := l.admit(admission{id: "by-hand", phone: fromE164(t, "+15550100198")}, later)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, _, err = l.admit(admission{id: "vr", key: "backend", phone: fromE164(t, "+15550100197"), limits: limits}, later)
+	g.Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}))
+}
+
+// TestLedger_bringsNothingBack reads a state right before the watch tells of the object's end.
+func TestLedger_bringsNothingBack(t *testing.T) {
+	g := NewWithT(t)
+	l := newLedger()
+	l.observe(createdAt(t, "vr1", noon), noon)
+	gone := createdAt(t, "vr1", noon)
+	gone.kind = KindGone
+	l.replace(gone)
+	g.Expect(l.stored).To(HaveKeyWithValue("vr1", gone), "a finalizer holds it")
+	l.forget("vr1")
+	l.replace(gone)
+	g.Expect(l.stored).To(BeEmpty())
+}
+
+func TestRecent_goesByNothingOld(t *testing.T) {
+	g := NewWithT(t)
+	var r recent
+	seen, own := createdAt(t, "vr1", noon), createdAt(t, "vr1", noon)
+	own.ResourceVersion = "2"
+	r.wrote(own)
+	g.Expect(r.latest("vr1", seen)).To(BeIdenticalTo(own))
+	r.entries["vr1"] = written{entry: own, at: time.Now().Add(-forgetAfter - time.Second)}
+	g.Expect(r.latest("vr1", seen)).To(BeIdenticalTo(seen), "the watch knows better by now")
+	g.Expect(r.latest("vr1", nil)).To(BeNil(), "the watch has seen its end")
+}
+
+// TestLedger_replicasOfAFullStoreMakeRoomWithDifferentRequests has two of them at work on the same thousand.
+func TestLedger_replicasOfAFullStoreMakeRoomWithDifferentRequests(t *testing.T) {
+	const stored, creations = 1000, 20
+	chosen := func() map[string]bool {
+		l := newLedger()
+		for i := range stored {
+			e := createdAt(t, fmt.Sprintf("vr%04d", i), noon.Add(time.Duration(i)*time.Second))
+			e.kind, e.request.Phase = KindRequest, verification.Expired
+			l.observe(e, noon.Add(time.Hour))
+		}
+		names := make(map[string]bool)
+		for range creations {
+			a := admission{id: "vr", room: true, limits: verification.Limits{MaxStored: stored}, phone: fromE164(t, "+15550100199")}
+			_, old, err := l.admit(a, noon.Add(time.Hour))
+			NewWithT(t).Expect(err).NotTo(HaveOccurred())
+			names[old.Name] = true
+		}
+		return names
+	}
+	g := NewWithT(t)
+	one, other, both := chosen(), chosen(), 0
+	g.Expect(one).To(HaveLen(creations), "each creation another")
+	for name := range one {
+		g.Expect(name < fmt.Sprintf("vr%04d", stored/10+creations)).To(BeTrue(), "an old one")
+		if other[name] {
+			both++
+		}
+	}
+	g.Expect(both).To(BeNumerically("<", creations/2))
+}
+
+// TestLedger_aSmallStoreMakesRoomWithTheOldest is where a tenth is one.
+func TestLedger_aSmallStoreMakesRoomWithTheOldest(t *testing.T) {
+	g := NewWithT(t)
+	l := newLedger()
+	for _, i := range []int{3, 1, 2} {
+		e := createdAt(t, strconv.Itoa(i), noon.Add(time.Duration(i)*time.Second))
+		e.kind, e.request.Phase = KindRequest, verification.Expired
+		l.observe(e, noon.Add(time.Hour))
+	}
+	for _, name := range []string{"1", "2", "3"} {
+		old, _ := l.evictable(noon.Add(time.Hour), 3)
+		g.Expect(old).To(HaveField("Name", name))
+		l.forget(name)
+	}
+	old, wait := l.evictable(noon.Add(time.Hour), 3)
+	g.Expect(old).To(BeNil())
+	g.Expect(wait).To(Equal(latest))
+}
