@@ -1,0 +1,118 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/pgserver"
+)
+
+const (
+	unknownAuthority = "the database's certificate is signed by an unknown authority"
+	anotherHost      = "the database's certificate is for another host"
+)
+
+// The server is localhost by its certificate, and 127.0.0.1 by another name that it does not have.
+var _ = Describe("A database with a certificate of a private authority", Ordered, func() {
+	var (
+		ours, other *pgserver.Authority
+		private     *pgserver.Server
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		var err error
+		ours, err = pgserver.NewAuthority("ours")
+		Expect(err).NotTo(HaveOccurred())
+		other, err = pgserver.NewAuthority("other")
+		Expect(err).NotTo(HaveOccurred())
+		certificate, err := ours.Certify("localhost")
+		Expect(err).NotTo(HaveOccurred())
+		private, err = pgserver.Start(ctx, pgserver.Options{Output: GinkgoWriter, Certificate: certificate})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(private.Stop)
+	})
+
+	at := func(host, parameters string) []byte {
+		return fmt.Appendf(nil, "postgresql://postgres@%s:%d/postgres%s", host, private.Port, parameters)
+	}
+
+	DescribeTable("is believed", func(ctx SpecContext, host, parameters string, bundle func() []byte, encrypted bool) {
+		address := Address{URI: at(host, parameters), OwnCA: true, CA: bundle()}
+		s := begunAt(ctx, project, func() Address { return address })
+		Eventually(s.Ready).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Succeed(), func() string { return fmt.Sprint(s.Problem()) })
+		var ssl bool
+		Expect(s.pool.Load().QueryRow(ctx, "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").Scan(&ssl)).To(Succeed())
+		Expect(ssl).To(Equal(encrypted))
+	},
+		Entry("with verify-full", "localhost", "?sslmode=verify-full", func() []byte { return ours.PEM }, true),
+		Entry("with verify-full, by one of two authorities", "localhost", "?sslmode=verify-full",
+			func() []byte { return slices.Concat(other.PEM, ours.PEM) }, true),
+		Entry("with verify-ca, whatever its name", "127.0.0.1", "?sslmode=verify-ca", func() []byte { return ours.PEM }, true),
+		Entry("with require, whatever its name", "127.0.0.1", "?sslmode=require", func() []byte { return ours.PEM }, true),
+		Entry("without sslmode", "localhost", "", func() []byte { return ours.PEM }, true),
+		Entry("as the second of two hosts", "127.0.0.1:1,localhost", "?sslmode=verify-full", func() []byte { return ours.PEM }, true),
+		Entry("whatever sslrootcert says", "localhost", "?sslmode=verify-full&sslrootcert=/nowhere/ca.crt", func() []byte { return ours.PEM }, true),
+		Entry("with prefer, unchecked", "127.0.0.1", "?sslmode=prefer", func() []byte { return other.PEM }, true),
+		Entry("with disable, without TLS", "127.0.0.1", "?sslmode=disable", func() []byte { return other.PEM }, false),
+	)
+
+	DescribeTable("is not believed", func(ctx SpecContext, host, parameters string, bundle func() []byte, message string) {
+		address := Address{URI: at(host, parameters), OwnCA: true, CA: bundle()}
+		s := begunAt(ctx, project, func() Address { return address })
+		Expect(problemOf(ctx, s)).To(Equal(&DatabaseError{Message: message}))
+		_, err := s.Get(ctx, "vr")
+		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
+	},
+		Entry("with verify-full and another authority", "localhost", "?sslmode=verify-full", func() []byte { return other.PEM }, unknownAuthority),
+		Entry("with verify-ca and another authority", "localhost", "?sslmode=verify-ca", func() []byte { return other.PEM }, unknownAuthority),
+		Entry("with require and another authority", "localhost", "?sslmode=require", func() []byte { return other.PEM }, unknownAuthority),
+		Entry("without sslmode and with another authority", "localhost", "", func() []byte { return other.PEM }, unknownAuthority),
+		Entry("with verify-full under another name", "127.0.0.1", "?sslmode=verify-full", func() []byte { return ours.PEM }, anotherHost),
+		Entry("without sslmode under another name", "127.0.0.1", "", func() []byte { return ours.PEM }, anotherHost),
+		Entry("under another name, where sslrootcert is system", "127.0.0.1", "?sslmode=require&sslrootcert=system",
+			func() []byte { return ours.PEM }, anotherHost),
+		Entry("without the authority that is to be there", "localhost", "?sslmode=verify-full", func() []byte { return nil },
+			"there is no certificate authority to check the database by"),
+	)
+
+	It("is not believed by the system's authorities", func(ctx SpecContext) {
+		s := begunAt(ctx, project, func() Address { return Address{URI: at("localhost", "?sslmode=verify-full")} })
+		Expect(problemOf(ctx, s)).To(Equal(&DatabaseError{Message: unknownAuthority}))
+	})
+
+	It("is believed when the right authority comes, and served from when a wrong one or none does", func(ctx SpecContext) {
+		var bundle atomic.Pointer[[]byte]
+		bundle.Store(&other.PEM)
+		uri := at("localhost", "?sslmode=verify-full")
+		s := begunAt(ctx, project, func() Address { return Address{URI: uri, OwnCA: true, CA: *bundle.Load()} })
+		Expect(problemOf(ctx, s).Message).To(Equal(unknownAuthority))
+
+		bundle.Store(&ours.PEM)
+		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Expect(s.Ready(ctx)).To(Succeed())
+		first := s.pool.Load()
+
+		By("taking it away")
+		bundle.Store(new([]byte))
+		Consistently(s.Problem).WithContext(ctx).WithTimeout(3 * health).WithPolling(health / 10).Should(Succeed())
+
+		By("putting a wrong one in its place")
+		bundle.Store(&other.PEM)
+		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(unknownAuthority))
+		Expect(s.Ready(ctx)).To(Succeed())
+		Expect(s.pool.Load()).To(BeIdenticalTo(first), "what works is kept")
+
+		By("adding the right one")
+		both := slices.Concat(other.PEM, ours.PEM)
+		bundle.Store(&both)
+		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		Expect(s.Ready(ctx)).To(Succeed())
+		Expect(s.pool.Load()).NotTo(BeIdenticalTo(first))
+	})
+})

@@ -1,0 +1,315 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// creation is a request to be stored.
+type creation struct {
+	verification.New
+
+	limits verification.Limits
+	// version is that of the request's first state. By it a creation is recognised whose outcome was not learned.
+	version int64
+}
+
+// Create implements verification.Store.
+func (s *Store) Create(ctx context.Context, n verification.New, limits verification.Limits) (verification.Created, error) {
+	limits.MaxStored = 0 // a database needs no cap
+	created, err := s.creates.do(ctx, creation{New: n, limits: limits, version: newVersion()})
+	if err != nil {
+		return verification.Created{}, err
+	}
+	if !created.Existing {
+		s.watch.Notify(n.ID)
+	}
+	return created, nil
+}
+
+// creationFits keeps one id from being created twice in one batch, and batches to one set of limits.
+func creationFits() func(*call[creation, verification.Created]) bool {
+	var limits verification.Limits
+	ids := make(map[string]bool)
+	return func(next *call[creation, verification.Created]) bool {
+		if len(ids) == 0 {
+			limits = next.in.limits
+		}
+		if next.in.limits != limits || ids[next.in.ID] {
+			return false
+		}
+		ids[next.in.ID] = true
+		return true
+	}
+}
+
+// createAll stores what a batch asks for in one transaction.
+func (s *Store) createAll(ctx context.Context, calls []*call[creation, verification.Created]) error {
+	b := newCreationBatch(s.options.Project, calls)
+	return s.repeat(ctx, func(c *pgx.Conn) error {
+		err := b.run(ctx, c)
+		b.again = true
+		return err
+	})
+}
+
+// creationBatch is the transaction of a batch of creations.
+type creationBatch struct {
+	project string
+	calls   []*call[creation, verification.Created]
+	limits  verification.Limits
+	// keys and numbers are those whose rates limit.
+	keys, numbers []string
+	// again says that it was tried before, and may be stored.
+	again bool
+}
+
+func newCreationBatch(project string, calls []*call[creation, verification.Created]) *creationBatch {
+	b := &creationBatch{project: project, calls: calls, limits: calls[0].in.limits}
+	keys, numbers := map[string]bool{}, map[string]bool{}
+	for _, c := range calls {
+		keys[c.in.KeyName], numbers[lineOf(c.in.New)] = true, true
+	}
+	if b.limits.PerKey.Limited() {
+		b.keys = slices.Sorted(maps.Keys(keys))
+	}
+	if b.limits.PerPhoneNumber.Limited() {
+		b.numbers = slices.Sorted(maps.Keys(numbers))
+	}
+	return b
+}
+
+// run reads all that matters, decides, and writes. Two round trips, however large the batch is.
+func (b *creationBatch) run(ctx context.Context, c *pgx.Conn) error {
+	w, existing, err := b.read(ctx, c)
+	if err != nil {
+		return err
+	}
+	var admitted []*call[creation, verification.Created]
+	for _, call := range b.calls {
+		if known, ok := existing[call.in.ID]; ok {
+			ours := known.version == call.in.version // committed by a try whose answer was lost; out.Key is from then
+			call.out.Request, call.out.Existing, call.err = known.Request, !ours, nil
+			continue
+		}
+		quota, refusal := w.admit(call.in.New)
+		if call.err = refusal; refusal != nil {
+			continue
+		}
+		call.out = verification.Created{Request: first(call.in, w.now), Key: quota}
+		admitted = append(admitted, call)
+	}
+	return b.write(ctx, c, w, admitted)
+}
+
+// first is the state that a request begins with.
+func first(in creation, now time.Time) verification.Request {
+	return verification.Request{
+		ID: in.ID, Phone: in.Phone, Method: in.Method, CreatedAt: now, ExpiresAt: instant(now.Add(in.TTL)),
+		KeyName: in.KeyName, BodyHash: in.BodyHash, Phase: verification.Pending, Version: versionText(in.version),
+	}
+}
+
+// read begins the transaction, locks the keys and reads the windows.
+func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[string]state, error) {
+	w := &windows{limits: b.limits, keys: make(map[string]*keyWindow), numbers: make(map[string]*numberWindow)}
+	existing := make(map[string]state)
+	batch := &pgx.Batch{}
+	batch.Queue(sqlBegin)
+	if len(b.keys) > 0 {
+		batch.Queue(sqlLockKeys, b.project, b.keys).Query(w.readKeys)
+		batch.Queue(sqlKeyWindows, b.project, b.keys, b.limits.PerKey.Period).Query(w.readKeyWindows)
+	}
+	batch.Queue(sqlNow).QueryRow(func(row pgx.Row) error {
+		var now time.Time
+		err := row.Scan(&now)
+		if w.now.IsZero() {
+			w.now = now.UTC()
+		}
+		return err
+	})
+	if len(b.numbers) > 0 {
+		batch.Queue(sqlNumbers, b.project, b.numbers, b.limits.PerPhoneNumber.Requests).Query(w.readNumbers)
+	}
+	if ids := b.ids(); len(ids) > 0 {
+		batch.Queue(sqlRead, b.project, ids).Query(func(rows pgx.Rows) (err error) {
+			existing, err = collect(rows)
+			return err
+		})
+	}
+	if err := c.SendBatch(ctx, batch).Close(); err != nil {
+		return nil, nil, err
+	}
+	if len(w.keys) < len(b.keys) {
+		return nil, nil, b.addKeys(ctx, c)
+	}
+	w.trimNumbers()
+	return w, existing, b.readLeaving(ctx, c, w)
+}
+
+// ids are those that may exist: what does is neither limited nor counted. Fresh ones are looked for only where something
+// went wrong, as it does where one of them exists all the same.
+func (b *creationBatch) ids() []string {
+	list := make([]string, 0, len(b.calls))
+	for _, c := range b.calls {
+		if b.again || !c.in.Fresh {
+			list = append(list, c.in.ID)
+		}
+	}
+	return list
+}
+
+// addKeys makes the rows of keys that were never counted before, and has the transaction repeated.
+func (b *creationBatch) addKeys(ctx context.Context, c *pgx.Conn) error {
+	if _, err := c.Exec(ctx, sqlRollback); err != nil {
+		return err
+	}
+	if _, err := c.Exec(ctx, sqlAddKeys, b.project, b.keys); err != nil {
+		return err
+	}
+	return errRepeat
+}
+
+// readLeaving reads when a key that is over its rate admits again, where the oldest row does not tell.
+func (b *creationBatch) readLeaving(ctx context.Context, c *pgx.Conn, w *windows) error {
+	for _, name := range b.keys {
+		key := w.keys[name]
+		if !key.beyondFirst(b.limits.PerKey) {
+			continue
+		}
+		row := c.QueryRow(ctx, sqlKeyLeaves, b.project, name, w.now.Add(-b.limits.PerKey.Period), key.blocking(b.limits.PerKey))
+		if err := row.Scan(&key.leaves); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *windows) readKeys(rows pgx.Rows) error {
+	var (
+		name  string
+		total int64
+		last  time.Time
+	)
+	_, err := pgx.ForEachRow(rows, []any{&name, &total, &last}, func() error {
+		w.keys[name] = &keyWindow{total: total, lastAt: last.UTC()}
+		return nil
+	})
+	return err
+}
+
+func (w *windows) readKeyWindows(rows pgx.Rows) error {
+	var (
+		name     string
+		now      time.Time
+		at       *time.Time
+		total, n *int64
+	)
+	_, err := pgx.ForEachRow(rows, []any{&name, &now, &at, &total, &n}, func() error {
+		w.now = now.UTC()
+		if key := w.keys[name]; key != nil && at != nil {
+			key.first = admissions{at: at.UTC(), total: *total, n: *n}
+		}
+		return nil
+	})
+	return err
+}
+
+func (w *windows) readNumbers(rows pgx.Rows) error {
+	var (
+		name  string
+		place int64
+		at    time.Time
+	)
+	_, err := pgx.ForEachRow(rows, []any{&name, &place, &at}, func() error {
+		line := w.numbers[name]
+		if line == nil {
+			line = &numberWindow{}
+			w.numbers[name] = line
+		}
+		line.times, line.place = append(line.times, at.UTC()), place
+		return nil
+	})
+	return err
+}
+
+// trimNumbers drops the times that count no more. Their rows are swept some time later.
+func (w *windows) trimNumbers() {
+	begin := w.now.Add(-w.limits.PerPhoneNumber.Period)
+	for _, line := range w.numbers {
+		line.times = slices.DeleteFunc(line.times, func(at time.Time) bool { return !at.After(begin) })
+	}
+}
+
+// write stores what was admitted and ends the transaction.
+func (b *creationBatch) write(
+	ctx context.Context, c *pgx.Conn, w *windows, admitted []*call[creation, verification.Created],
+) error {
+	if len(admitted) == 0 {
+		// A commit would wait for the disk, for the locks alone, and a flood of refusals is what everybody would wait for.
+		_, err := c.Exec(ctx, sqlRollback)
+		return err
+	}
+	batch := &pgx.Batch{}
+	b.queueKeys(batch, w)
+	b.queueNumbers(batch, w)
+	b.queueRequests(batch, w, admitted)
+	batch.Queue(sqlCommit)
+	return c.SendBatch(ctx, batch).Close()
+}
+
+func (b *creationBatch) queueKeys(batch *pgx.Batch, w *windows) {
+	var (
+		names      []string
+		at         []time.Time
+		totals, ns []int64
+	)
+	for _, name := range b.keys {
+		if key := w.keys[name]; key.admitted > 0 {
+			names, at = append(names, name), append(at, key.at(w.now))
+			totals, ns = append(totals, key.total+key.admitted), append(ns, key.admitted)
+		}
+	}
+	if len(names) > 0 {
+		batch.Queue(sqlInsertKeyAdmissions, b.project, names, at, totals, ns, b.limits.PerKey.Period)
+		batch.Queue(sqlCountKeys, b.project, names, at, totals)
+	}
+}
+
+func (b *creationBatch) queueNumbers(batch *pgx.Batch, w *windows) {
+	var (
+		numbers []string
+		places  []int64
+	)
+	for _, name := range b.numbers { // in order, so that two batches do not wait for each other crosswise
+		line := w.numbers[name]
+		if line == nil {
+			continue
+		}
+		for i := range line.admitted {
+			numbers, places = append(numbers, name), append(places, line.place+1+i)
+		}
+	}
+	if len(numbers) > 0 {
+		batch.Queue(sqlInsertNumberAdmissions, b.project, w.now, b.limits.PerPhoneNumber.Period, numbers, places)
+	}
+}
+
+func (b *creationBatch) queueRequests(batch *pgx.Batch, w *windows, admitted []*call[creation, verification.Created]) {
+	n := len(admitted)
+	ids, phones, methods, keys, hashes := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	expire, since, versions := make([]time.Time, n), make([]time.Time, n), make([]int64, n)
+	for i, c := range admitted {
+		r := &c.out.Request
+		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), string(r.Method), r.KeyName, r.BodyHash
+		expire[i], versions[i] = r.ExpiresAt, c.in.version
+		_, since[i] = workOf(r)
+	}
+	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since)
+}

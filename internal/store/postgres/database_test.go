@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/pgserver"
+)
+
+const project = "test/project"
+
+// inSchema returns a URI of the server with a schema of its own.
+func inSchema(ctx context.Context) (uri, schema string) {
+	schema = newSchema(ctx)
+	return with(server.URI("postgres"), "search_path", schema), schema
+}
+
+func creationOf(i int) verification.New {
+	GinkgoHelper()
+	number, err := phone.FromE164(fmt.Sprintf("+49151%08d", i))
+	Expect(err).NotTo(HaveOccurred())
+	return verification.New{ID: fmt.Sprintf("vr%024d", i), Phone: number, Method: verification.WhatsApp, TTL: time.Hour, KeyName: "backend"}
+}
+
+// scalar reads one value as the owner of the server.
+func scalar[T any](ctx context.Context, statement string) T {
+	GinkgoHelper()
+	conn := connect(ctx)
+	defer func() { _ = conn.Close(ctx) }()
+	var value T
+	Expect(conn.QueryRow(ctx, statement).Scan(&value)).To(Succeed())
+	return value
+}
+
+// problemOf waits until a store says something of its database, and returns it.
+func problemOf(ctx context.Context, s *Store) *DatabaseError {
+	GinkgoHelper()
+	var problem *DatabaseError
+	Eventually(func() bool {
+		return errors.As(s.Problem(), &problem) && !strings.Contains(problem.Message, "not reached yet")
+	}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue())
+	return problem
+}
+
+// refusedWith starts a store and returns what it says of its database.
+func refusedWith(ctx context.Context, uri string) *DatabaseError {
+	GinkgoHelper()
+	s := begun(ctx, project, uri)
+	problem := problemOf(ctx, s)
+	_, err := s.Get(ctx, "vr")
+	Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
+	return problem
+}
+
+var _ = Describe("The database", func() {
+	It("is refused where it acknowledges what it may lose", func(ctx SpecContext) {
+		problem := refusedWith(ctx, with(server.URI("postgres"), "synchronous_commit", "off"))
+		Expect(problem.Rejected).To(BeTrue())
+		Expect(problem.Message).To(ContainSubstring("synchronous_commit=off"))
+	})
+
+	It("is refused where it is not the writer", func(ctx SpecContext) {
+		problem := refusedWith(ctx, with(server.URI("postgres"), "default_transaction_read_only", "on"))
+		Expect(problem.Message).To(ContainSubstring("read-only"))
+	})
+
+	It("says why it serves nobody, without the address", func(ctx SpecContext) {
+		problem := refusedWith(ctx, server.URI("nowhere"))
+		Expect(problem.Rejected).To(BeTrue())
+		Expect(problem.Message).To(Equal(`the database refuses: database "nowhere" does not exist (SQLSTATE 3D000)`))
+		problem = refusedWith(ctx, "postgresql://user:canary@127.0.0.1:1/postgres")
+		Expect(problem.Rejected).To(BeFalse())
+		Expect(problem.Message).To(Equal("the database refuses connections"))
+		problem = refusedWith(ctx, "postgresql://user:canary@127.0.0.1:port/postgres")
+		Expect(problem.Message).To(Equal("the connection URI cannot be read"))
+		problem = refusedWith(ctx, strings.Replace(server.URI("postgres"), "sslmode=disable", "sslmode=require", 1))
+		Expect(problem.Message).To(Equal("the database does not offer TLS"))
+	})
+
+	It("gets its tables once from many that start at the same time, and keeps those of a newer version", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		var stores []*Store
+		for range 5 {
+			stores = append(stores, begun(ctx, project, uri))
+		}
+		for i, s := range stores {
+			Eventually(s.Ready).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Succeed())
+			_, err := s.Create(ctx, creationOf(i), verification.Limits{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		versions := scalar[int](ctx, fmt.Sprintf("SELECT count(*) - count(DISTINCT version_id) FROM %s.%s", schema, migrationsTable))
+		Expect(versions).To(BeZero(), "migrations that ran twice")
+
+		run(ctx,
+			fmt.Sprintf("INSERT INTO %s.%s (version_id, is_applied) VALUES (900, true)", schema, migrationsTable),
+			fmt.Sprintf("ALTER TABLE %s.phoneproof_requests ADD COLUMN later text", schema))
+		old := open(ctx, project, uri)
+		_, err := old.Create(ctx, creationOf(9), verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(old.Get(ctx, creationOf(9).ID)).To(HaveField("Phase", verification.Pending))
+	})
+
+	It("commits what comes at once together, and one bad row fails alone", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		s := open(ctx, project, uri)
+		const calls, bad = 200, 77
+		commits := func() int64 {
+			return scalar[int64](ctx, "SELECT sum(n) FROM (SELECT count(DISTINCT created_at) AS n FROM "+schema+".phoneproof_requests) AS t")
+		}
+		errs := make([]error, calls)
+		var all sync.WaitGroup
+		for i := range calls {
+			all.Go(func() {
+				n := creationOf(i)
+				if i == bad {
+					n.KeyName = "nul\x00byte"
+				}
+				_, errs[i] = s.Create(ctx, n, verification.Limits{})
+			})
+		}
+		all.Wait()
+		for i, err := range errs {
+			if i == bad {
+				Expect(err).To(MatchError(verification.ErrContent))
+				Expect(err.Error()).NotTo(ContainSubstring("nul"))
+				continue
+			}
+			Expect(err).NotTo(HaveOccurred())
+			Expect(s.Get(ctx, creationOf(i).ID)).To(HaveField("ID", creationOf(i).ID))
+		}
+		Expect(commits()).To(BeNumerically("<", calls/2), "a batch is stamped with one time")
+	})
+
+	It("survives serialization failures and deadlocks on every fifth transaction", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		s := open(ctx, project, uri)
+		run(ctx,
+			"CREATE SEQUENCE "+schema+".faults",
+			`CREATE FUNCTION `+schema+`.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				IF nextval('`+schema+`.faults') % 5 = 0 THEN RAISE SQLSTATE '40001'; END IF;
+				IF nextval('`+schema+`.faults') % 5 = 1 THEN RAISE SQLSTATE '40P01'; END IF;
+				RETURN NEW; END $$`,
+			"CREATE TRIGGER fail BEFORE INSERT OR UPDATE ON "+schema+".phoneproof_requests FOR EACH ROW EXECUTE FUNCTION "+schema+".fail()")
+		for i := range 40 {
+			_, err := s.Create(ctx, creationOf(i), verification.Limits{PerKey: verification.Rate{Requests: 40, Period: time.Hour}})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = s.Update(ctx, creationOf(i).ID, func(r *verification.Request, now time.Time) error {
+				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+			})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		_, err := s.Create(ctx, creationOf(40), verification.Limits{PerKey: verification.Rate{Requests: 40, Period: time.Hour}})
+		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}), "each was counted once")
+		Expect(testutil.ToFloat64(s.metrics.repeats)).To(BeNumerically(">=", 20))
+	})
+
+	It("may be reached through PgBouncer in transaction mode", func(ctx SpecContext) {
+		port, stop, err := server.NewBouncer(ctx, 3)
+		if errors.Is(err, pgserver.ErrNoBouncer) {
+			Skip(err.Error())
+		}
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(stop)
+		run(ctx, "CREATE DATABASE bounced")
+		uri := fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/bounced?sslmode=disable&default_query_exec_mode=exec", port)
+		var stores []*Store
+		for range 3 {
+			stores = append(stores, open(ctx, project, uri))
+		}
+		limits := verification.Limits{
+			PerKey:         verification.Rate{Requests: 1000, Period: time.Hour},
+			PerPhoneNumber: verification.Rate{Requests: 5, Period: time.Hour},
+		}
+		var all sync.WaitGroup
+		for i := range 300 {
+			all.Go(func() {
+				defer GinkgoRecover()
+				_, err := stores[i%3].Create(ctx, creationOf(i), limits)
+				Expect(err).NotTo(HaveOccurred())
+				_, err = stores[(i+1)%3].Update(ctx, creationOf(i).ID, func(r *verification.Request, now time.Time) error {
+					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+				})
+				Expect(err).NotTo(HaveOccurred())
+			})
+		}
+		all.Wait()
+		claimed, err := stores[0].Claim(ctx, verification.Policy{Events: verification.EventsOn}, 1000, time.Hour)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(claimed).To(HaveLen(300))
+	})
+
+	It("recognises a creation whose answer was lost", func(ctx SpecContext) {
+		uri, _ := inSchema(ctx)
+		s := open(ctx, project, uri)
+		in := creation{New: creationOf(1), version: newVersion()}
+		for range 2 { // the second is what a repetition does after the connection broke
+			c := &call[creation, verification.Created]{ctx: ctx, in: in, done: make(chan struct{})}
+			Expect(s.createAll(ctx, []*call[creation, verification.Created]{c})).To(Succeed())
+			Expect(c.err).NotTo(HaveOccurred())
+			Expect(c.out.Existing).To(BeFalse())
+		}
+	})
+
+	It("keeps a lease that one of many holds", func(ctx SpecContext) {
+		uri, _ := inSchema(ctx)
+		s := open(ctx, project, uri)
+		a, b := s.Lock("a"), s.Lock("b")
+		_, _, err := a.Get(ctx)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+		Expect(a.Create(ctx, resourcelock.LeaderElectionRecord{HolderIdentity: "a"})).To(Succeed())
+		Expect(b.Create(ctx, resourcelock.LeaderElectionRecord{HolderIdentity: "b"})).To(MatchError(verification.ErrConflict))
+		record, _, err := b.Get(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(record.HolderIdentity).To(Equal("a"))
+		Expect(b.Update(ctx, resourcelock.LeaderElectionRecord{HolderIdentity: "b"})).To(Succeed())
+		Expect(a.Update(ctx, resourcelock.LeaderElectionRecord{HolderIdentity: "a"})).To(MatchError(verification.ErrConflict))
+	})
+})

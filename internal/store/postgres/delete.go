@@ -1,0 +1,124 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// deleted is what is left of a request that was deleted, to delete what belongs to it.
+type deleted struct{ id, phone string }
+
+func scanDeleted(row pgx.CollectableRow) (d deleted, err error) {
+	err = row.Scan(&d.id, &d.phone)
+	return d, err
+}
+
+// Delete implements verification.Store.
+func (s *Store) Delete(ctx context.Context, id, version string) error {
+	var conflict bool
+	err := s.once(ctx, func(c *pgx.Conn) error {
+		var gone []deleted
+		batch := &pgx.Batch{}
+		batch.Queue(sqlBegin)
+		batch.Queue(sqlDelete, s.options.Project, id, parseVersion(version)).Query(func(rows pgx.Rows) (err error) {
+			gone, err = pgx.CollectRows(rows, scanDeleted)
+			return err
+		})
+		batch.Queue(sqlVersions, s.options.Project, []string{id}).Query(func(rows pgx.Rows) error {
+			rest, err := pgx.CollectRows(rows, scanVersion)
+			conflict = len(rest) > 0
+			return err
+		})
+		if err := c.SendBatch(ctx, batch).Close(); err != nil {
+			return err
+		}
+		return s.forget(ctx, c, gone)
+	})
+	switch {
+	case err != nil:
+		return err
+	case conflict:
+		return verification.ErrConflict
+	default:
+		s.watch.Notify(id)
+		return nil
+	}
+}
+
+// Sweep implements verification.Sweeper.
+func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int) (verification.Swept, error) {
+	var expired []string
+	err := s.once(ctx, func(c *pgx.Conn) (err error) {
+		expired, err = ids(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit))
+		return err
+	})
+	if err != nil {
+		return verification.Swept{}, err
+	}
+	s.tell(expired)
+	var gone []deleted
+	err = s.once(ctx, func(c *pgx.Conn) error {
+		if _, err := c.Exec(ctx, sqlBegin); err != nil {
+			return err
+		}
+		rows, err := c.Query(ctx, sqlSweepFinished, s.options.Project, limit, policy.Retention)
+		if err != nil {
+			return err
+		}
+		if gone, err = pgx.CollectRows(rows, scanDeleted); err != nil {
+			return err
+		}
+		return s.forget(ctx, c, gone)
+	})
+	if err != nil {
+		return verification.Swept{Expired: len(expired)}, err
+	}
+	for _, d := range gone {
+		s.watch.Notify(d.id)
+	}
+	if s.dueAgain(&s.keysSweptAt, keysEvery) {
+		err = s.once(ctx, func(c *pgx.Conn) error {
+			_, err := c.Exec(ctx, sqlSweepKeys, s.options.Project)
+			return err
+		})
+	}
+	return verification.Swept{Expired: len(expired), Deleted: len(gone)}, err
+}
+
+// forget deletes what belonged to requests, and ends the transaction that deleted them.
+func (s *Store) forget(ctx context.Context, c *pgx.Conn, gone []deleted) error {
+	batch := &pgx.Batch{}
+	if len(gone) > 0 {
+		var requests, lines []string
+		for _, d := range gone {
+			requests = append(requests, d.id)
+			if n, err := phone.FromE164(d.phone); err == nil {
+				lines = append(lines, phone.Canonical(n).E164())
+			}
+		}
+		slices.Sort(lines)
+		batch.Queue(sqlUnbind, s.options.Project, requests)
+		batch.Queue(sqlUncount, s.options.Project, slices.Compact(lines))
+	}
+	batch.Queue(sqlCommit)
+	return c.SendBatch(ctx, batch).Close()
+}
+
+func (s *Store) tell(changed []string) {
+	for _, id := range changed {
+		s.watch.Notify(id)
+	}
+}
+
+// ids collects a column of ids.
+func ids(rows pgx.Rows, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
+}

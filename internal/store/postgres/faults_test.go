@@ -1,0 +1,249 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// lossy is a way to the server on which every second answer to a transaction that was committed is lost: the client gets
+// a reset instead.
+type lossy struct {
+	listener net.Listener
+	armed    atomic.Bool
+	commits  atomic.Int64
+	lost     atomic.Int64
+}
+
+func newLossy(ctx context.Context) *lossy {
+	GinkgoHelper()
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	l := &lossy{listener: listener}
+	go l.accept() // ends with the listener
+	DeferCleanup(listener.Close)
+	return l
+}
+
+func (l *lossy) uri(schema string) string {
+	port := l.listener.Addr().(*net.TCPAddr).Port
+	return with(fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable", port), "search_path", schema)
+}
+
+func (l *lossy) accept() {
+	for {
+		client, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		onward, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(server.Port)))
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		go func() {
+			_, _ = io.Copy(onward, client)
+			_ = onward.Close()
+		}()
+		go l.answer(client.(*net.TCPConn), onward)
+	}
+}
+
+// answer passes the server's messages on, those of an exchange together: they are kept until the server is ready for the
+// next one, which is after the commit.
+func (l *lossy) answer(client *net.TCPConn, from net.Conn) {
+	defer func() {
+		_ = client.Close()
+		_ = from.Close()
+	}()
+	var pending []byte
+	wrote := false
+	for {
+		var header [5]byte
+		if _, err := io.ReadFull(from, header[:]); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(header[1:])-4)
+		if _, err := io.ReadFull(from, body); err != nil {
+			return
+		}
+		pending = append(append(pending, header[:]...), body...)
+		const commandComplete, readyForQuery, idle = 'C', 'Z', 'I'
+		switch header[0] {
+		case commandComplete:
+			verb, _, _ := strings.Cut(strings.TrimRight(string(body), "\x00"), " ")
+			wrote = wrote || verb == "INSERT" || verb == "UPDATE" || verb == "DELETE"
+			continue
+		case readyForQuery:
+		default:
+			if wrote {
+				continue
+			}
+		}
+		if wrote && header[0] == readyForQuery && body[0] == idle {
+			wrote = false
+			if l.armed.Load() && l.commits.Add(1)%2 == 0 {
+				l.lost.Add(1)
+				_ = client.SetLinger(0)
+				return
+			}
+		}
+		if _, err := client.Write(pending); err != nil {
+			return
+		}
+		pending = pending[:0]
+	}
+}
+
+var _ = Describe("A database whose connections break right after a commit", func() {
+	It("has each write once, and every caller learns of his own", func(ctx SpecContext) {
+		schema := newSchema(ctx)
+		way := newLossy(ctx)
+		s := open(ctx, project, way.uri(schema))
+		way.armed.Store(true)
+		const calls = 30
+		limits := verification.Limits{PerKey: verification.Rate{Requests: calls, Period: time.Hour}}
+		for i := range calls {
+			created, err := s.Create(ctx, creationOf(i), limits)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(created.Existing).To(BeFalse(), "its own creation is nobody else's")
+		}
+		_, err := s.Create(ctx, creationOf(calls), limits)
+		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}), "each was counted once")
+		id := creationOf(0).ID
+		for range 2 { // a message that comes twice
+			_, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
+				if r.Phase == verification.Verified {
+					return verification.ErrUnchanged
+				}
+				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+			})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		for i := range 20 {
+			r, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
+				return r.RecordAttempt(verification.Attempt{Number: i + 1, Epoch: r.Epoch, At: now, Reason: "timeout", Next: now.Add(time.Hour)})
+			})
+			Expect(err).NotTo(HaveOccurred(), "attempt %d", i+1)
+			Expect(r.Delivery.Attempts).To(Equal(i + 1))
+		}
+		r, err := s.Get(ctx, id)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.Delivery.Attempts).To(Equal(20))
+		Expect(s.Delete(ctx, id, r.Version)).To(Succeed())
+		way.armed.Store(false)
+		Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests")).To(Equal(calls - 1))
+		Expect(way.lost.Load()).To(BeNumerically(">=", calls/2), "answers that were lost")
+		Expect(testutil.ToFloat64(s.metrics.repeats)).To(BeNumerically(">=", calls/2))
+	})
+})
+
+var _ = Describe("A flood of refusals", func() {
+	It("does not have everybody wait for the disk", func(ctx SpecContext) {
+		uri, _ := inSchema(ctx)
+		s := open(ctx, project, uri)
+		limits := verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Hour}}
+		_, err := s.Create(ctx, creationOf(0), limits)
+		Expect(err).NotTo(HaveOccurred())
+		const refusals = 300
+		flushes := func() int {
+			run(ctx, "SELECT pg_stat_force_next_flush()")
+			return scalar[int](ctx, "SELECT wal_sync FROM pg_stat_wal")
+		}
+		before := flushes()
+		for i := range refusals {
+			_, err := s.Create(ctx, creationOf(1+i), limits)
+			Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}))
+		}
+		Eventually(func() int { return int(s.pool.Load().Stat().AcquiredConns()) }).WithContext(ctx).WithTimeout(time.Minute).Should(BeZero())
+		Consistently(func() int { return flushes() - before }).WithContext(ctx).WithTimeout(3*time.Second).WithPolling(time.Second).
+			Should(BeNumerically("<", refusals/4), "a refusal writes nothing")
+		created, err := s.Create(ctx, creationOf(0), limits)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(created.Existing).To(BeTrue())
+	})
+})
+
+// Nothing that is dead can be removed while an old transaction might still look at it.
+var _ = Describe("A transaction that stays open beside the store", func() {
+	It("makes nothing wrong", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		s := open(ctx, project, uri)
+		before := s.lives(ctx, 0)
+		old := connect(ctx)
+		defer func() { _ = old.Close(context.WithoutCancel(ctx)) }()
+		_, err := old.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+		Expect(err).NotTo(HaveOccurred())
+		var seen int
+		Expect(old.QueryRow(ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests").Scan(&seen)).To(Succeed())
+		during := s.lives(ctx, 1)
+		Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests")).To(BeZero(), "all have gone")
+		run(ctx, "VACUUM "+schema+".phoneproof_requests")
+		left := func() int {
+			return scalar[int](ctx, "SELECT count(*) FROM pg_stat_get_dead_tuples('"+schema+".phoneproof_requests'::regclass) AS n WHERE n > 0")
+		}
+		Eventually(left).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(1), "they stay as long as somebody may look")
+		Expect(old.QueryRow(ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests").Scan(&seen)).To(Succeed())
+		Expect(seen).To(BeZero(), "what came later is not for it")
+		_, err = old.Exec(ctx, "COMMIT")
+		Expect(err).NotTo(HaveOccurred())
+		run(ctx, "VACUUM "+schema+".phoneproof_requests")
+		Eventually(left).WithContext(ctx).WithTimeout(time.Minute).Should(BeZero())
+		AddReportEntry("lives of a request", fmt.Sprintf("%v each before, %v beside the open transaction", before, during))
+	})
+})
+
+// lives leads requests from creation to deletion, with claims between, and returns how long each took.
+func (s *Store) lives(ctx context.Context, round int) time.Duration {
+	GinkgoHelper()
+	const clients, each = 16, 40
+	began := time.Now()
+	var all sync.WaitGroup
+	for client := range clients {
+		all.Go(func() {
+			defer GinkgoRecover()
+			for i := range each {
+				n := creationOf((round*clients+client)*each + i)
+				_, err := s.Create(ctx, n, verification.Limits{})
+				Expect(err).NotTo(HaveOccurred())
+				_, err = s.Update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
+					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+				})
+				Expect(err).NotTo(HaveOccurred())
+			}
+		})
+	}
+	all.Wait()
+	for done := 0; done < clients*each; {
+		claimed, err := s.Claim(ctx, verification.Policy{Events: verification.EventsOn}, 100, time.Hour)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(claimed).NotTo(BeEmpty(), "due events, after %d", done)
+		for _, r := range claimed {
+			all.Go(func() {
+				defer GinkgoRecover()
+				r, err := s.Update(ctx, r.ID, func(r *verification.Request, now time.Time) error {
+					return r.RecordAttempt(verification.Attempt{Number: 1, Epoch: r.Epoch, At: now, Delivered: true})
+				})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(s.Delete(ctx, r.ID, r.Version)).To(Succeed())
+			})
+		}
+		all.Wait()
+		done += len(claimed)
+	}
+	return time.Since(began) / (clients * each)
+}

@@ -1,0 +1,188 @@
+package postgres
+
+import "strings"
+
+// columns are those of a request in the order of scan, each with a prefix.
+func columns(prefix string) string {
+	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, phase, "+
+		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
+		"delivered_at, exhausted_at, redelivered, epoch, version", ", ", ", "+prefix)
+}
+
+// The kinds of work in the column work, each with the meaning of the column since.
+const (
+	workExpire  = 1 // since the request may be expired
+	workDeliver = 2 // since its event is due
+	workDelete  = 3 // since it needs nothing more; it goes after its retention
+)
+
+// Every statement. Those that read a clock call it by its bare name: tests put one of their own in front of it.
+//
+// Many rows are read by a lateral join with a limit, and changed one by one in one transaction: then there is no plan but
+// a look-up by the whole primary key for each, whatever the planner believes about tables that nobody has analysed yet.
+var (
+	sqlBegin    = `BEGIN`
+	sqlCommit   = `COMMIT`
+	sqlRollback = `ROLLBACK`
+
+	sqlReady = `SELECT work FROM phoneproof_requests WHERE project = $1 AND id = '' LIMIT 1`
+
+	sqlRead = `SELECT ` + columns("r.") + `, clock_timestamp() FROM unnest($2::text[]) AS u(id) CROSS JOIN LATERAL (
+			SELECT ` + columns("") + ` FROM phoneproof_requests WHERE project = $1 AND id = u.id LIMIT 1
+		) AS r`
+
+	sqlVersions = `SELECT u.id, r.version FROM unnest($2::text[]) AS u(id) CROSS JOIN LATERAL (
+			SELECT version FROM phoneproof_requests WHERE project = $1 AND id = u.id LIMIT 1
+		) AS r`
+
+	sqlAwaiting = `SELECT ` + columns("r.") + `, clock_timestamp()
+		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id
+		WHERE b.project = $1 AND b.binding = $2`
+
+	// Creation. The rows of keys are locked first, in their order, and everything is read after that.
+
+	sqlAddKeys = `INSERT INTO phoneproof_keys (project, name, total, last_at)
+		SELECT $1, u.name, 0, clock_timestamp() FROM unnest($2::text[]) AS u(name)
+		ON CONFLICT (project, name) DO NOTHING`
+
+	sqlLockKeys = `SELECT name, total, last_at FROM phoneproof_keys
+		WHERE project = $1 AND name = ANY ($2::text[]) ORDER BY name FOR UPDATE`
+
+	sqlNow = `SELECT statement_timestamp()`
+
+	// sqlKeyWindows finds the oldest admission of each key that still counts, at the time that it tells. The names are a
+	// subquery because PostgreSQL would look how many there are, find one, and plan the statement anew each time for that.
+	sqlKeyWindows = `SELECT u.name, statement_timestamp(), a.at, a.total, a.n
+		FROM unnest((SELECT $2::text[])) AS u(name) LEFT JOIN LATERAL (
+			SELECT at, total, n FROM phoneproof_key_admissions
+			WHERE project = $1 AND name = u.name AND at > statement_timestamp() - $3::interval ORDER BY at LIMIT 1
+		) AS a ON true`
+
+	// sqlKeyLeaves finds when the admission with that number stops counting, where it is not the oldest.
+	sqlKeyLeaves = `SELECT at FROM phoneproof_key_admissions
+		WHERE project = $1 AND name = $2 AND at > $3::timestamptz AND total >= $4 ORDER BY at LIMIT 1`
+
+	// sqlNumbers finds the last admissions of each number, as many as decide.
+	sqlNumbers = `SELECT u.number, a.place, a.at FROM unnest($2::text[]) AS u(number) CROSS JOIN LATERAL (
+			SELECT place, at FROM phoneproof_number_admissions
+			WHERE project = $1 AND number = u.number ORDER BY place DESC LIMIT $3
+		) AS a ORDER BY u.number, a.place`
+
+	sqlInsertRequests = `INSERT INTO phoneproof_requests
+			(project, id, phone, method, created_at, expires_at, key_name, body_hash, phase, version, work, since)
+		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, 'PENDING', u.version, 1, u.since
+		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[], $10::timestamptz[])
+			AS u(id, phone, method, expires_at, key_name, body_hash, version, since)`
+
+	sqlInsertKeyAdmissions = `INSERT INTO phoneproof_key_admissions (project, name, at, total, n, until)
+		SELECT $1, u.name, u.at, u.total, u.n, u.at + $6::interval
+		FROM unnest($2::text[], $3::timestamptz[], $4::bigint[], $5::bigint[]) AS u(name, at, total, n)
+		ON CONFLICT (project, name, at) DO UPDATE
+		SET total = excluded.total, n = phoneproof_key_admissions.n + excluded.n`
+
+	sqlCountKeys = `UPDATE phoneproof_keys AS k SET total = u.total, last_at = u.at
+		FROM unnest($2::text[], $3::timestamptz[], $4::bigint[]) AS u(name, at, total)
+		WHERE k.project = $1 AND k.name = u.name`
+
+	sqlInsertNumberAdmissions = `INSERT INTO phoneproof_number_admissions (project, number, place, at, until)
+		SELECT $1, u.number, u.place, $2::timestamptz, $2::timestamptz + $3::interval
+		FROM unnest($4::text[], $5::bigint[]) AS u(number, place)`
+
+	// sqlUpdate writes a state over the one it was made from, unless the clock has gone on too far since.
+	sqlUpdate = `UPDATE phoneproof_requests SET
+			phase = $6, verified_at = $7, actual = $8, assurance = $9, contacts = $10, attempts = $11, next_attempt_at = $12,
+			last_attempt_at = $13, last_status_code = $14, last_reason = $15, delivered_at = $16, exhausted_at = $17,
+			redelivered = $18, work = $19, since = $20, version = $4, leased_until = '1970-01-01 00:00:00+00'
+		WHERE project = $1 AND id = $2 AND version = $3 AND clock_timestamp() < $5::timestamptz`
+
+	// sqlBind leads a sender to the request that the update before it, in the same transaction, bound him to.
+	sqlBind = `INSERT INTO phoneproof_bindings (project, binding, request_id)
+		SELECT project, $4::text, id FROM phoneproof_requests WHERE project = $1 AND id = $2 AND version = $3
+		ON CONFLICT (project, binding) DO UPDATE SET request_id = excluded.request_id`
+
+	sqlDelete = `DELETE FROM phoneproof_requests WHERE project = $1 AND id = $2 AND version = $3 RETURNING id, phone`
+
+	sqlUnbind = `DELETE FROM phoneproof_bindings WHERE project = $1 AND request_id = ANY ($2::text[])`
+
+	// sqlUncount drops the admissions of numbers that count no more. Requests are kept for longer than that, so with the
+	// last request of a number goes the last of its admissions.
+	sqlUncount = `DELETE FROM phoneproof_number_admissions
+		WHERE project = $1 AND number = ANY ($2::text[]) AND until <= statement_timestamp()`
+
+	// sqlDue locks what may be claimed of each kind of work, and returns the longest overdue of all.
+	sqlDue = `SELECT id FROM (
+		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 1 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS lapsed
+		UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 2 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+				AND $4::boolean
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS undelivered
+		UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, verified_at + $6::interval AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 2 AND verified_at <= statement_timestamp() - $6::interval
+				AND leased_until <= statement_timestamp() AND $5::boolean
+			ORDER BY verified_at LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS abandoned
+		UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, since + $3::interval AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 3 AND since <= statement_timestamp() - $3::interval
+				AND leased_until <= statement_timestamp()
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS finished
+		) AS due ORDER BY due_at, id LIMIT $2`
+
+	// sqlLease leases one of them.
+	sqlLease = `UPDATE phoneproof_requests SET
+			epoch = epoch + 1, version = version + 1, leased_until = statement_timestamp() + $3::interval
+		WHERE project = $1 AND id = $2
+		RETURNING ` + columns("") + `, statement_timestamp()`
+
+	// The sweeps do in bulk what needs no more than a write.
+
+	sqlSweepLapsed = `WITH due AS (
+			SELECT id FROM phoneproof_requests
+			WHERE project = $1 AND work = 1 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		)
+		UPDATE phoneproof_requests AS r SET phase = 'EXPIRED', work = 3, version = r.version + 1
+		FROM due WHERE r.project = $1 AND r.id = due.id
+		RETURNING r.id`
+
+	sqlSweepFinished = `WITH due AS (
+			SELECT id FROM phoneproof_requests
+			WHERE project = $1 AND work = 3 AND since <= statement_timestamp() - $3::interval
+				AND leased_until <= statement_timestamp()
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		)
+		DELETE FROM phoneproof_requests WHERE project = $1 AND id IN (SELECT id FROM due)
+		RETURNING id, phone`
+
+	sqlSweepKeys = `DELETE FROM phoneproof_key_admissions WHERE project = $1 AND until <= statement_timestamp()`
+
+	// The lease of a project without a cluster.
+
+	sqlReadLease = `SELECT record, version FROM phoneproof_leases WHERE project = $1`
+
+	sqlCreateLease = `INSERT INTO phoneproof_leases (project, record, version) VALUES ($1, $2, 1)
+		ON CONFLICT (project) DO NOTHING`
+
+	sqlUpdateLease = `UPDATE phoneproof_leases SET record = $2, version = version + 1 WHERE project = $1 AND version = $3`
+
+	// sqlServer asks what a connection must not be.
+	sqlServer = `SELECT coalesce(current_setting('synchronous_commit', true), '')`
+
+	sqlVersion = `SELECT version()`
+
+	// sqlTune is for PostgreSQL itself, where the version says that it is: rows are rewritten a few times and then deleted,
+	// so there is to be room for that on their pages, and dead ones are to go soon.
+	sqlTune = `ALTER TABLE phoneproof_requests SET
+		(fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05)`
+)

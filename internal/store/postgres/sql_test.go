@@ -1,0 +1,90 @@
+package postgres
+
+import (
+	"go/ast"
+	goparser "go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/auxten/postgresql-parser/pkg/sql/parser"
+	. "github.com/onsi/gomega"
+)
+
+// statements are all that a store ever sends.
+var statements = map[string]string{
+	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
+	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
+	"sqlNumbers": sqlNumbers, "sqlInsertRequests": sqlInsertRequests, "sqlInsertKeyAdmissions": sqlInsertKeyAdmissions,
+	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,
+	"sqlBind": sqlBind, "sqlDelete": sqlDelete, "sqlUnbind": sqlUnbind, "sqlDue": sqlDue, "sqlLease": sqlLease, "sqlSweepLapsed": sqlSweepLapsed,
+	"sqlSweepFinished": sqlSweepFinished, "sqlUncount": sqlUncount, "sqlSweepKeys": sqlSweepKeys, "sqlReadLease": sqlReadLease,
+	"sqlCreateLease": sqlCreateLease, "sqlUpdateLease": sqlUpdateLease, "sqlServer": sqlServer, "sqlVersion": sqlVersion, "sqlTune": sqlTune, "sqlBegin": sqlBegin, "sqlCommit": sqlCommit, "sqlRollback": sqlRollback,
+}
+
+// The parser is made from CockroachDB's grammar of version 20.1. It has all that is used here.
+func TestSQL_parsesWithTheGrammarOfCockroachDB(t *testing.T) {
+	for name, statement := range statements {
+		if name == "sqlTune" { // for PostgreSQL alone: others have no such settings
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			parsed, err := parser.Parse(statement)
+			g := NewWithT(t)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(parsed).To(HaveLen(1))
+		})
+	}
+	files, err := fs.Glob(migrations, "migrations/*.sql")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, name := range files {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			content, err := migrations.ReadFile(name)
+			g.Expect(err).NotTo(HaveOccurred())
+			parsed, err := parser.Parse(string(content))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(parsed).To(HaveLen(1), "one statement in each file")
+			g.Expect(string(content)).To(HavePrefix("-- +goose NO TRANSACTION\n-- +goose Up\n"))
+		})
+	}
+}
+
+// A statement that nobody lists would be parsed by nobody.
+func TestSQL_isListedHere(t *testing.T) {
+	g := NewWithT(t)
+	sources, err := filepath.Glob("*.go")
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, name := range sources {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := goparser.ParseFile(token.NewFileSet(), name, nil, 0)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, declaration := range file.Decls {
+			general, ok := declaration.(*ast.GenDecl)
+			if !ok || general.Tok == token.IMPORT || general.Tok == token.TYPE {
+				continue
+			}
+			for _, spec := range general.Specs {
+				for _, constant := range spec.(*ast.ValueSpec).Names {
+					if strings.HasPrefix(constant.Name, "sql") {
+						g.Expect(statements).To(HaveKey(constant.Name))
+					}
+				}
+			}
+		}
+	}
+}
+
+// Databases that are distributed keep no session, have no sequence that is not a hot spot, and wake nobody.
+func TestSQL_staysWithinThePortableCore(t *testing.T) {
+	g := NewWithT(t)
+	for name, statement := range statements {
+		for _, word := range []string{"advisory", "listen", "notify", "unlogged", "serial", "temp ", "ctid", "partition", "returning *"} {
+			g.Expect(strings.ToLower(statement)).NotTo(ContainSubstring(word), name)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/jackc/pgx/v5"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/phoneproof/phoneproof/test/pgserver"
+)
+
+func TestPostgres(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "PostgreSQL store")
+}
+
+// server is the PostgreSQL of all specs; each has a schema of its own in it.
+var server *pgserver.Server
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	server, err = pgserver.Start(ctx, pgserver.Options{Output: GinkgoWriter})
+	if errors.Is(err, pgserver.ErrNotInstalled) {
+		Skip(err.Error())
+	}
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(server.Stop)
+})
+
+// newSchema makes a schema and returns its name. Stores whose URI names it in search_path keep their tables there.
+func newSchema(ctx context.Context) string {
+	GinkgoHelper()
+	name := "test_" + strings.ToLower(rand.Text()[:12])
+	run(ctx, "CREATE SCHEMA "+name)
+	return name
+}
+
+// connect connects as the owner of the server.
+func connect(ctx context.Context) *pgx.Conn {
+	GinkgoHelper()
+	conn, err := pgx.Connect(ctx, server.URI("postgres"))
+	Expect(err).NotTo(HaveOccurred())
+	return conn
+}
+
+// run executes statements as the owner of the server.
+func run(ctx context.Context, statements ...string) {
+	GinkgoHelper()
+	conn := connect(ctx)
+	defer func() { Expect(conn.Close(ctx)).To(Succeed()) }()
+	for _, statement := range statements {
+		_, err := conn.Exec(ctx, statement)
+		Expect(err).NotTo(HaveOccurred(), statement)
+	}
+}
+
+// with returns a URI with another setting.
+func with(uri, name, value string) string {
+	return uri + "&" + name + "=" + url.QueryEscape(value)
+}
+
+// newClock puts a clock in the schema that stands still, in front of the server's own, and returns what moves it on.
+func newClock(ctx context.Context, schema string, at time.Time) (advance func(time.Duration)) {
+	GinkgoHelper()
+	run(ctx,
+		fmt.Sprintf("CREATE TABLE %s.clock (at timestamptz NOT NULL)", schema),
+		fmt.Sprintf("INSERT INTO %s.clock VALUES ('%s')", schema, at.Format(time.RFC3339Nano)),
+		fmt.Sprintf("CREATE FUNCTION %[1]s.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM %[1]s.clock'", schema),
+		fmt.Sprintf("CREATE FUNCTION %[1]s.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT at FROM %[1]s.clock'", schema),
+	)
+	return func(d time.Duration) {
+		run(context.WithoutCancel(ctx),
+			fmt.Sprintf("UPDATE %s.clock SET at = at + interval '%d microseconds'", schema, d.Microseconds()))
+	}
+}
+
+// open starts a store and ends it with the spec.
+func open(ctx context.Context, project, uri string) *Store {
+	GinkgoHelper()
+	s := begun(ctx, project, uri)
+	Eventually(s.Ready).WithContext(ctx).WithTimeout(time.Minute).WithPolling(time.Millisecond).WithArguments(ctx).Should(Succeed())
+	return s
+}
+
+// begun starts a store, which may be without its database, and ends it with the spec.
+func begun(ctx context.Context, project, uri string) *Store {
+	GinkgoHelper()
+	return begunAt(ctx, project, func() Address { return Address{URI: []byte(uri)} })
+}
+
+// begunAt starts a store whose address may change, and ends it with the spec.
+func begunAt(ctx context.Context, project string, address func() Address) *Store {
+	GinkgoHelper()
+	s, err := New(Options{Project: project, Address: address, Log: logr.Discard(), Registerer: prometheus.NewRegistry()})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Start(running) }()
+	DeferCleanup(func() {
+		stop()
+		Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	})
+	return s
+}

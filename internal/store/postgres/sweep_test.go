@@ -1,0 +1,120 @@
+package postgres
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// life does something to a request that the domain may do, by chance.
+func life(r *verification.Request, now time.Time) error {
+	later := time.Duration(rand.IntN(100)) * time.Hour
+	switch rand.IntN(5) {
+	case 0:
+		return verification.ErrUnchanged
+	case 1:
+		r.Phase = verification.Expired
+		return nil
+	default:
+		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, now.Add(-later), r.Phone
+		switch rand.IntN(4) {
+		case 0:
+			r.Delivery.NextAttemptAt = now.Add(later - 50*time.Hour)
+		case 1:
+			r.Delivery.DeliveredAt = now.Add(-later)
+		case 2:
+			r.Delivery.ExhaustedAt = now.Add(-later)
+		}
+		return nil
+	}
+}
+
+// lives stores requests of every age and state and returns them as they are.
+func lives(ctx context.Context, s *Store, n int) []verification.Request {
+	GinkgoHelper()
+	var all []verification.Request
+	for i := range n {
+		in := creationOf(i)
+		in.TTL = time.Duration(rand.IntN(100)-50)*time.Hour + 30*time.Minute // nothing lapses while the spec runs
+		_, err := s.Create(ctx, in, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		r, err := s.Update(ctx, in.ID, life)
+		Expect(err).NotTo(HaveOccurred())
+		all = append(all, r)
+	}
+	return all
+}
+
+var _ = Describe("What is due", func() {
+	for name, events := range map[string]verification.EventPolicy{
+		"events are sent": verification.EventsOn, "events are paused": verification.EventsPaused, "there is no webhook": verification.EventsOff,
+	} {
+		policy := verification.Policy{Retention: 30 * time.Hour, Events: events}
+
+		It("is to a claim what it is to the domain, where "+name, func(ctx SpecContext) {
+			uri, _ := inSchema(ctx)
+			s := open(ctx, project, uri)
+			all := lives(ctx, s, 200)
+			var want []string
+			for _, r := range all {
+				if verification.Next(&r, time.Now(), policy).Step != verification.StepWait {
+					want = append(want, r.ID)
+				}
+			}
+			claimed, err := s.Claim(ctx, policy, 1000, time.Hour)
+			Expect(err).NotTo(HaveOccurred())
+			var got []string
+			for _, r := range claimed {
+				got = append(got, r.ID)
+			}
+			Expect(got).To(ConsistOf(want))
+		})
+
+		It("is to a sweep what it is to the domain, where "+name, func(ctx SpecContext) {
+			uri, _ := inSchema(ctx)
+			s := open(ctx, project, uri)
+			all := lives(ctx, s, 200)
+			_, err := s.Sweep(ctx, policy, 1000)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = s.Sweep(ctx, policy, 1000)
+			Expect(err).NotTo(HaveOccurred())
+			for _, r := range all {
+				if verification.Next(&r, time.Now(), policy).Step == verification.StepExpire {
+					r.Phase = verification.Expired
+				}
+				left, err := s.Get(ctx, r.ID)
+				abandoned := r.Phase == verification.Verified && r.Delivery.Wanted()
+				if !abandoned && verification.Next(&r, time.Now(), policy).Step == verification.StepDelete {
+					Expect(err).To(MatchError(verification.ErrNotFound))
+					continue
+				}
+				Expect(err).NotTo(HaveOccurred())
+				Expect(left.Phase).To(Equal(r.Phase))
+			}
+		})
+	}
+
+	It("leaves no trace of a number once its last request is swept and its time is over", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		s := open(ctx, project, uri)
+		in := creationOf(1)
+		in.TTL = -time.Hour
+		_, err := s.Create(ctx, in, verification.Limits{
+			PerKey:         verification.Rate{Requests: 9, Period: time.Microsecond},
+			PerPhoneNumber: verification.Rate{Requests: 9, Period: time.Microsecond},
+		})
+		Expect(err).NotTo(HaveOccurred())
+		for range 2 {
+			_, err = s.Sweep(ctx, verification.Policy{}, 10)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		for _, table := range []string{"requests", "number_admissions", "key_admissions"} {
+			Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_"+table)).To(BeZero(), table)
+		}
+	})
+})

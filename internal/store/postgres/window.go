@@ -1,0 +1,150 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// windows decide on the rates of one batch at one instant. They hold what was counted before, under the locks of the
+// transaction, and count what they admit.
+type windows struct {
+	limits  verification.Limits
+	now     time.Time
+	keys    map[string]*keyWindow
+	numbers map[string]*numberWindow
+}
+
+// keyWindow counts the admissions of an API key. They are numbered from the key's first; those of one batch are one row.
+type keyWindow struct {
+	// total is the number of the last admission, lastAt its time.
+	total  int64
+	lastAt time.Time
+	// first is the oldest row that still counts; its n is zero if there is none.
+	first admissions
+	// leaves is when the admission stops counting that must go before another fits, where that is not in first.
+	leaves time.Time
+	// admitted is how many this batch adds.
+	admitted int64
+}
+
+// admissions are a row of admissions at one instant: the n up to the number total.
+type admissions struct {
+	at       time.Time
+	total, n int64
+}
+
+// counted is how many count now.
+func (w *keyWindow) counted() int64 {
+	if w.first.n == 0 {
+		return w.admitted
+	}
+	return w.total + w.admitted - (w.first.total - w.first.n)
+}
+
+// blocking returns the number of the admission that has to leave before rate admits another one.
+func (w *keyWindow) blocking(rate verification.Rate) int64 {
+	return w.total + w.admitted + 1 - int64(rate.Requests)
+}
+
+// beyondFirst tells whether that admission is in a later row than the oldest that counts, as after a rate was lowered.
+func (w *keyWindow) beyondFirst(rate verification.Rate) bool {
+	return w.first.n > 0 && w.counted() > int64(rate.Requests) && w.blocking(rate) > w.first.total
+}
+
+// wait is how long it is until rate admits one more at now; zero if it does at once.
+func (w *keyWindow) wait(rate verification.Rate, now time.Time) time.Duration {
+	switch {
+	case w.counted() < int64(rate.Requests):
+		return 0
+	case !w.leaves.IsZero():
+		return w.leaves.Add(rate.Period).Sub(now)
+	default:
+		return w.oldest(now).Add(rate.Period).Sub(now)
+	}
+}
+
+// oldest is the time of the oldest admission that counts.
+func (w *keyWindow) oldest(now time.Time) time.Time {
+	if w.first.n == 0 {
+		return now
+	}
+	return w.first.at
+}
+
+// add counts one more and returns what is left.
+func (w *keyWindow) add(rate verification.Rate, now time.Time) verification.Quota {
+	w.admitted++
+	return verification.Quota{
+		Remaining: rate.Requests - int(w.counted()),
+		Reset:     w.oldest(now).Add(rate.Period).Sub(now),
+	}
+}
+
+// at is the time of this batch's row. It never goes back where the clock does, so rows are in the order of their numbers.
+func (w *keyWindow) at(now time.Time) time.Time {
+	if now.Before(w.lastAt) {
+		return w.lastAt
+	}
+	return now
+}
+
+// numberWindow holds the admissions of a phone number, which are few.
+type numberWindow struct {
+	// times are those stored and those that this batch adds, ascending.
+	times []time.Time
+	// place is that of the last; the next must not be taken by another transaction.
+	place    int64
+	admitted int64
+}
+
+// wait is how long it is until rate admits one more at now; zero if it does at once.
+func (w *numberWindow) wait(rate verification.Rate, now time.Time) time.Duration {
+	if len(w.times) < rate.Requests {
+		return 0
+	}
+	leaves := w.times[len(w.times)-rate.Requests].Add(rate.Period)
+	return max(0, leaves.Sub(now))
+}
+
+// admit counts a creation, or refuses it. Where both rates do, the longer wait is the honest one.
+func (w *windows) admit(n verification.New) (verification.Quota, error) {
+	var key, number time.Duration
+	perKey, perNumber := w.limits.PerKey, w.limits.PerPhoneNumber
+	if perKey.Limited() {
+		key = w.keys[n.KeyName].wait(perKey, w.now)
+	}
+	line := w.line(n)
+	if perNumber.Limited() {
+		number = line.wait(perNumber, w.now)
+	}
+	switch {
+	case key > 0 && key >= number:
+		return verification.Quota{}, verification.RateLimited(verification.LimitPerKey, key)
+	case number > 0:
+		return verification.Quota{}, verification.RateLimited(verification.LimitPerPhoneNumber, number)
+	}
+	if perNumber.Limited() {
+		line.times = append(line.times, w.now)
+		line.admitted++
+	}
+	if !perKey.Limited() {
+		return verification.Quota{}, nil
+	}
+	return w.keys[n.KeyName].add(perKey, w.now), nil
+}
+
+// line returns the window of a creation's number.
+func (w *windows) line(n verification.New) *numberWindow {
+	name := lineOf(n)
+	line := w.numbers[name]
+	if line == nil {
+		line = &numberWindow{}
+		w.numbers[name] = line
+	}
+	return line
+}
+
+// lineOf is the name that all forms of a number share.
+func lineOf(n verification.New) string { return phone.Canonical(n.Phone).E164() }
