@@ -26,7 +26,7 @@ func BenchmarkVerify(b *testing.B) {
 	var took []time.Duration
 	w.logs = nil
 	w.channel.log = logr.Discard()
-	go w.channel.sendReplies(b.Context())
+	go func() { _ = w.channel.Start(b.Context()) }()
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		initiated, err := w.service.Initiate(b.Context(), verification.Initiation{

@@ -9,6 +9,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/common/expfmt"
+
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 )
 
 // TestCanary runs through everything that logs, counts, answers or fails, and looks for what must not be in it: the token
@@ -41,7 +43,7 @@ func TestCanary(t *testing.T) {
 		func() { w.api.failing(nil) },
 	} {
 		broken()
-		w.channel.senders = tally{}
+		w.channel.senders = reply.NewSenders()
 		for _, update := range updates {
 			post(update)
 		}

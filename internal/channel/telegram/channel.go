@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -41,9 +43,9 @@ type Channel struct {
 	log      logr.Logger
 	metrics  *metrics
 
-	replies   chan reply
-	strangers strangers
-	senders   tally
+	replies   *reply.Queue
+	strangers *reply.Strangers
+	senders   *reply.Senders
 }
 
 // New returns a channel, with its metrics registered.
@@ -56,7 +58,7 @@ func New(o Options) (*Channel, error) {
 	}
 	c := &Channel{
 		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log,
-		metrics: newMetrics(), replies: make(chan reply, replyQueue),
+		metrics: newMetrics(), replies: reply.NewQueue(), strangers: reply.NewStrangers(), senders: reply.NewSenders(),
 	}
 	if o.Registerer != nil {
 		if err := c.metrics.register(o.Registerer); err != nil {
@@ -67,14 +69,7 @@ func New(o Options) (*Channel, error) {
 }
 
 // Start sends replies until ctx ends, and then those that wait already, for a few seconds.
-func (c *Channel) Start(ctx context.Context) error {
-	var workers sync.WaitGroup
-	for range replyWorkers {
-		workers.Go(func() { c.sendReplies(ctx) })
-	}
-	workers.Wait()
-	return nil
-}
+func (c *Channel) Start(ctx context.Context) error { return c.replies.Start(ctx) }
 
 // NeedLeaderElection says that every replica sends the replies to what it received.
 func (c *Channel) NeedLeaderElection() bool { return false }
@@ -84,9 +79,30 @@ type promptError struct{ error }
 
 func (e promptError) Unwrap() error { return e.error }
 
-// receive does what an update asks for. An error means that it is to be delivered again: nothing is known to be stored,
-// or, if it is a promptError, the user was not asked for his contact. s.Telegram is not nil.
-func (c *Channel) receive(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) error {
+// receive does what an update asks for, and survives it. An error means that it is to be delivered again: nothing is known
+// to be stored, or, if it is a promptError, the user was not asked for his contact. An update that met a bug once will meet
+// it again, and hold up what comes after it, so it is acknowledged. s.Telegram is not nil.
+func (c *Channel) receive(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			c.metrics.updates.WithLabelValues(string(panicked)).Inc()
+			log.Error(panicError(value), "telegram update dropped")
+			err = nil
+		}
+	}()
+	return c.receiveOnce(ctx, log, s, raw)
+}
+
+// panicError describes a panic by where it happened. Its value may be anything, a part of the message too, so only the
+// runtime's own are told.
+func panicError(value any) error {
+	if err, ok := value.(runtime.Error); ok {
+		return fmt.Errorf("panic: %w\n%s", err, debug.Stack())
+	}
+	return fmt.Errorf("panic: %T\n%s", value, debug.Stack())
+}
+
+func (c *Channel) receiveOnce(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) error {
 	start := c.clock.Now()
 	in, why := read(raw, s.Telegram.BotUsername)
 	var (
@@ -99,14 +115,15 @@ func (c *Channel) receive(ctx context.Context, log logr.Logger, s *settings.Sett
 			return ErrNoToken
 		}
 	}
+	var receipt verification.Receipt
 	if why == "" {
-		why, err = c.apply(ctx, s, in, bound, start)
+		receipt, why, err = c.apply(ctx, s, in, bound, start)
 	}
 	c.observe(log, why, c.clock.Since(start))
 	if err != nil {
 		return err
 	}
-	c.reply(s, in, bound, why)
+	c.reply(s, in, bound, why, receipt)
 	return nil
 }
 
@@ -126,48 +143,47 @@ func read(raw []byte, botUsername string) (inbound, outcome) {
 // apply tells the domain, and prompts for the contact where it wants one.
 func (c *Channel) apply(
 	ctx context.Context, s *settings.Settings, in inbound, bound []string, now time.Time,
-) (outcome, error) {
-	if c.senders.full(bound[0], now) {
-		return refusedLimited, nil
+) (verification.Receipt, outcome, error) {
+	if c.senders.Full(now, bound[0]) {
+		return verification.Receipt{}, refusedLimited, nil
 	}
-	result, err := c.tell(ctx, s, in, bound)
+	receipt, err := c.tell(ctx, s, in, bound)
 	switch {
 	case errors.Is(err, verification.ErrContent):
 		// Never met with a message. If it were, it would hold up everything behind it for a day.
 		c.log.Error(err, "telegram update dropped")
-		return refusedByStore, nil
+		return receipt, refusedByStore, nil
 	case err != nil:
-		return failedStore, err
+		return receipt, failedStore, err
 	}
-	became := outcomes[result]
+	became := outcomes[receipt.Outcome]
 	if became == outcomeNeedContact {
 		if became, err = c.prompt(ctx, s, in); err != nil {
-			return became, err
+			return receipt, became, err
 		}
 	}
 	// Only now: a message that is delivered again because we failed counts once.
-	c.senders.add(bound[0], now)
-	return became, nil
+	c.senders.Add(now, bound[0])
+	return receipt, became, nil
 }
 
 func (c *Channel) tell(
 	ctx context.Context, s *settings.Settings, in inbound, bound []string,
-) (result verification.Outcome, err error) {
+) (receipt verification.Receipt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	eventWanted := s.EventPolicy() != verification.EventsOff
 	evidence := verification.Evidence{Method: verification.Telegram, Sender: in.number, SentAt: in.sentAt}
 	if !in.isContact {
-		result, _, err = c.service.Receive(ctx, verification.Message{Evidence: evidence, Text: in.text, Binding: bound[0]}, eventWanted)
-		return result, err
+		return c.service.Receive(ctx, verification.Message{Evidence: evidence, Text: in.text, Binding: bound[0]}, eventWanted)
 	}
 	for _, binding := range bound {
-		result, _, err = c.service.ReceiveContact(ctx, binding, evidence, eventWanted)
-		if err != nil || result != verification.OutcomeUnknown {
-			return result, err
+		receipt, err = c.service.ReceiveContact(ctx, binding, evidence, eventWanted)
+		if err != nil || receipt.Outcome != verification.OutcomeUnknown {
+			return receipt, err
 		}
 	}
-	return result, nil
+	return receipt, nil
 }
 
 // prompt asks for the sender's contact. Where the chat cannot be written to, as when the user blocked the bot meanwhile,

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -50,45 +51,61 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("base URL of the Bot API: %w", err)
 	}
-	simulator := ""
+	simulator := &url.URL{}
 	if o.SimulatorURL != "" {
 		if simulator, err = checkedURL(o.SimulatorURL); err != nil {
 			return nil, fmt.Errorf("URL of the simulator: %w", err)
 		}
 	}
-	if o.Transport == nil {
-		o.Transport = newTransport()
+	if strings.EqualFold(simulator.Host, base.Host) {
+		return nil, errors.New("the URLs of the simulator and of the Bot API name the same host")
 	}
-	return &Client{base: base, simulator: simulator, http: &http.Client{
+	if o.Transport == nil {
+		o.Transport = newTransport(simulator.Host)
+	}
+	return &Client{base: root(base), simulator: root(simulator), http: &http.Client{
 		Transport: o.Transport,
 		// The token is part of the URL, so another place would learn it.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
-// checkedURL returns a URL without its trailing slash. It never repeats what it refuses.
-func checkedURL(s string) (string, error) {
+// checkedURL reads a URL that calls may go to. It never repeats what it refuses.
+func checkedURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil:
-		return "", errors.New("not a URL")
+		return nil, errors.New("not a URL")
 	case u.Scheme != "https" && u.Scheme != "http", u.Host == "":
-		return "", errors.New("must begin with https:// or http:// and name a host")
+		return nil, errors.New("must begin with https:// or http:// and name a host")
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return "", errors.New("must have no user, query or fragment")
+		return nil, errors.New("must have no user, query or fragment")
 	}
-	return strings.TrimRight(s, "/"), nil
+	return u, nil
 }
 
-func newTransport() *http.Transport {
+// root returns what the paths of calls follow; nothing of no URL.
+func root(u *url.URL) string { return strings.TrimRight(u.String(), "/") }
+
+// except returns a choice of proxies that has none for one host: what goes to the simulator goes nowhere else.
+func except(host string, proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
+	return func(r *http.Request) (*url.URL, error) {
+		if r.URL.Host == host {
+			return nil, nil //nolint:nilnil // which is how net/http wants to be told that there is no proxy
+		}
+		return proxy(r)
+	}
+}
+
+func newTransport(simulator string) *http.Transport {
 	return &http.Transport{
 		// Only admins choose these URLs, and where they have a proxy, this is how they say so.
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  except(simulator, http.ProxyFromEnvironment),
 		DialContext:            (&net.Dialer{Timeout: callTimeout}).DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    callTimeout,
 		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    replyWorkers + maxConnections,
+		MaxIdleConnsPerHost:    reply.Workers + maxConnections,
 		IdleConnTimeout:        time.Minute,
 		MaxResponseHeaderBytes: maxAnswerBytes,
 	}
@@ -184,6 +201,12 @@ func (c *Client) endpoint(account *settings.Telegram) (base, token string, err e
 	default:
 		return c.simulator, token, nil
 	}
+}
+
+// stranded says that the bot is the simulator's, and there is none. Its token is made up, and easily guessed: nothing that
+// claims to come from it is believed then.
+func (c *Client) stranded(account *settings.Telegram) bool {
+	return account.Simulated && c.simulator == ""
 }
 
 // notInToken tells what would change the path that a token is part of. BotFather gives digits, a colon and base64url.

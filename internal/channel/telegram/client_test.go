@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -226,6 +227,25 @@ func TestNewClient_refusesOddURLs(t *testing.T) {
 	}
 }
 
+func TestNewClient_refusesOneHostForBoth(t *testing.T) {
+	for _, o := range []ClientOptions{
+		{SimulatorURL: "https://API.telegram.org/sim"},
+		{BaseURL: "http://bots.example.com:8081/x", SimulatorURL: "http://bots.example.com:8081"},
+	} {
+		_, err := NewClient(o)
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("same host")))
+	}
+}
+
+// TestClient_noProxyToTheSimulator: a proxy would learn what is meant for the simulator alone, and may lead elsewhere.
+func TestClient_noProxyToTheSimulator(t *testing.T) {
+	g := NewWithT(t)
+	proxy := &url.URL{Scheme: "http", Host: "proxy.example.com:3128"}
+	of := except("simulator.example.com:8090", func(*http.Request) (*url.URL, error) { return proxy, nil })
+	g.Expect(of(httptest.NewRequest(http.MethodPost, "http://simulator.example.com:8090/botsim_x/getMe", http.NoBody))).To(BeNil())
+	g.Expect(of(httptest.NewRequest(http.MethodPost, "https://api.telegram.org/bot1:x/getMe", http.NoBody))).To(Equal(proxy))
+}
+
 func TestClient_endsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -246,27 +266,5 @@ func TestClient_endsInTime(t *testing.T) {
 			g.Expect(err).To(And(MatchError(ErrUnavailable), MatchError(context.DeadlineExceeded)))
 			g.Expect(time.Since(start)).To(Equal(call.want))
 		}
-	})
-}
-
-// TestReplies_endInTime: a Bot API that hangs does not hold up the end of the process.
-func TestReplies_endInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, true)
-		hanging, err := NewClient(ClientOptions{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		})})
-		w.Expect(err).NotTo(HaveOccurred())
-		w.channel.client = hanging
-		for range replyQueue {
-			w.channel.replies <- reply{account: w.settings.Telegram, chat: user, text: "V"}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		start := time.Now()
-		w.Expect(w.channel.Start(ctx)).To(Succeed())
-		w.Expect(time.Since(start)).To(BeNumerically("<=", time.Second+promptTimeout+drainTimeout))
-		w.Expect(w.channel.replies).NotTo(BeEmpty())
 	})
 }

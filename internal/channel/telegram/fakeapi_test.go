@@ -154,6 +154,13 @@ func (f *fakeAPI) arrive(id int64, update []byte) {
 	f.ids, f.queue = append(f.ids, id), append(f.queue, update)
 }
 
+// hook sets the webhook.
+func (f *fakeAPI) hook(url string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.webhook = url
+}
+
 func (f *fakeAPI) waiting() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -2,7 +2,6 @@ package telegram
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -57,6 +57,21 @@ func (w *world) another() *Channel {
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	return c
+}
+
+// TestFlow_oneReplicaReplies has copies of the contact that verified arrive at two replicas: one of them replies, once.
+func TestFlow_oneReplicaReplies(t *testing.T) {
+	w := newWorld(t)
+	w.initiate("golden")
+	w.accept(w.update(1, user, "/start "+goldenCode))
+	contact, secret := w.contactUpdate(2, user, claimed), WebhookSecret([]byte(botToken), projectName)
+	other := w.another()
+	for range 3 {
+		w.Expect(w.postTo(other, contact, secret).Code).To(Equal(200))
+		w.Expect(w.postTo(w.channel, contact, secret).Code).To(Equal(200))
+	}
+	w.Expect(w.channel.replies.Len()).To(BeZero())
+	w.Expect(other.replies.Len()).To(Equal(1))
 }
 
 func TestFlow_contactWithoutACode(t *testing.T) {
@@ -122,10 +137,10 @@ func TestFlow_guessing(t *testing.T) {
 	for i := range int64(100) {
 		guess(i, stranger)
 	}
-	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100 - maxPerSender))
-	w.later(senderWindow)
+	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100 - reply.MaxPerSender))
+	w.later(reply.SenderWindow)
 	guess(101, stranger)
-	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100-maxPerSender), "a minute later he may again")
+	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100-reply.MaxPerSender), "a minute later he may again")
 	for i := range int64(1000) {
 		guess(i+200, 1000+i)
 	}
@@ -224,25 +239,6 @@ func TestReplies_ofStrangers(t *testing.T) {
 	w.accept(w.update(5, 1, "hello"))
 	w.flush()
 	w.Expect(w.replied(replySent)).To(BeEquivalentTo(3))
-	w.Expect(w.channel.strangers.answered).To(HaveLen(len(w.channel.strangers.order)))
-}
-
-func TestStrangers_isBounded(t *testing.T) {
-	var s strangers
-	now := time.Unix(goldenSecond, 0)
-	for i := range 200_000 {
-		s.may(strconv.Itoa(i), now.Add(time.Duration(i)*strangersEvery))
-	}
-	NewWithT(t).Expect(len(s.answered)).To(And(Equal(len(s.order)), BeNumerically("<=", int(strangerEvery/strangersEvery))))
-}
-
-func TestTally_isBounded(t *testing.T) {
-	var counted tally
-	now := time.Unix(goldenSecond, 0)
-	for i := range 5 * maxSenders {
-		counted.add(strconv.Itoa(i), now)
-	}
-	NewWithT(t).Expect(len(counted.counts)).To(BeNumerically("<=", maxSenders))
 }
 
 // TestReplies_areBestEffort: a full queue, a user who blocked the bot, a Bot API that is away.
@@ -250,20 +246,20 @@ func TestReplies_areBestEffort(t *testing.T) {
 	w := newWorld(t)
 	w.initiate("golden")
 	w.accept(w.update(1, user, "/start "+goldenCode))
-	for i := range int64(replyQueue + 10) {
-		if i%maxPerSender == 0 {
-			w.later(senderWindow / 60)
-			w.channel.senders = tally{}
+	for i := range int64(reply.Size + 10) {
+		if i%reply.MaxPerSender == 0 {
+			w.later(reply.SenderWindow / 60)
+			w.channel.senders = reply.NewSenders()
 		}
 		w.accept(w.contactUpdate(i+2, user, strangerPhone))
 	}
 	w.Expect(w.replied(replyDropped)).To(BeEquivalentTo(10))
 	w.flush()
-	w.Expect(w.replied(replySent)).To(BeEquivalentTo(1 + replyQueue))
+	w.Expect(w.replied(replySent)).To(BeEquivalentTo(1 + reply.Size))
 	for answer, result := range map[string]string{"error_403": replyRefused, "error_429": replyFailed, "error_500": replyFailed} {
 		w.api.failing(always("sendMessage", answer))
 		before := w.replied(result)
-		w.channel.senders = tally{}
+		w.channel.senders = reply.NewSenders()
 		w.accept(w.contactUpdate(900, user, strangerPhone))
 		w.flush()
 		w.Expect(w.replied(result)).To(Equal(before + 1))

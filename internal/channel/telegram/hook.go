@@ -37,7 +37,7 @@ func (c *Channel) Hook() http.Handler { return http.HandlerFunc(c.serve) }
 func (c *Channel) serve(w http.ResponseWriter, r *http.Request) {
 	s, now := c.settings(), c.clock.Now()
 	switch {
-	case s.Telegram == nil, s.Telegram.Polling:
+	case s.Telegram == nil, s.Telegram.Polling, c.client.stranded(s.Telegram):
 		c.refuse(w, http.StatusNotFound, hookOff)
 		return
 	case r.Method != http.MethodPost:

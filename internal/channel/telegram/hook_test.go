@@ -20,6 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -73,13 +74,15 @@ func TestHook_methodsAndModes(t *testing.T) {
 		change func(*settings.Settings)
 		want   int
 	}{
-		"GET":        {http.MethodGet, func(*settings.Settings) {}, http.StatusMethodNotAllowed},
-		"HEAD":       {http.MethodHead, func(*settings.Settings) {}, http.StatusMethodNotAllowed},
-		"PUT":        {http.MethodPut, func(*settings.Settings) {}, http.StatusMethodNotAllowed},
-		"polling":    {http.MethodPost, func(s *settings.Settings) { s.Telegram.Polling = true }, http.StatusNotFound},
-		"no bot":     {http.MethodPost, func(s *settings.Settings) { s.Telegram = nil }, http.StatusNotFound},
-		"no token":   {http.MethodPost, func(s *settings.Settings) { s.Telegram.BotToken = settings.Secret{} }, http.StatusUnauthorized},
-		"all is set": {http.MethodPost, func(*settings.Settings) {}, http.StatusOK},
+		"GET":     {http.MethodGet, func(*settings.Settings) {}, http.StatusMethodNotAllowed},
+		"HEAD":    {http.MethodHead, func(*settings.Settings) {}, http.StatusMethodNotAllowed},
+		"PUT":     {http.MethodPut, func(*settings.Settings) {}, http.StatusMethodNotAllowed},
+		"polling": {http.MethodPost, func(s *settings.Settings) { s.Telegram.Polling = true }, http.StatusNotFound},
+		"no bot":  {http.MethodPost, func(s *settings.Settings) { s.Telegram = nil }, http.StatusNotFound},
+		// Its token is made up: whoever guesses it could speak for anybody.
+		"no simulator": {http.MethodPost, func(s *settings.Settings) { s.Telegram.Simulated = true }, http.StatusNotFound},
+		"no token":     {http.MethodPost, func(s *settings.Settings) { s.Telegram.BotToken = settings.Secret{} }, http.StatusUnauthorized},
+		"all is set":   {http.MethodPost, func(*settings.Settings) {}, http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -203,7 +206,7 @@ func TestHook_notAcknowledgedBeforeItIsStored(t *testing.T) {
 	start, contact := w.update(1, user, "/start "+goldenCode), w.contactUpdate(2, user, claimed)
 	for _, update := range [][]byte{start, contact} {
 		w.backend.Fail(errors.New("canary of the store"))
-		for range 2 * maxPerSender { // redelivery must not use up what the sender may send
+		for range 2 * reply.MaxPerSender { // redelivery must not use up what the sender may send
 			answer := w.post(update)
 			w.Expect(answer.Code).To(Equal(http.StatusServiceUnavailable))
 			w.Expect(answer.Header().Get("Retry-After")).To(Equal("5"))

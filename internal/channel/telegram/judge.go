@@ -24,7 +24,7 @@ const (
 	outcomeWrongMethod outcome = "wrong_method"
 )
 
-// Why updates do not reach it, or nothing comes of it. All but the last two are final.
+// Why updates do not reach it, or nothing comes of it. All but those that failed are final.
 const (
 	refusedMalformed outcome = "malformed"        // not what the reference says
 	refusedKind      outcome = "other_kind"       // no new message: edited_message, channel_post, ...
@@ -44,6 +44,7 @@ const (
 	givenUpPrompt    outcome = "no_prompt"    // the chat cannot be written to
 	failedStore      outcome = "not_stored"   // to be delivered again
 	failedPrompt     outcome = "prompt_fail"  // to be delivered again
+	panicked         outcome = "panicked"     // met a bug of ours
 )
 
 // outcomes names what the domain says.

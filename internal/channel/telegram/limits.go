@@ -48,21 +48,4 @@ const (
 	// maxPrompts is how often a poller tries to send the prompt that one update needs before it goes on without: one
 	// chat must not hold up all others. A webhook is free of that, because Telegram has a queue for each chat.
 	maxPrompts = 5
-
-	// maxPerSender bounds the messages of one sender that are looked at within senderWindow, so that guessing codes
-	// and making us prompt costs little. Nobody who verifies a number needs more than a few.
-	maxPerSender = 20
-	senderWindow = time.Minute
-	// maxSenders bounds the senders that are counted.
-	maxSenders = 10_000
-
-	// replyQueue bounds the replies that wait, replyWorkers those that are being sent.
-	replyQueue   = 256
-	replyWorkers = 4
-	// drainTimeout bounds how long replies are still sent after the end.
-	drainTimeout = 5 * time.Second
-	// strangerEvery is how often a sender is answered whose messages mean nothing to us, strangersEvery how often all
-	// of them together are. The second also bounds what must be remembered for the first: 86,400 senders.
-	strangerEvery  = 24 * time.Hour
-	strangersEvery = time.Second
 )

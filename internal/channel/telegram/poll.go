@@ -17,13 +17,11 @@ type PollState string
 
 // The states of a poller.
 const (
-	// PollIdle: the project's updates are not to be fetched, or there is no usable token.
+	// PollIdle: the project's updates are not to be fetched, or not yet.
 	PollIdle PollState = "idle"
 	// PollRunning: the last poll was answered, and what it brought is stored.
 	PollRunning PollState = "running"
-	// PollCallbackTaken: a webhook is set that the poller may not delete.
-	PollCallbackTaken PollState = "callback_taken"
-	// PollConflict: somebody else fetches this bot's updates.
+	// PollConflict: somebody else fetches this bot's updates, or a webhook takes them.
 	PollConflict PollState = "conflict"
 	// PollCredentials: Telegram refuses the token.
 	PollCredentials PollState = "credentials_refused"
@@ -35,10 +33,12 @@ const (
 
 // PollerOptions are what a Poller is made of.
 type PollerOptions struct {
-	// MayDeleteWebhook decides about the webhook that is set when polling begins, by its URL: true if it is our own
-	// of earlier, or if the project says takeOver. While it is false nothing is fetched, because Telegram answers 409
-	// as long as there is a webhook. Nil never deletes one.
-	MayDeleteWebhook func(url string) bool
+	// Permitted decides whether the updates of an account may be fetched. To fetch is to take them from whoever else
+	// wants them, so somebody has to know before that the token is that of the project's bot, and that no webhook is
+	// set: Telegram answers 409 as long as there is one. Nil permits all.
+	Permitted func(*settings.Telegram) bool
+	// Wake has a poller that idles look at once whether it may poll. Nil for none.
+	Wake <-chan struct{}
 	// Report is told each change of state, with the error that caused it, if one did. It is called from Start and
 	// must not block. Nil for none.
 	Report func(PollState, error)
@@ -57,7 +57,7 @@ type Poller struct {
 	channel *Channel
 	running atomic.Bool
 
-	token    []byte // whose webhook is known to be off, and whose updates offset counts
+	token    []byte // whose updates offset counts
 	offset   int64
 	limit    int
 	failures int // in a row
@@ -91,35 +91,36 @@ func (p *Poller) Start(ctx context.Context) error {
 	p.state = ""
 	for ctx.Err() == nil {
 		wait := p.step(ctx)
-		if !sleep(ctx, wait) {
-			break
+		var wake <-chan struct{}
+		if p.state == PollIdle {
+			wake = p.Wake
 		}
+		sleep(ctx, wait, wake)
 	}
 	return nil
 }
 
-// sleep waits and tells whether ctx still goes on.
-func sleep(ctx context.Context, wait time.Duration) bool {
+// sleep waits, until it is woken or ctx ends.
+func sleep(ctx context.Context, wait time.Duration, wake <-chan struct{}) {
 	if wait <= 0 {
-		return ctx.Err() == nil
+		return
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return false
+	case <-wake:
 	case <-timer.C:
-		return true
 	}
 }
 
-// forget makes the next step look at the webhook and ask for everything unconfirmed.
+// forget makes the next step ask for everything unconfirmed.
 func (p *Poller) forget() { p.token, p.offset, p.limit = nil, 0, pollBatch }
 
 // step polls once and returns how long to wait before the next time.
 func (p *Poller) step(ctx context.Context) time.Duration {
 	s := p.channel.settings()
-	if s.Telegram == nil || !s.Telegram.Polling || !s.Telegram.BotToken.Usable() {
+	if s.Telegram == nil || !s.Telegram.Polling || !s.Telegram.BotToken.Usable() || !p.permitted(s.Telegram) {
 		p.forget()
 		p.failures = 0
 		p.report(PollIdle, nil)
@@ -127,9 +128,6 @@ func (p *Poller) step(ctx context.Context) time.Duration {
 	}
 	if !bytes.Equal(p.token, s.Telegram.BotToken.Current()) {
 		p.forget()
-		if state, err := p.clearWebhook(ctx, s.Telegram); state != "" {
-			return p.failed(ctx, state, err)
-		}
 		p.token = s.Telegram.BotToken.Current()
 	}
 	asked := time.Now()
@@ -145,23 +143,8 @@ func (p *Poller) step(ctx context.Context) time.Duration {
 	return wait
 }
 
-// clearWebhook ends a webhook, because there are no updates to fetch while there is one. A state means that it could not.
-func (p *Poller) clearWebhook(ctx context.Context, account *settings.Telegram) (PollState, error) {
-	info, err := p.channel.client.GetWebhookInfo(ctx, account)
-	if err != nil {
-		return stateOf(err), err
-	}
-	if info.URL == "" {
-		return "", nil
-	}
-	if p.MayDeleteWebhook == nil || !p.MayDeleteWebhook(info.URL) {
-		return PollCallbackTaken, nil
-	}
-	if err := p.channel.client.DeleteWebhook(ctx, account); err != nil {
-		return stateOf(err), err
-	}
-	p.channel.log.Info("telegram webhook deleted: updates are fetched from now on")
-	return "", nil
+func (p *Poller) permitted(account *settings.Telegram) bool {
+	return p.Permitted == nil || p.Permitted(account)
 }
 
 // pollFailed decides what follows from a poll without updates to take.
@@ -170,7 +153,7 @@ func (p *Poller) pollFailed(ctx context.Context, err error) time.Duration {
 	case errors.Is(err, ErrTooLarge) && p.limit > 1:
 		p.limit /= 2
 	case errors.Is(err, ErrConflict):
-		p.forget() // perhaps there is a webhook now
+		p.forget() // whoever has the updates now may confirm some
 	}
 	return p.failed(ctx, stateOf(err), err)
 }

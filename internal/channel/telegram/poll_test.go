@@ -4,11 +4,14 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -24,7 +27,6 @@ func TestPoll_verifies(t *testing.T) {
 		p.Expect(p.api.waiting()).To(BeZero(), "confirmed")
 		p.Expect(p.reported()).To(Equal([]PollState{PollRunning}))
 		p.Expect(p.asked()[:3]).To(Equal([]int64{0, 0, 9}))
-		p.Expect(p.api.got("deleteWebhook")).To(BeEmpty())
 		p.Expect(p.stop()).To(BeZero(), "in the middle of a poll")
 		p.stop = nil
 	})
@@ -110,48 +112,45 @@ func TestPoll_oneChatCannotHoldUpAll(t *testing.T) {
 	})
 }
 
-func TestPoll_webhook(t *testing.T) {
-	const url = "https://verify.example.com/hooks/telegram"
-	for name, row := range map[string]struct {
-		may  func(string) bool
-		want bool
-	}{
-		"nobody to ask": {nil, false},
-		"not ours":      {func(u string) bool { return u != url }, false},
-		"ours":          {func(u string) bool { return u == url }, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, PollerOptions{MayDeleteWebhook: row.may}, func(p *polling) {
-				p.api.webhook = url
-				p.api.arrive(7, p.update(7, user, "hello"))
-				p.start()
-				p.pass(10 * time.Minute)
-				if !row.want {
-					p.Expect(p.reported()).To(Equal([]PollState{PollCallbackTaken}))
-					p.Expect(p.api.got("deleteWebhook")).To(BeEmpty())
-					p.Expect(p.asked()).To(BeEmpty())
-					p.Expect(p.api.waiting()).To(Equal(1))
-					return
-				}
-				p.Expect(p.reported()).To(Equal([]PollState{PollRunning}))
-				p.Expect(p.api.got("deleteWebhook")).To(HaveLen(1))
-				p.Expect(p.api.got("deleteWebhook")[0]).To(MatchJSON(golden(t, "out/deleteWebhook")))
-				p.Expect(p.api.waiting()).To(BeZero(), "what was waiting was fetched")
-			})
-		})
-	}
+// TestPoll_onlyWhereItIsPermitted: until somebody has seen to the webhook, and to whose token it is, nothing is fetched.
+func TestPoll_onlyWhereItIsPermitted(t *testing.T) {
+	var permitted atomic.Bool
+	options := PollerOptions{Permitted: func(a *settings.Telegram) bool {
+		return permitted.Load() && string(a.BotToken.Current()) == botToken
+	}}
+	bubble(t, options, func(p *polling) {
+		wake := make(chan struct{}, 1)
+		p.poller.Wake = wake
+		p.api.arrive(7, p.update(7, user, "hello"))
+		p.start()
+		p.pass(10 * time.Minute)
+		p.Expect(p.reported()).To(Equal([]PollState{PollIdle}))
+		p.Expect(p.api.all()).To(BeEmpty())
+		permitted.Store(true)
+		wake <- struct{}{}
+		synctest.Wait()
+		p.Expect(p.api.waiting()).To(BeZero(), "at once, and confirmed")
+		p.pass(time.Minute)
+		p.Expect(p.reported()).To(Equal([]PollState{PollIdle, PollRunning}))
+		permitted.Store(false)
+		p.pass(defaultPollTimeout)
+		n := len(p.asked())
+		p.pass(time.Hour)
+		p.Expect(p.asked()).To(HaveLen(n))
+		p.Expect(p.reported()).To(Equal([]PollState{PollIdle, PollRunning, PollIdle}))
+	})
 }
 
-// TestPoll_webhookSetMeanwhile: getUpdates answers 409, so the webhook is looked at again.
+// TestPoll_webhookSetMeanwhile: getUpdates answers 409 as long as there is one.
 func TestPoll_webhookSetMeanwhile(t *testing.T) {
 	bubble(t, PollerOptions{}, func(p *polling) {
 		p.start()
 		p.pass(time.Minute)
-		p.api.mu.Lock()
-		p.api.webhook = "https://elsewhere.example/"
-		p.api.mu.Unlock()
+		p.api.hook("https://elsewhere.example/")
 		p.pass(5 * time.Minute)
-		p.Expect(p.reported()).To(Equal([]PollState{PollRunning, PollConflict, PollCallbackTaken}))
+		p.api.hook("")
+		p.pass(2 * maxBackoff)
+		p.Expect(p.reported()).To(Equal([]PollState{PollRunning, PollConflict, PollRunning}))
 	})
 }
 
@@ -160,21 +159,18 @@ func TestPoll_failures(t *testing.T) {
 		"error_409_poller": PollConflict, "error_401": PollCredentials, "error_404": PollCredentials, "error_500": PollUnavailable,
 		"error_429": PollUnavailable,
 	} {
-		for _, method := range []string{"getUpdates", "getWebhookInfo", "deleteWebhook"} {
-			t.Run(answer+" "+method, func(t *testing.T) {
-				bubble(t, PollerOptions{MayDeleteWebhook: func(string) bool { return true }}, func(p *polling) {
-					p.api.webhook = map[bool]string{true: "https://ours.example/"}[method == "deleteWebhook"]
-					p.api.failing(always(method, answer))
-					p.start()
-					p.pass(time.Hour)
-					p.Expect(p.reported()).To(Equal([]PollState{want}), "reported once")
-					p.Expect(len(p.api.got(method))).To(And(BeNumerically(">", 50), BeNumerically("<", 200)), "tries go on, at most twice a minute")
-					p.api.failing(nil)
-					p.pass(2 * maxBackoff)
-					p.Expect(p.reported()).To(Equal([]PollState{want, PollRunning}))
-				})
+		t.Run(answer, func(t *testing.T) {
+			bubble(t, PollerOptions{}, func(p *polling) {
+				p.api.failing(always("getUpdates", answer))
+				p.start()
+				p.pass(time.Hour)
+				p.Expect(p.reported()).To(Equal([]PollState{want}), "reported once")
+				p.Expect(len(p.asked())).To(And(BeNumerically(">", 50), BeNumerically("<", 200)), "tries go on, at most twice a minute")
+				p.api.failing(nil)
+				p.pass(2 * maxBackoff)
+				p.Expect(p.reported()).To(Equal([]PollState{want, PollRunning}))
 			})
-		}
+		})
 	}
 }
 

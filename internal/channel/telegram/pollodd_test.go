@@ -48,7 +48,6 @@ func TestPoll_followsTheSettings(t *testing.T) {
 		p.pass(time.Minute)
 		last := p.api.all()[len(p.api.all())-1]
 		p.Expect(last.token).To(Equal("5021:another_token_of_the_bot_987654321"))
-		p.Expect(p.api.got("getWebhookInfo")).To(HaveLen(2), "looked at for each token")
 		hooked := renewed
 		hooked.Telegram = account(botToken)
 		p.replaced.Store(&hooked)
@@ -95,6 +94,40 @@ func TestPoll_oddUpdates(t *testing.T) {
 	})
 }
 
+// brittle panics when a request is updated.
+type brittle struct {
+	verification.Store
+
+	id string
+}
+
+func (b brittle) Update(
+	ctx context.Context, id string, mutate func(*verification.Request, time.Time) error,
+) (verification.Request, error) {
+	if id == b.id {
+		panic("canaryvalue")
+	}
+	return b.Store.Update(ctx, id, mutate)
+}
+
+// TestPoll_anUpdateThatMeetsABug: it ends neither the process nor what comes after it.
+func TestPoll_anUpdateThatMeetsABug(t *testing.T) {
+	bubble(t, PollerOptions{}, func(p *polling) {
+		bad, good := p.initiate("other"), p.initiate("golden")
+		store := brittle{p.backend.Open(projectName), bad.Request.ID}
+		p.channel.service = verification.NewService(verification.NewProject(projectName), store)
+		p.api.arrive(7, p.update(7, stranger, "/start "+bad.Code.Grouped()))
+		p.api.arrive(8, p.update(8, user, "/start "+goldenCode))
+		p.api.arrive(9, p.contactUpdate(9, user, claimed))
+		p.start()
+		p.pass(time.Second)
+		p.Expect(p.phase(good.Request.ID)).To(Equal(verification.Verified))
+		p.Expect(p.api.waiting()).To(BeZero())
+		p.Expect(p.outcomes()).To(HaveKeyWithValue(panicked, 1.0))
+		p.Expect(p.logs.String()).NotTo(ContainSubstring("canaryvalue"))
+	})
+}
+
 // TestPoll_nothingToConfirm: a batch without any usable id comes again and again; it must not come in a hot loop.
 func TestPoll_nothingToConfirm(t *testing.T) {
 	bubble(t, PollerOptions{}, func(p *polling) {
@@ -122,9 +155,6 @@ func TestPoll_tooLarge(t *testing.T) {
 		g := NewWithT(t)
 		var limits []int
 		client, err := NewClient(ClientOptions{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(r.URL.Path, "/getWebhookInfo") {
-				return reply200(`{"ok":true,"result":{"url":""}}`), nil
-			}
 			var in getUpdates
 			g.Expect(json.NewDecoder(r.Body).Decode(&in)).To(Succeed())
 			limits = append(limits, in.Limit)
@@ -208,14 +238,17 @@ func TestPoll_overHTTP(t *testing.T) {
 	w.api.arrive(8, w.contactUpdate(8, user, claimed))
 	changes, unsubscribe := w.service.Subscribe(id)
 	defer unsubscribe()
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { _ = w.channel.Start(ctx) })
-	running.Go(func() { _ = w.channel.NewPoller(PollerOptions{Timeout: time.Second}).Start(ctx) })
+	polling, stopPolling := context.WithCancel(t.Context())
+	replying, stopReplying := context.WithCancel(t.Context())
+	var poller, replies sync.WaitGroup
+	replies.Go(func() { _ = w.channel.Start(replying) })
+	poller.Go(func() { _ = w.channel.NewPoller(PollerOptions{Timeout: time.Second}).Start(polling) })
 	for w.phase(id) != verification.Verified {
 		<-changes
 	}
-	cancel()
-	running.Wait()
+	stopPolling()
+	poller.Wait() // it may be about to hand over the reply
+	stopReplying()
+	replies.Wait()
 	w.Expect(w.api.got("sendMessage")).To(HaveLen(2), "the prompt, and the reply that waited when the end came")
 }

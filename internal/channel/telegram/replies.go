@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // The built-in texts. They say nothing of the other side: not the number that is claimed, nor the code. The one that asks
@@ -19,78 +21,48 @@ const (
 	buttonText       = "Share my phone number"
 )
 
-// reply is a text that waits to be sent.
-type reply struct {
-	account  *settings.Telegram
-	chat     int64
-	text     string
-	keyboard Keyboard
-}
-
 // shareText returns the text that asks for the sender's contact.
 func shareText(s *settings.Settings) string {
 	return cmp.Or(s.Replies.ShareContact, fmt.Sprintf(textShareContact, cmp.Or(s.DisplayName, "An app or website")))
 }
 
 // reply answers a message, best effort: what cannot wait in the queue is not sent.
-func (c *Channel) reply(s *settings.Settings, in inbound, bound []string, became outcome) {
-	if in.sender == 0 {
+//
+// That a number was verified is told by whoever verified it, so a copy of the message, at whatever replica, is not
+// answered again.
+func (c *Channel) reply(s *settings.Settings, in inbound, bound []string, became outcome, receipt verification.Receipt) {
+	if in.sender == 0 || became == outcomeVerified && !receipt.Changed {
 		return
 	}
-	r := reply{account: s.Telegram, chat: in.sender, keyboard: KeyboardRemove}
+	text, keyboard := "", KeyboardRemove
 	switch became {
 	case outcomeVerified:
-		r.text = cmp.Or(s.Replies.Verified, textVerified)
+		text = cmp.Or(s.Replies.Verified, textVerified)
 	case outcomeWrongNumber:
-		r.text = cmp.Or(s.Replies.WrongNumber, textWrongNumber)
+		text = cmp.Or(s.Replies.WrongNumber, textWrongNumber)
 	case outcomeTooLate:
-		r.text = cmp.Or(s.Replies.Expired, textExpired)
+		text = cmp.Or(s.Replies.Expired, textExpired)
 	case outcomeNeedContact, givenUpPrompt, refusedLimited, refusedByStore:
 		return
 	default:
 		// Whoever shared another's contact may still press the button.
-		r.text, r.keyboard = cmp.Or(s.Replies.Unknown, textUnknown), KeyboardAsIs
+		text, keyboard = cmp.Or(s.Replies.Unknown, textUnknown), KeyboardAsIs
 		if became == outcomeUnknown && in.isContact {
-			r.keyboard = KeyboardRemove
+			keyboard = KeyboardRemove
 		}
-		if !c.strangers.may(bound[0], c.clock.Now()) {
+		if c.strangers.Judge(c.clock.Now(), bound[0]) != reply.Answer {
 			c.metrics.replies.WithLabelValues(replyLimited).Inc()
 			return
 		}
 	}
-	select {
-	case c.replies <- r:
-	default:
+	account, chat := s.Telegram, in.sender
+	if !c.replies.Add(func(ctx context.Context) { c.send(ctx, account, chat, text, keyboard) }) {
 		c.metrics.replies.WithLabelValues(replyDropped).Inc()
 	}
 }
 
-// sendReplies is one worker. When ctx ends it sends what waits, because the messages are acknowledged, but not for long.
-func (c *Channel) sendReplies(ctx context.Context) {
-	sending := context.WithoutCancel(ctx)
-	for ctx.Err() == nil {
-		select {
-		case r := <-c.replies:
-			c.send(sending, r)
-		case <-ctx.Done():
-		}
-	}
-	sending, cancel := context.WithTimeout(sending, drainTimeout)
-	defer cancel()
-	for sending.Err() == nil {
-		select {
-		case r := <-c.replies:
-			c.send(sending, r)
-		default:
-			return
-		}
-	}
-}
-
-func (c *Channel) send(ctx context.Context, r reply) {
-	ctx, cancel := context.WithTimeout(ctx, promptTimeout)
-	defer cancel()
-	err := c.client.SendMessage(ctx, r.account, r.chat, r.text, r.keyboard)
+func (c *Channel) send(ctx context.Context, account *settings.Telegram, chat int64, text string, keyboard Keyboard) {
+	err := c.client.SendMessage(ctx, account, chat, text, keyboard)
 	c.metrics.reply(err)
 	if err != nil {
 		c.log.V(1).Info("telegram reply not sent", "cause", err.Error())

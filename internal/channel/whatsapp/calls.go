@@ -129,7 +129,7 @@ type overrideTo struct {
 // SetCallback has the number's webhooks posted to callbackURL from now on. Meta shakes hands with it before it answers, so
 // the hook must be reachable there.
 func (c *Client) SetCallback(ctx context.Context, account *settings.WhatsApp, callbackURL, verifyToken string) error {
-	if callbackURL == "" || verifyToken == "" || len(callbackURL) > maxCallbackBytes {
+	if callbackURL == "" || verifyToken == "" || len(callbackURL) > MaxCallbackBytes {
 		return errors.New("a callback needs a URL of at most 200 characters and a token")
 	}
 	return c.configure(ctx, account, overrideTo{callbackURL, verifyToken})

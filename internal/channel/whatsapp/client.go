@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -106,7 +107,7 @@ func newEndpoint(base *url.URL, proxy func(*http.Request) (*url.URL, error)) *en
 				TLSHandshakeTimeout:    5 * time.Second,
 				ResponseHeaderTimeout:  clientTimeout,
 				MaxResponseHeaderBytes: 32 << 10,
-				MaxIdleConnsPerHost:    replyWorkers,
+				MaxIdleConnsPerHost:    reply.Workers,
 				MaxConnsPerHost:        2 * senders,
 				IdleConnTimeout:        90 * time.Second,
 			},
@@ -128,10 +129,16 @@ func (c *Client) endpoint(account *settings.WhatsApp) (*endpoint, error) {
 	case !simulated:
 		return c.graph, nil
 	case c.simulator == nil:
-		return nil, errors.New("the account is simulated and there is no simulator")
+		return nil, ErrNoSimulator
 	default:
 		return c.simulator, nil
 	}
+}
+
+// stranded says that the account is the simulator's, and there is none. Its secrets are made up, and easily guessed: nothing
+// that claims to come from it is believed then.
+func (c *Client) stranded(account *settings.WhatsApp) bool {
+	return account.Simulated && c.simulator == nil
 }
 
 // call does one request and decodes its answer into into, unless that is nil.
@@ -171,7 +178,7 @@ func (c *Client) call(ctx context.Context, account *settings.WhatsApp, method, p
 		return unreachable(err)
 	}
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return refused(response.StatusCode, answer)
+		return refused(response, answer)
 	}
 	if into != nil && json.Unmarshal(answer, into) != nil {
 		return &Error{Kind: KindUnavailable, Status: response.StatusCode}

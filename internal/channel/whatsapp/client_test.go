@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -203,6 +204,20 @@ func TestClient_errors(t *testing.T) {
 	w.Expect(w.client.SetCallback(t.Context(), w.real, "https://x.example", "")).NotTo(Succeed())
 }
 
+// TestClient_retryAfter: seconds are honoured within bounds, everything else is not.
+func TestClient_retryAfter(t *testing.T) {
+	w := newWorlds(t)
+	for header, want := range map[string]time.Duration{
+		"": 0, "30": 30 * time.Second, "86400": maxRetryAfter, "-1": 0, "0": 0, "soon": 0, "Fri, 31 Dec 2099 23:59:59 GMT": 0,
+	} {
+		w.graph.answers(http.StatusTooManyRequests, nil)
+		w.graph.header = http.Header{"Retry-After": {header}}
+		var e *Error
+		w.Expect(errors.As(w.client.SendText(t.Context(), w.real, w.number(), "x"), &e)).To(BeTrue())
+		w.Expect(e.RetryAfter).To(Equal(want), header)
+	}
+}
+
 // TestClient_redirects has the Graph API send us elsewhere: the token does not go there.
 func TestClient_redirects(t *testing.T) {
 	w := newWorlds(t)
@@ -243,4 +258,12 @@ func TestClient_timeout(t *testing.T) {
 	defer cancel()
 	w := newWorlds(t)
 	g.Expect(client.SendText(ctx, w.real, w.number(), "x")).To(MatchError(context.DeadlineExceeded))
+}
+
+// hanging is a transport that answers nobody.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }

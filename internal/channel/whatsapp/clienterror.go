@@ -7,7 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
+	"time"
 )
+
+// ErrNoSimulator says that the credentials are the simulator's and there is none. No call was made.
+var ErrNoSimulator = errors.New("the account is simulated and there is no simulator")
 
 // Kind says what an Error of the Graph API asks for.
 type Kind string
@@ -34,6 +39,8 @@ type Error struct {
 	// Code and Subcode are Meta's ("Error codes"); 0 if there are none.
 	Code    int
 	Subcode int
+	// RetryAfter is how long Meta asks to wait; zero if it does not.
+	RetryAfter time.Duration
 
 	cause error
 }
@@ -76,7 +83,7 @@ func unreachable(err error) error {
 
 // refused classifies an answer. Meta's own codes come first: many of its limits are answered with 400 (Graph API, "Rate
 // limits", codes 4, 17, 32, 613; Cloud API, "Error codes", 80007, 130429, 131048, 131056).
-func refused(status int, answer []byte) error {
+func refused(response *http.Response, answer []byte) error {
 	var body struct {
 		Error struct {
 			Code    int `json:"code"`
@@ -84,8 +91,14 @@ func refused(status int, answer []byte) error {
 		} `json:"error"`
 	}
 	_ = json.Unmarshal(answer, &body) // a gateway's page has no codes
-	e := &Error{Status: status, Code: body.Error.Code, Subcode: body.Error.Subcode}
-	e.Kind = kindOf(status, e.Code)
+	e := &Error{
+		Status: response.StatusCode, Code: body.Error.Code, Subcode: body.Error.Subcode,
+		Kind: kindOf(response.StatusCode, body.Error.Code),
+	}
+	// Dates are not taken: no clock but ours is to be trusted with a wait.
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && seconds > 0 {
+		e.RetryAfter = time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
+	}
 	return e
 }
 

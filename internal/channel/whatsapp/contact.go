@@ -59,11 +59,11 @@ func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) 
 	}
 	e := m.evidence(number, verification.AssuranceSharedContact)
 	for _, binding := range bindings(d.account, from.userID, d.now) {
-		result, request, err := d.hook.service.ReceiveContact(ctx, binding, e, d.eventWanted())
-		if err == nil && result == verification.OutcomeUnknown {
+		receipt, err := d.hook.service.ReceiveContact(ctx, binding, e, d.eventWanted())
+		if err == nil && receipt.Outcome == verification.OutcomeUnknown {
 			continue // bound under another app secret, or never
 		}
-		return d.settle(from, result, request, err)
+		return d.settle(from, receipt, err)
 	}
 	return outcomeContactRefused, nil
 }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -46,8 +45,12 @@ type Hook struct {
 	log      logr.Logger
 	metrics  *metrics
 	bodies   bodies
-	lately   *sentLately
-	queue    chan reply
+
+	replies   *reply.Queue
+	prompted  *reply.Once // prompts that were sent just now
+	replied   *reply.Once // who was told what about which request
+	strangers *reply.Strangers
+	senders   *reply.Senders
 }
 
 // NewHook returns the handler of Path, with its metrics registered.
@@ -64,7 +67,8 @@ func NewHook(o Options) (*Hook, error) {
 	}
 	return &Hook{
 		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log, metrics: m,
-		bodies: newBodies(), lately: newSentLately(), queue: make(chan reply, replyQueue),
+		bodies: newBodies(), replies: reply.NewQueue(), prompted: reply.NewOnce(maxPrompted, promptPause),
+		replied: reply.NewOnce(maxReplied, replyPause), strangers: reply.NewStrangers(), senders: reply.NewSenders(),
 	}, nil
 }
 
@@ -77,7 +81,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := h.settings()
 	var result string
 	switch {
-	case s.WhatsApp == nil:
+	case s.WhatsApp == nil, h.client.stranded(s.WhatsApp):
 		w.WriteHeader(http.StatusNotFound)
 		result = resultNotConfigured
 	case r.Method == http.MethodGet:
@@ -170,46 +174,7 @@ func refuseBody(w http.ResponseWriter, err error) string {
 }
 
 // Start sends the replies until ctx ends, and those that are waiting then for a little longer.
-func (h *Hook) Start(ctx context.Context) error {
-	ending, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(replyDrain, cancel) })
-	defer stop()
-	var workers sync.WaitGroup
-	for range replyWorkers {
-		workers.Go(func() { h.sendReplies(ctx, ending) })
-	}
-	workers.Wait()
-	return nil
-}
+func (h *Hook) Start(ctx context.Context) error { return h.replies.Start(ctx) }
 
 // NeedLeaderElection says that every replica replies to what it took.
 func (h *Hook) NeedLeaderElection() bool { return false }
-
-// sendReplies sends until ctx ends, then what is left.
-func (h *Hook) sendReplies(ctx, ending context.Context) {
-	for {
-		select {
-		case r := <-h.queue:
-			h.send(ending, r)
-		case <-ctx.Done():
-			select {
-			case r := <-h.queue:
-				h.send(ending, r)
-			default:
-				return
-			}
-		}
-	}
-}
-
-func (h *Hook) send(ctx context.Context, r reply) {
-	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
-	defer cancel()
-	if err := h.client.SendText(ctx, r.account, r.to, r.text); err != nil {
-		h.metrics.replies.WithLabelValues(replyFailed).Inc()
-		h.log.Info("a WhatsApp reply was not sent", "reason", err.Error())
-		return
-	}
-	h.metrics.replies.WithLabelValues(replySent).Inc()
-}

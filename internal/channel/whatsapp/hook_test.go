@@ -154,6 +154,16 @@ func TestHook_withoutSecretOrAccount(t *testing.T) {
 	f.Expect(f.postTo(f.hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusNotFound))
 }
 
+// TestHook_simulatedAccountWithoutSimulator: its secrets are made up, so whoever guesses one could speak for any number.
+func TestHook_simulatedAccountWithoutSimulator(t *testing.T) {
+	f := newFixture(t)
+	body := golden(t, "in/text")
+	f.settings.WhatsApp.Simulated = true
+	f.Expect(f.postTo(f.hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusNotFound))
+	f.settings.WhatsApp.Simulated = false
+	f.Expect(f.postTo(f.hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
+}
+
 func TestHook_methods(t *testing.T) {
 	f := newFixture(t)
 	for _, method := range []string{"HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", "X"} {

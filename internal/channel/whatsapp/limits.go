@@ -35,28 +35,18 @@ const (
 	// maxPrompted bounds the memory of such prompts.
 	maxPrompted = 4096
 
-	// replyQueue bounds the replies that wait, replyWorkers those on their way, replyTimeout the time of each.
-	replyQueue   = 512
-	replyWorkers = 4
-	replyTimeout = 5 * time.Second
-	// replyDrain bounds how long replies are still sent after the end of Start's context.
-	replyDrain = 5 * time.Second
-	// maxReplied bounds the memory of who was told what about which request.
+	// replyPause is how long nobody is told the same again, and maxReplied bounds the memory of that.
+	replyPause = 24 * time.Hour
 	maxReplied = 8192
-
-	// strangerPause is how long a sender without a known code gets no second reply: two bots must not talk forever.
-	strangerPause = 24 * time.Hour
-	// strangerRate is how many such replies there are a second, to all.
-	strangerRate = 1
-	// maxStrangers holds everybody who can have got one within strangerPause, with a margin: nobody is forgotten early.
-	maxStrangers = 90_000
 
 	// clientTimeout bounds a call of the Graph API whose caller set no shorter time.
 	clientTimeout = 10 * time.Second
 	// maxAnswerBytes bounds what is read of its answer.
 	maxAnswerBytes = 64 << 10
-	// maxCallbackBytes bounds a callback URL ("Webhook overrides": at most 200 characters).
-	maxCallbackBytes = 200
+	// maxRetryAfter bounds the wait that Meta asks for: its limits count by the hour.
+	maxRetryAfter = time.Hour
+	// MaxCallbackBytes bounds a callback URL ("Webhook overrides": at most 200 characters).
+	MaxCallbackBytes = 200
 	// maxTextRunes and maxPromptRunes bound a text message and the body of an interactive one (Cloud API, "Text messages",
 	// "Interactive messages").
 	maxTextRunes   = 4096

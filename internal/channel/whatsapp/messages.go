@@ -42,6 +42,19 @@ func (d *delivery) receive(ctx context.Context, m *message) (outcome, error) {
 		return outcomeNoSender, nil
 	case m.Timestamp.IsZero():
 		return outcomeNoTime, nil
+	case d.hook.senders.Full(d.now, from.key()):
+		return outcomeLimited, nil
+	}
+	came, err := d.receiveFrom(ctx, m, from, text)
+	if err == nil { // a message that comes again because we failed counts once
+		d.hook.senders.Add(d.now, from.key())
+	}
+	return came, err
+}
+
+// receiveFrom does what a message asks for that may count.
+func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, text string) (outcome, error) {
+	switch {
 	case m.Type == typeContacts:
 		return d.receiveContact(ctx, m, from)
 	case !from.number.IsZero():
@@ -128,10 +141,10 @@ func (d *delivery) eventWanted() bool { return d.settings.EventPolicy() != verif
 
 // receiveText takes a text from a sender whose number Meta told.
 func (d *delivery) receiveText(ctx context.Context, m *message, from sender, text string) (outcome, error) {
-	result, request, err := d.hook.service.Receive(ctx, verification.Message{
+	receipt, err := d.hook.service.Receive(ctx, verification.Message{
 		Evidence: m.evidence(from.number, verification.AssuranceUsual), Text: text,
 	}, d.eventWanted())
-	return d.settle(from, result, request, err)
+	return d.settle(from, receipt, err)
 }
 
 // receiveHidden takes a text from a sender without a number, and asks him for it.
@@ -140,27 +153,26 @@ func (d *delivery) receiveHidden(ctx context.Context, m *message, from sender, t
 	if len(known) == 0 {
 		return outcomeFailed, errors.New("the app secret was lost meanwhile")
 	}
-	result, request, err := d.hook.service.Receive(ctx, verification.Message{
+	receipt, err := d.hook.service.Receive(ctx, verification.Message{
 		Evidence: m.evidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: known[0],
 	}, d.eventWanted())
-	if err == nil && result == verification.OutcomeNeedContact {
-		return outcomeNeedContact, d.prompt(ctx, from, known[0], request.ID)
+	if err == nil && receipt.Outcome == verification.OutcomeNeedContact {
+		return outcomeNeedContact, d.prompt(ctx, from, known[0], receipt.Request.ID)
 	}
-	return d.settle(from, result, request, err)
+	return d.settle(from, receipt, err)
 }
 
 // prompt asks the sender for his number. The answer to Meta waits for it: without the prompt the user is stuck, and a
 // redelivery of his message is the only thing that asks him again.
 func (d *delivery) prompt(ctx context.Context, to sender, binding, requestID string) error {
-	key := d.hook.lately.key(binding, requestID)
-	if !d.hook.lately.prompted.due(key, d.hook.clock.Now(), promptPause) {
+	if !d.hook.prompted.Due(d.hook.clock.Now(), binding, requestID) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), promptTimeout)
 	defer cancel()
 	text := d.texts().shareContact()
 	if err := d.hook.client.RequestContact(ctx, d.account, to.recipient(), text); err != nil {
-		d.hook.lately.prompted.forget(key)
+		d.hook.prompted.Forget(binding, requestID)
 		d.hook.metrics.replies.WithLabelValues(replyFailed).Inc()
 		return fmt.Errorf("ask for a contact: %w", err)
 	}
@@ -192,21 +204,24 @@ func (d *delivery) refuseHidden(ctx context.Context, from sender, text string) o
 	return outcomeNumberHidden
 }
 
-// settle sees to the reply.
-func (d *delivery) settle(from sender, result verification.Outcome, request verification.Request, err error) (outcome, error) {
+// settle sees to the reply. That a number was verified is told by whoever verified it, so a copy of the message, at
+// whatever replica, is not answered again.
+func (d *delivery) settle(from sender, receipt verification.Receipt, err error) (outcome, error) {
 	if errors.Is(err, verification.ErrContent) {
 		return outcomeContentRefused, nil
 	}
 	if err != nil {
 		return outcomeFailed, err
 	}
-	came := outcomeOf(result)
-	switch came {
-	case outcomeNoCode, outcomeUnknownCode:
+	came := outcomeOf(receipt.Outcome)
+	switch {
+	case came == outcomeNoCode, came == outcomeUnknownCode:
 		d.replyToStranger(from)
-	case outcomeNeedContact: // of a message with a number: none
+	case came == outcomeNeedContact: // of a message with a number: none
+	case came == outcomeVerified && !receipt.Changed:
+		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
 	default:
-		d.reply(from, request.ID, came)
+		d.reply(from, receipt.Request.ID, came)
 	}
 	return came, nil
 }

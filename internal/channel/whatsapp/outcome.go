@@ -28,6 +28,8 @@ const (
 	outcomeNoSender outcome = "no_sender"
 	// outcomeNoTime is a message without a time, which could be of any age.
 	outcomeNoTime outcome = "no_time"
+	// outcomeLimited is a message of a sender who sent too many.
+	outcomeLimited outcome = "limited"
 	// outcomeContactRefused is a contact that is no answer to a prompt of ours, or not one number.
 	outcomeContactRefused outcome = "contact_refused"
 	// outcomeOtherType is a message of a type that can carry no code: reactions, media, system, unsupported, edits.
@@ -53,7 +55,7 @@ const outcomeFailed outcome = "failed"
 var outcomes = [...]outcome{
 	outcomeVerified, outcomeWrongNumber, outcomeTooLate, outcomeWrongMethod, outcomeNeedContact,
 	outcomeUnknownCode, outcomeNoCode, outcomeNumberHidden, outcomeForwarded, outcomeGroup, outcomeEcho,
-	outcomeNoSender, outcomeNoTime, outcomeContactRefused, outcomeOtherType, outcomeMalformed, outcomePanicked,
+	outcomeNoSender, outcomeNoTime, outcomeLimited, outcomeContactRefused, outcomeOtherType, outcomeMalformed, outcomePanicked,
 	outcomeContentRefused, outcomeOtherNumber, outcomeOtherField, outcomeOtherObject, outcomeStatus,
 	outcomeFailed,
 }

@@ -9,7 +9,25 @@ import (
 
 // The shapes below hold what we use, no more. They are those of Meta's webhook reference (object, entry, changes, value;
 // business-messaging/whatsapp/webhooks/reference/messages), and of the fixtures that testdata/README.md names.
-// Lists are decoded element by element: what is odd in one spoils no other.
+
+// webhook is the whole of one, to be read at once. Nearly all are so; decoding the rest element by element reads each byte
+// a dozen times.
+type webhook struct {
+	Object string `json:"object"`
+	Entry  []struct {
+		Changes []struct {
+			Field string `json:"field"`
+			Value *struct {
+				Metadata metadata   `json:"metadata"`
+				Messages []message  `json:"messages"`
+				Statuses []struct{} `json:"statuses"`
+			} `json:"value"`
+		} `json:"changes"`
+	} `json:"entry"`
+}
+
+// The same in parts, for webhooks with something odd in them: lists are decoded element by element, so that what is odd in
+// one spoils no other.
 
 type envelope struct {
 	Object string            `json:"object"`
@@ -28,12 +46,15 @@ type change struct {
 // value is what field "messages" carries. Its contacts are left out: they tell names, and whom they belong to only by
 // wa_id or user_id, both of which the message has itself.
 type value struct {
-	Metadata struct {
-		DisplayPhoneNumber string `json:"display_phone_number"`
-		PhoneNumberID      string `json:"phone_number_id"`
-	} `json:"metadata"`
+	Metadata metadata          `json:"metadata"`
 	Messages []json.RawMessage `json:"messages"`
 	Statuses []json.RawMessage `json:"statuses"`
+}
+
+// metadata is whom a change is for.
+type metadata struct {
+	DisplayPhoneNumber string `json:"display_phone_number"`
+	PhoneNumberID      string `json:"phone_number_id"`
 }
 
 // message is what a user sent. What belongs to its type is decoded for that type only.
@@ -90,16 +111,83 @@ func (f *flag) UnmarshalJSON(data []byte) error {
 // present tells whether a field is there with a value.
 func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// decode returns the messages of a webhook that are for the business number, in order. Everything else is counted by
-// what makes it irrelevant.
-func decode(body []byte, phoneNumberID string, count func(outcome, int)) []message {
+// counter counts what does not count as a message, by what makes it irrelevant.
+type counter func(outcome, int)
+
+// decode returns the messages of a webhook that are for the business number, in order.
+func decode(body []byte, phoneNumberID string, count counter) []message {
+	var hook webhook
+	if json.Unmarshal(body, &hook) != nil {
+		return decodeParts(body, phoneNumberID, count)
+	}
+	if !count.object(hook.Object) {
+		return nil
+	}
+	var messages []message
+	for _, e := range hook.Entry {
+		for _, c := range e.Changes {
+			switch v := c.Value; {
+			case !count.field(c.Field):
+			case v == nil:
+				count(outcomeMalformed, 1)
+			case count.addressee(v.Metadata, phoneNumberID, len(v.Messages)):
+				count(outcomeStatus, len(v.Statuses))
+				messages = append(messages, sentTo(v.Metadata, v.Messages)...)
+			}
+		}
+	}
+	return messages
+}
+
+// object tells whether a webhook is about WhatsApp.
+func (count counter) object(of string) bool {
+	if of != "whatsapp_business_account" {
+		count(outcomeOtherObject, 1)
+		return false
+	}
+	return true
+}
+
+// field tells whether a change is about messages.
+func (count counter) field(name string) bool {
+	switch name {
+	case "messages":
+		return true
+	case "message_echoes", "smb_message_echoes": // what the business wrote, from another of its clients
+		count(outcomeEcho, 1)
+	default:
+		count(outcomeOtherField, 1)
+	}
+	return false
+}
+
+// addressee tells whether messages are for the project's number. One app has one callback for all of its numbers, and other
+// projects or other systems may own those.
+func (count counter) addressee(of metadata, phoneNumberID string, messages int) bool {
+	if of.PhoneNumberID != phoneNumberID || phoneNumberID == "" {
+		count(outcomeOtherNumber, max(1, messages))
+		return false
+	}
+	return true
+}
+
+// sentTo notes in messages where they were sent to.
+func sentTo(of metadata, messages []message) []message {
+	business := onlyDigits(of.DisplayPhoneNumber)
+	for i := range messages {
+		messages[i].businessNumber = business
+	}
+	return messages
+}
+
+// decodeParts is decode for what cannot be read at once.
+func decodeParts(body []byte, phoneNumberID string, count counter) []message {
 	var e envelope
 	if json.Unmarshal(body, &e) != nil {
 		count(outcomeMalformed, 1)
 		return nil
 	}
-	if e.Object != "whatsapp_business_account" {
-		count(outcomeOtherObject, 1)
+	if !count.object(e.Object) {
 		return nil
 	}
 	var messages []message
@@ -116,45 +204,35 @@ func decode(body []byte, phoneNumberID string, count func(outcome, int)) []messa
 	return messages
 }
 
-func decodeChange(raw json.RawMessage, phoneNumberID string, count func(outcome, int)) []message {
+func decodeChange(raw json.RawMessage, phoneNumberID string, count counter) []message {
 	var c change
 	if json.Unmarshal(raw, &c) != nil {
 		count(outcomeMalformed, 1)
 		return nil
 	}
-	switch c.Field {
-	case "messages":
-	case "message_echoes", "smb_message_echoes": // what the business wrote, from another of its clients
-		count(outcomeEcho, 1)
-		return nil
-	default:
-		count(outcomeOtherField, 1)
+	if !count.field(c.Field) {
 		return nil
 	}
 	var v value
-	if json.Unmarshal(c.Value, &v) != nil {
+	if !present(c.Value) || json.Unmarshal(c.Value, &v) != nil {
 		count(outcomeMalformed, 1)
 		return nil
 	}
-	// One app has one callback for all of its numbers, and other projects or other systems may own those.
-	if v.Metadata.PhoneNumberID != phoneNumberID || phoneNumberID == "" {
-		count(outcomeOtherNumber, max(1, len(v.Messages)))
+	if !count.addressee(v.Metadata, phoneNumberID, len(v.Messages)) {
 		return nil
 	}
 	count(outcomeStatus, len(v.Statuses))
-	return decodeMessages(&v, count)
+	return sentTo(v.Metadata, decodeMessages(v.Messages, count))
 }
 
-func decodeMessages(v *value, count func(outcome, int)) []message {
-	messages := make([]message, 0, len(v.Messages))
-	business := onlyDigits(v.Metadata.DisplayPhoneNumber)
-	for _, raw := range v.Messages {
+func decodeMessages(all []json.RawMessage, count counter) []message {
+	messages := make([]message, 0, len(all))
+	for _, raw := range all {
 		var m message
 		if json.Unmarshal(raw, &m) != nil {
 			count(outcomeMalformed, 1)
 			continue
 		}
-		m.businessNumber = business
 		messages = append(messages, m)
 	}
 	return messages

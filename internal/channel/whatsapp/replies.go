@@ -2,7 +2,9 @@ package whatsapp
 
 import (
 	"cmp"
+	"context"
 
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -44,50 +46,47 @@ func (t texts) of(o outcome) string {
 // reply tells a sender what his code came to, once for each request and outcome: neither redeliveries nor a sender who
 // repeats himself get more out of us.
 func (d *delivery) reply(to sender, requestID string, o outcome) {
-	key := d.hook.lately.key(to.key(), requestID, string(o))
-	if !d.hook.lately.replied.due(key, d.hook.clock.Now(), strangerPause) {
+	words := []string{to.key(), requestID, string(o)}
+	if !d.hook.replied.Due(d.hook.clock.Now(), words...) {
 		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
 		return
 	}
 	if !d.enqueue(to, d.texts().of(o)) {
-		d.hook.lately.replied.forget(key)
+		d.hook.replied.Forget(words...)
 	}
 }
 
 // replyToStranger tells a sender whose message holds no known code, if he was not told so within a day and the other
 // strangers leave room for it.
 func (d *delivery) replyToStranger(to sender) {
-	now := d.hook.clock.Now()
-	key := d.hook.lately.key(to.key())
-	if !d.hook.lately.strangers.due(key, now, strangerPause) {
+	switch d.hook.strangers.Judge(d.hook.clock.Now(), to.key()) {
+	case reply.Repeated:
 		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
-		return
-	}
-	if !d.hook.lately.strangerRate.AllowN(now, 1) {
-		d.hook.lately.strangers.forget(key)
+	case reply.Limited:
 		d.hook.metrics.replies.WithLabelValues(replyLimited).Inc()
-		return
-	}
-	if !d.enqueue(to, d.texts().unknown()) {
-		d.hook.lately.strangers.forget(key)
+	case reply.Answer:
+		if !d.enqueue(to, d.texts().unknown()) {
+			d.hook.strangers.Forget(to.key())
+		}
 	}
 }
 
 // enqueue hands a reply to whoever sends them; false if the queue is full. Replies are best effort, answers to Meta are
 // not.
 func (d *delivery) enqueue(to sender, text string) bool {
-	select {
-	case d.hook.queue <- reply{account: d.account, to: to.recipient(), text: text}:
-		return true
-	default:
-		d.hook.metrics.replies.WithLabelValues(replyDropped).Inc()
-		return false
+	hook, account, recipient := d.hook, d.account, to.recipient()
+	added := hook.replies.Add(func(ctx context.Context) { hook.send(ctx, account, recipient, text) })
+	if !added {
+		hook.metrics.replies.WithLabelValues(replyDropped).Inc()
 	}
+	return added
 }
 
-// reply is a text on its way.
-type reply struct {
-	account *settings.WhatsApp
-	to      Recipient
-	text    string
+func (h *Hook) send(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) {
+	if err := h.client.SendText(ctx, account, to, text); err != nil {
+		h.metrics.replies.WithLabelValues(replyFailed).Inc()
+		h.log.Info("a WhatsApp reply was not sent", "reason", err.Error())
+		return
+	}
+	h.metrics.replies.WithLabelValues(replySent).Inc()
 }

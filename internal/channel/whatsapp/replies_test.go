@@ -1,18 +1,17 @@
 package whatsapp
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -113,25 +112,14 @@ func TestHook_strangers(t *testing.T) {
 	f.Expect(f.sendReplies()).To(HaveLen(3))
 }
 
-func TestRecent_isBounded(t *testing.T) {
-	g := NewWithT(t)
-	m := newSentLately()
-	for i := range maxPrompted + 100 {
-		g.Expect(m.prompted.due(m.key(strconv.Itoa(i)), started, time.Hour)).To(BeTrue())
-	}
-	g.Expect(m.prompted.times.Len()).To(Equal(maxPrompted))
-	g.Expect(m.key("a", "b")).NotTo(Equal(m.key("ab")))
-	g.Expect(m.key("a")).NotTo(Equal(newSentLately().key("a")), "no other process can make the key")
-}
-
 // TestHook_queueFull drops replies and goes on.
 func TestHook_queueFull(t *testing.T) {
 	f := newFixture(t)
 	ids, body := thousand(f)
 	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
 	f.Expect(f.verified(ids)).To(Equal(1000))
-	f.Expect(testutil.ToFloat64(f.hook.metrics.replies.WithLabelValues(replyDropped))).To(Equal(1000.0 - replyQueue))
-	f.Expect(f.sendReplies()).To(HaveLen(replyQueue))
+	f.Expect(testutil.ToFloat64(f.hook.metrics.replies.WithLabelValues(replyDropped))).To(Equal(1000.0 - reply.Size))
+	f.Expect(f.sendReplies()).To(HaveLen(reply.Size))
 }
 
 // TestHook_replyFails leaves the verification as it is.
@@ -147,48 +135,51 @@ func TestHook_replyFails(t *testing.T) {
 	f.Expect(f.log.String()).To(ContainSubstring("credentials, HTTP 401, code 190, subcode 463"))
 }
 
-// hanging is a transport that answers nobody.
-type hanging struct{}
-
-func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
-	<-r.Context().Done()
-	return nil, r.Context().Err()
-}
-
-// TestHook_startEnds has Start end in time though the Graph API hangs and the queue is full, and leave nothing running.
-func TestHook_startEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := &Client{graph: &endpoint{base: "https://graph.test/", http: &http.Client{Transport: hanging{}}}}
-		hook := newBareHook(t, client)
-		account := &settings.WhatsApp{PhoneNumberID: "1", AccessToken: settings.NewSecret([]byte("token"))}
-		for range replyQueue {
-			hook.queue <- reply{account: account, to: ToUserID(hiddenUser), text: "x"}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		begin := time.Now()
-		go func() { ended <- hook.Start(ctx) }()
-		synctest.Wait()
-		cancel()
-		NewWithT(t).Expect(<-ended).To(Succeed())
-		NewWithT(t).Expect(time.Since(begin)).To(BeNumerically("<=", replyDrain+replyTimeout))
-		NewWithT(t).Expect(hook.queue).To(BeEmpty())
-		<-time.After(replyDrain) // the timer of the drain
-	})
-}
-
-func newBareHook(t *testing.T, client *Client) *Hook {
-	t.Helper()
-	hook, err := NewHook(Options{
-		Settings: func() *settings.Settings { return &settings.Settings{} }, Service: &verification.Service{}, Client: client,
-	})
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return hook
-}
-
 func TestCut(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(cut("äöü", 2)).To(Equal("äö"))
 	g.Expect(cut("äöü", 3)).To(Equal("äöü"))
 	g.Expect(cut(strings.Repeat("x", 5000), maxTextRunes)).To(HaveLen(maxTextRunes))
+}
+
+// TestHook_oneReplicaReplies has copies of the message that verified arrive at two replicas: one of them replies, once.
+func TestHook_oneReplicaReplies(t *testing.T) {
+	f := newFixture(t)
+	f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	other := f.failing(func(int64, string) error { return nil })
+	body := golden(t, "in/text")
+	for range 3 {
+		f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
+		f.Expect(f.postTo(other, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
+	}
+	f.Expect(f.sendReplies()).To(HaveLen(1))
+	f.Expect(other.replies.Len()).To(BeZero())
+}
+
+// TestHook_guessing: one sender, then a thousand. Nothing is found, nobody learns anything, and few are answered.
+func TestHook_guessing(t *testing.T) {
+	f := newFixture(t)
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	codes := verification.NewProject(project)
+	guess := func(n int, from string) {
+		code := codes.CodeFor([32]byte{1}, strconv.Itoa(n)).Grouped() // with right check bits, which are no secret
+		f.Expect(f.post(webhookOf(textOf(code, object{"from": from}))).Code).To(Equal(http.StatusOK))
+	}
+	for n := range 100 {
+		guess(n, "16505550000")
+	}
+	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeUnknownCode: reply.MaxPerSender, outcomeLimited: 100 - reply.MaxPerSender}))
+	for n := range 1000 {
+		guess(n, fmt.Sprintf("4915112%06d", n))
+	}
+	f.Expect(len(f.sendReplies())).To(BeNumerically("<=", 2), "one a second in all")
+	f.Expect(f.graph.all()[0].text()).To(Equal(textUnknown), "as to any text")
+	f.clock.SetTime(started.Add(time.Minute + reply.SenderWindow))
+	guess(1, "16505550000")
+	f.Expect(f.outcomes()[outcomeLimited]).To(Equal(100-reply.MaxPerSender), "a minute later he may again")
+	f.Expect(f.state(made.Request.ID).Version).To(Equal(made.Request.Version), "the request is as it was")
+	f.Expect(f.post(webhookOf(textOf(firstCode, nil))).Code).To(Equal(http.StatusOK))
+	f.expectVerified(f.state(made.Request.ID), true)
 }

@@ -1,0 +1,57 @@
+package whatsapp
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// TestDecode_atOnceAsInParts holds the two ways of decoding against each other, for every form that Meta sends.
+func TestDecode_atOnceAsInParts(t *testing.T) {
+	files, err := filepath.Glob("testdata/in/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, len(files))
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			g := NewWithT(t)
+			body, err := os.ReadFile(file)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(json.Unmarshal(body, &webhook{})).To(Succeed(), "Meta's own forms are read at once")
+			for _, id := range []string{numberID, "another"} {
+				whole, parts := counts{}, counts{}
+				messages := decode(body, id, whole.count)
+				g.Expect(decodeParts(body, id, parts.count)).To(HaveExactElements(messages))
+				g.Expect(whole).To(Equal(parts))
+			}
+		})
+	}
+}
+
+// TestDecode_oddPartsSpoilNoOther is what cannot be read at once.
+func TestDecode_oddPartsSpoilNoOther(t *testing.T) {
+	g := NewWithT(t)
+	good := `{"from":"4915112345678","type":"text","timestamp":"1700000000","text":{"body":"hello"}}`
+	to := `"metadata":{"display_phone_number":"+1 555","phone_number_id":"` + numberID + `"}`
+	body := `{"object":"whatsapp_business_account","entry":["odd",{"changes":[7,` +
+		`{"field":"messages","value":{` + to + `,"messages":[[],` + good + `,{"from":1}],"statuses":["odd"]}},` +
+		`{"field":"messages","value":"odd"},{"field":"account_update","value":{"messages":"odd"}}]}]}`
+	seen := counts{}
+	messages := decode([]byte(body), numberID, seen.count)
+	g.Expect(messages).To(HaveLen(1))
+	g.Expect(messages[0].From).To(Equal("4915112345678"))
+	g.Expect(messages[0].businessNumber).To(Equal("1555"))
+	g.Expect(seen).To(Equal(counts{outcomeMalformed: 5, outcomeStatus: 1, outcomeOtherField: 1}))
+}
+
+// counts are outcomes, counted.
+type counts map[outcome]int
+
+func (c counts) count(o outcome, n int) {
+	if n > 0 {
+		c[o] += n
+	}
+}
