@@ -3,6 +3,7 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -28,8 +29,10 @@ type Options struct {
 	Hooks map[string]http.Handler
 	// Clock tells the time; the real one if nil.
 	Clock clock.Clock
-	// Log gets one line per request. Its zero value logs nothing.
+	// Log gets what went wrong, one line per request. Its zero value logs nothing.
 	Log logr.Logger
+	// Requests gets the lines of the other requests, which may be late; nil for those of Log.
+	Requests slog.Handler
 	// Registerer gets the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
@@ -49,6 +52,7 @@ type API struct {
 	invite   func(*settings.Settings, verification.Method, verification.Code) Invitation
 	clock    clock.Clock
 	log      logr.Logger
+	requests slog.Handler
 	metrics  *metrics
 	waits    waits
 	routes   map[string]*route
@@ -84,12 +88,15 @@ func New(o Options) (*API, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.Requests == nil {
+		o.Requests = logr.ToSlogHandler(o.Log)
+	}
 	document, err := openAPIDocument()
 	if err != nil {
 		return nil, fmt.Errorf("convert openapi.yaml: %w", err)
 	}
 	a := &API{
-		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log,
+		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
 		metrics: newMetrics(),
 	}
 	a.routes = map[string]*route{

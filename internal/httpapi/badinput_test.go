@@ -38,7 +38,11 @@ func expectEach(t *testing.T, rows []bad) {
 			g := NewWithT(t)
 			h.t = t
 			h.canaries.add(longNumber.FindAllString(row.request.body+row.request.target, -1)...)
+			reads := h.store.calls.Load()
 			a := h.do(row.request.wrong())
+			if row.status == http.StatusUnauthorized || row.status == http.StatusForbidden {
+				g.Expect(h.store.calls.Load()).To(Equal(reads), "whoever has no key costs the store nothing")
+			}
 			if row.status == http.StatusOK {
 				g.Expect(a.status).To(Equal(http.StatusOK), string(a.body))
 				return

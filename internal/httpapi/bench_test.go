@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -20,7 +21,7 @@ import (
 )
 
 // benchAPI is an API as cmd wires it, with log and metrics, over the memory store.
-func benchAPI(b *testing.B) *API {
+func benchAPI(b testing.TB) *API {
 	b.Helper()
 	s := liveSettings()
 	s.Limits = verification.Limits{PerKey: verification.Rate{Requests: 1 << 30, Period: time.Second}}
@@ -68,6 +69,40 @@ func benchRequest(method, target, body string) *http.Request {
 	r.Header.Set("Authorization", "Bearer "+keyAll)
 	r.Header.Set("Content-Type", "application/json")
 	return r
+}
+
+// TestAllocations keeps requests from getting dearer unseen.
+func TestAllocations(t *testing.T) {
+	if raceDetected {
+		t.Skip("the race detector empties pools at random")
+	}
+	api, w := benchAPI(t), &sink{header: http.Header{}}
+	start := benchRequest(http.MethodPost, pathInit, "")
+	body := strings.NewReader("")
+	start.Body = io.NopCloser(body)
+	api.ServeHTTP(w, benchRequest(http.MethodPost, pathInit, `{"phoneNumber":"+4915123456789"}`))
+	status := benchRequest(http.MethodGet, pathStatus+"?id="+string(w.body[len(`{"requestId":"`):][:26]), "")
+	refused := benchRequest(http.MethodGet, pathStatus+"?id=x", "")
+	refused.Header.Set("Authorization", "Bearer "+strings.Repeat("x", 52))
+	for name, test := range map[string]struct {
+		request *http.Request
+		want    int
+		most    float64
+	}{
+		"init":        {start, http.StatusOK, 66},
+		"status":      {status, http.StatusOK, 12},
+		"unknown key": {refused, http.StatusUnauthorized, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(testing.AllocsPerRun(500, func() {
+				body.Reset(`{"phoneNumber":"+4915123456789"}`)
+				w.reset()
+				api.ServeHTTP(w, test.request)
+			})).To(BeNumerically("<=", test.most))
+			g.Expect(w.status).To(Equal(test.want))
+		})
+	}
 }
 
 func BenchmarkInit(b *testing.B) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"log/slog"
 	"net/http"
 	"strconv"
 	"time"
@@ -71,19 +72,29 @@ func (x *exchange) observe() {
 	method := knownMethod(x.r.Method)
 	m.requests.WithLabelValues(x.route, method, strconv.Itoa(x.status)).Inc()
 	m.duration.WithLabelValues(x.route).Observe(took.Seconds())
-	if x.cause == nil && !x.api.log.Enabled() {
+	if x.cause == nil && !x.api.requests.Enabled(x.r.Context(), slog.LevelInfo) {
 		return
 	}
-	fields := [...]any{
-		"xRequestId", x.id, "route", x.route, "method", method, "status", x.status,
-		"code", string(x.code), "seconds", took.Seconds(), "keyName", x.keyName,
+	fields := [...]slog.Attr{
+		slog.String("xRequestId", x.id), slog.String("route", x.route), slog.String("method", method), slog.Int("status", x.status),
+		slog.String("code", string(x.code)), slog.Float64("seconds", took.Seconds()), slog.String("keyName", x.keyName),
 	}
 	if x.cause != nil {
-		x.api.log.Error(x.cause, "request", fields[:]...)
+		values := make([]any, 0, 2*len(fields))
+		for _, field := range fields {
+			values = append(values, field.Key, field.Value.Any())
+		}
+		x.api.log.Error(x.cause, logMessage, values...)
 		return
 	}
-	x.api.log.Info("request", fields[:]...)
+	// Made here, a record needs no look at the stack and boxes no value.
+	record := slog.NewRecord(time.Now(), slog.LevelInfo, logMessage, 0)
+	record.AddAttrs(fields[:]...)
+	x.api.requests.Handle(x.r.Context(), record) //nolint:errcheck // a log that cannot be written has nowhere to say so
 }
+
+// logMessage is the message of the line of a request.
+const logMessage = "request"
 
 // knownMethod folds the methods that somebody made up into one.
 func knownMethod(method string) string {
