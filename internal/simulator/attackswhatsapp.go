@@ -1,0 +1,195 @@
+package simulator
+
+import (
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // what Meta's old header is made of
+	"encoding/hex"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// strangersSecret signs for a project that is not the one under attack.
+const strangersSecret = prefix + "another_project"
+
+func whatsAppAttacks() []Attack {
+	forged := func(name, summary string, header func(b *business, body []byte) http.Header) Attack {
+		of := Attack{Name: name, Platform: onWhatsApp, Summary: summary, Expect: http.StatusForbidden}
+		of.forge = func(a *assault) ([]job, *failure) {
+			b := a.chat.business
+			body := escaped(envelope(a.asVictim(b)))
+			j := metaJob(b, body, "")
+			maps.Copy(j.header, header(b, body))
+			return []job{j}, nil
+		}
+		return of
+	}
+	attacks := []Attack{
+		forged("no-signature", "posts the victim's message without a signature", func(*business, []byte) http.Header { return nil }),
+		forged("wrong-signature", "posts it with a signature by a guessed secret", func(_ *business, body []byte) http.Header {
+			return http.Header{metaSignature: {metaMAC([]byte("guessed"), body)}}
+		}),
+		forged("sha1-only", "posts it with the old SHA-1 signature alone, which is right", func(b *business, body []byte) http.Header {
+			return http.Header{metaOldSignature: {oldMAC([]byte(b.secret()), body)}}
+		}),
+		forged("other-project-signature", "posts it with the signature of another project", func(_ *business, body []byte) http.Header {
+			return http.Header{metaSignature: {metaMAC([]byte(strangersSecret), body)}}
+		}),
+		forged("empty-secret", "posts it with a signature by the empty secret", func(_ *business, body []byte) http.Header {
+			return http.Header{metaSignature: {metaMAC(nil, body)}}
+		}),
+		forged("two-signatures", "posts it with two signatures, one of them right", func(b *business, body []byte) http.Header {
+			return http.Header{metaSignature: {metaMAC([]byte("guessed"), body), metaMAC([]byte(b.secret()), body)}}
+		}),
+		forged("upper-case-signature", "posts it with the right signature in upper case", func(b *business, body []byte) http.Header {
+			return http.Header{metaSignature: {"SHA256=" + metaMAC([]byte(b.secret()), body)[len("sha256="):]}}
+		}),
+		{
+			Name: "reserialised", Platform: onWhatsApp, Expect: http.StatusForbidden,
+			Summary: "posts a message of Meta's, with its signature, after decoding and encoding it again", forge: reserialised,
+		},
+	}
+	return append(attacks, append(signedAttacks(), crowds()...)...)
+}
+
+// signedAttacks are those that Meta itself delivers: whoever sends them uses an ordinary phone, or an ordinary account.
+func signedAttacks() []Attack {
+	signed := func(name, summary string, forge func(a *assault, b *business) waValue) Attack {
+		return Attack{Name: name, Platform: onWhatsApp, Summary: summary, Expect: http.StatusOK, forge: func(a *assault) ([]job, *failure) {
+			return genuinelySigned(a.chat.business, escaped(envelope(forge(a, a.chat.business)))), nil
+		}}
+	}
+	return []Attack{
+		signed("foreign-number", "sends the victim's text from his own phone", func(a *assault, b *business) waValue {
+			return a.user.textOf(b, a.text, a.now)
+		}),
+		signed("spoofed-profile", "does so with the victim's number as the one in contacts", func(a *assault, b *business) waValue {
+			v := a.user.textOf(b, a.text, a.now)
+			v.Contacts[0].WaID = a.victimDigits()
+			return v
+		}),
+		signed("forwarded-text", "has the victim forward the text", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			v.Messages[0].Context = &waContext{Forwarded: true}
+			return v
+		}),
+		signed("frequently-forwarded-text", "has the victim forward a text that went round", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			v.Messages[0].Context = &waContext{FrequentlyForwarded: true}
+			return v
+		}),
+		signed("group-text", "has the victim write it in a group with the business", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			v.Messages[0].GroupID = "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"
+			return v
+		}),
+		signed("echo", "has the business itself write it to the victim", func(a *assault, b *business) waValue {
+			m := waMessage{From: b.Number, To: a.victimDigits(), ID: newWAMID(), Timestamp: unixTime(a.now), Type: "text", Text: &waText{a.text}}
+			v := b.value()
+			v.Echoes = []waMessage{m}
+			return v
+		}),
+		signed("foreign-contact", "attaches the victim's contact card", func(a *assault, b *business) waValue {
+			return a.user.cardOf(b, a.victim, a.victimDigits(), "other", a.now)
+		}),
+		signed("unasked-contact", "answers a request for the contact that nobody made", func(a *assault, b *business) waValue {
+			return a.user.cardOf(b, a.victim, a.victimDigits(), "contact_request", a.now)
+		}),
+		signed("hour-old", "has Meta deliver a message of the victim that is an hour old", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			v.Messages[0].Timestamp = unixTime(a.now.Add(-time.Hour))
+			return v
+		}),
+		signed("future", "has Meta deliver a message of the victim from tomorrow", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			v.Messages[0].Timestamp = unixTime(a.now.Add(24 * time.Hour))
+			return v
+		}),
+		signed("no-time", "has Meta deliver a message of the victim without a time", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			v.Messages[0].Timestamp = ""
+			return v
+		}),
+		signed("other-account", "has the victim write it to another account of the same app", func(a *assault, b *business) waValue {
+			v := a.asVictim(b)
+			v.Metadata.ID += "9"
+			return v
+		}),
+		{
+			Name: "replay", Platform: onWhatsApp, Expect: http.StatusOK,
+			Summary: "posts the user's last genuine webhook again, byte for byte, with its signature", forge: replayMeta,
+		},
+	}
+}
+
+// crowds are large and mixed batches with one genuine message of the user in them, which must count.
+func crowds() []Attack {
+	crowd := func(name, summary string, fill func(genuine waMessage) []any) Attack {
+		of := Attack{Name: name, Platform: onWhatsApp, Summary: summary, Expect: http.StatusOK, Honest: true}
+		of.forge = func(a *assault) ([]job, *failure) {
+			b := a.chat.business
+			v := a.user.textOf(b, a.text, a.now)
+			messages := fill(v.Messages[0])
+			v.Messages = nil
+			// Some are no messages at all, so the value is put together by hand.
+			value := map[string]any{"messaging_product": v.Product, "metadata": v.Metadata, "contacts": v.Contacts, "messages": messages}
+			return genuinelySigned(b, escaped(map[string]any{
+				"object": "whatsapp_business_account",
+				"entry":  []any{map[string]any{"id": accountID, "changes": []any{map[string]any{"value": value, "field": "messages"}}}},
+			})), nil
+		}
+		return of
+	}
+	return []Attack{
+		crowd("batch", "hides the genuine message behind 999 others in one webhook", func(genuine waMessage) []any {
+			messages := make([]any, 0, 1000)
+			for i := range 999 {
+				m := genuine
+				m.ID, m.FromUserID, m.Text = newWAMID(), "", &waText{"Is this still available? " + strconv.Itoa(i)}
+				m.From = strconv.Itoa(4915500000000 + i%50)
+				messages = append(messages, m)
+			}
+			return append(messages, genuine)
+		}),
+		crowd("bad-among-good", "puts the genuine message between malformed ones", func(genuine waMessage) []any {
+			return []any{
+				nil, 17, "text", map[string]any{"from": 17, "type": []int{}}, map[string]any{"type": "text", "text": "no object", "from": genuine.From},
+				genuine, map[string]any{"type": "hologram", "id": newWAMID()},
+			}
+		}),
+	}
+}
+
+// asVictim returns the text as the victim would send it.
+func (a *assault) asVictim(b *business) waValue {
+	victim := &user{Person: Person{Name: "Søren Ægir", Phone: a.victim, WhatsAppID: a.victimDigits()}, ID: "victim"}
+	return victim.textOf(b, a.text, a.now)
+}
+
+func genuinelySigned(b *business, body []byte) []job {
+	return []job{metaJob(b, body, metaMAC([]byte(b.secret()), body))}
+}
+
+// reserialised takes a message of Meta's and writes it the way that other JSON encoders do. A server that signs what it
+// decoded and encoded again accepts it, and then also what was changed in between.
+func reserialised(a *assault) ([]job, *failure) {
+	b := a.chat.business
+	v := envelope(a.asVictim(b))
+	return []job{metaJob(b, plain(v), metaMAC([]byte(b.secret()), escaped(v)))}, nil
+}
+
+func replayMeta(a *assault) ([]job, *failure) {
+	b := a.chat.business
+	body := b.captured[a.user.ID]
+	if body == nil {
+		return nil, nothingCaptured()
+	}
+	return genuinelySigned(b, body), nil
+}
+
+func oldMAC(secret, body []byte) string {
+	mac := hmac.New(sha1.New, secret)
+	mac.Write(body)
+	return "sha1=" + hex.EncodeToString(mac.Sum(nil))
+}

@@ -1,0 +1,168 @@
+package simulator
+
+import (
+	"net/http"
+	"slices"
+	"time"
+)
+
+// The platforms.
+const (
+	onWhatsApp = "whatsapp"
+	onTelegram = "telegram"
+)
+
+// chat is what a user and an account wrote to each other.
+type chat struct {
+	ID       string `json:"chat"` // PLATFORM:PEER
+	Platform string `json:"platform"`
+	// Peer is the digits of the business number, or the bot's username.
+	Peer  string `json:"peer"`
+	Title string `json:"title"`
+	// Draft is what a link put into the field for the next message; with Telegram, what the START button sends.
+	Draft string `json:"draft"`
+	// AsksForContact says that the account shows a button which shares the user's number, with the text Button.
+	AsksForContact bool    `json:"asksForContact"`
+	Button         string  `json:"button,omitempty"`
+	Lines          []*line `json:"messages"`
+
+	business *business // one of these
+	bot      *bot
+	wroteAt  time.Time // when the user wrote last
+	lastID   int64     // of Telegram's messages in this chat
+}
+
+// line is a message as the phone shows it.
+type line struct {
+	ID   string    `json:"id"`
+	From string    `json:"from"` // user or business
+	At   time.Time `json:"at"`
+	Text string    `json:"text"`
+	// Contact is the number that the user shared.
+	Contact string `json:"contact,omitempty"`
+	// State of a user's message is sending, delivered, or waiting (it was refused and comes again), failed or undeliverable.
+	State  string `json:"state,omitempty"`
+	Status int    `json:"status,omitempty"`
+	// Attack is what was forged of it.
+	Attack string `json:"attack,omitempty"`
+}
+
+const (
+	fromUser     = "user"
+	fromBusiness = "business"
+
+	stateSending   = "sending"
+	stateDelivered = "delivered"
+	stateWaiting   = "waiting"
+	stateFailed    = "failed"
+	// stateNowhere is a message that nobody registered a callback for.
+	stateNowhere = "undeliverable"
+)
+
+func (c *chat) add(l *line) { c.Lines = keep(c.Lines, l, maxLines) }
+
+// chat returns the user's chat with an account, as the one that is open now.
+func (u *user) chat(platform, peer, title string) *chat {
+	id := platform + ":" + peer
+	c := &chat{ID: id, Platform: platform, Peer: peer, Title: title, Lines: []*line{}}
+	if i := slices.IndexFunc(u.chats, func(c *chat) bool { return c.ID == id }); i >= 0 {
+		c = u.chats[i]
+		u.chats = slices.Delete(u.chats, i, i+1)
+	}
+	c.Title = title
+	u.chats = keep(u.chats, c, maxChats)
+	return c
+}
+
+// findChat returns a chat of the user; the one opened last if id is empty.
+func (u *user) findChat(id string) (*chat, *failure) {
+	if id == "" && len(u.chats) > 0 {
+		return u.chats[len(u.chats)-1], nil
+	}
+	for _, c := range u.chats {
+		if c.ID == id {
+			return c, nil
+		}
+	}
+	return nil, &failure{http.StatusNotFound, "unknown_chat", "chat", "the user has no such chat; open a link first"}
+}
+
+// open does what a phone does with a link.
+func (s *Simulator) open(u *user, link string) (*chat, *failure) {
+	to, f := parseLink(link)
+	if f != nil {
+		return nil, f
+	}
+	c, f := s.chatWith(u, to)
+	if f != nil {
+		return nil, f
+	}
+	c.Draft = to.draft
+	return c, nil
+}
+
+// chatWith opens the chat that a link leads to.
+func (s *Simulator) chatWith(u *user, to target) (*chat, *failure) {
+	if to.platform == onTelegram {
+		b := s.botNamed(to.peer)
+		if b == nil {
+			return nil, unknownAccount("no bot of that name is known: its token must be sim_" + to.peer +
+				" or sim_" + to.peer + ":ANYTHING, and the server must have called the Bot API with it")
+		}
+		c := u.chat(onTelegram, b.key(), b.title())
+		c.bot = b
+		return c, nil
+	}
+	b := s.businessNumbered(to.peer)
+	if b == nil {
+		return nil, unknownAccount("no account has that number: its access token must be sim_" + to.peer +
+			" or sim_" + to.peer + ":ANYTHING and the server must have called the Graph API with it, or PUT /sim/accounts/whatsapp/{phoneNumberID} must say so")
+	}
+	c := u.chat(onWhatsApp, b.Number, b.title())
+	c.business = b
+	return c, nil
+}
+
+func unknownAccount(message string) *failure {
+	return &failure{http.StatusNotFound, "unknown_account", "link", message}
+}
+
+// send has the user send a text; the draft if it is empty.
+func (s *Simulator) send(u *user, c *chat, text string) (*line, *failure) {
+	if text == "" {
+		text = c.Draft
+	}
+	switch {
+	case text == "":
+		return nil, badRequest("text", "there is no draft, so there must be a text")
+	case len([]rune(text)) > maxTextRunes:
+		return nil, badRequest("text", "a message has at most 4096 characters")
+	}
+	l := &line{From: fromUser, At: s.clock.Now().UTC(), Text: text, State: stateSending}
+	if c.bot != nil {
+		s.writeToBot(u, c, l)
+	} else {
+		s.writeToBusiness(u, c, l)
+	}
+	c.Draft, c.wroteAt = "", l.At
+	c.add(l)
+	s.tell(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
+	return l, nil
+}
+
+// shareContact has the user press the button.
+func (s *Simulator) shareContact(u *user, c *chat) (*line, *failure) {
+	if !c.AsksForContact {
+		return nil, &failure{http.StatusConflict, "not_asked", "chat", "nobody asked for the contact in that chat"}
+	}
+	l := &line{From: fromUser, At: s.clock.Now().UTC(), Contact: u.Phone, State: stateSending}
+	if c.bot != nil {
+		s.shareWithBot(u, c, l)
+	} else {
+		s.shareWithBusiness(u, c, l)
+	}
+	c.wroteAt = l.At
+	c.add(l)
+	s.tell(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
+	return l, nil
+}

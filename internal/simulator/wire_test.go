@@ -1,0 +1,189 @@
+package simulator
+
+import (
+	"crypto/hmac"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// shape adds the path and the type of every value in v: what a format is, apart from what it says.
+func shape(paths map[string]bool, at string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, value := range v {
+			shape(paths, at+"."+name, value)
+		}
+	case []any:
+		for _, value := range v {
+			shape(paths, at+"[]", value)
+		}
+	case string:
+		paths[at+" string"] = true
+	case float64:
+		paths[at+" number"] = true
+	case bool:
+		paths[at+" bool"] = true
+	default:
+		paths[at+" null"] = true
+	}
+}
+
+func shapeOf(t *testing.T, content []byte) map[string]bool {
+	t.Helper()
+	var v any
+	NewWithT(t).Expect(json.Unmarshal(content, &v)).To(Succeed())
+	paths := map[string]bool{}
+	shape(paths, "", v)
+	return paths
+}
+
+// known returns the shapes of the channels' own golden payloads, each of which was read from a public source.
+func known(t *testing.T, pattern string) map[string]bool {
+	t.Helper()
+	files, err := filepath.Glob("../channel/" + pattern)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	NewWithT(t).Expect(files).NotTo(BeEmpty())
+	all := map[string]bool{}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		maps.Copy(all, shapeOf(t, content))
+	}
+	return all
+}
+
+func unknownIn(paths, known map[string]bool) []string {
+	var all []string
+	for path := range paths {
+		if !known[path] {
+			all = append(all, path)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func golden(t *testing.T, name string) []byte {
+	t.Helper()
+	content, err := os.ReadFile("../channel/" + name)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return content
+}
+
+// sheena is the user of the goldens, and shop the business that she writes to.
+var (
+	sheena = &user{Person: Person{
+		Name: "Sheena Nelson", Phone: "+16505551234", Username: "realsheenanelson", WhatsAppID: "16505551234", TelegramPhone: "16505551234",
+	}, ID: "1", TelegramID: 7304118825}
+	shop = &business{ID: "106540352242922", Number: "15550783881"}
+	noon = time.Unix(1795168830, 0)
+)
+
+func TestWhatsApp_webhooksHaveMetasShape(t *testing.T) {
+	hidden := *sheena
+	hidden.HidesNumber = true
+	for name, test := range map[string]struct {
+		value  waValue
+		golden string
+	}{
+		"with a username":  {sheena.textOf(shop, "Hi", noon), "text_username"},
+		"without a number": {hidden.textOf(shop, "Hi", noon), "text_user_id_only"},
+		"the contact":      {hidden.cardOf(shop, "+1 650-555-1234", "16505551234", "contact_request", noon), "contacts_answer_in_contact"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			want := shapeOf(t, golden(t, "whatsapp/testdata/in/"+test.golden+".json"))
+			for path := range want { // portfolios of portfolios are not simulated
+				if strings.Contains(path, "parent_user_id") {
+					delete(want, path)
+				}
+			}
+			g.Expect(shapeOf(t, escaped(envelope(test.value)))).To(Equal(want))
+		})
+	}
+	t.Run("says what the golden says", func(t *testing.T) {
+		var want, got map[string]any
+		g := NewWithT(t)
+		g.Expect(json.Unmarshal(golden(t, "whatsapp/testdata/in/text.json"), &want)).To(Succeed())
+		entry := want["entry"].([]any)[0].(map[string]any)
+		message := entry["changes"].([]any)[0].(map[string]any)["value"].(map[string]any)["messages"].([]any)[0].(map[string]any)
+		v := sheena.textOf(shop, message["text"].(map[string]any)["body"].(string), noon)
+		v.Contacts[0].UserID, v.Contacts[0].Profile.Username, v.Messages[0].FromUserID = "", "", ""
+		v.Messages[0].ID = message["id"].(string)
+		g.Expect(json.Unmarshal(escaped(envelope(v)), &got)).To(Succeed())
+		g.Expect(got).To(Equal(want))
+	})
+}
+
+func TestEscaped_isHowMetaWritesIt(t *testing.T) {
+	g := NewWithT(t)
+	raw := golden(t, "whatsapp/testdata/in/text_escaped.json")
+	g.Expect(string(raw)).To(ContainSubstring(`J\u00fcrgen Wei\u00df \ud83d\ude00 \/ \u7530\u4e2d`))
+	g.Expect(string(escaped("Jürgen Weiß 😀 / 田中"))).To(Equal(`"J\u00fcrgen Wei\u00df \ud83d\ude00 \/ \u7530\u4e2d"`))
+	g.Expect(string(escaped("<&>\"\\\n"))).To(Equal(`"<&>\"\\\n"`))
+}
+
+func TestTelegram_updatesHaveTheReferencesShape(t *testing.T) {
+	all := known(t, "telegram/testdata/in/*.json")
+	c := &chat{}
+	for name, m := range map[string]tgMessage{
+		"start":   sheena.telegramText(c, "/start A5Z3-8SS1-NM0V-VGWK", noon),
+		"text":    sheena.telegramText(c, "Hi", noon),
+		"contact": sheena.telegramContact(c, noon),
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(unknownIn(shapeOf(t, plain(tgUpdate{"update_id": 1, kindMessage: m})), all)).To(BeEmpty())
+		})
+	}
+	NewWithT(t).Expect(shapeOf(t, plain(tgUpdate{"update_id": 1, kindMessage: sheena.telegramText(c, "/start x", noon)}))).
+		To(Equal(shapeOf(t, golden(t, "telegram/testdata/in/start.json"))))
+	NewWithT(t).Expect(shapeOf(t, plain(tgUpdate{"update_id": 1, kindMessage: sheena.telegramContact(c, noon)}))).
+		To(Equal(shapeOf(t, golden(t, "telegram/testdata/in/contact.json"))))
+}
+
+// TestAttacks_haveKnownShapes: a forgery that no platform could have sent would prove nothing when it is refused.
+func TestAttacks_haveKnownShapes(t *testing.T) {
+	w, c := registered(t)
+	shapes := map[string]map[string]bool{
+		onWhatsApp: known(t, "whatsapp/testdata/in/*.json"), onTelegram: known(t, "telegram/testdata/in/*.json"),
+	}
+	for _, a := range Attacks() {
+		if a.Name == "replay" || a.Name == "bad-among-good" || a.Platform == onTelegram && a.Expect != http.StatusOK {
+			continue // bytes of others, no messages at all, and headers only
+		}
+		t.Run(a.Platform+" "+a.Name, func(t *testing.T) {
+			before, link := len(c.all()), waLink
+			if a.Platform == onTelegram {
+				link = tgLink
+			}
+			w.call(http.StatusOK, http.MethodPost, "/sim/users/5/attack/"+a.Name, `{"link": "`+link+`", "phone": "+4915112345678"}`)
+			after := c.all()
+			w.Expect(len(after)).To(BeNumerically(">", before))
+			for _, p := range after[before:] {
+				w.Expect(unknownIn(shapeOf(t, p.body), shapes[a.Platform])).To(BeEmpty())
+			}
+		})
+	}
+}
+
+func TestWebhooks_areSignedOverTheirBytes(t *testing.T) {
+	w, c := registered(t)
+	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/2/send", `{"link": "`+waLink+`"}`)
+	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(1))
+	got := c.all()[0]
+	w.Expect(string(got.body)).To(ContainSubstring(`Luis Ib\u00e1\u00f1ez`))
+	w.Expect(hmac.Equal([]byte(got.header.Get("X-Hub-Signature-256")), []byte(metaMAC([]byte(credential), got.body)))).To(BeTrue())
+
+	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/2/send", `{"link": "`+tgLink+`"}`)
+	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(2))
+	w.Expect(c.all()[1].header.Get("X-Telegram-Bot-Api-Secret-Token")).To(Equal("the-secret"))
+}

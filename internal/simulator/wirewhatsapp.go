@@ -1,0 +1,206 @@
+package simulator
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// The shapes of Meta's webhooks (business-messaging/whatsapp/webhooks/reference/messages). With each message comes the
+// sender's business-scoped user id; his number comes unless he hides it.
+type (
+	waEnvelope struct {
+		Object string    `json:"object"`
+		Entry  []waEntry `json:"entry"`
+	}
+	waEntry struct {
+		ID      string     `json:"id"`
+		Changes []waChange `json:"changes"`
+	}
+	waChange struct {
+		Value waValue `json:"value"`
+		Field string  `json:"field"`
+	}
+	waValue struct {
+		Product  string      `json:"messaging_product"`
+		Metadata waMetadata  `json:"metadata"`
+		Contacts []waContact `json:"contacts,omitempty"`
+		Messages []waMessage `json:"messages,omitempty"`
+		Echoes   []waMessage `json:"message_echoes,omitempty"`
+		Statuses []waStatus  `json:"statuses,omitempty"`
+	}
+	waMetadata struct {
+		Number string `json:"display_phone_number"`
+		ID     string `json:"phone_number_id"`
+	}
+	waContact struct {
+		Profile waProfile `json:"profile"`
+		WaID    string    `json:"wa_id,omitempty"`
+		UserID  string    `json:"user_id,omitempty"`
+	}
+	waProfile struct {
+		Name     string `json:"name"`
+		Username string `json:"username,omitempty"`
+	}
+	waMessage struct {
+		From       string     `json:"from,omitempty"`
+		FromUserID string     `json:"from_user_id,omitempty"`
+		To         string     `json:"to,omitempty"`
+		ID         string     `json:"id"`
+		Timestamp  string     `json:"timestamp"`
+		GroupID    string     `json:"group_id,omitempty"`
+		Context    *waContext `json:"context,omitempty"`
+		Origin     string     `json:"origin,omitempty"`
+		Type       string     `json:"type"`
+		Text       *waText    `json:"text,omitempty"`
+		Contacts   []waCard   `json:"contacts,omitempty"`
+	}
+	waContext struct {
+		Forwarded           bool   `json:"forwarded,omitempty"`
+		FrequentlyForwarded bool   `json:"frequently_forwarded,omitempty"`
+		From                string `json:"from,omitempty"`
+		ID                  string `json:"id,omitempty"`
+	}
+	waText struct {
+		Body string `json:"body"`
+	}
+	waCard struct {
+		Name   waCardName `json:"name"`
+		Phones []waPhone  `json:"phones"`
+		Origin string     `json:"origin,omitempty"`
+	}
+	waCardName struct {
+		Formatted string `json:"formatted_name"`
+		First     string `json:"first_name"`
+		Last      string `json:"last_name,omitempty"`
+	}
+	waPhone struct {
+		Phone string `json:"phone"`
+		WaID  string `json:"wa_id,omitempty"`
+		Type  string `json:"type"`
+	}
+	waStatus struct {
+		ID          string    `json:"id"`
+		Status      string    `json:"status"`
+		Timestamp   string    `json:"timestamp"`
+		RecipientID string    `json:"recipient_id,omitempty"`
+		RecipientBy string    `json:"recipient_user_id,omitempty"`
+		Errors      []waError `json:"errors,omitempty"`
+	}
+	waError struct {
+		Code  int    `json:"code"`
+		Title string `json:"title"`
+	}
+)
+
+// accountID is that of the WhatsApp Business account, which every number here belongs to.
+const accountID = "102290129340398"
+
+func (b *business) value() waValue {
+	return waValue{Product: onWhatsApp, Metadata: waMetadata{b.Number, b.ID}}
+}
+
+func envelope(values ...waValue) waEnvelope {
+	e := waEnvelope{Object: "whatsapp_business_account"}
+	for _, v := range values {
+		field := "messages"
+		if v.Echoes != nil {
+			field = "smb_message_echoes"
+		}
+		e.Entry = append(e.Entry, waEntry{accountID, []waChange{{v, field}}})
+	}
+	return e
+}
+
+// from returns what a business sees of a user who writes.
+func (u *user) from(b *business, at time.Time) (waContact, waMessage) {
+	contact := waContact{Profile: waProfile{Name: u.Name}, UserID: u.businessScopedID(b)}
+	m := waMessage{FromUserID: contact.UserID, ID: newWAMID(), Timestamp: unixTime(at)}
+	if u.Username != "" {
+		contact.Profile.Username = "@" + u.Username
+	}
+	if !u.HidesNumber {
+		contact.WaID, m.From = u.WhatsAppID, u.WhatsAppID
+	}
+	return contact, m
+}
+
+// textOf returns the webhook of a text.
+func (u *user) textOf(b *business, text string, at time.Time) waValue {
+	contact, m := u.from(b, at)
+	m.Type, m.Text = "text", &waText{text}
+	v := b.value()
+	v.Contacts, v.Messages = []waContact{contact}, []waMessage{m}
+	return v
+}
+
+// cardOf returns the webhook of a contact card with a number.
+func (u *user) cardOf(b *business, phone, waID, origin string, at time.Time) waValue {
+	v := u.textOf(b, "", at)
+	m := &v.Messages[0]
+	m.Type, m.Text = "contacts", nil
+	m.Contacts = []waCard{{
+		Name:   waCardName{u.Name, u.firstName(), u.lastName()},
+		Phones: []waPhone{{phone, waID, "MOBILE"}},
+		Origin: origin,
+	}}
+	return v
+}
+
+func unixTime(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+
+func newWAMID() string {
+	var id [36]byte
+	_, _ = rand.Read(id[:]) // never fails (crypto/rand)
+	return "wamid." + base64.StdEncoding.EncodeToString(id[:])
+}
+
+// escaped returns JSON as Meta sends it: everything beyond ASCII as \u escapes, and slashes escaped.
+func escaped(v any) []byte {
+	var out bytes.Buffer
+	for _, r := range string(plain(v)) {
+		switch {
+		case r == '/': // JSON has slashes in strings only
+			out.WriteString(`\/`)
+		case r < utf8.RuneSelf:
+			out.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&out, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	return out.Bytes()
+}
+
+// plain returns JSON as most encoders write it.
+func plain(v any) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(v) //nolint:errchkjson // of our own types, which all can be encoded
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
+}
+
+// The header of Meta's signature, and that of its predecessor.
+const (
+	metaSignature    = "X-Hub-Signature-256"
+	metaOldSignature = "X-Hub-Signature"
+)
+
+// metaMAC returns the value of metaSignature.
+func metaMAC(secret, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
