@@ -1,11 +1,16 @@
 // Package controllers lists every control loop of PhoneProof, one folder each:
 //
-//	folder      moves                              in    while
-//	request     stored requests, to their end      serve the project's lease is held; on every replica where the store
-//	                                                     hands out claims (memory, PostgreSQL)
-//	draft       requests made with kubectl, until  serve the project's lease is held, with the Kubernetes store
+//	folder      moves                              in       while
+//	project     projects, to running APIs          operator the operator's lease is held
+//	request     stored requests, to their end      serve    the project's lease is held; on every replica where the store
+//	                                                        hands out claims (memory, PostgreSQL)
+//	draft       requests made with kubectl, until  serve    the project's lease is held, with the Kubernetes store
 //	            they are like any other
-//	redelivery  the project's annotation           serve the project's lease is held
+//	redelivery  the project's annotation           serve    the project's lease is held
+//	channel     the callbacks at the messengers,   serve    the project's lease is held; always, without a cluster
+//	            and Telegram's updates
+//	report      the project's status, as far as    serve    the project's lease is held
+//	            serve answers for it
 //
 // A term of a lease begins with fresh controllers and ends with them, so none keeps what another leader may have changed.
 package controllers
@@ -18,9 +23,13 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/phoneproof/phoneproof/controllers/channel"
 	"github.com/phoneproof/phoneproof/controllers/draft"
 	"github.com/phoneproof/phoneproof/controllers/redelivery"
+	"github.com/phoneproof/phoneproof/controllers/report"
 	"github.com/phoneproof/phoneproof/controllers/request"
+	"github.com/phoneproof/phoneproof/internal/channel/telegram"
+	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
 )
 
@@ -39,6 +48,8 @@ type Objects interface {
 
 // TermOptions are what the controllers of a term work with.
 type TermOptions struct {
+	// Objects are the project's requests; nil where a database has them. What is due there is claimed by every replica,
+	// whoever holds the lease.
 	Objects Objects
 	// Settings subscribes to changes of the settings; see settings.Live. A new retention, or a secret that is back,
 	// moves what waits, so everything is asked again.
@@ -46,11 +57,19 @@ type TermOptions struct {
 	Request    request.Options
 	Draft      draft.Options
 	Redelivery redelivery.Options
+	Report     report.Options
 }
 
-// Term returns the loops of whoever holds the lease of a project that keeps its requests as objects, made afresh.
+// Term returns the loops of whoever holds the lease of a project, made afresh.
 func Term(o TermOptions) []Loop {
-	return []Loop{
+	loops := []Loop{
+		{"redelivery", func(ctx context.Context) error { return redelivery.New(o.Redelivery).Run(ctx) }},
+		{"report", func(ctx context.Context) error { return report.New(o.Report).Run(ctx) }},
+	}
+	if o.Objects == nil {
+		return loops
+	}
+	return append(loops, []Loop{
 		{"request", func(ctx context.Context) error {
 			return request.New(o.Request).Run(ctx, changes(o, func(c kubernetes.Change) (request.Item, bool) {
 				return request.Item{ID: c.ID}, c.Kind == kubernetes.KindRequest
@@ -61,7 +80,26 @@ func Term(o TermOptions) []Loop {
 				return c.ID, c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
 			}))
 		}},
-		{"redelivery", func(ctx context.Context) error { return redelivery.New(o.Redelivery).Run(ctx) }},
+	}...)
+}
+
+// ChannelOptions are what the controllers of the callbacks work with.
+type ChannelOptions struct {
+	WhatsApp channel.Options
+	Graph    *whatsapp.Client
+
+	Telegram channel.Options
+	BotAPI   *telegram.Client
+	// Bot takes the updates that are fetched.
+	Bot *telegram.Channel
+}
+
+// Channels returns the loops of the callbacks, made afresh: for the term of a lease, whichever store there is, or for a
+// process that needs none.
+func Channels(o ChannelOptions) []Loop {
+	return []Loop{
+		{"channel", func(ctx context.Context) error { return channel.NewWhatsApp(o.WhatsApp, o.Graph).Run(ctx) }},
+		{"channel", func(ctx context.Context) error { return channel.NewTelegram(o.Telegram, o.BotAPI, o.Bot).Run(ctx) }},
 	}
 }
 

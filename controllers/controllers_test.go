@@ -16,6 +16,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/draft"
 	"github.com/phoneproof/phoneproof/controllers/redelivery"
+	"github.com/phoneproof/phoneproof/controllers/report"
 	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
@@ -122,6 +123,25 @@ func (a asked) Project() *verifyv1.VerificationProject {
 // Observe brings nothing.
 func (asked) Observe() (changes <-chan struct{}, cancel func()) { return nil, func() {} }
 
+// reported is a project that does not exist. It notes that the report loop asked for it.
+type reported struct {
+	asked
+
+	once *sync.Once
+}
+
+// Project is the report loop's first question.
+func (r reported) Project() *verifyv1.VerificationProject {
+	r.once.Do(func() { r.names <- "report" })
+	return nil
+}
+
+// Current is never asked for.
+func (reported) Current() *settings.Settings { return nil }
+
+// Subscribe brings nothing.
+func (reported) Subscribe() (changes <-chan struct{}, cancel func()) { return nil, func() {} }
+
 func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	watch := &objects{}
@@ -134,8 +154,12 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 		Request:    request.Options{Store: store, Settings: func() *settings.Settings { return &settings.Settings{} }, Log: logr.Discard()},
 		Draft:      draft.Options{Store: store, Log: logr.Discard()},
 		Redelivery: redelivery.Options{Projects: store, Log: logr.Discard()},
+		Report: report.Options{
+			Projects: reported{store, &sync.Once{}}, Board: report.NewBoard(), Log: logr.Discard(),
+			Storage: func(context.Context) error { return nil },
+		},
 	})
-	g.Expect(loops).To(HaveLen(3))
+	g.Expect(loops).To(HaveLen(4))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, loops) }()
@@ -152,7 +176,7 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 		}
 		g.Expect(got).To(ConsistOf(names))
 	}
-	expect("request before", "redelivery")
+	expect("request before", "redelivery", "report")
 	g.Eventually(watch.listeners).WithTimeout(10 * time.Second).Should(Equal(2))
 
 	watch.change(kubernetes.Change{ID: "new", Kind: kubernetes.KindRequest})

@@ -46,6 +46,7 @@ type Item struct {
 // Sender makes one attempt to deliver an event; see webhook.Sender.
 type Sender interface {
 	Busy(to webhook.Endpoint) error
+	Free(to webhook.Endpoint) int
 	Send(ctx context.Context, to webhook.Endpoint, e webhook.Event) (webhook.Result, error)
 }
 
@@ -60,6 +61,8 @@ type Options struct {
 	Clock clock.PassiveClock
 	// DeletesPerSecond paces deletion; zero does not.
 	DeletesPerSecond float64
+	// ClaimLease is how long what was claimed is this worker's; DefaultClaimLease if zero.
+	ClaimLease time.Duration
 	// Attempted is told of every attempt that was recorded, for the health of the receiver; may be nil.
 	Attempted func(verification.Attempt)
 	Metrics   *Metrics
@@ -71,8 +74,12 @@ type Controller struct {
 	Options
 
 	deletes  *rate.Limiter
+	handed   handed
 	unsaved  unsaved
 	refusals refusals
+	// Of the loop that claims.
+	nextSweep      time.Time
+	claims, sweeps outage
 }
 
 // New returns a controller that has not begun.
@@ -82,6 +89,9 @@ func New(o Options) *Controller {
 	}
 	if o.Attempted == nil {
 		o.Attempted = func(verification.Attempt) {}
+	}
+	if o.ClaimLease == 0 {
+		o.ClaimLease = DefaultClaimLease
 	}
 	c := &Controller{Options: o}
 	if o.DeletesPerSecond > 0 {
@@ -136,28 +146,43 @@ func (c *Controller) Reconcile(ctx context.Context, item Item) (reconcile.Result
 	return reconcile.Result{RequeueAfter: wait.length}, nil
 }
 
+// view is a request as it was seen.
+type view struct {
+	verification.Request
+
+	// claimedAt is when the claim was made that read it; zero if it was remembered by the store.
+	claimedAt time.Time
+}
+
+// live tells whether it is as good as read now: a claim took it for this worker alone, a moment ago.
+func (v *view) live(now time.Time) bool {
+	age := now.Sub(v.claimedAt)
+	return 0 <= age && age < claimFresh
+}
+
 // advance takes steps until one has to wait, and returns for how long; zero if nothing is ever to be done again.
 func (c *Controller) advance(ctx context.Context, item Item) (pause, error) {
-	if err := c.saveUnsaved(ctx, item.ID); err != nil {
+	if err := c.saveUnsaved(ctx, item); err != nil {
 		return pause{}, err
 	}
-	r, err := c.Store.Peek(ctx, item.ID)
+	v, err := c.look(ctx, item)
 	for err == nil {
-		if item.Claimed && r.Epoch != item.Epoch {
+		if item.Claimed && v.Epoch != item.Epoch {
 			return pause{}, nil // another worker claimed it since
 		}
 		now := c.Clock.Now()
-		action := verification.Next(&r, now, c.policy())
+		action := verification.Next(&v.Request, now, c.policy())
 		switch action.Step {
 		case verification.StepExpire:
-			r, err = c.expire(ctx, r)
+			v, err = c.expire(ctx, v.Request)
 		case verification.StepDeliver:
 			var wait time.Duration
-			if r, wait, err = c.deliver(ctx, item); wait > 0 {
+			if v, wait, err = c.deliver(ctx, item, v); wait > 0 {
+				c.handed.keep(item, v)
 				return pause{length: wait, held: true}, err
 			}
 		case verification.StepDelete:
-			return c.delete(ctx, r)
+			return c.delete(ctx, v.Request)
 		default:
 			return pause{length: action.At.Sub(now)}, nil
 		}
@@ -168,12 +193,27 @@ func (c *Controller) advance(ctx context.Context, item Item) (pause, error) {
 	return pause{}, fmt.Errorf("request %s: %w", item.ID, err)
 }
 
+// look returns what the item's claim read, while that is fresh, or else what the store remembers. It need not be current:
+// what is done because of it is done to the current state.
+func (c *Controller) look(ctx context.Context, item Item) (view, error) {
+	if v, ok := c.handed.take(item); ok && v.live(c.Clock.Now()) {
+		return v, nil
+	}
+	if memory, ok := c.Store.(verification.Recaller); ok {
+		if r, ok := memory.Recall(item.ID); ok {
+			return view{Request: r}, nil
+		}
+	}
+	r, err := c.Store.Peek(ctx, item.ID)
+	return view{Request: r}, err
+}
+
 func (c *Controller) policy() verification.Policy {
 	current := c.Settings()
 	return verification.Policy{Retention: current.Retention, Events: current.EventPolicy()}
 }
 
-func (c *Controller) expire(ctx context.Context, r verification.Request) (verification.Request, error) {
+func (c *Controller) expire(ctx context.Context, r verification.Request) (view, error) {
 	epoch := r.Epoch
 	expired, err := c.Store.Update(ctx, r.ID, func(r *verification.Request, now time.Time) error {
 		if r.Epoch != epoch {
@@ -182,13 +222,13 @@ func (c *Controller) expire(ctx context.Context, r verification.Request) (verifi
 		return r.Expire(now)
 	})
 	if errors.Is(err, verification.ErrLeaseLost) {
-		return expired, errEndOfTerm
+		return view{}, errEndOfTerm
 	}
 	if err != nil {
-		return expired, fmt.Errorf("expire: %w", err)
+		return view{}, fmt.Errorf("expire: %w", err)
 	}
 	c.Metrics.stepped(verification.StepExpire)
-	return expired, nil
+	return view{Request: expired}, nil
 }
 
 // delete removes a request that needs nothing more. It goes by the freshest state: an event may have been asked for anew.

@@ -64,6 +64,14 @@ func (w *world) restart() {
 // Busy has a slot for everybody; Send is the one to send away.
 func (w *world) Busy(webhook.Endpoint) error { return w.busy }
 
+// Free is the receiver's too.
+func (w *world) Free(webhook.Endpoint) int {
+	if w.busy != nil {
+		return 0
+	}
+	return webhook.SlowStart
+}
+
 // Send is the receiver.
 func (w *world) Send(_ context.Context, _ webhook.Endpoint, e webhook.Event) (webhook.Result, error) {
 	w.sent = append(w.sent, w.clock.Now())
@@ -280,6 +288,37 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsNotMadeAgain(t *testing.T) {
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
 	w.Expect(w.sent).To(HaveLen(1))
 	w.Expect(w.get("a").Delivery.Attempts).To(Equal(1))
+}
+
+func TestReconcile_anAttemptThatCouldNotBeRecordedIsRecordedUnderTheNextClaim(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	claim := func() Item {
+		t.Helper()
+		w.later(2 * time.Minute)
+		claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.policy(), 1, time.Minute)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(claimed).To(HaveLen(1))
+		return Item{ID: "a", Epoch: claimed[0].Epoch, Claimed: true}
+	}
+	w.answer = func(attempt int) (webhook.Result, error) {
+		w.backend.Fail(errors.New("no space left on device"))
+		return answers(webhook.Delivered, 200, 0)(attempt)
+	}
+	first := claim()
+	_, err := w.controller.Reconcile(t.Context(), first)
+	w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
+	w.backend.Fail(nil)
+	second := claim()
+	w.backend.Fail(errors.New("no space left on device"))
+	for _, item := range []Item{second, first} {
+		_, err = w.controller.Reconcile(t.Context(), item)
+		w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
+	}
+	w.backend.Fail(nil)
+	w.Expect(w.reconcile(second)).To(BeZero())
+	w.Expect(w.sent).To(HaveLen(1))
+	w.Expect(w.get("a").Delivery).To(And(HaveField("Attempts", 1), HaveField("DeliveredAt", Not(BeZero()))))
 }
 
 func TestReconcile_neverSkipsForAFailingStore(t *testing.T) {

@@ -21,37 +21,47 @@ const recordTimeout = 2 * time.Second
 
 // deliver makes one attempt, if the freshest state still asks for it, and returns the state after it. A wait above zero
 // means that no attempt could be made now.
-func (c *Controller) deliver(ctx context.Context, item Item) (verification.Request, time.Duration, error) {
+func (c *Controller) deliver(ctx context.Context, item Item, v view) (view, time.Duration, error) {
 	current := c.Settings()
 	if current.Webhook == nil { // it was there a moment ago
-		return verification.Request{}, minBackoff, nil
+		return view{}, minBackoff, nil
 	}
 	to := webhook.NewEndpoint(c.Namespace, current.Webhook)
 	if err := c.Sender.Busy(to); err != nil { // before the read: what waits for a slot must cost the store nothing
-		return verification.Request{}, waitFor(err), nil
+		return v, waitFor(err), nil
 	}
-	r, err := c.Store.Get(ctx, item.ID)
+	if !v.live(c.Clock.Now()) {
+		r, wanted, err := c.stillDue(ctx, item)
+		v = view{Request: r}
+		if err != nil || !wanted {
+			return v, 0, err
+		}
+	}
+	event, err := webhook.NewEvent(current.ProjectID, &v.Request)
 	if err != nil {
-		return r, 0, fmt.Errorf("read before sending: %w", err)
-	}
-	if item.Claimed && r.Epoch != item.Epoch {
-		return r, 0, errEndOfTerm
-	}
-	if verification.Next(&r, c.Clock.Now(), c.policy()).Step != verification.StepDeliver {
-		return r, 0, nil
-	}
-	event, err := webhook.NewEvent(current.ProjectID, &r)
-	if err != nil {
-		return r, 0, fmt.Errorf("build event: %w: %w", verification.ErrContent, err)
+		return view{}, 0, fmt.Errorf("build event: %w: %w", verification.ErrContent, err)
 	}
 	result, err := c.Sender.Send(ctx, to, event)
 	if err != nil {
-		return r, waitFor(err), unlessWaiting(err)
+		return v, waitFor(err), unlessWaiting(err)
 	}
-	attempt := result.Attempt(r.Delivery.Attempts+1, r.Epoch, c.Clock.Now(), rand.Float64)
-	attempt.Redelivered = r.Redelivered
+	attempt := result.Attempt(v.Delivery.Attempts+1, v.Epoch, c.Clock.Now(), rand.Float64)
+	attempt.Redelivered = v.Redelivered
 	c.unsaved.put(item.ID, attempt)
-	return c.record(ctx, item.ID, attempt)
+	r, wait, err := c.record(ctx, item.ID, attempt)
+	return view{Request: r}, wait, err
+}
+
+// stillDue reads the freshest state, and tells whether that asks for an attempt too.
+func (c *Controller) stillDue(ctx context.Context, item Item) (verification.Request, bool, error) {
+	r, err := c.Store.Get(ctx, item.ID)
+	if err != nil {
+		return r, false, fmt.Errorf("read before sending: %w", err)
+	}
+	if item.Claimed && r.Epoch != item.Epoch {
+		return r, false, errEndOfTerm
+	}
+	return r, verification.Next(&r, c.Clock.Now(), c.policy()).Step == verification.StepDeliver, nil
 }
 
 // waitFor returns how long to wait after an error of Send that is no attempt; zero if another answer fits.
@@ -105,14 +115,20 @@ func (c *Controller) record(
 	return r, 0, fmt.Errorf("record attempt: %w", err)
 }
 
-// saveUnsaved records the attempt that could not be recorded when it was made, so that it is not made again.
-func (c *Controller) saveUnsaved(ctx context.Context, id string) error {
-	attempt, ok := c.unsaved.get(id)
+// saveUnsaved records the attempt that could not be recorded when it was made, so that it is not made again. Where the
+// store refuses writes for long the claim ends meanwhile: the attempt is then recorded under the next one of this worker.
+func (c *Controller) saveUnsaved(ctx context.Context, item Item) error {
+	attempt, ok := c.unsaved.get(item.ID)
 	if !ok {
 		return nil
 	}
-	if _, _, err := c.record(ctx, id, attempt); err != nil && !errors.Is(err, errEndOfTerm) && !errors.Is(err, verification.ErrNotFound) {
-		return fmt.Errorf("request %s: %w", id, err)
+	if item.Epoch > attempt.Epoch {
+		attempt.Epoch = item.Epoch
+		c.unsaved.put(item.ID, attempt)
+	}
+	_, _, err := c.record(ctx, item.ID, attempt)
+	if err != nil && !errors.Is(err, errEndOfTerm) && !errors.Is(err, verification.ErrNotFound) {
+		return fmt.Errorf("request %s: %w", item.ID, err)
 	}
 	return nil
 }

@@ -43,6 +43,13 @@ func (m *Metrics) stepped(step verification.Step) {
 	}
 }
 
+func (m *Metrics) swept(s verification.Swept) {
+	if m != nil {
+		m.steps.WithLabelValues(verification.StepExpire.String()).Add(float64(s.Expired))
+		m.steps.WithLabelValues(verification.StepDelete.String()).Add(float64(s.Deleted))
+	}
+}
+
 func (m *Metrics) skipped() {
 	if m != nil {
 		m.skips.Inc()

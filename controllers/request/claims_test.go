@@ -1,0 +1,174 @@
+package request
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+// ledgered is a queue that can sweep, and writes down what it is asked for.
+type ledgered struct {
+	claims []verification.Policy
+	sweeps int
+	swept  verification.Swept
+	due    chan struct{}
+}
+
+// Claim gives one request of its own epoch.
+func (l *ledgered) Claim(_ context.Context, p verification.Policy, _ int, _ time.Duration) ([]verification.Request, error) {
+	l.claims = append(l.claims, p)
+	return []verification.Request{{ID: "a", Epoch: int64(len(l.claims))}}, nil
+}
+
+// Sweep does as much as it was told to say.
+func (l *ledgered) Sweep(context.Context, verification.Policy, int) (verification.Swept, error) {
+	l.sweeps++
+	return l.swept, nil
+}
+
+// Due never tells, unless a test does.
+func (l *ledgered) Due() <-chan struct{} { return l.due }
+
+func newWork(t *testing.T) workqueue.TypedRateLimitingInterface[Item] {
+	t.Helper()
+	work := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[Item]())
+	t.Cleanup(work.ShutDown)
+	return work
+}
+
+func TestClaims_leaveEventsToOthersWhileTheReceiverIsBusy(t *testing.T) {
+	w := newWorld(t)
+	queue, work := &ledgered{}, newWork(t)
+	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(some))
+	w.busy = &webhook.BusyError{After: time.Second}
+	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(some))
+	w.Expect(queue.claims[0].Events).To(Equal(verification.EventsOn))
+	w.Expect(queue.claims[1].Events).To(Equal(verification.EventsPaused))
+	w.Expect(work.Len()).To(Equal(2))
+}
+
+func TestClaims_sweepOnceAPeriodUnlessThereIsMore(t *testing.T) {
+	w := newWorld(t)
+	queue, work := &ledgered{}, newWork(t)
+	for range 3 {
+		w.controller.claimOnce(t.Context(), queue, work)
+	}
+	w.Expect(queue.sweeps).To(Equal(1))
+	w.later(maxPoll)
+	queue.swept.Deleted = sweepBatch
+	for range 3 {
+		w.controller.claimOnce(t.Context(), queue, work)
+	}
+	w.Expect(queue.sweeps).To(Equal(4), "a full sweep is followed by the next")
+}
+
+func TestClaims_claimNothingWhileMuchWaits(t *testing.T) {
+	w := newWorld(t)
+	queue, work := &ledgered{}, newWork(t)
+	for epoch := range int64(claimBatch/2 + 1) {
+		work.Add(Item{ID: "b", Epoch: epoch})
+	}
+	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(crowded))
+	w.Expect(queue.claims).To(BeEmpty())
+	_, _ = work.Get()
+	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(some))
+	w.Expect(queue.claims).To(HaveLen(1))
+}
+
+// TestClaims_followEachOtherWhileThereIsMore has more due than one claim takes.
+func TestClaims_followEachOtherWhileThereIsMore(t *testing.T) {
+	w := newWorld(t)
+	for i := range claimBatch + 1 {
+		w.verify(strconv.Itoa(i))
+	}
+	queue, work := w.store.(verification.Queue), newWork(t)
+	hauls := func() []haul {
+		got := []haul{w.controller.claimOnce(t.Context(), queue, work)}
+		for work.Len() > 0 {
+			item, _ := work.Get()
+			work.Done(item)
+		}
+		return got
+	}
+	w.Expect(append(append(hauls(), hauls()...), hauls()...)).To(Equal([]haul{full, some, none}))
+}
+
+// counted is a store that counts its reads.
+type counted struct {
+	verification.Store
+
+	peeks, gets int
+}
+
+func (c *counted) Peek(ctx context.Context, id string) (verification.Request, error) {
+	c.peeks++
+	return c.Store.Peek(ctx, id)
+}
+
+func (c *counted) Get(ctx context.Context, id string) (verification.Request, error) {
+	c.gets++
+	return c.Store.Get(ctx, id)
+}
+
+// TestClaims_areAReadWhileTheyAreFresh sends what was claimed just now without asking for it again, and asks for what has
+// waited, or was claimed by another since.
+func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
+	for name, tc := range map[string]struct {
+		meanwhile   func(w *world, queue verification.Queue)
+		peeks, gets int
+		sent        int
+	}{
+		"at once":              {func(*world, verification.Queue) {}, 0, 0, 1},
+		"a moment later":       {func(w *world, _ verification.Queue) { w.later(claimFresh - 1) }, 0, 0, 1},
+		"a while later":        {func(w *world, _ verification.Queue) { w.later(claimFresh) }, 1, 1, 1},
+		"after a clock's jump": {func(w *world, _ verification.Queue) { w.later(-time.Hour) }, 1, 0, 0},
+		"after another claim": {func(w *world, queue verification.Queue) {
+			w.later(DefaultClaimLease)
+			w.Expect(queue.Claim(w.t.Context(), w.controller.policy(), 1, time.Minute)).To(HaveLen(1))
+		}, 1, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.verify("a")
+			w.answer = answers(webhook.Delivered, 200, 0)
+			queue, work := w.store.(verification.Queue), newWork(t)
+			w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(some))
+			tc.meanwhile(w, queue)
+			store := &counted{Store: w.store}
+			w.controller.Store = store
+			item, _ := work.Get()
+			w.reconcile(item)
+			w.Expect([]int{store.peeks, store.gets, len(w.sent)}).To(Equal([]int{tc.peeks, tc.gets, tc.sent}))
+		})
+	}
+}
+
+// TestClaims_areReadAgainAfterALongWait has an event whose slot comes late read again before it is sent, and not one whose
+// slot comes soon.
+func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
+	for later, reads := range map[time.Duration]int{time.Millisecond: 0, claimFresh: 1} {
+		t.Run(later.String(), func(t *testing.T) {
+			w := newWorld(t)
+			w.verify("a")
+			w.answer = answers(webhook.Delivered, 200, 0)
+			work := newWork(t)
+			w.Expect(w.controller.claimOnce(t.Context(), w.store.(verification.Queue), work)).To(Equal(some))
+			store := &counted{Store: w.store}
+			w.controller.Store = store
+			item, _ := work.Get()
+			w.busy = &webhook.BusyError{After: time.Millisecond}
+			w.Expect(w.reconcile(item)).NotTo(BeZero())
+			w.busy = nil
+			w.later(later)
+			w.reconcile(item)
+			w.Expect([]int{store.peeks, store.gets, len(w.sent)}).To(Equal([]int{reads, reads, 1}))
+		})
+	}
+}
