@@ -42,8 +42,9 @@ type Options struct {
 	// Invite returns the link and the text that belong to a code.
 	Invite func(*settings.Settings, verification.Method, verification.Code) (link, text string)
 	// Clock tells the time; the real one if nil.
-	Clock clock.PassiveClock
-	Log   logr.Logger
+	Clock   clock.PassiveClock
+	Metrics *Metrics
+	Log     logr.Logger
 }
 
 // Controller completes drafts. Make a new one for each term of a lease.
@@ -131,11 +132,13 @@ func (c *Controller) reject(ctx context.Context, name string, refused *refusalEr
 	err := c.Store.Reject(ctx, name, refused.reason, refused.message)
 	switch {
 	case errors.Is(err, verification.ErrContent):
+		c.Metrics.skipped()
 		c.Log.Error(err, "left a request alone: its condition cannot be written either", "request", name)
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reject draft %s: %w", name, err)
 	default:
+		c.Metrics.refused(refused.reason)
 		return reconcile.Result{RequeueAfter: refused.recheck}, nil
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -48,8 +50,11 @@ func newWorld(t *testing.T) *world {
 		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)),
 		draft: kubernetes.Draft{Name: "by-hand", Phone: number(t, mobile), Method: verification.WhatsApp},
 	}
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	w.Expect(err).NotTo(HaveOccurred())
 	w.controller = New(Options{
-		Store: w, Project: verification.NewProject("shop/acme"), Settings: func() *settings.Settings { return w.settings }, Clock: w.clock,
+		Metrics: metrics,
+		Store:   w, Project: verification.NewProject("shop/acme"), Settings: func() *settings.Settings { return w.settings }, Clock: w.clock,
 		Invite: func(_ *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
 			w.invited = code
 			return "https://" + string(m), "send " + code.Grouped()
@@ -155,9 +160,14 @@ func TestReconcile_outcomes(t *testing.T) {
 			w.Expect(w.completions).To(HaveLen(tc.completes))
 			if tc.reason == "" {
 				w.Expect(w.rejections).To(BeEmpty())
-			} else {
-				w.Expect(w.rejections).To(Equal([]rejection{{"by-hand", tc.reason}}))
+				return
 			}
+			w.Expect(w.rejections).To(Equal([]rejection{{"by-hand", tc.reason}}))
+			counted := 0
+			if tc.reject == nil {
+				counted = 1
+			}
+			w.Expect(testutil.ToFloat64(w.controller.Metrics.refusals.WithLabelValues(tc.reason))).To(BeEquivalentTo(counted))
 		})
 	}
 }
@@ -166,6 +176,8 @@ func TestReconcile_leavesAloneWhatCannotEvenBeRejected(t *testing.T) {
 	w := newWorld(t)
 	w.draftErr, w.rejectErr = &kubernetes.MalformedError{Name: "by-hand", Err: errors.New(mobile)}, verification.ErrContent
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
+	w.Expect(testutil.ToFloat64(w.controller.Metrics.skips)).To(BeEquivalentTo(1))
+	w.Expect(testutil.CollectAndCount(w.controller.Metrics.refusals)).To(BeEquivalentTo(7), "each reason has a series from the start")
 	w.Expect(w.logs).To(ContainSubstring("left a request alone"))
 	w.Expect(w.logs).NotTo(ContainSubstring(mobile), "the cause may quote the object")
 }

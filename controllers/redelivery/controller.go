@@ -31,7 +31,7 @@ type Options struct {
 	Projects Projects
 	Store    verification.Store
 	// Observed writes status.observedRedeliver.
-	Observed func(ctx context.Context, wish string) error
+	Observed func(ctx context.Context, mark string) error
 	// Tell is told the outcome in words for the project's events: refused wishes too.
 	Tell func(project *verifyv1.VerificationProject, granted bool, message string)
 	Log  logr.Logger
@@ -83,7 +83,7 @@ func (c *Controller) reconcile(ctx context.Context) error {
 		return nil
 	}
 	wish := project.Annotations[verifyv1.RedeliverAnnotation]
-	if wish == "" || wish == project.Status.ObservedRedeliver || wish == c.handled {
+	if wish == "" || mark(wish) == project.Status.ObservedRedeliver || wish == c.handled {
 		return nil
 	}
 	granted, message := false, malformed
@@ -93,27 +93,23 @@ func (c *Controller) reconcile(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := c.Observed(ctx, mark(wish)); err != nil {
+		return fmt.Errorf("note the redelivery in the project's status: %w", err)
+	}
 	c.handled = wish
 	c.Tell(project, granted, message)
 	return nil
 }
 
-// carryOut makes the event due, or says why it is refused, and notes the wish in the project's status. An error is the
-// store's or the API server's.
+// carryOut makes the event due, or says why it is refused. An error is the store's.
 func (c *Controller) carryOut(
 	ctx context.Context, project *verifyv1.VerificationProject, id, wish string,
 ) (granted bool, message string, err error) {
-	message = "the project has no webhook, so there is nowhere to send an event"
-	if project.Spec.Webhook != nil {
-		_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(wish, now) })
-		if granted, message, err = outcome(id, err); err != nil {
-			return false, "", err
-		}
+	if project.Spec.Webhook == nil {
+		return false, "the project has no webhook, so there is nowhere to send an event", nil
 	}
-	if err := c.Observed(ctx, wish); err != nil {
-		return false, "", fmt.Errorf("note the redelivery in the project's status: %w", err)
-	}
-	return granted, message, nil
+	_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(wish, now) })
+	return outcome(id, err)
 }
 
 // outcome says in words what the store's answer means for the wish. The words repeat an id only where it is that of a

@@ -1,6 +1,8 @@
 package redelivery
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"strings"
 
@@ -25,4 +27,15 @@ func requestOf(wish string) (id string, ok bool) {
 	id, nonce, _ := strings.Cut(wish, "/")
 	ok = len(wish) <= maxWish && nonceForm.MatchString(nonce) && len(validation.IsDNS1123Subdomain(id)) == 0
 	return id, ok
+}
+
+// mark returns what status.observedRedeliver holds once a wish was dealt with: the wish, or, where that is malformed and may
+// have no place there, a few digits that tell it from others behind a word that no wish begins with.
+func mark(wish string) string {
+	if _, ok := requestOf(wish); ok {
+		return wish
+	}
+	const digits = 8
+	sum := sha256.Sum256([]byte(wish))
+	return "malformed:" + hex.EncodeToString(sum[:])[:digits]
 }

@@ -44,7 +44,11 @@ func TestRequestOf(t *testing.T) {
 			g.Expect(ok).To(Equal(tc.id != ""))
 			if ok {
 				g.Expect(id).To(Equal(tc.id))
+				g.Expect(mark(tc.wish)).To(Equal(tc.wish))
+				return
 			}
+			_, wished := requestOf(mark(tc.wish))
+			g.Expect(wished).To(BeFalse(), "no wish looks like what stands for a malformed one")
 		})
 	}
 }
