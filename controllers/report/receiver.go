@@ -1,0 +1,80 @@
+package report
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+// failuresToTell is how many attempts must fail in a row before a receiver is said to be failing: one can be a deploy.
+const failuresToTell = 3
+
+// addressReasons are those of attempts that were refused by rules of the cluster's administrator.
+var addressReasons = []string{
+	string(webhook.ReasonBlockedAddress), string(webhook.ReasonBlockedPort), string(webhook.ReasonPlainHTTP),
+}
+
+// troubles are the reasons that a new leader cannot see for itself before the next attempt.
+var troubles = []string{verifyv1.ReasonReceiverFailing, verifyv1.ReasonAddressRefused}
+
+// receiverState is what attempts say about a receiver.
+type receiverState int
+
+const (
+	unknown receiverState = iota // nothing in this term so far: what the leader before found still holds
+	takes
+	fails
+	refused // its address is
+)
+
+// evidence is what was seen of a receiver in this term. Its zero value is the state before the first attempt.
+type evidence struct {
+	state    receiverState
+	failures int    // in a row
+	word     string // for the failure that made it fail
+}
+
+// after returns the evidence with one more attempt.
+func (e evidence) after(a verification.Attempt) evidence {
+	if a.Delivered {
+		return evidence{state: takes}
+	}
+	e.failures++
+	switch {
+	case slices.Contains(addressReasons, a.Reason): // no deploy, and the next one will be too
+		e.state = refused
+	case e.failures >= failuresToTell && e.state != fails:
+		e.state, e.word = fails, a.Reason
+	}
+	return e
+}
+
+// webhookHealthy judges the receiver. present is the condition as it stands, which is the memory of former leaders.
+func webhookHealthy(s *settings.Settings, e evidence, present *metav1.Condition) metav1.Condition {
+	if s.EventPolicy() == verification.EventsPaused {
+		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonSigningSecretMissing,
+			"the Secret of spec.webhook.secretRef cannot be used; events wait for it; see the condition SecretsReady")
+	}
+	remembered := present != nil && present.Status == metav1.ConditionFalse && slices.Contains(troubles, present.Reason)
+	switch {
+	case e.state == fails:
+		if remembered && present.Reason == verifyv1.ReasonReceiverFailing {
+			return *present // another word for the same trouble is no news
+		}
+		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonReceiverFailing,
+			"the webhook's receiver fails ("+e.word+"); events wait and are sent again")
+	case e.state == refused:
+		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonAddressRefused,
+			"spec.webhook.url leads to an address that the cluster's administrator has not allowed; see --webhook-allow")
+	case e.state == unknown && remembered:
+		return *present
+	default:
+		return yes(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonNoFailures,
+			"the webhook's receiver takes events, as far as is known")
+	}
+}
