@@ -1,0 +1,42 @@
+package render
+
+import (
+	"strings"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// drainDelay is how long a pod that stops still answers, and asks each client to come back elsewhere.
+const drainDelay = "5s"
+
+// arguments are serve's. What the project may change without a restart is not among them: serve reads it from the project.
+func arguments(p *verifyv1.VerificationProject, o Options) []string {
+	args := []string{
+		"serve",
+		"--project=" + p.Namespace + "/" + p.Name,
+		"--store=" + storage(p),
+		"--secrets-dir=" + secretsDir,
+		"--mounted-secrets=" + strings.Join(mountedPaths(p), ","),
+		"--drain-delay=" + drainDelay,
+	}
+	for _, flag := range []struct{ name, value string }{
+		{"whatsapp-url", o.WhatsAppURL},
+		{"telegram-url", o.TelegramURL},
+		{"simulator-url", o.SimulatorURL},
+		{"log-format", o.LogFormat},
+		{"log-level", o.LogLevel},
+	} {
+		if flag.value != "" {
+			args = append(args, "--"+flag.name+"="+flag.value)
+		}
+	}
+	for _, rule := range o.WebhookAllow {
+		if rule.Namespace == "" || rule.Namespace == p.Namespace {
+			args = append(args, "--webhook-allow="+rule.String())
+		}
+	}
+	for _, prefix := range o.WebhookDeny {
+		args = append(args, "--webhook-deny="+prefix.String())
+	}
+	return args
+}

@@ -1,0 +1,42 @@
+package render
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	"k8s.io/utils/ptr"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// progressDeadline is how long new pods may take to become ready before they are given up, in seconds.
+const progressDeadline = 600
+
+// Deployment runs the project's pods. A rollout starts new pods before it stops old ones: it is never short of any.
+func Deployment(p *verifyv1.VerificationProject, o Options) *appsv1ac.DeploymentApplyConfiguration {
+	return appsv1ac.Deployment(Name(p.Name), p.Namespace).
+		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
+		WithSpec(appsv1ac.DeploymentSpec().
+			WithReplicas(Replicas(p)).
+			WithRevisionHistoryLimit(2).
+			WithProgressDeadlineSeconds(progressDeadline). // the default, but not for others to set: it ends a turn to roll
+			WithSelector(selector(p)).
+			WithStrategy(appsv1ac.DeploymentStrategy().
+				WithType(appsv1.RollingUpdateDeploymentStrategyType).
+				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
+					WithMaxUnavailable(intstr.FromInt32(0)).WithMaxSurge(intstr.FromString("25%")))).
+			WithTemplate(podTemplate(p, o)))
+}
+
+// Replicas is how many pods the project declares. With an autoscaler it is how many to begin with.
+func Replicas(p *verifyv1.VerificationProject) int32 {
+	server := &p.Spec.Server
+	switch {
+	case p.Suspended():
+		return 0
+	case server.Autoscaling != nil:
+		return ptr.Deref(server.Autoscaling.MinReplicas, verifyv1.DefaultMinReplicas)
+	default:
+		return ptr.Deref(server.Replicas, verifyv1.DefaultReplicas)
+	}
+}

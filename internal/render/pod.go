@@ -1,0 +1,44 @@
+package render
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+const (
+	// serverID is the user and group of the image.
+	serverID = 65532
+	// gracePeriod covers everything between the wish to stop a pod and its end, in seconds: stopDelay, drainDelay, 15 for
+	// requests in flight, and 10 for what stands behind them.
+	gracePeriod = 40
+	// stopDelay is how long a pod that is to stop goes on as if nothing were, in seconds, until everybody who sends it
+	// requests knows.
+	stopDelay = 5
+)
+
+func podTemplate(p *verifyv1.VerificationProject, o Options) *corev1ac.PodTemplateSpecApplyConfiguration {
+	return corev1ac.PodTemplateSpec().WithLabels(Labels(p)).WithSpec(podSpec(p, o))
+}
+
+// podSpec meets the Pod Security Standard "restricted".
+func podSpec(p *verifyv1.VerificationProject, o Options) *corev1ac.PodSpecApplyConfiguration {
+	spec := corev1ac.PodSpec().
+		WithServiceAccountName(Name(p.Name)).
+		WithAutomountServiceAccountToken(true). // serve watches its project, with either storage
+		WithEnableServiceLinks(false).
+		WithTerminationGracePeriodSeconds(gracePeriod).
+		WithSecurityContext(corev1ac.PodSecurityContext().
+			WithRunAsNonRoot(true).WithRunAsUser(serverID).WithRunAsGroup(serverID).
+			WithFSGroup(serverID). // makes the files of Secrets readable
+			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
+		WithContainers(container(p, o)).
+		WithVolumes(secretsVolume(p))
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(o.PullSecrets))) { // apply takes no name twice
+		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
+	}
+	return placed(spec, p)
+}

@@ -1,0 +1,50 @@
+package render
+
+import (
+	"cmp"
+	"slices"
+
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+const (
+	secretsVolumeName = "secrets"
+	secretsDir        = "/etc/phoneproof/secrets" //nolint:gosec // a path
+	secretsMode       = 0o440
+)
+
+// secretsVolume holds the file SECRET/KEY for every Secret key that the project names. One that is missing is left out, and
+// appears when it is made: the pods run without it and say so.
+func secretsVolume(p *verifyv1.VerificationProject) *corev1ac.VolumeApplyConfiguration {
+	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(secretsMode)
+	for _, ref := range mounted(p) {
+		last := len(projected.Sources) - 1
+		if last < 0 || *projected.Sources[last].Secret.Name != ref.Name {
+			projected.WithSources(corev1ac.VolumeProjection().
+				WithSecret(corev1ac.SecretProjection().WithName(ref.Name).WithOptional(true)))
+			last++
+		}
+		projected.Sources[last].Secret.WithItems(corev1ac.KeyToPath().WithKey(ref.Key).WithPath(path(ref)))
+	}
+	return corev1ac.Volume().WithName(secretsVolumeName).WithProjected(projected)
+}
+
+// mounted returns the Secret keys that the pods mount, sorted: the order in the spec makes no difference to the pods.
+func mounted(p *verifyv1.VerificationProject) []verifyv1.SecretKeyRef {
+	return slices.SortedFunc(slices.Values(p.Spec.SecretRefs()), func(a, b verifyv1.SecretKeyRef) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
+	})
+}
+
+// mountedPaths returns the files that mounted Secret keys become.
+func mountedPaths(p *verifyv1.VerificationProject) []string {
+	var paths []string
+	for _, ref := range mounted(p) {
+		paths = append(paths, path(ref))
+	}
+	return paths
+}
+
+func path(ref verifyv1.SecretKeyRef) string { return ref.Name + "/" + ref.Key }
