@@ -1,0 +1,174 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/apply"
+	"github.com/phoneproof/phoneproof/internal/render"
+)
+
+// How long to wait where nothing tells that trying again may help.
+const (
+	// afterConflict: objects of others are not watched.
+	afterConflict = time.Minute
+	// afterRejection: what refused a child, such as a quota or a policy, may be changed.
+	afterRejection = 10 * time.Minute
+	// afterQueued: whoever gives up its turn wakes the next, so this is for the one that was woken and did not take it.
+	afterQueued = time.Minute
+)
+
+// act carries out a decision.
+func (c *Controller) act(ctx context.Context, seen *observed, d decision) outcome {
+	done := outcome{project: seen.project, deployment: seen.children.Deployment(), blocker: d.blocker, now: c.Clock.Now()}
+	switch d.action {
+	case carryOut:
+		c.carryOut(ctx, seen, &done)
+	case stop:
+		if d.taken != nil && done.deployment != nil {
+			done.err = c.confirm(ctx, d.taken)
+		}
+		if done.err == nil {
+			done.err = c.stop(ctx, seen)
+		}
+	case keep:
+	}
+	if done.blocker == nil && done.err != nil {
+		done.blocker = unfinished(done.err, steady(seen.project))
+	}
+	if done.again == 0 && rolloutOf(done.deployment) == rolledOut && !seen.project.Suspended() {
+		done.again = done.starting()
+	}
+	return done
+}
+
+// carryOut applies what the project wants.
+func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome) {
+	options := c.Render
+	options.HTTPRoutes = seen.routes
+	wanted := render.Project(seen.project, options)
+	rolls, err := apply.Rolls(seen.children, wanted)
+	if err != nil {
+		done.err = fmt.Errorf("compare the pod template: %w", err)
+		return
+	}
+	// A rollout that the project did not ask for waits for its turn, unless it undoes what somebody did to the pods.
+	hold := false
+	if rolls && steady(seen.project) && !seen.project.Suspended() && !meddled(done.deployment) {
+		taken, err := c.turns.take(ctx, c.client, done.deployment, c.MaxUnreadyRollouts)
+		if err != nil {
+			done.err = err
+			return
+		}
+		hold = !taken
+	}
+	result, err := c.applier.Apply(ctx, apply.Request{
+		Project: seen.project, Observed: seen.children, Wanted: wanted, HoldDeployment: hold,
+	})
+	done.err = err
+	done.rolled = rolls && applied(result, done.deployment.Name)
+	if rolls && !hold && !done.rolled {
+		c.turns.giveBack(done.deployment.UID)
+	}
+	if steady(seen.project) && len(result.Applied)+len(result.Deleted) > 0 {
+		c.pace.mended(seen.project, c.Clock.Now())
+		c.Log.Info("put the children right", "project", client.ObjectKeyFromObject(seen.project), "children", result.Applied)
+	}
+	if seen.project.Suspended() && withheld(result) {
+		done.err = errors.Join(done.err, c.stop(ctx, seen))
+	}
+	hindrance, again := hindered(seen, result, hold)
+	switch {
+	case done.blocker == nil:
+		done.blocker, done.again = hindrance, again
+	case hindrance != nil && hindrance.weight == stalls:
+		done.beside, done.again = hindrance, again
+	}
+}
+
+// withheld tells whether the Deployment could not be told how many pods to run.
+func withheld(result apply.Result) bool {
+	isDeployment := func(ref apply.Ref) bool { return ref.Kind == "Deployment" }
+	return slices.ContainsFunc(result.Waiting, isDeployment) ||
+		slices.ContainsFunc(result.Rejections, func(r apply.Rejection) bool { return isDeployment(r.Ref) })
+}
+
+// stop deletes what runs pods, in the background: the pods follow.
+func (c *Controller) stop(ctx context.Context, seen *observed) error {
+	deployment := seen.children.Deployment()
+	if deployment == nil || deployment.DeletionTimestamp != nil {
+		return nil
+	}
+	err := c.client.Delete(ctx, deployment, client.Preconditions{UID: &deployment.UID})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Deployment %s: %w", deployment.Name, err)
+	}
+	return nil
+}
+
+// hindered says what keeps a project from what it declares, as applying it has shown, and when to try again; nil if
+// nothing does.
+func hindered(seen *observed, result apply.Result, held bool) (*blocker, time.Duration) {
+	switch {
+	case len(result.Conflicts) > 0:
+		return &blocker{stalls, verifyv1.ReasonConflict, fmt.Sprintf(
+			"%s exists and does not belong to this project; delete or rename it", names(result.Conflicts))}, afterConflict
+	case len(result.Rejections) > 0:
+		return &blocker{stalls, verifyv1.ReasonChildRejected, refusedChild(result.Rejections[0])}, afterRejection
+	case seen.project.Spec.Expose.HTTPRoute != nil && !seen.routes:
+		return &blocker{plain, verifyv1.ReasonGatewayAPIMissing,
+			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0
+	case held:
+		return &blocker{aside, verifyv1.ReasonRolloutQueued,
+			"new pods are due by the operator's upgrade or flags, and start when other projects' are ready"}, afterQueued
+	default:
+		return nil, 0
+	}
+}
+
+func refusedChild(r apply.Rejection) string {
+	if r.Field == "" {
+		return fmt.Sprintf("the API server refuses %s: %s", r.Ref, r.Message)
+	}
+	return fmt.Sprintf("the API server refuses %s: %s: %s", r.Ref, r.Field, r.Message)
+}
+
+// unfinished says in stable words that something is tried again. A project whose spec was carried out before goes on working.
+func unfinished(err error, steady bool) *blocker {
+	b := &blocker{waits, verifyv1.ReasonProgressing, "not everything is applied yet: the API server does not answer; it is tried again"}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		b.message = fmt.Sprintf("not everything is applied yet: the API server answers %s; it is tried again", reason)
+	}
+	if steady {
+		b.weight = aside
+	}
+	return b
+}
+
+// steady tells whether the spec, as it is now, was carried out before, or refused.
+func steady(p *verifyv1.VerificationProject) bool { return p.Status.ObservedGeneration == p.Generation }
+
+func applied(result apply.Result, deployment string) bool {
+	return slices.Contains(result.Applied, apply.Ref{Kind: "Deployment", Name: deployment})
+}
+
+func names(refs []apply.Ref) string {
+	var out []string
+	for _, ref := range refs {
+		out = append(out, ref.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// overtaken tells whether something was changed in the meantime. It is looked at again, and nothing is said of it.
+func (o outcome) overtaken() bool {
+	return apierrors.IsConflict(o.err) || errors.Is(o.err, errOutdated)
+}

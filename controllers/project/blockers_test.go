@@ -1,0 +1,244 @@
+package project
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/apply"
+)
+
+var _ = Describe("Somebody else's object", func() {
+	It("is left as it is, and named, until it goes", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		namespace := newNamespace(ctx)
+		foreign := someDeployment(namespace, "phoneproof-shop")
+		Expect(admin.Create(ctx, foreign)).To(Succeed())
+		project := create(ctx, newProject(namespace, "shop"))
+
+		stalled := expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonConflict)
+		Expect(stalled.Message).To(Equal("Deployment phoneproof-shop exists and does not belong to this project; delete or rename it"))
+		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonConflict)
+		expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonConflict)
+		now := &appsv1.Deployment{}
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(foreign), now)).To(Succeed())
+		Expect(now.ResourceVersion).To(Equal(foreign.ResourceVersion), "untouched")
+
+		Expect(admin.Delete(ctx, foreign)).To(Succeed())
+		touch(ctx, project)
+		ready(ctx, project)
+	})
+})
+
+var _ = Describe("A messenger account", func() {
+	It("belongs to the older of two projects, and goes on to the younger", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		older := create(ctx, newProject(newNamespace(ctx), "secret-plans"))
+		older.Spec.Telegram.BotUsername = bot()
+		change(ctx, older, func(s *spec) { s.Telegram.BotUsername = "Same_Bot" })
+		ready(ctx, older)
+		nextSecond(ctx, older)
+
+		By("refusing it in another namespace, in another case, without naming the other project")
+		younger := newProject(newNamespace(ctx), "shop")
+		younger.Spec.Telegram.BotUsername = "sAME_bOT"
+		create(ctx, younger)
+		stalled := expectCondition(ctx, younger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+		Expect(stalled.Message).To(Equal("spec.telegram.botUsername belongs to an older project of another namespace; " +
+			"use another account, or delete the other project"))
+		Expect(children(ctx, younger)).To(BeEmpty())
+		expectReady(ctx, older)
+
+		By("giving it to the younger at once when the older goes")
+		Expect(admin.Delete(ctx, older)).To(Succeed())
+		ready(ctx, younger)
+
+		By("keeping it from one that is created again, which is younger now")
+		nextSecond(ctx, younger)
+		again := newProject(older.Namespace, "secret-plans")
+		again.Spec.Telegram.BotUsername = "same_bot"
+		create(ctx, again)
+		expectCondition(ctx, again, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonAccountInUse)
+		expectReady(ctx, younger)
+	})
+
+	It("stops a project that changes to one in use, and lets it go on with another", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		namespace := newNamespace(ctx)
+		older := create(ctx, newProject(namespace, "older"))
+		change(ctx, older, func(s *spec) { s.WhatsApp, s.Telegram = whatsApp("1234"), nil })
+		ready(ctx, older)
+		nextSecond(ctx, older)
+		younger := create(ctx, newProject(namespace, "younger"))
+		ready(ctx, younger)
+
+		change(ctx, younger, func(s *spec) { s.WhatsApp = whatsApp("1234") })
+		stalled := expectCondition(ctx, younger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+		Expect(stalled.Message).To(HavePrefix("spec.whatsapp.phoneNumberID belongs to the older project older; "))
+		Eventually(children).WithContext(ctx).WithArguments(ctx, younger).ShouldNot(ContainElement(HavePrefix("Deployment")))
+		expectCondition(ctx, younger, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
+
+		change(ctx, older, func(s *spec) { s.WhatsApp = whatsApp("5678") })
+		ready(ctx, younger)
+	})
+})
+
+var _ = Describe("A messenger account that went from one project to another", func() {
+	It("stops nothing where the cache shows only that it came", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		older := create(ctx, newProject(namespace, "older"))
+		nextSecond(ctx, older)
+		younger := newProject(namespace, "younger")
+		younger.Spec.Telegram.BotUsername = older.Spec.Telegram.BotUsername
+		create(ctx, younger)
+		running := someDeployment(namespace, "phoneproof-younger")
+		running.Labels = map[string]string{verifyv1.ProjectLabel: "younger"}
+		running.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(younger, verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind))}
+		Expect(admin.Create(ctx, running)).To(Succeed())
+
+		c := New(usual())
+		c.client, c.live = admin, admin
+		c.applier = apply.New(apply.Options{Client: admin, Live: admin, HTTPRoutes: func() bool { return false }})
+		before := older.DeepCopy()
+		act := func() outcome {
+			children, err := c.applier.Observe(ctx, younger)
+			Expect(err).NotTo(HaveOccurred())
+			seen := &observed{
+				project: younger, children: children, accounts: []account{{accounts(&younger.Spec)[0], before}},
+			}
+			return c.act(ctx, seen, decide(seen, &Permissions{}))
+		}
+		change(ctx, older, func(s *spec) { s.Telegram.BotUsername = bot() })
+		Expect(act().overtaken()).To(BeTrue())
+		Expect(deployment(ctx, younger).DeletionTimestamp).To(BeNil())
+
+		By("stopping it where the API server shows the same")
+		change(ctx, older, func(s *spec) { s.Telegram.BotUsername = younger.Spec.Telegram.BotUsername })
+		done := act()
+		Expect(done.err).NotTo(HaveOccurred())
+		Expect(done.blocker.reason).To(Equal(verifyv1.ReasonAccountInUse))
+		Expect(children(ctx, younger)).To(BeEmpty())
+
+		By("knowing when the other is gone")
+		Expect(admin.Delete(ctx, older)).To(Succeed())
+		Eventually(func() error { return c.confirm(ctx, &account{accounts(&younger.Spec)[0], before}) }).WithContext(ctx).
+			Should(MatchError(errOutdated))
+	})
+})
+
+var _ = Describe("What the administrator has not allowed", func() {
+	It("is refused by field and flag, and what runs goes on", func(ctx SpecContext) {
+		op := operate(ctx, operator, usual())
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		before := deployment(ctx, project)
+
+		change(ctx, project, func(s *spec) { s.Server.PriorityClassName, s.Server.Replicas = "system-node-critical", new(int32(7)) })
+		stalled := expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+		Expect(stalled.Message).To(Equal(`spec.server.priorityClassName: "system-node-critical" is not allowed by the cluster's ` +
+			`administrator (operator flag --allow-priority-class)`))
+		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
+		Expect(deployment(ctx, project).ResourceVersion).To(Equal(before.ResourceVersion))
+
+		By("stopping it all the same when it is suspended")
+		change(ctx, project, func(s *spec) { s.Suspend = new(true) })
+		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
+		Eventually(children).WithContext(ctx).WithArguments(ctx, project).ShouldNot(ContainElement(HavePrefix("Deployment")))
+		change(ctx, project, func(s *spec) { s.Suspend = nil })
+		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonNotPermitted)
+
+		By("carrying it out when the flag allows it")
+		op.stop()
+		allowing := usual()
+		allowing.Permissions.PriorityClasses = []string{"system-*"}
+		operate(ctx, operator, allowing)
+		ready(ctx, project)
+		Expect(*deployment(ctx, project).Spec.Replicas).To(BeEquivalentTo(7))
+	})
+})
+
+var _ = Describe("A child that the API server refuses", func() {
+	It("is named with its field, and holds up no other", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		project := newProject(newNamespace(ctx), "shop")
+		project.Spec.Server.Tolerations = []corev1.Toleration{{Key: "a key", Operator: "Exists"}}
+		create(ctx, project)
+		stalled := expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonChildRejected)
+		Expect(stalled.Message).To(HavePrefix(
+			"the API server refuses Deployment phoneproof-shop: spec.template.spec.tolerations[0].key: "))
+		Expect(children(ctx, project)).To(ConsistOf("Service phoneproof-shop", "ServiceAccount phoneproof-shop",
+			"RoleBinding phoneproof-shop-kubernetes"))
+		expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonChildRejected)
+
+		change(ctx, project, func(s *spec) { s.Server.Tolerations = nil })
+		expectEvent(ctx, project, corev1.EventTypeNormal, verifyv1.ReasonProgressing)
+		ready(ctx, project)
+	})
+})
+
+func someDeployment(namespace, name string) *appsv1.Deployment {
+	labels := map[string]string{"app": "another"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "another"}}},
+			},
+		},
+	}
+}
+
+func whatsApp(id string) *verifyv1.WhatsApp {
+	return &verifyv1.WhatsApp{
+		PhoneNumber: "+15550100123", PhoneNumberID: id,
+		AccessTokenSecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "access-token"},
+		AppSecretRef:         verifyv1.SecretKeyRef{Name: "shop", Key: "app-secret"},
+	}
+}
+
+// touch changes something of a project that means nothing, which has it looked at again.
+func touch(ctx context.Context, project *verifyv1.VerificationProject) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(project), project); err != nil {
+			return err
+		}
+		project.Annotations = map[string]string{"example.com/touched": project.ResourceVersion}
+		return admin.Update(ctx, project)
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// nextSecond returns when a new object would be younger than the project: the age of objects is counted in seconds.
+func nextSecond(ctx context.Context, project *verifyv1.VerificationProject) {
+	GinkgoHelper()
+	Eventually(func() bool {
+		probe := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: project.Namespace, GenerateName: "probe-"}}
+		Expect(admin.Create(ctx, probe)).To(Succeed())
+		return probe.CreationTimestamp.After(project.CreationTimestamp.Time)
+	}).WithContext(ctx).Should(BeTrue())
+}
+
+// expectEvent waits for an Event about a project.
+func expectEvent(ctx context.Context, project *verifyv1.VerificationProject, kind, reason string) {
+	GinkgoHelper()
+	Eventually(func() []string {
+		var all eventsv1.EventList
+		Expect(admin.List(ctx, &all, client.InNamespace(project.Namespace))).To(Succeed())
+		var out []string
+		for _, e := range all.Items {
+			if e.Regarding.UID == project.UID {
+				out = append(out, e.Type+" "+e.Reason)
+			}
+		}
+		return out
+	}).WithContext(ctx).Should(ContainElement(kind + " " + reason))
+}

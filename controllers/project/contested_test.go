@@ -1,0 +1,164 @@
+package project
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+var _ = Describe("A pod template that somebody changes again and again", func() {
+	It("is put right ever more rarely too: each time means new pods", func(ctx SpecContext) {
+		op := operate(ctx, operator, usual())
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		writes := len(op.written(project.Namespace, "deployments"))
+		mended := func() int { return len(op.written(project.Namespace, "deployments")) - writes }
+		image := func() string { return deployment(ctx, project).Spec.Template.Spec.Containers[0].Image }
+		overwrite := func() {
+			patch := client.RawPatch(types.StrategicMergePatchType,
+				[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "server", "image": "another"}]}}}}`))
+			Expect(admin.Patch(ctx, deployment(ctx, project), patch)).To(Succeed())
+		}
+		start := time.Now()
+		for range mendingBurst {
+			overwrite()
+			Eventually(image).WithContext(ctx).WithTimeout(2 * mendingInterval).Should(Equal(usual().Render.Image))
+		}
+		overwrite()
+		Consistently(func() bool {
+			return mended() <= mendingBurst+int(time.Since(start)/mendingInterval)
+		}).WithContext(ctx).WithTimeout(10 * settling).Should(BeTrue())
+	})
+})
+
+var _ = Describe("A status that somebody overwrites again and again", func() {
+	It("is put right ever more rarely, also where it lies about the generation", func(ctx SpecContext) {
+		op := operate(ctx, operator, usual())
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		written := func() int { return len(op.written(project.Namespace, "verificationprojects", "/status 200")) }
+		before := written()
+		overwrite := func() {
+			now := current(ctx, project)
+			now.Status.ObservedGeneration = 99
+			meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionReady).Message = "all is lost"
+			Expect(admin.Status().Update(ctx, now)).To(Succeed())
+		}
+		start := time.Now()
+		for range mendingBurst {
+			overwrite()
+			Eventually(func() int64 { return current(ctx, project).Status.ObservedGeneration }).WithContext(ctx).
+				WithTimeout(2 * mendingInterval).Should(Equal(project.Generation))
+		}
+		overwrite()
+		Consistently(func() bool {
+			return written()-before <= mendingBurst+int(time.Since(start)/mendingInterval)
+		}).WithContext(ctx).WithTimeout(10 * settling).Should(BeTrue())
+
+		By("doing what the project asks for all the same, at once")
+		change(ctx, project, func(s *spec) { s.DisplayName = "Shop" })
+		report(ctx, project)
+		expectReady(ctx, project)
+	})
+})
+
+var _ = Describe("Suspending", func() {
+	It("stops the pods also where the API server refuses what they are to be", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		change(ctx, project, func(s *spec) { s.Server.Tolerations = []corev1.Toleration{{Key: "a key", Operator: "Exists"}} })
+		expectCondition(ctx, project, verifyv1.ConditionStalled, "True", verifyv1.ReasonChildRejected)
+		expectCondition(ctx, project, verifyv1.ConditionAvailable, "True", verifyv1.ReasonPodsAvailable)
+
+		change(ctx, project, func(s *spec) { s.Suspend = new(true) })
+		Eventually(children).WithContext(ctx).WithArguments(ctx, project).ShouldNot(ContainElement(HavePrefix("Deployment")))
+		expectCondition(ctx, project, verifyv1.ConditionAvailable, "False", verifyv1.ReasonSuspended)
+		expectCondition(ctx, project, verifyv1.ConditionReady, "False", verifyv1.ReasonSuspended)
+		expectCondition(ctx, project, verifyv1.ConditionStalled, "True", verifyv1.ReasonChildRejected)
+
+		change(ctx, project, func(s *spec) { s.Suspend, s.Server.Tolerations = nil, nil })
+		ready(ctx, project)
+	})
+})
+
+var _ = Describe("The status of a child that the cluster keeps", func() {
+	It("brings no project to the operator, as an autoscaler's would several times a minute", func(ctx SpecContext) {
+		autoscaler := &autoscalingv2.HorizontalPodAutoscaler{
+			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(ctx), Name: "shop"},
+			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+				ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "shop"},
+				MaxReplicas:    5,
+			},
+		}
+		Expect(admin.Create(ctx, autoscaler)).To(Succeed())
+		before := autoscaler.DeepCopy()
+		autoscaler.Status.CurrentReplicas, autoscaler.Status.DesiredReplicas = 2, 3
+		Expect(admin.Status().Update(ctx, autoscaler)).To(Succeed())
+		Expect(autoscaler.ResourceVersion).NotTo(Equal(before.ResourceVersion))
+		Expect(withoutStatus().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: autoscaler})).To(BeFalse())
+
+		before = autoscaler.DeepCopy()
+		autoscaler.Spec.MaxReplicas = 6
+		Expect(admin.Update(ctx, autoscaler)).To(Succeed())
+		Expect(withoutStatus().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: autoscaler})).To(BeTrue())
+	})
+})
+
+var _ = Describe("A Deployment that somebody paused", func() {
+	DescribeTable("has no turn, and is on its way only where new pods are due",
+		func(generation int64, updated int32, want rollout) {
+			d := pods(rolling, 2)
+			d.Spec.Paused, d.Generation = true, generation
+			d.Status.Replicas, d.Status.UpdatedReplicas = 2, updated
+			Expect(rolloutOf(d)).To(Equal(want))
+			Expect(underway(d)).To(BeFalse())
+		},
+		Entry("at rest", int64(2), int32(2), rolledOut),
+		Entry("with new pods due", int64(2), int32(0), paused),
+		Entry("in the middle of a rollout", int64(2), int32(1), paused),
+		Entry("and changed just now", int64(3), int32(2), paused),
+	)
+
+	It("is told with what to do", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		kubectl(ctx, "rollout", "pause", "--namespace", project.Namespace, "deployment/phoneproof-shop")
+		change(ctx, project, func(s *spec) { s.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "web"} })
+		Eventually(func() string { return find(ctx, project, verifyv1.ConditionReady).Message }).WithContext(ctx).
+			Should(ContainSubstring("kubectl rollout resume"))
+		kubectl(ctx, "rollout", "resume", "--namespace", project.Namespace, "deployment/phoneproof-shop")
+		ready(ctx, project)
+	})
+})
+
+var _ = Describe("Deployments that are no project's", func() {
+	It("take no turns", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		o := usual()
+		o.MaxUnreadyRollouts = 1
+		first := operate(ctx, operator, o, namespace)
+		project := create(ctx, newProject(namespace, "shop"))
+		ready(ctx, project)
+		first.stop()
+		foreign := someDeployment(namespace, "never-ready")
+		foreign.Labels = map[string]string{verifyv1.ProjectLabel: "shop"}
+		Expect(admin.Create(ctx, foreign)).To(Succeed())
+
+		o.Render.Image = "ghcr.io/phoneproof/phoneproof:2.0.0"
+		operate(ctx, operator, o, namespace)
+		Eventually(func() string { return deployment(ctx, project).Spec.Template.Spec.Containers[0].Image }).WithContext(ctx).
+			Should(Equal(o.Render.Image))
+	})
+})

@@ -1,0 +1,125 @@
+package project
+
+import (
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+var _ = Describe("A decision", func() {
+	// Each entry breaks what it names; the first rule that minds decides.
+	const (
+		invalid   = "invalid"
+		forbidden = "forbidden"
+		held      = "held"
+		suspend   = "suspended"
+	)
+	DescribeTable("is that of the first rule that minds",
+		func(want action, reason string, wrong ...string) {
+			project := newProject("shop", "shop")
+			project.UID = "own"
+			project.Default()
+			o := &observed{project: project, accounts: []account{{"telegram/x_bot", project}}}
+			for _, what := range wrong {
+				switch what {
+				case invalid:
+					project.Spec.APIKeys = nil
+				case forbidden:
+					project.Spec.Server.PriorityClassName = "high"
+				case held:
+					o.accounts[0].holder = &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{UID: "other"}}
+				case suspend:
+					project.Spec.Suspend = new(true)
+				}
+			}
+			d := decide(o, &Permissions{ServiceTypes: []string{"ClusterIP"}})
+			Expect(d.action).To(Equal(want))
+			if reason == "" {
+				Expect(d.blocker).To(BeNil())
+				return
+			}
+			Expect(d.blocker.reason).To(Equal(reason))
+		},
+		Entry("none", carryOut, ""),
+		Entry("suspend", carryOut, verifyv1.ReasonSuspended, suspend),
+		Entry("suspend, also of what must not be rendered", stop, verifyv1.ReasonSuspended, suspend, invalid),
+		Entry("suspend, also of what is not permitted", stop, verifyv1.ReasonSuspended, suspend, forbidden),
+		Entry("suspend, also without the account", carryOut, verifyv1.ReasonSuspended, suspend, held),
+		Entry("the spec's own rules", keep, verifyv1.ReasonInvalidSpec, invalid, forbidden),
+		Entry("the administrator's", keep, verifyv1.ReasonNotPermitted, forbidden),
+		Entry("the older project's", stop, verifyv1.ReasonAccountInUse, held),
+		Entry("the older project's, also of what is refused: pods that are kept take the account", stop, verifyv1.ReasonAccountInUse,
+			held, invalid, forbidden),
+	)
+})
+
+var _ = Describe("The holder of an account", func() {
+	born := func(second int, namespace, name string) verifyv1.VerificationProject {
+		return verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, CreationTimestamp: metav1.Unix(int64(second), 0),
+			UID: types.UID(namespace + "/" + name),
+		}}
+	}
+	DescribeTable("is the oldest, and of the same second the first by name",
+		func(want types.UID, projects ...verifyv1.VerificationProject) {
+			Expect(holder(projects).UID).To(Equal(want))
+		},
+		Entry("alone", types.UID("a/a"), born(5, "a", "a")),
+		Entry("by age", types.UID("b/b"), born(6, "a", "a"), born(5, "b", "b")),
+		Entry("by namespace", types.UID("a/z"), born(5, "b", "a"), born(5, "a", "z")),
+		Entry("by name", types.UID("a/a"), born(5, "a", "b"), born(5, "a", "a")),
+	)
+
+	It("is found whatever the case of the bot, and by WhatsApp's id", func() {
+		project := newProject("shop", "shop")
+		project.Spec.Telegram.BotUsername = "Ada_Books_BOT"
+		project.Spec.WhatsApp = whatsApp("007")
+		Expect(accounts(&project.Spec)).To(Equal([]string{"whatsapp/007", "telegram/ada_books_bot"}))
+	})
+})
+
+var _ = Describe("The pace", func() {
+	It("lets a few mendings through and then one per interval, for each project", func() {
+		var p pace
+		now := time.Unix(1_800_000_000, 0)
+		project := newProject("shop", "shop")
+		project.UID = "own"
+		for range mendingBurst {
+			Expect(p.wait(project, now)).To(BeZero())
+			p.mended(project, now)
+		}
+		Expect(p.wait(project, now)).To(BeNumerically("~", mendingInterval, time.Second))
+		Expect(p.wait(project, now.Add(mendingInterval))).To(BeZero())
+
+		other := newProject("shop", "other")
+		other.UID = "other"
+		Expect(p.wait(other, now)).To(BeZero())
+		project.Generation = 2
+		Expect(p.wait(project, now)).To(BeZero(), "its own change is no mending")
+
+		p.mended(other, now.Add(time.Hour))
+		Expect(p.limits).To(HaveLen(1), "what is full again is forgotten")
+		p.forget(other.UID)
+		Expect(p.limits).To(BeEmpty())
+	})
+
+	It("knows what a status was told already", func() {
+		var p pace
+		list := []metav1.Condition{{Type: verifyv1.ConditionReady, Reason: verifyv1.ReasonReady}}
+		others := []metav1.Condition{{Type: verifyv1.ConditionReady, Reason: verifyv1.ReasonProgressing}}
+		Expect(p.repeats("own", 1, list)).To(BeFalse())
+		Expect(p.repeats("other", 1, list)).To(BeFalse())
+		Expect(p.repeats("own", 1, slices.Clone(list))).To(BeTrue())
+		Expect(p.repeats("own", 2, list)).To(BeFalse())
+		Expect(p.repeats("own", 2, others)).To(BeFalse())
+		Expect(p.repeats("own", 2, list)).To(BeFalse(), "what comes and goes is no repetition")
+		p.forget("own")
+		Expect(p.repeats("own", 2, list)).To(BeFalse())
+	})
+})

@@ -1,0 +1,196 @@
+package project
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+var _ = Describe("What somebody changes in the children", func() {
+	image := func(ctx context.Context, project *verifyv1.VerificationProject) func() string {
+		return func() string { return deployment(ctx, project).Spec.Template.Spec.Containers[0].Image }
+	}
+	patch := func(ctx context.Context, object client.Object, merge string) {
+		GinkgoHelper()
+		Expect(admin.Patch(ctx, object, client.RawPatch(types.StrategicMergePatchType, []byte(merge)))).To(Succeed())
+	}
+
+	It("is put right, once, whoever else is being rolled", func(ctx SpecContext) {
+		o := usual()
+		o.MaxUnreadyRollouts = 1
+		op := operate(ctx, operator, o)
+		deployment(ctx, create(ctx, newProject(newNamespace(ctx), "unready")))
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		before := deployment(ctx, project)
+		writes := len(op.written(project.Namespace, "deployments"))
+
+		patch(ctx, deployment(ctx, project), `{"spec": {"replicas": 0, "template": {"spec": {"containers": [{"name": "server", "image": "evil"}]}}}}`)
+		Eventually(image(ctx, project)).WithContext(ctx).Should(Equal(usual().Render.Image))
+		ready(ctx, project)
+		after := deployment(ctx, project)
+		Expect(after.Spec).To(Equal(before.Spec))
+		Expect(after.Generation-before.Generation).To(BeEquivalentTo(2), "the change, and its undoing")
+		Expect(op.written(project.Namespace, "deployments")).To(HaveLen(writes + 1))
+
+		By("leaving alone what it does not own")
+		patch(ctx, deployment(ctx, project), `{"metadata": {"annotations": {"example.com/team": "blue"}}}`)
+		Consistently(func() string { return deployment(ctx, project).Annotations["example.com/team"] }).WithContext(ctx).
+			WithTimeout(3 * settling).Should(Equal("blue"))
+	})
+
+	It("is made again where it was deleted", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		for _, name := range children(ctx, project) {
+			Expect(kubectl(ctx, "delete", "--namespace", project.Namespace, kindOf(name), nameOf(name))).To(ContainSubstring("deleted"))
+		}
+		Eventually(children).WithContext(ctx).WithArguments(ctx, project).Should(HaveLen(4))
+		ready(ctx, project)
+	})
+
+	It("again and again is put right ever more rarely", func(ctx SpecContext) {
+		op := operate(ctx, operator, usual())
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		writes := len(op.written(project.Namespace, "services"))
+		mended := func() int { return len(op.written(project.Namespace, "services")) - writes }
+		service := func() *corev1.Service {
+			s := &corev1.Service{}
+			Expect(admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: "phoneproof-shop"}, s)).To(Succeed())
+			return s
+		}
+		start := time.Now()
+		for i := range mendingBurst {
+			patch(ctx, service(), `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}}`)
+			Eventually(mended).WithContext(ctx).Should(Equal(i + 1))
+			Eventually(func() string { return service().Labels["app.kubernetes.io/managed-by"] }).WithContext(ctx).Should(Equal("phoneproof-operator"))
+		}
+		patch(ctx, service(), `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}}`)
+		Consistently(mended).WithContext(ctx).WithTimeout(10 * settling).Should(
+			BeNumerically("<=", mendingBurst+int(time.Since(start)/mendingInterval)))
+
+		By("doing what the project asks for all the same, at once")
+		change(ctx, project, func(s *spec) { s.Server.Replicas = new(int32(3)) })
+		Eventually(func() int32 { return ptr.Deref(deployment(ctx, project).Spec.Replicas, 0) }).WithContext(ctx).Should(BeEquivalentTo(3))
+		Expect(service().Labels["app.kubernetes.io/managed-by"]).To(Equal("phoneproof-operator"))
+	})
+})
+
+var _ = Describe("An upgrade of the operator", func() {
+	It("gives new pods to a few projects at a time, over restarts and leaders", func(ctx SpecContext) {
+		const projects, limit = 8, 3
+		namespace := newNamespace(ctx)
+		o := usual()
+		o.MaxUnreadyRollouts = limit
+		first := operate(ctx, operator, o, namespace)
+		all := make([]*verifyv1.VerificationProject, projects)
+		for i := range all {
+			all[i] = create(ctx, newProject(namespace, "shop-"+string(rune('a'+i))))
+		}
+		for _, project := range all {
+			ready(ctx, project)
+		}
+		first.stop()
+
+		o.Render.Image = "ghcr.io/phoneproof/phoneproof:2.0.0"
+		rolled := func() (out []*appsv1.Deployment) {
+			for _, project := range all {
+				if d := deployment(ctx, project); d.Spec.Template.Spec.Containers[0].Image == o.Render.Image {
+					out = append(out, d)
+				}
+			}
+			return out
+		}
+		begun := func() *appsv1.Deployment {
+			all := rolled()
+			return all[slices.IndexFunc(all, underway)]
+		}
+		second := operate(ctx, operator, o, namespace)
+		Eventually(rolled).WithContext(ctx).Should(HaveLen(limit))
+		for _, project := range all {
+			if deployment(ctx, project).Spec.Template.Spec.Containers[0].Image != o.Render.Image {
+				expectCondition(ctx, project, verifyv1.ConditionReconciling, "True", verifyv1.ReasonRolloutQueued)
+				expectCondition(ctx, project, verifyv1.ConditionReady, "True", verifyv1.ReasonReady)
+			}
+		}
+
+		By("going on as one becomes ready")
+		Expect(play(ctx, begun(), allReady)).To(Succeed())
+		Eventually(rolled).WithContext(ctx).Should(HaveLen(limit + 1))
+
+		By("counting what another operator began")
+		second.stop()
+		operate(ctx, operator, o, namespace)
+		Consistently(rolled).WithContext(ctx).WithTimeout(10 * settling).Should(HaveLen(limit + 1))
+
+		By("not waiting for what is stuck, nor letting a project's own change wait")
+		Expect(play(ctx, begun(), givenUp)).To(Succeed())
+		Eventually(rolled).WithContext(ctx).Should(HaveLen(limit + 2))
+		last := all[projects-1]
+		for _, project := range all {
+			if deployment(ctx, project).Spec.Template.Spec.Containers[0].Image != o.Render.Image {
+				last = project
+			}
+		}
+		change(ctx, last, func(s *spec) { s.DisplayName = "Shop" })
+		Eventually(rolled).WithContext(ctx).Should(HaveLen(limit + 3))
+
+		kubelets(ctx, namespace)
+		Eventually(rolled).WithContext(ctx).Should(HaveLen(projects))
+		for _, project := range all {
+			roll(ctx, project, allReady) // also what was stuck
+			report(ctx, project)
+			Eventually(find).WithContext(ctx).WithArguments(ctx, project, verifyv1.ConditionReconciling).Should(BeZero())
+			expectReady(ctx, project)
+		}
+	})
+})
+
+var _ = Describe("A rollout that does not become ready", func() {
+	It("is told, while the former pods answer", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		project := create(ctx, newProject(newNamespace(ctx), "shop"))
+		ready(ctx, project)
+		change(ctx, project, func(s *spec) { s.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "none"} })
+		expectCondition(ctx, project, verifyv1.ConditionReady, "False", verifyv1.ReasonProgressing)
+		roll(ctx, project, oldReady)
+		expectCondition(ctx, project, verifyv1.ConditionReconciling, "True", verifyv1.ReasonProgressing)
+		roll(ctx, project, givenUp)
+		stalled := expectCondition(ctx, project, verifyv1.ConditionStalled, "True", verifyv1.ReasonRolloutStuck)
+		Expect(stalled.Message).To(HavePrefix("the new pods do not become ready"))
+		Expect(find(ctx, project, verifyv1.ConditionReconciling)).To(BeZero())
+		expectCondition(ctx, project, verifyv1.ConditionReady, "False", verifyv1.ReasonRolloutStuck)
+		expectCondition(ctx, project, verifyv1.ConditionAvailable, "True", verifyv1.ReasonPodsAvailable)
+		expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonRolloutStuck)
+
+		By("mending and applying everything as ever")
+		Expect(kubectl(ctx, "delete", "--namespace", project.Namespace, "service", "phoneproof-shop")).To(ContainSubstring("deleted"))
+		Eventually(children).WithContext(ctx).WithArguments(ctx, project).Should(ContainElement("Service phoneproof-shop"))
+		change(ctx, project, func(s *spec) { s.Server.NodeSelector = nil })
+		expectCondition(ctx, project, verifyv1.ConditionReconciling, "True", verifyv1.ReasonProgressing)
+		Expect(find(ctx, project, verifyv1.ConditionStalled)).To(BeZero())
+		ready(ctx, project)
+
+		By("telling when no pod answers any more")
+		d := deployment(ctx, project)
+		d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0
+		Expect(admin.Status().Update(ctx, d)).To(Succeed())
+		expectCondition(ctx, project, verifyv1.ConditionReady, "False", verifyv1.ReasonPodsUnavailable)
+		expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonPodsUnavailable)
+		roll(ctx, project, allReady)
+		expectReady(ctx, project)
+		expectEvent(ctx, project, corev1.EventTypeNormal, verifyv1.ReasonReady)
+	})
+})

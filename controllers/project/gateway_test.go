@@ -1,0 +1,183 @@
+package project
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+var _ = Describe("The Gateway API", func() {
+	It("may come after the operator, and go again", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		project := newProject(newNamespace(ctx), "shop")
+		project.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
+		create(ctx, project)
+		roll(ctx, project, allReady)
+		report(ctx, project)
+		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonGatewayAPIMissing)
+		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
+		Expect(find(ctx, project, verifyv1.ConditionStalled)).To(Equal(metav1.Condition{}))
+
+		By("coming")
+		crd := installGatewayAPI(ctx)
+		expectReady(ctx, project)
+		found := route(ctx, project)
+		Expect(metav1.IsControlledBy(found, project)).To(BeTrue())
+
+		By("being watched")
+		Expect(admin.Delete(ctx, found)).To(Succeed())
+		Eventually(func() string { return string(route(ctx, project).GetUID()) }).WithContext(ctx).
+			ShouldNot(Or(BeEmpty(), Equal(string(found.GetUID()))))
+		Expect(admin.Patch(ctx, route(ctx, project), client.RawPatch(types.MergePatchType,
+			[]byte(`{"spec": {"parentRefs": [{"name": "another"}]}}`)))).To(Succeed())
+		Eventually(func() any {
+			parents, _, _ := unstructured.NestedSlice(route(ctx, project).Object, "spec", "parentRefs")
+			return parents[0].(map[string]any)["name"]
+		}).WithContext(ctx).Should(Equal("public"))
+
+		By("going")
+		Expect(admin.Delete(ctx, crd)).To(Succeed())
+		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonGatewayAPIMissing)
+
+		By("coming back")
+		installGatewayAPI(ctx)
+		expectReady(ctx, project)
+		Eventually(func() string { return string(route(ctx, project).GetUID()) }).WithContext(ctx).ShouldNot(BeEmpty())
+		change(ctx, project, func(s *spec) { s.Expose.HTTPRoute = nil })
+		Eventually(func() string { return string(route(ctx, project).GetUID()) }).WithContext(ctx).Should(BeEmpty())
+	})
+})
+
+var _ = Describe("HTTPRoutes that the operator may not read", func() {
+	It("count as absent, and hold up no project, until it may", func(ctx SpecContext) {
+		const name = "phoneproof-trimmed"
+		installGatewayAPI(ctx)
+		namespace := newNamespace(ctx)
+		Expect(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}})).To(Succeed())
+		bindRole(ctx, namespace, name)
+		role := &rbacv1.Role{}
+		Expect(admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, role)).To(Succeed())
+		all := slices.Clone(role.Rules)
+		role.Rules = slices.DeleteFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+			return slices.Contains(rule.Resources, "httproutes")
+		})
+		Expect(role.Rules).To(HaveLen(len(all) - 1))
+		Expect(admin.Update(ctx, role)).To(Succeed())
+		trimmed := asAccount(ctx, operatorNamespace, name)
+		routes := func() string { return strings.Join(rights(ctx, trimmed, namespace), "\n") }
+		Eventually(routes).WithContext(ctx).Should(And(ContainSubstring("deployments"), Not(ContainSubstring("httproutes"))))
+
+		operate(ctx, trimmed, usual(), namespace)
+		without := create(ctx, newProject(namespace, "without"))
+		ready(ctx, without)
+		with := newProject(namespace, "with")
+		with.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
+		create(ctx, with)
+		expectCondition(ctx, with, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonGatewayAPIMissing)
+
+		role.Rules = all
+		Expect(admin.Update(ctx, role)).To(Succeed())
+		ready(ctx, with)
+		Expect(metav1.IsControlledBy(route(ctx, with), with)).To(BeTrue())
+	})
+})
+
+var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
+	It("is taken back, and tried again", func(ctx SpecContext) {
+		installGatewayAPI(ctx)
+		var asked, waited, unwatched int
+		g := &gateway{
+			discover: func(context.Context, string) (*metav1.APIResourceList, error) {
+				return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: render.HTTPRouteKind.Kind}}}, nil
+			},
+			live: admin, projects: admin, log: GinkgoLogr, known: make(chan struct{}),
+			routes: beginning(func(ctx context.Context) error {
+				waited++
+				deadline, ok := ctx.Deadline()
+				Expect(ok).To(BeTrue())
+				Expect(time.Until(deadline)).To(BeNumerically("<=", gatewayPatience))
+				if waited == 1 {
+					return errors.New("not all of them can be read")
+				}
+				return nil
+			}),
+			unwatch: func(context.Context) error {
+				unwatched++
+				return nil
+			},
+		}
+		requests := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		DeferCleanup(requests.ShutDown)
+		for _, present := range []bool{false, true, true} {
+			asked++
+			Expect(g.look(ctx, requests)).To(Succeed())
+			Expect(g.present()).To(Equal(present), "answer %d", asked)
+			Expect(g.known).To(BeClosed(), "the projects are held up")
+		}
+		Expect([]int{waited, unwatched}).To(Equal([]int{2, 1}))
+	})
+})
+
+// beginning is a source that begins as the function says.
+type beginning func(context.Context) error
+
+func (b beginning) Start(context.Context, queue) error { return nil }
+
+func (b beginning) WaitForSync(ctx context.Context) error { return b(ctx) }
+
+// installGatewayAPI makes the API server know HTTPRoutes, until the spec ends.
+func installGatewayAPI(ctx context.Context) client.Object {
+	GinkgoHelper()
+	root, err := controlplane.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(filepath.Join(root, "test", "controlplane", "testdata", "httproute.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	crd := &unstructured.Unstructured{}
+	Expect(yaml.Unmarshal(content, &crd.Object)).To(Succeed())
+	Eventually(func() error { return admin.Create(ctx, crd) }).WithContext(ctx).Should(Succeed()) // a former one may be on its way out
+	DeferCleanup(func(ctx context.Context) {
+		Expect(client.IgnoreNotFound(admin.Delete(ctx, crd))).To(Succeed())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()))
+		}).
+			WithContext(ctx).Should(BeTrue())
+	})
+	served := &unstructured.UnstructuredList{}
+	served.SetGroupVersionKind(render.HTTPRouteKind)
+	Eventually(func() error { return admin.List(ctx, served) }).WithContext(ctx).Should(Succeed(), "known is not yet served")
+	return crd
+}
+
+// route returns the project's HTTPRoute as it is now; an empty one if there is none.
+func route(ctx context.Context, project *verifyv1.VerificationProject) *unstructured.Unstructured {
+	GinkgoHelper()
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(render.HTTPRouteKind)
+	err := admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: render.Name(project.Name)}, found)
+	if !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return found
+}

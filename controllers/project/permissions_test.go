@@ -1,0 +1,82 @@
+package project
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+var _ = Describe("Permissions", func() {
+	usual := Permissions{
+		Annotations: []string{"cert-manager.io/*", "example.com/one"}, Tolerations: []string{"*"},
+		ServiceTypes: []string{"ClusterIP", "LoadBalancer"}, PriorityClasses: []string{"web-*"},
+	}
+	DescribeTable("refuse by field and flag",
+		func(edit func(*spec), p Permissions, refusal string) {
+			var s spec
+			edit(&s)
+			Expect(p.refusal(&s)).To(Equal(refusal))
+		},
+		Entry("nothing of an empty spec", func(*spec) {}, Permissions{}, ""),
+		Entry("an annotation that matches no pattern", func(s *spec) { s.Expose.Service.Annotations = notes("example.com/two") }, usual,
+			`spec.expose.service.annotations: "example.com/two" is not allowed by the cluster's administrator (operator flag --allow-annotation)`),
+		Entry("the first of several, whatever the order of the map", func(s *spec) {
+			s.Expose.Ingress = &verifyv1.IngressSettings{Annotations: notes("b/c", "a/b", "cert-manager.io/issuer")}
+		}, usual, `spec.expose.ingress.annotations: "a/b" is not allowed by the cluster's administrator (operator flag --allow-annotation)`),
+		Entry("no annotation that matches", func(s *spec) {
+			s.Expose.Service.Annotations = notes("cert-manager.io/issuer", "example.com/one")
+		}, usual, ""),
+		Entry("a key in whose prefix the pattern only begins", func(s *spec) { s.Expose.Service.Annotations = notes("cert-manager.io.evil/x") }, usual,
+			`spec.expose.service.annotations: "cert-manager.io.evil/x" is not allowed by the cluster's administrator (operator flag --allow-annotation)`),
+		Entry("no annotation where all are allowed", func(s *spec) { s.Expose.Service.Annotations = notes("any/thing", "thing") },
+			Permissions{Annotations: []string{"*"}}, ""),
+		Entry("a type of Service", func(s *spec) { s.Expose.Service.Type = verifyv1.ServiceNodePort }, usual,
+			`spec.expose.service.type: "NodePort" is not allowed by the cluster's administrator (operator flag --allow-service-type)`),
+		Entry("no allowed type of Service", func(s *spec) { s.Expose.Service.Type = verifyv1.ServiceLoadBalancer }, usual, ""),
+		Entry("a priority class", func(s *spec) { s.Server.PriorityClassName = "system-node-critical" }, usual,
+			`spec.server.priorityClassName: "system-node-critical" is not allowed by the cluster's administrator (operator flag --allow-priority-class)`),
+		Entry("no allowed priority class", func(s *spec) { s.Server.PriorityClassName = "web-high" }, usual, ""),
+		Entry("no toleration where all are allowed", tolerates("", "a", "b/c"), usual, ""),
+		Entry("a toleration of another taint", tolerates("a/b", "c"), Permissions{Tolerations: []string{"a/*"}},
+			`spec.server.tolerations[1].key: "c" is not allowed by the cluster's administrator (operator flag --allow-toleration)`),
+		Entry("a toleration of all taints, unless all are allowed", tolerates(""), Permissions{Tolerations: []string{"**", "?", "a"}},
+			`spec.server.tolerations[0].key: "" is not allowed by the cluster's administrator (operator flag --allow-toleration)`),
+	)
+
+	DescribeTable("must make sense",
+		func(p Permissions, problem string) {
+			if problem == "" {
+				Expect(p.Validate()).To(Succeed())
+				return
+			}
+			Expect(p.Validate()).To(MatchError(ContainSubstring(problem)))
+		},
+		Entry("as they usually do", usual, ""),
+		Entry("a pattern that is none", Permissions{Annotations: []string{"["}}, `--allow-annotation: "[" is no pattern`),
+		Entry("a type of Service that is none", Permissions{ServiceTypes: []string{"ExternalName"}}, `--allow-service-type is "ExternalName"`),
+	)
+
+	It("repeat a value on one line and not in full length", func() {
+		long := make([]byte, 1000)
+		Expect(len(quoted(string(long)))).To(BeNumerically("<", 600))
+		Expect(quoted("a\nb")).To(Equal(`"a\nb"`))
+	})
+})
+
+func notes(keys ...string) map[string]verifyv1.AnnotationValue {
+	out := map[string]verifyv1.AnnotationValue{}
+	for _, key := range keys {
+		out[key] = "value"
+	}
+	return out
+}
+
+func tolerates(keys ...string) func(*spec) {
+	return func(s *spec) {
+		for _, key := range keys {
+			s.Server.Tolerations = append(s.Server.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package project
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// life is what happens to a project in the specs below: each step is a change by its user.
+var life = []func(*spec){
+	func(s *spec) { s.Server.Replicas = new(int32(4)) },
+	func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{Host: "a.example.com"} },
+	func(s *spec) { s.NetworkPolicy = &verifyv1.NetworkPolicy{} },
+	func(s *spec) { s.Server.PodDisruptionBudget = &verifyv1.PodDisruptionBudget{} },
+	func(s *spec) { s.Suspend = new(true) },
+	func(s *spec) { s.Expose.Ingress, s.Suspend = nil, nil },
+	func(s *spec) {
+		s.Storage = verifyv1.Storage{Type: verifyv1.StoragePostgreSQL, PostgreSQL: &verifyv1.PostgreSQL{URISecretRef: verifyv1.URISecretRef{Name: "db"}}}
+	},
+	func(s *spec) { s.Server.Tolerations = []corev1.Toleration{{Key: "web", Operator: "Exists"}} },
+}
+
+var _ = Describe("An operator that is stopped in the middle", func() {
+	It("leaves nothing that another one does not finish", func(ctx SpecContext) {
+		untouched := newNamespace(ctx)
+		stop := operate(ctx, operator, usual(), untouched).stop
+		want := live(ctx, untouched, func() {})
+		stop()
+
+		for range 4 {
+			namespace := newNamespace(ctx)
+			stop := operate(ctx, operator, usual(), namespace).stop
+			got := live(ctx, namespace, func() {
+				after := time.NewTimer(rand.N(60 * time.Millisecond))
+				<-after.C
+				stop()
+				stop = operate(ctx, operator, usual(), namespace).stop
+			})
+			stop()
+			Expect(got).To(Equal(want))
+		}
+	})
+})
+
+// live leads a project through its life, and returns all objects of its namespace in the end. Right after each change
+// something may happen.
+func live(ctx context.Context, namespace string, happens func()) []string {
+	GinkgoHelper()
+	project := newProject(namespace, "shop")
+	project.Spec.Telegram.BotUsername = "life_of_" + strings.ReplaceAll(namespace, "-", "_") + "_bot"
+	kubelets(ctx, namespace)
+	create(ctx, project)
+	happens()
+	report(ctx, project)
+	expectReady(ctx, project)
+	for _, step := range life {
+		change(ctx, project, step)
+		happens()
+		if project.Suspended() {
+			expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
+			continue
+		}
+		report(ctx, project)
+		expectReady(ctx, project)
+	}
+	Eventually(children).WithContext(ctx).WithArguments(ctx, project).ShouldNot(ContainElement("RoleBinding phoneproof-shop-kubernetes"))
+	var out []string
+	for _, object := range append(objectsOf(ctx, namespace), current(ctx, project)) {
+		if metav1.IsControlledBy(object, project) || object.GetUID() == project.UID {
+			out = append(out, normal(object))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func current(ctx context.Context, project *verifyv1.VerificationProject) *verifyv1.VerificationProject {
+	GinkgoHelper()
+	now := &verifyv1.VerificationProject{}
+	Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), now)).To(Succeed())
+	return now
+}
+
+// normal returns an object as text, without what differs from one life to another: names of the namespace, ids, times, and
+// how often it was written.
+func normal(object client.Object) string {
+	GinkgoHelper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	Expect(err).NotTo(HaveOccurred())
+	u := &unstructured.Unstructured{Object: content}
+	namespace := u.GetNamespace()
+	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"} {
+		unstructured.RemoveNestedField(u.Object, "metadata", field)
+	}
+	owners := u.GetOwnerReferences()
+	for i := range owners {
+		owners[i].UID = "owner"
+	}
+	u.SetOwnerReferences(owners)
+	for _, field := range []string{"clusterIP", "clusterIPs"} {
+		unstructured.RemoveNestedField(u.Object, "spec", field)
+	}
+	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+	Expect(err).NotTo(HaveOccurred())
+	for _, c := range conditions {
+		for _, field := range []string{"lastTransitionTime", "lastUpdateTime"} {
+			delete(c.(map[string]any), field)
+		}
+	}
+	slices.SortFunc(conditions, func(a, b any) int {
+		return strings.Compare(a.(map[string]any)["type"].(string), b.(map[string]any)["type"].(string))
+	})
+	if len(conditions) > 0 {
+		Expect(unstructured.SetNestedSlice(u.Object, conditions, "status", "conditions")).To(Succeed())
+	}
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", "deployment.kubernetes.io/revision")
+	text, err := json.Marshal(u.Object)
+	Expect(err).NotTo(HaveOccurred())
+	replaced := strings.ReplaceAll(string(text), namespace, "NAMESPACE")
+	replaced = strings.ReplaceAll(replaced, strings.ReplaceAll(namespace, "-", "_"), "NAMESPACE")
+	observedGeneration, err := json.Marshal(object.GetGeneration())
+	Expect(err).NotTo(HaveOccurred())
+	return strings.ReplaceAll(replaced, `"observedGeneration":`+string(observedGeneration), `"observedGeneration":"current"`)
+}

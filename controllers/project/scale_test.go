@@ -1,0 +1,151 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// scaleVariable says how many projects the spec below makes; 500 are what the operator is made for. At that size it also
+// watches for a whole minute that nothing is written at rest.
+const scaleVariable = "PHONEPROOF_SCALE"
+
+var _ = Describe("Many projects", func() {
+	It("cost no more writes than they have children, and two for their status", func(ctx SpecContext) {
+		const full, whole = 500, time.Minute
+		n, rest := 40, 5*time.Second
+		if text := os.Getenv(scaleVariable); text != "" {
+			var err error
+			n, err = strconv.Atoi(text)
+			Expect(err).NotTo(HaveOccurred())
+		}
+		if n >= full {
+			rest = whole
+		}
+		namespace := newNamespace(ctx)
+		op := operate(ctx, operator, usual(), namespace)
+		projects := make([]*verifyv1.VerificationProject, n)
+		for i := range projects {
+			projects[i] = newProject(namespace, fmt.Sprintf("p%d", i))
+			switch i % 3 {
+			case 1:
+				projects[i].Spec.Expose.Ingress = &verifyv1.IngressSettings{Host: "a.example.com"}
+			case 2:
+				projects[i].Spec.NetworkPolicy = &verifyv1.NetworkPolicy{}
+				projects[i].Spec.Server.PodDisruptionBudget = &verifyv1.PodDisruptionBudget{}
+				projects[i].Spec.Server.Autoscaling = &verifyv1.Autoscaling{MaxReplicas: 5}
+			}
+		}
+
+		start := time.Now()
+		each(ctx, projects, func(project *verifyv1.VerificationProject) { create(ctx, project) })
+		each(ctx, projects, func(project *verifyv1.VerificationProject) { deployment(ctx, project) })
+		made := time.Since(start)
+		// A pod reports before it answers.
+		each(ctx, projects, func(project *verifyv1.VerificationProject) { report(ctx, project) })
+		each(ctx, projects, func(project *verifyv1.VerificationProject) { roll(ctx, project, allReady) })
+		each(ctx, projects, func(project *verifyv1.VerificationProject) { expectReady(ctx, project) })
+		all := time.Since(start)
+
+		writes := perProject(op.written())
+		most := slices.Max(slices.Collect(maps.Values(extra(ctx, writes, projects))))
+		AddReportEntry("cost", fmt.Sprintf("%d projects: %s until all had pods, %s until all were Ready; %d writes in all, "+
+			"%d refused, "+
+			"at most %d more than children; heap %d MiB with the tests' own", n, made.Round(time.Millisecond),
+			all.Round(time.Millisecond), len(op.written()), len(refusals(op.written())), most, heap()>>20), ReportEntryVisibilityAlways)
+		Expect(most).To(BeNumerically("<=", 2), "%v", writes)
+		// Serve's report may come between the operator's look and its own, which is then refused.
+		Expect(len(refusals(op.written()))).To(BeNumerically("<=", n/2), "%v", refusals(op.written()))
+
+		before := op.written()
+		Consistently(op.written).WithContext(ctx).WithArguments().WithTimeout(rest).WithPolling(time.Second).Should(Equal(before), "at rest")
+
+		By("costing nothing either when another operator takes over")
+		op.stop()
+		next := operate(ctx, operator, usual(), namespace)
+		last := projects[n-1]
+		change(ctx, last, func(s *spec) { s.Server.Resources = nil; s.DisplayName = "Shop" })
+		Eventually(find).WithContext(ctx).WithArguments(ctx, last, verifyv1.ConditionReady).WithTimeout(5 * time.Minute).
+			Should(HaveField("Reason", verifyv1.ReasonNotReported))
+		Expect(next.written()).To(HaveLen(1), "of its status alone")
+	})
+})
+
+// each does something for every project, some at a time.
+func each(ctx context.Context, projects []*verifyv1.VerificationProject, do func(*verifyv1.VerificationProject)) {
+	GinkgoHelper()
+	group, _ := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for _, project := range projects {
+		group.Go(func() error {
+			defer GinkgoRecover()
+			do(project)
+			return nil
+		})
+	}
+	Expect(group.Wait()).To(Succeed())
+}
+
+var ofProject = regexp.MustCompile(`/(?:phoneproof-)?(p[0-9]+)(?:[-/ ]|$)`)
+
+// perProject groups requests by the project that they are for. Events are told of trouble alone, so there are none.
+func perProject(writes []string) map[string][]string {
+	GinkgoHelper()
+	out := map[string][]string{}
+	for _, write := range writes {
+		if len(refusals([]string{write})) > 0 {
+			continue
+		}
+		found := ofProject.FindStringSubmatch(write)
+		Expect(found).NotTo(BeNil(), write)
+		out[found[1]] = append(out[found[1]], write)
+	}
+	return out
+}
+
+// extra returns how many more writes each project cost than it has children.
+func extra(ctx context.Context, writes map[string][]string, projects []*verifyv1.VerificationProject) map[string]int {
+	GinkgoHelper()
+	owned := map[string]int{}
+	for _, object := range objectsOf(ctx, projects[0].Namespace) {
+		for _, owner := range object.GetOwnerReferences() {
+			owned[owner.Name]++
+		}
+	}
+	out := map[string]int{}
+	for _, project := range projects {
+		Expect(owned[project.Name]).To(BeNumerically(">=", 4))
+		out[project.Name] = len(writes[project.Name]) - owned[project.Name]
+	}
+	return out
+}
+
+// refusals returns the requests that were refused and therefore wrote nothing.
+func refusals(writes []string) (out []string) {
+	for _, write := range writes {
+		if !strings.HasSuffix(write, " 200") && !strings.HasSuffix(write, " 201") {
+			out = append(out, write)
+		}
+	}
+	return out
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

@@ -1,0 +1,277 @@
+package project
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/apply"
+)
+
+// pods returns a Deployment in a state of its rollout, with so many pods that answer.
+func pods(state rollout, answer int32) *appsv1.Deployment {
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	d.Status.ObservedGeneration, d.Status.AvailableReplicas = 2, answer
+	reason := map[rollout]string{rolledOut: reasonRolledOut, rolling: "ReplicaSetUpdated", stuck: reasonStuck, unseen: reasonRolledOut}[state]
+	if state == unseen {
+		d.Status.ObservedGeneration = 1
+	}
+	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Reason: reason}}
+	return d
+}
+
+// says returns serve's conditions, all True for this generation but those given as TYPE, STATUS, REASON.
+func says(generation int64, others ...string) []metav1.Condition {
+	var list []metav1.Condition
+	for _, name := range []string{verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionTelegramReady} {
+		c := metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: "Fine", ObservedGeneration: generation}
+		for i := 0; i < len(others); i += 3 {
+			if others[i] == name {
+				c.Status, c.Reason, c.Message = metav1.ConditionStatus(others[i+1]), others[i+2], "says "+name
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+var _ = Describe("The conditions", func() {
+	now := time.Unix(1_800_000_000, 0)
+	was := func(name, status, reason string, ago time.Duration) metav1.Condition {
+		return metav1.Condition{Type: name, Status: metav1.ConditionStatus(status), Reason: reason, LastTransitionTime: metav1.NewTime(now.Add(-ago))}
+	}
+	// shown lists the operator's conditions as TYPE=STATUS REASON.
+	shown := func(o outcome) (out []string) {
+		o.now = now
+		for _, c := range o.conditions() {
+			Expect(c.ObservedGeneration).To(BeEquivalentTo(3))
+			Expect(c.Message).NotTo(BeEmpty())
+			out = append(out, c.Type+"="+string(c.Status)+" "+c.Reason)
+		}
+		return out
+	}
+	project := func(conditions ...metav1.Condition) *verifyv1.VerificationProject {
+		p := newProject("shop", "shop")
+		p.Generation = 3
+		p.Status.Conditions = conditions
+		return p
+	}
+	suspended := func(p *verifyv1.VerificationProject) *verifyv1.VerificationProject {
+		p.Spec.Suspend = new(true)
+		return p
+	}
+	const (
+		up   = "Available=True PodsAvailable"
+		down = "Available=False PodsUnavailable"
+	)
+	DescribeTable("say the first thing to look at",
+		func(o outcome, want ...string) { Expect(shown(o)).To(Equal(want)) },
+		Entry("all is well", outcome{project: project(says(3)...), deployment: pods(rolledOut, 2)}, "Ready=True Ready", up),
+		Entry("nothing is there yet", outcome{project: project()}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
+		Entry("pods are being started", outcome{project: project(), deployment: pods(rolling, 0)},
+			"Ready=False Progressing", down, "Reconciling=True Progressing"),
+		Entry("pods were replaced just now", outcome{project: project(says(3)...), deployment: pods(rolledOut, 2), rolled: true},
+			"Ready=False Progressing", up, "Reconciling=True Progressing"),
+		Entry("new pods do not become ready", outcome{project: project(says(3)...), deployment: pods(stuck, 2)},
+			"Ready=False RolloutStuck", up, "Stalled=True RolloutStuck"),
+		Entry("new pods do not become ready, and serve knows why", outcome{
+			project: project(says(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(stuck, 2),
+		}, "Ready=False SecretMissing", up, "Stalled=True RolloutStuck"),
+		Entry("the first pods do not become ready", outcome{project: project(), deployment: pods(stuck, 0)},
+			"Ready=False RolloutStuck", down, "Stalled=True RolloutStuck"),
+		Entry("what was stuck gets other pods", outcome{project: project(says(3)...), deployment: pods(stuck, 2), rolled: true},
+			"Ready=False Progressing", up, "Reconciling=True Progressing"),
+		Entry("what was stuck gets other pods when it has a turn", outcome{
+			project: project(says(3)...), deployment: pods(stuck, 2), blocker: &blocker{aside, verifyv1.ReasonRolloutQueued, "m"},
+		}, "Ready=False RolloutStuck", up, "Reconciling=True RolloutQueued"),
+		Entry("new pods do not become ready, and something else is missing", outcome{
+			project: project(says(3)...), deployment: pods(stuck, 2), blocker: &blocker{plain, verifyv1.ReasonGatewayAPIMissing, "m"},
+		}, "Ready=False GatewayAPIMissing", up, "Stalled=True RolloutStuck"),
+		Entry("no pod answers", outcome{project: project(says(3)...), deployment: pods(rolledOut, 0)},
+			"Ready=False PodsUnavailable", down),
+		Entry("nobody has reported", outcome{project: project(), deployment: pods(rolledOut, 2)}, "Ready=Unknown NotReported", up),
+		Entry("reports are of another spec", outcome{project: project(says(2)...), deployment: pods(rolledOut, 2)},
+			"Ready=Unknown NotReported", up),
+		Entry("a secret is missing", outcome{
+			project:    project(says(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing", verifyv1.ConditionTelegramReady, "False", "SecretsNotReady")...),
+			deployment: pods(rolledOut, 2),
+		}, "Ready=False SecretMissing", up),
+		Entry("a secret is missing while pods are replaced: that is worth more",
+			outcome{project: project(says(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(rolling, 2)},
+			"Ready=False SecretMissing", up, "Reconciling=True Progressing"),
+		Entry("a report without a pod that answers counts for nothing",
+			outcome{project: project(says(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(rolledOut, 0)},
+			"Ready=False PodsUnavailable", down),
+		Entry("what is known to be wrong comes before what is not known",
+			outcome{project: project(says(3, verifyv1.ConditionSecretsReady, "Unknown", "AwaitingRollout", verifyv1.ConditionTelegramReady, "False", "CallbackTaken")...), deployment: pods(rolledOut, 2)},
+			"Ready=False CallbackTaken", up),
+		Entry("a pod does not see a new reference yet",
+			outcome{project: project(says(3, verifyv1.ConditionSecretsReady, "Unknown", "AwaitingRollout")...), deployment: pods(rolledOut, 2)},
+			"Ready=Unknown AwaitingRollout", up),
+		Entry("a stalled project is not on its way", outcome{
+			project: project(says(3)...), deployment: pods(rolling, 1), blocker: &blocker{stalls, verifyv1.ReasonConflict, "m"},
+		}, "Ready=False Conflict", up, "Stalled=True Conflict"),
+		Entry("a queued one works", outcome{
+			project: project(says(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{aside, verifyv1.ReasonRolloutQueued, "m"},
+		}, "Ready=True Ready", up, "Reconciling=True RolloutQueued"),
+		Entry("what fails for now is on its way", outcome{
+			project: project(says(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{waits, verifyv1.ReasonProgressing, "m"},
+		}, "Ready=False Progressing", up, "Reconciling=True Progressing"),
+		Entry("the Gateway API is missing", outcome{
+			project: project(says(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{plain, verifyv1.ReasonGatewayAPIMissing, "m"},
+		}, "Ready=False GatewayAPIMissing", up),
+		Entry("suspended", outcome{
+			project: suspended(project(says(3)...)), deployment: pods(rolling, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
+		}, "Ready=False Suspended", "Available=False Suspended"),
+		Entry("suspended, with something in its way", outcome{
+			project: suspended(project(says(3)...)), deployment: pods(stuck, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
+			beside: &blocker{stalls, verifyv1.ReasonConflict, "n"},
+		}, "Ready=False Suspended", "Available=False Suspended", "Stalled=True Conflict"),
+		Entry("suspended while new pods do not become ready", outcome{
+			project: suspended(project(says(3)...)), deployment: pods(stuck, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
+		}, "Ready=False Suspended", "Available=False Suspended"),
+		Entry("pods start after a suspension", outcome{
+			project:    project(append(says(3), was("Available", "False", "Suspended", time.Hour))...),
+			deployment: pods(unseen, 0),
+		}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
+		Entry("they are still starting", outcome{
+			project:    project(append(says(3), was("Available", "False", "PodsUnavailable", time.Hour), was("Reconciling", "True", "Progressing", time.Minute))...),
+			deployment: pods(rolledOut, 0),
+		}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
+		Entry("they had their time", outcome{
+			project:    project(append(says(3), was("Reconciling", "True", "Progressing", startDeadline))...),
+			deployment: pods(rolledOut, 0),
+		}, "Ready=False PodsUnavailable", down),
+		Entry("only the number of pods was changed", outcome{project: project(says(3)...), deployment: pods(unseen, 2)}, "Ready=True Ready", up),
+		Entry("the template was changed, as was said then", outcome{
+			project:    project(append(says(3), was("Reconciling", "True", "Progressing", time.Minute))...),
+			deployment: pods(unseen, 2),
+		}, "Ready=False Progressing", up, "Reconciling=True Progressing"),
+	)
+
+	It("keep the time of their last transition, and are written only when they say something new", func() {
+		o := outcome{project: project(says(3)...), deployment: pods(rolledOut, 2), now: now}
+		first := timed(o.conditions(), nil, metav1.NewTime(now))
+		status := &verifyv1.VerificationProjectStatus{ObservedGeneration: 3, Conditions: append(first, says(3)...)}
+		later := timed(o.conditions(), status.Conditions, metav1.NewTime(now.Add(time.Hour)))
+		Expect(later).To(Equal(first))
+		Expect(recorded(status, 3, later)).To(BeTrue())
+		Expect(recorded(status, 4, later)).To(BeFalse(), "another generation")
+		Expect(recorded(status, 3, later[1:])).To(BeFalse(), "one less")
+		status.Conditions[0].Message = "somebody's"
+		Expect(recorded(status, 3, later)).To(BeFalse(), "somebody else's words")
+
+		o.deployment = pods(rolledOut, 0)
+		down := timed(o.conditions(), first, metav1.NewTime(now.Add(time.Hour)))
+		Expect(down[0].LastTransitionTime.Time).To(Equal(now.Add(time.Hour)))
+	})
+})
+
+var _ = Describe("What applying shows", func() {
+	o := func(edit func(*spec)) *observed {
+		project := newProject("shop", "shop")
+		edit(&project.Spec)
+		return &observed{project: project}
+	}
+	nothing := func(*spec) {}
+	ref := apply.Ref{Kind: "Service", Name: "phoneproof-shop"}
+	DescribeTable("is said with what to do, first what somebody must do",
+		func(seen *observed, result apply.Result, held bool, reason, message string) {
+			b, again := hindered(seen, result, held)
+			if reason == "" {
+				Expect(b).To(BeNil())
+				Expect(again).To(BeZero())
+				return
+			}
+			Expect(b.reason).To(Equal(reason))
+			Expect(b.message).To(ContainSubstring(message))
+		},
+		Entry("nothing", o(nothing), apply.Result{Applied: []apply.Ref{ref}}, false, "", ""),
+		Entry("a conflict", o(nothing), apply.Result{Conflicts: []apply.Ref{ref, ref}, Rejections: []apply.Rejection{{Ref: ref}}}, true,
+			verifyv1.ReasonConflict, "Service phoneproof-shop, Service phoneproof-shop exists"),
+		Entry("a refusal", o(nothing), apply.Result{Rejections: []apply.Rejection{{Ref: ref, Field: "spec.x", Message: "no"}}}, true,
+			verifyv1.ReasonChildRejected, "refuses Service phoneproof-shop: spec.x: no"),
+		Entry("a refusal as a whole", o(nothing), apply.Result{Rejections: []apply.Rejection{{Ref: ref, Message: "quota"}}}, false,
+			verifyv1.ReasonChildRejected, "refuses Service phoneproof-shop: quota"),
+		Entry("no Gateway API", o(func(s *spec) { s.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{} }), apply.Result{}, false,
+			verifyv1.ReasonGatewayAPIMissing, "install the Gateway API"),
+		Entry("a turn to wait for", o(nothing), apply.Result{}, true, verifyv1.ReasonRolloutQueued, "upgrade"),
+	)
+
+	It("is said in the same words for the same cause, whatever the server adds", func() {
+		err := apierrors.NewServerTimeout(schema.GroupResource{Resource: "services"}, "create", 17)
+		Expect(unfinished(err, false)).To(Equal(&blocker{waits, verifyv1.ReasonProgressing,
+			"not everything is applied yet: the API server answers ServerTimeout; it is tried again"}))
+		Expect(unfinished(errors.New("dial tcp 10.0.0.1:443: connection refused"), true)).To(Equal(&blocker{aside, verifyv1.ReasonProgressing,
+			"not everything is applied yet: the API server does not answer; it is tried again"}))
+	})
+})
+
+var _ = Describe("An Event", func() {
+	is := func(status, reason, message string) []metav1.Condition {
+		return []metav1.Condition{{Type: verifyv1.ConditionReady, Status: metav1.ConditionStatus(status), Reason: reason, Message: message}}
+	}
+	stalled := func(reason, message string) metav1.Condition {
+		return metav1.Condition{Type: verifyv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: message}
+	}
+	DescribeTable("tells of trouble and of its end",
+		func(before, after []metav1.Condition, want *telling) {
+			Expect(transition(before, after)).To(Equal(want))
+		},
+		Entry("not of the usual way up", nil, is("False", "Progressing", "m"), nil),
+		Entry("nor of its end", is("Unknown", "NotReported", "m"), is("True", "Ready", "m"), nil),
+		Entry("of trouble", is("True", "Ready", "m"), is("False", "Conflict", "m"), &telling{corev1.EventTypeWarning, "Conflict", "m"}),
+		Entry("of trouble from the start", nil, is("False", "NotPermitted", "m"), &telling{corev1.EventTypeWarning, "NotPermitted", "m"}),
+		Entry("not twice", is("False", "Conflict", "m"), is("False", "Conflict", "m"), nil),
+		Entry("of another cause", is("False", "Conflict", "m"), is("False", "Conflict", "n"), &telling{corev1.EventTypeWarning, "Conflict", "n"}),
+		Entry("of its end", is("False", "Conflict", "m"), is("False", "Progressing", "n"), &telling{corev1.EventTypeNormal, "Progressing", "Conflict is over"}),
+		Entry("of a suspension", is("True", "Ready", "m"), is("False", "Suspended", "n"), &telling{corev1.EventTypeNormal, "Suspended", "n"}),
+		Entry("of a rollout that is stuck, whatever serve says", is("False", "SecretMissing", "m"),
+			append(is("False", "SecretMissing", "m"), stalled("RolloutStuck", "n")), &telling{corev1.EventTypeWarning, "RolloutStuck", "n"}),
+		Entry("of its end, whatever serve says", append(is("False", "SecretMissing", "m"), stalled("RolloutStuck", "n")),
+			is("False", "SecretMissing", "m"), &telling{corev1.EventTypeNormal, "SecretMissing", "RolloutStuck is over"}),
+		Entry("of what is in the way of a suspended project", is("False", "Suspended", "m"),
+			append(is("False", "Suspended", "m"), stalled("Conflict", "n")), &telling{corev1.EventTypeWarning, "Conflict", "n"}),
+		Entry("in as many words as an Event takes", nil, is("False", "Conflict", strings.Repeat("é", 600)),
+			&telling{corev1.EventTypeWarning, "Conflict", strings.Repeat("é", 500) + "..."}),
+		Entry("not of what serve tells", is("True", "Ready", "m"), is("False", "SecretMissing", "n"), nil),
+	)
+})
+
+var _ = Describe("Turns", func() {
+	list := func(states ...rollout) (out []appsv1.Deployment) {
+		for i, state := range states {
+			d := pods(state, 1)
+			d.UID = types.UID(rune('a' + i))
+			out = append(out, *d)
+		}
+		return out
+	}
+	DescribeTable("are as many as the administrator says",
+		func(all []appsv1.Deployment, taken map[types.UID]int64, own types.UID, want bool) {
+			Expect(mayRoll(all, taken, own, 2)).To(Equal(want))
+		},
+		Entry("none is taken", list(rolledOut, rolledOut, rolledOut), nil, types.UID("a"), true),
+		Entry("one is left", list(rolling, rolledOut, rolledOut), nil, types.UID("b"), true),
+		Entry("none is left", list(rolling, unseen, rolledOut), nil, types.UID("c"), false),
+		Entry("it has one already", list(rolling, rolling, rolling), nil, types.UID("c"), true),
+		Entry("those that are stuck do not count", list(stuck, stuck, rolling, rolledOut), nil, types.UID("d"), true),
+		Entry("those count that the cache does not show", list(rolledOut, rolling, rolledOut), map[types.UID]int64{"a": 2}, types.UID("c"), false),
+	)
+
+	It("are forgotten once they are to be seen, or over", func() {
+		t := turns{taken: map[types.UID]int64{"a": 1, "b": 2, "gone": 2}}
+		t.forget(list(rolling, rolledOut))
+		Expect(t.taken).To(Equal(map[types.UID]int64{"b": 2}))
+	})
+})

@@ -1,0 +1,177 @@
+package project
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// settling is how long news of children and conditions may wait. They come in bursts, our own writes among them, and the
+// cache has seen those by then.
+const settling = 200 * time.Millisecond
+
+func request(o client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}
+
+// ofProjects reconciles a project that is new or has another spec at once, and the others that have one of its accounts:
+// an account goes to the oldest that has it.
+func (c *Controller) ofProjects() handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) {
+			queue.Add(request(e.Object))
+			c.addSharing(ctx, queue, e.Object)
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
+			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {
+				queue.AddAfter(request(e.ObjectNew), settling)
+				return
+			}
+			queue.Add(request(e.ObjectNew))
+			c.addSharing(ctx, queue, e.ObjectOld)
+			c.addSharing(ctx, queue, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
+			c.pace.forget(e.Object.GetUID())
+			c.addSharing(ctx, queue, e.Object)
+		},
+	}
+}
+
+// addSharing adds the other projects that have an account of this one.
+func (c *Controller) addSharing(ctx context.Context, queue queue, object client.Object) {
+	project, ok := object.(*verifyv1.VerificationProject)
+	if !ok {
+		return
+	}
+	for _, account := range accounts(&project.Spec) {
+		var sharing verifyv1.VerificationProjectList
+		if err := c.client.List(ctx, &sharing, client.MatchingFields{accountIndex: account}, client.UnsafeDisableDeepCopy); err != nil {
+			c.Log.Error(err, "projects with the same account wait for the next change")
+			return
+		}
+		for i := range sharing.Items {
+			if sharing.Items[i].UID != project.UID {
+				queue.Add(request(&sharing.Items[i]))
+			}
+		}
+	}
+}
+
+// ofChildren reconciles the project that is the controller of a child.
+func ofChildren() handler.EventHandler {
+	add := func(queue queue, object client.Object) {
+		if owner := projectOf(object); owner != nil {
+			queue.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: owner.Name}}, settling)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, e event.CreateEvent, queue queue) { add(queue, e.Object) },
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue queue) {
+			add(queue, e.ObjectNew)
+			add(queue, e.ObjectOld) // somebody may have taken the owner reference away
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) { add(queue, e.Object) },
+	}
+}
+
+// projectOf returns the project that is the controller of a child; nil if none is.
+func projectOf(object client.Object) *metav1.OwnerReference {
+	owner := metav1.GetControllerOf(object)
+	if owner == nil || owner.Kind != verifyv1.VerificationProjectKind ||
+		!strings.HasPrefix(owner.APIVersion, verifyv1.GroupVersion.Group+"/") {
+		return nil
+	}
+	return owner
+}
+
+// ofTurns reconciles projects that wait for a turn when a Deployment gives up its own.
+func (c *Controller) ofTurns() handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
+			if hasTurn(e.ObjectOld) && !hasTurn(e.ObjectNew) {
+				c.addQueued(ctx, queue)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
+			if hasTurn(e.Object) {
+				c.addQueued(ctx, queue)
+			}
+		},
+	}
+}
+
+func hasTurn(object client.Object) bool {
+	deployment, ok := object.(*appsv1.Deployment)
+	return ok && underway(deployment)
+}
+
+// addQueued adds as many of the waiting projects as there can be turns.
+func (c *Controller) addQueued(ctx context.Context, queue queue) {
+	var all verifyv1.VerificationProjectList
+	if err := c.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		c.Log.Error(err, "projects that wait for a turn look again by themselves")
+		return
+	}
+	waiting := slices.DeleteFunc(all.Items, func(p verifyv1.VerificationProject) bool {
+		reconciling := meta.FindStatusCondition(p.Status.Conditions, verifyv1.ConditionReconciling)
+		return reconciling == nil || reconciling.Reason != verifyv1.ReasonRolloutQueued
+	})
+	for i := range waiting[:min(len(waiting), c.MaxUnreadyRollouts)] {
+		queue.Add(request(&waiting[i]))
+	}
+}
+
+// withoutStatus lets changes pass that are not of a status alone: that of an autoscaler changes several times a minute.
+func withoutStatus() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld, e.ObjectNew
+		return respecified(before, after) ||
+			before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
+			!equality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) ||
+			!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
+			!equality.Semantic.DeepEqual(before.GetOwnerReferences(), after.GetOwnerReferences())
+	}}
+}
+
+// respecified tells whether what an object declares may have changed. For some kinds the API server counts no generations;
+// of these only the autoscaler has a status that changes often.
+func respecified(before, after client.Object) bool {
+	if after.GetGeneration() != 0 {
+		return before.GetGeneration() != after.GetGeneration()
+	}
+	old, ok := before.(*autoscalingv2.HorizontalPodAutoscaler)
+	now, also := after.(*autoscalingv2.HorizontalPodAutoscaler)
+	return !ok || !also || !equality.Semantic.DeepEqual(old.Spec, now.Spec)
+}
+
+// byAccount is the index of projects by their accounts.
+func byAccount(object client.Object) []string {
+	project, ok := object.(*verifyv1.VerificationProject)
+	if !ok {
+		return nil
+	}
+	return accounts(&project.Spec)
+}
+
+func indexed(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &verifyv1.VerificationProject{}, accountIndex, byAccount); err != nil {
+		return fmt.Errorf("index projects by account: %w", err)
+	}
+	return nil
+}
