@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers"
+	"github.com/phoneproof/phoneproof/controllers/channel"
+	"github.com/phoneproof/phoneproof/controllers/report"
 	"github.com/phoneproof/phoneproof/internal/channel/telegram"
 	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
@@ -28,42 +34,94 @@ func (f *channelFlags) bind(flags *pflag.FlagSet) {
 		"where credentials that begin with sim_ go, and no others, in place of Meta and Telegram; without it they go nowhere")
 }
 
-// channels are the inbound sides of the messengers.
+// channels are the messengers' sides of a server.
 type channels struct {
 	hooks   map[string]http.Handler
 	replies []runnable
+
+	graph  *whatsapp.Client
+	botAPI *telegram.Client
+	bot    *telegram.Channel
 }
 
-// channels returns the handlers of the messengers' callbacks, and what sends their replies.
-func (s *server) channels(service *verification.Service) (channels, error) {
+// channels returns the handlers of the messengers' callbacks, what sends their replies, and what their registration needs.
+func (s *server) channels(store verification.Store) (*channels, error) {
+	service := verification.NewService(s.project, store)
 	graph, err := whatsapp.NewClient(whatsapp.ClientOptions{
 		GraphURL: s.options.channel.graphURL, SimulatorURL: s.options.channel.simulatorURL,
 	})
 	if err != nil {
-		return channels{}, fmt.Errorf("--whatsapp-url: %w", err)
+		return nil, fmt.Errorf("--whatsapp-url: %w", err)
 	}
 	whatsApp, err := whatsapp.NewHook(whatsapp.Options{
-		Settings: s.current, Service: service, Client: graph, Log: s.log.WithName("whatsapp"), Registerer: s.registry,
+		Settings: s.current, Service: service, Client: graph, Log: s.log.WithName("whatsapp"), Registerer: s.registry, Clock: s.clock,
 	})
 	if err != nil {
-		return channels{}, err
+		return nil, err
 	}
 	botAPI, err := telegram.NewClient(telegram.ClientOptions{
 		BaseURL: s.options.channel.botAPIURL, SimulatorURL: s.options.channel.simulatorURL,
 	})
 	if err != nil {
-		return channels{}, fmt.Errorf("--telegram-url: %w", err)
+		return nil, fmt.Errorf("--telegram-url: %w", err)
 	}
 	bot, err := telegram.New(telegram.Options{
-		Settings: s.current, Service: service, Client: botAPI, Log: s.log.WithName("telegram"), Registerer: s.registry,
+		Settings: s.current, Service: service, Client: botAPI, Log: s.log.WithName("telegram"), Registerer: s.registry, Clock: s.clock,
 	})
 	if err != nil {
-		return channels{}, err
+		return nil, err
 	}
-	return channels{
+	return &channels{
 		hooks:   map[string]http.Handler{whatsapp.Path: whatsApp, telegram.HookPath: bot.Hook()},
 		replies: []runnable{whatsApp, bot},
+		graph:   graph, botAPI: botAPI, bot: bot,
 	}, nil
+}
+
+// registration returns what the controllers of the callbacks work with: the same for both messengers, but for what each
+// is to have of its own.
+func (c *channels) registration(common channel.Options) controllers.ChannelOptions {
+	o := controllers.ChannelOptions{WhatsApp: common, Graph: c.graph, Telegram: common, BotAPI: c.botAPI, Bot: c.bot}
+	o.WhatsApp.Log, o.Telegram.Log = common.Log.WithName("whatsapp"), common.Log.WithName("telegram")
+	return o
+}
+
+// registerAlone keeps the callbacks registered by a process that has no rivals, and nobody to report to.
+func (s *server) registerAlone(c *channels, changes func() (<-chan struct{}, func())) runnable {
+	return runnableFunc(func(ctx context.Context) error {
+		return controllers.Run(ctx, controllers.Channels(c.registration(channel.Options{
+			Settings: s.current, Changes: changes, Log: s.log.WithName("channel"),
+		})))
+	})
+}
+
+// The owners of the callbacks in a project's status: each takes its own away without touching the other's.
+const (
+	whatsAppFieldOwner = client.FieldOwner("phoneproof-channel-whatsapp")
+	telegramFieldOwner = client.FieldOwner("phoneproof-channel-telegram")
+)
+
+// registration returns what the controllers of the callbacks work with in a term.
+func (c *cluster) registration(board *report.Board) controllers.ChannelOptions {
+	o := c.inbound.registration(channel.Options{
+		Settings: c.current, Changes: c.source.Subscribe, Projects: c.source, Set: board.Set, Withdraw: board.Withdraw,
+		Log: c.log.WithName("channel"),
+	})
+	o.WhatsApp.Remember = func(ctx context.Context, callback string) error {
+		status := verifyv1ac.VerificationProjectStatus()
+		if callback != "" {
+			status.WithWhatsApp(verifyv1ac.ChannelStatus().WithCallbackURL(callback))
+		}
+		return c.applyStatus(ctx, status, whatsAppFieldOwner)
+	}
+	o.Telegram.Remember = func(ctx context.Context, callback string) error {
+		status := verifyv1ac.VerificationProjectStatus()
+		if callback != "" {
+			status.WithTelegram(verifyv1ac.ChannelStatus().WithCallbackURL(callback))
+		}
+		return c.applyStatus(ctx, status, telegramFieldOwner)
+	}
+	return o
 }
 
 // invite returns what leads a user to send the code.

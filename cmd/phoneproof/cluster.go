@@ -3,16 +3,16 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,12 +22,13 @@ import (
 	"github.com/phoneproof/phoneproof/controllers"
 	"github.com/phoneproof/phoneproof/controllers/draft"
 	"github.com/phoneproof/phoneproof/controllers/redelivery"
+	"github.com/phoneproof/phoneproof/controllers/report"
 	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/internal/lease"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
+	"github.com/phoneproof/phoneproof/internal/store/postgres"
 	"github.com/phoneproof/phoneproof/internal/verification"
-	"github.com/phoneproof/phoneproof/internal/version"
 )
 
 // deletesPerSecond paces the clean-up of objects, well under the 20 changes a second that a cluster takes with ease.
@@ -40,16 +41,22 @@ const redeliveryFieldOwner = client.FieldOwner("phoneproof-redelivery")
 type cluster struct {
 	*server
 
-	source   *settings.Object
-	store    *kubernetes.Store
+	source *settings.Object
+	store  verification.Store
+	// One of these is the store.
+	objects  *kubernetes.Store
+	database *postgres.Store
+	// board is that of the present term; nil without one.
+	board    atomic.Pointer[report.Board]
+	inbound  *channels
 	client   client.Client
 	recorder events.EventRecorder
 }
 
-// serveCluster serves a project of a cluster from its VerificationRequest objects. Every replica answers; the holder of
-// the project's lease runs the loops.
+// serveCluster serves a project of a cluster, from its VerificationRequest objects or from a database. Every replica
+// answers; the holder of the project's lease runs the loops, but for what is claimed from a database by all.
 func (s *server) serveCluster(ctx context.Context) error {
-	config, err := s.options.restConfig()
+	config, err := clusterConfig(s.options.kubeconfig, "serve")
 	if err != nil {
 		return err
 	}
@@ -69,77 +76,127 @@ func (s *server) serveCluster(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	lead := runnableFunc(func(ctx context.Context) error {
+		if err := c.source.Wait(ctx); err != nil { // the lease belongs to the project
+			return nil //nolint:nilerr // the process was stopped before there was anything to lead
+		}
+		return campaign.Start(ctx)
+	})
 	record := runnableFunc(func(ctx context.Context) error { return broadcaster.StartRecordingToSinkWithContext(ctx) })
-	return s.run(ctx, c.store, c.source, c.store, campaign, record)
-}
-
-// restConfig returns how to reach the API server: by --kubeconfig, or as a pod.
-func (o *serveOptions) restConfig() (*rest.Config, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("find the cluster: %w", err)
+	loops := []runnable{lead, record}
+	if c.database == nil {
+		return s.run(ctx, c.store, c.source, c.inbound, append(loops, c.objects)...)
 	}
-	config.UserAgent = "phoneproof/" + version.Version() + " serve"
-	// The API server protects itself by priority and fairness; client-go's own limit of 5 calls a second would be
-	// the slowest part of the service.
-	config.QPS = -1
-	return config, nil
+	claims, err := s.claims(ctx, c.database, func() bool { return c.source.UID() != "" }, c.attempted)
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, c.store, c.source, c.inbound, append(loops, c.database, claims)...)
 }
 
 func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 	namespace, name, _ := strings.Cut(s.options.project, "/")
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	source, err := settings.NewObject(config, key, s.options.secretsDir, clock.RealClock{}, s.log.WithName("settings"))
+	mounted, err := settings.ParseMounted(s.options.mountedSecrets)
+	if err != nil {
+		return nil, fmt.Errorf("--mounted-secrets: %w", err)
+	}
+	if s.options.store == storeKubernetes {
+		config.Wrap(s.clock.RoundTripper) // of every client: each answer tells the time
+	}
+	source, err := settings.NewObject(config, key, s.options.secretsDir, mounted, clock.RealClock{}, s.log.WithName("settings"))
 	if err != nil {
 		return nil, err
 	}
 	s.project, s.current = verification.NewProject(s.options.project), source.Current
-	store, err := kubernetes.New(kubernetes.Options{Config: config, Project: s.options.project, ProjectUID: source.UID})
-	if err != nil {
-		return nil, err
+	c := &cluster{server: s, source: source}
+	if s.options.store == storePostgreSQL {
+		if c.database, err = s.database(); err != nil {
+			return nil, err
+		}
+		c.store = c.database
+	} else {
+		c.objects, err = kubernetes.New(kubernetes.Options{
+			Config: config, Project: s.options.project, ProjectUID: source.UID, Clock: s.clock,
+		})
+		if err != nil {
+			return nil, err
+		}
+		c.store = c.objects
 	}
 	scheme := runtime.NewScheme()
 	if err := verifyv1.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("know our own kinds: %w", err)
 	}
-	direct, err := client.New(config, client.Options{Scheme: scheme, Mapper: verifyv1.Mapper()})
-	if err != nil {
+	if c.client, err = client.New(config, client.Options{Scheme: scheme, Mapper: verifyv1.Mapper()}); err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	return &cluster{server: s, source: source, store: store, client: direct}, nil
+	if c.inbound, err = s.channels(c.store); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // campaign returns the candidacy for the project's lease, whose holder runs the loops.
 func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*lease.Campaign, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("read the host's name: %w", err)
-	}
-	namespace, name, _ := strings.Cut(c.project.Name(), "/")
-	var campaign *lease.Campaign
-	loop, err := c.requestLoop(ctx, c.store, func() bool { return campaign.Firm() && c.source.UID() != "" }, c.receiverHealth())
+	identity, err := newIdentity()
 	if err != nil {
 		return nil, err
 	}
+	drafts, err := draft.NewMetrics(c.registry)
+	if err != nil {
+		return nil, err
+	}
+	namespace, name, _ := strings.Cut(c.project.Name(), "/")
+	var (
+		campaign *lease.Campaign
+		requests request.Options // of the loop over objects
+	)
+	if c.objects != nil {
+		loop, err := c.requestLoop(ctx, c.store, func() bool { return campaign.Firm() && c.source.UID() != "" })
+		if err != nil {
+			return nil, err
+		}
+		requests = loop.Options
+	}
 	campaign, err = lease.New(lease.Options{
-		Client: clients, Namespace: namespace, Name: leaseName(name), Identity: host + "_" + uuid.NewString(),
-		Times: c.options.lease, Log: c.log.WithName("lease"),
-		Term: func(ctx context.Context) error { return c.term(ctx, loop.Options) },
+		Client: clients, Namespace: namespace, Name: leaseName(name), Identity: identity,
+		Times: c.options.lease, Log: c.log.WithName("lease"), Owner: c.owner,
+		Term: func(ctx context.Context) error { return c.term(ctx, requests, drafts) },
 	})
 	return campaign, err
 }
 
-// term is what the holder of the lease does, afresh each time.
-func (c *cluster) term(ctx context.Context, o request.Options) error {
-	if err := c.source.Wait(ctx); err != nil {
-		return nil //nolint:nilerr // the term ended before there was anything to do
+// owner returns the project as the owner of its lease; nil while there is none.
+func (c *cluster) owner() *metav1.OwnerReference {
+	project := c.source.Project()
+	if project == nil {
+		return nil
 	}
-	o.DeletesPerSecond = deletesPerSecond
-	return controllers.Run(ctx, controllers.Term(controllers.TermOptions{
-		Objects: c.store, Settings: c.source.Subscribe,
+	return &metav1.OwnerReference{
+		APIVersion: verifyv1.GroupVersion.String(), Kind: "VerificationProject", Name: project.Name, UID: project.UID,
+	}
+}
+
+// term is what the holder of the lease does, afresh each time.
+func (c *cluster) term(ctx context.Context, o request.Options, drafts *draft.Metrics) error {
+	if err := c.source.Wait(ctx); err != nil {
+		return nil // the term ended before there was anything to do
+	}
+	board := report.NewBoard()
+	c.board.Store(board)
+	defer c.board.Store(nil)
+	storage := c.databaseServes
+	var objects controllers.Objects
+	if c.objects != nil {
+		objects, storage = c.objects, c.room
+	}
+	o.DeletesPerSecond, o.Attempted = deletesPerSecond, board.Attempted
+	loops := controllers.Term(controllers.TermOptions{
+		Objects: objects, Settings: c.source.Subscribe,
 		Request: o,
 		Draft: draft.Options{
-			Store: c.store, Project: c.project, Settings: c.current, Log: c.log.WithName("drafts"),
+			Store: c.objects, Project: c.project, Settings: c.current, Metrics: drafts, Log: c.log.WithName("drafts"),
 			Invite: func(s *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
 				invitation := invite(s, m, code)
 				return invitation.Link, invitation.ExpectedText
@@ -149,34 +206,21 @@ func (c *cluster) term(ctx context.Context, o request.Options) error {
 			Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.tellRedelivery,
 			Log: c.log.WithName("redelivery"),
 		},
-	}))
-}
-
-// receiverHealth tells the project's events when its receiver starts failing and when it recovers.
-func (c *cluster) receiverHealth() func(verification.Attempt) {
-	var receiver request.Receiver
-	return func(a verification.Attempt) {
-		project := c.source.Project()
-		if project == nil {
-			return
-		}
-		switch receiver.Note(a) {
-		case request.Unchanged:
-		case request.StartsFailing:
-			c.recorder.Eventf(project, nil, corev1.EventTypeWarning, verifyv1.ReasonReceiverFailing, "Deliver",
-				"the webhook's receiver fails (%s); events wait and are sent again", a.Reason)
-		case request.Recovers:
-			c.recorder.Eventf(project, nil, corev1.EventTypeNormal, verifyv1.ReasonNoFailures, "Deliver",
-				"the webhook's receiver takes events again")
-		}
-	}
+		Report: c.report(board, storage),
+	})
+	return controllers.Run(ctx, append(loops, controllers.Channels(c.registration(board))...))
 }
 
 func (c *cluster) observeRedelivery(ctx context.Context, wish string) error {
+	return c.applyStatus(ctx, verifyv1ac.VerificationProjectStatus().WithObservedRedeliver(wish), redeliveryFieldOwner)
+}
+
+// applyStatus makes a part of the project's status what its owner says, and nothing else.
+func (c *cluster) applyStatus(
+	ctx context.Context, status *verifyv1ac.VerificationProjectStatusApplyConfiguration, owner client.FieldOwner,
+) error {
 	namespace, name, _ := strings.Cut(c.project.Name(), "/")
-	applied := verifyv1ac.VerificationProject(name, namespace).
-		WithStatus(verifyv1ac.VerificationProjectStatus().WithObservedRedeliver(wish))
-	return c.client.Status().Apply(ctx, applied, redeliveryFieldOwner, client.ForceOwnership)
+	return c.client.Status().Apply(ctx, verifyv1ac.VerificationProject(name, namespace).WithStatus(status), owner, client.ForceOwnership)
 }
 
 func (c *cluster) tellRedelivery(project *verifyv1.VerificationProject, granted bool, message string) {

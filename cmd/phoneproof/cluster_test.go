@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,7 +79,9 @@ type shop struct {
 	namespace  string
 	key        string
 	secrets    string
+	token      string
 	kubeconfig string
+	lease      []string
 	receiver   *receiver
 	replicas   []*replica
 	store      *kubernetes.Store
@@ -96,7 +99,9 @@ const webhookSecret = "a webhook secret of enough length"
 // newShop makes a project and what it needs, and starts nothing but its receiver.
 func newShop(ctx context.Context) *shop {
 	GinkgoHelper()
-	s := &shop{namespace: "shop-" + strings.ToLower(rand.Text()[:10]), secrets: GinkgoT().TempDir(), receiver: startReceiver()}
+	s := &shop{
+		namespace: "shop-" + strings.ToLower(rand.Text()[:10]), secrets: GinkgoT().TempDir(), receiver: startReceiver(), lease: leaseFlags,
+	}
 	_, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	s.grant(ctx)
@@ -133,9 +138,16 @@ func (s *shop) grant(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	token, err := clients.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
+	s.token = token.Status.Token
+	s.reach(plane.Config.Host)
+}
+
+// reach writes the kubeconfig of the replicas that start from now on, with an address of the API server.
+func (s *shop) reach(host string) {
+	GinkgoHelper()
 	config := rest.AnonymousClientConfig(plane.Config)
-	config.BearerToken = token.Status.Token
-	s.kubeconfig = filepath.Join(s.secrets, "kubeconfig")
+	config.Host, config.BearerToken = host, s.token
+	s.kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 	Expect(controlplane.WriteKubeconfig(s.kubeconfig, config)).To(Succeed())
 }
 
@@ -170,13 +182,13 @@ func (s *shop) start(ctx context.Context, n int) {
 	}
 }
 
-func (s *shop) startOne() *replica {
+func (s *shop) startOne(flags ...string) *replica {
 	GinkgoHelper()
-	r := startReplica(append([]string{
+	r := startReplica(slices.Concat([]string{
 		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
 		// Replies must not leave the machine.
 		"--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
-	}, leaseFlags...)...)
+	}, s.lease, flags)...)
 	s.replicas = append(s.replicas, r)
 	return r
 }

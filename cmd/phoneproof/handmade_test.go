@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -45,12 +46,12 @@ var _ = Describe("A request made with kubectl", func() {
 		number, err := phone.FromE164("+4915112345678")
 		Expect(err).NotTo(HaveOccurred())
 		service := verification.NewService(verification.NewProject(s.namespace+"/shop"), s.open(ctx))
-		outcome, _, err := service.Receive(ctx, verification.Message{
+		receipt, err := service.Receive(ctx, verification.Message{
 			Evidence: verification.Evidence{Method: verification.WhatsApp, Sender: number, SentAt: time.Now()},
 			Text:     completed.ExpectedText,
 		}, true)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(outcome).To(Equal(verification.OutcomeVerified))
+		Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
 
 		s.allDelivered(ctx, []string{"my-number"}, 1)
 		Expect(s.receiver.byRequest(webhookSecret)).To(HaveKey("my-number"))
@@ -63,25 +64,36 @@ var _ = Describe("A request made with kubectl", func() {
 		Expect(s.kubectl("get", "vreq", "my-number", "-o", "yaml")).NotTo(ContainSubstring(completed.ExpectedText))
 	}, SpecTimeout(2*time.Minute))
 
-	It("that cannot be completed says why, and one that makes no sense harms nobody", func(ctx SpecContext) {
+	It("that cannot be completed says why, and how often that was", func(ctx SpecContext) {
 		s := newShop(ctx)
-		s.start(ctx, 2)
+		s.start(ctx, 1)
 		for name, draft := range map[string]struct{ number, method, reason string }{
 			"premium":  {"+499001234567", "WhatsApp", verifyv1.ReasonPhoneNumberRefused},
 			"telegram": {"+4915112345678", "Telegram", verifyv1.ReasonMethodNotConfigured},
 		} {
 			s.apply(fmt.Sprintf(byHand, name, draft.number, draft.method))
-			Eventually(s.acceptance).WithContext(ctx).WithArguments(name).WithTimeout(10*time.Second).
+			Eventually(s.acceptance).WithContext(ctx).WithArguments(name).WithTimeout(30*time.Second).
 				Should(Equal(string(metav1.ConditionFalse)+" "+draft.reason), name)
+			Expect(s.leader(ctx).metric(ctx, "phoneproof_draft_refusals_total", map[string]string{"reason": draft.reason})).
+				To(BeNumerically(">=", 1))
 		}
-		ids := s.poison(ctx)
+	}, SpecTimeout(2*time.Minute))
+
+	It("that makes no sense is marked or skipped, and harms nobody", func(ctx SpecContext) {
+		s := newShop(ctx)
+		s.start(ctx, 2)
+		fates := s.poison(ctx)
 		s.allDelivered(ctx, s.verifiedRequests(ctx, 5), 1)
 		s.changeLeader(ctx) // the next one begins with all of them
 		s.apply(fmt.Sprintf(byHand, "good", "+4915112345678", "WhatsApp"))
-		s.kubectl("wait", "--for=condition=Accepted", "--timeout=10s", "vreq/good")
-		for _, id := range ids {
-			Eventually(s.acceptance).WithContext(ctx).WithArguments(id).WithTimeout(10*time.Second).
-				Should(Equal(string(metav1.ConditionFalse)+" "+verifyv1.ReasonMalformed), id)
+		s.kubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/good")
+		leader := s.leader(ctx)
+		Eventually(leader.metric).WithContext(ctx).WithArguments("phoneproof_request_skipped_total", map[string]string{}).
+			WithTimeout(time.Minute).Should(BeEquivalentTo(len(fates[skipped])), "each once by a leader")
+		for fate, names := range fates {
+			for _, name := range names {
+				Eventually(s.fateOf).WithContext(ctx).WithArguments(leader, name).WithTimeout(30*time.Second).Should(Equal(fate), name)
+			}
 		}
 		running := 0
 		for _, r := range s.replicas {
@@ -92,17 +104,28 @@ var _ = Describe("A request made with kubectl", func() {
 		}
 		Expect(running).To(Equal(2), "only the killed leader ended")
 		s.init(ctx, s.leader(ctx), "+49 1511 2345678")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(3*time.Minute))
 })
 
-// poison makes objects of which the schema allows each and our own writes none, and returns those that are to be marked.
-func (s *shop) poison(ctx context.Context) []string {
+// fate is what becomes of an object that no request of ours ever was.
+type fate string
+
+const (
+	marked    fate = "marked: its condition Accepted says that it is malformed"
+	skipped   fate = "skipped: nothing can be written to it, which is counted and logged"
+	sent      fate = "sent: strange, and yet a request with an event"
+	untouched fate = "untouched: a request that needs nothing yet"
+)
+
+// poison makes objects of which the schema allows each and our own writes none, and returns what is to become of them.
+func (s *shop) poison(ctx context.Context) map[fate][]string {
 	GinkgoHelper()
-	status := func(name, status string) string {
+	fates := map[fate][]string{}
+	status := func(becomes fate, name, status string) {
 		s.apply(fmt.Sprintf(byHand, name, "+4915112345678", "WhatsApp"))
-		s.kubectl("wait", "--for=condition=Accepted", "--timeout=10s", "vreq/"+name)
+		s.kubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/"+name)
 		s.kubectl("patch", "vreq/"+name, "--subresource=status", "--type=merge", `-p={"status":`+status+`}`)
-		return name
+		fates[becomes] = append(fates[becomes], name)
 	}
 	now := time.Now().UTC().Format(metav1.RFC3339Micro)
 	many := make([]string, 8)
@@ -111,20 +134,44 @@ func (s *shop) poison(ctx context.Context) []string {
 	}
 	conditions := `"conditions":[` + strings.Join(many, ",") + `]`
 	// Verified by nobody knows whom: there is no event to make of it.
-	status("nameless", `{"phase":"Verified","verifiedAt":"`+now+`","delivery":{"nextAttemptAt":"`+now+`"}}`)
+	status(skipped, "nameless", `{"phase":"Verified","verifiedAt":"`+now+`","delivery":{"nextAttemptAt":"`+now+`"}}`)
 	// No room for our conditions: nothing can be written to them any more. The one is due to expire, the other to be sent.
-	status("crowded", `{`+conditions+`,"init":{"createdAt":"2026-01-01T00:00:00.000000Z","expiresAt":"2026-01-01T00:00:00.000001Z"}}`)
-	status("full", `{`+conditions+`,"phase":"Verified","verifiedAt":"`+now+`","actualPhoneNumber":"+4915112345678",`+
+	status(skipped, "crowded", `{`+conditions+`,"init":{"createdAt":"2026-01-01T00:00:00.000000Z","expiresAt":"2026-01-01T00:00:00.000001Z"}}`)
+	status(skipped, "full", `{`+conditions+`,"phase":"Verified","verifiedAt":"`+now+`","actualPhoneNumber":"+4915112345678",`+
+		`"delivery":{"nextAttemptAt":"`+now+`"}}`)
+	status(untouched, "dateless", `{"phase":"Verified","verifiedAt":"`+now+`","actualPhoneNumber":"+4915112345678",`+
 		`"delivery":{"nextAttemptAt":"0001-01-01T00:00:00.000000Z"}}`)
-	status("endless", `{"init":{"createdAt":"0001-01-01T00:00:00.000001Z","expiresAt":"9999-12-31T23:59:59.999999Z"}}`)
-	status("tried", `{"phase":"Verified","verifiedAt":"`+now+`","actualPhoneNumber":"+4915112345678",`+
+	status(untouched, "endless", `{"init":{"createdAt":"0001-01-01T00:00:00.000001Z","expiresAt":"9999-12-31T23:59:59.999999Z"}}`)
+	// One attempt is more than can be written, the other is not.
+	status(skipped, "tried", `{"phase":"Verified","verifiedAt":"`+now+`","actualPhoneNumber":"+4915112345678",`+
 		`"delivery":{"attempts":1000,"nextAttemptAt":"`+now+`"}}`)
-	status("strange", `{"actualPhoneNumber":"+9999999"}`)
-	marked := []string{status("timeless", `{"phase":"Verified"}`)}
+	status(sent, "patient", `{"phase":"Verified","verifiedAt":"`+now+`","actualPhoneNumber":"+4915112345678",`+
+		`"delivery":{"attempts":999,"nextAttemptAt":"`+now+`"}}`)
+	status(untouched, "strange", `{"actualPhoneNumber":"+9999999"}`)
+	status(marked, "timeless", `{"phase":"Verified"}`)
 	// A label that leads from somebody else's code to it.
 	s.kubectl("label", "--overwrite", "vreq/endless", verifyv1.CodeIDLabel+"="+s.verifiedRequests(ctx, 1)[0])
 	Expect(s.objects(ctx)).To(HaveKey("endless"))
-	return marked
+	return fates
+}
+
+// fateOf returns what became of an object under a leader.
+func (s *shop) fateOf(ctx context.Context, leader *replica, name string) fate {
+	GinkgoHelper()
+	leftAlone := regexp.MustCompile(`"msg":"left a request alone[^\n]*"request":"` + name + `"`).MatchString(leader.printed())
+	o := s.object(ctx, name)
+	switch {
+	case s.acceptance(ctx, name) == string(metav1.ConditionFalse)+" "+verifyv1.ReasonMalformed:
+		return marked
+	case leftAlone:
+		return skipped
+	case delivered(*o):
+		return sent
+	case o.Status.Delivery == nil || o.Status.Delivery.Attempts == 0:
+		return untouched
+	default:
+		return "unknown"
+	}
 }
 
 // acceptance returns status and reason of a request's condition Accepted.

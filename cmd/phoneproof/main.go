@@ -29,6 +29,6 @@ func newCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newServeCommand(), newKeygenCommand(), newVersionCommand())
+	root.AddCommand(newOperatorCommand(), newServeCommand(), newDevCommand(), newSimulatorCommand(), newKeygenCommand(), newVersionCommand())
 	return root
 }

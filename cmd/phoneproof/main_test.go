@@ -51,17 +51,6 @@ func TestKeygen_makesAnotherValidKeyEachTime(t *testing.T) {
 	g.Expect(settings.CheckFormat(strings.TrimSpace(first))).To(Succeed())
 }
 
-func TestServe_keepsNoDatabaseProjectInMemoryUnasked(t *testing.T) {
-	g := NewWithT(t)
-	dir := t.TempDir()
-	project := writeProject(t, dir)
-	content, err := os.ReadFile(project)
-	g.Expect(err).NotTo(HaveOccurred())
-	writeSecret(t, dir, "project.yaml", string(content)+"  storage: {type: PostgreSQL, postgresql: {uriSecretRef: {name: db}}}\n")
-	_, err = command(t, "serve", "--project-file", project, "--secrets-dir", dir)
-	g.Expect(err).To(MatchError(ContainSubstring("spec.storage.type is PostgreSQL")))
-}
-
 func TestServe_refusesWhatItCannotDo(t *testing.T) {
 	project := "--project-file=" + writeProject(t, t.TempDir())
 	for name, test := range map[string]struct {
@@ -70,7 +59,8 @@ func TestServe_refusesWhatItCannotDo(t *testing.T) {
 	}{
 		"no project":           {nil, "one of --project NAMESPACE/NAME and --project-file FILE is required"},
 		"no secrets":           {[]string{project}, "--secrets-dir is required"},
-		"unknown store":        {[]string{project, "--secrets-dir=x", "--store=redis"}, `--store is "redis": want memory here`},
+		"unknown store":        {[]string{project, "--secrets-dir=x", "--store=redis"}, `--store is "redis": want memory or postgresql here`},
+		"no database":          {[]string{project, "--secrets-dir=x", "--store=postgresql"}, "the project has no database"},
 		"no such file":         {[]string{"--project-file=missing.yaml", "--secrets-dir=x"}, "missing.yaml"},
 		"long drain":           {[]string{project, "--secrets-dir=x", "--drain-delay=1h"}, "--drain-delay"},
 		"no such level":        {[]string{project, "--secrets-dir=x", "--log-level=loud"}, "--log-level"},
@@ -97,9 +87,10 @@ type process struct {
 	key    string
 	stop   context.CancelFunc
 	ended  chan error
+	log    logged
 }
 
-func startServe(t *testing.T) *process {
+func startServe(t *testing.T, more ...string) *process {
 	t.Helper()
 	dir := t.TempDir()
 	p := &process{WithT: NewWithT(t), t: t, api: freeAddress(t), health: freeAddress(t), ended: make(chan error, 1)}
@@ -113,13 +104,13 @@ func startServe(t *testing.T) *process {
 	ctx, stop := context.WithCancel(t.Context())
 	p.stop = stop
 	cmd := newCommand()
-	cmd.SetErr(io.Discard)
-	cmd.SetArgs([]string{
+	cmd.SetErr(&p.log)
+	cmd.SetArgs(append([]string{
 		"serve", "--project-file", writeProject(t, dir), "--secrets-dir", dir, "--drain-delay=100ms",
 		"--bind-address", p.api, "--health-bind-address", p.health,
 		// Replies must not leave the machine.
 		"--whatsapp-url", "http://127.0.0.1:1", "--telegram-url", "http://127.0.0.1:1",
-	})
+	}, more...))
 	go func() { p.ended <- cmd.ExecuteContext(ctx) }()
 	t.Cleanup(stop)
 	p.Eventually(func() (int, error) { return p.status("http://" + p.health + "/readyz") }).Should(Equal(http.StatusOK))

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	_ "net/http/pprof"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +23,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/webhook"
+	"github.com/phoneproof/phoneproof/test/system"
 )
 
 // asProcess makes the test binary the program itself: what the tests start, stop and kill is this main, with one
@@ -28,12 +31,30 @@ import (
 const asProcess = "PHONEPROOF_TEST_AS_PROCESS"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asProcess) != "" {
+	switch os.Getenv(asProcess) {
+	case "":
+	default:
 		newGuard = webhook.NewDevGuard
+		serveProfiles()
 		main()
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// profileAddress is where such a process serves its profiles; see net/http/pprof. The program itself has none.
+const profileAddress = "PHONEPROOF_TEST_PPROF_ADDRESS"
+
+func serveProfiles() {
+	address := os.Getenv(profileAddress)
+	if address == "" {
+		return
+	}
+	go func() { // ends with the process
+		if err := http.ListenAndServe(address, nil); err != nil {
+			fmt.Fprintln(os.Stderr, "serve profiles:", err)
+		}
+	}()
 }
 
 // replica is a serve process.
@@ -65,9 +86,15 @@ func (r *replica) printed() string {
 func startReplica(args ...string) *replica {
 	GinkgoHelper()
 	r := &replica{api: unusedAddress(), health: unusedAddress(), exited: make(chan struct{})}
-	args = append([]string{
+	r.start("log of "+r.api, append([]string{
 		"serve", "--bind-address", r.api, "--health-bind-address", r.health, "--drain-delay=200ms",
-	}, args...)
+	}, args...)...)
+	return r
+}
+
+// start runs this program, which is the one under test too, until the spec ends. Its log is shown where that fails.
+func (r *replica) start(title string, args ...string) {
+	GinkgoHelper()
 	r.cmd = exec.Command(os.Args[0], args...)
 	r.cmd.Env = append(os.Environ(), asProcess+"=1")
 	r.cmd.Stdout, r.cmd.Stderr = r, r
@@ -82,10 +109,9 @@ func startReplica(args ...string) *replica {
 		r.kill()
 		printed.add(r.printed())
 		if CurrentSpecReport().Failed() {
-			AddReportEntry("log of "+r.api, r.printed())
+			AddReportEntry(title, r.printed())
 		}
 	})
-	return r
 }
 
 // kill ends the process at once, as the kernel does when memory is short.
@@ -158,11 +184,8 @@ func (r *replica) exchange(ctx context.Context, key, method, path, body string) 
 
 func unusedAddress() string {
 	GinkgoHelper()
-	var config net.ListenConfig
-	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	address, err := system.UnusedAddress(context.Background())
 	Expect(err).NotTo(HaveOccurred())
-	address := listener.Addr().String()
-	Expect(listener.Close()).To(Succeed())
 	return address
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -42,66 +41,7 @@ var _ = Describe("A receiver", func() {
 			Expect(s.object(ctx, id).Status.Delivery.LastStatusCode).To(BeEquivalentTo(http.StatusNoContent))
 		}
 	}, SpecTimeout(2*time.Minute))
-
-	It("that hangs delays nothing but its own events", func(ctx SpecContext) {
-		s := newShop(ctx)
-		s.open(ctx)
-		s.start(ctx, 1)
-		s.measure(ctx, 2) // connections and caches
-		base := s.measure(ctx, 20)
-		held, release := s.receiver.hold()
-		defer release()
-		ids := s.verifiedRequests(ctx, 60)
-		Eventually(held).WithContext(ctx).WithTimeout(20*time.Second).Should(BeNumerically(">=", 10), "every slot is taken")
-		hung := s.measure(ctx, 20)
-		Expect(s.undelivered(ctx, ids)).To(HaveLen(len(ids)), "it still hangs")
-		for what, usual := range base {
-			AddReportEntry(what, fmt.Sprintf("p99 %s, with a receiver that hangs %s: %.2f times", usual, hung[what], float64(hung[what])/float64(usual)))
-			Expect(hung[what]).To(BeNumerically("<", max(5*usual, time.Second)), what)
-		}
-		release()
-		s.allDelivered(ctx, ids, 1)
-	}, SpecTimeout(3*time.Minute))
 })
-
-// measure returns the 99th percentile of what clients wait for, and of how long the loop takes to expire and to delete
-// requests whose time has come.
-func (s *shop) measure(ctx context.Context, n int) map[string]time.Duration {
-	GinkgoHelper()
-	r := s.replicas[0]
-	took := map[string][]time.Duration{}
-	timed := func(what string, do func()) {
-		begun := time.Now()
-		do()
-		took[what] = append(took[what], time.Since(begun))
-	}
-	for range 10 * n {
-		var id string
-		timed("init", func() { id = s.init(ctx, r, "+49 1511 2345678") })
-		timed("status", func() {
-			status, _ := r.call(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
-			Expect(status).To(Equal(http.StatusOK))
-		})
-	}
-	for range n {
-		timed("expiry", func() {
-			id := s.backdated(ctx, 30*time.Minute)
-			Eventually(func() verifyv1.Phase { return s.object(ctx, id).Status.Phase }).WithContext(ctx).
-				WithTimeout(20 * time.Second).WithPolling(5 * time.Millisecond).Should(Equal(verifyv1.PhaseExpired))
-		})
-		timed("expiry and retention", func() {
-			id := s.backdated(ctx, 2*time.Hour)
-			Eventually(s.gone).WithContext(ctx).WithArguments(id).
-				WithTimeout(20 * time.Second).WithPolling(5 * time.Millisecond).Should(BeTrue())
-		})
-	}
-	p99 := make(map[string]time.Duration, len(took))
-	for what, all := range took {
-		slices.Sort(all)
-		p99[what] = all[(len(all)-1)*99/100]
-	}
-	return p99
-}
 
 // backdated makes a request that should have been verified by that long ago.
 func (s *shop) backdated(ctx context.Context, ago time.Duration) string {

@@ -46,6 +46,12 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		s.wish(ctx, "nobody/1")
 		s.told(ctx, "RedeliveryRefused", 1)
 		Expect(s.kubectl("get", "events", "--field-selector=type=Warning")).To(ContainSubstring("verificationproject/shop"))
+
+		s.kubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"=no wish")
+		s.told(ctx, "RedeliveryRefused", 2)
+		s.changeLeader(ctx)
+		Expect(s.observedRedeliver(ctx)).To(HavePrefix("malformed:"))
+		s.told(ctx, "RedeliveryRefused", 2)
 	}, SpecTimeout(2*time.Minute))
 })
 

@@ -3,36 +3,43 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/internal/lease"
+	"github.com/phoneproof/phoneproof/internal/linelog"
 )
 
 // The stores that --store names.
 const (
 	storeMemory     = "memory"
 	storeKubernetes = "kubernetes"
+	storePostgreSQL = "postgresql"
 )
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
-	project       string
-	kubeconfig    string
-	lease         lease.Times
-	projectFile   string
-	secretsDir    string
-	store         string
-	storeSet      bool // by --store, not by default
-	address       string
-	healthAddress string
-	drainDelay    time.Duration
-	webhook       webhookFlags
-	channel       channelFlags
-	log           logFlags
+	project        string
+	kubeconfig     string
+	lease          lease.Times
+	claimLease     time.Duration
+	projectFile    string
+	secretsDir     string
+	mountedSecrets []string
+	store          string
+	storeSet       bool // by --store, not by default
+	address        string
+	healthAddress  string
+	drainDelay     time.Duration
+	webhook        webhookFlags
+	channel        channelFlags
+	log            logFlags
 }
 
 func newServeCommand() *cobra.Command {
@@ -69,11 +76,18 @@ and the change of the project that was refused.`,
 			if err := o.complete(); err != nil {
 				return err
 			}
-			logger, err := o.log.logger(cmd.ErrOrStderr())
+			lines := linelog.New(cmd.ErrOrStderr(), clock.RealClock{})
+			defer lines.Flush() //nolint:errcheck // as with every line
+			logger, err := o.log.logger(lines)
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), o, logger)
+			requests, err := o.log.handler(lines.Later())
+			if err != nil {
+				return err
+			}
+			collectByLimit()
+			return serve(cmd.Context(), o, logger, requests)
 		},
 	}
 	o.bind(cmd.Flags())
@@ -85,9 +99,13 @@ func (o *serveOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "how to reach the cluster of --project; empty in a pod")
 	flags.StringVar(&o.projectFile, "project-file", "", "the VerificationProject to serve without a cluster, as a YAML file")
 	flags.StringVar(&o.secretsDir, "secrets-dir", "", "the folder with the files of the project's secrets, as SECRET/KEY")
+	flags.StringSliceVar(&o.mountedSecrets, "mounted-secrets", nil,
+		"with --project: what of the project's secrets this pod mounts, as SECRET/KEY; repeatable. "+
+			"Others wait for pods that mount them and are not reported as missing; empty means all")
 	flags.StringVar(&o.store, "store", "",
 		"where requests are kept: kubernetes (VerificationRequest objects; the default with --project), "+
-			"or memory (lost when the process ends; the default with --project-file)")
+			"memory (lost when the process ends; the default with --project-file), "+
+			"or postgresql (what spec.storage names; the default with a --project-file that has it)")
 	flags.StringVar(&o.address, "bind-address", ":8080", "the address of the API")
 	flags.StringVar(&o.healthAddress, "health-bind-address", ":8081", "the address of probes and metrics")
 	flags.DurationVar(&o.drainDelay, "drain-delay", 5*time.Second,
@@ -98,6 +116,8 @@ func (o *serveOptions) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.lease.RenewDeadline, "lease-renew-deadline", o.lease.RenewDeadline,
 		"how long the holder tries to renew it before it gives up")
 	flags.DurationVar(&o.lease.RetryPeriod, "lease-retry-period", o.lease.RetryPeriod, "how long to wait between tries")
+	flags.DurationVar(&o.claimLease, "claim-lease", request.DefaultClaimLease,
+		"how long a replica keeps the requests that it claimed from a database; more than the longest delivery attempt takes")
 	o.webhook.bind(flags)
 	o.channel.bind(flags)
 	o.log.bind(flags)
@@ -105,12 +125,12 @@ func (o *serveOptions) bind(flags *pflag.FlagSet) {
 
 // complete checks what the flags say together.
 func (o *serveOptions) complete() error {
-	want := storeKubernetes
+	stores := []string{storeKubernetes, storePostgreSQL}
 	if o.projectFile != "" {
-		want = storeMemory
+		stores[0] = storeMemory
 	}
 	if o.storeSet = o.store != ""; !o.storeSet {
-		o.store = want
+		o.store = stores[0] // a file may ask for the other
 	}
 	namespace, name, ok := strings.Cut(o.project, "/")
 	switch {
@@ -120,8 +140,8 @@ func (o *serveOptions) complete() error {
 		return fmt.Errorf("--project is %q: want NAMESPACE/NAME", o.project)
 	case o.secretsDir == "":
 		return errors.New("--secrets-dir is required: the folder with the files of the project's secrets, as SECRET/KEY")
-	case o.store != want:
-		return fmt.Errorf("--store is %q: want %s here", o.store, want)
+	case !slices.Contains(stores, o.store):
+		return fmt.Errorf("--store is %q: want %s here", o.store, strings.Join(stores, " or "))
 	case o.drainDelay < 0 || o.drainDelay > time.Minute:
 		return fmt.Errorf("--drain-delay is %s: want 0s to 1m", o.drainDelay)
 	case o.drainDelay == 0:

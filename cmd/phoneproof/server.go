@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/phoneproof/phoneproof/controllers/request"
+	"github.com/phoneproof/phoneproof/internal/agreed"
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -34,14 +36,21 @@ type runnableFunc func(context.Context) error
 // Start runs the function.
 func (f runnableFunc) Start(ctx context.Context) error { return f(ctx) }
 
+// machineClock returns the clock of this machine. Tests put one here that is wrong.
+var machineClock = func() clock.Clock { return clock.RealClock{} }
+
 // serve runs the server until ctx ends: first the API drains, then everything else stops.
-func serve(ctx context.Context, o serveOptions, log logr.Logger) error {
-	s := server{options: o, registry: prometheus.NewRegistry(), log: log}
+func serve(ctx context.Context, o serveOptions, log logr.Logger, requests slog.Handler) error {
+	s := server{options: o, registry: prometheus.NewRegistry(), log: log, clock: agreed.New(machineClock(), log.WithName("clock"))}
+	s.requests = requests.WithAttrs([]slog.Attr{slog.String("logger", httpLogger)})
 	if o.projectFile != "" {
 		return s.serveFile(ctx)
 	}
 	return s.serveCluster(ctx)
 }
+
+// httpLogger is the name that the lines of requests come under.
+const httpLogger = "http"
 
 // server makes the parts of a serve process from what they share.
 type server struct {
@@ -50,26 +59,39 @@ type server struct {
 	current  func() *settings.Settings
 	registry *prometheus.Registry
 	log      logr.Logger
+	requests slog.Handler // of the lines of requests; nil but in serve
+	clock    *agreed.Clock
+	dev      *dev // nil but in dev
 }
 
-// serveFile serves the project of a file from memory.
+// serveFile serves the project of a file, from memory unless it has a database.
 func (s *server) serveFile(ctx context.Context) error {
 	source, err := settings.NewFile(s.options.projectFile, s.options.secretsDir, clock.RealClock{}, s.log.WithName("settings"))
 	if err != nil {
 		return err
 	}
-	if source.Current().Database != nil && !s.options.storeSet {
-		return errors.New("spec.storage.type is PostgreSQL, and this store is memory: remove spec.storage, " +
-			"or say --store memory to lose the requests when the process ends")
-	}
 	s.project, s.current = verification.NewProject(source.Current().Project), source.Current
+	inDatabase := source.Current().Database != nil
+	switch {
+	case inDatabase && !s.options.storeSet, inDatabase && s.options.store == storePostgreSQL:
+		s.options.store = storePostgreSQL
+		return s.serveFileFromDatabase(ctx, source)
+	case s.options.store == storePostgreSQL:
+		return errors.New("--store is postgresql, and the project has no database: set spec.storage.type to PostgreSQL, " +
+			"and spec.storage.postgresql.uriSecretRef")
+	}
 	store := memory.NewBackend(memory.Options{}).Open(s.project.Name())
-	loop, err := s.requestLoop(ctx, store, func() bool { return true }, nil)
+	loop, err := s.requestLoop(ctx, store, func() bool { return true })
+	if err != nil {
+		return err
+	}
+	inbound, err := s.channels(store)
 	if err != nil {
 		return err
 	}
 	claims := runnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) })
-	return s.run(ctx, store, source, claims)
+	registration := s.registerAlone(inbound, source.Subscribe)
+	return s.run(ctx, store, source, inbound, append(s.dev.beside(source), claims, registration)...)
 }
 
 // settingsSource is where settings come from.
@@ -81,13 +103,13 @@ type settingsSource interface {
 }
 
 // run serves requests from a store until ctx ends, with the loops behind it.
-func (s *server) run(ctx context.Context, store verification.Store, source settingsSource, loops ...runnable) error {
-	service := verification.NewService(s.project, store)
-	inbound, err := s.channels(service)
-	if err != nil {
+func (s *server) run(
+	ctx context.Context, store verification.Store, source settingsSource, inbound *channels, loops ...runnable,
+) error {
+	if err := s.tellInfo(); err != nil {
 		return err
 	}
-	api, err := s.api(ctx, service, inbound.hooks)
+	api, err := s.api(ctx, verification.NewService(s.project, store), inbound.hooks)
 	if err != nil {
 		return err
 	}
@@ -148,9 +170,7 @@ func run(ctx context.Context, front runnable, behind ...runnable) error {
 }
 
 // requestLoop returns the loop that moves requests on. maySend is asked right before an event is sent.
-func (s *server) requestLoop(
-	ctx context.Context, store verification.Store, maySend func() bool, attempted func(verification.Attempt),
-) (*request.Controller, error) {
+func (s *server) requestLoop(ctx context.Context, store verification.Store, maySend func() bool) (*request.Controller, error) {
 	guard, err := s.options.webhook.guard(ctx)
 	if err != nil {
 		return nil, err
@@ -161,9 +181,9 @@ func (s *server) requestLoop(
 	}
 	namespace, _, _ := strings.Cut(s.project.Name(), "/")
 	return request.New(request.Options{
-		Store: store, Settings: s.current, Namespace: namespace, Metrics: counted, Attempted: attempted,
+		Store: store, Settings: s.current, Namespace: namespace, Metrics: counted, ClaimLease: s.options.claimLease, Clock: s.clock,
 		Sender: webhook.NewSender(webhook.Options{
-			Guard: guard, Version: version.Version(), MaySend: maySend, Registerer: s.registry,
+			Guard: guard, Version: version.Version(), MaySend: maySend, Registerer: s.registry, Clock: s.clock,
 		}),
 		Log: s.log.WithName("requests"),
 	}), nil
@@ -172,9 +192,10 @@ func (s *server) requestLoop(
 func (s *server) api(
 	ctx context.Context, service *verification.Service, hooks map[string]http.Handler,
 ) (*httpapi.Server, error) {
-	log := s.log.WithName("http")
+	log := s.log.WithName(httpLogger)
 	api, err := httpapi.New(httpapi.Options{
-		Settings: s.current, Service: service, Invite: invite, Hooks: hooks, Log: log, Registerer: s.registry,
+		Settings: s.current, Service: service, Invite: invite, Hooks: hooks, Log: log, Requests: s.requests,
+		Registerer: s.registry, Clock: s.clock,
 	})
 	if err != nil {
 		return nil, err
@@ -184,7 +205,7 @@ func (s *server) api(
 		return nil, fmt.Errorf("--bind-address: %w", err)
 	}
 	return httpapi.NewServer(httpapi.ServerOptions{
-		Handler: api, Listener: listener, DrainDelay: s.options.drainDelay, Log: log, Registerer: s.registry,
+		Handler: s.dev.before(api), Listener: listener, DrainDelay: s.options.drainDelay, Log: log, Registerer: s.registry,
 	})
 }
 
@@ -194,7 +215,7 @@ func (s *server) health(ctx context.Context, o health.Options) (*health.Server, 
 		return nil, fmt.Errorf("--health-bind-address: %w", err)
 	}
 	o.Metrics = prometheus.Gatherers{metrics.Registry, s.registry}
-	o.Log = s.log.WithName("health")
+	o.Log, o.Guard = s.log.WithName("health"), s.dev.before
 	return health.New(listener, o), nil
 }
 

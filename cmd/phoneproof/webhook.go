@@ -16,6 +16,8 @@ import (
 type webhookFlags struct {
 	allow []string
 	deny  []string
+	// loopback lets webhooks go to loopback, where the receivers of dev are. There is no flag for it.
+	loopback bool
 }
 
 func (f *webhookFlags) bind(flags *pflag.FlagSet) {
@@ -28,29 +30,40 @@ func (f *webhookFlags) bind(flags *pflag.FlagSet) {
 // newGuard makes the judge of addresses. Tests, whose receivers listen on loopback, put the guard of dev here.
 var newGuard = webhook.NewGuard
 
-// guard returns the judge of every address that a webhook is sent to.
-func (f *webhookFlags) guard(ctx context.Context) (*webhook.Guard, error) {
-	var config webhook.GuardConfig
+// rules returns what the flags say.
+func (f *webhookFlags) rules() (allow []webhook.AllowRule, deny []netip.Prefix, err error) {
 	for _, text := range f.allow {
 		rule, err := webhook.ParseAllowRule(text)
 		if err != nil {
-			return nil, fmt.Errorf("--webhook-allow: %w", err)
+			return nil, nil, fmt.Errorf("--webhook-allow: %w", err)
 		}
-		config.Allow = append(config.Allow, rule)
+		allow = append(allow, rule)
 	}
 	for _, text := range f.deny {
 		prefix, err := webhook.ParseDenyRule(text)
 		if err != nil {
-			return nil, fmt.Errorf("--webhook-deny: %w", err)
+			return nil, nil, fmt.Errorf("--webhook-deny: %w", err)
 		}
-		config.Deny = append(config.Deny, prefix)
+		deny = append(deny, prefix)
 	}
+	return allow, deny, nil
+}
+
+// guard returns the judge of every address that a webhook is sent to.
+func (f *webhookFlags) guard(ctx context.Context) (*webhook.Guard, error) {
+	var config webhook.GuardConfig
 	var err error
+	if config.Allow, config.Deny, err = f.rules(); err != nil {
+		return nil, err
+	}
 	if config.Own, err = ownAddresses(); err != nil {
 		return nil, err
 	}
 	if config.APIServer, err = apiServerAddresses(ctx); err != nil {
 		return nil, err
+	}
+	if f.loopback {
+		return webhook.NewDevGuard(config), nil
 	}
 	return newGuard(config), nil
 }
