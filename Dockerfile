@@ -1,5 +1,5 @@
 # The image is one static binary and nothing else: no shell, no libc, no package to patch. `make build` compiles it
-# outside, so the image needs no base image and builds without a network.
+# outside, so the image needs no base image and builds without a network. The binary brings the certificate authorities.
 FROM scratch
 
 # BuildKit, Podman and Buildah set both to the platform that is being built.
