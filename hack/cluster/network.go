@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// sysctls are the kernel settings that this program, kubelet and kube-proxy change; `down` puts them back.
+var sysctls = []string{
+	"net/ipv4/ip_forward",
+	"net/ipv4/conf/all/route_localnet",
+	"net/bridge/bridge-nf-call-iptables",
+	"net/netfilter/nf_conntrack_tcp_timeout_established",
+	"net/netfilter/nf_conntrack_tcp_timeout_close_wait",
+	"vm/overcommit_memory",
+	"vm/panic_on_oom",
+	"kernel/panic",
+	"kernel/panic_on_oops",
+	"kernel/keys/root_maxkeys",
+	"kernel/keys/root_maxbytes",
+}
+
+func sysctlFile(name string) string { return filepath.Join("/proc/sys", name) }
+
+// saveSysctls remembers the kernel settings from before the cluster; a later `up` finds them saved.
+func saveSysctls() error {
+	file := state("sysctls.json")
+	if _, err := os.Stat(file); err == nil {
+		return nil
+	}
+	saved := map[string]string{}
+	for _, name := range sysctls {
+		if value, err := os.ReadFile(sysctlFile(name)); err == nil {
+			saved[name] = strings.TrimSpace(string(value))
+		}
+	}
+	content, err := json.Marshal(saved)
+	if err != nil {
+		return fmt.Errorf("save kernel settings: %w", err)
+	}
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		return fmt.Errorf("save kernel settings: %w", err)
+	}
+	return nil
+}
+
+func restoreSysctls() error {
+	content, err := os.ReadFile(state("sysctls.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("restore kernel settings: %w", err)
+	}
+	var saved map[string]string
+	if err := json.Unmarshal(content, &saved); err != nil {
+		return fmt.Errorf("restore kernel settings: %w", err)
+	}
+	var problems []error
+	for name, value := range saved {
+		if now, err := os.ReadFile(sysctlFile(name)); err != nil || strings.TrimSpace(string(now)) == value {
+			continue
+		}
+		if err := os.WriteFile(sysctlFile(name), []byte(value), 0o600); err != nil {
+			problems = append(problems, fmt.Errorf("restore kernel setting: %w", err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// networkUp makes the node's bridge with its address, keeps the cluster's ranges on this machine, and lets packets pass
+// between pods even where the machine forwards nothing else. Each step may have been done already.
+func networkUp(ctx context.Context) error {
+	// Not every kernel has it as a module; the setting below tells.
+	_ = exec.CommandContext(ctx, "modprobe", "br_netfilter").Run()
+	for name, value := range map[string]string{"net/ipv4/ip_forward": "1", "net/bridge/bridge-nf-call-iptables": "1"} {
+		if err := os.WriteFile(sysctlFile(name), []byte(value), 0o600); err != nil {
+			return fmt.Errorf("set up the network: %w", err)
+		}
+	}
+	if _, err := command(ctx, "ip", "link", "show", nodeBridge); err != nil {
+		if _, err := command(ctx, "ip", "link", "add", nodeBridge, "type", "bridge"); err != nil {
+			return fmt.Errorf("set up the network: %w", err)
+		}
+	}
+	for _, args := range []string{
+		"address replace " + nodeIP + "/24 dev " + nodeBridge,
+		"link set " + nodeBridge + " up",
+		"route replace " + serviceRange + " dev " + nodeBridge + " src " + nodeIP,
+		"route replace " + podRoute + " dev " + nodeBridge + " src " + nodeIP,
+	} {
+		if _, err := command(ctx, "ip", strings.Fields(args)...); err != nil {
+			return fmt.Errorf("set up the network: %w", err)
+		}
+	}
+	for _, rule := range forwardRules() {
+		if _, err := command(ctx, "iptables", append([]string{"-w", "-C"}, rule...)...); err == nil {
+			continue
+		}
+		if _, err := command(ctx, "iptables", append([]string{"-w", "-I"}, rule...)...); err != nil {
+			return fmt.Errorf("set up the network: %w", err)
+		}
+	}
+	return nil
+}
+
+// forwardRules let packets pass that stay among the pods; a machine with Docker drops what nobody allows.
+func forwardRules() [][]string {
+	return [][]string{{"FORWARD", "-i", podBridge, "-o", podBridge, "-m", "comment", "--comment", "phoneproof-cluster", "-j", "ACCEPT"}}
+}
+
+func networkDown(ctx context.Context) error {
+	var problems []error
+	for _, rule := range forwardRules() {
+		if _, err := command(ctx, "iptables", append([]string{"-w", "-C"}, rule...)...); err != nil {
+			continue
+		}
+		if _, err := command(ctx, "iptables", append([]string{"-w", "-D"}, rule...)...); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	// The routes and the pods' ends go with their bridge.
+	for _, bridge := range []string{podBridge, nodeBridge} {
+		if _, err := command(ctx, "ip", "link", "show", bridge); err != nil {
+			continue
+		}
+		if _, err := command(ctx, "ip", "link", "delete", bridge); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	for _, family := range []string{"iptables", "ip6tables"} {
+		problems = append(problems, removeRules(ctx, family))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("take down the network: %w", err)
+	}
+	return nil
+}
+
+// removeRules deletes what kubelet and kube-proxy wrote, by the names of their chains, and leaves every other rule.
+func removeRules(ctx context.Context, family string) error {
+	saved, err := command(ctx, family+"-save")
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil // up installs it before it writes a rule
+	}
+	if err != nil || !strings.Contains(saved, "KUBE-") {
+		return err
+	}
+	restore := exec.CommandContext(ctx, family+"-restore", "-w") //nolint:gosec // one of two constants
+	restore.Stdin = strings.NewReader(withoutKube(saved))
+	if output, err := restore.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s-restore: %w: %s", family, err, output)
+	}
+	return nil
+}
+
+// withoutKube leaves out the lines of iptables-save that are Kubernetes': its chains, and the rules that lead to them.
+func withoutKube(saved string) string {
+	var kept strings.Builder
+	for line := range strings.Lines(saved) {
+		if !strings.Contains(line, "KUBE-") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+// foreignNode says whether another Kubernetes node works on this machine: two of them would delete each other's rules.
+func foreignNode(ctx context.Context) (bool, error) {
+	if _, err := os.Stat(state("sysctls.json")); err == nil {
+		return false, nil // ours
+	}
+	saved, err := command(ctx, "iptables-save")
+	return strings.Contains(saved, "KUBE-"), err
+}
