@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// kubeconfig is where `make cluster-up` leaves it.
+const kubeconfig = "bin/cluster/kubeconfig"
+
+// shell runs commands and shows them as somebody would type them.
+type shell struct {
+	out io.Writer
+	env []string
+	dir string
+
+	started []*exec.Cmd
+}
+
+func newShell(out io.Writer, root string) *shell {
+	return &shell{out: out, dir: root, env: append(os.Environ(),
+		"PATH="+filepath.Join(root, "bin", "kube")+string(os.PathListSeparator)+os.Getenv("PATH"),
+		"KUBECONFIG="+filepath.Join(root, kubeconfig))}
+}
+
+func (s *shell) textf(format string, args ...any) { fmt.Fprintf(s.out, format, args...) }
+
+func (s *shell) title(number int, title string) { s.textf("\n== %d. %s\n", number, title) }
+
+func (s *shell) command(line string) { s.textf("  $ %s\n", line) }
+
+// run runs a command, shows it, and shows what it prints while it prints it.
+func (s *shell) run(ctx context.Context, name string, args ...string) error {
+	s.command(typed(name, args))
+	return s.quietly(ctx, nil, name, args...)
+}
+
+// pipe runs a command that reads a text, which is shown as what would be typed before the pipe.
+func (s *shell) pipe(ctx context.Context, text, before, name string, args ...string) error {
+	s.command(before + " | " + typed(name, args))
+	return s.quietly(ctx, strings.NewReader(text), name, args...)
+}
+
+func (s *shell) quietly(ctx context.Context, in io.Reader, name string, args ...string) error {
+	cmd := s.prepare(ctx, name, args...)
+	cmd.Stdin = in
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("run %s: %w", name, err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("run %s: %w", name, err)
+	}
+	for lines := bufio.NewScanner(pipe); lines.Scan(); {
+		s.textf("    %s\n", lines.Text())
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", typed(name, args), err)
+	}
+	return nil
+}
+
+// output runs a command without showing it, and returns what it prints.
+func (s *shell) output(ctx context.Context, name string, args ...string) (string, error) {
+	output, err := s.prepare(ctx, name, args...).Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return "", fmt.Errorf("%s: %w: %s", typed(name, args), err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return strings.TrimSpace(string(output)), err
+}
+
+// start runs a command besides, until end.
+func (s *shell) start(ctx context.Context, name string, args ...string) error {
+	s.command(typed(name, args) + " &")
+	cmd := s.prepare(ctx, name, args...)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", typed(name, args), err)
+	}
+	s.started = append(s.started, cmd)
+	return nil
+}
+
+// end ends what runs besides.
+func (s *shell) end() {
+	for _, cmd := range s.started {
+		_ = cmd.Process.Kill() // it may have ended, and says so with an error
+		_ = cmd.Wait()
+	}
+}
+
+func (s *shell) prepare(ctx context.Context, name string, args ...string) *exec.Cmd {
+	// LookPath searches this process's own PATH, so the tools of bin/kube are named outright.
+	if tool := filepath.Join(s.dir, "bin", "kube", name); name == "kubectl" {
+		name = tool
+	}
+	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the demo's own commands
+	cmd.Dir, cmd.Env = s.dir, s.env
+	return cmd
+}
+
+var plain = regexp.MustCompile(`^[-+\w./:=,@%]+$`)
+
+// typed returns a command as a shell takes it.
+func typed(name string, args []string) string {
+	words := []string{name}
+	for _, arg := range args {
+		if !plain.MatchString(arg) {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		words = append(words, arg)
+	}
+	return strings.Join(words, " ")
+}
