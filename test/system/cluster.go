@@ -1,0 +1,108 @@
+package system
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+const (
+	serverRole = "phoneproof-server-kubernetes"
+	// serviceAccount is who the replicas are.
+	serviceAccount = "serve"
+	// tokenSeconds outlasts any run.
+	tokenSeconds = 24 * 60 * 60
+)
+
+// startPlane runs an API server whose etcd syncs what it acknowledges, with the role of the replicas.
+func (s *System) startPlane(ctx context.Context) error {
+	log, err := s.log("apiserver")
+	if err != nil {
+		return err
+	}
+	s.Plane, err = controlplane.Start(controlplane.Options{
+		Durable: true, Output: log,
+		// It stays that long for watches when it is stopped; a minute is its default.
+		APIServerArgs: map[string]string{"request-timeout": "12s"},
+	})
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		verifyv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme, authenticationv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return err
+		}
+	}
+	if s.Admin, err = client.New(s.Plane.Config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_kubernetes_role.yaml"))
+	if err != nil {
+		return err
+	}
+	role := &rbacv1.ClusterRole{}
+	if err := yaml.UnmarshalStrict(manifest, role); err != nil {
+		return fmt.Errorf("read the role of the replicas: %w", err)
+	}
+	return s.Admin.Create(ctx, role)
+}
+
+func (p *Project) createInCluster(ctx context.Context, object *verifyv1.VerificationProject) error {
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: serviceAccount}}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.Namespace}},
+		account,
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: serviceAccount},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: serverRole},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: p.Namespace, Name: serviceAccount}},
+		},
+		object,
+	} {
+		if err := p.system.Admin.Create(ctx, o); err != nil {
+			return err
+		}
+	}
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
+	if err := p.system.Admin.SubResource("token").Create(ctx, account, token); err != nil {
+		return fmt.Errorf("make a token: %w", err)
+	}
+	config := rest.AnonymousClientConfig(p.system.Plane.Config)
+	config.BearerToken = token.Status.Token
+	if reach := p.system.options.APIServer; reach != nil {
+		config.Host = reach(config.Host)
+	}
+	p.kubeconfig = filepath.Join(p.system.Dir, p.Namespace, "kubeconfig")
+	return controlplane.WriteKubeconfig(p.kubeconfig, config)
+}
+
+// Config returns how the replicas reach the API server, with their token and their rights, and without a pace of its own.
+func (p *Project) Config() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of project %s: %w", p.Name(), err)
+	}
+	config.QPS, config.Burst = -1, -1
+	return config, nil
+}

@@ -1,0 +1,203 @@
+package system
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// projectName is that of every project; its namespace tells it from others.
+const projectName = "shop"
+
+// The files of a project's secrets, all in the Secret of its name.
+const (
+	keyAPI         = "api-key"
+	keyWebhook     = "webhook"
+	keyAccessToken = "access-token"
+	keyApp         = "app-secret"
+	keyBotToken    = "bot-token"
+	keyURI         = "uri"
+)
+
+// nowhere refuses every connection: what goes there does not leave the machine.
+const nowhere = "http://127.0.0.1:1"
+
+// Project is a project with its secrets, and the replicas that serve it.
+type Project struct {
+	Namespace string
+	// Key is its API key.
+	Key string
+	// WebhookSecret signs its events, AppSecret Meta's messages; BotToken is empty without a bot.
+	WebhookSecret string
+	AppSecret     string
+	BotToken      string
+	// PhoneNumberID names its account at Meta.
+	PhoneNumberID string
+	// SecretsDir has the files of its secrets.
+	SecretsDir string
+
+	system     *System
+	file       string // the project, where there is no cluster
+	kubeconfig string // how its replicas reach the cluster, where there is one
+
+	mu       sync.Mutex
+	started  int
+	replicas []*Replica
+}
+
+// Name is the project's, with its namespace.
+func (p *Project) Name() string { return p.Namespace + "/" + projectName }
+
+// NewProject makes one more project on the store, with secrets and accounts of its own, in a namespace of that name.
+func (s *System) NewProject(ctx context.Context, namespace string, edits ...func(*verifyv1.VerificationProject)) (*Project, error) {
+	key, err := settings.NewAPIKey(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make project %s: %w", namespace, err)
+	}
+	s.mu.Lock()
+	account := len(s.projects)
+	s.mu.Unlock()
+	p := &Project{
+		Namespace: namespace, Key: key, WebhookSecret: "webhook" + rand.Text(), AppSecret: "app" + rand.Text(),
+		PhoneNumberID: fmt.Sprintf("1234567%06d", account), SecretsDir: filepath.Join(s.Dir, namespace, "secrets"), system: s,
+	}
+	object := p.object(account)
+	for _, edit := range append([]func(*verifyv1.VerificationProject){s.options.Project}, edits...) {
+		if edit != nil {
+			edit(object)
+		}
+	}
+	if err := p.create(ctx, object); err != nil {
+		return nil, fmt.Errorf("make project %s: %w", namespace, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.projects = append(s.projects, p)
+	return p, nil
+}
+
+// object is the project before any edit: both messengers where there is a Bot API, and no limit that a load would meet.
+func (p *Project) object(account int) *verifyv1.VerificationProject {
+	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: projectName, Key: key} }
+	o := p.system.options
+	object := &verifyv1.VerificationProject{
+		TypeMeta:   metav1.TypeMeta{APIVersion: verifyv1.GroupVersion.String(), Kind: verifyv1.VerificationProjectKind},
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: projectName},
+		Spec: verifyv1.VerificationProjectSpec{
+			BaseURL: "https://" + p.Namespace + ".example",
+			APIKeys: []verifyv1.APIKey{{Name: "backend", SecretRef: ref(keyAPI)}},
+			Webhook: &verifyv1.Webhook{URL: o.WebhookURL, SecretRef: new(ref(keyWebhook))},
+			WhatsApp: &verifyv1.WhatsApp{
+				PhoneNumber: fmt.Sprintf("+4915113%06d", account), PhoneNumberID: p.PhoneNumberID, RegisterWebhook: new(false),
+				AccessTokenSecretRef: ref(keyAccessToken), AppSecretRef: ref(keyApp),
+			},
+			Request: verifyv1.RequestSettings{MaxStored: new(int32(10_000))},
+			RateLimit: verifyv1.RateLimit{
+				PerKey:         &verifyv1.Rate{Requests: 1_000_000, Period: "1s"},
+				PerPhoneNumber: &verifyv1.Rate{Requests: 1_000_000, Period: "1s"},
+			},
+		},
+	}
+	if o.WebhookURL == "" {
+		object.Spec.Webhook.URL = nowhere + "/"
+	}
+	if o.Telegram != "" {
+		p.BotToken = fmt.Sprintf("%d:%s", 100_000+account, rand.Text()+rand.Text())
+		object.Spec.Telegram = &verifyv1.Telegram{
+			BotUsername: fmt.Sprintf("shop_%d_bot", account), BotTokenSecretRef: ref(keyBotToken), Updates: verifyv1.TelegramUpdatesWebhook,
+		}
+	}
+	if o.Store == PostgreSQL {
+		object.Spec.Storage = verifyv1.Storage{Type: verifyv1.StoragePostgreSQL, PostgreSQL: &verifyv1.PostgreSQL{
+			URISecretRef: verifyv1.URISecretRef{Name: projectName, Key: keyURI},
+		}}
+	}
+	return object
+}
+
+// create writes the secrets and the project, to the cluster or to a file.
+func (p *Project) create(ctx context.Context, object *verifyv1.VerificationProject) error {
+	secrets := map[string]string{
+		keyAPI: p.Key, keyWebhook: p.WebhookSecret, keyApp: p.AppSecret, keyAccessToken: "EAAG" + rand.Text(), keyBotToken: p.BotToken,
+	}
+	if p.system.Database != nil {
+		secrets[keyURI] = p.system.databaseURI()
+	}
+	for key, value := range secrets {
+		if err := p.WriteSecret(key, value); err != nil {
+			return err
+		}
+	}
+	if p.system.Plane != nil {
+		return p.createInCluster(ctx, object)
+	}
+	p.file = filepath.Join(p.system.Dir, p.Namespace, "project.yaml")
+	return p.write(object)
+}
+
+func (p *Project) write(object *verifyv1.VerificationProject) error {
+	content, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return replace(p.file, content)
+}
+
+// WriteSecret gives the file of a secret another value.
+func (p *Project) WriteSecret(key, value string) error {
+	return replace(filepath.Join(p.SecretsDir, projectName, key), []byte(value))
+}
+
+// replace writes a file that nobody sees half-written.
+func replace(file string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+".new", content, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
+}
+
+// Change edits the project. Replicas take it up by themselves, soon after.
+func (p *Project) Change(ctx context.Context, edit func(*verifyv1.VerificationProject)) error {
+	object := &verifyv1.VerificationProject{}
+	if p.system.Plane != nil {
+		if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: projectName}, object); err != nil {
+			return fmt.Errorf("change project %s: %w", p.Name(), err)
+		}
+		edit(object)
+		if err := p.system.Admin.Update(ctx, object, client.FieldOwner("system")); err != nil {
+			return fmt.Errorf("change project %s: %w", p.Name(), err)
+		}
+		return nil
+	}
+	content, err := os.ReadFile(p.file)
+	if err != nil {
+		return fmt.Errorf("change project %s: %w", p.Name(), err)
+	}
+	if err := yaml.UnmarshalStrict(content, object); err != nil {
+		return fmt.Errorf("change project %s: %w", p.Name(), err)
+	}
+	edit(object)
+	return p.write(object)
+}
+
+// databaseURI is the one that the replicas get.
+func (s *System) databaseURI() string {
+	uri := s.Database.URI("postgres")
+	if s.options.DatabaseURI != nil {
+		return s.options.DatabaseURI(uri)
+	}
+	return uri
+}

@@ -1,0 +1,148 @@
+package system_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/test/pgserver"
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+// patience is for a machine that is busy with other things.
+const patience = 2 * time.Minute
+
+// receivers are a client's backend, which notes the bodies of events, and a Bot API that agrees to everything.
+func receivers(t *testing.T, events chan<- http.Header) (webhookURL, telegram string) {
+	t.Helper()
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Header.Set("Body", string(body))
+		events <- r.Header
+	}))
+	t.Cleanup(backend.Close)
+	bots := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"ok":true,"result":{}}`)
+	}))
+	t.Cleanup(bots.Close)
+	return backend.URL + "/hook", bots.URL
+}
+
+func TestSystem(t *testing.T) {
+	program, err := system.Build(t.Context(), t.TempDir(), false)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for _, store := range []system.Store{system.Memory, system.Kubernetes, system.PostgreSQL} {
+		t.Run(string(store), func(t *testing.T) {
+			g := NewWithT(t)
+			events := make(chan http.Header, 10)
+			o := system.Options{Store: store, Program: program, Flags: []string{"--log-level=debug"}}
+			o.WebhookURL, o.Telegram = receivers(t, events)
+			s, err := system.Start(t.Context(), o)
+			if errors.Is(err, pgserver.ErrNotInstalled) {
+				t.Skip(err)
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			t.Cleanup(func() { NewWithT(t).Expect(s.Stop()).To(Succeed()) })
+
+			proves(t, s.Project, events)
+			second, err := s.NewProject(t.Context(), "second", func(p *verifyv1.VerificationProject) { p.Spec.ProjectID = "second" })
+			g.Expect(err).NotTo(HaveOccurred())
+			proves(t, second, events)
+			g.Expect(s.Replicas()).To(HaveLen(2))
+			changes(t, second)
+			ends(t, s)
+		})
+	}
+}
+
+// proves starts a replica, and proves a number through each messenger.
+func proves(t *testing.T, p *system.Project, events <-chan http.Header) {
+	t.Helper()
+	g := NewWithT(t)
+	r, err := p.StartReplica(t.Context())
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(r.AwaitReady(t.Context())).To(Succeed())
+	const number = "+4915112345678"
+	for method, messages := range map[string]func(text string) []system.Message{
+		"WHATSAPP": func(text string) []system.Message {
+			return []system.Message{p.WhatsAppMessage(number, text, "1", time.Now())}
+		},
+		"TELEGRAM": func(text string) []system.Message {
+			return []system.Message{p.TelegramText(1, 9, text, time.Now()), p.TelegramContact(2, 9, number, time.Now())}
+		},
+	} {
+		begun, err := p.Begin(t.Context(), r, number, method, "")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(p.Status(t.Context(), r, begun.ID)).To(Equal("PENDING"))
+		for _, message := range messages(begun.ExpectedText) {
+			g.Expect(message.Post(t.Context(), r)).To(Succeed(), method)
+		}
+		g.Expect(p.Status(t.Context(), r, begun.ID)).To(Equal("VERIFIED"), method)
+		var event http.Header
+		g.Eventually(events).WithTimeout(patience).Should(Receive(&event))
+		g.Expect(event.Get("Body")).To(And(ContainSubstring(begun.ID), ContainSubstring(method)))
+		mac := hmac.New(sha256.New, []byte(p.WebhookSecret))
+		mac.Write([]byte(event.Get("Body")))
+		g.Expect(event.Get("X-Webhook-Signature")).To(Equal(hex.EncodeToString(mac.Sum(nil))))
+	}
+	_, err = p.Begin(t.Context(), r, "nonsense", "WHATSAPP", "")
+	refused, ok := errors.AsType[*system.StatusError](err)
+	g.Expect(ok).To(BeTrue(), "%v", err)
+	g.Expect(refused.Status).To(Equal(http.StatusBadRequest))
+	forged := p.WhatsAppMessage(number, "forged", "2", time.Now())
+	forged.Header.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("0", 64))
+	g.Expect(forged.Post(t.Context(), r)).NotTo(Succeed())
+}
+
+// changes has a running replica take up another project.
+func changes(t *testing.T, p *system.Project) {
+	t.Helper()
+	g := NewWithT(t)
+	g.Expect(p.Change(t.Context(), func(o *verifyv1.VerificationProject) { o.Spec.DisplayName = "Another Shop" })).To(Succeed())
+	r := p.Replicas()[0]
+	g.Eventually(func() (string, error) {
+		begun, err := p.Begin(t.Context(), r, "+4915112345678", "WHATSAPP", "")
+		return begun.ExpectedText, err
+	}).WithTimeout(patience).Should(ContainSubstring("Another Shop"))
+}
+
+// ends stops replicas in every way there is.
+func ends(t *testing.T, s *system.System) {
+	t.Helper()
+	g := NewWithT(t)
+	first, second := s.Replicas()[0], s.Replicas()[1]
+	rss, err := first.RSS()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rss).To(BeNumerically(">", 1<<20))
+	cpu, err := first.CPU()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(cpu).To(BeNumerically(">", 0))
+
+	g.Expect(first.Freeze()).To(Succeed())
+	g.Expect(first.Running()).To(BeTrue())
+	g.Expect(first.Thaw()).To(Succeed())
+	g.Eventually(first.Ready).WithArguments(t.Context()).WithTimeout(patience).Should(BeTrue())
+	g.Expect(first.Terminate()).To(Succeed())
+	second.Kill()
+	g.Expect(first.Running() || second.Running()).To(BeFalse())
+	g.Expect(s.Replicas()).To(BeEmpty())
+	g.Expect(second.Probe(t.Context(), "/livez")).To(BeZero())
+}
+
+func TestStart_refusesAnUnknownStore(t *testing.T) {
+	_, err := system.Start(t.Context(), system.Options{Store: "etcd", Program: "unused"})
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("there is no such store")))
+}
