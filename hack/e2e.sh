@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The end-to-end tests, on a cluster that is made for them and taken away after them. KEEP=1 leaves it to look at;
+# E2E_FLAGS are further flags of go test, such as -ginkgo.focus=upgrades.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+began=$SECONDS
+finish() {
+	[[ -n ${KEEP:-} ]] || hack/cluster.sh down >/dev/null || echo 'e2e: the cluster could not be taken away; see make cluster-down' >&2
+	echo "e2e: $((SECONDS - began)) s in all" >&2
+}
+
+hack/cluster.sh down >/dev/null # what an earlier run left
+trap finish EXIT
+hack/cluster.sh up
+make --no-print-directory cluster-image bin/helm3 postgres-assets
+go tool -modfile=hack/tools/go.mod helm version --short >/dev/null # builds it, before a spec has to wait for that
+echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about six minutes" >&2
+rm -f bin/cluster/findings
+result=0
+go test -tags e2e -json -count=1 -timeout 30m ${E2E_FLAGS:-} ./test/e2e >bin/cluster/e2e.json || result=$?
+[[ ! -e bin/cluster/findings ]] || sed 's/^/e2e: /' bin/cluster/findings >&2
+bin/testcount <bin/cluster/e2e.json || result=1
+exit $result

@@ -1,0 +1,118 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// load is clients that ask on and on, two kinds of them: one keeps its connections, one makes a new one each time. None
+// tries anything twice.
+type load struct {
+	shop   *shop
+	cancel context.CancelFunc
+	group  sync.WaitGroup
+
+	mu       sync.Mutex
+	done     int
+	slow     int // what the store had no time for, on a machine that has other work: no fault of what a spec does
+	failures []string
+	ids      []string
+}
+
+// pace is how often each client asks; well below what a project of this store is made for.
+const pace = 400 * time.Millisecond
+
+// every does something again and again until ctx ends.
+func every(ctx context.Context, pause time.Duration, do func()) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			do()
+		}
+	}
+}
+
+func (s *shop) load(ctx context.Context) *load {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &load{shop: s, cancel: cancel}
+	for _, keep := range []bool{true, false} {
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: !keep}, Timeout: 30 * time.Second}
+		l.group.Go(func() { every(ctx, pace, func() { l.once(context.WithoutCancel(ctx), c) }) })
+	}
+	DeferCleanup(l.cancel)
+	return l
+}
+
+// once begins a verification and asks for its state.
+func (l *load) once(ctx context.Context, c *http.Client) {
+	began := time.Now()
+	s := l.shop
+	got, err := s.do(ctx, c, http.MethodPost, s.api+"/api/verify/init", s.key, map[string]string{"phoneNumber": newNumber()})
+	var r request
+	if err == nil && got.code == http.StatusOK {
+		if err = json.Unmarshal([]byte(got.body), &r); err == nil {
+			got, err = s.do(ctx, c, http.MethodGet, s.api+"/api/verify/status?id="+r.ID, s.key, nil)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.done++
+	if err == nil && got.code == http.StatusServiceUnavailable && strings.Contains(got.body, "storage did not answer in time") {
+		l.slow++
+		return
+	}
+	if err != nil || got.code != http.StatusOK {
+		l.failures = append(l.failures, fmt.Sprintf("%s, after %s: %d %s %v",
+			began.Format(time.TimeOnly), time.Since(began).Round(time.Millisecond), got.code, got.body, err))
+		return
+	}
+	l.ids = append(l.ids, r.ID)
+}
+
+// requests returns how many were answered well.
+func (l *load) requests() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.ids)
+}
+
+// keepsOn waits for further requests, so that what happened just before had the chance to hurt.
+func (l *load) keepsOn(ctx context.Context) {
+	GinkgoHelper()
+	enough := l.requests() + 10
+	Eventually(l.requests).WithContext(ctx).Should(BeNumerically(">=", enough))
+}
+
+// end stops the clients and returns what failed. Few may have met a machine that was too slow for the store.
+func (l *load) end() []string {
+	GinkgoHelper()
+	failures := l.endWithoutStore()
+	if l.slow > 0 {
+		AddReportEntry("the machine was too slow for the store", fmt.Sprintf("%d of %d requests", l.slow, l.done))
+	}
+	Expect(l.slow).To(BeNumerically("<=", l.done/10), "this is no slow machine, the store does not answer")
+	return failures
+}
+
+// endWithoutStore is end where the store was taken away: that it did not answer in time is then what clients are to see.
+func (l *load) endWithoutStore() []string {
+	l.cancel()
+	l.group.Wait()
+	GinkgoWriter.Printf("%d requests under load, %d failed, %d without an answer of the store\n", l.done, len(l.failures), l.slow)
+	return slices.Clone(l.failures)
+}

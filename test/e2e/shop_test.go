@@ -1,0 +1,252 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+const (
+	releaseNamespace = "phoneproof-system"
+	shopNamespace    = "shop"
+	simulatorPort    = "8090"
+)
+
+// Credentials of the first day; a rotation replaces the last three.
+const (
+	firstAPIKey   = "e2e-first-api-key-0123456789abcdef"
+	firstSecret   = "e2e-first-webhook-secret-0123456789"
+	firstBotToken = "sim_ada_books_bot:first"
+)
+
+// shop is a client of a project, its users and its receiver.
+type shop struct {
+	namespace string
+	api, sim  string // where Service and simulator answer
+	key       string
+	http      *http.Client
+}
+
+// openShop makes the namespace with simulator and project, and waits until both work.
+func openShop(ctx context.Context, namespace, number, bot string) *shop {
+	GinkgoHelper()
+	apply(ctx, "shop.yaml", map[string]string{
+		"NAMESPACE": namespace, "IMAGE": image, "NUMBER": number, "BOT": bot,
+		"API_KEY": firstAPIKey, "WEBHOOK_SECRET": firstSecret, "BAKERY_NUMBER": bakeryNumber,
+		"META_TOKEN": "sim_" + number + ":e2e", "BOT_TOKEN": "sim_" + bot + ":first",
+	})
+	kubectl(ctx, "--namespace "+namespace+" rollout status deployment/simulator --timeout=3m")
+	eventuallyReady(ctx, namespace)
+	return newShop(ctx, namespace)
+}
+
+// newShop returns a client of the project in a namespace. There is one simulator.
+func newShop(ctx context.Context, namespace string) *shop {
+	GinkgoHelper()
+	return &shop{
+		namespace: namespace, key: firstAPIKey,
+		api:  "http://" + clusterIP(ctx, namespace, "phoneproof-shop"),
+		sim:  "http://" + clusterIP(ctx, shopNamespace, "simulator") + ":" + simulatorPort,
+		http: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 40 * time.Second},
+	}
+}
+
+func clusterIP(ctx context.Context, namespace, name string) string {
+	GinkgoHelper()
+	var service corev1.Service
+	Expect(kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &service)).To(Succeed())
+	return service.Spec.ClusterIP
+}
+
+func project(ctx context.Context, namespace string) (*verifyv1.VerificationProject, error) {
+	var p verifyv1.VerificationProject
+	err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop"}, &p)
+	return &p, err
+}
+
+// change writes one change of the project.
+func change(ctx context.Context, namespace, patch string) {
+	GinkgoHelper()
+	kubectl(ctx, "--namespace "+namespace+" patch vproj/shop --type=merge --patch", patch)
+}
+
+// eventuallyReady waits until the project is ready for the spec that it has now.
+func eventuallyReady(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		p, err := project(ctx, namespace)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(p.Status.ObservedGeneration).To(Equal(p.Generation))
+		g.Expect(p.Status.Conditions).To(ContainElement(And(
+			HaveField("Type", verifyv1.ConditionReady), HaveField("Status", metav1.ConditionTrue))), "conditions")
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// answer is what the API or the simulator says.
+type answer struct {
+	code int
+	body string
+}
+
+func (s *shop) do(ctx context.Context, c *http.Client, method, url, key string, body any) (answer, error) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return answer{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(encoded))
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	response, err := c.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, string(content)}, err
+}
+
+// must does an exchange that has to succeed, and decodes the answer.
+func (s *shop) must(ctx context.Context, method, url string, body, into any) {
+	GinkgoHelper()
+	got, err := s.do(ctx, s.http, method, url, s.key, body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(got.code).To(And(BeNumerically(">=", 200), BeNumerically("<", 300)), "%s %s: %s", method, url, got.body)
+	if into != nil {
+		Expect(json.Unmarshal([]byte(got.body), into)).To(Succeed(), got.body)
+	}
+}
+
+// request is a verification that a client began.
+type request struct {
+	ID     string `json:"requestId"`
+	WaLink string `json:"waLink"`
+	TgLink string `json:"tgLink"`
+
+	number string
+}
+
+var numbers atomic.Int64
+
+// newNumber returns a number that no test uses twice: the API bounds requests per number.
+func newNumber() string { return fmt.Sprintf("+4915117%06d", numbers.Add(1)) }
+
+func (s *shop) init(ctx context.Context, method string) request {
+	GinkgoHelper()
+	r := request{number: newNumber()}
+	s.must(ctx, http.MethodPost, s.api+"/api/verify/init", map[string]string{"phoneNumber": r.number, "method": method}, &r)
+	return r
+}
+
+// send plays the user: the message and, where the messenger does not tell the number, the contact.
+func (s *shop) send(ctx context.Context, r request) {
+	GinkgoHelper()
+	s.must(ctx, http.MethodPost, s.sim+"/sim/users", map[string]string{"name": "Ada", "phone": r.number}, nil)
+	user := s.sim + "/sim/users/" + r.number
+	s.must(ctx, http.MethodPost, user+"/send", map[string]string{"link": r.WaLink + r.TgLink}, nil)
+	if r.TgLink != "" {
+		s.must(ctx, http.MethodPost, user+"/share-contact", map[string]string{"wait": "30s"}, nil)
+	}
+}
+
+func (s *shop) status(ctx context.Context, id string) string {
+	got, err := s.do(ctx, s.http, http.MethodGet, s.api+"/api/verify/status?id="+id, s.key, nil)
+	if err != nil || got.code != http.StatusOK {
+		return fmt.Sprintf("%d %s%v", got.code, got.body, err)
+	}
+	var decoded struct {
+		Status string `json:"status"`
+	}
+	if err := json.Unmarshal([]byte(got.body), &decoded); err != nil {
+		return err.Error()
+	}
+	return decoded.Status
+}
+
+func (s *shop) eventuallyVerified(ctx context.Context, r request) {
+	GinkgoHelper()
+	Eventually(s.status).WithContext(ctx).WithArguments(r.ID).Should(Equal("VERIFIED"))
+}
+
+// event is what the receiver got, and what it thinks of it.
+type event struct {
+	Seq               int64             `json:"seq"`
+	Headers           map[string]string `json:"headers"`
+	Body              string            `json:"body"`
+	Signature         string            `json:"signature"`
+	StandardSignature string            `json:"standardSignature"`
+	Duplicate         bool              `json:"duplicate"`
+	Status            int               `json:"status"`
+}
+
+// deliveries are the last events that the receiver got, as many as it remembers.
+type deliveries struct {
+	Deliveries []event `json:"deliveries"`
+}
+
+// events returns what the receiver got for a request.
+func (s *shop) events(ctx context.Context, id string) []event {
+	GinkgoHelper()
+	var all deliveries
+	s.must(ctx, http.MethodGet, s.sim+"/receiver/deliveries", nil, &all)
+	var mine []event
+	for _, e := range all.Deliveries {
+		if strings.Contains(e.Body, id) {
+			mine = append(mine, e)
+		}
+	}
+	return mine
+}
+
+// accepted is an event that the receiver found authentic.
+var accepted = And(HaveField("Signature", "valid"), HaveField("StandardSignature", "valid"), HaveField("Status", http.StatusNoContent))
+
+func (s *shop) eventuallyAccepted(ctx context.Context, r request) {
+	GinkgoHelper()
+	Eventually(s.events).WithContext(ctx).WithArguments(r.ID).Should(ContainElement(accepted))
+}
+
+// verify plays a verification through to the webhook.
+func (s *shop) verify(ctx context.Context, method string) {
+	GinkgoHelper()
+	r := s.init(ctx, method)
+	s.send(ctx, r)
+	s.eventuallyVerified(ctx, r)
+	s.eventuallyAccepted(ctx, r)
+}
+
+// quickly is verify for when it may not work yet.
+func (s *shop) quickly(ctx context.Context, method string) {
+	GinkgoHelper()
+	r := s.init(ctx, method)
+	s.send(ctx, r)
+	Eventually(s.events).WithContext(ctx).WithArguments(r.ID).WithTimeout(20 * time.Second).Should(ContainElement(accepted))
+}
+
+// pods returns the running pods of the project.
+func (s *shop) pods(ctx context.Context) []corev1.Pod {
+	GinkgoHelper()
+	var pods corev1.PodList
+	Expect(kube.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{verifyv1.ProjectLabel: "shop"})).To(Succeed())
+	return pods.Items
+}

@@ -1,0 +1,120 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+// patience bounds whatever is waited for, on a machine that has other work too.
+const patience = 3 * time.Minute
+
+var (
+	root       string // of the repository
+	image      string // what the cluster runs
+	config     *rest.Config
+	kube       client.Client
+	clientset  *kubernetes.Clientset
+	kubeconfig string
+)
+
+func TestE2E(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "End to end")
+}
+
+var _ = BeforeSuite(func() {
+	SetDefaultEventuallyTimeout(patience)
+	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+
+	var err error
+	root, err = controlplane.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(filepath.Join(root, "bin", "cluster", "image"))
+	Expect(err).NotTo(HaveOccurred(), "run make e2e, which makes the cluster and the image first")
+	image = strings.TrimSpace(string(content))
+	kubeconfig = filepath.Join(root, "bin", "cluster", "kubeconfig")
+	config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	config.QPS = -1
+	Expect(verifyv1.AddToScheme(clientgoscheme.Scheme)).To(Succeed())
+	kube, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	clientset, err = kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+})
+
+// A spec that fails leaves the cluster as it is; what pods say then is the first thing to look at.
+var _ = JustAfterEach(func() {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	questions := []string{
+		"get vproj,pods --all-namespaces --output=wide",
+		"--namespace " + releaseNamespace + " logs --selector=app.kubernetes.io/component=operator --tail=40 --prefix",
+	}
+	for _, namespace := range []string{shopNamespace, bakeryNamespace} {
+		questions = append(questions,
+			"--namespace "+namespace+" get events --sort-by=.lastTimestamp",
+			"--namespace "+namespace+" describe vproj",
+			"--namespace "+namespace+" logs --selector=app.kubernetes.io/managed-by=phoneproof-operator --tail=40 --prefix")
+	}
+	for _, args := range questions {
+		output, err := run(ctx, "kubectl", strings.Fields(args)...)
+		GinkgoWriter.Printf("$ kubectl %s\n%s%v\n", args, output, err)
+	}
+})
+
+// What was measured, and what was not proven, belongs to the result.
+var _ = ReportAfterSuite("findings", func(report Report) {
+	var findings strings.Builder
+	for _, spec := range report.SpecReports {
+		for _, entry := range spec.ReportEntries {
+			fmt.Fprintf(&findings, "%s: %s\n", entry.Name, entry.StringRepresentation())
+		}
+		if spec.State == types.SpecStateSkipped && spec.Failure.Message != "" {
+			fmt.Fprintf(&findings, "%s: %s\n", spec.LeafNodeText, spec.Failure.Message)
+		}
+	}
+	Expect(os.WriteFile(filepath.Join(root, "bin", "cluster", "findings"), []byte(findings.String()), 0o600)).To(Succeed())
+})
+
+// One list, in the order in which the specs run.
+var _ = Describe("PhoneProof on a cluster", Ordered, ContinueOnFailure, func() {
+	var first sync.Once
+	BeforeEach(func() {
+		missing := theShop == nil
+		first.Do(func() { missing = false })
+		Expect(missing).To(BeFalse(), "the first spec did not open the shop, so the others have nothing to work on")
+	})
+	installSpecs()
+	verifySpecs()
+	accessSpecs()
+	restartSpecs()
+	databaseSpecs()
+	rotationSpecs()
+	lifecycleSpecs()
+	removalSpecs()
+})
