@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/phoneproof/phoneproof/test/bench/load"
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+// What this program can be beside the benchmark itself: each runs in a process of its own, as ours does.
+const (
+	modeBare = "bare" // a server that answers every request with constant JSON
+	modePost = "post" // a client that posts the same bytes over and over
+)
+
+// bareAnswer is as long as the answer of status. It is also a Graph API that took a reply.
+const bareAnswer = `{"requestId":"vrabcdefghijklmnopqrstuvwx","status":"PENDING","method":"WHATSAPP","expiresAt":"2026-01-01T00:00:00Z",` +
+	`"phoneNumber":"+4915112345678"}`
+
+// child is a process of this program.
+type child struct {
+	address string
+	cmd     *exec.Cmd
+}
+
+// command is this program as something else, which ends when we do.
+func command(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	return cmd, nil
+}
+
+// startBare starts the bare server and returns when it answers.
+func startBare(ctx context.Context) (*child, error) {
+	address, err := system.UnusedAddress(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := command(context.WithoutCancel(ctx), modeBare, address)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start the bare server: %w", err)
+	}
+	c := &child{address, cmd}
+	err = await(ctx, "the bare server", func(ctx context.Context) (bool, error) {
+		conn, err := load.Dial(ctx, address)
+		if err != nil {
+			return false, nil //nolint:nilerr // it does not listen yet
+		}
+		return true, conn.Close()
+	})
+	if err != nil {
+		c.kill()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *child) kill() {
+	_ = c.cmd.Process.Kill() // it may be gone
+	_ = c.cmd.Wait()         // it was killed
+}
+
+// serveBare is what a Go server costs that does nothing.
+func serveBare(args []string) error {
+	if len(args) != 1 {
+		return errors.New("bare wants an address")
+	}
+	server := &http.Server{
+		Addr: args[0], ReadHeaderTimeout: time.Minute,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // the connection is kept all the same
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, bareAnswer)
+		}),
+	}
+	return server.ListenAndServe()
+}
+
+// posting is what the client posts.
+type posting struct {
+	URL    string      `json:"url"`
+	Header http.Header `json:"header"`
+	Body   []byte      `json:"body"`
+}
+
+// posted is what came of it.
+type posted struct {
+	Done    int64   `json:"done"`
+	Seconds float64 `json:"seconds"`
+	CPU     float64 `json:"-"` // seconds
+}
+
+// post is what a Go client costs that only posts: the same bytes as ours, to the same receiver, as many at a time.
+func post(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet(modePost, flag.ContinueOnError)
+	clients := flags.Int("clients", 1, "how many at a time")
+	length := flags.Duration("length", time.Second, "for how long")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var p posting
+	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: *clients, DialContext: (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
+	}, Timeout: time.Minute}
+	result, err := load.Closed(ctx, *clients, *length, func(context.Context) (load.Call, func() error, error) {
+		return func(ctx context.Context, _ load.Turn) error { return p.send(ctx, client) }, nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(posted{Done: result.Latency.Count(), Seconds: result.Took.Seconds()})
+}
+
+func (p posting) send(ctx context.Context, client *http.Client) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(p.Body))
+	if err != nil {
+		return err
+	}
+	request.Header = p.Header
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("the answer is %d", response.StatusCode)
+	}
+	return nil
+}
+
+// runPost has a process of its own post for a time.
+func runPost(ctx context.Context, p posting, clients int, length time.Duration) (posted, error) {
+	content, err := json.Marshal(p)
+	if err != nil {
+		return posted{}, err
+	}
+	cmd, err := command(ctx, modePost, fmt.Sprintf("-clients=%d", clients), "-length="+length.String())
+	if err != nil {
+		return posted{}, err
+	}
+	cmd.Stdin = bytes.NewReader(content)
+	out, err := cmd.Output()
+	if err != nil {
+		return posted{}, fmt.Errorf("post the same bytes: %w", err)
+	}
+	var found posted
+	if err := json.Unmarshal(out, &found); err != nil {
+		return posted{}, fmt.Errorf("post the same bytes: %w", err)
+	}
+	found.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	return found, nil
+}
+
+// awaitTimeout bounds whatever a machine that is busy does in a few seconds.
+const awaitTimeout = 5 * time.Minute
+
+// await asks until something is so.
+func await(ctx context.Context, what string, so func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		done, err := so(ctx)
+		if err != nil {
+			return fmt.Errorf("wait for %s: %w", what, err)
+		}
+		if done {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", what, ctx.Err())
+		case <-tick.C:
+		}
+	}
+}

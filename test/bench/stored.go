@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/phoneproof/phoneproof/internal/store/postgres"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/bench/load"
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+const (
+	// few is what many stored requests are compared with.
+	few = 1000
+	// dueAtOnce is how many are due while claims are measured, and claimed at once.
+	dueAtOnce   = 1000
+	claimedOnce = 100
+)
+
+// manyStored compares the cost of a request, and of a claim of due work, with few and with many stored.
+func manyStored(ctx context.Context, b *bench) error {
+	options := system.Options{Store: system.PostgreSQL, Project: withoutEvents, PostgreSQL: withoutCheckpoints}
+	return b.withStored(ctx, options, few, func(small *site) error {
+		return b.withStored(ctx, options, b.stored, func(large *site) error {
+			if err := b.holds(ctx, fmt.Sprintf("memory, PostgreSQL, %d stored", b.stored), large); err != nil {
+				return err
+			}
+			if err := b.claims(ctx, small, large); err != nil {
+				return err
+			}
+			return b.requests(ctx, small, large)
+		})
+	})
+}
+
+// withStored runs on a site that has so many requests stored.
+func (b *bench) withStored(ctx context.Context, o system.Options, n int, measure func(*site) error) error {
+	return b.with(ctx, o, func(x *site) error {
+		if err := store(ctx, x.system.Database, x.Name(), finished, "vrdone", n); err != nil {
+			return err
+		}
+		if err := settle(ctx, x.system.Database); err != nil {
+			return err
+		}
+		return measure(x)
+	})
+}
+
+// claims has a worker of its own claim what is due, while the replicas stand still, which would claim it too.
+func (b *bench) claims(ctx context.Context, sites ...*site) error {
+	sides := make([]side, len(sites))
+	for i, x := range sites {
+		worker, end, err := newWorker(ctx, x)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = end() }()
+		err = errors.Join(x.replica.Freeze(), store(ctx, x.system.Database, x.Name(), due, "vrdue", dueAtOnce), settle(ctx, x.system.Database))
+		if err != nil {
+			return err
+		}
+		sides[i] = func(ctx context.Context, _ int) (sample, error) {
+			r, err := load.Closed(ctx, 1, b.length, worker)
+			return sample{"claim": ms(r.Latency.Mean())}, err
+		}
+	}
+	found, err := b.turns(ctx, sides...)
+	if err != nil {
+		return err
+	}
+	b.add(row{
+		figure: fmt.Sprintf("claim of %d due, %d stored", claimedOnce, b.stored), unit: "ms", ours: found[1].of("claim"),
+		limit: found[0].of("claim"), limitIs: fmt.Sprintf("%d stored", few), aim: atMost(1.1),
+	})
+	for _, x := range sites {
+		err := execute(ctx, x.system.Database, "DELETE FROM phoneproof_requests WHERE project = $1 AND work = 2", x.Name())
+		if err := errors.Join(err, settle(ctx, x.system.Database), x.replica.Thaw(), x.replica.AwaitReady(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newWorker claims as a replica does, and gives back at once.
+func newWorker(ctx context.Context, x *site) (load.Client, func() error, error) {
+	address := postgres.Address{URI: []byte(x.system.Database.URI("postgres"))}
+	worker, err := postgres.New(postgres.Options{
+		Project: x.Name(), Address: func() postgres.Address { return address }, Log: logr.Discard(),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Start(running) }() // ends with end
+	end := func() error {
+		stop()
+		return <-ended
+	}
+	err = await(ctx, "the database", func(ctx context.Context) (bool, error) { return worker.Ready(ctx) == nil, nil })
+	if err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	policy := verification.Policy{Retention: 24 * time.Hour, Events: verification.EventsOn}
+	return func(context.Context) (load.Call, func() error, error) {
+		return func(ctx context.Context, _ load.Turn) error {
+			claimed, err := worker.Claim(ctx, policy, claimedOnce, time.Nanosecond)
+			if err == nil && len(claimed) != claimedOnce {
+				err = fmt.Errorf("%d were claimed, not %d", len(claimed), claimedOnce)
+			}
+			return err
+		}, nil, nil
+	}, end, nil
+}
+
+// requests measures what a request takes at the maximum: its share of the time, and of the processors.
+func (b *bench) requests(ctx context.Context, small, large *site) error {
+	for _, what := range []struct {
+		name   string
+		render func(x *site) renderer
+	}{
+		{"init", func(x *site) renderer { return x.init }},
+		{"status of one that is stored", func(x *site) renderer { return x.status(stored("vrdone", few)) }},
+	} {
+		var sides []side
+		for _, x := range []*site{small, large} {
+			render := what.render(x)
+			sides = append(sides, func(ctx context.Context, _ int) (sample, error) {
+				before, err := x.cost()
+				if err != nil {
+					return nil, err
+				}
+				r, err := load.Closed(ctx, clients, b.length, load.Expect(x.replica.API, render))
+				if err != nil {
+					return nil, err
+				}
+				after, err := x.cost()
+				replica, database := after.since(before, r.Latency.Count())
+				return sample{"time": 1e6 / r.PerSecond(), "cpu": replica + database}, err
+			})
+		}
+		found, err := b.turns(ctx, sides...)
+		if err != nil {
+			return err
+		}
+		for _, key := range []string{"time", "cpu"} {
+			b.add(row{
+				figure: fmt.Sprintf("%s, %d stored, %s for each", what.name, b.stored, key), unit: "µs", ours: found[1].of(key),
+				limit: found[0].of(key), limitIs: fmt.Sprintf("%d stored", few), aim: atMost(1.1),
+			})
+		}
+	}
+	return nil
+}
