@@ -1,0 +1,310 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/chaos/schedule"
+	"github.com/phoneproof/phoneproof/test/faultproxy"
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+// injector makes faults happen, as many at once as are due, but never two of one store or line.
+type injector struct {
+	*trial
+
+	storeBusy sync.Mutex
+	storeLine sync.Mutex
+	sinkLine  sync.Mutex
+	secrets   sync.Mutex
+	rolling   sync.Mutex
+
+	mu   sync.Mutex
+	err  error
+	done map[schedule.Kind]int
+}
+
+// inject runs a schedule along the load, and returns when the last fault is over. What it cannot do ends the run: a fault
+// that did not happen proves nothing.
+func (i *injector) inject(ctx context.Context, faults []schedule.Fault) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, f := range faults {
+		if !i.await(ctx, f.At) {
+			break
+		}
+		running.Go(func() {
+			if err := i.one(ctx, f); err != nil && ctx.Err() == nil {
+				i.mu.Lock()
+				i.err = errors.Join(i.err, fmt.Errorf("%s: %w", f.Kind, err))
+				i.mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.err
+}
+
+// await returns when the load is so far, or false when it is over.
+func (i *injector) await(ctx context.Context, share float64) bool {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		switch now := i.progress(); {
+		case ctx.Err() != nil, now >= 1:
+			return false
+		case now >= share:
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// one injects a fault and writes it down.
+func (i *injector) one(ctx context.Context, f schedule.Fault) error {
+	record := ledger.Fault{Kind: string(f.Kind)}
+	var err error
+	switch f.Kind {
+	case schedule.Kill:
+		err = i.kill(ctx, i.roster.places[f.Victim%len(i.roster.places)], &record)
+	case schedule.KillLeader:
+		err = i.kill(ctx, i.roster.leader(f.Victim), &record)
+	case schedule.KillAll:
+		err = i.killAll(ctx, &record)
+	case schedule.Freeze:
+		err = i.freeze(ctx, i.roster.places[f.Victim%len(i.roster.places)], f.For, &record)
+	case schedule.FreezeLeader:
+		err = i.freeze(ctx, i.roster.leader(f.Victim), f.For, &record)
+	case schedule.Roll:
+		err = i.roll(ctx, &record)
+	case schedule.CrashStore, schedule.FreezeStore:
+		err = i.stopStore(ctx, f, &record)
+	case schedule.RotateHook:
+		err = i.rotateHook(&record)
+	case schedule.RotateKey:
+		err = i.rotateKey(ctx, &record)
+	default:
+		i.disturb(ctx, f, &record)
+	}
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	i.done[f.Kind]++
+	i.mu.Unlock()
+	return i.faults.Append(record)
+}
+
+func (i *injector) kill(ctx context.Context, p *place, record *ledger.Fault) error {
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	record.From, record.Processes, record.Victim = time.Now(), 1, p.now().API
+	err := i.roster.kill(ctx, p)
+	record.Until = time.Now()
+	return err
+}
+
+func (i *injector) killAll(ctx context.Context, record *ledger.Fault) error {
+	i.rolling.Lock()
+	defer i.rolling.Unlock()
+	for _, p := range i.roster.places {
+		p.busy.Lock()
+		defer p.busy.Unlock()
+	}
+	record.From, record.Processes = time.Now(), len(i.roster.places)
+	for _, p := range i.roster.places {
+		p.now().Kill()
+	}
+	var all error
+	for _, p := range i.roster.places {
+		all = errors.Join(all, i.roster.start(ctx, p))
+	}
+	record.Until = time.Now()
+	return all
+}
+
+func (i *injector) freeze(ctx context.Context, p *place, length time.Duration, record *ledger.Fault) error {
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	r := p.now()
+	record.From, record.Processes, record.Victim, record.Held = time.Now(), 1, r.API, true
+	if err := r.Freeze(); err != nil {
+		return err
+	}
+	sleep(ctx, length)
+	record.Until = time.Now()
+	return r.Thaw()
+}
+
+// roll replaces the replicas one after the other, each when the next is ready, as a Deployment does.
+func (i *injector) roll(ctx context.Context, record *ledger.Fault) error {
+	i.rolling.Lock()
+	defer i.rolling.Unlock()
+	record.From, record.Processes = time.Now(), len(i.roster.places)
+	for _, p := range i.roster.places {
+		if err := i.replace(ctx, p); err != nil {
+			return err
+		}
+	}
+	record.Until = time.Now()
+	return nil
+}
+
+func (i *injector) replace(ctx context.Context, p *place) error {
+	p.busy.Lock()
+	defer p.busy.Unlock()
+	old := p.now()
+	if err := i.roster.start(ctx, p); err != nil {
+		return err
+	}
+	if err := p.now().AwaitReady(ctx); err != nil {
+		return err
+	}
+	return old.Terminate()
+}
+
+// stopStore ends the store at once and starts it again, or stops it where it is.
+func (i *injector) stopStore(ctx context.Context, f schedule.Fault, record *ledger.Fault) error {
+	i.storeBusy.Lock()
+	defer i.storeBusy.Unlock()
+	again, err := i.away(ctx, f.Kind == schedule.FreezeStore)
+	if err != nil {
+		return err
+	}
+	record.From, record.Processes, record.Outage = time.Now(), len(i.roster.places), true
+	sleep(ctx, f.For)
+	record.Until = time.Now()
+	return again()
+}
+
+func (i *injector) away(ctx context.Context, frozen bool) (again func() error, err error) {
+	database, plane := i.system.Database, i.system.Plane
+	switch {
+	case i.store == system.PostgreSQL && frozen:
+		return database.Freeze()
+	case i.store == system.PostgreSQL:
+		return func() error { return database.Up(ctx) }, database.Crash()
+	case frozen:
+		return plane.FreezeAPIServer()
+	default:
+		return func() error { return thrice(plane.StartAPIServer) }, plane.KillAPIServer()
+	}
+}
+
+// thrice tries up to three times what has a time of its own that a machine may be too busy for.
+func thrice(try func() error) error {
+	var all error
+	for range 3 {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		all = errors.Join(all, err)
+	}
+	return all
+}
+
+// disturb has the network do what the fault says.
+func (i *injector) disturb(ctx context.Context, f schedule.Fault, record *ledger.Fault) {
+	line, busy, match := i.lines.store, &i.storeLine, i.lines.commits
+	if f.Kind == schedule.CutSink || f.Kind == schedule.DelaySink || f.Kind == schedule.HoleSink {
+		line, busy, match = i.lines.sink, &i.sinkLine, nil
+		record.Sink = true
+	}
+	busy.Lock()
+	defer busy.Unlock()
+	before := line.Broken()
+	record.From, record.Processes, record.Held = time.Now(), len(i.roster.places), true
+	switch f.Kind {
+	case schedule.CutStore, schedule.CutSink:
+		line.CutAnswers(f.Count, match)
+		sleep(ctx, cutTime)
+		line.CutAnswers(0, nil)
+	case schedule.DelayStore, schedule.DelaySink:
+		line.Set(faultproxy.Weather{Delay: delay})
+		sleep(ctx, f.For)
+	case schedule.SlowStore:
+		line.Set(faultproxy.Weather{BytesPerSecond: slowLine})
+		sleep(ctx, f.For)
+	default:
+		line.Set(faultproxy.Weather{Hole: true})
+		sleep(ctx, f.For)
+	}
+	line.Set(faultproxy.Weather{})
+	record.Until, record.Cuts = time.Now(), line.Broken()-before
+}
+
+const (
+	// cutTime is how long exchanges are waited for that are to be cut.
+	cutTime = 2 * time.Second
+	// delay is in each direction.
+	delay = 150 * time.Millisecond
+	// slowLine is in bytes a second, for each connection.
+	slowLine = 20_000
+	// spread is how long a new key takes to be known to every replica that runs.
+	spread = 3 * time.Second
+)
+
+// rotateHook replaces the secret that events are signed with. Their receiver knows it before, as the documentation says.
+func (i *injector) rotateHook(record *ledger.Fault) error {
+	i.secrets.Lock()
+	defer i.secrets.Unlock()
+	secret := "webhook " + rand.Text()
+	i.sink.Trust(secret)
+	i.remember(secret)
+	record.From = time.Now()
+	err := i.system.WriteSecret(hookKey, secret)
+	record.Until = time.Now()
+	return err
+}
+
+// rotateKey replaces the API key that is not in use, and has clients use it once every replica knows it.
+func (i *injector) rotateKey(ctx context.Context, record *ledger.Fault) error {
+	i.secrets.Lock()
+	defer i.secrets.Unlock()
+	key, err := settings.NewAPIKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	i.remember(key)
+	i.trial.mu.Lock()
+	next := 1 - i.current
+	i.trial.mu.Unlock()
+	record.From = time.Now()
+	if err := i.system.WriteSecret([]string{firstKey, secondKey}[next], key); err != nil {
+		return err
+	}
+	sleep(ctx, spread)
+	i.trial.mu.Lock()
+	i.keys[next], i.current = key, next
+	i.trial.mu.Unlock()
+	record.Until = time.Now()
+	return nil
+}
+
+// remember adds a secret to those that nobody may see.
+func (i *injector) remember(secret string) {
+	i.trial.mu.Lock()
+	defer i.trial.mu.Unlock()
+	i.trial.secrets = append(i.trial.secrets, secret)
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,296 @@
+package judge_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/webhook"
+	"github.com/phoneproof/phoneproof/test/chaos/judge"
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+)
+
+var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+
+// truth is the evidence of a run in which all went well: one request was proven, one lapsed, one was refused for good by
+// the receiver, one was deleted, and the database was away for a while.
+func truth() *judge.Evidence {
+	ack := func(id string, fate ledger.Fate) ledger.Ack {
+		return ledger.Ack{Asked: at(0), At: at(1), Key: "key of " + id, ID: id, Fate: fate, Expires: at(60)}
+	}
+	change := func(op, id, phase string, seconds float64, more ...func(*ledger.Change)) ledger.Change {
+		c := ledger.Change{At: at(seconds), Op: op, ID: id, Phase: phase, Expires: at(60)}
+		for _, m := range more {
+			m(&c)
+		}
+		return c
+	}
+	attempted := func(code int) func(*ledger.Change) {
+		return func(c *ledger.Change) {
+			c.Attempts, c.Code, c.Delivered, c.Exhausted = 1, code, code == 200, code == 410
+		}
+	}
+	event := func(id string, seconds float64, answer ledger.Answer) ledger.Delivery {
+		return ledger.Delivery{At: at(seconds), Webhook: "evt of " + id, Request: id, Valid: true, Body: "body of " + id, Answer: answer}
+	}
+	proof := func(id string, seconds float64) ledger.Inbound {
+		return ledger.Inbound{
+			Asked: at(seconds - 0.5), At: at(seconds), Answer: 200, Signed: true,
+			Messages: []ledger.Message{{ID: "wamid of " + id, Request: id, Proves: true}},
+		}
+	}
+	e := &judge.Evidence{
+		Acks: []ledger.Ack{
+			ack("proven", ledger.Proven), ack("lapsed", ledger.Unproven), ack("unwanted", ledger.Proven), ack("deleted", ledger.Proven),
+		},
+		Statuses: []ledger.Status{
+			{Asked: at(1), At: at(1.5), ID: "proven", Status: "PENDING"}, {Asked: at(4), At: at(5), ID: "proven", Status: "VERIFIED"},
+			{Asked: at(50), At: at(51), ID: "lapsed", Status: "PENDING"}, {Asked: at(70), At: at(71), ID: "lapsed", Status: "EXPIRED"},
+			{Asked: at(99), At: at(100), ID: "deleted", Status: "404"},
+		},
+		Inbound: []ledger.Inbound{
+			proof("proven", 3), proof("unwanted", 3), proof("deleted", 3),
+			{Asked: at(3), At: at(4), Answer: 401, Messages: []ledger.Message{{ID: "wamid", Request: "lapsed"}}},
+		},
+		Events: []ledger.Delivery{
+			event("proven", 3.5, ledger.Takes), event("unwanted", 3.5, ledger.Gone), event("deleted", 3.5, ledger.Takes),
+		},
+		Changes: []ledger.Change{
+			change(ledger.Created, "proven", "PENDING", 1), change(ledger.Updated, "proven", "VERIFIED", 3),
+			change(ledger.Updated, "proven", "VERIFIED", 4, attempted(200)),
+			change(ledger.Created, "lapsed", "PENDING", 1), change(ledger.Updated, "lapsed", "EXPIRED", 65),
+			change(ledger.Created, "unwanted", "PENDING", 1), change(ledger.Updated, "unwanted", "VERIFIED", 3),
+			change(ledger.Updated, "unwanted", "VERIFIED", 4, attempted(410)),
+			change(ledger.Created, "deleted", "PENDING", 1), change(ledger.Updated, "deleted", "VERIFIED", 3),
+			change(ledger.Updated, "deleted", "VERIFIED", 4, attempted(200)),
+			change(ledger.Deleted, "deleted", "VERIFIED", 90, attempted(200)),
+		},
+		Final: []ledger.Change{
+			change(ledger.Updated, "proven", "VERIFIED", 0, attempted(200)), change(ledger.Updated, "lapsed", "EXPIRED", 0),
+			change(ledger.Updated, "unwanted", "VERIFIED", 0, attempted(410)),
+		},
+		Faults:   []ledger.Fault{{Kind: "crash-database", From: at(20), Until: at(30), Processes: 1, Outage: true}},
+		Searched: 10, End: at(100),
+	}
+	return e
+}
+
+// settle changes the last state of a request at both the witness and the store.
+func settle(e *judge.Evidence, id string, change func(*ledger.Change)) {
+	for i := range slices.Backward(e.Changes) {
+		if e.Changes[i].ID == id {
+			change(&e.Changes[i])
+			break
+		}
+	}
+	for i := range e.Final {
+		if e.Final[i].ID == id {
+			change(&e.Final[i])
+		}
+	}
+}
+
+// again has an event come once more, changed.
+func again(e *judge.Evidence, change func(*ledger.Delivery)) {
+	d := e.Events[0]
+	change(&d)
+	e.Events = append(e.Events, d)
+}
+
+func TestJudge_truth(t *testing.T) {
+	g := NewWithT(t)
+	for _, v := range judge.Judge(truth()) {
+		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
+	}
+}
+
+func TestJudge_nothing(t *testing.T) {
+	g := NewWithT(t)
+	for _, v := range judge.Judge(&judge.Evidence{}) {
+		g.Expect(v.OK()).To(BeFalse(), v.Name)
+		g.Expect(v.Skipped()).To(Equal(v.Name == "O"), v.Name)
+	}
+}
+
+// forgeries are evidence of what must not be, by the invariant that is to find it.
+var forgeries = map[string]map[string]func(*judge.Evidence){
+	"I1": {
+		"lost": func(e *judge.Evidence) { e.Acks = append(e.Acks, ledger.Ack{Key: "k", ID: "lost"}) },
+		"pending for ever": func(e *judge.Evidence) {
+			settle(e, "lapsed", func(c *ledger.Change) { c.Phase = "PENDING" })
+		},
+		"deleted while pending": func(e *judge.Evidence) {
+			e.Changes = append(e.Changes[:3:3], append([]ledger.Change{
+				{At: at(2), Op: ledger.Deleted, ID: "lapsed", Phase: "PENDING", Expires: at(60)},
+			}, e.Changes[5:]...)...)
+		},
+		"deleted with its event": func(e *judge.Evidence) {
+			settle(e, "deleted", func(c *ledger.Change) { c.Delivered = false })
+		},
+	},
+	"I1k": {
+		"two requests for a key": func(e *judge.Evidence) { e.Acks[1].Key = e.Acks[0].Key },
+		"two keys for a request": func(e *judge.Evidence) {
+			again := e.Acks[0]
+			again.Key = "another"
+			e.Acks = append(e.Acks, again)
+		},
+	},
+	"I1p": {
+		"a lost proof": func(e *judge.Evidence) { settle(e, "proven", func(c *ledger.Change) { c.Phase = "EXPIRED" }) },
+		"verified by nobody": func(e *judge.Evidence) {
+			settle(e, "lapsed", func(c *ledger.Change) { c.Phase = "VERIFIED" })
+		},
+		"a forged webhook taken": func(e *judge.Evidence) { e.Inbound[3].Answer = 200 },
+	},
+	"I2": {
+		"verified, then expired": func(e *judge.Evidence) {
+			e.Changes = append(e.Changes, ledger.Change{At: at(80), Op: ledger.Updated, ID: "proven", Phase: "EXPIRED", Expires: at(60)})
+		},
+		"expired, then verified": func(e *judge.Evidence) {
+			e.Changes = append(e.Changes, ledger.Change{At: at(80), Op: ledger.Updated, ID: "lapsed", Phase: "VERIFIED", Expires: at(60)})
+		},
+		"pending again": func(e *judge.Evidence) {
+			e.Changes = append(e.Changes, ledger.Change{At: at(80), Op: ledger.Updated, ID: "lapsed", Phase: "PENDING", Expires: at(60)})
+		},
+		"risen": func(e *judge.Evidence) {
+			e.Changes = append(e.Changes, ledger.Change{At: at(95), Op: ledger.Updated, ID: "deleted", Phase: "VERIFIED"})
+		},
+		"expired too early":   func(e *judge.Evidence) { e.Changes[4].At = at(59) },
+		"verified too late":   func(e *judge.Evidence) { e.Changes[1].At = at(80) },
+		"born verified":       func(e *judge.Evidence) { e.Changes[0].Phase = "VERIFIED" },
+		"from the first seen": func(e *judge.Evidence) { e.Changes[0].Op = ledger.Updated },
+	},
+	"I3": {
+		"delivered to nobody": func(e *judge.Evidence) { e.Events[0].Answer = ledger.Fails },
+		"taken with a wrong signature only": func(e *judge.Evidence) {
+			e.Events[0].Valid = false
+		},
+		"never sent": func(e *judge.Evidence) {
+			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+		},
+		"stuck": func(e *judge.Evidence) {
+			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered, c.Next = 2, false, at(50) })
+		},
+		"given up early": func(e *judge.Evidence) {
+			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered, c.Exhausted = webhook.MaxAttempts-1, false, true })
+		},
+		"given up for an answer that nobody gave": func(e *judge.Evidence) { e.Events[1].Answer = ledger.Fails },
+	},
+	"I4": {
+		"attempts that were not made": func(e *judge.Evidence) {
+			settle(e, "proven", func(c *ledger.Change) { c.Attempts = 2 })
+		},
+		"attempts that are not counted": func(e *judge.Evidence) {
+			for range webhook.MaxInFlight + 1 {
+				e.Events = append(e.Events, e.Events[0])
+			}
+		},
+	},
+	"I5": {
+		"another body":      func(e *judge.Evidence) { again(e, func(d *ledger.Delivery) { d.Body = "another" }) },
+		"another id":        func(e *judge.Evidence) { again(e, func(d *ledger.Delivery) { d.Webhook = "another" }) },
+		"a wrong signature": func(e *judge.Evidence) { again(e, func(d *ledger.Delivery) { d.Valid = false }) },
+		"a shared id":       func(e *judge.Evidence) { e.Events[1].Webhook = e.Events[0].Webhook },
+		"too often": func(e *judge.Evidence) {
+			for range webhook.MaxInFlight + 1 {
+				e.Events = append(e.Events, e.Events[0])
+			}
+		},
+	},
+	"I6": {
+		"of an expired one": func(e *judge.Evidence) {
+			e.Events = append(e.Events, ledger.Delivery{Request: "lapsed", Webhook: "evt of lapsed", Valid: true})
+		},
+		"of nobody": func(e *judge.Evidence) {
+			e.Events = append(e.Events, ledger.Delivery{Request: "nobody", Webhook: "evt of nobody", Valid: true})
+		},
+		"after it was refused for good": func(e *judge.Evidence) {
+			late := e.Events[1]
+			late.At = at(50)
+			e.Events = append(e.Events, late)
+		},
+		"after it was deleted": func(e *judge.Evidence) {
+			late := e.Events[2]
+			late.At = at(95)
+			e.Events = append(e.Events, late)
+		},
+	},
+	"I7": {"a leak": func(e *judge.Evidence) { e.Leaks = []string{"first-1.log: a code"} }},
+	"I8": {
+		"backwards": func(e *judge.Evidence) {
+			e.Statuses = append(e.Statuses, ledger.Status{Asked: at(72), At: at(73), ID: "lapsed", Status: "PENDING"})
+		},
+		"two final states": func(e *judge.Evidence) {
+			e.Statuses = append(e.Statuses, ledger.Status{Asked: at(69), At: at(70.5), ID: "lapsed", Status: "VERIFIED"})
+		},
+		"gone": func(e *judge.Evidence) {
+			e.Statuses = append(e.Statuses, ledger.Status{Asked: at(1), At: at(2), ID: "proven", Status: "404"})
+		},
+		"behind its proof": func(e *judge.Evidence) {
+			e.Statuses = append(e.Statuses, ledger.Status{Asked: at(3.1), At: at(3.2), ID: "proven", Status: "PENDING"})
+		},
+	},
+	"W": {
+		"unseen":        func(e *judge.Evidence) { e.Final = append(e.Final, ledger.Change{ID: "unseen"}) },
+		"vanished":      func(e *judge.Evidence) { e.Final = e.Final[1:] },
+		"another state": func(e *judge.Evidence) { e.Final[0].Attempts = 3 },
+		"stored and deleted": func(e *judge.Evidence) {
+			e.Final = append(e.Final, ledger.Change{ID: "deleted", Phase: "VERIFIED", Attempts: 1, Delivered: true})
+		},
+	},
+	"O": {"acknowledged": func(e *judge.Evidence) { e.Acks[0].Asked, e.Acks[0].At = at(25), at(26) }},
+}
+
+func TestJudge_forgeries(t *testing.T) {
+	names := slices.Sorted(maps.Keys(forgeries))
+	for _, v := range judge.Judge(truth()) {
+		NewWithT(t).Expect(names).To(ContainElement(v.Name), "every invariant is violated by something")
+	}
+	for _, name := range names {
+		for forgery, forge := range forgeries[name] {
+			t.Run(name+" "+forgery, func(t *testing.T) {
+				e := truth()
+				forge(e)
+				for _, v := range judge.Judge(e) {
+					if v.Name == name {
+						g := NewWithT(t)
+						g.Expect(v.OK()).To(BeFalse())
+						g.Expect(v.Violations).NotTo(BeEmpty())
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestJudge_bounds has the faults of a run explain what would be too much without them.
+func TestJudge_bounds(t *testing.T) {
+	g := NewWithT(t)
+	e := truth()
+	late := e.Events[1]
+	late.At = at(50)
+	e.Events = append(e.Events, late)
+	settle(e, "proven", func(c *ledger.Change) { c.Attempts = 3 })
+	e.Faults = append(e.Faults, ledger.Fault{Kind: "cut", Processes: 1, Held: true, Cuts: 2})
+	for _, v := range judge.Judge(e) {
+		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
+	}
+}
+
+// TestJudge_waiting lets an event wait that failed twice, and no other.
+func TestJudge_waiting(t *testing.T) {
+	g := NewWithT(t)
+	e := truth()
+	e.Events[0].Answer = ledger.Fails
+	e.Events = append(e.Events, e.Events[0])
+	settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered, c.Next = 2, false, at(400) })
+	for _, v := range judge.Judge(e) {
+		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
+	}
+}

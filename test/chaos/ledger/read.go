@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// maxLine is more than any record takes.
+const maxLine = 1 << 20
+
+// Read returns the records of a ledger.
+func Read[T any](path string) ([]T, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read ledger: %w", err)
+	}
+	defer func() { _ = file.Close() }() // it is only read
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, maxLine)
+	var all []T
+	for lines.Scan() {
+		var record T
+		if err := json.Unmarshal(lines.Bytes(), &record); err != nil {
+			return nil, fmt.Errorf("read ledger %s, line %d: %w", path, len(all)+1, err)
+		}
+		all = append(all, record)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("read ledger %s: %w", path, err)
+	}
+	return all, nil
+}

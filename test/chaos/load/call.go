@@ -1,0 +1,135 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+// maxAnswer is more than any answer has.
+const maxAnswer = 64 << 10
+
+// call sends a request and returns the answer's status and body; 0 if none came, whole.
+func (l *Load) call(ctx context.Context, method, to string, header http.Header, body string) (int, []byte) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+to, strings.NewReader(body))
+	if err != nil {
+		return 0, nil
+	}
+	request.Header = header
+	response, err := l.http.Do(request)
+	if err != nil {
+		return 0, nil
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return 0, nil
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		l.refused.add(string(answer))
+	}
+	return response.StatusCode, answer
+}
+
+// initiate begins a user's verification.
+func (l *Load) initiate(ctx context.Context, replica string, u *user) bool {
+	header := http.Header{
+		"Authorization": {"Bearer " + u.apiKey}, "Content-Type": {"application/json"}, "Idempotency-Key": {u.key},
+	}
+	asked := time.Now()
+	status, body := l.call(ctx, http.MethodPost, replica+"/api/verify/init", header,
+		fmt.Sprintf(`{"phoneNumber":%q,"method":%q}`, u.phone, u.method))
+	if status == http.StatusUnauthorized {
+		l.unauthorized.Add(1)
+	}
+	var answer struct {
+		RequestID    string    `json:"requestId"`
+		ExpectedText string    `json:"expectedText"`
+		ExpiresAt    time.Time `json:"expiresAt"`
+	}
+	if status != http.StatusOK || json.Unmarshal(body, &answer) != nil {
+		return false
+	}
+	u.id, u.text, u.expires = answer.RequestID, answer.ExpectedText, answer.ExpiresAt
+	words := strings.Fields(answer.ExpectedText)
+	l.write(l.Clients.Append(ledger.Ack{
+		Asked: asked, At: time.Now(), Key: u.key, ID: u.id, Phone: u.phone, Method: u.method,
+		Code: words[len(words)-1], Fate: u.fate, Expires: u.expires,
+	}))
+	return true
+}
+
+// ask asks how a verification stands, and writes down what is said.
+func (l *Load) ask(ctx context.Context, replica, id, wait string) {
+	query := url.Values{"id": {id}}
+	if wait != "" {
+		query.Set("wait", wait)
+	}
+	asked := time.Now()
+	status, body := l.call(ctx, http.MethodGet, replica+"/api/verify/status?"+query.Encode(),
+		http.Header{"Authorization": {"Bearer " + l.Key()}}, "")
+	var answer struct {
+		Status string `json:"status"`
+	}
+	switch {
+	case status == http.StatusNotFound:
+		answer.Status = "404"
+	case status != http.StatusOK || json.Unmarshal(body, &answer) != nil:
+		return
+	}
+	l.write(l.Statuses.Note(ledger.Status{Asked: asked, At: time.Now(), ID: id, Status: answer.Status}))
+}
+
+// post sends what a messenger sends, signed, once, and writes down what came of it.
+func (l *Load) post(ctx context.Context, replica string, m system.Message, messages ...ledger.Message) bool {
+	asked := time.Now()
+	status, _ := l.call(ctx, http.MethodPost, replica+m.Path, m.Header, string(m.Body))
+	record := ledger.Inbound{Asked: asked, At: time.Now(), Answer: status, Signed: true, Messages: messages}
+	if status != http.StatusOK {
+		l.write(l.Inbound.Note(record))
+		return false
+	}
+	l.write(l.Inbound.Append(record))
+	return true
+}
+
+// texts is a set.
+type texts struct {
+	mu  sync.Mutex
+	all map[string]bool
+}
+
+// maxTexts bounds what is kept: bodies of errors differ little.
+const maxTexts = 10_000
+
+func (t *texts) add(text string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[string]bool{}
+	}
+	if len(t.all) < maxTexts {
+		t.all[text] = true
+	}
+}
+
+func (t *texts) list() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]string, 0, len(t.all))
+	for text := range t.all {
+		all = append(all, text)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -1,0 +1,6 @@
+// Package load plays the world around PhoneProof in a chaos run: client backends, end users and the messengers that tell
+// of them, and whoever asks how a verification stands.
+//
+// The invariant: everything is tried until it is acknowledged, at whatever replica, as real clients and platforms do; and
+// what is acknowledged is written down.
+package load

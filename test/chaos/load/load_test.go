@@ -1,0 +1,82 @@
+package load
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+func TestNewUser(t *testing.T) {
+	g := NewWithT(t)
+	closing := false
+	l := New(Options{Seed: 3, Workers: 1, Key: func() string { return "key" }, Closing: func() bool { return closing }})
+	fates, methods := map[ledger.Fate]int{}, map[string]int{}
+	for n := range int64(2000) {
+		u := l.newUser(n)
+		fates[u.fate]++
+		methods[u.method]++
+		same := l.newUser(n)
+		g.Expect(same.fate).To(Equal(u.fate), "the same seed")
+		g.Expect(same.key).To(Equal(u.key))
+	}
+	g.Expect(fates).To(HaveLen(4), "%v", fates)
+	g.Expect(fates[ledger.Proven]).To(BeNumerically(">", 1800))
+	g.Expect(methods).To(HaveLen(2))
+	closing = true
+	for n := range int64(200) {
+		g.Expect(l.newUser(n).fate).To(Equal(ledger.Proven), "nothing that takes long begins near the end")
+	}
+}
+
+func TestPostman(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		p := newPostman()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go p.run(ctx) // ends with ctx
+		var done atomic.Int64
+		began := time.Now()
+		for n := range 3 {
+			p.after(began.Add(time.Duration(n)*time.Minute), func(context.Context) { done.Add(1) })
+		}
+		p.wait(ctx)
+		g.Expect(done.Load()).To(BeEquivalentTo(3))
+		g.Expect(time.Since(began)).To(BeNumerically(">=", 2*time.Minute))
+	})
+}
+
+func TestMeta_batch(t *testing.T) {
+	g := NewWithT(t)
+	l := New(Options{Workers: 1, Project: &system.Project{AppSecret: "secret", PhoneNumberID: "1234"}})
+	message, proofs := l.meta.webhook([]letter{
+		{from: &user{n: 1, id: "vr1", phone: "+4915100000001", text: `a "quoted" code`}, sent: time.Unix(7, 0)},
+		{from: &user{n: 2, id: "vr2", phone: "+4915100000002", text: "another"}, sent: time.Unix(7, 0)},
+	})
+	body := string(message.Body)
+	g.Expect(body).To(And(ContainSubstring(`"from":"4915100000001"`), ContainSubstring(`a \"quoted\" code`), ContainSubstring("another")))
+	g.Expect(strings.Count(body, `"field":`)).To(Equal(3), "two and what is not for us")
+	g.Expect(message.Header.Get("X-Hub-Signature-256")).To(HavePrefix("sha256="))
+	g.Expect(proofs).To(ConsistOf(
+		ledger.Message{ID: "chaos1", Request: "vr1", Proves: true}, ledger.Message{ID: "chaos2", Request: "vr2", Proves: true},
+	))
+}
+
+func TestRecent(t *testing.T) {
+	g := NewWithT(t)
+	var r recent
+	g.Expect(r.any()).To(BeEmpty())
+	for range maxRecent + 10 {
+		r.add("vr")
+	}
+	g.Expect(r.ids).To(HaveLen(maxRecent))
+	g.Expect(r.any()).To(Equal("vr"))
+}

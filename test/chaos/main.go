@@ -1,0 +1,124 @@
+// Command chaos runs whole systems under load and faults, and judges by ledgers outside of them whether they lost,
+// repeated, contradicted or told anything that they may not: see docs/reliability.md.
+//
+// The invariant: it exits 0 only if every invariant was tested, on every store that was asked for, and held.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+// options are the command line.
+type options struct {
+	stores   []system.Store
+	duration time.Duration
+	requests int
+	kills    int
+	seed     uint64
+	workers  int
+	quiet    time.Duration
+	dir      string
+	keep     bool
+	debug    bool
+	program  string
+}
+
+func main() {
+	log.SetLogger(logr.Discard()) // what fails is an error of the run
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	var (
+		o      options
+		stores string
+	)
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.StringVar(&stores, "store", "postgresql,kubernetes", "the stores, one after the other")
+	flags.DurationVar(&o.duration, "duration", 5*time.Minute, "how long all of it takes, where -requests does not say how much to do")
+	flags.IntVar(&o.requests, "requests", 0, "verifications for each store; zero is as many as there is time for")
+	flags.IntVar(&o.kills, "kills", 20, "kill -9 of single replicas; other faults come in proportion")
+	flags.Uint64Var(&o.seed, "seed", 0, "what decides about the faults; zero draws one")
+	flags.IntVar(&o.workers, "workers", 32, "clients at once")
+	flags.DurationVar(&o.quiet, "quiet", 3*time.Minute, "how long to wait at most, after the faults, for what is due")
+	flags.StringVar(&o.dir, "dir", filepath.Join("bin", "chaos"), "where ledgers and logs go; kept if anything is wrong")
+	flags.BoolVar(&o.keep, "keep", false, "keep them if nothing is")
+	flags.BoolVar(&o.debug, "debug", true, "have replicas log all they can")
+	flags.StringVar(&o.program, "program", "", "what system.Build made; empty builds it")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	for name := range strings.SplitSeq(stores, ",") {
+		store := system.Store(name)
+		if store != system.Kubernetes && store != system.PostgreSQL {
+			return o, fmt.Errorf("-store is %q: want %s or %s", name, system.Kubernetes, system.PostgreSQL)
+		}
+		o.stores = append(o.stores, store)
+	}
+	for o.seed == 0 {
+		o.seed = uint64(rand.Uint32())
+	}
+	o.duration /= time.Duration(len(o.stores))
+	return o, nil
+}
+
+// run does all of it and tells about it.
+func run(ctx context.Context, args []string, out io.Writer) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.dir, 0o700); err != nil {
+		return err
+	}
+	if o.program == "" {
+		build, err := os.MkdirTemp("", "phoneproof-chaos-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(build) }()
+		if o.program, err = system.Build(ctx, build, false); err != nil {
+			return err
+		}
+	}
+	var (
+		all    error
+		counts tally
+	)
+	for _, store := range o.stores {
+		if err := one(ctx, o, store, out, &counts); err != nil {
+			all = errors.Join(all, fmt.Errorf("%s: %w", store, err))
+		}
+	}
+	fmt.Fprintln(out, counts)
+	return all
+}
+
+// tally counts the invariants that held, that did not, and that nothing was there for.
+type tally struct{ passed, failed, skipped int }
+
+func (t tally) String() string {
+	return fmt.Sprintf("%d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+func TestParse(t *testing.T) {
+	g := NewWithT(t)
+	o, err := parse(nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.stores).To(ConsistOf(system.PostgreSQL, system.Kubernetes))
+	g.Expect(o.seed).NotTo(BeZero(), "one is drawn")
+	g.Expect(o.duration).To(Equal(150*time.Second), "both have half of the time")
+
+	o, err = parse([]string{"-store=kubernetes", "-seed=7", "-duration=4m"})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.stores).To(HaveExactElements(system.Kubernetes))
+	g.Expect(o.seed).To(BeEquivalentTo(7))
+	g.Expect(o.duration).To(Equal(4 * time.Minute))
+
+	_, err = parse([]string{"-store=memory"})
+	g.Expect(err).To(MatchError(ContainSubstring(`-store is "memory"`)))
+}
+
+func TestTally(t *testing.T) {
+	NewWithT(t).Expect(tally{12, 1, 2}.String()).To(Equal("12 passed, 1 failed, 2 skipped"), "what .ci/run adds up")
+}

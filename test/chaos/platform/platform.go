@@ -1,0 +1,125 @@
+// Package platform is what PhoneProof calls of the messengers, as far as a chaos run needs it: a Bot API and a Graph API
+// in their wire formats, which take every message and remember whom they asked for a contact.
+//
+// The invariant: a user is taken for asked only if the keyboard that shares his contact was sent to him.
+package platform
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+const maxCall = 64 << 10
+
+// Platform is the messengers' API, running.
+type Platform struct {
+	// URL is the base of both APIs.
+	URL string
+
+	server *http.Server
+	done   sync.WaitGroup
+
+	mu    sync.Mutex
+	asked map[int64]bool
+	calls int
+}
+
+// Start runs the APIs. The caller must Close them.
+func Start(ctx context.Context) (*Platform, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the platforms: %w", err)
+	}
+	p := &Platform{URL: "http://" + listener.Addr().String(), asked: map[int64]bool{}}
+	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
+	p.done.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
+	return p, nil
+}
+
+// Close ends the APIs.
+func (p *Platform) Close() error {
+	err := p.server.Close()
+	p.done.Wait()
+	return err
+}
+
+// Asked tells whether a user has the button that shares his contact.
+func (p *Platform) Asked(user int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked[user]
+}
+
+// Calls is how many calls came.
+func (p *Platform) Calls() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls
+}
+
+// sendMessage is the Bot API's call, as far as it says whom it asks.
+type sendMessage struct {
+	ChatID      int64 `json:"chat_id"`
+	ReplyMarkup struct {
+		Keyboard [][]struct {
+			RequestContact bool `json:"request_contact"`
+		} `json:"keyboard"`
+	} `json:"reply_markup"`
+}
+
+func (m *sendMessage) asks() bool {
+	for _, row := range m.ReplyMarkup.Keyboard {
+		for _, button := range row {
+			if button.RequestContact {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// ServeHTTP answers a call of either API.
+func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxCall))
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	p.calls++
+	p.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	bot, method, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	if !ok || !strings.HasPrefix(bot, "bot") {
+		_, _ = io.WriteString(w, `{"messaging_product":"whatsapp","contacts":[],"messages":[{"id":"wamid.reply"}]}`)
+		return
+	}
+	switch method {
+	case "sendMessage":
+		var m sendMessage
+		if err := json.Unmarshal(body, &m); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"ok":false,"error_code":400,"description":"Bad Request: can't parse"}`)
+			return
+		}
+		if m.asks() {
+			p.mu.Lock()
+			p.asked[m.ChatID] = true
+			p.mu.Unlock()
+		}
+		_, _ = fmt.Fprintf(w, `{"ok":true,"result":{"message_id":1,"date":%d,"chat":{"id":%d,"type":"private"}}}`, time.Now().Unix(), m.ChatID)
+	case "getMe":
+		_, _ = io.WriteString(w, `{"ok":true,"result":{"id":100000,"is_bot":true,"first_name":"Shop","username":"shop_0_bot"}}`)
+	case "getWebhookInfo":
+		_, _ = io.WriteString(w, `{"ok":true,"result":{"url":"","pending_update_count":0}}`)
+	default:
+		_, _ = io.WriteString(w, `{"ok":true,"result":true}`)
+	}
+}

@@ -1,0 +1,127 @@
+// Package schedule draws the faults of a chaos run from a seed.
+//
+// The invariant: the same options give the same faults in the same order, with the same victims and lengths, on any
+// machine. When exactly one begins depends on the run: it is a share of its load.
+package schedule
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// Kind is what a fault does.
+type Kind string
+
+// The kinds. The store is the database or the API server; lines are the connections to it and to the receiver.
+const (
+	Kill         Kind = "kill"          // kill -9 of a replica, and another one in its place
+	KillLeader   Kind = "kill-leader"   // of the one that holds the lease
+	KillAll      Kind = "kill-all"      // of all at once
+	Freeze       Kind = "freeze"        // SIGSTOP of a replica for longer than its lease, then SIGCONT
+	FreezeLeader Kind = "freeze-leader" // of the one that holds the lease
+	Roll         Kind = "roll"          // SIGTERM of one after the other, each replaced before the next
+	CrashStore   Kind = "crash-store"   // it ends at once, and starts again
+	FreezeStore  Kind = "freeze-store"  // it stops where it is
+	CutStore     Kind = "cut-store"     // what was sent to it is done, and the answers never come
+	DelayStore   Kind = "delay-store"   // everything takes longer
+	HoleStore    Kind = "hole-store"    // nothing gets through, and nothing fails
+	SlowStore    Kind = "slow-store"    // few bytes a second
+	CutSink      Kind = "cut-sink"      // events arrive, and their answers never come
+	DelaySink    Kind = "delay-sink"
+	HoleSink     Kind = "hole-sink"
+	RotateHook   Kind = "rotate-webhook" // the secret of the webhook
+	RotateKey    Kind = "rotate-key"     // the API key, with an overlap
+)
+
+// Kills tells whether the kind ends processes by kill -9.
+func (k Kind) Kills() bool { return k == Kill || k == KillLeader || k == KillAll }
+
+// Fault is one that is to be injected.
+type Fault struct {
+	Kind Kind
+	// At is when it begins, as a share of the load.
+	At float64
+	// Victim chooses among the replicas, modulo their number.
+	Victim int
+	// For is how long it lasts, where it lasts.
+	For time.Duration
+	// Count is how many exchanges it breaks, where it counts.
+	Count int
+}
+
+// Options say what to draw. Everything is decided by them.
+type Options struct {
+	Seed uint64
+	// Kills is how many kills of one process there are; every tenth is of the leader. Of all at once there are more.
+	Kills int
+	// Leaders says that one replica holds a lease that all work depends on.
+	Leaders bool
+	// Without are kinds that are not drawn.
+	Without []Kind
+}
+
+// others are the kinds beside kills of one process: how many kills there are for one of each, how many there are at least,
+// since a run without one proves nothing about it, and how long it lasts.
+//
+//nolint:gochecknoglobals // a constant, which Go has no maps of
+var others = []struct {
+	kind   Kind
+	per    int
+	least  int
+	lasts  [2]time.Duration
+	breaks int
+}{
+	{kind: KillAll, per: 25, least: 1},
+	{kind: Freeze, per: 20, least: 1, lasts: [2]time.Duration{4 * time.Second, 8 * time.Second}},
+	{kind: FreezeLeader, per: 20, least: 1, lasts: [2]time.Duration{4 * time.Second, 8 * time.Second}},
+	{kind: Roll, per: 40, least: 1},
+	{kind: CrashStore, per: 25, least: 2, lasts: [2]time.Duration{0, 2 * time.Second}},
+	{kind: FreezeStore, per: 40, least: 1, lasts: [2]time.Duration{2 * time.Second, 5 * time.Second}},
+	{kind: CutStore, per: 10, least: 2, breaks: 8},
+	{kind: DelayStore, per: 40, least: 1, lasts: [2]time.Duration{2 * time.Second, 5 * time.Second}},
+	{kind: HoleStore, per: 40, least: 1, lasts: [2]time.Duration{2 * time.Second, 5 * time.Second}},
+	{kind: SlowStore, per: 40, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: CutSink, per: 20, least: 1, breaks: 8},
+	{kind: DelaySink, per: 40, least: 1, lasts: [2]time.Duration{time.Second, 2 * time.Second}},
+	{kind: HoleSink, per: 60, least: 1, lasts: [2]time.Duration{time.Second, 3 * time.Second}},
+	{kind: RotateHook, per: 60, least: 1},
+	{kind: RotateKey, per: 60, least: 1},
+}
+
+// Draw returns the faults of a run, in their order.
+func Draw(o Options) []Fault {
+	random := rand.New(rand.NewPCG(o.Seed, 0))
+	var faults []Fault
+	add := func(kind Kind, lasts [2]time.Duration, breaks int) {
+		f := Fault{Kind: kind, At: 0.02 + 0.9*random.Float64(), Victim: random.IntN(1 << 16)}
+		if spread := lasts[1] - lasts[0]; spread > 0 {
+			f.For = lasts[0] + time.Duration(random.Int64N(int64(spread)))
+		}
+		if breaks > 0 {
+			f.Count = 1 + random.IntN(breaks)
+		}
+		if !slices.Contains(o.Without, kind) {
+			faults = append(faults, f)
+		}
+	}
+	for n := range o.Kills {
+		kind := Kill
+		if o.Leaders && n%3 == 0 || n%10 == 0 {
+			kind = KillLeader
+		}
+		add(kind, [2]time.Duration{}, 0)
+	}
+	for _, other := range others {
+		for range max(other.least, o.Kills/other.per) {
+			add(other.kind, other.lasts, other.breaks)
+		}
+	}
+	slices.SortStableFunc(faults, func(a, b Fault) int {
+		if a.At < b.At {
+			return -1
+		}
+		return 1
+	})
+	return faults
+}

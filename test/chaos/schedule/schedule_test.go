@@ -1,0 +1,49 @@
+package schedule_test
+
+import (
+	"slices"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/chaos/schedule"
+)
+
+func TestDraw(t *testing.T) {
+	g := NewWithT(t)
+	o := schedule.Options{Seed: 7, Kills: 200, Leaders: true, Without: []schedule.Kind{schedule.SlowStore}}
+	faults := schedule.Draw(o)
+	g.Expect(schedule.Draw(o)).To(Equal(faults), "the same seed")
+	other := o
+	other.Seed = 8
+	g.Expect(schedule.Draw(other)).NotTo(Equal(faults), "another seed")
+
+	count := map[schedule.Kind]int{}
+	for i, f := range faults {
+		count[f.Kind]++
+		g.Expect(f.At).To(And(BeNumerically(">=", 0), BeNumerically("<", 1)))
+		if i > 0 {
+			g.Expect(f.At).To(BeNumerically(">=", faults[i-1].At), "in order")
+		}
+		if f.Kind == schedule.CutStore {
+			g.Expect(f.Count).To(BeNumerically(">", 0))
+		}
+		if f.Kind == schedule.Freeze {
+			g.Expect(f.For).To(BeNumerically(">", 0))
+		}
+	}
+	g.Expect(count[schedule.Kill] + count[schedule.KillLeader]).To(Equal(200))
+	g.Expect(count[schedule.CrashStore]).To(BeNumerically(">=", 2))
+	g.Expect(count).NotTo(HaveKey(schedule.SlowStore))
+	g.Expect(slices.ContainsFunc(faults, func(f schedule.Fault) bool { return f.Kind == schedule.KillAll && f.Kind.Kills() })).To(BeTrue())
+}
+
+func TestDraw_few(t *testing.T) {
+	g := NewWithT(t)
+	count := map[schedule.Kind]int{}
+	for _, f := range schedule.Draw(schedule.Options{Seed: 1, Kills: 5}) {
+		count[f.Kind]++
+	}
+	g.Expect(count).To(And(HaveKeyWithValue(schedule.RotateKey, 1), HaveKeyWithValue(schedule.CrashStore, 2)), "each kind is there")
+	g.Expect(count[schedule.Kill] + count[schedule.KillLeader]).To(Equal(5))
+}

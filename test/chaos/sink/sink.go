@@ -1,0 +1,149 @@
+// Package sink is the receiver of a chaos run's events: a client backend that checks each, writes it down, and then
+// answers, well or badly as its seed says.
+//
+// The invariant: an event is on disk before a byte of its answer leaves.
+package sink
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+)
+
+// maxBody is more than any event has.
+const maxBody = 64 << 10
+
+// Sink is a receiver that runs.
+type Sink struct {
+	// Address is its own, as host:port on loopback.
+	Address string
+
+	seed   uint64
+	ledger *ledger.Writer
+	server *http.Server
+	done   sync.WaitGroup
+
+	mu      sync.Mutex
+	secrets []string
+	failed  map[string]bool
+	err     error
+	calm    bool
+}
+
+// Start runs a receiver that trusts nobody yet. The caller must Close it.
+func Start(ctx context.Context, seed uint64, to *ledger.Writer) (*Sink, error) {
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the receiver: %w", err)
+	}
+	s := &Sink{
+		Address: listener.Addr().String(), seed: seed, ledger: to, failed: map[string]bool{},
+	}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	s.done.Go(func() { _ = s.server.Serve(listener) }) // ends with Close
+	return s, nil
+}
+
+// Trust adds a secret that events may be signed with, as a receiver does before the sender changes over.
+func (s *Sink) Trust(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.secrets = append(s.secrets, secret)
+}
+
+// Calm has the receiver take everything from now on.
+func (s *Sink) Calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calm = true
+}
+
+// Close ends the receiver. It returns what kept it from writing down an event, if anything did.
+func (s *Sink) Close() error {
+	err := s.server.Close()
+	s.done.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(err, s.err)
+}
+
+// ServeHTTP takes an event.
+func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return // the sender died half-way: nothing was received
+	}
+	var event struct {
+		RequestID string `json:"requestId"`
+	}
+	if err := json.Unmarshal(body, &event); err != nil {
+		http.Error(w, "no event", http.StatusBadRequest)
+		return
+	}
+	sum := sha256.Sum256(body)
+	answer := s.choose(event.RequestID)
+	err = s.ledger.Append(ledger.Delivery{
+		At: time.Now(), Webhook: r.Header.Get("Webhook-Id"), Request: event.RequestID, Stamp: r.Header.Get("Webhook-Timestamp"),
+		Valid: s.valid(r.Header, body), Body: hex.EncodeToString(sum[:16]), Answer: answer,
+	})
+	if err != nil {
+		s.mu.Lock()
+		s.err = errors.Join(s.err, err)
+		s.mu.Unlock()
+		return
+	}
+	give(w, r, answer)
+}
+
+// choose returns the answer to a request's event: by chance the first time, and yes after that, because the third
+// attempt of the schedule is minutes away.
+func (s *Sink) choose(id string) ledger.Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answer := Choose(s.seed, id)
+	switch {
+	case answer == ledger.Gone: // and stays so
+		return answer
+	case s.calm, s.failed[id]:
+		return ledger.Takes
+	case answer != ledger.Takes:
+		s.failed[id] = true
+	}
+	return answer
+}
+
+// valid checks both signatures as the documentation tells receivers to.
+func (s *Sink) valid(h http.Header, body []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	simple, standard := false, false
+	for _, secret := range s.secrets {
+		simple = simple || hmac.Equal([]byte(h.Get("X-Webhook-Signature")), []byte(hex.EncodeToString(sign(secret, string(body)))))
+		want := "v1," + base64.StdEncoding.EncodeToString(
+			sign(secret, h.Get("Webhook-Id")+"."+h.Get("Webhook-Timestamp")+"."+string(body)))
+		for signature := range strings.FieldsSeq(h.Get("Webhook-Signature")) {
+			standard = standard || hmac.Equal([]byte(signature), []byte(want))
+		}
+	}
+	return simple && standard
+}
+
+func sign(secret, message string) []byte {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(message))
+	return mac.Sum(nil)
+}

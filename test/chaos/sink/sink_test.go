@@ -1,0 +1,134 @@
+package sink_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/chaos/sink"
+)
+
+const (
+	seed   = 3
+	secret = "a secret of the webhook"
+)
+
+type world struct {
+	Gomega
+
+	*sink.Sink
+	path string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Gomega: NewWithT(t), path: filepath.Join(t.TempDir(), ledger.SinkFile)}
+	to, err := ledger.Create(w.path)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Sink, err = sink.Start(t.Context(), seed, to)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Trust(secret)
+	t.Cleanup(func() {
+		g := NewWithT(t)
+		g.Expect(w.Close()).To(Succeed())
+		g.Expect(to.Close()).To(Succeed())
+	})
+	return w
+}
+
+// idFor returns a request whose event is answered so at first.
+func idFor(answer ledger.Answer) string {
+	for n := 0; ; n++ {
+		if id := fmt.Sprint("vr", n); sink.Choose(seed, id) == answer {
+			return id
+		}
+	}
+}
+
+func mac(key, message string) []byte {
+	h := hmac.New(sha256.New, []byte(key))
+	h.Write([]byte(message))
+	return h.Sum(nil)
+}
+
+// send posts a request's event, signed with a key, and returns the answer's status; 0 if none came.
+func (w *world) send(ctx context.Context, id, key string) int {
+	body := fmt.Sprintf(`{"event":"verification.success","requestId":%q}`, id)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.Address+"/hook", strings.NewReader(body))
+	w.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Webhook-Id", "evt "+id)
+	request.Header.Set("Webhook-Timestamp", "1")
+	request.Header.Set("X-Webhook-Signature", hex.EncodeToString(mac(key, body)))
+	request.Header.Set("Webhook-Signature", "v1,other v1,"+base64.StdEncoding.EncodeToString(mac(key, "evt "+id+".1."+body)))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+func (w *world) written() []ledger.Delivery {
+	all, err := ledger.Read[ledger.Delivery](w.path)
+	w.Expect(err).NotTo(HaveOccurred())
+	return all
+}
+
+func TestSink_answers(t *testing.T) {
+	for answer, status := range map[ledger.Answer]int{
+		ledger.Takes: 204, ledger.Fails: 500, ledger.Unavailable: 503, ledger.Limits: 429, ledger.Gone: 410,
+		ledger.TakesSlowly: 200, ledger.TakesResets: 200,
+	} {
+		t.Run(string(answer), func(t *testing.T) {
+			w := newWorld(t)
+			id := idFor(answer)
+			w.Expect(w.send(t.Context(), id, secret)).To(Equal(status))
+			w.Expect(w.written()).To(HaveLen(1))
+			got := w.written()[0]
+			w.Expect(got.Answer).To(Equal(answer))
+			w.Expect(got.Valid).To(BeTrue())
+			w.Expect(got.Request).To(Equal(id))
+			w.Expect(got.Webhook).To(Equal("evt " + id))
+			second := 204
+			if answer == ledger.Gone {
+				second = 410
+			}
+			w.Expect(w.send(t.Context(), id, secret)).To(Equal(second))
+		})
+	}
+}
+
+func TestSink_hangs(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	w.Expect(w.send(ctx, idFor(ledger.Hangs), secret)).To(BeZero())
+	w.Expect(w.written()).To(HaveExactElements(HaveField("Answer", ledger.Hangs)))
+}
+
+func TestSink_checksSignatures(t *testing.T) {
+	w := newWorld(t)
+	id := idFor(ledger.Takes)
+	w.Expect(w.send(t.Context(), id, "another secret")).To(Equal(204))
+	w.Trust("another secret")
+	w.send(t.Context(), id, "another secret")
+	w.send(t.Context(), id, secret)
+	w.Expect(w.written()).To(HaveExactElements(HaveField("Valid", false), HaveField("Valid", true), HaveField("Valid", true)))
+}
+
+func TestSink_isCalmInTheEnd(t *testing.T) {
+	w := newWorld(t)
+	w.Calm()
+	w.Expect(w.send(t.Context(), idFor(ledger.Fails), secret)).To(Equal(204))
+}

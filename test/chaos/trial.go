@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/chaos/load"
+	"github.com/phoneproof/phoneproof/test/chaos/platform"
+	"github.com/phoneproof/phoneproof/test/chaos/sink"
+	"github.com/phoneproof/phoneproof/test/chaos/witness"
+	"github.com/phoneproof/phoneproof/test/system"
+)
+
+const (
+	// replicas of a project: many that compete for a database's work, a few beside the one that leads otherwise.
+	databaseReplicas = 8
+	clusterReplicas  = 3
+	// maxStored makes the Kubernetes store drop what is done, so that a run can be longer than what a namespace holds.
+	maxStored = 3000
+	// secondKey is the file of the API key that clients change over to and back.
+	secondKey = "second-key"
+	firstKey  = "api-key"
+	hookKey   = "webhook"
+)
+
+// trial is one store under load and faults.
+type trial struct {
+	options
+
+	store system.Store
+	dir   string
+	out   io.Writer
+
+	system   *system.System
+	sink     *sink.Sink
+	platform *platform.Platform
+	lines    lines
+	roster   roster
+	witness  witness.Witness
+	load     *load.Load
+	ledgers  []*ledger.Writer
+	faults   *ledger.Writer
+	closers  []func() error
+	began    time.Time
+	ended    time.Time
+
+	mu      sync.Mutex
+	keys    [2]string // by file
+	current int
+	secrets []string // all that there ever were
+}
+
+// start makes the world without replicas.
+func (t *trial) start(ctx context.Context) error {
+	if err := os.RemoveAll(t.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(t.dir, 0o700); err != nil {
+		return err
+	}
+	var err error
+	if t.platform, err = platform.Start(ctx); err != nil {
+		return err
+	}
+	t.closers = append(t.closers, t.platform.Close)
+	events, err := t.ledger(ledger.SinkFile)
+	if err != nil {
+		return err
+	}
+	if t.sink, err = sink.Start(ctx, t.seed, events); err != nil {
+		return err
+	}
+	t.closers = append(t.closers, t.sink.Close)
+	hook, err := t.lines.toSink(ctx, t.sink.Address)
+	if err != nil {
+		return err
+	}
+	t.closers = append(t.closers, t.lines.close)
+	level := "info"
+	if t.debug {
+		level = "debug"
+	}
+	t.system, err = system.Start(ctx, system.Options{
+		Store: t.store, Program: t.program, Dir: filepath.Join(t.dir, "system"), WebhookURL: "http://" + hook + "/hook",
+		Telegram: t.platform.URL, Graph: t.platform.URL, Project: t.project,
+		DatabaseURI: t.lines.database, APIServer: t.lines.apiServer,
+		Flags: []string{
+			"--log-level=" + level, "--claim-lease=5s", "--lease-duration=3s", "--lease-renew-deadline=2s", "--lease-retry-period=250ms",
+		},
+	})
+	if err != nil {
+		return err
+	}
+	t.closers = append(t.closers, t.system.Stop)
+	if t.lines.err != nil {
+		return t.lines.err
+	}
+	return t.arm()
+}
+
+// project edits the project: a receiver that is given up on soon, a life that a short run sees the end of, two API keys.
+func (t *trial) project(p *verifyv1.VerificationProject) {
+	p.Spec.Webhook.Timeout = "2s"
+	p.Spec.Request.TTL = "1m"
+	p.Spec.Request.MaxStored = new(int32(maxStored))
+	p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{
+		Name: "second", SecretRef: verifyv1.SecretKeyRef{Name: p.Spec.APIKeys[0].SecretRef.Name, Key: secondKey},
+	})
+}
+
+// arm makes the secrets known to those who use them.
+func (t *trial) arm() error {
+	p := t.system.Project
+	second, err := settings.NewAPIKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	t.keys = [2]string{p.Key, second}
+	t.secrets = []string{p.Key, second, p.WebhookSecret, p.AppSecret, p.BotToken}
+	t.sink.Trust(p.WebhookSecret)
+	return p.WriteSecret(secondKey, second)
+}
+
+// key is the API key that clients use.
+func (t *trial) key() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.keys[t.current]
+}
+
+// ledger makes one of the run's, which the trial's end closes.
+func (t *trial) ledger(name string) (*ledger.Writer, error) {
+	w, err := ledger.Create(filepath.Join(t.dir, name))
+	if err == nil {
+		t.ledgers = append(t.ledgers, w)
+	}
+	return w, err
+}
+
+// populate starts the replicas, the witness, and the load.
+func (t *trial) populate(ctx context.Context) error {
+	count := databaseReplicas
+	if t.store == system.Kubernetes {
+		count = clusterReplicas
+	}
+	if err := t.roster.fill(ctx, t.system.Project, count); err != nil {
+		return err
+	}
+	var err error
+	if t.store == system.PostgreSQL {
+		t.witness, err = witness.WatchDatabase(ctx, t.system.Database)
+	} else {
+		t.witness, err = witness.WatchEtcd(ctx, t.system.Plane.EtcdURL(), t.system.Namespace, t.dir, t.system.Admin)
+	}
+	if err != nil {
+		return err
+	}
+	o := load.Options{
+		Seed: t.seed, Workers: t.workers, Requests: t.requests, Project: t.system.Project, Replicas: t.roster.addresses,
+		Key: t.key, Platform: t.platform,
+	}
+	for name, to := range map[string]**ledger.Writer{
+		ledger.ClientFile: &o.Clients, ledger.StatusFile: &o.Statuses, ledger.PlatformFile: &o.Inbound, ledger.FaultFile: &t.faults,
+	} {
+		if *to, err = t.ledger(name); err != nil {
+			return err
+		}
+	}
+	o.Closing = func() bool { return t.progress() > closing }
+	t.load = load.New(o)
+	return nil
+}
+
+// closing is the share of the load after which nothing begins that takes long.
+const closing = 0.5
+
+// end stops everything, the last thing first.
+func (t *trial) end() error {
+	var all error
+	for _, closer := range slices.Backward(t.closers) {
+		all = errors.Join(all, closer())
+	}
+	t.closers = nil
+	for _, w := range t.ledgers {
+		all = errors.Join(all, w.Close())
+	}
+	return all
+}
+
+func (t *trial) sayf(format string, args ...any) {
+	fmt.Fprintf(t.out, "%s "+format+"\n", append([]any{time.Now().UTC().Format("15:04:05")}, args...)...)
+}
