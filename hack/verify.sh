@@ -13,6 +13,8 @@ generated=(
 	config/rbac/server_kubernetes_role.yaml
 	config/rbac/server_postgresql_role.yaml
 	docs/reference/api.md
+	charts/phoneproof/files/crds/
+	charts/phoneproof/files/rbac/
 )
 tool=(go tool -modfile=hack/tools/go.mod)
 failed=()
@@ -63,7 +65,7 @@ up_to_date() {
 
 tidy() {
 	local module ok=0
-	for module in . hack/kube hack/tools; do
+	for module in . hack/coredns hack/kube hack/tools; do
 		(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module"; ok=1; }
 	done
 	return $ok
@@ -87,6 +89,7 @@ check 'gofmt' format
 check 'go mod tidy' tidy
 check 'go vet' go vet ./...
 check 'golangci-lint' "${tool[@]}" golangci-lint run
+check 'chart' make --no-print-directory chart
 check 'govulncheck' vulnerabilities
 
 if ((${#failed[@]} > 0)); then
