@@ -80,7 +80,8 @@ var _ = Describe("Many projects", func() {
 		change(ctx, last, func(s *spec) { s.Server.Resources = nil; s.DisplayName = "Shop" })
 		Eventually(find).WithContext(ctx).WithArguments(ctx, last, verifyv1.ConditionReady).WithTimeout(5 * time.Minute).
 			Should(HaveField("Reason", verifyv1.ReasonNotReported))
-		Expect(next.written()).To(HaveLen(1), "of its status alone")
+		// A look at a project whose cache is a moment old may write the same again, which is refused.
+		Expect(accepted(next.written())).To(ConsistOf(ContainSubstring("%s/status", last.Name)), "%v", next.written())
 	})
 })
 
@@ -105,10 +106,7 @@ var ofProject = regexp.MustCompile(`/(?:phoneproof-)?(p[0-9]+)(?:[-/ ]|$)`)
 func perProject(writes []string) map[string][]string {
 	GinkgoHelper()
 	out := map[string][]string{}
-	for _, write := range writes {
-		if len(refusals([]string{write})) > 0 {
-			continue
-		}
+	for _, write := range accepted(writes) {
 		found := ofProject.FindStringSubmatch(write)
 		Expect(found).NotTo(BeNil(), write)
 		out[found[1]] = append(out[found[1]], write)
@@ -134,13 +132,17 @@ func extra(ctx context.Context, writes map[string][]string, projects []*verifyv1
 }
 
 // refusals returns the requests that were refused and therefore wrote nothing.
-func refusals(writes []string) (out []string) {
-	for _, write := range writes {
-		if !strings.HasSuffix(write, " 200") && !strings.HasSuffix(write, " 201") {
-			out = append(out, write)
-		}
-	}
-	return out
+func refusals(writes []string) []string {
+	return slices.DeleteFunc(slices.Clone(writes), wrote)
+}
+
+// accepted returns the others.
+func accepted(writes []string) []string {
+	return slices.DeleteFunc(slices.Clone(writes), func(write string) bool { return !wrote(write) })
+}
+
+func wrote(write string) bool {
+	return strings.HasSuffix(write, " 200") || strings.HasSuffix(write, " 201")
 }
 
 func heap() uint64 {
