@@ -107,21 +107,12 @@ lint-fix: ## Run golangci-lint and mend what it can.
 verify: ## Run every check but the tests, and regenerate: what comes out must be what is committed.
 	hack/verify.sh
 
-# Helm 3 is tested too, because many still install with it; the tools have Helm 4.
-HELM3_VERSION := v3.22.0
-HELM_UNITTEST_VERSION := v1.1.2
-
-bin/helm3: Makefile
-	GOBIN=$(CURDIR)/bin/helm3.d go install helm.sh/helm/v3/cmd/helm@$(HELM3_VERSION)
-	mv bin/helm3.d/helm $@ && rmdir bin/helm3.d
-
-# Its go.mod has a replace, with which go install refuses to work; inside the module it builds.
-bin/helm-unittest: Makefile
-	cd "$$(go mod download -json github.com/helm-unittest/helm-unittest@$(HELM_UNITTEST_VERSION) | \
-		sed -n 's/^\t"Dir": "\(.*\)",$$/\1/p')" && go build -o $(CURDIR)/$@ ./cmd/helm-unittest
+# Helm 3 is tested too, because many still install with it; the end-to-end tests want it as a file.
+bin/helm3: hack/tools/go.mod
+	go build -modfile=hack/tools/go.mod -o $@ helm.sh/helm/v3/cmd/helm
 
 .PHONY: chart
-chart: bin/helm3 bin/helm-unittest ## Check the chart: lint with Helm 3 and 4, unit tests, schemas.
+chart: ## Check the chart: lint with Helm 3 and 4, unit tests, schemas.
 	hack/chart.sh
 
 ##@ Test

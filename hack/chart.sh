@@ -6,9 +6,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 chart=charts/phoneproof
 tool=(go tool -modfile=hack/tools/go.mod)
-helms=("${tool[*]} helm.sh/helm/v4/cmd/helm" bin/helm3)
 
-for helm in "${helms[@]}"; do
+for version in v3 v4; do
+	helm="${tool[*]} helm.sh/helm/$version/cmd/helm"
 	$helm version --short
 	for values in "$chart"/ci/*.yaml; do
 		$helm lint --strict --quiet --kube-version 1.32.0 "$chart" --values "$values"
@@ -16,7 +16,7 @@ for helm in "${helms[@]}"; do
 	done
 done
 
-bin/helm-unittest --strict --file 'tests/*_test.yaml' "$chart"
+"${tool[@]}" helm-unittest --strict --file 'tests/*_test.yaml' "$chart"
 
 go run ./hack/crdschemas bin/schemas config/crd/bases/*.yaml
 # The kinds of Kubernetes itself are checked by a real API server, in test/chart.

@@ -63,8 +63,9 @@ func (d *demo) build(ctx context.Context) error {
 
 func (d *demo) install(ctx context.Context) error {
 	repository, tag, _ := strings.Cut(d.image, ":")
-	return d.run(ctx, "go", "tool", "-modfile=hack/tools/go.mod", "helm", "upgrade", "--install", "phoneproof", "charts/phoneproof",
-		"--namespace", release, "--create-namespace", "--values", "hack/demo/values.yaml",
+	return d.run(ctx, "go", "tool", "-modfile=hack/tools/go.mod", "helm.sh/helm/v4/cmd/helm",
+		"upgrade", "--install", "phoneproof", "charts/phoneproof", "--namespace", release,
+		"--create-namespace", "--values", "hack/demo/values.yaml",
 		"--set", "image.repository="+repository, "--set", "image.tag="+tag, "--wait", timeout)
 }
 

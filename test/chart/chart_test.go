@@ -137,8 +137,8 @@ var _ = Describe("Chart", func() {
 // rendered returns what Helm makes of the chart with a file of values.
 func rendered(ctx context.Context, values string) []*unstructured.Unstructured {
 	GinkgoHelper()
-	template := exec.CommandContext(ctx, "go", "tool", "-modfile=hack/tools/go.mod", "helm", "template", "phoneproof",
-		"charts/phoneproof", "--namespace", namespace, "--values", values)
+	template := exec.CommandContext(ctx, "go", "tool", "-modfile=hack/tools/go.mod", "helm.sh/helm/v4/cmd/helm",
+		"template", "phoneproof", "charts/phoneproof", "--namespace", namespace, "--values", values)
 	template.Dir = root
 	var stderr bytes.Buffer
 	template.Stderr = &stderr
