@@ -57,10 +57,14 @@ check_machine() {
 	[[ -z $absent ]] || refuse "after installing ${packages[*]}, these are still missing:" $absent.
 }
 
+# compile builds a program as the Makefile does, so that what they have in common is compiled once.
+compile() {
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -gcflags='k8s.io/api/...=-l' -o "$@"
+}
+
 tool() {
 	mkdir -p $out
-	# As in the Makefile, so that what both are made of is compiled once.
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -gcflags='k8s.io/api/...=-l' -o $out/cluster ./hack/cluster
+	compile $out/cluster ./hack/cluster
 }
 
 build() {
@@ -69,9 +73,9 @@ build() {
 	tool
 	hack/envtest-assets.sh
 	[[ -x $out/coredns ]] || echo 'cluster: building CoreDNS; about a minute, once' >&2
-	(cd hack/coredns && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o ../../$out/coredns .)
+	(cd hack/coredns && compile ../../$out/coredns .)
 	if [[ ! $out/pause.tar -nt hack/cluster/pause/main.go ]]; then
-		CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w' -o $out/pause/pause ./hack/cluster/pause
+		compile $out/pause/pause ./hack/cluster/pause
 		hack/image.sh hack/cluster/pause/Dockerfile $out/pause "linux/$arch" localhost/phoneproof-pause:1 $out/pause.tar
 	fi
 }
