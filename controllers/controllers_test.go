@@ -177,7 +177,7 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 		g.Expect(got).To(ConsistOf(names))
 	}
 	expect("request before", "redelivery", "report")
-	g.Eventually(watch.listeners).WithTimeout(10 * time.Second).Should(Equal(2))
+	g.Eventually(watch.listeners).WithTimeout(30 * time.Second).Should(Equal(2))
 
 	watch.change(kubernetes.Change{ID: "new", Kind: kubernetes.KindRequest})
 	watch.change(kubernetes.Change{ID: "by-hand", Kind: kubernetes.KindIncomplete})
@@ -189,8 +189,8 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	expect("request before", "request new", "draft by-hand", "draft poison")
 
 	stop()
-	g.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
-	g.Eventually(watch.listeners).WithTimeout(10 * time.Second).Should(BeZero())
+	g.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
+	g.Eventually(watch.listeners).WithTimeout(30 * time.Second).Should(BeZero())
 	g.Expect(store.names).To(BeEmpty())
 }
 

@@ -78,8 +78,8 @@ var _ = Describe("What a verification costs the API server", Serial, func() {
 			canaries.addText(started["expectedText"].(string))
 			Expect(s.send(ctx, r, number, started["expectedText"].(string))).To(Equal(http.StatusOK))
 		}
-		Eventually(s.receiver.deliveries).WithTimeout(20 * time.Second).Should(HaveLen(requests))
-		Eventually(func() int { return calls(ctx)["PUT"] - before["PUT"] }).WithTimeout(10*time.Second).
+		Eventually(s.receiver.deliveries).WithTimeout(patience).Should(HaveLen(requests))
+		Eventually(func() int { return calls(ctx)["PUT"] - before["PUT"] }).WithTimeout(patience).
 			Should(Equal(2*requests), "one write verifies, one records the attempt; the fourth, later, deletes")
 		after := calls(ctx)
 		Expect(after["POST"] - before["POST"]).To(Equal(requests))

@@ -34,12 +34,12 @@ var _ = Describe("A change of a project", func() {
 		})
 		changed := time.Now()
 		for _, r := range s.replicas {
-			Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).WithTimeout(5 * time.Second).WithPolling(20 * time.Millisecond).
+			Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).WithTimeout(patience).WithPolling(20 * time.Millisecond).
 				Should(Equal(http.StatusUnauthorized))
 		}
 		AddReportEntry("on all replicas after", time.Since(changed).Round(time.Millisecond).String())
 		for _, r := range s.replicas {
-			Eventually(r.initStatus).WithContext(ctx).WithArguments(second).WithTimeout(5 * time.Second).
+			Eventually(r.initStatus).WithContext(ctx).WithArguments(second).WithTimeout(patience).
 				Should(Equal(http.StatusTooManyRequests))
 		}
 	}, SpecTimeout(time.Minute))
@@ -56,14 +56,14 @@ var _ = Describe("A change of a project", func() {
 			s.allDelivered(ctx, ids, 1)
 			got := s.receiver.deliveries()
 			return strings.Fields(got[len(got)-1].headers.Get("Webhook-Signature"))
-		}).WithContext(ctx).WithTimeout(20*time.Second).Should(HaveLen(2), "signed with both")
+		}).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2), "signed with both")
 		all := s.receiver.deliveries()
 		last := receiver{got: all[len(all)-1:]}
 		last.byRequest(rotated) // and x-webhook-signature with the new one
 
 		Expect(os.Remove(filepath.Join(s.secrets, "shop", "webhook"))).To(Succeed())
 		for _, r := range s.replicas {
-			Eventually(r.problem).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeTrue())
+			Eventually(r.problem).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
 		}
 		waiting := s.verifiedRequests(ctx, 3)
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2*time.Second).Should(HaveLen(len(all)), "never unsigned")
@@ -83,15 +83,15 @@ var _ = Describe("A change of a project", func() {
 		s.start(ctx, 2)
 		seen := s.follow(ctx)
 		undelivered := s.verifiedRequests(ctx, 2)
-		Eventually(s.attempted).WithContext(ctx).WithArguments(undelivered).WithTimeout(10 * time.Second).Should(Equal(2))
+		Eventually(s.attempted).WithContext(ctx).WithArguments(undelivered).WithTimeout(patience).Should(Equal(2))
 		old := s.backdated(ctx, 2*time.Hour)
 		kept := s.backdated(ctx, 30*time.Minute)
 		short, err := s.request(ctx, time.Second)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(s.gone).WithContext(ctx).WithArguments(old).WithTimeout(10 * time.Second).Should(BeTrue())
+		Eventually(s.gone).WithContext(ctx).WithArguments(old).WithTimeout(patience).Should(BeTrue())
 		Expect(seen.of(old)).To(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
 		for _, id := range []string{kept, short} {
-			Eventually(func() verifyv1.Phase { return s.object(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(20 * time.Second).
+			Eventually(func() verifyv1.Phase { return s.object(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(patience).
 				Should(Equal(verifyv1.PhaseExpired))
 		}
 		expired := s.object(ctx, short)
@@ -102,7 +102,7 @@ var _ = Describe("A change of a project", func() {
 		s.change(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.Request.Retention = "1m"
 		})
-		Eventually(s.gone).WithContext(ctx).WithArguments(kept).WithTimeout(10 * time.Second).Should(BeTrue())
+		Eventually(s.gone).WithContext(ctx).WithArguments(kept).WithTimeout(patience).Should(BeTrue())
 		Expect(s.gone(ctx, short)).To(BeFalse(), "it has expired just now")
 		// As if they had waited for an hour: their age is no reason to drop them.
 		for _, id := range undelivered {
@@ -134,7 +134,7 @@ func (s *shop) change(ctx context.Context, edit func(*verifyv1.VerificationProje
 		}
 		edit(project)
 		return admin.Update(ctx, project)
-	}).WithContext(ctx).WithTimeout(5 * time.Second).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
 // initStatus returns the status that an init with a key is answered with.

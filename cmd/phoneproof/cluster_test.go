@@ -205,7 +205,7 @@ func (s *shop) leader(ctx context.Context) *replica {
 			}
 		}
 		return nil
-	}).WithContext(ctx).WithTimeout(5*leaseDuration).ShouldNot(BeNil(), "somebody leads")
+	}).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil(), "somebody leads")
 	return leader
 }
 
@@ -228,7 +228,7 @@ func (s *shop) open(ctx context.Context) *kubernetes.Store {
 		stop()
 		Expect(<-ended).To(Succeed())
 	})
-	Eventually(store.HasSynced).WithContext(ctx).WithTimeout(20 * time.Second).Should(BeTrue())
+	Eventually(store.HasSynced).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
 	s.store = store
 	return store
 }

@@ -208,7 +208,7 @@ func TestServe_endsInOrder(t *testing.T) {
 	p.stop()
 	p.Eventually(func() (int, error) { return p.status("http://" + p.health + "/readyz") }).
 		Should(Equal(http.StatusServiceUnavailable), "readiness goes first")
-	p.Eventually(p.ended).WithTimeout(5 * time.Second).Should(Receive(BeNil()))
+	p.Eventually(p.ended).WithTimeout(patience).Should(Receive(BeNil()))
 }
 
 func TestServe_aPartThatFailsEndsTheRest(t *testing.T) {

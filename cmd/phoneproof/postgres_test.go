@@ -224,7 +224,7 @@ var _ = Describe("A project file with a database", func() {
 			_, status, header := o.begin(ctx, one, "+4915112345002", "second")
 			Expect(status).To(Equal(http.StatusServiceUnavailable))
 			Expect(header.Get("Retry-After")).NotTo(BeEmpty())
-			Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second), "storeTimeout is far less")
+			Expect(time.Since(began)).To(BeNumerically("<", 8*time.Second), "storeTimeout is far less")
 			Eventually(func() int { return one.probe(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
 			Expect(one.probe(ctx, "/livez")).To(Equal(http.StatusOK))
 			Expect(o.prove(ctx, one, b)).To(Equal(http.StatusServiceUnavailable), "the platform is to send it again")

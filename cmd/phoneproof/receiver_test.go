@@ -20,7 +20,7 @@ var _ = Describe("A receiver", func() {
 		s.start(ctx, 2)
 		s.receiver.answerWith(http.StatusInternalServerError)
 		ids := s.verifiedRequests(ctx, 6)
-		Eventually(s.attempted).WithContext(ctx).WithArguments(ids).WithTimeout(10 * time.Second).Should(Equal(len(ids)))
+		Eventually(s.attempted).WithContext(ctx).WithArguments(ids).WithTimeout(patience).Should(Equal(len(ids)))
 		s.receiver.answerWith(http.StatusNoContent)
 		for _, id := range ids {
 			d := s.object(ctx, id).Status.Delivery

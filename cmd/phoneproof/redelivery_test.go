@@ -22,7 +22,7 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		s.allDelivered(ctx, []string{id}, 1)
 
 		s.wish(ctx, id+"/1")
-		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).WithTimeout(10 * time.Second).Should(Equal(2))
+		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal(2))
 		s.allDelivered(ctx, []string{id}, 1) // of the new event
 		Expect(s.object(ctx, id).Status.ObservedRedeliver).To(Equal(id + "/1"))
 		s.told(ctx, "RedeliveryScheduled", 1)
@@ -36,12 +36,12 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		s.kubectl("patch", "vproj/shop", "--subresource=status", "--type=merge", `-p={"status":{"observedRedeliver":null}}`)
 		s.startOne()
 		s.leader(ctx)
-		Eventually(s.observedRedeliver).WithContext(ctx).WithTimeout(10 * time.Second).Should(Equal(id + "/1"))
+		Eventually(s.observedRedeliver).WithContext(ctx).WithTimeout(patience).Should(Equal(id + "/1"))
 		s.changeLeader(ctx)
 		Expect(s.timesDelivered(id)).To(Equal(2), "the same wish again")
 
 		s.wish(ctx, id+"/2")
-		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).WithTimeout(10 * time.Second).Should(Equal(3))
+		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal(3))
 
 		s.wish(ctx, "nobody/1")
 		s.told(ctx, "RedeliveryRefused", 1)
@@ -59,7 +59,7 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 func (s *shop) wish(ctx context.Context, wish string) {
 	GinkgoHelper()
 	s.kubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"="+wish)
-	Eventually(s.observedRedeliver).WithContext(ctx).WithTimeout(10 * time.Second).Should(Equal(wish))
+	Eventually(s.observedRedeliver).WithContext(ctx).WithTimeout(patience).Should(Equal(wish))
 }
 
 func (s *shop) observedRedeliver(ctx context.Context) (string, error) {
@@ -89,7 +89,7 @@ func (s *shop) told(ctx context.Context, reason string, times int) {
 		list, err := clients.EventsV1().Events(s.namespace).List(ctx, metav1.ListOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(count(list.Items, reason)).To(Equal(times), "%v", fmt.Sprint(list.Items))
-	}).WithContext(ctx).WithTimeout(10 * time.Second).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
 func count(events []eventsv1.Event, reason string) int {

@@ -66,7 +66,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		for round := range kills {
 			leader := s.leader(ctx)
 			held, release := s.receiver.hold()
-			Eventually(held).WithContext(ctx).WithTimeout(20*time.Second).Should(BeNumerically(">=", inFlight), "events in flight")
+			Eventually(held).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", inFlight), "events in flight")
 			if round%2 == 1 {
 				release() // half of the kills come between an answer and its record
 			}
@@ -105,7 +105,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		stopped := s.leader(ctx)
 		held, release := s.receiver.hold()
 		ids := s.verifiedRequests(ctx, 3)
-		Eventually(held).WithContext(ctx).WithTimeout(10*time.Second).Should(BeEquivalentTo(3), "in flight when it is stopped")
+		Eventually(held).WithContext(ctx).WithTimeout(patience).Should(BeEquivalentTo(3), "in flight when it is stopped")
 		stopped.signal(syscall.SIGSTOP)
 		since := time.Now()
 		s.receiver.answerWith(http.StatusNoContent) // but the three in flight are not answered yet
@@ -120,7 +120,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 
 		stopped.signal(syscall.SIGCONT)
 		release() // now it has answers to record
-		Eventually(stopped.leads).WithContext(ctx).WithTimeout(10 * time.Second).Should(BeFalse())
+		Eventually(stopped.leads).WithContext(ctx).WithTimeout(patience).Should(BeFalse())
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2 * time.Second).Should(HaveLen(3 + len(ids)))
 		for id, o := range s.objects(ctx) {
 			Expect(o.ResourceVersion).To(Equal(states[id].ResourceVersion), "nothing was written to %s", id)

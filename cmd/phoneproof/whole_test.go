@@ -29,7 +29,7 @@ var _ = Describe("A project served by two replicas", func() {
 		Expect(answer).To(HaveKeyWithValue("status", "PENDING"))
 
 		Expect(s.verify(ctx, id)).To(Succeed())
-		Eventually(s.receiver.deliveries).WithTimeout(10 * time.Second).Should(HaveLen(1))
+		Eventually(s.receiver.deliveries).WithTimeout(patience).Should(HaveLen(1))
 		got := s.receiver.deliveries()[0]
 		Expect(got.body).To(ContainSubstring(`"requestId":"` + id + `"`))
 		Expect(got.headers).To(HaveKey("X-Webhook-Signature"))
@@ -41,7 +41,7 @@ var _ = Describe("A project served by two replicas", func() {
 		}
 		Eventually(func() bool {
 			return meta.IsStatusConditionTrue(s.object(ctx, id).Status.Conditions, verifyv1.ConditionWebhookDelivered)
-		}).WithTimeout(5 * time.Second).Should(BeTrue())
+		}).WithTimeout(patience).Should(BeTrue())
 		out := s.kubectl("get", "vreq")
 		Expect(out).To(MatchRegexp(`shop\s+WhatsApp\s+Verified\s+True`))
 		Expect(out).NotTo(ContainSubstring("4915112345678"))

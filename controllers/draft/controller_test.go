@@ -221,9 +221,9 @@ func TestRun(t *testing.T) {
 				return nil
 			}))
 	}()
-	w.Eventually(w.completed).WithTimeout(10 * time.Second).Should(Receive(Equal("by-hand")))
+	w.Eventually(w.completed).WithTimeout(30 * time.Second).Should(Receive(Equal("by-hand")))
 	stop()
-	w.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+	w.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
 }
 
 func TestRun_aSourceThatFails(t *testing.T) {

@@ -21,8 +21,8 @@ var _ = Describe("A pod template that somebody changes again and again", func() 
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		ready(ctx, project)
-		writes := len(op.written(project.Namespace, "deployments"))
-		mended := func() int { return len(op.written(project.Namespace, "deployments")) - writes }
+		writes := len(accepted(op.written(project.Namespace, "deployments")))
+		mended := func() int { return len(accepted(op.written(project.Namespace, "deployments"))) - writes }
 		image := func() string { return deployment(ctx, project).Spec.Template.Spec.Containers[0].Image }
 		overwrite := func() {
 			patch := client.RawPatch(types.StrategicMergePatchType,

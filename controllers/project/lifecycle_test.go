@@ -48,7 +48,7 @@ var _ = Describe("A project", func() {
 		report(ctx, project)
 		expectReady(ctx, project)
 		Expect(deployment(ctx, project).ResourceVersion).To(Equal(before.ResourceVersion))
-		Expect(op.written(project.Namespace, "deployments")).To(HaveLen(1), "made once")
+		Expect(accepted(op.written(project.Namespace, "deployments"))).To(HaveLen(1), "made once")
 	})
 
 	It("takes with it what it made", func(ctx SpecContext) {

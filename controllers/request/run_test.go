@@ -32,7 +32,7 @@ func (w *world) run(receiver http.HandlerFunc) {
 	go func() { ended <- w.controller.Run(ctx, w.controller.Claims(queue)) }()
 	w.t.Cleanup(func() {
 		cancel()
-		w.Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+		w.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
 		sender.Close()
 	})
 }
@@ -59,7 +59,7 @@ func TestRun_deliversAllThatIsDueOnce(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
 		}
-	}).WithTimeout(20 * time.Second).Should(Succeed())
+	}).WithTimeout(30 * time.Second).Should(Succeed())
 	mu.Lock()
 	defer mu.Unlock()
 	w.Expect(ids).To(HaveLen(requests))
@@ -84,6 +84,6 @@ func TestRun_aReceiverThatHangsHoldsUpNothingElse(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(r.Phase).To(Equal(verification.Expired))
 		}
-	}).WithTimeout(10 * time.Second).Should(Succeed())
+	}).WithTimeout(30 * time.Second).Should(Succeed())
 	w.Expect(w.get("hangs0").Delivery.Attempts).To(BeZero())
 }

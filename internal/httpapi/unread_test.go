@@ -68,12 +68,12 @@ func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
 			answered = append(answered, from)
 		}
 	}
-	g.Expect(time.Since(start)).To(BeNumerically("<", time.Second), "all the answers")
+	g.Expect(time.Since(start)).To(BeNumerically("<", defaultLimits.read/2), "all the answers")
 	for _, from := range answered {
 		_, err := from.ReadByte()
 		g.Expect(err).To(Equal(io.EOF))
 	}
-	g.Expect(time.Since(start)).To(BeNumerically("<", 5*time.Second), "the end of all the connections")
+	g.Expect(time.Since(start)).To(BeNumerically("<", defaultLimits.read), "the end of all the connections")
 
 	_, from := h.dial(g, strings.Repeat("POST /hooks/reads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}", 2))
 	for range 2 {
@@ -119,7 +119,7 @@ func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
 			_, from = h.dial(g, "GET /api/verify/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			g.Expect(h.next(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
 		}
-		g.Expect(time.Since(start)).To(BeNumerically("<", 3*time.Second))
+		g.Expect(time.Since(start)).To(BeNumerically("<", defaultLimits.read))
 	}
 }
 
