@@ -131,9 +131,10 @@ bin/testcount: $(wildcard hack/testcount/*.go)
 # Whoever waits for something without saying how long does not go by a fast machine.
 test: export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT := 30s
 
+# The tests are vetted by make verify.
 .PHONY: test
 test: envtest-assets postgres-assets bin/testcount ## Run all tests, against a real API server where they need one (PACKAGES, TEST_FLAGS, RACE).
-	go test -json -shuffle=on -timeout=$(TEST_TIMEOUT) $(RACE) $(TEST_FLAGS) $(PACKAGES) | bin/testcount
+	go test -json -vet=off -shuffle=on -timeout=$(TEST_TIMEOUT) $(RACE) $(TEST_FLAGS) $(PACKAGES) | bin/testcount
 
 .PHONY: e2e
 e2e: bin/testcount ## Run the end-to-end tests on a cluster of running pods, made for them (root; KEEP=1 leaves it).
