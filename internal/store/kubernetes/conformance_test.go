@@ -31,10 +31,8 @@ var _ = Describe("The store contract", func() {
 			},
 			Advance: func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) },
 			Settle: func() {
-				within, cancel := context.WithTimeout(ctx, 20*time.Second)
-				defer cancel()
 				for _, s := range stores {
-					settle(within, s)
+					settle(ctx, s)
 				}
 			},
 			BoundedOvershoot: true,

@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +70,7 @@ func startPlane(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 	server, err = plane.ServiceAccount("default", serviceAccount)
 	Expect(err).NotTo(HaveOccurred())
+	server.Wrap(patient)
 
 	root, err := controlplane.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
@@ -78,6 +81,28 @@ func startPlane(ctx context.Context) {
 	Expect(granted.Name).To(Equal(role))
 	_, err = admin.RbacV1().ClusterRoles().Create(ctx, granted, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
+}
+
+// patient gives calls as long as a machine needs that is busy with other things. callTimeout is there for people who wait,
+// and would have a stall of two seconds decide a spec.
+func patient(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		caller := r.Context()
+		ctx, cancel := context.WithCancel(context.WithoutCancel(caller))
+		context.AfterFunc(caller, func() {
+			if errors.Is(caller.Err(), context.Canceled) {
+				cancel()
+				return
+			}
+			time.AfterFunc(time.Minute, cancel)
+		})
+		r = r.Clone(ctx)
+		if query := r.URL.Query(); verbOf(r) == "watch" { // one that ends by itself
+			query.Set("timeoutSeconds", "20")
+			r.URL.RawQuery = query.Encode()
+		}
+		return next.RoundTrip(r)
+	})
 }
 
 // randomness is crypto/rand's.
@@ -144,14 +169,15 @@ func open(ctx context.Context, project string, o Options) *Store {
 		stop()
 		done.Wait()
 	})
-	Eventually(s.HasSynced).WithContext(ctx).WithPolling(time.Millisecond).WithTimeout(20 * time.Second).Should(BeTrue())
+	Eventually(s.HasSynced).WithContext(ctx).WithPolling(time.Millisecond).WithTimeout(time.Minute).Should(BeTrue())
 	return s
 }
 
-// settle returns once the store's informer has brought it to the present.
+// settle returns once the store's informer has brought it to the present. After failures an informer waits for up to a minute
+// before it tries again. Listeners hear of the last change a moment later.
 func settle(ctx context.Context, s *Store) {
 	GinkgoHelper()
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
 		moved := s.fresh.next()
