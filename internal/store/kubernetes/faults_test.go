@@ -190,7 +190,7 @@ var _ = Describe("Faults", func() {
 		verified := update(ctx, a, kept, verifyNow)
 		settle(ctx, b)
 		Expect(expired.Load()).To(BeTrue())
-		Expect(changes).To(Receive())
+		Eventually(changes).WithContext(ctx).WithTimeout(time.Minute).Should(Receive())
 		Expect(b.All()).To(ConsistOf(Change{ID: kept, Kind: KindRequest}))
 		Expect(b.Peek(ctx, kept)).To(Equal(verified))
 		Expect(tap.take()).NotTo(HaveKey("list"))
@@ -303,7 +303,7 @@ var _ = Describe("An API server that goes away", Serial, func() {
 			g.Expect(s.Peek(ctx, final.ID)).To(HaveField("Phase", verification.Verified), "a final state stays known")
 		}).WithContext(ctx).WithTimeout(5 * time.Second).WithPolling(100 * time.Millisecond).Should(Succeed())
 		Expect(plane.StartAPIServer()).To(Succeed())
-		Eventually(s.Ready).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
+		Eventually(s.Ready).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Eventually(func(ctx context.Context) error {
 			_, err := s.Update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
 				if r.Phase.Final() {
@@ -312,8 +312,9 @@ var _ = Describe("An API server that goes away", Serial, func() {
 				return verifyNow(r, now)
 			})
 			return err
-		}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
-		Eventually(changes).WithContext(ctx).WithTimeout(time.Minute).Should(Receive())
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+		// An informer that failed often enough waits for up to a minute before it tries again.
+		Eventually(changes).WithContext(ctx).WithTimeout(2 * time.Minute).Should(Receive())
 		// The API server's own caches come later than the API server.
 		Eventually(func(ctx context.Context) error {
 			_, err := s.Awaiting(ctx, hash(1))
@@ -342,13 +343,13 @@ var _ = Describe("A store whose kind is deleted", Serial, func() {
 		}
 		DeferCleanup(func() { Eventually(install).WithTimeout(time.Minute).Should(Succeed()) })
 		down := MatchError(verification.Unavailable(nil))
-		Eventually(func(ctx context.Context) error {
-			_, err := s.Get(ctx, n.ID)
-			return err
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(down, "the request may be gone, and it may not")
-		Expect(s.Create(ctx, newRequest(project), verification.Limits{})).Error().To(down)
-		Expect(s.Update(ctx, n.ID, verifyNow)).Error().To(down)
-		Expect(s.Ready(ctx)).To(down)
+		// The objects go first, the kind a while later.
+		Eventually(func(g Gomega) {
+			g.Expect(s.Get(ctx, n.ID)).Error().To(down, "the request may be gone, and it may not")
+			g.Expect(s.Create(ctx, newRequest(project), verification.Limits{})).Error().To(down)
+			g.Expect(s.Update(ctx, n.ID, verifyNow)).Error().To(down)
+			g.Expect(s.Ready(ctx)).To(down)
+		}).WithContext(ctx).WithTimeout(2 * time.Minute).Should(Succeed())
 		Eventually(install).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Eventually(func(ctx context.Context) error {
 			_, err := s.Create(ctx, newRequest(project), verification.Limits{})

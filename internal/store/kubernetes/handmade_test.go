@@ -71,8 +71,10 @@ var _ = Describe("A request made with kubectl", func() {
 		defer a.Watch(func(c Change) { news.Store(c, true) })()
 		apply(ctx, manifest("by-hand", ""))
 		settle(ctx, a)
-		_, told := news.Load(Change{ID: "by-hand", Kind: KindIncomplete})
-		Expect(told).To(BeTrue())
+		Eventually(func() bool {
+			_, told := news.Load(Change{ID: "by-hand", Kind: KindIncomplete})
+			return told
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue())
 		Expect(a.All()).To(ConsistOf(Change{ID: "by-hand", Kind: KindIncomplete}))
 		Expect(a.Get(ctx, "by-hand")).Error().To(MatchError(verification.ErrNotFound))
 		Expect(a.Draft(ctx, "by-hand")).To(Equal(Draft{Name: "by-hand", Phone: number("+15550100199"), Method: verification.WhatsApp}))
@@ -105,10 +107,10 @@ var _ = Describe("A request made with kubectl", func() {
 		o = stored(ctx, "by-hand")
 		Expect(o.Status.ExpectedText).To(BeEmpty())
 		Expect(o.Status.Link).To(BeEmpty())
-		kubectl(ctx, "", "wait", "--for=condition=Verified", "vreq/by-hand", "--timeout=5s")
+		kubectl(ctx, "", "wait", "--for=condition=Verified", "vreq/by-hand", "--timeout=60s")
 		_, err = b.Update(ctx, "by-hand", attempt(true))
 		Expect(err).NotTo(HaveOccurred())
-		kubectl(ctx, "", "wait", "--for=condition=WebhookDelivered", "vreq/by-hand", "--timeout=5s")
+		kubectl(ctx, "", "wait", "--for=condition=WebhookDelivered", "vreq/by-hand", "--timeout=60s")
 	})
 
 	It("is not completed while there is no project to own it", func(ctx SpecContext) {
@@ -163,7 +165,7 @@ var _ = Describe("A request made with kubectl", func() {
 				Expect(err).To(MatchError(verification.ErrContent), "to the loop")
 			}
 			Expect(a.Reject(ctx, "poison", verifyv1.ReasonMalformed, "The object's content makes no sense.")).To(Succeed())
-			kubectl(ctx, "", "wait", "--for=condition=Accepted=false", "vreq/poison", "--timeout=5s")
+			kubectl(ctx, "", "wait", "--for=condition=Accepted=false", "vreq/poison", "--timeout=60s")
 			_, err = a.Update(ctx, good.ID, verifyNow)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(b.Awaiting(ctx, hash(1))).Error().To(MatchError(verification.ErrNotFound))
