@@ -223,7 +223,7 @@ var _ = Describe("The budget of calls", func() {
 		Expect(s.Get(ctx, known)).To(HaveField("ID", known), "a code that leads somewhere waits for none of them")
 		all.Wait()
 		calls := tap.take()
-		Expect(calls["watch"]).To(And(BeNumerically(">=", 1), BeNumerically("<", codes/3)))
+		Expect(calls["watch"]).To(And(BeNumerically(">=", 1), BeNumerically("<", codes/2)))
 		Expect(calls).NotTo(HaveKey("list"))
 		AddReportEntry(fmt.Sprintf("%d unknown codes in %s: %v", codes, time.Since(begin).Round(time.Millisecond), calls))
 	})

@@ -143,7 +143,7 @@ func TestLedger_replicasOfAFullStoreMakeRoomWithDifferentRequests(t *testing.T) 
 			both++
 		}
 	}
-	g.Expect(both).To(BeNumerically("<", creations/2))
+	g.Expect(both).To(BeNumerically("<", 3*creations/4), "some by chance")
 }
 
 // TestLedger_aSmallStoreMakesRoomWithTheOldest is where a tenth is one.
