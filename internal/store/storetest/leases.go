@@ -11,9 +11,9 @@ import (
 
 func leases() []check {
 	return []check{
-		{name: "keep work from others until they end", needs: aQueue, run: leaseHolds},
+		{name: "keep work from others until they end", needs: aQueue, run: timely(leaseHolds)},
 		{name: "end neither early nor late", needs: aQueue | aSteppedClock, run: leaseEnds},
-		{name: "that end give work back in the order it had", needs: aQueue, run: leaseOrder},
+		{name: "that end give work back in the order it had", needs: aQueue, run: timely(leaseOrder)},
 		{name: "fence off a holder who slept through his", needs: aQueue, run: leaseFences},
 		{name: "end with the step that they were for", needs: aQueue, run: leaseEndsEarly},
 		{name: "count an epoch for each claim, none for other writes", needs: aQueue, run: leaseCounts},

@@ -25,6 +25,8 @@ type trial struct {
 	project verification.Project
 	// news bounds how long the word of a change may take to another replica.
 	news time.Duration
+	// passed is how long it has waited, where the clock cannot be stepped.
+	passed time.Duration
 }
 
 func newTrial(g Gomega, h Harness) *trial {
@@ -37,12 +39,53 @@ func newTrial(g Gomega, h Harness) *trial {
 	if h.Settle == nil {
 		h.Settle = func() {}
 	}
-	return &trial{Gomega: g, harness: h, project: newProject(), news: 10 * time.Second}
+	return &trial{Gomega: g, harness: h, project: newProject(), news: 30 * time.Second}
 }
 
 // newProject returns a project in a namespace that was never used.
 func newProject() verification.Project {
 	return verification.NewProject("storetest-" + strings.ToLower(rand.Text()[:12]) + "/project")
+}
+
+// tooLate is what ends a try that the machine was too slow for.
+type tooLate struct{}
+
+// timely lets a check count on the machine where nobody can step the clock: all that it does between its waits is to take
+// less than half a tick. A failure after more than that tells nothing; the check is run again, in ticks twice as long.
+func timely(run func(ctx context.Context, t *trial)) func(ctx context.Context, t *trial) {
+	return func(ctx context.Context, t *trial) {
+		if t.stepped() {
+			run(ctx, t)
+			return
+		}
+		tick := t.harness.Tick
+		for !t.inTime(ctx, tick, run) {
+			tick *= 2
+		}
+	}
+}
+
+// inTime runs a check with a project of its own, and tells whether what it found counts.
+func (t *trial) inTime(ctx context.Context, tick time.Duration, run func(ctx context.Context, t *trial)) (counts bool) {
+	began, try := time.Now(), &trial{harness: t.harness, project: newProject(), news: t.news}
+	try.harness.Tick = tick
+	try.Gomega = NewGomega(func(message string, _ ...int) {
+		if time.Since(began)-try.passed > tick/2 && ctx.Err() == nil {
+			panic(tooLate{})
+		}
+		t.Expect(message).To(BeEmpty(), "it failed in time")
+	})
+	defer func() {
+		switch thrown := recover(); thrown.(type) {
+		case nil:
+		case tooLate:
+			counts = false
+		default:
+			panic(thrown)
+		}
+	}()
+	run(ctx, try)
+	return true
 }
 
 // open returns another replica.
@@ -171,6 +214,7 @@ func (t *trial) pass(ctx context.Context, d time.Duration) {
 		t.harness.Advance(d)
 		return
 	}
+	t.passed += d
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():

@@ -11,10 +11,10 @@ import (
 
 func slidingWindows() []check {
 	return []check{
-		{name: "slide: what was admitted last still counts when the first leaves", run: windowsSlide},
+		{name: "slide: what was admitted last still counts when the first leaves", run: timely(windowsSlide)},
 		{name: "end to the microsecond one period after an admission", needs: aSteppedClock, run: windowsEnd},
 		{name: "say exactly when one more is admitted", needs: aSteppedClock, run: windowsSay},
-		{name: "admit one after the wait that they asked for", run: windowsKeepWord},
+		{name: "admit one after the wait that they asked for", run: timely(windowsKeepWord)},
 		{name: "of both limits ask for the longer wait", run: windowsBoth},
 	}
 }
