@@ -16,8 +16,9 @@ import (
 // patience is the timeout of attempts that are to fail by it.
 const patience = 200 * time.Millisecond
 
+// endpoint has a timeout that no attempt comes to which is not to fail by it.
 func endpoint(url string) Endpoint {
-	return Endpoint{namespace: "shop", url: url, current: fakeSecret{}, previous: fakeSecret{}, timeout: 10 * time.Second}
+	return Endpoint{namespace: "shop", url: url, current: fakeSecret{}, previous: fakeSecret{}, timeout: time.Minute}
 }
 
 func impatient(url string) Endpoint {
@@ -160,6 +161,6 @@ func (c *canary) count(t testing.TB) int64 {
 	conn, err := net.Dial("tcp", net.JoinHostPort(host, c.port()))
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = conn.Close() }()
-	g.Eventually(c.accepted, 5*time.Second).Should(Receive(Equal(conn.LocalAddr().String())))
+	g.Eventually(c.accepted, 30*time.Second).Should(Receive(Equal(conn.LocalAddr().String())))
 	return c.hits.Add(-1)
 }
