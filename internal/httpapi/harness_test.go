@@ -21,6 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/phoneproof/phoneproof/internal/channel/telegram"
 	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
@@ -73,6 +74,11 @@ func liveSettings() *settings.Settings {
 		Telegram: &settings.Telegram{BotUsername: "example_shop_bot", BotToken: usable},
 		TTL:      10 * time.Minute, Retention: time.Hour,
 	}
+}
+
+// stoppedClock has no time pass on a machine that stalls.
+func stoppedClock(s *setup) {
+	s.options.Clock = clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 }
 
 // harness is a project that is served on loopback, with everything it logs and counts.
