@@ -65,7 +65,7 @@ func TestInit_floodStopsNobodyElse(t *testing.T) {
 	}
 	g.Eventually(refused.Load).Should(BeNumerically(">", 100))
 	before := refused.Load()
-	others := &http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Second}
+	others := &http.Client{Transport: &http.Transport{}, Timeout: 20 * time.Second}
 	t.Cleanup(others.CloseIdleConnections)
 	for i := range limit {
 		for _, target := range []struct{ base, key string }{{"http://" + h.address, keyInit}, {neighbour.URL, keyAll}} {

@@ -22,7 +22,7 @@ import (
 )
 
 func TestServer_drains(t *testing.T) {
-	const drain = 3 * time.Second
+	const drain = 10 * time.Second // what is asked meanwhile is answered in far less
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.server.DrainDelay = drain })
 	id := h.do(initFor(keyAll, h.number(0))).text("requestId")
@@ -141,12 +141,12 @@ func TestServer_tellsWhenItCannotServe(t *testing.T) {
 // A long poll lasts longer than a request may take to arrive.
 func TestServer_holdsALongPollPastTheReadTimeout(t *testing.T) {
 	g := NewWithT(t)
-	h := newHarness(t, func(s *setup) { s.limits.readHeader, s.limits.read = 100*time.Millisecond, 200*time.Millisecond })
+	h := newHarness(t, func(s *setup) { s.limits.readHeader, s.limits.read = 2*time.Second, 3*time.Second })
 	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
 	start := time.Now()
-	a := h.do(statusRequest(keyAll, "id="+id+"&wait=1s"))
+	a := h.do(statusRequest(keyAll, "id="+id+"&wait=5s"))
 	g.Expect(a.text("status")).To(Equal("PENDING"))
-	g.Expect(time.Since(start)).To(BeNumerically(">=", 900*time.Millisecond))
+	g.Expect(time.Since(start)).To(BeNumerically(">=", 4900*time.Millisecond))
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "the connection goes on")
 }
 
@@ -194,10 +194,14 @@ func TestServer_tenThousandIdleConnections(t *testing.T) {
 		defer h.server.conns.mu.Unlock()
 		return len(h.server.conns.open)
 	}
-	g.Eventually(open).WithTimeout(10 * time.Second).Should(BeNumerically("<=", defaultLimits.connections))
-	used := memoryInUse() - before
+	g.Eventually(open).WithTimeout(time.Minute).Should(BeNumerically("<=", defaultLimits.connections))
+	var used int64
+	// Those that made room go a moment later than they are counted.
+	g.Eventually(func() int64 {
+		used = memoryInUse() - before
+		return used
+	}).WithTimeout(defaultLimits.readHeader).Should(BeNumerically("<", 160<<20))
 	t.Logf("%d connections dialled, %d held, %d KiB in all, %d bytes each", most, open(), used>>10, used/int64(max(open(), 1)))
-	g.Expect(used).To(BeNumerically("<", 160<<20))
 	for i := range 50 {
 		g.Expect(h.do(initFor(keyAll, h.number(i))).status).To(Equal(200))
 	}
@@ -219,14 +223,14 @@ func TestServer_allLongPollsHeld(t *testing.T) {
 	for i := range maxWaits {
 		h.dial(g, "GET /api/verify/status?wait=30s&id="+id+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+keys[i%len(keys)].Name+"\r\n\r\n")
 	}
-	g.Eventually(h.metrics).WithTimeout(10 * time.Second).Should(ContainSubstring("phoneproof_http_long_polls 2000\n"))
+	g.Eventually(h.metrics).WithTimeout(25 * time.Second).Should(ContainSubstring("phoneproof_http_long_polls 2000\n"))
 	used := memoryInUse() - before
 	t.Logf("%d KiB in all, %d bytes each", used>>10, used/maxWaits)
 	g.Expect(used).To(BeNumerically("<", 120<<20))
 	g.Expect(h.do(statusRequest(keyAll, "wait=30s&id="+id)).text("status")).To(Equal("PENDING"), "one more is answered at once")
 	start := time.Now()
 	g.Expect(h.stop()).To(Succeed())
-	g.Expect(time.Since(start)).To(BeNumerically("<", 5*time.Second))
+	g.Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second))
 	g.Expect(h.metrics()).To(ContainSubstring("phoneproof_http_long_polls 0\n"))
 }
 

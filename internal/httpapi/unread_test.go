@@ -140,5 +140,5 @@ func TestServer_floodOfSlowBodies(t *testing.T) {
 		}
 	}
 	g.Expect((<-waiting).text("status")).To(Equal("PENDING"), "what the server works for does not make room")
-	g.Expect(h.metrics()).To(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9]{2}`))
+	g.Eventually(h.metrics).Should(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9]{2}`))
 }

@@ -192,7 +192,7 @@ func TestWire_http10KeepAlive(t *testing.T) {
 
 func TestWire_slowHeadersAndBodies(t *testing.T) {
 	g := NewWithT(t)
-	h := newHarness(t, func(s *setup) { s.limits.readHeader, s.limits.read = 200*time.Millisecond, 400*time.Millisecond })
+	h := newHarness(t, func(s *setup) { s.limits.readHeader, s.limits.read = 2*time.Second, 3*time.Second })
 	_, fromHeaders := h.dial(g, "GET / HTTP/1.1\r\nHost: loc")
 	_, fromSlow := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+authorization+
 		"Content-Type: application/json\r\nContent-Length: 40\r\n\r\n{")
