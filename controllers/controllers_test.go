@@ -170,7 +170,7 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 			select {
 			case name := <-store.names:
 				got = append(got, name)
-			case <-time.After(10 * time.Second):
+			case <-time.After(30 * time.Second):
 				t.Fatal("nobody asks any more, after ", got)
 			}
 		}

@@ -44,7 +44,7 @@ func TestStatus(t *testing.T) {
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
-	plane, err = controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "5s"}})
+	plane, err = controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "12s"}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(plane.Stop)
 	scheme := runtime.NewScheme()

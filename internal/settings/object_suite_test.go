@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -52,7 +51,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(GinkgoLogr) // client-go's watches log through it
 	var err error
 	// An API server that stops waits for its watches, a minute unless it is told otherwise.
-	plane, err = controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "5s"}})
+	plane, err = controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "12s"}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(plane.Stop)
 	scheme := runtime.NewScheme()
@@ -143,7 +142,7 @@ func grant(ctx context.Context, namespace string) {
 	Eventually(func() error {
 		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "any"}, &verifyv1.VerificationProject{})
 		return client.IgnoreNotFound(err)
-	}).WithContext(ctx).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(live).Should(Succeed())
 }
 
 // start follows the object until the spec ends.
@@ -153,7 +152,7 @@ func (f *followed) start() {
 	go func() { ended <- f.Start(ctx) }()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(10 * time.Second).Should(Receive(BeNil()))
+		Eventually(ended).WithTimeout(live).Should(Receive(BeNil()))
 	})
 }
 
@@ -189,7 +188,7 @@ func (f *followed) edit(ctx context.Context, change func(*verifyv1.VerificationP
 		}
 		change(p)
 		return admin.Update(ctx, p)
-	}).WithContext(ctx).WithTimeout(20 * time.Second).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(live).Should(Succeed())
 }
 
 // remove deletes the project and returns when the API server has.
@@ -197,7 +196,8 @@ func (f *followed) remove(ctx context.Context) {
 	GinkgoHelper()
 	p := &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: f.key.Name}}
 	Expect(admin.Delete(ctx, p)).To(Succeed())
-	Eventually(func() bool { return apierrors.IsNotFound(admin.Get(ctx, f.key, p)) }).WithContext(ctx).Should(BeTrue())
+	Eventually(func() error { return admin.Get(ctx, f.key, p) }).WithContext(ctx).WithTimeout(live).
+		Should(Satisfy(apierrors.IsNotFound))
 }
 
 func (f *followed) logged() string { return string(f.logs.Contents()) }
