@@ -65,6 +65,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 	operator, err = plane.ServiceAccount("phoneproof-system", "phoneproof-operator")
 	Expect(err).NotTo(HaveOccurred())
+	own, err := client.New(operator, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error { // the authorizer learns of a binding through its own watch
+		return own.List(ctx, &corev1.ServiceList{})
+	}).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 })
 
 // world is a namespace with one project, and an operator of its own.
