@@ -101,7 +101,7 @@ func expectReady(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
 	expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionTrue, verifyv1.ReasonReady)
 	for _, absent := range []string{verifyv1.ConditionReconciling, verifyv1.ConditionStalled} {
-		Expect(find(ctx, project, absent)).To(Equal(metav1.Condition{}))
+		Eventually(find).WithContext(ctx).WithArguments(ctx, project, absent).Should(BeZero())
 	}
 }
 

@@ -49,10 +49,12 @@ var _ = Describe("A status that somebody overwrites again and again", func() {
 		written := func() int { return len(op.written(project.Namespace, "verificationprojects", "/status 200")) }
 		before := written()
 		overwrite := func() {
-			now := current(ctx, project)
-			now.Status.ObservedGeneration = 99
-			meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionReady).Message = "all is lost"
-			Expect(admin.Status().Update(ctx, now)).To(Succeed())
+			Eventually(func() error {
+				now := current(ctx, project)
+				now.Status.ObservedGeneration = 99
+				meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionReady).Message = "all is lost"
+				return admin.Status().Update(ctx, now)
+			}).WithContext(ctx).Should(Succeed())
 		}
 		start := time.Now()
 		for range mendingBurst {

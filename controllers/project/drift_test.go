@@ -41,7 +41,8 @@ var _ = Describe("What somebody changes in the children", func() {
 		after := deployment(ctx, project)
 		Expect(after.Spec).To(Equal(before.Spec))
 		Expect(after.Generation-before.Generation).To(BeEquivalentTo(2), "the change, and its undoing")
-		Expect(accepted(op.written(project.Namespace, "deployments"))).To(HaveLen(writes + 1))
+		// A look whose cache is a moment old may write the same once more, which changes nothing.
+		Expect(len(accepted(op.written(project.Namespace, "deployments"))) - writes).To(BeElementOf(1, 2))
 
 		By("leaving alone what it does not own")
 		patch(ctx, deployment(ctx, project), `{"metadata": {"annotations": {"example.com/team": "blue"}}}`)
@@ -72,19 +73,21 @@ var _ = Describe("What somebody changes in the children", func() {
 			return s
 		}
 		start := time.Now()
-		for i := range mendingBurst {
+		label := func() string { return service().Labels["app.kubernetes.io/managed-by"] }
+		for range mendingBurst {
 			patch(ctx, service(), `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}}`)
-			Eventually(mended).WithContext(ctx).Should(Equal(i + 1))
-			Eventually(func() string { return service().Labels["app.kubernetes.io/managed-by"] }).WithContext(ctx).Should(Equal("phoneproof-operator"))
+			Eventually(label).WithContext(ctx).WithTimeout(2 * mendingInterval).Should(Equal("phoneproof-operator"))
 		}
 		patch(ctx, service(), `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}}`)
-		Consistently(mended).WithContext(ctx).WithTimeout(10 * settling).Should(
-			BeNumerically("<=", mendingBurst+int(time.Since(start)/mendingInterval)))
+		// A look whose cache is a moment old mends once more, and takes of the same bound.
+		Consistently(func() bool {
+			return mended() <= mendingBurst+int(time.Since(start)/mendingInterval)
+		}).WithContext(ctx).WithTimeout(10 * settling).Should(BeTrue())
 
 		By("doing what the project asks for all the same, at once")
 		change(ctx, project, func(s *spec) { s.Server.Replicas = new(int32(3)) })
 		Eventually(func() int32 { return ptr.Deref(deployment(ctx, project).Spec.Replicas, 0) }).WithContext(ctx).Should(BeEquivalentTo(3))
-		Expect(service().Labels["app.kubernetes.io/managed-by"]).To(Equal("phoneproof-operator"))
+		Eventually(label).WithContext(ctx).Should(Equal("phoneproof-operator"))
 	})
 })
 

@@ -3,6 +3,7 @@ package project
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,7 +53,7 @@ var _ = Describe("A project", func() {
 	})
 
 	It("takes with it what it made", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		ready(ctx, project)
 		for _, object := range objectsOf(ctx, project.Namespace) {
@@ -63,6 +64,9 @@ var _ = Describe("A project", func() {
 		}
 		// No garbage collector runs here; that nothing is made anew is the operator's part.
 		Expect(admin.Delete(ctx, project)).To(Succeed())
+		Eventually(func() error { // the news of children comes by watches of their own
+			return op.manager.GetCache().Get(ctx, client.ObjectKeyFromObject(project), &verifyv1.VerificationProject{})
+		}).WithContext(ctx).Should(Satisfy(apierrors.IsNotFound))
 		Expect(admin.Delete(ctx, deployment(ctx, project))).To(Succeed())
 		Consistently(func() []string { return children(ctx, project) }).WithContext(ctx).WithTimeout(2 * settling * 5).
 			ShouldNot(ContainElement("Deployment phoneproof-shop"))

@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -211,19 +212,20 @@ func watchReplicas(ctx context.Context, project *verifyv1.VerificationProject) f
 	GinkgoHelper()
 	watching, err := admin.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(project.Namespace))
 	Expect(err).NotTo(HaveOccurred())
-	var numbers []int32
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for event := range watching.ResultChan() {
-			if d, ok := event.Object.(*appsv1.Deployment); ok && (len(numbers) == 0 || numbers[len(numbers)-1] != *d.Spec.Replicas) {
+	DeferCleanup(watching.Stop)
+	return func() (numbers []int32) {
+		GinkgoHelper()
+		now := deployment(ctx, project).ResourceVersion
+		for version := ""; version != now; { // what a watch brings may be late
+			var event watch.Event
+			Eventually(watching.ResultChan()).WithContext(ctx).Should(Receive(&event))
+			d, ok := event.Object.(*appsv1.Deployment)
+			Expect(ok).To(BeTrue(), "%v", event)
+			if len(numbers) == 0 || numbers[len(numbers)-1] != *d.Spec.Replicas {
 				numbers = append(numbers, *d.Spec.Replicas)
 			}
+			version = d.ResourceVersion
 		}
-	}()
-	return func() []int32 {
-		watching.Stop()
-		<-ended
 		return numbers
 	}
 }

@@ -77,6 +77,9 @@ func live(ctx context.Context, namespace string, happens func()) []string {
 		expectReady(ctx, project)
 	}
 	Eventually(children).WithContext(ctx).WithArguments(ctx, project).ShouldNot(ContainElement("RoleBinding phoneproof-shop-kubernetes"))
+	// One that was stopped between its writes leaves it to the cluster to show that pods are due.
+	Eventually(func() rollout { return rolloutOf(deployment(ctx, project)) }).WithContext(ctx).Should(Equal(rolledOut))
+	expectReady(ctx, project)
 	var out []string
 	for _, object := range append(objectsOf(ctx, namespace), current(ctx, project)) {
 		if metav1.IsControlledBy(object, project) || object.GetUID() == project.UID {

@@ -44,7 +44,7 @@ const operatorNamespace = "phoneproof-system"
 var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(GinkgoLogr)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyTimeout(2 * time.Minute) // the operator itself waits a minute before some of its looks
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	var err error
 	// The usual range of envtest has no room for the Services of many projects.
@@ -65,6 +65,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(admin.Create(ctx, manifest(file))).To(Succeed(), file)
 	}
 	operator = asAccount(ctx, operatorNamespace, "phoneproof-operator")
+	Eventually(func() []string { // the authorizer learns of a binding through its own watch
+		return rights(ctx, operator, operatorNamespace)
+	}).WithContext(ctx).ShouldNot(BeEmpty())
 })
 
 // manifest reads an object of config/rbac.
