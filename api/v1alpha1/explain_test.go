@@ -27,7 +27,7 @@ var _ = Describe("kubectl explain", Ordered, ContinueOnFailure, func() {
 		Expect(controlplane.WriteKubeconfig(kubeconfig, plane.Config)).To(Succeed())
 		// The API server serves a CRD before it documents it: the OpenAPI document is made in the background.
 		for _, kind := range []string{"verificationproject", "verificationrequest"} {
-			Eventually(explain).WithContext(ctx).WithArguments(kind).WithTimeout(30 * time.Second).WithPolling(200 * time.Millisecond).
+			Eventually(explain).WithContext(ctx).WithArguments(kind).WithTimeout(2 * time.Minute).WithPolling(200 * time.Millisecond).
 				Should(ContainSubstring("DESCRIPTION:"))
 		}
 	})

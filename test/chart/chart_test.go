@@ -103,7 +103,9 @@ var _ = Describe("Chart", func() {
 		for _, o := range rendered(ctx, "charts/phoneproof/ci/default-values.yaml") {
 			apply(ctx, o)
 		}
-		apply(ctx, sample("postgresql"))
+		Eventually(func() error { // a CRD that was made just now is not served yet
+			return api.Apply(ctx, client.ApplyConfigurationFromUnstructured(sample("postgresql")), client.ForceOwnership)
+		}).WithTimeout(time.Minute).Should(Succeed())
 		apply(ctx, sample("whatsapp"))
 		byHand := func(project string) error {
 			request := sample("verificationrequest")
