@@ -88,10 +88,10 @@ type shop struct {
 	verified   atomic.Int64
 }
 
-// leaseFlags make leases short, so that tests of their loss are.
-var leaseFlags = []string{"--lease-duration=3s", "--lease-renew-deadline=2s", "--lease-retry-period=250ms"}
+// leaseFlags make leases short, so that tests of their loss are, and yet longer than a busy machine stands still.
+var leaseFlags = []string{"--lease-duration=6s", "--lease-renew-deadline=5s", "--lease-retry-period=250ms"}
 
-const leaseDuration = 3 * time.Second
+const leaseDuration = 6 * time.Second
 
 // webhookSecret signs the events of shops.
 const webhookSecret = "a webhook secret of enough length"

@@ -52,7 +52,7 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		s.changeLeader(ctx)
 		Expect(s.observedRedeliver(ctx)).To(HavePrefix("malformed:"))
 		s.told(ctx, "RedeliveryRefused", 2)
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(4*time.Minute))
 })
 
 // wish annotates the project and returns when its status says that the wish was seen to.

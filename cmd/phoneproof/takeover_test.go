@@ -96,7 +96,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		}
 		s.agree(ctx, added.verified, "VERIFIED")
 		s.agree(ctx, added.lapsed, "EXPIRED")
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(8*time.Minute))
 
 	It("send nothing stale after their holder was stopped for two lease times", func(ctx SpecContext) {
 		s := newShop(ctx)
@@ -133,7 +133,7 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		Expect(s.leader(ctx)).To(BeIdenticalTo(stopped), "it leads again")
 		Expect(s.receiver.deliveries()).To(HaveLen(3 + len(ids) + len(more)))
 		s.agree(ctx, append(ids, more...), "VERIFIED")
-	}, SpecTimeout(2*time.Minute))
+	}, SpecTimeout(4*time.Minute))
 })
 
 // agree checks that every living replica answers the same status for all of the requests.
