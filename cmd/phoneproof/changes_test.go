@@ -89,7 +89,8 @@ var _ = Describe("A change of a project", func() {
 		short, err := s.request(ctx, time.Second)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(s.gone).WithContext(ctx).WithArguments(old).WithTimeout(patience).Should(BeTrue())
-		Expect(seen.of(old)).To(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
+		Eventually(seen.of).WithContext(ctx).WithArguments(old).WithTimeout(patience).
+			Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
 		for _, id := range []string{kept, short} {
 			Eventually(func() verifyv1.Phase { return s.object(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(patience).
 				Should(Equal(verifyv1.PhaseExpired))
@@ -108,6 +109,10 @@ var _ = Describe("A change of a project", func() {
 		for _, id := range undelivered {
 			s.kubectl("patch", "vreq/"+id, "--subresource=status", "--type=merge",
 				`-p={"status":{"verifiedAt":"`+time.Now().UTC().Add(-time.Hour).Format(metav1.RFC3339Micro)+`"}}`)
+		}
+		for _, id := range undelivered { // the third attempt is minutes away
+			Eventually(func() int32 { return s.object(ctx, id).Status.Delivery.Attempts }).WithContext(ctx).WithTimeout(patience).
+				Should(BeEquivalentTo(2))
 		}
 		s.allDelivered(ctx, s.deliverable(ctx), 1)
 		for _, id := range undelivered {

@@ -36,7 +36,7 @@ var _ = Describe("A request made with kubectl", func() {
 		s := newShop(ctx)
 		s.start(ctx, 2)
 		s.apply(fmt.Sprintf(byHand, "my-number", "+4915112345678", "WhatsApp"))
-		s.kubectl("wait", "--for=condition=Accepted", "--timeout=10s", "vreq/my-number")
+		s.kubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/my-number")
 		completed := s.object(ctx, "my-number").Status
 		Expect(completed.Phase).To(Equal(verifyv1.PhasePending))
 		Expect(completed.Init.ExpiresAt.Sub(completed.Init.CreatedAt.Time)).To(Equal(10 * time.Minute))
@@ -74,8 +74,8 @@ var _ = Describe("A request made with kubectl", func() {
 			s.apply(fmt.Sprintf(byHand, name, draft.number, draft.method))
 			Eventually(s.acceptance).WithContext(ctx).WithArguments(name).WithTimeout(30*time.Second).
 				Should(Equal(string(metav1.ConditionFalse)+" "+draft.reason), name)
-			Expect(s.leader(ctx).metric(ctx, "phoneproof_draft_refusals_total", map[string]string{"reason": draft.reason})).
-				To(BeNumerically(">=", 1))
+			Eventually(s.leader(ctx).metric).WithContext(ctx).WithTimeout(patience). // it counts when it has written
+				WithArguments("phoneproof_draft_refusals_total", map[string]string{"reason": draft.reason}).Should(BeNumerically(">=", 1))
 		}
 	}, SpecTimeout(2*time.Minute))
 

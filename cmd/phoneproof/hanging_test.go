@@ -140,8 +140,7 @@ func (s *shop) measure(ctx context.Context, ends *ends, n int) map[string][]time
 			var id string
 			timed("init", func() { id = s.init(ctx, r, "+49 1511 2345678") })
 			timed("status", func() {
-				status, _ := r.call(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
-				Expect(status).To(Equal(http.StatusOK))
+				r.serves(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 			})
 		}
 		<-tick.C

@@ -35,12 +35,12 @@ var _ = Describe("A process that may open 256 files", func() {
 				acked = append(acked, answer["requestId"].(string))
 			}
 		}
-		Expect(r.printed()).To(ContainSubstring("too many open files"))
+		Eventually(r.printed).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("too many open files"))
 		stop()
 		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(BeTrue())
 		s.allDelivered(ctx, ids, 1)
 		s.receiver.byRequest(webhookSecret)
-		Expect(r.initStatus(ctx, s.key)).To(Equal(http.StatusOK))
+		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).WithTimeout(patience).Should(Equal(http.StatusOK))
 		Expect(r.running()).To(BeTrue())
 		objects := s.objects(ctx)
 		for _, id := range acked {

@@ -54,7 +54,7 @@ var _ = Describe("operator and serve", func() {
 		}
 
 		By("saying it in its metrics too")
-		Expect(op.get(ctx, op.api, "/metrics")).To(ContainSubstring(
+		Eventually(op.get).WithContext(ctx).WithArguments(op.api, "/metrics").WithTimeout(patience).Should(ContainSubstring(
 			`phoneproof_project_condition{name="shop",namespace="` + s.namespace + `",reason="Ready",status="True",type="Ready"} 1`))
 		Expect(op.get(ctx, op.health, "/readyz")).To(Equal("ok"))
 		Expect(op.get(ctx, op.health, "/livez")).To(Equal("ok"))

@@ -163,6 +163,21 @@ func (r *replica) call(ctx context.Context, key, method, path, body string) (int
 	return status, answer
 }
 
+// serves is call for what has to succeed. What the store had no time for is asked again, as clients do.
+func (r *replica) serves(ctx context.Context, key, method, path, body string) map[string]any {
+	GinkgoHelper()
+	var (
+		status int
+		answer map[string]any
+	)
+	Eventually(func() int {
+		status, answer = r.call(ctx, key, method, path, body)
+		return status
+	}).WithContext(ctx).WithTimeout(patience).ShouldNot(Equal(http.StatusServiceUnavailable))
+	Expect(status).To(Equal(http.StatusOK), "%v", answer)
+	return answer
+}
+
 // exchange is call with the answer's header.
 func (r *replica) exchange(ctx context.Context, key, method, path, body string) (int, http.Header, map[string]any) {
 	GinkgoHelper()
@@ -266,6 +281,28 @@ func (r *receiver) hold() (held func() int64, release func()) {
 	return count.Load, sync.OnceFunc(func() {
 		r.answerWith(http.StatusNoContent)
 		close(open)
+	})
+}
+
+// failFirst fails the first attempt at each event, and keeps the answers to others back until mend is called, however long
+// that takes: the second attempt comes within seconds, the third after minutes.
+func (r *receiver) failFirst() (mend func()) {
+	var known sync.Map
+	mended := make(chan struct{})
+	r.answerBy(func(w http.ResponseWriter, request *http.Request) {
+		if _, again := known.LoadOrStore(request.Header.Get("Webhook-Id"), true); !again {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		select {
+		case <-mended:
+			w.WriteHeader(http.StatusNoContent)
+		case <-request.Context().Done():
+		}
+	})
+	return sync.OnceFunc(func() {
+		r.answerWith(http.StatusNoContent)
+		close(mended)
 	})
 }
 

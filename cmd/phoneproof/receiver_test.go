@@ -17,17 +17,18 @@ import (
 var _ = Describe("A receiver", func() {
 	It("that fails is tried again by the schedule until it takes everything, and the project tells of both", func(ctx SpecContext) {
 		s := newShop(ctx)
+		s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Webhook.Timeout = "30s" }) // for the second attempts to wait
 		s.start(ctx, 2)
-		s.receiver.answerWith(http.StatusInternalServerError)
+		mend := s.receiver.failFirst()
 		ids := s.verifiedRequests(ctx, 6)
 		Eventually(s.attempted).WithContext(ctx).WithArguments(ids).WithTimeout(patience).Should(Equal(len(ids)))
-		s.receiver.answerWith(http.StatusNoContent)
 		for _, id := range ids {
 			d := s.object(ctx, id).Status.Delivery
 			Expect(d.LastStatusCode).To(BeEquivalentTo(http.StatusInternalServerError))
 			Expect(d.NextAttemptAt.Sub(d.LastAttemptAt.Time)).To(And(BeNumerically(">=", 5*time.Second), BeNumerically("<=", 6*time.Second)))
 		}
 		s.told(ctx, verifyv1.ReasonReceiverFailing, 1)
+		mend()
 		s.allDelivered(ctx, ids, 2)
 		s.told(ctx, verifyv1.ReasonNoFailures, 1)
 		s.told(ctx, verifyv1.ReasonReceiverFailing, 1)

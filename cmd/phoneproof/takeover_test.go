@@ -82,7 +82,8 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		for _, id := range added.verified {
 			Expect(got).To(HaveKey(id), "every verified request reached the receiver")
 			duplicates += len(got[id]) - 1
-			Expect(seen.of(id)).To(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseVerified}))
+			Eventually(seen.of).WithContext(ctx).WithArguments(id).WithTimeout(patience).
+				Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseVerified}))
 		}
 		Expect(got).To(HaveLen(len(added.verified)), "no event of what is not verified")
 		// At least the even rounds killed while the receiver had events that it had not answered.
@@ -147,8 +148,7 @@ func (s *shop) agree(ctx context.Context, ids []string, want string) {
 		living++
 		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(30 * time.Second).Should(BeTrue())
 		for _, id := range ids {
-			status, answer := r.call(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
-			Expect(status).To(Equal(http.StatusOK), "%v", answer)
+			answer := r.serves(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 			Expect(answer).To(HaveKeyWithValue("status", want))
 		}
 	}
