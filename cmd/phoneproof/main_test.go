@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/test/system"
 )
 
 // command runs the program with arguments and returns what it printed.
@@ -113,7 +113,8 @@ func startServe(t *testing.T, more ...string) *process {
 	}, more...))
 	go func() { p.ended <- cmd.ExecuteContext(ctx) }()
 	t.Cleanup(stop)
-	p.Eventually(func() (int, error) { return p.status("http://" + p.health + "/readyz") }).Should(Equal(http.StatusOK))
+	p.Eventually(func() (int, error) { return p.status("http://" + p.health + "/readyz") }).WithTimeout(patience).
+		Should(Equal(http.StatusOK))
 	return p
 }
 
@@ -204,9 +205,9 @@ func TestServe_verifiesThroughASignedMessage(t *testing.T) {
 }
 
 func TestServe_endsInOrder(t *testing.T) {
-	p := startServe(t)
+	p := startServe(t, "--drain-delay=5s") // long enough to be seen by a machine that is busy
 	p.stop()
-	p.Eventually(func() (int, error) { return p.status("http://" + p.health + "/readyz") }).
+	p.Eventually(func() (int, error) { return p.status("http://" + p.health + "/readyz") }).WithTimeout(patience).
 		Should(Equal(http.StatusServiceUnavailable), "readiness goes first")
 	p.Eventually(p.ended).WithTimeout(patience).Should(Receive(BeNil()))
 }
@@ -217,20 +218,15 @@ func TestServe_aPartThatFailsEndsTheRest(t *testing.T) {
 	waits := runnableFunc(func(ctx context.Context) error { <-ctx.Done(); return nil })
 	fails := runnableFunc(func(context.Context) error { return io.ErrUnexpectedEOF })
 	go func() { ended <- run(t.Context(), waits, waits, fails) }()
-	g.Eventually(ended).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
+	g.Eventually(ended).WithTimeout(patience).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
 	go func() { ended <- run(t.Context(), fails, waits) }()
-	g.Eventually(ended).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
+	g.Eventually(ended).WithTimeout(patience).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
 }
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := system.UnusedAddress(t.Context())
 	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return address

@@ -309,7 +309,7 @@ func (s *shop) stands(ctx context.Context, condition, reason string) {
 			return ""
 		}
 		return found.Reason
-	}).WithContext(ctx).WithTimeout(2*patience).Should(Equal(reason), condition)
+	}).WithContext(ctx).WithTimeout(3*patience).Should(Equal(reason), condition) // a store is looked at every 30 s
 }
 
 func (s *shop) present(ctx context.Context) *verifyv1.VerificationProject {

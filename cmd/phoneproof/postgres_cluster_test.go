@@ -56,9 +56,8 @@ func (o *outlet) regrant(ctx context.Context, file string) {
 // proven starts a verification at a replica and proves it at another one.
 func (o *outlet) proven(ctx context.Context, n int) {
 	GinkgoHelper()
-	b, status, _ := o.begin(ctx, o.replicas[n%len(o.replicas)], fmt.Sprintf("+491511234%04d", n), fmt.Sprint("cluster-", n))
-	Expect(status).To(Equal(http.StatusOK))
-	Expect(o.prove(ctx, o.replicas[(n+1)%len(o.replicas)], b)).To(Equal(http.StatusOK))
+	b := o.begins(ctx, o.replicas[n%len(o.replicas)], fmt.Sprintf("+491511234%04d", n), fmt.Sprint("cluster-", n))
+	o.proves(ctx, o.replicas[(n+1)%len(o.replicas)], b)
 	Eventually(func() any {
 		_, answer := o.replicas[n%len(o.replicas)].call(ctx, o.key, http.MethodGet, "/api/verify/status?id="+b.id, "")
 		return answer["status"]
