@@ -74,8 +74,9 @@ var _ = Describe("A request made with kubectl", func() {
 			s.apply(fmt.Sprintf(byHand, name, draft.number, draft.method))
 			Eventually(s.acceptance).WithContext(ctx).WithArguments(name).WithTimeout(30*time.Second).
 				Should(Equal(string(metav1.ConditionFalse)+" "+draft.reason), name)
-			Eventually(s.leader(ctx).metric).WithContext(ctx).WithTimeout(patience). // it counts when it has written
-													WithArguments("phoneproof_draft_refusals_total", map[string]string{"reason": draft.reason}).Should(BeNumerically(">=", 1))
+			// It counts when it has written.
+			Eventually(s.leader(ctx).metric).WithContext(ctx).WithTimeout(patience).
+				WithArguments("phoneproof_draft_refusals_total", map[string]string{"reason": draft.reason}).Should(BeNumerically(">=", 1))
 		}
 	}, SpecTimeout(2*time.Minute))
 

@@ -106,11 +106,11 @@ func removalSpecs() {
 		_, err := project(ctx, shopNamespace)
 		Expect(err).NotTo(HaveOccurred())
 		kubectl(ctx, "--namespace "+shopNamespace+" get deployment/phoneproof-shop service/phoneproof-shop")
-		theShop.quickly(ctx, "WHATSAPP")
+		theShop.verify(ctx, "WHATSAPP")
 
 		helm3.install(ctx, "charts/phoneproof", image, "--values", "test/e2e/testdata/values.yaml")
 		eventuallyReady(ctx, shopNamespace)
-		theShop.quickly(ctx, "WHATSAPP")
+		theShop.verify(ctx, "WHATSAPP")
 	})
 
 	It("collects everything that a project had when it is deleted", func(ctx SpecContext) {

@@ -135,7 +135,7 @@ func (p *proofs) judge(ctx context.Context) string {
 	GinkgoHelper()
 	Expect(p.errors).To(BeEmpty())
 	for _, id := range p.acked {
-		Expect(p.shop.status(ctx, id)).To(Equal("VERIFIED"), id)
+		Eventually(p.shop.status).WithContext(ctx).WithArguments(id).Should(Equal("VERIFIED"), id)
 	}
 	var (
 		told       map[string][]event

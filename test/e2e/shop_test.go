@@ -126,10 +126,18 @@ func (s *shop) do(ctx context.Context, c *http.Client, method, url, key string, 
 	return answer{response.StatusCode, string(content)}, err
 }
 
-// must does an exchange that has to succeed, and decodes the answer.
+// must does an exchange that has to succeed, and decodes the answer. What the store had no time for is asked again, as
+// clients do.
 func (s *shop) must(ctx context.Context, method, url string, body, into any) {
 	GinkgoHelper()
-	got, err := s.do(ctx, s.http, method, url, s.key, body)
+	var (
+		got answer
+		err error
+	)
+	Eventually(func() int {
+		got, err = s.do(ctx, s.http, method, url, s.key, body)
+		return got.code
+	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(got.code).To(And(BeNumerically(">=", 200), BeNumerically("<", 300)), "%s %s: %s", method, url, got.body)
 	if into != nil {
