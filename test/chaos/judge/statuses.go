@@ -67,8 +67,8 @@ func (e *Evidence) acknowledged() map[string]time.Time {
 	return settled
 }
 
-// deletedBy tells whether the request may have been gone when the answer was given.
+// deletedBy tells whether the request may have been gone when the answer was given; the witness sees it go in its own time.
 func (e *Evidence) deletedBy(s ledger.Status) bool {
 	last, ok := e.last(s.ID)
-	return ok && s.Status == absent && last.Op == ledger.Deleted && last.At.Before(s.At)
+	return ok && s.Status == absent && last.Op == ledger.Deleted && last.At.Before(s.At.Add(commitLag))
 }

@@ -111,10 +111,14 @@ func TestSink_answers(t *testing.T) {
 
 func TestSink_hangs(t *testing.T) {
 	w := newWorld(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w.Expect(w.send(ctx, idFor(ledger.Hangs), secret)).To(BeZero())
-	w.Expect(w.written()).To(HaveExactElements(HaveField("Answer", ledger.Hangs)))
+	answered := make(chan int, 1)
+	go func() { answered <- w.send(ctx, idFor(ledger.Hangs), secret) }() // ends with ctx
+	w.Eventually(w.written).WithTimeout(30 * time.Second).Should(HaveExactElements(HaveField("Answer", ledger.Hangs)))
+	w.Consistently(answered).WithTimeout(200 * time.Millisecond).ShouldNot(Receive())
+	cancel()
+	w.Eventually(answered).WithTimeout(30 * time.Second).Should(Receive(BeZero()))
 }
 
 func TestSink_checksSignatures(t *testing.T) {

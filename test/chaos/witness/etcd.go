@@ -226,13 +226,13 @@ func (w *Etcd) Conclude(ctx context.Context, dir string) error {
 }
 
 // catchUp returns when the log was followed up to all that the list may have. Nothing changes any more, so a look at
-// what is left open in two seconds is enough where the list's revision is that of another kind's write.
+// what is left open in eight seconds is enough where the list's revision is that of another kind's write.
 func (w *Etcd) catchUp(ctx context.Context, revision string) error {
 	want, err := strconv.ParseInt(revision, 10, 64)
 	if err != nil {
 		return fmt.Errorf("read the list's revision: %w", err)
 	}
-	deadline := time.NewTimer(2 * time.Second)
+	deadline := time.NewTimer(8 * time.Second)
 	defer deadline.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
