@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -95,6 +97,11 @@ func (c *ControlPlane) start(o Options) error {
 	server := c.env.ControlPlane.GetAPIServer()
 	server.CertDir = filepath.Join(c.dir, "apiserver")
 	server.Out, server.Err = o.Output, o.Output
+	port, err := unusedPort()
+	if err != nil {
+		return err
+	}
+	server.Address, server.Port = "127.0.0.1", strconv.Itoa(port)
 	for name, value := range o.APIServerArgs {
 		server.Configure().Set(name, value)
 	}
@@ -117,6 +124,20 @@ func (c *ControlPlane) start(o Options) error {
 	}
 	c.Config = config
 	return nil
+}
+
+// unusedPort returns a port below those that the kernel gives to clients: one of these would be taken by a connection of
+// somebody while the API server is away, and then it could not come back. Where it looks first is this process's own, for
+// suites of several packages start at the same time.
+func unusedPort() (port int, err error) {
+	for try := range 100 {
+		port = 12000 + (os.Getpid()+37*try)%4000
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil { //nolint:noctx // it takes no time
+			return port, listener.Close()
+		}
+	}
+	return 0, err
 }
 
 // Stop ends all processes and deletes their data. A second call does nothing.
