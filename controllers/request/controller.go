@@ -193,10 +193,10 @@ func (c *Controller) advance(ctx context.Context, item Item) (pause, error) {
 	return pause{}, fmt.Errorf("request %s: %w", item.ID, err)
 }
 
-// look returns what the item's claim read, while that is fresh, or else what the store remembers. It need not be current:
-// what is done because of it is done to the current state.
+// look returns what the item's claim read, or else what the store remembers. It need not be current: what is done because
+// of it is done to the current state.
 func (c *Controller) look(ctx context.Context, item Item) (view, error) {
-	if v, ok := c.handed.take(item); ok && v.live(c.Clock.Now()) {
+	if v, ok := c.handed.take(item); ok {
 		return v, nil
 	}
 	if memory, ok := c.Store.(verification.Recaller); ok {
