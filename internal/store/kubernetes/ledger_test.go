@@ -109,10 +109,23 @@ func TestRecent_goesByNothingOld(t *testing.T) {
 	seen, own := createdAt(t, "vr1", noon), createdAt(t, "vr1", noon)
 	own.ResourceVersion = "2"
 	r.wrote(own)
-	g.Expect(r.latest("vr1", seen)).To(BeIdenticalTo(own))
+	watched := func(e *entry) func() *entry { return func() *entry { return e } }
+	g.Expect(r.latest("vr1", watched(seen))).To(BeIdenticalTo(own))
 	r.entries["vr1"] = written{entry: own, at: time.Now().Add(-forgetAfter - time.Second)}
-	g.Expect(r.latest("vr1", seen)).To(BeIdenticalTo(seen), "the watch knows better by now")
-	g.Expect(r.latest("vr1", nil)).To(BeNil(), "the watch has seen its end")
+	g.Expect(r.latest("vr1", watched(seen))).To(BeIdenticalTo(seen), "the watch knows better by now")
+	g.Expect(r.latest("vr1", watched(nil))).To(BeNil(), "the watch has seen its end")
+}
+
+func TestRecent_losesNoWriteThatTheWatchPassesMeanwhile(t *testing.T) {
+	g := NewWithT(t)
+	var r recent
+	seen, own := createdAt(t, "vr1", noon), createdAt(t, "vr1", noon)
+	own.ResourceVersion = "2"
+	r.wrote(own)
+	g.Expect(r.latest("vr1", func() *entry {
+		r.passed(own)
+		return seen // as it was a moment before
+	})).To(BeIdenticalTo(own))
 }
 
 // TestLedger_replicasOfAFullStoreMakeRoomWithDifferentRequests has two of them at work on the same thousand.

@@ -71,11 +71,13 @@ func (r *recent) deleted(seen *entry) {
 	}
 }
 
-// latest returns the later of the watch's state and our own.
-func (r *recent) latest(name string, seen *entry) *entry {
+// latest returns the later of our own state and the watch's. The watch is looked at second: what it passed meanwhile, and
+// is forgotten here, it has.
+func (r *recent) latest(name string, watched func() *entry) *entry {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	own, ok := r.entries[name]
+	r.mu.Unlock()
+	seen := watched()
 	switch {
 	case !ok, time.Since(own.at) > forgetAfter:
 		return seen

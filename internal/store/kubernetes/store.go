@@ -155,11 +155,13 @@ func (s *Store) key(name string) string { return s.api.namespace + "/" + name }
 // cached returns what this replica knows of the object with that name: the informer's state, or a later one that this
 // replica wrote itself. Nil if it knows nothing.
 func (s *Store) cached(name string) *entry {
-	item, _, err := s.informer.GetIndexer().GetByKey(s.key(name))
-	if err != nil {
-		return s.recent.latest(name, nil)
-	}
-	return s.recent.latest(name, entryOf(item))
+	return s.recent.latest(name, func() *entry {
+		item, _, err := s.informer.GetIndexer().GetByKey(s.key(name))
+		if err != nil {
+			return nil
+		}
+		return entryOf(item)
+	})
 }
 
 // lookup is cached for an id that may also be the one that a code leads to.
