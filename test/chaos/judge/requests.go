@@ -109,6 +109,6 @@ func final(e *Evidence) *Verdict {
 }
 
 // commitLag is what may pass on a busy machine between the decision, made in time, and the commit that the witness saw.
-const commitLag = 15 * time.Second
+const commitLag = 10 * time.Second
 
 func stamp(t time.Time) string { return t.UTC().Format("15:04:05.000000") }

@@ -67,8 +67,8 @@ func (e *Evidence) acknowledged() map[string]time.Time {
 	return settled
 }
 
-// deletedBy tells whether the request may have been gone when the answer was given; the witness sees it go in its own time.
+// deletedBy tells whether the request may have been gone when the answer was given.
 func (e *Evidence) deletedBy(s ledger.Status) bool {
 	last, ok := e.last(s.ID)
-	return ok && s.Status == absent && last.Op == ledger.Deleted && last.At.Before(s.At.Add(commitLag))
+	return ok && s.Status == absent && last.Op == ledger.Deleted && last.At.Before(s.At)
 }
