@@ -34,8 +34,9 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 type gateway struct {
 	// discover lists the resources of a group and version.
 	discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
-	live     client.Reader        // asks the API server itself
-	routes   source.SyncingSource // of HTTPRoutes
+	live     client.Reader // asks the API server itself
+	// routes makes a source of HTTPRoutes. A source begins once: one that did not may still be about to end.
+	routes   func() source.SyncingSource
 	unwatch  func(ctx context.Context) error
 	projects client.Reader
 	// namespaces are those that are watched; none for all.
@@ -142,12 +143,13 @@ func (g *gateway) list(ctx context.Context) error {
 
 // begin starts the watch and returns when what is there has come, or is not going to.
 func (g *gateway) begin(ctx context.Context, queue queue) error {
-	if err := g.routes.Start(ctx, queue); err != nil {
+	routes := g.routes()
+	if err := routes.Start(ctx, queue); err != nil {
 		return fmt.Errorf("watch HTTPRoutes: %w", err)
 	}
 	bounded, cancel := context.WithTimeout(ctx, gatewayPatience)
 	defer cancel()
-	if err := g.routes.WaitForSync(bounded); err != nil {
+	if err := routes.WaitForSync(bounded); err != nil {
 		return errors.Join(fmt.Errorf("watch HTTPRoutes: %w", err), g.unwatch(ctx))
 	}
 	return nil

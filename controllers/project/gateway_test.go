@@ -19,8 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -113,16 +115,18 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 				return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: render.HTTPRouteKind.Kind}}}, nil
 			},
 			live: admin, projects: admin, log: GinkgoLogr, known: make(chan struct{}),
-			routes: beginning(func(ctx context.Context) error {
-				waited++
-				deadline, ok := ctx.Deadline()
-				Expect(ok).To(BeTrue())
-				Expect(time.Until(deadline)).To(BeNumerically("<=", gatewayPatience))
-				if waited == 1 {
-					return errors.New("not all of them can be read")
-				}
-				return nil
-			}),
+			routes: func() source.SyncingSource {
+				return beginning(func(ctx context.Context) error {
+					waited++
+					deadline, ok := ctx.Deadline()
+					Expect(ok).To(BeTrue())
+					Expect(time.Until(deadline)).To(BeNumerically("<=", gatewayPatience))
+					if waited == 1 {
+						return errors.New("not all of them can be read")
+					}
+					return nil
+				})
+			},
 			unwatch: func(context.Context) error {
 				unwatched++
 				return nil
@@ -137,6 +141,25 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 			Expect(g.known).To(BeClosed(), "the projects are held up")
 		}
 		Expect([]int{waited, unwatched}).To(Equal([]int{2, 1}))
+	})
+
+	It("shares nothing with the one after it, while it ends", func(ctx SpecContext) {
+		// What ends late is a goroutine of controller-runtime's, so only the race detector sees what it touches.
+		never := &informertest.FakeInformers{Error: errors.New("no informer")}
+		g := &gateway{
+			log: GinkgoLogr,
+			routes: func() source.SyncingSource {
+				return source.Kind[client.Object](never, &corev1.ConfigMap{}, ofChildren())
+			},
+			unwatch: func(context.Context) error { return nil },
+		}
+		requests := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		DeferCleanup(requests.ShutDown)
+		for range 20 {
+			impatient, cancel := context.WithTimeout(ctx, time.Millisecond)
+			Expect(g.begin(impatient, requests)).NotTo(Succeed())
+			cancel()
+		}
 	})
 })
 

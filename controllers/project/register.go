@@ -101,7 +101,9 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 	c.gateway = &gateway{
 		discover: resources.ServerResourcesForGroupVersionWithContext,
 		live:     c.live, namespaces: c.Namespaces,
-		routes:   source.Kind(mgr.GetCache(), route, ofChildren(), withoutStatus()),
+		routes: func() source.SyncingSource {
+			return source.Kind(mgr.GetCache(), route, ofChildren(), withoutStatus())
+		},
 		unwatch:  func(ctx context.Context) error { return mgr.GetCache().RemoveInformer(ctx, route) },
 		projects: c.client, period: c.GatewayPeriod, log: c.Log, known: make(chan struct{}),
 	}
