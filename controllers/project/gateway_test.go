@@ -145,10 +145,10 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 
 	It("shares nothing with the one after it, while it ends", func(ctx SpecContext) {
 		// What ends late is a goroutine of controller-runtime's, so only the race detector sees what it touches.
-		never := &informertest.FakeInformers{Error: errors.New("no informer")}
 		g := &gateway{
 			log: GinkgoLogr,
 			routes: func() source.SyncingSource {
+				never := &informertest.FakeInformers{Error: errors.New("no informer")}
 				return source.Kind[client.Object](never, &corev1.ConfigMap{}, ofChildren())
 			},
 			unwatch: func(context.Context) error { return nil },
