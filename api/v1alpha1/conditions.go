@@ -173,8 +173,9 @@ const (
 	// again. To mend it, look at the receiver.
 	ReasonReceiverFailing = "ReceiverFailing"
 	// ReasonAddressRefused: webhook.url leads to an address that the cluster's
-	// administrator has not allowed. To mend it, use another address, or ask
-	// for --webhook-allow.
+	// administrator has not allowed, or is plain http to a public one, or has a
+	// port of the cluster's own. To mend it, use another one, or ask for
+	// --webhook-allow.
 	ReasonAddressRefused = "AddressRefused"
 	// ReasonSigningSecretMissing: webhook.secretRef is set and cannot be read;
 	// events wait, unsent and without using an attempt.

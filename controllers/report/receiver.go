@@ -14,9 +14,13 @@ import (
 // failuresToTell is how many attempts must fail in a row before a receiver is said to be failing: one can be a deploy.
 const failuresToTell = 3
 
-// addressReasons are those of attempts that were refused by rules of the cluster's administrator.
-var addressReasons = []string{
-	string(webhook.ReasonBlockedAddress), string(webhook.ReasonBlockedPort), string(webhook.ReasonPlainHTTP),
+// refusals say of each reason for which our own rules refuse an attempt what is wrong with the URL, and what mends it.
+var refusals = map[string]string{
+	string(webhook.ReasonBlockedAddress): "spec.webhook.url leads to an address that the cluster's administrator has not allowed; " +
+		"see --webhook-allow",
+	string(webhook.ReasonBlockedPort): "spec.webhook.url has a port of the cluster's own (etcd, control plane, kubelet), " +
+		"which no webhook may use; use another one",
+	string(webhook.ReasonPlainHTTP): "spec.webhook.url is plain http to a public address; use https",
 }
 
 // troubles are the reasons that a new leader cannot see for itself before the next attempt.
@@ -36,7 +40,7 @@ const (
 type evidence struct {
 	state    receiverState
 	failures int    // in a row
-	word     string // for the failure that made it fail
+	word     string // for the attempt that made it fail, or be refused
 }
 
 // after returns the evidence with one more attempt.
@@ -45,9 +49,9 @@ func (e evidence) after(a verification.Attempt) evidence {
 		return evidence{state: takes}
 	}
 	e.failures++
-	switch {
-	case slices.Contains(addressReasons, a.Reason): // no deploy, and the next one will be too
-		e.state = refused
+	switch _, ours := refusals[a.Reason]; {
+	case ours: // no deploy, and the next one will be too
+		e.state, e.word = refused, a.Reason
 	case e.failures >= failuresToTell && e.state != fails:
 		e.state, e.word = fails, a.Reason
 	}
@@ -69,8 +73,7 @@ func webhookHealthy(s *settings.Settings, e evidence, present *metav1.Condition)
 		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonReceiverFailing,
 			"the webhook's receiver fails ("+e.word+"); events wait and are sent again")
 	case e.state == refused:
-		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonAddressRefused,
-			"spec.webhook.url leads to an address that the cluster's administrator has not allowed; see --webhook-allow")
+		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonAddressRefused, refusals[e.word])
 	case e.state == unknown && remembered:
 		return *present
 	default:

@@ -12,10 +12,12 @@ import (
 )
 
 var (
-	delivered = verification.Attempt{Delivered: true}
-	failed    = verification.Attempt{Reason: "http_500"}
-	timedOut  = verification.Attempt{Reason: "timeout"}
-	blocked   = verification.Attempt{Reason: "blocked_address"}
+	delivered   = verification.Attempt{Delivered: true}
+	failed      = verification.Attempt{Reason: "http_500"}
+	timedOut    = verification.Attempt{Reason: "timeout"}
+	blocked     = verification.Attempt{Reason: "blocked_address"}
+	blockedPort = verification.Attempt{Reason: "blocked_port"}
+	plainHTTP   = verification.Attempt{Reason: "plain_http"}
 )
 
 func after(attempts ...verification.Attempt) evidence {
@@ -40,13 +42,13 @@ func TestEvidence(t *testing.T) {
 		"with a delivery between":      {[]verification.Attempt{failed, failed, delivered, failed, failed}, takes, ""},
 		"well again":                   {[]verification.Attempt{failed, failed, failed, delivered}, takes, ""},
 		"failing again":                {[]verification.Attempt{failed, failed, failed, delivered, timedOut, timedOut, timedOut}, fails, "timeout"},
-		"one refused address":          {[]verification.Attempt{blocked}, refused, ""},
-		"a failure does not forgive":   {[]verification.Attempt{blocked, failed}, refused, ""},
+		"one refused address":          {[]verification.Attempt{blocked}, refused, "blocked_address"},
+		"a failure does not forgive":   {[]verification.Attempt{blocked, failed}, refused, "blocked_address"},
 		"refused, and then it fails":   {[]verification.Attempt{blocked, failed, failed}, fails, "http_500"},
-		"failing, and then refused":    {[]verification.Attempt{failed, failed, failed, blocked}, refused, "http_500"},
+		"failing, and then refused":    {[]verification.Attempt{failed, failed, failed, blocked}, refused, "blocked_address"},
 		"refused, and then it is well": {[]verification.Attempt{blocked, delivered}, takes, ""},
-		"a port that nobody may use":   {[]verification.Attempt{{Reason: "blocked_port"}}, refused, ""},
-		"http in the open":             {[]verification.Attempt{{Reason: "plain_http"}}, refused, ""},
+		"a port that nobody may use":   {[]verification.Attempt{blockedPort}, refused, "blocked_port"},
+		"http in the open":             {[]verification.Attempt{plainHTTP}, refused, "plain_http"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -82,6 +84,8 @@ func TestWebhookHealthy(t *testing.T) {
 		"that sees it fail as well":           {false, after(failed), failing, bad, verifyv1.ReasonReceiverFailing, "as it was"},
 		"that sees it recover":                {false, after(delivered), failing, well, verifyv1.ReasonNoFailures, "the webhook's receiver takes events, as far as is known"},
 		"an address that is refused":          {false, after(blocked), healthy, bad, verifyv1.ReasonAddressRefused, "spec.webhook.url leads to an address that the cluster's administrator has not allowed; see --webhook-allow"},
+		"a port that nobody may use":          {false, after(blockedPort), healthy, bad, verifyv1.ReasonAddressRefused, "spec.webhook.url has a port of the cluster's own (etcd, control plane, kubelet), which no webhook may use; use another one"},
+		"http in the open":                    {false, after(plainHTTP), healthy, bad, verifyv1.ReasonAddressRefused, "spec.webhook.url is plain http to a public address; use https"},
 		"a new leader of a refused one":       {false, after(), notAllowed, bad, verifyv1.ReasonAddressRefused, "as it was"},
 		"no secret to sign with":              {true, after(delivered), healthy, bad, verifyv1.ReasonSigningSecretMissing, "the Secret of spec.webhook.secretRef cannot be used; events wait for it; see the condition SecretsReady"},
 		"the secret is back":                  {false, after(), unsigned, well, verifyv1.ReasonNoFailures, "the webhook's receiver takes events, as far as is known"},
