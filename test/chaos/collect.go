@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/canary"
 	"github.com/phoneproof/phoneproof/test/chaos/judge"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+	"github.com/phoneproof/phoneproof/test/chaos/load"
 )
 
 // The folders of what is looked through for secrets: in the second, numbers belong.
@@ -111,10 +113,27 @@ func (t *trial) evidence() (*judge.Evidence, error) {
 				continue
 			}
 			e.Searched++
+			e.Traces = append(e.Traces, traces(filepath.Base(file), content)...)
 			e.Leaks = append(e.Leaks, canaries.Search(filepath.Base(file), content, filepath.Base(filepath.Dir(file)) != objectsDir)...)
 		}
 	}
 	return e, nil
+}
+
+// traces tells where a stranger's words came through: what is measured has none of them, and no line of a log begins with
+// one, or has a byte that a terminal obeys.
+func traces(name string, content []byte) []string {
+	var found []string
+	if strings.HasPrefix(name, "metrics") && bytes.Contains(bytes.ToLower(content), []byte(load.Marker)) {
+		found = append(found, name+": a word that a stranger made up")
+	}
+	if strings.HasSuffix(name, ".log") && bytes.Contains(content, []byte("\n"+load.Marker)) {
+		found = append(found, name+": a line that a stranger began")
+	}
+	if bytes.ContainsRune(content, '\x1b') {
+		found = append(found, name+": an escape sequence")
+	}
+	return found
 }
 
 // ours tells whether PhoneProof wrote the file. The store's own log holds what its users send.

@@ -32,6 +32,8 @@ const (
 	secondKey = "second-key"
 	firstKey  = "api-key"
 	hookKey   = "webhook"
+	// thirdKey is the file of one that is revoked.
+	thirdKey = "third-key"
 )
 
 // trial is one store under load and faults.
@@ -54,6 +56,8 @@ type trial struct {
 	closers  []func() error
 	began    time.Time
 	ended    time.Time
+
+	revocable string // an API key
 
 	mu      sync.Mutex
 	keys    [2]string // by file
@@ -109,14 +113,15 @@ func (t *trial) start(ctx context.Context) error {
 	return t.arm()
 }
 
-// project edits the project: a receiver that is given up on soon, a life that a short run sees the end of, two API keys.
+// project edits the project: a receiver that is given up on soon, a life that a short run sees the end of, three API keys.
 func (t *trial) project(p *verifyv1.VerificationProject) {
 	p.Spec.Webhook.Timeout = "2s"
 	p.Spec.Request.TTL = "1m"
 	p.Spec.Request.MaxStored = new(int32(maxStored))
-	p.Spec.APIKeys = append(p.Spec.APIKeys, verifyv1.APIKey{
-		Name: "second", SecretRef: verifyv1.SecretKeyRef{Name: p.Spec.APIKeys[0].SecretRef.Name, Key: secondKey},
-	})
+	secret := p.Spec.APIKeys[0].SecretRef.Name
+	p.Spec.APIKeys = append(p.Spec.APIKeys,
+		verifyv1.APIKey{Name: "second", SecretRef: verifyv1.SecretKeyRef{Name: secret, Key: secondKey}},
+		verifyv1.APIKey{Name: "third", SecretRef: verifyv1.SecretKeyRef{Name: secret, Key: thirdKey}})
 }
 
 // arm makes the secrets known to those who use them.
@@ -126,10 +131,19 @@ func (t *trial) arm() error {
 	if err != nil {
 		return err
 	}
-	t.keys = [2]string{p.Key, second}
-	t.secrets = []string{p.Key, second, p.WebhookSecret, p.AppSecret, p.BotToken}
+	third, err := settings.NewAPIKey(rand.Reader)
+	if err != nil {
+		return err
+	}
+	t.keys, t.revocable = [2]string{p.Key, second}, third
+	t.secrets = []string{p.Key, second, third, p.WebhookSecret, p.AppSecret, p.BotToken}
 	t.sink.Trust(p.WebhookSecret)
-	return p.WriteSecret(secondKey, second)
+	return errors.Join(p.WriteSecret(secondKey, second), p.WriteSecret(thirdKey, third))
+}
+
+// revoke revokes the third key and returns it.
+func (t *trial) revoke() (string, error) {
+	return t.revocable, t.system.RemoveSecret(thirdKey)
 }
 
 // key is the API key that clients use.
@@ -168,10 +182,11 @@ func (t *trial) populate(ctx context.Context) error {
 	}
 	o := load.Options{
 		Seed: t.seed, Workers: t.workers, Requests: t.requests, Project: t.system.Project, Replicas: t.roster.addresses,
-		Key: t.key, Platform: t.platform,
+		Key: t.key, Revoke: t.revoke, Platform: t.platform,
 	}
 	for name, to := range map[string]**ledger.Writer{
 		ledger.ClientFile: &o.Clients, ledger.StatusFile: &o.Statuses, ledger.PlatformFile: &o.Inbound, ledger.FaultFile: &t.faults,
+		ledger.StrangerFile: &o.Trespasses,
 	} {
 		if *to, err = t.ledger(name); err != nil {
 			return err

@@ -158,6 +158,11 @@ func (p *Project) WriteSecret(key, value string) error {
 	return replace(filepath.Join(p.SecretsDir, projectName, key), []byte(value))
 }
 
+// RemoveSecret takes the file of a secret away.
+func (p *Project) RemoveSecret(key string) error {
+	return os.Remove(filepath.Join(p.SecretsDir, projectName, key))
+}
+
 // replace writes a file that nobody sees half-written.
 func replace(file string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

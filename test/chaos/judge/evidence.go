@@ -22,6 +22,9 @@ type Evidence struct {
 	// Final is what is stored at the end, as the store itself tells it.
 	Final  []ledger.Change
 	Faults []ledger.Fault
+	// Trespasses are what strangers tried, and Traces are places where their words came through.
+	Trespasses []ledger.Trespass
+	Traces     []string
 	// Leaks are places in logs, metrics, events and statuses that hold what they must not; Searched is how many were
 	// looked through.
 	Leaks    []string
@@ -40,7 +43,7 @@ func Load(dir string) (*Evidence, error) {
 		into(&e.Acks, dir, ledger.ClientFile), into(&e.Statuses, dir, ledger.StatusFile),
 		into(&e.Inbound, dir, ledger.PlatformFile), into(&e.Events, dir, ledger.SinkFile),
 		into(&e.Changes, dir, ledger.StoreFile), into(&e.Final, dir, ledger.FinalFile),
-		into(&e.Faults, dir, ledger.FaultFile),
+		into(&e.Faults, dir, ledger.FaultFile), into(&e.Trespasses, dir, ledger.StrangerFile),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("load the evidence: %w", err)

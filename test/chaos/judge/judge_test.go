@@ -74,7 +74,12 @@ func truth() *judge.Evidence {
 			change(ledger.Updated, "proven", "VERIFIED", 0, attempted(200)), change(ledger.Updated, "lapsed", "EXPIRED", 0),
 			change(ledger.Updated, "unwanted", "VERIFIED", 0, attempted(410)),
 		},
-		Faults:   []ledger.Fault{{Kind: "crash-database", From: at(20), Until: at(30), Processes: 1, Outage: true}},
+		Faults: []ledger.Fault{{Kind: "crash-database", From: at(20), Until: at(30), Processes: 1, Outage: true}},
+		Trespasses: []ledger.Trespass{
+			{At: at(5), Offence: ledger.GuessedID, Answer: 404, Body: "absent"}, {At: at(6), Offence: ledger.GuessedID, Answer: 404, Body: "absent"},
+			{At: at(7), Offence: ledger.RevokedKey, Answer: 401}, {At: at(25), Offence: ledger.GuessedID, Answer: 503, Body: "wait"},
+			{At: at(26), Offence: ledger.LongHeader},
+		},
 		Searched: 10, End: at(100),
 	}
 	return e
@@ -243,6 +248,12 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		"stored and deleted": func(e *judge.Evidence) {
 			e.Final = append(e.Final, ledger.Change{ID: "deleted", Phase: "VERIFIED", Attempts: 1, Delivered: true})
 		},
+	},
+	"A": {
+		"let in":               func(e *judge.Evidence) { e.Trespasses[2].Answer = 200 },
+		"told apart":           func(e *judge.Evidence) { e.Trespasses[1].Body = "not yours" },
+		"found by guessing":    func(e *judge.Evidence) { e.Trespasses[0].Answer = 200 },
+		"words in the metrics": func(e *judge.Evidence) { e.Traces = []string{"metrics-1.txt"} },
 	},
 	"O": {"acknowledged": func(e *judge.Evidence) { e.Acks[0].Asked, e.Acks[0].At = at(25), at(26) }},
 }

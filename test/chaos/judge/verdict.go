@@ -37,6 +37,6 @@ func Judge(e *Evidence) []*Verdict {
 	e.index()
 	return []*Verdict{
 		durable(e), oneKey(e), proven(e), final(e), delivered(e), counted(e), repeated(e), silent(e), secret(e), monotone(e),
-		witnessed(e), outage(e),
+		witnessed(e), outage(e), refused(e),
 	}
 }

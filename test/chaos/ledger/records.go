@@ -11,6 +11,7 @@ const (
 	StoreFile    = "store.jsonl"
 	FinalFile    = "final.jsonl"
 	FaultFile    = "faults.jsonl"
+	StrangerFile = "stranger.jsonl"
 )
 
 // Fate is what the users of a run do with a request.
@@ -64,6 +65,32 @@ type Message struct {
 	Request string `json:"request,omitempty"`
 	// Proves says that the message completes the proof: the right sender's, through the right messenger, with his number.
 	Proves bool `json:"proves,omitempty"`
+}
+
+// Offence is what a stranger does that is to be refused.
+type Offence string
+
+// The offences.
+const (
+	GuessedID   Offence = "guessed-id"
+	ChangedKey  Offence = "changed-key"  // one character of an API key is another
+	RevokedKey  Offence = "revoked-key"  // it was valid once
+	KeyInURL    Offence = "key-in-url"   // a good one, where it does not belong
+	BrokenLines Offence = "broken-lines" // line feeds and escapes in all that a log may take
+	LongHeader  Offence = "long-header"
+	OddPath     Offence = "odd-path"
+	OddMethod   Offence = "odd-method"
+)
+
+// Trespass is an offence and its answer.
+type Trespass struct {
+	Asked   time.Time `json:"asked"`
+	At      time.Time `json:"at"`
+	Offence Offence   `json:"offence"`
+	// Answer is the status; 0 if none came.
+	Answer int `json:"answer"`
+	// Body is a hash of the answer's.
+	Body string `json:"body"`
 }
 
 // Answer is what the receiver of events does with one.

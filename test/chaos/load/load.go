@@ -27,8 +27,10 @@ type Options struct {
 	// Key is the API key that clients use from now on.
 	Key      func() string
 	Platform *platform.Platform
-	// Clients, Statuses and Inbound are the ledgers.
-	Clients, Statuses, Inbound *ledger.Writer
+	// Revoke revokes an API key that was valid so far, and returns it.
+	Revoke func() (string, error)
+	// Clients, Statuses, Inbound and Trespasses are the ledgers.
+	Clients, Statuses, Inbound, Trespasses *ledger.Writer
 	// Closing says that the end is near: what begins now is to end soon.
 	Closing func() bool
 }
@@ -81,6 +83,7 @@ func (l *Load) Run(ctx context.Context, stop <-chan struct{}) error {
 	defer end()
 	others.Go(func() { l.meta.run(ending) })
 	others.Go(func() { l.postman.run(ending) })
+	others.Go(func() { l.trespass(ending) })
 	for n := range pollers {
 		others.Go(func() { l.poll(ending, uint64(n)) })
 	}
