@@ -200,7 +200,7 @@ cluster-up: ## Start a single-node Kubernetes on this machine, or mend it (root;
 .PHONY: cluster-image
 cluster-image: ## Build the image for this machine and give it to the cluster, under a name that its content decides.
 	@$(MAKE) --no-print-directory build GOOS=linux
-	@hack/cluster.sh image bin/phoneproof-linux-$(GOARCH) linux/$(GOARCH) $(IMAGE_ARGS)
+	@MAX_MB=$(IMAGE_MAX_MB) hack/cluster.sh image bin/phoneproof-linux-$(GOARCH) linux/$(GOARCH) $(IMAGE_ARGS)
 
 .PHONY: cluster-down
 cluster-down: ## End that cluster and remove everything it made.
