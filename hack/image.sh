@@ -39,6 +39,16 @@ choose() {
 	fail 'none of buildah, podman and docker works here; install one of them (Debian, Ubuntu, Fedora: the package buildah)'
 }
 
+# Docker's own builder makes OCI archives only where Docker keeps its images in containerd. Elsewhere one in a container
+# does, which is removed afterwards.
+docker_builder() {
+	docker buildx inspect | grep -Eq '^Driver: +docker$' || return 0
+	! docker info --format '{{json .DriverStatus}}' | grep -q io.containerd.snapshotter || return 0
+	export BUILDX_BUILDER=phoneproof-$$
+	trap 'docker buildx rm --force "$BUILDX_BUILDER" >/dev/null; rm -rf "$work"' EXIT
+	docker buildx create --driver docker-container --name "$BUILDX_BUILDER" >/dev/null
+}
+
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || echo 0)
 export SOURCE_DATE_EPOCH
 args=(--file "$dockerfile" --platform "$platform" --tag "$name")
@@ -64,6 +74,7 @@ podman)
 		podman "${storage[@]}" push "$name" "oci-archive:$archive:$name" >>"$work/log" 2>&1
 	;;
 docker)
+	docker_builder
 	docker buildx build --provenance=false --sbom=false "${args[@]}" \
 		--output "type=oci,dest=$archive,name=$name,rewrite-timestamp=true" "$context" >"$work/log" 2>&1
 	;;
