@@ -13,6 +13,7 @@ generated=(
 	config/rbac/server_kubernetes_role.yaml
 	config/rbac/server_postgresql_role.yaml
 	docs/reference/api.md
+	charts/phoneproof/files/admission/
 	charts/phoneproof/files/crds/
 	charts/phoneproof/files/rbac/
 )
