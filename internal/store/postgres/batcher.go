@@ -46,9 +46,6 @@ type batcher[I, O any] struct {
 	flying  int
 }
 
-// crew owns the goroutines of all batchers of a store, each of which ends when nothing waits.
-type crew struct{ sync.WaitGroup }
-
 // do waits for the outcome of one operation, or for the end of ctx, after which the outcome is unknown.
 func (b *batcher[I, O]) do(ctx context.Context, in I) (O, error) {
 	var none O
@@ -56,8 +53,8 @@ func (b *batcher[I, O]) do(ctx context.Context, in I) (O, error) {
 		return none, err
 	}
 	c := &call[I, O]{ctx: ctx, in: in, done: make(chan struct{})}
-	if !b.enqueue(c) {
-		return none, unavailable(&DatabaseError{Message: "too many operations wait for the database"})
+	if refused := b.enqueue(c); refused != nil {
+		return none, unavailable(refused)
 	}
 	select {
 	case <-c.done:
@@ -67,18 +64,20 @@ func (b *batcher[I, O]) do(ctx context.Context, in I) (O, error) {
 	}
 }
 
-func (b *batcher[I, O]) enqueue(c *call[I, O]) bool {
+func (b *batcher[I, O]) enqueue(c *call[I, O]) *DatabaseError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.waiting) >= mostWaiting {
-		return false
+		return &DatabaseError{Message: "too many operations wait for the database"}
+	}
+	if b.flying < b.flights {
+		if !b.crew.Go(b.fly) {
+			return &DatabaseError{Message: closing}
+		}
+		b.flying++
 	}
 	b.waiting = append(b.waiting, c)
-	if b.flying < b.flights {
-		b.flying++
-		b.crew.Go(b.fly)
-	}
-	return true
+	return nil
 }
 
 // fly runs batches until nothing waits.

@@ -61,6 +61,9 @@ func checkServer(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
+// closing is what is wrong with a store that ends.
+const closing = "the store is closing"
+
 // Start connects the store and keeps it connected until ctx ends: it makes or changes the tables, takes a new address,
 // and tells subscribers of what other replicas changed.
 func (s *Store) Start(ctx context.Context) error {
@@ -68,7 +71,7 @@ func (s *Store) Start(ctx context.Context) error {
 	s.crew.Go(func() { s.pollUntilDone(polling) })
 	defer func() {
 		stop()
-		s.problem.Store(&DatabaseError{Message: "the store is closing"})
+		s.problem.Store(&DatabaseError{Message: closing})
 		if pool := s.pool.Swap(nil); pool != nil {
 			pool.Close()
 		}
