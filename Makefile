@@ -136,6 +136,11 @@ test: export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT := 30s
 test: envtest-assets postgres-assets bin/testcount ## Run all tests, against a real API server where they need one (PACKAGES, TEST_FLAGS, RACE).
 	go test -json -vet=off -shuffle=on -timeout=$(TEST_TIMEOUT) $(RACE) $(TEST_FLAGS) $(PACKAGES) | bin/testcount
 
+.PHONY: e2e-programs
+e2e-programs: bin/helm3 ## Compile what make e2e takes, as it does by itself otherwise.
+	@hack/cluster.sh programs
+	@$(MAKE) --no-print-directory build GOOS=linux
+
 .PHONY: e2e
 e2e: bin/testcount ## Run the end-to-end tests on a cluster of running pods, made for them (root; KEEP=1 leaves it).
 	@hack/e2e.sh

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A Kubernetes with running pods on this machine, for the demo and the end-to-end tests.
 #
+#	hack/cluster.sh programs         compile what it takes, and no more (not with kind)
 #	hack/cluster.sh up               build what it takes, start it or mend it, write bin/cluster/kubeconfig
 #	hack/cluster.sh down             end it and remove everything it made
 #	hack/cluster.sh load ARCHIVE     give pods an image that hack/image.sh made
@@ -67,13 +68,18 @@ tool() {
 	compile $out/cluster ./hack/cluster
 }
 
-build() {
-	local arch
-	arch=$(go env GOHOSTARCH)
+# programs compiles what a cluster consists of, which needs neither root nor packages.
+programs() {
 	tool
 	hack/envtest-assets.sh
 	[[ -x $out/coredns ]] || echo 'cluster: building CoreDNS; about a minute, once' >&2
 	(cd hack/coredns && compile ../../$out/coredns .)
+}
+
+build() {
+	local arch
+	arch=$(go env GOHOSTARCH)
+	programs
 	if [[ ! $out/pause.tar -nt hack/cluster/pause/main.go ]]; then
 		compile $out/pause/pause ./hack/cluster/pause
 		hack/image.sh hack/cluster/pause/Dockerfile $out/pause "linux/$arch" localhost/phoneproof-pause:1 $out/pause.tar
@@ -122,6 +128,7 @@ if [[ -e $out/kind && ${1:-} != up ]]; then
 	mode=kind
 fi
 case $mode:${1:-} in
+local:programs) programs ;;
 local:up)
 	check_machine
 	build
@@ -140,5 +147,5 @@ kind:up) kind_up ;;
 kind:down) kind delete cluster --name phoneproof && rm -f $out/kind $out/kubeconfig ;;
 kind:status) kind get clusters ;;
 kind:restart) fail 'kind runs its components in a container; restarting one of them is not offered' ;;
-*) fail 'usage: [CLUSTER=local|kind] hack/cluster.sh up | down | load ARCHIVE | image BINARY PLATFORM | restart NAME | status' ;;
+*) fail 'usage: [CLUSTER=local|kind] hack/cluster.sh programs | up | down | load ARCHIVE | image BINARY PLATFORM | restart NAME | status' ;;
 esac
