@@ -130,7 +130,7 @@ func traces(name string, content []byte) []string {
 	if strings.HasSuffix(name, ".log") && bytes.Contains(content, []byte("\n"+load.Marker)) {
 		found = append(found, name+": a line that a stranger began")
 	}
-	if bytes.ContainsRune(content, '\x1b') {
+	if bytes.ContainsAny(content, "\x1b\u009b") {
 		found = append(found, name+": an escape sequence")
 	}
 	return found

@@ -250,10 +250,11 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		},
 	},
 	"A": {
-		"let in":               func(e *judge.Evidence) { e.Trespasses[2].Answer = 200 },
-		"told apart":           func(e *judge.Evidence) { e.Trespasses[1].Body = "not yours" },
-		"found by guessing":    func(e *judge.Evidence) { e.Trespasses[0].Answer = 200 },
-		"words in the metrics": func(e *judge.Evidence) { e.Traces = []string{"metrics-1.txt"} },
+		"let in":                func(e *judge.Evidence) { e.Trespasses[2].Answer = 200 },
+		"let as far as a store": func(e *judge.Evidence) { e.Trespasses[2].Answer = 503 },
+		"told apart":            func(e *judge.Evidence) { e.Trespasses[1].Body = "not yours" },
+		"found by guessing":     func(e *judge.Evidence) { e.Trespasses[0].Answer = 200 },
+		"words in the metrics":  func(e *judge.Evidence) { e.Traces = []string{"metrics-1.txt"} },
 	},
 	"O": {"acknowledged": func(e *judge.Evidence) { e.Acks[0].Asked, e.Acks[0].At = at(25), at(26) }},
 }

@@ -74,6 +74,7 @@ type Offence string
 const (
 	GuessedID   Offence = "guessed-id"
 	ChangedKey  Offence = "changed-key"  // one character of an API key is another
+	UnknownKey  Offence = "unknown-key"  // of the right form, and never given out
 	RevokedKey  Offence = "revoked-key"  // it was valid once
 	KeyInURL    Offence = "key-in-url"   // a good one, where it does not belong
 	BrokenLines Offence = "broken-lines" // line feeds and escapes in all that a log may take

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/system"
 )
@@ -68,6 +70,21 @@ func TestMeta_batch(t *testing.T) {
 	g.Expect(proofs).To(ConsistOf(
 		ledger.Message{ID: "chaos1", Request: "vr1", Proves: true}, ledger.Message{ID: "chaos2", Request: "vr2", Proves: true},
 	))
+}
+
+func TestStranger(t *testing.T) {
+	g := NewWithT(t)
+	l := New(Options{Workers: 1, Key: func() string { return "pp_key" }})
+	l.recent.add("vr")
+	s := &stranger{load: l, random: rand.New(rand.NewPCG(1, 2)), key: "revoked"}
+	g.Expect(s.guess().path).To(HavePrefix(statusPath + "?id=vr" + Marker))
+	g.Expect(verification.IsRequestID(strings.TrimPrefix(s.guess().path, statusPath+"?id="))).To(BeTrue(), "no store is asked otherwise")
+	g.Expect(s.changeKey().header.Get("Authorization")).To(And(HavePrefix("Bearer pp_ke"), Not(HaveSuffix("key"))))
+	tried := map[ledger.Offence]bool{}
+	for range 500 {
+		tried[s.next().offence] = true
+	}
+	g.Expect(tried).To(HaveLen(9), "%v", tried)
 }
 
 func TestRecent(t *testing.T) {

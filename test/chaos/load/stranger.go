@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	crand "crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
@@ -73,20 +75,34 @@ func (s *stranger) send(ctx context.Context, replica string, t try) {
 }
 
 func (s *stranger) next() try {
-	all := []func() try{s.guess, s.changeKey, s.showKey, s.breakLines, s.shout, s.wander, s.invent}
+	all := []func() try{s.guess, s.changeKey, s.makeKey, s.showKey, s.breakLines, s.shout, s.wander, s.invent}
 	if s.key != "" && time.Now().After(s.since) {
 		all = append(all, s.useRevoked)
 	}
 	return all[s.random.IntN(len(all))]()
 }
 
-// guess asks for an id of the right form.
+// guess asks for an id of the right form, which the store is asked for.
 func (s *stranger) guess() try {
-	return s.ask(ledger.GuessedID, fmt.Sprintf("vr%s%016d", Marker, s.random.Uint64()%1e16), s.load.Key())
+	const symbols = "abcdefghijklmnopqrstuvwxyz234567"
+	id := []byte("vr" + Marker + "----------------")
+	for i := range id {
+		if id[i] == '-' {
+			id[i] = symbols[s.random.IntN(len(symbols))]
+		}
+	}
+	return s.ask(ledger.GuessedID, string(id), s.load.Key())
 }
 
 func (s *stranger) useRevoked() try {
 	return s.ask(ledger.RevokedKey, s.load.recent.any(), s.key)
+}
+
+// makeKey uses a key of the right form that nobody gave out.
+func (s *stranger) makeKey() try {
+	key, err := settings.NewAPIKey(crand.Reader)
+	s.load.write(err)
+	return s.ask(ledger.UnknownKey, s.load.recent.any(), key)
 }
 
 // changeKey uses a key that is right but for its last character.
@@ -109,7 +125,9 @@ func (s *stranger) showKey() try {
 func (s *stranger) breakLines() try {
 	header := authorized(s.load.Key())
 	header.Set("Content-Type", "application/json")
-	header.Set("User-Agent", Marker+"\u009b31m%0d%0a"+Marker)
+	for _, name := range []string{"User-Agent", "X-Request-Id", "Idempotency-Key"} {
+		header.Set(name, Marker+"\u009b31m%0d%0a"+Marker)
+	}
 	return try{
 		ledger.BrokenLines, http.MethodPost, initPath + "?x=%0d%0a" + Marker + "%1b[31m", header,
 		`{"phoneNumber":"+4915\r\n` + Marker + `\u001b[31m"}`,
