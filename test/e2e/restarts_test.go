@@ -114,7 +114,7 @@ func restartSpecs() {
 		theShop.eventuallyVerified(ctx, pending)
 		theShop.eventuallyAccepted(ctx, pending)
 		load.keepsOn(ctx)
-		for _, failure := range load.endWithoutStore() {
+		for _, failure := range load.end() {
 			// A pod without its store is not ready, and one that was killed before may be gone, both of which the Service learns
 			// when the API server is back.
 			Expect(failure).To(Or(ContainSubstring(": 503 "), ContainSubstring("connection refused"), ContainSubstring("no route to host")),
