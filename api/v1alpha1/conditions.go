@@ -174,8 +174,8 @@ const (
 	ReasonReceiverFailing = "ReceiverFailing"
 	// ReasonAddressRefused: webhook.url leads to an address that the cluster's
 	// administrator has not allowed, or is plain http to a public one, or has a
-	// port of the cluster's own. To mend it, use another one, or ask for
-	// --webhook-allow.
+	// port of the cluster's own. To mend it, ask for --webhook-allow for the
+	// private address, or else use https or another port.
 	ReasonAddressRefused = "AddressRefused"
 	// ReasonSigningSecretMissing: webhook.secretRef is set and cannot be read;
 	// events wait, unsent and without using an attempt.
