@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A Kubernetes with running pods on this machine, for the demo and the end-to-end tests.
 #
-#	hack/cluster.sh programs         compile what it takes, and no more (not with kind)
+#	hack/cluster.sh programs         compile what it takes, and no more
 #	hack/cluster.sh up               build what it takes, start it or mend it, write bin/cluster/kubeconfig
 #	hack/cluster.sh down             end it and remove everything it made
 #	hack/cluster.sh load ARCHIVE     give pods an image that hack/image.sh made
@@ -129,6 +129,7 @@ if [[ -e $out/kind && ${1:-} != up ]]; then
 fi
 case $mode:${1:-} in
 local:programs) programs ;;
+kind:programs) ;; # kind brings its own
 local:up)
 	check_machine
 	build
