@@ -42,10 +42,11 @@ choose() {
 # Docker's own builder makes OCI archives only where Docker keeps its images in containerd. Elsewhere one in a container
 # does, which is removed afterwards.
 docker_builder() {
-	docker buildx inspect | grep -Eq '^Driver: +docker$' || return 0
-	! docker info --format '{{json .DriverStatus}}' | grep -q io.containerd.snapshotter || return 0
+	local builder images
+	builder=$(docker buildx inspect) && images=$(docker info --format '{{json .DriverStatus}}') || return 1
+	[[ $builder =~ Driver:\ +docker($|[[:space:]]) && $images != *io.containerd.snapshotter* ]] || return 0
 	export BUILDX_BUILDER=phoneproof-$$
-	trap 'docker buildx rm --force "$BUILDX_BUILDER" >/dev/null; rm -rf "$work"' EXIT
+	trap 'docker buildx rm --force "$BUILDX_BUILDER" >/dev/null 2>&1 || true; rm -rf "$work"' EXIT
 	docker buildx create --driver docker-container --name "$BUILDX_BUILDER" >/dev/null
 }
 
@@ -74,9 +75,8 @@ podman)
 		podman "${storage[@]}" push "$name" "oci-archive:$archive:$name" >>"$work/log" 2>&1
 	;;
 docker)
-	docker_builder
-	docker buildx build --provenance=false --sbom=false "${args[@]}" \
-		--output "type=oci,dest=$archive,name=$name,rewrite-timestamp=true" "$context" >"$work/log" 2>&1
+	docker_builder >"$work/log" 2>&1 && docker buildx build --provenance=false --sbom=false "${args[@]}" \
+		--output "type=oci,dest=$archive,name=$name,rewrite-timestamp=true" "$context" >>"$work/log" 2>&1
 	;;
 *) fail "IMAGE_BUILDER=$builder is none of buildah, podman and docker" ;;
 esac || { cat "$work/log" >&2; fail "$builder could not build $name for $platform"; }
