@@ -148,7 +148,7 @@ func apart[I, O any](ctx context.Context, calls []*call[I, O], run func(context.
 // outcome is what callers are told of a batch that failed. The end of the batch's own time is the database's fault.
 func outcome(err error) error {
 	if errors.Is(err, context.Canceled) {
-		err = &DatabaseError{Message: "the store is closing"}
+		err = &DatabaseError{Message: closing}
 	}
 	return unavailable(err)
 }

@@ -12,10 +12,9 @@ var _ = Describe("Operations that come while a store closes", func() {
 	It("are waited for, or refused", func() {
 		for range 200 {
 			var (
-				c             crew
-				callers       sync.WaitGroup
-				taken, ended  atomic.Int32
-				refused, left atomic.Int32
+				c                     crew
+				callers               sync.WaitGroup
+				taken, refused, ended atomic.Int32
 			)
 			for range 8 {
 				callers.Go(func() {
@@ -27,9 +26,9 @@ var _ = Describe("Operations that come while a store closes", func() {
 				})
 			}
 			c.Wait()
-			left.Store(ended.Load())
+			left := ended.Load()
 			callers.Wait()
-			Expect(left.Load()).To(Equal(taken.Load()), "nobody runs after Wait")
+			Expect(left).To(Equal(taken.Load()), "nobody runs after Wait")
 			Expect(taken.Load() + refused.Load()).To(BeEquivalentTo(8))
 		}
 	})
