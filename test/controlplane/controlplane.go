@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/phoneproof/phoneproof/test/ports"
 )
 
 // processTimeout bounds the start and the stop of each process. Suites of several packages start at the same time, and
@@ -45,6 +47,7 @@ type ControlPlane struct {
 
 	env         *envtest.Environment
 	dir         string // keys and data: they must outlive a restart of the API server
+	reserved    []*ports.Reservation
 	output      io.Writer
 	controllers *controllers
 }
@@ -97,23 +100,18 @@ func (c *ControlPlane) start(o Options) error {
 	server := c.env.ControlPlane.GetAPIServer()
 	server.CertDir = filepath.Join(c.dir, "apiserver")
 	server.Out, server.Err = o.Output, o.Output
-	port, err := unusedPort()
-	if err != nil {
-		return err
-	}
-	server.Address, server.Port = "127.0.0.1", strconv.Itoa(port)
 	for name, value := range o.APIServerArgs {
 		server.Configure().Set(name, value)
 	}
-	c.env.ControlPlane.Etcd = &envtest.Etcd{
-		DataDir: filepath.Join(c.dir, "etcd"),
-		Out:     o.Output,
-		Err:     o.Output,
-	}
+	etcd := &envtest.Etcd{DataDir: filepath.Join(c.dir, "etcd"), Out: o.Output, Err: o.Output}
 	if o.Durable {
-		c.env.ControlPlane.Etcd.Configure().Set("unsafe-no-fsync", "false")
+		etcd.Configure().Set("unsafe-no-fsync", "false")
 	}
-	for _, dir := range []string{server.CertDir, c.env.ControlPlane.Etcd.DataDir} {
+	c.env.ControlPlane.Etcd = etcd
+	if err := c.choosePorts(server, etcd); err != nil {
+		return err
+	}
+	for _, dir := range []string{server.CertDir, etcd.DataDir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
@@ -126,18 +124,22 @@ func (c *ControlPlane) start(o Options) error {
 	return nil
 }
 
-// unusedPort returns a port below those that the kernel gives to clients: one of these would be taken by a connection of
-// somebody while the API server is away, and then it could not come back. Where it looks first is this process's own, for
-// suites of several packages start at the same time.
-func unusedPort() (port int, err error) {
-	for try := range 100 {
-		port = 12000 + (os.Getpid()+37*try)%4000
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil { //nolint:noctx // it takes no time
-			return port, listener.Close()
+// choosePorts gives the processes ports that are theirs until Stop, so that the API server can come back on its own.
+func (c *ControlPlane) choosePorts(server *envtest.APIServer, etcd *envtest.Etcd) error {
+	var addresses [3]string
+	for i := range addresses {
+		reserved, err := ports.Reserve()
+		if err != nil {
+			return err
 		}
+		c.reserved = append(c.reserved, reserved)
+		addresses[i] = reserved.Address()
 	}
-	return 0, err
+	var err error
+	server.Address, server.Port, err = net.SplitHostPort(addresses[0])
+	etcd.URL = &url.URL{Scheme: "http", Host: addresses[1]}
+	etcd.Configure().Set("listen-peer-urls", "http://"+addresses[2])
+	return err
 }
 
 // Stop ends all processes and deletes their data. A second call does nothing.
@@ -145,16 +147,22 @@ func (c *ControlPlane) Stop() error {
 	if c.dir == "" {
 		return nil
 	}
-	err := errors.Join(c.StopControllers(), c.env.Stop(), os.RemoveAll(c.dir))
-	c.dir = ""
+	err := errors.Join(c.StopControllers(), c.interruptAPIServer(), c.env.Stop(), os.RemoveAll(c.dir))
+	for _, reserved := range c.reserved {
+		err = errors.Join(err, reserved.Close())
+	}
+	c.dir, c.reserved = "", nil
 	if err != nil {
 		return fmt.Errorf("stop control plane: %w", err)
 	}
 	return nil
 }
 
-// StopAPIServer ends the API server and leaves etcd running: every client sees an outage.
+// StopAPIServer ends the API server at once and leaves etcd running: every client sees an outage.
 func (c *ControlPlane) StopAPIServer() error {
+	if err := c.interruptAPIServer(); err != nil {
+		return err
+	}
 	if err := c.env.ControlPlane.APIServer.Stop(); err != nil {
 		return fmt.Errorf("stop API server: %w", err)
 	}

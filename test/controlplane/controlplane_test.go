@@ -60,7 +60,7 @@ var _ = Describe("ControlPlane", func() {
 		Eventually(func() error {
 			_, err := reader.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 			return err
-		}).WithContext(ctx).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		_, err = reader.CoreV1().ConfigMaps("default").Create(ctx, configMap("refused"), metav1.CreateOptions{})
 		Expect(err).To(Satisfy(apierrors.IsForbidden))
 	})

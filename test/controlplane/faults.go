@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/phoneproof/phoneproof/test/freeze"
 )
 
 // EtcdURL is where etcd listens, without keys: for a witness of all that the API server has committed.
@@ -33,7 +34,7 @@ func (c *ControlPlane) FreezeAPIServer() (thaw func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() error { return process.Signal(syscall.SIGCONT) }, process.Signal(syscall.SIGSTOP)
+	return func() error { return freeze.Thaw(process.Pid) }, freeze.Processes(process.Pid)
 }
 
 // apiServer finds our own API server among our children: envtest does not tell.

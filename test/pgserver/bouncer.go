@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/phoneproof/phoneproof/test/ports"
 )
 
 // ErrNoBouncer says that there is no PgBouncer on this machine.
@@ -24,9 +26,16 @@ func (s *Server) NewBouncer(ctx context.Context, connections int) (port int, sto
 	if err != nil {
 		return 0, nil, ErrNoBouncer
 	}
-	if port, err = freePort(ctx); err != nil {
+	reserved, err := ports.Reserve()
+	if err != nil {
 		return 0, nil, fmt.Errorf("start PgBouncer: %w", err)
 	}
+	defer func() {
+		if err != nil {
+			_ = reserved.Close() // the first error is the one to know
+		}
+	}()
+	port = reserved.Port()
 	config := filepath.Join(s.dir, fmt.Sprintf("pgbouncer-%d.ini", port))
 	lines := []string{
 		"[databases]", fmt.Sprintf("* = host=127.0.0.1 port=%d user=postgres", s.Port), "[pgbouncer]",
@@ -45,7 +54,7 @@ func (s *Server) NewBouncer(ctx context.Context, connections int) (port int, sto
 	stop = func() error {
 		err := bouncer.Process.Kill()
 		_ = bouncer.Wait() // it was killed
-		return err
+		return errors.Join(err, reserved.Close())
 	}
 	uri := fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable&default_query_exec_mode=exec", port)
 	if err := s.await(ctx, uri); err != nil {

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -20,6 +18,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/phoneproof/phoneproof/test/freeze"
+	"github.com/phoneproof/phoneproof/test/ports"
 )
 
 // startTimeout bounds the start and the stop of the server on a loaded machine.
@@ -47,10 +48,11 @@ type Server struct {
 	// Bin is the folder of its programs, such as pgbench.
 	Bin string
 
-	dir    string
-	owner  *syscall.Credential
-	output io.Writer
-	server *exec.Cmd
+	dir      string
+	owner    *syscall.Credential
+	output   io.Writer
+	server   *exec.Cmd
+	reserved *ports.Reservation // of the port, which stays the server's while it is down
 }
 
 // Bin returns the folder of the newest installed server's programs.
@@ -132,13 +134,13 @@ func (s *Server) create(ctx context.Context, o Options) error {
 		"--locale=C", "--no-sync"); err != nil {
 		return err
 	}
-	port, err := freePort(ctx)
+	reserved, err := ports.Reserve()
 	if err != nil {
 		return err
 	}
-	s.Port = port
+	s.reserved, s.Port = reserved, reserved.Port()
 	settings := map[string]string{
-		"port": strconv.Itoa(port), "listen_addresses": "'127.0.0.1'", "unix_socket_directories": "'" + s.dir + "'",
+		"port": strconv.Itoa(s.Port), "listen_addresses": "'127.0.0.1'", "unix_socket_directories": "'" + s.dir + "'",
 		"max_connections": "300", "shared_buffers": "'256MB'", "log_min_messages": "warning",
 	}
 	if o.Certificate != nil {
@@ -192,20 +194,6 @@ func (s *Server) extend(name, lines string) error {
 	}
 	_, err = file.WriteString(lines)
 	return errors.Join(err, file.Close())
-}
-
-// freePort returns a port that nobody has. It is below those that the kernel gives to clients: with many connections one
-// of these would be taken between now and its use.
-func freePort(ctx context.Context) (port int, err error) {
-	var config net.ListenConfig
-	for range 100 {
-		port = 16000 + rand.IntN(4000)
-		var listener net.Listener
-		if listener, err = config.Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
-			return port, listener.Close()
-		}
-	}
-	return 0, err
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -287,16 +275,7 @@ func (s *Server) Freeze() (thaw func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	signal := func(what syscall.Signal) error {
-		var all error
-		for _, pid := range processes {
-			if err := syscall.Kill(pid, what); err != nil && !errors.Is(err, syscall.ESRCH) {
-				all = errors.Join(all, fmt.Errorf("signal %d: %w", pid, err))
-			}
-		}
-		return all
-	}
-	return func() error { return signal(syscall.SIGCONT) }, signal(syscall.SIGSTOP)
+	return func() error { return freeze.Thaw(processes...) }, freeze.Processes(processes...)
 }
 
 // CPU returns how much processor time the server has used so far, with all that served its clients.
@@ -359,5 +338,9 @@ func (s *Server) processes() ([]int, error) {
 
 // Stop ends the server and removes its data.
 func (s *Server) Stop() error {
-	return errors.Join(s.end(syscall.SIGQUIT), os.RemoveAll(s.dir))
+	err := errors.Join(s.end(syscall.SIGQUIT), os.RemoveAll(s.dir))
+	if s.reserved != nil {
+		err = errors.Join(err, s.reserved.Close())
+	}
+	return err
 }

@@ -1,0 +1,55 @@
+package freeze_test
+
+import (
+	"io"
+	"os/exec"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/freeze"
+)
+
+// TestProcesses_noneRunsAfterIt asks a process that answers every byte, many times: what was written after the freeze is
+// answered after the thaw alone.
+func TestProcesses_noneRunsAfterIt(t *testing.T) {
+	g := NewWithT(t)
+	echo := exec.CommandContext(t.Context(), "cat")
+	in, err := echo.StdinPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	out, err := echo.StdoutPipe()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(echo.Start()).To(Succeed())
+	defer func() {
+		_ = echo.Process.Kill()
+		_ = echo.Wait()
+	}()
+
+	answers := make(chan byte)
+	go func() {
+		defer close(answers)
+		one := make([]byte, 1)
+		for {
+			if _, err := io.ReadFull(out, one); err != nil {
+				return
+			}
+			answers <- one[0]
+		}
+	}()
+	for i := range byte(100) {
+		g.Expect(freeze.Processes(echo.Process.Pid)).To(Succeed())
+		_, err := in.Write([]byte{i})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Consistently(answers, "2ms", "1ms").ShouldNot(Receive(), "answered while it is stopped")
+		g.Expect(freeze.Thaw(echo.Process.Pid)).To(Succeed())
+		g.Eventually(answers).Should(Receive(Equal(i)))
+	}
+}
+
+func TestProcesses_oneThatHasEndedCountsAsStopped(t *testing.T) {
+	g := NewWithT(t)
+	ended := exec.CommandContext(t.Context(), "true")
+	g.Expect(ended.Run()).To(Succeed())
+	g.Expect(freeze.Processes(ended.Process.Pid)).To(Succeed())
+	g.Expect(freeze.Thaw(ended.Process.Pid)).To(Succeed())
+}
