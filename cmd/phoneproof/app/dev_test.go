@@ -1,0 +1,353 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+
+	"github.com/phoneproof/phoneproof/internal/server"
+	"github.com/phoneproof/phoneproof/test/ports"
+)
+
+// devProcess is a dev that runs until the test ends.
+type devProcess struct {
+	*WithT
+
+	t              *testing.T
+	out            *syncBuffer
+	api, page, key string
+}
+
+// syncBuffer is a buffer for several writers and readers.
+type syncBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+// startDev starts dev on ports that are free.
+func startDev(t *testing.T, args ...string) *devProcess {
+	t.Helper()
+	outsidePods(t)
+	d := &devProcess{WithT: NewWithT(t), t: t, out: &syncBuffer{}}
+	ctx, stop := context.WithCancel(t.Context())
+	cmd := newCommand(server.Dependencies{})
+	cmd.SetOut(d.out)
+	cmd.SetErr(d.out)
+	cmd.SetArgs(append([]string{
+		"dev", "--bind-address", ports.Address(t), "--simulator-bind-address", ports.Address(t), "--health-bind-address", ports.Address(t),
+	}, args...))
+	begun, ended := time.Now(), make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		d.Expect(<-ended).To(Succeed())
+	})
+	d.Eventually(d.out.String).WithTimeout(30 * time.Second).Should(ContainSubstring("verify/status"))
+	d.api, d.page, d.key = d.printed("API"), strings.TrimSuffix(d.printed("Page"), "/"), d.printed("API key")
+	d.Eventually(func() (int, error) {
+		status, _, err := d.exchange(http.MethodGet, d.api+"/openapi.json", nil)
+		return status, err
+	}).WithTimeout(30 * time.Second).Should(Equal(http.StatusOK))
+	t.Logf("dev answers after %s", time.Since(begun))
+	return d
+}
+
+// outsidePods makes the test's process look like one on a developer's machine, as far as the environment goes.
+func outsidePods(t *testing.T) {
+	t.Helper()
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+}
+
+// printed returns what dev printed after a name.
+func (d *devProcess) printed(name string) string {
+	d.t.Helper()
+	found := regexp.MustCompile(`(?m)^  ` + name + ` +(\S+)`).FindStringSubmatch(d.out.String())
+	d.Expect(found).To(HaveLen(2), "%s in %s", name, d.out)
+	return found[1]
+}
+
+func (d *devProcess) exchange(method, url string, body any) (int, map[string]any, error) {
+	var payload io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		payload = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(d.t.Context(), method, url, payload)
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if strings.HasPrefix(url, d.api) {
+		request.Header.Set("Authorization", "Bearer "+d.key)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	var answer map[string]any
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil && response.StatusCode != http.StatusNoContent {
+		return 0, nil, err
+	}
+	return response.StatusCode, answer, nil
+}
+
+// call expects a status and returns the answer.
+func (d *devProcess) call(status int, method, url string, body any) map[string]any {
+	d.t.Helper()
+	got, answer, err := d.exchange(method, url, body)
+	d.Expect(err).NotTo(HaveOccurred())
+	d.Expect(got).To(Equal(status), "%s %s: %v", method, url, answer)
+	return answer
+}
+
+// init starts a verification and returns its id and link.
+func (d *devProcess) init(number, method string) (id, link string) {
+	d.t.Helper()
+	answer := d.call(http.StatusOK, http.MethodPost, d.api+"/api/verify/init", map[string]string{"phoneNumber": number, "method": method})
+	link, ok := answer["waLink"].(string)
+	if !ok {
+		link = answer["tgLink"].(string)
+	}
+	return answer["requestId"].(string), link
+}
+
+// status waits for a request's status to be final, or for a while.
+func (d *devProcess) status(id, wait string) map[string]any {
+	d.t.Helper()
+	return d.call(http.StatusOK, http.MethodGet, d.api+"/api/verify/status?id="+id+"&wait="+wait, nil)
+}
+
+// event waits for the event of a request and returns it as the receiver has it.
+func (d *devProcess) event(id string) map[string]any {
+	d.t.Helper()
+	var found map[string]any
+	d.Eventually(func() any {
+		for _, one := range d.call(http.StatusOK, http.MethodGet, d.page+"/receiver/deliveries", nil)["deliveries"].([]any) {
+			if strings.Contains(one.(map[string]any)["body"].(string), id) {
+				found = one.(map[string]any)
+			}
+		}
+		return found
+	}).WithTimeout(30 * time.Second).ShouldNot(BeNil())
+	return found
+}
+
+func TestDev_verifiesThroughBothMessengers(t *testing.T) {
+	d := startDev(t)
+	for name, user := range map[string]struct {
+		number, method string
+		share          bool
+		actual         string
+	}{
+		"ordinary":                {"+4915112345678", "WHATSAPP", false, "+4915112345678"},
+		"Mexican, with the old 1": {"+525512345678", "WHATSAPP", false, "+5215512345678"},
+		"Brazilian, short":        {"+5531987654321", "WHATSAPP", false, "+553187654321"},
+		"hidden number":           {"+972502345678", "WHATSAPP", true, "+972502345678"},
+		"Telegram":                {"+4915112345678", "TELEGRAM", true, "+4915112345678"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id, link := d.init(user.number, user.method)
+			path := d.page + "/sim/users/" + user.number
+			d.call(http.StatusAccepted, http.MethodPost, path+"/send", map[string]string{"link": link})
+			if user.share {
+				d.call(http.StatusAccepted, http.MethodPost, path+"/share-contact", map[string]string{"wait": "30s"})
+			}
+			d.Expect(d.status(id, "30s")).To(And(HaveKeyWithValue("status", "VERIFIED"), HaveKeyWithValue("actualPhoneNumber", user.actual)))
+			d.Expect(d.event(id)).To(And(HaveKeyWithValue("signature", "valid"), HaveKeyWithValue("standardSignature", "valid"),
+				HaveKeyWithValue("status", BeEquivalentTo(http.StatusNoContent))))
+		})
+	}
+}
+
+func TestDev_answersToThisMachineOnly(t *testing.T) {
+	health := ports.Address(t)
+	d := startDev(t, "--health-bind-address="+health)
+	for _, url := range []string{
+		d.api + "/openapi.json", d.page + "/", d.page + "/sim/users", d.page + "/receiver/deliveries",
+		"http://" + health + "/metrics", "http://" + health + "/problems",
+	} {
+		for host, want := range map[string]int{
+			"rebound.example": http.StatusMisdirectedRequest, "127.0.0.1.nip.io:80": http.StatusMisdirectedRequest,
+			"localhost.evil.example": http.StatusMisdirectedRequest, "10.0.0.1": http.StatusMisdirectedRequest,
+			"localhost": http.StatusOK, "127.0.0.1:1234": http.StatusOK, "[::1]": http.StatusOK,
+		} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			d.Expect(err).NotTo(HaveOccurred())
+			request.Host = host
+			response, err := http.DefaultClient.Do(request)
+			d.Expect(err).NotTo(HaveOccurred())
+			d.Expect(response.Body.Close()).To(Succeed())
+			d.Expect(response.StatusCode).To(Equal(want), "%s as %s", url, host)
+		}
+	}
+}
+
+func TestDev_marksItsAnswersAsSimulated(t *testing.T) {
+	d := startDev(t)
+	response, err := http.Get(d.api + "/api/verify/status?id=vr")
+	d.Expect(err).NotTo(HaveOccurred())
+	d.Expect(response.Body.Close()).To(Succeed())
+	d.Expect(response.Header.Get("Phoneproof-Simulated")).To(Equal("true"))
+}
+
+func TestDev_servesAProjectOfItsUser(t *testing.T) {
+	dir := t.TempDir()
+	project := writeProject(t, dir)
+	d := startDev(t, "--project-file", project)
+	d.Expect(d.out.String()).To(And(ContainSubstring("project demo/shop"), ContainSubstring("the project has no spec.webhook")))
+	id, link := d.init("+4915112345678", "WHATSAPP")
+	d.call(http.StatusAccepted, http.MethodPost, d.page+"/sim/users/1/send", map[string]string{"link": link})
+	d.Expect(d.status(id, "30s")).To(HaveKeyWithValue("status", "VERIFIED"))
+}
+
+// TestDev_registersCallbacksWithTheSimulatorOnly serves a project that lives at a public address: its callbacks are
+// registered, with the handshake, and lead here.
+func TestDev_registersCallbacksWithTheSimulatorOnly(t *testing.T) {
+	dir := t.TempDir()
+	project := writeProject(t, dir)
+	content, err := os.ReadFile(project)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	writeSecret(t, dir, "project.yaml", strings.Replace(string(content), "registerWebhook: false", "registerWebhook: true", 1)+
+		"  baseURL: https://verify.example.com/phones\n  telegram: {botUsername: shop_bot, botTokenSecretRef: {name: shop-tg, key: token}}\n")
+	d := startDev(t, "--project-file", project)
+	d.Eventually(func() any { return d.call(http.StatusOK, http.MethodGet, d.page+"/sim/accounts", nil) }).
+		WithTimeout(30 * time.Second).Should(And(
+		HaveKeyWithValue("whatsapp", ConsistOf(HaveKeyWithValue("override", "https://verify.example.com/phones/hooks/whatsapp"))),
+		HaveKeyWithValue("telegram", ConsistOf(HaveKeyWithValue("webhook", "https://verify.example.com/phones/hooks/telegram"))),
+	))
+	d.api += "/phones"
+	for method, share := range map[string]bool{"WHATSAPP": false, "TELEGRAM": true} {
+		id, link := d.init("+4915112345678", method)
+		d.call(http.StatusAccepted, http.MethodPost, d.page+"/sim/users/1/send", map[string]string{"link": link})
+		if share {
+			d.call(http.StatusAccepted, http.MethodPost, d.page+"/sim/users/1/share-contact", map[string]string{"wait": "30s"})
+		}
+		d.Expect(d.status(id, "30s")).To(HaveKeyWithValue("status", "VERIFIED"), method)
+	}
+}
+
+func TestDev_sendsNothingToRealPlatformsOrReceivers(t *testing.T) {
+	dir := t.TempDir()
+	project := writeProject(t, dir)
+	content, err := os.ReadFile(project)
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	writeSecret(t, dir, "project.yaml", string(content)+"  baseURL: https://verify.example.com\n  webhook: {url: https://shop.example.com/hook}\n")
+	key, err := command(t, "keygen")
+	g.Expect(err).NotTo(HaveOccurred())
+	writeSecret(t, dir, "shop-backend/api-key", key)
+	writeSecret(t, dir, "shop-wa/access-token", "EAAG0123456789")
+	writeSecret(t, dir, "shop-wa/app-secret", "0123456789abcdef0123456789abcdef")
+	d := startDev(t, "--project-file", project, "--secrets-dir", dir)
+	d.Expect(d.out.String()).To(And(
+		ContainSubstring("credentials do not begin with sim_"), ContainSubstring("spec.webhook.url is not on this machine"),
+		ContainSubstring("$(cat '"+filepath.Join(dir, "shop-backend", "api-key")+"')"), Not(ContainSubstring(strings.TrimSpace(key))),
+	))
+	accounts := d.call(http.StatusOK, http.MethodGet, d.page+"/sim/accounts", nil)
+	d.Expect(accounts["whatsapp"]).To(BeEmpty(), "the simulator does not play a real account")
+}
+
+func TestDev_writesNoMadeUpSecretElsewhere(t *testing.T) {
+	outsidePods(t)
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(dir, "tmp"))
+	g := NewWithT(t)
+	g.Expect(os.Mkdir(filepath.Join(dir, "tmp"), 0o700)).To(Succeed())
+	project := writeProject(t, dir)
+	content, err := os.ReadFile(project)
+	g.Expect(err).NotTo(HaveOccurred())
+	writeSecret(t, dir, "project.yaml", strings.Replace(string(content), "{name: shop-backend,", "{name: ../../../escaped,", 1))
+	_, err = command(t, "dev", "--project-file", project)
+	g.Expect(err).To(MatchError(ContainSubstring("escapes")))
+	entries, err := os.ReadDir(dir)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(entries).To(HaveLen(2), "the project and the folder for temporary files")
+	entries, err = os.ReadDir(filepath.Join(dir, "tmp"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(entries).To(BeEmpty(), "nothing is left behind")
+}
+
+func TestDev_refuses(t *testing.T) {
+	t.Run("to run in a pod", func(t *testing.T) {
+		t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+		_, err := command(t, "dev")
+		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("does not run in a pod")))
+	})
+	outsidePods(t)
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"every address":       {[]string{"--bind-address=:8080"}, "dev listens on loopback only"},
+		"an address outside":  {[]string{"--simulator-bind-address=0.0.0.0:8090"}, "dev listens on loopback only"},
+		"a name":              {[]string{"--health-bind-address=localhost:8081"}, "dev listens on loopback only"},
+		"secrets alone":       {[]string{"--secrets-dir=x"}, "--secrets-dir needs --project-file"},
+		"a project not there": {[]string{"--project-file=missing.yaml"}, "missing.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := command(t, append([]string{"dev"}, test.args...)...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.want)))
+		})
+	}
+}
+
+func TestDevAddress_takesAnotherPortOnlyWhereNobodyAskedForThatOne(t *testing.T) {
+	g := NewWithT(t)
+	var config net.ListenConfig
+	taken, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = taken.Close() })
+	for _, asked := range []bool{false, true} {
+		flags := pflag.NewFlagSet("dev", pflag.ContinueOnError)
+		a := devAddress{flag: "bind-address", text: taken.Addr().String()}
+		a.bind(flags, "")
+		if asked {
+			g.Expect(flags.Parse([]string{"--bind-address=" + taken.Addr().String()})).To(Succeed())
+			_, err := a.listen(t.Context())
+			g.Expect(err).To(MatchError(ContainSubstring("address already in use")))
+			continue
+		}
+		listener, err := a.listen(t.Context())
+		g.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = listener.Close() })
+		g.Expect(a.text).To(Equal(listener.Addr().String()))
+		g.Expect(a.text).To(And(HavePrefix("127.0.0.1:"), Not(Equal(taken.Addr().String()))))
+	}
+}
+
+func TestExceptLoopback_coversEverythingElse(t *testing.T) {
+	g := NewWithT(t)
+	rules := exceptLoopback()
+	g.Expect(rules).To(HaveLen(8 + 128))
+	g.Expect(rules).To(ContainElements("128.0.0.0/1", "126.0.0.0/8", "8000::/1", "::/128"))
+	g.Expect(rules).NotTo(ContainElement(HavePrefix("127.")))
+}

@@ -1,0 +1,45 @@
+package app
+
+import (
+	"math"
+	"runtime/debug"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestRoomy(t *testing.T) {
+	for name, test := range map[string]struct {
+		gogc  string
+		limit int64
+		want  bool
+	}{
+		"a pod":                          {"", 115 << 20, true},
+		"a machine":                      {"", math.MaxInt64, false},
+		"a pod whose owner knows":        {"50", 115 << 20, false},
+		"a machine whose owner knows":    {"off", math.MaxInt64, false},
+		"a pod that never collects":      {"off", 115 << 20, false},
+		"a pod with the default spelled": {"100", 115 << 20, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(roomy(test.gogc, test.limit)).To(Equal(test.want))
+		})
+	}
+}
+
+func TestCollectByLimit(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("GOGC", "")
+	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
+	t.Cleanup(func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	})
+	debug.SetMemoryLimit(math.MaxInt64)
+	collectByLimit()
+	g.Expect(debug.SetGCPercent(100)).To(Equal(100))
+
+	debug.SetMemoryLimit(1 << 40)
+	collectByLimit()
+	g.Expect(debug.SetGCPercent(100)).To(Equal(roomyPercent))
+}

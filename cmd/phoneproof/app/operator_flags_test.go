@@ -1,0 +1,78 @@
+package app
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"github.com/spf13/pflag"
+)
+
+func operatorFlags(args ...string) (operatorOptions, error) {
+	var o operatorOptions
+	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
+	o.bind(flags)
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	return o, o.complete()
+}
+
+func TestOperatorFlags_refused(t *testing.T) {
+	for name, test := range map[string]struct {
+		args    []string
+		problem string
+	}{
+		"no image":              {nil, "--server-image is required"},
+		"a policy that is none": {[]string{"--server-image-pull-policy=Sometimes"}, `--server-image-pull-policy is "Sometimes"`},
+		"no turns":              {[]string{"--server-image=a", "--max-unready-rollouts=0"}, "--max-unready-rollouts is 0"},
+		"a format that is none": {[]string{"--server-image=a", "--server-log-format=xml"}, `--server-log-format is "xml"`},
+		"a level that is none":  {[]string{"--server-image=a", "--server-log-level=loud"}, `--server-log-level is "loud"`},
+		"a platform without TLS": {
+			[]string{"--server-image=a", "--whatsapp-url=http://example.com"}, "--whatsapp-url or --simulator-url"},
+		"a pattern that is none":       {[]string{"--server-image=a", "--allow-annotation=["}, "--allow-annotation"},
+		"a Service that leads outside": {[]string{"--server-image=a", "--allow-service-type=ExternalName"}, "--allow-service-type"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := operatorFlags(test.args...)
+			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.problem)))
+		})
+	}
+}
+
+func TestOperatorFlags_permissions(t *testing.T) {
+	g := NewWithT(t)
+	usual, err := operatorFlags("--server-image=a")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(usual.permissions.Annotations).To(Equal([]string{"cert-manager.io/*", "external-dns.alpha.kubernetes.io/*"}))
+	g.Expect(usual.permissions.PriorityClasses).To(BeEmpty())
+	g.Expect(usual.permissions.Tolerations).To(Equal([]string{"*"}))
+	g.Expect(usual.permissions.ServiceTypes).To(Equal([]string{"ClusterIP"}))
+
+	none, err := operatorFlags("--server-image=a", "--allow-annotation=", "--allow-toleration=")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(none.permissions.Annotations).To(BeEmpty())
+	g.Expect(none.permissions.Tolerations).To(BeEmpty())
+
+	others, err := operatorFlags("--server-image=a", "--allow-service-type=ClusterIP", "--allow-service-type=NodePort")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(others.permissions.ServiceTypes).To(Equal([]string{"ClusterIP", "NodePort"}))
+}
+
+func TestOperatorFlags_rendering(t *testing.T) {
+	g := NewWithT(t)
+	o, err := operatorFlags("--server-image=a", "--server-image-pull-secret=one", "--server-image-pull-secret=two",
+		"--webhook-allow=shop=10.0.0.0/8:8443", "--webhook-deny=10.1.0.0/16", "--watch-namespace=shop",
+		"--server-log-format=text", "--server-log-level=debug", "--log-level=warn")
+	g.Expect(err).NotTo(HaveOccurred())
+	rendering, err := o.rendering()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(rendering.PullSecrets).To(Equal([]string{"one", "two"}))
+	g.Expect([]string{rendering.LogFormat, rendering.LogLevel}).To(Equal([]string{"text", "debug"}))
+	g.Expect(rendering.NamespacedRoles).To(BeTrue())
+	g.Expect(rendering.WebhookAllow[0].String()).To(Equal("shop=10.0.0.0/8:8443"))
+	g.Expect(rendering.WebhookDeny[0].String()).To(Equal("10.1.0.0/16"))
+
+	o.webhook.Allow = []string{"everything"}
+	_, err = o.rendering()
+	g.Expect(err).To(MatchError(ContainSubstring("--webhook-allow")))
+}

@@ -1,0 +1,159 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/uuid"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/phoneproof/phoneproof/controllers/project"
+	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/internal/server"
+	"github.com/phoneproof/phoneproof/internal/version"
+)
+
+// operatorLease is the name of the lease whose holder works.
+const operatorLease = "phoneproof-operator"
+
+// operate runs the operator until ctx ends.
+func operate(ctx context.Context, o operatorOptions, log logr.Logger) error {
+	config, err := server.ClusterConfig(o.kubeconfig, "operator")
+	if err != nil {
+		return err
+	}
+	rendering, err := o.rendering()
+	if err != nil {
+		return err
+	}
+	mgr, err := o.manager(config, log)
+	if err != nil {
+		return err
+	}
+	controller := project.New(project.Options{
+		Render: rendering, Permissions: o.permissions, Namespaces: o.namespaces, MaxUnreadyRollouts: o.maxUnreadyRollouts,
+		Log: log.WithName("project"),
+	})
+	if err := controller.Register(ctx, mgr); err != nil {
+		return err
+	}
+	if err := metrics.Registry.Register(project.NewMetrics(mgr.GetClient(), log.WithName("metrics"))); err != nil {
+		return fmt.Errorf("register metrics of projects: %w", err)
+	}
+	log.Info("operating", "version", version.Version(), "image", o.image, "namespaces", o.namespaces)
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the operator: %w", err)
+	}
+	return nil
+}
+
+// rendering returns what the flags say of the projects' pods.
+func (o *operatorOptions) rendering() (render.Options, error) {
+	allow, deny, err := o.webhook.Rules()
+	if err != nil {
+		return render.Options{}, err
+	}
+	return render.Options{
+		Image: o.image, PullPolicy: corev1.PullPolicy(o.pullPolicy), PullSecrets: o.pullSecrets,
+		LogFormat: o.serverLog.format, LogLevel: o.serverLog.level,
+		NamespacedRoles: len(o.namespaces) > 0,
+		WhatsAppURL:     o.platforms.GraphURL, TelegramURL: o.platforms.BotAPIURL, SimulatorURL: o.platforms.SimulatorURL,
+		WebhookAllow: allow, WebhookDeny: deny,
+	}, nil
+}
+
+func (o *operatorOptions) manager(config *rest.Config, log logr.Logger) (manager.Manager, error) {
+	scheme, err := project.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	caches, err := project.CacheOptions(o.namespaces)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := o.lock(config)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := manager.New(config, manager.Options{
+		Scheme: scheme, Cache: caches, Client: project.ClientOptions(), Logger: log,
+		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
+		HealthProbeBindAddress: o.healthAddress,
+		LivenessEndpointName:   "/livez",
+		ReadinessEndpointName:  "/readyz",
+		LeaderElection:         o.leaderElect, LeaderElectionResourceLockInterface: lock,
+		LeaseDuration: &o.lease.Duration, RenewDeadline: &o.lease.RenewDeadline, RetryPeriod: &o.lease.RetryPeriod,
+		// The process ends with the manager, so nothing goes on once the next holder begins.
+		LeaderElectionReleaseOnCancel: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make manager: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("process", func(*http.Request) error { return nil }); err != nil {
+		return nil, fmt.Errorf("add liveness probe: %w", err)
+	}
+	synced := func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+	if err := mgr.AddReadyzCheck("caches", synced); err != nil {
+		return nil, fmt.Errorf("add readiness probe: %w", err)
+	}
+	return mgr, nil
+}
+
+// lock returns the lease that operators compete for; nil if they do not. It tells no Events, which would need rights in the
+// core group.
+func (o *operatorOptions) lock(config *rest.Config) (resourcelock.Interface, error) {
+	if !o.leaderElect {
+		return nil, nil
+	}
+	namespace, err := o.leaseNamespace()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.AddUserAgent(config, "lease")
+	config.Timeout = max(o.lease.RenewDeadline/2, time.Second) // one call that hangs must not cost the lease
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client for the lease: %w", err)
+	}
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("name this holder of the lease: %w", err)
+	}
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: operatorLease},
+		Client:     clients.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: hostname + "_" + uuid.NewString()},
+	}, nil
+}
+
+// leaseNamespace returns the one of --leader-elect-namespace, or the pod's own.
+func (o *operatorOptions) leaseNamespace() (string, error) {
+	const ofPod = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	if o.leaderNamespace != "" {
+		return o.leaderNamespace, nil
+	}
+	namespace, err := os.ReadFile(ofPod)
+	if err != nil {
+		return "", fmt.Errorf("--leader-elect-namespace is required outside a pod: %w", err)
+	}
+	return string(namespace), nil
+}

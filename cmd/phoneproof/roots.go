@@ -1,5 +1,0 @@
-package main
-
-// The image holds this binary alone. Where no certificate authorities are installed, those of Mozilla are built in, as
-// of the module's version; a system's own are preferred.
-import _ "golang.org/x/crypto/x509roots/fallback"

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers"
+	"github.com/phoneproof/phoneproof/controllers/channel"
+	"github.com/phoneproof/phoneproof/controllers/report"
+	"github.com/phoneproof/phoneproof/internal/channel/calls"
+	"github.com/phoneproof/phoneproof/internal/channel/telegram"
+	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/conversion"
+	"github.com/phoneproof/phoneproof/internal/httpapi"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// channels are the messengers' sides of a server.
+type channels struct {
+	hooks   map[string]http.Handler
+	replies []manager.Runnable
+
+	service *verification.Service
+	graph   *whatsapp.Client
+	botAPI  *telegram.Client
+	bot     *telegram.Channel
+}
+
+// channels returns the handlers of the messengers' callbacks, what sends their replies, and what their registration needs.
+func (s *server) channels(store countedStore) (*channels, error) {
+	service, err := s.service(store)
+	if err != nil {
+		return nil, err
+	}
+	callMetrics, err := calls.NewMetrics(s.registry)
+	if err != nil {
+		return nil, err
+	}
+	graph, err := s.options.Platforms.graph(callMetrics)
+	if err != nil {
+		return nil, fmt.Errorf("--whatsapp-url: %w", err)
+	}
+	whatsApp, err := whatsapp.NewHook(whatsapp.Options{
+		Settings: s.current, Service: service, Client: graph, Log: s.log.WithName("whatsapp"), Registerer: s.registry, Clock: s.clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	botAPI, err := s.options.Platforms.botAPI(callMetrics)
+	if err != nil {
+		return nil, fmt.Errorf("--telegram-url: %w", err)
+	}
+	bot, err := telegram.New(telegram.Options{
+		Settings: s.current, Service: service, Client: botAPI, Log: s.log.WithName("telegram"), Registerer: s.registry, Clock: s.clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &channels{
+		hooks:   map[string]http.Handler{whatsapp.Path: whatsApp, telegram.HookPath: bot.Hook()},
+		replies: []manager.Runnable{whatsApp, bot},
+		service: service, graph: graph, botAPI: botAPI, bot: bot,
+	}, nil
+}
+
+// countedStore is a store as servers need it.
+type countedStore interface {
+	verification.Store
+	verification.Counter
+}
+
+// service returns what clients and messengers can do to the requests in a store, measured.
+func (s *server) service(store countedStore) (*verification.Service, error) {
+	service := verification.NewService(s.project, store)
+	conversionMetrics, err := conversion.New(conversion.Options{
+		Registerer: s.registry, Store: store, Clock: s.dependencies.Clock, Log: s.log.WithName("metrics"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	service.Observer = conversionMetrics
+	return service, nil
+}
+
+// registration returns what the controllers of the callbacks work with: the same for both messengers, but for what each
+// is to have of its own.
+func (c *channels) registration(common channel.Options) controllers.ChannelOptions {
+	o := controllers.ChannelOptions{WhatsApp: common, Graph: c.graph, Telegram: common, BotAPI: c.botAPI, Bot: c.bot}
+	o.WhatsApp.Log, o.Telegram.Log = common.Log.WithName("whatsapp"), common.Log.WithName("telegram")
+	return o
+}
+
+// registerAlone keeps the callbacks registered by a process that has no rivals, and nobody to report to.
+func (s *server) registerAlone(c *channels, changes func() (<-chan struct{}, func())) manager.Runnable {
+	return manager.RunnableFunc(func(ctx context.Context) error {
+		return controllers.Run(ctx, controllers.Channels(c.registration(channel.Options{
+			Settings: s.current, Changes: changes, Log: s.log.WithName("channel"),
+		})))
+	})
+}
+
+// The owners of the callbacks in a project's status: each takes its own away without touching the other's.
+const (
+	whatsAppFieldOwner = client.FieldOwner("phoneproof-channel-whatsapp")
+	telegramFieldOwner = client.FieldOwner("phoneproof-channel-telegram")
+)
+
+// registration returns what the controllers of the callbacks work with in a term.
+func (c *cluster) registration(board *report.Board) controllers.ChannelOptions {
+	o := c.inbound.registration(channel.Options{
+		Settings: c.current, Changes: c.source.Subscribe, Projects: c.source, Set: board.Set, Withdraw: board.Withdraw,
+		Log: c.log.WithName("channel"),
+	})
+	o.WhatsApp.Remember = func(ctx context.Context, callback string) error {
+		status := verifyv1ac.VerificationProjectStatus()
+		if callback != "" {
+			status.WithWhatsApp(verifyv1ac.ChannelStatus().WithCallbackURL(callback))
+		}
+		return c.applyStatus(ctx, status, whatsAppFieldOwner)
+	}
+	o.Telegram.Remember = func(ctx context.Context, callback string) error {
+		status := verifyv1ac.VerificationProjectStatus()
+		if callback != "" {
+			status.WithTelegram(verifyv1ac.ChannelStatus().WithCallbackURL(callback))
+		}
+		return c.applyStatus(ctx, status, telegramFieldOwner)
+	}
+	return o
+}
+
+// invite returns what leads a user to send the code.
+func invite(s *settings.Settings, method verification.Method, code verification.Code) httpapi.Invitation {
+	if method == verification.Telegram {
+		return httpapi.Invitation{
+			Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code),
+		}
+	}
+	text := whatsapp.ExpectedText(s.DisplayName, code)
+	return httpapi.Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
+}

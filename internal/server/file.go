@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/phoneproof/phoneproof/internal/lease"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// serveFile serves the project of a file, from memory unless it has a database.
+func (s *server) serveFile(ctx context.Context) error {
+	source := s.dependencies.Settings
+	if source == nil {
+		var err error
+		source, err = settings.NewFile(s.options.ProjectFile, s.options.SecretsDir, clock.RealClock{}, s.log.WithName("settings"))
+		if err != nil {
+			return err
+		}
+	}
+	s.project, s.current = verification.NewProject(source.Current().Project), source.Current
+	inDatabase := source.Current().Database != nil
+	switch {
+	case inDatabase && s.options.Store != StoreMemory:
+		s.options.Store = StorePostgreSQL
+		return s.serveFileFromDatabase(ctx, source)
+	case s.options.Store == StorePostgreSQL:
+		return errors.New("--store is postgresql, and the project has no database: set spec.storage.type to PostgreSQL, " +
+			"and spec.storage.postgresql.uriSecretRef")
+	}
+	s.options.Store = StoreMemory
+	store := memory.NewBackend(memory.Options{}).Open(s.project.Name())
+	loop, err := s.requestLoop(ctx, store, func() bool { return true })
+	if err != nil {
+		return err
+	}
+	inbound, err := s.channels(store)
+	if err != nil {
+		return err
+	}
+	claims := manager.RunnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) })
+	return s.run(ctx, store, source, inbound, claims, s.registerAlone(inbound, source.Subscribe))
+}
+
+// serveFileFromDatabase serves the project of a file as one of many replicas. The holder of a lease in the database
+// speaks to the messengers; what is due is claimed by all.
+func (s *server) serveFileFromDatabase(ctx context.Context, source *settings.File) error {
+	store, err := s.database()
+	if err != nil {
+		return err
+	}
+	inbound, err := s.channels(store)
+	if err != nil {
+		return err
+	}
+	claims, err := s.claims(ctx, store, func() bool { return true }, nil)
+	if err != nil {
+		return err
+	}
+	identity, err := newIdentity()
+	if err != nil {
+		return err
+	}
+	campaign, err := lease.New(lease.Options{
+		Lock: store.Lock(identity), Name: leaseName(s.project.Name()), Times: s.options.Lease, Log: s.log.WithName("lease"),
+		Term: s.registerAlone(inbound, source.Subscribe).Start,
+	})
+	if err != nil {
+		return err
+	}
+	return s.run(ctx, store, source, inbound, store, claims, campaign)
+}

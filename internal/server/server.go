@@ -1,0 +1,245 @@
+// Package server is a serve process: it wires the API, the messengers, the loops and a store into one server of one project,
+// which comes from a file or from a cluster.
+//
+// Invariant: where webhooks may go is decided by Options and by the guard that the program passes. No variable of a package
+// changes the guard, and the environment only adds addresses that are refused.
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/phoneproof/phoneproof/controllers/request"
+	"github.com/phoneproof/phoneproof/internal/agreed"
+	"github.com/phoneproof/phoneproof/internal/health"
+	"github.com/phoneproof/phoneproof/internal/httpapi"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/version"
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+// Dependencies are what a server gets from the program around it, which no flag decides.
+type Dependencies struct {
+	// Log is the process's log. Its zero value logs nothing.
+	Log logr.Logger
+	// RequestLog gets a line for each request; nil for none.
+	RequestLog slog.Handler
+	// Clock is this machine's; nil for the real one.
+	Clock clock.Clock
+	// NewGuard returns the guard that judges each address before a webhook is sent to it; nil for webhook.NewGuard.
+	NewGuard func(webhook.GuardConfig) *webhook.Guard
+	// StoragePeriod is how often a store that serves is asked for the project's conditions; zero for the default.
+	StoragePeriod time.Duration
+	// Settings is Options.ProjectFile where the program has opened it itself; nil to open it.
+	Settings *settings.File
+	// Listener and HealthListener are where the API and the probes are served; nil to listen at the addresses of the options.
+	Listener       net.Listener
+	HealthListener net.Listener
+	// WrapHandler returns a handler around each one that the server serves; nil for none.
+	WrapHandler func(http.Handler) http.Handler
+	// Runnables run beside the server, and end after it.
+	Runnables []manager.Runnable
+}
+
+// Run serves a project until ctx ends: first the API drains, then everything else stops.
+func Run(ctx context.Context, o Options, d Dependencies) error {
+	if d.Settings == nil {
+		if err := CheckSecretsDir(o.SecretsDir); err != nil {
+			return err
+		}
+	}
+	if d.Clock == nil {
+		d.Clock = clock.RealClock{}
+	}
+	if d.NewGuard == nil {
+		d.NewGuard = webhook.NewGuard
+	}
+	if d.WrapHandler == nil {
+		d.WrapHandler = func(next http.Handler) http.Handler { return next }
+	}
+	s := server{
+		options: o, dependencies: d, registry: prometheus.NewRegistry(), log: d.Log,
+		clock: agreed.New(d.Clock, d.Log.WithName("clock")),
+	}
+	if d.RequestLog != nil {
+		s.requests = d.RequestLog.WithAttrs([]slog.Attr{slog.String("logger", httpLogger)})
+	}
+	if o.Project != "" {
+		return s.serveCluster(ctx)
+	}
+	return s.serveFile(ctx)
+}
+
+// httpLogger is the name that the lines of requests come under.
+const httpLogger = "http"
+
+// server makes the parts of a serve process from what they share.
+type server struct {
+	options      Options
+	dependencies Dependencies
+	project      verification.Project
+	current      func() *settings.Settings
+	apiServerURL string // empty without a cluster
+	registry     *prometheus.Registry
+	log          logr.Logger
+	requests     slog.Handler // of the lines of requests; nil for none
+	clock        *agreed.Clock
+}
+
+// settingsSource is where settings come from.
+type settingsSource interface {
+	manager.Runnable
+
+	Problems() []settings.Problem
+	LastError() error
+}
+
+// run serves requests from a store until ctx ends, with the loops behind it.
+func (s *server) run(
+	ctx context.Context, store verification.Store, source settingsSource, inbound *channels, loops ...manager.Runnable,
+) error {
+	if err := s.tellInfo(); err != nil {
+		return err
+	}
+	listeners, err := s.openListeners(ctx)
+	if err != nil {
+		return err
+	}
+	api, err := s.api(listeners.api, inbound.service, inbound.hooks)
+	if err != nil {
+		return errors.Join(err, listeners.api.Close(), listeners.health.Close())
+	}
+	probes := s.health(listeners.health, health.Options{
+		Problems: source.Problems,
+		Refused:  source.LastError,
+		Ready: func(ctx context.Context) error {
+			switch {
+			case s.current() == nil:
+				return settings.ErrNoProject
+			case api.Draining():
+				return errors.New("draining")
+			default:
+				return store.Ready(ctx)
+			}
+		},
+	})
+	s.log.Info("serving", "project", s.project.Name(), "version", version.Version(), "store", s.options.Store,
+		"address", listeners.api.Addr().String(), "healthAddress", listeners.health.Addr().String())
+	behind := append(slices.Concat(loops, inbound.replies, s.dependencies.Runnables), source, probes)
+	return RunBehind(ctx, s.whenReady(api, source), behind...)
+}
+
+// whenReady holds the API back until there are settings to answer by.
+func (s *server) whenReady(api *httpapi.Server, source settingsSource) manager.Runnable {
+	object, ok := source.(*settings.Object)
+	if !ok {
+		return api
+	}
+	return manager.RunnableFunc(func(ctx context.Context) error {
+		if err := object.Wait(ctx); err != nil {
+			return nil //nolint:nilerr // the process was stopped before there was anything to serve
+		}
+		return api.Start(ctx)
+	})
+}
+
+// RunBehind runs a front and what is behind it. When ctx ends the front ends first, and what is behind it goes on until it
+// has; when any part fails the others end too.
+func RunBehind(ctx context.Context, front manager.Runnable, behind ...manager.Runnable) error {
+	background, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, background := errgroup.WithContext(background)
+	for _, part := range behind {
+		group.Go(func() error { return part.Start(background) })
+	}
+	group.Go(func() error {
+		defer stop()
+		serving, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(background, cancel)()
+		return front.Start(serving)
+	})
+	return group.Wait()
+}
+
+// requestLoop returns the loop that moves requests on. maySend is asked right before an event is sent.
+func (s *server) requestLoop(ctx context.Context, store verification.Store, maySend func() bool) (*request.Controller, error) {
+	addresses, err := s.options.Webhook.guardConfig(ctx, s.apiServerURL)
+	if err != nil {
+		return nil, err
+	}
+	counted, err := request.NewMetrics(s.registry)
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, _ := strings.Cut(s.project.Name(), "/")
+	return request.New(request.Options{
+		Store: store, Settings: s.current, Namespace: namespace, Metrics: counted, ClaimLease: s.options.ClaimLease, Clock: s.clock,
+		Sender: webhook.NewSender(webhook.Options{
+			Guard: s.dependencies.NewGuard(addresses), Version: version.Version(), MaySend: maySend, Registerer: s.registry, Clock: s.clock,
+		}),
+		Log: s.log.WithName("requests"),
+	}), nil
+}
+
+// listeners are where a server is reached.
+type listeners struct{ api, health net.Listener }
+
+// listen opens the listeners that the program has not opened itself.
+func (s *server) openListeners(ctx context.Context) (listeners, error) {
+	l := listeners{api: s.dependencies.Listener, health: s.dependencies.HealthListener}
+	var config net.ListenConfig
+	var err error
+	if l.api == nil {
+		if l.api, err = config.Listen(ctx, "tcp", s.options.Address); err != nil {
+			return l, fmt.Errorf("--bind-address: %w", err)
+		}
+	}
+	if l.health == nil {
+		if l.health, err = config.Listen(ctx, "tcp", s.options.HealthAddress); err != nil {
+			return l, errors.Join(fmt.Errorf("--health-bind-address: %w", err), l.api.Close())
+		}
+	}
+	return l, nil
+}
+
+func (s *server) api(
+	listener net.Listener, service *verification.Service, hooks map[string]http.Handler,
+) (*httpapi.Server, error) {
+	log := s.log.WithName(httpLogger)
+	api, err := httpapi.New(httpapi.Options{
+		Settings: s.current, Service: service, Invite: invite, Hooks: hooks, Log: log, Requests: s.requests,
+		Registerer: s.registry, Clock: s.clock,
+	})
+	if err != nil {
+		return nil, err
+	}
+	drainDelay := s.options.DrainDelay
+	if drainDelay == 0 {
+		drainDelay = -1 // the API takes zero for its default
+	}
+	return httpapi.NewServer(httpapi.ServerOptions{
+		Handler: s.dependencies.WrapHandler(api), Listener: listener, DrainDelay: drainDelay, Log: log, Registerer: s.registry,
+	})
+}
+
+func (s *server) health(listener net.Listener, o health.Options) *health.Server {
+	o.Metrics = prometheus.Gatherers{metrics.Registry, s.registry}
+	o.Log, o.Guard = s.log.WithName("health"), s.dependencies.WrapHandler
+	return health.New(listener, o)
+}

@@ -1,0 +1,31 @@
+package server
+
+import (
+	"net/netip"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+func TestGuardConfig_knowsTheAPIServerOfTheKubeconfig(t *testing.T) {
+	for name, test := range map[string]struct {
+		inPod, kubeconfig string
+		want              []netip.Addr
+	}{
+		"no cluster":              {"", "", nil},
+		"a pod":                   {"10.96.0.1", "https://10.96.0.1:443", []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("10.96.0.1")}},
+		"a kubeconfig":            {"", "https://10.20.0.1:6443", []netip.Addr{netip.MustParseAddr("10.20.0.1")}},
+		"a kubeconfig in a pod":   {"10.96.0.1", "10.20.0.1:6443", []netip.Addr{netip.MustParseAddr("10.20.0.1"), netip.MustParseAddr("10.96.0.1")}},
+		"a kubeconfig, IPv6":      {"", "https://[fd00::1]:6443", []netip.Addr{netip.MustParseAddr("fd00::1")}},
+		"a server on the machine": {"", "https://127.0.0.1:6443", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBERNETES_SERVICE_HOST", test.inPod)
+			var o WebhookOptions
+			config, err := o.guardConfig(t.Context(), test.kubeconfig)
+			g := NewWithT(t)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.APIServer).To(Equal(test.want))
+		})
+	}
+}
