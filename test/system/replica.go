@@ -13,7 +13,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/phoneproof/phoneproof/test/freeze"
 	"github.com/phoneproof/phoneproof/test/pgserver"
+	"github.com/phoneproof/phoneproof/test/program"
 )
 
 const (
@@ -39,11 +41,11 @@ type Replica struct {
 }
 
 // StartReplica starts a replica and does not wait for it; see AwaitReady. Later flags win over earlier ones.
-func (p *Project) StartReplica(ctx context.Context, flags ...string) (*Replica, error) {
+func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 	var addresses [3]string
 	for i := range addresses {
 		var err error
-		if addresses[i], err = UnusedAddress(ctx); err != nil {
+		if addresses[i], err = p.system.reserve(); err != nil {
 			return nil, fmt.Errorf("start a replica of %s: %w", p.Name(), err)
 		}
 	}
@@ -60,7 +62,7 @@ func (p *Project) StartReplica(ctx context.Context, flags ...string) (*Replica, 
 	r.cmd = exec.Command(p.system.options.Program, slices.Concat([]string{ //nolint:noctx // it ends with the system
 		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,
 	}, p.flags(), p.system.options.Flags, flags)...)
-	r.cmd.Env = append(os.Environ(), asProcess, profileAddress+"="+r.Profiles)
+	r.cmd.Env = append(os.Environ(), program.ProfileAddress+"="+r.Profiles)
 	r.cmd.Stdout, r.cmd.Stderr = log, log
 	// It must not outlive who started it, however that ends, and a terminal's interrupt is not for it.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -173,10 +175,10 @@ func (r *Replica) Terminate() error {
 }
 
 // Freeze stops the process where it is, until Thaw.
-func (r *Replica) Freeze() error { return r.signal(syscall.SIGSTOP) }
+func (r *Replica) Freeze() error { return freeze.Processes(r.PID) }
 
 // Thaw lets the process go on.
-func (r *Replica) Thaw() error { return r.signal(syscall.SIGCONT) }
+func (r *Replica) Thaw() error { return freeze.Thaw(r.PID) }
 
 func (r *Replica) signal(s syscall.Signal) error {
 	if err := r.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {

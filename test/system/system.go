@@ -14,6 +14,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 	"github.com/phoneproof/phoneproof/test/pgserver"
+	"github.com/phoneproof/phoneproof/test/ports"
 )
 
 // Store is where the projects of a system keep their requests.
@@ -139,6 +140,18 @@ func (s *System) log(name string) (*os.File, error) {
 	defer s.mu.Unlock()
 	s.closers = append(s.closers, file)
 	return file, nil
+}
+
+// reserve returns an address that is the system's until Stop: a client of a replica that was killed reaches no other one.
+func (s *System) reserve() (string, error) {
+	reserved, err := ports.Reserve()
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closers = append(s.closers, reserved)
+	return reserved.Address(), nil
 }
 
 // Replicas are those of every project that run.

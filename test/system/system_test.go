@@ -72,7 +72,7 @@ func TestSystem(t *testing.T) {
 func proves(t *testing.T, p *system.Project, events <-chan http.Header) {
 	t.Helper()
 	g := NewWithT(t)
-	r, err := p.StartReplica(t.Context())
+	r, err := p.StartReplica()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.AwaitReady(t.Context())).To(Succeed())
 	const number = "+4915112345678"

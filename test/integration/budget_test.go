@@ -1,0 +1,71 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// send plays Meta: it posts a text from a number, signed with the account's secret, and returns the status.
+func (s *shop) send(ctx context.Context, through *replica, from, text string) int {
+	GinkgoHelper()
+	body, err := json.Marshal(map[string]any{
+		"object": "whatsapp_business_account",
+		"entry": []any{map[string]any{"id": "1", "changes": []any{map[string]any{"field": "messages", "value": map[string]any{
+			"messaging_product": "whatsapp", "metadata": map[string]any{"phone_number_id": "1234567890"},
+			"messages": []any{map[string]any{
+				"from": from, "id": "wamid." + from, "timestamp": strconv.FormatInt(time.Now().Unix(), 10),
+				"type": "text", "text": map[string]any{"body": text},
+			}},
+		}}}}},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	mac := hmac.New(sha256.New, []byte("0123456789abcdef0123456789abcdef"))
+	mac.Write(body)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/hooks/whatsapp", bytes.NewReader(body))
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	return response.StatusCode
+}
+
+var _ = Describe("What a verification costs the API server", func() {
+	It("is three writes until its event is delivered, and no LIST", func(ctx SpecContext) {
+		const requests = 20
+		s := newShop(ctx)
+		way := s.middleman()
+		s.start(ctx, 1)
+		r := s.leader(ctx)
+		before := way.counted("verificationrequests")
+		for i := range requests {
+			number := fmt.Sprintf("49151%08d", 70_000_000+i)
+			status, started := r.call(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q}`, number))
+			Expect(status).To(Equal(http.StatusOK))
+			canaries.addText(started["expectedText"].(string))
+			Expect(s.send(ctx, r, number, started["expectedText"].(string))).To(Equal(http.StatusOK))
+		}
+		Eventually(s.receiver.deliveries).WithTimeout(patience).Should(HaveLen(requests))
+		Eventually(func() int { return way.counted("verificationrequests")["PUT"] - before["PUT"] }).WithTimeout(patience).
+			Should(Equal(2*requests), "one write verifies, one records the attempt; the fourth, later, deletes")
+		after := way.counted("verificationrequests")
+		Expect(after["POST"] - before["POST"]).To(Equal(requests))
+		Expect(after["PATCH"] - before["PATCH"]).To(BeZero())
+		Expect(after["LIST"] - before["LIST"]).To(BeZero())
+		Expect(after["DELETE"] - before["DELETE"]).To(BeZero())
+		gets := float64(after["GET"]-before["GET"]) / requests
+		AddReportEntry(fmt.Sprintf("reads per verification: %.1f GET", gets))
+		Expect(gets).To(BeNumerically("<=", 4), "a look at each change while it is pending, and one right before the send")
+	}, SpecTimeout(2*time.Minute))
+})

@@ -1,0 +1,162 @@
+package integration_test
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+const initBody = `{"phoneNumber": "+49 1511 2345678"}`
+
+var _ = Describe("A change of a project", func() {
+	It("of its keys and limits counts on every replica at once", func(ctx SpecContext) {
+		s := newShop(ctx)
+		second, err := settings.NewAPIKey(rand.Reader)
+		Expect(err).NotTo(HaveOccurred())
+		s.writeSecret("second-key", second)
+		s.start(ctx, 3)
+		s.change(ctx, func(p *verifyv1.VerificationProject) {
+			p.Spec.APIKeys = []verifyv1.APIKey{{Name: "second", SecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "second-key"}}}
+			p.Spec.RateLimit.PerPhoneNumber = &verifyv1.Rate{Requests: 1, Period: "10m"}
+		})
+		changed := time.Now()
+		for _, r := range s.replicas {
+			Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).WithTimeout(patience).WithPolling(20 * time.Millisecond).
+				Should(Equal(http.StatusUnauthorized))
+		}
+		AddReportEntry("on all replicas after", time.Since(changed).Round(time.Millisecond).String())
+		for _, r := range s.replicas {
+			Eventually(r.initStatus).WithContext(ctx).WithArguments(second).WithTimeout(patience).
+				Should(Equal(http.StatusTooManyRequests))
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("of its webhook's secret is followed without losing an event or an attempt", func(ctx SpecContext) {
+		const rotated = "the webhook's next secret, also long"
+		s := newShop(ctx)
+		s.start(ctx, 2)
+		ids := s.verifiedRequests(ctx, 1)
+		s.allDelivered(ctx, ids, 1)
+		s.writeSecret("webhook", rotated)
+		Eventually(func() []string {
+			ids = append(ids, s.verifiedRequests(ctx, 1)...)
+			s.allDelivered(ctx, ids, 1)
+			got := s.receiver.deliveries()
+			return strings.Fields(got[len(got)-1].headers.Get("Webhook-Signature"))
+		}).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2), "signed with both")
+		all := s.receiver.deliveries()
+		last := receiver{got: all[len(all)-1:]}
+		last.byRequest(rotated) // and x-webhook-signature with the new one
+
+		Expect(os.Remove(filepath.Join(s.secrets, "shop", "webhook"))).To(Succeed())
+		for _, r := range s.replicas {
+			Eventually(r.problem).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
+		}
+		waiting := s.verifiedRequests(ctx, 3)
+		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2*time.Second).Should(HaveLen(len(all)), "never unsigned")
+		for _, id := range waiting {
+			Expect(s.object(ctx, id).Status.Delivery.Attempts).To(BeZero(), "no attempt is used")
+		}
+		s.writeSecret("webhook", rotated)
+		restored := time.Now()
+		s.allDelivered(ctx, waiting, 1)
+		// That the change itself sends them, and not the next look, is shown by TestTerm_handsEachLoopWhatIsItsOwn.
+		AddReportEntry("delivered after", time.Since(restored).Round(time.Millisecond).String())
+	}, SpecTimeout(2*time.Minute))
+
+	It("of its retention counts for requests that wait for their deletion, but never for an undelivered event", func(ctx SpecContext) {
+		s := newShop(ctx)
+		s.receiver.answerWith(http.StatusInternalServerError)
+		s.start(ctx, 2)
+		seen := s.follow(ctx)
+		undelivered := s.verifiedRequests(ctx, 2)
+		Eventually(s.attempted).WithContext(ctx).WithArguments(undelivered).WithTimeout(patience).Should(Equal(2))
+		old := s.backdated(ctx, 2*time.Hour)
+		kept := s.backdated(ctx, 30*time.Minute)
+		short, err := s.request(ctx, time.Second)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(s.gone).WithContext(ctx).WithArguments(old).WithTimeout(patience).Should(BeTrue())
+		Eventually(seen.of).WithContext(ctx).WithArguments(old).WithTimeout(patience).
+			Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
+		for _, id := range []string{kept, short} {
+			Eventually(func() verifyv1.Phase { return s.object(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(patience).
+				Should(Equal(verifyv1.PhaseExpired))
+		}
+		expired := s.object(ctx, short)
+		Expect(expired.OwnerReferences).To(HaveLen(1))
+		Expect(expired.OwnerReferences[0].Kind).To(Equal(verifyv1.VerificationProjectKind))
+		Expect(expired.OwnerReferences[0].BlockOwnerDeletion).To(BeNil())
+
+		s.change(ctx, func(p *verifyv1.VerificationProject) {
+			p.Spec.Request.Retention = "1m"
+		})
+		Eventually(s.gone).WithContext(ctx).WithArguments(kept).WithTimeout(patience).Should(BeTrue())
+		Expect(s.gone(ctx, short)).To(BeFalse(), "it has expired just now")
+		// As if they had waited for an hour: their age is no reason to drop them.
+		for _, id := range undelivered {
+			s.kubectl("patch", "vreq/"+id, "--subresource=status", "--type=merge",
+				`-p={"status":{"verifiedAt":"`+time.Now().UTC().Add(-time.Hour).Format(metav1.RFC3339Micro)+`"}}`)
+		}
+		for _, id := range undelivered { // the third attempt is minutes away
+			Eventually(func() int32 { return s.object(ctx, id).Status.Delivery.Attempts }).WithContext(ctx).WithTimeout(patience).
+				Should(BeEquivalentTo(2))
+		}
+		s.allDelivered(ctx, s.deliverable(ctx), 1)
+		for _, id := range undelivered {
+			Expect(s.gone(ctx, id)).To(BeFalse())
+			Expect(meta.IsStatusConditionFalse(s.object(ctx, id).Status.Conditions, verifyv1.ConditionWebhookDelivered)).To(BeTrue())
+		}
+	}, SpecTimeout(2*time.Minute))
+})
+
+// deliverable makes the receiver well and returns a request that it gets: what came before it was worked on.
+func (s *shop) deliverable(ctx context.Context) []string {
+	GinkgoHelper()
+	s.receiver.answerBy(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	return s.verifiedRequests(ctx, 1)
+}
+
+// change updates the project.
+func (s *shop) change(ctx context.Context, edit func(*verifyv1.VerificationProject)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		project := &verifyv1.VerificationProject{}
+		if err := s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop"}, project); err != nil {
+			return err
+		}
+		edit(project)
+		return s.admin.Update(ctx, project)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
+
+// initStatus returns the status that an init with a key is answered with.
+func (r *replica) initStatus(ctx context.Context, key string) int {
+	status, _ := r.call(ctx, key, http.MethodPost, "/api/verify/init", initBody)
+	return status
+}
+
+// problem tells whether the replica reports the webhook's secret as one that it cannot use.
+func (r *replica) problem(ctx context.Context) bool {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/problems", nil)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	body := make([]byte, 4096)
+	n, _ := response.Body.Read(body)
+	return strings.Contains(string(body[:n]), "spec.webhook.secretRef")
+}

@@ -1,0 +1,290 @@
+package integration_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+// shop is a project with its namespace, secrets, receiver and replicas.
+type shop struct {
+	*cluster
+
+	namespace  string
+	key        string
+	secrets    string
+	token      string
+	kubeconfig string
+	lease      []string
+	receiver   *receiver
+	replicas   []*replica
+	store      *kubernetes.Store
+	verified   atomic.Int64
+}
+
+// leaseFlags make leases short, so that tests of their loss are, and yet longer than a busy machine stands still.
+var leaseFlags = []string{"--lease-duration=6s", "--lease-renew-deadline=5s", "--lease-retry-period=250ms"}
+
+const leaseDuration = 6 * time.Second
+
+// webhookSecret signs the events of shops.
+const webhookSecret = "a webhook secret of enough length"
+
+// newShop makes a project and what it needs, and starts nothing but its receiver.
+func newShop(ctx context.Context) *shop {
+	GinkgoHelper()
+	return newShopIn(ctx, sharedCluster)
+}
+
+// newShopIn is newShop in a cluster of the spec's own.
+func newShopIn(ctx context.Context, c *cluster) *shop {
+	GinkgoHelper()
+	s := &shop{
+		cluster: c, namespace: "shop-" + strings.ToLower(rand.Text()[:10]), secrets: GinkgoT().TempDir(), receiver: startReceiver(), lease: leaseFlags,
+	}
+	_, err := s.clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	s.grant(ctx)
+	key, err := settings.NewAPIKey(rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	s.key = key
+	s.writeSecret("api-key", key)
+	s.writeSecret("webhook", webhookSecret)
+	s.writeSecret("access-token", "EAAG0123456789")
+	s.writeSecret("app-secret", "0123456789abcdef0123456789abcdef")
+	Expect(s.admin.Create(ctx, s.project())).To(Succeed())
+	return s
+}
+
+// writeSecret writes the file of a secret, as a kubelet does, whose value no log may hold.
+func (s *shop) writeSecret(key, value string) {
+	GinkgoHelper()
+	canaries.add(value)
+	writeFile(s.secrets, "shop/"+key, value)
+}
+
+// grant lets the ServiceAccount serve in the namespace, by a token of its own.
+func (s *shop) grant(ctx context.Context) {
+	GinkgoHelper()
+	const name = "serve"
+	_, err := s.clients.CoreV1().ServiceAccounts(s.namespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	_, err = s.clients.RbacV1().RoleBindings(s.namespace).Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: kubernetesRole},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: name}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	token, err := s.clients.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	s.token = token.Status.Token
+	s.reach(s.config.Host)
+}
+
+// reach writes the kubeconfig of the replicas that start from now on, with an address of the API server.
+func (s *shop) reach(host string) {
+	GinkgoHelper()
+	config := rest.AnonymousClientConfig(s.config)
+	config.Host, config.BearerToken = host, s.token
+	s.kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(controlplane.WriteKubeconfig(s.kubeconfig, config)).To(Succeed())
+}
+
+func (s *shop) project() *verifyv1.VerificationProject {
+	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
+	return &verifyv1.VerificationProject{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"},
+		Spec: verifyv1.VerificationProjectSpec{
+			APIKeys: []verifyv1.APIKey{{Name: "backend", SecretRef: ref("api-key")}},
+			Webhook: &verifyv1.Webhook{URL: s.receiver.url, SecretRef: new(ref("webhook"))},
+			WhatsApp: &verifyv1.WhatsApp{
+				PhoneNumber: "+4915112345670", PhoneNumberID: "1234567890", RegisterWebhook: new(false),
+				AccessTokenSecretRef: ref("access-token"), AppSecretRef: ref("app-secret"),
+			},
+			RateLimit: verifyv1.RateLimit{
+				PerKey:         &verifyv1.Rate{Requests: 1_000_000, Period: "1m"},
+				PerPhoneNumber: &verifyv1.Rate{Requests: 1_000_000, Period: "1m"},
+			},
+		},
+	}
+}
+
+// start starts replicas and returns when they are ready.
+func (s *shop) start(ctx context.Context, n int) {
+	GinkgoHelper()
+	var started []*replica
+	for range n {
+		started = append(started, s.startOne())
+	}
+	for _, r := range started {
+		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(30*time.Second).Should(BeTrue(), r.printed)
+	}
+}
+
+func (s *shop) startOne(flags ...string) *replica {
+	GinkgoHelper()
+	r := startReplica(slices.Concat([]string{
+		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
+		// Replies must not leave the machine.
+		"--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
+	}, s.lease, flags)...)
+	s.replicas = append(s.replicas, r)
+	return r
+}
+
+// leader returns the replica that holds the lease, as the processes say it.
+func (s *shop) leader(ctx context.Context) *replica {
+	GinkgoHelper()
+	var leader *replica
+	Eventually(func() *replica {
+		for _, r := range s.replicas {
+			if r.running() && r.leads() {
+				leader = r
+				return r
+			}
+		}
+		return nil
+	}).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil(), "somebody leads")
+	return leader
+}
+
+// open opens a store of the tests' own, as another replica would.
+func (s *shop) open(ctx context.Context) *kubernetes.Store {
+	GinkgoHelper()
+	if s.store != nil {
+		return s.store
+	}
+	project := &verifyv1.VerificationProject{}
+	Expect(s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop"}, project)).To(Succeed())
+	store, err := kubernetes.New(kubernetes.Options{
+		Config: s.config, Project: s.namespace + "/shop", ProjectUID: func() types.UID { return project.UID },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- store.Start(running) }()
+	DeferCleanup(func() {
+		stop()
+		Expect(<-ended).To(Succeed())
+	})
+	Eventually(store.HasSynced).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
+	s.store = store
+	return store
+}
+
+// init starts a verification through a replica and returns its id.
+func (s *shop) init(ctx context.Context, through *replica, number string) string {
+	GinkgoHelper()
+	answer := through.serves(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q}`, number))
+	canaries.addText(answer["expectedText"].(string))
+	return answer["requestId"].(string)
+}
+
+// verify makes a request VERIFIED through the store's transition, as an authentic message does.
+func (s *shop) verify(ctx context.Context, id string) error {
+	again := false
+	return untilInTime(ctx, func() error {
+		_, err := s.open(ctx).Update(ctx, id, func(r *verification.Request, now time.Time) error {
+			if again && r.Phase == verification.Verified {
+				return verification.ErrUnchanged // the try before did it
+			}
+			return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+		})
+		again = true
+		return err
+	})
+}
+
+// untilInTime repeats what the store had no time for, on a machine that is busy with other things.
+func untilInTime(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if known, ok := errors.AsType[*verification.Error](err); !ok || known.Code != verification.CodeStoreUnavailable || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// verifiedRequest stores a request and verifies it, without a replica.
+func (s *shop) verifiedRequest(ctx context.Context) (string, error) {
+	id, err := s.request(ctx, 10*time.Minute)
+	if err != nil {
+		return "", err
+	}
+	return id, s.verify(ctx, id)
+}
+
+// request stores a pending request of its own number, without a replica.
+func (s *shop) request(ctx context.Context, ttl time.Duration) (string, error) {
+	number, err := phone.FromE164(fmt.Sprintf("+49151%08d", s.verified.Add(1)))
+	if err != nil {
+		return "", err
+	}
+	project := verification.NewProject(s.namespace + "/shop")
+	code, err := project.NewCode(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	id := project.RequestID(code)
+	return id, untilInTime(ctx, func() error {
+		_, err := s.open(ctx).Create(ctx, verification.New{
+			ID: id, Phone: number, Method: verification.WhatsApp, TTL: ttl, KeyName: "backend",
+		}, verification.Limits{})
+		return err
+	})
+}
+
+// patience is for the tests' own look at the cluster, on a machine that is busy with other things.
+const patience = 30 * time.Second
+
+func (s *shop) object(ctx context.Context, id string) *verifyv1.VerificationRequest {
+	GinkgoHelper()
+	object := &verifyv1.VerificationRequest{}
+	Eventually(func() error {
+		return s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: id}, object)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	return object
+}
+
+func (s *shop) gone(ctx context.Context, id string) bool {
+	err := s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: id}, &verifyv1.VerificationRequest{})
+	return apierrors.IsNotFound(err)
+}
+
+// kubectl runs kubectl as the cluster's administrator.
+func (s *shop) kubectl(args ...string) string {
+	GinkgoHelper()
+	file := filepath.Join(GinkgoT().TempDir(), "admin")
+	Expect(controlplane.WriteKubeconfig(file, s.config)).To(Succeed())
+	cmd := exec.CommandContext(context.Background(), s.cluster.kubectl, append([]string{"--kubeconfig", file, "--namespace", s.namespace}, args...)...)
+	out, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(out))
+	return string(out)
+}

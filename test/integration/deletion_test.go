@@ -1,0 +1,80 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+var _ = Describe("A project that is deleted", func() {
+	It("takes its requests with it, sends nothing more, and its processes say so", func(ctx SpecContext) {
+		c, plane := startCluster(ctx)
+		s := newShopIn(ctx, c)
+		s.start(ctx, 2)
+		s.allDelivered(ctx, s.verifiedRequests(ctx, 2), 1)
+		lapsed, err := s.request(ctx, 100*time.Millisecond)
+		Expect(err).NotTo(HaveOccurred())
+		s.init(ctx, s.replicas[0], "+49 1511 2345678")
+		s.apply(fmt.Sprintf(byHand, "by-hand", "+4915112345679", "WhatsApp"))
+		s.kubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/by-hand")
+		canaries.addText(s.object(ctx, "by-hand").Status.ExpectedText)
+		Eventually(func() verifyv1.Phase { return s.object(ctx, lapsed).Status.Phase }).WithContext(ctx).
+			WithTimeout(30 * time.Second).Should(Equal(verifyv1.PhaseExpired))
+		s.receiver.answerWith(http.StatusInternalServerError)
+		due := s.verifiedRequests(ctx, 3)
+		Eventually(s.attempted).WithContext(ctx).WithArguments(due).WithTimeout(30 * time.Second).Should(Equal(len(due)))
+		held, release := s.receiver.hold()
+		defer release()
+		s.verifiedRequests(ctx, 1)
+		Eventually(held).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeNumerically(">=", 1))
+		stored := len(s.objects(ctx))
+		Expect(stored).To(BeNumerically(">=", 9), "2 delivered, 1 expired, 2 pending, 3 due again, 1 on its way")
+
+		s.kubectl("delete", "vproj/shop")
+		for _, r := range s.replicas {
+			Eventually(r.printed).WithContext(ctx).WithTimeout(30 * time.Second).Should(ContainSubstring("the project was deleted"))
+		}
+		sent := len(s.receiver.deliveries())
+		release() // an answer that there is soon nothing to record it with
+		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(8*time.Second).
+			Should(HaveLen(sent), "the schedule has another attempt within 6 s, and the requests are still there")
+		Expect(s.objects(ctx)).To(HaveLen(stored))
+		s.refuseCleanly(ctx, due[0], http.StatusOK)
+
+		Expect(plane.StartControllers("garbage-collector-controller")).To(Succeed())
+		DeferCleanup(plane.StopControllers)
+		Eventually(s.objects).WithContext(ctx).WithTimeout(90 * time.Second).Should(BeEmpty())
+		for _, r := range s.replicas {
+			Eventually(func() int {
+				status, _ := r.call(ctx, s.key, http.MethodGet, "/api/verify/status?id="+due[0], "")
+				return status
+			}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal(http.StatusNotFound))
+		}
+		s.refuseCleanly(ctx, due[0], http.StatusNotFound)
+		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2 * time.Second).Should(HaveLen(sent))
+	}, SpecTimeout(4*time.Minute))
+})
+
+// refuseCleanly checks that every process lives, starts nothing new, and tells clients so in the form of the contract.
+func (s *shop) refuseCleanly(ctx context.Context, id string, status int) {
+	GinkgoHelper()
+	for _, r := range s.replicas {
+		Expect(r.running()).To(BeTrue())
+		Expect(r.probe(ctx, "/livez")).To(Equal(http.StatusOK))
+		got, header, answer := r.exchange(ctx, s.key, http.MethodPost, "/api/verify/init", initBody)
+		Expect(got).To(Equal(http.StatusServiceUnavailable))
+		Expect(header.Get("Retry-After")).NotTo(BeEmpty())
+		Expect(answer).To(HaveKeyWithValue("error", HaveKeyWithValue("code", "store_unavailable")))
+		Eventually(func() int {
+			got, _ := r.call(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+			return got
+		}).WithContext(ctx).WithTimeout(patience).Should(Equal(status))
+		Expect(r.printed()).NotTo(ContainSubstring("panic"))
+	}
+}

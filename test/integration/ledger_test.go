@@ -1,0 +1,148 @@
+package integration_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// byRequest returns what the receiver got for each request, and fails where a repetition differs or a signature of the
+// current secret is not right.
+func (r *receiver) byRequest(secret string) map[string][]delivery {
+	GinkgoHelper()
+	got := map[string][]delivery{}
+	ids := map[string]string{}
+	for _, d := range r.deliveries() {
+		var body struct {
+			RequestID string `json:"requestId"`
+		}
+		Expect(json.Unmarshal([]byte(d.body), &body)).To(Succeed())
+		Expect(d.id).NotTo(BeEmpty())
+		if first := got[body.RequestID]; len(first) > 0 {
+			Expect(d.id).To(Equal(first[0].id), "the webhook-id of a repetition")
+			Expect(d.body).To(Equal(first[0].body), "the body of a repetition")
+		} else {
+			Expect(ids).NotTo(HaveKey(d.id), "two requests with one webhook-id")
+			ids[d.id] = body.RequestID
+		}
+		Expect(d.headers.Get("X-Webhook-Signature")).To(Equal(hex.EncodeToString(sum(secret, d.body))))
+		standard := "v1," + base64.StdEncoding.EncodeToString(sum(secret, d.id+"."+d.headers.Get("Webhook-Timestamp")+"."+d.body))
+		Expect(strings.Fields(d.headers.Get("Webhook-Signature"))).To(ContainElement(standard))
+		got[body.RequestID] = append(got[body.RequestID], d)
+	}
+	return got
+}
+
+func sum(key, message string) []byte {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(message))
+	return mac.Sum(nil)
+}
+
+// objects returns the project's requests by name.
+func (s *shop) objects(ctx context.Context) map[string]verifyv1.VerificationRequest {
+	GinkgoHelper()
+	list := &verifyv1.VerificationRequestList{}
+	Eventually(func() error {
+		return s.admin.List(ctx, list, client.InNamespace(s.namespace))
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	objects := make(map[string]verifyv1.VerificationRequest, len(list.Items))
+	for _, o := range list.Items {
+		objects[o.Name] = o
+	}
+	return objects
+}
+
+func delivered(o verifyv1.VerificationRequest) bool {
+	return meta.IsStatusConditionTrue(o.Status.Conditions, verifyv1.ConditionWebhookDelivered)
+}
+
+// undelivered returns those of the requests whose delivery is not recorded.
+func (s *shop) undelivered(ctx context.Context, ids []string) []string {
+	GinkgoHelper()
+	objects := s.objects(ctx)
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return delivered(objects[id]) })
+}
+
+// allDelivered returns when the delivery of all of the requests is recorded, each after that many attempts.
+func (s *shop) allDelivered(ctx context.Context, ids []string, attempts int32) {
+	GinkgoHelper()
+	Eventually(s.undelivered).WithContext(ctx).WithArguments(ids).WithTimeout(90*time.Second).WithPolling(250*time.Millisecond).
+		Should(BeEmpty(), "all are delivered")
+	objects := s.objects(ctx)
+	for _, id := range ids {
+		Expect(objects[id].Status.Delivery.Attempts).To(Equal(attempts), "attempts recorded for %s", id)
+	}
+}
+
+// verifiedRequests stores and verifies n requests.
+func (s *shop) verifiedRequests(ctx context.Context, n int) []string {
+	GinkgoHelper()
+	ids := make([]string, n)
+	for i := range ids {
+		id, err := s.verifiedRequest(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		ids[i] = id
+	}
+	return ids
+}
+
+// history is every phase that the API server told of each request, in order, without repetitions.
+type history struct {
+	mu     sync.Mutex
+	phases map[string][]verifyv1.Phase
+}
+
+// follow watches the project's requests until the spec ends.
+func (s *shop) follow(ctx context.Context) *history {
+	GinkgoHelper()
+	scheme := runtime.NewScheme()
+	Expect(verifyv1.AddToScheme(scheme)).To(Succeed())
+	watcher, err := client.NewWithWatch(s.config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	changes, err := watcher.Watch(ctx, &verifyv1.VerificationRequestList{}, client.InNamespace(s.namespace))
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(changes.Stop)
+	h := &history{phases: map[string][]verifyv1.Phase{}}
+	go func() {
+		for change := range changes.ResultChan() {
+			h.note(change)
+		}
+	}()
+	return h
+}
+
+func (h *history) note(change watch.Event) {
+	o, ok := change.Object.(*verifyv1.VerificationRequest)
+	if !ok || change.Type == watch.Deleted {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen := h.phases[o.Name]
+	if len(seen) == 0 || seen[len(seen)-1] != o.Status.Phase {
+		h.phases[o.Name] = append(seen, o.Status.Phase)
+	}
+}
+
+func (h *history) of(id string) []verifyv1.Phase {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.phases[id])
+}

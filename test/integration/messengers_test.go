@@ -1,0 +1,328 @@
+package integration_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/simulator"
+)
+
+// What the messengers' specs go by. The credentials are the simulator's.
+const (
+	shopHost     = "https://shop.example"
+	foreignHost  = "https://elsewhere.example.net"
+	shopNumberID = "1234567890"
+	shopBot      = "ada_books_bot"
+	botTokenOne  = "sim_ada_books_bot:one"
+	botTokenTwo  = "sim_ada_books_bot:two"
+	simulatedKey = "sim_4915112345670:key"
+)
+
+// messengers are the platforms of a shop, with a note of what they were asked.
+type messengers struct {
+	url       string
+	elsewhere *httptest.Server // another system's callback: it answers Meta's check, and takes whatever is posted
+
+	mu       sync.Mutex
+	calls    []string
+	replicas []*replica
+	turn     int
+}
+
+// newMessengers gives a shop simulated accounts, on platforms of its own. Replicas that are started from then on use them.
+func (s *shop) newMessengers() *messengers {
+	GinkgoHelper()
+	m := &messengers{elsewhere: httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.URL.Query().Get("hub.challenge"))
+	}))}
+	DeferCleanup(m.elsewhere.Close)
+	platforms := simulator.New(simulator.Options{Redirect: m.redirect, Retry: 100 * time.Millisecond})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.note(r)
+		platforms.ServeHTTP(w, r)
+	}))
+	DeferCleanup(server.Close)
+	m.url = server.URL
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- platforms.Start(ctx) }()
+	DeferCleanup(func() {
+		stop()
+		Expect(<-ended).To(Succeed())
+	})
+	s.writeSecret("access-token", simulatedKey)
+	s.writeSecret("app-secret", simulatedKey)
+	s.writeSecret("bot-token", botTokenOne)
+	s.lease = append(slices.Clone(s.lease), "--simulator-url="+m.url)
+	return m
+}
+
+// note writes down what changes something, by the name that the platform gives it.
+func (m *messengers) note(r *http.Request) {
+	what := ""
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	switch {
+	case len(parts) != 2:
+	case strings.HasPrefix(parts[0], "bot") && parts[1] != "getUpdates" && parts[1] != "sendMessage" && !strings.HasPrefix(parts[1], "get"):
+		what = parts[1]
+	case strings.HasPrefix(parts[0], "v") && r.Method == http.MethodPost:
+		what = "callback"
+	}
+	if what == "" {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls = append(m.calls, what)
+}
+
+// called counts what was asked, also by the spec itself.
+func (m *messengers) called(what string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := 0
+	for _, call := range m.calls {
+		if call == what {
+			n++
+		}
+	}
+	return n
+}
+
+// reach has callbacks lead to the replicas that run, in turn, as an ingress does.
+func (m *messengers) reach(replicas []*replica) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.replicas = slices.Clone(replicas)
+}
+
+// serve starts replicas that callbacks lead to from their first moment, and returns when they are ready.
+func (m *messengers) serve(ctx context.Context, s *shop, n int) {
+	GinkgoHelper()
+	for range n {
+		s.startOne()
+	}
+	m.reach(s.replicas)
+	for _, r := range s.replicas {
+		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+	}
+}
+
+// listens tells whether somebody answers at an address: a Service leads to no other.
+func listens(address string) bool {
+	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", address)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
+}
+
+// redirect says where a callback is really posted to.
+func (m *messengers) redirect(callback string) string {
+	u, err := url.Parse(callback)
+	if err != nil || strings.HasPrefix(callback, foreignHost) {
+		return m.elsewhere.URL
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for range m.replicas {
+		m.turn++
+		if r := m.replicas[m.turn%len(m.replicas)]; r.running() && listens(r.api) {
+			return "http://" + r.api + u.Path
+		}
+	}
+	return ""
+}
+
+// post sends JSON to the simulator, and decodes what it answers.
+func (m *messengers) post(ctx context.Context, path string, body, into any) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url+path, bytes.NewReader(encoded))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Authorization", "Bearer "+simulatedKey)
+	return m.exchange(request, into)
+}
+
+func (m *messengers) get(ctx context.Context, path string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+path, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+simulatedKey)
+	return m.exchange(request, into)
+}
+
+func (*messengers) exchange(request *http.Request, into any) error {
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode > 299 {
+		return fmt.Errorf("%s %s: %d %s", request.Method, request.URL.Path, response.StatusCode, answer)
+	}
+	if into == nil {
+		return nil
+	}
+	return json.Unmarshal(answer, into)
+}
+
+// registered returns the callbacks that are registered with Meta and Telegram.
+func (m *messengers) registered(ctx context.Context) []string {
+	GinkgoHelper()
+	var accounts struct {
+		WhatsApp []struct {
+			Override string `json:"override"`
+		} `json:"whatsapp"`
+		Telegram []struct {
+			Webhook string `json:"webhook"`
+		} `json:"telegram"`
+	}
+	Expect(m.get(ctx, "/sim/accounts", &accounts)).To(Succeed())
+	all := []string{"", ""}
+	for _, a := range accounts.WhatsApp {
+		all[0] = a.Override
+	}
+	for _, a := range accounts.Telegram {
+		all[1] = a.Webhook
+	}
+	return all
+}
+
+// override registers a callback with Meta for the number, as another system would; none if it is empty.
+func (m *messengers) override(ctx context.Context, callback string) {
+	GinkgoHelper()
+	Expect(m.post(ctx, "/v25.0/"+shopNumberID, map[string]any{
+		"webhook_configuration": map[string]string{"override_callback_uri": callback, "verify_token": "x"},
+	}, nil)).To(Succeed())
+}
+
+// webhook sets the bot's webhook, as another system would; none if it is empty.
+func (m *messengers) webhook(ctx context.Context, callback string) {
+	GinkgoHelper()
+	Expect(m.post(ctx, "/bot"+botTokenOne+"/setWebhook", map[string]string{"url": callback}, nil)).To(Succeed())
+}
+
+// customer is a user of both messengers.
+type customer struct {
+	messengers *messengers
+	id         string
+	phone      string
+}
+
+func (m *messengers) customer(ctx context.Context, number string) *customer {
+	GinkgoHelper()
+	var made struct {
+		ID string `json:"id"`
+	}
+	Expect(m.post(ctx, "/sim/users", map[string]string{"name": "Zoë", "phone": number}, &made)).To(Succeed())
+	return &customer{m, made.ID, number}
+}
+
+// taps opens a link and sends what it leads to.
+func (c *customer) taps(ctx context.Context, link string) {
+	GinkgoHelper()
+	Expect(c.messengers.post(ctx, "/sim/users/"+c.id+"/send", map[string]string{"link": link}, nil)).To(Succeed())
+}
+
+// shares presses the button that shares the contact, when it is there.
+func (c *customer) shares(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error {
+		return c.messengers.post(ctx, "/sim/users/"+c.id+"/share-contact", map[string]string{"wait": "10s"}, nil)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+}
+
+// told counts the replies of the chat that holds a word.
+func (c *customer) told(ctx context.Context, word string) int {
+	GinkgoHelper()
+	var answer struct {
+		Chats []struct {
+			Messages []struct{ From, Text string } `json:"messages"`
+		} `json:"chats"`
+	}
+	Expect(c.messengers.get(ctx, "/sim/users/"+c.id+"/chats", &answer)).To(Succeed())
+	n := 0
+	for _, chat := range answer.Chats {
+		for _, message := range chat.Messages {
+			if message.From == "business" && strings.Contains(message.Text, word) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// ask starts a verification of a customer's number, and returns its id and its link.
+func (s *shop) ask(ctx context.Context, through *replica, c *customer, method string) (id, link string) {
+	GinkgoHelper()
+	answer := through.serves(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q, "method": %q}`, c.phone, method))
+	canaries.addText(answer["expectedText"].(string))
+	link, _ = answer["waLink"].(string)
+	if method == "TELEGRAM" {
+		link, _ = answer["tgLink"].(string)
+	}
+	return answer["requestId"].(string), link
+}
+
+// isVerified returns when the request is VERIFIED.
+func (s *shop) isVerified(ctx context.Context, id string) {
+	GinkgoHelper()
+	Eventually(func() verifyv1.Phase { return s.object(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(2 * patience).
+		Should(Equal(verifyv1.PhaseVerified))
+}
+
+// stands returns when a condition of the project has a reason, for the present generation.
+func (s *shop) stands(ctx context.Context, condition, reason string) {
+	GinkgoHelper()
+	Eventually(func() string {
+		project := s.present(ctx)
+		found := meta.FindStatusCondition(project.Status.Conditions, condition)
+		if found == nil || found.ObservedGeneration != project.Generation {
+			return ""
+		}
+		return found.Reason
+	}).WithContext(ctx).WithTimeout(3*patience).Should(Equal(reason), condition) // a store is looked at every 30 s
+}
+
+func (s *shop) present(ctx context.Context) *verifyv1.VerificationProject {
+	GinkgoHelper()
+	project := &verifyv1.VerificationProject{}
+	Eventually(func() error {
+		return s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "shop"}, project)
+	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+	return project
+}
+
+// nudge changes the project in a way that changes nothing at the messengers, so that they are looked at.
+func (s *shop) nudge(ctx context.Context) {
+	GinkgoHelper()
+	s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName += "." })
+}

@@ -1,0 +1,90 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/test/pgserver"
+)
+
+// newClusterOutlet makes a project of the cluster with a database, served by the role for such projects alone.
+func newClusterOutlet(ctx context.Context, c *cluster) *outlet {
+	GinkgoHelper()
+	o := &outlet{shop: newShopIn(ctx, c), database: startDatabase(ctx, pgserver.Options{})}
+	o.writeSecret("uri", o.database.uri())
+	o.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Storage = inDatabase() })
+	o.regrant(ctx)
+	return o
+}
+
+// regrant binds the ServiceAccount to the role of projects with a database, and to no other.
+func (o *outlet) regrant(ctx context.Context) {
+	GinkgoHelper()
+	bindings := o.clients.RbacV1().RoleBindings(o.namespace)
+	before, err := bindings.Get(ctx, "serve", metav1.GetOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(bindings.Delete(ctx, "serve", metav1.DeleteOptions{})).To(Succeed())
+	_, err = bindings.Create(ctx, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "serve"}, Subjects: before.Subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: postgresRole},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// proven starts a verification at a replica and proves it at another one.
+func (o *outlet) proven(ctx context.Context, n int) {
+	GinkgoHelper()
+	b := o.begins(ctx, o.replicas[n%len(o.replicas)], fmt.Sprintf("+491511234%04d", n), fmt.Sprint("cluster-", n))
+	o.proves(ctx, o.replicas[(n+1)%len(o.replicas)], b)
+	Eventually(func() any {
+		_, answer := o.replicas[n%len(o.replicas)].call(ctx, o.key, http.MethodGet, "/api/verify/status?id="+b.id, "")
+		return answer["status"]
+	}).WithContext(ctx).WithTimeout(patience).Should(Equal("VERIFIED"))
+	Eventually(func() map[string][]delivery { return o.receiver.byRequest(webhookSecret) }).
+		WithContext(ctx).WithTimeout(patience).Should(HaveKey(b.id))
+}
+
+var _ = Describe("A project of a cluster with a database", func() {
+	It("is served without a right on requests, tells how its database is, and goes on without the API server", func(ctx SpecContext) {
+		c, plane := startCluster(ctx)
+		o := newClusterOutlet(ctx, c)
+		for range 3 {
+			o.shop.startOne("--store=postgresql", "--claim-lease=5s")
+		}
+		for _, r := range o.replicas {
+			Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.printed)
+		}
+		o.proven(ctx, 1)
+		o.stands(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
+		Expect(o.objects(ctx)).To(BeEmpty(), "nothing is kept as an object")
+
+		By("taking the database away")
+		Expect(o.database.server.Crash()).To(Succeed())
+		o.stands(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageUnreachable)
+		Expect(o.database.server.Up(ctx)).To(Succeed())
+		o.stands(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
+		o.proven(ctx, 2)
+
+		By("taking the API server away")
+		Expect(plane.StopAPIServer()).To(Succeed())
+		for n := range 5 {
+			o.proven(ctx, 3+n)
+		}
+		o.replicas[0].kill()
+		o.replicas = o.replicas[1:]
+		for n := range 5 {
+			o.proven(ctx, 8+n)
+		}
+		for _, r := range o.replicas {
+			Expect(r.running()).To(BeTrue())
+		}
+	}, SpecTimeout(5*time.Minute))
+})

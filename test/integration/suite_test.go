@@ -1,0 +1,149 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+	"github.com/phoneproof/phoneproof/test/pgserver"
+	"github.com/phoneproof/phoneproof/test/program"
+)
+
+// asProcess makes the test binary the program itself: what the tests start, stop and kill.
+const asProcess = "PHONEPROOF_TEST_AS_PROCESS"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProcess) != "" {
+		os.Exit(program.Main())
+	}
+	os.Exit(m.Run())
+}
+
+// TestIntegration is the only test of this package: each process of `ginkgo -procs` runs the whole binary.
+func TestIntegration(t *testing.T) {
+	RegisterFailHandler(Fail)
+	// What is waited for takes longer than Gomega's 10 ms, and the machine has better things to do.
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
+	RunSpecs(t, "Whole processes")
+}
+
+// The servers that specs share, each with a namespace or a database of its own. Specs that stop, fill or measure a server
+// start their own.
+var (
+	sharedCluster  *cluster
+	sharedDatabase *pgserver.Server // nil where PostgreSQL is not installed
+	sharedDir      string           // of all processes
+)
+
+// shared is what the first process tells the others of the servers.
+type shared struct {
+	Dir        string           `json:"dir"`
+	Kubeconfig string           `json:"kubeconfig"`
+	Kubectl    string           `json:"kubectl"`
+	Database   *pgserver.Server `json:"database"`
+}
+
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	plane := startPlane()
+	dir, err := os.MkdirTemp("", "phoneproof-integration-")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, dir)
+	told := shared{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Kubectl: plane.Kubectl}
+	Expect(controlplane.WriteKubeconfig(told.Kubeconfig, plane.Config)).To(Succeed())
+	newCluster(plane.Config, plane.Kubectl).createRoles(ctx)
+	told.Database, err = pgserver.Start(ctx, pgserver.Options{})
+	if !errors.Is(err, pgserver.ErrNotInstalled) {
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(told.Database.Stop)
+	}
+	encoded, err := json.Marshal(told) //nolint:musttag // read by this program alone
+	Expect(err).NotTo(HaveOccurred())
+	return encoded
+}, func(encoded []byte) {
+	var told shared
+	Expect(json.Unmarshal(encoded, &told)).To(Succeed()) //nolint:musttag // as it was written
+	config, err := clientcmd.BuildConfigFromFlags("", told.Kubeconfig)
+	Expect(err).NotTo(HaveOccurred())
+	sharedCluster, sharedDatabase, sharedDir = newCluster(config, told.Kubectl), told.Database, told.Dir
+})
+
+func startPlane() *controlplane.ControlPlane {
+	GinkgoHelper()
+	// It stays that long for watches when it is stopped; a minute is its default.
+	plane, err := controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "12s"}})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(plane.Stop)
+	return plane
+}
+
+// cluster is an API server, and the specs' own eyes and hands there.
+type cluster struct {
+	config  *rest.Config
+	kubectl string
+	admin   client.Client
+	clients *clientset.Clientset
+}
+
+func newCluster(config *rest.Config, kubectl string) *cluster {
+	GinkgoHelper()
+	config.QPS = -1
+	c := &cluster{config: config, kubectl: kubectl}
+	var err error
+	c.clients, err = clientset.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	scheme := runtime.NewScheme()
+	Expect(verifyv1.AddToScheme(scheme)).To(Succeed())
+	Expect(corev1.AddToScheme(scheme)).To(Succeed())
+	c.admin, err = client.New(config, client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return c
+}
+
+// startCluster starts an API server that is the spec's alone.
+func startCluster(ctx context.Context) (*cluster, *controlplane.ControlPlane) {
+	GinkgoHelper()
+	plane := startPlane()
+	c := newCluster(plane.Config, plane.Kubectl)
+	c.createRoles(ctx)
+	return c, plane
+}
+
+// The roles of the serve processes, which are users with a token of a ServiceAccount.
+const (
+	kubernetesRole = "phoneproof-server-kubernetes"
+	postgresRole   = "phoneproof-server-postgresql"
+)
+
+// createRoles creates the servers' roles, as an install does.
+func (c *cluster) createRoles(ctx context.Context) {
+	GinkgoHelper()
+	root, err := controlplane.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range []string{"server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
+		manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
+		Expect(err).NotTo(HaveOccurred())
+		role := &rbacv1.ClusterRole{}
+		Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())
+		_, err = c.clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
