@@ -35,7 +35,9 @@ const (
 	ConditionSimulated = "Simulated"
 )
 
-// Condition types of a VerificationRequest.
+// Condition types of a VerificationRequest. For tools that follow kstatus it also
+// has Reconciling while it is pending, and Stalled when it expired or was refused
+// for good.
 const (
 	// ConditionAccepted is False on a request made by hand that cannot be
 	// worked on; the reason says why. True once status.init is written.
@@ -107,9 +109,10 @@ const (
 	// ReasonSecretMissing: a Secret, or the key in it, is not there. The message
 	// names both. To mend it, create the Secret with that key.
 	ReasonSecretMissing = "SecretMissing"
-	// ReasonSecretInvalid: a value is empty, too short or too long, or not in
-	// its form. The message names Secret and key and never the value. To mend
-	// it, put the right value in.
+	// ReasonSecretInvalid: a value is empty, a placeholder of the samples
+	// (REPLACE-...), too short, too long, or not in the form of its kind: a webhook
+	// secret has 24 bytes or more, after whsec_ as base64. The message names
+	// Secret and key and never the value. To fix it, put the right value in.
 	ReasonSecretInvalid = "SecretInvalid"
 	// ReasonAwaitingRollout: this pod was started before the reference was
 	// added, so it cannot see the file. Pods with it are being rolled out. Wait.
@@ -159,6 +162,10 @@ const (
 	// ReasonPlatformUnreachable: the messenger does not answer. Wait, or look at
 	// what the pods may reach.
 	ReasonPlatformUnreachable = "PlatformUnreachable"
+	// ReasonPlatformFailing: the messenger, or a proxy in front of it, answers
+	// with a failure such as 500, or it asks to wait, or refuses a call. Wait, or
+	// look at its status page.
+	ReasonPlatformFailing = "PlatformFailing"
 	// ReasonSecretsNotReady: the account's secrets cannot be read yet; see the
 	// condition SecretsReady. It also goes with Accepted=False on a request made
 	// by hand.
@@ -203,7 +210,8 @@ const (
 	// ReasonMalformed: the object's content makes no sense, for example a status
 	// written by somebody else. It is skipped. To mend it, delete it.
 	ReasonMalformed = "Malformed"
-	// ReasonPending goes with Verified=Unknown: the message has not come yet.
+	// ReasonPending goes with Verified=Unknown and Reconciling=True: the message
+	// has not come yet.
 	ReasonPending = "Pending"
 	// ReasonNumberMatched goes with Verified=True: the messenger reported the
 	// sender's number, and it is the one to verify.
@@ -211,7 +219,7 @@ const (
 	// ReasonContactShared goes with Verified=True: the user shared their own
 	// contact, and it is the number to verify.
 	ReasonContactShared = "ContactShared"
-	// ReasonExpired goes with Verified=False: the time ran out.
+	// ReasonExpired goes with Verified=False and Stalled=True: the time ran out.
 	ReasonExpired = "Expired"
 	// ReasonDelivered goes with WebhookDelivered=True: the receiver answered 2xx.
 	ReasonDelivered = "Delivered"

@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "reflect"
+
 // Values that Default, and the schema of the CRDs, put into unset fields.
 const (
 	DefaultTTL                    Duration = "10m"
@@ -15,6 +17,7 @@ const (
 	DefaultMaxUnavailable         int32    = 1
 	DefaultURIKey                          = "uri"
 	DefaultCAKey                           = "ca.crt"
+	DefaultObservedGeneration     int64    = -1
 	DefaultMethod                          = MethodWhatsApp
 	DefaultPhase                           = PhasePending
 	DefaultStorageType                     = StorageKubernetes
@@ -39,11 +42,13 @@ func (p *VerificationProject) Default() {
 	s.Storage.setDefaults()
 	s.Server.setDefaults()
 	setDefault(&s.Expose.Service.Type, DefaultServiceType)
+	setUnobserved(&p.Status, &p.Status.ObservedGeneration)
 }
 
 // Default fills unset fields exactly as the API server does.
 func (r *VerificationRequest) Default() {
 	setDefault(&r.Spec.Method, DefaultMethod)
+	setUnobserved(&r.Status, &r.Status.ObservedGeneration)
 	setDefault(&r.Status.Phase, DefaultPhase)
 }
 
@@ -75,6 +80,13 @@ func (s *Server) setDefaults() {
 	}
 	if s.PodDisruptionBudget != nil {
 		setDefaultPtr(&s.PodDisruptionBudget.MaxUnavailable, DefaultMaxUnavailable)
+	}
+}
+
+// setUnobserved marks a status that was never written.
+func setUnobserved[T any](status *T, observedGeneration *int64) {
+	if reflect.ValueOf(status).Elem().IsZero() {
+		*observedGeneration = DefaultObservedGeneration
 	}
 }
 

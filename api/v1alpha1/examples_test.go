@@ -68,6 +68,7 @@ func expectSameProject(ctx context.Context, object map[string]any) {
 	Expect(err).NotTo(HaveOccurred())
 	got := typed[v1alpha1.VerificationProject](answer)
 	Expect(equality.Semantic.DeepEqual(project.Spec, got.Spec)).To(BeTrue(), cmp.Diff(project.Spec, got.Spec))
+	Expect(project.Status).To(Equal(got.Status))
 }
 
 func expectRefused(e example, onServerErr, inGoErr error) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -81,9 +82,17 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		Expect(built).To(ConsistOf(written))
 	})
 
-	It("gives the operator an image with a registry and a tag", func() {
+	It("gives the operator the image of the release that the chart is of", func() {
+		root, err := controlplane.RepositoryRoot()
+		Expect(err).NotTo(HaveOccurred())
+		content, err := os.ReadFile(filepath.Join(root, "charts", "phoneproof", "Chart.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		var chart struct {
+			AppVersion string `json:"appVersion"`
+		}
+		Expect(yaml.Unmarshal(content, &chart)).To(Succeed())
 		image := deployment(operator).Spec.Template.Spec.Containers[0].Image
-		Expect(image).To(MatchRegexp(`^[a-z0-9.-]+\.[a-z]+/[a-z0-9/-]+:[A-Za-z0-9._-]+$`))
+		Expect(image).To(Equal("ghcr.io/phoneproof/phoneproof:" + chart.AppVersion))
 		container := deployment(operator).Spec.Template.Spec.Containers[0]
 		Expect(container.Args).To(Equal([]string{"operator", "--server-image=$(SERVER_IMAGE)"}))
 		Expect(container.Env).To(ContainElement(corev1.EnvVar{Name: "SERVER_IMAGE", Value: image}), "what projects run")

@@ -65,8 +65,12 @@ type Webhook struct {
 	URL string `json:"url"`
 
 	// secretRef names the secret that signs every event (x-webhook-signature
-	// and webhook-signature). While it is set but cannot be read, events wait;
-	// they are never sent unsigned. Default: unset, events are not signed.
+	// and webhook-signature): 24 bytes or more, or whsec_ and the base64 of as
+	// many ("phoneproof keygen --webhook" makes one). While it is set but cannot
+	// be used, events wait; they are never sent unsigned. If a good value is
+	// replaced by one of another form, pods that have read the good one sign
+	// with it for ten more minutes.
+	// Default: unset, events are not signed.
 	// +optional
 	SecretRef *SecretKeyRef `json:"secretRef,omitempty"`
 

@@ -18,10 +18,10 @@ type VerificationProjectStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
 	// observedGeneration is the metadata.generation that the operator acted on
-	// last. While it is lower than metadata.generation, Ready speaks of an
-	// older spec.
+	// last; -1 before the first time. While it is lower than
+	// metadata.generation, Ready speaks of an older spec.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// whatsapp reports what is registered with Meta for the number.

@@ -121,7 +121,9 @@ var _ = Describe("Status", func() {
 		answer, err := onServer(ctx, newNamespace(ctx), object)
 		Expect(err).NotTo(HaveOccurred())
 		created := typed[v1alpha1.VerificationRequest](answer)
-		Expect(created.Status).To(Equal(v1alpha1.VerificationRequestStatus{Phase: v1alpha1.PhasePending}))
+		Expect(created.Status).To(Equal(v1alpha1.VerificationRequestStatus{
+			ObservedGeneration: v1alpha1.DefaultObservedGeneration, Phase: v1alpha1.PhasePending,
+		}))
 		var read v1alpha1.VerificationRequest
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(&created), &read)).To(Succeed())
 		Expect(read.Status).To(Equal(created.Status))

@@ -33,7 +33,9 @@ type VerificationProject struct {
 	Spec VerificationProjectSpec `json:"spec"`
 
 	// status reports what is true of the running API. Written by PhoneProof only.
+	// Until the operator has seen the project, it is {observedGeneration: -1}.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status VerificationProjectStatus `json:"status,omitzero"`
 }
 

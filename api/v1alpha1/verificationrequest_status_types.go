@@ -34,14 +34,22 @@ const AssuranceSharedContact Assurance = "SharedContact"
 // them each object, small.
 // +structType=atomic
 type VerificationRequestStatus struct {
-	// conditions are Verified, WebhookDelivered and, on requests made by hand,
-	// Accepted. "kubectl wait --for=condition=Verified" works.
+	// conditions are Verified, WebhookDelivered, on manual requests Accepted, and
+	// for tools that follow kstatus Reconciling and Stalled, which are there only
+	// while they are true. "kubectl wait --for=condition=Verified" works.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	// +kubebuilder:validation:XValidation:rule="self.all(c, c.lastTransitionTime >= timestamp('1970-01-01T00:00:00Z'))",message="conditions must have a lastTransitionTime in RFC 3339, for example 2027-01-31T00:00:00Z"
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the metadata.generation that this status speaks of;
+	// -1 before a server has written a status. The spec never changes, so it is
+	// 1 after that.
+	// +optional
+	// +kubebuilder:validation:Minimum=-1
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// phase is Pending, Verified or Expired; the last two are final.
 	// Default: Pending, from the moment of creation.

@@ -37,9 +37,10 @@ type VerificationRequest struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable; create another VerificationRequest instead"
 	Spec VerificationRequestSpec `json:"spec"`
 
-	// status says how far it is. Written by PhoneProof only.
+	// status says how far it is. Written by PhoneProof only. Until a server has
+	// written it, it is {observedGeneration: -1, phase: Pending}.
 	// +optional
-	// +kubebuilder:default={}
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status VerificationRequestStatus `json:"status,omitzero"`
 }
 

@@ -428,6 +428,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.VerificationProjectStatus
+      default:
+        observedGeneration: -1
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.VerificationProjectSpec
   map:
     fields:
@@ -528,7 +530,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.VerificationRequestStatus
-      default: {}
+      default:
+        observedGeneration: -1
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.VerificationRequestSpec
   map:
     fields:
@@ -583,6 +586,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: link
       type:
         scalar: string
+    - name: observedGeneration
+      type:
+        scalar: numeric
     - name: observedRedeliver
       type:
         scalar: string

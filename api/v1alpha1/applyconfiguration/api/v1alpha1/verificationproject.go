@@ -27,6 +27,7 @@ type VerificationProjectApplyConfiguration struct {
 	// spec declares the verification API. Required.
 	Spec *VerificationProjectSpecApplyConfiguration `json:"spec,omitempty"`
 	// status reports what is true of the running API. Written by PhoneProof only.
+	// Until the operator has seen the project, it is {observedGeneration: -1}.
 	Status *VerificationProjectStatusApplyConfiguration `json:"status,omitempty"`
 }
 

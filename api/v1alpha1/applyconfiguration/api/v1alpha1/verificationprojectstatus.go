@@ -17,8 +17,8 @@ type VerificationProjectStatusApplyConfiguration struct {
 	// WebhookHealthy, Simulated. "kubectl wait --for=condition=Ready" works.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the metadata.generation that the operator acted on
-	// last. While it is lower than metadata.generation, Ready speaks of an
-	// older spec.
+	// last; -1 before the first time. While it is lower than
+	// metadata.generation, Ready speaks of an older spec.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// whatsapp reports what is registered with Meta for the number.
 	WhatsApp *ChannelStatusApplyConfiguration `json:"whatsapp,omitempty"`

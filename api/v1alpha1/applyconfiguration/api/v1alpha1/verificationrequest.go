@@ -28,7 +28,8 @@ type VerificationRequestApplyConfiguration struct {
 	// spec says what is to be verified. It is immutable: make another request
 	// instead. Required.
 	Spec *VerificationRequestSpecApplyConfiguration `json:"spec,omitempty"`
-	// status says how far it is. Written by PhoneProof only.
+	// status says how far it is. Written by PhoneProof only. Until a server has
+	// written it, it is {observedGeneration: -1, phase: Pending}.
 	Status *VerificationRequestStatusApplyConfiguration `json:"status,omitempty"`
 }
 

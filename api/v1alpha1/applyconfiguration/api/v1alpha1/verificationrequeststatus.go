@@ -17,9 +17,14 @@ import (
 // It is written as a whole, by one writer: atomic keeps managedFields, and with
 // them each object, small.
 type VerificationRequestStatusApplyConfiguration struct {
-	// conditions are Verified, WebhookDelivered and, on requests made by hand,
-	// Accepted. "kubectl wait --for=condition=Verified" works.
+	// conditions are Verified, WebhookDelivered, on manual requests Accepted, and
+	// for tools that follow kstatus Reconciling and Stalled, which are there only
+	// while they are true. "kubectl wait --for=condition=Verified" works.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// observedGeneration is the metadata.generation that this status speaks of;
+	// -1 before a server has written a status. The spec never changes, so it is
+	// 1 after that.
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase is Pending, Verified or Expired; the last two are final.
 	// Default: Pending, from the moment of creation.
 	Phase *apiv1alpha1.Phase `json:"phase,omitempty"`
@@ -67,6 +72,14 @@ func (b *VerificationRequestStatusApplyConfiguration) WithConditions(values ...*
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithObservedGeneration sets the ObservedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ObservedGeneration field is set to the value of the last call.
+func (b *VerificationRequestStatusApplyConfiguration) WithObservedGeneration(value int64) *VerificationRequestStatusApplyConfiguration {
+	b.ObservedGeneration = &value
 	return b
 }
 
