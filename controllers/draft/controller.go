@@ -44,7 +44,9 @@ type Options struct {
 	// Clock tells the time; the real one if nil.
 	Clock   clock.PassiveClock
 	Metrics *Metrics
-	Log     logr.Logger
+	// Observer is notified of each verification that is started by completing a draft; nil for none.
+	Observer verification.Observer
+	Log      logr.Logger
 }
 
 // Controller completes drafts. Make a new one for each term of a lease.
@@ -122,6 +124,9 @@ func (c *Controller) complete(ctx context.Context, name string) error {
 	}
 	if err != nil {
 		return fmt.Errorf("complete draft %s: %w", name, err)
+	}
+	if c.Observer != nil {
+		c.Observer.Started(draft.Method)
 	}
 	c.Log.Info("completed a request made by hand", "request", name)
 	return nil

@@ -38,6 +38,7 @@ type world struct {
 	rejections                       []rejection
 	invited                          verification.Code
 	reads                            int
+	started                          []verification.Method
 	completed                        chan string
 }
 
@@ -53,8 +54,8 @@ func newWorld(t *testing.T) *world {
 	metrics, err := NewMetrics(prometheus.NewRegistry())
 	w.Expect(err).NotTo(HaveOccurred())
 	w.controller = New(Options{
-		Metrics: metrics,
-		Store:   w, Project: verification.NewProject("shop/acme"), Settings: func() *settings.Settings { return w.settings }, Clock: w.clock,
+		Metrics: metrics, Observer: w,
+		Store: w, Project: verification.NewProject("shop/acme"), Settings: func() *settings.Settings { return w.settings }, Clock: w.clock,
 		Invite: func(_ *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
 			w.invited = code
 			return "https://" + string(m), "send " + code.Grouped()
@@ -88,6 +89,12 @@ func (w *world) Reject(_ context.Context, name, reason, message string) error {
 	return w.rejectErr
 }
 
+// Started implements verification.Observer.
+func (w *world) Started(m verification.Method) { w.started = append(w.started, m) }
+
+// Verified implements verification.Observer.
+func (w *world) Verified(verification.Method, time.Duration) { w.Fail("a draft is not verified") }
+
 func (w *world) reconcile(t *testing.T) (reconcile.Result, error) {
 	t.Helper()
 	return w.controller.Reconcile(t.Context(), "by-hand")
@@ -100,6 +107,7 @@ func TestReconcile_completes(t *testing.T) {
 		CodeID: w.controller.Project.RequestID(w.invited), Text: "send " + w.invited.Grouped(), Link: "https://WHATSAPP", TTL: 10 * time.Minute,
 	}}))
 	w.Expect(w.limits).To(Equal(w.settings.Limits))
+	w.Expect(w.started).To(Equal([]verification.Method{verification.WhatsApp}))
 	w.Expect(w.rejections).To(BeEmpty())
 	w.Expect(w.logs).To(ContainSubstring("by-hand"))
 	w.Expect(w.logs).NotTo(ContainSubstring(w.invited.Grouped()), "whoever has the code can be verified")
@@ -158,6 +166,7 @@ func TestReconcile_outcomes(t *testing.T) {
 			}
 			w.Expect(result).To(Equal(reconcile.Result{RequeueAfter: tc.recheck}))
 			w.Expect(w.completions).To(HaveLen(tc.completes))
+			w.Expect(w.started).To(BeEmpty(), "nothing was completed")
 			if tc.reason == "" {
 				w.Expect(w.rejections).To(BeEmpty())
 				return

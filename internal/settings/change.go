@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/go-logr/logr"
@@ -19,7 +20,8 @@ type change struct {
 	fields   []string  // of the spec
 	secrets  []string  // with a new value, as SECRET/KEY
 	problems []Problem // that were none
-	mended   []Problem // that are none any more
+	solved   []Problem // that are none any more
+	lapsed   []Problem // whose former value was used until now
 }
 
 func compare(oldProject, project *verifyv1.VerificationProject, oldSecrets, secrets Secrets) change {
@@ -27,7 +29,8 @@ func compare(oldProject, project *verifyv1.VerificationProject, oldSecrets, secr
 	c := change{
 		secrets:  secrets.replacedSince(oldSecrets),
 		problems: without(now, old),
-		mended:   without(old, now),
+		solved:   without(old, now),
+		lapsed:   secrets.lapsedSince(oldSecrets),
 	}
 	if oldProject == nil {
 		c.project = project.Namespace + "/" + project.Name
@@ -38,7 +41,8 @@ func compare(oldProject, project *verifyv1.VerificationProject, oldSecrets, secr
 }
 
 func (c change) none() bool {
-	return len(c.fields) == 0 && len(c.secrets) == 0 && len(c.problems) == 0 && len(c.mended) == 0
+	return len(c.fields) == 0 && len(c.secrets) == 0 && len(c.problems) == 0 && len(c.solved) == 0 &&
+		len(c.lapsed) == 0
 }
 
 func (c change) log(log logr.Logger) {
@@ -49,10 +53,21 @@ func (c change) log(log logr.Logger) {
 		log.Info("settings changed", "fields", c.fields, "secretsReplaced", c.secrets)
 	}
 	for _, p := range c.problems {
-		log.Info("a secret cannot be used", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)
+		warn(log, "secret cannot be used", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)
 	}
-	for _, p := range c.mended {
-		log.Info("a secret is no longer a problem", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "was", p.Reason)
+	for _, p := range c.lapsed {
+		warn(log, "former value of the secret has ended", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)
+	}
+	for _, p := range c.solved {
+		log.Info("secret can be used again", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "was", p.Reason)
+	}
+}
+
+// warn logs at WARN, for which logr has no method: its levels are those of slog, negated.
+func warn(log logr.Logger, message string, keysAndValues ...any) {
+	const level = -int(slog.LevelWarn)
+	if sink := log.GetSink(); sink != nil && sink.Enabled(level) {
+		sink.Info(level, message, keysAndValues...)
 	}
 }
 

@@ -19,6 +19,7 @@
 //	A, B, then A again                  A counts; B is accepted for its own Overlap; A was never refused
 //	replaced more than maxFormer times  the newest maxFormer former values are accepted
 //	deleted, emptied, or made unusable  nothing is accepted; former values are gone for good
+//	a webhook secret, made malformed    the value before it counts on before Overlap has passed, then nothing
 //	usable again, with whatever value   that value alone counts: what was revoked never comes back
 //	the disk cannot be asked (EIO, ...) nothing changes until it can
 //	the place is removed, renamed, or   the old values, former ones included, are refused at once: whoever edits the

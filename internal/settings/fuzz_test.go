@@ -10,6 +10,7 @@ import (
 func FuzzReadContent(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "\r\n", "\r", "\n\n", "a", "a\n", "a\r\n", "a\n\n", "a\r\r\n", " a ", "sim_a", "1:a", "\x00", "\xff\n",
+		"whsec_", "whsec_!!!", "whsec_" + strings.Repeat("A", 32), "whsec_" + strings.Repeat("A\n", 32),
 		"-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n", apiKey(""), apiKey("\n"), "pp_" + strings.Repeat("0", 49), strings.Repeat("x", maxSecret+3),
 	} {
 		f.Add([]byte(seed))
@@ -34,7 +35,12 @@ func checkAccept(t *testing.T, k kind, value []byte) {
 	switch {
 	case (reason == "") != (len(kept) > 0):
 		t.Fatalf("kind %d: %q keeps %d bytes and has reason %q", k, value, len(kept), reason)
-	case reason != "" || k == kindWebhook:
+	case reason != "":
+	case k == kindWebhook:
+		if key, err := WebhookKey(value); err != nil || len(key) < minWebhookKey {
+			t.Fatalf("%q is no webhook secret: %v", value, err)
+		}
+	case k == kindPreviousWebhook: // any bytes
 	case k == kindAuthority:
 		if !bytes.Contains(value, []byte("-----BEGIN CERTIFICATE-----")) {
 			t.Fatalf("%q is no certificate", value)

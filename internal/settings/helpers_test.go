@@ -25,7 +25,8 @@ const (
 	goodToken       = "EAAB" + canary + "access"
 	goodAppSecret   = "a1b2c3" + canary
 	goodBotToken    = "123456789:AA" + canary
-	goodWebhook     = "whsec_" + canary
+	goodWebhook     = "whsec_" + canary + "abcdefghijklmnopqrstuvwxyz"
+	goodPrevious    = canary + "-the-webhook-secret-before"
 	goodDatabaseURI = "postgresql://shop:" + canary + "@db:5432/shop"
 )
 
@@ -59,7 +60,7 @@ func newProject() *verifyv1.VerificationProject {
 func newValues() map[string]string {
 	return map[string]string{
 		"backend": apiKey("backend"), "monitor": apiKey("monitor"),
-		"webhook": goodWebhook, "webhook-previous": goodWebhook + "-previous",
+		"webhook": goodWebhook, "webhook-previous": goodPrevious,
 		"token": goodToken, "app": goodAppSecret, "bot": goodBotToken,
 	}
 }

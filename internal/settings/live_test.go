@@ -75,7 +75,7 @@ func TestLive_rotation(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
 	for key, value := range map[string]string{
-		"backend": apiKey("rotated"), "webhook": "rotated-webhook", "app": "rotated-app", "bot": "2:rotated", "token": "rotated-token",
+		"backend": apiKey("rotated"), "webhook": "the-rotated-webhook-secret", "app": "rotated-app", "bot": "2:rotated", "token": "rotated-token",
 	} {
 		f.put(t, key, value)
 	}
@@ -111,9 +111,9 @@ func TestLive_secret_deleted(t *testing.T) {
 	g.Expect(f.Current().Webhook.Secret.Accepted(start)).To(BeEmpty())
 	g.Expect(f.Problems()).To(Equal([]Problem{problem(fieldWebhookSecret, "webhook", ReasonMissing)}))
 
-	f.put(t, "webhook", "another")
+	f.put(t, "webhook", "another-webhook-secret-of-24")
 	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsOn))
-	g.Expect(accepted(f.Current().Webhook.Secret, start)).To(Equal("another"))
+	g.Expect(accepted(f.Current().Webhook.Secret, start)).To(Equal("another-webhook-secret-of-24"))
 	g.Expect(f.Problems()).To(BeEmpty())
 }
 
@@ -191,19 +191,17 @@ func TestLive_change_is_told_and_logged_once(t *testing.T) {
 	for line := range strings.Lines(f.logged()) {
 		var entry map[string]any
 		g.Expect(json.Unmarshal([]byte(line), &entry)).To(Succeed())
-		for _, common := range []string{"time", "level"} {
-			delete(entry, common)
-		}
+		delete(entry, "time")
 		text, err := json.Marshal(entry)
 		g.Expect(err).NotTo(HaveOccurred())
 		lines = append(lines, string(text))
 	}
 	g.Expect(lines).To(Equal([]string{
-		`{"msg":"settings loaded","project":"books/shop"}`,
-		`{"fields":["rateLimit","webhook"],"msg":"settings changed","secretsReplaced":null}`,
-		`{"fields":null,"msg":"settings changed","secretsReplaced":["shop/backend"]}`,
-		`{"field":"spec.telegram.botTokenSecretRef","msg":"a secret cannot be used","reason":"Invalid","secretKey":"bot","secretName":"shop"}`,
-		`{"field":"spec.telegram.botTokenSecretRef","msg":"a secret is no longer a problem","secretKey":"bot","secretName":"shop","was":"Invalid"}`,
+		`{"level":"INFO","msg":"settings loaded","project":"books/shop"}`,
+		`{"fields":["rateLimit","webhook"],"level":"INFO","msg":"settings changed","secretsReplaced":null}`,
+		`{"fields":null,"level":"INFO","msg":"settings changed","secretsReplaced":["shop/backend"]}`,
+		`{"field":"spec.telegram.botTokenSecretRef","level":"WARN","msg":"secret cannot be used","reason":"Invalid","secretKey":"bot","secretName":"shop"}`,
+		`{"field":"spec.telegram.botTokenSecretRef","level":"INFO","msg":"secret can be used again","secretKey":"bot","secretName":"shop","was":"Invalid"}`,
 	}))
 }
 
@@ -255,7 +253,7 @@ func TestSettings_print_no_secret(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
 	for key, value := range newValues() {
-		f.put(t, key, value+"2")
+		f.put(t, key, value+"2222")
 	}
 	f.put(t, "app", canary+" unusable")
 	s := f.Current()
@@ -296,3 +294,11 @@ func TestSettings_print_no_secret(t *testing.T) {
 
 // decimal returns bytes as %d and %v print them inside a list.
 func decimal(bytes []byte) string { return strings.Trim(fmt.Sprintf("%d", bytes), "[]") }
+
+func TestWarn_keepsTheNameOfTheLogger(t *testing.T) {
+	log, logs := newLogger()
+	warn(log.WithName("settings"), "secret cannot be used", "reason", ReasonEmpty)
+	NewWithT(t).Expect(string(logs.Contents())).To(ContainSubstring(
+		`"level":"WARN","msg":"secret cannot be used","logger":"settings","reason":"Empty"`))
+	warn(logr.Discard(), "secret cannot be used")
+}

@@ -59,7 +59,7 @@ func TestFromProject_everything(t *testing.T) {
 	}))
 	g.Expect(*s.Webhook).To(Equal(Webhook{
 		URL: "https://shop.example.com/hook", Signed: true,
-		Secret: NewSecret([]byte(goodWebhook)), PreviousSecret: NewSecret([]byte(goodWebhook + "-previous")),
+		Secret: NewSecret([]byte(goodWebhook)), PreviousSecret: NewSecret([]byte(goodPrevious)),
 		Timeout: 20 * time.Second, CABundle: []byte("-----BEGIN CERTIFICATE-----"),
 	}))
 	g.Expect(s.Method(verification.WhatsApp)).To(Equal(MethodReady))

@@ -19,8 +19,9 @@ type Secrets struct {
 // held is the state of one place. It is comparable: two are equal if nothing happened between them.
 type held struct {
 	ref    verifyv1.SecretKeyRef
-	secret Secret // usable if and only if reason is empty
+	secret Secret // usable while reason is empty, and before until
 	reason Reason
+	until  time.Time // the end of a value that is used although reason is set; zero for none
 }
 
 // reading is what a look at a secret's file gave: a value, or the reason why there is none.
@@ -54,12 +55,26 @@ func (h held) next(u use, r reading, now time.Time) held {
 		kept, reason = u.kind.accept(r.value)
 	}
 	if reason != "" {
-		return held{ref: u.ref, reason: reason}
+		return h.refused(u, reason, now)
 	}
 	if u.kind.messenger() && simulated(h.secret.Current()) != simulated(kept) {
 		return held{ref: u.ref, secret: NewSecret(kept)}
 	}
 	return held{ref: u.ref, secret: h.secret.replacedBy(kept, now)}
+}
+
+// refused returns the state of a place whose value cannot be used. A malformed webhook secret is a mistake and revokes
+// nothing: the value before it signs for one more Overlap, so that events need not wait at once.
+func (h held) refused(u use, reason Reason, now time.Time) held {
+	until := h.until
+	if until.IsZero() {
+		until = now.Add(Overlap)
+	}
+	mistakes := []Reason{ReasonNotBase64, ReasonWebhookSecretTooShort, ReasonPlaceholder}
+	if u.kind != kindWebhook || !slices.Contains(mistakes, reason) || !h.secret.Usable() || lapsed(until, now) {
+		return held{ref: u.ref, reason: reason}
+	}
+	return held{ref: u.ref, secret: h.secret.replacedBy(h.secret.Current(), now), reason: reason, until: until}
 }
 
 // refuseRepeated keeps an API key for the first name that has it: two names would make limits and logs a matter of luck.
@@ -103,6 +118,14 @@ func (s Secrets) problems() []Problem {
 	}
 	slices.SortFunc(problems, func(a, b Problem) int { return cmp.Compare(a.Field, b.Field) })
 	return problems
+}
+
+// lapsedSince returns the problems whose former value was still used in before and is no longer.
+func (s Secrets) lapsedSince(before Secrets) []Problem {
+	return slices.DeleteFunc(s.problems(), func(p Problem) bool {
+		old, now := before.held[p.Field], s.held[p.Field]
+		return old.reason == "" || !old.secret.Usable() || now.secret.Usable()
+	})
 }
 
 // equal tells whether nothing happened, not even the end of a former value.

@@ -11,7 +11,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// step is one look at the file of the app secret, and the values to be accepted right after it.
+// step is one look at the file of a secret, and the values to be accepted right after it.
 type step struct {
 	after time.Duration // since the step before
 	file  string        // "-" for none, "!" for a disk that cannot be asked
@@ -41,21 +41,24 @@ func TestSecrets_exactly_when(t *testing.T) {
 		"real, then simulated":       {{0, "A", "A"}, {0, "sim_1", "sim_1"}, {0, "sim_2", "sim_2 sim_1"}, {0, "A", "A"}},
 		"newline added":              {{0, "A", "A"}, {0, "A\n", "A"}, {0, "A\r\n", "A"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			clk := clocktesting.NewFakePassiveClock(start)
-			all := []use{{fieldAppSecret, ref("shop", "app"), kindWhatsApp}}
-			var secrets Secrets
-			for i, s := range steps {
-				clk.SetTime(clk.Now().Add(s.after))
-				readings := readingsOf(map[string]string{"app": s.file})
-				if s.file == "!" {
-					readings[ref("shop", "app")] = reading{reason: ReasonUnreadable, unknown: true}
-				}
-				secrets = secrets.next(all, readings, clk.Now())
-				g.Expect(accepted(secrets.secret(fieldAppSecret), clk.Now())).To(Equal(s.want), "step %d", i)
-			}
-		})
+		t.Run(name, func(t *testing.T) { follow(t, use{fieldAppSecret, ref("shop", "app"), kindWhatsApp}, steps) })
+	}
+}
+
+// follow takes the steps with the file of one place.
+func follow(t *testing.T, u use, steps []step) {
+	t.Helper()
+	g := NewWithT(t)
+	clk := clocktesting.NewFakePassiveClock(start)
+	var secrets Secrets
+	for i, s := range steps {
+		clk.SetTime(clk.Now().Add(s.after))
+		readings := readingsOf(map[string]string{u.ref.Key: s.file})
+		if s.file == "!" {
+			readings[u.ref] = reading{reason: ReasonUnreadable, unknown: true}
+		}
+		secrets = secrets.next([]use{u}, readings, clk.Now())
+		g.Expect(accepted(secrets.secret(u.field), clk.Now())).To(Equal(s.want), "step %d", i)
 	}
 }
 
@@ -101,9 +104,9 @@ func TestSecrets_place_gone_or_moved(t *testing.T) {
 	})
 	t.Run("another place with the same key", func(t *testing.T) {
 		g := NewWithT(t)
-		both := append(app("a"), use{fieldWebhookSecret, ref("shop", "a"), kindWebhook})
+		both := append(app("a"), use{fieldDatabaseURI, ref("shop", "a"), kindDatabase})
 		next := rotated.next(both, values, start)
-		g.Expect(accepted(next.secret(fieldWebhookSecret), start)).To(Equal("A"))
+		g.Expect(accepted(next.secret(fieldDatabaseURI), start)).To(Equal("A"))
 		g.Expect(accepted(next.secret(fieldAppSecret), start)).To(Equal("A 0"))
 	})
 }
@@ -124,6 +127,8 @@ func TestSecrets_problems(t *testing.T) {
 		"one too long":                    {"app", strings.Repeat("x", maxSecret+1), fieldAppSecret, ReasonTooLong},
 		"API key, newline":                {"backend", apiKey("") + "\n", "", ""},
 		"API key, Windows newline":        {"backend", apiKey("") + "\r\n", "", ""},
+		"API key, placeholder":            {"backend", "REPLACE-" + strings.Repeat("x", 32), fieldAPIKey("backend"), ReasonPlaceholder},
+		"bot token, placeholder":          {"bot", "REPLACE-with-the-token-from-BotFather", fieldBotToken, ReasonPlaceholder},
 		"API key, 31 characters":          {"backend", strings.Repeat("x", 31), fieldAPIKey("backend"), ReasonTooShort},
 		"API key, 31 and newline":         {"backend", strings.Repeat("x", 31) + "\n", fieldAPIKey("backend"), ReasonTooShort},
 		"API key, 32 characters":          {"backend", strings.Repeat("x", 32), "", ""},
@@ -144,7 +149,21 @@ func TestSecrets_problems(t *testing.T) {
 		"bot token, newline inside":       {"bot", "1:a\nb", fieldBotToken, ReasonInvalid},
 		"bot token, two newlines":         {"bot", "1:a\n\n", fieldBotToken, ReasonInvalid},
 		"access token, newline inside":    {"token", "a\nb", fieldAccessToken, ReasonInvalid},
-		"webhook secret, any bytes":       {"webhook", "\x00\xff ä\n\n", "", ""},
+		"webhook secret, any bytes":       {"webhook", "\x00\xff ä" + strings.Repeat("\n", 20), "", ""},
+		"webhook secret, 23 bytes":        {"webhook", strings.Repeat("x", 23), fieldWebhookSecret, ReasonWebhookSecretTooShort},
+		"webhook secret, 23 and newline":  {"webhook", strings.Repeat("x", 23) + "\n", fieldWebhookSecret, ReasonWebhookSecretTooShort},
+		"webhook secret, 24 bytes":        {"webhook", strings.Repeat("x", 24), "", ""},
+		"webhook secret, base64 of 23":    {"webhook", "whsec_" + strings.Repeat("A", 31) + "=", fieldWebhookSecret, ReasonWebhookSecretTooShort},
+		"webhook secret, base64 of 24":    {"webhook", "whsec_" + strings.Repeat("A", 32), "", ""},
+		"webhook secret, base64 of 100":   {"webhook", "whsec_" + strings.Repeat("A", 134) + "==", "", ""},
+		"webhook secret, prefix alone":    {"webhook", "whsec_", fieldWebhookSecret, ReasonWebhookSecretTooShort},
+		"webhook secret, no base64":       {"webhook", "whsec_!!!", fieldWebhookSecret, ReasonNotBase64},
+		"webhook secret, no padding":      {"webhook", "whsec_" + strings.Repeat("A", 31), fieldWebhookSecret, ReasonNotBase64},
+		"webhook secret, base64url":       {"webhook", "whsec_" + strings.Repeat("A", 31) + "_", fieldWebhookSecret, ReasonNotBase64},
+		"webhook secret, broken line":     {"webhook", "whsec_" + strings.Repeat("A", 32) + "\n" + strings.Repeat("A", 4), fieldWebhookSecret, ReasonNotBase64},
+		"previous secret, short":          {"webhook-previous", "x", "", ""},
+		"previous secret, no base64":      {"webhook-previous", "whsec_!!!", "", ""},
+		"previous secret, placeholder":    {"webhook-previous", "REPLACE-me", fieldWebhookPrevious, ReasonPlaceholder},
 		"webhook secret, missing":         {"webhook", "-", fieldWebhookSecret, ReasonMissing},
 		"previous secret, empty":          {"webhook-previous", "\r\n", fieldWebhookPrevious, ReasonEmpty},
 	} {

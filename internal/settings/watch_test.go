@@ -53,10 +53,10 @@ func TestWatch_polls_by_its_clock(t *testing.T) {
 		})
 	}()
 	for _, step := range []time.Duration{1, slowPoll, slowPoll} {
-		g.Eventually(clk.HasWaiters).Should(BeTrue())
+		g.Eventually(clk.HasWaiters).WithTimeout(30 * time.Second).Should(BeTrue())
 		clk.Step(step)
-		g.Eventually(reloads).Should(Receive())
+		g.Eventually(reloads).WithTimeout(30 * time.Second).Should(Receive())
 	}
 	stop()
-	g.Eventually(done).Should(Receive(BeNil()))
+	g.Eventually(done).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
 }

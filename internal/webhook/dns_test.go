@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -174,11 +176,13 @@ func TestSend_dns(t *testing.T) {
 // has enough addresses to play both.
 func TestSend_rebinding(t *testing.T) {
 	g := NewWithT(t)
-	c := newCanary(t, "127.0.0.1:0")
-	listener, err := net.Listen("tcp", "127.0.0.2:"+c.port())
-	if err != nil {
-		t.Skip("the port is taken on 127.0.0.2")
+	var c *canary
+	listener, err := net.Listener(nil), error(syscall.EADDRINUSE)
+	for errors.Is(err, syscall.EADDRINUSE) { // another program may have the port on 127.0.0.2
+		c = newCanary(t, "127.0.0.1:0")
+		listener, err = net.Listen("tcp", "127.0.0.2:"+c.port())
 	}
+	g.Expect(err).NotTo(HaveOccurred())
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()

@@ -14,7 +14,7 @@ type GuardConfig struct {
 	Allow []AllowRule
 	// Deny shuts ranges, public ones too, whatever Allow says.
 	Deny []netip.Prefix
-	// APIServer are the addresses behind KUBERNETES_SERVICE_HOST. They are refused on every port.
+	// APIServer are the addresses of the cluster's API server. They are refused on every port.
 	APIServer []netip.Addr
 	// Own are the addresses of this pod and its host, and any others of ours. They are refused on every port.
 	Own []netip.Addr

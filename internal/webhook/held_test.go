@@ -163,7 +163,7 @@ func receiveLate(conn net.Conn, meanwhile func()) bool {
 			frame(frameHeaders, flagEndStream|flagEndHeaders, first, status204)
 		case header[3] == frameData && header[4]&flagEndStream != 0:
 			return true
-		case header[3] == frameReset:
+		case header[3] == frameReset && stream != first: // a client may reset the first after an answer that came very soon
 			return false
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // The headers of an event, in the form that http.Header keeps names.
@@ -19,9 +21,6 @@ const (
 	headerStandardTimestamp  = "Webhook-Timestamp"
 	headerStandardSignatures = "Webhook-Signature"
 )
-
-// keyPrefix marks a secret that is a base64 key, as Standard Webhooks has them.
-const keyPrefix = "whsec_"
 
 // secret is what sign needs of a settings.Secret.
 type secret interface {
@@ -41,10 +40,9 @@ func identify(h http.Header, e Event, at time.Time) string {
 // sign identifies an event and sets its signatures. The first of the secrets is the current one; see activeSecrets.
 //
 // x-webhook-signature is the lower-case hex HMAC-SHA256 of the raw body with the current secret's literal value as key.
-// The README shows how a receiver checks it.
+// The README shows how a receiver checks it, and test/docs runs that.
 //
-// webhook-signature is that of Standard Webhooks, with one signature per secret. Their key is the base64 after whsec_.
-// Any other value, also one with that prefix and no base64 after it, is the key byte by byte.
+// webhook-signature is that of Standard Webhooks, with one signature per secret; see settings.WebhookKey.
 func sign(h http.Header, e Event, secrets [][]byte, at time.Time) {
 	timestamp := identify(h, e, at)
 	h[headerSignature] = []string{hex.EncodeToString(mac(secrets[0], e.body))}
@@ -98,12 +96,10 @@ func contains(values [][]byte, v []byte) bool {
 	return false
 }
 
+// standardKey falls back to the value itself for a previous secret that is malformed: settings takes one, because it may be
+// older than the rule for secrets.
 func standardKey(value []byte) []byte {
-	encoded, ok := strings.CutPrefix(string(value), keyPrefix)
-	if !ok {
-		return value
-	}
-	key, err := base64.StdEncoding.DecodeString(encoded)
+	key, err := settings.WebhookKey(value)
 	if err != nil || len(key) == 0 {
 		return value
 	}

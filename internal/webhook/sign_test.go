@@ -3,10 +3,6 @@ package webhook
 import (
 	"encoding/base64"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -56,11 +52,6 @@ func TestSign_satisfiesTheStandardLibrary(t *testing.T) {
 	t.Run("raw key", func(t *testing.T) {
 		NewWithT(t).Expect(raw(rawSecret).Verify(body, signed(rawSecret))).To(Succeed())
 	})
-	t.Run("prefix without base64 is a raw key", func(t *testing.T) {
-		g := NewWithT(t)
-		g.Expect(raw("whsec_not base64!").Verify(body, signed("whsec_not base64!"))).To(Succeed())
-		g.Expect(raw("whsec_").Verify(body, signed("whsec_"))).To(Succeed())
-	})
 	t.Run("rotation: holders of either secret are content", func(t *testing.T) {
 		g := NewWithT(t)
 		h := signed(rawSecret, base64Secret)
@@ -85,66 +76,6 @@ func TestSign_pinned(t *testing.T) {
 		"X-Webhook-Signature": {pinnedHex},
 		"Webhook-Signature":   {pinnedStandard},
 	}))
-}
-
-// TestSign_satisfiesOpenSSL runs the commands that the documentation gives, as a reader would: with the body in the file
-// body, the secret in $SECRET and the header's value in $SIGNATURE.
-func TestSign_satisfiesOpenSSL(t *testing.T) {
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("openssl is not installed")
-	}
-	documents, err := filepath.Glob("../../docs/*.md")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	const readme = "../../README.md"
-	for _, document := range append(documents, readme) {
-		commands := documentedCommands(t, document)
-		if document == readme {
-			NewWithT(t).Expect(commands).To(HaveLen(1))
-		}
-		for _, command := range commands {
-			t.Run(filepath.Base(document), func(t *testing.T) { checkCommand(t, command) })
-		}
-	}
-}
-
-// shellBlock is a block of shell commands in Markdown.
-var shellBlock = regexp.MustCompile("(?s)```(?:sh|shell|bash|console)\n(.*?)```")
-
-// documentedCommands returns the blocks of a document that check a signature.
-func documentedCommands(t *testing.T, document string) []string {
-	t.Helper()
-	text, err := os.ReadFile(document)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	var commands []string
-	for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
-		if strings.Contains(block[1], "openssl dgst") && strings.Contains(block[1], "$SIGNATURE") {
-			commands = append(commands, block[1])
-		}
-	}
-	return commands
-}
-
-// checkCommand shows that a command tells a signature from what is none.
-func checkCommand(t *testing.T, command string) {
-	t.Helper()
-	g := NewWithT(t)
-	g.Expect(strings.Split(strings.TrimSpace(command), "\n")).To(HaveLen(3))
-	verify := func(secret, signature string) (string, error) {
-		shell := exec.Command("/bin/sh", "-c", command)
-		shell.Dir = t.TempDir()
-		shell.Env = append(os.Environ(), "SECRET="+secret, "SIGNATURE="+signature)
-		g.Expect(os.WriteFile(filepath.Join(shell.Dir, "body"), testEvent().body, 0o600)).To(Succeed())
-		out, err := shell.CombinedOutput()
-		return string(out), err
-	}
-	for _, secret := range []string{rawSecret, base64Secret} {
-		signature := signed(secret).Get(headerSignature)
-		g.Expect(verify(secret, signature)).To(Equal("authentic\n"))
-		_, err := verify(secret+"x", signature)
-		g.Expect(err).To(HaveOccurred())
-		_, err = verify(secret, strings.ToUpper(signature))
-		g.Expect(err).To(HaveOccurred())
-	}
 }
 
 func TestActiveSecrets(t *testing.T) {
@@ -184,6 +115,8 @@ func TestStandardKey(t *testing.T) {
 	want, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(standardKey([]byte(base64Secret))).To(Equal(want))
-	g.Expect(standardKey([]byte("whsec_MfKQ9r8"))).To(BeEquivalentTo("whsec_MfKQ9r8"), "no padding, no base64")
+	for _, refused := range []string{"whsec_MfKQ9r8", "whsec_"} {
+		g.Expect(standardKey([]byte(refused))).To(BeEquivalentTo(refused), "never an empty key")
+	}
 	g.Expect(standardKey([]byte("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))).To(BeEquivalentTo("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"))
 }
