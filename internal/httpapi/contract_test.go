@@ -23,14 +23,61 @@ import (
 
 var codePattern = regexp.MustCompile(`[0-9A-Z]{4}(-[0-9A-Z]{4}){3}`)
 
-// contract is openapi.yaml, read once.
-var contract = sync.OnceValue(func() *openapi3.T {
+// loadContract reads openapi.yaml.
+func loadContract() *openapi3.T {
 	document, err := openapi3.NewLoader().LoadFromData(api.OpenAPI)
 	if err != nil {
 		panic(err)
 	}
 	return document
+}
+
+// contract is openapi.yaml, read once, and stricter: clients must accept answers with new fields and codes, but this
+// server may answer only those that are documented, and exactly one link.
+var contract = sync.OnceValue(func() *openapi3.T {
+	document := loadContract()
+	for _, schema := range answerSchemas(document) {
+		rejectOtherFields(schema)
+	}
+	schemas := document.Components.Schemas
+	schemas["InitResponse"].Value.OneOf = openapi3.SchemaRefs{
+		openapi3.NewSchemaRef("", &openapi3.Schema{Required: []string{"waLink"}}),
+		openapi3.NewSchemaRef("", &openapi3.Schema{Required: []string{"tgLink"}}),
+	}
+	code := codeSchema(document)
+	code.Enum, _ = code.Extensions["x-extensible-enum"].([]any)
+	return document
 })
+
+// answerSchemas returns the schemas of all bodies that operations answer with.
+func answerSchemas(document *openapi3.T) []*openapi3.Schema {
+	var schemas []*openapi3.Schema
+	for _, item := range document.Paths.Map() {
+		for _, operation := range item.Operations() {
+			for _, response := range operation.Responses.Map() {
+				for _, media := range response.Value.Content {
+					schemas = append(schemas, media.Schema.Value)
+				}
+			}
+		}
+	}
+	return schemas
+}
+
+// rejectOtherFields closes an object and those in it. One without documented fields, such as this document, stays open.
+func rejectOtherFields(schema *openapi3.Schema) {
+	if len(schema.Properties) == 0 {
+		return
+	}
+	schema.AdditionalProperties = openapi3.AdditionalProperties{Has: new(false)}
+	for _, property := range schema.Properties {
+		rejectOtherFields(property.Value)
+	}
+}
+
+func codeSchema(document *openapi3.T) *openapi3.Schema {
+	return document.Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value
+}
 
 // validate holds an exchange against the contract. Where nothing is served the contract promises an error of its form.
 func validate(t testing.TB, r request, a answer) {
@@ -92,7 +139,7 @@ func TestContract_isValidOpenAPI31(t *testing.T) {
 
 func TestContract_namesEveryCode(t *testing.T) {
 	g := NewWithT(t)
-	schema := contract().Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value
+	schema := codeSchema(contract())
 	var promised, answered []string
 	for _, code := range schema.Enum {
 		promised = append(promised, code.(string))
@@ -104,6 +151,33 @@ func TestContract_namesEveryCode(t *testing.T) {
 	slices.Sort(promised)
 	slices.Sort(answered)
 	g.Expect(promised).To(Equal(answered))
+}
+
+// Answers may gain fields and codes: what is published accepts them, what tests hold this server against does not.
+func TestContract_isOpenForNewFieldsAndCodes(t *testing.T) {
+	published := loadContract()
+	for name, answer := range map[string]string{
+		"InitResponse": `{"requestId": "vrk3v7c2m5q6x4a2n7b3d5f6g7", "tgLink": "https://t.me/a?start=B", "expectedText": "/start B",
+			"expiresIn": "600s", "expiresAt": "2026-11-21T12:10:00.000Z", "new": 1}`,
+		"InitResponse of a new messenger": `{"requestId": "vrk3v7c2m5q6x4a2n7b3d5f6g7", "expectedText": "B",
+			"expiresIn": "600s", "expiresAt": "2026-11-21T12:10:00.000Z"}`,
+		"StatusResponse":         `{"status": "PENDING", "phoneNumber": "+4915123456789", "expiresAt": "2026-11-21T12:10:00.000Z", "new": 1}`,
+		"Error":                  `{"error": {"code": "internal", "message": "m"}, "new": 1}`,
+		"Error with a new field": `{"error": {"code": "internal", "message": "m", "new": 1}}`,
+		"Error with a new code":  `{"error": {"code": "new", "message": "m"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			var value any
+			g.Expect(json.Unmarshal([]byte(answer), &value)).To(Succeed())
+			schema, _, _ := strings.Cut(name, " ")
+			check := func(document *openapi3.T) error {
+				return document.Components.Schemas[schema].Value.VisitJSON(value, openapi3.EnableJSONSchema2020())
+			}
+			g.Expect(check(published)).To(Succeed())
+			g.Expect(check(contract())).NotTo(Succeed())
+		})
+	}
 }
 
 func TestContract_isServed(t *testing.T) {

@@ -7,10 +7,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
+
+// longRead is a read limit that outlasts the deadline of the tests' connections: what waits for a body gets no answer.
+const longRead = 10 * dialPatience
 
 // Whoever is refused need not send the body that he announced in order to hear so, and his connection ends.
 func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
@@ -23,6 +27,7 @@ func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
 		})
 	}
 	h := newHarness(t, func(s *setup) {
+		s.limits.read = longRead
 		s.options.Hooks = map[string]http.Handler{
 			"/hooks/refuses": hook(false), "/hooks/reads": hook(true),
 			"/hooks/silent": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
@@ -34,7 +39,6 @@ func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
 		}
 	})
 	g := NewWithT(t)
-	start := time.Now()
 	var answered []*bufio.Reader
 	json, status := authorization+"Content-Type: application/json\r\n", "Authorization: Bearer "+keyAll+"\r\n"
 	for _, row := range []struct {
@@ -68,12 +72,10 @@ func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
 			answered = append(answered, from)
 		}
 	}
-	g.Expect(time.Since(start)).To(BeNumerically("<", defaultLimits.read/2), "all the answers")
 	for _, from := range answered {
 		_, err := from.ReadByte()
 		g.Expect(err).To(Equal(io.EOF))
 	}
-	g.Expect(time.Since(start)).To(BeNumerically("<", defaultLimits.read), "the end of all the connections")
 
 	_, from := h.dial(g, strings.Repeat("POST /hooks/reads HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}", 2))
 	for range 2 {
@@ -109,17 +111,15 @@ func TestWire_whenTheConnectionGoesOn(t *testing.T) {
 // and others are answered meanwhile.
 func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
 	g := NewWithT(t)
-	h := newHarness(t, func(s *setup) { s.limits.connections = 20 })
+	h := newHarness(t, func(s *setup) { s.limits.connections, s.limits.read = 20, longRead })
 	flood := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
 	for i := range 60 {
-		start := time.Now()
 		_, from := h.dial(g, flood)
 		expectRefusal(g, h.next(g, request{method: http.MethodPost, target: pathInit}, from), 401, codeMissingKey, "")
 		if i%10 == 0 {
 			_, from = h.dial(g, "GET /api/verify/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
 			g.Expect(h.next(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
 		}
-		g.Expect(time.Since(start)).To(BeNumerically("<", defaultLimits.read))
 	}
 }
 
@@ -129,7 +129,7 @@ func TestServer_floodOfSlowBodies(t *testing.T) {
 	h := newHarness(t, func(s *setup) { s.limits.connections = 20 })
 	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
 	waiting := make(chan answer, 1)
-	go func() { waiting <- h.do(statusRequest(keyAll, "wait=3s&id="+id)) }()
+	go func() { waiting <- h.do(statusRequest(keyAll, "wait=30s&id="+id)) }()
 	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
 	for i := range 60 {
 		h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+authorization+
@@ -139,6 +139,7 @@ func TestServer_floodOfSlowBodies(t *testing.T) {
 			g.Expect(h.next(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
 		}
 	}
-	g.Expect((<-waiting).text("status")).To(Equal("PENDING"), "what the server works for does not make room")
+	h.verify(id, h.number(1), verification.AssuranceUsual)
+	g.Expect((<-waiting).text("status")).To(Equal("VERIFIED"), "what the server works for does not make room")
 	g.Eventually(h.metrics).Should(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9]{2}`))
 }

@@ -14,12 +14,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
+// dialPatience is how long a test waits for all that it reads from a connection.
+const dialPatience = time.Minute
+
 // dial opens a connection to the server and sends what is given.
 func (h *harness) dial(g Gomega, sent string) (net.Conn, *bufio.Reader) {
 	conn, err := net.Dial("tcp", h.address)
 	g.Expect(err).NotTo(HaveOccurred())
 	h.t.Cleanup(func() { _ = conn.Close() })
-	g.Expect(conn.SetDeadline(time.Now().Add(20 * time.Second))).To(Succeed())
+	g.Expect(conn.SetDeadline(time.Now().Add(dialPatience))).To(Succeed())
 	_, err = io.WriteString(conn, sent)
 	g.Expect(err).NotTo(HaveOccurred())
 	return conn, bufio.NewReader(conn)

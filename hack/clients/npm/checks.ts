@@ -1,0 +1,90 @@
+// The checks of every TypeScript client; hack/clients/go/main.go does the same. It prints PASS or FAIL for each.
+
+// Started, State and Failure are what the checks read of an answer. That generated types fit them is checked by tsc.
+interface Started { requestId: string; waLink?: string; tgLink?: string }
+interface State { status: "PENDING" | "VERIFIED" | "EXPIRED"; phoneNumber: string }
+interface Failure { error: { code: string; message: string; field?: string } }
+
+interface Answer<Body> { data?: Body; error?: Failure; response?: Response }
+
+export interface Client {
+  init(body: { phoneNumber: string; method?: "TELEGRAM" }, requestId?: string): Promise<Answer<Started>>;
+  status(id: string, wait?: string): Promise<Answer<State>>;
+}
+
+// phone is the number of a user whom the simulator knows from the start.
+const phone = "+4915112345678";
+
+const apiKey = environment("API_KEY");
+export const apiURL = environment("API_URL");
+const simulatorURL = environment("SIMULATOR_URL");
+
+function environment(name: string): string {
+  const value = process.env[name];
+  if (!value) throw new Error(`${name} is not set`);
+  return value;
+}
+
+function expect(condition: boolean, got: unknown): asserts condition {
+  if (!condition) throw new Error(`answered ${JSON.stringify(got)}`);
+}
+
+// simulate has the simulated user do something.
+async function simulate(action: string, body: Record<string, string>): Promise<void> {
+  const response = await fetch(`${simulatorURL}/sim/users/${phone}/${action}`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(30_000),
+  });
+  expect(response.status === 202, await response.json());
+}
+
+// verify starts a verification, acts as its user, and waits until it is VERIFIED.
+async function verify(client: Client, method?: "TELEGRAM"): Promise<void> {
+  const started = await client.init(method ? { phoneNumber: phone, method } : { phoneNumber: phone });
+  const link = method ? started.data?.tgLink : started.data?.waLink;
+  expect(started.data !== undefined && link !== undefined, started.error ?? started.data);
+  const id = started.data.requestId;
+  const before = await client.status(id);
+  expect(before.data?.status === "PENDING", before.error ?? before.data);
+  await simulate("send", { link });
+  if (method) await simulate("share-contact", { wait: "20s" });
+  const after = await client.status(id, "20s");
+  expect(after.data?.status === "VERIFIED" && after.data.phoneNumber === phone, after.error ?? after.data);
+}
+
+async function checkHeaders(client: Client): Promise<void> {
+  const { response } = await client.init({ phoneNumber: phone }, "check-1");
+  expect(response?.headers.get("X-Request-Id") === "check-1", response?.status);
+  for (const name of ["PhoneProof-Simulated", "RateLimit", "RateLimit-Policy"]) {
+    expect(response.headers.has(name), `no header ${name}`);
+  }
+}
+
+async function expectFailure(answer: Promise<Answer<unknown>>, status: number, code: string, field?: string): Promise<void> {
+  const { data, error, response } = await answer;
+  expect(response?.status === status && error?.error.code === code && error.error.field === field, error ?? data);
+}
+
+// runChecks runs all checks with clients that connect makes for an API key.
+export async function runChecks(tool: string, connect: (key: string) => Client): Promise<void> {
+  const client = connect(apiKey);
+  const stranger = connect("a-key-that-no-project-has-0123456789");
+  const checks: Record<string, () => Promise<void>> = {
+    "init without method, PENDING, send, VERIFIED": () => verify(client),
+    "init with TELEGRAM, PENDING, send and share, VERIFIED": () => verify(client, "TELEGRAM"),
+    "headers of an answer": () => checkHeaders(client),
+    "400 with code and field": () => expectFailure(client.init({ phoneNumber: "+49" }), 400, "invalid_phone_number", "phoneNumber"),
+    "401 with code": () => expectFailure(stranger.init({ phoneNumber: phone }), 401, "unknown_api_key"),
+    "404 with code": () => expectFailure(client.status("unknown"), 404, "request_not_found"),
+  };
+  for (const [name, run] of Object.entries(checks)) {
+    try {
+      await run();
+      console.log(`PASS ${tool}: ${name}`);
+    } catch (err) {
+      console.log(`FAIL ${tool}: ${name}: ${err}`);
+    }
+  }
+}
