@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,20 +142,21 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// running is a server on a port of its own.
+// running is a server and its client.
 type running struct {
-	address string
-	stop    func()
-	ended   chan error
+	client *http.Client
+	stop   func()
+	ended  chan error
 }
 
+// run starts a server on a listener in memory, so that a test in a bubble decides how much time passes.
 func run(t *testing.T, o Options) *running {
 	t.Helper()
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
-	r := &running{address: listener.Addr().String(), stop: stop, ended: make(chan error, 1)}
+	r := &running{stop: stop, ended: make(chan error, 1), client: &http.Client{Transport: &http.Transport{
+		DialContext: listener.dial, DisableKeepAlives: true,
+	}}}
 	o.Metrics, o.Log = prometheus.NewRegistry(), logr.Discard()
 	server := New(listener, o)
 	go func() { r.ended <- server.Start(ctx) }()
@@ -163,7 +165,7 @@ func run(t *testing.T, o Options) *running {
 }
 
 func (r *running) get(path string) (string, error) {
-	response, err := http.Get("http://" + r.address + path)
+	response, err := r.client.Get("http://server" + path)
 	if err != nil {
 		return "", err
 	}
@@ -172,46 +174,84 @@ func (r *running) get(path string) (string, error) {
 	return fmt.Sprint(response.StatusCode, " ", string(body)), err
 }
 
-func TestStart_stopsAfterTheAnswersInFlight(t *testing.T) {
-	g := NewWithT(t)
-	asked, answer := make(chan struct{}), make(chan struct{})
-	server := run(t, Options{Ready: func(context.Context) error {
-		close(asked)
-		<-answer
-		return nil
-	}})
-	g.Expect(server.get("/livez")).To(Equal("200 ok\n"))
+// pipes is a listener in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
 
-	got := make(chan string, 1)
-	go func() {
-		text, err := server.get("/readyz")
-		got <- fmt.Sprint(text, err)
-	}()
-	<-asked
-	server.stop()
-	g.Eventually(func() error {
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.conns <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case conn := <-p.conns:
+		return conn, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+
+func TestStart_stopsAfterTheAnswersInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		asked, answer := make(chan struct{}), make(chan struct{})
+		server := run(t, Options{Ready: func(context.Context) error {
+			close(asked)
+			<-answer
+			return nil
+		}})
+		g.Expect(server.get("/livez")).To(Equal("200 ok\n"))
+
+		got := make(chan string, 1)
+		go func() {
+			text, err := server.get("/readyz")
+			got <- fmt.Sprint(text, err)
+		}()
+		<-asked
+		server.stop()
+		synctest.Wait()
 		_, err := server.get("/livez")
-		return err
-	}).Should(HaveOccurred(), "nothing new is taken")
-	g.Expect(server.ended).NotTo(Receive(), "an answer is still on its way")
-	close(answer)
-	g.Eventually(got).Should(Receive(Equal("200 ok\n<nil>")))
-	g.Eventually(server.ended).Should(Receive(BeNil()))
+		g.Expect(err).To(MatchError(net.ErrClosed), "nothing new is taken")
+		g.Expect(server.ended).NotTo(Receive(), "an answer is still on its way")
+		close(answer)
+		g.Expect(<-got).To(Equal("200 ok\n<nil>"))
+		g.Expect(<-server.ended).To(Succeed())
+	})
 }
 
 func TestStart_doesNotWaitForEver(t *testing.T) {
-	g := NewWithT(t)
-	asked, never := make(chan struct{}), make(chan struct{})
-	server := run(t, Options{Ready: func(context.Context) error {
-		close(asked)
-		<-never
-		return nil
-	}})
-	defer close(never)
-	go func() { _, _ = server.get("/readyz") }() // it is cut off
-	<-asked
-	server.stop()
-	g.Eventually(server.ended).WithTimeout(10 * shutdownTimeout).Should(Receive(BeNil()))
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		asked, never := make(chan struct{}), make(chan struct{})
+		server := run(t, Options{Ready: func(context.Context) error {
+			close(asked)
+			<-never
+			return nil
+		}})
+		defer close(never)
+		go func() { _, _ = server.get("/readyz") }() // it is cut off
+		<-asked
+		server.stop()
+		began := time.Now()
+		g.Expect(<-server.ended).To(Succeed())
+		g.Expect(time.Since(began)).To(Equal(shutdownTimeout))
+	})
 }
 
 func TestStart_aListenerThatFails(t *testing.T) {
@@ -225,10 +265,12 @@ func TestStart_aListenerThatFails(t *testing.T) {
 }
 
 func TestStart_afterItsContextEnded(t *testing.T) {
-	g := NewWithT(t)
-	server := run(t, Options{})
-	server.stop()
-	g.Eventually(server.ended).Should(Receive(BeNil()))
-	_, err := server.get("/livez")
-	g.Expect(err).To(HaveOccurred())
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		server := run(t, Options{})
+		server.stop()
+		g.Expect(<-server.ended).To(Succeed())
+		_, err := server.get("/livez")
+		g.Expect(err).To(MatchError(net.ErrClosed))
+	})
 }

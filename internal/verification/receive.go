@@ -106,6 +106,9 @@ func (s *Service) apply(
 	switch {
 	case err == nil && request.Phase == Verified:
 		receipt.Outcome = OutcomeVerified
+		if s.Observer != nil {
+			s.Observer.Verified(request.Method, request.VerifiedAt.Sub(request.CreatedAt))
+		}
 	case err == nil, errors.Is(err, ErrNoNumber):
 		receipt.Outcome = OutcomeNeedContact
 	case errors.Is(err, ErrNotFound):

@@ -21,6 +21,16 @@ type Service struct {
 	project Project
 	store   Store
 	random  io.Reader
+	// Observer is notified of what this process does to requests; nil for none. Set it before the first use.
+	Observer Observer
+}
+
+// Observer is notified of what a process did to requests. It must not block.
+type Observer interface {
+	// Started is called after a new request was stored or a manual one completed, not for the retry of init.
+	Started(m Method)
+	// Verified is called after this process moved a request to VERIFIED, which was created so long before by the store clock.
+	Verified(m Method, took time.Duration)
 }
 
 // NewService returns the service of a project over its store.
@@ -66,6 +76,8 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 		if err := mayReplay(created.Request, in, bodyHash); err != nil {
 			return Initiated{}, err
 		}
+	} else if s.Observer != nil {
+		s.Observer.Started(in.Method)
 	}
 	return Initiated{Created: created, Code: code}, nil
 }

@@ -75,6 +75,39 @@ type Sweeper interface {
 	Sweep(ctx context.Context, p Policy, limit int) (Swept, error)
 }
 
+// Counter is a store that counts what it holds, for metrics. Counting is cheap: it reads memory, or a bounded range of an
+// index, and never asks the API server.
+type Counter interface {
+	// Stored returns how many requests are stored, as far as this replica knows. A store may stop counting a state at
+	// MostCounted.
+	Stored(ctx context.Context) (Stored, error)
+}
+
+// MostCounted is where a store may stop counting the requests of one state.
+const MostCounted = 10_000
+
+// Stored is a number of stored requests by what they wait for.
+type Stored struct {
+	// Pending ones wait for a message, or to be expired.
+	Pending int
+	// Undelivered ones are verified, and an attempt to deliver their event is still to be made.
+	Undelivered int
+	// Finished ones wait for the end of their retention.
+	Finished int
+}
+
+// Count adds a request.
+func (s *Stored) Count(r *Request) {
+	switch {
+	case r.Phase == Pending:
+		s.Pending++
+	case r.Delivery.Wanted():
+		s.Undelivered++
+	default:
+		s.Finished++
+	}
+}
+
 // Swept is what a sweep did.
 type Swept struct {
 	Expired, Deleted int

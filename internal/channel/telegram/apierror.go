@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/channel/calls"
 )
 
 // What a call of the Bot API can come to, for errors.Is.
@@ -33,8 +35,10 @@ var (
 type Error struct {
 	// Method is the Bot API's name of the call.
 	Method string
-	// Code is Telegram's error_code; zero if there was no answer.
+	// Code is Telegram's error_code, or the status of HTTP where an answer has none; zero if there was no answer.
 	Code int
+	// Foreign reports whether the answer was not in the form of the Bot API: a proxy in front of it may have given it.
+	Foreign bool
 	// Description is Telegram's own text. It is for the status of a project and not part of Error(), because nobody
 	// promises what is in it.
 	Description string
@@ -66,6 +70,34 @@ func (e *Error) Unwrap() []error {
 	return []error{e.kind, e.cause}
 }
 
+// PlatformFailed reports whether the answer says that the platform failed, such as 500; where Foreign is set, a proxy may have.
+func (e *Error) PlatformFailed() bool {
+	return errors.Is(e.kind, ErrUnavailable) && e.Code >= http.StatusInternalServerError
+}
+
+// classOf returns the class of a call's outcome in metrics; empty for success.
+func classOf(err error) calls.Class {
+	failure, ok := errors.AsType[*Error](err)
+	switch {
+	case !ok:
+		return ""
+	case failure.PlatformFailed():
+		return calls.Failing
+	case errors.Is(failure, ErrCredentials):
+		return calls.Credentials
+	case errors.Is(failure, ErrRateLimited):
+		return calls.RateLimited
+	case errors.Is(failure, ErrRefused), errors.Is(failure, ErrConflict):
+		return calls.Refused
+	case failure.Code != 0:
+		return calls.Unreadable
+	case errors.Is(failure, context.DeadlineExceeded):
+		return calls.Timeout
+	default:
+		return calls.Unreachable
+	}
+}
+
 // refused turns an error_code into an error.
 func refused(method string, code int, a answer) error {
 	e := &Error{Method: method, Code: code, Description: a.Description}
@@ -90,15 +122,9 @@ func refused(method string, code int, a answer) error {
 	return e
 }
 
-// unavailable says that a call had no usable answer, because of cause, which is kept only where it is a context's.
+// unavailable says that a call had no usable answer. Of its cause only what calls.ContextCause returns is kept.
 func unavailable(method, detail string, cause error) error {
-	e := &Error{Method: method, detail: detail, kind: ErrUnavailable}
-	for _, of := range []error{context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(cause, of) {
-			e.cause = of
-		}
-	}
-	return e
+	return &Error{Method: method, detail: detail, kind: ErrUnavailable, cause: calls.ContextCause(cause)}
 }
 
 // retryAfter returns how long Telegram asks to wait; zero if it does not.

@@ -14,8 +14,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/channel/calls"
 	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/version"
 )
 
 // DefaultBaseURL is where the Bot API is.
@@ -32,6 +35,8 @@ type ClientOptions struct {
 	SimulatorURL string
 	// Transport carries the requests; nil for one of its own. It is for tests.
 	Transport http.RoundTripper
+	// Metrics measure the calls; nil for no measuring.
+	Metrics *calls.Metrics
 }
 
 // Client calls the Bot API. It follows no redirect, keeps no cookie and tells no token to anybody else. It is safe for
@@ -40,6 +45,7 @@ type Client struct {
 	base      string
 	simulator string
 	http      *http.Client
+	recorder  *calls.Recorder
 }
 
 // NewClient returns a client, or an error about its URLs.
@@ -63,11 +69,14 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.Transport == nil {
 		o.Transport = newTransport(simulator.Host)
 	}
-	return &Client{base: root(base), simulator: root(simulator), http: &http.Client{
-		Transport: o.Transport,
-		// The token is part of the URL, so another place would learn it.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	return &Client{
+		base: root(base), simulator: root(simulator), recorder: o.Metrics.Recorder(verification.Telegram, methods[:]...),
+		http: &http.Client{
+			Transport: o.Transport,
+			// The token is part of the URL, so another place would learn it.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
 }
 
 // checkedURL reads a URL that calls may go to. It never repeats what it refuses.
@@ -147,6 +156,17 @@ func (c *Client) do(ctx context.Context, account *settings.Telegram, k call, in,
 		return unavailable(k.method, "its URL is not valid", nil)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", version.UserAgent())
+	start := time.Now()
+	err = c.exchange(request, k, token, out)
+	if !errors.Is(err, context.Canceled) {
+		c.recorder.Record(k.method, time.Since(start), classOf(err))
+	}
+	return err
+}
+
+// exchange sends a request and reads its answer.
+func (c *Client) exchange(request *http.Request, k call, token string, out any) error {
 	response, err := c.http.Do(request)
 	if err != nil {
 		return unavailable(k.method, withoutToken(err, token), err)
@@ -165,20 +185,17 @@ func (c *Client) do(ctx context.Context, account *settings.Telegram, k call, in,
 // finish reads an answer. The answer's own code counts, because proxies change statuses.
 func (k call) finish(status int, read []byte, out any) error {
 	var a answer
-	if err := json.Unmarshal(read, &a); err != nil {
-		return &Error{Method: k.method, Code: status, kind: ErrUnavailable, detail: "not an answer of the Bot API"}
+	if err := json.Unmarshal(read, &a); err != nil || !a.OK && a.ErrorCode == 0 {
+		return &Error{Method: k.method, Code: status, Foreign: true, kind: ErrUnavailable, detail: "not an answer of the Bot API"}
 	}
 	if !a.OK {
-		if a.ErrorCode == 0 {
-			a.ErrorCode = status
-		}
 		return refused(k.method, a.ErrorCode, a)
 	}
 	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(a.Result, out); err != nil {
-		return unavailable(k.method, "its result cannot be read", nil)
+		return &Error{Method: k.method, Code: status, kind: ErrUnavailable, detail: "its result cannot be read"}
 	}
 	return nil
 }

@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/phoneproof/phoneproof/internal/channel/calls"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -119,10 +124,10 @@ func TestClient_oddAnswers(t *testing.T) {
 		"empty":          {func(http.ResponseWriter, *http.Request) {}, ErrUnavailable},
 		"another result": {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok":true,"result":[]}`) }, ErrUnavailable},
 		"no result":      {func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"ok":true}`) }, ErrUnavailable},
-		"ok false, no code": {func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusConflict)
-			fmt.Fprint(w, `{"ok":false}`)
-		}, ErrConflict},
+		"JSON of another site": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusUnauthorized)
+			fmt.Fprint(w, `{"message":"no such route"}`)
+		}, ErrUnavailable},
 		"retry for ever": {func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `{"ok":false,"error_code":429,"parameters":{"retry_after":999999999999}}`)
 		}, ErrRateLimited},
@@ -146,6 +151,79 @@ func TestClient_oddAnswers(t *testing.T) {
 			g.Expect(fmt.Sprintf("%v %+v", err, err)).NotTo(ContainSubstring("canary"))
 		})
 	}
+}
+
+// TestClient_userAgent reads what goes over the wire with each method.
+func TestClient_userAgent(t *testing.T) {
+	g := NewWithT(t)
+	agents := map[string]string{}
+	client := serveAPI(t, func(w http.ResponseWriter, r *http.Request) {
+		agents[path.Base(r.URL.Path)] = r.UserAgent()
+		fmt.Fprint(w, `{"ok":false,"error_code":400}`)
+	})
+	ctx, bot := t.Context(), account(botToken)
+	_, meErr := client.GetMe(ctx, bot)
+	_, infoErr := client.GetWebhookInfo(ctx, bot)
+	_, updatesErr := client.GetUpdates(ctx, bot, 0, 1, time.Second)
+	for _, err := range []error{
+		meErr, infoErr, updatesErr, client.SetWebhook(ctx, bot, "https://verify.example.com", "SECRET"), client.DeleteWebhook(ctx, bot),
+		client.SendMessage(ctx, bot, user, "x", KeyboardAsIs),
+	} {
+		g.Expect(err).To(MatchError(ErrRefused), "the call was made")
+	}
+	g.Expect(agents).To(HaveLen(6))
+	g.Expect(agents).To(HaveEach("phoneproof/dev (+https://github.com/phoneproof/phoneproof)"))
+}
+
+// TestClient_measuresCalls counts what calls met.
+func TestClient_measuresCalls(t *testing.T) {
+	g := NewWithT(t)
+	registry := prometheus.NewRegistry()
+	metrics, err := calls.NewMetrics(registry)
+	g.Expect(err).NotTo(HaveOccurred())
+	var answer string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
+	t.Cleanup(server.Close)
+	client, err := NewClient(ClientOptions{BaseURL: server.URL, Metrics: metrics})
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, answer = range []string{
+		`{"ok":true,"result":{}}`, `{"ok":false,"error_code":500}`, `{"ok":false,"error_code":429}`, `{"ok":false,"error_code":401}`,
+		`{"ok":false,"error_code":400}`, `<html>`,
+	} {
+		_, _ = client.GetMe(t.Context(), account(botToken))
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = client.GetMe(ended, account(botToken))
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	_, _ = client.GetMe(late, account(botToken))
+	_, _ = client.GetMe(t.Context(), account("")) // no call is made
+	server.Close()
+	_, _ = client.GetMe(t.Context(), account(botToken))
+	var want strings.Builder
+	fmt.Fprintln(&want, "# HELP phoneproof_platform_call_errors_total Calls of the Graph API and the Bot API that failed, by what they met. Calls that ended with their caller are not counted.")
+	fmt.Fprintln(&want, "# TYPE phoneproof_platform_call_errors_total counter")
+	for _, class := range []string{"credentials", "failing", "rate_limited", "refused", "timeout", "unreachable", "unreadable"} {
+		fmt.Fprintf(&want, "phoneproof_platform_call_errors_total{class=%q,method=\"TELEGRAM\",operation=\"getMe\"} 1\n", class)
+	}
+	g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(want.String()), "phoneproof_platform_call_errors_total")).To(Succeed())
+	g.Expect(testutil.GatherAndCount(registry, "phoneproof_platform_call_duration_seconds")).To(Equal(len(methods)))
+}
+
+// TestClient_handshakeTimeout: a TLS handshake that takes too long is a timeout, and no other failure to connect.
+func TestClient_handshakeTimeout(t *testing.T) {
+	g := NewWithT(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never answers
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = listener.Close() })
+	client, err := NewClient(ClientOptions{
+		BaseURL: "https://" + listener.Addr().String(), Transport: &http.Transport{TLSHandshakeTimeout: time.Millisecond},
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = client.GetMe(t.Context(), account(botToken))
+	g.Expect(err).To(And(MatchError(ErrUnavailable), MatchError(ContainSubstring("TLS handshake timeout"))))
+	g.Expect(classOf(err)).To(Equal(calls.Timeout))
 }
 
 // TestClient_tokenStaysInside tries the errors in which net/http repeats the URL.

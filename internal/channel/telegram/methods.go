@@ -12,6 +12,20 @@ import (
 // affect updates created before the call" (reference, setWebhook and getUpdates).
 var onlyMessages = []string{"message"}
 
+// The methods that are called.
+const (
+	methodGetMe          = "getMe"
+	methodGetWebhookInfo = "getWebhookInfo"
+	methodSetWebhook     = "setWebhook"
+	methodDeleteWebhook  = "deleteWebhook"
+	methodGetUpdates     = "getUpdates"
+	methodSendMessage    = "sendMessage"
+)
+
+var methods = [...]string{
+	methodGetMe, methodGetWebhookInfo, methodSetWebhook, methodDeleteWebhook, methodGetUpdates, methodSendMessage,
+}
+
 // Bot is what getMe says of the account behind a token.
 type Bot struct {
 	ID       int64  `json:"id"`
@@ -22,7 +36,7 @@ type Bot struct {
 // GetMe asks whose token it is.
 func (c *Client) GetMe(ctx context.Context, account *settings.Telegram) (Bot, error) {
 	var bot Bot
-	err := c.do(ctx, account, simple("getMe"), struct{}{}, &bot)
+	err := c.do(ctx, account, simple(methodGetMe), struct{}{}, &bot)
 	return bot, err
 }
 
@@ -54,7 +68,7 @@ func (i WebhookInfo) OnlyMessages() bool {
 // GetWebhookInfo asks which webhook the bot has.
 func (c *Client) GetWebhookInfo(ctx context.Context, account *settings.Telegram) (WebhookInfo, error) {
 	var info WebhookInfo
-	err := c.do(ctx, account, simple("getWebhookInfo"), struct{}{}, &info)
+	err := c.do(ctx, account, simple(methodGetWebhookInfo), struct{}{}, &info)
 	return info, err
 }
 
@@ -68,7 +82,7 @@ type setWebhook struct {
 // SetWebhook has Telegram post the bot's messages to url with that secret token; see WebhookSecret. What is waiting is
 // posted too.
 func (c *Client) SetWebhook(ctx context.Context, account *settings.Telegram, url, secretToken string) error {
-	return c.do(ctx, account, simple("setWebhook"), setWebhook{url, secretToken, onlyMessages, maxConnections}, nil)
+	return c.do(ctx, account, simple(methodSetWebhook), setWebhook{url, secretToken, onlyMessages, maxConnections}, nil)
 }
 
 type deleteWebhook struct {
@@ -77,7 +91,7 @@ type deleteWebhook struct {
 
 // DeleteWebhook ends the webhook. What is waiting stays, for getUpdates.
 func (c *Client) DeleteWebhook(ctx context.Context, account *settings.Telegram) error {
-	return c.do(ctx, account, simple("deleteWebhook"), deleteWebhook{DropPendingUpdates: false}, nil)
+	return c.do(ctx, account, simple(methodDeleteWebhook), deleteWebhook{DropPendingUpdates: false}, nil)
 }
 
 type getUpdates struct {
@@ -92,7 +106,7 @@ type getUpdates struct {
 func (c *Client) GetUpdates(
 	ctx context.Context, account *settings.Telegram, offset int64, limit int, timeout time.Duration,
 ) ([]json.RawMessage, error) {
-	k := call{method: "getUpdates", timeout: timeout + pollSlack, maxBytes: maxUpdatesBytes}
+	k := call{method: methodGetUpdates, timeout: timeout + pollSlack, maxBytes: maxUpdatesBytes}
 	var updates []json.RawMessage
 	err := c.do(ctx, account, k, getUpdates{offset, limit, int(timeout / time.Second), onlyMessages}, &updates)
 	return updates, err
@@ -146,7 +160,7 @@ func (c *Client) SendMessage(ctx context.Context, account *settings.Telegram, ch
 	case KeyboardRemove:
 		m.ReplyMarkup = &removeKeyboard{RemoveKeyboard: true}
 	}
-	return c.do(ctx, account, simple("sendMessage"), m, nil)
+	return c.do(ctx, account, simple(methodSendMessage), m, nil)
 }
 
 func simple(method string) call {

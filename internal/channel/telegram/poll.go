@@ -25,8 +25,10 @@ const (
 	PollConflict PollState = "conflict"
 	// PollCredentials: Telegram refuses the token.
 	PollCredentials PollState = "credentials_refused"
-	// PollUnavailable: Telegram cannot be reached, has no usable answer, or asks to wait.
+	// PollUnavailable: Telegram cannot be reached, or has no usable answer.
 	PollUnavailable PollState = "unavailable"
+	// PollFailing: Telegram answers that it failed, such as with 500, asks to wait, or refuses the call.
+	PollFailing PollState = "failing"
 	// PollHeld: an update cannot be stored, or its prompt not be sent; it is fetched again.
 	PollHeld PollState = "held"
 )
@@ -235,7 +237,12 @@ func stateOf(err error) PollState {
 		return PollConflict
 	case errors.Is(err, ErrCredentials), errors.Is(err, ErrNoToken), errors.Is(err, ErrNoSimulator):
 		return PollCredentials
+	case errors.Is(err, ErrRateLimited), errors.Is(err, ErrRefused):
+		return PollFailing
 	default:
+		if failure, ok := errors.AsType[*Error](err); ok && failure.PlatformFailed() {
+			return PollFailing
+		}
 		return PollUnavailable
 	}
 }

@@ -156,8 +156,8 @@ func TestPoll_webhookSetMeanwhile(t *testing.T) {
 
 func TestPoll_failures(t *testing.T) {
 	for answer, want := range map[string]PollState{
-		"error_409_poller": PollConflict, "error_401": PollCredentials, "error_404": PollCredentials, "error_500": PollUnavailable,
-		"error_429": PollUnavailable,
+		"error_409_poller": PollConflict, "error_401": PollCredentials, "error_404": PollCredentials, "error_500": PollFailing,
+		"error_429": PollFailing, "error_400": PollFailing,
 	} {
 		t.Run(answer, func(t *testing.T) {
 			bubble(t, PollerOptions{}, func(p *polling) {

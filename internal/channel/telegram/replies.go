@@ -13,11 +13,11 @@ import (
 // The built-in texts. They say nothing of the other side: not the number that is claimed, nor the code. The one that asks
 // for the contact says who asks and what it means, because links can be sent on to others.
 const (
-	textVerified     = "Your phone number is confirmed. You can go back to where you came from."
-	textWrongNumber  = "This number is not the one that was to be confirmed. Nothing was changed."
-	textExpired      = "This request is no longer valid. Please start again where you came from."
-	textUnknown      = "This message confirms nothing. To confirm your number, open the link from the app or website that asks for it, and share your own contact with the button."
-	textShareContact = "%s asks to confirm your phone number.\n\nIf you have just started this yourself, tap the button below to share your number. If somebody sent you here, do nothing: close this chat."
+	textVerified     = "Your phone number is confirmed. You can return to the app or website now."
+	textWrongNumber  = "This phone number does not match the request, so nothing was confirmed."
+	textExpired      = "This request is no longer valid. Please start again in the app or on the website."
+	textUnknown      = "This message does not confirm anything. To confirm your phone number, open the link from the app or website that asked for it, then share your own contact with the button."
+	textShareContact = "%s asks to confirm your phone number.\n\nIf you have just started this yourself, tap the button below to share your number. If someone else sent you here, do nothing and close this chat."
 	buttonText       = "Share my phone number"
 )
 

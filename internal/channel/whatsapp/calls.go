@@ -65,7 +65,7 @@ func (c *Client) send(ctx context.Context, account *settings.WhatsApp, m outgoin
 	if m.To == "" && m.Recipient == "" {
 		return errors.New("a message to nobody")
 	}
-	return c.call(ctx, account, http.MethodPost, "/messages", nil, m, nil)
+	return c.do(ctx, account, call{operation: sendMessage, method: http.MethodPost, path: "/messages", body: m}, nil)
 }
 
 // cut returns the first runes of a text.
@@ -92,7 +92,7 @@ type PhoneNumber struct {
 func (c *Client) PhoneNumber(ctx context.Context, account *settings.WhatsApp) (PhoneNumber, error) {
 	var n PhoneNumber
 	query := url.Values{"fields": {"id,display_phone_number,verified_name,status"}}
-	err := c.call(ctx, account, http.MethodGet, "", query, nil, &n)
+	err := c.do(ctx, account, call{operation: readNumber, method: http.MethodGet, query: query}, &n)
 	return n, err
 }
 
@@ -113,7 +113,7 @@ func (c *Client) Callbacks(ctx context.Context, account *settings.WhatsApp) (Cal
 		Configuration Callbacks `json:"webhook_configuration"`
 	}
 	query := url.Values{"fields": {"webhook_configuration"}}
-	err := c.call(ctx, account, http.MethodGet, "", query, nil, &answer)
+	err := c.do(ctx, account, call{operation: readCallback, method: http.MethodGet, query: query}, &answer)
 	return answer.Configuration, err
 }
 
@@ -132,23 +132,19 @@ func (c *Client) SetCallback(ctx context.Context, account *settings.WhatsApp, ca
 	if callbackURL == "" || verifyToken == "" || len(callbackURL) > MaxCallbackBytes {
 		return errors.New("a callback needs a URL of at most 200 characters and a token")
 	}
-	return c.configure(ctx, account, overrideTo{callbackURL, verifyToken})
+	return c.configure(ctx, account, setCallback, overrideTo{callbackURL, verifyToken})
 }
 
 // RemoveCallback has the number's webhooks go where they went without an override.
 func (c *Client) RemoveCallback(ctx context.Context, account *settings.WhatsApp) error {
-	return c.configure(ctx, account, overrideTo{})
+	return c.configure(ctx, account, removeCallback, overrideTo{})
 }
 
-func (c *Client) configure(ctx context.Context, account *settings.WhatsApp, to overrideTo) error {
-	var answer struct {
-		Success bool `json:"success"`
-	}
-	if err := c.call(ctx, account, http.MethodPost, "", nil, override{to}, &answer); err != nil {
-		return err
-	}
-	if !answer.Success {
-		return &Error{Kind: KindRefused, Status: http.StatusOK}
-	}
-	return nil
+// confirmation is the answer to a call that changes something. Without success the call was refused.
+type confirmation struct {
+	Success bool `json:"success"`
+}
+
+func (c *Client) configure(ctx context.Context, account *settings.WhatsApp, operation string, to overrideTo) error {
+	return c.do(ctx, account, call{operation: operation, method: http.MethodPost, body: override{to}}, &confirmation{})
 }

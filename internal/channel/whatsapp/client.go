@@ -15,8 +15,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/channel/calls"
 	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/version"
 )
 
 // GraphVersion is the version of the Graph API that the calls below are written for.
@@ -37,6 +40,8 @@ type ClientOptions struct {
 	GraphURL string
 	// SimulatorURL is the same of the simulator; empty if there is none, and then simulated accounts are refused.
 	SimulatorURL string
+	// Metrics measure the calls; nil for no measuring.
+	Metrics *calls.Metrics
 }
 
 // Client calls the Graph API for a WhatsApp account. The credentials of a simulated account go to the simulator and
@@ -44,6 +49,7 @@ type ClientOptions struct {
 type Client struct {
 	graph     *endpoint
 	simulator *endpoint // nil if there is none
+	recorder  *calls.Recorder
 }
 
 // endpoint is one of the two worlds, with connections of its own.
@@ -61,7 +67,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the Graph API's URL: %w", err)
 	}
-	c := &Client{graph: newEndpoint(graph, http.ProxyFromEnvironment)}
+	c := &Client{graph: newEndpoint(graph, http.ProxyFromEnvironment), recorder: o.Metrics.Recorder(verification.WhatsApp, operations[:]...)}
 	if o.SimulatorURL == "" {
 		return c, nil
 	}
@@ -141,34 +147,65 @@ func (c *Client) stranded(account *settings.WhatsApp) bool {
 	return account.Simulated && c.simulator == nil
 }
 
-// call does one request and decodes its answer into into, unless that is nil.
-func (c *Client) call(ctx context.Context, account *settings.WhatsApp, method, path string, query url.Values, body, into any) error {
+// The operations, as metrics name them.
+const (
+	sendMessage    = "send_message"
+	readNumber     = "read_number"
+	readCallback   = "read_callback"
+	setCallback    = "set_callback"
+	removeCallback = "remove_callback"
+)
+
+var operations = [...]string{sendMessage, readNumber, readCallback, setCallback, removeCallback}
+
+// call is one call of the Graph API.
+type call struct {
+	operation string
+	method    string
+	path      string // below that of the number
+	query     url.Values
+	body      any // nil for none
+}
+
+// do makes a call and decodes its answer into into, unless that is nil.
+func (c *Client) do(ctx context.Context, account *settings.WhatsApp, k call, into any) error {
 	to, err := c.endpoint(account)
 	if err != nil {
 		return err
 	}
 	var payload io.Reader
-	if body != nil {
-		encoded, err := json.Marshal(body)
+	if k.body != nil {
+		encoded, err := json.Marshal(k.body)
 		if err != nil {
 			return errors.New("encode the request")
 		}
 		payload = bytes.NewReader(encoded)
 	}
-	address := to.base + account.PhoneNumberID + path
-	if len(query) > 0 {
-		address += "?" + query.Encode()
+	address := to.base + account.PhoneNumberID + k.path
+	if len(k.query) > 0 {
+		address += "?" + k.query.Encode()
 	}
-	request, err := http.NewRequestWithContext(ctx, method, address, payload)
+	request, err := http.NewRequestWithContext(ctx, k.method, address, payload)
 	if err != nil {
 		return errors.New("make the request")
 	}
 	request.Header.Set("Authorization", "Bearer "+string(account.AccessToken.Current()))
 	request.Header.Set("Accept", "application/json")
-	if body != nil {
+	request.Header.Set("User-Agent", version.UserAgent())
+	if k.body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := to.http.Do(request)
+	start := time.Now()
+	err = to.exchange(request, into)
+	if !errors.Is(err, context.Canceled) {
+		c.recorder.Record(k.operation, time.Since(start), classOf(err))
+	}
+	return err
+}
+
+// exchange sends a request and reads its answer.
+func (e *endpoint) exchange(request *http.Request, into any) error {
+	response, err := e.http.Do(request)
 	if err != nil {
 		return unreachable(err)
 	}
@@ -182,6 +219,9 @@ func (c *Client) call(ctx context.Context, account *settings.WhatsApp, method, p
 	}
 	if into != nil && json.Unmarshal(answer, into) != nil {
 		return &Error{Kind: KindUnavailable, Status: response.StatusCode}
+	}
+	if c, ok := into.(*confirmation); ok && !c.Success {
+		return &Error{Kind: KindRefused, Status: response.StatusCode}
 	}
 	return nil
 }

@@ -11,10 +11,15 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/phoneproof/phoneproof/internal/channel/calls"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
+
+// agent is what every call over the wire says of the caller.
+const agent = "phoneproof/dev (+https://github.com/phoneproof/phoneproof)"
 
 // worlds is a client with a Graph API and a simulator, and an account in each.
 type worlds struct {
@@ -75,6 +80,7 @@ func TestClient_goldens(t *testing.T) {
 			g.Expect(last.Method).To(Equal(c.method))
 			g.Expect(last.URI).To(Equal(c.uri))
 			g.Expect(last.Authorization).To(Equal("Bearer " + accessToken))
+			g.Expect(last.UserAgent).To(Equal(agent))
 			g.Expect(last.Body).To(MatchJSON(golden(t, "out/"+name)))
 		})
 	}
@@ -96,6 +102,7 @@ func TestClient_reads(t *testing.T) {
 		Application: "https://my-production-callback.com/webhook",
 	}))
 	calls := w.graph.all()
+	w.Expect([]string{calls[0].UserAgent, calls[1].UserAgent}).To(HaveEach(agent))
 	w.Expect(calls[0].URI).To(Equal("/" + GraphVersion + "/" + numberID + "?fields=id%2Cdisplay_phone_number%2Cverified_name%2Cstatus"))
 	w.Expect(calls[1].URI).To(Equal("/" + GraphVersion + "/" + numberID + "?fields=webhook_configuration"))
 }
@@ -201,6 +208,74 @@ func TestClient_errors(t *testing.T) {
 		w.Expect(w.client.SetCallback(t.Context(), w.real, url, "t")).NotTo(Succeed())
 	}
 	w.Expect(w.client.SetCallback(t.Context(), w.real, "https://x.example", "")).NotTo(Succeed())
+}
+
+// TestClient_measuresCalls counts what calls met, by operation.
+func TestClient_measuresCalls(t *testing.T) {
+	w := newWorlds(t)
+	registry := prometheus.NewRegistry()
+	metrics, err := calls.NewMetrics(registry)
+	w.Expect(err).NotTo(HaveOccurred())
+	client, err := NewClient(ClientOptions{GraphURL: w.graph.URL, Metrics: metrics})
+	w.Expect(err).NotTo(HaveOccurred())
+	count := func(operation string, class calls.Class) (failed float64, observed uint64) {
+		families, err := registry.Gather()
+		w.Expect(err).NotTo(HaveOccurred())
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				labels := map[string]string{}
+				for _, label := range m.GetLabel() {
+					labels[label.GetName()] = label.GetValue()
+				}
+				w.Expect(labels).To(HaveKeyWithValue("method", "WHATSAPP"))
+				if labels["operation"] == operation && labels["class"] == string(class) {
+					failed += m.GetCounter().GetValue()
+				}
+				if labels["operation"] == operation {
+					observed += m.GetHistogram().GetSampleCount()
+				}
+			}
+		}
+		return failed, observed
+	}
+	do := map[string]func() error{
+		sendMessage:    func() error { return client.SendText(t.Context(), w.real, w.number(), "x") },
+		readNumber:     func() error { _, err := client.PhoneNumber(t.Context(), w.real); return err },
+		readCallback:   func() error { _, err := client.Callbacks(t.Context(), w.real); return err },
+		setCallback:    func() error { return client.SetCallback(t.Context(), w.real, "https://x.example", "t") },
+		removeCallback: func() error { return client.RemoveCallback(t.Context(), w.real) },
+	}
+	w.Expect(do).To(HaveLen(len(operations)))
+	for operation, call := range do {
+		w.graph.answers(http.StatusOK, []byte(`{"success":true}`))
+		w.Expect(call()).To(Succeed())
+		w.graph.answers(http.StatusInternalServerError, nil)
+		w.Expect(call()).NotTo(Succeed())
+		failed, observed := count(operation, calls.Failing)
+		w.Expect(failed).To(BeEquivalentTo(1))
+		w.Expect(observed).To(BeEquivalentTo(2))
+	}
+	for class, row := range map[calls.Class]struct {
+		status int
+		answer string
+	}{
+		calls.RateLimited: {429, ""}, calls.Credentials: {401, ""}, calls.Refused: {400, ""}, calls.Unreadable: {200, "<html>"},
+	} {
+		w.graph.answers(row.status, []byte(row.answer))
+		w.Expect(do[readNumber]()).NotTo(Succeed())
+		failed, _ := count(readNumber, class)
+		w.Expect(failed).To(BeEquivalentTo(1), "%s", class)
+	}
+	w.graph.answers(http.StatusOK, []byte(`{"success":false}`))
+	for _, operation := range []string{setCallback, removeCallback} {
+		w.Expect(do[operation]()).NotTo(Succeed())
+		failed, _ := count(operation, calls.Refused)
+		w.Expect(failed).To(BeEquivalentTo(1), "%s without success", operation)
+	}
+	w.graph.Close()
+	w.Expect(do[readNumber]()).NotTo(Succeed())
+	failed, _ := count(readNumber, calls.Unreachable)
+	w.Expect(failed).To(BeEquivalentTo(1))
 }
 
 // TestClient_retryAfter: seconds are honoured within bounds, everything else is not.

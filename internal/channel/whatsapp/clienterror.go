@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/channel/calls"
 )
 
 // ErrNoSimulator says that the credentials are the simulator's and there is none. No call was made.
@@ -36,7 +37,7 @@ type Error struct {
 	Kind Kind
 	// Status is that of HTTP; 0 without an answer.
 	Status int
-	// Code and Subcode are Meta's ("Error codes"); 0 if there are none.
+	// Code and Subcode are Meta's ("Error codes"); 0 if there are none, as in the page of a proxy.
 	Code    int
 	Subcode int
 	// RetryAfter is how long Meta asks to wait; zero if it does not.
@@ -65,20 +66,40 @@ func (e *Error) Temporary() bool {
 	return e.Kind == KindUnreachable || e.Kind == KindUnavailable || e.Kind == KindRateLimited
 }
 
+// PlatformFailed reports whether the answer says that the platform failed, such as 500; without a Code, a proxy may have.
+func (e *Error) PlatformFailed() bool {
+	return e.Kind == KindUnavailable && (e.Status < 200 || e.Status > 299)
+}
+
+// classOf returns the class of a call's outcome in metrics; empty for success.
+func classOf(err error) calls.Class {
+	failure, ok := errors.AsType[*Error](err)
+	switch {
+	case !ok:
+		return ""
+	case failure.PlatformFailed():
+		return calls.Failing
+	case failure.Kind == KindUnavailable:
+		return calls.Unreadable
+	case failure.Kind == KindRateLimited:
+		return calls.RateLimited
+	case failure.Kind == KindCredentials:
+		return calls.Credentials
+	case failure.Kind == KindRefused:
+		return calls.Refused
+	case errors.Is(failure, context.DeadlineExceeded):
+		return calls.Timeout
+	default:
+		return calls.Unreachable
+	}
+}
+
 // Unwrap returns context.Canceled or context.DeadlineExceeded, if it was one of them.
 func (e *Error) Unwrap() error { return e.cause }
 
 // unreachable returns what may be told of an error of net/http: not its text, which holds the URL.
 func unreachable(err error) error {
-	e := &Error{Kind: KindUnreachable}
-	var timeout net.Error
-	switch {
-	case errors.Is(err, context.Canceled):
-		e.cause = context.Canceled
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		e.cause = context.DeadlineExceeded
-	}
-	return e
+	return &Error{Kind: KindUnreachable, cause: calls.ContextCause(err)}
 }
 
 // refused classifies an answer. Meta's own codes come first: many of its limits are answered with 400 (Graph API, "Rate

@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// call is what the Graph API was asked.
-type call struct {
-	Method, URI, Authorization string
-	Body                       string
+// seenCall is what the Graph API was asked.
+type seenCall struct {
+	Method, URI, Authorization, UserAgent string
+	Body                                  string
 }
 
 // text returns the text of a message.
-func (c call) text() string {
+func (c seenCall) text() string {
 	var m outgoing
 	_ = json.Unmarshal([]byte(c.Body), &m)
 	switch {
@@ -37,7 +37,7 @@ type graph struct {
 	*httptest.Server
 
 	mu     sync.Mutex
-	calls  []call
+	calls  []seenCall
 	status int
 	answer []byte
 	header http.Header
@@ -55,7 +55,7 @@ func (g *graph) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.calls = append(g.calls, call{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), string(body)})
+	g.calls = append(g.calls, seenCall{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), r.UserAgent(), string(body)})
 	maps.Copy(w.Header(), g.header)
 	w.WriteHeader(g.status)
 	_, _ = w.Write(g.answer)
@@ -67,10 +67,10 @@ func (g *graph) answers(status int, answer []byte) {
 	g.status, g.answer = status, answer
 }
 
-func (g *graph) all() []call {
+func (g *graph) all() []seenCall {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return append([]call(nil), g.calls...)
+	return append([]seenCall(nil), g.calls...)
 }
 
 // syncBuffer is a buffer for many writers.

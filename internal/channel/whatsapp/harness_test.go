@@ -207,7 +207,7 @@ func (f *fixture) outcomes() map[outcome]int {
 }
 
 // sendReplies has the waiting replies sent, and returns all that the Graph API was asked so far.
-func (f *fixture) sendReplies() []call {
+func (f *fixture) sendReplies() []seenCall {
 	f.t.Helper()
 	ctx, cancel := context.WithCancel(f.t.Context())
 	cancel()

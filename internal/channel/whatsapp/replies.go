@@ -11,12 +11,12 @@ import (
 // The built-in texts. None tells a number, a code, or whether anybody else is involved; none asks for anything that a
 // fraudster could use.
 const (
-	textVerified     = "Thank you, your phone number is confirmed. You can go back to where you started."
+	textVerified     = "Thank you, your phone number is confirmed. You can return to the app or website now."
 	textWrongNumber  = "We could not confirm this phone number: the code belongs to a different one. Please send it from the phone number that you entered."
-	textExpired      = "This code is no longer valid. Please go back to where you started and get a new one."
-	textUnknown      = "We found no valid code in your message. This chat only confirms phone numbers, and nobody reads it. If you did not expect to confirm your number, you can ignore this."
-	textShareContact = "WhatsApp hides your phone number from us. To confirm it, please share it with the button below. Do so only if you asked for this yourself."
-	textNumberHidden = "WhatsApp hides your phone number from us because you use a username, so we cannot confirm it here. Please go back to where you started and choose another way."
+	textExpired      = "This code is no longer valid. Please return to the app or website and get a new one."
+	textUnknown      = "We found no valid code in your message. This chat only confirms phone numbers, and messages here are not read. If you did not ask to confirm your phone number, you can ignore this."
+	textShareContact = "WhatsApp hides your phone number from us. To confirm it, please share it with the button below, but only if you started this yourself."
+	textNumberHidden = "WhatsApp hides your phone number from us because you use a username, so we cannot confirm it here. Please return to the app or website and choose another way."
 )
 
 // texts are the texts of one project.

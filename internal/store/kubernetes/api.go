@@ -69,13 +69,15 @@ func (a *api) patchMetadata(ctx context.Context, name string, metadata map[strin
 		Param("fieldManager", fieldManager).Body(encode(map[string]any{"metadata": metadata})))
 }
 
-// patchConditions replaces the conditions if the object still has that resourceVersion, and touches nothing else: it
-// is for objects whose content we cannot hold.
-func (a *api) patchConditions(ctx context.Context, name, version string, conditions []metav1.Condition) (*entry, error) {
+// patchConditions replaces the conditions and the generation that they speak of if the object still has that
+// resourceVersion, and touches nothing else: it is for objects whose content we cannot hold.
+func (a *api) patchConditions(
+	ctx context.Context, name, version string, generation int64, conditions []metav1.Condition,
+) (*entry, error) {
 	return a.one(ctx, "write conditions", a.client.Patch(types.MergePatchType).Name(name).SubResource("status").
 		Param("fieldManager", fieldManager).Body(encode(map[string]any{
 		"metadata": map[string]any{"resourceVersion": version},
-		"status":   map[string]any{"conditions": conditions},
+		"status":   map[string]any{"conditions": conditions, "observedGeneration": generation},
 	})))
 }
 

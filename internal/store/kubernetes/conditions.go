@@ -20,6 +20,8 @@ func setConditions(o *verifyv1.VerificationRequest, r *verification.Request, now
 			LastTransitionTime: metav1.NewTime(now.Truncate(time.Second)),
 		})
 	}
+	o.Status.ObservedGeneration = o.Generation
+	setProgressOf(&o.Status.Conditions, r, now)
 	status, reason := verified(r)
 	set(verifyv1.ConditionVerified, status, reason)
 	if r.Delivery == (verification.Delivery{}) {
@@ -28,6 +30,46 @@ func setConditions(o *verifyv1.VerificationRequest, r *verification.Request, now
 	}
 	status, reason = webhookDelivered(r.Delivery)
 	set(verifyv1.ConditionWebhookDelivered, status, reason)
+}
+
+// setProgressOf says for tools that follow kstatus that a pending request is in progress and an expired one failed.
+// Verified is neither: whether the receiver took the event does not change that the number was verified.
+func setProgressOf(conditions *[]metav1.Condition, r *verification.Request, now time.Time) {
+	switch r.Phase {
+	case verification.Verified:
+		setProgress(conditions, metav1.Condition{}, now)
+	case verification.Expired:
+		setProgress(conditions, metav1.Condition{
+			Type: verifyv1.ConditionStalled, Reason: verifyv1.ReasonExpired, Message: "the time ran out before the user's message came",
+		}, now)
+	default:
+		setProgress(conditions, metav1.Condition{
+			Type: verifyv1.ConditionReconciling, Reason: verifyv1.ReasonPending, Message: "the user's message has not come yet",
+		}, now)
+	}
+}
+
+// setProgressOfRefused says of a request that was refused whether that may end by itself.
+func setProgressOfRefused(conditions *[]metav1.Condition, reason, message string, now time.Time) {
+	c := metav1.Condition{Type: verifyv1.ConditionReconciling, Reason: reason, Message: message}
+	switch reason {
+	case verifyv1.ReasonMethodNotConfigured, verifyv1.ReasonPhoneNumberRefused, verifyv1.ReasonMalformed:
+		c.Type = verifyv1.ConditionStalled
+	}
+	setProgress(conditions, c, now)
+}
+
+// setProgress leaves the given one of Reconciling and Stalled, or neither if it has no type.
+func setProgress(conditions *[]metav1.Condition, c metav1.Condition, now time.Time) {
+	for _, kind := range []string{verifyv1.ConditionReconciling, verifyv1.ConditionStalled} {
+		if kind != c.Type {
+			meta.RemoveStatusCondition(conditions, kind)
+		}
+	}
+	if c.Type != "" {
+		c.Status, c.LastTransitionTime = metav1.ConditionTrue, metav1.NewTime(now.Truncate(time.Second))
+		meta.SetStatusCondition(conditions, c)
+	}
 }
 
 func verified(r *verification.Request) (metav1.ConditionStatus, string) {

@@ -76,6 +76,7 @@ var typeMeta = metav1.TypeMeta{APIVersion: verifyv1.GroupVersion.String(), Kind:
 func newEntry(o *object) *entry {
 	e := &entry{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Labels: o.Labels,
+		Generation:        o.Generation,
 		DeletionTimestamp: o.DeletionTimestamp, CreationTimestamp: o.CreationTimestamp, Finalizers: o.Finalizers,
 	}}
 	typed := &verifyv1.VerificationRequest{TypeMeta: typeMeta, ObjectMeta: *o.DeepCopy()}

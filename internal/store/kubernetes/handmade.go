@@ -145,8 +145,10 @@ func (s *Store) Reject(ctx context.Context, name, reason, message string) error 
 	if e.object != nil {
 		conditions = e.object.DeepCopy().Status.Conditions
 	}
-	setAccepted(&conditions, metav1.ConditionFalse, reason, message, s.now())
-	_, err = s.api.patchConditions(ctx, name, e.ResourceVersion, conditions)
+	now := s.now()
+	setAccepted(&conditions, metav1.ConditionFalse, reason, message, now)
+	setProgressOfRefused(&conditions, reason, message, now)
+	_, err = s.api.patchConditions(ctx, name, e.ResourceVersion, e.Generation, conditions)
 	return outcome(ctx, missing(err))
 }
 

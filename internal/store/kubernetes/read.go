@@ -51,6 +51,20 @@ func (s *Store) Recall(id string) (verification.Request, bool) {
 	return r, err == nil
 }
 
+// Stored implements verification.Counter, by what the watch delivered.
+func (s *Store) Stored(context.Context) (verification.Stored, error) {
+	var stored verification.Stored
+	if !s.HasSynced() {
+		return stored, errNotSynced()
+	}
+	for _, item := range s.informer.GetStore().List() {
+		if e := entryOf(item); e != nil && e.kind == KindRequest {
+			stored.Count(&e.request)
+		}
+	}
+	return stored, nil
+}
+
 // current returns the object that id leads to, as it is now.
 func (s *Store) current(ctx context.Context, id string) (*entry, error) {
 	e, err := s.live(ctx, id)

@@ -55,6 +55,7 @@ type Store struct {
 var (
 	_ verification.Store    = (*Store)(nil)
 	_ verification.Recaller = (*Store)(nil)
+	_ verification.Counter  = (*Store)(nil)
 )
 
 // New returns the store of a project. Nothing is asked before Start.

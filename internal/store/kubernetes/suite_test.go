@@ -135,7 +135,7 @@ func prepare(ctx context.Context, namespace string) {
 			return nil
 		}
 		return err
-	}).WithContext(ctx).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 }
 
 func newNamespace(ctx context.Context) string {

@@ -15,8 +15,9 @@ type Store struct {
 }
 
 var (
-	_ verification.Store = (*Store)(nil)
-	_ verification.Queue = (*Store)(nil)
+	_ verification.Store   = (*Store)(nil)
+	_ verification.Queue   = (*Store)(nil)
+	_ verification.Counter = (*Store)(nil)
 )
 
 // Create implements verification.Store. Rates count from the moment they are set; a longer period counts what the
@@ -138,6 +139,20 @@ func (s *Store) Claim(
 	s.project.mu.Lock()
 	defer s.project.mu.Unlock()
 	return s.project.claim(policy, limit, lease, s.backend.now()), nil
+}
+
+// Stored implements verification.Counter.
+func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
+	if err := s.backend.admit(ctx); err != nil {
+		return verification.Stored{}, err
+	}
+	s.project.mu.RLock()
+	defer s.project.mu.RUnlock()
+	var stored verification.Stored
+	for _, rec := range s.project.records {
+		stored.Count(&rec.request)
+	}
+	return stored, nil
 }
 
 func found(rec *record) (verification.Request, error) {

@@ -35,6 +35,12 @@ var (
 			SELECT version FROM phoneproof_requests WHERE project = $1 AND id = u.id LIMIT 1
 		) AS r`
 
+	// sqlStored counts each kind of work in its range of the index, up to a limit.
+	sqlStored = `SELECT
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending),
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered),
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
+
 	sqlAwaiting = `SELECT ` + columns("r.") + `, clock_timestamp()
 		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id
 		WHERE b.project = $1 AND b.binding = $2`

@@ -15,7 +15,7 @@ import (
 
 // statements are all that a store ever sends.
 var statements = map[string]string{
-	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
+	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
 	"sqlNumbers": sqlNumbers, "sqlInsertRequests": sqlInsertRequests, "sqlInsertKeyAdmissions": sqlInsertKeyAdmissions,
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,

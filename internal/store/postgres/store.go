@@ -55,6 +55,7 @@ var (
 	_ verification.Store   = (*Store)(nil)
 	_ verification.Queue   = (*Store)(nil)
 	_ verification.Sweeper = (*Store)(nil)
+	_ verification.Counter = (*Store)(nil)
 )
 
 // New returns a store that is not connected yet.
@@ -168,6 +169,16 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 		return verification.Request{}, verification.ErrNotFound
 	}
 	return r, err
+}
+
+// Stored implements verification.Counter. It counts up to MostCounted of each kind.
+func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
+	var stored verification.Stored
+	err := s.once(ctx, func(c *pgx.Conn) error {
+		return c.QueryRow(ctx, sqlStored, s.options.Project, verification.MostCounted).
+			Scan(&stored.Pending, &stored.Undelivered, &stored.Finished)
+	})
+	return stored, err
 }
 
 // Subscribe implements verification.Store.

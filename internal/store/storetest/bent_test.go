@@ -24,6 +24,7 @@ type bent struct {
 	awaiting  func(context.Context, string) (verification.Request, error)
 	subscribe func(string) (<-chan struct{}, func())
 	ready     func(context.Context) error
+	stored    func(context.Context) (verification.Stored, error)
 	claim     func(context.Context, verification.Policy, int, time.Duration) ([]verification.Request, error)
 }
 
@@ -42,6 +43,7 @@ func (s *bent) aim(inner *memory.Store) {
 	s.inner = inner
 	s.create, s.get, s.update, s.remove = inner.Create, inner.Get, inner.Update, inner.Delete
 	s.awaiting, s.subscribe, s.ready, s.claim, s.peek = inner.Awaiting, inner.Subscribe, inner.Ready, inner.Claim, inner.Peek
+	s.stored = inner.Stored
 }
 
 func (s *bent) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
@@ -62,8 +64,9 @@ func (s *bent) Delete(ctx context.Context, id, version string) error {
 func (s *bent) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	return s.awaiting(ctx, binding)
 }
-func (s *bent) Subscribe(id string) (<-chan struct{}, func()) { return s.subscribe(id) }
-func (s *bent) Ready(ctx context.Context) error               { return s.ready(ctx) }
+func (s *bent) Subscribe(id string) (<-chan struct{}, func())           { return s.subscribe(id) }
+func (s *bent) Stored(ctx context.Context) (verification.Stored, error) { return s.stored(ctx) }
+func (s *bent) Ready(ctx context.Context) error                         { return s.ready(ctx) }
 func (s *bent) Claim(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
 	return s.claim(ctx, p, n, lease)
 }

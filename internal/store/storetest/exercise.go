@@ -33,6 +33,7 @@ func topics() []topic {
 		{"races", races()},
 		{"contacts", contacts()},
 		{"deletion", deletion()},
+		{"counts", counts()},
 		{"subscription", subscription()},
 		{"rates", rates()},
 		{"windows", slidingWindows()},

@@ -215,3 +215,23 @@ func capMutants() []mutant {
 		})},
 	}
 }
+
+func countMutants() []mutant {
+	counts := func(change func(*verification.Stored)) func(world) func(*bent) {
+		return each(func(s *bent) {
+			stored := s.stored
+			s.stored = func(ctx context.Context) (verification.Stored, error) {
+				n, err := stored(ctx)
+				change(&n)
+				return n, err
+			}
+		})
+	}
+	caughtBy := []string{"counts what is stored"}
+	return []mutant{
+		{"counts nothing", caughtBy, counts(func(n *verification.Stored) { *n = verification.Stored{} })},
+		{"counts what is undelivered as finished", caughtBy, counts(func(n *verification.Stored) {
+			n.Finished, n.Undelivered = n.Finished+n.Undelivered, 0
+		})},
+	}
+}

@@ -165,5 +165,5 @@ func bentHarness(bend func(world) func(*bent)) Harness {
 
 func mutants() []mutant {
 	return slices.Concat(creationMutants(), stateMutants(), updateMutants(), contactMutants(), subscriptionMutants(),
-		rateMutants(), capMutants(), queueMutants(), outageMutants())
+		countMutants(), rateMutants(), capMutants(), queueMutants(), outageMutants())
 }

@@ -1,0 +1,128 @@
+package kubernetes
+
+import (
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Pending is InProgress, Verified is Current, and Expired is Failed.
+var _ = Describe("Tools that follow kstatus", func() {
+	var (
+		s       *Store
+		project string
+	)
+	BeforeEach(func(ctx SpecContext) {
+		project = newNamespace(ctx) + "/shop"
+		s = open(ctx, project, Options{})
+	})
+	kstatus := func(ctx SpecContext, name string) status.Status {
+		GinkgoHelper()
+		raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resource).Name(name).Do(ctx).Raw()
+		Expect(err).NotTo(HaveOccurred())
+		o := &unstructured.Unstructured{}
+		Expect(o.UnmarshalJSON(raw)).To(Succeed())
+		result, err := status.Compute(o)
+		Expect(err).NotTo(HaveOccurred())
+		return result.Status
+	}
+	update := func(ctx SpecContext, id string, m mutation) {
+		GinkgoHelper()
+		_, err := s.Update(ctx, id, m)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	expire := func(r *verification.Request, _ time.Time) error {
+		r.Phase = verification.Expired
+		return nil
+	}
+	create := func(ctx SpecContext) string {
+		GinkgoHelper()
+		created, err := s.Create(ctx, newRequest(project), verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		return created.Request.ID
+	}
+	createManual := func(ctx SpecContext, name string) {
+		GinkgoHelper()
+		o, err := s.newObject(newRequest(project), time.Now())
+		Expect(err).NotTo(HaveOccurred())
+		o.Name, o.Labels, o.OwnerReferences, o.Spec.Init = name, nil, nil, nil
+		_, err = s.api.create(ctx, o)
+		Expect(err).NotTo(HaveOccurred())
+		settle(ctx, s)
+	}
+
+	It("wait for a request of the API until it is verified, whether the event was delivered or not", func(ctx SpecContext) {
+		id := create(ctx)
+		Expect(kstatus(ctx, id)).To(Equal(status.InProgressStatus), "not written yet")
+		update(ctx, id, bindTo(hash(1)))
+		Expect(kstatus(ctx, id)).To(Equal(status.InProgressStatus), "waits for a contact")
+		update(ctx, id, verifyNow)
+		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "verified")
+		update(ctx, id, attempt(false))
+		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "the receiver is down")
+		update(ctx, id, attempt(true))
+		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "delivered")
+	})
+
+	It("fail for a request that expires, waited for a contact or not", func(ctx SpecContext) {
+		for _, waited := range []bool{false, true} {
+			id := create(ctx)
+			if waited {
+				update(ctx, id, bindTo(hash(1)))
+			}
+			update(ctx, id, expire)
+			Expect(kstatus(ctx, id)).To(Equal(status.FailedStatus))
+		}
+	})
+
+	It("wait for a manual request from its creation on", func(ctx SpecContext) {
+		createManual(ctx, "by-hand")
+		Expect(kstatus(ctx, "by-hand")).To(Equal(status.InProgressStatus), "not seen yet")
+		_, err := s.Complete(ctx, "by-hand", Completion{
+			CodeID: newRequest(project).ID, Text: "verify ABCD-EFGH", Link: "https://wa.me/1555?text=ABCD", TTL: 10 * time.Minute,
+		}, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kstatus(ctx, "by-hand")).To(Equal(status.InProgressStatus), "accepted")
+		update(ctx, "by-hand", verifyNow)
+		Expect(kstatus(ctx, "by-hand")).To(Equal(status.CurrentStatus), "verified")
+	})
+
+	DescribeTable("tell refusals that may end by themselves from those that do not",
+		func(ctx SpecContext, reason string, want status.Status) {
+			createManual(ctx, "by-hand")
+			Expect(s.Reject(ctx, "by-hand", reason, "the reason in words")).To(Succeed())
+			Expect(kstatus(ctx, "by-hand")).To(Equal(want))
+			_, err := s.Complete(ctx, "by-hand", Completion{
+				CodeID: newRequest(project).ID, Text: "verify ABCD-EFGH", Link: "https://wa.me/1555?text=ABCD", TTL: 10 * time.Minute,
+			}, verification.Limits{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(kstatus(ctx, "by-hand")).To(Equal(status.InProgressStatus), "accepted after all")
+			update(ctx, "by-hand", verifyNow)
+			Expect(kstatus(ctx, "by-hand")).To(Equal(status.CurrentStatus), "verified")
+		},
+		Entry(nil, verifyv1.ReasonSuspended, status.InProgressStatus),
+		Entry(nil, verifyv1.ReasonSecretsNotReady, status.InProgressStatus),
+		Entry(nil, verifyv1.ReasonRateLimited, status.InProgressStatus),
+		Entry(nil, verifyv1.ReasonTooManyStored, status.InProgressStatus),
+		Entry(nil, verifyv1.ReasonMethodNotConfigured, status.FailedStatus),
+		Entry(nil, verifyv1.ReasonPhoneNumberRefused, status.FailedStatus),
+		Entry(nil, verifyv1.ReasonMalformed, status.FailedStatus),
+	)
+
+	It("take a status of before this field as it was", func(ctx SpecContext) {
+		id := create(ctx)
+		_, err := s.api.client.Patch("application/merge-patch+json").Namespace(s.api.namespace).Resource(resource).
+			Name(id).SubResource("status").Body([]byte(`{"status":{"observedGeneration":null,"conditions":[]}}`)).Do(ctx).Raw()
+		Expect(err).NotTo(HaveOccurred())
+		settle(ctx, s)
+		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "nothing says otherwise")
+		update(ctx, id, verifyNow)
+		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "verified")
+	})
+})
