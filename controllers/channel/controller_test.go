@@ -3,6 +3,9 @@ package channel
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/channel/telegram"
+	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -318,6 +322,82 @@ func TestReconcile_troubleThatSomebodyMustMend(t *testing.T) {
 	w.Expect(w.remembered).To(BeEmpty(), "only what was registered is ours")
 	w.platform.seen.mismatch = "why"
 	w.isNot(verifyv1.ReasonAccountMismatch)
+}
+
+// TestExplain_whatThePlatformAnswered asks real clients against servers that answer so: who answers is not unreachable.
+func TestExplain_whatThePlatformAnswered(t *testing.T) {
+	const failing, unreachable = verifyv1.ReasonPlatformFailing, verifyv1.ReasonPlatformUnreachable
+	for name, row := range map[string]struct {
+		answer     http.HandlerFunc
+		says, meta trouble // with a part of the message
+	}{
+		"500": {answering(500, `{"error":{"code":2},"ok":false,"error_code":500}`),
+			trouble{failing, "Telegram's Bot API answered 500: ", true}, trouble{failing, "Meta's Graph API answered 500: ", true}},
+		"a page of a gateway": {answering(502, `<html>`),
+			trouble{failing, "Telegram's Bot API answered 502, or a proxy in front of it", true},
+			trouble{failing, "Meta's Graph API answered 502, or a proxy in front of it", true}},
+		"JSON of a gateway": {answering(503, `{"message":"no healthy upstream"}`),
+			trouble{failing, "Telegram's Bot API answered 503, or a proxy in front of it", true},
+			trouble{failing, "Meta's Graph API answered 503, or a proxy in front of it", true}},
+		"a failure under 400": {answering(400, `{"error":{"code":131016},"ok":false,"error_code":500}`),
+			trouble{failing, "Telegram's Bot API answered 500: ", true},
+			trouble{failing, "Meta's Graph API answered with its error code 131016: it failed itself", true}},
+		"too many calls": {answering(429, `{"ok":false,"error_code":429}`),
+			trouble{failing, "Telegram asks to wait", true}, trouble{failing, "asks to wait", true}},
+		"400": {answering(400, `{"error":{"code":100},"ok":false,"error_code":400,"description":"canary"}`),
+			trouble{failing, "Telegram's Bot API refuses the call with 400; ", true},
+			trouble{verifyv1.ReasonAccountMismatch, "leads to no number", false}},
+		"400 after logOut": {answering(400, `{"error":{"code":100},"ok":false,"error_code":400,"description":"Logged out"}`),
+			trouble{failing, "Telegram's Bot API refuses the call with 400: the bot was logged out", true},
+			trouble{verifyv1.ReasonAccountMismatch, "leads to no number", false}},
+		"403": {answering(403, `{"error":{"code":200},"ok":false,"error_code":403,"description":"canary"}`),
+			trouble{failing, "Telegram's Bot API refuses the call with 403; ", true},
+			trouble{verifyv1.ReasonCredentialsRejected, "refuses the access token", false}},
+		"409": {answering(409, `{"error":{"code":100},"ok":false,"error_code":409,"description":"canary"}`),
+			trouble{verifyv1.ReasonCallbackTaken, "another program fetches this bot's updates", true},
+			trouble{verifyv1.ReasonAccountMismatch, "leads to no number", false}},
+		"403 of a proxy": {answering(403, `{"message":"not for you"}`),
+			trouble{unreachable, "something else answers", true},
+			trouble{verifyv1.ReasonCredentialsRejected, "refuses the access token", false}},
+		"a captive portal": {answering(200, `<html>`),
+			trouble{unreachable, "something else answers", true}, trouble{unreachable, "something else answers", true}},
+		"no answer": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			trouble{unreachable, "does not answer", true}, trouble{unreachable, "does not answer", true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			server := httptest.NewServer(row.answer)
+			t.Cleanup(server.Close)
+			s := newTelegram(t).settings
+			s.WhatsApp = newWhatsApp(t).settings.WhatsApp
+
+			botClient, err := telegram.NewClient(telegram.ClientOptions{BaseURL: server.URL})
+			g.Expect(err).NotTo(HaveOccurred())
+			bot := newBotAPI(botClient, nil)
+			_, err = bot.observe(t.Context(), s)
+			for doing, err := range map[step]error{stepNone: err, stepRemove: bot.remove(t.Context(), s)} {
+				said := bot.explain(err, doing)
+				g.Expect(said.message).To(And(ContainSubstring(row.says.message), Not(ContainSubstring("canary"))))
+				said.message = row.says.message
+				g.Expect(said).To(Equal(row.says))
+			}
+
+			graphClient, err := whatsapp.NewClient(whatsapp.ClientOptions{GraphURL: server.URL})
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = graph{graphClient}.observe(t.Context(), s)
+			said := graph{}.explain(err, stepNone)
+			g.Expect(said.message).To(ContainSubstring(row.meta.message))
+			said.message = row.meta.message
+			g.Expect(said).To(Equal(row.meta))
+		})
+	}
+}
+
+func answering(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
 }
 
 // TestReconcile_asLongAsThePlatformAsks is 429 with retry_after: nothing is asked before, whatever changes.

@@ -16,6 +16,9 @@ import (
 // poll that breaks are none.
 const standing = 30 * time.Second
 
+// pollConflict is the message for the status 409.
+const pollConflict = "another program fetches this bot's updates from Telegram; stop it, or have BotFather replace the token"
+
 // polling is between the controller, which knows whether updates may be fetched, and the poller, which knows how it goes.
 type polling struct {
 	clock clock.PassiveClock
@@ -68,12 +71,13 @@ func (p *polling) verdict() (verdict, time.Duration) {
 	trouble := verdict{}
 	switch p.state {
 	case telegram.PollConflict:
-		trouble = bad(verifyv1.ReasonCallbackTaken, "another program fetches this bot's updates from Telegram; "+
-			"stop it, or have BotFather replace the token")
+		trouble = bad(verifyv1.ReasonCallbackTaken, pollConflict)
 	case telegram.PollCredentials:
 		trouble = bad(verifyv1.ReasonCredentialsRejected, tokenRefused)
 	case telegram.PollUnavailable:
 		trouble = bad(verifyv1.ReasonPlatformUnreachable, "Telegram does not answer long polls; wait, or look at the proxies between")
+	case telegram.PollFailing:
+		trouble = bad(verifyv1.ReasonPlatformFailing, "Telegram fails or asks to wait, or refuses long polls; wait, or look at its status page")
 	case telegram.PollIdle, telegram.PollRunning, telegram.PollHeld: // a message that cannot be stored is the store's trouble
 		return fine, 0
 	}

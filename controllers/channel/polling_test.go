@@ -95,7 +95,7 @@ func TestPolling_verdict(t *testing.T) {
 	for state, reason := range map[telegram.PollState]string{
 		telegram.PollIdle: verifyv1.ReasonPolling, telegram.PollRunning: verifyv1.ReasonPolling, telegram.PollHeld: verifyv1.ReasonPolling,
 		telegram.PollConflict: verifyv1.ReasonCallbackTaken, telegram.PollCredentials: verifyv1.ReasonCredentialsRejected,
-		telegram.PollUnavailable: verifyv1.ReasonPlatformUnreachable,
+		telegram.PollUnavailable: verifyv1.ReasonPlatformUnreachable, telegram.PollFailing: verifyv1.ReasonPlatformFailing,
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			g := NewWithT(t)

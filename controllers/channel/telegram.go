@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -113,19 +114,37 @@ func (b *botAPI) remove(ctx context.Context, s *settings.Settings) error {
 }
 
 func (*botAPI) explain(err error, doing step) trouble {
+	failure, _ := errors.AsType[*telegram.Error](err)
 	switch {
 	case errors.Is(err, telegram.ErrNoSimulator):
 		return trouble{reason: verifyv1.ReasonCredentialsRejected, message: noSimulator}
 	case errors.Is(err, telegram.ErrCredentials), errors.Is(err, telegram.ErrNoToken):
 		return trouble{reason: verifyv1.ReasonCredentialsRejected, message: tokenRefused}
 	case errors.Is(err, telegram.ErrRateLimited):
-		return trouble{verifyv1.ReasonPlatformUnreachable, "Telegram asks to wait: there were too many calls", true}
+		return trouble{verifyv1.ReasonPlatformFailing, "Telegram asks to wait: there were too many calls", true}
 	case errors.Is(err, telegram.ErrRefused) && doing == stepRegister:
-		failure, _ := errors.AsType[*telegram.Error](err)
 		return trouble{reason: verifyv1.ReasonCallbackUnreachable, message: undeliverable(failure.Description)}
+	case errors.Is(err, telegram.ErrRefused):
+		return trouble{verifyv1.ReasonPlatformFailing, refusal(failure), true}
+	case errors.Is(err, telegram.ErrConflict):
+		return trouble{verifyv1.ReasonCallbackTaken, pollConflict, true}
+	case failure != nil && failure.PlatformFailed():
+		return trouble{verifyv1.ReasonPlatformFailing, platformFailed("Telegram's Bot API", failure.Code, failure.Foreign), true}
+	case failure != nil && failure.Code != 0:
+		return trouble{verifyv1.ReasonPlatformUnreachable, "something else answers in place of Telegram's Bot API; look at the proxies between", true}
 	default:
 		return trouble{verifyv1.ReasonPlatformUnreachable, "Telegram's Bot API does not answer; wait, or look at what the pods may reach", true}
 	}
+}
+
+// refusal is the message for a call that Telegram refuses: its code, and of its description only what is known.
+func refusal(failure *telegram.Error) string {
+	message := fmt.Sprintf("Telegram's Bot API refuses the call with %d", failure.Code)
+	if strings.Contains(strings.ToLower(failure.Description), "logged out") {
+		return message + ": the bot was logged out of it (logOut), which lasts ten minutes or longer; " +
+			"wait, or look at the Bot API server that the bot belongs to"
+	}
+	return message + "; wait, or look at the bot with BotFather"
 }
 
 func (*botAPI) waits(err error) time.Duration {

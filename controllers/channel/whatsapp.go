@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -121,7 +122,11 @@ func (graph) explain(err error, doing step) trouble {
 		return trouble{reason: verifyv1.ReasonCredentialsRejected, message: "Meta refuses the access token: it is wrong or expired, " +
 			"or lacks a permission; put a valid one into the Secret of spec.whatsapp.accessTokenSecretRef"}
 	case failure.Kind == whatsapp.KindRateLimited:
-		return trouble{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API asks to wait: there were too many calls", true}
+		return trouble{verifyv1.ReasonPlatformFailing, "Meta's Graph API asks to wait: there were too many calls", true}
+	case failure.PlatformFailed():
+		return trouble{verifyv1.ReasonPlatformFailing, graphFailed(failure), true}
+	case failure.Kind == whatsapp.KindUnavailable:
+		return trouble{verifyv1.ReasonPlatformUnreachable, "something else answers in place of Meta's Graph API; look at the proxies between", true}
 	case failure.Temporary():
 		return trouble{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API does not answer; wait, or look at what the pods may reach", true}
 	case doing == stepNone:
@@ -131,6 +136,24 @@ func (graph) explain(err error, doing step) trouble {
 		return trouble{reason: verifyv1.ReasonCallbackUnreachable, message: "Meta could not verify the callback at spec.baseURL: " +
 			"it must be reachable from the internet, by https with a valid certificate, and lead to this project"}
 	}
+}
+
+// graphFailed is the message for an answer that says that the Graph API failed. Meta has codes for that, some with the status 400.
+func graphFailed(e *whatsapp.Error) string {
+	const platform = "Meta's Graph API"
+	if e.Code != 0 && e.Status < http.StatusInternalServerError {
+		return fmt.Sprintf("%s answered with its error code %d: it failed itself; wait, or look at its status page", platform, e.Code)
+	}
+	return platformFailed(platform, e.Status, e.Code == 0)
+}
+
+// platformFailed is the message for a status of at least 500. An answer that is foreign is not in the platform's form.
+func platformFailed(platform string, status int, foreign bool) string {
+	if foreign {
+		return fmt.Sprintf("%s answered %d, or a proxy in front of it; wait, or look at its status page and at the proxies between",
+			platform, status)
+	}
+	return fmt.Sprintf("%s answered %d: it failed itself; wait, or look at its status page", platform, status)
 }
 
 const noSimulator = "the credentials begin with sim_, and this server has no simulator; put those of a real account into the Secret"

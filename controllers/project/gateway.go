@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,12 @@ type gateway struct {
 
 // present tells whether the API is there.
 func (g *gateway) present() bool { return g.found.Load() }
+
+// String returns the source's name in logs.
+func (g *gateway) String() string { return "gateway source" }
+
+// Format prints the name for every verb: printing the fields would read them while follow writes them.
+func (g *gateway) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, g.String()) }
 
 // Start asks from now on, until ctx ends.
 func (g *gateway) Start(ctx context.Context, queue queue) error {

@@ -3,10 +3,12 @@ package project
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -159,6 +161,39 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 			impatient, cancel := context.WithTimeout(ctx, time.Millisecond)
 			Expect(g.begin(impatient, requests)).NotTo(Succeed())
 			cancel()
+		}
+	})
+})
+
+// controller-runtime prints a source that did not sync in time, while the source runs; the race detector judges.
+var _ = Describe("The sources of the controller", func() {
+	It("can be printed in every way while they run", func(ctx SpecContext) {
+		var answers atomic.Int64
+		g := &gateway{
+			discover: func(context.Context, string) (*metav1.APIResourceList, error) {
+				kind := render.HTTPRouteKind.Kind
+				if answers.Add(1)%2 == 0 {
+					kind = "another"
+				}
+				return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: kind}}}, nil
+			},
+			live: admin, projects: admin, log: GinkgoLogr, known: make(chan struct{}), period: time.Nanosecond,
+			routes: func() source.SyncingSource { return beginning(func(context.Context) error { return nil }) },
+		}
+		installGatewayAPI(ctx)
+		requests := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+		DeferCleanup(requests.ShutDown)
+		running, cancel := context.WithCancel(ctx)
+		defer cancel()
+		Expect(g.Start(running, requests)).To(Succeed())
+
+		c := New(Options{})
+		c.gateway = g
+		for asked := answers.Load(); answers.Load() < asked+10; {
+			for _, s := range c.sources(&informertest.FakeInformers{}) {
+				Expect(fmt.Sprintf("%v %+v %s", s, s, s)).NotTo(ContainSubstring("{"), "it prints its fields")
+			}
+			Expect(fmt.Sprintf("%#v, %d", g, g)).To(Equal("gateway source, gateway source"))
 		}
 	})
 })

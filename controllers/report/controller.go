@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -58,6 +59,8 @@ type Options struct {
 	Board    *Board
 	// Storage tells whether a request could be stored now: nil, a *StorageError, or an error of the store.
 	Storage func(ctx context.Context) error
+	// StoragePeriod is how often a store that serves is asked; 30 s if zero.
+	StoragePeriod time.Duration
 	// Tell is told of each change of a status, after it was written.
 	Tell func(project *verifyv1.VerificationProject, condition metav1.Condition, bad bool)
 	// Clock tells the time; the real one if nil.
@@ -80,6 +83,7 @@ func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	o.StoragePeriod = cmp.Or(o.StoragePeriod, defaultStoragePeriod)
 	return &Controller{Options: o, writes: rate.NewLimiter(rate.Every(gap), burst)}
 }
 

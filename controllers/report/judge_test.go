@@ -182,6 +182,15 @@ func TestSecretsReady(t *testing.T) {
 			[]settings.Problem{problem("ca", settings.ReasonNoCertificate)}, metav1.ConditionFalse, verifyv1.ReasonSecretInvalid,
 			"spec.ca: Secret shop, key ca holds no certificate in PEM form",
 		},
+		"a short webhook secret": {
+			[]settings.Problem{problem("webhook", settings.ReasonWebhookSecretTooShort)}, metav1.ConditionFalse, verifyv1.ReasonSecretInvalid,
+			"spec.webhook: Secret shop, key webhook is too short, a webhook secret has 24 bytes or more (after whsec_ as base64): " +
+				"phoneproof keygen --webhook makes one",
+		},
+		"a webhook secret that is not base64": {
+			[]settings.Problem{problem("webhook", settings.ReasonNotBase64)}, metav1.ConditionFalse, verifyv1.ReasonSecretInvalid,
+			"spec.webhook: Secret shop, key webhook is not base64 after whsec_: phoneproof keygen --webhook makes one that is",
+		},
 		"invalid and not mounted": {
 			[]settings.Problem{problem("app", settings.ReasonInvalid), problem("bot", settings.ReasonNotMounted)},
 			metav1.ConditionFalse, verifyv1.ReasonSecretInvalid,
@@ -212,7 +221,7 @@ func TestWords_coverEveryReason(t *testing.T) {
 	for _, reason := range []settings.Reason{
 		settings.ReasonMissing, settings.ReasonNotMounted, settings.ReasonUnreadable, settings.ReasonEmpty, settings.ReasonTooShort,
 		settings.ReasonTooLong, settings.ReasonInvalid, settings.ReasonRepeated, settings.ReasonNoCertificate,
-		settings.ReasonMixedSimulator,
+		settings.ReasonMixedSimulator, settings.ReasonNotBase64, settings.ReasonWebhookSecretTooShort,
 	} {
 		g.Expect(words).To(HaveKeyWithValue(reason, Not(BeEmpty())))
 	}
@@ -267,7 +276,7 @@ func TestSteady(t *testing.T) {
 			var s steady
 			for i, v := range tc.looks {
 				g.Expect(s.note(v)).To(Equal(tc.believed[i]), "look %d", i)
-				g.Expect(s.next()).To(Equal(map[bool]time.Duration{true: storageRest, false: storageDoubt}[v.good() && s.believed == v]))
+				g.Expect(s.next(time.Minute)).To(Equal(map[bool]time.Duration{true: time.Minute, false: 6 * time.Second}[v.good() && s.believed == v]))
 			}
 		})
 	}

@@ -129,12 +129,12 @@ func TestRun_storage(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
 		w.storage = verification.TooManyStored(time.Second)
-		pass(storageRest)
+		pass(defaultStoragePeriod)
 		w.Expect(w.conditions()).To(ContainElement("StorageReady StorageReachable"), "one look is not enough")
-		pass(looksToBelieve * storageDoubt)
+		pass(looksToBelieve * defaultStoragePeriod / doubtFactor)
 		w.Expect(w.conditions()).To(ContainElement("StorageReady StorageFull"))
 		w.storage = nil
-		pass((looksToBelieve + 1) * storageDoubt) // and not storageRest: who waits for it wants to know
+		pass((looksToBelieve + 1) * defaultStoragePeriod / doubtFactor) // and not defaultStoragePeriod: who waits for it wants to know
 		w.Expect(w.told).To(Equal([]string{"StorageReady StorageFull bad", "StorageReady StorageReachable"}))
 	})
 }
@@ -145,7 +145,7 @@ func TestRun_aStoreThatHangsHoldsNothingBack(t *testing.T) {
 		w.storage = errDown
 		w.begin()
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretMissing"}), "nothing is known of the store yet")
-		pass(looksToBelieve * storageDoubt)
+		pass(looksToBelieve * defaultStoragePeriod / doubtFactor)
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretMissing", "StorageReady StorageUnreachable"}))
 	})
 }

@@ -19,12 +19,16 @@ var words = map[settings.Reason]string{
 	settings.ReasonNotMounted:     "is not mounted into this pod yet",
 	settings.ReasonUnreadable:     "cannot be read",
 	settings.ReasonEmpty:          "is empty",
+	settings.ReasonPlaceholder:    "is a placeholder of the samples: put the real value in its place",
 	settings.ReasonTooShort:       "is too short, an API key has 32 characters or more",
 	settings.ReasonTooLong:        "is too long",
 	settings.ReasonInvalid:        "is not in the form of such a secret, perhaps for a space or line break inside",
 	settings.ReasonRepeated:       "is the same API key as another one",
 	settings.ReasonNoCertificate:  "holds no certificate in PEM form",
 	settings.ReasonMixedSimulator: "is for the simulator and the account's other one is not, or the other way round",
+	settings.ReasonNotBase64:      "is not base64 after whsec_: phoneproof keygen --webhook makes one that is",
+	settings.ReasonWebhookSecretTooShort: "is too short, a webhook secret has 24 bytes or more (after whsec_ as base64): " +
+		"phoneproof keygen --webhook makes one",
 }
 
 // secretsReady judges the secrets. What is missing comes first, because it explains most of what else may be wrong; what

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// storageRest is how often a store that serves is asked whether it does, and storageDoubt how often one that does not,
-	// or that says something else than it did.
-	storageRest  = 30 * time.Second
-	storageDoubt = 3 * time.Second
+	// defaultStoragePeriod is how often a store that serves is asked whether it does. One that does not, or that says
+	// something else than it did, is asked doubtFactor times as often.
+	defaultStoragePeriod = 30 * time.Second
+	doubtFactor          = 10
 	// storageTimeout is how long it may take to say so.
 	storageTimeout = 10 * time.Second
 	// looksToBelieve is how often a store must say something new in a row: one timeout is no outage, and a full store has
@@ -88,12 +88,12 @@ func (s *steady) note(v verdict) bool {
 	return true
 }
 
-// next is how long to wait for the next look.
-func (s *steady) next() time.Duration {
+// next is how long to wait for the next look, if a store that serves is looked at once in a period.
+func (s *steady) next(period time.Duration) time.Duration {
 	if s.seen == 0 && s.believed.good() {
-		return storageRest
+		return period
 	}
-	return storageDoubt
+	return period / doubtFactor
 }
 
 // watchStorage looks at the store until ctx ends.
@@ -105,7 +105,7 @@ func (c *Controller) watchStorage(ctx context.Context) error {
 			c.Board.stored(v)
 			c.Log.Info("what the store says changed", "reason", v.reason, "cause", fmt.Sprint(err))
 		}
-		sleep(ctx, believed.next())
+		sleep(ctx, believed.next(c.StoragePeriod))
 	}
 	return nil
 }

@@ -1,0 +1,176 @@
+package project
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+// warnings collects what the API server warns of.
+type warnings struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+// HandleWarningHeader implements rest.WarningHandler.
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.texts = append(w.texts, text)
+}
+
+// take returns what was collected since the last call.
+func (w *warnings) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	texts := w.texts
+	w.texts = nil
+	return texts
+}
+
+func warnedClient(config *rest.Config) (client.Client, *warnings) {
+	GinkgoHelper()
+	w := &warnings{}
+	config = rest.CopyConfig(config)
+	config.WarningHandler = w
+	c, err := client.New(config, client.Options{Scheme: admin.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return c, w
+}
+
+func manualRequest(namespace, project string) *verifyv1.VerificationRequest {
+	return &verifyv1.VerificationRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "by-hand-"},
+		Spec: verifyv1.VerificationRequestSpec{
+			ProjectRef: verifyv1.ProjectRef{Name: project}, PhoneNumber: "+15550100199", Method: verifyv1.MethodTelegram,
+		},
+	}
+}
+
+// The policies of config/admission on a real API server, beside a real operator.
+var _ = Describe("A manual request", Ordered, func() {
+	var (
+		user   client.Client
+		warned *warnings
+	)
+	// create makes a request, which succeeds, and returns the warnings.
+	create := func(ctx context.Context, r *verifyv1.VerificationRequest) []string {
+		GinkgoHelper()
+		Expect(user.Create(ctx, r)).To(Succeed())
+		return warned.take()
+	}
+	unserved := func(namespace, project string) []string {
+		const policy = "verificationrequests-unserved.phoneproof.dev"
+		return []string{"Validation failed for ValidatingAdmissionPolicy '" + policy + "' with binding '" + policy + "': " +
+			"spec.projectRef.name: nothing works on requests of VerificationProject " + project + " in namespace " + namespace +
+			": there is none of that name, or the operator has not taken it up yet; until it does, this request stays Pending"}
+	}
+
+	BeforeAll(func(ctx SpecContext) {
+		root, err := controlplane.RepositoryRoot()
+		Expect(err).NotTo(HaveOccurred())
+		content, err := os.ReadFile(filepath.Join(root, "config", "admission", "requests.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		for document := range bytes.SplitSeq(content, []byte("\n---\n")) {
+			object := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal(document, &object.Object)).To(Succeed())
+			Expect(admin.Create(ctx, object)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, object)).To(Succeed()) })
+		}
+		user, warned = warnedClient(plane.Config)
+		namespace := newNamespace(ctx)
+		Eventually(func() []string { // policies come to the API server by a watch
+			return create(ctx, manualRequest(namespace, "any"))
+		}).WithContext(ctx).ShouldNot(BeEmpty())
+	})
+
+	It("is taken with a warning until the operator has taken its project up, and without one from then on", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		Expect(create(ctx, manualRequest(namespace, "shop"))).To(Equal(unserved(namespace, "shop")), "no project at all")
+
+		project := newProject(namespace, "shop")
+		Expect(admin.Create(ctx, project)).To(Succeed())
+		Expect(create(ctx, manualRequest(namespace, "shop"))).To(Equal(unserved(namespace, "shop")), "the operator has not seen it")
+
+		operate(ctx, operator, usual())
+		deployment(ctx, project)
+		Eventually(func() []string { // the authorizer learns of a binding through its own watch
+			return create(ctx, manualRequest(namespace, "shop"))
+		}).WithContext(ctx).Should(BeEmpty())
+		Expect(create(ctx, manualRequest(namespace, "shopp"))).To(Equal(unserved(namespace, "shopp")), "another name beside it")
+
+		By("deleting the project, and what the garbage collector deletes with it")
+		Expect(admin.Delete(ctx, project)).To(Succeed())
+		Expect(admin.DeleteAllOf(ctx, &rbacv1.RoleBinding{}, client.InNamespace(namespace))).To(Succeed())
+		Eventually(func() []string { return create(ctx, manualRequest(namespace, "shop")) }).WithContext(ctx).
+			Should(Equal(unserved(namespace, "shop")))
+	})
+
+	It("is not what the API makes: those are taken without a warning", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		r := manualRequest(namespace, "shop")
+		now := time.Now()
+		r.Spec.Init = &verifyv1.Init{CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(now.Add(time.Minute))}
+		Expect(create(ctx, r)).To(BeEmpty(), "even without a project")
+
+		project := newProject(namespace, "shop")
+		Expect(admin.Create(ctx, project)).To(Succeed())
+		operate(ctx, operator, usual())
+		deployment(ctx, project)
+		serve, seen := warnedClient(asAccount(ctx, namespace, render.Name("shop")))
+		Eventually(func() error {
+			r.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, GenerateName: "vr"}
+			return serve.Create(ctx, r)
+		}).WithContext(ctx).Should(Succeed(), "by the project's own ServiceAccount")
+		Expect(seen.take()).To(BeEmpty())
+	})
+
+	It("is refused for a project on PostgreSQL", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		project := newProject(namespace, "shop")
+		project.Spec.Storage = verifyv1.Storage{
+			Type: verifyv1.StoragePostgreSQL, PostgreSQL: &verifyv1.PostgreSQL{URISecretRef: verifyv1.URISecretRef{Name: "db"}},
+		}
+		Expect(admin.Create(ctx, project)).To(Succeed())
+		Eventually(func() error { return user.Create(ctx, manualRequest(namespace, "shop")) }).WithContext(ctx).
+			Should(MatchError(ContainSubstring("keeps its requests in PostgreSQL")))
+		warned.take()
+	})
+
+	It("gets no wrong warning where the children's names are shortened", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		warnsOf := []string{}
+		plain := []string{}
+		for _, project := range []string{
+			"a", "a1", "shop", "shop-2", strings.Repeat("a", 37), strings.Repeat("a", 38), strings.Repeat("a", 39), strings.Repeat("a", 253),
+			"shop.example.com", "a.b", "shop-0123456789", "0123456789", "shop-012345678", "shop-01234567890", "shop-012345678g",
+		} {
+			if render.Name(project) == "phoneproof-"+project {
+				plain = append(plain, project)
+			}
+			if slices.Equal(create(ctx, manualRequest(namespace, project)), unserved(namespace, project)) {
+				warnsOf = append(warnsOf, project)
+			}
+		}
+		Expect(warnsOf).To(Equal(plain))
+		Expect(len(plain)).To(BeNumerically(">=", 7))
+	})
+})
