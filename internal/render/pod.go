@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// serverID is the user and group of the image.
-	serverID = 65532
 	// gracePeriod covers everything between the wish to stop a pod and its end, in seconds: stopDelay, drainDelay, 15 for
 	// requests in flight, and 10 for what stands behind them.
 	gracePeriod = 40
@@ -24,7 +22,8 @@ func podTemplate(p *verifyv1.VerificationProject, o Options) *corev1ac.PodTempla
 	return corev1ac.PodTemplateSpec().WithLabels(Labels(p)).WithSpec(podSpec(p, o))
 }
 
-// podSpec meets the Pod Security Standard "restricted".
+// podSpec meets the Pod Security Standard "restricted". It sets no user and no group: the image has them, and OpenShift's
+// restricted-v2, which gives each namespace its own, refuses any other.
 func podSpec(p *verifyv1.VerificationProject, o Options) *corev1ac.PodSpecApplyConfiguration {
 	spec := corev1ac.PodSpec().
 		WithServiceAccountName(Name(p.Name)).
@@ -32,8 +31,7 @@ func podSpec(p *verifyv1.VerificationProject, o Options) *corev1ac.PodSpecApplyC
 		WithEnableServiceLinks(false).
 		WithTerminationGracePeriodSeconds(gracePeriod).
 		WithSecurityContext(corev1ac.PodSecurityContext().
-			WithRunAsNonRoot(true).WithRunAsUser(serverID).WithRunAsGroup(serverID).
-			WithFSGroup(serverID). // makes the files of Secrets readable
+			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithContainers(container(p, o)).
 		WithVolumes(secretsVolume(p))

@@ -12,7 +12,9 @@ import (
 const (
 	secretsVolumeName = "secrets"
 	secretsDir        = "/etc/phoneproof/secrets" //nolint:gosec // a path
-	secretsMode       = 0o440
+	// secretsMode lets any user of the container read, because the files belong to root. There is no other container in the
+	// pod, and on the node the volume lies below a folder that only root may enter.
+	secretsMode = 0o444
 )
 
 // secretsVolume holds the file SECRET/KEY for every Secret key that the project names. One that is missing is left out, and

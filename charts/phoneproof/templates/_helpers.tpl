@@ -1,11 +1,15 @@
+{{- define "phoneproof.name" -}}
+{{- default .Chart.Name .Values.nameOverride -}}
+{{- end -}}
+
 {{/* The start of every name. At most 40 characters, so that what is appended fits. */}}
 {{- define "phoneproof.fullname" -}}
 {{- if .Values.fullnameOverride -}}
 {{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- else if contains .Chart.Name .Release.Name -}}
+{{- else if contains (include "phoneproof.name" .) .Release.Name -}}
 {{- .Release.Name | trunc 40 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name (include "phoneproof.name" .) | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 {{- end -}}
 
@@ -29,28 +33,47 @@
 {{- end -}}
 {{- end -}}
 
+{{/* What selects the operator's pods. No value may change these labels elsewhere. */}}
 {{- define "phoneproof.selectorLabels" -}}
-app.kubernetes.io/name: phoneproof
+app.kubernetes.io/name: {{ include "phoneproof.name" . }}
 app.kubernetes.io/component: operator
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
-{{/* Labels of everything; those of the operator's own objects have the component too. */}}
+{{/*
+Labels of an object. The argument is a list: the root, the component or "", and any number of maps with more labels. Later
+maps win over earlier ones, and the labels that select pods win over all of them.
+*/}}
 {{- define "phoneproof.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/name: phoneproof
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-app.kubernetes.io/part-of: phoneproof
-{{- with .Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- $root := index . 0 -}}
+{{- $labels := dict
+  "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" $root.Release.Service
+  "app.kubernetes.io/part-of" "phoneproof"
+-}}
+{{- range concat (list $root.Values.commonLabels) (slice . 2) -}}
+{{- $labels = mergeOverwrite $labels (deepCopy .) -}}
+{{- end -}}
+{{- $_ := set $labels "app.kubernetes.io/name" (include "phoneproof.name" $root) -}}
+{{- $_ := set $labels "app.kubernetes.io/instance" $root.Release.Name -}}
+{{- with index . 1 -}}
+{{- $_ := set $labels "app.kubernetes.io/component" . -}}
+{{- end -}}
+{{- toYaml $labels -}}
 {{- end -}}
 
-{{- define "phoneproof.operatorLabels" -}}
-{{ include "phoneproof.labels" . }}
-app.kubernetes.io/component: operator
+{{/* Names of the image pull secrets, as JSON. The value has strings, or objects with a name as in a pod. */}}
+{{- define "phoneproof.pullSecrets" -}}
+{{- $names := list -}}
+{{- range .Values.image.pullSecrets -}}
+{{- if kindIs "string" . -}}
+{{- $names = append $names . -}}
+{{- else -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $names -}}
 {{- end -}}
 
 {{/* The rules of a role that config/ holds; the file is a copy that "make manifests" keeps equal. */}}
@@ -58,12 +81,12 @@ app.kubernetes.io/component: operator
 {{- toYaml (.Files.Get (printf "files/rbac/%s.yaml" .role) | fromYaml).rules -}}
 {{- end -}}
 
-{{/* The operator's command line. An empty list of what is allowed is said too, because the flag has a default. */}}
+{{/* The operator's command line. An empty list of what is allowed is passed too, because the flag has a default. */}}
 {{- define "phoneproof.operatorArgs" -}}
 - operator
 - --server-image={{ include "phoneproof.image" . }}
 - --server-image-pull-policy={{ .Values.image.pullPolicy }}
-{{- include "phoneproof.flags" (dict "flag" "server-image-pull-secret" "values" .Values.image.pullSecrets) }}
+{{- include "phoneproof.flags" (dict "flag" "server-image-pull-secret" "values" (include "phoneproof.pullSecrets" . | fromJsonArray)) }}
 {{- include "phoneproof.flags" (dict "flag" "watch-namespace" "values" .Values.watchNamespaces) }}
 {{- include "phoneproof.flags" (dict "flag" "whatsapp-url" "values" (compact (list .Values.admin.whatsappURL))) }}
 {{- include "phoneproof.flags" (dict "flag" "telegram-url" "values" (compact (list .Values.admin.telegramURL))) }}
