@@ -20,7 +20,7 @@ func telegramAttacks() []Attack {
 	attacks := []Attack{
 		forged("no-secret", "posts the text without the webhook's secret", func(*bot) string { return "" }),
 		forged("wrong-secret", "posts it with a guessed secret", func(*bot) string { return "guessed" }),
-		forged("other-project-secret", "posts it with the token in the secret's place", func(b *bot) string { return prefix + b.Username }),
+		forged("other-project-secret", "posts it with the token in place of the secret", func(b *bot) string { return prefix + b.Username }),
 	}
 	return append(attacks, append(contactAttacks(), textAttacks()...)...)
 }
@@ -47,7 +47,7 @@ func contactAttacks() []Attack {
 			m.Contact.UserID = firstTelegramID - 1
 			m.ForwardOrigin = &tgOrigin{"user", tgUser{ID: firstTelegramID - 1, FirstName: "Victim"}, a.now.Add(-time.Minute).Unix()}
 		}),
-		contact("forwarded-own-contact", "forwards the victim's number under his own id", kindMessage, func(a *assault, m *tgMessage) {
+		contact("forwarded-own-contact", "forwards the victim's number under their own id", kindMessage, func(a *assault, m *tgMessage) {
 			m.ForwardOrigin = &tgOrigin{"user", *a.user.telegramUser(), a.now.Add(-time.Minute).Unix()}
 		}),
 		contact("group-contact", "shares the contact in a group with the bot", kindMessage, func(_ *assault, m *tgMessage) {
@@ -56,7 +56,7 @@ func contactAttacks() []Attack {
 		contact("edited-contact", "edits a message until it is the contact", kindEdited, func(a *assault, m *tgMessage) {
 			m.EditDate = a.now.Unix()
 		}),
-		contact("business-contact", "sends it in the chat of somebody whom the bot assists", kindBusiness, func(_ *assault, m *tgMessage) {
+		contact("business-contact", "sends it in the chat of a business that the bot assists", kindBusiness, func(_ *assault, m *tgMessage) {
 			m.BusinessConnectionID = "simulated"
 		}),
 		contact("via-bot-contact", "sends the contact through another bot", kindMessage, func(_ *assault, m *tgMessage) {
@@ -65,7 +65,7 @@ func contactAttacks() []Attack {
 		contact("anonymous-number", "shares a number of the +888 kind, which has no SIM", kindMessage, func(_ *assault, m *tgMessage) {
 			m.Contact.Phone = "+88800012345"
 		}),
-		contact("vcard", "shares the own number with a vCard that says the victim's", kindMessage, func(a *assault, m *tgMessage) {
+		contact("vcard", "shares their own number with a vCard that holds the victim's", kindMessage, func(a *assault, m *tgMessage) {
 			m.Contact.Phone = a.user.TelegramPhone
 			m.Contact.VCard = "BEGIN:VCARD\nVERSION:3.0\nFN:Victim\nTEL;TYPE=CELL:" + a.victim + "\nEND:VCARD"
 		}),
@@ -96,7 +96,7 @@ func textAttacks() []Attack {
 		text("group-text", "sends the code in a group", kindMessage, func(_ *assault, m *tgMessage) {
 			m.Chat = tgChat{ID: -4088123, Title: "Friends", Type: "group"}
 		}),
-		text("forwarded-text", "forwards the code from somebody else", kindMessage, func(a *assault, m *tgMessage) {
+		text("forwarded-text", "forwards the code from someone else", kindMessage, func(a *assault, m *tgMessage) {
 			m.ForwardOrigin = &tgOrigin{"user", tgUser{ID: firstTelegramID - 1, FirstName: "Victim"}, a.now.Add(-time.Minute).Unix()}
 		}),
 		text("bot-sender", "has another bot send the code", kindMessage, func(_ *assault, m *tgMessage) {

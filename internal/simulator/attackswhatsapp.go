@@ -27,27 +27,27 @@ func whatsAppAttacks() []Attack {
 	}
 	attacks := []Attack{
 		forged("no-signature", "posts the victim's message without a signature", func(*business, []byte) http.Header { return nil }),
-		forged("wrong-signature", "posts it with a signature by a guessed secret", func(_ *business, body []byte) http.Header {
+		forged("wrong-signature", "posts it with a signature made with a guessed secret", func(_ *business, body []byte) http.Header {
 			return http.Header{metaSignature: {metaMAC([]byte("guessed"), body)}}
 		}),
-		forged("sha1-only", "posts it with the old SHA-1 signature alone, which is right", func(b *business, body []byte) http.Header {
+		forged("sha1-only", "posts it with only the old SHA-1 signature, a valid one", func(b *business, body []byte) http.Header {
 			return http.Header{metaOldSignature: {oldMAC([]byte(b.secret()), body)}}
 		}),
 		forged("other-project-signature", "posts it with the signature of another project", func(_ *business, body []byte) http.Header {
 			return http.Header{metaSignature: {metaMAC([]byte(strangersSecret), body)}}
 		}),
-		forged("empty-secret", "posts it with a signature by the empty secret", func(_ *business, body []byte) http.Header {
+		forged("empty-secret", "posts it with a signature made with an empty secret", func(_ *business, body []byte) http.Header {
 			return http.Header{metaSignature: {metaMAC(nil, body)}}
 		}),
-		forged("two-signatures", "posts it with two signatures, one of them right", func(b *business, body []byte) http.Header {
+		forged("two-signatures", "posts it with two signatures, one of them valid", func(b *business, body []byte) http.Header {
 			return http.Header{metaSignature: {metaMAC([]byte("guessed"), body), metaMAC([]byte(b.secret()), body)}}
 		}),
-		forged("upper-case-signature", "posts it with the right signature in upper case", func(b *business, body []byte) http.Header {
+		forged("upper-case-signature", "posts it with the valid signature in upper case", func(b *business, body []byte) http.Header {
 			return http.Header{metaSignature: {"SHA256=" + metaMAC([]byte(b.secret()), body)[len("sha256="):]}}
 		}),
 		{
 			Name: "reserialised", Platform: onWhatsApp, Expect: http.StatusForbidden,
-			Summary: "posts a message of Meta's, with its signature, after decoding and encoding it again", forge: reserialised,
+			Summary: "posts a message from Meta with its signature, after decoding and encoding it again", forge: reserialised,
 		},
 	}
 	return append(attacks, append(signedAttacks(), crowds()...)...)
@@ -61,7 +61,7 @@ func signedAttacks() []Attack {
 		}}
 	}
 	return []Attack{
-		signed("foreign-number", "sends the victim's text from his own phone", func(a *assault, b *business) waValue {
+		signed("foreign-number", "sends the victim's text from their own phone", func(a *assault, b *business) waValue {
 			return a.user.textOf(b, a.text, a.now)
 		}),
 		signed("spoofed-profile", "does so with the victim's number as the one in contacts", func(a *assault, b *business) waValue {
@@ -93,7 +93,7 @@ func signedAttacks() []Attack {
 		signed("foreign-contact", "attaches the victim's contact card", func(a *assault, b *business) waValue {
 			return a.user.cardOf(b, a.victim, a.victimDigits(), "other", a.now)
 		}),
-		signed("unasked-contact", "answers a request for the contact that nobody made", func(a *assault, b *business) waValue {
+		signed("unasked-contact", "answers a request for the contact that was never made", func(a *assault, b *business) waValue {
 			return a.user.cardOf(b, a.victim, a.victimDigits(), "contact_request", a.now)
 		}),
 		signed("hour-old", "has Meta deliver a message of the victim that is an hour old", func(a *assault, b *business) waValue {

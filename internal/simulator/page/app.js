@@ -1,8 +1,8 @@
-// The page shows what the simulator's HTTP API tells, and does nothing that docs/simulator.md does not describe.
+// The page shows what the simulator's HTTP API returns, and does nothing that docs/simulator.md does not describe.
 
 const $ = (id) => document.getElementById(id);
 
-const state = { turn: 0, users: [], chats: [], accounts: {}, requests: [], user: null, chat: null, draft: null, attacks: [], seen: {}, drawn: {} };
+const state = { turn: 0, users: [], chats: [], accounts: {}, requests: [], user: null, chat: null, draft: null, attacks: [], toText: false, seen: {} };
 
 // make returns an element with attributes and children. Texts are always set as text.
 function make(tag, attributes = {}, ...children) {
@@ -28,13 +28,28 @@ async function call(method, path, body) {
   return answer;
 }
 
-// redraw replaces what is in a list when what it shows has changed. A button that is replaced while it is pressed is not
-// clicked.
-function redraw(id, shown, children) {
-  const now = JSON.stringify(shown);
-  if (state.drawn[id] === now) return;
-  state.drawn[id] = now;
-  $(id).replaceChildren(...children());
+// redraw makes a list show items, and replaces only the elements whose item has changed: a button that is replaced while it is
+// pressed is not clicked, and a screen reader announces what is replaced. The focus moves to the replacement.
+function redraw(id, items, keyOf, build) {
+  const list = $(id);
+  const keys = new Set(items.map((item) => String(keyOf(item))));
+  for (const element of [...list.children]) if (!keys.has(element.key)) element.remove();
+  const before = new Map([...list.children].map((element) => [element.key, element]));
+  items.forEach((item, index) => {
+    const key = String(keyOf(item));
+    const shown = JSON.stringify(item);
+    let element = before.get(key);
+    if (element?.shown !== shown) {
+      const old = element;
+      element = Object.assign(build(item), { key, shown });
+      if (old) {
+        const focused = old.contains(document.activeElement);
+        old.replaceWith(element);
+        if (focused) (element.matches('button') ? element : element.querySelector('button, summary') || $('number')).focus({ preventScroll: true });
+      }
+    }
+    if (list.children[index] !== element) list.insertBefore(element, list.children[index] || null);
+  });
 }
 
 function show(id, error) {
@@ -89,7 +104,7 @@ async function follow(request) {
 }
 
 function showRequests() {
-  redraw('requests', state.requests, () => state.requests.map((request) => make('li', { class: 'card' },
+  redraw('requests', state.requests, (request) => request.requestId, (request) => make('li', { class: 'card' },
     make('div', { class: 'row' },
       make('span', { class: `pill ${request.status.toLowerCase()}` }, request.status),
       make('strong', {}, request.phoneNumber || request.number)),
@@ -100,7 +115,7 @@ function showRequests() {
     request.status === 'VERIFIED'
       ? make('p', { class: 'hint' }, `by ${request.actualPhoneNumber}${request.assurance ? `, assurance: ${request.assurance}` : ''}`)
       : null,
-    request.error ? make('p', { class: 'error' }, request.error) : null)));
+    request.error ? make('p', { class: 'error' }, request.error) : null));
 }
 
 // ---- the phone
@@ -109,16 +124,34 @@ async function open(link) {
   const opened = await call('POST', userPath('open'), { link });
   state.chat = opened.chat;
   state.draft = null;
-  await refresh();
-  $('text').focus();
+  state.toText = true;
+}
+
+function choosePerson(id) {
+  Object.assign(state, { user: id, chat: null, draft: null });
+  showPeople();
+  return refresh();
+}
+
+// tabKeys moves among the tabs as the ARIA Authoring Practices have it: the arrow keys go round, Home and End to the ends.
+function tabKeys(pressed) {
+  const tabs = [...$('people').children];
+  const at = tabs.indexOf(document.activeElement);
+  const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: tabs.length - 1 }[pressed.key];
+  if (at < 0 || to === undefined || pressed.altKey || pressed.ctrlKey || pressed.metaKey) return;
+  pressed.preventDefault();
+  const tab = tabs.at(to % tabs.length);
+  tab.focus();
+  tab.click();
 }
 
 function showPeople() {
-  redraw('people', [state.users, state.user], () => state.users.map((u) => make('button', {
-    type: 'button', role: 'tab', 'aria-selected': String(u.id === state.user), title: u.phone,
-    onclick: () => { state.user = u.id; state.chat = null; state.draft = null; refresh(); },
-  }, u.name)));
+  redraw('people', state.users.map((u) => ({ ...u, selected: u.id === state.user })), (u) => u.id, (u) => make('button', {
+    type: 'button', role: 'tab', id: `tab-${u.id}`, 'aria-controls': 'phone', 'aria-selected': String(u.selected),
+    tabindex: u.selected ? 0 : -1, title: u.phone, onclick: () => choosePerson(u.id),
+  }, u.name));
   const u = user();
+  $('phone').setAttribute('aria-labelledby', u ? `tab-${u.id}` : 'phone-title');
   if (!u) return;
   const facts = [u.phone];
   if (u.hidesNumber) facts.push('hides the number on WhatsApp');
@@ -127,13 +160,15 @@ function showPeople() {
 }
 
 function showChats() {
-  redraw('chats', [state.chats.map((c) => [c.chat, c.platform, c.title]), state.chat], () => state.chats.map((c) => make('button', {
-    type: 'button', class: c.platform, 'aria-current': c.chat === state.chat ? 'true' : false,
-    onclick: () => { state.chat = c.chat; state.draft = null; refresh(); },
-  }, `${platformName[c.platform]}: ${c.title}`)));
+  const items = state.chats.map((c) => ({ id: c.chat, platform: c.platform, title: c.title, current: c.chat === state.chat }));
+  redraw('chats', items, (c) => c.id, (c) => make('button', {
+    type: 'button', class: c.platform, 'aria-current': c.current ? 'true' : false,
+    onclick: () => { Object.assign(state, { chat: c.id, draft: null }); refresh(); },
+  }, `${platformName[c.platform]}: ${c.title}`));
+  $('no-chat').hidden = state.chats.length > 0;
 }
 
-const marks = { sending: 'sending', delivered: 'delivered', waiting: 'refused, comes again', failed: 'given up', undeliverable: 'no callback registered' };
+const marks = { sending: 'sending', delivered: 'delivered', waiting: 'refused, will be sent again', failed: 'refused, not sent again', undeliverable: 'no callback registered' };
 
 function bubble(message) {
   const about = [clock(message.at)];
@@ -146,11 +181,12 @@ function bubble(message) {
 
 function showChat() {
   const c = chat();
-  const messages = c ? c.messages.map(bubble) : [make('p', { class: 'hint empty' }, 'No chat yet. Tap a link to open one.')];
+  const messages = c ? c.messages : [];
   const grew = state.seen.messages !== `${state.chat}:${messages.length}`;
-  $('messages').replaceChildren(...messages);
+  redraw('messages', messages, (message) => `${state.chat} ${message.id || message.at}`, bubble);
   if (grew) $('messages').scrollTop = $('messages').scrollHeight;
   state.seen.messages = `${state.chat}:${messages.length}`;
+  $('messages').hidden = !c;
   $('compose').hidden = !c;
   $('share').hidden = !(c && c.asksForContact);
   $('share').textContent = c?.button || 'Share phone number';
@@ -158,17 +194,25 @@ function showChat() {
   if (draft !== state.draft) { // a draft that is being edited stays
     state.draft = draft;
     $('text').value = c?.draft || '';
-    grow();
   }
   $('send').textContent = c?.platform === 'telegram' && c.draft && $('text').value === c.draft ? 'Start' : 'Send';
+  grow();
 }
 
+// grow makes the field for the message as high as its text, in the width that it has at the time.
 function grow() {
   $('text').style.height = 'auto';
-  $('text').style.height = `${Math.min($('text').scrollHeight + 2, 160)}px`; // and its border
+  $('text').style.height = `${Math.min($('text').scrollHeight + 2, 240)}px`; // and its border
 }
 
 // ---- misbehaviour
+
+// rightAnswer says what a sound server answers to an attack, and why.
+function rightAnswer(a) {
+  if (a.expect !== 200) return `${a.expect} is right: the server refuses what the messenger did not send.`;
+  if (a.honest) return '200 is right: one message in it is genuine, and counts.';
+  return '200 is right: the messenger did send it. It must verify nothing.';
+}
 
 function newestLink() {
   return state.requests[0]?.link || $('link').value;
@@ -183,16 +227,21 @@ function showAttacks() {
       .map((a) => make('option', { value: a.name }, a.name.replaceAll('-', ' '))));
   }
   const chosen = state.attacks.find((a) => a.platform === platform && a.name === $('attacks').value);
-  $('attack-summary').textContent = chosen ? `${user()?.name || 'The user'} ${chosen.summary}.` : '';
+  const summary = chosen ? `${user()?.name || 'The user'} ${chosen.summary}. ${rightAnswer(chosen)}` : '';
+  if ($('attack-summary').textContent !== summary) $('attack-summary').textContent = summary;
 }
 
 async function attack() {
   const link = newestLink();
   if (!link) throw new Error('Start a verification first, or paste a link.');
+  const name = $('attacks').value;
+  const { expect } = state.attacks.find((a) => a.name === name && a.platform === state.seen.attacks);
   $('attack-result').textContent = '';
-  const result = await call('POST', userPath(`attack/${$('attacks').value}`), { link, phone: state.requests[0]?.number });
-  $('attack-result').textContent = result.deliveries
-    .map((d) => (d.queued ? 'queued for getUpdates' : d.status ? `answered ${d.status}` : d.error)).join(', ');
+  const result = await call('POST', userPath(`attack/${name}`), { link, phone: state.requests[0]?.number });
+  const answers = result.deliveries.map((d) => (d.queued ? 'queued for getUpdates' : d.status ? `answered ${d.status}` : d.error));
+  const wrong = result.deliveries.some((d) => !d.queued && d.status !== expect);
+  $('attack-result').className = wrong ? 'wrong' : 'right';
+  $('attack-result').textContent = `${answers.join(', ')}: ${wrong ? `wrong, expected ${expect}` : 'as expected'}`;
   state.chat = null;
 }
 
@@ -217,7 +266,7 @@ function event(delivery) {
   return make('li', { class: 'card' },
     make('div', { class: 'row' },
       make('strong', {}, clock(delivery.at)),
-      delivery.duplicate ? make('span', { class: 'pill' }, 'again') : null,
+      delivery.duplicate ? make('span', { class: 'pill' }, 'duplicate') : null,
       make('span', { class: 'status' }, `answered ${delivery.status}`)),
     make('div', { class: 'row' }, signature('x-webhook-signature', delivery.signature), signature('Standard Webhooks', delivery.standardSignature)),
     make('pre', {}, pretty(delivery.body)),
@@ -225,17 +274,20 @@ function event(delivery) {
 }
 
 function showReceived(deliveries) {
-  const last = deliveries.at(-1)?.seq;
-  if (state.seen.received === last && deliveries.length) return; // open details stay open
-  state.seen.received = last;
-  $('received').replaceChildren(...deliveries.slice(-20).reverse().map(event));
-  $('nothing-received').hidden = deliveries.length > 0;
+  redraw('received', deliveries.slice(-20).reverse(), (delivery) => delivery.seq, event);
+  const count = deliveries.length ? `Received events: ${deliveries.length}` : 'Events of verified numbers arrive here.';
+  if ($('received-count').textContent !== count) $('received-count').textContent = count;
 }
 
 function showPosted(deliveries) {
   $('posted-count').textContent = deliveries.length ? `(${deliveries.length})` : '';
-  $('posted').replaceChildren(...deliveries.slice(-30).reverse().map((d) => make('li', { class: d.status >= 200 && d.status < 300 ? '' : 'refused' },
-    `${clock(d.at)} ${platformName[d.platform]} - ${d.status || d.error}${d.attack ? ` - ${d.attack}` : ''}${d.attempt > 1 ? ` - try ${d.attempt}` : ''}`)));
+  redraw('posted', deliveries.slice(-30).reverse(), (d) => d.seq, (d) => {
+    const expected = d.attack && state.attacks.some((a) => a.platform === d.platform && a.name === d.attack && a.expect === d.status);
+    const about = [`${clock(d.at)} ${platformName[d.platform]}`, d.status || d.error];
+    if (d.attack) about.push(`attack ${d.attack}${expected ? ', as expected' : ''}`);
+    if (d.attempt > 1) about.push(`attempt ${d.attempt}`);
+    return make('li', { class: expected || (d.status >= 200 && d.status < 300) ? '' : 'refused' }, about.join(' - '));
+  });
 }
 
 // ---- all of it
@@ -261,6 +313,8 @@ async function refresh() {
   showAttacks();
   showReceived(received.deliveries);
   showPosted(posted.deliveries);
+  if (state.toText && chat()) $('text').focus();
+  state.toText = false;
 }
 
 async function watch() {
@@ -278,7 +332,12 @@ async function watch() {
 
 $('init').addEventListener('submit', doing('init-error', start));
 $('compose').addEventListener('submit', doing('phone-error', () => call('POST', userPath('send'), { chat: state.chat, text: $('text').value })));
-$('share').addEventListener('click', doing('phone-error', () => call('POST', userPath('share-contact'), { chat: state.chat })));
+$('share').addEventListener('click', doing('phone-error', async () => {
+  await call('POST', userPath('share-contact'), { chat: state.chat });
+  state.toText = true; // the button is about to go
+}));
+$('people').addEventListener('keydown', tabKeys);
+window.addEventListener('resize', grow);
 $('tap').addEventListener('submit', doing('phone-error', async () => {
   await open($('link').value);
   $('link').value = '';
@@ -295,7 +354,7 @@ $('text').addEventListener('keydown', (pressed) => {
 $('reset').addEventListener('click', doing('phone-error', async () => {
   await call('POST', '/sim/reset');
   await call('DELETE', '/receiver/deliveries');
-  Object.assign(state, { requests: [], user: null, chat: null, draft: null, seen: {}, drawn: {} });
+  Object.assign(state, { requests: [], user: null, chat: null, draft: null, seen: {} });
   $('number').value = '';
 }));
 
