@@ -1,0 +1,183 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+)
+
+// notRun is the check of what is nothing to run, and why.
+func notRun(string) check { return func(*testing.T, *reader, block) {} }
+
+var (
+	clientsPattern = regexp.MustCompile(`grep -xE "([^"]+)" docs/clients\.md`)
+	clientsName    = regexp.MustCompile(`generate [a-z]+ ([a-z-]+)`)
+)
+
+// runByVerifyClients shows that hack/verify-clients.sh finds the command: it has the pattern, and the name of the tool.
+func runByVerifyClients(t *testing.T, _ *reader, b block) {
+	t.Helper()
+	g := NewWithT(t)
+	content, err := os.ReadFile(filepath.Join(root, "hack/verify-clients.sh"))
+	g.Expect(err).NotTo(HaveOccurred())
+	pattern := clientsPattern.FindStringSubmatch(string(content))
+	g.Expect(pattern).To(HaveLen(2))
+	found := 0
+	for _, name := range clientsName.FindAllStringSubmatch(string(content), -1) {
+		line := regexp.MustCompile(`^(?:` + strings.ReplaceAll(pattern[1], "$name", name[1]) + `)$`)
+		if line.MatchString(strings.TrimSuffix(b.text, "\n")) {
+			found++
+		}
+	}
+	g.Expect(found).To(Equal(1), "tools that have the command")
+}
+
+// yamlOnly is the check of YAML that nothing here has a schema of, and why.
+func yamlOnly(string) check {
+	return func(t *testing.T, _ *reader, b block) {
+		t.Helper()
+		for document := range strings.SplitSeq(b.text, "\n---\n") {
+			var into map[string]any
+			NewWithT(t).Expect(yaml.UnmarshalStrict([]byte(document), &into)).To(Succeed())
+		}
+	}
+}
+
+var (
+	makeTarget   = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`)
+	makeVariable = regexp.MustCompile(`^[A-Z_]+$`)
+)
+
+// makeTargets shows that what make is asked for exists: targets and variables.
+func makeTargets(t *testing.T, _ *reader, b block) {
+	t.Helper()
+	g := NewWithT(t)
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	g.Expect(err).NotTo(HaveOccurred())
+	var targets []string
+	for _, found := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
+		targets = append(targets, found[1])
+	}
+	for line := range strings.Lines(b.text) {
+		command, _, _ := strings.Cut(line, "#")
+		words := strings.Fields(command)
+		g.Expect(words[0]).To(Equal("make"))
+		for _, word := range words[1:] {
+			if name, _, ok := strings.Cut(word, "="); ok {
+				g.Expect(name).To(MatchRegexp(makeVariable.String()))
+				g.Expect(string(makefile)).To(MatchRegexp(`(?m)^`+name+` \?=|\$[({]`+name+`[)}]`), "a variable")
+			} else {
+				g.Expect(targets).To(ContainElement(word))
+			}
+		}
+	}
+}
+
+// commandLines returns the commands of a console, or of a script, one a line, without comments.
+func commandLines(b block) []string {
+	var commands []string
+	for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", "")) {
+		line = strings.TrimSpace(line)
+		if b.language == "console" {
+			var ok bool
+			if line, ok = strings.CutPrefix(line, "$ "); !ok {
+				continue
+			}
+		}
+		if command, _, _ := strings.Cut(line, " # "); strings.TrimSpace(command) != "" {
+			commands = append(commands, strings.TrimSpace(command))
+		}
+	}
+	return commands
+}
+
+// installs runs the commands with programs that only note how they are called: the chart must exist, and have the values.
+// hack/chart.sh renders it with Helm, and make demo installs it.
+func installs(t *testing.T, r *reader, b block) {
+	t.Helper()
+	g := NewWithT(t)
+	r.run(t, strings.Join(commandLines(b), "\n"))
+	var values map[string]any
+	content, err := os.ReadFile(filepath.Join(root, "charts/phoneproof/values.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(yaml.Unmarshal(content, &values)).To(Succeed())
+	helm := 0
+	for _, call := range r.calls(t) {
+		words := strings.Fields(call)
+		switch words[0] {
+		case "make":
+			makeTargets(t, r, block{text: call})
+		case "helm":
+			helm++
+			g.Expect(words[2:4]).To(Equal([]string{"phoneproof", "charts/phoneproof"}))
+			for i, word := range words {
+				if word == "--set" {
+					checkValue(t, values, words[i+1])
+				}
+			}
+		}
+	}
+	g.Expect(helm).To(Equal(1))
+}
+
+// checkValue shows that the chart has a value that is set.
+func checkValue(t *testing.T, values map[string]any, setting string) {
+	t.Helper()
+	path, _, ok := strings.Cut(setting, "=")
+	NewWithT(t).Expect(ok).To(BeTrue(), setting)
+	var at any = values
+	for name := range strings.SplitSeq(path, ".") {
+		object, _ := at.(map[string]any)
+		NewWithT(t).Expect(object).To(HaveKey(name), path)
+		at = object[name]
+	}
+}
+
+// runsDev runs dev until it says how to begin.
+func runsDev(t *testing.T, r *reader, b block) {
+	t.Helper()
+	r.startDev(t, b.text)
+}
+
+var flagPattern = regexp.MustCompile(`--[a-z-]+`)
+
+// flagsExist shows that phoneproof has the subcommands and flags. The values are the reader's.
+func flagsExist(t *testing.T, r *reader, b block) {
+	t.Helper()
+	for _, line := range commandLines(b) {
+		help := r.run(t, strings.Join(strings.Fields(line)[:2], " ")+" --help")
+		flags := flagPattern.FindAllString(line, -1)
+		NewWithT(t).Expect(flags).NotTo(BeEmpty())
+		for _, name := range flags {
+			NewWithT(t).Expect(help).To(MatchRegexp(name+`\b`), line)
+		}
+	}
+}
+
+// verifyTokenBlock shows that the command gives what the product answers Meta with.
+func verifyTokenBlock(t *testing.T, r *reader, b block) {
+	t.Helper()
+	needs(t, "openssl")
+	r.env["APP_SECRET"] = "0123456789abcdef0123456789abcdef"
+	NewWithT(t).Expect(r.run(t, b.text)).To(Equal(whatsapp.VerifyToken("NAMESPACE/NAME", []byte(r.env["APP_SECRET"])) + "\n"))
+}
+
+// simulates runs a test of a reader's own against dev, which runs since the first block of the page.
+func simulates(t *testing.T, r *reader, b block) {
+	t.Helper()
+	needs(t, "curl")
+	needs(t, "jq")
+	g := NewWithT(t)
+	g.Expect(r.env["KEY"]).To(HavePrefix("pp_"))
+	r.run(t, b.text)
+	g.Eventually(func() string {
+		return r.run(t, `curl -sS "$SIM/receiver/deliveries"`)
+	}).WithTimeout(patience).Should(And(ContainSubstring(`"signature":"valid"`), ContainSubstring(`"standardSignature":"valid"`)))
+}

@@ -1,0 +1,292 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+const (
+	rawSecret      = "an ordinary secret with spaces, $igns and 'quotes' ä"
+	standardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+)
+
+// event is a request that a receiver got.
+type event struct {
+	header http.Header
+	body   []byte
+}
+
+// sendEvent has the product send an event that is signed with the secrets at a time, and returns it.
+func sendEvent(t *testing.T, current, previous string, at time.Time) event {
+	t.Helper()
+	g := NewWithT(t)
+	received := make(chan event, 1)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			received <- event{r.Header, body}
+		}
+	}))
+	defer receiver.Close()
+	number, err := phone.FromE164("+4915112345678")
+	g.Expect(err).NotTo(HaveOccurred())
+	e, err := webhook.NewEvent("default/shop", &verification.Request{
+		ID: "vr4soqontb52m5bmeyx7bop4b4", Phone: number, Actual: number, Method: verification.Telegram, Phase: verification.Verified,
+		CreatedAt: at, VerifiedAt: at,
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	sender := webhook.NewSender(webhook.Options{
+		Guard: webhook.NewDevGuard(webhook.GuardConfig{}), Clock: clocktesting.NewFakePassiveClock(at),
+	})
+	defer sender.Close()
+	result, err := sender.Send(t.Context(), webhook.NewEndpoint("default", &settings.Webhook{
+		URL: receiver.URL, Signed: true, Secret: settings.NewSecret([]byte(current)), PreviousSecret: settings.NewSecret([]byte(previous)),
+		Timeout: time.Minute,
+	}), e)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(result.StatusCode).To(Equal(http.StatusOK))
+	return <-received
+}
+
+// signatureCase is what a snippet has to judge. It is written as JSON for the snippets' programs.
+type signatureCase struct {
+	Name      string            `json:"name"`
+	Secret    string            `json:"secret"`
+	Body      string            `json:"body"`
+	Headers   map[string]string `json:"headers"`
+	Authentic bool              `json:"-"`
+}
+
+// signatureCases returns events that are authentic and events that are not. Of x-webhook-signature the former secret of
+// a rotation makes none.
+func signatureCases(t *testing.T, standard bool) []signatureCase {
+	t.Helper()
+	var cases []signatureCase
+	add := func(name, secret string, e event, authentic bool, changes ...string) {
+		headers := map[string]string{}
+		for key := range e.header {
+			headers[strings.ToLower(key)] = e.header.Get(key)
+		}
+		for i := 0; i < len(changes); i += 2 {
+			headers[changes[i]] = changes[i+1]
+		}
+		cases = append(cases, signatureCase{name, secret, string(e.body), headers, authentic})
+	}
+	for current, previous := range map[string]string{rawSecret: standardSecret, standardSecret: rawSecret} {
+		alone, rotation := sendEvent(t, current, "", time.Now()), sendEvent(t, current, previous, time.Now())
+		forged := event{alone.header, bytes.Replace(alone.body, []byte("+49151"), []byte("+49152"), 1)}
+		add("good", current, alone, true)
+		add("rotation, new secret", current, rotation, true)
+		add("rotation, old secret", previous, rotation, standard)
+		add("another secret", previous, alone, false)
+		add("a longer secret", current+"abcd", alone, false)
+		add("forged body", current, forged, false)
+		if standard {
+			add("no signature", current, alone, false, "webhook-signature", "")
+			add("another version", current, alone, false, "webhook-signature", "v2"+alone.header.Get("Webhook-Signature")[2:])
+			add("another id", current, alone, false, "webhook-id", "evt_2")
+			add("another time", current, alone, false, "webhook-timestamp", strconv.FormatInt(time.Now().Unix()+100, 10))
+			add("no time", current, alone, false, "webhook-timestamp", "soon")
+			add("replayed an hour later", current, sendEvent(t, current, "", time.Now().Add(-time.Hour)), false)
+		} else {
+			add("no signature", current, alone, false, "x-webhook-signature", "")
+			add("of another length", current, alone, false, "x-webhook-signature", alone.header.Get("X-Webhook-Signature")[:62])
+		}
+	}
+	return cases
+}
+
+// judge shows that a program tells authentic events from others. It reads signatureCases and prints a list of booleans.
+func judge(t *testing.T, cases []signatureCase, dir, program string, args ...string) {
+	t.Helper()
+	g := NewWithT(t)
+	input, err := json.Marshal(cases)
+	g.Expect(err).NotTo(HaveOccurred())
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(input)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	g.Expect(err).NotTo(HaveOccurred(), stderr.String())
+	var verdicts []bool
+	g.Expect(json.Unmarshal(output, &verdicts)).To(Succeed(), string(output))
+	g.Expect(verdicts).To(HaveLen(len(cases)))
+	for i, c := range cases {
+		g.Expect(verdicts[i]).To(Equal(c.Authentic), "%s, secret %q", c.Name, c.Secret)
+	}
+}
+
+// needs skips a test where a program is missing, by its name.
+func needs(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("%s is not installed", program)
+	}
+	return path
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	g := NewWithT(t)
+	g.Expect(os.MkdirAll(filepath.Dir(path), 0o700)).To(Succeed())
+	g.Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+}
+
+// opensslBlock checks commands that judge x-webhook-signature: with the body in the file body, and $SECRET and $SIGNATURE.
+func opensslBlock(t *testing.T, _ *reader, b block) {
+	t.Helper()
+	needs(t, "openssl")
+	g := NewWithT(t)
+	for _, c := range signatureCases(t, false) {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, "body"), c.Body)
+		shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", b.text)
+		shell.Dir = dir
+		shell.Env = append(os.Environ(), "SECRET="+c.Secret, "SIGNATURE="+c.Headers["x-webhook-signature"])
+		out, err := shell.CombinedOutput()
+		g.Expect(err == nil && string(out) == "authentic\n").To(Equal(c.Authentic), "%s, secret %q: %s", c.Name, c.Secret, out)
+	}
+}
+
+// pythonBlock returns a check of a snippet in Python, which judges headers, raw_body and secret, with the expression that
+// has its verdict.
+func pythonBlock(standard bool, verdict string) check {
+	return func(t *testing.T, _ *reader, b block) {
+		t.Helper()
+		python := needs(t, "python3")
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, "snippet.py"), b.text)
+		writeFile(t, filepath.Join(dir, "main.py"), `import json, sys
+verdicts = []
+for case in json.load(sys.stdin):
+    scope = {"secret": case["secret"], "raw_body": case["body"].encode(), "headers": case["headers"]}
+    exec(open("snippet.py").read(), scope)
+    verdicts.append(bool(eval(sys.argv[1], scope)))
+print(json.dumps(verdicts))
+`)
+		judge(t, signatureCases(t, standard), dir, python, "main.py", verdict)
+	}
+}
+
+// nodeModules is where make verify-clients installs packages of npm.
+const nodeModules = root + "/bin/clients/npm/node_modules"
+
+// nodeBlock returns a check of a snippet for Node, which judges headers, rawBody and secret. A snippet that imports one of
+// the libraries is run with each of them.
+func nodeBlock(standard bool, verdict string, libraries ...string) check {
+	return func(t *testing.T, _ *reader, b block) {
+		t.Helper()
+		node := needs(t, "node")
+		if len(libraries) == 0 {
+			runNode(t, node, b.text, standard, verdict, "")
+			return
+		}
+		modules, err := filepath.Abs(nodeModules)
+		NewWithT(t).Expect(err).NotTo(HaveOccurred())
+		for _, library := range libraries {
+			t.Run(library, func(t *testing.T) {
+				if _, err := os.Stat(filepath.Join(modules, library)); err != nil {
+					t.Skipf("the npm package %s is not installed; make verify-clients installs it and runs this", library)
+				}
+				NewWithT(t).Expect(b.text).To(ContainSubstring("from '" + libraries[0] + "'"))
+				runNode(t, node, strings.Replace(b.text, "from '"+libraries[0]+"'", "from '"+library+"'", 1), standard, verdict, modules)
+			})
+		}
+	}
+}
+
+func runNode(t *testing.T, node, snippet string, standard bool, verdict, modules string) {
+	t.Helper()
+	dir := t.TempDir()
+	if modules != "" {
+		NewWithT(t).Expect(os.Symlink(modules, filepath.Join(dir, "node_modules"))).To(Succeed())
+	}
+	var imports, body strings.Builder
+	for line := range strings.Lines(snippet) {
+		if strings.HasPrefix(line, "import ") { // allowed at the top of a file only
+			imports.WriteString(line)
+		} else {
+			body.WriteString(line)
+		}
+	}
+	writeFile(t, filepath.Join(dir, "main.mjs"), imports.String()+`import { readFileSync } from 'node:fs'
+function judge(secret, rawBody, headers) {
+`+body.String()+`
+return `+verdict+`
+}
+console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((c) => {
+  try { return Boolean(judge(c.secret, Buffer.from(c.body), c.headers)) } catch (e) {
+    if (e instanceof ReferenceError || e instanceof SyntaxError) throw e
+    return false
+  }
+})))
+`)
+	judge(t, signatureCases(t, standard), dir, node, "main.mjs")
+}
+
+// goMain has a snippet judge cases. A snippet that answers by itself has the verdict true.
+const goMain = `
+func check(secret string, rawBody []byte, w http.ResponseWriter, r *http.Request) (verdict bool) {
+SNIPPET
+	return VERDICT
+}
+
+func main() {
+	var cases []struct {
+		Secret, Body string
+		Headers      map[string]string
+	}
+	if err := json.NewDecoder(os.Stdin).Decode(&cases); err != nil {
+		panic(err)
+	}
+	var verdicts []bool
+	for _, c := range cases {
+		r := httptest.NewRequest("POST", "/", strings.NewReader(c.Body))
+		for key, value := range c.Headers {
+			r.Header.Set(key, value)
+		}
+		w := httptest.NewRecorder()
+		verdicts = append(verdicts, check(c.Secret, []byte(c.Body), w, r) && w.Code == http.StatusOK)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(verdicts); err != nil {
+		panic(err)
+	}
+}
+`
+
+// goBlock returns a check of a snippet in Go, which needs further imports.
+func goBlock(standard bool, verdict string, imports ...string) check {
+	return func(t *testing.T, _ *reader, b block) {
+		t.Helper()
+		g := NewWithT(t)
+		dir := t.TempDir()
+		all := append([]string{`"encoding/json"`, `"net/http"`, `"net/http/httptest"`, `"os"`, `"strings"`}, imports...)
+		writeFile(t, filepath.Join(dir, "main.go"), "package main\n\nimport (\n"+strings.Join(all, "\n")+"\n)\n"+
+			strings.NewReplacer("SNIPPET", b.text, "VERDICT", verdict).Replace(goMain))
+		program := filepath.Join(dir, "judge")
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", program, filepath.Join(dir, "main.go"))
+		build.Dir = root // for go.mod
+		out, err := build.CombinedOutput()
+		g.Expect(err).NotTo(HaveOccurred(), string(out))
+		judge(t, signatureCases(t, standard), dir, program)
+	}
+}

@@ -1,0 +1,92 @@
+package docs
+
+import "testing"
+
+// check checks a block, as the reader of its page.
+type check func(t *testing.T, r *reader, b block)
+
+// rule says how the block is checked that has that language and begins like that.
+type rule struct {
+	page, language, begins string
+	check                  check
+}
+
+// rules has every block of the pages.
+var rules = []rule{
+	{"README.md", "", "client backend", notRun("a picture")},
+	{"README.md", "sh", "make demo", makeTargets},
+	{"README.md", "sh", "make build && bin/phoneproof dev", runsDev},
+	{"README.md", "sh", "make image", installs},
+	{"README.md", "sh", "kubectl create secret generic shop", kubectlBlock("TOKEN_FROM_BOTFATHER", "1:token")},
+	{"README.md", "sh", "kubectl port-forward service/phoneproof-shop", initBlock("", "shop")},
+	{"README.md", "json", `{"requestId"`, answerInShape},
+	{"README.md", "sh", `curl -sS "http://localhost:8080/api/verify/status`, statusBlock},
+	{"README.md", "json", `{"status"`, answerInShape},
+	{"README.md", "json", `{"event"`, eventInShape},
+	{"README.md", "sh", "openssl dgst", opensslBlock},
+	{"README.md", "go", "mac := hmac.New", goBlock(false, "authentic", `"crypto/hmac"`, `"crypto/sha256"`, `"encoding/hex"`)},
+	{"README.md", "js", "import { createHmac", nodeBlock(false, "authentic")},
+	{"README.md", "python", "import hashlib", pythonBlock(false, "authentic")},
+	{"README.md", "yaml", "spec:", projectFragment("")},
+
+	{"CONTRIBUTING.md", "sh", "make ", makeTargets},
+
+	{"docs/architecture.md", "mermaid", "sequenceDiagram", notRun("a picture")},
+	{"docs/architecture.md", "mermaid", "stateDiagram", notRun("a picture")},
+
+	{"docs/channels.md", "sh", "# the hex HMAC-SHA256", verifyTokenBlock},
+
+	{"docs/clients.md", "sh", "go tool oapi-codegen", runByVerifyClients},
+	{"docs/clients.md", "sh", "npx openapi-typescript", runByVerifyClients},
+	{"docs/clients.md", "sh", "npx openapi-ts", runByVerifyClients},
+
+	{"docs/gitops.md", "yaml", "apiVersion: helm.toolkit.fluxcd.io", yamlOnly("the schemas of Flux are no Go module")},
+	{"docs/gitops.md", "yaml", "healthCheckExprs:", yamlOnly("a field of the Kustomization above")},
+	{"docs/gitops.md", "yaml", "data:\n  resource.customizations", yamlOnly("Lua that Argo CD runs")},
+	{"docs/gitops.md", "yaml", "data:\n  resource.exclusions", yamlOnly("a setting of Argo CD")},
+
+	{"docs/operator.md", "sh", "kubectl apply --server-side -k config/default", installsWithoutHelm},
+	{"docs/operator.md", "sh", "cd config/manager && kustomize edit set image", choosesImage},
+
+	{operationsPage, "console", "$ helm upgrade", installs},
+	{operationsPage, "console", "$ kubectl delete vproj", uninstalls},
+	{operationsPage, "yaml", encryptionBegins, encryptsRequests},
+	{operationsPage, "yaml", auditBegins, auditsRequests},
+
+	{"docs/postgresql.md", "yaml", "spec:", projectFragment("")},
+	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifest("")},
+	{"docs/postgresql.md", "yaml", "postgresql:", projectFragment("spec:\n  storage:\n    type: PostgreSQL\n")},
+	{"docs/postgresql.md", "console", "$ kubectl patch vproj shop", movesDatabase},
+
+	{"docs/quickstart.md", "sh", "kubectl create namespace quickstart", kubectlBlock("TOKEN", "1:token")},
+	{"docs/quickstart.md", "sh", "kubectl -n quickstart apply", kubectlBlock("YOUR_BOT", "hello_world_bot")},
+	{"docs/quickstart.md", "sh", "kubectl -n quickstart port-forward", initBlock("quickstart", "hello")},
+	{"docs/quickstart.md", "sh", `curl -sS "http://localhost:8080/api/verify/status`, statusBlock},
+
+	{"docs/reliability.md", "sh", "make chaos", makeTargets},
+
+	{"docs/simulator.md", "sh", "phoneproof dev", runsDev},
+	{"docs/simulator.md", "sh", "phoneproof simulator", flagsExist},
+	{"docs/simulator.md", "sh", "link=$(curl", simulates},
+
+	{"docs/spec/verificationproject.md", "yaml", "apiVersion: v1", manifest("hello.yaml")},
+	{"docs/spec/verificationproject.md", "console", "$ kubectl apply -f hello.yaml", consoleBlock},
+	{"docs/spec/verificationproject.md", "console", "$ kubectl wait", consoleOfShop},
+	{"docs/spec/verificationproject.md", "console", "$ kubectl get vproj shop", consoleOfShop},
+	{"docs/spec/verificationproject.md", "console", "$ kubectl patch", consoleOfShop},
+	{"docs/spec/verificationproject.md", "console", "$ kubectl annotate", consoleOfShop},
+
+	{"docs/spec/verificationrequest.md", "yaml", "apiVersion: phoneproof.dev/v1alpha1", manifest("request.yaml")},
+	{"docs/spec/verificationrequest.md", "console", "$ kubectl apply -f request.yaml\n$ kubectl get", linksRequest},
+	{"docs/spec/verificationrequest.md", "console", "$ kubectl apply -f request.yaml\nWarning", warnsOfRequest},
+	{"docs/spec/verificationrequest.md", "console", "$ kubectl get vreq  ", consoleBlock},
+	{"docs/spec/verificationrequest.md", "mermaid", "stateDiagram", notRun("a picture")},
+
+	{"docs/webhooks.md", "json", `{"event"`, eventInShape},
+	{"docs/webhooks.md", "go", "body, err :=", goBlock(true, "true", `"io"`,
+		`standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"`)},
+	{"docs/webhooks.md", "js", "import { Webhook }", nodeBlock(true, "event.event === 'verification.success'", "standardwebhooks", "svix")},
+	{"docs/webhooks.md", "js", "import { createHmac", nodeBlock(true, "authentic(rawBody, headers, secret)")},
+	{"docs/webhooks.md", "python", "import base64", pythonBlock(true, "authentic(raw_body, headers, secret)")},
+	{"docs/webhooks.md", "sh", "openssl dgst", opensslBlock},
+}
