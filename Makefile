@@ -17,9 +17,12 @@ API_PATHS = $(patsubst %,paths=./%,$(wildcard api/v*))
 
 # What the tests, fuzz targets and benchmarks work on.
 PACKAGES ?= ./...
+# Flags of go test; with -run or -bench the specs of test/integration are left out.
 TEST_FLAGS ?=
-# For one package: that of the whole processes takes minutes, and a machine may be slow.
+# For one package: a machine may be slow.
 TEST_TIMEOUT ?= 30m
+# How many specs of test/integration run at once.
+PROCS ?= 6
 FUZZTIME ?= 30s
 BENCHTIME ?= 1s
 # Which figures, by the beginnings of their names with commas between (all), how often each side, and how long each time.
@@ -80,10 +83,18 @@ manifests: ## Generate the CRDs and the roles in config/, and copy what is in co
 	cp config/admission/requests.yaml charts/phoneproof/files/admission/
 
 .PHONY: docs
-docs: ## Generate the API reference, docs/reference/api.md.
+docs: reference samples ## Generate what the pages take from the code and from a run.
+
+.PHONY: samples
+samples: envtest-assets ## Run the commands of README.md, and replace the sample answers that have become wrong.
+	go test -count=1 -run='^TestBlocks$$/^README.md$$' ./test/docs -update
+
+.PHONY: reference
+reference: ## Generate the API reference, docs/reference/api.md, and the chart's README.md.
 	mkdir -p docs/reference
 	$(TOOL) crd-ref-docs --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \
 		--output-path=docs/reference/api.md --log-level=ERROR
+	$(TOOL) helm-docs --chart-search-root=charts --sort-values-order=file --log-level=error
 
 ##@ Check
 
@@ -104,8 +115,12 @@ lint-fix: ## Run golangci-lint and mend what it can.
 	$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
-verify: ## Run every check but the tests, and regenerate: what comes out must be what is committed.
+verify: ## Run every check but the tests; generated files must be up to date.
 	hack/verify.sh
+
+.PHONY: verify-clients
+verify-clients: ## Generate clients with the tools of docs/clients.md, and let each call a running dev (npm ones need Node).
+	@hack/verify-clients.sh
 
 # Helm 3 is tested too, because many still install with it; the end-to-end tests want it as a file.
 bin/helm3: hack/tools/go.mod
@@ -125,16 +140,34 @@ envtest-assets: ## Build the Kubernetes for the tests into bin/kube, once (5 min
 postgres-assets: ## Install Debian's PostgreSQL and PgBouncer for the tests, where they are missing and that can be done (root).
 	@hack/postgres-assets.sh
 
-bin/testcount: $(wildcard hack/testcount/*.go)
-	@CGO_ENABLED=0 go build -buildvcs=false -o $@ ./hack/testcount
+.PHONY: screenshot
+screenshot: browser-assets ## Take the picture of the dev page that README.md shows.
+	@mkdir -p bin docs/images
+	@rm -f bin/dev-page.png
+	PHONEPROOF_TEST_README_PICTURE=$(CURDIR)/bin/dev-page.png go test -count=1 -run TestDev_pagePlaysTheWholeFlow ./cmd/phoneproof/app
+	@mv bin/dev-page.png docs/images/ || { echo 'no picture was taken: the test was skipped, see go test -v' >&2; exit 1; }
 
-# Whoever waits for something without saying how long does not go by a fast machine.
-test: export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT := 30s
+.PHONY: browser-assets
+browser-assets: ## Install Debian's Chromium (root) and axe-core (npm) for the tests, where they are missing and that can be done.
+	@hack/browser-assets.sh
+
+.PHONY: test-packages
+test-packages: postgres-assets browser-assets
+
+test test-slow: export PACKAGES := $(PACKAGES)
+test test-slow: export TEST_FLAGS := $(TEST_FLAGS)
+test test-slow: export TEST_TIMEOUT := $(TEST_TIMEOUT)
+test test-slow: export RACE := $(RACE)
+test test-slow: export PROCS := $(PROCS)
 
 # The tests are vetted by make verify.
 .PHONY: test
-test: envtest-assets postgres-assets bin/testcount ## Run all tests, against a real API server where they need one (PACKAGES, TEST_FLAGS, RACE).
-	go test -json -vet=off -shuffle=on -timeout=$(TEST_TIMEOUT) $(RACE) $(TEST_FLAGS) $(PACKAGES) | bin/testcount
+test: test-packages envtest-assets ## Run all tests but the slow ones, against a real API server where they need one (PACKAGES, TEST_FLAGS, RACE, PROCS).
+	@hack/test.sh
+
+.PHONY: test-slow
+test-slow: test-packages envtest-assets ## Run the tests that make test leaves out because they take long.
+	@hack/test.sh slow
 
 .PHONY: e2e-programs
 e2e-programs: bin/helm3 ## Compile what make e2e takes, as it does by itself otherwise.
@@ -142,7 +175,7 @@ e2e-programs: bin/helm3 ## Compile what make e2e takes, as it does by itself oth
 	@$(MAKE) --no-print-directory build GOOS=linux
 
 .PHONY: e2e
-e2e: bin/testcount ## Run the end-to-end tests on a cluster of running pods, made for them (root; KEEP=1 leaves it).
+e2e: ## Run the end-to-end tests on a cluster of running pods, made for them (root; KEEP=1 leaves it).
 	@hack/e2e.sh
 
 .PHONY: fuzz
@@ -163,7 +196,7 @@ microbench: ## Run the Go benchmarks for BENCHTIME (1s) each.
 
 # Chaos: for how long, or how many verifications; how many kills of single replicas; which stores; and the seed of a run
 # that is to be repeated.
-DURATION ?= 5m
+DURATION ?= 3m
 REQUESTS ?= 0
 KILLS ?= 20
 STORE ?= postgresql,kubernetes

@@ -13,6 +13,7 @@
 # CLUSTER=kind runs kind, where Docker is. The choice made by `up` holds until `down`.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source hack/lib.sh
 
 kind_version=v0.33.0
 out=bin/cluster
@@ -50,10 +51,7 @@ check_machine() {
 	((EUID == 0)) || refuse 'containers and network interfaces need root; run it with sudo --preserve-env=PATH.'
 	absent=$(missing)
 	[[ -n $absent ]] || return 0
-	have apt-get || refuse "these are missing, and there is no apt-get to install them:" $absent.
-	echo "cluster: installing ${packages[*]}" >&2
-	apt-get update >&2 && apt-get install --yes --no-install-recommends "${packages[@]}" >&2 ||
-		refuse "apt-get could not install ${packages[*]}."
+	install_packages "${packages[@]}" || refuse "these are missing, and apt-get could not install them:" $absent.
 	absent=$(missing)
 	[[ -z $absent ]] || refuse "after installing ${packages[*]}, these are still missing:" $absent.
 }

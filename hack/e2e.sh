@@ -16,9 +16,10 @@ hack/cluster.sh up
 make --no-print-directory cluster-image bin/helm3 postgres-assets
 go tool -modfile=hack/tools/go.mod helm.sh/helm/v4/cmd/helm version --short >/dev/null # builds it, before a spec has to wait for that
 echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about six minutes" >&2
-rm -f bin/cluster/findings
+rm -f bin/cluster/findings bin/cluster/e2e.json
 result=0
-go test -tags e2e -json -count=1 -timeout 30m ${E2E_FLAGS:-} ./test/e2e >bin/cluster/e2e.json || result=$?
+go tool -modfile=hack/tools/go.mod gotestsum --format=pkgname --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \
+	-tags e2e -count=1 -timeout 30m ${E2E_FLAGS:-} ./test/e2e || result=$?
 [[ ! -e bin/cluster/findings ]] || sed 's/^/e2e: /' bin/cluster/findings >&2
-bin/testcount <bin/cluster/e2e.json || result=1
+awk -f hack/testcount.awk bin/cluster/e2e.json || result=1
 exit $result

@@ -6,6 +6,7 @@
 #
 # The digest of the image lands in ARCHIVE.digest. MAX_MB is the size in MB, unpacked, that it may not exceed.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 dockerfile=$1 context=$2 platform=$3 name=$4 archive=$5
 shift 5
 
@@ -30,9 +31,7 @@ choose() {
 			return
 		fi
 	done
-	if command -v apt-get >/dev/null && ((EUID == 0)); then
-		echo 'image: installing buildah' >&2
-		apt-get update >&2 && apt-get install --yes --no-install-recommends buildah >&2
+	if install_packages buildah; then
 		echo buildah
 		return
 	fi

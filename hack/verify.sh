@@ -1,36 +1,54 @@
 #!/usr/bin/env bash
-# Runs every check but the tests. All of them run, whatever the first ones find, so that one run shows all there is to
-# mend; the exit code is 1 when any of them failed.
+# Runs every check but the tests, as many at once as there are processors. All of them run, whatever the first ones find, so
+# that one run shows all there is to correct; the exit code is 1 when any of them failed. Nothing in the checkout is changed.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+source hack/lib.sh
 
-# What generators write, and nobody edits.
-generated=(
-	'api/*/zz_generated.*'
-	'api/*/applyconfiguration/'
-	config/crd/bases/
-	config/rbac/role.yaml
-	config/rbac/server_kubernetes_role.yaml
-	config/rbac/server_postgresql_role.yaml
-	docs/reference/api.md
-	charts/phoneproof/files/admission/
-	charts/phoneproof/files/crds/
-	charts/phoneproof/files/rbac/
-)
 tool=(go tool -modfile=hack/tools/go.mod)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+running=()
 failed=()
 
-# check runs a step, with its time, and remembers its failure.
+# check starts a check; what it prints appears when it has ended, so that several can run at once.
 check() {
-	local name=$1 start=$SECONDS
+	local name=$1 log=$work/$1
 	shift
-	echo "--- $name"
-	if ! "$@"; then
-		failed+=("$name")
-		echo "--- $name: FAILED after $((SECONDS - start)) s"
-	elif ((SECONDS - start > 1)); then
-		echo "--- $name: $((SECONDS - start)) s"
-	fi
+	while ((${#running[@]} >= $(nproc))); do
+		print_ended
+	done
+	running+=("$name")
+	{
+		local code=0 start=$SECONDS self=$BASHPID
+		"$@" >"$log" 2>&1 </dev/null || code=$?
+		echo "$code $((SECONDS - start)) $(processor_time "$self")" >"$log.ended"
+	} &
+}
+
+# print_ended waits for a check and prints those that have ended. If none is left to wait for, the rest has ended without
+# a result: they were killed, or the disk is full.
+print_ended() {
+	local name code seconds processor waited=0 still=()
+	wait -n || waited=$?
+	for name in "${running[@]}"; do
+		if [[ -s $work/$name.ended ]]; then
+			read -r code seconds processor <"$work/$name.ended"
+			echo "--- $name: $seconds s, $processor s of processor time"
+		elif ((waited == 127)); then
+			code=1
+			echo "--- $name: ended without a result"
+		else
+			still+=("$name")
+			continue
+		fi
+		cat "$work/$name"
+		if ((code != 0)); then
+			failed+=("$name")
+			echo "--- $name: FAILED"
+		fi
+	done
+	running=("${still[@]}")
 }
 
 # files lists what git knows or would add, so that neither bin/ nor an ignored file is checked.
@@ -45,7 +63,7 @@ scripts() {
 	local file ok=0
 	while read -r file; do
 		bash -n "$file" || ok=1
-		[[ -x $file ]] || { echo "$file is not executable"; ok=1; }
+		[[ -x $file || $file == hack/lib.sh ]] || { echo "$file is not executable"; ok=1; }
 	done < <(files '*.sh' .ci/run)
 	return $ok
 }
@@ -56,17 +74,18 @@ format() {
 	[[ -z $unformatted ]] || { printf 'run make fmt for\n%s\n' "$unformatted"; return 1; }
 }
 
+# What generators write is compared in a copy: the other checks read the checkout meanwhile.
 up_to_date() {
-	local untracked
-	make --no-print-directory generate manifests docs || return 1
-	git --no-pager diff --exit-code -- "${generated[@]}" || { echo 'run make generate manifests docs, and commit'; return 1; }
-	untracked=$(git ls-files --others --exclude-standard -- "${generated[@]}")
-	[[ -z $untracked ]] || { printf 'generated, but not committed:\n%s\n' "$untracked"; return 1; }
+	local copy=$work/copy
+	mkdir "$copy"
+	files | xargs -d '\n' cp --parents -t "$copy" && cd "$copy" && git init -q && git add -A &&
+		make --no-print-directory generate manifests reference && git add -A -N || return 1
+	git --no-pager diff --exit-code || { echo 'run make generate manifests reference'; return 1; }
 }
 
 tidy() {
 	local module ok=0
-	for module in . hack/coredns hack/kube hack/tools; do
+	for module in . hack/clients/go hack/coredns hack/kube hack/tools test/alerts; do
 		(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module"; ok=1; }
 	done
 	return $ok
@@ -84,17 +103,26 @@ vulnerabilities() {
 	return $code
 }
 
-check 'shell scripts' scripts
-check 'generated files' up_to_date
-check 'gofmt' format
-check 'go mod tidy' tidy
-check 'go vet' go vet ./...
-check 'golangci-lint' "${tool[@]}" golangci-lint run
-check 'chart' make --no-print-directory chart
-check 'govulncheck' vulnerabilities
+# Compiled together first: checks that start at once would each compile what their tools have in common.
+go list -modfile=hack/tools/go.mod -export -deps tool >/dev/null || exit 1
 
+# The long ones begin. go vet is one of the linters.
+check 'golangci-lint' "${tool[@]}" golangci-lint run
+check 'generated files' up_to_date
+check 'govulncheck' vulnerabilities
+check 'chart' make --no-print-directory chart
+check 'go mod tidy' tidy
+check 'shell scripts' scripts
+check 'gofmt' format
+while ((${#running[@]} > 0)); do
+	print_ended
+done
+
+echo
 if ((${#failed[@]} > 0)); then
-	printf '\nverify FAILED: %s\n' "$(IFS=,; echo "${failed[*]}")"
-	exit 1
+	echo "verify FAILED: $(IFS=,; echo "${failed[*]}")"
+else
+	echo 'verify: all good'
 fi
-printf '\nverify: all good\n'
+print_time 'make verify' '3 min, warm'
+exit $((${#failed[@]} > 0))

@@ -33,18 +33,30 @@ func run(ctx context.Context) error {
 	}
 	s := newShell(os.Stdout, root)
 	defer s.end()
-	d := &demo{shell: s}
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	d := &demo{shell: s, lost: lost}
 	began := time.Now()
 	s.textf("PhoneProof, from nothing to two verified numbers. Every command below can be typed by hand, after this one:\n")
 	s.command("export PATH=$PWD/bin/kube:$PATH KUBECONFIG=$PWD/" + filepath.ToSlash(kubeconfig))
 	for i, step := range d.steps() {
 		s.title(i+1, step.title)
 		if err := step.do(ctx); err != nil {
-			err = fmt.Errorf("step %d, %s: %w", i+1, step.title, err)
+			err = fmt.Errorf("step %d, %s: %w", i+1, step.title, cause(ctx, err))
 			d.diagnose(ctx)
 			return err
 		}
 	}
 	d.summary(time.Since(began))
 	return nil
+}
+
+// cause returns why a step failed: rather the end of a port-forward than its effect on a request, which may be seen first.
+func cause(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(time.Second):
+		return err
+	}
 }

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 )
 
 // kubeconfig is where `make cluster-up` leaves it.
@@ -22,7 +25,8 @@ type shell struct {
 	env []string
 	dir string
 
-	started []*exec.Cmd
+	started  []*exec.Cmd
+	forwards sync.WaitGroup // of their ends
 }
 
 func newShell(out io.Writer, root string) *shell {
@@ -78,23 +82,56 @@ func (s *shell) output(ctx context.Context, name string, args ...string) (string
 	return strings.TrimSpace(string(output)), err
 }
 
-// start runs a command besides, until end.
-func (s *shell) start(ctx context.Context, name string, args ...string) error {
-	s.command(typed(name, args) + " &")
-	cmd := s.prepare(ctx, name, args...)
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("%s: %w", typed(name, args), err)
+// forwarding is how kubectl reports the port that it chose.
+var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:[0-9]+) -> `)
+
+// forward runs a port-forward with kubectl until end, on a free port that kubectl chooses, and returns its base URL. If
+// kubectl ends before that, lost gets an error with what it printed.
+func (s *shell) forward(ctx context.Context, lost context.CancelCauseFunc, args ...string) (string, error) {
+	line := typed("kubectl", args)
+	s.command(line + " &")
+	cmd := s.prepare(ctx, "kubectl", args...)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", line, err)
 	}
+	cmd.Stderr = cmd.Stdout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // must not outlive the demo, however that ends
+	if err := cmd.Start(); err != nil {
+		return "", fmt.Errorf("%s: %w", line, err)
+	}
+	address := make(chan string, 1) // for one service on one address
+	s.forwards.Go(func() {
+		var printed []string
+		for lines := bufio.NewScanner(pipe); lines.Scan(); {
+			printed = append(printed, lines.Text())
+			if match := forwarding.FindStringSubmatch(lines.Text()); match != nil {
+				address <- match[1]
+			}
+		}
+		_ = cmd.Wait() // its state has all there is to know
+		lost(fmt.Errorf("%s ended (%s): %s", line, cmd.ProcessState, strings.Join(printed, "; ")))
+	})
 	s.started = append(s.started, cmd)
-	return nil
+	silent := time.NewTimer(patience)
+	defer silent.Stop()
+	select {
+	case found := <-address:
+		s.textf("    Forwarding from %s\n", found)
+		return "http://" + found, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case <-silent.C:
+		return "", fmt.Errorf("%s: no port reported within %s", line, patience)
+	}
 }
 
-// end ends what runs besides.
+// end ends the port-forwards.
 func (s *shell) end() {
 	for _, cmd := range s.started {
 		_ = cmd.Process.Kill() // it may have ended, and says so with an error
-		_ = cmd.Wait()
 	}
+	s.forwards.Wait()
 }
 
 func (s *shell) prepare(ctx context.Context, name string, args ...string) *exec.Cmd {

@@ -20,6 +20,8 @@ const (
 type demo struct {
 	*shell
 
+	lost     context.CancelCauseFunc // ends the demo when a port-forward ended
+	api, sim string                  // base URLs of the port-forwards
 	image    string
 	apiKey   string
 	verified []verified
@@ -96,7 +98,7 @@ func (d *demo) credentials(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secret, err := d.output(ctx, "bin/phoneproof", "keygen")
+	secret, err := d.output(ctx, "bin/phoneproof", "keygen", "--webhook")
 	if err != nil {
 		return err
 	}
@@ -106,7 +108,7 @@ func (d *demo) credentials(ctx context.Context) error {
 		"--from-literal=bot-token=sim_ada_books_bot:demo",
 	}
 	d.command(typed("kubectl", args) +
-		` --from-literal=api-key="$(bin/phoneproof keygen)" --from-literal=webhook-secret="$(bin/phoneproof keygen)"`)
+		` --from-literal=api-key="$(bin/phoneproof keygen)" --from-literal=webhook-secret="$(bin/phoneproof keygen --webhook)"`)
 	return d.quietly(ctx, nil, "kubectl", append(args, "--from-literal=api-key="+key, "--from-literal=webhook-secret="+secret)...)
 }
 
@@ -159,7 +161,7 @@ func (d *demo) summary(took time.Duration) {
 		"kubectl get vproj,vreq -A",
 		"kubectl -n " + namespace + " describe vproj shop",
 		"kubectl -n " + namespace + " logs deployment/" + deployment + " --all-pods=true",
-		"kubectl -n " + namespace + " port-forward service/simulator 8090   # then open http://127.0.0.1:8090: the phone",
+		"kubectl -n " + namespace + " port-forward service/simulator :8090   # then open the address it prints: the phone",
 		"make demo           # once more, in seconds",
 		"make cluster-down   # take everything away",
 	} {

@@ -17,29 +17,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Where the port-forwards of this run end.
-const (
-	api = "http://127.0.0.1:28080"
-	sim = "http://127.0.0.1:28090"
-)
-
 // patience bounds everything that is waited for here.
 const patience = time.Minute
 
 // reach makes API and simulator reachable from here, as it works with every cluster.
 func (d *demo) reach(ctx context.Context) error {
-	for _, forward := range []struct{ service, ports, probe string }{
-		{deployment, "28080:80", api + "/openapi.json"},
-		{"simulator", "28090:8090", sim + "/healthz"},
+	for _, service := range []struct {
+		name, port, probe string
+		url               *string
+	}{
+		{deployment, ":80", "/openapi.json", &d.api},
+		{"simulator", ":8090", "/healthz", &d.sim},
 	} {
-		err := d.start(ctx, "kubectl", "--namespace", namespace, "port-forward", "service/"+forward.service, forward.ports)
+		var err error
+		*service.url, err = d.forward(ctx, d.lost, "--namespace", namespace, "port-forward", "--address", "127.0.0.1",
+			"service/"+service.name, service.port)
 		if err != nil {
 			return err
 		}
-		err = d.until(ctx, "the port-forward to "+forward.service, func(ctx context.Context) error {
-			return d.exchange(ctx, http.MethodGet, forward.probe, nil, nil)
-		})
-		if err != nil {
+		if err := d.exchange(ctx, http.MethodGet, *service.url+service.probe, nil, nil); err != nil {
 			return err
 		}
 	}
@@ -65,16 +61,16 @@ func (d *demo) verify(ctx context.Context, method string) error {
 	if err != nil {
 		return err
 	}
-	if err := d.call(ctx, http.MethodPost, sim+"/sim/users", map[string]string{"name": "Ada", "phone": number}, nil); err != nil {
+	if err := d.call(ctx, http.MethodPost, d.sim+"/sim/users", map[string]string{"name": "Ada", "phone": number}, nil); err != nil {
 		return err
 	}
 	began := time.Now()
 	var request started
-	err = d.call(ctx, http.MethodPost, api+"/api/verify/init", map[string]string{"phoneNumber": number, "method": method}, &request)
+	err = d.call(ctx, http.MethodPost, d.api+"/api/verify/init", map[string]string{"phoneNumber": number, "method": method}, &request)
 	if err != nil {
 		return err
 	}
-	user := sim + "/sim/users/" + number
+	user := d.sim + "/sim/users/" + number
 	link := request.WaLink + request.TgLink // one of them is empty
 	if err := d.call(ctx, http.MethodPost, user+"/send", map[string]string{"link": link}, nil); err != nil {
 		return err
@@ -89,7 +85,7 @@ func (d *demo) verify(ctx context.Context, method string) error {
 		Status string `json:"status"`
 	}
 	query := url.Values{"id": {request.RequestID}, "wait": {"20s"}}.Encode()
-	if err := d.call(ctx, http.MethodGet, api+"/api/verify/status?"+query, nil, &status); err != nil {
+	if err := d.call(ctx, http.MethodGet, d.api+"/api/verify/status?"+query, nil, &status); err != nil {
 		return err
 	}
 	took := time.Since(began)
@@ -123,13 +119,13 @@ type delivery struct {
 // event waits until the receiver has the webhook of a request, and says what its signatures are worth.
 func (d *demo) event(ctx context.Context, requestID string) error {
 	const path = "/receiver/deliveries"
-	d.command("curl --silent " + sim + path)
+	d.command("curl --silent " + d.sim + path)
 	var found delivery
 	err := d.until(ctx, "the webhook", func(ctx context.Context) error {
 		var all struct {
 			Deliveries []delivery `json:"deliveries"`
 		}
-		if err := d.exchange(ctx, http.MethodGet, sim+path, nil, &all); err != nil {
+		if err := d.exchange(ctx, http.MethodGet, d.sim+path, nil, &all); err != nil {
 			return err
 		}
 		for _, found = range all.Deliveries {
@@ -154,7 +150,7 @@ func (d *demo) event(ctx context.Context, requestID string) error {
 func (d *demo) call(ctx context.Context, method, address string, body map[string]string, into any) error {
 	words := []string{"curl", "--silent"}
 	line := ""
-	if strings.HasPrefix(address, api) {
+	if strings.HasPrefix(address, d.api) {
 		line = ` --header "Authorization: Bearer $API_KEY"`
 	}
 	if method == http.MethodPost {
@@ -189,7 +185,7 @@ func (d *demo) exchange(ctx context.Context, method, address string, body map[st
 		return fmt.Errorf("%s %s: %w", method, address, err)
 	}
 	request.Header.Set("Content-Type", "application/json")
-	if strings.HasPrefix(address, api) {
+	if strings.HasPrefix(address, d.api) {
 		request.Header.Set("Authorization", "Bearer "+d.apiKey)
 	}
 	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // past any proxy of the environment

@@ -1,0 +1,59 @@
+# Functions that the scripts here have in common; they source this file.
+
+groups=()
+
+# start_group starts a command as a process group of its own, in the background.
+start_group() {
+	set -m
+	"$@" &
+	groups+=($!)
+	set +m
+}
+
+# end_groups ends what start_group started, with SIGKILL after so many seconds: as a trap of EXIT it leaves nothing running.
+end_groups() {
+	local group deadline=$((SECONDS + $1))
+	for group in "${groups[@]}"; do
+		kill -- "-$group" 2>/dev/null
+	done
+	for group in "${groups[@]}"; do
+		while kill -0 -- "-$group" 2>/dev/null && ((SECONDS < deadline)); do
+			sleep 0.1
+		done
+		kill -KILL -- "-$group" 2>/dev/null
+	done
+	wait
+}
+
+# install_packages installs Debian packages, and reports whether that could be done: it takes root and apt-get. Of several
+# scripts at once, one installs.
+install_packages() {
+	((EUID == 0)) && command -v apt-get >/dev/null || return 1
+	# Without a network each command fails once and at once, rather than after retries.
+	local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends -o Acquire::Retries=0 -o APT::Update::Error-Mode=any)
+	(
+		flock 9
+		echo "installing $*"
+		{ have_candidates "$@" && "${apt[@]}" install "$@"; } || { "${apt[@]}" update && "${apt[@]}" install "$@"; }
+	) 9>/run/phoneproof-packages.lock >&2
+}
+
+# have_candidates reports whether apt's lists name a version of each package.
+have_candidates() {
+	local package
+	for package in "$@"; do
+		LC_ALL=C apt-cache policy "$package" | grep -q '^  Candidate: [^(]' || return
+	done
+}
+
+# processor_time prints the processor time, in seconds, of the processes that a process has started and that have ended.
+processor_time() {
+	local stat
+	read -ra stat <"/proc/$1/stat" # cutime and cstime are in hundredths of a second
+	echo $(((stat[15] + stat[16]) / 100))
+}
+
+# print_time prints how long the script has run, and the processor time of what it ran, beside its budget.
+print_time() {
+	echo "$1: $SECONDS s, $(processor_time $$) s of processor time; budget on 2 cores: $2"
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Runs the tests of PACKAGES and prints their number on the last line. Without an argument all but the slow ones run, with
+# the argument "slow" the rest: the specs of test/integration labelled "slow". The specs there mostly wait for
+# processes: PROCS of them run at once, beside the tests of everything else. With -run or -bench in TEST_FLAGS they are left out.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+source hack/lib.sh
+trap 'end_groups 60' EXIT
+
+out=bin/test
+# Many packages wait for servers: with one for each processor, the processors were idle for a quarter of the time.
+packages_at_once=$((2 * $(nproc)))
+integration=$(go list -m)/test/integration
+tool=(go tool -modfile=hack/tools/go.mod)
+timeout=${TEST_TIMEOUT:-30m}
+read -ra race <<<"${RACE-}"
+read -ra flags <<<"${TEST_FLAGS-}"
+# The time for an Eventually without a timeout of its own: not the second that Gomega assumes, which a busy machine needs.
+export GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=30s
+
+case ${1:-} in
+'')
+	name='make test' budget='8 min, warm' labels='!slow'
+	read -ra patterns <<<"${PACKAGES:-./...}"
+	;;
+slow)
+	name='make test-slow' budget='none' labels=slow
+	patterns=(./test/integration)
+	;;
+*)
+	echo 'usage: hack/test.sh [slow]' >&2
+	exit 2
+	;;
+esac
+
+packages=() specs=
+while read -r package; do
+	if [[ $package == "$integration" ]]; then
+		specs=yes
+	else
+		packages+=("$package")
+	fi
+done < <(go list -e "${patterns[@]}")
+if [[ " ${flags[*]} " =~ " "--?(test\.)?(run|bench)[=\ ] ]]; then
+	specs=
+fi
+
+rm -rf $out
+mkdir -p $out
+touch $out/go.json $out/integration.txt
+
+# run_specs prints what the ginkgo command prints, and as an event for testcount.awk whether it failed.
+run_specs() {
+	local result=pass
+	"${tool[@]}" ginkgo run -procs="${PROCS:-6}" "${race[@]}" -vet=off -timeout="$timeout" --randomize-all --fail-on-empty \
+		--label-filter="$labels" ./test/integration </dev/null || result=fail
+	printf '{"Action":"%s"}\n' $result
+}
+
+status=0
+if [[ -n $specs ]]; then
+	# Compiled alone first: two go commands that need the same packages at the same time both compile them.
+	go list "${race[@]}" -export -deps -test ./test/integration >/dev/null 2>&1
+	start_group run_specs >$out/integration.txt 2>&1
+fi
+if ((${#packages[@]} > 0)); then
+	start_group "${tool[@]}" gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped --jsonfile=$out/go.json -- \
+		-vet=off -p="$packages_at_once" -shuffle=on -timeout="$timeout" "${race[@]}" "${flags[@]}" "${packages[@]}" </dev/null
+	wait $! || status=1
+fi
+wait
+groups=()
+if [[ -n $specs ]]; then
+	echo
+	echo '=== specs of test/integration'
+	sed '$d' $out/integration.txt
+fi
+
+echo
+print_time "$name" "$budget"
+cat $out/go.json $out/integration.txt | awk -f hack/testcount.awk || status=1
+exit $status
