@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/test/bench/load"
-	"github.com/phoneproof/phoneproof/test/system"
+	"github.com/phoneproof/phoneproof/test/ports"
 )
 
 // What this program can be beside the benchmark itself: each runs in a process of its own, as ours does.
@@ -49,10 +49,11 @@ func command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 
 // startBare starts the bare server and returns when it answers.
 func startBare(ctx context.Context) (*child, error) {
-	address, err := system.UnusedAddress(ctx)
+	reserved, err := ports.Reserve() // until this process ends
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start the bare server: %w", err)
 	}
+	address := reserved.Address()
 	cmd, err := command(context.WithoutCancel(ctx), modeBare, address)
 	if err != nil {
 		return nil, err

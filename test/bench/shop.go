@@ -31,7 +31,7 @@ type shop struct {
 
 // open serves a project.
 func open(ctx context.Context, p *system.Project) (*shop, error) {
-	replica, err := p.StartReplica(ctx)
+	replica, err := p.StartReplica()
 	if err != nil {
 		return nil, err
 	}

@@ -77,11 +77,11 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 	var err error
 	switch f.Kind {
 	case schedule.Kill:
-		err = i.kill(ctx, i.roster.places[f.Victim%len(i.roster.places)], &record)
+		err = i.kill(i.roster.places[f.Victim%len(i.roster.places)], &record)
 	case schedule.KillLeader:
-		err = i.kill(ctx, i.roster.leader(f.Victim), &record)
+		err = i.kill(i.roster.leader(f.Victim), &record)
 	case schedule.KillAll:
-		err = i.killAll(ctx, &record)
+		err = i.killAll(&record)
 	case schedule.Freeze:
 		err = i.freeze(ctx, i.roster.places[f.Victim%len(i.roster.places)], f.For, &record)
 	case schedule.FreezeLeader:
@@ -106,16 +106,16 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 	return i.faults.Append(record)
 }
 
-func (i *injector) kill(ctx context.Context, p *place, record *ledger.Fault) error {
+func (i *injector) kill(p *place, record *ledger.Fault) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
 	record.From, record.Processes, record.Victim = time.Now(), 1, p.now().API
-	err := i.roster.kill(ctx, p)
+	err := i.roster.kill(p)
 	record.Until = time.Now()
 	return err
 }
 
-func (i *injector) killAll(ctx context.Context, record *ledger.Fault) error {
+func (i *injector) killAll(record *ledger.Fault) error {
 	i.rolling.Lock()
 	defer i.rolling.Unlock()
 	for _, p := range i.roster.places {
@@ -128,7 +128,7 @@ func (i *injector) killAll(ctx context.Context, record *ledger.Fault) error {
 	}
 	var all error
 	for _, p := range i.roster.places {
-		all = errors.Join(all, i.roster.start(ctx, p))
+		all = errors.Join(all, i.roster.start(p))
 	}
 	record.Until = time.Now()
 	return all
@@ -165,7 +165,7 @@ func (i *injector) replace(ctx context.Context, p *place) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
 	old := p.now()
-	if err := i.roster.start(ctx, p); err != nil {
+	if err := i.roster.start(p); err != nil {
 		return err
 	}
 	if err := p.now().AwaitReady(ctx); err != nil {

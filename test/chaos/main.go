@@ -15,12 +15,14 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/phoneproof/phoneproof/test/chaos/judge"
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
@@ -56,8 +58,8 @@ func parse(args []string) (options, error) {
 		stores string
 	)
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	flags.StringVar(&stores, "store", "postgresql,kubernetes", "the stores, one after the other")
-	flags.DurationVar(&o.duration, "duration", 5*time.Minute, "how long all of it takes, where -requests does not say how much to do")
+	flags.StringVar(&stores, "store", "postgresql,kubernetes", "the stores, all at once")
+	flags.DurationVar(&o.duration, "duration", 3*time.Minute, "how long all of it takes, where -requests does not say how much to do")
 	flags.IntVar(&o.requests, "requests", 0, "verifications for each store; zero is as many as there is time for")
 	flags.IntVar(&o.kills, "kills", 20, "kill -9 of single replicas; other faults come in proportion")
 	flags.Uint64Var(&o.seed, "seed", 0, "what decides about the faults; zero draws one")
@@ -80,7 +82,6 @@ func parse(args []string) (options, error) {
 	for o.seed == 0 {
 		o.seed = uint64(rand.Uint32())
 	}
-	o.duration /= time.Duration(len(o.stores))
 	return o, nil
 }
 
@@ -103,17 +104,19 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	var (
-		all    error
-		counts tally
-	)
-	for _, store := range o.stores {
-		if err := one(ctx, o, store, out, &counts); err != nil {
-			all = errors.Join(all, fmt.Errorf("%s: %w", store, err))
-		}
+	all := &report{out: out}
+	errs := make([]error, len(o.stores))
+	var running sync.WaitGroup
+	for n, store := range o.stores {
+		running.Go(func() {
+			if err := one(ctx, o, store, all); err != nil {
+				errs[n] = fmt.Errorf("%s: %w", store, err)
+			}
+		})
 	}
-	fmt.Fprintln(out, counts)
-	return all
+	running.Wait()
+	fmt.Fprintln(out, all.counts)
+	return errors.Join(errs...)
 }
 
 // tally counts the invariants that held, that did not, and that nothing was there for.
@@ -121,4 +124,15 @@ type tally struct{ passed, failed, skipped int }
 
 func (t tally) String() string {
 	return fmt.Sprintf("%d passed, %d failed, %d skipped", t.passed, t.failed, t.skipped)
+}
+
+func (t *tally) add(v *judge.Verdict) {
+	switch {
+	case v.OK():
+		t.passed++
+	case v.Skipped():
+		t.skipped++
+	default:
+		t.failed++
+	}
 }

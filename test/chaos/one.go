@@ -21,13 +21,13 @@ import (
 const reserve = 60 * time.Second
 
 // one runs a store and judges it.
-func one(ctx context.Context, o options, store system.Store, out io.Writer, counts *tally) error {
+func one(ctx context.Context, o options, store system.Store, out *report) error {
 	t := &trial{options: o, store: store, dir: filepath.Join(o.dir, string(store)), out: out}
 	t.sayf("%s: seed %d, %d kills; replay with: make chaos STORE=%s SEED=%d KILLS=%d %s",
 		store, o.seed, o.kills, store, o.seed, o.kills, t.amount())
 	err := errors.Join(t.play(ctx), t.end())
 	if err != nil {
-		counts.failed++
+		out.add(tally{failed: 1}, "")
 		t.sayf("%s: the run broke off: %v; ledgers and logs are in %s", store, err, t.dir)
 		return err
 	}
@@ -35,12 +35,18 @@ func one(ctx context.Context, o options, store system.Store, out io.Writer, coun
 	if err != nil {
 		return err
 	}
-	failed := 0
+	var (
+		counts tally
+		lines  strings.Builder
+	)
+	fmt.Fprintf(&lines, "%s:\n", store)
 	for _, v := range judge.Judge(evidence) {
-		failed += t.tell(v, counts)
+		counts.add(v)
+		printVerdict(&lines, v)
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d invariants do not hold; ledgers and logs are in %s", failed, t.dir)
+	out.add(counts, lines.String())
+	if counts.failed > 0 {
+		return fmt.Errorf("%d invariants do not hold; ledgers and logs are in %s", counts.failed, t.dir)
 	}
 	if o.keep {
 		return nil
@@ -142,28 +148,23 @@ func (t *trial) settle(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// tell prints a verdict, counts it, and returns 1 if it does not hold.
-func (t *trial) tell(v *judge.Verdict, counts *tally) int {
-	result, failed := "ok", 0
+// printVerdict prints whether an invariant holds, and what violates it.
+func printVerdict(out io.Writer, v *judge.Verdict) {
+	result := "VIOLATED"
 	switch {
 	case v.OK():
-		counts.passed++
+		result = "ok"
 	case v.Skipped():
-		counts.skipped++
 		result = "skipped"
-	default:
-		counts.failed++
-		result, failed = "VIOLATED", 1
 	}
-	fmt.Fprintf(t.out, "  %-4s %-8s %8d  %s", v.Name, result, v.Looked, v.Holds)
+	fmt.Fprintf(out, "  %-4s %-8s %8d  %s", v.Name, result, v.Looked, v.Holds)
 	if v.Note != "" {
-		fmt.Fprintf(t.out, " (%s)", v.Note)
+		fmt.Fprintf(out, " (%s)", v.Note)
 	}
-	fmt.Fprintln(t.out)
+	fmt.Fprintln(out)
 	if v.Count > 0 {
-		fmt.Fprintf(t.out, "       %d violations:\n       %s\n", v.Count, strings.Join(v.Violations, "\n       "))
+		fmt.Fprintf(out, "       %d violations:\n       %s\n", v.Count, strings.Join(v.Violations, "\n       "))
 	}
-	return failed
 }
 
 func list(done map[schedule.Kind]int) string {

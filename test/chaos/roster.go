@@ -40,7 +40,7 @@ func (p *place) put(r *system.Replica) {
 func (r *roster) fill(ctx context.Context, project *system.Project, count int) error {
 	r.project = project
 	for range count {
-		replica, err := project.StartReplica(ctx)
+		replica, err := project.StartReplica()
 		if err != nil {
 			return err
 		}
@@ -69,13 +69,13 @@ func (r *roster) addresses() []string {
 }
 
 // kill ends the replica of a place at once and starts the next.
-func (r *roster) kill(ctx context.Context, p *place) error {
+func (r *roster) kill(p *place) error {
 	p.now().Kill()
-	return r.start(ctx, p)
+	return r.start(p)
 }
 
-func (r *roster) start(ctx context.Context, p *place) error {
-	replica, err := r.project.StartReplica(ctx)
+func (r *roster) start(p *place) error {
+	replica, err := r.project.StartReplica()
 	if err != nil {
 		return fmt.Errorf("replace a replica: %w", err)
 	}
