@@ -98,8 +98,11 @@ type Storage struct {
 // PostgreSQL is a database that speaks PostgreSQL's protocol.
 type PostgreSQL struct {
 	// uriSecretRef names the Secret key that holds the connection URI of the
-	// primary, postgresql://USER:PASSWORD@HOST:PORT/DATABASE. The tables are
-	// made and migrated by PhoneProof. Required.
+	// primary, postgresql://USER:PASSWORD@HOST:PORT/DATABASE. The connection is
+	// unencrypted only if sslmode in it says so. Every row that the user may
+	// reach is open to who knows the URI: projects that must not trust each
+	// other need a user and a schema each. The tables are made and migrated by
+	// PhoneProof. Required.
 	// +required
 	URISecretRef URISecretRef `json:"uriSecretRef"`
 

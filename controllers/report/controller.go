@@ -59,6 +59,8 @@ type Options struct {
 	Board    *Board
 	// Storage tells whether a request could be stored now: nil, a *StorageError, or an error of the store.
 	Storage func(ctx context.Context) error
+	// Unencrypted reports whether requests cross a network without TLS on their way to the store; they do not if nil.
+	Unencrypted func() bool
 	// StoragePeriod is how often a store that serves is asked; 30 s if zero.
 	StoragePeriod time.Duration
 	// Tell is told of each change of a status, after it was written.
@@ -82,6 +84,9 @@ type Controller struct {
 func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
+	}
+	if o.Unencrypted == nil {
+		o.Unencrypted = func() bool { return false }
 	}
 	o.StoragePeriod = cmp.Or(o.StoragePeriod, defaultStoragePeriod)
 	return &Controller{Options: o, writes: rate.NewLimiter(rate.Every(gap), burst)}

@@ -112,7 +112,7 @@ func TestJudge_whatDoesNotApplyIsTakenOff(t *testing.T) {
 func TestJudge_storage(t *testing.T) {
 	g := NewWithT(t)
 	for _, v := range []verdict{
-		verdictOf(nil), verdictOf(errors.New("broken")), verdictOf(verification.TooManyStored(time.Second)),
+		verdictOf(nil, false), verdictOf(errors.New("broken"), false), verdictOf(verification.TooManyStored(time.Second), false),
 	} {
 		wanted := judge(observation{settings: simple(), learned: learned{said: said(), storage: &v}}, now)
 		g.Expect(typesOf(wanted)).To(Equal([]string{verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady}))
@@ -125,7 +125,7 @@ func TestJudge_storage(t *testing.T) {
 
 func TestJudge_theSameAgainIsTheSame(t *testing.T) {
 	g := NewWithT(t)
-	v := verdictOf(nil)
+	v := verdictOf(nil, false)
 	o := observation{
 		settings: &settings.Settings{Generation: 7, WhatsApp: &settings.WhatsApp{}, Webhook: &settings.Webhook{}, Simulated: true},
 		learned: learned{
@@ -244,20 +244,24 @@ func TestVerdictOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			v := verdictOf(tc.err)
+			v := verdictOf(tc.err, false)
 			g.Expect(v.reason).To(Equal(tc.reason))
 			g.Expect(v.message).NotTo(BeEmpty())
 			g.Expect(v.good()).To(Equal(tc.err == nil))
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(verdictOf(refusedBy).message).To(Equal("the password is wrong"), "and nothing of the cause")
+	g.Expect(verdictOf(refusedBy, false).message).To(Equal("the password is wrong"), "and nothing of the cause")
 	g.Expect(refusedBy).To(MatchError("the password is wrong: 28P01"))
-	g.Expect(verdictOf(silent).message).To(Equal("nobody answers"), "and nothing of the cause")
+	g.Expect(verdictOf(silent, false).message).To(Equal("nobody answers"), "and nothing of the cause")
+	g.Expect(verdictOf(nil, true)).To(Equal(verdict{
+		verifyv1.ReasonStorageReachable, "requests can be stored; the connection to the database is unencrypted",
+	}))
+	g.Expect(verdictOf(refusedBy, true).message).To(Equal("the password is wrong"))
 }
 
 func TestSteady(t *testing.T) {
-	good, down, full := verdictOf(nil), verdictOf(errors.New("x")), verdictOf(verification.TooManyStored(0))
+	good, down, full := verdictOf(nil, false), verdictOf(errors.New("x"), false), verdictOf(verification.TooManyStored(0), false)
 	late := verdict{down.reason, "it does not answer in time"}
 	for name, tc := range map[string]struct {
 		looks    []verdict

@@ -42,13 +42,21 @@ type verdict struct{ reason, message string }
 
 func (v verdict) good() bool { return v.reason == verifyv1.ReasonStorageReachable }
 
+// The messages about a store that serves.
+const (
+	messageStored      = "requests can be stored"
+	messageUnencrypted = "requests can be stored; the connection to the database is unencrypted"
+)
+
 // verdictOf judges what a store says.
-func verdictOf(err error) verdict {
+func verdictOf(err error, unencrypted bool) verdict {
 	told, ok := errors.AsType[*StorageError](err)
 	known, _ := errors.AsType[*verification.Error](err)
 	switch {
+	case err == nil && unencrypted:
+		return verdict{verifyv1.ReasonStorageReachable, messageUnencrypted}
 	case err == nil:
-		return verdict{verifyv1.ReasonStorageReachable, "requests can be stored"}
+		return verdict{verifyv1.ReasonStorageReachable, messageStored}
 	case ok && told.Rejected:
 		return verdict{verifyv1.ReasonStorageRejected, told.Message}
 	case ok:
@@ -101,7 +109,7 @@ func (c *Controller) watchStorage(ctx context.Context) error {
 	var believed steady
 	for ctx.Err() == nil {
 		err := c.lookAtStorage(ctx)
-		if v := verdictOf(err); ctx.Err() == nil && believed.note(v) { // else the look ended with the term
+		if v := verdictOf(err, c.Unencrypted()); ctx.Err() == nil && believed.note(v) { // else the look ended with the term
 			c.Board.stored(v)
 			c.Log.Info("what the store says changed", "reason", v.reason, "cause", fmt.Sprint(err))
 		}

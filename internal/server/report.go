@@ -13,10 +13,14 @@ import (
 
 // report returns what writes the conditions that serve answers for, out of what a term learns and what its store says.
 func (c *cluster) report(board *report.Board, storage func(context.Context) error) report.Options {
-	return report.Options{
+	options := report.Options{
 		Projects: c.source, Client: c.client, Board: board, Storage: storage, StoragePeriod: c.dependencies.StoragePeriod,
 		Tell: c.tellCondition, Log: c.log.WithName("report"),
 	}
+	if c.database != nil {
+		options.Unencrypted = c.database.Unencrypted
+	}
+	return options
 }
 
 // room tells whether one more request could be stored as an object.

@@ -1,8 +1,14 @@
 package postgres
 
 import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/test/pgserver"
@@ -29,7 +35,129 @@ func TestChecked(t *testing.T) {
 		"postgresql://db/shop?sslrootcert=system&sslmode=require": "postgresql://db/shop?" + full,
 		"postgresql://db/shop?%73slmode=disable":                  "postgresql://db/shop?%73slmode=disable&" + full,
 	} {
-		NewWithT(t).Expect(checked(uri)).To(Equal(want), uri)
+		read, ok := splitURI(uri)
+		NewWithT(t).Expect(ok).To(BeTrue())
+		NewWithT(t).Expect(read.checked()).To(Equal(want), uri)
+	}
+}
+
+// ways returns how each connection of a config is made, in the order in which they are tried.
+func ways(config *pgx.ConnConfig) []string {
+	var all []string
+	for _, c := range candidates(config) {
+		way := "plain"
+		switch {
+		case identified(c):
+			way = "verify-full"
+		case c.TLSConfig != nil && c.TLSConfig.VerifyPeerCertificate != nil:
+			way = "verify-ca"
+		case c.TLSConfig != nil:
+			way = "require"
+		}
+		all = append(all, way)
+	}
+	return all
+}
+
+func TestAddressParse_encryption(t *testing.T) {
+	t.Setenv("PGSSLMODE", "")
+	t.Setenv("PGREQUIREAUTH", "")
+	const scram = "scram-sha-256"
+	plain, require, prefer, full := []string{"plain"}, []string{"require"}, []string{"require", "plain"}, []string{"verify-full"}
+	for uri, want := range map[string]struct {
+		ways []string
+		auth string
+	}{
+		"postgresql://app:p@shop-db-rw.shop:5432/app":             {require, scram}, // as CloudNativePG writes it
+		"postgres://app:p@db/shop?application_name=x":             {require, scram},
+		"postgresql://db?sslmode=":                                {require, scram},
+		"postgresql://db?sslmode= &application_name=x":            {require, scram},
+		"postgresql://db?%73slmode=disable":                       {require, scram},
+		"postgresql://db?sslmode=disable&sslmode=":                {require, scram},
+		"postgresql://app:sslmode=disable?@db/shop":               {require, scram},
+		"postgresql://a,b/shop":                                   {[]string{"require", "require"}, scram},
+		"postgresql://127.0.0.1,b/shop":                           {[]string{"require", "require"}, scram},
+		"postgresql://127.0.0.1/shop?host=b":                      {require, scram},
+		"postgresql://0.0.0.0/shop":                               {require, scram},
+		"postgresql://localhost.example/shop":                     {require, scram},
+		"postgresql://db?sslmode=require":                         {require, scram},
+		"postgresql://db?sslmode=verify-ca":                       {[]string{"verify-ca"}, scram},
+		"postgresql://db?sslmode=verify-full":                     {full, ""},
+		"postgresql://db?sslrootcert=system":                      {full, ""},
+		"postgresql://db?sslnegotiation=direct":                   {require, scram},
+		"postgresql://db?ssl=true":                                {require, scram},
+		"postgresql://db?sslmode=disable":                         {plain, scram},
+		"postgresql://db?sslmode=prefer":                          {prefer, scram},
+		"postgresql://db?sslmode=allow":                           {[]string{"plain", "require"}, scram},
+		"postgresql://db?require_auth=password":                   {require, "password"},
+		"postgresql://db?require_auth=&sslmode=disable":           {plain, scram},
+		"postgresql://db?%72equire_auth=password":                 {require, scram},
+		"postgresql://db?require_auth=md5,password&sslmode=allow": {[]string{"plain", "require"}, "md5,password"},
+		"postgresql://127.0.0.1/shop":                             {prefer, ""},
+		"postgresql://[::1]/shop":                                 {prefer, ""},
+		"postgresql://localhost,127.8.9.1/shop":                   {[]string{"require", "plain", "require", "plain"}, ""},
+		"postgresql:///shop?host=/run/postgresql":                 {plain, ""},
+		"postgresql://%2Frun%2Fpostgresql,db/shop":                {[]string{"plain", "require"}, scram},
+	} {
+		t.Run(uri, func(t *testing.T) {
+			g := NewWithT(t)
+			config, err := Address{URI: []byte(uri)}.parse()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(ways(config.ConnConfig)).To(Equal(want.ways))
+			g.Expect(config.ConnConfig.RequireAuth).To(Equal(want.auth))
+		})
+	}
+}
+
+func TestAddressParse_environmentOnlyTightens(t *testing.T) {
+	uri := Address{URI: []byte("postgresql://db/shop")}
+	for mode, want := range map[string]string{"disable": "require", "prefer": "require", "allow": "require", "verify-full": "verify-full"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Setenv("PGSSLMODE", mode)
+			t.Setenv("PGREQUIREAUTH", "")
+			g := NewWithT(t)
+			config, err := uri.parse()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(ways(config.ConnConfig)).To(Equal([]string{want}))
+		})
+	}
+	t.Setenv("PGREQUIREAUTH", "password")
+	config, err := uri.parse()
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.ConnConfig.RequireAuth).To(Equal("scram-sha-256"))
+}
+
+func TestAddressParse_serviceFileOnlyTightens(t *testing.T) {
+	t.Setenv("PGSSLMODE", "")
+	g := NewWithT(t)
+	file := filepath.Join(t.TempDir(), "services")
+	g.Expect(os.WriteFile(file, []byte("[open]\nsslmode=disable\nrequire_auth=password\n[full]\nsslmode=verify-full\n"), 0o600)).To(Succeed())
+	for service, want := range map[string]string{"open": "require", "full": "verify-full"} {
+		config, err := Address{URI: []byte("postgresql://db/shop?service=" + service + "&servicefile=" + file)}.parse()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(ways(config.ConnConfig)).To(Equal([]string{want}))
+		g.Expect(config.ConnConfig.RequireAuth).NotTo(Equal("password"))
+	}
+}
+
+func TestAddressParse_localhostStaysLocal(t *testing.T) {
+	for name, tc := range map[string]struct{ found, want []string }{
+		"loopback":  {[]string{"127.0.0.1", "::1"}, []string{"127.0.0.1", "::1"}},
+		"both":      {[]string{"192.0.2.1", "127.0.0.1"}, []string{"127.0.0.1"}},
+		"elsewhere": {[]string{"192.0.2.1"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			config, err := Address{URI: []byte("postgresql://LOCALHOST./shop")}.parse()
+			g.Expect(err).NotTo(HaveOccurred())
+			config.ConnConfig.LookupFunc = func(context.Context, string) ([]string, error) { return slices.Clone(tc.found), nil }
+			keepLocalhostLocal(config.ConnConfig)
+			addresses, err := config.ConnConfig.LookupFunc(t.Context(), "LOCALHOST.")
+			g.Expect(addresses).To(Equal(tc.want))
+			g.Expect(err != nil).To(Equal(tc.want == nil))
+			g.Expect(config.ConnConfig.LookupFunc(t.Context(), "db")).To(Equal(tc.found), "other names lead where DNS says")
+		})
 	}
 }
 
@@ -80,6 +208,9 @@ func TestAddress_whatCannotBeUsed(t *testing.T) {
 		"no URI": {
 			Address{URI: []byte("host=canary"), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
 		},
+		"keywords and values": {
+			Address{URI: []byte("host=db user=canary sslmode=verify-full")}, "the connection URI cannot be read", true,
+		},
 		"bad URI": {
 			Address{URI: []byte("postgresql://app:canary@db:port/"), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
 		},
@@ -108,4 +239,33 @@ func TestAddress_equal(t *testing.T) {
 	} {
 		g.Expect(a.equal(b)).To(BeFalse())
 	}
+}
+
+// FuzzAddressParse looks for a URI whose text does not ask for it and whose connection is open.
+func FuzzAddressParse(f *testing.F) {
+	for _, seed := range []string{
+		"postgresql://app:p@db:5432/app", "postgres://a,b/shop?sslmode=", "postgresql://db?%73slmode=disable", "postgresql://db?sslmode=disable&sslmode=",
+		"postgresql://app:p?q@db?require_auth=", "postgresql://%2Frun,db", "postgresql://[::1]:1/x?host=db", "postgresql://db? sslmode=allow",
+	} {
+		f.Add(seed)
+	}
+	f.Setenv("PGSSLMODE", "disable")
+	f.Setenv("PGREQUIREAUTH", "password")
+	f.Fuzz(func(t *testing.T, text string) {
+		if strings.Contains(text, "service") {
+			t.Skip("it reads files")
+		}
+		config, err := Address{URI: []byte(text)}.parse()
+		if err != nil {
+			return
+		}
+		for _, c := range candidates(config.ConnConfig) {
+			if exposed(c) && !strings.Contains(text, "sslmode=") {
+				t.Fatalf("%q goes without TLS", text)
+			}
+			if !isLocal(c.Host) && !identified(c) && config.ConnConfig.RequireAuth != "scram-sha-256" && !strings.Contains(text, "require_auth=") {
+				t.Fatalf("%q gives the password away", text)
+			}
+		}
+	})
 }

@@ -37,6 +37,13 @@ const (
 // errRepeat ends a transaction that is to be repeated as a whole: another one was faster.
 var errRepeat = errors.New("another transaction was faster")
 
+// errAuthentication stands for a server that asks for the password in a way that is not allowed, or for none.
+var errAuthentication = &DatabaseError{
+	Rejected: true,
+	Message: "the database does not authenticate as require_auth in the connection URI demands, by default with SCRAM-SHA-256; " +
+		"no password was sent",
+}
+
 // problem strips an error of everything that may hold a row: of what the database says only the message is kept, and of
 // messages about values not even that.
 func problem(err error) *DatabaseError {
@@ -45,6 +52,9 @@ func problem(err error) *DatabaseError {
 	}
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return refused(refusal)
+	}
+	if strings.Contains(err.Error(), "require_auth check failed") {
+		return errAuthentication
 	}
 	return &DatabaseError{Message: unreachable(err)}
 }
@@ -87,7 +97,7 @@ func unreachable(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout(), pgconn.Timeout(err):
 		return "the database does not answer in time"
 	case strings.Contains(err.Error(), "server refused TLS connection"):
-		return "the database does not offer TLS"
+		return "the database does not offer TLS; a connection without it takes sslmode=disable in the connection URI"
 	case strings.Contains(err.Error(), "read only connection"):
 		return "the database is read-only"
 	default:

@@ -38,6 +38,8 @@ type Store struct {
 	metrics *metrics
 	pool    atomic.Pointer[pgxpool.Pool]
 	problem atomic.Pointer[DatabaseError]
+	// unencrypted is whether the connection that Ready used last crosses a network without TLS.
+	unencrypted atomic.Bool
 
 	crew    crew
 	creates batcher[creation, verification.Created]
@@ -98,9 +100,20 @@ func (s *Store) Due() <-chan struct{} { return s.due }
 // Ready implements verification.Store.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.once(ctx, func(c *pgx.Conn) error {
+		s.noteEncryption(c)
 		_, err := c.Exec(ctx, sqlReady, s.options.Project)
 		return err
 	})
+}
+
+// Unencrypted reports whether requests cross a network without TLS on their way to the database, by what Ready last saw.
+func (s *Store) Unencrypted() bool { return s.unencrypted.Load() }
+
+func (s *Store) noteEncryption(c *pgx.Conn) {
+	now := isExposed(c.PgConn().Conn())
+	if before := s.unencrypted.Swap(now); now && !before {
+		s.options.Log.Info("the connection to the database is unencrypted")
+	}
 }
 
 // Get implements verification.Store.

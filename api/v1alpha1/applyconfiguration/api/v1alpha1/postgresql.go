@@ -8,8 +8,11 @@ package v1alpha1
 // PostgreSQL is a database that speaks PostgreSQL's protocol.
 type PostgreSQLApplyConfiguration struct {
 	// uriSecretRef names the Secret key that holds the connection URI of the
-	// primary, postgresql://USER:PASSWORD@HOST:PORT/DATABASE. The tables are
-	// made and migrated by PhoneProof. Required.
+	// primary, postgresql://USER:PASSWORD@HOST:PORT/DATABASE. The connection is
+	// unencrypted only if sslmode in it says so. Every row that the user may
+	// reach is open to who knows the URI: projects that must not trust each
+	// other need a user and a schema each. The tables are made and migrated by
+	// PhoneProof. Required.
 	URISecretRef *URISecretRefApplyConfiguration `json:"uriSecretRef,omitempty"`
 	// caSecretRef names the Secret key that holds the certificates of the
 	// authorities, in PEM form, of which one must have signed the server's
