@@ -56,6 +56,7 @@ var rules = []rule{
 	{"docs/postgresql.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifest("")},
 	{"docs/postgresql.md", "yaml", "postgresql:", projectFragment("spec:\n  storage:\n    type: PostgreSQL\n")},
+	{"docs/postgresql.md", "sql", "CREATE ROLE shop", separatesRoles},
 	{"docs/postgresql.md", "console", "$ kubectl patch vproj shop", movesDatabase},
 
 	{"docs/quickstart.md", "sh", "kubectl create namespace quickstart", kubectlBlock("TOKEN", "1:token")},

@@ -19,9 +19,9 @@ import (
 // ErrNoBouncer says that there is no PgBouncer on this machine.
 var ErrNoBouncer = errors.New("PgBouncer is not installed: run make postgres-assets as root on Debian, or install it")
 
-// NewBouncer runs a PgBouncer in transaction mode in front of the server until stop, with so many connections for all
+// NewBouncer runs a PgBouncer in transaction mode in front of the server until stop, with so many connections as a role for all
 // its clients, and returns the port of its own.
-func (s *Server) NewBouncer(ctx context.Context, connections int) (port int, stop func() error, err error) {
+func (s *Server) NewBouncer(ctx context.Context, role string, connections int) (port int, stop func() error, err error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		return 0, nil, ErrNoBouncer
@@ -38,7 +38,7 @@ func (s *Server) NewBouncer(ctx context.Context, connections int) (port int, sto
 	port = reserved.Port()
 	config := filepath.Join(s.dir, fmt.Sprintf("pgbouncer-%d.ini", port))
 	lines := []string{
-		"[databases]", fmt.Sprintf("* = host=127.0.0.1 port=%d user=postgres", s.Port), "[pgbouncer]",
+		"[databases]", fmt.Sprintf("* = host=127.0.0.1 port=%d user=%s", s.Port, role), "[pgbouncer]",
 		"listen_addr = 127.0.0.1", fmt.Sprintf("listen_port = %d", port), "unix_socket_dir =", "auth_type = any",
 		"pool_mode = transaction", fmt.Sprintf("default_pool_size = %d", connections), "max_client_conn = 500", "",
 	}

@@ -40,12 +40,14 @@ var _ = Describe("The store contract, by a clock that is stepped", func() {
 	})
 })
 
-// The same with the clock of the server, and in the way in which statements go through PgBouncer.
-var _ = Describe("The store contract, by the server's clock and without prepared statements", func() {
+// The same with the clock of the server, in the way in which statements go through PgBouncer, and by a role that may use nothing
+// but the schema of its name.
+var _ = Describe("The store contract, by the server's clock, without prepared statements, in a schema of its own", func() {
 	storetest.Exercise(func() storetest.Harness {
 		ctx := context.Background() // Exercise has none for us
-		uri, cut := lined(ctx, newSchema(ctx))
-		uri = with(uri, "default_query_exec_mode", "exec")
+		tenant := newTenant(ctx)
+		uri, cut := lined(ctx, tenant)
+		uri = with(as(tenant, uri), "default_query_exec_mode", "exec")
 		return storetest.Harness{
 			Open:     func(project string) verification.Store { return open(ctx, project, uri) },
 			Queue:    queueOf,

@@ -45,6 +45,30 @@ func newSchema(ctx context.Context) string {
 	return name
 }
 
+// newTenant makes a role that may use one schema of the database named postgres, its own, and returns the name of both. Its
+// tables get there by PostgreSQL's default search_path.
+func newTenant(ctx context.Context) string {
+	GinkgoHelper()
+	name := "tenant_" + strings.ToLower(rand.Text()[:12])
+	run(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD 'secret'", "CREATE SCHEMA AUTHORIZATION "+name)
+	return name
+}
+
+// as returns a URI of the server for another role than its owner.
+func as(role, uri string) string { return strings.Replace(uri, "//postgres@", "//"+role+"@", 1) }
+
+// newBouncer runs a PgBouncer with three connections as a role until the spec ends, and returns its port.
+func newBouncer(ctx context.Context, role string) (port int) {
+	GinkgoHelper()
+	port, stop, err := server.NewBouncer(ctx, role, 3)
+	if errors.Is(err, pgserver.ErrNoBouncer) {
+		Skip(err.Error())
+	}
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(stop)
+	return port
+}
+
 // connect connects as the owner of the server.
 func connect(ctx context.Context) *pgx.Conn {
 	GinkgoHelper()
