@@ -16,8 +16,8 @@ const failuresToTell = 3
 
 // refusals say of each reason for which our own rules refuse an attempt what is wrong with the URL, and what mends it.
 var refusals = map[string]string{
-	string(webhook.ReasonBlockedAddress): "spec.webhook.url leads to an address that the cluster's administrator has not allowed; " +
-		"see --webhook-allow",
+	string(webhook.ReasonBlockedAddress): "the host of spec.webhook.url does not exist, or leads to an address that the cluster's " +
+		"administrator has not allowed; see --webhook-allow",
 	string(webhook.ReasonBlockedPort): "spec.webhook.url has a port of the cluster's own (etcd, control plane, kubelet), " +
 		"which no webhook may use; use another one",
 	string(webhook.ReasonPlainHTTP): "spec.webhook.url is plain http to a public address; use https",

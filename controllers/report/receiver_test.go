@@ -83,7 +83,7 @@ func TestWebhookHealthy(t *testing.T) {
 		"a new leader of a failing one":       {false, after(), failing, bad, verifyv1.ReasonReceiverFailing, "as it was"},
 		"that sees it fail as well":           {false, after(failed), failing, bad, verifyv1.ReasonReceiverFailing, "as it was"},
 		"that sees it recover":                {false, after(delivered), failing, well, verifyv1.ReasonNoFailures, "the webhook's receiver takes events, as far as is known"},
-		"an address that is refused":          {false, after(blocked), healthy, bad, verifyv1.ReasonAddressRefused, "spec.webhook.url leads to an address that the cluster's administrator has not allowed; see --webhook-allow"},
+		"an address that is refused":          {false, after(blocked), healthy, bad, verifyv1.ReasonAddressRefused, "the host of spec.webhook.url does not exist, or leads to an address that the cluster's administrator has not allowed; see --webhook-allow"},
 		"a port that nobody may use":          {false, after(blockedPort), healthy, bad, verifyv1.ReasonAddressRefused, "spec.webhook.url has a port of the cluster's own (etcd, control plane, kubelet), which no webhook may use; use another one"},
 		"http in the open":                    {false, after(plainHTTP), healthy, bad, verifyv1.ReasonAddressRefused, "spec.webhook.url is plain http to a public address; use https"},
 		"a new leader of a refused one":       {false, after(), notAllowed, bad, verifyv1.ReasonAddressRefused, "as it was"},

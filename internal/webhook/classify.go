@@ -49,6 +49,16 @@ const (
 	ReasonBadResponse    Reason = "bad_response" // an answer that is not HTTP, or too much header
 )
 
+// reported returns the reason as requests and conditions give it. A name that does not exist and one that leads to a refused
+// address are the same there: else a project's author could ask, by webhook URLs, which names the cluster's DNS knows. Metrics
+// tell them apart.
+func (r Reason) reported() Reason {
+	if r == ReasonDNSNotFound {
+		return ReasonBlockedAddress
+	}
+	return r
+}
+
 // ErrNoResources says that this process lacks what a connection needs, such as file descriptors or ports. It is no
 // attempt.
 var ErrNoResources = errors.New("no resources left to send with")

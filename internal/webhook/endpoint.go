@@ -76,12 +76,18 @@ func parseURL(text string) (*url.URL, error) {
 
 // receiverOf is what the limiter knows a receiver by.
 func receiverOf(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = "443"
-		if u.Scheme == "http" {
-			port = "80"
-		}
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), strconv.Itoa(int(portOf(u))))
+}
+
+// portOf returns the port of a URL that parseURL has accepted.
+func portOf(u *url.URL) uint16 {
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	switch {
+	case err == nil:
+		return uint16(port)
+	case u.Scheme == "http":
+		return 80
+	default:
+		return 443
 	}
-	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }

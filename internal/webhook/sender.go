@@ -87,7 +87,7 @@ type Result struct {
 func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() float64) verification.Attempt {
 	a := verification.Attempt{
 		Number: number, Epoch: epoch, At: at,
-		StatusCode: r.StatusCode, Reason: string(r.Reason), Delivered: r.Outcome == Delivered,
+		StatusCode: r.StatusCode, Reason: string(r.Reason.reported()), Delivered: r.Outcome == Delivered,
 	}
 	if r.Outcome == Retry {
 		a.Next = NextAttempt(number, at, r.RetryAfter, jitter)
@@ -144,6 +144,9 @@ func (s *Sender) route(to Endpoint) (*url.URL, *http.Transport, Reason) {
 	u, err := parseURL(to.url)
 	if err != nil {
 		return nil, nil, ReasonBadURL
+	}
+	if portBlocked(portOf(u)) { // before the name is resolved: the reason must not tell whether it exists
+		return nil, nil, ReasonBlockedPort
 	}
 	transport, err := s.transports.get(to.namespace, to.caBundle)
 	if err != nil {
