@@ -30,9 +30,9 @@ func container(p *verifyv1.VerificationProject, o Options) *corev1ac.ContainerAp
 		WithArgs(arguments(p, o)...).
 		WithEnv(
 			corev1ac.EnvVar().WithName("GOMEMLIMIT").WithValue(memoryTarget(resources.Limits.Memory())),
-			// An address that webhooks must not reach.
-			corev1ac.EnvVar().WithName("HOST_IP").WithValueFrom(corev1ac.EnvVarSource().
-				WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("status.hostIP"))),
+			// Addresses that webhooks must not reach, of every family that the node has.
+			corev1ac.EnvVar().WithName("HOST_IPS").WithValueFrom(corev1ac.EnvVarSource().
+				WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("status.hostIPs"))),
 		).
 		WithPorts(port(apiPort, apiPortNumber), port(healthPort, healthPortNumber)).
 		WithResources(corev1ac.ResourceRequirements().WithRequests(resources.Requests).WithLimits(resources.Limits)).

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -76,8 +77,10 @@ func ownAddresses() ([]netip.Addr, error) {
 			own = append(own, prefix.Addr())
 		}
 	}
-	if host, err := netip.ParseAddr(os.Getenv("HOST_IP")); err == nil {
-		own = append(own, host)
+	for address := range strings.SplitSeq(os.Getenv("HOST_IPS"), ",") { // both families of a host that has both
+		if host, err := netip.ParseAddr(address); err == nil {
+			own = append(own, host)
+		}
 	}
 	return own, nil
 }

@@ -29,3 +29,25 @@ func TestGuardConfig_knowsTheAPIServerOfTheKubeconfig(t *testing.T) {
 		})
 	}
 }
+
+func TestGuardConfig_knowsEveryAddressOfTheHost(t *testing.T) {
+	first, second := netip.MustParseAddr("10.20.0.7"), netip.MustParseAddr("2001:db8:1::7")
+	for text, want := range map[string][]netip.Addr{
+		"10.20.0.7":               {first},
+		"10.20.0.7,2001:db8:1::7": {first, second},
+		"2001:db8:1::7,10.20.0.7": {second, first},
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Setenv("HOST_IPS", text)
+			config, err := new(WebhookOptions).guardConfig(t.Context(), "")
+			g := NewWithT(t)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(config.Own[len(config.Own)-len(want):]).To(Equal(want))
+		})
+	}
+	t.Setenv("HOST_IPS", "")
+	g := NewWithT(t)
+	own, err := ownAddresses()
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(own).NotTo(ContainElements(first, second))
+}

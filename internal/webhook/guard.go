@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"crypto/x509"
 	"net/netip"
 	"slices"
 	"sync/atomic"
@@ -35,7 +36,11 @@ type GuardConfig struct {
 //
 // Plain http goes to private addresses that a rule allows and nowhere else.
 //
-// A guard cannot know a NAT64 prefix that is the operator's own; where one leads into private networks, Deny it.
+// The API server may have further addresses, behind the one of its Service, that no pod can ask for. It is recognized by its
+// certificate, before anything is sent to it: see judgePeer.
+//
+// A guard cannot know a NAT64 prefix that is the operator's own; where one leads into private networks, Deny it. Nor can it know
+// which public IPv6 addresses are those of pods and nodes.
 type Guard struct {
 	allow    []AllowRule
 	deny     []netip.Prefix
@@ -83,6 +88,17 @@ func (g *Guard) judge(namespace string, plain bool, target netip.AddrPort) error
 	default:
 		return refusal(ReasonBlockedAddress)
 	}
+}
+
+// apiServerName is in the certificate of every API server, because pods call it by that name. Certificates of others do not have it.
+const apiServerName = "kubernetes.default.svc"
+
+// judgePeer returns nil if an event may be sent to the holder of a certificate.
+func judgePeer(certificate *x509.Certificate) error {
+	if slices.Contains(certificate.DNSNames, apiServerName) {
+		return refusal(ReasonBlockedAddress)
+	}
+	return nil
 }
 
 // reach is what kind of address it is to a namespace.

@@ -147,7 +147,8 @@ func (t *transports) dial(ctx context.Context, network, address, namespace strin
 	return dialer.DialContext(ctx, network, address)
 }
 
-// handshake makes a TLS connection of conn, or closes it. It marks the error, which cannot be told from others later.
+// handshake makes a TLS connection of conn, or closes it. It marks the error, which cannot be told from others later. The server's
+// certificate was checked by then, so there is one.
 func handshake(ctx context.Context, conn net.Conn, address string, config *tls.Config) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -162,6 +163,10 @@ func handshake(ctx context.Context, conn net.Conn, address string, config *tls.C
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
 		return nil, handshakeError{err}
+	}
+	if err := judgePeer(secured.ConnectionState().PeerCertificates[0]); err != nil {
+		_ = conn.Close()
+		return nil, err
 	}
 	return secured, nil
 }
