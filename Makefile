@@ -179,7 +179,7 @@ e2e: ## Run the end-to-end tests on a cluster of running pods, made for them (ro
 	@hack/e2e.sh
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME (30s).
+fuzz: ## Run every fuzz target for FUZZTIME (30s). More variables: hack/fuzz.sh.
 	FUZZTIME=$(FUZZTIME) hack/fuzz.sh
 
 .PHONY: bench
