@@ -23,7 +23,7 @@ const EventLife = 80 * time.Hour
 
 // Policy is what of a project's settings decides about the next step of a request.
 type Policy struct {
-	// Retention is how long a request is kept after it needs nothing more.
+	// Retention is how long a request is kept after it needs nothing more and its code has rested.
 	Retention time.Duration
 	Events    EventPolicy
 }

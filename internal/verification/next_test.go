@@ -13,6 +13,9 @@ func TestNext(t *testing.T) {
 	retry := created.Add(30 * time.Minute)
 	expired := pending(t)
 	expired.Phase = Expired
+	delivered, lapsed := verified(t, Delivery{DeliveredAt: verifiedAt}), *expired
+	delivered.BodyHash, lapsed.BodyHash = "hash", "hash"
+	rested := expires.Add(CodeRest)
 
 	for name, test := range map[string]struct {
 		request *Request
@@ -40,6 +43,9 @@ func TestNext(t *testing.T) {
 		"exhausted is kept":                  {verified(t, Delivery{ExhaustedAt: retry}), retry.Add(keep - 1), EventsOn, Action{StepWait, retry.Add(keep)}},
 		"exhausted goes":                     {verified(t, Delivery{ExhaustedAt: retry}), retry.Add(keep), EventsPaused, Action{Step: StepDelete}},
 		"verified without an event is kept":  {verified(t, Delivery{}), verifiedAt, EventsOff, Action{StepWait, verifiedAt.Add(keep)}},
+		"code that comes back rests":         {delivered, verifiedAt.Add(keep), EventsOn, Action{StepWait, rested.Add(keep)}},
+		"code that comes back has rested":    {delivered, rested.Add(keep), EventsOn, Action{Step: StepDelete}},
+		"expired code that comes back rests": {&lapsed, rested.Add(keep - 1), EventsOn, Action{StepWait, rested.Add(keep)}},
 		"verified without an event goes":     {verified(t, Delivery{}), verifiedAt.Add(keep), EventsOff, Action{Step: StepDelete}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,6 +45,9 @@ const (
 	// ClockSkew is how much earlier than createdAt a messenger may date a message: its clock is not ours, and it
 	// counts whole seconds.
 	ClockSkew = 2 * time.Minute
+	// CodeRest is how long after expiresAt a request is kept whose code can be made once more: whatever was sent with
+	// the code is then older than the next request that has it, whichever clock dated it.
+	CodeRest = 5 * time.Minute
 	// MaxContacts bounds the senders that one request awaits a contact from; the oldest goes.
 	MaxContacts = 8
 )
@@ -107,20 +110,41 @@ type Delivery struct {
 // Wanted tells whether an attempt is still to be made.
 func (d Delivery) Wanted() bool { return !d.NextAttemptAt.IsZero() }
 
-// settledAt returns when the request needed nothing any more but its deletion. It is zero while something is open.
+// settledAt returns from when on the request needs nothing any more but its deletion. It is zero while something is open.
 func (r *Request) settledAt() time.Time {
 	switch {
 	case r.Phase == Expired:
-		return r.ExpiresAt.Add(ExpiryGrace)
+		return r.afterRest(r.ExpiresAt.Add(ExpiryGrace))
 	case r.Phase != Verified || r.Delivery.Wanted():
 		return time.Time{}
 	case !r.Delivery.DeliveredAt.IsZero():
-		return r.Delivery.DeliveredAt
+		return r.afterRest(r.Delivery.DeliveredAt)
 	case !r.Delivery.ExhaustedAt.IsZero():
-		return r.Delivery.ExhaustedAt
+		return r.afterRest(r.Delivery.ExhaustedAt)
 	default:
-		return r.VerifiedAt
+		return r.afterRest(r.VerifiedAt)
 	}
+}
+
+// codeComesBack reports whether another request can have the same code after this one is deleted: a code made from an
+// Idempotency-Key always is the same, while a random one is never drawn twice.
+func (r *Request) codeComesBack() bool { return r.BodyHash != "" }
+
+// afterRest returns the time at, or the end of the code's rest if that is later.
+func (r *Request) afterRest(at time.Time) time.Time {
+	if end := r.ExpiresAt.Add(CodeRest); r.codeComesBack() && end.After(at) {
+		return end
+	}
+	return at
+}
+
+// sentFrom returns the earliest time of a message that counts. Where the code can be older than the request there is no
+// allowance for clocks, but messengers count whole seconds: a message dated t was sent within [t, t+1s).
+func (r *Request) sentFrom() time.Time {
+	if r.codeComesBack() {
+		return r.CreatedAt.Truncate(time.Second)
+	}
+	return r.CreatedAt.Add(-ClockSkew)
 }
 
 // PhaseAt returns the phase to show at now. A pending request shows as EXPIRED from expiresAt + ExpiryGrace on, whether
@@ -135,8 +159,17 @@ func (r *Request) PhaseAt(now time.Time) Phase {
 // lapsed tells whether a pending request may be expired at now.
 func (r *Request) lapsed(now time.Time) bool { return !now.Before(r.ExpiresAt.Add(ExpiryGrace)) }
 
-// Evictable tells whether a full store may delete the request at now: it is expired, or its event needs nothing more.
-// An undelivered event is never evictable.
+// EvictableAt returns from when on a full store may delete the request, if nothing is written to it before: it is expired,
+// or its event needs nothing more, and its code has rested. It is zero for an undelivered event, which is never evicted.
+func (r *Request) EvictableAt() time.Time {
+	if r.Phase == Pending {
+		return r.afterRest(r.ExpiresAt.Add(ExpiryGrace))
+	}
+	return r.settledAt()
+}
+
+// Evictable reports whether a full store may delete the request at now.
 func (r *Request) Evictable(now time.Time) bool {
-	return r.PhaseAt(now) == Expired || !r.settledAt().IsZero()
+	at := r.EvictableAt()
+	return !at.IsZero() && !now.Before(at)
 }

@@ -31,6 +31,11 @@ func pending(t testing.TB) *Request {
 	}
 }
 
+// keyed makes a request one with an Idempotency-Key, which was created late in its second.
+func keyed(r *Request) {
+	r.BodyHash, r.CreatedAt = "hash", r.CreatedAt.Add(999*time.Millisecond)
+}
+
 func TestVerify(t *testing.T) {
 	right, wrong := number(t, "+4915112345678"), number(t, "+4915112345679")
 	at := created.Add(time.Minute)
@@ -40,9 +45,13 @@ func TestVerify(t *testing.T) {
 		now      time.Time
 		want     error
 	}{
-		"right number in time":          {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: at}, now: at},
-		"dated two minutes early":       {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: created.Add(-ClockSkew)}, now: at},
-		"dated just before that":        {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: created.Add(-ClockSkew - 1)}, now: at, want: ErrOutOfTime},
+		"right number in time":     {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: at}, now: at},
+		"dated two minutes early":  {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: created.Add(-ClockSkew)}, now: at},
+		"dated just before that":   {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: created.Add(-ClockSkew - 1)}, now: at, want: ErrOutOfTime},
+		"dated in the same second": {change: keyed, evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: created}, now: at},
+		"dated a second early, of a code that can come back": {
+			change: keyed, evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: created.Add(-time.Second)}, now: at, want: ErrOutOfTime,
+		},
 		"dated at the end":              {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: expires}, now: expires.Add(-1)},
 		"dated after the end":           {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: expires.Add(1)}, now: expires.Add(-1), want: ErrOutOfTime},
 		"sent in time, arrived at end":  {evidence: Evidence{Method: WhatsApp, Sender: right, SentAt: at}, now: expires, want: ErrOutOfTime},
@@ -206,7 +215,11 @@ func TestRecordAttempt_ofASettledEvent(t *testing.T) {
 }
 
 func TestEvictable_neverWithAnUndeliveredEvent(t *testing.T) {
-	late := expires.Add(100 * time.Hour)
+	late, rested := expires.Add(100*time.Hour), expires.Add(CodeRest)
+	held := func(r *Request) *Request {
+		r.BodyHash = "hash"
+		return r
+	}
 	for name, test := range map[string]struct {
 		request *Request
 		now     time.Time
@@ -218,7 +231,14 @@ func TestEvictable_neverWithAnUndeliveredEvent(t *testing.T) {
 		"verified, event retry": {verified(t, Delivery{Attempts: 9, NextAttemptAt: late}), late, false},
 		"verified, delivered":   {verified(t, Delivery{DeliveredAt: created}), created, true},
 		"verified, exhausted":   {verified(t, Delivery{ExhaustedAt: created}), created, true},
-		"verified, no event":    {verified(t, Delivery{}), created, true},
+		"verified, no event":    {verified(t, Delivery{}), verified(t, Delivery{}).VerifiedAt, true},
+
+		"code comes back, lapsed":            {held(pending(t)), rested.Add(-1), false},
+		"code comes back, lapsed, rested":    {held(pending(t)), rested, true},
+		"code comes back, delivered":         {held(verified(t, Delivery{DeliveredAt: created})), rested.Add(-1), false},
+		"code comes back, delivered, rested": {held(verified(t, Delivery{DeliveredAt: created})), rested, true},
+		"code comes back, event retry":       {held(verified(t, Delivery{Attempts: 9, NextAttemptAt: late})), late, false},
+		"code comes back, exhausted late":    {held(verified(t, Delivery{ExhaustedAt: late})), late, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(test.request.Evictable(test.now)).To(Equal(test.want))

@@ -233,6 +233,28 @@ func TestReceive_aWrongSenderUsesNothingUp(t *testing.T) {
 	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
 }
 
+// TestReceive_anOldMessageAfterItsCodeCameBack replays the very message that verified a request, after that was deleted
+// and its Idempotency-Key made another request with the same code.
+func TestReceive_anOldMessageAfterItsCodeCameBack(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	first := w.start(in)
+	old := w.message(first.Code, "+4915112345678")
+	_, settled := w.receive(old)
+	w.later(time.Second)
+	w.Expect(w.store.Delete(t.Context(), settled.ID, settled.Version)).To(Succeed())
+	second := w.start(in)
+	w.Expect(second.Request.ID).To(Equal(first.Request.ID), "the code came back")
+	w.Expect(second.Existing).To(BeFalse())
+
+	outcome, _ := w.receive(old)
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
+	w.Expect(w.phase(second.Request.ID)).To(Equal(verification.Pending))
+	outcome, _ = w.receive(w.message(second.Code, "+4915112345678"))
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified), "of the very second in which the request began")
+}
+
 func TestReceive_tooLate(t *testing.T) {
 	w := newWorld(t)
 	initiated := w.start(w.initiation())

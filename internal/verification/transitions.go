@@ -66,7 +66,7 @@ func (r *Request) counts(e Evidence, now time.Time) error {
 		return ErrWrongMethod
 	case r.Phase.Final():
 		return ErrFinal
-	case !now.Before(r.ExpiresAt), e.SentAt.Before(r.CreatedAt.Add(-ClockSkew)), e.SentAt.After(r.ExpiresAt):
+	case !now.Before(r.ExpiresAt), e.SentAt.Before(r.sentFrom()), e.SentAt.After(r.ExpiresAt):
 		return ErrOutOfTime
 	default:
 		return nil

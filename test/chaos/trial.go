@@ -26,8 +26,9 @@ const (
 	// replicas of a project: many that compete for a database's work, a few beside the one that leads otherwise.
 	databaseReplicas = 8
 	clusterReplicas  = 3
-	// maxStored makes the Kubernetes store drop what is done, so that a run can be longer than what a namespace holds.
-	maxStored = 3000
+	// maxStored makes the Kubernetes store drop what is done, so that a run can be longer than what a namespace holds. It is
+	// the most there can be: what clients began with an Idempotency-Key stays for five minutes after its end.
+	maxStored = 10_000
 	// secondKey is the file of the API key that clients change over to and back.
 	secondKey = "second-key"
 	firstKey  = "api-key"

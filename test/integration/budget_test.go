@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -10,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -19,22 +19,38 @@ import (
 // send plays Meta: it posts a text from a number, signed with the account's secret, and returns the status.
 func (s *shop) send(ctx context.Context, through *replica, from, text string) int {
 	GinkgoHelper()
+	return signedText(from, text, time.Now()).post(ctx, through)
+}
+
+// signedBody is a webhook as Meta signs it.
+type signedBody struct{ body, signature string }
+
+// signedText returns the webhook of a text that a number sent at some time.
+func signedText(from, text string, at time.Time) signedBody {
+	GinkgoHelper()
+	from = strings.TrimPrefix(from, "+")
 	body, err := json.Marshal(map[string]any{
 		"object": "whatsapp_business_account",
 		"entry": []any{map[string]any{"id": "1", "changes": []any{map[string]any{"field": "messages", "value": map[string]any{
 			"messaging_product": "whatsapp", "metadata": map[string]any{"phone_number_id": "1234567890"},
 			"messages": []any{map[string]any{
-				"from": from, "id": "wamid." + from, "timestamp": strconv.FormatInt(time.Now().Unix(), 10),
+				"from": from, "id": "wamid." + from, "timestamp": strconv.FormatInt(at.Unix(), 10),
 				"type": "text", "text": map[string]any{"body": text},
 			}},
 		}}}}},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	mac := hmac.New(sha256.New, []byte("0123456789abcdef0123456789abcdef"))
+	mac := hmac.New(sha256.New, []byte(appSecret))
 	mac.Write(body)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/hooks/whatsapp", bytes.NewReader(body))
+	return signedBody{string(body), "sha256=" + hex.EncodeToString(mac.Sum(nil))}
+}
+
+// post sends the very bytes and returns the answer's status.
+func (b signedBody) post(ctx context.Context, through *replica) int {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/hooks/whatsapp", strings.NewReader(b.body))
 	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	request.Header.Set("X-Hub-Signature-256", b.signature)
 	response, err := http.DefaultClient.Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(response.Body.Close()).To(Succeed())

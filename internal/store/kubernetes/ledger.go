@@ -198,11 +198,12 @@ func (l *ledger) evictable(now time.Time, maxStored int) (chosen *entry, wait ti
 		if _, leaves := l.leaving[name]; leaves || e.kind != KindRequest {
 			continue
 		}
-		switch {
-		case e.request.Evictable(now):
+		switch at := e.request.EvictableAt(); {
+		case at.IsZero(): // an undelivered event: nobody knows when
+		case now.Before(at):
+			wait = min(wait, at.Sub(now))
+		default:
 			oldest = insert(oldest, e, most)
-		case e.request.Phase == verification.Pending:
-			wait = min(wait, e.request.ExpiresAt.Add(verification.ExpiryGrace).Sub(now))
 		}
 	}
 	if len(oldest) == 0 {

@@ -52,6 +52,7 @@ func (m *model) create() {
 	m.next++
 	n := m.new(m.next)
 	n.KeyName, n.TTL = strconv.Itoa(m.random.IntN(3)), time.Duration(m.random.IntN(600))*time.Second
+	n.BodyHash = []string{"", "hash"}[m.random.IntN(2)]
 	limits := verification.Limits{
 		PerKey: verification.Rate{Requests: 2 + m.random.IntN(6), Period: 5 * time.Minute}, MaxStored: 10 + m.random.IntN(5),
 	}

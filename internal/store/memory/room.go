@@ -16,7 +16,7 @@ const (
 // room orders the requests of a project by which may go when the store is full. A request with an open event is in
 // neither timeline: only a write can make it evictable.
 type room struct {
-	// ripening holds pending requests until they lapse and thereby become evictable without a write.
+	// ripening holds requests until they become evictable without a write: they lapse, or their code has rested.
 	ripening timeline
 	// evictable holds what may go, by its creation.
 	evictable timeline
@@ -24,30 +24,31 @@ type room struct {
 
 // place puts a request where it belongs at now.
 func (r *room) place(rec *record, now time.Time) {
+	at := rec.request.EvictableAt()
 	switch {
-	case rec.request.Evictable(now):
-		rec.inRoom.move(&r.evictable, rec.request.CreatedAt)
-	case rec.request.Phase == verification.Pending:
-		rec.inRoom.move(&r.ripening, rec.request.ExpiresAt.Add(verification.ExpiryGrace))
-	default:
+	case at.IsZero():
 		rec.inRoom.leave()
+	case now.Before(at):
+		rec.inRoom.move(&r.ripening, at)
+	default:
+		rec.inRoom.move(&r.evictable, rec.request.CreatedAt)
 	}
 }
 
-// ripen moves the requests that lapsed since it was called last.
+// ripen moves the requests that became evictable since it was called last.
 func (r *room) ripen(now time.Time) {
 	for rec := r.ripening.first(now); rec != nil; rec = r.ripening.first(now) {
 		r.place(rec, now)
 	}
 }
 
-// wait is how long to wait for room: until the next request lapses, for all that can be known.
+// wait is how long to wait for room: until the next request becomes evictable, for all that can be known.
 func (r *room) wait(now time.Time) time.Duration {
 	if len(r.ripening) == 0 {
 		return mostRoomWait
 	}
-	lapse := time.UnixMicro(r.ripening[0].at).Sub(now)
-	return min(max(lapse, leastRoomWait), mostRoomWait)
+	ripe := time.UnixMicro(r.ripening[0].at).Sub(now)
+	return min(max(ripe, leastRoomWait), mostRoomWait)
 }
 
 // makeRoom evicts until one more request fits under limit, the oldest first, or refuses and evicts nothing.

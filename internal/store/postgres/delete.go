@@ -54,7 +54,7 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int) (verification.Swept, error) {
 	var expired []string
 	err := s.once(ctx, func(c *pgx.Conn) (err error) {
-		expired, err = ids(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit))
+		expired, err = ids(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit, verification.CodeRest))
 		return err
 	})
 	if err != nil {

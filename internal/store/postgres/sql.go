@@ -158,7 +158,8 @@ var (
 			WHERE project = $1 AND work = 1 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		)
-		UPDATE phoneproof_requests AS r SET phase = 'EXPIRED', work = 3, version = r.version + 1
+		UPDATE phoneproof_requests AS r SET phase = 'EXPIRED', work = 3, version = r.version + 1,
+			since = CASE WHEN r.body_hash = '' THEN r.since ELSE r.expires_at + $3::interval END
 		FROM due WHERE r.project = $1 AND r.id = due.id
 		RETURNING r.id`
 

@@ -41,6 +41,7 @@ func lives(ctx context.Context, s *Store, n int) []verification.Request {
 	for i := range n {
 		in := creationOf(i)
 		in.TTL = time.Duration(rand.IntN(100)-50)*time.Hour + 30*time.Minute // nothing lapses while the spec runs
+		in.BodyHash = []string{"", "hash"}[i%2]
 		_, err := s.Create(ctx, in, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		r, err := s.Update(ctx, in.ID, life)
@@ -98,6 +99,23 @@ var _ = Describe("What is due", func() {
 			}
 		})
 	}
+
+	It("is to a sweep no code that can come back until it has rested", func(ctx SpecContext) {
+		uri, _ := inSchema(ctx)
+		s := open(ctx, project, uri)
+		resting, rested, random := creationOf(1), creationOf(2), creationOf(3)
+		resting.BodyHash, rested.BodyHash = "hash", "hash"
+		resting.TTL, rested.TTL, random.TTL = -time.Minute, -verification.CodeRest, -time.Minute
+		for _, in := range []verification.New{resting, rested, random} {
+			_, err := s.Create(ctx, in, verification.Limits{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(s.Sweep(ctx, verification.Policy{}, 10)).To(Equal(verification.Swept{Expired: 3, Deleted: 2}))
+		Expect(s.Get(ctx, resting.ID)).To(HaveField("Phase", verification.Expired))
+		for _, in := range []verification.New{rested, random} {
+			Expect(s.Get(ctx, in.ID)).Error().To(MatchError(verification.ErrNotFound))
+		}
+	})
 
 	It("leaves no trace of a number once its last request is swept and its time is over", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)

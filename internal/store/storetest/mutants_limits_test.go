@@ -210,6 +210,15 @@ func capMutants() []mutant {
 		{"evicts only what is written as final", []string{"evicts the oldest that"}, func(w world) func(*bent) {
 			return evicts(w, func(r verification.Request) bool { return r.Phase.Final() && r.Evictable(w.clock.Now()) }, byCreation)
 		}},
+		{"forgets that a code can come back", []string{"evicts no code that", "hands out no code that"}, each(func(s *bent) {
+			s.limits(func(n *verification.New, _ *verification.Limits) { n.BodyHash = "" })
+		})},
+		{"evicts what is settled at once", []string{"evicts no code that"}, func(w world) func(*bent) {
+			return evicts(w, func(r verification.Request) bool {
+				r.BodyHash = ""
+				return r.Evictable(w.clock.Now())
+			}, byCreation)
+		}},
 		{"knows no cap", []string{"is not exceeded", "never evicts what is open"}, each(func(s *bent) {
 			s.limits(func(_ *verification.New, l *verification.Limits) { l.MaxStored = 0 })
 		})},

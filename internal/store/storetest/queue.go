@@ -25,6 +25,7 @@ func queue() []check {
 		{name: "hands out work of its own project alone", needs: aQueue, run: queueProject},
 		{name: "hands out no event while events are paused", needs: aQueue, run: queuePaused},
 		{name: "hands out what is to be deleted once retention ends", needs: aQueue, run: queueRetention},
+		{name: "hands out no code that can come back until it has rested", needs: aQueue | aSteppedClock, run: queueLetsRest},
 		{name: "hands each of 500 due requests to one of many workers", needs: aQueue, run: queueRaced},
 		{name: "hands out every step of a life", needs: aQueue, run: queueLife},
 	}
@@ -185,6 +186,20 @@ func queueRetention(ctx context.Context, t *trial) {
 	t.Expect(s.Delete(ctx, old, claims[0].Version)).To(Succeed())
 	t.Expect(t.claim(ctx, s, sending(retention), plenty, longLease)).To(BeEmpty())
 	t.Expect(ids(t.claim(ctx, s, sending(time.Hour), plenty, longLease))).To(Equal([]string{young}), "retention was shortened")
+}
+
+func queueLetsRest(ctx context.Context, t *trial) {
+	s := t.open()
+	const retention = time.Minute
+	verified, expired := t.create(ctx, s, t.keyed()), t.create(ctx, s, t.keyed())
+	t.update(ctx, s, verified.ID, verify(false))
+	t.pass(ctx, expired.ExpiresAt.Add(verification.ExpiryGrace).Sub(t.clock(ctx, s, expired.ID)))
+	t.update(ctx, s, expired.ID, expire)
+	end := expired.ExpiresAt.Add(verification.CodeRest + retention)
+	t.pass(ctx, end.Sub(t.clock(ctx, s, expired.ID))-time.Microsecond)
+	t.Expect(t.claim(ctx, s, sending(retention), plenty, longLease)).To(BeEmpty())
+	t.pass(ctx, time.Microsecond)
+	t.Expect(ids(t.claim(ctx, s, sending(retention), plenty, longLease))).To(ConsistOf(verified.ID, expired.ID))
 }
 
 // queueRaced claims with many workers until nothing is left.

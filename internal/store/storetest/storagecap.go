@@ -18,6 +18,7 @@ func storageCap() []check {
 		{name: "evicts an earlier request that became evictable later", needs: aCap, run: capEvictsByAge},
 		{name: "lets in an id that exists and fills a place that was freed", needs: aCap, run: capFreed},
 		{name: "follows a cap that is lowered", needs: aCap, run: capLowered},
+		{name: "evicts no code that can come back until it has rested", needs: aCap | aSteppedClock, run: capLetsRest},
 		{name: "is not exceeded by creators that race", needs: aCap | exactLimits, run: capRaced},
 	}
 }
@@ -150,6 +151,31 @@ func capLowered(ctx context.Context, t *trial) {
 	t.isStored(ctx, s, all, 1, 3, 4, 5)
 	t.refused(ctx, s, t.new(), maxStored(3), verification.CodeTooManyStored)
 	t.Expect(t.get(ctx, s, all[1].ID).Phase).To(Equal(verification.Pending))
+}
+
+// capLetsRest fills a store with what was made with Idempotency-Keys and settled in each way.
+func capLetsRest(ctx context.Context, t *trial) {
+	s := t.open()
+	news := []verification.New{t.keyed(), t.keyed(), t.keyed(), t.lasting()}
+	all := make([]verification.Request, len(news))
+	for i, n := range news {
+		all[i] = t.create(ctx, s, n)
+		t.moment(ctx)
+	}
+	t.update(ctx, s, all[0].ID, verify(false))
+	t.update(ctx, s, all[1].ID, delivered(t.update(ctx, s, all[1].ID, verify(true))))
+	limits := maxStored(len(all))
+	rested := all[0].ExpiresAt.Add(verification.CodeRest)
+	t.pass(ctx, rested.Sub(t.clock(ctx, s, all[0].ID))-time.Microsecond)
+	t.Expect(t.refused(ctx, s, t.new(), limits, verification.CodeTooManyStored)).To(BeNumerically("<=", time.Second))
+	t.isStored(ctx, s, all, 0, 1, 2, 3)
+	for _, kept := range [][]int{{1, 2, 3}, {2, 3}, {3}} {
+		t.pass(ctx, time.Minute)
+		t.admitted(ctx, s, t.lasting(), limits)
+		t.harness.Settle()
+		t.isStored(ctx, s, all, kept...)
+	}
+	t.refused(ctx, s, t.new(), limits, verification.CodeTooManyStored)
 }
 
 func capRaced(ctx context.Context, t *trial) {

@@ -122,6 +122,13 @@ func (t *trial) new() verification.New {
 	}
 }
 
+// keyed returns a creation with an Idempotency-Key: the same one can come again after its request is deleted.
+func (t *trial) keyed() verification.New {
+	n := t.new()
+	n.BodyHash = "hash"
+	return n
+}
+
 // with returns a creation for that key and number.
 func (t *trial) with(key, e164 string) verification.New {
 	n := t.new()

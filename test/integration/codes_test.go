@@ -1,0 +1,120 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// secondOver returns once the second of t is over: messengers date by whole seconds.
+func secondOver(ctx context.Context, t time.Time) {
+	GinkgoHelper()
+	Eventually(func() int64 { return time.Now().Unix() }).WithContext(ctx).WithPolling(10 * time.Millisecond).WithTimeout(patience).
+		Should(BeNumerically(">", t.Unix()))
+}
+
+// servesKeyed starts a verification with an Idempotency-Key, which has to succeed.
+func (r *replica) servesKeyed(ctx context.Context, key, idempotencyKey, body string) (answer map[string]any) {
+	GinkgoHelper()
+	Eventually(func() int {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.api+"/api/verify/init", strings.NewReader(body))
+		Expect(err).NotTo(HaveOccurred())
+		for name, value := range map[string]string{
+			"Authorization": "Bearer " + key, "Content-Type": "application/json", "Idempotency-Key": idempotencyKey,
+		} {
+			request.Header.Set(name, value)
+		}
+		response, err := http.DefaultClient.Do(request)
+		Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		answer = nil
+		Expect(json.NewDecoder(response.Body).Decode(&answer)).To(Succeed())
+		return response.StatusCode
+	}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusOK))
+	return answer
+}
+
+var _ = Describe("A code that comes back with its Idempotency-Key", func() {
+	const number = "+4915112345001"
+
+	// replays has somebody with the old bytes of a message send them once more, after its request was deleted and made anew.
+	replays := func(ctx context.Context, r *replica, key string, deletes func(id string)) {
+		GinkgoHelper()
+		begin := func() (id, text string) {
+			GinkgoHelper()
+			answer := r.servesKeyed(ctx, key, "order-1", fmt.Sprintf(`{"phoneNumber": %q}`, number))
+			canaries.addText(answer["expectedText"].(string))
+			return answer["requestId"].(string), answer["expectedText"].(string)
+		}
+		status := func(id string) any {
+			return r.serves(ctx, key, http.MethodGet, "/api/verify/status?id="+id, "")["status"]
+		}
+		id, text := begin()
+		sent := time.Now()
+		old := signedText(number, text, sent)
+		Expect(old.post(ctx, r)).To(Equal(http.StatusOK))
+		Eventually(status).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal("VERIFIED"))
+
+		secondOver(ctx, sent)
+		deletes(id)
+		again, sameText := begin()
+		Expect(again).To(Equal(id), "the code came back")
+		Expect(sameText).To(Equal(text))
+		Expect(status(id)).To(Equal("PENDING"))
+		Expect(old.post(ctx, r)).To(Equal(http.StatusOK))
+		Expect(status(id)).To(Equal("PENDING"), "the old message says nothing of this request")
+		Expect(signedText(number, text, time.Now()).post(ctx, r)).To(Equal(http.StatusOK))
+		Eventually(status).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal("VERIFIED"), "one of its own time does")
+	}
+
+	It("is not verified by an old message, with objects", func(ctx SpecContext) {
+		s := newShop(ctx)
+		s.start(ctx, 1)
+		replays(ctx, s.replicas[0], s.key, func(id string) { s.kubectl("delete", "vreq/"+id) })
+	}, SpecTimeout(2*time.Minute))
+
+	It("is not verified by an old message, with a database", func(ctx SpecContext) {
+		o := newOutlet(ctx, newDatabase(ctx))
+		o.start(ctx, 1)
+		replays(ctx, o.replicas[0], o.key, func(id string) {
+			var deleted string
+			Expect(o.database.query(ctx, "DELETE FROM phoneproof_requests WHERE id = '"+id+"' RETURNING id", &deleted)).To(Succeed())
+		})
+	}, SpecTimeout(2*time.Minute))
+
+	It("does not come back by filling the store", func(ctx SpecContext) {
+		const stored = 5
+		s := newShop(ctx)
+		s.change(ctx, func(p *verifyv1.VerificationProject) {
+			p.Spec.Webhook = nil
+			p.Spec.Request.MaxStored = new(int32(stored))
+		})
+		s.start(ctx, 1)
+		r := s.replicas[0]
+		answer := r.servesKeyed(ctx, s.key, "order-1", fmt.Sprintf(`{"phoneNumber": %q}`, number))
+		id, text := answer["requestId"].(string), answer["expectedText"].(string)
+		canaries.addText(text)
+		old := signedText(number, text, time.Now())
+		Expect(old.post(ctx, r)).To(Equal(http.StatusOK))
+		full := 0
+		for i := range 3 * stored {
+			status, answer := r.call(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": "+49152%08d"}`, i))
+			if status == http.StatusTooManyRequests {
+				Expect(answer).To(HaveKeyWithValue("error", HaveKeyWithValue("code", "too_many_stored")))
+				full++
+			}
+		}
+		Expect(full).To(BeNumerically(">=", 2*stored))
+		Expect(s.object(ctx, id).Status.Phase).To(Equal(verifyv1.PhaseVerified), "it is not evicted")
+		again := r.servesKeyed(ctx, s.key, "order-1", fmt.Sprintf(`{"phoneNumber": %q}`, number))
+		Expect(again).To(HaveKeyWithValue("requestId", id), "a retry meets it all the same")
+	}, SpecTimeout(2*time.Minute))
+})
