@@ -56,6 +56,8 @@ type API struct {
 	metrics  *metrics
 	waits    waits
 	routes   map[string]*route
+
+	statusLimit statusLimit
 }
 
 // The paths of the API, as clients, log lines and metrics know them.

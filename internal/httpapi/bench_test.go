@@ -90,7 +90,7 @@ func TestAllocations(t *testing.T) {
 		most    float64
 	}{
 		"init":        {start, http.StatusOK, 66},
-		"status":      {status, http.StatusOK, 12},
+		"status":      {status, http.StatusOK, 13},
 		"unknown key": {refused, http.StatusUnauthorized, 9},
 	} {
 		t.Run(name, func(t *testing.T) {

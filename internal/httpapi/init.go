@@ -50,7 +50,12 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	}
 	wish.KeyName, wish.KeyHash = key.Name, key.Hash
 	wish.TTL, wish.Limits = x.settings.TTL, x.settings.Limits
-	ctx, cancel := context.WithTimeout(x.r.Context(), storeTimeout)
+	if wish.HasIdempotencyKey { // a retry is a read
+		if err := x.limitStatus(key.Name); err != nil {
+			return verification.Initiated{}, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(key.Name)), storeTimeout)
 	defer cancel()
 	if refusal := x.mayBegin(wish.Method); refusal != nil {
 		if err := x.meetsFirstTry(ctx, wish, refusal); err != nil {

@@ -29,11 +29,19 @@ const (
 	maxWaitsPerKey = 100
 	maxWaits       = 2000
 
+	// statusPerVerification is how many reads an API key has at one server for each verification that it may start: a
+	// minute of one read every two seconds. minStatusRate is what it has at least, in a second, and statusBurstTime the
+	// time whose reads may come at once.
+	statusPerVerification = 30
+	minStatusRate         = 100
+	statusBurstTime       = 5 * time.Second
+
 	// storeTimeout bounds each call of the store, so that a store that hangs is a 503 within two seconds.
 	storeTimeout = 1500 * time.Millisecond
 
 	// Retry-After of our own refusals.
 	retryStore     = 2 * time.Second
+	retryStatus    = time.Second
 	retryChannel   = 30 * time.Second
 	retrySuspended = 5 * time.Minute
 )

@@ -28,7 +28,7 @@ func (x *exchange) admittedRate(created verification.Created) {
 
 // refusedRate tells which limit refused.
 func (x *exchange) refusedRate(e *verification.Error) {
-	if e.Code != verification.CodeRateLimited {
+	if e.Code != verification.CodeRateLimited || e == errStatusRate { // which is no limit on inits
 		return
 	}
 	limit := verification.LimitPerKey

@@ -22,6 +22,9 @@ func (x *exchange) serveStatus() error {
 	if err != nil {
 		return err
 	}
+	if err := x.limitStatus(key.Name); err != nil {
+		return err
+	}
 	request, err := x.lookup(key, query)
 	if err != nil {
 		return err
@@ -56,7 +59,7 @@ func (x *exchange) lookup(key settings.Key, query statusQuery) (verification.Req
 
 // read asks the store, for at most storeTimeout.
 func (x *exchange) read(id string) (verification.Request, error) {
-	ctx, cancel := context.WithTimeout(x.r.Context(), storeTimeout)
+	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(x.keyName)), storeTimeout)
 	defer cancel()
 	return x.api.service.Status(ctx, id)
 }

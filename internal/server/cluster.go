@@ -119,7 +119,7 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 		c.store = c.database
 	} else {
 		c.objects, err = kubernetes.New(kubernetes.Options{
-			Config: config, Project: s.options.Project, ProjectUID: source.UID, Clock: s.clock,
+			Config: config, Project: s.options.Project, ProjectUID: source.UID, Clock: s.clock, Registerer: s.registry,
 		})
 		if err != nil {
 			return nil, err

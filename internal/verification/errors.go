@@ -60,6 +60,8 @@ var (
 	ErrContent = errors.New("the store refuses the content of the request")
 	// ErrUnchanged is returned by a mutation that finds nothing to do; the store then writes nothing and succeeds.
 	ErrUnchanged = errors.New("nothing to change")
+	// ErrTooManyUnknown says that a caller looked up too much that is unknown. Others are not affected.
+	ErrTooManyUnknown = errors.New("the caller looks up too much that is unknown")
 	// ErrLeaseLost says that another worker claimed the request after this one did.
 	ErrLeaseLost = errors.New("the lease on the request was lost")
 )

@@ -16,10 +16,18 @@ type Message struct {
 	Binding string
 }
 
+// caller returns who sent the message.
+func (m *Message) caller() Caller {
+	if m.Binding != "" {
+		return Sender(m.Binding)
+	}
+	return Sender(m.Sender.E164())
+}
+
 // Outcome is what a message came to. It decides the reply, never the answer to the platform.
 type Outcome int
 
-// The outcomes. All of them are final for the message: redelivery would change nothing.
+// The outcomes. All of them are final for the message: it is not to be delivered again.
 const (
 	// OutcomeNothing means that the text holds no code of this project.
 	OutcomeNothing Outcome = iota
@@ -33,6 +41,8 @@ const (
 	OutcomeTooLate
 	// OutcomeWrongMethod means that the code belongs to another messenger.
 	OutcomeWrongMethod
+	// OutcomeLimited means that the sender sent too many codes that no request has, and that this one was not looked up.
+	OutcomeLimited
 	// OutcomeNeedContact means that the messenger did not tell the number; the sender is bound and is to be asked for it.
 	OutcomeNeedContact
 )
@@ -49,7 +59,7 @@ type Receipt struct {
 
 // better tells whether r says more than other of a message with two codes.
 func (r Receipt) better(other Receipt) bool {
-	if other.Outcome == OutcomeNothing || other.Outcome == OutcomeUnknown {
+	if other.Outcome == OutcomeNothing || other.Outcome == OutcomeUnknown || other.Outcome == OutcomeLimited {
 		return true
 	}
 	return r.Outcome == OutcomeVerified && !other.Changed
@@ -59,6 +69,7 @@ func (r Receipt) better(other Receipt) bool {
 // the codes in it is returned. An error means that nothing is known to be stored and the platform should deliver the
 // message again.
 func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Receipt, error) {
+	ctx = WithCaller(ctx, m.caller())
 	best := Receipt{}
 	for _, code := range s.project.Extract(m.Text) {
 		receipt, err := s.receiveCode(ctx, s.project.RequestID(code), m, eventWanted)
@@ -84,11 +95,14 @@ func (s *Service) receiveCode(ctx context.Context, id string, m Message, eventWa
 // ReceiveContact completes the request that the sender behind binding sent the code of last, with the number of the
 // contact he shared.
 func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence, eventWanted bool) (Receipt, error) {
+	ctx = WithCaller(ctx, Sender(binding))
 	awaiting, err := s.store.Awaiting(ctx, binding)
-	if errors.Is(err, ErrNotFound) {
+	switch {
+	case errors.Is(err, ErrNotFound):
 		return Receipt{Outcome: OutcomeUnknown}, nil
-	}
-	if err != nil {
+	case errors.Is(err, ErrTooManyUnknown):
+		return Receipt{Outcome: OutcomeLimited}, nil
+	case err != nil:
 		return Receipt{}, fmt.Errorf("find the request of a contact: %w", err)
 	}
 	m := Message{Evidence: e, Binding: binding}
@@ -113,6 +127,8 @@ func (s *Service) apply(
 		receipt.Outcome = OutcomeNeedContact
 	case errors.Is(err, ErrNotFound):
 		return Receipt{Outcome: OutcomeUnknown}, nil
+	case errors.Is(err, ErrTooManyUnknown):
+		return Receipt{Outcome: OutcomeLimited}, nil
 	case errors.Is(err, ErrFinal):
 		receipt.Outcome = afterFinal(request, m)
 	case errors.Is(err, ErrWrongNumber):

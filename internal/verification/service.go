@@ -116,7 +116,7 @@ func mayReplay(existing Request, in Initiation, bodyHash string) error {
 	return nil
 }
 
-// Status returns a request for the client that asks for it.
+// Status returns a request for the caller that ctx names.
 func (s *Service) Status(ctx context.Context, id string) (Request, error) {
 	if !IsRequestID(id) {
 		return Request{}, ErrNotFound

@@ -1,6 +1,7 @@
 package verification_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"strings"
@@ -371,6 +372,50 @@ func TestReceive_refusalsChangeNothing(t *testing.T) {
 	bound, err := w.service.Receive(t.Context(), w.message(initiated.Code, ""), true)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(bound.Changed).To(BeTrue(), "a binding is a change")
+}
+
+// weary is a store that looks nothing up any more for one caller.
+type weary struct {
+	verification.Store
+
+	of verification.Caller
+}
+
+func (s weary) Update(
+	ctx context.Context, id string, m func(*verification.Request, time.Time) error,
+) (verification.Request, error) {
+	if verification.CallerOf(ctx) == s.of {
+		return verification.Request{}, verification.TooManyUnknown(verification.ErrTooManyUnknown)
+	}
+	return s.Store.Update(ctx, id, m)
+}
+
+func (s weary) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
+	if verification.CallerOf(ctx) == s.of {
+		return verification.Request{}, verification.TooManyUnknown(verification.ErrTooManyUnknown)
+	}
+	return s.Store.Awaiting(ctx, binding)
+}
+
+func TestReceive_ofASenderOfTooManyUnknownCodes(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	for _, message := range []verification.Message{w.message(initiated.Code, ""), w.message(initiated.Code, "+4915112345678")} {
+		w.service = verification.NewService(verification.NewProject(projectName), weary{w.store, verification.Sender(message.Binding)})
+		outcome, _ := w.receive(message)
+		w.Expect(outcome).To(Equal(verification.OutcomeLimited))
+		receipt, err := w.service.ReceiveContact(t.Context(), message.Binding, message.Evidence, true)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeLimited))
+		message.Binding = strings.Repeat("b", 32)
+		outcome, _ = w.receive(message)
+		w.Expect(outcome).NotTo(Equal(verification.OutcomeLimited), "another sender")
+	}
+	message := w.message(initiated.Code, "+4915112345678")
+	message.Binding = ""
+	w.service = verification.NewService(verification.NewProject(projectName), weary{w.store, verification.Sender("+4915112345678")})
+	outcome, _ := w.receive(message)
+	w.Expect(outcome).To(Equal(verification.OutcomeLimited), "without a binding the number tells senders apart")
 }
 
 func TestReceive_withTheStoreDown(t *testing.T) {

@@ -179,6 +179,14 @@ func RateLimited(limit string, retryAfter time.Duration) error {
 	return &Error{Code: CodeRateLimited, Message: message, Field: field, RetryAfter: retryAfter}
 }
 
+// TooManyUnknown returns the refusal of a look-up of something unknown; cause says whose bound it exceeds.
+func TooManyUnknown(cause error) error {
+	return &Error{
+		Code: CodeRateLimited, RetryAfter: time.Second, Err: cause,
+		Message: "Too many unknown ids were asked for. Ask only for ids that init answered, and wait for the time in Retry-After.",
+	}
+}
+
 // TooManyStored returns the refusal of a creation by Limits.MaxStored.
 func TooManyStored(retryAfter time.Duration) error {
 	return &Error{

@@ -2,16 +2,22 @@ package integration_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // secondOver returns once the second of t is over: messengers date by whole seconds.
@@ -117,4 +123,103 @@ var _ = Describe("A code that comes back with its Idempotency-Key", func() {
 		again := r.servesKeyed(ctx, s.key, "order-1", fmt.Sprintf(`{"phoneNumber": %q}`, number))
 		Expect(again).To(HaveKeyWithValue("requestId", id), "a retry meets it all the same")
 	}, SpecTimeout(2*time.Minute))
+})
+
+var _ = Describe("Made-up ids and codes", func() {
+	const clients = 16
+
+	// flood makes that many calls as fast as it can.
+	flood := func(calls int, call func(i int)) {
+		var all sync.WaitGroup
+		for worker := range clients {
+			all.Go(func() {
+				defer GinkgoRecover()
+				for i := worker; i < calls; i += clients {
+					call(i)
+				}
+			})
+		}
+		all.Wait()
+	}
+	code := func(s *shop) (verification.Project, verification.Code) {
+		GinkgoHelper()
+		project := verification.NewProject(s.namespace + "/shop")
+		code, err := project.NewCode(rand.Reader)
+		Expect(err).NotTo(HaveOccurred())
+		return project, code
+	}
+
+	It("are no load on the API server, while other keys and senders are served", func(ctx SpecContext) {
+		s := newShop(ctx)
+		leaked, err := settings.NewAPIKey(rand.Reader)
+		Expect(err).NotTo(HaveOccurred())
+		s.writeSecret("leaked", leaked)
+		s.change(ctx, func(p *verifyv1.VerificationProject) {
+			p.Spec.APIKeys = append(p.Spec.APIKeys,
+				verifyv1.APIKey{Name: "leaked", SecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "leaked"}})
+		})
+		s.start(ctx, 1) // which creates what the other is asked about
+		way := s.middleman()
+		s.start(ctx, 1)
+		other, r := s.replicas[0], s.replicas[1]
+		release := way.hold() // r learns nothing of what the other stores
+		defer release()
+		since := func(before map[string]int) map[string]int {
+			calls := map[string]int{}
+			for verb, n := range way.counted("verificationrequests") {
+				if n > before[verb] {
+					calls[verb] = n - before[verb]
+				}
+			}
+			return calls
+		}
+
+		const asked = 3000
+		var refused, absent atomic.Int64
+		before, began := way.counted("verificationrequests"), time.Now()
+		flood(asked, func(int) {
+			project, code := code(s)
+			status, header, _ := r.exchange(ctx, leaked, http.MethodGet, "/api/verify/status?id="+project.RequestID(code), "")
+			switch {
+			case status == http.StatusTooManyRequests && header.Get("Retry-After") != "":
+				refused.Add(1)
+			case status == http.StatusNotFound:
+				absent.Add(1)
+			}
+		})
+		took := time.Since(began)
+		found := since(before)
+		AddReportEntry(fmt.Sprintf("%d status calls with made-up ids in %s: %v", asked, took.Round(time.Millisecond), found))
+		// 100 at once and 20 a second; what is on its way when the clock ticks is one more for each client.
+		Expect(found["GET"]).To(BeNumerically("<=", 100+20*took.Seconds()+clients))
+		Expect(found).To(HaveLen(1), "and nothing but GET")
+		Expect(refused.Load()).To(BeNumerically(">", 0))
+		Expect(refused.Load() + absent.Load()).To(BeEquivalentTo(asked))
+		mine := s.init(ctx, other, "+4915112345002")
+		Expect(r.serves(ctx, s.key, http.MethodGet, "/api/verify/status?id="+mine, "")).To(HaveKeyWithValue("status", "PENDING"))
+
+		const sent, senders = 500, 25
+		before, began = way.counted("verificationrequests"), time.Now()
+		flood(sent, func(i int) {
+			_, code := code(s)
+			text := whatsapp.ExpectedText("shop", code)
+			Expect(signedText(fmt.Sprintf("+49153%08d", i%senders), text, time.Now()).post(ctx, r)).To(
+				Or(Equal(http.StatusOK), Equal(http.StatusServiceUnavailable)))
+		})
+		took = time.Since(began)
+		found = since(before)
+		AddReportEntry(fmt.Sprintf("%d messages with made-up codes of %d senders in %s: %v", sent, senders, took.Round(time.Millisecond), found))
+		Expect(found["GET"]).To(BeNumerically("<=", 5*senders+clients))
+		Expect(found["WATCH"]).To(BeNumerically("<=", 20+2*took.Seconds()+1))
+		honest := other.serves(ctx, s.key, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+4915112345003"}`)
+		canaries.addText(honest["expectedText"].(string))
+		Eventually(func() int {
+			return signedText("+4915112345003", honest["expectedText"].(string), time.Now()).post(ctx, r)
+		}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusOK))
+		Expect(s.object(ctx, honest["requestId"].(string)).Status.Phase).To(Equal(verifyv1.PhaseVerified))
+		for _, by := range []string{"client", "sender"} {
+			labels := map[string]string{"by": by, "bound": "caller"}
+			Expect(r.metric(ctx, "phoneproof_unknown_reads_refused_total", labels)).To(BeNumerically(">", 0), by)
+		}
+	}, SpecTimeout(3*time.Minute))
 })

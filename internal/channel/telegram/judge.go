@@ -51,6 +51,7 @@ const (
 var outcomes = map[verification.Outcome]outcome{
 	verification.OutcomeNothing:     outcomeNothing,
 	verification.OutcomeUnknown:     outcomeUnknown,
+	verification.OutcomeLimited:     refusedLimited,
 	verification.OutcomeVerified:    outcomeVerified,
 	verification.OutcomeWrongNumber: outcomeWrongNumber,
 	verification.OutcomeTooLate:     outcomeTooLate,

@@ -183,6 +183,7 @@ func (d *delivery) prompt(ctx context.Context, to sender, binding, requestID str
 // refuseHidden tells a sender without a number why that fails. Whether the code is one that waits is looked up only to
 // choose the reply.
 func (d *delivery) refuseHidden(ctx context.Context, from sender, text string) outcome {
+	ctx = verification.WithCaller(ctx, verification.Sender(from.key()))
 	codes := d.hook.codes(d.settings.Project).Extract(text)
 	if len(codes) == 0 {
 		d.replyToStranger(from)
@@ -217,7 +218,7 @@ func (d *delivery) settle(from sender, receipt verification.Receipt, err error) 
 	switch {
 	case came == outcomeNoCode, came == outcomeUnknownCode:
 		d.replyToStranger(from)
-	case came == outcomeNeedContact: // of a message with a number: none
+	case came == outcomeNeedContact, came == outcomeLimited: // no reply
 	case came == outcomeVerified && !receipt.Changed:
 		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
 	default:

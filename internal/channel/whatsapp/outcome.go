@@ -75,6 +75,8 @@ func outcomeOf(o verification.Outcome) outcome {
 		return outcomeNeedContact
 	case verification.OutcomeUnknown:
 		return outcomeUnknownCode
+	case verification.OutcomeLimited:
+		return outcomeLimited
 	case verification.OutcomeNothing:
 		return outcomeNoCode
 	default:

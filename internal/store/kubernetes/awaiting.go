@@ -71,7 +71,18 @@ func (f *freshness) next() <-chan struct{} {
 }
 
 // Awaiting implements verification.Store.
-func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
+func (s *Store) Awaiting(ctx context.Context, binding string) (r verification.Request, err error) {
+	if len(s.indexed(binding)) > 0 {
+		return s.findAwaiting(ctx, binding)
+	}
+	err = s.unknown.read(ctx, func() error {
+		r, err = s.findAwaiting(ctx, binding)
+		return err
+	})
+	return r, err
+}
+
+func (s *Store) findAwaiting(ctx context.Context, binding string) (verification.Request, error) {
 	bound, err := s.bindings(ctx)
 	if err != nil {
 		return verification.Request{}, err

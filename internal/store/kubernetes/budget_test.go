@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -226,6 +227,91 @@ var _ = Describe("The budget of calls", func() {
 		Expect(calls["watch"]).To(And(BeNumerically(">=", 1), BeNumerically("<", codes/2)))
 		Expect(calls).NotTo(HaveKey("list"))
 		AddReportEntry(fmt.Sprintf("%d unknown codes in %s: %v", codes, time.Since(begin).Round(time.Millisecond), calls))
+	})
+
+	It("is bounded for what nobody stored, while others are served", func(ctx SpecContext) {
+		clock := clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Microsecond))
+		tap, other := &wiretap{gate: &gate{}}, open(ctx, project, Options{Clock: clock})
+		late := open(ctx, project, Options{Config: tap.config(), Clock: clock})
+		service := verification.NewService(verification.NewProject(project), late)
+		reopen := tap.gate.shut() // so that it knows nothing of what the other replica stores
+		defer reopen()
+		stored := func() (string, string) {
+			GinkgoHelper()
+			started, err := verification.NewService(verification.NewProject(project), other).Initiate(ctx, verification.Initiation{
+				Phone: number("+15550100199"), Method: verification.Telegram, KeyName: "honest", TTL: 10 * time.Minute,
+			})
+			Expect(err).NotTo(HaveOccurred())
+			return started.Request.ID, started.Code.Grouped()
+		}
+		flood := func(calls int, call func(i int)) map[string]int {
+			GinkgoHelper()
+			tap.take()
+			var all sync.WaitGroup
+			for worker := range 16 {
+				all.Go(func() {
+					defer GinkgoRecover()
+					for i := worker; i < calls; i += 16 {
+						call(i)
+					}
+				})
+			}
+			all.Wait()
+			return tap.take()
+		}
+		l := defaultLimits()
+
+		By("asking for 3,000 made-up ids with one API key")
+		attacker := verification.WithCaller(ctx, verification.Client("leaked"))
+		var refused atomic.Int64
+		calls := flood(3000, func(int) {
+			if _, err := service.Status(attacker, newRequest(project).ID); errors.Is(err, verification.ErrTooManyUnknown) {
+				refused.Add(1)
+			}
+		})
+		Expect(calls).To(Equal(map[string]int{"get": int(l.client.burst)}))
+		Expect(refused.Load()).To(BeEquivalentTo(3000 - l.client.burst))
+		id, code := stored()
+		honest := verification.WithCaller(ctx, verification.Client("honest"))
+		Expect(service.Status(honest, id)).To(HaveField("Phase", verification.Pending), "another key reads what another replica stored")
+		Expect(service.Status(attacker, id)).Error().To(MatchError(verification.TooManyUnknown(nil)), "and never a wrong 404")
+
+		By("sending 500 made-up codes from 25 numbers")
+		calls = flood(500, func(i int) {
+			code, err := verification.NewProject(project).NewCode(randomness{})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = service.Receive(ctx, verification.Message{
+				Evidence: verification.Evidence{Method: verification.Telegram, Sender: number(fmt.Sprintf("+155501002%02d", i%25)), SentAt: clock.Now()},
+				Text:     code.Grouped(),
+			}, false)
+			Expect(err).To(Or(Succeed(), MatchError(verification.TooManyUnknown(nil))))
+		})
+		Expect(calls["get"]).To(BeNumerically("<=", l.senders.burst))
+		Expect(calls["watch"]).To(BeNumerically("<=", calls["get"]))
+		Expect(calls).To(HaveLen(2))
+		AddReportEntry(fmt.Sprintf("500 messages: %v", calls))
+		clock.SetTime(clock.Now().Add(time.Second))
+		receipt, err := service.Receive(ctx, verification.Message{
+			Evidence: verification.Evidence{Method: verification.Telegram, Sender: number("+15550100199"), SentAt: clock.Now()}, Text: code,
+		}, false)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified), "the message of another sender counts")
+	})
+
+	It("is bounded for retries that are refused", func(ctx SpecContext) {
+		id := create(ctx)
+		full := verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Hour}}
+		attacker := verification.WithCaller(ctx, verification.Client("leaked"))
+		tap.take()
+		for range 200 {
+			n := newRequest(project)
+			n.BodyHash = hash(1)
+			Expect(s.Create(attacker, n, full)).Error().To(MatchError(verification.RateLimited(verification.LimitPerKey, 0)))
+		}
+		Expect(tap.take()["get"]).To(BeNumerically("<", 200))
+		n := newRequest(project)
+		n.ID, n.BodyHash = id, hash(1)
+		Expect(s.Create(attacker, n, full)).To(HaveField("Existing", true))
 	})
 
 	It("is shared by those who ask for one request at the same time", func(ctx SpecContext) {

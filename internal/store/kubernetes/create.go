@@ -41,15 +41,25 @@ func (s *Store) Create(ctx context.Context, n verification.New, limits verificat
 	a := admission{id: n.ID, key: n.KeyName, phone: n.Phone, limits: limits, room: true}
 	now, quota, err := s.admit(ctx, a)
 	if err != nil {
-		// A fresh code's id cannot exist. One made from an Idempotency-Key can, at a replica whose news are on their way.
-		if n.BodyHash != "" && ctx.Err() == nil {
-			if created, err := s.existing(ctx, n.ID); !errors.Is(err, verification.ErrNotFound) {
-				return created, err
-			}
-		}
-		return verification.Created{}, outcome(ctx, err)
+		return s.afterRefusal(ctx, n, outcome(ctx, err))
 	}
 	return s.insert(ctx, n, a, now, quota)
+}
+
+// afterRefusal answers a creation that was refused. A fresh code's id cannot exist. One made from an Idempotency-Key can, at
+// a replica whose news are on their way; who asks for too many such ids is only told of the refusal.
+func (s *Store) afterRefusal(ctx context.Context, n verification.New, refusal error) (created verification.Created, _ error) {
+	if n.BodyHash == "" || ctx.Err() != nil {
+		return verification.Created{}, refusal
+	}
+	err := s.unknown.read(ctx, func() (err error) {
+		created, err = s.existing(ctx, n.ID)
+		return err
+	})
+	if errors.Is(err, verification.ErrNotFound) || errors.Is(err, verification.TooManyUnknown(nil)) {
+		return verification.Created{}, refusal
+	}
+	return created, err
 }
 
 // admit counts the request, after it has deleted what must go for it.

@@ -27,18 +27,30 @@ func (s *Store) Peek(ctx context.Context, id string) (verification.Request, erro
 	if err := ctx.Err(); err != nil {
 		return verification.Request{}, err
 	}
-	name := id
-	if e := s.lookup(id); e != nil {
-		if e.final() {
-			return e.answer()
-		}
-		name = e.Name
+	known := s.lookup(id)
+	switch {
+	case known == nil:
+		return s.peekUnknown(ctx, id)
+	case known.final():
+		return known.answer()
 	}
-	e, err := s.live(ctx, name)
+	e, err := s.live(ctx, known.Name)
 	if err != nil {
 		return verification.Request{}, err
 	}
 	return e.answer()
+}
+
+func (s *Store) peekUnknown(ctx context.Context, id string) (r verification.Request, err error) {
+	err = s.unknown.read(ctx, func() error {
+		e, err := s.live(ctx, id)
+		if err != nil {
+			return err
+		}
+		r, err = e.answer()
+		return err
+	})
+	return r, err
 }
 
 // Recall implements verification.Recaller.
@@ -66,16 +78,24 @@ func (s *Store) Stored(context.Context) (verification.Stored, error) {
 }
 
 // current returns the object that id leads to, as it is now.
-func (s *Store) current(ctx context.Context, id string) (*entry, error) {
+func (s *Store) current(ctx context.Context, id string) (e *entry, err error) {
+	if s.lookup(id) != nil {
+		return s.findObject(ctx, id)
+	}
+	err = s.unknown.read(ctx, func() error {
+		e, err = s.findObject(ctx, id)
+		return err
+	})
+	return e, err
+}
+
+// findObject reads the object of that name, or else the one that has another name and that the code leads to.
+func (s *Store) findObject(ctx context.Context, id string) (*entry, error) {
 	e, err := s.live(ctx, id)
 	if !errors.Is(err, verification.ErrNotFound) || !verification.IsRequestID(id) {
 		return e, err
 	}
-	found, err := s.coded(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	return found, nil
+	return s.coded(ctx, id)
 }
 
 // live returns the object with that name as it is now. Objects of other projects do not exist.
@@ -130,15 +150,22 @@ func (s *Store) coded(ctx context.Context, code string) (*entry, error) {
 	return nil, verification.ErrNotFound
 }
 
-// codes are the look-ups of codes that the informer does not know. The zero value is ready.
+// codes are the look-ups of codes that the informer does not know.
 type codes struct {
-	rounds flights[map[string]*entry]
-	pace   pace
+	rounds  flights[map[string]*entry]
+	pace    pace
+	allowed allowance
+	left    bucket
+}
+
+// wait returns how long it is until the next read may begin.
+func (c *codes) wait(now time.Time) time.Duration {
+	return max(c.pace.left(), c.left.wait(c.allowed, now))
 }
 
 // readCodes reads the requests that were made with kubectl, by code.
 func (s *Store) readCodes(ctx context.Context) (map[string]*entry, error) {
-	timer := time.NewTimer(s.codes.pace.left())
+	timer := time.NewTimer(s.codes.wait(time.Now()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -146,6 +173,7 @@ func (s *Store) readCodes(ctx context.Context) (map[string]*entry, error) {
 		return nil, ctx.Err()
 	}
 	begin := time.Now()
+	s.codes.left.take(s.codes.allowed, begin)
 	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection(), labels: verifyv1.CodeIDLabel})
 	s.codes.pace.spent(begin)
 	if err != nil {

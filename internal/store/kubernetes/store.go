@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
@@ -29,6 +30,8 @@ type Options struct {
 	ProjectUID func() types.UID
 	// Clock decides for this store. The real one where nil.
 	Clock clock.PassiveClock
+	// Registerer gets the metrics; nil for none.
+	Registerer prometheus.Registerer
 }
 
 // Store keeps the requests of one project. It must be started; until it has synced, what needs the informer is
@@ -47,6 +50,7 @@ type Store struct {
 	recent   recent
 	fresh    freshness
 	codes    codes
+	unknown  *unknownReads
 
 	reads flights[*entry]
 	turns locks
@@ -75,9 +79,13 @@ func New(o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	limits := defaultLimits()
 	s := &Store{
 		api: api, project: verification.NewProject(o.Project), owner: o.ProjectUID, clock: o.Clock,
-		informer: informer, ledger: newLedger(),
+		informer: informer, ledger: newLedger(), codes: codes{allowed: limits.codes}, unknown: newUnknownReads(o.Clock, limits),
+	}
+	if err := s.unknown.register(o.Registerer); err != nil {
+		return nil, err
 	}
 	// The handler is synced after the informer is: only then do the limits count what is stored.
 	if s.handler, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{

@@ -26,11 +26,12 @@ var refusals = map[ledger.Offence]int{
 }
 
 // meaningless are the answers that say nothing about what was tried, beside none at all: that of a replica whose store is away
-// to those who had it asked, and to whoever uses a good key that of a replica that has not learned of it yet.
+// to those who had it asked, to whoever uses a good key that of a replica that has not learned of it yet, and that a key
+// asked for too many unknown ids.
 //
 //nolint:gochecknoglobals // a constant, which Go has no maps of
 var meaningless = map[ledger.Offence][]int{
-	ledger.GuessedID:   {http.StatusServiceUnavailable, http.StatusUnauthorized},
+	ledger.GuessedID:   {http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusTooManyRequests},
 	ledger.BrokenLines: {http.StatusUnauthorized},
 }
 

@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// TestStatus_isLimitedForEachKey floods with one key, by a clock that stands still.
+func TestStatus_isLimitedForEachKey(t *testing.T) {
+	g := NewWithT(t)
+	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
+	h := newHarness(t, func(s *setup) {
+		s.options.Clock = clock
+		s.settings.Limits.PerKey = verification.Rate{Requests: 600, Period: time.Hour}
+	})
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	ask := func(key string) answer { return h.do(statusRequest(key, "id="+id)) }
+	for range int(minStatusRate * statusBurstTime.Seconds()) {
+		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK))
+	}
+	before := h.store.calls.Load()
+	refused := ask(keyAll)
+	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
+	g.Expect(refused.errorField("code")).To(Equal(string(verification.CodeRateLimited)))
+	g.Expect(refused.head("Retry-After")).To(Equal("1"))
+	refused = h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "a retry is a read"))
+	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
+	g.Expect(refused.header).NotTo(HaveKey("Ratelimit"), "it is no limit on inits")
+	g.Expect(h.store.calls.Load()).To(Equal(before), "the store is not asked")
+	g.Expect(h.do(initFor(keyAll, h.number(2))).status).To(Equal(http.StatusOK), "the key may still start verifications")
+	g.Expect(ask(keyStatus).status).To(Equal(http.StatusOK), "another key goes on")
+
+	clock.Step(time.Second)
+	for range minStatusRate {
+		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK))
+	}
+	g.Expect(ask(keyAll).status).To(Equal(http.StatusTooManyRequests))
+	h.change(func(s *settings.Settings) { s.Limits.PerKey.Requests *= 100 })
+	g.Expect(ask(keyAll).status).To(Equal(http.StatusTooManyRequests))
+	clock.Step(time.Second)
+	for range 60_000 * statusPerVerification / 3600 {
+		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK), "it grows with what the key may start")
+	}
+}
+
+func TestStatusLimit_remembersNoKeyForLong(t *testing.T) {
+	g := NewWithT(t)
+	var l statusLimit
+	now, perKey := time.Now(), verification.Rate{Requests: 600, Period: time.Minute}
+	for i := range 100 {
+		now = now.Add(time.Second)
+		g.Expect(l.allow(strconv.Itoa(i), perKey, now)).To(BeTrue())
+	}
+	g.Expect(len(l.byKey)).To(BeNumerically("<=", 2))
+	for range 1_000_000 {
+		g.Expect(l.allow("unlimited", verification.Rate{}, now)).To(BeTrue())
+	}
+}

@@ -1,0 +1,176 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// unknownReads bounds the live reads for ids, codes and bindings that the informer does not know. Another replica may have
+// stored such a request a moment ago, so each has to be looked up, and anybody can make up more of them than the API server
+// can bear. Only misses count: what is found costs its caller nothing.
+type unknownReads struct {
+	clock   clock.PassiveClock
+	refused *prometheus.CounterVec
+	clients bounds
+	senders bounds
+}
+
+func newUnknownReads(clock clock.PassiveClock, l limits) *unknownReads {
+	return &unknownReads{
+		clock: clock,
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "phoneproof_unknown_reads_refused_total",
+			Help: "Look-ups of something unknown that were refused, by who asked (client, sender) and by whose bound (caller, process).",
+		}, []string{"by", "bound"}),
+		clients: newBounds(l.client, l.clients),
+		senders: newBounds(l.sender, l.senders),
+	}
+}
+
+// read makes a read for something that the informer does not know, if its caller may have one more.
+func (u *unknownReads) read(ctx context.Context, read func() error) error {
+	giveBack, err := u.take(verification.CallerOf(ctx))
+	if err != nil {
+		return err
+	}
+	err = read()
+	if !errors.Is(err, verification.ErrNotFound) {
+		giveBack()
+	}
+	return err
+}
+
+// take counts a read as a miss until it is given back.
+func (u *unknownReads) take(caller verification.Caller) (giveBack func(), err error) {
+	by, of := "client", &u.clients
+	switch {
+	case caller.IsSender():
+		by, of = "sender", &u.senders
+	case !caller.IsClient():
+		return func() {}, nil
+	}
+	switch of.take(caller.Name(), u.clock.Now()) {
+	case boundOfCaller:
+		u.refused.WithLabelValues(by, "caller").Inc()
+		return nil, verification.TooManyUnknown(verification.ErrTooManyUnknown)
+	case boundOfProcess:
+		u.refused.WithLabelValues(by, "process").Inc()
+		return nil, verification.TooManyUnknown(errors.New("all callers together look up too much that is unknown"))
+	default:
+		return func() { of.giveBack(caller.Name()) }, nil
+	}
+}
+
+// register registers the metrics; nil is for none.
+func (u *unknownReads) register(registerer prometheus.Registerer) error {
+	if registerer == nil {
+		return nil
+	}
+	if err := registerer.Register(u.refused); err != nil {
+		return fmt.Errorf("register metrics of the store: %w", err)
+	}
+	return nil
+}
+
+// allowance is a rate with its burst.
+type allowance struct{ perSecond, burst float64 }
+
+// bucket holds what is left of an allowance.
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+// fill adds what has come back by now.
+func (b *bucket) fill(a allowance, now time.Time) {
+	b.left = min(a.burst, b.left+max(0, now.Sub(b.at).Seconds())*a.perSecond)
+	b.at = now
+}
+
+// take takes one, if there is one.
+func (b *bucket) take(a allowance, now time.Time) {
+	b.fill(a, now)
+	b.left = max(0, b.left-1)
+}
+
+// wait returns how long it is until the bucket holds one.
+func (b *bucket) wait(a allowance, now time.Time) time.Duration {
+	b.fill(a, now)
+	return time.Duration(max(0, 1-b.left) / a.perSecond * float64(time.Second))
+}
+
+// exceeded says whose bound a read exceeds.
+type exceeded int
+
+const (
+	boundOfNone exceeded = iota
+	boundOfCaller
+	boundOfProcess
+)
+
+// bounds are the buckets of callers of one kind, and the one that all share.
+type bounds struct {
+	ofCaller, ofAll allowance
+	seed            maphash.Seed
+
+	mu      sync.Mutex
+	all     bucket
+	callers *lru.Cache // of *bucket, by the hash of the caller's name
+}
+
+func newBounds(ofCaller, ofAll allowance) bounds {
+	return bounds{
+		ofCaller: ofCaller, ofAll: ofAll, seed: maphash.MakeSeed(),
+		all: bucket{left: ofAll.burst}, callers: lru.New(maxCallers),
+	}
+}
+
+// take takes a read from the caller's bucket and from that of all, or from neither.
+func (b *bounds) take(name string, now time.Time) exceeded {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.bucketOf(name)
+	if own == nil {
+		own = &bucket{left: b.ofCaller.burst}
+		b.callers.Add(maphash.String(b.seed, name), own)
+	}
+	own.fill(b.ofCaller, now)
+	b.all.fill(b.ofAll, now)
+	switch {
+	case own.left < 1:
+		return boundOfCaller
+	case b.all.left < 1:
+		return boundOfProcess
+	}
+	own.left--
+	b.all.left--
+	return boundOfNone
+}
+
+func (b *bounds) giveBack(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all.left = min(b.ofAll.burst, b.all.left+1)
+	if own := b.bucketOf(name); own != nil {
+		own.left = min(b.ofCaller.burst, own.left+1)
+	}
+}
+
+// bucketOf returns the bucket of a caller; nil if there is none.
+func (b *bounds) bucketOf(name string) *bucket {
+	own, ok := b.callers.Get(maphash.String(b.seed, name))
+	if !ok {
+		return nil
+	}
+	return own.(*bucket) //nolint:forcetypeassert // take adds nothing else
+}

@@ -1,0 +1,105 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// smallLimits are two reads for a caller and three for all callers of a kind, one of which comes back in a second.
+func smallLimits() limits {
+	own, all := allowance{perSecond: 1, burst: 2}, allowance{perSecond: 1, burst: 3}
+	return limits{client: own, clients: all, sender: own, senders: all}
+}
+
+func TestUnknownReads(t *testing.T) {
+	g := NewWithT(t)
+	clock := clocktesting.NewFakePassiveClock(noon)
+	u := newUnknownReads(clock, smallLimits())
+	reads := 0
+	ask := func(c verification.Caller, found error) error {
+		return u.read(verification.WithCaller(t.Context(), c), func() error {
+			reads++
+			return found
+		})
+	}
+	limited := MatchError(verification.ErrTooManyUnknown)
+	absent := MatchError(verification.ErrNotFound)
+	one, other, third := verification.Client("one"), verification.Client("other"), verification.Client("third")
+
+	for range 100 {
+		g.Expect(ask(one, nil)).To(Succeed(), "what is found counts for nothing")
+		g.Expect(ask(one, errors.ErrUnsupported)).To(MatchError(errors.ErrUnsupported), "nor does a failure")
+	}
+	g.Expect(ask(one, verification.ErrNotFound)).To(absent)
+	g.Expect(ask(one, verification.ErrNotFound)).To(absent)
+	reads = 0
+	g.Expect(ask(one, verification.ErrNotFound)).To(limited)
+	g.Expect(ask(other, verification.ErrNotFound)).To(absent, "others go on")
+	err := ask(other, verification.ErrNotFound)
+	g.Expect(err).To(MatchError(verification.TooManyUnknown(nil)))
+	g.Expect(err).NotTo(limited, "all together ask for too much, not this one")
+	g.Expect(ask(verification.Sender("one"), verification.ErrNotFound)).To(absent, "senders have bounds of their own")
+	g.Expect(u.read(t.Context(), func() error { return verification.ErrNotFound })).To(absent, "this process is not bounded")
+	g.Expect(reads).To(Equal(2))
+
+	clock.SetTime(noon.Add(time.Second))
+	g.Expect(ask(other, verification.ErrNotFound)).To(absent, "its own bucket was not emptied by the bound of all")
+	g.Expect(ask(third, verification.ErrNotFound)).NotTo(Or(Succeed(), absent))
+	clock.SetTime(noon.Add(-time.Hour))
+	g.Expect(ask(one, verification.ErrNotFound)).NotTo(Or(Succeed(), absent), "a clock that is set back gives nothing")
+}
+
+func TestUnknownReads_tellsNobodyWhoAsked(t *testing.T) {
+	g := NewWithT(t)
+	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
+	registry := prometheus.NewRegistry()
+	g.Expect(u.register(registry)).To(Succeed())
+	ctx := verification.WithCaller(t.Context(), verification.Sender("+15550100199"))
+	var refusal error
+	for range 4 {
+		refusal = u.read(ctx, func() error { return verification.ErrNotFound })
+	}
+	g.Expect(fmt.Sprint(ctx, refusal)).NotTo(ContainSubstring("0100199"))
+	g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
+# HELP phoneproof_unknown_reads_refused_total Look-ups of something unknown that were refused, by who asked (client, sender) and by whose bound (caller, process).
+# TYPE phoneproof_unknown_reads_refused_total counter
+phoneproof_unknown_reads_refused_total{bound="caller",by="sender"} 2
+`))).To(Succeed())
+}
+
+// TestUnknownReads_manyCallers has an attacker with more names than are told apart: the bound of all stays.
+func TestUnknownReads_manyCallers(t *testing.T) {
+	g := NewWithT(t)
+	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
+	reads := 0
+	for i := range 3 * maxCallers {
+		ctx := verification.WithCaller(context.Background(), verification.Sender(strconv.Itoa(i)))
+		_ = u.read(ctx, func() error {
+			reads++
+			return verification.ErrNotFound
+		})
+	}
+	g.Expect(reads).To(Equal(3))
+	g.Expect(u.senders.callers.Len()).To(Equal(maxCallers))
+}
+
+func TestLimits_fitTogether(t *testing.T) {
+	g := NewWithT(t)
+	l := defaultLimits()
+	for _, pair := range [][2]allowance{{l.client, l.clients}, {l.sender, l.senders}} {
+		g.Expect(pair[0].perSecond).To(BeNumerically("<=", pair[1].perSecond/2), "one caller leaves room for others")
+		g.Expect(pair[0].burst).To(BeNumerically("<=", pair[1].burst/2))
+	}
+}
