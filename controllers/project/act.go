@@ -63,7 +63,7 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	// A rollout that the project did not ask for waits for its turn, unless it undoes what somebody did to the pods.
 	hold := false
 	if rolls && steady(seen.project) && !seen.project.Suspended() && !meddled(done.deployment) {
-		taken, err := c.turns.take(ctx, c.client, done.deployment, c.MaxUnreadyRollouts)
+		taken, err := c.turns.take(ctx, c.client, done.deployment, c.MaxUnreadyRollouts, done.now)
 		if err != nil {
 			done.err = err
 			return

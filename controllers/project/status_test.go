@@ -2,6 +2,7 @@ package project
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -257,17 +258,58 @@ var _ = Describe("Turns", func() {
 		}
 		return out
 	}
+	now := time.Unix(1_800_000_000, 0)
+	in := func(namespaces string, list []appsv1.Deployment) []appsv1.Deployment {
+		for i := range list {
+			list[i].Namespace = namespaces[i : i+1]
+		}
+		return list
+	}
+	may := func(t *turns, all []appsv1.Deployment, own string, limit int, at time.Time) bool {
+		t.follow(all, at)
+		i := slices.IndexFunc(all, func(d appsv1.Deployment) bool { return string(d.UID) == own })
+		return t.mayRoll(all, &all[i], limit, at)
+	}
 	DescribeTable("are as many as the administrator says",
-		func(all []appsv1.Deployment, taken map[types.UID]int64, own types.UID, want bool) {
-			Expect(mayRoll(all, taken, own, 2)).To(Equal(want))
+		func(all []appsv1.Deployment, taken map[types.UID]int64, own string, want bool) {
+			Expect(may(&turns{taken: taken}, all, own, 2, now)).To(Equal(want))
 		},
-		Entry("none is taken", list(rolledOut, rolledOut, rolledOut), nil, types.UID("a"), true),
-		Entry("one is left", list(rolling, rolledOut, rolledOut), nil, types.UID("b"), true),
-		Entry("none is left", list(rolling, unseen, rolledOut), nil, types.UID("c"), false),
-		Entry("it has one already", list(rolling, rolling, rolling), nil, types.UID("c"), true),
-		Entry("those that are stuck do not count", list(stuck, stuck, rolling, rolledOut), nil, types.UID("d"), true),
-		Entry("those count that the cache does not show", list(rolledOut, rolling, rolledOut), map[types.UID]int64{"a": 2}, types.UID("c"), false),
+		Entry("none is taken", list(rolledOut, rolledOut, rolledOut), nil, "a", true),
+		Entry("one is left", list(rolling, rolledOut, rolledOut), nil, "b", true),
+		Entry("none is left", list(rolling, unseen, rolledOut), nil, "c", false),
+		Entry("it has one already", list(rolling, rolling, rolling), nil, "c", true),
+		Entry("those that are stuck do not count", list(stuck, stuck, rolling, rolledOut), nil, "d", true),
+		Entry("those count that the cache does not show", list(rolledOut, rolling, rolledOut), map[types.UID]int64{"a": 2}, "c", false),
+		Entry("another namespace has no more than its share", in("111112", list(rolling, rolling, rolling, rolling, rolling, rolledOut)), nil, "f", true),
+		Entry("nor has its own", in("112", list(rolling, rolledOut, rolledOut)), nil, "b", false),
+		Entry("the shares of two are all there is", in("1122", list(rolling, rolledOut, rolling, rolledOut)), nil, "d", false),
 	)
+
+	DescribeTable("are shared among namespaces, with no share below a quarter",
+		func(limit, namespaces, want int) { Expect(shareOf(limit, namespaces)).To(Equal(want)) },
+		Entry("alone", 10, 1, 10),
+		Entry("two", 10, 2, 5),
+		Entry("three", 10, 3, 4),
+		Entry("four", 10, 4, 3),
+		Entry("many", 10, 400, 3),
+		Entry("the least", 1, 400, 1),
+	)
+
+	It("end after ten minutes, also for a project that is edited again and again", func() {
+		t := &turns{}
+		all := list(rolling, rolledOut)
+		Expect(may(t, all, "b", 1, now)).To(BeFalse())
+		all[0].Generation, all[0].Status.ObservedGeneration = 9, 9
+		Expect(may(t, all, "b", 1, now.Add(maxRolloutTime-time.Second))).To(BeFalse())
+		Expect(may(t, all, "b", 1, now.Add(maxRolloutTime))).To(BeTrue())
+		Expect(may(t, all, "a", 1, now.Add(maxRolloutTime))).To(BeTrue(), "its own pods are being replaced anyway")
+
+		By("counting anew once it was complete")
+		all = list(rolledOut, rolledOut)
+		Expect(may(t, all, "b", 1, now.Add(maxRolloutTime))).To(BeTrue())
+		all = list(rolling, rolledOut)
+		Expect(may(t, all, "b", 1, now.Add(2*maxRolloutTime))).To(BeFalse())
+	})
 
 	It("are forgotten once they are to be seen, or over", func() {
 		t := turns{taken: map[types.UID]int64{"a": 1, "b": 2, "gone": 2}}
