@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Condition types of a VerificationProject. Ready, Reconciling, Stalled and
-// Available are the operator's; the others are applied by the lease holder of
+// Condition types of a VerificationProject. Ready, Reconciling, Stalled,
+// Available and Shared are the operator's; the others are applied by the lease holder of
 // serve and folded into Ready by the operator while they are current.
 const (
 	// ConditionReady is True when the declared API works: pods answer, and every
@@ -33,6 +33,10 @@ const (
 	// ConditionSimulated is True when a credential begins with sim_, so that
 	// nothing this project says is true of a real phone. Absent otherwise.
 	ConditionSimulated = "Simulated"
+	// ConditionShared is True while a project of another namespace names the
+	// same messenger account or answers to the same host name. It never makes a
+	// project not Ready. Absent otherwise.
+	ConditionShared = "Shared"
 )
 
 // Condition types of a VerificationRequest. For tools that follow kstatus it also
@@ -77,10 +81,16 @@ const (
 	// that the cluster's administrator has not allowed. The message names field
 	// and operator flag. To mend it, change the field, or ask for the flag.
 	ReasonNotPermitted = "NotPermitted"
-	// ReasonAccountInUse goes with Stalled=True: an older project has the same
-	// phoneNumberID or botUsername. To mend it, use another account, or delete
-	// the other project.
+	// ReasonAccountInUse goes with Stalled=True: another project of this
+	// namespace has had the same phoneNumberID or botUsername in its spec for
+	// longer. The project is not started; a Deployment that runs goes on. To fix
+	// it, use another account, or remove it from the other project.
 	ReasonAccountInUse = "AccountInUse"
+	// ReasonHostInUse goes with Stalled=True: another project already answers to
+	// a host name of this one's Ingress or HTTPRoute. The project runs without
+	// that host. To fix it, use another host, or ask the cluster's administrator
+	// to grant it.
+	ReasonHostInUse = "HostInUse"
 	// ReasonConflict goes with Stalled=True: an object with the name of one of
 	// our children exists and is not ours. It is left untouched. To mend it,
 	// delete or rename that object.
@@ -100,6 +110,19 @@ const (
 	// ReasonNotReported goes with the status Unknown: no running pod has
 	// reported on the present spec yet. Wait.
 	ReasonNotReported = "NotReported"
+)
+
+// Reasons of Shared.
+const (
+	// ReasonAccountShared: a project of another namespace names the same
+	// messenger account. Neither is stopped; the messenger decides whose callback
+	// is registered. To fix it, ask the cluster's administrator to grant the
+	// account to one namespace.
+	ReasonAccountShared = "AccountShared"
+	// ReasonHostShared: a project of another namespace also answers to a host
+	// name of this one. To fix it, ask the cluster's administrator to grant the
+	// host to one namespace.
+	ReasonHostShared = "HostShared"
 )
 
 // Reasons of SecretsReady.

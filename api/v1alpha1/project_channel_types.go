@@ -12,8 +12,8 @@ type WhatsApp struct {
 
 	// phoneNumberID is Meta's id of that number, as the WhatsApp Manager shows
 	// it: digits, and not the number itself. One id belongs to one project; of
-	// two projects with the same id the older one keeps it. Example:
-	// "106540352242922", in quotes. Required.
+	// two projects of a namespace with the same id, the one that has named it
+	// longer keeps it. Example: "106540352242922", in quotes. Required.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=32
@@ -67,7 +67,8 @@ const (
 type Telegram struct {
 	// botUsername is the bot's username, without '@'; 5 to 32 letters, digits
 	// and '_', ending in "bot". One bot belongs to one project; of two projects
-	// with the same bot the older one keeps it. Example: ada_books_bot. Required.
+	// of a namespace with the same bot, the one that has named it longer keeps
+	// it. Example: ada_books_bot. Required.
 	// +required
 	// +kubebuilder:validation:MinLength=5
 	// +kubebuilder:validation:MaxLength=32

@@ -9,7 +9,7 @@ import (
 type VerificationProjectStatus struct {
 	// conditions say what works and what does not: Ready, Reconciling, Stalled,
 	// Available, SecretsReady, StorageReady, WhatsAppReady, TelegramReady,
-	// WebhookHealthy, Simulated. "kubectl wait --for=condition=Ready" works.
+	// WebhookHealthy, Simulated, Shared. "kubectl wait --for=condition=Ready" works.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -23,6 +23,15 @@ type VerificationProjectStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=-1
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// claims say since when each messenger account has stood in the spec. Among
+	// the projects of a namespace that name the same account, the one with the
+	// oldest claim keeps it. Written by the operator.
+	// +optional
+	// +listType=map
+	// +listMapKey=account
+	// +kubebuilder:validation:MaxItems=8
+	Claims []AccountClaim `json:"claims,omitempty"`
 
 	// whatsapp reports what is registered with Meta for the number.
 	// +optional
@@ -39,6 +48,25 @@ type VerificationProjectStatus struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ObservedRedeliver string `json:"observedRedeliver,omitempty"`
+}
+
+// AccountClaim says since when a messenger account has stood in a spec.
+type AccountClaim struct {
+	// account is whatsapp: and the phoneNumberID, or telegram: and the bot's
+	// username in lower case.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	Account string `json:"account"`
+
+	// since is when the operator first saw the account in the spec, or, where an
+	// operator that kept no claims had acted on the project, when it was created.
+	// RFC 3339 with exactly six digits of a second.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	Since metav1.MicroTime `json:"since"`
 }
 
 // ChannelStatus reports one messenger.

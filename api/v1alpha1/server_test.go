@@ -219,6 +219,28 @@ var _ = Describe("Poison", func() {
 	})
 })
 
+var _ = Describe("Poison in the status of a project", func() {
+	// The token of a project's pods may write it, and everybody with the role edit can mint that.
+	It("never gets past the API server", func(ctx context.Context) {
+		answer, err := onServer(ctx, newNamespace(ctx), readObject("testdata/minimal.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		taken := 0
+		for _, value := range times {
+			sent := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(answer)}
+			claims := []any{map[string]any{"account": "telegram:ada_books_bot", "since": value}}
+			Expect(unstructured.SetNestedSlice(sent.Object, claims, "status", "claims")).To(Succeed())
+			if api.Status().Update(ctx, sent, client.DryRunAll) != nil {
+				continue
+			}
+			taken++
+			content, err := sent.MarshalJSON()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(json.Unmarshal(content, &v1alpha1.VerificationProject{})).To(Succeed(), "the API server took %v", value)
+		}
+		Expect(taken).To(BeNumerically(">", 0))
+	})
+})
+
 var (
 	times = []any{
 		"2027-01-31T00:00:00Z", "2027-01-31t00:00:00z", "2027-01-31T00:00:00.000000z", "2027-01-31T00:00:00.000000Z",

@@ -16,6 +16,8 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=phoneproof.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AccountClaim"):
+		return &apiv1alpha1.AccountClaimApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIKey"):
 		return &apiv1alpha1.APIKeyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):

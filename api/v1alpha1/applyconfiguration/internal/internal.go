@@ -44,6 +44,15 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.AccountClaim
+  map:
+    fields:
+    - name: account
+      type:
+        scalar: string
+    - name: since
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.AnnotationValue
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Assurance
@@ -492,6 +501,14 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.VerificationProjectStatus
   map:
     fields:
+    - name: claims
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.AccountClaim
+          elementRelationship: associative
+          keys:
+          - account
     - name: conditions
       type:
         list:

@@ -13,7 +13,8 @@ import (
 type TelegramApplyConfiguration struct {
 	// botUsername is the bot's username, without '@'; 5 to 32 letters, digits
 	// and '_', ending in "bot". One bot belongs to one project; of two projects
-	// with the same bot the older one keeps it. Example: ada_books_bot. Required.
+	// of a namespace with the same bot, the one that has named it longer keeps
+	// it. Example: ada_books_bot. Required.
 	BotUsername *string `json:"botUsername,omitempty"`
 	// botTokenSecretRef names the bot's token, as BotFather gave it. Required.
 	BotTokenSecretRef *SecretKeyRefApplyConfiguration `json:"botTokenSecretRef,omitempty"`

@@ -14,12 +14,16 @@ import (
 type VerificationProjectStatusApplyConfiguration struct {
 	// conditions say what works and what does not: Ready, Reconciling, Stalled,
 	// Available, SecretsReady, StorageReady, WhatsAppReady, TelegramReady,
-	// WebhookHealthy, Simulated. "kubectl wait --for=condition=Ready" works.
+	// WebhookHealthy, Simulated, Shared. "kubectl wait --for=condition=Ready" works.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the metadata.generation that the operator acted on
 	// last; -1 before the first time. While it is lower than
 	// metadata.generation, Ready speaks of an older spec.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// claims say since when each messenger account has stood in the spec. Among
+	// the projects of a namespace that name the same account, the one with the
+	// oldest claim keeps it. Written by the operator.
+	Claims []AccountClaimApplyConfiguration `json:"claims,omitempty"`
 	// whatsapp reports what is registered with Meta for the number.
 	WhatsApp *ChannelStatusApplyConfiguration `json:"whatsapp,omitempty"`
 	// telegram reports what is registered with Telegram for the bot.
@@ -54,6 +58,19 @@ func (b *VerificationProjectStatusApplyConfiguration) WithConditions(values ...*
 // If called multiple times, the ObservedGeneration field is set to the value of the last call.
 func (b *VerificationProjectStatusApplyConfiguration) WithObservedGeneration(value int64) *VerificationProjectStatusApplyConfiguration {
 	b.ObservedGeneration = &value
+	return b
+}
+
+// WithClaims adds the given value to the Claims field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Claims field.
+func (b *VerificationProjectStatusApplyConfiguration) WithClaims(values ...*AccountClaimApplyConfiguration) *VerificationProjectStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithClaims")
+		}
+		b.Claims = append(b.Claims, *values[i])
+	}
 	return b
 }
 

@@ -12,8 +12,8 @@ type WhatsAppApplyConfiguration struct {
 	PhoneNumber *string `json:"phoneNumber,omitempty"`
 	// phoneNumberID is Meta's id of that number, as the WhatsApp Manager shows
 	// it: digits, and not the number itself. One id belongs to one project; of
-	// two projects with the same id the older one keeps it. Example:
-	// "106540352242922", in quotes. Required.
+	// two projects of a namespace with the same id, the one that has named it
+	// longer keeps it. Example: "106540352242922", in quotes. Required.
 	PhoneNumberID *string `json:"phoneNumberID,omitempty"`
 	// accessTokenSecretRef names the access token of a system user with the
 	// permission whatsapp_business_messaging; it sends the replies and
