@@ -20,6 +20,8 @@ import (
 const (
 	// afterConflict: objects of others are not watched.
 	afterConflict = time.Minute
+	// afterClosed: nothing tells that another project gave up a host.
+	afterClosed = time.Minute
 	// afterRejection: what refused a child, such as a quota or a policy, may be changed.
 	afterRejection = 10 * time.Minute
 	// afterQueued: whoever gives up its turn wakes the next, so this is for the one that was woken and did not take it.
@@ -29,18 +31,18 @@ const (
 // act carries out a decision.
 func (c *Controller) act(ctx context.Context, seen *observed, d decision) outcome {
 	done := outcome{project: seen.project, deployment: seen.children.Deployment(), blocker: d.blocker, now: c.Clock.Now()}
+	for i := range seen.accounts {
+		done.claims = append(done.claims, seen.accounts[i].claim)
+	}
 	switch d.action {
 	case carryOut:
 		c.carryOut(ctx, seen, &done)
 	case stop:
-		if d.taken != nil && done.deployment != nil {
-			done.err = c.confirm(ctx, d.taken)
-		}
-		if done.err == nil {
-			done.err = c.stop(ctx, seen)
-		}
+		done.err = errors.Join(c.stop(ctx, seen), c.removeDenied(ctx, seen))
 	case keep:
+		done.err = c.removeDenied(ctx, seen)
 	}
+	done.shared = shared(seen.accounts, done.sharedHosts)
 	if done.blocker == nil && done.err != nil {
 		done.blocker = unfinished(done.err, steady(seen.project))
 	}
@@ -60,6 +62,13 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 		done.err = fmt.Errorf("compare the pod template: %w", err)
 		return
 	}
+	doors, err := c.hosts.request(ctx, c.client, seen.routes, requestOf(seen), &c.Permissions)
+	if err != nil {
+		done.err = err
+		return
+	}
+	closeDoors(&wanted, seen.project, doors.open)
+	done.sharedHosts = doors.shared
 	// A rollout that the project did not ask for waits for its turn, unless it undoes what somebody did to the pods.
 	hold := false
 	if rolls && steady(seen.project) && !seen.project.Suspended() && !meddled(done.deployment) {
@@ -74,6 +83,9 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 		Project: seen.project, Observed: seen.children, Wanted: wanted, HoldDeployment: hold,
 	})
 	done.err = err
+	if refusedDoor(result) {
+		c.hosts.forget(seen.project.UID)
+	}
 	done.rolled = rolls && applied(result, done.deployment.Name)
 	if rolls && !hold && !done.rolled {
 		c.turns.giveBack(done.deployment.UID)
@@ -85,7 +97,7 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	if seen.project.Suspended() && withheld(result) {
 		done.err = errors.Join(done.err, c.stop(ctx, seen))
 	}
-	hindrance, again := hindered(seen, result, hold)
+	hindrance, again := hindered(seen, result, doors, hold)
 	switch {
 	case done.blocker == nil:
 		done.blocker, done.again = hindrance, again
@@ -114,15 +126,35 @@ func (c *Controller) stop(ctx context.Context, seen *observed) error {
 	return nil
 }
 
+// removeDenied deletes the doors of a project that is left as it is if they answer to a host that is granted to another
+// namespace: the administrator's word holds in every state of a project.
+func (c *Controller) removeDenied(ctx context.Context, seen *observed) error {
+	for _, object := range seen.children.Doors() {
+		names := doorHosts(object)
+		denied := slices.ContainsFunc(names, func(name string) bool { return !c.Permissions.mayUseHost(object.GetNamespace(), name) })
+		if !denied || object.GetDeletionTimestamp() != nil {
+			continue
+		}
+		err := c.client.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete what leads to %s: %w", object.GetName(), err)
+		}
+	}
+	return nil
+}
+
 // hindered says what keeps a project from what it declares, as applying it has shown, and when to try again; nil if
 // nothing does.
-func hindered(seen *observed, result apply.Result, held bool) (*blocker, time.Duration) {
+func hindered(seen *observed, result apply.Result, doors hostDecision, held bool) (*blocker, time.Duration) {
+	closed := hostBlocker(doors)
 	switch {
 	case len(result.Conflicts) > 0:
 		return &blocker{stalls, verifyv1.ReasonConflict, fmt.Sprintf(
 			"%s exists and does not belong to this project; delete or rename it", names(result.Conflicts))}, afterConflict
 	case len(result.Rejections) > 0:
 		return &blocker{stalls, verifyv1.ReasonChildRejected, refusedChild(result.Rejections[0])}, afterRejection
+	case closed != nil:
+		return closed, afterClosed
 	case seen.project.Spec.Expose.HTTPRoute != nil && !seen.routes:
 		return &blocker{plain, verifyv1.ReasonGatewayAPIMissing,
 			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0
@@ -169,6 +201,4 @@ func names(refs []apply.Ref) string {
 }
 
 // overtaken tells whether something was changed in the meantime. It is looked at again, and nothing is said of it.
-func (o outcome) overtaken() bool {
-	return apierrors.IsConflict(o.err) || errors.Is(o.err, errOutdated)
-}
+func (o outcome) overtaken() bool { return apierrors.IsConflict(o.err) }

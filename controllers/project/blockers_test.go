@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/apply"
 )
 
 var _ = Describe("Somebody else's object", func() {
@@ -34,102 +33,6 @@ var _ = Describe("Somebody else's object", func() {
 		Expect(admin.Delete(ctx, foreign)).To(Succeed())
 		touch(ctx, project)
 		ready(ctx, project)
-	})
-})
-
-var _ = Describe("A messenger account", func() {
-	It("belongs to the older of two projects, and goes on to the younger", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
-		older := create(ctx, newProject(newNamespace(ctx), "secret-plans"))
-		older.Spec.Telegram.BotUsername = bot()
-		change(ctx, older, func(s *spec) { s.Telegram.BotUsername = "Same_Bot" })
-		ready(ctx, older)
-		nextSecond(ctx, older)
-
-		By("refusing it in another namespace, in another case, without naming the other project")
-		younger := newProject(newNamespace(ctx), "shop")
-		younger.Spec.Telegram.BotUsername = "sAME_bOT"
-		create(ctx, younger)
-		stalled := expectCondition(ctx, younger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
-		Expect(stalled.Message).To(Equal("spec.telegram.botUsername belongs to an older project of another namespace; " +
-			"use another account, or delete the other project"))
-		Expect(children(ctx, younger)).To(BeEmpty())
-		expectReady(ctx, older)
-
-		By("giving it to the younger at once when the older goes")
-		Expect(admin.Delete(ctx, older)).To(Succeed())
-		ready(ctx, younger)
-
-		By("keeping it from one that is created again, which is younger now")
-		nextSecond(ctx, younger)
-		again := newProject(older.Namespace, "secret-plans")
-		again.Spec.Telegram.BotUsername = "same_bot"
-		create(ctx, again)
-		expectCondition(ctx, again, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonAccountInUse)
-		expectReady(ctx, younger)
-	})
-
-	It("stops a project that changes to one in use, and lets it go on with another", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
-		namespace := newNamespace(ctx)
-		older := create(ctx, newProject(namespace, "older"))
-		change(ctx, older, func(s *spec) { s.WhatsApp, s.Telegram = whatsApp("1234"), nil })
-		ready(ctx, older)
-		nextSecond(ctx, older)
-		younger := create(ctx, newProject(namespace, "younger"))
-		ready(ctx, younger)
-
-		change(ctx, younger, func(s *spec) { s.WhatsApp = whatsApp("1234") })
-		stalled := expectCondition(ctx, younger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
-		Expect(stalled.Message).To(HavePrefix("spec.whatsapp.phoneNumberID belongs to the older project older; "))
-		Eventually(children).WithContext(ctx).WithArguments(ctx, younger).ShouldNot(ContainElement(HavePrefix("Deployment")))
-		expectCondition(ctx, younger, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
-
-		change(ctx, older, func(s *spec) { s.WhatsApp = whatsApp("5678") })
-		ready(ctx, younger)
-	})
-})
-
-var _ = Describe("A messenger account that went from one project to another", func() {
-	It("stops nothing where the cache shows only that it came", func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		older := create(ctx, newProject(namespace, "older"))
-		nextSecond(ctx, older)
-		younger := newProject(namespace, "younger")
-		younger.Spec.Telegram.BotUsername = older.Spec.Telegram.BotUsername
-		create(ctx, younger)
-		running := someDeployment(namespace, "phoneproof-younger")
-		running.Labels = map[string]string{verifyv1.ProjectLabel: "younger"}
-		running.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(younger, verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind))}
-		Expect(admin.Create(ctx, running)).To(Succeed())
-
-		c := New(usual())
-		c.client, c.live = admin, admin
-		c.applier = apply.New(apply.Options{Client: admin, Live: admin, HTTPRoutes: func() bool { return false }})
-		before := older.DeepCopy()
-		act := func() outcome {
-			children, err := c.applier.Observe(ctx, younger)
-			Expect(err).NotTo(HaveOccurred())
-			seen := &observed{
-				project: younger, children: children, accounts: []account{{accounts(&younger.Spec)[0], before}},
-			}
-			return c.act(ctx, seen, decide(seen, &Permissions{}))
-		}
-		change(ctx, older, func(s *spec) { s.Telegram.BotUsername = bot() })
-		Expect(act().overtaken()).To(BeTrue())
-		Expect(deployment(ctx, younger).DeletionTimestamp).To(BeNil())
-
-		By("stopping it where the API server shows the same")
-		change(ctx, older, func(s *spec) { s.Telegram.BotUsername = younger.Spec.Telegram.BotUsername })
-		done := act()
-		Expect(done.err).NotTo(HaveOccurred())
-		Expect(done.blocker.reason).To(Equal(verifyv1.ReasonAccountInUse))
-		Expect(children(ctx, younger)).To(BeEmpty())
-
-		By("knowing when the other is gone")
-		Expect(admin.Delete(ctx, older)).To(Succeed())
-		Eventually(func() error { return c.confirm(ctx, &account{accounts(&younger.Spec)[0], before}) }).WithContext(ctx).
-			Should(MatchError(errOutdated))
 	})
 })
 

@@ -46,6 +46,8 @@ type Controller struct {
 	recorder events.EventRecorder
 	turns    turns
 	pace     pace
+	claims   claims
+	hosts    hosts
 }
 
 // Reconcile brings one project closer to what it declares, and says in its status how it stands.
@@ -79,10 +81,10 @@ func (c *Controller) report(ctx context.Context, seen *observed, done outcome) e
 	if done.err != nil {
 		generation = before.ObservedGeneration // it was not all acted on
 	}
-	if recorded(before, generation, list) {
+	if recorded(before, generation, list, done.claims) {
 		return nil
 	}
-	err := c.client.Status().Apply(ctx, statusOf(seen.project, generation, list), statusOwner, client.ForceOwnership)
+	err := c.client.Status().Apply(ctx, statusOf(seen.project, generation, list, done.claims), statusOwner, client.ForceOwnership)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // the project has changed, which leads here again, or is gone
@@ -95,6 +97,10 @@ func (c *Controller) report(ctx context.Context, seen *observed, done outcome) e
 	if told := transition(before.Conditions, list); told != nil {
 		c.recorder.Eventf(seen.project, nil, told.kind, told.reason, "Reconcile", "%s", told.note)
 	}
+	if told := newlyShared(before.Conditions, list); told != nil {
+		c.recorder.Eventf(seen.project, nil, told.kind, told.reason, "Reconcile", "%s", told.note)
+		c.logShared(seen, done)
+	}
 	return nil
 }
 
@@ -105,11 +111,28 @@ const statusOwner = apply.FieldOwner
 // statusOf returns the operator's part of a status. The version keeps it from being judged by what is outdated: the status
 // of before may be our own that the cache does not show yet.
 func statusOf(
-	p *verifyv1.VerificationProject, generation int64, list []metav1.Condition,
+	p *verifyv1.VerificationProject, generation int64, list []metav1.Condition, claims []verifyv1.AccountClaim,
 ) *verifyv1ac.VerificationProjectApplyConfiguration {
 	status := verifyv1ac.VerificationProjectStatus().WithObservedGeneration(generation)
 	for i := range list {
 		status.WithConditions(conditionOf(&list[i]))
 	}
+	for _, claim := range claims {
+		status.WithClaims(verifyv1ac.AccountClaim().WithAccount(claim.Account).WithSince(claim.Since))
+	}
 	return verifyv1ac.VerificationProject(p.Name, p.Namespace).WithResourceVersion(p.ResourceVersion).WithStatus(status)
+}
+
+// logShared names for the administrator what the conditions leave out: the projects of other namespaces.
+func (c *Controller) logShared(seen *observed, done outcome) {
+	for i := range seen.accounts {
+		if a := &seen.accounts[i]; len(a.elsewhere) > 0 {
+			c.Log.Info("account is named in several namespaces", "project", client.ObjectKeyFromObject(seen.project),
+				"account", a.name, "others", a.elsewhere)
+		}
+	}
+	if len(done.sharedHosts) > 0 {
+		c.Log.Info("host is answered in several namespaces", "project", client.ObjectKeyFromObject(seen.project),
+			"hosts", done.sharedHosts)
+	}
 }

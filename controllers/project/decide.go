@@ -45,16 +45,16 @@ type blocker struct {
 type decision struct {
 	action  action
 	blocker *blocker // nil if there is none
-	taken   *account // the one for which to stop; nil if there is none
 }
 
 // decide asks the rules in their order; the first that answers decides.
 func decide(o *observed, permissions *Permissions) decision {
 	for _, rule := range []func(*observed, *Permissions) *decision{
-		suspended,    // nothing is to run: this works in every state of a project, as a brake must
-		accountInUse, // two projects would take each other's messages: the pods follow the spec, also one that is refused
-		invalidSpec,  // rendering it could do anything
-		notPermitted, // the administrator has the last word
+		suspended,         // nothing is to run: this works in every state of a project, as a brake must
+		accountNotGranted, // the pods follow the spec, also one that is refused, so the administrator's word stops them
+		invalidSpec,       // rendering it could do anything
+		notPermitted,      // the administrator has the last word
+		accountInUse,      // what does not run is not started; what runs goes on
 	} {
 		if d := rule(o, permissions); d != nil {
 			return *d
@@ -85,17 +85,35 @@ func invalidSpec(o *observed, _ *Permissions) *decision {
 func notPermitted(o *observed, permissions *Permissions) *decision {
 	text := permissions.refusal(&o.project.Spec)
 	if text == "" {
+		text = permissions.refusedDNS(o.project.Namespace, &o.project.Spec.Expose)
+	}
+	if text == "" {
 		return nil
 	}
 	return &decision{action: keep, blocker: &blocker{stalls, verifyv1.ReasonNotPermitted, text}}
 }
 
+func accountNotGranted(o *observed, permissions *Permissions) *decision {
+	for i := range o.accounts {
+		name := o.accounts[i].name
+		if !permissions.mayUseAccount(o.project.Namespace, name) {
+			message := accountField(name) + ": the account is granted to another namespace by the cluster's administrator " +
+				"(operator flag " + accountGrantFlag + ")"
+			return &decision{action: stop, blocker: &blocker{stalls, verifyv1.ReasonNotPermitted, message}}
+		}
+	}
+	return nil
+}
+
+// accountInUse keeps a project from being started whose account another project of its namespace claimed before. That is no
+// reason to stop one that runs: a claim can be forged by those who may edit the namespace.
 func accountInUse(o *observed, _ *Permissions) *decision {
 	for i := range o.accounts {
 		account := &o.accounts[i]
-		if by := account.holder; by.UID != o.project.UID {
-			message := taken(o.project, account.name, by)
-			return &decision{action: stop, blocker: &blocker{stalls, verifyv1.ReasonAccountInUse, message}, taken: account}
+		if account.holder != nil {
+			message := accountField(account.name) + " belongs to the project " + account.holder.Name +
+				", which has named it for longer; use another account, or remove it from that project"
+			return &decision{action: keep, blocker: &blocker{stalls, verifyv1.ReasonAccountInUse, message}}
 		}
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
@@ -18,6 +17,7 @@ var _ = Describe("A decision", func() {
 		invalid   = "invalid"
 		forbidden = "forbidden"
 		held      = "held"
+		granted   = "granted"
 		suspend   = "suspended"
 	)
 	DescribeTable("is that of the first rule that minds",
@@ -25,7 +25,8 @@ var _ = Describe("A decision", func() {
 			project := newProject("shop", "shop")
 			project.UID = "own"
 			project.Default()
-			o := &observed{project: project, accounts: []account{{"telegram/x_bot", project}}}
+			o := &observed{project: project, accounts: []account{{name: "telegram:x_bot"}}}
+			permissions := &Permissions{ServiceTypes: []string{"ClusterIP"}}
 			for _, what := range wrong {
 				switch what {
 				case invalid:
@@ -34,11 +35,13 @@ var _ = Describe("A decision", func() {
 					project.Spec.Server.PriorityClassName = "high"
 				case held:
 					o.accounts[0].holder = &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{UID: "other"}}
+				case granted:
+					permissions.AccountGrants = []Grant{{"other", "telegram:x_bot"}}
 				case suspend:
 					project.Spec.Suspend = new(true)
 				}
 			}
-			d := decide(o, &Permissions{ServiceTypes: []string{"ClusterIP"}})
+			d := decide(o, permissions)
 			Expect(d.action).To(Equal(want))
 			if reason == "" {
 				Expect(d.blocker).To(BeNil())
@@ -53,34 +56,18 @@ var _ = Describe("A decision", func() {
 		Entry("suspend, also without the account", carryOut, verifyv1.ReasonSuspended, suspend, held),
 		Entry("the spec's own rules", keep, verifyv1.ReasonInvalidSpec, invalid, forbidden),
 		Entry("the administrator's", keep, verifyv1.ReasonNotPermitted, forbidden),
-		Entry("the older project's", stop, verifyv1.ReasonAccountInUse, held),
-		Entry("the older project's, also of what is refused: pods that are kept take the account", stop, verifyv1.ReasonAccountInUse,
-			held, invalid, forbidden),
-	)
-})
-
-var _ = Describe("The holder of an account", func() {
-	born := func(second int, namespace, name string) verifyv1.VerificationProject {
-		return verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace, Name: name, CreationTimestamp: metav1.Unix(int64(second), 0),
-			UID: types.UID(namespace + "/" + name),
-		}}
-	}
-	DescribeTable("is the oldest, and of the same second the first by name",
-		func(want types.UID, projects ...verifyv1.VerificationProject) {
-			Expect(holder(projects).UID).To(Equal(want))
-		},
-		Entry("alone", types.UID("a/a"), born(5, "a", "a")),
-		Entry("by age", types.UID("b/b"), born(6, "a", "a"), born(5, "b", "b")),
-		Entry("by namespace", types.UID("a/z"), born(5, "b", "a"), born(5, "a", "z")),
-		Entry("by name", types.UID("a/a"), born(5, "a", "b"), born(5, "a", "a")),
+		Entry("the older claim: what runs goes on", keep, verifyv1.ReasonAccountInUse, held),
+		Entry("the older claim, after all that is wrong with the project itself", keep, verifyv1.ReasonInvalidSpec, held, invalid),
+		Entry("the administrator's, who gave the account to another namespace", stop, verifyv1.ReasonNotPermitted, granted, held),
+		Entry("the same of what must not be rendered: the pods follow the spec", stop, verifyv1.ReasonNotPermitted, granted, invalid),
+		Entry("suspend, also without a grant", carryOut, verifyv1.ReasonSuspended, suspend, granted),
 	)
 
-	It("is found whatever the case of the bot, and by WhatsApp's id", func() {
+	It("finds accounts whatever the case of the bot, and by WhatsApp's id", func() {
 		project := newProject("shop", "shop")
 		project.Spec.Telegram.BotUsername = "Ada_Books_BOT"
 		project.Spec.WhatsApp = whatsApp("007")
-		Expect(accounts(&project.Spec)).To(Equal([]string{"whatsapp/007", "telegram/ada_books_bot"}))
+		Expect(accounts(&project.Spec)).To(Equal([]string{"whatsapp:007", "telegram:ada_books_bot"}))
 	})
 })
 

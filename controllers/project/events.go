@@ -13,7 +13,8 @@ import (
 
 // troubles are the reasons of Ready and Stalled that the operator tells an Event of. What it folds is serve's to tell.
 var troubles = []string{
-	verifyv1.ReasonInvalidSpec, verifyv1.ReasonNotPermitted, verifyv1.ReasonAccountInUse, verifyv1.ReasonConflict,
+	verifyv1.ReasonInvalidSpec, verifyv1.ReasonNotPermitted, verifyv1.ReasonAccountInUse, verifyv1.ReasonHostInUse,
+	verifyv1.ReasonConflict,
 	verifyv1.ReasonChildRejected, verifyv1.ReasonGatewayAPIMissing, verifyv1.ReasonPodsUnavailable, verifyv1.ReasonRolloutStuck,
 }
 
@@ -48,4 +49,13 @@ func foremost(list []metav1.Condition) metav1.Condition {
 		}
 	}
 	return metav1.Condition{}
+}
+
+// newlyShared returns the Event of a project that has begun to share an account or a host; nil if it has not.
+func newlyShared(before, after []metav1.Condition) *telling {
+	now := meta.FindStatusCondition(after, verifyv1.ConditionShared)
+	if now == nil || meta.FindStatusCondition(before, verifyv1.ConditionShared) != nil {
+		return nil
+	}
+	return &telling{corev1.EventTypeWarning, now.Reason, note.Fit(now.Message)}
 }

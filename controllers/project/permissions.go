@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,7 +27,15 @@ type Permissions struct {
 	Tolerations []string
 	// ServiceTypes are the types that a Service may have.
 	ServiceTypes []string
+	// AccountGrants and HostGrants give messenger accounts and host names to namespaces: projects of others may not have them.
+	AccountGrants, HostGrants []Grant
 }
+
+// The operator's flags for grants.
+const (
+	accountGrantFlag = "--grant-account"
+	hostGrantFlag    = "--grant-host"
+)
 
 // Validate returns what is wrong with the patterns.
 func (p *Permissions) Validate() error {
@@ -81,6 +90,31 @@ func (p *Permissions) refusedToleration(tolerations []corev1.Toleration) string 
 	for i, toleration := range tolerations {
 		if !matches(p.Tolerations, toleration.Key) {
 			return refused(fmt.Sprintf("spec.server.tolerations[%d].key", i), toleration.Key, "--allow-toleration")
+		}
+	}
+	return ""
+}
+
+// externalDNS begins the annotations by which external-dns is told host names.
+const externalDNS = "external-dns.alpha.kubernetes.io/"
+
+// refusedDNS says which annotation names a host of another namespace; empty if none does.
+func (p *Permissions) refusedDNS(namespace string, expose *verifyv1.Expose) string {
+	fields := map[string]map[string]verifyv1.AnnotationValue{"spec.expose.service.annotations": expose.Service.Annotations}
+	if expose.Ingress != nil {
+		fields["spec.expose.ingress.annotations"] = expose.Ingress.Annotations
+	}
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		for _, key := range slices.Sorted(maps.Keys(fields[field])) {
+			if !strings.HasPrefix(key, externalDNS) || !strings.HasSuffix(key, "hostname") {
+				continue
+			}
+			for name := range strings.SplitSeq(string(fields[field][key]), ",") {
+				name = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(name), "."))
+				if !p.mayUseHost(namespace, name) {
+					return refused(field, name, hostGrantFlag)
+				}
+			}
 		}
 	}
 	return ""

@@ -126,6 +126,14 @@ func normal(object client.Object) string {
 	slices.SortFunc(conditions, func(a, b any) int {
 		return strings.Compare(a.(map[string]any)["type"].(string), b.(map[string]any)["type"].(string))
 	})
+	claims, _, err := unstructured.NestedSlice(u.Object, "status", "claims")
+	Expect(err).NotTo(HaveOccurred())
+	for _, c := range claims {
+		delete(c.(map[string]any), "since")
+	}
+	if len(claims) > 0 {
+		Expect(unstructured.SetNestedSlice(u.Object, claims, "status", "claims")).To(Succeed())
+	}
 	if len(conditions) > 0 {
 		Expect(unstructured.SetNestedSlice(u.Object, conditions, "status", "conditions")).To(Succeed())
 	}

@@ -42,7 +42,7 @@ var _ = Describe("Many projects", func() {
 			projects[i] = newProject(namespace, fmt.Sprintf("p%d", i))
 			switch i % 3 {
 			case 1:
-				projects[i].Spec.Expose.Ingress = &verifyv1.IngressSettings{Host: "a.example.com"}
+				projects[i].Spec.Expose.Ingress = &verifyv1.IngressSettings{Host: verifyv1.Hostname(projects[i].Name + ".example.com")}
 			case 2:
 				projects[i].Spec.NetworkPolicy = &verifyv1.NetworkPolicy{}
 				projects[i].Spec.Server.PodDisruptionBudget = &verifyv1.PodDisruptionBudget{}

@@ -15,6 +15,7 @@ import (
 // ownConditions are those that the operator applies. All others of a project are serve's.
 var ownConditions = []string{
 	verifyv1.ConditionReady, verifyv1.ConditionReconciling, verifyv1.ConditionStalled, verifyv1.ConditionAvailable,
+	verifyv1.ConditionShared,
 }
 
 // outcome is what came of a project's reconciliation, and what its conditions are judged by.
@@ -23,7 +24,11 @@ type outcome struct {
 	deployment *appsv1.Deployment // as it was observed; nil if there is none
 	blocker    *blocker           // nil if the project is carried out as it declares
 	beside     *blocker           // what stalls a project that is suspended; nil if nothing does
-	now        time.Time
+	shared     *blocker           // what the project has in common with others of other namespaces; nil if nothing
+	claims     []verifyv1.AccountClaim
+	// sharedHosts are the host names among that.
+	sharedHosts []string
+	now         time.Time
 	// rolled tells that the pod template was changed just now, so that deployment does not know of it yet.
 	rolled bool
 	// err is what is to be tried again, and again when to look again where nothing brings the project back.
@@ -31,8 +36,8 @@ type outcome struct {
 	again time.Duration
 }
 
-// conditions returns the operator's conditions, without times. They follow kstatus: Reconciling and Stalled are there only
-// while they are true.
+// conditions returns the operator's conditions, without times. They follow kstatus: Reconciling, Stalled and Shared are there
+// only while they are true.
 func (o outcome) conditions() []metav1.Condition {
 	list := []metav1.Condition{o.ready(), o.available()}
 	if c, ok := o.reconciling(); ok {
@@ -40,6 +45,9 @@ func (o outcome) conditions() []metav1.Condition {
 	}
 	if b := o.stalled(); b != nil {
 		list = append(list, o.condition(verifyv1.ConditionStalled, metav1.ConditionTrue, b.reason, b.message))
+	}
+	if s := o.shared; s != nil {
+		list = append(list, o.condition(verifyv1.ConditionShared, metav1.ConditionTrue, s.reason, s.message))
 	}
 	return list
 }
@@ -224,8 +232,15 @@ func timed(list, before []metav1.Condition, now metav1.Time) []metav1.Condition 
 }
 
 // recorded tells whether a project's status says all this already.
-func recorded(status *verifyv1.VerificationProjectStatus, generation int64, want []metav1.Condition) bool {
-	if status.ObservedGeneration != generation {
+func recorded(
+	status *verifyv1.VerificationProjectStatus, generation int64, want []metav1.Condition, claims []verifyv1.AccountClaim,
+) bool {
+	unclaimed := func(want verifyv1.AccountClaim) bool {
+		return !slices.ContainsFunc(status.Claims, func(have verifyv1.AccountClaim) bool {
+			return have.Account == want.Account && have.Since.Equal(&want.Since)
+		})
+	}
+	if status.ObservedGeneration != generation || slices.ContainsFunc(claims, unclaimed) {
 		return false
 	}
 	var have []metav1.Condition

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/apply"
@@ -162,15 +163,18 @@ var _ = Describe("The conditions", func() {
 
 	It("keep the time of their last transition, and are written only when they say something new", func() {
 		o := outcome{project: project(says(3)...), deployment: pods(rolledOut, 2), now: now}
+		o.claims = []verifyv1.AccountClaim{accountClaim("telegram:x_bot", now)}
 		first := timed(o.conditions(), nil, metav1.NewTime(now))
-		status := &verifyv1.VerificationProjectStatus{ObservedGeneration: 3, Conditions: append(first, says(3)...)}
+		status := &verifyv1.VerificationProjectStatus{ObservedGeneration: 3, Conditions: append(first, says(3)...), Claims: o.claims}
 		later := timed(o.conditions(), status.Conditions, metav1.NewTime(now.Add(time.Hour)))
 		Expect(later).To(Equal(first))
-		Expect(recorded(status, 3, later)).To(BeTrue())
-		Expect(recorded(status, 4, later)).To(BeFalse(), "another generation")
-		Expect(recorded(status, 3, later[1:])).To(BeFalse(), "one less")
+		Expect(recorded(status, 3, later, o.claims)).To(BeTrue())
+		Expect(recorded(status, 4, later, o.claims)).To(BeFalse(), "another generation")
+		Expect(recorded(status, 3, later[1:], o.claims)).To(BeFalse(), "one less")
+		Expect(recorded(status, 3, later, []verifyv1.AccountClaim{accountClaim("telegram:x_bot", now.Add(time.Second))})).
+			To(BeFalse(), "another claim")
 		status.Conditions[0].Message = "somebody's"
-		Expect(recorded(status, 3, later)).To(BeFalse(), "somebody else's words")
+		Expect(recorded(status, 3, later, o.claims)).To(BeFalse(), "somebody else's words")
 
 		o.deployment = pods(rolledOut, 0)
 		down := timed(o.conditions(), first, metav1.NewTime(now.Add(time.Hour)))
@@ -185,10 +189,11 @@ var _ = Describe("What applying shows", func() {
 		return &observed{project: project}
 	}
 	nothing := func(*spec) {}
+	none := hostDecision{}
 	ref := apply.Ref{Kind: "Service", Name: "phoneproof-shop"}
 	DescribeTable("is said with what to do, first what somebody must do",
-		func(seen *observed, result apply.Result, held bool, reason, message string) {
-			b, again := hindered(seen, result, held)
+		func(seen *observed, result apply.Result, doors hostDecision, held bool, reason, message string) {
+			b, again := hindered(seen, result, doors, held)
 			if reason == "" {
 				Expect(b).To(BeNil())
 				Expect(again).To(BeZero())
@@ -197,16 +202,20 @@ var _ = Describe("What applying shows", func() {
 			Expect(b.reason).To(Equal(reason))
 			Expect(b.message).To(ContainSubstring(message))
 		},
-		Entry("nothing", o(nothing), apply.Result{Applied: []apply.Ref{ref}}, false, "", ""),
-		Entry("a conflict", o(nothing), apply.Result{Conflicts: []apply.Ref{ref, ref}, Rejections: []apply.Rejection{{Ref: ref}}}, true,
+		Entry("nothing", o(nothing), apply.Result{Applied: []apply.Ref{ref}}, none, false, "", ""),
+		Entry("a conflict", o(nothing), apply.Result{Conflicts: []apply.Ref{ref, ref}, Rejections: []apply.Rejection{{Ref: ref}}}, none, true,
 			verifyv1.ReasonConflict, "Service phoneproof-shop, Service phoneproof-shop exists"),
-		Entry("a refusal", o(nothing), apply.Result{Rejections: []apply.Rejection{{Ref: ref, Field: "spec.x", Message: "no"}}}, true,
+		Entry("a refusal", o(nothing), apply.Result{Rejections: []apply.Rejection{{Ref: ref, Field: "spec.x", Message: "no"}}}, none, true,
 			verifyv1.ReasonChildRejected, "refuses Service phoneproof-shop: spec.x: no"),
-		Entry("a refusal as a whole", o(nothing), apply.Result{Rejections: []apply.Rejection{{Ref: ref, Message: "quota"}}}, false,
+		Entry("a refusal as a whole", o(nothing), apply.Result{Rejections: []apply.Rejection{{Ref: ref, Message: "quota"}}}, none, false,
 			verifyv1.ReasonChildRejected, "refuses Service phoneproof-shop: quota"),
-		Entry("no Gateway API", o(func(s *spec) { s.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{} }), apply.Result{}, false,
+		Entry("a host of another namespace", o(nothing), apply.Result{}, hostDecision{denied: []string{"a.example.com"}, held: []string{"b.example.com"}},
+			true, verifyv1.ReasonNotPermitted, `"a.example.com" is granted to another namespace`),
+		Entry("a host that another project has", o(nothing), apply.Result{}, hostDecision{open: []string{"a.example.com"}, held: []string{"b.example.com"}},
+			true, verifyv1.ReasonHostInUse, `another project already answers to the host name "b.example.com"`),
+		Entry("no Gateway API", o(func(s *spec) { s.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{} }), apply.Result{}, none, false,
 			verifyv1.ReasonGatewayAPIMissing, "install the Gateway API"),
-		Entry("a turn to wait for", o(nothing), apply.Result{}, true, verifyv1.ReasonRolloutQueued, "upgrade"),
+		Entry("a turn to wait for", o(nothing), apply.Result{}, none, true, verifyv1.ReasonRolloutQueued, "upgrade"),
 	)
 
 	It("is said in the same words for the same cause, whatever the server adds", func() {
@@ -245,8 +254,36 @@ var _ = Describe("An Event", func() {
 			append(is("False", "Suspended", "m"), stalled("Conflict", "n")), &telling{corev1.EventTypeWarning, "Conflict", "n"}),
 		Entry("in as many words as an Event takes", nil, is("False", "Conflict", strings.Repeat("é", 600)),
 			&telling{corev1.EventTypeWarning, "Conflict", strings.Repeat("é", 500) + "..."}),
+		Entry("of a host that another project has", is("True", "Ready", "m"), is("False", "HostInUse", "n"),
+			&telling{corev1.EventTypeWarning, "HostInUse", "n"}),
 		Entry("not of what serve tells", is("True", "Ready", "m"), is("False", "SecretMissing", "n"), nil),
 	)
+})
+
+var _ = Describe("What a project shares with other namespaces", func() {
+	elsewhere := []client.ObjectKey{{Namespace: "secret-plans", Name: "moon-base"}}
+
+	It("is told without naming them", func() {
+		Expect(shared([]account{{name: "telegram:x_bot"}}, nil)).To(BeNil())
+		s := shared([]account{{name: "whatsapp:007"}, {name: "telegram:x_bot", elsewhere: elsewhere}}, []string{"a.example.com"})
+		Expect(s.reason).To(Equal(verifyv1.ReasonAccountShared))
+		Expect(s.message).To(And(HavePrefix("spec.telegram.botUsername: "), ContainSubstring("--grant-account"),
+			ContainSubstring(`"a.example.com"`), Not(ContainSubstring("secret-plans")), Not(ContainSubstring("moon-base"))))
+		Expect(shared(nil, []string{"a.example.com"}).reason).To(Equal(verifyv1.ReasonHostShared))
+	})
+
+	It("stands in a condition that does not touch Ready, and is told in an Event once", func() {
+		o := outcome{project: newProject("shop", "shop"), deployment: pods(rolledOut, 2)}
+		o.project.Status.Conditions = says(0)
+		before := o.conditions()
+		o.shared = shared([]account{{name: "telegram:x_bot", elsewhere: elsewhere}}, nil)
+		after := o.conditions()
+		Expect(after[:len(before)]).To(Equal(before))
+		Expect(after[len(before):]).To(HaveExactElements(And(HaveField("Type", verifyv1.ConditionShared), HaveField("Reason", verifyv1.ReasonAccountShared))))
+		Expect(newlyShared(before, before)).To(BeNil())
+		Expect(newlyShared(before, after)).To(Equal(&telling{corev1.EventTypeWarning, verifyv1.ReasonAccountShared, after[len(before)].Message}))
+		Expect(newlyShared(after, after)).To(BeNil())
+	})
 })
 
 var _ = Describe("Turns", func() {

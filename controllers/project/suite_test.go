@@ -61,6 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})).To(Succeed())
 	for _, file := range []string{
 		"service_account.yaml", "role.yaml", "role_binding.yaml", "server_kubernetes_role.yaml", "server_postgresql_role.yaml",
+		"verificationproject_editor_role.yaml",
 	} {
 		Expect(admin.Create(ctx, manifest(file))).To(Succeed(), file)
 	}

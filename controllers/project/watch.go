@@ -25,12 +25,16 @@ import (
 // cache has seen those by then.
 const settling = 200 * time.Millisecond
 
+// sharingDelay is how long news for other namespaces may wait. They are about a condition only, and a tenant that edits an account
+// to and fro must not have the projects of others written as often.
+const sharingDelay = 5 * time.Second
+
 func request(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
 }
 
-// ofProjects reconciles a project that is new or has another spec at once, and the others that have one of its accounts:
-// an account goes to the oldest that has it.
+// ofProjects reconciles a project that is new or has another spec at once, and the others that name one of its accounts:
+// what they are told, and who may start, depends on it.
 func (c *Controller) ofProjects() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) {
@@ -38,7 +42,7 @@ func (c *Controller) ofProjects() handler.EventHandler {
 			c.addSharing(ctx, queue, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
-			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() {
+			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() { // the beginning of a deletion counts as a change
 				queue.AddAfter(request(e.ObjectNew), settling)
 				return
 			}
@@ -48,6 +52,8 @@ func (c *Controller) ofProjects() handler.EventHandler {
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
 			c.pace.forget(e.Object.GetUID())
+			c.claims.forget(e.Object.GetUID())
+			c.hosts.forget(e.Object.GetUID())
 			c.addSharing(ctx, queue, e.Object)
 		},
 	}
@@ -66,8 +72,12 @@ func (c *Controller) addSharing(ctx context.Context, queue queue, object client.
 			return
 		}
 		for i := range sharing.Items {
-			if sharing.Items[i].UID != project.UID {
-				queue.Add(request(&sharing.Items[i]))
+			switch other := &sharing.Items[i]; {
+			case other.UID == project.UID:
+			case other.Namespace == project.Namespace:
+				queue.Add(request(other))
+			default:
+				queue.AddAfter(request(other), sharingDelay)
 			}
 		}
 	}

@@ -28,6 +28,17 @@ func (o *Observed) Deployment() *appsv1.Deployment {
 	return nil
 }
 
+// Doors returns what leads from outside to the project's pods: its Ingress and HTTPRoute.
+func (o *Observed) Doors() []client.Object {
+	var doors []client.Object
+	for ref, object := range o.objects {
+		if ref.Kind == kindIngress || ref.Kind == kindHTTPRoute {
+			doors = append(doors, object)
+		}
+	}
+	return doors
+}
+
 // Observe reads the children that the project has from the cache: those with its label whose controller it is.
 func (a *Applier) Observe(ctx context.Context, p *verifyv1.VerificationProject) (*Observed, error) {
 	observed := &Observed{objects: map[Ref]client.Object{}}

@@ -18,10 +18,10 @@ func HTTPRoute(p *verifyv1.VerificationProject, o Options) *unstructured.Unstruc
 		return nil
 	}
 	spec := map[string]any{"parentRefs": gateways(settings.ParentRefs), "rules": routeRules(p)}
-	if hosts := routeHosts(p); len(hosts) > 0 {
-		spec["hostnames"] = hosts
-	}
 	route := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	if hosts := RouteHosts(p); len(hosts) > 0 {
+		SetRouteHosts(route, hosts)
+	}
 	route.SetGroupVersionKind(HTTPRouteKind)
 	route.SetName(Name(p.Name))
 	route.SetNamespace(p.Namespace)
@@ -43,17 +43,6 @@ func gateways(refs []verifyv1.GatewayRef) []any {
 		parents = append(parents, parent)
 	}
 	return parents
-}
-
-func routeHosts(p *verifyv1.VerificationProject) []any {
-	var hosts []any
-	for _, host := range p.Spec.Expose.HTTPRoute.Hostnames {
-		hosts = append(hosts, string(host))
-	}
-	if base := hostname(p.Spec.BaseHost()); len(hosts) == 0 && base != "" {
-		hosts = append(hosts, base)
-	}
-	return hosts
 }
 
 func routeRules(p *verifyv1.VerificationProject) []any {

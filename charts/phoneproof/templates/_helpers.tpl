@@ -97,6 +97,8 @@ maps win over earlier ones, and the labels that select pods win over all of them
 {{- include "phoneproof.flags" (dict "flag" "allow-priority-class" "values" .Values.admin.allowPriorityClasses) }}
 {{- include "phoneproof.flags" (dict "flag" "allow-toleration" "values" (default (list "") .Values.admin.allowTolerations)) }}
 {{- include "phoneproof.flags" (dict "flag" "allow-service-type" "values" .Values.admin.allowServiceTypes) }}
+{{- include "phoneproof.flags" (dict "flag" "grant-account" "values" .Values.admin.grantAccounts) }}
+{{- include "phoneproof.flags" (dict "flag" "grant-host" "values" .Values.admin.grantHosts) }}
 - --max-unready-rollouts={{ .Values.operator.maxUnreadyRollouts }}
 - --log-format={{ .Values.operator.log.format }}
 - --log-level={{ .Values.operator.log.level }}

@@ -23,6 +23,8 @@ type operatorOptions struct {
 	webhook            server.WebhookOptions
 	platforms          server.PlatformOptions
 	permissions        project.Permissions
+	accountGrants      []string
+	hostGrants         []string
 	namespaces         []string
 	kubeconfig         string
 	leaderElect        bool
@@ -56,7 +58,11 @@ Probes are at /livez and /readyz, metrics at /metrics of their own port.`,
   # let projects have load balancers, and annotations for those of AWS
   phoneproof operator --server-image=ghcr.io/phoneproof/phoneproof:1.0.0 \
     --allow-service-type=ClusterIP --allow-service-type=LoadBalancer \
-    --allow-annotation='cert-manager.io/*' --allow-annotation='service.beta.kubernetes.io/*'`,
+    --allow-annotation='cert-manager.io/*' --allow-annotation='service.beta.kubernetes.io/*'
+
+  # give a bot, and all names below a domain, to the projects of one namespace
+  phoneproof operator --server-image=ghcr.io/phoneproof/phoneproof:1.0.0 \
+    --grant-account=shop=telegram:ada_books_bot --grant-host='shop=*.shop.example.com'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(); err != nil {
@@ -115,6 +121,32 @@ func (o *operatorOptions) bindPermissions(flags *pflag.FlagSet) {
 		"a pattern of taints that projects may tolerate; repeatable, empty for none")
 	flags.StringSliceVar(&o.permissions.ServiceTypes, "allow-service-type", []string{string(corev1.ServiceTypeClusterIP)},
 		"a type that a project's Service may have: ClusterIP, NodePort or LoadBalancer; repeatable")
+	flags.StringSliceVar(&o.accountGrants, "grant-account", nil,
+		"a messenger account that only the projects of a namespace may name, as NAMESPACE=telegram:BOTUSERNAME or "+
+			"NAMESPACE=whatsapp:PHONENUMBERID; pods of other projects that name it are stopped; repeatable")
+	flags.StringSliceVar(&o.hostGrants, "grant-host", nil,
+		`a host name that only the projects of a namespace may answer to, as NAMESPACE=HOST; a HOST that begins with "*." includes `+
+			"the names below it; Ingresses and HTTPRoutes of other projects lose it; repeatable")
+}
+
+// parseGrants reads the grants among the permissions.
+func (o *operatorOptions) parseGrants() error {
+	o.permissions.AccountGrants, o.permissions.HostGrants = nil, nil
+	for _, text := range o.accountGrants {
+		grant, err := project.ParseAccountGrant(text)
+		if err != nil {
+			return fmt.Errorf("--grant-account: %w", err)
+		}
+		o.permissions.AccountGrants = append(o.permissions.AccountGrants, grant)
+	}
+	for _, text := range o.hostGrants {
+		grant, err := project.ParseHostGrant(text)
+		if err != nil {
+			return fmt.Errorf("--grant-host: %w", err)
+		}
+		o.permissions.HostGrants = append(o.permissions.HostGrants, grant)
+	}
+	return nil
 }
 
 // complete checks what the flags say together.
@@ -134,6 +166,9 @@ func (o *operatorOptions) complete() error {
 		return fmt.Errorf("--server-log-%w", err)
 	}
 	if err := o.platforms.Validate(); err != nil {
+		return err
+	}
+	if err := o.parseGrants(); err != nil {
 		return err
 	}
 	return o.permissions.Validate()

@@ -5,6 +5,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
+
+	"github.com/phoneproof/phoneproof/controllers/project"
 )
 
 func operatorFlags(args ...string) (operatorOptions, error) {
@@ -29,8 +31,11 @@ func TestOperatorFlags_refused(t *testing.T) {
 		"a level that is none":  {[]string{"--server-image=a", "--server-log-level=loud"}, `--server-log-level is "loud"`},
 		"a platform without TLS": {
 			[]string{"--server-image=a", "--whatsapp-url=http://example.com"}, "--whatsapp-url or --simulator-url"},
-		"a pattern that is none":       {[]string{"--server-image=a", "--allow-annotation=["}, "--allow-annotation"},
-		"a Service that leads outside": {[]string{"--server-image=a", "--allow-service-type=ExternalName"}, "--allow-service-type"},
+		"a pattern that is none":         {[]string{"--server-image=a", "--allow-annotation=["}, "--allow-annotation"},
+		"an account without a messenger": {[]string{"--server-image=a", "--grant-account=shop=ada_books_bot"}, "--grant-account"},
+		"an account without a namespace": {[]string{"--server-image=a", "--grant-account=telegram:ada_books_bot"}, "--grant-account"},
+		"a host with a port":             {[]string{"--server-image=a", "--grant-host=shop=a.example.com:443"}, "--grant-host"},
+		"a Service that leads outside":   {[]string{"--server-image=a", "--allow-service-type=ExternalName"}, "--allow-service-type"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := operatorFlags(test.args...)
@@ -56,6 +61,19 @@ func TestOperatorFlags_permissions(t *testing.T) {
 	others, err := operatorFlags("--server-image=a", "--allow-service-type=ClusterIP", "--allow-service-type=NodePort")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(others.permissions.ServiceTypes).To(Equal([]string{"ClusterIP", "NodePort"}))
+}
+
+func TestOperatorFlags_grants(t *testing.T) {
+	g := NewWithT(t)
+	o, err := operatorFlags("--server-image=a", "--grant-account=shop=telegram:Ada_Books_BOT", "--grant-account=bank=whatsapp:0123",
+		"--grant-host=shop=*.Example.com.", "--grant-host=bank=a.example.com")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(o.permissions.AccountGrants).To(Equal([]project.Grant{
+		{Namespace: "shop", Name: "telegram:ada_books_bot"}, {Namespace: "bank", Name: "whatsapp:0123"},
+	}))
+	g.Expect(o.permissions.HostGrants).To(Equal([]project.Grant{
+		{Namespace: "shop", Name: "*.example.com"}, {Namespace: "bank", Name: "a.example.com"},
+	}))
 }
 
 func TestOperatorFlags_rendering(t *testing.T) {

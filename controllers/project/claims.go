@@ -1,0 +1,136 @@
+package project
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// maxClockDifference is how far ahead of this operator's clock a recorded claim may be and still push new claims behind it.
+const maxClockDifference = time.Hour
+
+// claim is that a project names an account, and since when.
+type claim struct {
+	project *verifyv1.VerificationProject
+	since   time.Time
+}
+
+// claims gives the projects of a namespace their claims on accounts. They are persisted in the projects' status; kept here are
+// those that the cache does not show yet. One operator works at a time, so the order that it gives is the only one.
+type claims struct {
+	mu   sync.Mutex
+	made map[types.UID]map[string]time.Time
+}
+
+// order returns the claims on an account of the projects of one namespace that name it, the oldest first. Projects without a
+// claim get one, after all others, in the order of their creation. The caller holds the lock.
+func (c *claims) order(rivals []verifyv1.VerificationProject, account string, now time.Time) []claim {
+	ordered := orderClaims(rivals, account, c.made, now)
+	for i := range ordered {
+		uid := ordered[i].project.UID
+		if c.made[uid] == nil {
+			if c.made == nil {
+				c.made = map[types.UID]map[string]time.Time{}
+			}
+			c.made[uid] = map[string]time.Time{}
+		}
+		c.made[uid][account] = ordered[i].since
+	}
+	return ordered
+}
+
+// release forgets the claims of a project that its status shows, and those on accounts that left its spec: a claim is lost then.
+func (c *claims) release(project *verifyv1.VerificationProject) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	named := accounts(&project.Spec)
+	for account := range c.made[project.UID] {
+		_, shown := recordedClaim(project, account)
+		if shown || !slices.Contains(named, account) {
+			delete(c.made[project.UID], account)
+		}
+	}
+	if len(c.made[project.UID]) == 0 {
+		delete(c.made, project.UID)
+	}
+}
+
+// forget drops a project that is gone.
+func (c *claims) forget(project types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.made, project)
+}
+
+func orderClaims(
+	rivals []verifyv1.VerificationProject, account string, made map[types.UID]map[string]time.Time, now time.Time,
+) []claim {
+	latest := now.UTC().Truncate(time.Microsecond).Add(-time.Microsecond)
+	var list, unclaimed []claim
+	for i := range rivals {
+		since, ok := claimedSince(&rivals[i], account, made)
+		if !ok {
+			unclaimed = append(unclaimed, claim{project: &rivals[i]})
+			continue
+		}
+		// Clocks of successive leaders differ: a new claim is newer than those it finds, whatever this clock says.
+		if since.After(latest) && since.Sub(now) <= maxClockDifference {
+			latest = since
+		}
+		list = append(list, claim{&rivals[i], since})
+	}
+	slices.SortFunc(unclaimed, compareClaims)
+	for _, fresh := range unclaimed {
+		latest = latest.Add(time.Microsecond)
+		list = append(list, claim{fresh.project, latest})
+	}
+	slices.SortFunc(list, compareClaims)
+	return list
+}
+
+// claimedSince returns since when a project has had an account in its spec. No claim is older than its project, whatever
+// the status says.
+func claimedSince(p *verifyv1.VerificationProject, account string, made map[types.UID]map[string]time.Time) (time.Time, bool) {
+	created := p.CreationTimestamp.UTC()
+	if since, ok := recordedClaim(p, account); ok {
+		if since.Before(created) {
+			return created, true
+		}
+		return since, true
+	}
+	if since, ok := made[p.UID][account]; ok {
+		return since, true
+	}
+	// An operator that kept no claims acted on it. Its rule counts once more: the older project wins.
+	if len(p.Status.Claims) == 0 && p.Status.ObservedGeneration > 0 {
+		return created, true
+	}
+	return time.Time{}, false
+}
+
+func recordedClaim(p *verifyv1.VerificationProject, account string) (time.Time, bool) {
+	for _, c := range p.Status.Claims {
+		if c.Account == account {
+			return c.Since.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// compareClaims orders claims by time. Those of the same time are ordered by creation and name, so every operator comes to the
+// same order.
+func compareClaims(a, b claim) int {
+	return cmp.Or(a.since.Compare(b.since),
+		a.project.CreationTimestamp.Compare(b.project.CreationTimestamp.Time), cmp.Compare(a.project.Name, b.project.Name))
+}
+
+// accountClaim returns a claim as the status holds it.
+func accountClaim(account string, since time.Time) verifyv1.AccountClaim {
+	return verifyv1.AccountClaim{Account: account, Since: metav1.NewMicroTime(since)}
+}

@@ -1,0 +1,341 @@
+package project
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/render"
+)
+
+// tenant is a ServiceAccount that has the editor role in a namespace of its own, and no other right.
+type tenant struct {
+	client.Client
+
+	namespace string
+}
+
+func newTenant(ctx context.Context) tenant {
+	GinkgoHelper()
+	const name = "tenant"
+	namespace := newNamespace(ctx)
+	for _, object := range []client.Object{
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "phoneproof-verificationproject-editor"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+		},
+	} {
+		Expect(admin.Create(ctx, object)).To(Succeed())
+	}
+	config := asAccount(ctx, namespace, name)
+	Eventually(func() []string { return rights(ctx, config, namespace) }).WithContext(ctx).ShouldNot(BeEmpty())
+	c, err := client.New(config, client.Options{Scheme: admin.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return tenant{c, namespace}
+}
+
+// create makes a project in the tenant's namespace.
+func (t tenant) create(ctx context.Context, name string, edit func(*spec)) *verifyv1.VerificationProject {
+	GinkgoHelper()
+	project := newProject(t.namespace, name)
+	edit(&project.Spec)
+	Expect(t.Create(ctx, project)).To(Succeed())
+	return project
+}
+
+// change edits a project with the tenant's rights.
+func (t tenant) change(ctx context.Context, project *verifyv1.VerificationProject, edit func(*verifyv1.VerificationProject)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := t.Get(ctx, client.ObjectKeyFromObject(project), project); err != nil {
+			return err
+		}
+		edit(project)
+		return t.Update(ctx, project)
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// expectUntouched makes sure that a project's Deployment stays the one that it was.
+func expectUntouched(ctx context.Context, project *verifyv1.VerificationProject, uid types.UID) {
+	GinkgoHelper()
+	Consistently(func(g Gomega) {
+		d := deployment(ctx, project)
+		g.Expect(d.UID).To(Equal(uid))
+		g.Expect(d.DeletionTimestamp).To(BeNil())
+	}).WithContext(ctx).WithTimeout(10 * settling).Should(Succeed())
+}
+
+// ingressHost returns the host of a project's Ingress; empty if there is none.
+func ingressHost(ctx context.Context, project *verifyv1.VerificationProject) string {
+	GinkgoHelper()
+	var ingress networkingv1.Ingress
+	err := admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: render.Name(project.Name)}, &ingress)
+	if apierrors.IsNotFound(err) {
+		return ""
+	}
+	Expect(err).NotTo(HaveOccurred())
+	return ingress.Spec.Rules[0].Host
+}
+
+var _ = Describe("A tenant with nothing but the editor role", func() {
+	It("stops nobody in another namespace by naming their account", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		parked := evil.create(ctx, "parked", func(s *spec) { s.Suspend = new(true) })
+		nextSecond(ctx, parked)
+		shop := victim.create(ctx, "shop", func(*spec) {})
+		ready(ctx, shop)
+		running := deployment(ctx, shop).UID
+
+		By("editing an old, suspended project without Secrets to the public name of the bot")
+		evil.change(ctx, parked, func(p *verifyv1.VerificationProject) {
+			p.Spec.Telegram.BotUsername = strings.ToUpper(shop.Spec.Telegram.BotUsername)
+			p.Finalizers = []string{"example.com/for-ever"}
+		})
+		expectUntouched(ctx, shop, running)
+		for _, project := range []*verifyv1.VerificationProject{shop, parked} {
+			told := expectCondition(ctx, project, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
+			Expect(told.Message).To(And(HavePrefix("spec.telegram.botUsername: "), Not(ContainSubstring(evil.namespace)),
+				Not(ContainSubstring(victim.namespace)), Not(ContainSubstring("parked"))))
+			expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonAccountShared)
+		}
+		expectReady(ctx, shop)
+
+		By("starting it")
+		evil.change(ctx, parked, func(p *verifyv1.VerificationProject) { p.Spec.Suspend = nil })
+		ready(ctx, parked)
+		expectReady(ctx, shop)
+
+		By("deleting it, with a finalizer that keeps it for ever")
+		Expect(evil.Delete(ctx, parked)).To(Succeed())
+		Eventually(find).WithContext(ctx).WithArguments(ctx, shop, verifyv1.ConditionShared).Should(BeZero())
+		expectUntouched(ctx, shop, running)
+		expectReady(ctx, shop)
+
+		By("writing a status")
+		now := current(ctx, parked)
+		now.Status.Claims = []verifyv1.AccountClaim{accountClaim(accounts(&now.Spec)[0], shop.CreationTimestamp.Time)}
+		Expect(evil.Status().Update(ctx, now)).To(Satisfy(apierrors.IsForbidden))
+		evil.change(ctx, parked, func(p *verifyv1.VerificationProject) { p.Finalizers = nil })
+	})
+
+	It("takes no host name that a project of another namespace answers to, nor one that it never served", func(ctx SpecContext) {
+		const host, base = "verify.tenants.example.com", "https://verify.tenants.example.com"
+		operate(ctx, operator, usual())
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		exposed := func(s *spec) {
+			s.BaseURL, s.Expose.Ingress, s.Telegram.Updates = base, &verifyv1.IngressSettings{}, verifyv1.TelegramUpdatesPolling
+		}
+		squatter := evil.create(ctx, "squatter", exposed)
+		roll(ctx, squatter, noneReady)
+		expectCondition(ctx, squatter, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
+		nextSecond(ctx, squatter)
+
+		shop := victim.create(ctx, "shop", exposed)
+		ready(ctx, shop)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
+		Expect(ingressHost(ctx, squatter)).To(BeEmpty())
+
+		By("starting the older project after all, at another path of the host")
+		evil.change(ctx, squatter, func(p *verifyv1.VerificationProject) { p.Spec.BaseURL = base + "/more" })
+		report(ctx, squatter)
+		roll(ctx, squatter, allReady)
+		told := expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
+		Expect(told.Message).To(And(ContainSubstring(`"`+host+`"`), Not(ContainSubstring(victim.namespace))))
+		expectCondition(ctx, squatter, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonHostInUse)
+		Expect(ingressHost(ctx, squatter)).To(BeEmpty())
+		expectReady(ctx, shop)
+
+		By("keeping it over an outage and a suspension of its holder, and over a restart")
+		roll(ctx, shop, noneReady)
+		expectCondition(ctx, shop, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
+		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Suspend = new(true) })
+		expectCondition(ctx, shop, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
+		touch(ctx, squatter)
+		expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
+		Expect(ingressHost(ctx, shop)).To(Equal(host))
+
+		By("giving it to the next once the holder gives it up")
+		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(BeEmpty())
+		touch(ctx, squatter)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, squatter).Should(Equal(host))
+		expectReady(ctx, squatter)
+		evil.change(ctx, squatter, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
+	})
+
+	It("loses to the administrator's grant, which stops what runs", func(ctx SpecContext) {
+		const host, base = "granted.tenants.example.com", "https://granted.tenants.example.com"
+		first := operate(ctx, operator, usual())
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		account := bot()
+		exposed := func(s *spec) {
+			s.BaseURL, s.Expose.Ingress, s.Telegram.Updates = base, &verifyv1.IngressSettings{}, verifyv1.TelegramUpdatesPolling
+		}
+		both := func(s *spec) {
+			exposed(s)
+			s.Telegram.BotUsername = account
+		}
+		thief := evil.create(ctx, "thief", both)
+		ready(ctx, thief)
+		squatter := evil.create(ctx, "squatter", func(s *spec) {
+			exposed(s)
+			s.BaseURL += "/more"
+		})
+		ready(ctx, squatter)
+		nextSecond(ctx, squatter)
+		shop := victim.create(ctx, "shop", both)
+		deployment(ctx, shop)
+		roll(ctx, shop, allReady)
+		expectCondition(ctx, shop, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
+		first.stop()
+
+		o := usual()
+		o.Permissions.AccountGrants = []Grant{{victim.namespace, "telegram:" + account}}
+		o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
+		operate(ctx, operator, o)
+		told := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+		Expect(told.Message).To(ContainSubstring("(operator flag --grant-account)"))
+		Eventually(children).WithContext(ctx).WithArguments(ctx, thief).
+			ShouldNot(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
+		told = expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+		Expect(told.Message).To(ContainSubstring("(operator flag --grant-host)"))
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, squatter).Should(BeEmpty())
+		expectCondition(ctx, squatter, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
+		ready(ctx, shop)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
+		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero(), "who may not name it is not counted")
+	})
+
+	It("holds up no operator upgrade of other namespaces with projects that are never ready", func(ctx SpecContext) {
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		o := usual()
+		o.MaxUnreadyRollouts = 2
+		first := operate(ctx, operator, o, evil.namespace, victim.namespace)
+		shop := victim.create(ctx, "shop", func(*spec) {})
+		ready(ctx, shop)
+		for _, name := range []string{"one", "two", "three"} {
+			broken := evil.create(ctx, name, func(*spec) {})
+			ready(ctx, broken)
+			evil.change(ctx, broken, func(p *verifyv1.VerificationProject) {
+				p.Spec.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "none"}
+			})
+			Eventually(func() map[string]string { return deployment(ctx, broken).Spec.Template.Spec.NodeSelector }).WithContext(ctx).
+				Should(HaveKey("pool"))
+			roll(ctx, broken, oldReady)
+		}
+		first.stop()
+
+		o.Render.Image = "ghcr.io/phoneproof/phoneproof:2.0.0"
+		operate(ctx, operator, o, evil.namespace, victim.namespace)
+		Eventually(func() string { return deployment(ctx, shop).Spec.Template.Spec.Containers[0].Image }).WithContext(ctx).
+			Should(Equal(o.Render.Image))
+	})
+})
+
+var _ = Describe("A messenger account, within a namespace,", func() {
+	It("stays with the project that has named it for longer", func(ctx SpecContext) {
+		op := operate(ctx, operator, usual())
+		namespace := newNamespace(ctx)
+		old := create(ctx, newProject(namespace, "old"))
+		ready(ctx, old)
+		nextSecond(ctx, old)
+		holder := newProject(namespace, "holder")
+		holder.Spec.Telegram, holder.Spec.WhatsApp = nil, whatsApp("1234")
+		create(ctx, holder)
+		ready(ctx, holder)
+		running := deployment(ctx, old).UID
+
+		By("telling the older project that comes to it later, whose pods go on")
+		change(ctx, old, func(s *spec) { s.Telegram, s.WhatsApp = nil, whatsApp("1234") })
+		told := expectCondition(ctx, old, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+		Expect(told.Message).To(Equal("spec.whatsapp.phoneNumberID belongs to the project holder, which has named it for longer; " +
+			"use another account, or remove it from that project"))
+		expectEvent(ctx, old, corev1.EventTypeWarning, verifyv1.ReasonAccountInUse)
+		expectUntouched(ctx, old, running)
+		expectReady(ctx, holder)
+		Expect(find(ctx, holder, verifyv1.ConditionShared)).To(BeZero())
+
+		By("starting none that comes later still, not even after a restart")
+		op.stop()
+		late := newProject(namespace, "late")
+		late.Spec.Telegram, late.Spec.WhatsApp = nil, whatsApp("1234")
+		create(ctx, late)
+		operate(ctx, operator, usual())
+		expectCondition(ctx, late, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+		Expect(children(ctx, late)).To(BeEmpty())
+
+		By("keeping it while its holder is suspended")
+		change(ctx, holder, func(s *spec) { s.Suspend = new(true) })
+		expectCondition(ctx, holder, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
+		touch(ctx, late)
+		expectCondition(ctx, late, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+
+		By("passing it on in the order of the claims, first when its holder is deleted, though a finalizer keeps that")
+		change(ctx, holder, func(s *spec) { s.Suspend = nil })
+		Expect(admin.Patch(ctx, holder, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": ["example.com/wait"]}}`)))).
+			To(Succeed())
+		Expect(admin.Delete(ctx, holder)).To(Succeed())
+		ready(ctx, old)
+		expectCondition(ctx, late, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+		Expect(admin.Patch(ctx, holder, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`)))).To(Succeed())
+
+		By("and then when it changes to another one")
+		change(ctx, old, func(s *spec) { s.WhatsApp = whatsApp("5678") })
+		ready(ctx, late)
+		ready(ctx, old)
+
+		By("coming back: the claim was lost")
+		change(ctx, old, func(s *spec) { s.WhatsApp = whatsApp("1234") })
+		expectCondition(ctx, old, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+		expectReady(ctx, late)
+	})
+
+	It("moves from one project to another in one apply", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		namespace := newNamespace(ctx)
+		from, to := create(ctx, newProject(namespace, "from")), create(ctx, newProject(namespace, "to"))
+		ready(ctx, from)
+		ready(ctx, to)
+		account := from.Spec.Telegram.BotUsername
+		running := []types.UID{deployment(ctx, from).UID, deployment(ctx, to).UID}
+		change(ctx, to, func(s *spec) { s.Telegram.BotUsername = account }) // the worse order of the two
+		change(ctx, from, func(s *spec) { s.Telegram.BotUsername = bot() })
+		ready(ctx, from)
+		ready(ctx, to)
+		Expect([]types.UID{deployment(ctx, from).UID, deployment(ctx, to).UID}).To(Equal(running))
+	})
+
+	It("goes once to the older project where an operator that kept no claims ran before", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		older := create(ctx, newProject(namespace, "z-older"))
+		nextSecond(ctx, older)
+		younger := newProject(namespace, "a-younger")
+		younger.Spec.Telegram.BotUsername = older.Spec.Telegram.BotUsername
+		create(ctx, younger)
+		for _, project := range []*verifyv1.VerificationProject{older, younger} {
+			project.Status.ObservedGeneration = project.Generation
+			Expect(admin.Status().Update(ctx, project)).To(Succeed())
+		}
+		operate(ctx, operator, usual())
+		ready(ctx, older)
+		expectCondition(ctx, younger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+		claims := current(ctx, older).Status.Claims
+		Expect(claims).To(HaveLen(1))
+		Expect(claims[0].Since.Time).To(BeTemporally("==", older.CreationTimestamp.Time))
+		Expect(slices.Contains(children(ctx, younger), "Deployment phoneproof-a-younger")).To(BeFalse())
+	})
+})
