@@ -1,0 +1,58 @@
+package project
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// docs/security.md says this to administrators. If Kubernetes ever takes tokens out of the role, the page can be corrected.
+var _ = Describe("The built-in role edit", func() {
+	It("may verify numbers by a token of a project's pods, and not without", func(ctx SpecContext) {
+		operate(ctx, operator, usual())
+		project := newProject(newNamespace(ctx), "shop")
+		ready(ctx, create(ctx, project))
+		namespace := project.Namespace
+		Expect(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "developer"}})).To(Succeed())
+		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "developer"},
+			// A controller, which does not run here, adds these rules to edit.
+			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:aggregate-to-edit"},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "developer"}},
+		})).To(Succeed())
+		developer := asAccount(ctx, namespace, "developer")
+
+		var token *authenticationv1.TokenRequest
+		Eventually(func() (err error) { // the authorizer learns of a binding through its own watch
+			token, err = clientsOf(developer).CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "phoneproof-shop",
+				&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+			return err
+		}).WithContext(ctx).Should(Succeed())
+		Expect(maySetStatus(ctx, developer, namespace)).To(BeFalse())
+		minted := rest.AnonymousClientConfig(developer)
+		minted.BearerToken = token.Status.Token
+		Expect(maySetStatus(ctx, minted, namespace)).To(BeTrue())
+	})
+})
+
+// maySetStatus reports whether the status of a request may be patched, which verifies its number.
+func maySetStatus(ctx context.Context, config *rest.Config, namespace string) bool {
+	GinkgoHelper()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: "patch", Group: verifyv1.GroupVersion.Group, Resource: "verificationrequests", Subresource: "status",
+		},
+	}}
+	answer, err := clientsOf(config).AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return answer.Status.Allowed
+}
