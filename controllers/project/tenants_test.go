@@ -177,6 +177,35 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		evil.change(ctx, squatter, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
 	})
 
+	It("takes no such host name by a route either, and gets the others that the route names", func(ctx SpecContext) {
+		const held, free = "held.tenants.example.com", "free.tenants.example.com"
+		installGatewayAPI(ctx)
+		operate(ctx, operator, usual())
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		shop := victim.create(ctx, "shop", func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{Host: held} })
+		ready(ctx, shop)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(held))
+
+		thief := evil.create(ctx, "thief", func(s *spec) {
+			s.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{
+				ParentRefs: []verifyv1.GatewayRef{{Name: "own"}}, Hostnames: []verifyv1.Hostname{held, free},
+			}
+		})
+		deployment(ctx, thief)
+		report(ctx, thief)
+		roll(ctx, thief, allReady)
+		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
+		Eventually(func() []string {
+			names, _ := routeRules(route(ctx, thief))
+			return names
+		}).WithContext(ctx).Should(Equal([]string{free}))
+
+		By("going whole where no name is left, rather than answering to all of the Gateway's")
+		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Spec.Expose.HTTPRoute.Hostnames = []verifyv1.Hostname{held} })
+		Eventually(func() string { return string(route(ctx, thief).GetUID()) }).WithContext(ctx).Should(BeEmpty())
+		expectReady(ctx, shop)
+	})
+
 	It("loses to the administrator's grant, which stops what runs", func(ctx SpecContext) {
 		const host, base = "granted.tenants.example.com", "https://granted.tenants.example.com"
 		first := operate(ctx, operator, usual())
