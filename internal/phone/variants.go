@@ -5,8 +5,14 @@ package phone
 // whatever is not listed here is another line.
 //
 //   - Brazil: 55, two-digit area code, [9], eight digits. Only mobiles got the
-//     ninth digit; their eight digits start with 6 to 9, landlines' with 2 to 5.
-//     Area codes have no zero.
+//     ninth digit (Anatel's Resolution 553/2010, 2012 to 2016); their eight
+//     digits start with 6 to 9, landlines' with 2 to 5. Area codes have no zero.
+//     Eight digits from 7 were also given to trunked radio (SME, Nextel), which
+//     kept them, and which libphonenumber holds valid to this day: 7xxx-xxxx and
+//     9 7xxx-xxxx can be two lines. So in the areas 11 to 28 they are, because
+//     WhatsApp reports mobiles there with all nine digits. From area 31 on it
+//     reports every mobile with eight, those from 7 too (the rule that clients
+//     such as Evolution API go by), so there both are one account.
 //   - Mexico: 52 [1] and ten digits. The 1 was dropped in 2019; wa_id keeps 521.
 //   - Argentina: 54 [9] and ten digits. The 9 marks a mobile called from abroad;
 //     mobiles and landlines share no ten-digit number.
@@ -85,8 +91,8 @@ func (n Number) argentine() (old, canonical Number) {
 
 func (n Number) brazilian() (old, canonical Number) {
 	area, line := n.prefix(4), n.suffix(8)
-	ninth := n.length() == 13 && n.prefix(5)&0xf == 9
-	if n.length() != 12 && !ninth || area&0xf0 == 0 || area&0xf == 0 || line>>28 < 6 {
+	ninth, first := n.length() == 13 && n.prefix(5)&0xf == 9, line>>28
+	if n.length() != 12 && !ninth || area&0xf0 == 0 || area&0xf == 0 || first < 6 || first == 7 && area < 0x5530 {
 		return n, n
 	}
 	return fromBCD(area<<32 | line), fromBCD(area<<36 | 9<<32 | line)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nyaruka/phonenumbers"
 	. "github.com/onsi/gomega"
 )
 
@@ -16,6 +17,9 @@ func TestSame_condition(t *testing.T) {
 		{"another number", "+4915112345678", "+4915112345679", false},
 		{"Brazil, mobile with and without 9", "+5511987654321", "+551187654321", true},
 		{"Brazil, mobile from 6", "+5511961234567", "+551161234567", true},
+		{"Brazil, eight digits from 7 are a line of their own", "+5511978123456", "+551178123456", false},
+		{"Brazil, eight digits from 7 in area 28", "+5528978123456", "+552878123456", false},
+		{"Brazil, eight digits from 7 as WhatsApp reports them from area 31 on", "+5531971234567", "+553171234567", true},
 		{"Brazil, landline gets no 9", "+5511923456789", "+551123456789", false},
 		{"Brazil, eight digits from 5 are no mobile", "+5511951234567", "+551151234567", false},
 		{"Brazil, another area", "+5521987654321", "+551187654321", false},
@@ -38,6 +42,18 @@ func TestSame_condition(t *testing.T) {
 			g.Expect(Same(a, b)).To(Equal(tc.same))
 			checkSame(t, a, b)
 		})
+	}
+}
+
+// TestSame_brazilFromSeven shows why eight digits from 7 are no variant where WhatsApp reports nine: unlike those from 6, 8
+// and 9 they are a mobile number of today's plan by themselves, beside the one with the ninth digit.
+func TestSame_brazilFromSeven(t *testing.T) {
+	g := NewWithT(t)
+	for first, own := range map[string]bool{"6": false, "7": true, "8": false, "9": false} {
+		eight, nine := mustNumber("+5511"+first+"8123456"), mustNumber("+55119"+first+"8123456")
+		g.Expect(lineType(eight) == phonenumbers.MOBILE).To(Equal(own), eight.E164())
+		g.Expect(lineType(nine)).To(Equal(phonenumbers.MOBILE), nine.E164())
+		g.Expect(Same(eight, nine)).To(Equal(!own), eight.E164())
 	}
 }
 
