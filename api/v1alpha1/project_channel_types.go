@@ -50,6 +50,14 @@ type WhatsApp struct {
 	// Default: false, and these users are told why it does not work.
 	// +optional
 	AcceptSharedContact *bool `json:"acceptSharedContact,omitempty"`
+
+	// acceptAnyText lets any text from the right number verify it, as long as
+	// the code is in it. A link can be passed on with another text, so its
+	// sender may not know whom they confirm their number to.
+	// Default: false: a message must hold the text that was prepared, or its
+	// sender is asked once, by a button that names displayName.
+	// +optional
+	AcceptAnyText *bool `json:"acceptAnyText,omitempty"`
 }
 
 // TelegramUpdates is how messages come from Telegram.

@@ -192,5 +192,6 @@ func (i *Init) validate(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("expiresAt"), i.ExpiresAt, "expiresAt must be later than createdAt"))
 	}
 	errs = append(errs, keyNameRule.optional(path.Child("keyName"), i.KeyName)...)
-	return append(errs, bodyHashRule.optional(path.Child("bodyHash"), i.BodyHash)...)
+	errs = append(errs, bodyHashRule.optional(path.Child("bodyHash"), i.BodyHash)...)
+	return append(errs, preparedNameRule.optional(path.Child("displayName"), i.DisplayName)...)
 }

@@ -37,6 +37,9 @@ var (
 		pattern: regexp.MustCompile(`^[^\p{C}\p{Z}]([^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*[^\p{C}\p{Z}])?$`),
 		message: "displayName must be one line of plain text, without control characters, text-direction overrides, or spaces at either end"}
 
+	// preparedNameRule is for the name as it stands in a request: the project's own name, where it has no displayName.
+	preparedNameRule = textRule{max: 253, pattern: displayNameRule.pattern, message: displayNameRule.message}
+
 	baseURLRule = textRule{max: 512,
 		pattern: regexp.MustCompile(`^https?://(\[[0-9A-Fa-f:.]+\]|[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)*)` +
 			port + `(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*/?$`),

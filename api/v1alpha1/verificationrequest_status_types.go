@@ -97,8 +97,8 @@ type VerificationRequestStatus struct {
 	// +optional
 	Assurance Assurance `json:"assurance,omitempty"`
 
-	// contacts are the senders that were asked to share their contact, at most
-	// 8; the oldest goes first.
+	// contacts are the senders that were asked to share their contact or to
+	// confirm, at most 8; the oldest of those that were to share goes first.
 	// +optional
 	// +listType=map
 	// +listMapKey=binding
@@ -117,7 +117,19 @@ type VerificationRequestStatus struct {
 	ObservedRedeliver string `json:"observedRedeliver,omitempty"`
 }
 
-// Contact is one sender who was asked to share their contact.
+// ContactKind is what a sender was asked for.
+// +kubebuilder:validation:Enum=Share;Confirm
+type ContactKind string
+
+const (
+	// ContactKindShare is their contact, because their number was not known.
+	ContactKindShare ContactKind = "Share"
+	// ContactKindConfirm is a confirmation, because they sent another text than
+	// the prepared one.
+	ContactKindConfirm ContactKind = "Confirm"
+)
+
+// Contact is one sender who was asked for more than the code.
 type Contact struct {
 	// binding is a keyed hash of account and sender, in lower-case hex; the
 	// messenger's own ids are not kept. Required.
@@ -134,6 +146,11 @@ type Contact struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	BoundAt metav1.MicroTime `json:"boundAt"`
+
+	// kind is what the sender was asked for: Share or Confirm.
+	// Default: unset, which means Share.
+	// +optional
+	Kind ContactKind `json:"kind,omitempty"`
 }
 
 // Delivery is how far the webhook of a request is. One attempt is recorded

@@ -133,6 +133,15 @@ type Init struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{64}$')`,message="bodyHash must be a SHA-256 in 64 lower-case hexadecimal digits"
 	BodyHash string `json:"bodyHash,omitempty"`
+
+	// displayName is the name of the project in the text that was prepared for
+	// the user, who may send it after the project's name was changed.
+	// 1 to 253 characters. Default: unset, the project's present one.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\p{C}\p{Z}]([^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*[^\p{C}\p{Z}])?$')`,message="displayName must be one line of plain text, without control characters, text-direction overrides, or spaces at either end"
+	DisplayName string `json:"displayName,omitempty"`
 }
 
 // VerificationRequestList is a list of VerificationRequests.

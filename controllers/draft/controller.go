@@ -114,7 +114,7 @@ func (c *Controller) complete(ctx context.Context, name string) error {
 	}
 	link, text := c.Invite(current, draft.Method, code)
 	_, err = c.Store.Complete(ctx, name, kubernetes.Completion{
-		CodeID: c.Project.RequestID(code), Text: text, Link: link, TTL: current.TTL,
+		CodeID: c.Project.RequestID(code), Text: text, Link: link, TTL: current.TTL, DisplayName: current.DisplayName,
 	}, current.Limits)
 	switch {
 	case errors.Is(err, verification.ErrContent):

@@ -105,6 +105,7 @@ func TestReconcile_completes(t *testing.T) {
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.Expect(w.completions).To(Equal([]kubernetes.Completion{{
 		CodeID: w.controller.Project.RequestID(w.invited), Text: "send " + w.invited.Grouped(), Link: "https://WHATSAPP", TTL: 10 * time.Minute,
+		DisplayName: "Acme",
 	}}))
 	w.Expect(w.limits).To(Equal(w.settings.Limits))
 	w.Expect(w.started).To(Equal([]verification.Method{verification.WhatsApp}))

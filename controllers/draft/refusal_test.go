@@ -32,7 +32,7 @@ func usable(edit func(*settings.Settings)) *settings.Settings {
 	secret := settings.NewSecret([]byte("0123456789abcdef"))
 	s := &settings.Settings{
 		WhatsApp: &settings.WhatsApp{AppSecret: secret}, Telegram: &settings.Telegram{BotToken: secret},
-		TTL:    10 * time.Minute,
+		TTL: 10 * time.Minute, DisplayName: "Acme",
 		Limits: verification.Limits{PerPhoneNumber: verification.Rate{Requests: 5, Period: 10 * time.Minute}, MaxStored: 1500},
 	}
 	if edit != nil {

@@ -22,8 +22,9 @@ type Options struct {
 	Settings func() *settings.Settings
 	// Service is the project's domain over its store. Required.
 	Service *verification.Service
-	// Invite returns the link and the text that belong to a code. It is called only for a method that is ready. Required.
-	Invite func(*settings.Settings, verification.Method, verification.Code) Invitation
+	// Invite returns the link and the text that belong to the code of a request: of its Method and its DisplayName. It is
+	// called only for a method that is ready. Required.
+	Invite func(*settings.Settings, *verification.Request, verification.Code) Invitation
 	// Hooks are more handlers by their exact path, such as /hooks/whatsapp. Their methods, bodies and errors are theirs;
 	// request id, log line and metrics are not, and logr.FromContext gives them a logger with the request id.
 	Hooks map[string]http.Handler
@@ -49,7 +50,7 @@ type Invitation struct {
 type API struct {
 	settings func() *settings.Settings
 	service  *verification.Service
-	invite   func(*settings.Settings, verification.Method, verification.Code) Invitation
+	invite   func(*settings.Settings, *verification.Request, verification.Code) Invitation
 	clock    clock.Clock
 	log      logr.Logger
 	requests slog.Handler

@@ -163,11 +163,11 @@ func (h *harness) start() {
 }
 
 // invite stands for what the caller wires: any links do that the contract's patterns take.
-func invite(s *settings.Settings, m verification.Method, code verification.Code) Invitation {
-	if m == verification.Telegram {
+func invite(s *settings.Settings, r *verification.Request, code verification.Code) Invitation {
+	if r.Method == verification.Telegram {
 		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code)}
 	}
-	text := whatsapp.ExpectedText(s.DisplayName, code)
+	text := whatsapp.ExpectedText(s.DisplayNameOf(r), code)
 	return Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
 }
 

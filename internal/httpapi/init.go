@@ -49,7 +49,7 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 		return verification.Initiated{}, err
 	}
 	wish.KeyName, wish.KeyHash = key.Name, key.Hash
-	wish.TTL, wish.Limits = x.settings.TTL, x.settings.Limits
+	wish.TTL, wish.Limits, wish.DisplayName = x.settings.TTL, x.settings.Limits, x.settings.DisplayName
 	if wish.HasIdempotencyKey { // a retry is a read
 		if err := x.limitStatus(key.Name); err != nil {
 			return verification.Initiated{}, err
@@ -149,7 +149,7 @@ func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 // answerInit answers the stored request with the link that leads to it.
 func (x *exchange) answerInit(initiated verification.Initiated) {
 	request := initiated.Request
-	invitation := x.api.invite(x.settings, request.Method, initiated.Code)
+	invitation := x.api.invite(x.settings, &request, initiated.Code)
 	link := `","waLink":`
 	if request.Method == verification.Telegram {
 		link = `","tgLink":`

@@ -135,12 +135,12 @@ func (c *cluster) registration(board *report.Board) controllers.ChannelOptions {
 }
 
 // invite returns what leads a user to send the code.
-func invite(s *settings.Settings, method verification.Method, code verification.Code) httpapi.Invitation {
-	if method == verification.Telegram {
+func invite(s *settings.Settings, r *verification.Request, code verification.Code) httpapi.Invitation {
+	if r.Method == verification.Telegram {
 		return httpapi.Invitation{
 			Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code),
 		}
 	}
-	text := whatsapp.ExpectedText(s.DisplayName, code)
+	text := whatsapp.ExpectedText(s.DisplayNameOf(r), code)
 	return httpapi.Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
 }

@@ -201,7 +201,7 @@ func (c *cluster) term(ctx context.Context, o request.Options, drafts *draft.Met
 			Store: c.objects, Project: c.project, Settings: c.current, Metrics: drafts, Log: c.log.WithName("drafts"),
 			Observer: c.inbound.service.Observer,
 			Invite: func(s *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
-				invitation := invite(s, m, code)
+				invitation := invite(s, &verification.Request{Method: m, DisplayName: s.DisplayName}, code)
 				return invitation.Link, invitation.ExpectedText
 			},
 		},

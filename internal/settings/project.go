@@ -88,6 +88,7 @@ func whatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *WhatsApp
 		RegisterWebhook:     spec.RegistersWhatsAppWebhook(),
 		TakeOver:            ptr.Deref(w.TakeOver, false),
 		AcceptSharedContact: ptr.Deref(w.AcceptSharedContact, false),
+		AcceptAnyText:       ptr.Deref(w.AcceptAnyText, false),
 		Simulated:           simulated(token.Current()) || simulated(secret.Current()),
 	}
 }

@@ -20,6 +20,7 @@ func TestFromProject_everything(t *testing.T) {
 	p.Spec.ProjectID, p.Spec.DisplayName, p.Spec.Suspend = "shop-production", "Ada's Bookshop", new(true)
 	p.Spec.Webhook.Timeout, p.Spec.Webhook.CABundle = "20s", "-----BEGIN CERTIFICATE-----"
 	p.Spec.WhatsApp.TakeOver, p.Spec.WhatsApp.AcceptSharedContact = new(true), new(true)
+	p.Spec.WhatsApp.AcceptAnyText = new(true)
 	p.Spec.Telegram.TakeOver = new(true)
 	p.Spec.Replies = &verifyv1.Replies{
 		Verified: "v", WrongNumber: "w", Expired: "e", Unknown: "u", ShareContact: "s", NumberHidden: "n",
@@ -52,7 +53,7 @@ func TestFromProject_everything(t *testing.T) {
 	g.Expect(*s.WhatsApp).To(Equal(WhatsApp{
 		PhoneNumber: "+15550100123", PhoneNumberID: "106540352242922",
 		AccessToken: NewSecret([]byte(goodToken)), AppSecret: NewSecret([]byte(goodAppSecret)),
-		RegisterWebhook: true, TakeOver: true, AcceptSharedContact: true,
+		RegisterWebhook: true, TakeOver: true, AcceptSharedContact: true, AcceptAnyText: true,
 	}))
 	g.Expect(*s.Telegram).To(Equal(Telegram{
 		BotUsername: "ada_books_bot", BotToken: NewSecret([]byte(goodBotToken)), TakeOver: true,

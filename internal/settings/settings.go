@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -53,6 +54,7 @@ type WhatsApp struct {
 	RegisterWebhook     bool
 	TakeOver            bool
 	AcceptSharedContact bool
+	AcceptAnyText       bool
 	// Simulated accounts exist at the simulator, and these credentials go nowhere else.
 	Simulated bool
 }
@@ -142,4 +144,10 @@ func (s *Settings) EventPolicy() verification.EventPolicy {
 	default:
 		return verification.EventsOn
 	}
+}
+
+// DisplayNameOf returns the name that the user of a request knows the project by: that in the text that was prepared for
+// them, or the present one where it is not known.
+func (s *Settings) DisplayNameOf(r *verification.Request) string {
+	return cmp.Or(r.DisplayName, s.DisplayName)
 }

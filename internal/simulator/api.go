@@ -23,6 +23,7 @@ func (s *Simulator) routeUsers(mux *http.ServeMux) {
 	mux.HandleFunc("POST /sim/users/{user}/open", s.openLink)
 	mux.HandleFunc("POST /sim/users/{user}/send", s.sendText)
 	mux.HandleFunc("POST /sim/users/{user}/share-contact", s.share)
+	mux.HandleFunc("POST /sim/users/{user}/tap", s.tapButton)
 	mux.HandleFunc("POST /sim/users/{user}/attack/{attack}", s.attackBy)
 	mux.HandleFunc("GET /sim/attacks", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"attacks": Attacks()})
@@ -78,6 +79,7 @@ type wish struct {
 	Chat  string `json:"chat"`
 	Text  string `json:"text"`
 	Phone string `json:"phone"`
+	Title string `json:"title"`
 	Wait  string `json:"wait"`
 }
 
@@ -139,6 +141,16 @@ func (s *Simulator) sendText(w http.ResponseWriter, r *http.Request) {
 
 // share presses the button that shares the contact; with wait, as soon as there is one.
 func (s *Simulator) share(w http.ResponseWriter, r *http.Request) {
+	s.press(w, r, func(u *user, c *chat, _ wish) (*line, *failure) { return s.shareContact(u, c) })
+}
+
+// tapButton taps a button below a message; with wait, as soon as there is one.
+func (s *Simulator) tapButton(w http.ResponseWriter, r *http.Request) {
+	s.press(w, r, func(u *user, c *chat, in wish) (*line, *failure) { return s.tap(u, c, in.Title) })
+}
+
+// press has a user press a button that is there, or will be soon.
+func (s *Simulator) press(w http.ResponseWriter, r *http.Request, do func(*user, *chat, wish) (*line, *failure)) {
 	var in wish
 	if f := read(w, r, &in); f != nil {
 		refuse(w, f)
@@ -151,7 +163,7 @@ func (s *Simulator) share(w http.ResponseWriter, r *http.Request) {
 	}
 	var body any
 	s.until(r.Context(), wait, func() bool {
-		body, f = s.shareNow(r.PathValue("user"), in.Chat)
+		body, f = s.pressNow(r.PathValue("user"), in, do)
 		return f == nil || f.code != "not_asked"
 	})
 	if f != nil {
@@ -161,17 +173,17 @@ func (s *Simulator) share(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusAccepted, body)
 }
 
-// shareNow answers with copies, because it is not answered under the lock.
-func (s *Simulator) shareNow(ref, id string) (any, *failure) {
+// pressNow answers with copies, because it is not answered under the lock.
+func (s *Simulator) pressNow(ref string, in wish, do func(*user, *chat, wish) (*line, *failure)) (any, *failure) {
 	u, f := s.findUser(ref)
 	if f != nil {
 		return nil, f
 	}
-	c, f := u.findChat(id)
+	c, f := u.findChat(in.Chat)
 	if f != nil {
 		return nil, f
 	}
-	l, f := s.shareContact(u, c)
+	l, f := do(u, c, in)
 	if f != nil {
 		return nil, f
 	}

@@ -19,6 +19,8 @@ type Attack struct {
 	Expect int `json:"expect"`
 	// Honest says that a genuine message is in it too, which must count all the same.
 	Honest bool `json:"honest,omitempty"`
+	// Asks says that a sound server asks the person whose phone sent it whether they meant it, and notes that it did.
+	Asks bool `json:"asks,omitempty"`
 
 	// forge returns the requests to post, in their order. It is called with the simulator's lock held.
 	forge func(*assault) ([]job, *failure)

@@ -65,6 +65,12 @@ func contactAttacks() []Attack {
 		contact("anonymous-number", "shares a number of the +888 kind, which has no SIM", kindMessage, func(_ *assault, m *tgMessage) {
 			m.Contact.Phone = "+88800012345"
 		}),
+		contact("early-contact", "has the victim share their contact before the code was sent", kindMessage, func(a *assault, m *tgMessage) {
+			m.Date = a.now.Add(-30 * time.Second).Unix()
+		}),
+		contact("older-prompt", "has the victim share their contact in answer to an older request", kindMessage, func(a *assault, m *tgMessage) {
+			*m = m.answering(a.chat.bot, m.ID-1, a.now.Add(-time.Minute).Unix())
+		}),
 		contact("vcard", "shares their own number with a vCard that holds the victim's", kindMessage, func(a *assault, m *tgMessage) {
 			m.Contact.Phone = a.user.TelegramPhone
 			m.Contact.VCard = "BEGIN:VCARD\nVERSION:3.0\nFN:Victim\nTEL;TYPE=CELL:" + a.victim + "\nEND:VCARD"

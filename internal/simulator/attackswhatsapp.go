@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -50,7 +52,61 @@ func whatsAppAttacks() []Attack {
 			Summary: "posts a message from Meta with its signature, after decoding and encoding it again", forge: reserialised,
 		},
 	}
-	return append(attacks, append(signedAttacks(), crowds()...)...)
+	return slices.Concat(attacks, signedAttacks(), relayAttacks(), crowds())
+}
+
+// relayAttacks have the victim send the code themselves, by a link that was passed on with another text in it.
+func relayAttacks() []Attack {
+	relayed := func(name, summary string, text func(prepared string) string) Attack {
+		of := Attack{Name: name, Platform: onWhatsApp, Summary: summary, Expect: http.StatusOK, Asks: true}
+		of.forge = func(a *assault) ([]job, *failure) {
+			a.text = text(a.text)
+			return genuinelySigned(a.chat.business, escaped(envelope(a.asVictim(a.chat.business)))), nil
+		}
+		return of
+	}
+	code := func(prepared string) string { return prepared[strings.LastIndexByte(prepared, ' ')+1:] }
+	return []Attack{
+		relayed("relayed-code", "has the victim send the code in a text about a parcel", func(prepared string) string {
+			return "Please release my parcel no. " + code(prepared)
+		}),
+		relayed("bare-code", "has the victim send the code alone", code),
+		relayed("relayed-story", "has the victim send the prepared text at the end of a long story", func(prepared string) string {
+			return "Hello, I am waiting for my parcel and would like to have it tomorrow morning. " + prepared
+		}),
+		{
+			Name: "guessed-tap", Platform: onWhatsApp, Expect: http.StatusOK,
+			Summary: "has the victim's phone send a tap on a button that was never shown", forge: func(a *assault) ([]job, *failure) {
+				return a.tapped(a.asVictim(a.chat.business), "confirm:"+strings.ToLower(a.text)), nil
+			},
+		},
+		{
+			Name: "foreign-tap", Platform: onWhatsApp, Expect: http.StatusOK,
+			Summary: "sends a tap on the button that was shown to the victim from their own phone", forge: foreignTap,
+		},
+	}
+}
+
+// foreignTap takes the button out of the victim's chat.
+func foreignTap(a *assault) ([]job, *failure) {
+	b := a.chat.business
+	victim, f := a.sim.findUser(a.victim)
+	if f != nil {
+		return nil, f
+	}
+	c, f := victim.findChat(onWhatsApp + ":" + b.Number)
+	if f != nil || len(c.Replies) == 0 {
+		return nil, &failure{http.StatusConflict, "not_asked", "", "the victim was shown no button"}
+	}
+	return a.tapped(a.user.textOf(b, "", a.now), c.Replies[0].ID), nil
+}
+
+// tapped makes a message a tap on a button with that id.
+func (a *assault) tapped(v waValue, id string) []job {
+	m := &v.Messages[0]
+	m.Type, m.Text = "interactive", nil
+	m.Interactive = &waInteractive{"button_reply", &replyButton{id, "Confirm"}}
+	return genuinelySigned(a.chat.business, escaped(envelope(v)))
 }
 
 // signedAttacks are those that Meta itself delivers: whoever sends them uses an ordinary phone, or an ordinary account.

@@ -249,6 +249,9 @@ func (s *Simulator) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, 
 	now := s.clock.Now()
 	c.add(&line{ID: strconv.FormatInt(c.lastID, 10), From: fromBusiness, At: now.UTC(), Text: text})
 	c.apply(keyboard)
+	if c.AsksForContact && keyboard.Keyboard != nil {
+		c.promptID, c.promptAt = strconv.FormatInt(c.lastID, 10), now
+	}
 	s.tell(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onTelegram})
 	self := b.self()
 	answerBot(w, tgMessage{ID: c.lastID, From: &self, Chat: u.telegramChat(), Date: now.Unix(), Text: text}, "")

@@ -162,7 +162,11 @@ func (s *Simulator) writeToBot(u *user, c *chat, l *line) {
 
 // shareWithBot presses the button of request_contact. s.mu is held.
 func (s *Simulator) shareWithBot(u *user, c *chat, l *line) {
-	s.toBot(u, c, u.telegramContact(c, l.At), l)
+	m := u.telegramContact(c, l.At)
+	if id, err := strconv.ParseInt(c.promptID, 10, 64); err == nil {
+		m = m.answering(c.bot, id, c.promptAt.Unix())
+	}
+	s.toBot(u, c, m, l)
 }
 
 func (s *Simulator) toBot(u *user, c *chat, m tgMessage, l *line) {

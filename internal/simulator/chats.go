@@ -22,14 +22,18 @@ type chat struct {
 	// Draft is what a link put into the field for the next message; with Telegram, what the START button sends.
 	Draft string `json:"draft"`
 	// AsksForContact says that the account shows a button which shares the user's number, with the text Button.
-	AsksForContact bool    `json:"asksForContact"`
-	Button         string  `json:"button,omitempty"`
-	Lines          []*line `json:"messages"`
+	AsksForContact bool   `json:"asksForContact"`
+	Button         string `json:"button,omitempty"`
+	// Replies are the buttons below the account's last question. They go when one is tapped.
+	Replies []replyButton `json:"replies,omitempty"`
+	Lines   []*line       `json:"messages"`
 
 	business *business // one of these
 	bot      *bot
 	wroteAt  time.Time // when the user wrote last
 	lastID   int64     // of Telegram's messages in this chat
+	promptID string    // of the message that shows the buttons
+	promptAt time.Time // when that was sent
 }
 
 // line is a message as the phone shows it.
@@ -145,6 +149,22 @@ func (s *Simulator) send(u *user, c *chat, text string) (*line, *failure) {
 		s.writeToBusiness(u, c, l)
 	}
 	c.Draft, c.wroteAt = "", l.At
+	c.add(l)
+	s.tell(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
+	return l, nil
+}
+
+// tap has the user tap a button below a message of the account: the first one if title is empty.
+func (s *Simulator) tap(u *user, c *chat, title string) (*line, *failure) {
+	i := slices.IndexFunc(c.Replies, func(b replyButton) bool { return title == "" || b.Title == title })
+	if c.business == nil || i < 0 {
+		return nil, &failure{http.StatusConflict, "not_asked", "chat", "there is no such button in that chat"}
+	}
+	button := c.Replies[i]
+	c.Replies = nil
+	l := &line{From: fromUser, At: s.clock.Now().UTC(), Text: button.Title, State: stateSending}
+	s.toBusiness(u, c, u.tapOf(c.business, button, c.promptID, l.At), l)
+	c.wroteAt = l.At
 	c.add(l)
 	s.tell(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil

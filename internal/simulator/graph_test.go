@@ -111,6 +111,28 @@ func TestGraphAPI_aUserWithoutANumberCanBeAskedForIt(t *testing.T) {
 	w.call(http.StatusConflict, http.MethodPost, "/sim/users/4/share-contact", "")
 }
 
+// asked has user 1 write to the account, and the account ask with a button.
+func (w *world) asked(c *callback) {
+	w.t.Helper()
+	before := len(c.all())
+	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+waLink+`", "text": "Hello there"}`)
+	w.Expect(w.graph.RequestConfirmation(w.t.Context(), whatsAppAccount(credential), whatsapp.ToNumber(number(w.t, "+4915112345678")),
+		"Is it you?", "confirm:one")).To(Succeed())
+	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(before+3), "the message, and that the question was sent and delivered")
+}
+
+func TestGraphAPI_aUserCanTapAButton(t *testing.T) {
+	w, c := registered(t)
+	w.call(http.StatusNotFound, http.MethodPost, "/sim/users/1/tap", "")
+	w.asked(c)
+	w.Expect(c.text()).To(ContainSubstring("Hello there"), "the draft was edited")
+	w.call(http.StatusConflict, http.MethodPost, "/sim/users/1/tap", `{"title": "Not me"}`)
+	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/tap", `{"title": "Confirm"}`)
+	w.Eventually(c.text).WithTimeout(patience).
+		Should(ContainSubstring(`"interactive":{"type":"button_reply","button_reply":{"id":"confirm:one","title":"Confirm"}}`))
+	w.call(http.StatusConflict, http.MethodPost, "/sim/users/1/tap", "")
+}
+
 func TestGraphAPI_refusesAsMetaDoes(t *testing.T) {
 	w := newWorld(t, Options{})
 	account := whatsAppAccount(credential)

@@ -21,31 +21,68 @@ type outgoing struct {
 			Text string `json:"text"`
 		} `json:"body"`
 		Action struct {
-			Name string `json:"name"`
+			Name    string `json:"name"`
+			Buttons []struct {
+				Type  string      `json:"type"`
+				Reply replyButton `json:"reply"`
+			} `json:"buttons"`
 		} `json:"action"`
 	} `json:"interactive"`
 }
 
+// replyButton is a button below a message, which answers it.
+type replyButton struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
 const requestContactInfo = "request_contact_info"
 
-// content returns the text of a message and whether it asks for the user's number.
-func (m *outgoing) content() (text string, asks bool, e *graphError) {
+// question is what a message asks of the user: their number, or a tap on one of its buttons.
+type question struct {
+	contact bool
+	buttons []replyButton
+}
+
+// content returns the text of a message and what it asks.
+func (m *outgoing) content() (text string, asks question, e *graphError) {
 	switch {
 	case m.Product != onWhatsApp:
-		return "", false, parameterError("The parameter messaging_product is required.")
+		return "", asks, parameterError("The parameter messaging_product is required.")
 	case (m.To == "") == (m.Recipient == ""):
-		return "", false, parameterError("Exactly one of the parameters to and recipient is required.")
+		return "", asks, parameterError("Exactly one of the parameters to and recipient is required.")
 	case m.Type == "text":
 		text = m.Text.Body
 	case m.Type == "interactive" && m.Interactive.Type == requestContactInfo && m.Interactive.Action.Name == requestContactInfo:
-		text, asks = m.Interactive.Body.Text, true
+		text, asks.contact = m.Interactive.Body.Text, true
+	case m.Type == "interactive" && m.Interactive.Type == "button":
+		if asks.buttons, e = m.buttons(); e != nil {
+			return "", asks, e
+		}
+		text = m.Interactive.Body.Text
 	default:
-		return "", false, parameterError("This message type is not simulated: text and interactive request_contact_info are.")
+		return "", asks, parameterError("This message type is not simulated: text and interactive request_contact_info and button are.")
 	}
-	if n := len([]rune(text)); n == 0 || n > maxTextRunes || asks && n > 1024 {
-		return "", false, parameterError("The length of the body must be 1 to 4096 characters, and to 1024 if it is interactive.")
+	if n := len([]rune(text)); n == 0 || n > maxTextRunes || m.Type == "interactive" && n > 1024 {
+		return "", asks, parameterError("The length of the body must be 1 to 4096 characters, and to 1024 if it is interactive.")
 	}
 	return text, asks, nil
+}
+
+// buttons returns the reply buttons of a message (Cloud API, "Interactive reply buttons").
+func (m *outgoing) buttons() ([]replyButton, *graphError) {
+	var all []replyButton
+	for _, b := range m.Interactive.Action.Buttons {
+		id, title := len([]rune(b.Reply.ID)), len([]rune(b.Reply.Title))
+		if b.Type != "reply" || id == 0 || id > 256 || title == 0 || title > 20 {
+			return nil, parameterError("A button is a reply with an id of 1 to 256 characters and a title of 1 to 20.")
+		}
+		all = append(all, b.Reply)
+	}
+	if len(all) == 0 || len(all) > 3 {
+		return nil, parameterError("There must be 1 to 3 buttons.")
+	}
+	return all, nil
 }
 
 // postMessage takes a message. As with Meta, whether it could be delivered is told later, by a status.
@@ -91,7 +128,7 @@ func (s *Simulator) recipient(b *business, number, userID string) *user {
 }
 
 // deliverToPhone shows a message to its user, and has the statuses of it posted. s.mu is held.
-func (s *Simulator) deliverToPhone(b *business, u *user, l *line, asks bool, m *outgoing) {
+func (s *Simulator) deliverToPhone(b *business, u *user, l *line, asks question, m *outgoing) {
 	var c *chat
 	if u != nil {
 		c, _ = u.findChat(onWhatsApp + ":" + b.Number)
@@ -105,8 +142,11 @@ func (s *Simulator) deliverToPhone(b *business, u *user, l *line, asks bool, m *
 		return
 	}
 	c.add(l)
-	if asks {
+	if asks.contact {
 		c.AsksForContact, c.Button = true, "Share phone number"
+	}
+	if asks.buttons != nil {
+		c.Replies, c.promptID = asks.buttons, l.ID
 	}
 	s.tell(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onWhatsApp})
 	s.postStatus(b, l.ID, m, "sent", nil)

@@ -156,6 +156,7 @@ func TestAttacks_haveKnownShapes(t *testing.T) {
 	shapes := map[string]map[string]bool{
 		onWhatsApp: known(t, "whatsapp/testdata/in/*.json"), onTelegram: known(t, "telegram/testdata/in/*.json"),
 	}
+	w.asked(c) // what foreign-tap takes its button from
 	for _, a := range Attacks() {
 		if a.Name == "replay" || a.Name == "bad-among-good" || a.Platform == onTelegram && a.Expect != http.StatusOK {
 			continue // bytes of others, no messages at all, and headers only

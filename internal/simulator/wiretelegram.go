@@ -36,6 +36,7 @@ type (
 		Text                 string     `json:"text,omitempty"`
 		Entities             []tgEntity `json:"entities,omitempty"`
 		Contact              *tgContact `json:"contact,omitempty"`
+		ReplyTo              *tgMessage `json:"reply_to_message,omitempty"`
 	}
 	tgOrigin struct {
 		Type       string `json:"type"`
@@ -94,5 +95,12 @@ func (u *user) telegramText(c *chat, text string, at time.Time) tgMessage {
 func (u *user) telegramContact(c *chat, at time.Time) tgMessage {
 	m := u.message(c, at)
 	m.Contact = &tgContact{Phone: u.TelegramPhone, FirstName: u.firstName(), LastName: u.lastName(), UserID: u.TelegramID}
+	return m
+}
+
+// answering returns the message as an answer to the one with the button, which is how apps send a contact that it shares.
+func (m tgMessage) answering(b *bot, id, at int64) tgMessage {
+	self := b.self()
+	m.ReplyTo = &tgMessage{ID: id, From: &self, Chat: m.Chat, Date: at}
 	return m
 }

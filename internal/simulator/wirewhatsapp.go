@@ -63,6 +63,12 @@ type (
 		Type       string     `json:"type"`
 		Text       *waText    `json:"text,omitempty"`
 		Contacts   []waCard   `json:"contacts,omitempty"`
+
+		Interactive *waInteractive `json:"interactive,omitempty"`
+	}
+	waInteractive struct {
+		Type  string       `json:"type"`
+		Reply *replyButton `json:"button_reply,omitempty"`
 	}
 	waContext struct {
 		Forwarded           bool   `json:"forwarded,omitempty"`
@@ -140,6 +146,16 @@ func (u *user) textOf(b *business, text string, at time.Time) waValue {
 	m.Type, m.Text = "text", &waText{text}
 	v := b.value()
 	v.Contacts, v.Messages = []waContact{contact}, []waMessage{m}
+	return v
+}
+
+// tapOf returns the webhook of a tap on a button of a message of the business.
+func (u *user) tapOf(b *business, button replyButton, promptID string, at time.Time) waValue {
+	v := u.textOf(b, "", at)
+	m := &v.Messages[0]
+	m.Type, m.Text = "interactive", nil
+	m.Context = &waContext{From: b.Number, ID: promptID}
+	m.Interactive = &waInteractive{"button_reply", &button}
 	return v
 }
 

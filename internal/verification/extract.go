@@ -1,51 +1,53 @@
 package verification
 
-import (
-	"slices"
-	"unicode"
-)
+import "unicode"
 
-const (
-	// maxExtractRunes bounds the text that is searched: both messengers end a text at 4,096 characters.
-	maxExtractRunes = 4096
-	// maxExtractCodes bounds the requests one message can touch. Whoever writes more codes than this into one
-	// message only loses his own.
-	maxExtractCodes = 4
-)
+// maxExtractRunes bounds the text that is searched: both messengers end a text at 4,096 characters.
+const maxExtractRunes = 4096
 
-// Extract returns the codes in a free text, in order, each once, at most four. It tolerates what messengers, keyboards
-// and people do to a text: any case, spaces, line breaks, hyphens and dashes between symbols, invisible characters,
-// full-width forms, and words in any language around the code. A code must begin and end where a word does.
-func (p Project) Extract(text string) []Code {
+// Extract returns the code in a free text, and false if there is none. It tolerates what messengers, keyboards and people
+// do to a text: any case, spaces, line breaks, hyphens and dashes between symbols, invisible characters, full-width forms,
+// and words in any language around the code. A code must begin and end where a word does.
+//
+// Of several codes the last one counts, so a text leads to one request and costs one read. Words can pass for a code by
+// chance, and those of the prepared text, which are always the same, stand before its code.
+func (p Project) Extract(text string) (Code, bool) {
 	var (
-		codes   []Code
+		last    *Code
 		scanner wordScanner
 	)
 	runes := 0
 	for _, r := range text {
-		if runes++; runes > maxExtractRunes || len(codes) == maxExtractCodes {
-			return codes
+		if runes++; runes > maxExtractRunes {
+			return codeOrNone(last)
 		}
 		switch kind, symbol := classify(r); kind {
 		case runeSymbol:
 			scanner.add(symbol)
 		case runeIgnored:
 		case runeSeparator:
-			codes = p.collect(codes, scanner.endWord())
+			last = p.later(last, scanner.endWord())
 		default:
-			codes = p.collect(codes, scanner.endWord())
+			last = p.later(last, scanner.endWord())
 			scanner.reset()
 		}
 	}
-	return p.collect(codes, scanner.endWord())
+	return codeOrNone(p.later(last, scanner.endWord()))
 }
 
-// collect appends candidate if it is a code of this project that is not among codes yet.
-func (p Project) collect(codes []Code, candidate *Code) []Code {
-	if candidate == nil || len(codes) == maxExtractCodes || !p.valid(*candidate) || slices.Contains(codes, *candidate) {
-		return codes
+// later returns candidate if it is a code of this project, else last.
+func (p Project) later(last, candidate *Code) *Code {
+	if candidate == nil || !p.valid(*candidate) {
+		return last
 	}
-	return append(codes, *candidate)
+	return candidate
+}
+
+func codeOrNone(found *Code) (Code, bool) {
+	if found == nil {
+		return Code{}, false
+	}
+	return *found, true
 }
 
 // wordScanner remembers the last 16 symbols and at which of them a word began. A candidate is a sequence of whole words

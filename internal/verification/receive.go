@@ -12,16 +12,20 @@ type Message struct {
 	Evidence
 	// Text is what the sender wrote or what the button he pressed carries.
 	Text string
-	// Binding is a keyed hash of (account, sender).
+	// Binding is what the sender is bound by where this message alone does not verify: a keyed hash of account and sender
+	// where a contact is to follow, and of the message too where a confirmation is.
 	Binding string
+	// Prepared returns the text that was prepared for a request with that code, which the message must hold; nil if any
+	// text will do.
+	Prepared func(r *Request, code Code) string
 }
 
 // caller returns who sent the message.
 func (m *Message) caller() Caller {
-	if m.Binding != "" {
+	if m.Sender.IsZero() {
 		return Sender(m.Binding)
 	}
-	return Sender(m.Sender.E164())
+	return Sender(m.Sender.E164()) // its Binding may be another for each message
 }
 
 // Outcome is what a message came to. It decides the reply, never the answer to the platform.
@@ -45,6 +49,10 @@ const (
 	OutcomeLimited
 	// OutcomeNeedContact means that the messenger did not tell the number; the sender is bound and is to be asked for it.
 	OutcomeNeedContact
+	// OutcomeNeedConfirmation means that the text was not the prepared one; the sender is to be asked, naming the project.
+	OutcomeNeedConfirmation
+	// OutcomeTextChanged means the same of a sender who may not be asked, because the request was asked about before.
+	OutcomeTextChanged
 )
 
 // Receipt is what became of a message.
@@ -52,43 +60,44 @@ type Receipt struct {
 	Outcome Outcome
 	// Request is the one that the outcome is about; its zero value where there is none.
 	Request Request
+	// CodeID is the id that the message's code leads to: the request's own, except for a manual request.
+	CodeID string
 	// Changed says that this very message, at this replica, moved the request: not an earlier copy of it, nor another
 	// message. Whoever sees it is the one to tell the sender of the transition.
 	Changed bool
 }
 
-// better tells whether r says more than other of a message with two codes.
-func (r Receipt) better(other Receipt) bool {
-	if other.Outcome == OutcomeNothing || other.Outcome == OutcomeUnknown || other.Outcome == OutcomeLimited {
-		return true
-	}
-	return r.Outcome == OutcomeVerified && !other.Changed
-}
-
-// Receive matches a message: the code first, then the messenger, then time and the sender's number. The best outcome of
-// the codes in it is returned. An error means that nothing is known to be stored and the platform should deliver the
-// message again.
+// Receive matches a message: its one code first, then the messenger, then time, the sender's number and the text. An error
+// means that nothing is known to be stored and the platform should deliver the message again.
 func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Receipt, error) {
 	ctx = WithCaller(ctx, m.caller())
-	best := Receipt{}
-	for _, code := range s.project.Extract(m.Text) {
-		receipt, err := s.receiveCode(ctx, s.project.RequestID(code), m, eventWanted)
-		if err != nil {
-			return Receipt{}, err
-		}
-		if receipt.better(best) {
-			best = receipt
-		}
+	code, found := s.project.Extract(m.Text)
+	if !found {
+		return Receipt{}, nil
 	}
-	return best, nil
+	return s.apply(ctx, s.project.RequestID(code), m, func(r *Request, now time.Time) error {
+		switch {
+		case m.Sender.IsZero():
+			return r.Bind(m.Evidence, m.Binding, now)
+		case m.Prepared != nil && !HoldsPrepared(m.Text, m.Prepared(r, code)):
+			return r.AwaitConfirmation(m.Evidence, m.Binding, now)
+		default:
+			return r.Verify(m.Evidence, now, eventWanted)
+		}
+	})
 }
 
-func (s *Service) receiveCode(ctx context.Context, id string, m Message, eventWanted bool) (Receipt, error) {
-	return s.apply(ctx, id, m, func(r *Request, now time.Time) error {
-		if m.Sender.IsZero() {
-			return r.Bind(m.Evidence, m.Binding, now)
-		}
-		return r.Verify(m.Evidence, now, eventWanted)
+// Confirm completes the request that a code with that id leads to, after its sender tapped the button of a prompt. answers
+// reports whether the tap answers the prompt that was sent under a binding.
+func (s *Service) Confirm(
+	ctx context.Context, codeID string, e Evidence, answers func(binding string) bool, eventWanted bool,
+) (Receipt, error) {
+	if !IsRequestID(codeID) {
+		return Receipt{Outcome: OutcomeUnknown}, nil
+	}
+	m := Message{Evidence: e}
+	return s.apply(WithCaller(ctx, m.caller()), codeID, m, func(r *Request, now time.Time) error {
+		return r.Confirm(e, answers, now, eventWanted)
 	})
 }
 
@@ -107,7 +116,7 @@ func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence
 	}
 	m := Message{Evidence: e, Binding: binding}
 	return s.apply(ctx, awaiting.ID, m, func(r *Request, now time.Time) error {
-		return r.Verify(e, now, eventWanted)
+		return r.VerifyContact(e, binding, now, eventWanted)
 	})
 }
 
@@ -116,19 +125,23 @@ func (s *Service) apply(
 	ctx context.Context, id string, m Message, mutate func(*Request, time.Time) error,
 ) (Receipt, error) {
 	request, err := s.store.Update(ctx, id, mutate)
-	receipt := Receipt{Request: request, Changed: err == nil}
+	receipt := Receipt{Request: request, CodeID: id, Changed: err == nil}
 	switch {
 	case err == nil && request.Phase == Verified:
 		receipt.Outcome = OutcomeVerified
 		if s.Observer != nil {
 			s.Observer.Verified(request.Method, request.VerifiedAt.Sub(request.CreatedAt))
 		}
-	case err == nil, errors.Is(err, ErrNoNumber):
+	case err == nil && !m.Sender.IsZero():
+		receipt.Outcome = OutcomeNeedConfirmation
+	case err == nil, errors.Is(err, ErrNoNumber), errors.Is(err, ErrEarlyContact):
 		receipt.Outcome = OutcomeNeedContact
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrNotAsked):
 		return Receipt{Outcome: OutcomeUnknown}, nil
 	case errors.Is(err, ErrTooManyUnknown):
 		return Receipt{Outcome: OutcomeLimited}, nil
+	case errors.Is(err, ErrTextChanged):
+		receipt.Outcome = OutcomeTextChanged
 	case errors.Is(err, ErrFinal):
 		receipt.Outcome = afterFinal(request, m)
 	case errors.Is(err, ErrWrongNumber):

@@ -48,8 +48,10 @@ const (
 	// CodeRest is how long after expiresAt a request is kept whose code can be made once more: whatever was sent with
 	// the code is then older than the next request that has it, whichever clock dated it.
 	CodeRest = 5 * time.Minute
-	// MaxContacts bounds the senders that one request awaits a contact from; the oldest goes.
+	// MaxContacts bounds the senders that one request awaits an answer from. The oldest that is to share a contact goes.
 	MaxContacts = 8
+	// promptSkew is how much earlier than the binding a messenger may date the prompt that was sent after it.
+	promptSkew = 5 * time.Second
 )
 
 // Request is one attempt to prove one number. Stores keep it whole; the code is not part of it.
@@ -67,6 +69,8 @@ type Request struct {
 	// BodyHash is a SHA-256 in lower-case hex that tells a retry with the same Idempotency-Key from its misuse; empty
 	// without the header.
 	BodyHash string
+	// DisplayName is the project's name in the text that was prepared; empty means the present one.
+	DisplayName string
 
 	Phase      Phase
 	VerifiedAt time.Time
@@ -74,7 +78,7 @@ type Request struct {
 	// national variants.
 	Actual    phone.Number
 	Assurance Assurance
-	// Contacts are the senders who sent the code without a number and were asked to share it, oldest first.
+	// Contacts are the senders who were asked for more after they sent the code, oldest first.
 	Contacts []Contact
 	Delivery Delivery
 	// Redelivered is the last wish to send the event once more that was granted.
@@ -87,11 +91,23 @@ type Request struct {
 	Version string
 }
 
+// ContactKind is what a sender was asked for.
+type ContactKind string
+
+const (
+	// ContactShare is their contact, because the messenger did not tell their number. It is the zero value.
+	ContactShare ContactKind = ""
+	// ContactConfirm is a tap on a button that names the project, because they did not send the prepared text. A request
+	// has at most one.
+	ContactConfirm ContactKind = "confirm"
+)
+
 // Contact binds a sender to the request whose code he sent.
 type Contact struct {
 	// Binding is a keyed hash of (account, sender): messenger ids are never stored.
 	Binding string
 	BoundAt time.Time
+	Kind    ContactKind
 }
 
 // Delivery is the state of a verified request's event. Its zero value means that no event is wanted.

@@ -119,20 +119,80 @@ func TestBind_keepsTheLatestEight(t *testing.T) {
 func TestBind_againMovesTheSenderToTheEnd(t *testing.T) {
 	g := NewWithT(t)
 	r := pending(t)
-	e := Evidence{Method: WhatsApp, SentAt: created}
 	for i, binding := range []string{"a", "b", "a"} {
-		g.Expect(r.Bind(e, binding, created.Add(time.Duration(i)*time.Second))).To(Succeed())
+		now := created.Add(time.Duration(i) * time.Second)
+		g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: now}, binding, now)).To(Succeed())
 	}
-	g.Expect(r.Contacts).To(Equal([]Contact{{"b", created.Add(time.Second)}, {"a", created.Add(2 * time.Second)}}))
+	g.Expect(r.Contacts).To(Equal([]Contact{
+		{Binding: "b", BoundAt: created.Add(time.Second)}, {Binding: "a", BoundAt: created.Add(2 * time.Second)},
+	}))
+}
+
+// TestBind_ofACopy has the message that bound a sender delivered again: what was shared since then stays in time.
+func TestBind_ofACopy(t *testing.T) {
+	g := NewWithT(t)
+	r, e := pending(t), Evidence{Method: WhatsApp, SentAt: created}
+	g.Expect(r.Bind(e, "a", created.Add(time.Second))).To(Succeed())
+	g.Expect(r.Bind(e, "a", created.Add(time.Minute))).To(Equal(ErrUnchanged))
+	g.Expect(r.BoundAt("a")).To(Equal(created.Add(time.Second)))
+}
+
+// TestBind_neverDropsTheConfirmation has so many senders without a number that the oldest go.
+func TestBind_neverDropsTheConfirmation(t *testing.T) {
+	g := NewWithT(t)
+	r := pending(t)
+	g.Expect(r.AwaitConfirmation(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: created}, "asked", created)).To(Succeed())
+	for i := range 2 * MaxContacts {
+		g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created}, string(rune('a'+i)), created)).To(Succeed())
+	}
+	g.Expect(r.Contacts).To(HaveLen(MaxContacts))
+	g.Expect(r.BoundAt("asked")).To(Equal(created))
+}
+
+func TestVerifyContact(t *testing.T) {
+	bound := created.Add(time.Minute + 300*time.Millisecond)
+	second := bound.Truncate(time.Second)
+	for name, test := range map[string]struct {
+		sent, prompted time.Time
+		want           error
+	}{
+		"after the binding":                    {sent: bound.Add(time.Second)},
+		"in its second":                        {sent: second},
+		"in the second before":                 {sent: second.Add(-time.Second), want: ErrEarlyContact},
+		"before the request, within the slack": {sent: created.Add(-time.Minute), want: ErrEarlyContact},
+		"before the slack":                     {sent: created.Add(-time.Hour), want: ErrOutOfTime},
+		"to its prompt":                        {sent: bound.Add(9 * time.Second), prompted: second},
+		"to its prompt, by a clock behind":     {sent: bound.Add(9 * time.Second), prompted: bound.Add(-promptSkew)},
+		"to an older prompt":                   {sent: bound.Add(9 * time.Second), prompted: bound.Add(-promptSkew - 1), want: ErrEarlyContact},
+		"to a prompt of no time":               {sent: bound.Add(9 * time.Second), prompted: time.Unix(0, 0), want: ErrEarlyContact},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := pending(t)
+			r.Contacts = []Contact{{Binding: "a", BoundAt: bound}}
+			e := Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: test.sent, PromptedAt: test.prompted}
+			err := r.VerifyContact(e, "a", bound.Add(10*time.Second), false)
+			if test.want != nil {
+				g.Expect(err).To(Equal(test.want))
+				g.Expect(r.Phase).To(Equal(Pending))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(r.Phase).To(Equal(Verified))
+		})
+	}
+	r := pending(t)
+	NewWithT(t).Expect(r.VerifyContact(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: bound}, "a", bound, false)).To(Equal(ErrNotAsked))
 }
 
 func TestBind_doesNotWriteIntoTheOldState(t *testing.T) {
 	g := NewWithT(t)
 	r := pending(t)
-	r.Contacts = append(make([]Contact, 0, 4), Contact{"a", created}, Contact{"b", created})
+	before := []Contact{{Binding: "a", BoundAt: created}, {Binding: "b", BoundAt: created}}
+	r.Contacts = append(make([]Contact, 0, 4), before...)
 	old := *r
-	g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created}, "a", expires.Add(-1))).To(Succeed())
-	g.Expect(old.Contacts).To(Equal([]Contact{{"a", created}, {"b", created}}))
+	g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created.Add(1)}, "a", expires.Add(-1))).To(Succeed())
+	g.Expect(old.Contacts).To(Equal(before))
 }
 
 func TestBind_refusesWhatVerifyRefuses(t *testing.T) {

@@ -50,6 +50,8 @@ type Initiation struct {
 	HasIdempotencyKey bool
 	TTL               time.Duration
 	Limits            Limits
+	// DisplayName is the project's name in the text that is prepared.
+	DisplayName string
 }
 
 // Initiated is a request that is stored, with the code that proves it.
@@ -67,7 +69,7 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	}
 	created, err := s.store.Create(ctx, New{
 		ID: s.project.RequestID(code), Phone: in.Phone, Method: in.Method, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
-		Fresh: !in.HasIdempotencyKey,
+		DisplayName: in.DisplayName, Fresh: !in.HasIdempotencyKey,
 	}, in.Limits)
 	if err != nil {
 		return Initiated{}, fmt.Errorf("create request: %w", err)

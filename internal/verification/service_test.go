@@ -294,18 +294,25 @@ func TestReceive_throughAnotherMessenger(t *testing.T) {
 	w.Expect(w.phase(initiated.Request.ID)).To(Equal(verification.Pending))
 }
 
-func TestReceive_twoCodesVerifyWhatTheyProve(t *testing.T) {
+// TestReceive_oneCodeForEachMessage has one text with the codes of four requests for the sender's number.
+func TestReceive_oneCodeForEachMessage(t *testing.T) {
 	w := newWorld(t)
-	mine := w.start(w.initiation())
-	in := w.initiation()
-	in.Phone = w.number("+4915112345679")
-	theirs := w.start(in)
-	m := w.message(theirs.Code, "+4915112345678")
-	m.Text += " or " + mine.Code.Grouped()
-	outcome, request := w.receive(m)
-	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
-	w.Expect(request.ID).To(Equal(mine.Request.ID))
-	w.Expect(w.phase(theirs.Request.ID)).To(Equal(verification.Pending))
+	var codes []string
+	var requests []verification.Initiated
+	for range 4 {
+		requests = append(requests, w.start(w.initiation()))
+		codes = append(codes, requests[len(requests)-1].Code.Grouped())
+	}
+	message := w.message(requests[0].Code, "+4915112345678")
+	message.Text = strings.Join(codes, "\n")
+	for range 3 { // its copies do what it did
+		outcome, request := w.receive(message)
+		w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+		w.Expect(request.ID).To(Equal(requests[3].Request.ID))
+	}
+	for _, other := range requests[:3] {
+		w.Expect(w.phase(other.Request.ID)).To(Equal(verification.Pending))
+	}
 }
 
 // TestReceive_tellsWhoMadeTheTransition has one message at many replicas at the same time: one of them changed something.
@@ -333,26 +340,6 @@ func TestReceive_tellsWhoMadeTheTransition(t *testing.T) {
 		}
 	}
 	w.Expect(changed).To(Equal(1))
-}
-
-// TestReceive_changedOfTwoCodes has a message with the code of a request that is verified and of one that is not.
-func TestReceive_changedOfTwoCodes(t *testing.T) {
-	w := newWorld(t)
-	first, second := w.start(w.initiation()), w.start(w.initiation())
-	w.receive(w.message(first.Code, "+4915112345678"))
-	for _, text := range []string{
-		first.Code.Grouped() + " " + second.Code.Grouped(), second.Code.Grouped() + " " + first.Code.Grouped(),
-	} {
-		message := w.message(first.Code, "+4915112345678")
-		message.Text = text
-		receipt, err := w.service.Receive(t.Context(), message, true)
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
-		w.Expect(receipt.Changed).To(Equal(text[:4] == first.Code.Grouped()[:4]), "the second time it is a copy")
-		if receipt.Changed {
-			w.Expect(receipt.Request.ID).To(Equal(second.Request.ID))
-		}
-	}
 }
 
 // TestReceive_refusalsChangeNothing has messages that are told something, and move nothing.
@@ -400,22 +387,27 @@ func (s weary) Awaiting(ctx context.Context, binding string) (verification.Reque
 func TestReceive_ofASenderOfTooManyUnknownCodes(t *testing.T) {
 	w := newWorld(t)
 	initiated := w.start(w.initiation())
-	for _, message := range []verification.Message{w.message(initiated.Code, ""), w.message(initiated.Code, "+4915112345678")} {
-		w.service = verification.NewService(verification.NewProject(projectName), weary{w.store, verification.Sender(message.Binding)})
-		outcome, _ := w.receive(message)
-		w.Expect(outcome).To(Equal(verification.OutcomeLimited))
-		receipt, err := w.service.ReceiveContact(t.Context(), message.Binding, message.Evidence, true)
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeLimited))
-		message.Binding = strings.Repeat("b", 32)
-		outcome, _ = w.receive(message)
-		w.Expect(outcome).NotTo(Equal(verification.OutcomeLimited), "another sender")
-	}
-	message := w.message(initiated.Code, "+4915112345678")
-	message.Binding = ""
+	hidden := w.message(initiated.Code, "")
+	w.service = verification.NewService(verification.NewProject(projectName), weary{w.store, verification.Sender(hidden.Binding)})
+	outcome, _ := w.receive(hidden)
+	w.Expect(outcome).To(Equal(verification.OutcomeLimited))
+	receipt, err := w.service.ReceiveContact(t.Context(), hidden.Binding, w.message(initiated.Code, "+4915112345678").Evidence, true)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeLimited))
+	hidden.Binding = strings.Repeat("b", 32)
+	outcome, _ = w.receive(hidden)
+	w.Expect(outcome).NotTo(Equal(verification.OutcomeLimited), "another sender")
+
 	w.service = verification.NewService(verification.NewProject(projectName), weary{w.store, verification.Sender("+4915112345678")})
-	outcome, _ := w.receive(message)
-	w.Expect(outcome).To(Equal(verification.OutcomeLimited), "without a binding the number tells senders apart")
+	for _, binding := range []string{"", "one", "two"} {
+		message := w.message(initiated.Code, "+4915112345678")
+		message.Binding = binding
+		outcome, _ = w.receive(message)
+		w.Expect(outcome).To(Equal(verification.OutcomeLimited), "its number tells a sender apart, whatever it is bound by")
+	}
+	receipt, err = w.service.Confirm(t.Context(), initiated.Request.ID, w.message(initiated.Code, "+4915112345678").Evidence, nil, true)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeLimited))
 }
 
 func TestReceive_withTheStoreDown(t *testing.T) {
@@ -500,4 +492,88 @@ func TestNotifier_coalescesAndEnds(t *testing.T) {
 	notifier.Notify("a")
 	g.Expect(changes).NotTo(Receive())
 	g.Expect(other).To(Receive())
+}
+
+// prepared is what a messenger prepares, for the name that the request was made under.
+func prepared(r *verification.Request, code verification.Code) string {
+	return "I confirm my number to " + r.DisplayName + ". Code: " + code.Grouped()
+}
+
+// strict is a message whose text must be the prepared one.
+func (w *world) strict(code verification.Code, text, binding string) verification.Message {
+	w.t.Helper()
+	m := w.message(code, "+4915112345678")
+	m.Text, m.Binding, m.Prepared = strings.ReplaceAll(text, "CODE", code.Grouped()), binding, prepared
+	return m
+}
+
+// TestReceive_theTextThatWasPrepared: it alone verifies at once, whatever was sent before it.
+func TestReceive_theTextThatWasPrepared(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.DisplayName = "Ada's Books"
+	made := w.start(in)
+	outcome, request := w.receive(w.strict(made.Code, "Please release my parcel no. CODE", "one"))
+	w.Expect(outcome).To(Equal(verification.OutcomeNeedConfirmation))
+	w.Expect(request.Contacts).To(HaveLen(1))
+	w.Expect(request.Contacts[0].Kind).To(Equal(verification.ContactConfirm))
+	for range 2 {
+		outcome, again := w.receive(w.strict(made.Code, "Please release my parcel no. CODE", "one"))
+		w.Expect(outcome).To(Equal(verification.OutcomeNeedConfirmation), "a copy of it asks again, if that failed")
+		w.Expect(again).To(Equal(request), "and writes nothing")
+	}
+	outcome, again := w.receive(w.strict(made.Code, "CODE", "two"))
+	w.Expect(outcome).To(Equal(verification.OutcomeTextChanged), "another message does not")
+	w.Expect(again).To(Equal(request))
+	outcome, _ = w.receive(w.strict(made.Code, "i confirm my number to ada’s books code: CODE", "three"))
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+}
+
+// TestReceive_asksNobodyElse: whom another number belongs to is not asked for it, and uses nothing up.
+func TestReceive_asksNobodyElse(t *testing.T) {
+	w := newWorld(t)
+	made := w.start(w.initiation())
+	m := w.strict(made.Code, "CODE", "one")
+	m.Sender = w.number("+4915112345679")
+	outcome, request := w.receive(m)
+	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
+	w.Expect(request).To(Equal(made.Request))
+}
+
+func TestConfirm(t *testing.T) {
+	w := newWorld(t)
+	made := w.start(w.initiation())
+	tap := func(from, answered string) verification.Outcome {
+		w.t.Helper()
+		e := w.message(made.Code, from).Evidence
+		receipt, err := w.service.Confirm(t.Context(), made.Request.ID, e, func(b string) bool { return b == answered }, true)
+		w.Expect(err).NotTo(HaveOccurred())
+		return receipt.Outcome
+	}
+	w.Expect(tap("+4915112345678", "")).To(Equal(verification.OutcomeUnknown), "nobody was asked")
+	w.receive(w.strict(made.Code, "CODE", "one"))
+	w.Expect(tap("+4915112345678", "two")).To(Equal(verification.OutcomeUnknown), "another prompt")
+	w.Expect(tap("+4915112345679", "one")).To(Equal(verification.OutcomeWrongNumber))
+	w.Expect(w.phase(made.Request.ID)).To(Equal(verification.Pending))
+	w.Expect(tap("+4915112345678", "one")).To(Equal(verification.OutcomeVerified))
+	w.Expect(tap("+4915112345678", "one")).To(Equal(verification.OutcomeVerified), "a copy of it")
+	receipt, err := w.service.Confirm(t.Context(), "../x", verification.Evidence{}, nil, true)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeUnknown))
+}
+
+// TestReceiveContact_beforeItsBinding answers an older prompt: a request that is newer by a second is not proved by it.
+func TestReceiveContact_beforeItsBinding(t *testing.T) {
+	w := newWorld(t)
+	older, newer := w.start(w.initiation()), w.start(w.initiation())
+	w.receive(w.message(older.Code, ""))
+	w.later(30 * time.Second)
+	contact := w.message(older.Code, "+4915112345678")
+	w.later(time.Second)
+	w.receive(w.message(newer.Code, ""))
+	receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeNeedContact), "asked again")
+	w.Expect(w.phase(older.Request.ID)).To(Equal(verification.Pending))
+	w.Expect(w.phase(newer.Request.ID)).To(Equal(verification.Pending))
 }

@@ -121,6 +121,8 @@ type New struct {
 	TTL      time.Duration
 	KeyName  string
 	BodyHash string
+	// DisplayName is the project's name in the text that is prepared.
+	DisplayName string
 	// Fresh says that ID was drawn at random just now. A store may then learn only from inserting it that it exists, and
 	// check the limits before.
 	Fresh bool

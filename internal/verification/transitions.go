@@ -17,6 +17,9 @@ var (
 	ErrFinal        = errors.New("the request is final")
 	ErrNotVerified  = errors.New("the request is not verified")
 	ErrStaleAttempt = errors.New("another attempt was recorded in the meantime")
+	ErrEarlyContact = errors.New("the contact answers an older prompt")
+	ErrNotAsked     = errors.New("the sender was not asked for this")
+	ErrTextChanged  = errors.New("the text is not the prepared one, and the request was asked about before")
 )
 
 // Evidence is what a messenger told about the sender of a code.
@@ -27,11 +30,25 @@ type Evidence struct {
 	// SentAt is the message's own time.
 	SentAt    time.Time
 	Assurance Assurance
+	// PromptedAt is when the prompt was sent that the message answers, by the messenger's clock; zero if it does not tell.
+	PromptedAt time.Time
 }
 
 // Verify moves a pending request to VERIFIED, and makes its event due in the same write where one is wanted. It refuses
 // with one of the reasons above and then leaves the request as it was.
 func (r *Request) Verify(e Evidence, now time.Time, eventWanted bool) error {
+	if err := r.proves(e, now); err != nil {
+		return err
+	}
+	r.Phase, r.VerifiedAt, r.Actual, r.Assurance = Verified, now, e.Sender, e.Assurance
+	if eventWanted {
+		r.Delivery = Delivery{NextAttemptAt: now}
+	}
+	return nil
+}
+
+// proves reports by a nil error whether the message comes in time and from the claimed number.
+func (r *Request) proves(e Evidence, now time.Time) error {
 	if err := r.counts(e, now); err != nil {
 		return err
 	}
@@ -41,22 +58,83 @@ func (r *Request) Verify(e Evidence, now time.Time, eventWanted bool) error {
 	if !phone.Same(r.Phone, e.Sender) {
 		return ErrWrongNumber
 	}
-	r.Phase, r.VerifiedAt, r.Actual, r.Assurance = Verified, now, e.Sender, e.Assurance
-	if eventWanted {
-		r.Delivery = Delivery{NextAttemptAt: now}
-	}
 	return nil
 }
 
-// Bind notes that a sender without a known number sent the code, so that his contact can complete the request later.
+// Bind notes that a sender without a known number sent the code, so that his contact can complete the request later. A copy
+// of a message that bound the sender already is ErrUnchanged, so that it makes no contact early that was shared since.
 func (r *Request) Bind(e Evidence, binding string, now time.Time) error {
 	if err := r.counts(e, now); err != nil {
 		return err
 	}
-	contacts := slices.DeleteFunc(slices.Clone(r.Contacts), func(c Contact) bool { return c.Binding == binding })
-	contacts = append(contacts, Contact{Binding: binding, BoundAt: now})
-	r.Contacts = contacts[max(0, len(contacts)-MaxContacts):]
+	if bound := r.BoundAt(binding); !bound.IsZero() && !e.SentAt.After(bound) {
+		return ErrUnchanged
+	}
+	r.bind(Contact{Binding: binding, BoundAt: now})
 	return nil
+}
+
+// bind adds a contact in the place of its former state, or of the oldest one that may go.
+func (r *Request) bind(c Contact) {
+	r.Contacts = slices.DeleteFunc(slices.Clone(r.Contacts), func(old Contact) bool { return old.Binding == c.Binding })
+	if len(r.Contacts) >= MaxContacts {
+		oldest := slices.IndexFunc(r.Contacts, func(old Contact) bool { return old.Kind == ContactShare })
+		r.Contacts = slices.Delete(r.Contacts, oldest, oldest+1)
+	}
+	r.Contacts = append(r.Contacts, c)
+}
+
+// AwaitConfirmation notes that the claimed number sent the code in another text than the prepared one, and is asked to
+// confirm it. That happens once for a request: a copy of the same message is ErrUnchanged, any other ErrTextChanged.
+func (r *Request) AwaitConfirmation(e Evidence, binding string, now time.Time) error {
+	if err := r.proves(e, now); err != nil {
+		return err
+	}
+	asked, found := r.confirmation()
+	switch {
+	case !found:
+		r.bind(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm})
+		return nil
+	case asked.Binding == binding:
+		return ErrUnchanged
+	default:
+		return ErrTextChanged
+	}
+}
+
+// Confirm is Verify for the answer to a request for confirmation, if that is the one which answers reports true for.
+func (r *Request) Confirm(e Evidence, answers func(binding string) bool, now time.Time, eventWanted bool) error {
+	if err := r.counts(e, now); err != nil {
+		return err
+	}
+	if asked, found := r.confirmation(); !found || !answers(asked.Binding) {
+		return ErrNotAsked
+	}
+	return r.Verify(e, now, eventWanted)
+}
+
+func (r *Request) confirmation() (Contact, bool) {
+	i := slices.IndexFunc(r.Contacts, func(c Contact) bool { return c.Kind == ContactConfirm })
+	if i < 0 {
+		return Contact{}, false
+	}
+	return r.Contacts[i], true
+}
+
+// VerifyContact is Verify with the contact that a sender shared. A contact of before its binding answers an older prompt, so
+// nothing is forgiven but the messenger's whole seconds, and a little for the date of the prompt, which is that of its clock.
+func (r *Request) VerifyContact(e Evidence, binding string, now time.Time, eventWanted bool) error {
+	if err := r.counts(e, now); err != nil {
+		return err
+	}
+	bound := r.BoundAt(binding)
+	switch {
+	case bound.IsZero():
+		return ErrNotAsked
+	case e.SentAt.Before(bound.Truncate(time.Second)), !e.PromptedAt.IsZero() && e.PromptedAt.Before(bound.Add(-promptSkew)):
+		return ErrEarlyContact
+	}
+	return r.Verify(e, now, eventWanted)
 }
 
 // counts tells whether a message can move the request at now at all: right messenger first, then the phase, then time.

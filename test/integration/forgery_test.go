@@ -170,7 +170,8 @@ func ours(platform string) []simulator.Attack {
 	GinkgoHelper()
 	var all []simulator.Attack
 	for _, a := range simulator.Attacks() {
-		if a.Platform == platform && !a.Honest && a.Name != "replay" {
+		// These two need something genuine before them.
+		if a.Platform == platform && !a.Honest && a.Name != "replay" && a.Name != "foreign-tap" {
 			all = append(all, a)
 		}
 	}
@@ -188,7 +189,11 @@ var _ = Describe("A forgery", func() {
 			By(a.Name)
 			answers(s.attack(ctx, a.Name, s.person(ctx), victim, link), a.Expect)
 			Expect(s.status(ctx, id)).To(Equal("PENDING"), a.Name)
-			Expect(s.object(ctx, id).ResourceVersion).To(Equal(stored), a.Name)
+			now := s.object(ctx, id)
+			if a.Asks && len(now.Status.Contacts) == 1 { // noted once, that the owner was asked
+				stored = now.ResourceVersion
+			}
+			Expect(now.ResourceVersion).To(Equal(stored), a.Name)
 		}
 		s.proves(ctx, victim, id, link)
 		Eventually(s.receiver.deliveries).WithContext(ctx).WithTimeout(patience).Should(HaveLen(1), "one event, for the owner")
@@ -228,6 +233,34 @@ var _ = Describe("A forgery", func() {
 			Expect(s.object(ctx, id).Status.ActualPhoneNumber).To(Equal(victim), a.Name)
 		}
 	}, SpecTimeout(5*time.Minute))
+
+	It("by a link that is passed on with another text is asked about, once, and only the owner's answer counts", func(ctx SpecContext) {
+		s := newScene(ctx, true)
+		victim, attacker := s.person(ctx), s.person(ctx)
+		id, link := s.begin(ctx, "WHATSAPP", victim)
+		chat, prepared, _ := strings.Cut(link, "?text=")
+		relayed := chat + "?text=Please%20release%20my%20parcel%20no.%20" + prepared[len(prepared)-len("XXXX-XXXX-XXXX-XXXX"):]
+		s.sim(ctx, http.StatusAccepted, "/sim/users/"+victim+"/send", fmt.Sprintf(`{"link": %q}`, relayed))
+		Eventually(func() int { return len(s.object(ctx, id).Status.Contacts) }).WithContext(ctx).WithTimeout(patience).Should(Equal(1))
+		Expect(s.status(ctx, id)).To(Equal("PENDING"))
+		var answered []any
+		Eventually(func() error { // once the prompt has come
+			status, _, answer := (&replica{api: strings.TrimPrefix(s.url, "http://")}).exchange(ctx, "", http.MethodPost,
+				"/sim/users/"+attacker+"/attack/foreign-tap", fmt.Sprintf(`{"link": %q, "phone": %q}`, link, victim))
+			if status != http.StatusOK {
+				return fmt.Errorf("%v", answer)
+			}
+			answered = answer["deliveries"].([]any)
+			return nil
+		}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+		answers(answered, http.StatusOK)
+		Expect(s.status(ctx, id)).To(Equal("PENDING"), "the attacker taps the victim's button")
+
+		s.sim(ctx, http.StatusAccepted, "/sim/users/"+victim+"/send", fmt.Sprintf(`{"link": %q}`, relayed))
+		s.sim(ctx, http.StatusAccepted, "/sim/users/"+victim+"/tap", `{"wait": "30s"}`)
+		Eventually(s.status).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal("VERIFIED"))
+		Expect(s.object(ctx, id).Status.Contacts).To(HaveLen(1))
+	}, SpecTimeout(2*time.Minute))
 
 	It("that repeats a genuine webhook does nothing a second time, and nothing for another request", func(ctx SpecContext) {
 		s := newScene(ctx, true)

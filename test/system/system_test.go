@@ -76,12 +76,13 @@ func proves(t *testing.T, p *system.Project, events <-chan http.Header) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.AwaitReady(t.Context())).To(Succeed())
 	const number = "+4915112345678"
-	for method, messages := range map[string]func(text string) []system.Message{
-		"WHATSAPP": func(text string) []system.Message {
-			return []system.Message{p.WhatsAppMessage(number, text, "1", time.Now())}
+	for method, messages := range map[string][]func(text string) system.Message{
+		"WHATSAPP": {
+			func(text string) system.Message { return p.WhatsAppMessage(number, text, "1", time.Now()) },
 		},
-		"TELEGRAM": func(text string) []system.Message {
-			return []system.Message{p.TelegramText(1, 9, text, time.Now()), p.TelegramContact(2, 9, number, time.Now())}
+		"TELEGRAM": { // each is dated when the one before was taken
+			func(text string) system.Message { return p.TelegramText(1, 9, text, time.Now()) },
+			func(string) system.Message { return p.TelegramContact(2, 9, number, time.Now()) },
 		},
 	} {
 		var begun system.Begun
@@ -97,8 +98,9 @@ func proves(t *testing.T, p *system.Project, events <-chan http.Header) {
 			return status
 		}
 		g.Expect(stands()).To(Equal("PENDING"))
-		for _, message := range messages(begun.ExpectedText) {
-			inTime(g, func() error { return message.Post(t.Context(), r) })
+		for _, message := range messages {
+			sent := message(begun.ExpectedText)
+			inTime(g, func() error { return sent.Post(t.Context(), r) })
 		}
 		g.Expect(stands()).To(Equal("VERIFIED"), method)
 		var event http.Header

@@ -158,7 +158,7 @@ func (c *Channel) apply(
 	}
 	became := outcomes[receipt.Outcome]
 	if became == outcomeNeedContact {
-		if became, err = c.prompt(ctx, s, in); err != nil {
+		if became, err = c.prompt(ctx, s, in, receipt.Request); err != nil {
 			return receipt, became, err
 		}
 	}
@@ -173,7 +173,7 @@ func (c *Channel) tell(
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	eventWanted := s.EventPolicy() != verification.EventsOff
-	evidence := verification.Evidence{Method: verification.Telegram, Sender: in.number, SentAt: in.sentAt}
+	evidence := verification.Evidence{Method: verification.Telegram, Sender: in.number, SentAt: in.sentAt, PromptedAt: in.promptedAt}
 	if !in.isContact {
 		return c.service.Receive(ctx, verification.Message{Evidence: evidence, Text: in.text, Binding: bound[0]}, eventWanted)
 	}
@@ -186,12 +186,14 @@ func (c *Channel) tell(
 	return receipt, nil
 }
 
-// prompt asks for the sender's contact. Where the chat cannot be written to, as when the user blocked the bot meanwhile,
-// trying again would change nothing.
-func (c *Channel) prompt(ctx context.Context, s *settings.Settings, in inbound) (outcome, error) {
+// prompt asks for the sender's contact, in the name that the request was made under. Where the chat cannot be written to, as
+// when the user blocked the bot meanwhile, trying again would change nothing.
+func (c *Channel) prompt(
+	ctx context.Context, s *settings.Settings, in inbound, request verification.Request,
+) (outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, promptTimeout)
 	defer cancel()
-	err := c.client.SendMessage(ctx, s.Telegram, in.sender, shareText(s), KeyboardContact)
+	err := c.client.SendMessage(ctx, s.Telegram, in.sender, shareText(s, &request), KeyboardContact)
 	c.metrics.reply(err)
 	switch {
 	case err == nil:

@@ -68,7 +68,7 @@ func TestClient_goldens(t *testing.T) {
 	g.Expect(updates).To(HaveLen(2))
 	_, err = client.GetUpdates(ctx, bot, 0, 100, 30*time.Second)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(client.SendMessage(ctx, bot, user, textVerified, KeyboardRemove)).To(Succeed())
+	g.Expect(client.SendMessage(ctx, bot, user, fmt.Sprintf(textVerified, "Example Shop"), KeyboardRemove)).To(Succeed())
 
 	for method, files := range map[string][]string{
 		"getMe": {"getMe"}, "getWebhookInfo": {"getWebhookInfo"}, "setWebhook": {"setWebhook"}, "deleteWebhook": {"deleteWebhook"},

@@ -74,6 +74,55 @@ func TestFlow_oneReplicaReplies(t *testing.T) {
 	w.Expect(other.replies.Len()).To(Equal(1))
 }
 
+// TestFlow_relayedWhileAwaited: the user is asked for a contact, and a link of an attacker comes in between. What they share
+// in answer to their own request does not prove the attacker's; they are asked again, by name.
+func TestFlow_relayedWhileAwaited(t *testing.T) {
+	for name, contact := range map[string]func(w *world) []byte{
+		"sent before the link was tapped": func(w *world) []byte {
+			w.later(20 * time.Second)
+			return w.contactUpdate(3, user, claimed)
+		},
+		"sent after it, to the older prompt": func(w *world) []byte {
+			prompted := w.now()
+			w.later(time.Minute)
+			sent := strings.Replace(string(w.contactUpdate(3, user, claimed)), fmt.Sprintf(`"date":%d`, w.now().Unix()),
+				fmt.Sprintf(`"date":%d,"reply_to_message":{"message_id":2,"date":%d}`, w.now().Add(2*time.Second).Unix(), prompted.Unix()), 1)
+			return []byte(sent)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			own, relayed := w.initiate("golden").Request.ID, w.initiate("other").Request.ID
+			w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(outcomeNeedContact))
+			shared := contact(w)
+			w.later(time.Second)
+			w.Expect(w.accept(w.update(2, user, "/start "+otherCode))).To(Equal(outcomeNeedContact))
+			w.later(time.Second)
+			w.Expect(w.accept(shared)).To(Equal(outcomeNeedContact))
+			w.Expect(w.phase(relayed)).To(Equal(verification.Pending))
+			w.Expect(w.phase(own)).To(Equal(verification.Pending), "its prompt is void")
+			prompts := w.api.got("sendMessage")
+			w.Expect(prompts).To(HaveLen(3))
+			w.Expect(string(prompts[2])).To(And(ContainSubstring("Example Shop asks"), ContainSubstring("request_contact")))
+
+			w.later(time.Second)
+			w.Expect(w.accept(w.contactUpdate(4, user, claimed))).To(Equal(outcomeVerified), "an answer to the prompt that they see now")
+			w.Expect(w.phase(relayed)).To(Equal(verification.Verified))
+		})
+	}
+}
+
+// TestFlow_saysWhoAsked after the number was proved.
+func TestFlow_saysWhoAsked(t *testing.T) {
+	w := newWorld(t)
+	w.initiate("golden")
+	w.accept(w.update(1, user, "/start "+goldenCode))
+	w.accept(w.contactUpdate(2, user, claimed))
+	w.flush()
+	said := w.api.got("sendMessage")
+	w.Expect(string(said[len(said)-1])).To(And(ContainSubstring("confirmed to Example Shop"), ContainSubstring("If you did not start this yourself")))
+}
+
 func TestFlow_contactWithoutACode(t *testing.T) {
 	w := newWorld(t)
 	id := w.initiate("golden").Request.ID
@@ -178,7 +227,7 @@ func TestFlow_race(t *testing.T) {
 func TestFlow_anotherMessengersCode(t *testing.T) {
 	w := newWorld(t)
 	w.Expect(outcomes).To(HaveKeyWithValue(verification.OutcomeWrongMethod, outcomeWrongMethod))
-	for o := verification.OutcomeNothing; o <= verification.OutcomeNeedContact; o++ {
+	for o := verification.OutcomeNothing; o <= verification.OutcomeTextChanged; o++ {
 		w.Expect(outcomes).To(HaveKey(o))
 	}
 }
@@ -268,11 +317,10 @@ func TestReplies_areBestEffort(t *testing.T) {
 
 func TestReplies_saySomethingOfTheProjectOnly(t *testing.T) {
 	w := newWorld(t)
-	w.Expect(shareText(w.settings)).To(HavePrefix("Example Shop asks"))
-	w.settings.DisplayName = ""
-	w.Expect(shareText(w.settings)).To(HavePrefix("An app or website asks"))
+	w.Expect(shareText(w.settings, &verification.Request{})).To(HavePrefix("Example Shop asks"))
+	w.Expect(shareText(w.settings, &verification.Request{DisplayName: "Old Shop"})).To(HavePrefix("Old Shop asks"))
 	for _, text := range []string{textVerified, textWrongNumber, textExpired, textUnknown, textShareContact} {
-		w.Expect(len(text)).To(BeNumerically("<", 1024))
+		w.Expect(len(text)).To(BeNumerically("<", 512), "with a name in it at most 1,024")
 		w.Expect(strings.ToLower(text)).NotTo(ContainSubstring("code"))
 	}
 }

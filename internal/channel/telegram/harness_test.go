@@ -214,8 +214,13 @@ func (w *world) update(id, from int64, text string) []byte {
 }
 
 func (w *world) contactUpdate(id, from int64, number string) []byte {
+	return w.contactLater(id, from, number, 0)
+}
+
+// contactLater is a contactUpdate that is sent so much later.
+func (w *world) contactLater(id, from int64, number string, later time.Duration) []byte {
 	return fmt.Appendf(nil, `{"update_id":%d,"message":{"message_id":1,"from":{"id":%d,"is_bot":false,"first_name":"A"},"chat":{"id":%d,"type":"private"},"date":%d,"contact":{"phone_number":%q,"first_name":"A","user_id":%d}}}`,
-		id, from, from, w.now().Unix(), number, from)
+		id, from, from, w.now().Add(later).Unix(), number, from)
 }
 
 func (w *world) now() time.Time {

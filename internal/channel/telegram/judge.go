@@ -57,6 +57,9 @@ var outcomes = map[verification.Outcome]outcome{
 	verification.OutcomeTooLate:     outcomeTooLate,
 	verification.OutcomeWrongMethod: outcomeWrongMethod,
 	verification.OutcomeNeedContact: outcomeNeedContact,
+	// Only of texts with a number, which messages of Telegram do not have.
+	verification.OutcomeNeedConfirmation: outcomeNothing,
+	verification.OutcomeTextChanged:      outcomeNothing,
 }
 
 // inbound is a message that may count.
@@ -67,7 +70,9 @@ type inbound struct {
 	// isContact says that it is the sender's own contact, with number. Else it is text.
 	isContact bool
 	number    phone.Number
-	text      string
+	// promptedAt is when the message was sent that the contact answers; zero if it answers none.
+	promptedAt time.Time
+	text       string
 }
 
 // judge says whether a message may count at all, before anything is looked up: empty if so, else why not. in.sender is
@@ -85,6 +90,9 @@ func judge(m *message, botUsername string) (in inbound, why outcome) {
 		return in, refusedForwarded
 	case m.Contact != nil:
 		in.isContact = true
+		if m.ReplyTo != nil {
+			in.promptedAt = time.Unix(m.ReplyTo.Date, 0)
+		}
 		in.number, why = judgeContact(m.Contact, in.sender)
 		return in, why
 	case m.Text == "":

@@ -29,6 +29,10 @@ type message struct {
 	Date    int64    `json:"date"`
 	Text    string   `json:"text"`
 	Contact *contact `json:"contact"`
+	// ReplyTo is the message that this one answers: for a contact that was shared by the button, the one with the button.
+	ReplyTo *struct {
+		Date int64 `json:"date"`
+	} `json:"reply_to_message"`
 
 	EditDate      present `json:"edit_date"`
 	ForwardOrigin present `json:"forward_origin"`

@@ -61,7 +61,7 @@ func (b *batch) receiveOne(ctx context.Context, m *message) {
 	}
 	b.hook.metrics.count(came, 1)
 	level := 1
-	if came == outcomeVerified || came == outcomeNeedContact {
+	if came == outcomeVerified || came == outcomeNeedContact || came == outcomeNeedConfirmation {
 		level = 0 // a request changed
 	}
 	b.log.V(level).Info("WhatsApp message", "outcome", came, "type", knownType(m.Type))

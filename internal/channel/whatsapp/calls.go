@@ -28,17 +28,24 @@ type textBody struct {
 }
 
 type interactive struct {
-	Type   string      `json:"type"`
-	Body   prompt      `json:"body"`
-	Action namedAction `json:"action"`
+	Type   string `json:"type"`
+	Body   prompt `json:"body"`
+	Action action `json:"action"`
 }
 
 type prompt struct {
 	Text string `json:"text"`
 }
 
-type namedAction struct {
-	Name string `json:"name"`
+// action is what the user can do: one named action, or a tap on one of the buttons.
+type action struct {
+	Name    string        `json:"name,omitempty"`
+	Buttons []replyButton `json:"buttons,omitempty"`
+}
+
+type replyButton struct {
+	Type  string `json:"type"`
+	Reply choice `json:"reply"`
 }
 
 func newOutgoing(to Recipient, kind string) outgoing {
@@ -57,7 +64,18 @@ func (c *Client) SendText(ctx context.Context, account *settings.WhatsApp, to Re
 func (c *Client) RequestContact(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) error {
 	const kind = "request_contact_info"
 	m := newOutgoing(to, "interactive")
-	m.Interactive = &interactive{Type: kind, Body: prompt{cut(text, maxPromptRunes)}, Action: namedAction{kind}}
+	m.Interactive = &interactive{Type: kind, Body: prompt{cut(text, maxPromptRunes)}, Action: action{Name: kind}}
+	return c.send(ctx, account, m)
+}
+
+// RequestConfirmation asks a user to confirm by a button with that id (Cloud API, "Interactive reply buttons": an id has up
+// to 256 characters, a title up to 20).
+func (c *Client) RequestConfirmation(ctx context.Context, account *settings.WhatsApp, to Recipient, text, id string) error {
+	m := newOutgoing(to, "interactive")
+	m.Interactive = &interactive{
+		Type: "button", Body: prompt{cut(text, maxPromptRunes)},
+		Action: action{Buttons: []replyButton{{Type: "reply", Reply: choice{ID: id, Title: buttonConfirm}}}},
+	}
 	return c.send(ctx, account, m)
 }
 

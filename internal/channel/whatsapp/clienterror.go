@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -70,6 +71,19 @@ func (e *Error) Temporary() bool {
 func (e *Error) PlatformFailed() bool {
 	return e.Kind == KindUnavailable && (e.Status < 200 || e.Status > 299)
 }
+
+// undeliverable reports whether the same message to the same user would be refused for ever, such as one to somebody who
+// cannot receive it (131026) or outside of the 24 hours (131047). What somebody can put right is not that: an expired token
+// (190), a locked or unpaid account. Nor is an answer without a code, which a proxy may have given.
+func undeliverable(err error) bool {
+	failure, ok := errors.AsType[*Error](err)
+	return ok && failure.Kind == KindRefused && failure.Code != 0 && !slices.Contains(accountCodes, failure.Code)
+}
+
+// accountCodes are refusals that are about the business and its account, and end when that is put in order (Cloud API, "Error
+// codes"): a policy or an account restricted, access denied, display name, locked, payment, certificate, maintenance, not
+// registered.
+var accountCodes = []int{368, 131005, 131031, 131037, 131042, 131045, 131057, 133000, 133004, 133005, 133010}
 
 // classOf returns the class of a call's outcome in metrics; empty for success.
 func classOf(err error) calls.Class {

@@ -63,6 +63,9 @@ func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) 
 		if err == nil && receipt.Outcome == verification.OutcomeUnknown {
 			continue // bound under another app secret, or never
 		}
+		if err == nil && receipt.Outcome == verification.OutcomeNeedContact { // it answers an older prompt
+			return d.askContact(ctx, from, binding, receipt.Request)
+		}
 		return d.settle(from, receipt, err)
 	}
 	return outcomeContactRefused, nil

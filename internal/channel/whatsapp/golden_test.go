@@ -18,16 +18,16 @@ var goldens = map[string]struct {
 	want  map[outcome]int
 	reply string
 }{
-	"text":                     {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"text_escaped":             {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"text_username":            {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"text_reply":               {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"text_ad":                  {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"button":                   {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"button_text":              {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"interactive_button_reply": {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"interactive_list_reply":   {map[outcome]int{outcomeVerified: 1}, textVerified},
-	"batch":                    {map[outcome]int{outcomeVerified: 1, outcomeNoCode: 1, outcomeOtherNumber: 1, outcomeStatus: 1}, textVerified},
+	"text":                     {map[outcome]int{outcomeVerified: 1}, saidVerified},
+	"text_escaped":             {map[outcome]int{outcomeVerified: 1}, saidVerified},
+	"text_username":            {map[outcome]int{outcomeVerified: 1}, saidVerified},
+	"text_reply":               {map[outcome]int{outcomeVerified: 1}, saidVerified},
+	"text_ad":                  {map[outcome]int{outcomeVerified: 1}, saidVerified},
+	"button":                   {map[outcome]int{outcomeNeedConfirmation: 1}, saidConfirm},
+	"button_text":              {map[outcome]int{outcomeNeedConfirmation: 1}, saidConfirm},
+	"interactive_button_reply": {map[outcome]int{outcomeNeedConfirmation: 1}, saidConfirm},
+	"interactive_list_reply":   {map[outcome]int{outcomeNeedConfirmation: 1}, saidConfirm},
+	"batch":                    {map[outcome]int{outcomeVerified: 1, outcomeNoCode: 1, outcomeOtherNumber: 1, outcomeStatus: 1}, saidVerified},
 
 	"text_user_id_only":           {map[outcome]int{outcomeNumberHidden: 1}, textNumberHidden},
 	"text_user_id_in_from":        {map[outcome]int{outcomeNumberHidden: 1}, textNumberHidden},
@@ -64,6 +64,7 @@ func TestHook_goldens(t *testing.T) {
 		name := strings.TrimSuffix(filepath.Base(file), ".json")
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
+			f.strict()
 			f.Expect(string(sources)).To(MatchRegexp(`\bin/`+name+`\b`), "its source must be named")
 			made := f.request("first", user, verification.WhatsApp)
 			f.Expect(made.Code.Grouped()).To(Equal(firstCode))
@@ -78,7 +79,7 @@ func TestHook_goldens(t *testing.T) {
 			}
 			state := f.state(made.Request.ID)
 			f.Expect(state.Phase).To(Equal(want))
-			f.Expect(state.Contacts).To(BeEmpty())
+			f.Expect(state.Contacts).To(HaveLen(expected.want[outcomeNeedConfirmation]))
 			if want == verification.Verified {
 				f.Expect(state.Actual.Digits()).To(Equal(user))
 				f.Expect(state.Assurance).To(Equal(verification.AssuranceUsual))
@@ -115,7 +116,8 @@ func TestHook_goldensOfSharedContacts(t *testing.T) {
 			f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeNeedContact: 1}))
 			prompts := f.graph.all()
 			f.Expect(prompts).To(HaveLen(1), "the prompt is sent before the answer")
-			f.Expect(strings.ReplaceAll(prompts[0].Body, textShareContact, "Please share your number.")).
+			said := strings.Trim(string(encode(saidShareContact)), `"`)
+			f.Expect(strings.ReplaceAll(prompts[0].Body, said, "Please share your number.")).
 				To(MatchJSON(golden(t, "out/request_contact_info")))
 			state := f.state(made.Request.ID)
 			f.Expect(state.Contacts).To(HaveLen(1))
@@ -132,7 +134,7 @@ func TestHook_goldensOfSharedContacts(t *testing.T) {
 			f.Expect(state.Assurance).To(Equal(verification.AssuranceSharedContact))
 			calls := f.sendReplies()
 			f.Expect(calls).To(HaveLen(2))
-			f.Expect(calls[1].text()).To(Equal(textVerified))
+			f.Expect(calls[1].text()).To(Equal(saidVerified))
 		})
 	}
 }

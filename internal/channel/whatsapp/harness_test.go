@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -82,6 +83,7 @@ func newFixtureWith(t testing.TB, g *graph) *fixture {
 	f.settings = &settings.Settings{Project: project, DisplayName: "Ada's Books", TTL: 10 * time.Minute, WhatsApp: &settings.WhatsApp{
 		PhoneNumber: "+" + businessNumber, PhoneNumberID: numberID,
 		AccessToken: settings.NewSecret([]byte(accessToken)), AppSecret: settings.NewSecret([]byte(appSecret)),
+		AcceptAnyText: true, // most tests are about something else; see strict
 	}}
 	f.hook = f.newHook(f.service)
 	return f
@@ -130,10 +132,19 @@ func (f *fixture) newHook(service *verification.Service) *Hook {
 
 // acceptContacts has the project take shared contacts.
 func (f *fixture) acceptContacts() {
+	f.change(func(s *settings.Settings) { s.WhatsApp.AcceptSharedContact = true })
+}
+
+// strict has the project take the prepared text alone, as projects do that say nothing of it.
+func (f *fixture) strict() {
+	f.change(func(s *settings.Settings) { s.WhatsApp.AcceptAnyText = false })
+}
+
+func (f *fixture) change(edit func(*settings.Settings)) {
 	account := *f.settings.WhatsApp
-	account.AcceptSharedContact = true
 	changed := *f.settings
 	changed.WhatsApp = &account
+	edit(&changed)
 	f.settings = &changed
 }
 
@@ -149,6 +160,7 @@ func (f *fixture) request(key, number string, method verification.Method) verifi
 	f.Expect(err).NotTo(HaveOccurred())
 	made, err := f.service.Initiate(f.t.Context(), verification.Initiation{
 		Phone: n, Method: method, IdempotencyKey: key, HasIdempotencyKey: true, TTL: 10 * time.Minute,
+		DisplayName: f.settings.DisplayName,
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(made.Existing).To(BeFalse())
@@ -214,6 +226,13 @@ func (f *fixture) sendReplies() []seenCall {
 	f.Expect(f.hook.Start(ctx)).To(Succeed())
 	return f.graph.all()
 }
+
+// The texts that name who asks, as the fixture's project sends them.
+var (
+	saidVerified     = fmt.Sprintf(textVerified, "Ada's Books")
+	saidShareContact = fmt.Sprintf(textShareContact, "Ada's Books")
+	saidConfirm      = fmt.Sprintf(textConfirm, "Ada's Books")
+)
 
 func sign(body []byte, secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))

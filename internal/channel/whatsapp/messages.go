@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -54,9 +53,12 @@ func (d *delivery) receive(ctx context.Context, m *message) (outcome, error) {
 
 // receiveFrom does what a message asks for that may count.
 func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, text string) (outcome, error) {
+	tap, tapped := m.confirmationTap()
 	switch {
 	case m.Type == typeContacts:
 		return d.receiveContact(ctx, m, from)
+	case tapped:
+		return d.receiveTap(ctx, m, from, tap)
 	case !from.number.IsZero():
 		return d.receiveText(ctx, m, from, text)
 	case d.account.AcceptSharedContact:
@@ -106,16 +108,20 @@ func (m *message) text() (string, bool, error) {
 	}
 }
 
+// interactiveReply is the answer to an interactive message of ours.
+type interactiveReply struct {
+	Type        string `json:"type"`
+	ButtonReply choice `json:"button_reply"`
+	ListReply   choice `json:"list_reply"`
+}
+
+type choice struct {
+	ID    string `json:"id"`
+	Title string `json:"title"`
+}
+
 func (m *message) interactive() (string, bool, error) {
-	type choice struct {
-		ID    string `json:"id"`
-		Title string `json:"title"`
-	}
-	var reply struct {
-		Type        string `json:"type"`
-		ButtonReply choice `json:"button_reply"`
-		ListReply   choice `json:"list_reply"`
-	}
+	var reply interactiveReply
 	if err := json.Unmarshal(m.Interactive, &reply); err != nil {
 		return "", false, err
 	}
@@ -141,67 +147,62 @@ func (d *delivery) eventWanted() bool { return d.settings.EventPolicy() != verif
 
 // receiveText takes a text from a sender whose number Meta told.
 func (d *delivery) receiveText(ctx context.Context, m *message, from sender, text string) (outcome, error) {
-	receipt, err := d.hook.service.Receive(ctx, verification.Message{
-		Evidence: m.evidence(from.number, verification.AssuranceUsual), Text: text,
-	}, d.eventWanted())
+	in := verification.Message{Evidence: m.evidence(from.number, verification.AssuranceUsual), Text: text}
+	if !d.account.AcceptAnyText {
+		bound := confirmationBindings(d.account, from, m.ID, d.now)
+		if len(bound) == 0 {
+			return outcomeFailed, errSecretLost
+		}
+		in.Binding, in.Prepared = bound[0], d.prepared
+	}
+	receipt, err := d.hook.service.Receive(ctx, in, d.eventWanted())
+	if err == nil && receipt.Outcome == verification.OutcomeNeedConfirmation {
+		return d.askConfirmation(ctx, from, in.Binding, receipt)
+	}
 	return d.settle(from, receipt, err)
 }
+
+// prepared returns the text that the user of a request was to send.
+func (d *delivery) prepared(r *verification.Request, code verification.Code) string {
+	return ExpectedText(d.settings.DisplayNameOf(r), code)
+}
+
+// errSecretLost says that the secret that the webhook was authenticated with is gone.
+var errSecretLost = errors.New("the app secret was lost meanwhile")
 
 // receiveHidden takes a text from a sender without a number, and asks him for it.
 func (d *delivery) receiveHidden(ctx context.Context, m *message, from sender, text string) (outcome, error) {
 	known := bindings(d.account, from.userID, d.now)
 	if len(known) == 0 {
-		return outcomeFailed, errors.New("the app secret was lost meanwhile")
+		return outcomeFailed, errSecretLost
 	}
 	receipt, err := d.hook.service.Receive(ctx, verification.Message{
 		Evidence: m.evidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: known[0],
 	}, d.eventWanted())
 	if err == nil && receipt.Outcome == verification.OutcomeNeedContact {
-		return outcomeNeedContact, d.prompt(ctx, from, known[0], receipt.Request.ID)
+		return d.askContact(ctx, from, known[0], receipt.Request)
 	}
 	return d.settle(from, receipt, err)
-}
-
-// prompt asks the sender for his number. The answer to Meta waits for it: without the prompt the user is stuck, and a
-// redelivery of his message is the only thing that asks him again.
-func (d *delivery) prompt(ctx context.Context, to sender, binding, requestID string) error {
-	if !d.hook.prompted.Due(d.hook.clock.Now(), binding, requestID) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), promptTimeout)
-	defer cancel()
-	text := d.texts().shareContact()
-	if err := d.hook.client.RequestContact(ctx, d.account, to.recipient(), text); err != nil {
-		d.hook.prompted.Forget(binding, requestID)
-		d.hook.metrics.replies.WithLabelValues(replyFailed).Inc()
-		return fmt.Errorf("ask for a contact: %w", err)
-	}
-	d.hook.metrics.replies.WithLabelValues(replySent).Inc()
-	return nil
 }
 
 // refuseHidden tells a sender without a number why that fails. Whether the code is one that waits is looked up only to
 // choose the reply.
 func (d *delivery) refuseHidden(ctx context.Context, from sender, text string) outcome {
 	ctx = verification.WithCaller(ctx, verification.Sender(from.key()))
-	codes := d.hook.codes(d.settings.Project).Extract(text)
-	if len(codes) == 0 {
+	code, found := d.hook.codes(d.settings.Project).Extract(text)
+	if !found {
 		d.replyToStranger(from)
 		return outcomeNoCode
 	}
-	for _, code := range codes {
-		request, err := d.hook.service.Status(ctx, d.hook.codes(d.settings.Project).RequestID(code))
-		if err != nil {
-			continue // unknown, or the store is away: nothing was to be stored
-		}
-		if request.PhaseAt(d.now) == verification.Pending {
-			d.reply(from, request.ID, outcomeNumberHidden)
-		} else {
-			d.reply(from, request.ID, outcomeTooLate)
-		}
-		return outcomeNumberHidden
+	request, err := d.hook.service.Status(ctx, d.hook.codes(d.settings.Project).RequestID(code))
+	switch {
+	case err != nil: // unknown, or the store is away: nothing was to be stored
+		d.replyToStranger(from)
+	case request.PhaseAt(d.now) == verification.Pending:
+		d.reply(from, request, outcomeNumberHidden)
+	default:
+		d.reply(from, request, outcomeTooLate)
 	}
-	d.replyToStranger(from)
 	return outcomeNumberHidden
 }
 
@@ -222,7 +223,7 @@ func (d *delivery) settle(from sender, receipt verification.Receipt, err error) 
 	case came == outcomeVerified && !receipt.Changed:
 		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
 	default:
-		d.reply(from, receipt.Request.ID, came)
+		d.reply(from, receipt.Request, came)
 	}
 	return came, nil
 }

@@ -12,6 +12,10 @@ const (
 	outcomeTooLate     outcome = "too_late"
 	outcomeWrongMethod outcome = "wrong_method"
 	outcomeNeedContact outcome = "need_contact"
+	// outcomeNeedConfirmation is a code of the right number in another text than the prepared one; the sender was asked.
+	outcomeNeedConfirmation outcome = "need_confirmation"
+	// outcomeTextChanged is the same for a request that was asked about before.
+	outcomeTextChanged outcome = "text_changed"
 	outcomeUnknownCode outcome = "unknown_code"
 	outcomeNoCode      outcome = "no_code"
 	// outcomeNumberHidden is a code from a sender without a number where the project takes no shared contacts.
@@ -32,6 +36,10 @@ const (
 	outcomeLimited outcome = "limited"
 	// outcomeContactRefused is a contact that is no answer to a prompt of ours, or not one number.
 	outcomeContactRefused outcome = "contact_refused"
+	// outcomeTapRefused is a tap on a button that was not shown to that sender, or not for that request.
+	outcomeTapRefused outcome = "tap_refused"
+	// outcomeNoPrompt is a message whose sender cannot be asked for what it needs: Meta will never deliver that.
+	outcomeNoPrompt outcome = "no_prompt"
 	// outcomeOtherType is a message of a type that can carry no code: reactions, media, system, unsupported, edits.
 	outcomeOtherType outcome = "other_type"
 	outcomeMalformed outcome = "malformed"
@@ -54,6 +62,7 @@ const outcomeFailed outcome = "failed"
 
 var outcomes = [...]outcome{
 	outcomeVerified, outcomeWrongNumber, outcomeTooLate, outcomeWrongMethod, outcomeNeedContact,
+	outcomeNeedConfirmation, outcomeTextChanged, outcomeTapRefused, outcomeNoPrompt,
 	outcomeUnknownCode, outcomeNoCode, outcomeNumberHidden, outcomeForwarded, outcomeGroup, outcomeEcho,
 	outcomeNoSender, outcomeNoTime, outcomeLimited, outcomeContactRefused, outcomeOtherType, outcomeMalformed, outcomePanicked,
 	outcomeContentRefused, outcomeOtherNumber, outcomeOtherField, outcomeOtherObject, outcomeStatus,
@@ -73,6 +82,10 @@ func outcomeOf(o verification.Outcome) outcome {
 		return outcomeWrongMethod
 	case verification.OutcomeNeedContact:
 		return outcomeNeedContact
+	case verification.OutcomeNeedConfirmation:
+		return outcomeNeedConfirmation
+	case verification.OutcomeTextChanged:
+		return outcomeTextChanged
 	case verification.OutcomeUnknown:
 		return outcomeUnknownCode
 	case verification.OutcomeLimited:

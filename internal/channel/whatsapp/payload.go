@@ -61,6 +61,7 @@ type metadata struct {
 type message struct {
 	From       string          `json:"from"`
 	FromUserID string          `json:"from_user_id"`
+	ID         string          `json:"id"`
 	Timestamp  timestamp       `json:"timestamp"`
 	Type       string          `json:"type"`
 	GroupID    json.RawMessage `json:"group_id"`

@@ -3,19 +3,24 @@ package whatsapp
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/phoneproof/phoneproof/internal/channel/reply"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The built-in texts. None tells a number, a code, or whether anybody else is involved; none asks for anything that a
-// fraudster could use.
+// The built-in texts. None tells a number or a code; none asks for anything that a fraudster could use. Those with a place
+// in them name who asks, because a link can be passed on to somebody else.
 const (
-	textVerified     = "Thank you, your phone number is confirmed. You can return to the app or website now."
+	textVerified     = "Your phone number is confirmed to %[1]s. You can return to the app or website now.\n\nIf you did not start this yourself, tell %[1]s at once: someone else may be using your number there."
+	textConfirm      = "You are about to confirm your phone number to %[1]s.\n\nIf you have just started this yourself, tap the button below. If someone else sent you here or gave you the message to send, do nothing: nothing is confirmed without the button."
+	textTextChanged  = "Nothing was confirmed, because this is not the message that was prepared for you. If you started this yourself, return to the app or website, open the link again and send the message as it is."
+	buttonConfirm    = "Confirm"
 	textWrongNumber  = "We could not confirm this phone number: the code belongs to a different one. Please send it from the phone number that you entered."
 	textExpired      = "This code is no longer valid. Please return to the app or website and get a new one."
 	textUnknown      = "We found no valid code in your message. This chat only confirms phone numbers, and messages here are not read. If you did not ask to confirm your phone number, you can ignore this."
-	textShareContact = "WhatsApp hides your phone number from us. To confirm it, please share it with the button below, but only if you started this yourself."
+	textShareContact = "%[1]s asks to confirm your phone number, which WhatsApp hides from us.\n\nIf you have just started this yourself, share it with the button below. If someone else sent you here, do nothing."
 	textNumberHidden = "WhatsApp hides your phone number from us because you use a username, so we cannot confirm it here. Please return to the app or website and choose another way."
 )
 
@@ -24,14 +29,20 @@ type texts struct{ settings.Replies }
 
 func (d *delivery) texts() texts { return texts{d.settings.Replies} }
 
-func (t texts) shareContact() string { return cmp.Or(t.ShareContact, textShareContact) }
-func (t texts) unknown() string      { return cmp.Or(t.Unknown, textUnknown) }
+func (t texts) unknown() string { return cmp.Or(t.Unknown, textUnknown) }
 
-// of returns what a user is told of an outcome.
-func (t texts) of(o outcome) string {
+// shareContact returns what asks for a contact in the name of a project.
+func (t texts) shareContact(name string) string {
+	return cmp.Or(t.ShareContact, fmt.Sprintf(textShareContact, name))
+}
+
+// of returns what a user is told of an outcome in the name of a project.
+func (t texts) of(o outcome, name string) string {
 	switch o {
 	case outcomeVerified:
-		return cmp.Or(t.Verified, textVerified)
+		return cmp.Or(t.Verified, fmt.Sprintf(textVerified, name))
+	case outcomeTextChanged:
+		return textTextChanged
 	case outcomeWrongNumber:
 		return cmp.Or(t.WrongNumber, textWrongNumber)
 	case outcomeTooLate:
@@ -45,13 +56,13 @@ func (t texts) of(o outcome) string {
 
 // reply tells a sender what his code came to, once for each request and outcome: neither redeliveries nor a sender who
 // repeats himself get more out of us.
-func (d *delivery) reply(to sender, requestID string, o outcome) {
-	words := []string{to.key(), requestID, string(o)}
+func (d *delivery) reply(to sender, about verification.Request, o outcome) {
+	words := []string{to.key(), about.ID, string(o)}
 	if !d.hook.replied.Due(d.hook.clock.Now(), words...) {
 		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
 		return
 	}
-	if !d.enqueue(to, d.texts().of(o)) {
+	if !d.enqueue(to, d.texts().of(o, d.settings.DisplayNameOf(&about))) {
 		d.hook.replied.Forget(words...)
 	}
 }

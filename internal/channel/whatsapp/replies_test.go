@@ -29,14 +29,14 @@ func TestHook_replies(t *testing.T) {
 		m            object
 		builtIn, own string
 	}{
-		"verified":                  {time.Minute, false, textOf(firstCode, nil), textVerified, "own verified"},
+		"verified":                  {time.Minute, false, textOf(firstCode, nil), saidVerified, "own verified"},
 		"wrong number":              {time.Minute, false, textOf(firstCode, object{"from": "16505550000"}), textWrongNumber, "own wrong"},
 		"expired":                   {time.Hour, false, textOf(firstCode, nil), textExpired, "own expired"},
 		"unknown":                   {time.Minute, false, textOf("hello", nil), textUnknown, "own unknown"},
 		"hidden":                    {time.Minute, false, hidden(firstCode, hiddenUser), textNumberHidden, "own hidden"},
 		"hidden, late":              {time.Hour, false, hidden(firstCode, hiddenUser), textExpired, "own expired"},
 		"hidden, no code":           {time.Minute, false, hidden("hello", hiddenUser), textUnknown, "own unknown"},
-		"prompt":                    {time.Minute, true, hidden(firstCode, hiddenUser), textShareContact, "own share"},
+		"prompt":                    {time.Minute, true, hidden(firstCode, hiddenUser), saidShareContact, "own share"},
 		"hidden, accepted, no code": {time.Minute, true, hidden("hello", hiddenUser), textUnknown, "own unknown"},
 	} {
 		for _, own := range []bool{false, true} {
@@ -68,10 +68,17 @@ func TestHook_replies(t *testing.T) {
 
 // TestTexts_neutral looks at the built-in texts.
 func TestTexts_neutral(t *testing.T) {
-	for _, text := range []string{textVerified, textWrongNumber, textExpired, textUnknown, textShareContact, textNumberHidden} {
+	longest := strings.Repeat("x", 253) // the name of an object, where the project has no displayName
+	for _, text := range []string{
+		textVerified, textWrongNumber, textExpired, textUnknown, textShareContact, textNumberHidden, textConfirm, textTextChanged,
+	} {
 		g := NewWithT(t)
-		g.Expect(len(text)).To(BeNumerically("<", maxPromptRunes))
-		g.Expect(text).NotTo(MatchRegexp(`[0-9%{]|http`))
+		named := strings.ReplaceAll(text, "%[1]s", longest)
+		g.Expect(len(named)).To(BeNumerically("<", maxPromptRunes))
+		g.Expect(named).NotTo(MatchRegexp(`[0-9%{]|http`))
+	}
+	for _, text := range []string{textVerified, textShareContact, textConfirm} {
+		NewWithT(t).Expect(text).To(ContainSubstring("%[1]s"), "it says who asks")
 	}
 }
 

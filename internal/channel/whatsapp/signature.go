@@ -22,6 +22,9 @@ const (
 const (
 	purposeVerifyToken = "phoneproof/whatsapp/verify-token\x00"
 	purposeBinding     = "phoneproof/whatsapp/binding\x00"
+	// The binding of a sender who is asked to confirm, and the token of the button that he is shown.
+	purposeConfirmed    = "phoneproof/whatsapp/confirmed\x00"
+	purposeConfirmation = "phoneproof/whatsapp/confirmation\x00"
 )
 
 // signature returns the MAC that the request claims; false unless there is exactly one header in exactly the form that

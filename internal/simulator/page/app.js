@@ -190,6 +190,8 @@ function showChat() {
   $('compose').hidden = !c;
   $('share').hidden = !(c && c.asksForContact);
   $('share').textContent = c?.button || 'Share phone number';
+  $('reply').hidden = !c?.replies;
+  $('reply').textContent = c?.replies?.[0].title || 'Confirm';
   const draft = c ? `${c.chat} ${c.draft}` : null;
   if (draft !== state.draft) { // a draft that is being edited stays
     state.draft = draft;
@@ -211,6 +213,7 @@ function grow() {
 function rightAnswer(a) {
   if (a.expect !== 200) return `${a.expect} is right: the server refuses what the messenger did not send.`;
   if (a.honest) return '200 is right: one message in it is genuine, and counts.';
+  if (a.asks) return '200 is right: the messenger did send it. It must verify nothing, and ask the owner of the number.';
   return '200 is right: the messenger did send it. It must verify nothing.';
 }
 
@@ -334,6 +337,10 @@ $('init').addEventListener('submit', doing('init-error', start));
 $('compose').addEventListener('submit', doing('phone-error', () => call('POST', userPath('send'), { chat: state.chat, text: $('text').value })));
 $('share').addEventListener('click', doing('phone-error', async () => {
   await call('POST', userPath('share-contact'), { chat: state.chat });
+  state.toText = true; // the button is about to go
+}));
+$('reply').addEventListener('click', doing('phone-error', async () => {
+  await call('POST', userPath('tap'), { chat: state.chat });
   state.toText = true; // the button is about to go
 }));
 $('people').addEventListener('keydown', tabKeys);

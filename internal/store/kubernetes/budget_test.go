@@ -350,6 +350,7 @@ var _ = Describe("The size of objects", func() {
 		n := newRequest(project)
 		n.BodyHash = strings.Repeat("ab", 32)
 		n.KeyName = strings.Repeat("k", 63)
+		n.DisplayName = strings.Repeat("書", 64)
 		_, err := s.Create(ctx, n, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report("pending", n.ID)).To(BeNumerically("<", 2048))
@@ -374,6 +375,7 @@ var _ = Describe("The size of objects", func() {
 		Expect(report("eight contacts, delivered", n.ID)).To(BeNumerically("<", 3072), "eight senders of one code are an attack or a test")
 
 		usual := newRequest(project)
+		usual.DisplayName = "Ada's Bookshop"
 		_, err = s.Create(ctx, usual, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report("usual, pending", usual.ID)).To(BeNumerically("<", 2048))

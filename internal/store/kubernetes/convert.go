@@ -24,6 +24,10 @@ var (
 	assurances = map[verifyv1.Assurance]verification.Assurance{
 		"": verification.AssuranceUsual, verifyv1.AssuranceSharedContact: verification.AssuranceSharedContact,
 	}
+	contactKinds = map[verifyv1.ContactKind]verification.ContactKind{
+		"": verification.ContactShare, verifyv1.ContactKindShare: verification.ContactShare,
+		verifyv1.ContactKindConfirm: verification.ContactConfirm,
+	}
 )
 
 // toRequest reads the request that an object holds. It fails with errIncomplete where nobody completed it yet, and
@@ -51,7 +55,7 @@ func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
 	r := verification.Request{
 		ID: o.Name, Phone: claimed, Method: method, Version: o.ResourceVersion,
 		CreatedAt: instant(&accepted.CreatedAt), ExpiresAt: instant(&accepted.ExpiresAt),
-		KeyName: accepted.KeyName, BodyHash: accepted.BodyHash,
+		KeyName: accepted.KeyName, BodyHash: accepted.BodyHash, DisplayName: accepted.DisplayName,
 	}
 	if r.CreatedAt.IsZero() || !r.ExpiresAt.After(r.CreatedAt) {
 		return none, errors.New("init has no valid times")
@@ -79,7 +83,11 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 		return errors.New("status.phase is Verified without verifiedAt")
 	}
 	for _, c := range status.Contacts {
-		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: instant(&c.BoundAt)})
+		kind, known := contactKinds[c.Kind]
+		if !known {
+			return fmt.Errorf("status.contacts: kind %q is unknown", c.Kind)
+		}
+		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: instant(&c.BoundAt), Kind: kind})
 	}
 	if d := status.Delivery; d != nil {
 		if d.Attempts < 0 {
@@ -104,7 +112,8 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 		return nil, err
 	}
 	if r.ID != before.ID || r.Phone != before.Phone || r.Method != before.Method || r.KeyName != before.KeyName ||
-		r.BodyHash != before.BodyHash || !r.CreatedAt.Equal(before.CreatedAt) || !r.ExpiresAt.Equal(before.ExpiresAt) {
+		r.BodyHash != before.BodyHash || r.DisplayName != before.DisplayName ||
+		!r.CreatedAt.Equal(before.CreatedAt) || !r.ExpiresAt.Equal(before.ExpiresAt) {
 		return nil, errImmutable
 	}
 	if r.Delivery.Attempts > math.MaxInt32 || r.Delivery.LastStatusCode > math.MaxInt32 {
@@ -116,7 +125,11 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	s.VerifiedAt, s.ActualPhoneNumber = micro(r.VerifiedAt), r.Actual.E164()
 	s.Contacts = nil
 	for _, c := range r.Contacts {
-		s.Contacts = append(s.Contacts, verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(cut(c.BoundAt))})
+		contact := verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(cut(c.BoundAt))}
+		if c.Kind != verification.ContactShare {
+			contact.Kind = inverse(contactKinds, c.Kind)
+		}
+		s.Contacts = append(s.Contacts, contact)
 	}
 	s.Delivery, s.ObservedRedeliver = delivery(r.Delivery), r.Redelivered
 	if r.Phase.Final() {

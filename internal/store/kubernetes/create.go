@@ -191,7 +191,7 @@ func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.Verifica
 			PhoneNumber: n.Phone.E164(), Method: inverse(methods, n.Method),
 			Init: &verifyv1.Init{
 				CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(cut(now.Add(n.TTL))),
-				KeyName: n.KeyName, BodyHash: n.BodyHash,
+				KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName,
 			},
 		},
 	}, nil

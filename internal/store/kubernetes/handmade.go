@@ -26,6 +26,8 @@ type Completion struct {
 	// Text and Link are what the user sends and where; they vanish when the request is final.
 	Text, Link string
 	TTL        time.Duration
+	// DisplayName is the project's name in Text.
+	DisplayName string
 }
 
 // Draft returns the request with that name as it is now, verification.ErrNotFound if it does not wait for completion.
@@ -100,7 +102,9 @@ func (s *Store) complete(ctx context.Context, e *entry, c Completion, now time.T
 	}
 	o := labelled.object.DeepCopy()
 	o.Status.Phase = verifyv1.PhasePending
-	o.Status.Init = &verifyv1.Init{CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(cut(now.Add(c.TTL)))}
+	o.Status.Init = &verifyv1.Init{
+		CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(cut(now.Add(c.TTL))), DisplayName: c.DisplayName,
+	}
 	o.Status.ExpectedText, o.Status.Link = c.Text, c.Link
 	setAccepted(&o.Status.Conditions, metav1.ConditionTrue, verifyv1.ReasonAccepted, "", now)
 	r, err := toRequest(o)

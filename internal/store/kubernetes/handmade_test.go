@@ -63,7 +63,7 @@ var _ = Describe("A request made with kubectl", func() {
 		return o
 	}
 	completion := func(id string) Completion {
-		return Completion{CodeID: id, Text: "verify ABCD-EFGH", Link: "https://wa.me/1555?text=ABCD", TTL: 10 * time.Minute}
+		return Completion{CodeID: id, Text: "verify ABCD-EFGH", Link: "https://wa.me/1555?text=ABCD", TTL: 10 * time.Minute, DisplayName: "Acme"}
 	}
 
 	It("is nobody's until it is completed, and then like any other, at every replica at once", func(ctx SpecContext) {
@@ -84,6 +84,7 @@ var _ = Describe("A request made with kubectl", func() {
 		r, err := a.Complete(ctx, "by-hand", completion(id), limits)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.ID).To(Equal("by-hand"))
+		Expect(r.DisplayName).To(Equal("Acme"), "the name in its text")
 		Expect(b.Get(ctx, id)).To(Equal(r), "by the code, at another replica")
 		Expect(b.Get(ctx, "by-hand")).To(Equal(r))
 		Expect(b.Peek(ctx, "by-hand")).To(Equal(r))

@@ -51,7 +51,7 @@ func newProject() *project {
 func (p *project) insert(n verification.New, now time.Time) verification.Request {
 	rec := &record{request: verification.Request{
 		ID: n.ID, Phone: n.Phone, Method: n.Method, CreatedAt: now, ExpiresAt: instant(now.Add(n.TTL)),
-		KeyName: n.KeyName, BodyHash: n.BodyHash, Phase: verification.Pending,
+		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, Phase: verification.Pending,
 	}}
 	p.records[n.ID] = rec
 	rec.number, rec.inWork.record, rec.inRoom.record = p.writes, rec, rec
@@ -66,6 +66,7 @@ func (p *project) write(rec *record, next verification.Request, now time.Time) {
 	next.ID, next.Phone, next.Method = before.ID, before.Phone, before.Method
 	next.CreatedAt, next.ExpiresAt = before.CreatedAt, before.ExpiresAt
 	next.KeyName, next.BodyHash, next.Epoch = before.KeyName, before.BodyHash, before.Epoch
+	next.DisplayName = before.DisplayName
 	rec.request = stored(next)
 	rec.leasedUntil = time.Time{}
 	p.rebind(rec, before.Contacts)

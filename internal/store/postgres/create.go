@@ -112,7 +112,7 @@ func (b *creationBatch) run(ctx context.Context, c *pgx.Conn) error {
 func first(in creation, now time.Time) verification.Request {
 	return verification.Request{
 		ID: in.ID, Phone: in.Phone, Method: in.Method, CreatedAt: now, ExpiresAt: instant(now.Add(in.TTL)),
-		KeyName: in.KeyName, BodyHash: in.BodyHash, Phase: verification.Pending, Version: versionText(in.version),
+		KeyName: in.KeyName, BodyHash: in.BodyHash, DisplayName: in.DisplayName, Phase: verification.Pending, Version: versionText(in.version),
 	}
 }
 
@@ -304,12 +304,12 @@ func (b *creationBatch) queueNumbers(batch *pgx.Batch, w *windows) {
 func (b *creationBatch) queueRequests(batch *pgx.Batch, w *windows, admitted []*call[creation, verification.Created]) {
 	n := len(admitted)
 	ids, phones, methods, keys, hashes := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	expire, since, versions := make([]time.Time, n), make([]time.Time, n), make([]int64, n)
+	expire, since, versions, names := make([]time.Time, n), make([]time.Time, n), make([]int64, n), make([]string, n)
 	for i, c := range admitted {
 		r := &c.out.Request
 		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), string(r.Method), r.KeyName, r.BodyHash
-		expire[i], versions[i] = r.ExpiresAt, c.in.version
+		expire[i], versions[i], names[i] = r.ExpiresAt, c.in.version, r.DisplayName
 		_, since[i] = workOf(r)
 	}
-	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since)
+	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names)
 }

@@ -63,6 +63,33 @@ func refusedWith(ctx context.Context, uri string) *DatabaseError {
 	return problem
 }
 
+var _ = Describe("A rollout", func() {
+	It("has requests of the version before, which knows no name of their text, beside our own", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		s := open(ctx, project, uri)
+		n := creationOf(1)
+		n.DisplayName = "Ada's Bookshop"
+		_, err := s.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		old := creationOf(2)
+		run(ctx, fmt.Sprintf(`INSERT INTO %s.phoneproof_requests
+			(project, id, phone, method, created_at, expires_at, key_name, body_hash, phase, version, work, since)
+			VALUES ('%s', '%s', '%s', 'WHATSAPP', now(), now() + interval '1 hour', 'backend', '', 'PENDING', 1, 1, now() + interval '1 hour')`,
+			schema, project, old.ID, old.Phone.E164()))
+		Expect(s.Get(ctx, old.ID)).To(HaveField("DisplayName", ""))
+		// What the version before writes leaves the name alone.
+		run(ctx, fmt.Sprintf(`UPDATE %s.phoneproof_requests SET contacts = '', version = version + 1`, schema))
+		Expect(s.Get(ctx, n.ID)).To(HaveField("DisplayName", "Ada's Bookshop"))
+		for _, id := range []string{n.ID, old.ID} {
+			r, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
+				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, false)
+			})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(r.Phase).To(Equal(verification.Verified))
+		}
+	})
+})
+
 var _ = Describe("The database", func() {
 	It("is refused where it acknowledges what it may lose", func(ctx SpecContext) {
 		problem := refusedWith(ctx, with(server.URI("postgres"), "synchronous_commit", "off"))

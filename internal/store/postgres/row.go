@@ -32,7 +32,7 @@ func scan(row pgx.CollectableRow) (state, error) {
 		attempts, statusCode                       int64
 	)
 	r, d := &s.Request, &s.Delivery
-	err := row.Scan(&r.ID, &claimed, &method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &phase,
+	err := row.Scan(&r.ID, &claimed, &method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &phase,
 		&verified, &actual, &assurance, &contacts, &attempts, &next, &last, &statusCode, &d.LastReason,
 		&delivered, &exhausted, &r.Redelivered, &r.Epoch, &s.version, &s.readAt)
 	if err != nil {
@@ -68,6 +68,7 @@ func number(stored string) (phone.Number, error) {
 type contact struct {
 	Binding string `json:"binding"`
 	BoundAt int64  `json:"boundAt"` // microseconds
+	Kind    string `json:"kind,omitempty"`
 }
 
 func encodeContacts(contacts []verification.Contact) string {
@@ -76,7 +77,7 @@ func encodeContacts(contacts []verification.Contact) string {
 	}
 	stored := make([]contact, len(contacts))
 	for i, c := range contacts {
-		stored[i] = contact{c.Binding, c.BoundAt.UnixMicro()}
+		stored[i] = contact{c.Binding, c.BoundAt.UnixMicro(), string(c.Kind)}
 	}
 	text, err := json.Marshal(stored)
 	if err != nil {
@@ -95,7 +96,9 @@ func decodeContacts(text string) ([]verification.Contact, error) {
 	}
 	contacts := make([]verification.Contact, len(stored))
 	for i, c := range stored {
-		contacts[i] = verification.Contact{Binding: c.Binding, BoundAt: time.UnixMicro(c.BoundAt).UTC()}
+		contacts[i] = verification.Contact{
+			Binding: c.Binding, BoundAt: time.UnixMicro(c.BoundAt).UTC(), Kind: verification.ContactKind(c.Kind),
+		}
 	}
 	return contacts, nil
 }
@@ -157,7 +160,7 @@ func stored(r verification.Request) verification.Request {
 	r.VerifiedAt = instant(r.VerifiedAt)
 	contacts := make([]verification.Contact, len(r.Contacts))
 	for i, c := range r.Contacts {
-		contacts[i] = verification.Contact{Binding: c.Binding, BoundAt: instant(c.BoundAt)}
+		contacts[i] = verification.Contact{Binding: c.Binding, BoundAt: instant(c.BoundAt), Kind: c.Kind}
 	}
 	r.Contacts = contacts
 	d := &r.Delivery

@@ -4,7 +4,7 @@ import "strings"
 
 // columns are those of a request in the order of scan, each with a prefix.
 func columns(prefix string) string {
-	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, phase, "+
+	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, "+
 		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
 		"delivered_at, exhausted_at, redelivered, epoch, version", ", ", ", "+prefix)
 }
@@ -75,10 +75,12 @@ var (
 		) AS a ORDER BY u.number, a.place`
 
 	sqlInsertRequests = `INSERT INTO phoneproof_requests
-			(project, id, phone, method, created_at, expires_at, key_name, body_hash, phase, version, work, since)
-		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, 'PENDING', u.version, 1, u.since
-		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[], $10::timestamptz[])
-			AS u(id, phone, method, expires_at, key_name, body_hash, version, since)`
+			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, version, work, since)
+		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name, 'PENDING',
+			u.version, 1, u.since
+		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
+				$10::timestamptz[], $11::text[])
+			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name)`
 
 	sqlInsertKeyAdmissions = `INSERT INTO phoneproof_key_admissions (project, name, at, total, n, until)
 		SELECT $1, u.name, u.at, u.total, u.n, u.at + $6::interval

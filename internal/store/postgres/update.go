@@ -87,6 +87,7 @@ func (c *change) keep() {
 	after.ID, after.Phone, after.Method = before.ID, before.Phone, before.Method
 	after.CreatedAt, after.ExpiresAt = before.CreatedAt, before.ExpiresAt
 	after.KeyName, after.BodyHash, after.Epoch = before.KeyName, before.BodyHash, before.Epoch
+	after.DisplayName = before.DisplayName
 	after.Version = versionText(c.version)
 	c.after = after
 }

@@ -27,11 +27,13 @@ func createsPending(ctx context.Context, t *trial) {
 	s := t.open()
 	n := t.new()
 	n.BodyHash, n.Phone, n.Method = "d41d8cd98f00b204e9800998ecf8427e", number("+551187654321"), verification.WhatsApp
+	n.DisplayName = "Ada's Bücher 📚"
 	created := t.admitted(ctx, s, n, verification.Limits{})
 
 	r := created.Request
 	t.Expect(r).To(be(verification.Request{
-		ID: n.ID, Phone: n.Phone, Method: n.Method, KeyName: n.KeyName, BodyHash: n.BodyHash, Phase: verification.Pending,
+		ID: n.ID, Phone: n.Phone, Method: n.Method, KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName,
+		Phase:     verification.Pending,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.CreatedAt.Add(n.TTL), Version: r.Version,
 	}))
 	t.Expect(r.Version).NotTo(BeEmpty())
@@ -54,7 +56,7 @@ func createsOnce(ctx context.Context, t *trial) {
 
 	again := n
 	again.Phone, again.Method, again.TTL = number("+525512345678"), verification.WhatsApp, time.Minute
-	again.KeyName, again.BodyHash = "other", "other"
+	again.KeyName, again.BodyHash, again.DisplayName = "other", "other", "other"
 	for _, s := range []verification.Store{a, b} {
 		created, err := s.Create(ctx, again, verification.Limits{})
 		t.Expect(err).NotTo(HaveOccurred())

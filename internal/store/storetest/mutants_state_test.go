@@ -87,6 +87,14 @@ func stateMutants() []mutant {
 func forgetfulMutants() []mutant {
 	return []mutant{
 		forgets("the last senders", "bound", func(r *verification.Request) { r.Contacts = r.Contacts[:min(4, len(r.Contacts))] }),
+		forgets("what a sender was asked for", "bound", func(r *verification.Request) {
+			for i := range r.Contacts {
+				r.Contacts[i].Kind = ""
+			}
+		}),
+		{"forgets the name that the text was prepared with", []string{"stores a pending request"}, each(func(s *bent) {
+			s.shows(func(r *verification.Request) { r.DisplayName = "" })
+		})},
 		forgets("the number reported", "verified without", func(r *verification.Request) { r.Actual = number(claimed) }),
 		forgets("the assurance", "verified by", func(r *verification.Request) { r.Assurance = "" }),
 		forgets("the reason", "between two attempts", func(r *verification.Request) { r.Delivery.LastReason = "" }),

@@ -34,6 +34,7 @@ var states = []struct {
 		for i := range verification.MaxContacts {
 			r.Contacts = append(r.Contacts, verification.Contact{Binding: string(rune('a'+i)) + "-sender", BoundAt: at(i)})
 		}
+		r.Contacts[2].Kind = verification.ContactConfirm
 	}},
 	{"verified without an event", func(r *verification.Request, at func(int) time.Time) {
 		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
@@ -68,7 +69,7 @@ var states = []struct {
 func keepsState(ctx context.Context, t *trial, shape func(*verification.Request, func(int) time.Time)) {
 	a, b := t.open(), t.open()
 	n := t.new()
-	n.Phone, n.BodyHash = number("+551187654321"), "hash"
+	n.Phone, n.BodyHash, n.DisplayName = number("+551187654321"), "hash", "Ada's Bücher"
 	want := t.create(ctx, a, n)
 	// Odd microseconds, so that no unit that is too coarse gets through.
 	shape(&want, func(n int) time.Time {

@@ -96,6 +96,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: boundAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: kind
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ContactKind
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.ContactKind
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Delivery
   map:
     fields:
@@ -188,6 +193,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: createdAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: displayName
+      type:
+        scalar: string
     - name: expiresAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
@@ -639,6 +647,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.WhatsApp
   map:
     fields:
+    - name: acceptAnyText
+      type:
+        scalar: boolean
     - name: acceptSharedContact
       type:
         scalar: boolean

@@ -3,13 +3,14 @@
 package v1alpha1
 
 import (
+	apiv1alpha1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ContactApplyConfiguration represents a declarative configuration of the Contact type for use
 // with apply.
 //
-// Contact is one sender who was asked to share their contact.
+// Contact is one sender who was asked for more than the code.
 type ContactApplyConfiguration struct {
 	// binding is a keyed hash of account and sender, in lower-case hex; the
 	// messenger's own ids are not kept. Required.
@@ -17,6 +18,9 @@ type ContactApplyConfiguration struct {
 	// boundAt is when the sender was asked, RFC 3339 with exactly six digits of
 	// a second. Required.
 	BoundAt *v1.MicroTime `json:"boundAt,omitempty"`
+	// kind is what the sender was asked for: Share or Confirm.
+	// Default: unset, which means Share.
+	Kind *apiv1alpha1.ContactKind `json:"kind,omitempty"`
 }
 
 // ContactApplyConfiguration constructs a declarative configuration of the Contact type for use with
@@ -38,5 +42,13 @@ func (b *ContactApplyConfiguration) WithBinding(value string) *ContactApplyConfi
 // If called multiple times, the BoundAt field is set to the value of the last call.
 func (b *ContactApplyConfiguration) WithBoundAt(value v1.MicroTime) *ContactApplyConfiguration {
 	b.BoundAt = &value
+	return b
+}
+
+// WithKind sets the Kind field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Kind field is set to the value of the last call.
+func (b *ContactApplyConfiguration) WithKind(value apiv1alpha1.ContactKind) *ContactApplyConfiguration {
+	b.Kind = &value
 	return b
 }

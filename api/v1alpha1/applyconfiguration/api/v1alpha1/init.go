@@ -25,6 +25,10 @@ type InitApplyConfiguration struct {
 	// Idempotency-Key came with the same body. Default: unset, the request had
 	// no Idempotency-Key.
 	BodyHash *string `json:"bodyHash,omitempty"`
+	// displayName is the name of the project in the text that was prepared for
+	// the user, who may send it after the project's name was changed.
+	// 1 to 253 characters. Default: unset, the project's present one.
+	DisplayName *string `json:"displayName,omitempty"`
 }
 
 // InitApplyConfiguration constructs a declarative configuration of the Init type for use with
@@ -62,5 +66,13 @@ func (b *InitApplyConfiguration) WithKeyName(value string) *InitApplyConfigurati
 // If called multiple times, the BodyHash field is set to the value of the last call.
 func (b *InitApplyConfiguration) WithBodyHash(value string) *InitApplyConfiguration {
 	b.BodyHash = &value
+	return b
+}
+
+// WithDisplayName sets the DisplayName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DisplayName field is set to the value of the last call.
+func (b *InitApplyConfiguration) WithDisplayName(value string) *InitApplyConfiguration {
+	b.DisplayName = &value
 	return b
 }

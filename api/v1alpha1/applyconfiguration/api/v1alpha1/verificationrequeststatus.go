@@ -46,8 +46,8 @@ type VerificationRequestStatusApplyConfiguration struct {
 	// assurance is SharedContact where the user had to share their contact.
 	// Default: unset, the messenger itself reported the sender's number.
 	Assurance *apiv1alpha1.Assurance `json:"assurance,omitempty"`
-	// contacts are the senders that were asked to share their contact, at most
-	// 8; the oldest goes first.
+	// contacts are the senders that were asked to share their contact or to
+	// confirm, at most 8; the oldest of those that were to share goes first.
 	Contacts []ContactApplyConfiguration `json:"contacts,omitempty"`
 	// delivery is how far the webhook is. Unset where none is due.
 	Delivery *DeliveryApplyConfiguration `json:"delivery,omitempty"`

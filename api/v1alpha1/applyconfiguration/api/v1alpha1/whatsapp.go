@@ -36,6 +36,12 @@ type WhatsAppApplyConfiguration struct {
 	// are marked assurance: shared_contact, because the proof is weaker.
 	// Default: false, and these users are told why it does not work.
 	AcceptSharedContact *bool `json:"acceptSharedContact,omitempty"`
+	// acceptAnyText lets any text from the right number verify it, as long as
+	// the code is in it. A link can be passed on with another text, so its
+	// sender may not know whom they confirm their number to.
+	// Default: false: a message must hold the text that was prepared, or its
+	// sender is asked once, by a button that names displayName.
+	AcceptAnyText *bool `json:"acceptAnyText,omitempty"`
 }
 
 // WhatsAppApplyConfiguration constructs a declarative configuration of the WhatsApp type for use with
@@ -97,5 +103,13 @@ func (b *WhatsAppApplyConfiguration) WithTakeOver(value bool) *WhatsAppApplyConf
 // If called multiple times, the AcceptSharedContact field is set to the value of the last call.
 func (b *WhatsAppApplyConfiguration) WithAcceptSharedContact(value bool) *WhatsAppApplyConfiguration {
 	b.AcceptSharedContact = &value
+	return b
+}
+
+// WithAcceptAnyText sets the AcceptAnyText field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the AcceptAnyText field is set to the value of the last call.
+func (b *WhatsAppApplyConfiguration) WithAcceptAnyText(value bool) *WhatsAppApplyConfiguration {
+	b.AcceptAnyText = &value
 	return b
 }
