@@ -265,7 +265,7 @@ var _ = Describe("The budget of calls", func() {
 		attacker := verification.WithCaller(ctx, verification.Client("leaked"))
 		var refused atomic.Int64
 		calls := flood(3000, func(int) {
-			if _, err := service.Status(attacker, newRequest(project).ID); errors.Is(err, verification.ErrTooManyUnknown) {
+			if _, err := service.Status(attacker, newRequest(project).ID); errors.Is(err, verification.TooManyUnknown(nil)) {
 				refused.Add(1)
 			}
 		})

@@ -39,35 +39,36 @@ func newUnknownReads(clock clock.PassiveClock, l limits) *unknownReads {
 
 // read makes a read for something that the informer does not know, if its caller may have one more.
 func (u *unknownReads) read(ctx context.Context, read func() error) error {
-	giveBack, err := u.take(verification.CallerOf(ctx))
+	end, err := u.begin(verification.CallerOf(ctx))
 	if err != nil {
 		return err
 	}
 	err = read()
-	if !errors.Is(err, verification.ErrNotFound) {
-		giveBack()
-	}
+	end(errors.Is(err, verification.ErrNotFound))
 	return err
 }
 
-// take counts a read as a miss until it is given back.
-func (u *unknownReads) take(caller verification.Caller) (giveBack func(), err error) {
+// begin takes a read from its caller until it has ended, and for good if it missed.
+func (u *unknownReads) begin(caller verification.Caller) (end func(missed bool), err error) {
 	by, of := "client", &u.clients
 	switch {
 	case caller.IsSender():
 		by, of = "sender", &u.senders
 	case !caller.IsClient():
-		return func() {}, nil
+		return func(bool) {}, nil
 	}
-	switch of.take(caller.Name(), u.clock.Now()) {
+	switch of.begin(caller.Name(), u.clock.Now()) {
 	case boundOfCaller:
 		u.refused.WithLabelValues(by, "caller").Inc()
 		return nil, verification.TooManyUnknown(verification.ErrTooManyUnknown)
+	case boundWhileBusy:
+		u.refused.WithLabelValues(by, "caller").Inc()
+		return nil, verification.TooManyUnknown(errors.New("the caller's other look-ups have not ended"))
 	case boundOfProcess:
 		u.refused.WithLabelValues(by, "process").Inc()
 		return nil, verification.TooManyUnknown(errors.New("all callers together look up too much that is unknown"))
 	default:
-		return func() { of.giveBack(caller.Name()) }, nil
+		return func(missed bool) { of.end(caller.Name(), missed) }, nil
 	}
 }
 
@@ -89,6 +90,8 @@ type allowance struct{ perSecond, burst float64 }
 type bucket struct {
 	left float64
 	at   time.Time
+	// open are reads that were taken and have not ended. They may be given back.
+	open float64
 }
 
 // fill adds what has come back by now.
@@ -115,6 +118,9 @@ type exceeded int
 const (
 	boundOfNone exceeded = iota
 	boundOfCaller
+	// boundWhileBusy is that of the caller, unless reads under way are given back. The same message may
+	// be delivered many times at once, and must not be dropped because its copies are looked up.
+	boundWhileBusy
 	boundOfProcess
 )
 
@@ -135,8 +141,8 @@ func newBounds(ofCaller, ofAll allowance) bounds {
 	}
 }
 
-// take takes a read from the caller's bucket and from that of all, or from neither.
-func (b *bounds) take(name string, now time.Time) exceeded {
+// begin takes a read from the caller's bucket and from that of all, or from neither.
+func (b *bounds) begin(name string, now time.Time) exceeded {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.bucketOf(name)
@@ -147,21 +153,32 @@ func (b *bounds) take(name string, now time.Time) exceeded {
 	own.fill(b.ofCaller, now)
 	b.all.fill(b.ofAll, now)
 	switch {
-	case own.left < 1:
+	case own.left+own.open < 1:
 		return boundOfCaller
+	case own.left < 1:
+		return boundWhileBusy
 	case b.all.left < 1:
 		return boundOfProcess
 	}
 	own.left--
+	own.open++
 	b.all.left--
 	return boundOfNone
 }
 
-func (b *bounds) giveBack(name string) {
+// end gives a read back unless it missed.
+func (b *bounds) end(name string, missed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	own := b.bucketOf(name)
+	if own != nil {
+		own.open = max(0, own.open-1)
+	}
+	if missed {
+		return
+	}
 	b.all.left = min(b.ofAll.burst, b.all.left+1)
-	if own := b.bucketOf(name); own != nil {
+	if own != nil {
 		own.left = min(b.ofCaller.burst, own.left+1)
 	}
 }
@@ -172,5 +189,5 @@ func (b *bounds) bucketOf(name string) *bucket {
 	if !ok {
 		return nil
 	}
-	return own.(*bucket) //nolint:forcetypeassert // take adds nothing else
+	return own.(*bucket) //nolint:forcetypeassert // begin adds nothing else
 }

@@ -61,6 +61,28 @@ func TestUnknownReads(t *testing.T) {
 	g.Expect(ask(one, verification.ErrNotFound)).NotTo(Or(Succeed(), absent), "a clock that is set back gives nothing")
 }
 
+// TestUnknownReads_ofCopiesAtOnce has copies of one message looked up at the same time: none of them is dropped for the
+// others, which may fail and be all that there is of the message.
+func TestUnknownReads_ofCopiesAtOnce(t *testing.T) {
+	g := NewWithT(t)
+	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
+	ctx := verification.WithCaller(t.Context(), verification.Sender("one"))
+	var deepest error
+	err := u.read(ctx, func() error {
+		return u.read(ctx, func() error {
+			deepest = u.read(ctx, func() error { return nil })
+			return errors.ErrUnsupported
+		})
+	})
+	g.Expect(err).To(MatchError(errors.ErrUnsupported))
+	g.Expect(deepest).To(MatchError(verification.TooManyUnknown(nil)))
+	g.Expect(deepest).NotTo(MatchError(verification.ErrTooManyUnknown), "it is to be delivered again")
+	for range 2 {
+		g.Expect(u.read(ctx, func() error { return verification.ErrNotFound })).To(MatchError(verification.ErrNotFound))
+	}
+	g.Expect(u.read(ctx, func() error { return nil })).To(MatchError(verification.ErrTooManyUnknown), "now it is known to have missed")
+}
+
 func TestUnknownReads_tellsNobodyWhoAsked(t *testing.T) {
 	g := NewWithT(t)
 	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
