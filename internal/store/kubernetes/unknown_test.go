@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -107,7 +106,7 @@ func TestUnknownReads_manyCallers(t *testing.T) {
 	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
 	reads := 0
 	for i := range 3 * maxCallers {
-		ctx := verification.WithCaller(context.Background(), verification.Sender(strconv.Itoa(i)))
+		ctx := verification.WithCaller(t.Context(), verification.Sender(strconv.Itoa(i)))
 		_ = u.read(ctx, func() error {
 			reads++
 			return verification.ErrNotFound
