@@ -1,11 +1,12 @@
 package whatsapp
 
 import (
+	"container/list"
 	"errors"
 	"io"
 	"net/http"
-
-	"golang.org/x/sync/semaphore"
+	"sync"
+	"time"
 )
 
 var (
@@ -14,75 +15,158 @@ var (
 	errBusy         = errors.New("too many large bodies at once")
 )
 
-// bodies reads the bodies of requests that nobody has authenticated yet.
+// bodies reads the bodies of requests that nobody has authenticated yet. What is beyond freeBodyBytes of each shares
+// sharedBodyBytes, reserved as bytes arrive. If that is full, the body that began first and is not complete makes room: one
+// that Meta sends is complete within moments.
 type bodies struct {
-	shared *semaphore.Weighted
+	mu         sync.Mutex
+	reserved   int64
+	incomplete *list.List // of *body, the one that began first in front
 }
 
-func newBodies() bodies { return bodies{shared: semaphore.NewWeighted(sharedBodyBytes)} }
+func newBodies() *bodies { return &bodies{incomplete: list.New()} }
+
+// body is what was reserved for one request.
+type body struct {
+	all        *bodies
+	controller *http.ResponseController
+	began      time.Time
+
+	// These are changed under the lock of all.
+	reserved int64
+	place    *list.Element // nil once it is complete or has made room
+	evicted  bool
+}
 
 // read returns the body, and a function that must be called when it is no longer used.
-func (b bodies) read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
-	release = func() {}
+func (b *bodies) read(w http.ResponseWriter, r *http.Request) (content []byte, release func(), err error) {
 	if r.ContentLength > maxBodyBytes {
-		return nil, release, errBodyTooLarge
+		return nil, func() {}, errBodyTooLarge
 	}
+	reading := b.add(w)
+	content, err = reading.read(w, r)
+	if err == nil && r.ContentLength >= 0 && int64(len(content)) != r.ContentLength {
+		err = errBodyCut
+	}
+	reading.complete()
+	if err != nil {
+		reading.release()
+		return nil, func() {}, err
+	}
+	return content, reading.release, nil
+}
+
+func (b *bodies) add(w http.ResponseWriter) *body {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	added := &body{all: b, controller: http.NewResponseController(w), began: time.Now()}
+	added.place = b.incomplete.PushBack(added)
+	return added
+}
+
+// read reads all of the body, into a buffer that grows as bytes arrive: a length that was only announced costs nothing.
+func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	most := int64(maxBodyBytes)
 	if r.ContentLength >= 0 {
 		most = r.ContentLength
 	}
 	// A body beyond the limit has net/http close the connection too, so that nobody sends the rest.
 	limited := http.MaxBytesReader(w, r.Body, maxBodyBytes)
-	head := make([]byte, min(most, freeBodyBytes))
-	n, err := io.ReadFull(limited, head)
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return complete(head[:n], r)
-	case err != nil:
-		return nil, release, err
-	case most <= freeBodyBytes:
-		return complete(head, r)
-	}
-
-	if !b.shared.TryAcquire(most) {
-		return nil, release, errBusy
-	}
-	release = func() { b.shared.Release(most) }
-	body, err = readRest(limited, head, most)
-	if err != nil {
-		return nil, release, err
-	}
-	body, _, err = complete(body, r)
-	return body, release, err
-}
-
-// readRest reads what follows head. It grows as bytes arrive: a length that was announced only costs nothing.
-func readRest(from io.Reader, head []byte, most int64) ([]byte, error) {
-	body := head
+	content := make([]byte, 0, min(most+1, freeBodyBytes)) // one byte more finds the end without growing
 	for {
-		if len(body) == cap(body) {
-			grown := make([]byte, len(body), min(2*int64(len(body)), most+1))
-			copy(grown, body)
-			body = grown
+		if len(content) == cap(content) {
+			size := min(2*int64(cap(content)), most+1)
+			if !b.reserve(size - freeBodyBytes) {
+				return nil, errBusy
+			}
+			content = append(make([]byte, 0, size), content...)
 		}
-		n, err := from.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
+		b.expectProgress(len(content))
+		n, err := limited.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
 		var tooLarge *http.MaxBytesError
 		switch {
 		case errors.Is(err, io.EOF):
-			return body, nil
+			return content, nil
 		case errors.As(err, &tooLarge):
 			return nil, errBodyTooLarge
+		case err != nil && b.madeRoom():
+			return nil, errBusy
 		case err != nil:
 			return nil, err
 		}
 	}
 }
 
-// complete refuses a body that is shorter than was announced.
-func complete(body []byte, r *http.Request) ([]byte, func(), error) {
-	if r.ContentLength >= 0 && int64(len(body)) != r.ContentLength {
-		return nil, func() {}, errBodyCut
+// reserve has the body hold size shared bytes in all. It reports whether there is room, made if need be.
+func (b *body) reserve(size int64) bool {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	if b.evicted {
+		return false
 	}
-	return body, func() {}, nil
+	more := size - b.reserved
+	for b.all.reserved+more > sharedBodyBytes {
+		if !b.all.evictFirst(b) {
+			return false
+		}
+	}
+	b.all.reserved += more
+	b.reserved = size
+	return true
+}
+
+// evictFirst ends the reading of the body that began first, other than except. It reports whether there was one.
+func (b *bodies) evictFirst(except *body) bool {
+	for e := b.incomplete.Front(); e != nil; e = e.Next() {
+		victim := e.Value.(*body) //nolint:forcetypeassert // the list holds nothing else
+		if victim == except || victim.reserved == 0 {
+			continue
+		}
+		b.incomplete.Remove(e)
+		b.reserved -= victim.reserved
+		victim.place, victim.reserved, victim.evicted = nil, 0, true
+		victim.setReadDeadline(time.Unix(1, 0)) // its Read returns at once
+		return true
+	}
+	return false
+}
+
+// expectProgress ends the next Read if bytes arrive more slowly than minBodyRate.
+func (b *body) expectProgress(received int) {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	if b.evicted {
+		return
+	}
+	wait := min(bodyGrace+time.Duration(received)*time.Second/minBodyRate, bodyTimeout)
+	b.setReadDeadline(b.began.Add(wait))
+}
+
+func (b *body) setReadDeadline(at time.Time) {
+	_ = b.controller.SetReadDeadline(at) // what is no connection is not slow
+}
+
+func (b *body) madeRoom() bool {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	return b.evicted
+}
+
+// complete keeps the body from making room for others.
+func (b *body) complete() {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	if b.place != nil {
+		b.all.incomplete.Remove(b.place)
+		b.place = nil
+	}
+}
+
+// release gives back what was reserved.
+func (b *body) release() {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	b.all.reserved -= b.reserved
+	b.reserved = 0
 }

@@ -44,7 +44,7 @@ type Hook struct {
 	clock    clock.PassiveClock
 	log      logr.Logger
 	metrics  *metrics
-	bodies   bodies
+	bodies   *bodies
 
 	replies   *reply.Queue
 	prompted  *reply.Once // prompts that were sent just now

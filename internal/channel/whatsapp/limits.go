@@ -9,10 +9,13 @@ const (
 	maxBodyBytes = 3<<20 + 64<<10
 
 	// freeBodyBytes is what every request may hold without asking; nearly all have less. What is larger shares
-	// sharedBodyBytes, so that strangers who send large bodies cost no more memory than that and keep no ordinary
-	// message out.
-	freeBodyBytes   = 16 << 10
-	sharedBodyBytes = 32 << 20
+	// sharedBodyBytes, so that strangers who send large bodies cost no more memory than that.
+	freeBodyBytes   = 2 << 10
+	sharedBodyBytes = 16 << 20
+	// minBodyRate is how many bytes of a body must arrive per second, after bodyGrace; bodyTimeout bounds it as a whole.
+	minBodyRate = 32 << 10
+	bodyGrace   = 2 * time.Second
+	bodyTimeout = 10 * time.Second
 
 	// maxChallengeBytes bounds what the handshake repeats; Meta sends a number of about ten digits.
 	maxChallengeBytes = 256

@@ -1,0 +1,93 @@
+package whatsapp
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+)
+
+// slowBody is a stranger's request whose body is not complete.
+func (f *fixture) slowBody(to *httptest.Server, announced int, sent []byte) *bufio.Reader {
+	f.t.Helper()
+	conn, err := net.Dial("tcp", to.Listener.Addr().String())
+	f.Expect(err).NotTo(HaveOccurred())
+	f.t.Cleanup(func() { _ = conn.Close() })
+	f.Expect(conn.SetDeadline(time.Now().Add(time.Minute))).To(Succeed())
+	_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\n%s: sha256=%s\r\nContent-Length: %d\r\n\r\n%s",
+		Path, signatureHeader, strings.Repeat("0", 64), announced, sent)
+	f.Expect(err).NotTo(HaveOccurred())
+	return bufio.NewReader(conn)
+}
+
+func (f *fixture) reserved() int64 {
+	f.hook.bodies.mu.Lock()
+	defer f.hook.bodies.mu.Unlock()
+	return f.hook.bodies.reserved
+}
+
+// batch21KB is a genuine webhook of 21 KB.
+func batch21KB(t *testing.T) []byte {
+	t.Helper()
+	body := golden(t, "in/status")
+	return append(body, bytes.Repeat([]byte(" "), 21_000-len(body))...)
+}
+
+// Strangers announce more than all bodies may have, and send little of it.
+func TestHook_announcedLengthsReserveNothing(t *testing.T) {
+	f := newFixture(t)
+	server := httptest.NewServer(f.hook)
+	defer server.Close()
+	const strangers = 2 * sharedBodyBytes / maxBodyBytes
+	for range strangers {
+		f.slowBody(server, maxBodyBytes, bytes.Repeat([]byte(" "), 20_000))
+	}
+	f.Eventually(f.reserved).Should(BeNumerically(">", strangers*15_000))
+	batch := batch21KB(t)
+	for range 100 {
+		f.Expect(postReader(t, server.URL, bytes.NewReader(batch), true, sign(batch, appSecret))).To(Equal(http.StatusOK))
+	}
+	f.Expect(f.reserved()).To(BeNumerically("<", strangers*64<<10), "as bytes arrive")
+}
+
+// Strangers send all that bodies may have, and hold it: those that began first make room.
+func TestHook_heldBodiesMakeRoom(t *testing.T) {
+	f := newFixture(t)
+	server := httptest.NewServer(f.hook)
+	defer server.Close()
+	const strangers = sharedBodyBytes/maxBodyBytes + 1
+	var answers []*bufio.Reader
+	for i := range strangers {
+		answers = append(answers, f.slowBody(server, maxBodyBytes, bytes.Repeat([]byte(" "), maxBodyBytes-1)))
+		if i < strangers-1 {
+			f.Eventually(f.reserved).Should(BeNumerically(">", (i+1)*(maxBodyBytes-freeBodyBytes)))
+		}
+	}
+	first, err := http.ReadResponse(answers[0], nil)
+	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(first.Body.Close()).To(Succeed())
+	f.Expect(first.StatusCode).To(Equal(http.StatusServiceUnavailable))
+	batch := batch21KB(t)
+	for range 20 {
+		f.Expect(postReader(t, server.URL, bytes.NewReader(batch), true, sign(batch, appSecret))).To(Equal(http.StatusOK))
+	}
+}
+
+// A body that stops arriving is given up long before its request's time is over.
+func TestHook_minimumRate(t *testing.T) {
+	f := newFixture(t)
+	server := httptest.NewServer(f.hook)
+	defer server.Close()
+	answer, err := http.ReadResponse(f.slowBody(server, maxBodyBytes, bytes.Repeat([]byte(" "), 20_000)), nil)
+	f.Expect(err).NotTo(HaveOccurred(), "the server has no limit of its own")
+	f.Expect(answer.Body.Close()).To(Succeed())
+	f.Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
+	f.Eventually(f.reserved).Should(BeZero())
+}
