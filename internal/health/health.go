@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -17,14 +16,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 const (
 	headerTimeout   = 5 * time.Second
 	requestTimeout  = 10 * time.Second
+	idleTimeout     = 90 * time.Second
 	checkTimeout    = time.Second
 	shutdownTimeout = time.Second
+	// maxScrapes bounds the answers of /metrics that are made at once: each holds all metrics, and a compressor.
+	maxScrapes = 4
 )
 
 // Options say what a Server reports.
@@ -39,7 +42,9 @@ type Options struct {
 	Metrics prometheus.Gatherer
 	// Guard returns what judges requests first; nil for nothing.
 	Guard func(http.Handler) http.Handler
-	Log   logr.Logger
+	// Budget is how many bytes the connections may make the process hold; zero for boundedhttp.Budget.
+	Budget int64
+	Log    logr.Logger
 }
 
 // Server is a Runnable that serves until its context ends.
@@ -54,18 +59,16 @@ func New(listener net.Listener, o Options) *Server {
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", o.ready)
 	mux.HandleFunc("GET /problems", o.problems)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
 	var handler http.Handler = mux
 	if o.Guard != nil {
 		handler = o.Guard(mux)
 	}
-	return &Server{listener: listener, http: &http.Server{
-		Handler:           handler,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       requestTimeout,
-		WriteTimeout:      requestTimeout,
-		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(o.Log), slog.LevelInfo),
-	}}
+	server, bounded := boundedhttp.NewServer(boundedhttp.Options{
+		Handler: handler, Listener: listener, Budget: o.Budget,
+		ReadHeader: headerTimeout, Read: requestTimeout, Write: requestTimeout, Idle: idleTimeout, Log: o.Log,
+	})
+	return &Server{listener: bounded, http: server}
 }
 
 // Start serves until ctx ends. It is the last to go: probes are answered while requests drain, and whoever still reads

@@ -83,7 +83,6 @@ func (x *exchange) write(e *verification.Error) {
 // which is still sending gets to read the answer; unreadBodyTime bounds that.
 func (x *exchange) beginAnswer(status int) {
 	x.status = status
-	x.body.turn.theirs()
 	if x.body.ended {
 		return
 	}

@@ -36,6 +36,8 @@ type Options struct {
 	Requests slog.Handler
 	// Registerer gets the metrics; nil for none.
 	Registerer prometheus.Registerer
+	// MaxWaits bounds the long polls held at once; zero for 2,000. What serves the API must hold more connections.
+	MaxWaits int
 }
 
 // Invitation is what leads an end user to send the code.
@@ -94,13 +96,16 @@ func New(o Options) (*API, error) {
 	if o.Requests == nil {
 		o.Requests = logr.ToSlogHandler(o.Log)
 	}
+	if o.MaxWaits == 0 {
+		o.MaxWaits = maxWaits
+	}
 	document, err := openAPIDocument()
 	if err != nil {
 		return nil, fmt.Errorf("convert openapi.yaml: %w", err)
 	}
 	a := &API{
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
-		metrics: newMetrics(),
+		metrics: newMetrics(), waits: waits{most: o.MaxWaits},
 	}
 	a.routes = map[string]*route{
 		pathInit: {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},

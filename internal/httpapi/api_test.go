@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -226,7 +227,9 @@ func TestLimits_fitTogether(t *testing.T) {
 	g.Expect(l.write).To(BeNumerically(">", maxWait+2*storeTimeout), "the longest poll reads twice and still answers")
 	g.Expect(l.readHeader).To(BeNumerically("<", l.read))
 	g.Expect(storeTimeout).To(BeNumerically("<", 2*time.Second))
-	g.Expect(l.connections).To(BeNumerically(">", maxWaits), "long polls alone cannot fill the server")
+	for _, budget := range []int64{boundedhttp.ConnectionCost * 4, boundedhttp.ConnectionCost * 4096} {
+		g.Expect(MaxWaits(budget)).To(BeNumerically("<", budget/boundedhttp.ConnectionCost), "long polls alone cannot fill the server")
+	}
 	g.Expect(defaultShutdownTimeout).To(BeNumerically(">", l.read+storeTimeout))
 	g.Expect(maxWaitsPerKey).To(BeNumerically("<", maxWaits))
 }

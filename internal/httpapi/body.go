@@ -9,11 +9,10 @@ import (
 	"strings"
 )
 
-// requestBody is the body of a request, which remembers whether it was read to its end, and tells its connection.
+// requestBody is the body of a request, which remembers whether it was read to its end.
 type requestBody struct {
 	io.ReadCloser
 
-	turn  turn
 	ended bool
 }
 
@@ -22,7 +21,6 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		b.ended = true
-		b.turn.ours()
 	}
 	return n, err
 }

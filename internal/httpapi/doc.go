@@ -11,7 +11,7 @@
 // not wait for it and ends the connection, throwing away what of the body is on its way; every answer to a request,
 // refusals included, is JSON with a stable code from the one table in errors.go, and writes one log line; what went
 // wrong inside is logged and never sent; a log line or a metric never holds a query, a body, a number, a code or a key;
-// and no client can make the process hold more than limits.go says.
+// and no client can make the process hold more than limits.go and boundedhttp say.
 //
 // The exception is what net/http refuses by itself, before there is a request to handle: it answers 400, 417, 431, 501
 // or 505 in plain text, or nothing where headers broke off or took too long, and closes the connection. Nothing of that

@@ -36,7 +36,7 @@ const routeUnknown = "unknown"
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchange{api: a, w: w, r: r, settings: a.settings(), start: a.clock.Now(), route: routeUnknown}
-	x.body = requestBody{ReadCloser: r.Body, turn: turnOf(r.Context()), ended: r.ContentLength == 0}
+	x.body = requestBody{ReadCloser: r.Body, ended: r.ContentLength == 0}
 	x.id = requestID(r.Header)
 	x.commonHeaders()
 	defer x.end()

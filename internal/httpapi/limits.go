@@ -15,17 +15,13 @@ const (
 	// maxNesting bounds how deep values of unknown fields may be nested; known fields hold strings only.
 	maxNesting = 32
 
-	// maxHeaderBytes bounds the request line and all headers. net/http reads 4 KiB more than it is told.
-	maxHeaderBytes     = 16 << 10
-	netHTTPHeaderSlack = 4 << 10
-
 	// maxRequestIDBytes bounds an X-Request-Id that is taken over from the client.
 	maxRequestIDBytes = 128
 
 	// maxWait bounds a long poll, so that it ends before the idle timeouts of the proxies in use (60 s).
 	maxWait = 30 * time.Second
-	// maxWaitsPerKey and maxWaits bound the long polls held at once; one more is answered at once. A held one costs
-	// about 16 KiB, its connection included (measured in server_test.go).
+	// maxWaitsPerKey and maxWaits bound the long polls held at once; one more is answered at once. Where memory is short
+	// they are fewer, see MaxWaits. A held one costs about 16 KiB, its connection included (measured in server_test.go).
 	maxWaitsPerKey = 100
 	maxWaits       = 2000
 
@@ -57,18 +53,13 @@ type limits struct {
 	// idle bounds how long a connection waits for its next request; more than the proxies in use keep theirs (60 s),
 	// so that it is they who close it and no request meets a closing connection.
 	idle time.Duration
-	// connections bounds the connections held at once. Over it the one that has waited for its client for longest is
-	// closed, and a new one only if the server is at work for all others; see connections. A flood of idle connections
-	// costs less than 160 MiB, both of their ends included (measured in server_test.go).
-	connections int
 }
 
 var defaultLimits = limits{
-	readHeader:  5 * time.Second,
-	read:        10 * time.Second,
-	write:       maxWait + 10*time.Second,
-	idle:        90 * time.Second,
-	connections: 4096,
+	readHeader: 5 * time.Second,
+	read:       10 * time.Second,
+	write:      maxWait + 10*time.Second,
+	idle:       90 * time.Second,
 }
 
 const (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 )
 
 // ServerOptions are what a Server is made of.
@@ -26,6 +27,8 @@ type ServerOptions struct {
 	DrainDelay time.Duration
 	// ShutdownTimeout bounds how long the requests in flight may take after that; zero means 15 s.
 	ShutdownTimeout time.Duration
+	// Budget is how many bytes the connections may make the process hold; zero for boundedhttp.Budget.
+	Budget int64
 	// Log gets what net/http has to say. Its zero value logs nothing.
 	Log logr.Logger
 	// Registerer gets the metrics; nil for none.
@@ -40,13 +43,17 @@ type ServerOptions struct {
 // ShutdownTimeout.
 type Server struct {
 	http            *http.Server
-	listener        net.Listener
-	conns           *connections
+	listener        *boundedhttp.Listener
 	drainDelay      time.Duration
 	shutdownTimeout time.Duration
 
 	drain    chan struct{}
 	draining atomic.Bool
+}
+
+// MaxWaits returns how many long polls a server with that budget may hold: they alone must not fill it.
+func MaxWaits(budget int64) int {
+	return int(min(maxWaits, budget/boundedhttp.ConnectionCost*15/16))
 }
 
 // NewServer returns a server that is not started.
@@ -56,51 +63,30 @@ func newServer(o ServerOptions, l limits) (*Server, error) {
 	if o.Handler == nil || o.Listener == nil {
 		return nil, errors.New("an HTTP server needs Handler and Listener")
 	}
-	s := &Server{
-		listener: o.Listener, drain: make(chan struct{}), conns: newConnections(l.connections),
-		drainDelay: o.DrainDelay, shutdownTimeout: o.ShutdownTimeout,
-	}
+	s := &Server{drain: make(chan struct{}), drainDelay: o.DrainDelay, shutdownTimeout: o.ShutdownTimeout}
 	if s.drainDelay == 0 {
 		s.drainDelay = defaultDrainDelay
 	}
 	if s.shutdownTimeout == 0 {
 		s.shutdownTimeout = defaultShutdownTimeout
 	}
+	s.http, s.listener = boundedhttp.NewServer(boundedhttp.Options{
+		Handler: s.closeWhileDraining(o.Handler), Listener: o.Listener, Budget: o.Budget,
+		ReadHeader: l.readHeader, Read: l.read, Write: l.write, Idle: l.idle,
+		BaseContext: withDraining(context.Background(), s.drain), Log: o.Log,
+	})
 	if o.Registerer != nil {
-		if err := s.conns.register(o.Registerer); err != nil {
-			return nil, fmt.Errorf("register metrics: %w", err)
+		if err := s.listener.Register(o.Registerer); err != nil {
+			return nil, err
 		}
 	}
-	base := withDraining(context.Background(), s.drain)
-	s.http = &http.Server{
-		Handler:           s.arriving(o.Handler),
-		ReadHeaderTimeout: l.readHeader,
-		ReadTimeout:       l.read,
-		WriteTimeout:      l.write,
-		IdleTimeout:       l.idle,
-		MaxHeaderBytes:    maxHeaderBytes - netHTTPHeaderSlack,
-		ConnState:         s.conns.track,
-		ConnContext:       s.conns.context,
-		BaseContext:       func(net.Listener) context.Context { return base },
-		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(o.Log), slog.LevelInfo),
-		// Each method is the API's to refuse, with its own body; and nothing speaks HTTP/2 in the clear, so no
-		// h2c upgrade can carry requests past a proxy that judges them one by one.
-		DisableGeneralOptionsHandler: true,
-		Protocols:                    new(http.Protocols),
-	}
-	s.http.Protocols.SetHTTP1(true)
 	return s, nil
 }
 
-// arriving tells whose turn it is, and has clients leave a draining server by and by. Closing their idle connections at
-// once instead would cut those that are just sending a request.
-func (s *Server) arriving(next http.Handler) http.Handler {
+// closeWhileDraining has clients leave a draining server by and by. Closing their idle connections at once instead would cut
+// those that are just sending a request.
+func (s *Server) closeWhileDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		turn := turnOf(r.Context())
-		turn.served()
-		if r.ContentLength == 0 { // Else the API tells when it has read the body.
-			turn.ours()
-		}
 		if s.draining.Load() {
 			w.Header()["Connection"] = closed
 		}

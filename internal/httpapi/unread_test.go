@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -111,7 +112,7 @@ func TestWire_whenTheConnectionGoesOn(t *testing.T) {
 // and others are answered meanwhile.
 func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
 	g := NewWithT(t)
-	h := newHarness(t, func(s *setup) { s.limits.connections, s.limits.read = 20, longRead })
+	h := newHarness(t, func(s *setup) { s.server.Budget, s.limits.read = 20*boundedhttp.ConnectionCost, longRead })
 	flood := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
 	for i := range 60 {
 		_, from := h.dial(g, flood)
@@ -126,7 +127,7 @@ func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
 // Bodies that come slowly are no better: the key of the flood is good, and none of them is whole.
 func TestServer_floodOfSlowBodies(t *testing.T) {
 	g := NewWithT(t)
-	h := newHarness(t, func(s *setup) { s.limits.connections = 20 })
+	h := newHarness(t, func(s *setup) { s.server.Budget = 20 * boundedhttp.ConnectionCost })
 	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
 	waiting := make(chan answer, 1)
 	go func() { waiting <- h.do(statusRequest(keyAll, "wait=30s&id="+id)) }()

@@ -11,6 +11,8 @@ import (
 
 // waits counts the long polls that are held, in all and by the name of their key.
 type waits struct {
+	most int
+
 	mu    sync.Mutex
 	total int
 	byKey map[string]int
@@ -20,7 +22,7 @@ type waits struct {
 func (w *waits) enter(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.total >= maxWaits || w.byKey[key] >= maxWaitsPerKey {
+	if w.total >= w.most || w.byKey[key] >= maxWaitsPerKey {
 		return false
 	}
 	if w.byKey == nil {

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 )
 
 // dialPatience is how long a test waits for all that it reads from a connection.
@@ -136,7 +138,7 @@ func TestWire_whatIsNoRequest(t *testing.T) {
 		"100 kB header":         {head + "X-A: " + strings.Repeat("a", 100_000) + "\r\n\r\n", 431},
 		"1,000 headers":         {head + strings.Repeat("X-A: 0123456789\r\n", 1000) + "\r\n", 431},
 		"long request line":     {"GET /" + strings.Repeat("a", 100_000) + " HTTP/1.1\r\nHost: a\r\n\r\n", 431},
-		"header over the limit": {head + "X-A: " + strings.Repeat("a", maxHeaderBytes) + "\r\n\r\n", 431},
+		"header over the limit": {head + "X-A: " + strings.Repeat("a", boundedhttp.MaxHeaderBytes) + "\r\n\r\n", 431},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -159,7 +161,7 @@ func TestWire_whatIsNoRequest(t *testing.T) {
 func TestWire_headersUnderTheLimit(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	a := h.do(statusRequest(keyAll, "id=x").with("X-A", strings.Repeat("a", maxHeaderBytes-1000)))
+	a := h.do(statusRequest(keyAll, "id=x").with("X-A", strings.Repeat("a", boundedhttp.MaxHeaderBytes-1000)))
 	g.Expect(a.status).To(Equal(404))
 }
 

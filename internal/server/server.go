@@ -25,6 +25,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/internal/agreed"
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -50,6 +51,8 @@ type Dependencies struct {
 	// Listener and HealthListener are where the API and the probes are served; nil to listen at the addresses of the options.
 	Listener       net.Listener
 	HealthListener net.Listener
+	// ConnectionBudget is how many bytes the connections may make the process hold; zero for boundedhttp.Budget.
+	ConnectionBudget int64
 	// WrapHandler returns a handler around each one that the server serves; nil for none.
 	WrapHandler func(http.Handler) http.Handler
 	// Runnables run beside the server, and end after it.
@@ -68,6 +71,9 @@ func Run(ctx context.Context, o Options, d Dependencies) error {
 	}
 	if d.NewGuard == nil {
 		d.NewGuard = webhook.NewGuard
+	}
+	if d.ConnectionBudget == 0 {
+		d.ConnectionBudget = boundedhttp.Budget()
 	}
 	if d.WrapHandler == nil {
 		d.WrapHandler = func(next http.Handler) http.Handler { return next }
@@ -224,7 +230,7 @@ func (s *server) api(
 	log := s.log.WithName(httpLogger)
 	api, err := httpapi.New(httpapi.Options{
 		Settings: s.current, Service: service, Invite: invite, Hooks: hooks, Log: log, Requests: s.requests,
-		Registerer: s.registry, Clock: s.clock,
+		Registerer: s.registry, Clock: s.clock, MaxWaits: httpapi.MaxWaits(s.apiBudget()),
 	})
 	if err != nil {
 		return nil, err
@@ -234,12 +240,20 @@ func (s *server) api(
 		drainDelay = -1 // the API takes zero for its default
 	}
 	return httpapi.NewServer(httpapi.ServerOptions{
-		Handler: s.dependencies.WrapHandler(api), Listener: listener, DrainDelay: drainDelay, Log: log, Registerer: s.registry,
+		Handler: s.dependencies.WrapHandler(api), Listener: listener, Budget: s.apiBudget(), DrainDelay: drainDelay,
+		Log: log, Registerer: s.registry,
 	})
 }
 
+// healthBudget is the part of the connections' memory that is kept for probes, so that a flood of the API does not get the
+// pod killed by its kubelet.
+func (s *server) healthBudget() int64 { return s.dependencies.ConnectionBudget / 8 }
+
+// apiBudget is the rest of it.
+func (s *server) apiBudget() int64 { return s.dependencies.ConnectionBudget - s.healthBudget() }
+
 func (s *server) health(listener net.Listener, o health.Options) *health.Server {
 	o.Metrics = prometheus.Gatherers{metrics.Registry, s.registry}
-	o.Log, o.Guard = s.log.WithName("health"), s.dependencies.WrapHandler
+	o.Log, o.Guard, o.Budget = s.log.WithName("health"), s.dependencies.WrapHandler, s.healthBudget()
 	return health.New(listener, o)
 }

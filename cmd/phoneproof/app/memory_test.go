@@ -39,7 +39,8 @@ func TestCollectByLimit(t *testing.T) {
 	collectByLimit()
 	g.Expect(debug.SetGCPercent(100)).To(Equal(100))
 
-	debug.SetMemoryLimit(1 << 40)
+	debug.SetMemoryLimit(3 << 30)
 	collectByLimit()
 	g.Expect(debug.SetGCPercent(100)).To(Equal(roomyPercent))
+	g.Expect(debug.SetMemoryLimit(-1)).To(BeEquivalentTo(2 << 30))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/linelog"
 	"github.com/phoneproof/phoneproof/internal/server"
 )
@@ -57,6 +58,7 @@ and the change of the project that was refused.`,
 			if err != nil {
 				return err
 			}
+			dependencies.ConnectionBudget = boundedhttp.Budget() // of the whole limit
 			collectByLimit()
 			dependencies.Log, dependencies.RequestLog = logger, requests
 			return server.Run(cmd.Context(), o, dependencies)

@@ -1,0 +1,39 @@
+package boundedhttp
+
+import "time"
+
+const (
+	// MaxHeaderBytes bounds the request line and all fields. A browser behind a service mesh sends 4 KiB, and an API key may
+	// have as much.
+	MaxHeaderBytes = 16 << 10
+	// MaxHeaderFields bounds the lines after the request line, as Envoy and Apache do.
+	MaxHeaderFields = 100
+
+	// ConnectionCost is what a connection counts: two buffers of 4 KiB, a goroutine, and a header up to longHeaderBytes and
+	// longHeaderFields. TestCosts measures this and the next three.
+	ConnectionCost = 32 << 10
+	// longHeaderCost is what a longer header adds.
+	longHeaderCost   = 64 << 10
+	longHeaderBytes  = 4 << 10
+	longHeaderFields = 40
+	// chunkedCost is what a chunked body adds: net/http reads a trailer of up to 4 KiB, whose fields nobody counts.
+	chunkedCost = 128 << 10
+	// tlsCost is what TLS adds: its records and the messages of a handshake.
+	tlsCost = 64 << 10
+
+	// maxConnections bounds the budget where memory is plenty.
+	maxConnections = 4096
+	// minConnections is what a process with next to no memory still serves.
+	minConnections = 16
+	// usualMemory is the memory of a process that nobody limited: nine tenths of the limit that the chart sets.
+	usualMemory = 230 << 20
+	// connectionsShare is the part of the memory that connections may use, as a divisor.
+	connectionsShare = 3
+
+	// socketBufferBytes bounds what the kernel keeps of a connection in each direction, which counts for a pod too.
+	socketBufferBytes = 64 << 10
+
+	// lingerTime and lingerBytes bound what is still taken in of a refused header, so that its client reads the refusal.
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = 256 << 10
+)

@@ -1,0 +1,159 @@
+package boundedhttp
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// seats returns a pool with room for that many connections, and some connections that are not in it yet.
+func seats(t *testing.T, room, many int) (*pool, []*conn) {
+	t.Helper()
+	p := newPool(int64(room)*ConnectionCost, false)
+	conns := make([]*conn, many)
+	for i := range conns {
+		a, b := net.Pipe()
+		t.Cleanup(func() { _ = errors.Join(a.Close(), b.Close()) })
+		conns[i] = newConn(a, nil, p)
+	}
+	return p, conns
+}
+
+func (p *pool) left(conns []*conn) []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var left []int
+	for i, c := range conns {
+		if c.seat.state == leaving {
+			left = append(left, i)
+		}
+	}
+	return left
+}
+
+// The table of the package's documentation: what ends a state, and who makes room for a connection that comes then.
+func TestPool_states(t *testing.T) {
+	const body, noBody = true, false
+	for name, test := range map[string]struct {
+		steps func(p *pool, c *conn)
+		state state
+		goes  bool
+	}{
+		"new":                  {func(*pool, *conn) {}, awaiting, true},
+		"header came":          {func(p *pool, c *conn) { p.track(c, http.StateActive) }, awaiting, true},
+		"handler begins":       {func(p *pool, c *conn) { p.begin(c, noBody) }, working, false},
+		"handler awaits body":  {func(p *pool, c *conn) { p.begin(c, body) }, receiving, true},
+		"body came":            {func(p *pool, c *conn) { p.begin(c, body); p.received(c) }, working, false},
+		"answer":               {func(p *pool, c *conn) { p.begin(c, noBody); p.answer(c) }, answering, true},
+		"answer before body":   {func(p *pool, c *conn) { p.begin(c, body); p.answer(c) }, answering, true},
+		"body during answer":   {func(p *pool, c *conn) { p.begin(c, body); p.answer(c); p.received(c) }, answering, true},
+		"answered":             {func(p *pool, c *conn) { p.begin(c, noBody); p.answer(c); p.track(c, http.StateIdle) }, awaiting, true},
+		"next request":         {func(p *pool, c *conn) { p.track(c, http.StateIdle); p.track(c, http.StateActive); p.begin(c, noBody) }, working, false},
+		"long header at work":  {func(p *pool, c *conn) { p.begin(c, noBody); p.charge(c, ConnectionCost/2) }, working, false},
+		"refused by its limit": {func(p *pool, c *conn) { p.refuse(c) }, awaiting, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			p, conns := seats(t, 1, 2)
+			p.track(conns[0], http.StateNew)
+			test.steps(p, conns[0])
+			g.Expect(conns[0].seat.state).To(Equal(test.state))
+			p.track(conns[1], http.StateNew)
+			if test.goes {
+				g.Expect(p.left(conns)).To(Equal([]int{0}))
+			} else {
+				g.Expect(p.left(conns)).To(Equal([]int{1}), "what the server works for does not make room")
+			}
+			for _, late := range []func(){func() { p.received(conns[0]) }, func() { p.track(conns[0], http.StateIdle) }} {
+				late()
+			}
+			if test.goes {
+				g.Expect(conns[0].seat.state).To(Equal(leaving), "what made room does not come back")
+			}
+			p.track(conns[0], http.StateClosed)
+			p.track(conns[1], http.StateClosed)
+			g.Expect([]int64{int64(p.open), p.cost, p.parting, int64(p.waiting.Len())}).To(Equal([]int64{0, 0, 0, 0}))
+		})
+	}
+}
+
+func TestPool_theLongestWaitingMakesRoom(t *testing.T) {
+	g := NewWithT(t)
+	p, conns := seats(t, 3, 5)
+	for i := range 3 {
+		p.track(conns[i], http.StateNew)
+	}
+	p.track(conns[0], http.StateActive) // it goes behind the others
+	p.track(conns[3], http.StateNew)
+	g.Expect(p.left(conns)).To(Equal([]int{1}))
+	p.track(conns[4], http.StateNew)
+	g.Expect(p.left(conns)).To(Equal([]int{1, 2}))
+}
+
+func TestPool_costs(t *testing.T) {
+	g := NewWithT(t)
+	p, conns := seats(t, 4, 4)
+	for _, c := range conns {
+		p.track(c, http.StateNew)
+	}
+	p.charge(conns[3], 2*ConnectionCost)
+	g.Expect(p.left(conns)).To(Equal([]int{0, 1}), "a header that grows makes others go")
+	p.charge(conns[3], 2*ConnectionCost)
+	g.Expect(p.left(conns)).To(HaveLen(2), "it counts once")
+	g.Expect(p.cost).To(BeEquivalentTo(6 * ConnectionCost))
+	p.track(conns[3], http.StateIdle)
+	g.Expect(p.cost).To(BeEquivalentTo(4*ConnectionCost), "until the request ends")
+	p.charge(conns[3], 100*ConnectionCost)
+	g.Expect(p.left(conns)).To(Equal([]int{0, 1, 2, 3}), "what is too much for all of them goes itself")
+}
+
+// A connection counts until net/http has let go of it, and meanwhile no other is accepted in its place.
+func TestPool_acceptsNoFasterThanOthersLeave(t *testing.T) {
+	g := NewWithT(t)
+	p, conns := seats(t, 4, 6)
+	for _, c := range conns {
+		p.track(c, http.StateNew)
+	}
+	g.Expect(p.left(conns)).To(HaveLen(2))
+	room := make(chan struct{})
+	go func() {
+		p.awaitRoom()
+		close(room)
+	}()
+	g.Expect(room).NotTo(BeClosed())
+	p.track(conns[0], http.StateClosed)
+	g.Eventually(room).Should(BeClosed())
+
+	p.charge(conns[5], 2*ConnectionCost) // two more leave
+	closed := make(chan struct{})
+	go func() {
+		p.awaitRoom()
+		close(closed)
+	}()
+	p.close()
+	g.Eventually(closed).Should(BeClosed())
+}
+
+func TestBudget(t *testing.T) {
+	const mebibyte = 1 << 20
+	for name, test := range map[string]struct {
+		limit  int64
+		cgroup string
+		want   int64
+	}{
+		"the usual pod":       {240 * mebibyte, "268435456\n", 80 * mebibyte},
+		"a container alone":   {1<<63 - 1, "125829120\n", 40 * mebibyte},
+		"a tiny pod":          {1 * mebibyte, "max\n", minConnections * ConnectionCost},
+		"a large pod":         {1 << 40, "max\n", maxConnections * ConnectionCost},
+		"a machine":           {1<<63 - 1, "max\n", usualMemory / connectionsShare},
+		"no cgroup at all":    {1<<63 - 1, "", usualMemory / connectionsShare},
+		"Go's limit is lower": {90 * mebibyte, "268435456\n", 30 * mebibyte},
+	} {
+		t.Run(name, func(t *testing.T) {
+			NewWithT(t).Expect(budget(test.limit, test.cgroup)).To(Equal(test.want))
+		})
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package boundedhttp
+
+const raceDetected = true

@@ -1,0 +1,121 @@
+package boundedhttp
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Options are what a bounded server is made of.
+type Options struct {
+	// Handler answers the requests. Required.
+	Handler http.Handler
+	// Listener is where requests come in. Required.
+	Listener net.Listener
+	// TLS is nil for a server that speaks plain text. HTTP/2 is spoken in neither case.
+	TLS *tls.Config
+	// Budget is how many bytes the connections may make the process hold; zero for all of Budget().
+	Budget int64
+	// ReadHeader bounds the time for a header, Read that for a header and its body, Write that from there to the end of the
+	// answer, and Idle that between two requests.
+	ReadHeader, Read, Write, Idle time.Duration
+	// BaseContext is what requests' contexts come from; nil for none.
+	BaseContext context.Context //nolint:containedctx // net/http asks for it by a function
+	// Log gets what net/http reports.
+	Log logr.Logger
+}
+
+// Listener accepts connections within a budget.
+type Listener struct {
+	net.Listener
+
+	tls  *tls.Config
+	pool *pool
+}
+
+// NewServer returns a server, and the listener that it must serve.
+func NewServer(o Options) (*http.Server, *Listener) {
+	if o.Budget == 0 {
+		o.Budget = Budget()
+	}
+	if o.BaseContext == nil {
+		o.BaseContext = context.Background()
+	}
+	l := &Listener{Listener: o.Listener, pool: newPool(o.Budget, o.TLS != nil)}
+	if o.TLS != nil {
+		l.tls = o.TLS.Clone()
+		// One HTTP/2 connection carries any number of requests, begun and reset (CVE-2023-44487).
+		l.tls.NextProtos = []string{"http/1.1"}
+	}
+	server := &http.Server{
+		Handler:           beginRequest(o.Handler),
+		ReadHeaderTimeout: o.ReadHeader,
+		ReadTimeout:       o.Read,
+		WriteTimeout:      o.Write,
+		IdleTimeout:       o.Idle,
+		MaxHeaderBytes:    MaxHeaderBytes, // the connection refuses before net/http does
+		ConnState:         l.pool.track,
+		ConnContext:       withConn,
+		BaseContext:       func(net.Listener) context.Context { return o.BaseContext },
+		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(o.Log), slog.LevelInfo),
+		// Every request goes through the handler, which is where the next header begins to count.
+		DisableGeneralOptionsHandler: true,
+		Protocols:                    new(http.Protocols),
+	}
+	server.Protocols.SetHTTP1(true)
+	return server, l
+}
+
+// beginRequest tells the connection of each request how long its body is.
+func beginRequest(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+			c.begin(r.ContentLength)
+			if r.ContentLength < 0 {
+				w.Header().Set("Connection", "close")
+				r.Body = &chunkedBody{ReadCloser: r.Body, conn: c}
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Accept returns the next connection.
+func (l *Listener) Accept() (net.Conn, error) {
+	l.pool.awaitRoom()
+	raw, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // net/http asks it what kind it is
+	}
+	return newConn(raw, l.tls, l.pool), nil
+}
+
+// Close stops accepting.
+func (l *Listener) Close() error {
+	l.pool.close()
+	return l.Listener.Close() //nolint:wrapcheck // as Accept
+}
+
+// Open returns how many connections are open.
+func (l *Listener) Open() int {
+	l.pool.mu.Lock()
+	defer l.pool.mu.Unlock()
+	return l.pool.open
+}
+
+// Register registers the metrics of the connections.
+func (l *Listener) Register(r prometheus.Registerer) error {
+	for _, collector := range []prometheus.Collector{l.pool.gauge, l.pool.evicted, l.pool.unserved} {
+		if err := r.Register(collector); err != nil {
+			return fmt.Errorf("register metrics of connections: %w", err)
+		}
+	}
+	return nil
+}
