@@ -88,8 +88,9 @@ var _ = Describe("operator and serve", func() {
 	}, SpecTimeout(3*time.Minute))
 })
 
-// startOperator starts an operator process for the shop's namespace, with rights in it alone, and does not wait for it.
-func startOperator(ctx context.Context, s *shop) *replica {
+// startOperator starts an operator process for the shop's namespace, with rights in it alone, and does not wait for it. Its metrics
+// are in plain text unless a flag says otherwise.
+func startOperator(ctx context.Context, s *shop, flags ...string) *replica {
 	GinkgoHelper()
 	const name = "phoneproof-operator"
 	if _, err := s.clients.CoreV1().ServiceAccounts(s.namespace).Get(ctx, name, metav1.GetOptions{}); err != nil {
@@ -102,10 +103,12 @@ func startOperator(ctx context.Context, s *shop) *replica {
 		s.role(ctx, "server_kubernetes_role.yaml")
 	}
 	r := &replica{api: ports.Address(GinkgoT()), health: ports.Address(GinkgoT()), exited: make(chan struct{})}
-	r.start("log of the operator", "operator", "--server-image=phoneproof", "--watch-namespace", s.namespace,
+	r.start("log of the operator", append([]string{
+		"operator", "--server-image=phoneproof", "--watch-namespace", s.namespace,
 		"--leader-elect-namespace", s.namespace, "--kubeconfig", s.tokenOf(ctx, name),
-		"--metrics-bind-address", r.api, "--health-probe-bind-address", r.health,
-		leaseFlags[0], leaseFlags[1], leaseFlags[2])
+		"--metrics-bind-address", r.api, "--health-probe-bind-address", r.health, "--metrics-secure=false",
+		leaseFlags[0], leaseFlags[1], leaseFlags[2],
+	}, flags...)...)
 	return r
 }
 

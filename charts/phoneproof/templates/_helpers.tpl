@@ -99,12 +99,27 @@ maps win over earlier ones, and the labels that select pods win over all of them
 {{- include "phoneproof.flags" (dict "flag" "allow-service-type" "values" .Values.admin.allowServiceTypes) }}
 {{- include "phoneproof.flags" (dict "flag" "grant-account" "values" .Values.admin.grantAccounts) }}
 {{- include "phoneproof.flags" (dict "flag" "grant-host" "values" .Values.admin.grantHosts) }}
+{{- if not .Values.metrics.secure }}
+- --metrics-secure=false
+- --metrics-bind-address=:{{ include "phoneproof.metricsPort" . }}
+{{- end }}
 - --max-unready-rollouts={{ .Values.operator.maxUnreadyRollouts }}
 - --log-format={{ .Values.operator.log.format }}
 - --log-level={{ .Values.operator.log.level }}
 {{- range .Values.operator.extraArgs }}
 - {{ . | quote }}
 {{- end }}
+{{- end -}}
+
+{{/* Releases for some namespaces may stand beside one another, and these roles are of the cluster. */}}
+{{- define "phoneproof.metricsRole" -}}
+{{- $name := include "phoneproof.operatorName" . -}}
+{{- if .Values.watchNamespaces }}{{ $name = printf "%s-%s" .Release.Namespace $name }}{{ end -}}
+{{- printf "%s-metrics" ($name | trunc 200) -}}
+{{- end -}}
+
+{{- define "phoneproof.metricsPort" -}}
+{{- ternary 8443 8080 .Values.metrics.secure -}}
 {{- end -}}
 
 {{- define "phoneproof.flags" -}}

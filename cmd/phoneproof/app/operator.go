@@ -32,6 +32,8 @@ type operatorOptions struct {
 	lease              lease.Times
 	maxUnreadyRollouts int
 	metricsAddress     string
+	metricsSecure      bool
+	metricsCertPath    string
 	healthAddress      string
 	log                logFlags
 }
@@ -48,7 +50,7 @@ NetworkPolicy, and says in the project's conditions how it stands.
 It reads no Secret. What projects may ask for is said by the flags that begin with --allow: a pattern is a whole value, or
 has * for any text without a slash, and * alone matches everything. Naming one replaces the default.
 
-Probes are at /livez and /readyz, metrics at /metrics of their own port.`,
+Probes are at /livez and /readyz, metrics at /metrics of their own port, over HTTPS and with a token.`,
 		Example: `  # watch the whole cluster
   phoneproof operator --server-image=ghcr.io/phoneproof/phoneproof:1.0.0
 
@@ -107,8 +109,12 @@ func (o *operatorOptions) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.lease.RetryPeriod, "lease-retry-period", o.lease.RetryPeriod, "how long to wait between tries")
 	flags.IntVar(&o.maxUnreadyRollouts, "max-unready-rollouts", 10,
 		"how many projects may get new pods at a time when it is not their own change, but the operator's upgrade or flags")
-	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8080", "the address of the metrics")
-	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "the address of the probes")
+	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443", "the address of the metrics; 0 for none")
+	flags.BoolVar(&o.metricsSecure, "metrics-secure", true,
+		"serve the metrics over HTTPS, to those whose token the API server lets GET /metrics; false: in plain text, to everyone")
+	flags.StringVar(&o.metricsCertPath, "metrics-cert-path", "",
+		"the folder of tls.crt and tls.key for the metrics, read again when they change; empty for a certificate that nobody has signed")
+	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "the address of the probes; 0 for none")
 	o.log.bind(flags)
 }
 
@@ -159,6 +165,8 @@ func (o *operatorOptions) complete() error {
 	switch {
 	case o.image == "":
 		return errors.New("--server-image is required: the image of the pods that serve projects")
+	case o.metricsCertPath != "" && !o.metricsSecure:
+		return errors.New("--metrics-cert-path needs --metrics-secure: without it the metrics are served in plain text")
 	case o.maxUnreadyRollouts < 1:
 		return fmt.Errorf("--max-unready-rollouts is %d: want 1 or more", o.maxUnreadyRollouts)
 	}

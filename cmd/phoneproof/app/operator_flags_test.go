@@ -26,6 +26,8 @@ func TestOperatorFlags_refused(t *testing.T) {
 	}{
 		"no image":              {nil, "--server-image is required"},
 		"a policy that is none": {[]string{"--server-image-pull-policy=Sometimes"}, `--server-image-pull-policy is "Sometimes"`},
+		"a certificate for plain text": {
+			[]string{"--server-image=a", "--metrics-secure=false", "--metrics-cert-path=/certs"}, "--metrics-cert-path"},
 		"no turns":              {[]string{"--server-image=a", "--max-unready-rollouts=0"}, "--max-unready-rollouts is 0"},
 		"a format that is none": {[]string{"--server-image=a", "--server-log-format=xml"}, `--server-log-format is "xml"`},
 		"a level that is none":  {[]string{"--server-image=a", "--server-log-level=loud"}, `--server-log-level is "loud"`},

@@ -2,9 +2,7 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -38,7 +36,7 @@ func operate(ctx context.Context, o operatorOptions, log logr.Logger) error {
 	if err != nil {
 		return err
 	}
-	mgr, err := o.manager(config, log)
+	mgr, err := o.manager(ctx, config, log)
 	if err != nil {
 		return err
 	}
@@ -74,7 +72,7 @@ func (o *operatorOptions) rendering() (render.Options, error) {
 	}, nil
 }
 
-func (o *operatorOptions) manager(config *rest.Config, log logr.Logger) (manager.Manager, error) {
+func (o *operatorOptions) manager(ctx context.Context, config *rest.Config, log logr.Logger) (manager.Manager, error) {
 	scheme, err := project.Scheme()
 	if err != nil {
 		return nil, err
@@ -89,11 +87,8 @@ func (o *operatorOptions) manager(config *rest.Config, log logr.Logger) (manager
 	}
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: caches, Client: project.ClientOptions(), Logger: log,
-		Metrics:                metricsserver.Options{BindAddress: o.metricsAddress},
-		HealthProbeBindAddress: o.healthAddress,
-		LivenessEndpointName:   "/livez",
-		ReadinessEndpointName:  "/readyz",
-		LeaderElection:         o.leaderElect, LeaderElectionResourceLockInterface: lock,
+		Metrics: metricsserver.Options{BindAddress: noPort}, HealthProbeBindAddress: noPort, // see addPorts
+		LeaderElection: o.leaderElect, LeaderElectionResourceLockInterface: lock,
 		LeaseDuration: &o.lease.Duration, RenewDeadline: &o.lease.RenewDeadline, RetryPeriod: &o.lease.RetryPeriod,
 		// The process ends with the manager, so nothing goes on once the next holder begins.
 		LeaderElectionReleaseOnCancel: true,
@@ -101,19 +96,8 @@ func (o *operatorOptions) manager(config *rest.Config, log logr.Logger) (manager
 	if err != nil {
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("process", func(*http.Request) error { return nil }); err != nil {
-		return nil, fmt.Errorf("add liveness probe: %w", err)
-	}
-	synced := func(request *http.Request) error {
-		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
-		defer cancel()
-		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("the caches are not filled yet")
-		}
-		return nil
-	}
-	if err := mgr.AddReadyzCheck("caches", synced); err != nil {
-		return nil, fmt.Errorf("add readiness probe: %w", err)
+	if err := o.addPorts(ctx, mgr, config, log); err != nil {
+		return nil, err
 	}
 	return mgr, nil
 }

@@ -1,0 +1,158 @@
+package app
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
+	"github.com/phoneproof/phoneproof/internal/kubeauth"
+)
+
+const (
+	metricsPath = "/metrics"
+	// noPort is the address of a port that is not opened, as controller-runtime spells it.
+	noPort = "0"
+	// portShare is the part of the connections' memory that each of the operator's ports may use, as a divisor. Neither of
+	// them has more than a few clients.
+	portShare = 8
+	// maxScrapes bounds the answers of /metrics that are made at once: each holds all metrics, and a compressor.
+	maxScrapes = 4
+
+	portHeaderTimeout   = 5 * time.Second
+	portRequestTimeout  = 10 * time.Second
+	portIdleTimeout     = 90 * time.Second
+	portShutdownTimeout = time.Second
+)
+
+// addPorts adds the ports for metrics and probes to the manager. Those that the manager makes itself bound no connections.
+func (o *operatorOptions) addPorts(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
+	if err := o.addMetrics(ctx, mgr, config, log.WithName("metrics")); err != nil {
+		return fmt.Errorf("serve metrics: %w", err)
+	}
+	probes := boundedhttp.Options{Handler: newProbesHandler(mgr), Log: log.WithName("probes")}
+	if err := addPort(ctx, mgr, "probes", o.healthAddress, probes); err != nil {
+		return fmt.Errorf("serve probes: %w", err)
+	}
+	return nil
+}
+
+// addMetrics adds the port for metrics, with TLS and authentication unless it was told otherwise.
+func (o *operatorOptions) addMetrics(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
+	handler := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes,
+	})
+	port := boundedhttp.Options{Log: log}
+	if o.metricsSecure {
+		clients, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "metrics"))
+		if err != nil {
+			return fmt.Errorf("make client for authentication: %w", err)
+		}
+		handler = kubeauth.New(kubeauth.Options{Clients: clients, Path: metricsPath, Next: handler, Log: log})
+		if port.TLS, err = o.metricsTLS(mgr); err != nil {
+			return err
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle(metricsPath, handler)
+	port.Handler = mux
+	return addPort(ctx, mgr, "metrics", o.metricsAddress, port)
+}
+
+// metricsTLS returns the certificate of --metrics-cert-path, which may change, or one that nobody has signed.
+func (o *operatorOptions) metricsTLS(mgr manager.Manager) (*tls.Config, error) {
+	if o.metricsCertPath != "" {
+		watcher, err := certwatcher.New(filepath.Join(o.metricsCertPath, "tls.crt"), filepath.Join(o.metricsCertPath, "tls.key"))
+		if err != nil {
+			return nil, fmt.Errorf("--metrics-cert-path: %w", err)
+		}
+		if err := mgr.Add(watcher); err != nil {
+			return nil, fmt.Errorf("watch the certificate: %w", err)
+		}
+		return &tls.Config{GetCertificate: watcher.GetCertificate}, nil
+	}
+	certificate, err := newSelfSigned()
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{certificate}}, nil
+}
+
+// newSelfSigned returns a certificate that nobody has signed. Its key is an elliptic one: with RSA a flood of handshakes would
+// cost a core.
+func newSelfSigned() (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("generate key: %w", err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "phoneproof-operator"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0),
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("sign: %w", err)
+	}
+	return tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key}, nil
+}
+
+// addPort opens a port and has the manager serve it.
+func addPort(ctx context.Context, mgr manager.Manager, name, address string, port boundedhttp.Options) error {
+	if address == noPort {
+		return nil
+	}
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	port.Listener, port.Budget = listener, boundedhttp.Budget()/portShare
+	port.ReadHeader, port.Read, port.Write, port.Idle = portHeaderTimeout, portRequestTimeout, portRequestTimeout, portIdleTimeout
+	server, bounded := boundedhttp.NewServer(port)
+	timeout := portShutdownTimeout
+	if err := mgr.Add(&manager.Server{Name: name, Server: server, Listener: bounded, ShutdownTimeout: &timeout}); err != nil {
+		return errors.Join(fmt.Errorf("add to the manager: %w", err), listener.Close())
+	}
+	return nil
+}
+
+// newProbesHandler answers /livez, and /readyz once the caches are filled.
+func newProbesHandler(mgr manager.Manager) http.Handler {
+	synced := func(request *http.Request) error {
+		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the caches are not filled yet")
+		}
+		return nil
+	}
+	mux := http.NewServeMux()
+	for path, handler := range map[string]*healthz.Handler{
+		"/livez":  {Checks: map[string]healthz.Checker{"process": healthz.Ping}},
+		"/readyz": {Checks: map[string]healthz.Checker{"caches": synced}},
+	} {
+		mux.Handle(path, http.StripPrefix(path, handler))
+		mux.Handle(path+"/", http.StripPrefix(path, handler))
+	}
+	return mux
+}

@@ -1,0 +1,108 @@
+package integration_test
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+var _ = Describe("The operator's metrics", func() {
+	It("are shown to those whom the API server lets see them", func(ctx SpecContext) {
+		s := newShop(ctx)
+		op := startOperator(ctx, s, "--metrics-secure=true")
+		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
+		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.account(ctx, "prometheus"))
+		Eventually(op.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.printed)
+
+		scrape := func(token string) (int, string) { return s.scrape(ctx, "https://"+op.api+"/metrics", token) }
+		for token, want := range map[string]int{
+			"":                                  http.StatusUnauthorized,
+			"a-guess":                           http.StatusUnauthorized,
+			s.tokenFor(ctx, "serve"):            http.StatusForbidden,
+			s.tokenFor(ctx, "prometheus"):       http.StatusOK,
+			s.tokenFor(ctx, "prometheus") + "x": http.StatusUnauthorized,
+		} {
+			status, body := scrape(token)
+			Expect(status).To(Equal(want), body)
+			if want == http.StatusOK {
+				Expect(body).To(ContainSubstring("\ncontroller_runtime_webhook_panics_total"))
+			} else {
+				Expect(body).NotTo(ContainSubstring("controller_runtime"))
+			}
+		}
+		status, _ := s.scrape(ctx, "http://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus"))
+		Expect(status).NotTo(Equal(http.StatusOK), "in plain text nothing is shown")
+	})
+})
+
+// scrape returns status 0 if no answer came.
+func (s *shop) scrape(ctx context.Context, url, token string) (int, string) {
+	GinkgoHelper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	Expect(err).NotTo(HaveOccurred())
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true, DisableKeepAlives: true,
+	}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, ""
+	}
+	defer response.Body.Close()
+	Expect(response.ProtoMajor).To(Equal(1), "HTTP/2 is not spoken")
+	body, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	return response.StatusCode, string(body)
+}
+
+// account creates a ServiceAccount and returns its name.
+func (s *shop) account(ctx context.Context, name string) string {
+	GinkgoHelper()
+	_, err := s.clients.CoreV1().ServiceAccounts(s.namespace).Create(ctx,
+		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return name
+}
+
+func (s *shop) tokenFor(ctx context.Context, account string) string {
+	GinkgoHelper()
+	token, err := s.clients.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+	return token.Status.Token
+}
+
+// bindInCluster gives a ServiceAccount a ClusterRole of config/rbac, as an install does.
+func (s *shop) bindInCluster(ctx context.Context, file, account string) {
+	GinkgoHelper()
+	root, err := controlplane.RepositoryRoot()
+	Expect(err).NotTo(HaveOccurred())
+	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", file))
+	Expect(err).NotTo(HaveOccurred())
+	role := &rbacv1.ClusterRole{}
+	Expect(yaml.UnmarshalStrict(manifest, role)).To(Succeed())
+	if _, err = s.clients.RbacV1().ClusterRoles().Create(ctx, role, metav1.CreateOptions{}); !apierrors.IsAlreadyExists(err) {
+		Expect(err).NotTo(HaveOccurred())
+	}
+	_, err = s.clients.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: s.namespace, Name: account}},
+	}, metav1.CreateOptions{})
+	Expect(err).NotTo(HaveOccurred())
+}

@@ -1,0 +1,172 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// strangersPerPort is how many connections are opened to each port.
+const strangersPerPort = 4096
+
+// Strangers send what costs them little and net/http much: fields without end, headers and bodies that are never finished,
+// and nothing at all.
+var _ = Describe("Strangers at every port", Serial, func() {
+	It("make no process hold 200 MiB, and keep nobody out", func(ctx SpecContext) {
+		var files syscall.Rlimit
+		Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)).To(Succeed())
+		if files.Cur < 4*strangersPerPort+1000 {
+			Skip(fmt.Sprintf("this needs %d open files, and the process may open %d", 4*strangersPerPort+1000, files.Cur))
+		}
+		GinkgoT().Setenv("GOMEMLIMIT", "230MiB") // of a pod with the usual limit of 256Mi
+		s := newShop(ctx)
+		op := startOperator(ctx, s)
+		Eventually(op.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.printed)
+		s.start(ctx, 1)
+		server := s.replicas[0]
+
+		most := map[string]*atomic.Int64{"serve": {}, "operator": {}}
+		watched, stopWatching := context.WithCancel(ctx)
+		var watchers sync.WaitGroup
+		for name, r := range map[string]*replica{"serve": server, "operator": op} {
+			watchers.Go(func() { watchMemory(watched, r.cmd.Process.Pid, most[name]) })
+		}
+		began := time.Now()
+		DeferCleanup(func() {
+			AddReportEntry("memory", fmt.Sprintf("serve held %d MiB at most, the operator %d MiB, within %s",
+				most["serve"].Load()>>20, most["operator"].Load()>>20, time.Since(began)))
+		})
+		var flood strangers
+		for _, address := range []string{server.api, server.health, op.api, op.health} {
+			flood.visit(ctx, address)
+		}
+		everybodyIsServed := func() {
+			s.init(ctx, server, "+4915112345678")
+			for _, r := range []*replica{server, op} {
+				Expect(r.probe(ctx, "/livez")).To(Equal(http.StatusOK))
+				Expect(r.ready(ctx)).To(BeTrue())
+			}
+		}
+		everybodyIsServed()
+		flood.arrived.Wait()
+		for range 20 {
+			everybodyIsServed()
+		}
+		flood.leave()
+		stopWatching()
+		watchers.Wait()
+		for name, held := range most {
+			Expect(held.Load()).To(BeNumerically("<", 200<<20), name)
+		}
+		Expect(server.running()).To(BeTrue())
+		Expect(op.running()).To(BeTrue())
+	}, SpecTimeout(3*time.Minute))
+})
+
+// watchMemory keeps the most memory that a process was seen to hold.
+func watchMemory(ctx context.Context, pid int, most *atomic.Int64) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			most.Store(max(most.Load(), residentBytes(pid)))
+		}
+	}
+}
+
+// residentBytes returns the resident memory of a process, in bytes; zero if it has ended.
+func residentBytes(pid int) int64 {
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(content)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
+			kibibytes, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil {
+				return 0
+			}
+			return kibibytes << 10
+		}
+	}
+	return 0
+}
+
+// strangers are connections that stay open.
+type strangers struct {
+	arrived sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+// visit opens connections to a port, a few at a time, and sends on each what its turn brings.
+func (s *strangers) visit(ctx context.Context, address string) {
+	burdens := burdens()
+	var turn atomic.Int64
+	for range 8 {
+		s.arrived.Go(func() {
+			var dialer net.Dialer
+			for n := turn.Add(1); n <= strangersPerPort; n = turn.Add(1) {
+				conn, err := dialer.DialContext(ctx, "tcp", address)
+				if err != nil {
+					continue // the port is full at this moment
+				}
+				s.mu.Lock()
+				s.conns = append(s.conns, conn)
+				s.mu.Unlock()
+				// What is refused is not taken to its end.
+				_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+				_, _ = conn.Write(burdens[n%int64(len(burdens))])
+			}
+		})
+	}
+}
+
+func (s *strangers) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, conn := range s.conns {
+		_ = conn.Close() // the server may have closed it
+	}
+}
+
+// burdens are what strangers send.
+func burdens() [][]byte {
+	fields := func(size int) string {
+		var b strings.Builder
+		for n := 0; b.Len() < size; n++ {
+			fmt.Fprintf(&b, "%c%c%c:\r\n", 'a'+n%26, 'a'+n/26%26, 'a'+n/676%26)
+		}
+		return b.String()[:size]
+	}
+	const mac = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	burdens := [][]byte{
+		[]byte("GET / HTTP/1.1\r\nHost: a\r\n" + fields(16_000)),
+		[]byte("GET /metrics HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 16_000)),
+		nil,
+		[]byte("POST /hooks/whatsapp HTTP/1.1\r\nHost: a\r\nX-Hub-Signature-256: sha256=" + mac + "\r\nContent-Length: 3000000\r\n\r\n" +
+			strings.Repeat(" ", 20_000)),
+		[]byte("POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n" + strings.Repeat(" ", 20_000)),
+		[]byte("GET /metrics HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n"),
+		[]byte("POST /hooks/whatsapp HTTP/1.1\r\nHost: a\r\nX-Hub-Signature-256: sha256=" + mac +
+			"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + fields(4_000)),
+		[]byte("GET / HTTP/1.1\r\nHost: a\r\n" + fields(16_000)),
+	}
+	// A port that keeps the default of net/http takes a megabyte.
+	return append(burdens, []byte("GET / HTTP/1.1\r\nHost: a\r\n"+fields(1_000_000)))
+}
