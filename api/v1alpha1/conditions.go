@@ -37,6 +37,10 @@ const (
 	// same messenger account or answers to the same host name. It never makes a
 	// project not Ready. Absent otherwise.
 	ConditionShared = "Shared"
+	// ConditionLimitsContradict is True when the project's own limits let one
+	// API key fill its store. It never makes a project not Ready. Absent
+	// otherwise.
+	ConditionLimitsContradict = "LimitsContradict"
 )
 
 // Condition types of a VerificationRequest. For tools that follow kstatus it also
@@ -195,7 +199,7 @@ const (
 	ReasonSecretsNotReady = "SecretsNotReady"
 )
 
-// Reasons of WebhookHealthy and Simulated.
+// Reasons of WebhookHealthy, Simulated and LimitsContradict.
 const (
 	// ReasonNoFailures goes with WebhookHealthy=True.
 	ReasonNoFailures = "NoFailures"
@@ -213,6 +217,11 @@ const (
 	// ReasonSimulatorCredentials goes with Simulated=True. To mend it, replace
 	// the credentials that begin with sim_.
 	ReasonSimulatorCredentials = "SimulatorCredentials"
+	// ReasonKeyFillsStore goes with LimitsContradict=True: rateLimit.perKey lets
+	// one API key start more requests than request.maxStored before the first of
+	// them makes room; the message has both numbers. To fix it, lower or remove
+	// rateLimit.perKey, raise request.maxStored, or use PostgreSQL.
+	ReasonKeyFillsStore = "KeyFillsStore"
 )
 
 // Reasons of Accepted, Verified and WebhookDelivered on a VerificationRequest.
@@ -225,8 +234,8 @@ const (
 	// ReasonPhoneNumberRefused: the number is impossible, premium-rate or not a
 	// person's. To mend it, make a request with another number.
 	ReasonPhoneNumberRefused = "PhoneNumberRefused"
-	// ReasonRateLimited: the number has used up rateLimit.perPhoneNumber. Try
-	// again later.
+	// ReasonRateLimited: the number has used up rateLimit.perPhoneNumber, or its
+	// range rateLimit.perPrefix; the message says which. Try again later.
 	ReasonRateLimited = "RateLimited"
 	// ReasonTooManyStored: maxStored requests are stored. Try again later.
 	ReasonTooManyStored = "TooManyStored"

@@ -6,8 +6,6 @@ import "reflect"
 const (
 	DefaultTTL                    Duration = "10m"
 	DefaultWebhookTimeout         Duration = "15s"
-	DefaultPerKeyRequests         int32    = 600
-	DefaultPerKeyPeriod           Duration = "1m"
 	DefaultPerPhoneNumberRequests int32    = 5
 	DefaultPerPhoneNumberPeriod   Duration = "10m"
 	DefaultMaxStored              int32    = 1500
@@ -58,7 +56,6 @@ func (s *RequestSettings) setDefaults() {
 }
 
 func (l *RateLimit) setDefaults() {
-	setDefaultPtr(&l.PerKey, Rate{Requests: DefaultPerKeyRequests, Period: DefaultPerKeyPeriod})
 	setDefaultPtr(&l.PerPhoneNumber, Rate{Requests: DefaultPerPhoneNumberRequests, Period: DefaultPerPhoneNumberPeriod})
 }
 

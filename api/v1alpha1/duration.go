@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -44,4 +45,16 @@ func (d Duration) Or(fallback time.Duration) time.Duration {
 		return fallback
 	}
 	return parsed
+}
+
+// durationOf returns whole seconds as a Duration, without units that are zero.
+func durationOf(d time.Duration) Duration {
+	text := d.String()
+	if d%time.Minute == 0 {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if d%time.Hour == 0 {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return Duration(text)
 }

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -21,7 +22,16 @@ const (
 	MaxRetentionKubernetes = 7 * 24 * time.Hour
 	// MaxRetentionPostgreSQL is the longest retention with storage PostgreSQL.
 	MaxRetentionPostgreSQL = 30 * 24 * time.Hour
+	// PerKeyRequestsPostgreSQL is the effective number of rateLimit.perKey with
+	// storage PostgreSQL where it is unset.
+	PerKeyRequestsPostgreSQL int32 = 600
+	// PerKeyPeriodPostgreSQL is its period.
+	PerKeyPeriodPostgreSQL Duration = "1m"
 )
+
+// codeRest is how long after its expiry a full store keeps a request whose code
+// can come back, as one with an Idempotency-Key.
+const codeRest = 5 * time.Minute
 
 // Resources of a pod where server.resources leaves them unset.
 var (
@@ -101,9 +111,43 @@ func (s *VerificationProjectSpec) EffectiveMaxStored() int {
 	return int(ptr.Deref(s.Request.MaxStored, DefaultMaxStored))
 }
 
-// EffectivePerKey returns the limit of each API key.
+// EffectivePerKey returns the limit of each API key. Where it is unset and the
+// storage is Kubernetes, one key may fill half of maxStored: the requests that
+// it starts in the period are all that can take room at one moment.
 func (s *VerificationProjectSpec) EffectivePerKey() Rate {
-	return ptr.Deref(s.RateLimit.PerKey, Rate{Requests: DefaultPerKeyRequests, Period: DefaultPerKeyPeriod})
+	switch {
+	case s.RateLimit.PerKey != nil:
+		return *s.RateLimit.PerKey
+	case s.Storage.Type == StoragePostgreSQL:
+		return Rate{Requests: PerKeyRequestsPostgreSQL, Period: PerKeyPeriodPostgreSQL}
+	default:
+		half := max(1, ptr.Deref(s.Request.MaxStored, DefaultMaxStored)/2)
+		return Rate{Requests: half, Period: durationOf(s.LongestStored())}
+	}
+}
+
+// LongestStored returns how long a request may take room in a full store if its
+// event is delivered.
+func (s *VerificationProjectSpec) LongestStored() time.Duration {
+	return s.EffectiveTTL() + codeRest
+}
+
+// LimitsContradiction says in words for the project's owner how one API key can
+// fill the store of a project with storage Kubernetes, so that every key is
+// refused; empty if none can.
+func (s *VerificationProjectSpec) LimitsContradiction() string {
+	if s.Storage.Type == StoragePostgreSQL {
+		return ""
+	}
+	rate, longest, room := s.EffectivePerKey(), s.LongestStored(), int64(s.EffectiveMaxStored())
+	period := rate.Period.Or(longest)
+	held := int64(rate.Requests) * int64((longest+period-1)/period)
+	if held <= room {
+		return ""
+	}
+	return fmt.Sprintf("rateLimit.perKey lets one API key start %d requests in %s, which is how long one may stay stored, "+
+		"and request.maxStored is %d: one key can fill the store, and then init refuses all keys with too_many_stored; "+
+		"lower or remove rateLimit.perKey, raise request.maxStored, or use PostgreSQL", held, durationOf(longest), room)
 }
 
 // EffectivePerPhoneNumber returns the limit of each phone number.

@@ -21,7 +21,7 @@ func TestEffective_withNothingSet(t *testing.T) {
 	g.Expect(p.Spec.EffectiveTTL()).To(Equal(10 * time.Minute))
 	g.Expect(p.Spec.EffectiveRetention()).To(Equal(time.Hour))
 	g.Expect(p.Spec.EffectiveMaxStored()).To(Equal(1500))
-	g.Expect(p.Spec.EffectivePerKey()).To(Equal(v1alpha1.Rate{Requests: 600, Period: "1m"}))
+	g.Expect(p.Spec.EffectivePerKey()).To(Equal(v1alpha1.Rate{Requests: 750, Period: "15m"}))
 	g.Expect(p.Spec.EffectivePerPhoneNumber()).To(Equal(v1alpha1.Rate{Requests: 5, Period: "10m"}))
 	g.Expect(p.Spec.EffectiveTelegramUpdates()).To(BeEmpty())
 	g.Expect(p.Spec.RegistersWhatsAppWebhook()).To(BeFalse())
@@ -73,6 +73,72 @@ func TestEffectiveRetention_followsStorage(t *testing.T) {
 	g.Expect(s.EffectiveRetention()).To(Equal(90 * time.Minute))
 	s.Storage.Type = v1alpha1.StorageKubernetes
 	g.Expect(s.EffectiveRetention()).To(Equal(90 * time.Minute))
+}
+
+func TestEffectivePerKey_followsStorage(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec v1alpha1.VerificationProjectSpec
+		want v1alpha1.Rate
+	}{
+		"half of the room, for as long as one stays": {
+			v1alpha1.VerificationProjectSpec{Request: v1alpha1.RequestSettings{TTL: "1h", MaxStored: new(int32(9001))}},
+			v1alpha1.Rate{Requests: 4500, Period: "1h5m"},
+		},
+		"seconds stay": {
+			v1alpha1.VerificationProjectSpec{Request: v1alpha1.RequestSettings{TTL: "65s"}}, v1alpha1.Rate{Requests: 750, Period: "6m5s"},
+		},
+		"whole hours": {
+			v1alpha1.VerificationProjectSpec{Request: v1alpha1.RequestSettings{TTL: "55m"}}, v1alpha1.Rate{Requests: 750, Period: "1h"},
+		},
+		"at least one": {
+			v1alpha1.VerificationProjectSpec{Request: v1alpha1.RequestSettings{MaxStored: new(int32(1))}}, v1alpha1.Rate{Requests: 1, Period: "15m"},
+		},
+		"a database has room": {
+			v1alpha1.VerificationProjectSpec{Storage: v1alpha1.Storage{Type: v1alpha1.StoragePostgreSQL}}, v1alpha1.Rate{Requests: 600, Period: "1m"},
+		},
+		"what is set counts": {
+			v1alpha1.VerificationProjectSpec{RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 3, Period: "1h"}}},
+			v1alpha1.Rate{Requests: 3, Period: "1h"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			rate := c.spec.EffectivePerKey()
+			g.Expect(rate).To(Equal(c.want))
+			_, err := rate.Period.Parse()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(c.spec.LimitsContradiction()).To(BeEmpty())
+		})
+	}
+}
+
+func TestLimitsContradiction(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate        v1alpha1.Rate
+		maxStored   int32
+		storage     v1alpha1.StorageType
+		contradicts bool
+	}{
+		"the former default":               {v1alpha1.Rate{Requests: 600, Period: "1m"}, 1500, v1alpha1.StorageKubernetes, true},
+		"the former default in a database": {v1alpha1.Rate{Requests: 600, Period: "1m"}, 1500, v1alpha1.StoragePostgreSQL, false},
+		"as many as fit":                   {v1alpha1.Rate{Requests: 100, Period: "1m"}, 1500, v1alpha1.StorageKubernetes, false},
+		"one more":                         {v1alpha1.Rate{Requests: 101, Period: "1m"}, 1500, v1alpha1.StorageKubernetes, true},
+		"a window begun counts whole":      {v1alpha1.Rate{Requests: 751, Period: "14m"}, 1500, v1alpha1.StorageKubernetes, true},
+		"a period longer than they stay":   {v1alpha1.Rate{Requests: 1500, Period: "1h"}, 1500, v1alpha1.StorageKubernetes, false},
+		"more than there is room for":      {v1alpha1.Rate{Requests: 1501, Period: "1h"}, 1500, v1alpha1.StorageKubernetes, true},
+		"no number overflows":              {v1alpha1.Rate{Requests: 1_000_000, Period: "1s"}, 10_000, v1alpha1.StorageKubernetes, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := v1alpha1.VerificationProjectSpec{
+				RateLimit: v1alpha1.RateLimit{PerKey: &c.rate}, Request: v1alpha1.RequestSettings{MaxStored: &c.maxStored},
+				Storage: v1alpha1.Storage{Type: c.storage},
+			}
+			g.Expect(s.LimitsContradiction() != "").To(Equal(c.contradicts))
+		})
+	}
+	s := v1alpha1.VerificationProjectSpec{RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 600, Period: "1m"}}}
+	NewWithT(t).Expect(s.LimitsContradiction()).To(And(ContainSubstring("9000 requests in 15m"), ContainSubstring("maxStored is 1500")))
 }
 
 func TestEffectiveResources_neverContradictWhatIsSet(t *testing.T) {

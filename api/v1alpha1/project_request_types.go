@@ -46,13 +46,39 @@ type Rate struct {
 	Period Duration `json:"period"`
 }
 
+// PrefixRate is a number of requests in a sliding period of time, for all phone
+// numbers that begin with the same digits.
+type PrefixRate struct {
+	// digits is how many digits of the number decide, those of the country code
+	// included: with 6, +49 1512 3456789 counts for 491512. Numbers with fewer
+	// digits count for themselves. 1 to 14. Required.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=14
+	Digits int32 `json:"digits"`
+
+	// requests is how many requests may be started within one period.
+	// 1 to 10000. Example: 100. Required.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	Requests int32 `json:"requests"`
+
+	// period is the length of the sliding window. 1s to 24h, and not longer
+	// than request.retention. Example: 10m. Required.
+	// +required
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('1s') && duration(self) <= duration('24h')`,message="period must be a duration between 1s and 24h, for example 10m"
+	Period Duration `json:"period"`
+}
+
 // RateLimit bounds how many requests are started. Above a limit the API
 // answers 429 with Retry-After.
 type RateLimit struct {
-	// perKey bounds the requests that one API key may start.
-	// Default: 600 requests in 1m.
+	// perKey bounds the requests that one API key may start. Default: unset,
+	// which means with storage Kubernetes half of request.maxStored in the
+	// ttl + 5m, which is how long a request may stay stored (750 in 15m), so that
+	// no key can fill the store alone; and 600 in 1m with PostgreSQL.
 	// +optional
-	// +kubebuilder:default={requests: 600, period: "1m"}
 	PerKey *Rate `json:"perKey,omitempty"`
 
 	// perPhoneNumber bounds the requests for one phone number, whichever key
@@ -60,6 +86,19 @@ type RateLimit struct {
 	// +optional
 	// +kubebuilder:default={requests: 5, period: "10m"}
 	PerPhoneNumber *Rate `json:"perPhoneNumber,omitempty"`
+
+	// perPrefix bounds the requests for all phone numbers that begin with the
+	// same digits, whichever key starts them: a flood of sign-ups mostly has its
+	// numbers from one range. Default: unset, no such limit.
+	// +optional
+	PerPrefix *PrefixRate `json:"perPrefix,omitempty"`
+
+	// perSubject bounds the requests that one API key starts for one subject:
+	// what the client sends in the field subject of init, such as a user id, a
+	// session or the address of its own user. Where it is set, init without a
+	// subject is refused with 400. Default: unset, no such limit.
+	// +optional
+	PerSubject *Rate `json:"perSubject,omitempty"`
 }
 
 // StorageType is where requests are kept.

@@ -53,7 +53,7 @@ func equalRequestSpec(a, b *VerificationRequestSpec) bool {
 	return a.ProjectRef == b.ProjectRef && a.PhoneNumber == b.PhoneNumber && a.Method == b.Method &&
 		(a.Init == nil) == (b.Init == nil) &&
 		x.CreatedAt.Equal(&y.CreatedAt) && x.ExpiresAt.Equal(&y.ExpiresAt) &&
-		x.KeyName == y.KeyName && x.BodyHash == y.BodyHash
+		x.KeyName == y.KeyName && x.BodyHash == y.BodyHash && x.SubjectHash == y.SubjectHash
 }
 
 func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {
@@ -122,7 +122,10 @@ func (s *VerificationProjectSpec) validateRetention(path *field.Path) field.Erro
 	for _, limit := range []struct {
 		name string
 		rate *Rate
-	}{{"perKey", s.RateLimit.PerKey}, {"perPhoneNumber", s.RateLimit.PerPhoneNumber}} {
+	}{
+		{"perKey", s.RateLimit.PerKey}, {"perPhoneNumber", s.RateLimit.PerPhoneNumber},
+		{"perPrefix", s.RateLimit.PerPrefix.rate()}, {"perSubject", s.RateLimit.PerSubject},
+	} {
 		if limit.rate != nil && limit.rate.Period.Or(0) > retention {
 			errs = append(errs, field.Invalid(path.Child("rateLimit", limit.name, "period"), limit.rate.Period,
 				"rateLimit."+limit.name+".period must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL): "+
@@ -141,19 +144,42 @@ func (s *RequestSettings) validate(path *field.Path) field.ErrorList {
 
 func (l *RateLimit) validate(path *field.Path) field.ErrorList {
 	errs := l.PerKey.validate(path.Child("perKey"))
-	return append(errs, l.PerPhoneNumber.validate(path.Child("perPhoneNumber"))...)
+	errs = append(errs, l.PerPhoneNumber.validate(path.Child("perPhoneNumber"))...)
+	errs = append(errs, l.PerPrefix.validate(path.Child("perPrefix"))...)
+	return append(errs, l.PerSubject.validate(path.Child("perSubject"))...)
+}
+
+// rate returns the requests and the period; nil where r is.
+func (r *PrefixRate) rate() *Rate {
+	if r == nil {
+		return nil
+	}
+	return &Rate{Requests: r.Requests, Period: r.Period}
+}
+
+func (r *PrefixRate) validate(path *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	errs := upTo(path.Child("digits"), &r.Digits, 14)
+	errs = append(errs, upTo(path.Child("requests"), &r.Requests, 10_000)...)
+	return append(errs, validatePeriod(path.Child("period"), r.Period)...)
 }
 
 func (r *Rate) validate(path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	const message = "period must be a duration between 1s and 24h, for example 10m"
 	errs := upTo(path.Child("requests"), &r.Requests, 1_000_000)
-	if r.Period == "" {
-		return append(errs, field.Required(path.Child("period"), message))
+	return append(errs, validatePeriod(path.Child("period"), r.Period)...)
+}
+
+func validatePeriod(path *field.Path, period Duration) field.ErrorList {
+	const message = "period must be a duration between 1s and 24h, for example 10m"
+	if period == "" {
+		return field.ErrorList{field.Required(path, message)}
 	}
-	return append(errs, durationBetween(path.Child("period"), r.Period, time.Second, 24*time.Hour, message)...)
+	return durationBetween(path, period, time.Second, 24*time.Hour, message)
 }
 
 func (s *Storage) validate(path *field.Path) field.ErrorList {

@@ -193,5 +193,6 @@ func (i *Init) validate(path *field.Path) field.ErrorList {
 	}
 	errs = append(errs, keyNameRule.optional(path.Child("keyName"), i.KeyName)...)
 	errs = append(errs, bodyHashRule.optional(path.Child("bodyHash"), i.BodyHash)...)
-	return append(errs, preparedNameRule.optional(path.Child("displayName"), i.DisplayName)...)
+	errs = append(errs, preparedNameRule.optional(path.Child("displayName"), i.DisplayName)...)
+	return append(errs, subjectHashRule.optional(path.Child("subjectHash"), i.SubjectHash)...)
 }

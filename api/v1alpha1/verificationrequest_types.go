@@ -142,6 +142,15 @@ type Init struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\p{C}\p{Z}]([^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*[^\p{C}\p{Z}])?$')`,message="displayName must be one line of plain text, without control characters, text-direction overrides, or spaces at either end"
 	DisplayName string `json:"displayName,omitempty"`
+
+	// subjectHash is a keyed hash of the subject that the client named, for
+	// rateLimit.perSubject. Default: unset, the project has no such limit or the
+	// request was made by hand.
+	// +optional
+	// +kubebuilder:validation:MinLength=32
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{32}$')`,message="subjectHash must be 32 lower-case hexadecimal digits"
+	SubjectHash string `json:"subjectHash,omitempty"`
 }
 
 // VerificationRequestList is a list of VerificationRequests.

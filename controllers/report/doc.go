@@ -1,5 +1,5 @@
 // Package report writes the conditions that serve answers for into the project's status: SecretsReady, StorageReady,
-// WhatsAppReady, TelegramReady, WebhookHealthy and Simulated.
+// WhatsAppReady, TelegramReady, WebhookHealthy, Simulated and LimitsContradict.
 //
 //	settings, store, receiver, Board --> judge --> one server-side apply, if anything is new --> Events of what changed
 //

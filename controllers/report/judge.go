@@ -14,6 +14,7 @@ import (
 var served = []string{
 	verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionWhatsAppReady,
 	verifyv1.ConditionTelegramReady, verifyv1.ConditionWebhookHealthy, verifyv1.ConditionSimulated,
+	verifyv1.ConditionLimitsContradict,
 }
 
 // observation is all that the conditions are judged by.
@@ -33,6 +34,7 @@ func judge(o observation, now metav1.Time) []metav1.Condition {
 	say(secretsReady(o.settings.Problems))
 	say(yes(verifyv1.ConditionSimulated, verifyv1.ReasonSimulatorCredentials,
 		"credentials begin with sim_, so nothing here is true of a real phone"))
+	say(yes(verifyv1.ConditionLimitsContradict, verifyv1.ReasonKeyFillsStore, o.settings.LimitsContradiction))
 	if o.settings.Webhook != nil {
 		say(webhookHealthy(o.settings, o.learned.receiver, meta.FindStatusCondition(o.present, verifyv1.ConditionWebhookHealthy)))
 	}
@@ -69,6 +71,8 @@ func applies(s *settings.Settings, conditionType string) bool {
 		return s.Webhook != nil
 	case verifyv1.ConditionSimulated:
 		return s.Simulated
+	case verifyv1.ConditionLimitsContradict:
+		return s.LimitsContradiction != ""
 	default:
 		return true
 	}
@@ -119,9 +123,10 @@ func transitions(before, now []metav1.Condition) []metav1.Condition {
 	return changed
 }
 
-// bad tells whether a condition is one to look at: of all of them Simulated alone is better not True.
+// bad reports whether a condition is one to look at. Simulated and LimitsContradict are better not True.
 func bad(condition metav1.Condition) bool {
-	return (condition.Status == metav1.ConditionTrue) == (condition.Type == verifyv1.ConditionSimulated)
+	warns := condition.Type == verifyv1.ConditionSimulated || condition.Type == verifyv1.ConditionLimitsContradict
+	return (condition.Status == metav1.ConditionTrue) == warns
 }
 
 func yes(conditionType, reason, message string) metav1.Condition {

@@ -99,6 +99,7 @@ func TestJudge_whatDoesNotApplyIsTakenOff(t *testing.T) {
 	}
 	everything := &settings.Settings{
 		WhatsApp: &settings.WhatsApp{}, Telegram: &settings.Telegram{}, Webhook: &settings.Webhook{}, Simulated: true,
+		LimitsContradiction: "one key can fill the store",
 	}
 	g.Expect(of(everything, learned{said: said()})).To(Equal(served))
 	g.Expect(of(simple(), learned{said: said()})).To(Equal(served[:3]))
@@ -147,6 +148,20 @@ func TestJudge_theSameAgainIsTheSame(t *testing.T) {
 		g.Expect(same(first, other)).To(BeFalse())
 	}
 	g.Expect(same(first, first[1:])).To(BeFalse())
+}
+
+func TestJudge_limitsThatContradict(t *testing.T) {
+	g := NewWithT(t)
+	s := simple()
+	s.LimitsContradiction = "one key can fill the store"
+	wanted := judge(observation{settings: s, learned: learned{said: said()}}, now)
+	g.Expect(wanted).To(ContainElement(metav1.Condition{
+		Type: verifyv1.ConditionLimitsContradict, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonKeyFillsStore,
+		Message: "one key can fill the store", ObservedGeneration: 7, LastTransitionTime: now,
+	}))
+	g.Expect(transitions(nil, wanted)).To(ContainElement(HaveField("Type", verifyv1.ConditionLimitsContradict)), "an Event reports it")
+	g.Expect(typesOf(judge(observation{settings: simple(), learned: learned{said: said()}, present: wanted}, now))).
+		NotTo(ContainElement(verifyv1.ConditionLimitsContradict), "it goes with its cause")
 }
 
 func TestSecretsReady(t *testing.T) {

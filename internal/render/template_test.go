@@ -76,7 +76,7 @@ var unrelated = map[string]func(*verifyv1.VerificationProjectSpec){
 	},
 	"Replies":   func(s *verifyv1.VerificationProjectSpec) { s.Replies = nil },
 	"Request":   func(s *verifyv1.VerificationProjectSpec) { s.Request.TTL, s.Request.Retention = "1m", "7h" },
-	"RateLimit": func(s *verifyv1.VerificationProjectSpec) { s.RateLimit.PerKey.Requests++ },
+	"RateLimit": func(s *verifyv1.VerificationProjectSpec) { s.RateLimit.PerPhoneNumber.Requests++ },
 	"Server": func(s *verifyv1.VerificationProjectSpec) {
 		s.Server.Replicas = new(int32(9))
 		s.Server.Autoscaling = &verifyv1.Autoscaling{MaxReplicas: 40}

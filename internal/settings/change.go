@@ -22,6 +22,7 @@ type change struct {
 	problems []Problem // that were none
 	solved   []Problem // that are none any more
 	lapsed   []Problem // whose former value was used until now
+	limits   string    // how the limits contradict each other, if they did not before
 }
 
 func compare(oldProject, project *verifyv1.VerificationProject, oldSecrets, secrets Secrets) change {
@@ -31,6 +32,9 @@ func compare(oldProject, project *verifyv1.VerificationProject, oldSecrets, secr
 		problems: without(now, old),
 		solved:   without(old, now),
 		lapsed:   secrets.lapsedSince(oldSecrets),
+	}
+	if contradiction := project.Spec.LimitsContradiction(); oldProject == nil || contradiction != oldProject.Spec.LimitsContradiction() {
+		c.limits = contradiction
 	}
 	if oldProject == nil {
 		c.project = project.Namespace + "/" + project.Name
@@ -51,6 +55,9 @@ func (c change) log(log logr.Logger) {
 		log.Info("settings loaded", "project", c.project)
 	case len(c.fields) > 0 || len(c.secrets) > 0:
 		log.Info("settings changed", "fields", c.fields, "secretsReplaced", c.secrets)
+	}
+	if c.limits != "" {
+		warn(log, "limits contradict each other", "reason", c.limits)
 	}
 	for _, p := range c.problems {
 		warn(log, "secret cannot be used", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)

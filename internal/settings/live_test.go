@@ -18,6 +18,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -175,7 +176,7 @@ func TestLive_change_is_told_and_logged_once(t *testing.T) {
 	changes, cancel := f.Subscribe()
 	defer cancel()
 	p := newProject()
-	p.Spec.RateLimit.PerKey.Requests = 7
+	p.Spec.RateLimit.PerKey = &verifyv1.Rate{Requests: 7, Period: "1m"}
 	p.Spec.Webhook.URL = "https://shop.example.com/hook/" + canary
 	g.Expect(f.SetProject(p)).To(Succeed())
 	g.Expect(f.Current().Limits.PerKey.Requests).To(Equal(7))
@@ -233,6 +234,24 @@ func TestLive_refuses_what_the_API_server_refuses(t *testing.T) {
 	g.Expect(f.LastError()).NotTo(HaveOccurred())
 	g.Expect(f.logged()).To(ContainSubstring("the project is valid again"))
 	g.Expect(f.logged()).NotTo(ContainSubstring(canary))
+}
+
+func TestLive_limits_that_contradict_are_logged_once(t *testing.T) {
+	g := NewWithT(t)
+	f := newFixture(t)
+	const message = "limits contradict each other"
+	g.Expect(f.logged()).NotTo(ContainSubstring(message), "the defaults fit")
+	p := newProject()
+	p.Spec.RateLimit.PerKey = &verifyv1.Rate{Requests: 600, Period: "1m"}
+	g.Expect(f.SetProject(p)).To(Succeed())
+	g.Expect(f.Current().LimitsContradiction).To(ContainSubstring("maxStored is 1500"))
+	p.Spec.DisplayName = "Another name"
+	g.Expect(f.SetProject(p)).To(Succeed())
+	g.Expect(strings.Count(f.logged(), message)).To(Equal(1))
+	p.Spec.RateLimit.PerKey = nil
+	g.Expect(f.SetProject(p)).To(Succeed())
+	g.Expect(f.Current().LimitsContradiction).To(BeEmpty())
+	g.Expect(strings.Count(f.logged(), message)).To(Equal(1))
 }
 
 func TestLive_the_given_project_stays_the_callers(t *testing.T) {

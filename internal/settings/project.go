@@ -32,6 +32,8 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 		Retention:   spec.EffectiveRetention(),
 		Limits:      limits(spec),
 		Problems:    secrets.problems(),
+
+		LimitsContradiction: spec.LimitsContradiction(),
 	}
 	s.Simulated = s.WhatsApp != nil && s.WhatsApp.Simulated || s.Telegram != nil && s.Telegram.Simulated
 	return s

@@ -83,7 +83,8 @@ func TestFromProject_smallest(t *testing.T) {
 	g.Expect(s.TTL).To(Equal(10 * time.Minute))
 	g.Expect(s.Retention).To(Equal(time.Hour))
 	g.Expect(s.Limits.MaxStored).To(Equal(1500))
-	g.Expect(s.Limits.PerKey).To(Equal(verification.Rate{Requests: 600, Period: time.Minute}))
+	g.Expect(s.Limits.PerKey).To(Equal(verification.Rate{Requests: 750, Period: 15 * time.Minute}))
+	g.Expect(s.LimitsContradiction).To(BeEmpty(), "the defaults fit each other")
 	g.Expect(s.Method(verification.WhatsApp)).To(Equal(MethodNotConfigured))
 	g.Expect(s.EventPolicy()).To(Equal(verification.EventsOff))
 }

@@ -36,6 +36,8 @@ type Settings struct {
 	TTL       time.Duration
 	Retention time.Duration
 	Limits    verification.Limits
+	// LimitsContradiction says how the limits let one API key fill the store; empty if they do not.
+	LimitsContradiction string
 
 	// Simulated says that an account's credentials are the simulator's, so nothing here is true of a real phone.
 	Simulated bool

@@ -46,6 +46,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.PodDisruptionBudgetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PostgreSQL"):
 		return &apiv1alpha1.PostgreSQLApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PrefixRate"):
+		return &apiv1alpha1.PrefixRateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProjectRef"):
 		return &apiv1alpha1.ProjectRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rate"):

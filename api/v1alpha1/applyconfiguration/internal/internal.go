@@ -202,6 +202,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: keyName
       type:
         scalar: string
+    - name: subjectHash
+      type:
+        scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.LabelValue
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Method
@@ -239,6 +242,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: uriSecretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.URISecretRef
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.PrefixRate
+  map:
+    fields:
+    - name: digits
+      type:
+        scalar: numeric
+    - name: period
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Duration
+    - name: requests
+      type:
+        scalar: numeric
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.ProjectRef
   map:
     fields:
@@ -260,15 +275,18 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: perKey
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Rate
-      default:
-        period: 1m
-        requests: 600
     - name: perPhoneNumber
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Rate
       default:
         period: 10m
         requests: 5
+    - name: perPrefix
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.PrefixRate
+    - name: perSubject
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Rate
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Replies
   map:
     fields:

@@ -29,6 +29,10 @@ type InitApplyConfiguration struct {
 	// the user, who may send it after the project's name was changed.
 	// 1 to 253 characters. Default: unset, the project's present one.
 	DisplayName *string `json:"displayName,omitempty"`
+	// subjectHash is a keyed hash of the subject that the client named, for
+	// rateLimit.perSubject. Default: unset, the project has no such limit or the
+	// request was made by hand.
+	SubjectHash *string `json:"subjectHash,omitempty"`
 }
 
 // InitApplyConfiguration constructs a declarative configuration of the Init type for use with
@@ -74,5 +78,13 @@ func (b *InitApplyConfiguration) WithBodyHash(value string) *InitApplyConfigurat
 // If called multiple times, the DisplayName field is set to the value of the last call.
 func (b *InitApplyConfiguration) WithDisplayName(value string) *InitApplyConfiguration {
 	b.DisplayName = &value
+	return b
+}
+
+// WithSubjectHash sets the SubjectHash field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SubjectHash field is set to the value of the last call.
+func (b *InitApplyConfiguration) WithSubjectHash(value string) *InitApplyConfiguration {
+	b.SubjectHash = &value
 	return b
 }

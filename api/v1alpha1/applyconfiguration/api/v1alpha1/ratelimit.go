@@ -8,12 +8,23 @@ package v1alpha1
 // RateLimit bounds how many requests are started. Above a limit the API
 // answers 429 with Retry-After.
 type RateLimitApplyConfiguration struct {
-	// perKey bounds the requests that one API key may start.
-	// Default: 600 requests in 1m.
+	// perKey bounds the requests that one API key may start. Default: unset,
+	// which means with storage Kubernetes half of request.maxStored in the
+	// ttl + 5m, which is how long a request may stay stored (750 in 15m), so that
+	// no key can fill the store alone; and 600 in 1m with PostgreSQL.
 	PerKey *RateApplyConfiguration `json:"perKey,omitempty"`
 	// perPhoneNumber bounds the requests for one phone number, whichever key
 	// starts them. Default: 5 requests in 10m.
 	PerPhoneNumber *RateApplyConfiguration `json:"perPhoneNumber,omitempty"`
+	// perPrefix bounds the requests for all phone numbers that begin with the
+	// same digits, whichever key starts them: a flood of sign-ups mostly has its
+	// numbers from one range. Default: unset, no such limit.
+	PerPrefix *PrefixRateApplyConfiguration `json:"perPrefix,omitempty"`
+	// perSubject bounds the requests that one API key starts for one subject:
+	// what the client sends in the field subject of init, such as a user id, a
+	// session or the address of its own user. Where it is set, init without a
+	// subject is refused with 400. Default: unset, no such limit.
+	PerSubject *RateApplyConfiguration `json:"perSubject,omitempty"`
 }
 
 // RateLimitApplyConfiguration constructs a declarative configuration of the RateLimit type for use with
@@ -35,5 +46,21 @@ func (b *RateLimitApplyConfiguration) WithPerKey(value *RateApplyConfiguration) 
 // If called multiple times, the PerPhoneNumber field is set to the value of the last call.
 func (b *RateLimitApplyConfiguration) WithPerPhoneNumber(value *RateApplyConfiguration) *RateLimitApplyConfiguration {
 	b.PerPhoneNumber = value
+	return b
+}
+
+// WithPerPrefix sets the PerPrefix field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PerPrefix field is set to the value of the last call.
+func (b *RateLimitApplyConfiguration) WithPerPrefix(value *PrefixRateApplyConfiguration) *RateLimitApplyConfiguration {
+	b.PerPrefix = value
+	return b
+}
+
+// WithPerSubject sets the PerSubject field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PerSubject field is set to the value of the last call.
+func (b *RateLimitApplyConfiguration) WithPerSubject(value *RateApplyConfiguration) *RateLimitApplyConfiguration {
+	b.PerSubject = value
 	return b
 }

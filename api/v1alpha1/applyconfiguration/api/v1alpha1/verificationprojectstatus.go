@@ -14,7 +14,8 @@ import (
 type VerificationProjectStatusApplyConfiguration struct {
 	// conditions say what works and what does not: Ready, Reconciling, Stalled,
 	// Available, SecretsReady, StorageReady, WhatsAppReady, TelegramReady,
-	// WebhookHealthy, Simulated, Shared. "kubectl wait --for=condition=Ready" works.
+	// WebhookHealthy, Simulated, Shared, LimitsContradict. "kubectl wait
+	// --for=condition=Ready" works.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// observedGeneration is the metadata.generation that the operator acted on
 	// last; -1 before the first time. While it is lower than
