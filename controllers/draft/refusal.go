@@ -72,11 +72,12 @@ func refusalOf(err error) *refusalError {
 	recheck := max(minRecheck, known.RetryAfter)
 	switch known.Code {
 	case verification.CodeRateLimited:
-		return &refusalError{
-			reason:  verifyv1.ReasonRateLimited,
-			message: "too many verifications were started for this number; it is completed when the project's rateLimit.perPhoneNumber admits it",
-			recheck: recheck,
+		message := "too many verifications were started for this number; it is completed when the project's rateLimit.perPhoneNumber admits it"
+		if known.Limit == verification.LimitPerPrefix {
+			message = "too many verifications were started for numbers that begin like this one; " +
+				"it is completed when the project's rateLimit.perPrefix admits it"
 		}
+		return &refusalError{reason: verifyv1.ReasonRateLimited, message: message, recheck: recheck}
 	case verification.CodeTooManyStored:
 		return &refusalError{
 			reason:  verifyv1.ReasonTooManyStored,

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base32"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"log/slog"
@@ -23,6 +24,9 @@ const (
 	// idSymbols base-32 symbols carry 120 bits of the keyed hash: unguessable, and short enough for an object name.
 	idPrefix  = "vr"
 	idSymbols = 24
+
+	// subjectBytes of a keyed hash tell subjects apart.
+	subjectBytes = 16
 )
 
 // lowerBase32 makes ids that are valid Kubernetes object names.
@@ -87,6 +91,15 @@ func (p Project) CodeFor(apiKeyHash [sha256.Size]byte, idempotencyKey string) Co
 	// A project's name has no NUL, so the pair cannot be confused with another.
 	io.WriteString(mac, p.name+"\x00"+idempotencyKey) //nolint:errcheck // hash.Hash never returns an error
 	return p.codeOf([randomSymbols]byte(mac.Sum(nil)))
+}
+
+// SubjectHash returns what a subject is counted by and stored as. It is keyed by the SHA-256 of the presented API key, so
+// nobody who reads stored requests finds an address or a user id by trying them all.
+func (p Project) SubjectHash(apiKeyHash [sha256.Size]byte, subject string) string {
+	mac := hmac.New(sha256.New, apiKeyHash[:])
+	// No project's name begins like this, so no subject meets an Idempotency-Key; see CodeFor.
+	io.WriteString(mac, "subject\x00"+p.name+"\x00"+subject) //nolint:errcheck // hash.Hash never returns an error
+	return hex.EncodeToString(mac.Sum(nil)[:subjectBytes])
 }
 
 // codeOf makes a code of the low five bits of each byte and appends the check symbols.

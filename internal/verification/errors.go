@@ -13,6 +13,7 @@ const (
 	CodeInvalidPhoneNumber   ErrorCode = "invalid_phone_number"
 	CodeInvalidMethod        ErrorCode = "invalid_method"
 	CodeMethodNotConfigured  ErrorCode = "method_not_configured"
+	CodeInvalidSubject       ErrorCode = "invalid_subject"
 	CodeInvalidIdempotency   ErrorCode = "invalid_idempotency_key"
 	CodeIdempotencyKeyReused ErrorCode = "idempotency_key_reused"
 	CodeRateLimited          ErrorCode = "rate_limited"
@@ -28,6 +29,8 @@ type Error struct {
 	Code    ErrorCode
 	Message string
 	Field   string
+	// Limit names the rate that refused, one of the LimitPer constants; empty with other codes.
+	Limit string
 	// RetryAfter is how long the client should wait; zero where waiting does not help.
 	RetryAfter time.Duration
 	Err        error

@@ -48,8 +48,11 @@ type Initiation struct {
 	// IdempotencyKey is the header of that name. HasIdempotencyKey tells an empty header, which is refused, from none.
 	IdempotencyKey    string
 	HasIdempotencyKey bool
-	TTL               time.Duration
-	Limits            Limits
+	// Subject is whom the client acts for, in its own words: a user id, a session, an address. It is hashed before
+	// anything keeps it, and only where Limits count by it.
+	Subject string
+	TTL     time.Duration
+	Limits  Limits
 	// DisplayName is the project's name in the text that is prepared.
 	DisplayName string
 }
@@ -69,7 +72,7 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	}
 	created, err := s.store.Create(ctx, New{
 		ID: s.project.RequestID(code), Phone: in.Phone, Method: in.Method, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
-		DisplayName: in.DisplayName, Fresh: !in.HasIdempotencyKey,
+		DisplayName: in.DisplayName, Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey,
 	}, in.Limits)
 	if err != nil {
 		return Initiated{}, fmt.Errorf("create request: %w", err)
@@ -82,6 +85,14 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 		s.Observer.Started(in.Method)
 	}
 	return Initiated{Created: created, Code: code}, nil
+}
+
+// subjectHash returns the hash of the subject if a limit counts by it, else nothing.
+func (s *Service) subjectHash(in Initiation) string {
+	if in.Subject == "" || !in.Limits.PerSubject.Limited() {
+		return ""
+	}
+	return s.project.SubjectHash(in.KeyHash, in.Subject)
 }
 
 func (s *Service) codeFor(in Initiation) (Code, string, error) {
@@ -98,7 +109,8 @@ func (s *Service) codeFor(in Initiation) (Code, string, error) {
 	return s.project.CodeFor(in.KeyHash, in.IdempotencyKey), bodyHash(in), nil
 }
 
-// bodyHash identifies what was asked for, whatever the JSON looked like.
+// bodyHash identifies what was asked for, whatever the JSON looked like. The subject is not part of it: a user who changes
+// networks between two tries still meets the first one's request, and the answer does not depend on it.
 func bodyHash(in Initiation) string {
 	sum := sha256.Sum256([]byte(string(in.Method) + "\x00" + in.Phone.E164()))
 	return hex.EncodeToString(sum[:])

@@ -15,8 +15,8 @@ import (
 type Store interface {
 	// Create stores n as a pending request, stamped by the store's clock, if limits admit it. If a request with that
 	// id exists, nothing is checked or written and the stored one is returned with Existing set. Of many concurrent
-	// creates of one id exactly one is not Existing. Refusals: CodeRateLimited (if both rates refuse, by the one with the
-	// longer wait) and CodeTooManyStored, each with RetryAfter.
+	// creates of one id exactly one is not Existing. Refusals: CodeRateLimited (if several rates refuse, by the one with
+	// the longest wait) and CodeTooManyStored, each with RetryAfter.
 	Create(ctx context.Context, n New, limits Limits) (Created, error)
 
 	// Get returns the current state: every write acknowledged before the call, at any replica, is in it.
@@ -123,6 +123,8 @@ type New struct {
 	BodyHash string
 	// DisplayName is the project's name in the text that is prepared.
 	DisplayName string
+	// Subject is a keyed hash of whom the client acts for; empty where it names nobody, or no limit counts by it.
+	Subject string
 	// Fresh says that ID was drawn at random just now. A store may then learn only from inserting it that it exists, and
 	// check the limits before.
 	Fresh bool
@@ -137,11 +139,36 @@ type Rate struct {
 // Limited tells whether the rate limits anything.
 func (r Rate) Limited() bool { return r.Requests > 0 && r.Period > 0 }
 
+// PrefixRate is a Rate for all numbers that begin with the same digits.
+type PrefixRate struct {
+	Rate
+	// Digits is how many of them decide, those of the country code included.
+	Digits int
+}
+
+// Prefix returns the digits that n is counted by; empty if the rate does not limit.
+func (r PrefixRate) Prefix(n phone.Number) string {
+	if !r.Limited() {
+		return ""
+	}
+	return NumberPrefix(n, r.Digits)
+}
+
+// NumberPrefix returns the first digits of n's canonical form, or all where it has fewer.
+func NumberPrefix(n phone.Number, digits int) string {
+	all := phone.Canonical(n).Digits()
+	return all[:min(digits, len(all))]
+}
+
 // Limits are what a project allows.
 type Limits struct {
 	// PerKey counts by New.KeyName, PerPhoneNumber by the canonical form of New.Phone.
 	PerKey         Rate
 	PerPhoneNumber Rate
+	// PerPrefix counts by the beginning of the canonical form of New.Phone.
+	PerPrefix PrefixRate
+	// PerSubject counts by New.Subject. It does not limit a creation without one.
+	PerSubject Rate
 	// MaxStored caps the stored requests; over it the oldest evictable ones go, then creation is refused. 0: no cap.
 	// A store in a database needs none and does not heed it.
 	MaxStored int
@@ -168,17 +195,50 @@ type Quota struct {
 const (
 	LimitPerKey         = "key"
 	LimitPerPhoneNumber = "phoneNumber"
+	LimitPerPrefix      = "prefix"
+	LimitPerSubject     = "subject"
 )
+
+// Waits are how long each rate asks a creation to wait; zero or less where it admits the creation.
+type Waits struct {
+	Key, PhoneNumber, Prefix, Subject time.Duration
+}
+
+// Refusal returns the refusal by the rate with the longest wait, because a retry after a shorter one would be refused
+// again; nil if every rate admits the creation.
+func (w Waits) Refusal() error {
+	limit, longest := LimitPerKey, w.Key
+	for _, other := range [...]struct {
+		limit string
+		wait  time.Duration
+	}{{LimitPerPhoneNumber, w.PhoneNumber}, {LimitPerPrefix, w.Prefix}, {LimitPerSubject, w.Subject}} {
+		if other.wait > longest {
+			limit, longest = other.limit, other.wait
+		}
+	}
+	if longest <= 0 {
+		return nil
+	}
+	return RateLimited(limit, longest)
+}
 
 // RateLimited returns the refusal of a creation by the named limit.
 func RateLimited(limit string, retryAfter time.Duration) error {
-	message := "This API key started too many verifications. Wait for the time in Retry-After."
-	field := ""
-	if limit == LimitPerPhoneNumber {
-		message = "Too many verifications were started for this phone number. Wait for the time in Retry-After."
-		field = "phoneNumber"
+	refusal := &Error{Code: CodeRateLimited, Limit: limit, RetryAfter: retryAfter}
+	switch limit {
+	case LimitPerPhoneNumber:
+		refusal.Field = "phoneNumber"
+		refusal.Message = "Too many verifications were started for this phone number. Wait for the time in Retry-After."
+	case LimitPerPrefix:
+		refusal.Field = "phoneNumber"
+		refusal.Message = "Too many verifications were started for phone numbers that begin like this one. Wait for the time in Retry-After."
+	case LimitPerSubject:
+		refusal.Field = "subject"
+		refusal.Message = "Too many verifications were started for this subject. Wait for the time in Retry-After."
+	default:
+		refusal.Message = "This API key started too many verifications. Wait for the time in Retry-After."
 	}
-	return &Error{Code: CodeRateLimited, Message: message, Field: field, RetryAfter: retryAfter}
+	return refusal
 }
 
 // TooManyUnknown returns the refusal of a look-up of something unknown; cause says whose bound it exceeds.

@@ -111,6 +111,15 @@ func newEntry(o *object) *entry {
 	return e
 }
 
+// counted is the creation as it counts against limits.
+func (e *entry) counted() admission {
+	a := admission{id: e.Name, key: e.request.KeyName, phone: e.request.Phone}
+	if accepted := e.object.EffectiveInit(); accepted != nil {
+		a.subject = accepted.SubjectHash
+	}
+	return a
+}
+
 func unmarshal(field string, raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		return nil

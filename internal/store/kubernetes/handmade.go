@@ -45,8 +45,8 @@ func (s *Store) Draft(ctx context.Context, name string) (Draft, error) {
 	return Draft{Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method]}, err
 }
 
-// Complete makes a draft a request, stamped by the store's clock, if limits admit it; of those it heeds PerPhoneNumber
-// and MaxStored, since no key made it. It costs two writes: the label that leads from the code to the object, and then
+// Complete makes a draft a request, stamped by the store's clock, if limits admit it; of those it heeds all but
+// PerKey and PerSubject, since no client made it. It costs two writes: the label that leads from the code to the object, and then
 // the status with the code in it, so that nobody can send a code that leads nowhere. A request that is complete
 // already is returned as it is.
 func (s *Store) Complete(ctx context.Context, name string, c Completion, limits verification.Limits) (verification.Request, error) {

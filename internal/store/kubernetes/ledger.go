@@ -11,15 +11,19 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// ledger counts what limits speak of: how many requests were created in a window, by key and by number, and how many
-// objects are stored. It holds this replica's own admissions from the moment it decides on them and the others' from
+// ledger counts what limits speak of: how many requests were created in a window, by key, number, prefix and subject, and
+// how many objects are stored. It holds this replica's own admissions from the moment it decides on them and the others' from
 // the moment the watch tells of them, so replicas exceed a limit together by no more than what each admits within the
 // watch's lag.
 type ledger struct {
 	mu     sync.Mutex
 	keys   tally[string]
 	phones tally[phone.Number]
-	stored map[string]*entry
+	// prefixes are of that many digits; none while nothing limits by them.
+	prefixes tally[string]
+	digits   int
+	subjects tally[string]
+	stored   map[string]*entry
 	// reserved are admissions whose creation is under way. They take room.
 	reserved map[string]struct{}
 	// leaving are stored ones whose eviction is under way. Each goes for one creation: creations that all chose the
@@ -30,6 +34,7 @@ type ledger struct {
 func newLedger() *ledger {
 	return &ledger{
 		keys: newTally[string](), phones: newTally[phone.Number](),
+		prefixes: newTally[string](), subjects: newTally[string](),
 		stored: make(map[string]*entry), reserved: make(map[string]struct{}), leaving: make(map[string]struct{}),
 	}
 }
@@ -47,13 +52,7 @@ func (l *ledger) observe(e *entry, now time.Time) {
 	if e.object == nil || e.request.CreatedAt.IsZero() || e.request.CreatedAt.After(now.Add(ahead)) {
 		return
 	}
-	at := e.request.CreatedAt.UnixMicro()
-	l.phones.add(phone.Canonical(e.request.Phone), e.Name, at)
-	l.phones.sweep(now)
-	if e.request.KeyName != "" {
-		l.keys.add(e.request.KeyName, e.Name, at)
-		l.keys.sweep(now)
-	}
+	l.count(e.counted(), e.request.CreatedAt, now)
 }
 
 // replace takes a state that did not come from the watch. The watch may have told of the object's end by now, and then
@@ -75,10 +74,11 @@ func (l *ledger) forget(name string) {
 
 // admission is a request that wants in.
 type admission struct {
-	id     string
-	key    string
-	phone  phone.Number
-	limits verification.Limits
+	id      string
+	key     string
+	phone   phone.Number
+	subject string
+	limits  verification.Limits
 	// room says that the request takes the room of an object. One made with kubectl has it already.
 	room bool
 }
@@ -89,14 +89,9 @@ type admission struct {
 func (l *ledger) admit(a admission, now time.Time) (verification.Quota, *entry, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	number := phone.Canonical(a.phone)
-	forKey := l.keys.wait(a.key, a.limits.PerKey, now)
-	forNumber := l.phones.wait(number, a.limits.PerPhoneNumber, now)
-	switch {
-	case forNumber > forKey:
-		return verification.Quota{}, nil, verification.RateLimited(verification.LimitPerPhoneNumber, forNumber)
-	case forKey > 0:
-		return verification.Quota{}, nil, verification.RateLimited(verification.LimitPerKey, forKey)
+	l.followDigits(a.limits.PerPrefix)
+	if err := l.waits(a, now).Refusal(); err != nil {
+		return verification.Quota{}, nil, err
 	}
 	if l.over(a) {
 		old, wait := l.evictable(now, a.limits.MaxStored)
@@ -106,18 +101,11 @@ func (l *ledger) admit(a admission, now time.Time) (verification.Quota, *entry, 
 		l.leaving[old.Name] = struct{}{}
 		return verification.Quota{}, old, nil
 	}
-	at := now.UnixMicro()
 	if a.room {
 		l.reserved[a.id] = struct{}{}
 	}
-	l.phones.add(number, a.id, at)
-	l.phones.keep(a.limits.PerPhoneNumber.Period)
-	l.phones.sweep(now)
-	if a.key != "" {
-		l.keys.add(a.key, a.id, at)
-		l.keys.keep(a.limits.PerKey.Period) // without a key there is no limit to go by, whatever the project's is
-		l.keys.sweep(now)
-	}
+	l.keep(a)
+	l.count(a, now, now)
 	return l.keys.quota(a.key, a.limits.PerKey, now), nil, nil
 }
 
@@ -149,6 +137,8 @@ func (l *ledger) withdraw(a admission, now time.Time) {
 	at := now.UnixMicro()
 	l.phones.remove(phone.Canonical(a.phone), a.id, at)
 	l.keys.remove(a.key, a.id, at)
+	l.prefixes.remove(verification.NumberPrefix(a.phone, l.digits), a.id, at)
+	l.subjects.remove(a.subject, a.id, at)
 }
 
 // over tells whether the admission would exceed the cap.

@@ -177,3 +177,37 @@ func TestLedger_aSmallStoreMakesRoomWithTheOldest(t *testing.T) {
 	g.Expect(old).To(BeNil())
 	g.Expect(wait).To(Equal(latest))
 }
+
+// TestLedger_countsByPrefixWhatItKnewBeforeThereWasALimit is a replica that starts, and then a change of the length.
+func TestLedger_countsByPrefixWhatItKnewBeforeThereWasALimit(t *testing.T) {
+	g := NewWithT(t)
+	l := newLedger()
+	l.observe(createdAt(t, "vr1", noon), noon)
+	l.forget("vr1")
+	refused := func(number string, digits int) bool {
+		limits := verification.Limits{PerPrefix: verification.PrefixRate{Rate: verification.Rate{Requests: 1, Period: time.Hour}, Digits: digits}}
+		a := admission{id: "vr2", phone: fromE164(t, number), limits: limits}
+		_, _, err := l.admit(a, noon)
+		if err == nil {
+			l.withdraw(a, noon)
+		}
+		return err != nil
+	}
+	g.Expect(refused("+15550199999", 4)).To(BeTrue())
+	g.Expect(refused("+15550199999", 7)).To(BeFalse())
+	g.Expect(refused("+15550199999", 4)).To(BeTrue())
+	_, _, err := l.admit(admission{id: "vr3", phone: fromE164(t, "+15550199999")}, noon)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(l.prefixes.byKey).To(BeEmpty(), "nothing is counted by prefixes while nothing limits by them")
+}
+
+func TestLedger_countsSubjectsThatTheWatchBrings(t *testing.T) {
+	g := NewWithT(t)
+	l := newLedger()
+	e := createdAt(t, "vr1", noon)
+	e.object.Spec.Init = &verifyv1.Init{SubjectHash: "ada"}
+	l.observe(e, noon)
+	limits := verification.Limits{PerSubject: verification.Rate{Requests: 1, Period: time.Hour}}
+	_, _, err := l.admit(admission{id: "vr2", phone: fromE164(t, "+15550100198"), subject: "ada", limits: limits}, noon)
+	g.Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}))
+}

@@ -20,6 +20,8 @@ type project struct {
 	awaiting map[string]*record
 	keys     windows[string]
 	phones   windows[phone.Number]
+	prefixes windows[string]
+	subjects windows[string]
 	work     work
 	room     room
 	// writes counts; it makes versions, so that none comes twice, not even for an id that is created again.
@@ -44,6 +46,8 @@ func newProject() *project {
 		awaiting: make(map[string]*record),
 		keys:     newWindows[string](),
 		phones:   newWindows[phone.Number](),
+		prefixes: newWindows[string](),
+		subjects: newWindows[string](),
 	}
 }
 

@@ -9,24 +9,22 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// refusal tells whether a rate refuses the creation. Where both do, the longer wait is the honest one. Nothing is
-// counted yet: a refused creation does not count.
+// refusal returns the refusal of the creation by a rate; nil if all admit it. Nothing is counted yet: a refused creation
+// does not count.
 func (p *project) refusal(n verification.New, limits verification.Limits, now time.Time) error {
-	key := p.keys.wait(n.KeyName, limits.PerKey, now)
-	number := p.phones.wait(phone.Canonical(n.Phone), limits.PerPhoneNumber, now)
-	switch {
-	case key <= 0 && number <= 0:
-		return nil
-	case number > key:
-		return verification.RateLimited(verification.LimitPerPhoneNumber, number)
-	default:
-		return verification.RateLimited(verification.LimitPerKey, key)
-	}
+	return verification.Waits{
+		Key:         p.keys.wait(n.KeyName, limits.PerKey, now),
+		PhoneNumber: p.phones.wait(phone.Canonical(n.Phone), limits.PerPhoneNumber, now),
+		Prefix:      p.prefixes.wait(limits.PerPrefix.Prefix(n.Phone), limits.PerPrefix.Rate, now),
+		Subject:     p.subjects.wait(n.Subject, limits.PerSubject, now),
+	}.Refusal()
 }
 
 // count notes an admitted creation and returns what is left for its key.
 func (p *project) count(n verification.New, limits verification.Limits, now time.Time) verification.Quota {
 	p.phones.add(phone.Canonical(n.Phone), limits.PerPhoneNumber, now)
+	p.prefixes.add(limits.PerPrefix.Prefix(n.Phone), limits.PerPrefix.Rate, now)
+	p.subjects.add(n.Subject, limits.PerSubject, now)
 	return p.keys.add(n.KeyName, limits.PerKey, now)
 }
 
@@ -61,10 +59,10 @@ func (w *windows[K]) wait(key K, rate verification.Rate, now time.Time) time.Dur
 	return untilLeft(times[len(times)-rate.Requests], rate.Period, now)
 }
 
-// add counts an admission at now and returns what is left after it.
+// add counts an admission at now and returns what is left after it. The zero key is no key and is not counted.
 func (w *windows[K]) add(key K, rate verification.Rate, now time.Time) verification.Quota {
 	w.sweep(rate, now)
-	if !rate.Limited() {
+	if none := *new(K); key == none || !rate.Limited() {
 		return verification.Quota{}
 	}
 	element := w.byKey[key]

@@ -14,7 +14,7 @@ import (
 // index of their own, and no hurry.
 const abandonedEvery = 10 * time.Second
 
-// keysEvery is how often the admissions of keys are swept. They are as many as there were batches, not requests.
+// keysEvery is how often admissions are swept by time. Those of keys are as many as there were batches, not requests.
 const keysEvery = 10 * time.Second
 
 // Claim implements verification.Queue.

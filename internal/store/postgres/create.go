@@ -64,8 +64,8 @@ type creationBatch struct {
 	project string
 	calls   []*call[creation, verification.Created]
 	limits  verification.Limits
-	// keys and numbers are those whose rates limit.
-	keys, numbers []string
+	// keys, numbers and groups (prefixes and subjects) are those whose rates limit.
+	keys, numbers, groups []string
 	// again says that it was tried before, and may be stored.
 	again bool
 }
@@ -82,7 +82,24 @@ func newCreationBatch(project string, calls []*call[creation, verification.Creat
 	if b.limits.PerPhoneNumber.Limited() {
 		b.numbers = slices.Sorted(maps.Keys(numbers))
 	}
+	b.groups = groupsOf(calls, b.limits)
 	return b
+}
+
+// groupsOf returns the prefixes and subjects that a batch counts for, in order; nil where none limits.
+func groupsOf(calls []*call[creation, verification.Created], limits verification.Limits) []string {
+	if !limits.PerPrefix.Limited() && !limits.PerSubject.Limited() {
+		return nil
+	}
+	groups := map[string]bool{}
+	for _, c := range calls {
+		for _, name := range [...]string{prefixOf(c.in.New, limits), subjectOf(c.in.New, limits)} {
+			if name != "" {
+				groups[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(groups))
 }
 
 // run reads all that matters, decides, and writes. Two round trips, however large the batch is.
@@ -135,7 +152,12 @@ func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[st
 		return err
 	})
 	if len(b.numbers) > 0 {
-		batch.Queue(sqlNumbers, b.project, b.numbers, b.limits.PerPhoneNumber.Requests).Query(w.readNumbers)
+		batch.Queue(sqlNumbers, b.project, b.numbers, b.limits.PerPhoneNumber.Requests).Query(readInto(w.numbers))
+	}
+	if len(b.groups) > 0 {
+		w.groups = make(map[string]*numberWindow)
+		most := max(b.limits.PerPrefix.Requests, b.limits.PerSubject.Requests)
+		batch.Queue(sqlGroups, b.project, b.groups, most).Query(readInto(w.groups))
 	}
 	if ids := b.ids(); len(ids) > 0 {
 		batch.Queue(sqlRead, b.project, ids).Query(func(rows pgx.Rows) (err error) {
@@ -149,7 +171,7 @@ func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[st
 	if len(w.keys) < len(b.keys) {
 		return nil, nil, b.addKeys(ctx, c)
 	}
-	w.trimNumbers()
+	w.trim()
 	return w, existing, b.readLeaving(ctx, c, w)
 }
 
@@ -221,30 +243,37 @@ func (w *windows) readKeyWindows(rows pgx.Rows) error {
 	return err
 }
 
-func (w *windows) readNumbers(rows pgx.Rows) error {
-	var (
-		name  string
-		place int64
-		at    time.Time
-	)
-	_, err := pgx.ForEachRow(rows, []any{&name, &place, &at}, func() error {
-		line := w.numbers[name]
-		if line == nil {
-			line = &numberWindow{}
-			w.numbers[name] = line
-		}
-		line.times, line.place = append(line.times, at.UTC()), place
-		return nil
-	})
-	return err
+// readInto returns what reads the admissions of numbers, or of groups, into their windows.
+func readInto(windows map[string]*numberWindow) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		var (
+			name  string
+			place int64
+			at    time.Time
+		)
+		_, err := pgx.ForEachRow(rows, []any{&name, &place, &at}, func() error {
+			window := windowOf(windows, name)
+			window.times, window.place = append(window.times, at.UTC()), place
+			return nil
+		})
+		return err
+	}
 }
 
-// trimNumbers drops the times that count no more. Their rows are swept some time later.
-func (w *windows) trimNumbers() {
-	begin := w.now.Add(-w.limits.PerPhoneNumber.Period)
+// trim drops the times that count no more. Their rows are swept some time later.
+func (w *windows) trim() {
 	for _, line := range w.numbers {
-		line.times = slices.DeleteFunc(line.times, func(at time.Time) bool { return !at.After(begin) })
+		line.trim(w.limits.PerPhoneNumber, w.now)
 	}
+	for name, group := range w.groups {
+		group.trim(groupRate(name, w.limits), w.now)
+	}
+}
+
+// trim drops the times that count no more at now.
+func (w *numberWindow) trim(rate verification.Rate, now time.Time) {
+	begin := now.Add(-rate.Period)
+	w.times = slices.DeleteFunc(w.times, func(at time.Time) bool { return !at.After(begin) })
 }
 
 // write stores what was admitted and ends the transaction.
@@ -259,6 +288,7 @@ func (b *creationBatch) write(
 	batch := &pgx.Batch{}
 	b.queueKeys(batch, w)
 	b.queueNumbers(batch, w)
+	b.queueGroups(batch, w)
 	b.queueRequests(batch, w, admitted)
 	batch.Queue(sqlCommit)
 	return c.SendBatch(ctx, batch).Close()
@@ -298,6 +328,27 @@ func (b *creationBatch) queueNumbers(batch *pgx.Batch, w *windows) {
 	}
 	if len(numbers) > 0 {
 		batch.Queue(sqlInsertNumberAdmissions, b.project, w.now, b.limits.PerPhoneNumber.Period, numbers, places)
+	}
+}
+
+func (b *creationBatch) queueGroups(batch *pgx.Batch, w *windows) {
+	var (
+		names  []string
+		places []int64
+		until  []time.Time
+	)
+	for _, name := range b.groups { // in order, as numbers are
+		group := w.groups[name]
+		if group == nil {
+			continue
+		}
+		for i := range group.admitted {
+			names, places = append(names, name), append(places, group.place+1+i)
+			until = append(until, w.now.Add(groupRate(name, w.limits).Period))
+		}
+	}
+	if len(names) > 0 {
+		batch.Queue(sqlInsertGroupAdmissions, b.project, w.now, names, places, until)
 	}
 }
 

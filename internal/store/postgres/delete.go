@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -82,12 +83,21 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 		s.watch.Notify(d.id)
 	}
 	if s.dueAgain(&s.keysSweptAt, keysEvery) {
-		err = s.once(ctx, func(c *pgx.Conn) error {
-			_, err := c.Exec(ctx, sqlSweepKeys, s.options.Project)
-			return err
-		})
+		err = s.sweepAdmissions(ctx)
 	}
 	return verification.Swept{Expired: len(expired), Deleted: len(gone)}, err
+}
+
+// sweepAdmissions deletes the admissions of keys, prefixes and subjects that count no more.
+func (s *Store) sweepAdmissions(ctx context.Context) error {
+	return s.once(ctx, func(c *pgx.Conn) error {
+		for _, statement := range []string{sqlSweepKeys, sqlSweepGroups} {
+			if _, err := c.Exec(ctx, statement, s.options.Project); err != nil {
+				return fmt.Errorf("sweep admissions: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 // forget deletes what belonged to requests, and ends the transaction that deleted them.

@@ -74,6 +74,12 @@ var (
 			WHERE project = $1 AND number = u.number ORDER BY place DESC LIMIT $3
 		) AS a ORDER BY u.number, a.place`
 
+	// sqlGroups does the same for prefixes and subjects.
+	sqlGroups = `SELECT u.name, a.place, a.at FROM unnest($2::text[]) AS u(name) CROSS JOIN LATERAL (
+			SELECT place, at FROM phoneproof_group_admissions
+			WHERE project = $1 AND name = u.name ORDER BY place DESC LIMIT $3
+		) AS a ORDER BY u.name, a.place`
+
 	sqlInsertRequests = `INSERT INTO phoneproof_requests
 			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, version, work, since)
 		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name, 'PENDING',
@@ -95,6 +101,10 @@ var (
 	sqlInsertNumberAdmissions = `INSERT INTO phoneproof_number_admissions (project, number, place, at, until)
 		SELECT $1, u.number, u.place, $2::timestamptz, $2::timestamptz + $3::interval
 		FROM unnest($4::text[], $5::bigint[]) AS u(number, place)`
+
+	sqlInsertGroupAdmissions = `INSERT INTO phoneproof_group_admissions (project, name, place, at, until)
+		SELECT $1, u.name, u.place, $2::timestamptz, u.until
+		FROM unnest($3::text[], $4::bigint[], $5::timestamptz[]) AS u(name, place, until)`
 
 	// sqlUpdate writes a state over the one it was made from, unless the clock has gone on too far since.
 	sqlUpdate = `UPDATE phoneproof_requests SET
@@ -175,6 +185,8 @@ var (
 		RETURNING id, phone`
 
 	sqlSweepKeys = `DELETE FROM phoneproof_key_admissions WHERE project = $1 AND until <= statement_timestamp()`
+
+	sqlSweepGroups = `DELETE FROM phoneproof_group_admissions WHERE project = $1 AND until <= statement_timestamp()`
 
 	// The lease of a project without a cluster.
 

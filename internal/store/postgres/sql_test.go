@@ -17,7 +17,7 @@ import (
 var statements = map[string]string{
 	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
-	"sqlNumbers": sqlNumbers, "sqlInsertRequests": sqlInsertRequests, "sqlInsertKeyAdmissions": sqlInsertKeyAdmissions,
+	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests, "sqlInsertKeyAdmissions": sqlInsertKeyAdmissions,
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,
 	"sqlBind": sqlBind, "sqlDelete": sqlDelete, "sqlUnbind": sqlUnbind, "sqlDue": sqlDue, "sqlLease": sqlLease, "sqlSweepLapsed": sqlSweepLapsed,
 	"sqlSweepFinished": sqlSweepFinished, "sqlUncount": sqlUncount, "sqlSweepKeys": sqlSweepKeys, "sqlReadLease": sqlReadLease,

@@ -121,17 +121,20 @@ var _ = Describe("What is due", func() {
 		uri, schema := inSchema(ctx)
 		s := open(ctx, project, uri)
 		in := creationOf(1)
-		in.TTL = -time.Hour
+		in.TTL, in.Subject = -time.Hour, "subject"
 		_, err := s.Create(ctx, in, verification.Limits{
 			PerKey:         verification.Rate{Requests: 9, Period: time.Microsecond},
 			PerPhoneNumber: verification.Rate{Requests: 9, Period: time.Microsecond},
+			PerPrefix:      verification.PrefixRate{Rate: verification.Rate{Requests: 9, Period: time.Microsecond}, Digits: 6},
+			PerSubject:     verification.Rate{Requests: 9, Period: time.Microsecond},
 		})
 		Expect(err).NotTo(HaveOccurred())
+		Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_group_admissions")).To(Equal(2), "the prefix and the subject")
 		for range 2 {
 			_, err = s.Sweep(ctx, verification.Policy{}, 10)
 			Expect(err).NotTo(HaveOccurred())
 		}
-		for _, table := range []string{"requests", "number_admissions", "key_admissions"} {
+		for _, table := range []string{"requests", "number_admissions", "key_admissions", "group_admissions"} {
 			Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_"+table)).To(BeZero(), table)
 		}
 	})

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -14,6 +15,8 @@ type windows struct {
 	now     time.Time
 	keys    map[string]*keyWindow
 	numbers map[string]*numberWindow
+	// groups are those of prefixes and subjects; nil where neither is limited.
+	groups map[string]*numberWindow
 }
 
 // keyWindow counts the admissions of an API key. They are numbered from the key's first; those of one batch are one row.
@@ -90,7 +93,7 @@ func (w *keyWindow) at(now time.Time) time.Time {
 	return now
 }
 
-// numberWindow holds the admissions of a phone number, which are few.
+// numberWindow holds the admissions of a phone number, a prefix or a subject, which are few.
 type numberWindow struct {
 	// times are those stored and those that this batch adds, ascending.
 	times []time.Time
@@ -108,26 +111,40 @@ func (w *numberWindow) wait(rate verification.Rate, now time.Time) time.Duration
 	return max(0, leaves.Sub(now))
 }
 
-// admit counts a creation, or refuses it. Where both rates do, the longer wait is the honest one.
+// add counts one more.
+func (w *numberWindow) add(now time.Time) {
+	w.times = append(w.times, now)
+	w.admitted++
+}
+
+// admit counts a creation, or refuses it.
 func (w *windows) admit(n verification.New) (verification.Quota, error) {
-	var key, number time.Duration
+	var waits verification.Waits
 	perKey, perNumber := w.limits.PerKey, w.limits.PerPhoneNumber
 	if perKey.Limited() {
-		key = w.keys[n.KeyName].wait(perKey, w.now)
+		waits.Key = w.keys[n.KeyName].wait(perKey, w.now)
 	}
-	line := w.line(n)
+	line := windowOf(w.numbers, lineOf(n))
 	if perNumber.Limited() {
-		number = line.wait(perNumber, w.now)
+		waits.PhoneNumber = line.wait(perNumber, w.now)
 	}
-	switch {
-	case key > 0 && key >= number:
-		return verification.Quota{}, verification.RateLimited(verification.LimitPerKey, key)
-	case number > 0:
-		return verification.Quota{}, verification.RateLimited(verification.LimitPerPhoneNumber, number)
+	prefix, subject := prefixOf(n, w.limits), subjectOf(n, w.limits)
+	if prefix != "" {
+		waits.Prefix = windowOf(w.groups, prefix).wait(w.limits.PerPrefix.Rate, w.now)
+	}
+	if subject != "" {
+		waits.Subject = windowOf(w.groups, subject).wait(w.limits.PerSubject, w.now)
+	}
+	if err := waits.Refusal(); err != nil {
+		return verification.Quota{}, err
 	}
 	if perNumber.Limited() {
-		line.times = append(line.times, w.now)
-		line.admitted++
+		line.add(w.now)
+	}
+	for _, group := range [...]string{prefix, subject} {
+		if group != "" {
+			w.groups[group].add(w.now)
+		}
 	}
 	if !perKey.Limited() {
 		return verification.Quota{}, nil
@@ -135,15 +152,44 @@ func (w *windows) admit(n verification.New) (verification.Quota, error) {
 	return w.keys[n.KeyName].add(perKey, w.now), nil
 }
 
-// line returns the window of a creation's number.
-func (w *windows) line(n verification.New) *numberWindow {
-	name := lineOf(n)
-	line := w.numbers[name]
-	if line == nil {
-		line = &numberWindow{}
-		w.numbers[name] = line
+// windowOf returns the window of that name, a new one where nothing was counted.
+func windowOf(all map[string]*numberWindow, name string) *numberWindow {
+	window := all[name]
+	if window == nil {
+		window = &numberWindow{}
+		all[name] = window
 	}
-	return line
+	return window
+}
+
+// Prefixes and subjects share a table; their names begin differently.
+const (
+	prefixGroup  = "prefix "
+	subjectGroup = "subject "
+)
+
+// prefixOf is the name of the prefix that a creation counts for; empty where none limits it.
+func prefixOf(n verification.New, limits verification.Limits) string {
+	if prefix := limits.PerPrefix.Prefix(n.Phone); prefix != "" {
+		return prefixGroup + prefix
+	}
+	return ""
+}
+
+// subjectOf is the name of the subject that a creation counts for; empty where none limits it.
+func subjectOf(n verification.New, limits verification.Limits) string {
+	if n.Subject == "" || !limits.PerSubject.Limited() {
+		return ""
+	}
+	return subjectGroup + n.Subject
+}
+
+// groupRate returns the rate of a prefix or a subject.
+func groupRate(name string, limits verification.Limits) verification.Rate {
+	if strings.HasPrefix(name, prefixGroup) {
+		return limits.PerPrefix.Rate
+	}
+	return limits.PerSubject
 }
 
 // lineOf is the name that all forms of a number share.

@@ -6,6 +6,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -54,4 +55,20 @@ func TestNumberWindow_waitsForTheOneThatHasToLeave(t *testing.T) {
 	g.Expect(w.wait(verification.Rate{Requests: 4, Period: time.Minute}, now)).To(BeZero())
 	g.Expect(w.wait(verification.Rate{Requests: 3, Period: time.Minute}, now)).To(Equal(10 * time.Second))
 	g.Expect(w.wait(verification.Rate{Requests: 1, Period: time.Minute}, now)).To(Equal(50 * time.Second))
+}
+
+func TestGroupsOf_asksForNothingThatIsNotLimited(t *testing.T) {
+	g := NewWithT(t)
+	number, err := phone.FromE164("+4915123456789")
+	g.Expect(err).NotTo(HaveOccurred())
+	calls := []*call[creation, verification.Created]{
+		{in: creation{New: verification.New{Phone: number, Subject: "ada"}}}, {in: creation{New: verification.New{Phone: number}}},
+	}
+	rate := verification.Rate{Requests: 1, Period: time.Minute}
+	both := verification.Limits{PerKey: rate, PerPhoneNumber: rate}
+	g.Expect(groupsOf(calls, both)).To(BeNil())
+	both.PerSubject = rate
+	g.Expect(groupsOf(calls, both)).To(Equal([]string{"subject ada"}))
+	both.PerPrefix = verification.PrefixRate{Rate: rate, Digits: 6}
+	g.Expect(groupsOf(calls, both)).To(Equal([]string{"prefix 491512", "subject ada"}))
 }

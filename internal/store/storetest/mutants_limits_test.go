@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ func bendsCreate(f func(s *bent, create creations) creations) func(world) func(*
 func countInVain(ctx context.Context, s *bent, n verification.New, l verification.Limits) {
 	n.ID += "x"
 	l.PerKey.Requests, l.PerPhoneNumber.Requests, l.MaxStored = l.PerKey.Requests*100, l.PerPhoneNumber.Requests*100, 0
+	l.PerPrefix.Requests, l.PerSubject.Requests = l.PerPrefix.Requests*100, l.PerSubject.Requests*100
 	if c, err := s.inner.Create(ctx, n, l); err == nil {
 		_ = s.inner.Delete(ctx, n.ID, c.Request.Version)
 	}
@@ -34,6 +36,28 @@ func rateMutants() []mutant {
 		})},
 		{"counts all numbers together", []string{"admit as many requests per phone"}, each(func(s *bent) {
 			s.limits(func(n *verification.New, _ *verification.Limits) { n.Phone = number(claimed) })
+		})},
+		{"counts whole numbers as prefixes", []string{"admit as many requests per prefix"}, each(func(s *bent) {
+			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerPrefix.Digits = 15 })
+		})},
+		{"counts a country as a prefix", []string{"admit as many requests per prefix"}, each(func(s *bent) {
+			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerPrefix.Digits = 2 })
+		})},
+		{"counts all subjects together", []string{"admit as many requests per subject"}, each(func(s *bent) {
+			s.limits(func(n *verification.New, _ *verification.Limits) { n.Subject = "all" })
+		})},
+		{"counts those without a subject as one", []string{"admit as many requests per subject"}, each(func(s *bent) {
+			s.limits(func(n *verification.New, _ *verification.Limits) { n.Subject = cmp.Or(n.Subject, "nobody") })
+		})},
+		{"counts no subject", []string{
+			"admit as many requests per subject", "slide: ", "end to the microsecond", "count nothing by prefix or subject", "count deleted", "are not exceeded",
+		}, each(func(s *bent) {
+			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerSubject = verification.Rate{} })
+		})},
+		{"counts no prefix", []string{
+			"admit as many requests per prefix", "slide: ", "end to the microsecond", "count nothing by prefix or subject", "count deleted", "are not exceeded",
+		}, each(func(s *bent) {
+			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerPrefix = verification.PrefixRate{} })
 		})},
 		{"counts numbers as they are written", []string{"count the forms of one number"}, each(func(s *bent) {
 			s.limits(func(n *verification.New, _ *verification.Limits) {
@@ -51,7 +75,7 @@ func rateMutants() []mutant {
 				return c, err
 			}
 		})},
-		{"counts what it refuses", []string{"do not count what they refused", "admit one after the wait"}, bendsCreate(func(s *bent, create creations) creations {
+		{"counts what it refuses", []string{"do not count what they refused", "count nothing by prefix or subject", "admit one after the wait"}, bendsCreate(func(s *bent, create creations) creations {
 			return func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 				c, err := create(ctx, n, l)
 				if err != nil {
@@ -109,7 +133,7 @@ func rateMutants() []mutant {
 		{"asks for half the wait", []string{"admit one after the wait"}, bendsCreate(func(_ *bent, create creations) creations {
 			return waits(create, func(d time.Duration) time.Duration { return d / 2 })
 		})},
-		{"asks for the shorter wait", []string{"of both limits"}, bendsCreate(func(_ *bent, create creations) creations {
+		{"asks for the shorter wait", []string{"of all limits"}, bendsCreate(func(_ *bent, create creations) creations {
 			return waits(create, func(d time.Duration) time.Duration { return min(d, time.Minute) })
 		})},
 	}

@@ -16,8 +16,11 @@ func rates() []check {
 		{name: "admit as many requests per key as they say", run: ratesPerKey},
 		{name: "admit as many requests per phone number as they say", run: ratesPerNumber},
 		{name: "count the forms of one number as one", run: ratesPerLine},
+		{name: "admit as many requests per prefix as they say", run: ratesPerPrefix},
+		{name: "admit as many requests per subject as they say", run: ratesPerSubject},
 		{name: "neither limit nor count an id that exists", run: ratesExisting},
 		{name: "do not count what they refused", run: ratesRefused},
+		{name: "count nothing by prefix or subject that another refused", run: ratesGroupsRefused},
 		{name: "count deleted requests", run: ratesDeleted},
 		{name: "are not exceeded by creators that race", run: ratesRaced},
 		{name: "follow a limit that is changed", run: ratesChanged},
@@ -79,11 +82,72 @@ func ratesPerLine(ctx context.Context, t *trial) {
 	t.admitted(ctx, s, t.with("key", "+5511923456789"), limits) // a landline has no ninth digit: this is another line
 }
 
+func perPrefix(digits, n int, period time.Duration) verification.Limits {
+	return verification.Limits{PerPrefix: verification.PrefixRate{Rate: verification.Rate{Requests: n, Period: period}, Digits: digits}}
+}
+
+func perSubject(n int, period time.Duration) verification.Limits {
+	return verification.Limits{PerSubject: verification.Rate{Requests: n, Period: period}}
+}
+
+// of returns a creation for that subject.
+func (t *trial) of(subject string) verification.New {
+	n := t.new()
+	n.Subject = subject
+	return n
+}
+
+func ratesPerPrefix(ctx context.Context, t *trial) {
+	a, b, foreign := t.open(), t.open(), t.harness.Open(newProject().Name())
+	limits := perPrefix(6, 3, time.Hour)
+	for i, number := range []string{"+4915112345670", "+4915112345671", "+4915119999999"} {
+		t.admitted(ctx, []verification.Store{a, b}[i%2], t.with(strconv.Itoa(i), number), limits)
+	}
+	t.harness.Settle()
+	_, err := a.Create(ctx, t.with("three", "+4915110000000"), limits)
+	var refusal *verification.Error
+	t.Expect(errors.As(err, &refusal)).To(BeTrue())
+	t.Expect([]string{refusal.Limit, refusal.Field}).To(Equal([]string{verification.LimitPerPrefix, "phoneNumber"}))
+	t.refused(ctx, b, t.with("four", "+4915118888888"), limits, verification.CodeRateLimited)
+	t.admitted(ctx, a, t.with("one", "+4915212345678"), limits)
+	t.admitted(ctx, foreign, t.with("one", "+4915112345678"), limits)
+	t.admitted(ctx, a, t.with("one", "+4915112345678"), verification.Limits{})
+
+	for _, number := range []string{"+525512345678", "+5215512345679", "+525512345670"} { // 52155 and 5255 are one range
+		t.admitted(ctx, b, t.with("mexico", number), limits)
+	}
+	t.refused(ctx, b, t.with("mexico", "+5215512345671"), limits, verification.CodeRateLimited)
+	whole := perPrefix(14, 1, time.Hour)
+	t.admitted(ctx, a, t.with("short", "+49151000"), whole)
+	t.refused(ctx, a, t.with("short", "+49151000"), whole, verification.CodeRateLimited)
+	t.admitted(ctx, a, t.with("short", "+491510001"), whole)
+}
+
+func ratesPerSubject(ctx context.Context, t *trial) {
+	a, b, foreign := t.open(), t.open(), t.harness.Open(newProject().Name())
+	limits := perSubject(2, time.Hour)
+	t.admitted(ctx, a, t.of("ada"), limits)
+	t.admitted(ctx, b, t.of("ada"), limits)
+	t.harness.Settle()
+	_, err := a.Create(ctx, t.of("ada"), limits)
+	var refusal *verification.Error
+	t.Expect(errors.As(err, &refusal)).To(BeTrue())
+	t.Expect([]string{refusal.Limit, refusal.Field}).To(Equal([]string{verification.LimitPerSubject, "subject"}))
+	t.refused(ctx, b, t.of("ada"), limits, verification.CodeRateLimited)
+	t.admitted(ctx, b, t.of("bob"), limits)
+	t.admitted(ctx, foreign, t.of("ada"), limits)
+	for range 4 { // nobody's are not one subject
+		t.admitted(ctx, a, t.of(""), limits)
+	}
+	t.admitted(ctx, a, t.of("ada"), verification.Limits{})
+}
+
 func ratesExisting(ctx context.Context, t *trial) {
 	s := t.open()
 	limits := perKey(2, time.Hour)
-	limits.PerPhoneNumber = limits.PerKey
-	n := t.new()
+	limits.PerPhoneNumber, limits.PerSubject = limits.PerKey, limits.PerKey
+	limits.PerPrefix = verification.PrefixRate{Rate: limits.PerKey, Digits: 6}
+	n := t.of("ada")
 	t.admitted(ctx, s, n, limits)
 	replay := func() {
 		for range 5 {
@@ -125,32 +189,72 @@ func ratesRefused(ctx context.Context, t *trial) {
 	t.refused(ctx, s, t.with("two", "+4915112345672"), both, verification.CodeRateLimited)
 }
 
+// ratesGroupsRefused has the key and the prefix refuse, many times, and asks prefix and subject whether they counted it.
+func ratesGroupsRefused(ctx context.Context, t *trial) {
+	s := t.open()
+	limits := perPrefix(6, 2, time.Hour)
+	limits.PerKey, limits.PerSubject = verification.Rate{Requests: 1, Period: time.Hour}, limits.PerPrefix.Rate
+	from := func(key, subject, number string) verification.New {
+		n := t.with(key, number)
+		n.Subject = subject
+		return n
+	}
+	t.admitted(ctx, s, from("one", "ada", "+4915112345670"), limits)
+	for range 4 { // refused for the key
+		t.refused(ctx, s, from("one", "ada", "+4915112345671"), limits, verification.CodeRateLimited)
+	}
+	t.admitted(ctx, s, from("two", "ada", "+4915112345672"), limits)
+	for range 4 { // refused for the prefix
+		t.refused(ctx, s, from("three", "bob", "+4915112345673"), limits, verification.CodeRateLimited)
+	}
+	for range 4 { // refused for the subject
+		t.refused(ctx, s, from("three", "ada", "+4915212345674"), limits, verification.CodeRateLimited)
+	}
+	t.admitted(ctx, s, from("three", "bob", "+4915212345675"), limits)
+	t.admitted(ctx, s, from("four", "bob", "+4915212345676"), limits)
+	t.refused(ctx, s, from("five", "eve", "+4915212345677"), limits, verification.CodeRateLimited)
+	t.refused(ctx, s, from("five", "bob", "+4915312345677"), limits, verification.CodeRateLimited)
+}
+
 func ratesDeleted(ctx context.Context, t *trial) {
 	a, b := t.open(), t.open()
 	limits := perKey(3, time.Hour)
-	limits.PerPhoneNumber = limits.PerKey
+	limits.PerPhoneNumber, limits.PerSubject = limits.PerKey, limits.PerKey
+	limits.PerPrefix = verification.PrefixRate{Rate: limits.PerKey, Digits: 6}
 	for range 3 {
-		r := t.admitted(ctx, a, t.new(), limits).Request
+		r := t.admitted(ctx, a, t.of("ada"), limits).Request
 		t.harness.Settle()
 		t.Expect(b.Delete(ctx, r.ID, r.Version)).To(Succeed())
 	}
-	t.refused(ctx, a, t.with("backend", "+4915112345679"), limits, verification.CodeRateLimited)
+	t.refused(ctx, a, t.with("backend", "+4915212345679"), limits, verification.CodeRateLimited)
 	t.refused(ctx, b, t.with("other", claimed), limits, verification.CodeRateLimited)
-	t.admitted(ctx, b, t.with("other", "+4915112345679"), limits)
+	t.refused(ctx, b, t.with("other", "+4915112345679"), limits, verification.CodeRateLimited)
+	again := t.with("other", "+4915212345679")
+	again.Subject = "ada"
+	t.refused(ctx, b, again, limits, verification.CodeRateLimited)
+	t.admitted(ctx, b, t.with("other", "+4915212345679"), limits)
 }
 
 func ratesRaced(ctx context.Context, t *trial) {
 	const limit = 10
 	for number, limits := range map[string]verification.Limits{
 		"+4915112345671": perKey(limit, time.Hour), "+4915112345672": perNumber(limit, time.Hour),
+		"+4915212345673": perPrefix(6, limit, time.Hour), "+4915112345674": perSubject(limit, time.Hour),
 	} {
+		creation := func(key string) verification.New {
+			n := t.with(key, number)
+			if limits.PerSubject.Limited() {
+				n.Subject = "raced"
+			}
+			return n
+		}
 		stores := t.replicas(4)
 		_, errs := race(racers, func(i int) (verification.Created, error) {
 			key := "raced"
 			if !limits.PerKey.Limited() {
 				key = strconv.Itoa(i)
 			}
-			return stores[i%len(stores)].Create(ctx, t.with(key, number), limits)
+			return stores[i%len(stores)].Create(ctx, creation(key), limits)
 		})
 		admitted := 0
 		for _, err := range errs {
@@ -166,7 +270,7 @@ func ratesRaced(ctx context.Context, t *trial) {
 			t.Expect(admitted).To(Equal(limit))
 		}
 		for _, s := range stores {
-			t.refused(ctx, s, t.with("raced", number), limits, verification.CodeRateLimited)
+			t.refused(ctx, s, creation("raced"), limits, verification.CodeRateLimited)
 		}
 	}
 }

@@ -15,7 +15,27 @@ func slidingWindows() []check {
 		{name: "end to the microsecond one period after an admission", needs: aSteppedClock, run: windowsEnd},
 		{name: "say exactly when one more is admitted", needs: aSteppedClock, run: windowsSay},
 		{name: "admit one after the wait that they asked for", run: timely(windowsKeepWord)},
-		{name: "of both limits ask for the longer wait", run: windowsBoth},
+		{name: "of all limits ask for the longest wait", run: windowsBoth},
+	}
+}
+
+// eachRate returns limits with one rate each, of every kind.
+func eachRate(n int, period time.Duration) []verification.Limits {
+	return []verification.Limits{perKey(n, period), perNumber(n, period), perPrefix(6, n, period), perSubject(n, period)}
+}
+
+// limitedBy returns a creation for the same key, number, prefix or subject, by the rate of limits, as those before it, which
+// shares nothing with creations for the other rates.
+func (t *trial) limitedBy(limits verification.Limits) verification.New {
+	switch {
+	case limits.PerKey.Limited():
+		return t.with("limited", "+4915112345699")
+	case limits.PerPhoneNumber.Limited():
+		return t.with("another", claimed)
+	case limits.PerPrefix.Limited():
+		return t.with("another", "+4915212345678")
+	default:
+		return t.of("limited")
 	}
 }
 
@@ -24,11 +44,8 @@ func slidingWindows() []check {
 func windowsSlide(ctx context.Context, t *trial) {
 	s := t.open()
 	tick := t.harness.Tick
-	for _, limits := range []verification.Limits{perKey(3, 6*tick), perNumber(3, 6*tick)} {
-		n := func() verification.New { return t.with("sliding", "+4915112345699") }
-		if limits.PerPhoneNumber.Limited() {
-			n = func() verification.New { return t.with("another", claimed) }
-		}
+	for _, limits := range eachRate(3, 6*tick) {
+		n := func() verification.New { return t.limitedBy(limits) }
 		t.admitted(ctx, s, n(), limits)
 		t.pass(ctx, 3*tick)
 		t.admitted(ctx, s, n(), limits)
@@ -42,16 +59,17 @@ func windowsSlide(ctx context.Context, t *trial) {
 
 func windowsEnd(ctx context.Context, t *trial) {
 	s := t.open()
-	limits := perKey(2, time.Minute)
-	limits.PerPhoneNumber = limits.PerKey
-	t.admitted(ctx, s, t.new(), limits)
-	t.pass(ctx, 20*time.Second)
-	t.admitted(ctx, s, t.new(), limits)
-	for _, left := range []time.Duration{40 * time.Second, 20 * time.Second} {
-		t.pass(ctx, left-time.Microsecond)
-		t.refused(ctx, s, t.new(), limits, verification.CodeRateLimited)
-		t.pass(ctx, time.Microsecond) // an admission one whole period ago is outside (now - period, now]
-		t.admitted(ctx, s, t.new(), limits)
+	for _, limits := range eachRate(2, time.Minute) {
+		n := func() verification.New { return t.limitedBy(limits) }
+		t.admitted(ctx, s, n(), limits)
+		t.pass(ctx, 20*time.Second)
+		t.admitted(ctx, s, n(), limits)
+		for _, left := range []time.Duration{40 * time.Second, 20 * time.Second} {
+			t.pass(ctx, left-time.Microsecond)
+			t.refused(ctx, s, n(), limits, verification.CodeRateLimited)
+			t.pass(ctx, time.Microsecond) // an admission one whole period ago is outside (now - period, now]
+			t.admitted(ctx, s, n(), limits)
+		}
 	}
 }
 
@@ -74,11 +92,8 @@ func windowsSay(ctx context.Context, t *trial) {
 
 func windowsKeepWord(ctx context.Context, t *trial) {
 	s := t.open()
-	for _, limits := range []verification.Limits{perKey(2, 4*t.harness.Tick), perNumber(2, 4*t.harness.Tick)} {
-		n := func() verification.New { return t.with("honest", "+4915112345699") }
-		if limits.PerPhoneNumber.Limited() {
-			n = func() verification.New { return t.with("another", claimed) }
-		}
+	for _, limits := range eachRate(2, 4*t.harness.Tick) {
+		n := func() verification.New { return t.limitedBy(limits) }
 		t.admitted(ctx, s, n(), limits)
 		t.pass(ctx, t.harness.Tick)
 		t.admitted(ctx, s, n(), limits)
@@ -104,5 +119,18 @@ func windowsBoth(ctx context.Context, t *trial) {
 		t.admitted(ctx, s, n(), limits)
 		wait := t.refused(ctx, s, n(), limits, verification.CodeRateLimited)
 		t.Expect(wait).To(BeNumerically(">", 50*time.Minute), "waiting for the shorter one would end in another refusal")
+	}
+	for name, limits := range map[string]verification.Limits{
+		verification.LimitPerPrefix:  perPrefix(6, 1, 2*time.Hour),
+		verification.LimitPerSubject: perSubject(1, 2*time.Hour),
+	} {
+		limits.PerKey = verification.Rate{Requests: 1, Period: time.Hour}
+		n := func() verification.New {
+			n := t.with(name, "+4915312345678")
+			n.Subject = name
+			return n
+		}
+		t.admitted(ctx, s, n(), limits)
+		t.Expect(t.refused(ctx, s, n(), limits, verification.CodeRateLimited)).To(BeNumerically(">", 110*time.Minute), name)
 	}
 }

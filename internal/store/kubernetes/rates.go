@@ -1,0 +1,75 @@
+package kubernetes
+
+import (
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// count adds a creation to every window that it belongs to.
+func (l *ledger) count(a admission, created, now time.Time) {
+	at := created.UnixMicro()
+	l.phones.add(phone.Canonical(a.phone), a.id, at)
+	l.phones.sweep(now)
+	if a.key != "" {
+		l.keys.add(a.key, a.id, at)
+		l.keys.sweep(now)
+	}
+	if l.digits > 0 {
+		l.prefixes.add(verification.NumberPrefix(a.phone, l.digits), a.id, at)
+		l.prefixes.sweep(now)
+	}
+	if a.subject != "" {
+		l.subjects.add(a.subject, a.id, at)
+		l.subjects.sweep(now)
+	}
+}
+
+// followDigits counts by prefixes of another length from now on, beginning with what is known of the numbers.
+func (l *ledger) followDigits(rate verification.PrefixRate) {
+	digits := 0
+	if rate.Limited() {
+		digits = rate.Digits
+	}
+	if digits == l.digits {
+		return
+	}
+	l.prefixes, l.digits = newTally[string](), digits
+	if digits == 0 {
+		return
+	}
+	for number, stamps := range l.phones.byKey {
+		prefix := verification.NumberPrefix(number, l.digits)
+		for _, s := range stamps {
+			l.prefixes.add(prefix, s.id, s.at)
+		}
+	}
+}
+
+// waits returns how long each rate asks the admission to wait.
+func (l *ledger) waits(a admission, now time.Time) verification.Waits {
+	w := verification.Waits{
+		Key:         l.keys.wait(a.key, a.limits.PerKey, now),
+		PhoneNumber: l.phones.wait(phone.Canonical(a.phone), a.limits.PerPhoneNumber, now),
+	}
+	if l.digits > 0 {
+		w.Prefix = l.prefixes.wait(verification.NumberPrefix(a.phone, l.digits), a.limits.PerPrefix.Rate, now)
+	}
+	if a.subject != "" {
+		w.Subject = l.subjects.wait(a.subject, a.limits.PerSubject, now)
+	}
+	return w
+}
+
+// keep has each window remember for as long as the admission's limits ask.
+func (l *ledger) keep(a admission) {
+	l.phones.keep(max(a.limits.PerPhoneNumber.Period, a.limits.PerPrefix.Period)) // prefixes are counted anew from numbers
+	l.prefixes.keep(a.limits.PerPrefix.Period)
+	if a.key != "" {
+		l.keys.keep(a.limits.PerKey.Period) // without a key there is no limit to go by, whatever the project's is
+	}
+	if a.subject != "" {
+		l.subjects.keep(a.limits.PerSubject.Period)
+	}
+}
