@@ -10,6 +10,8 @@ type initBody struct {
 	hasPhoneNumber bool
 	method         string
 	hasMethod      bool
+	subject        string
+	hasSubject     bool
 }
 
 // decodeInit reads the body of init. It is stricter than encoding/json, because two readers of one body (a proxy, a
@@ -31,6 +33,8 @@ func decodeInit(data []byte) (initBody, error) {
 			return s.stringField(name, &body.phoneNumber, &body.hasPhoneNumber)
 		case "method":
 			return s.stringField(name, &body.method, &body.hasMethod)
+		case "subject":
+			return s.stringField(name, &body.subject, &body.hasSubject)
 		default:
 			return s.skipValue(1)
 		}

@@ -49,6 +49,7 @@ var statuses = map[verification.ErrorCode]int{
 	verification.CodeInvalidPhoneNumber:   http.StatusBadRequest,
 	verification.CodeInvalidMethod:        http.StatusBadRequest,
 	verification.CodeMethodNotConfigured:  http.StatusBadRequest,
+	verification.CodeInvalidSubject:       http.StatusBadRequest,
 	verification.CodeInvalidIdempotency:   http.StatusBadRequest,
 	codeMissingKey:                        http.StatusUnauthorized,
 	codeMalformedKey:                      http.StatusUnauthorized,
@@ -104,6 +105,10 @@ var (
 
 	errMissingNumber = refuse(codeMissingField, "phoneNumber",
 		"phoneNumber is required: a phone number with its country code. Field names are case-sensitive.")
+	errMissingSubject = refuse(codeMissingField, "subject",
+		"subject is required by this project: whom you start the verification for, such as your user's id or session.")
+	errSubject = refuse(verification.CodeInvalidSubject, "subject",
+		"subject must have 1 to 128 characters.")
 	errMethod = refuse(verification.CodeInvalidMethod, "method",
 		"method must be WHATSAPP or TELEGRAM, in capitals. Leave it out for WHATSAPP.")
 	errMethodNotConfigured = refuse(verification.CodeMethodNotConfigured, "method",

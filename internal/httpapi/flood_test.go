@@ -17,9 +17,6 @@ import (
 
 // Many clients of one key send more than its limit for as long as the test lasts; another key of the project, and
 // another project in the same process over the same backend, start verifications meanwhile.
-//
-// There is a limit for each key and one for each number, and none for a range of numbers: a key may spend all of its
-// limit on one prefix.
 func TestInit_floodStopsNobodyElse(t *testing.T) {
 	const limit = 50
 	g := NewWithT(t)

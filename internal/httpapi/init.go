@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -120,7 +121,10 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	wish := verification.Initiation{Phone: number, Method: method}
+	if err := x.checkSubject(body); err != nil {
+		return verification.Initiation{}, err
+	}
+	wish := verification.Initiation{Phone: number, Method: method, Subject: body.subject}
 	switch keys := x.r.Header["Idempotency-Key"]; len(keys) {
 	case 0:
 	case 1:
@@ -144,6 +148,19 @@ func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 		return "", errMethodNotConfigured
 	}
 	return method, nil
+}
+
+// checkSubject refuses a subject that cannot be one, and its absence where the project counts by it: a way in that names
+// nobody would not be limited.
+func (x *exchange) checkSubject(body initBody) error {
+	switch {
+	case !body.hasSubject && x.settings.Limits.PerSubject.Limited():
+		return errMissingSubject
+	case body.hasSubject && (body.subject == "" || utf8.RuneCountInString(body.subject) > maxSubject):
+		return errSubject
+	default:
+		return nil
+	}
 }
 
 // answerInit answers the stored request with the link that leads to it.

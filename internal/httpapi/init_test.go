@@ -198,6 +198,67 @@ func TestInit_floodOfOneNumber(t *testing.T) {
 	g.Expect(h.do(initFor(keyInit, h.number(2))).status).To(Equal(200))
 }
 
+func TestInit_floodOfOnePrefix(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, stoppedClock)
+	h.change(func(s *settings.Settings) {
+		s.Limits.PerPrefix = verification.PrefixRate{Rate: verification.Rate{Requests: 5, Period: 10 * time.Minute}, Digits: 5}
+	})
+	for i := range 5 {
+		g.Expect(h.do(initFor([]string{keyAll, keyInit}[i%2], h.number(i))).status).To(Equal(200))
+	}
+	a := h.do(initFor(keyInit, h.number(6)))
+	expectRefusal(g, a, 429, verification.CodeRateLimited, "phoneNumber")
+	g.Expect(a.errorField("message")).To(ContainSubstring("begin like this one"))
+	g.Expect(a.head("Retry-After")).To(Equal("600"))
+	g.Expect(a.head("RateLimit")).To(Equal(`"prefix";r=0;t=600`))
+	g.Expect(a.head("RateLimit-Policy")).To(Equal(`"prefix";q=5;w=600`))
+	g.Expect(h.metrics()).To(ContainSubstring(`phoneproof_http_rate_limited_total{limit="prefix"} 1` + "\n"))
+	g.Expect(h.do(initFor(keyInit, "+447911123456")).status).To(Equal(200))
+}
+
+// initAs starts a verification for a subject.
+func initAs(key, number, subject string) request {
+	return initRequest(key, fmt.Sprintf(`{"phoneNumber":%q,"subject":%q}`, number, subject))
+}
+
+func TestInit_floodOfOneSubject(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t, stoppedClock)
+	h.change(func(s *settings.Settings) { s.Limits.PerSubject = verification.Rate{Requests: 2, Period: time.Hour} })
+	h.canaries.add("203.0.113.7")
+	first := initAs(keyAll, h.number(0), "203.0.113.7").with("Idempotency-Key", "one")
+	g.Expect(h.do(first).status).To(Equal(200))
+	g.Expect(h.do(initAs(keyAll, h.number(1), "203.0.113.7")).status).To(Equal(200))
+	a := h.do(initAs(keyAll, h.number(2), "203.0.113.7"))
+	expectRefusal(g, a, 429, verification.CodeRateLimited, "subject")
+	g.Expect(a.head("Retry-After")).To(Equal("3600"))
+	g.Expect(a.head("RateLimit")).To(Equal(`"subject";r=0;t=3600`))
+	g.Expect(a.head("RateLimit-Policy")).To(Equal(`"subject";q=2;w=3600`))
+	g.Expect(h.metrics()).To(ContainSubstring(`phoneproof_http_rate_limited_total{limit="subject"} 1` + "\n"))
+
+	g.Expect(h.do(initAs(keyAll, h.number(2), "203.0.113.8")).status).To(Equal(200), "another subject")
+	g.Expect(h.do(initAs(keyInit, h.number(3), "203.0.113.7")).status).To(Equal(200), "another key's word for somebody else")
+	g.Expect(h.do(first).status).To(Equal(200), "a retry counts for nothing")
+	g.Expect(h.do(initAs(keyAll, h.number(0), "203.0.113.9").with("Idempotency-Key", "one")).status).
+		To(Equal(200), "its user has another address by now")
+	expectRefusal(g, h.do(initFor(keyAll, h.number(4))), 400, codeMissingField, "subject")
+}
+
+func TestInit_subject(t *testing.T) {
+	of := func(subject string) request { return initAs(keyAll, "+4915123456789", subject) }
+	expectEach(t, []bad{
+		{"none", initFor(keyAll, "+4915123456789"), 200, "", ""},
+		{"one that nothing counts by", of("user-1"), 200, "", ""},
+		{"as long as allowed", of(strings.Repeat("ü", maxSubject)), 200, "", ""},
+		{"one longer", of(strings.Repeat("ü", maxSubject+1)), 400, verification.CodeInvalidSubject, "subject"},
+		{"empty", of(""), 400, verification.CodeInvalidSubject, "subject"},
+		{"no string", body(`{"phoneNumber":"+4915123456789","subject":{"ip":"203.0.113.7"}}`), 400, codeInvalidType, "subject"},
+		{"null", body(`{"phoneNumber":"+4915123456789","subject":null}`), 400, codeInvalidType, "subject"},
+		{"twice", body(`{"phoneNumber":"+4915123456789","subject":"a","subject":"b"}`), 400, codeInvalidJSON, "subject"},
+	})
+}
+
 func TestInit_fullStore(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)

@@ -4,7 +4,7 @@ import "time"
 
 // Every limit on bytes, time and counts of the HTTP API. What must hold between them is tested by TestLimits_fitTogether.
 const (
-	// maxBodyBytes bounds the body of init. The longest useful one is under 200 bytes; what is over the limit is
+	// maxBodyBytes bounds the body of init. The longest useful one is under 1 KiB; what is over the limit is
 	// never kept, whether its length was announced or not.
 	maxBodyBytes = 8 << 10
 	// unreadBodyTime bounds how long the rest of a body that nobody wanted is still taken in after its refusal, 256 KiB
@@ -14,6 +14,9 @@ const (
 
 	// maxNesting bounds how deep values of unknown fields may be nested; known fields hold strings only.
 	maxNesting = 32
+
+	// maxSubject bounds the subject of init, in characters.
+	maxSubject = 128
 
 	// maxRequestIDBytes bounds an X-Request-Id that is taken over from the client.
 	maxRequestIDBytes = 128

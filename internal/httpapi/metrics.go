@@ -16,12 +16,15 @@ import (
 //   - phoneproof_http_request_duration_seconds{route}: time to answer.
 //   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry that met its first try, or the code
 //     of the refusal.
+//   - phoneproof_http_rate_limited_total{limit}: inits refused as rate_limited, by the limit: "key", "phoneNumber", "prefix" or
+//     "subject".
 //   - phoneproof_http_long_polls: long polls held now.
 //   - phoneproof_http_panics_total: panics that were answered as "internal".
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inits    *prometheus.CounterVec
+	limited  *prometheus.CounterVec
 	waits    prometheus.Gauge
 	panics   prometheus.Counter
 }
@@ -47,6 +50,10 @@ func newMetrics() *metrics {
 		inits: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_http_inits_total", Help: "Init requests, by result: created, replayed, or the error code.",
 		}, []string{"result"}),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "phoneproof_http_rate_limited_total",
+			Help: "Init requests refused as rate_limited, by the limit: key, phoneNumber, prefix or subject.",
+		}, []string{"limit"}),
 		waits: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "phoneproof_http_long_polls", Help: "Long polls of the status operation that are held now.",
 		}),
@@ -57,7 +64,7 @@ func newMetrics() *metrics {
 }
 
 func (m *metrics) register(r prometheus.Registerer) error {
-	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inits, m.waits, m.panics} {
+	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inits, m.limited, m.waits, m.panics} {
 		if err := r.Register(c); err != nil {
 			return err
 		}

@@ -7,12 +7,9 @@ import (
 )
 
 // The structured fields of draft-ietf-httpapi-ratelimit-headers-11: RateLimit-Policy lists the limits ("key";q=600;w=60
-// is 600 per 60 seconds), RateLimit what is left of the one that this answer tells about ("key";r=599;t=12 is 599 left,
+// is 600 per 60 seconds), RateLimit what is left of the one that this answer reports ("key";r=599;t=12 is 599 left,
 // more in 12 seconds). Both count inits alone, so only init answers them: when it was admitted, and when it was refused
 // by a limit. Other answers do not know what is left.
-//
-// Limits are per API key and per phone number only. There is none per range of numbers: a key may spend all of its limit
-// on one prefix.
 
 // admittedRate tells what is left of the key's limit. A retry that met its first try took nothing and knows nothing.
 func (x *exchange) admittedRate(created verification.Created) {
@@ -26,23 +23,22 @@ func (x *exchange) admittedRate(created verification.Created) {
 	}
 }
 
-// refusedRate tells which limit refused.
+// refusedRate reports and counts which limit refused.
 func (x *exchange) refusedRate(e *verification.Error) {
-	if e.Code != verification.CodeRateLimited || e == errStatusRate { // which is no limit on inits
+	if e.Limit == "" { // also errStatusRate, which is no limit on inits
 		return
 	}
-	limit := verification.LimitPerKey
-	if e.Field != "" {
-		limit = verification.LimitPerPhoneNumber
-	}
+	x.api.metrics.limited.WithLabelValues(e.Limit).Inc()
 	x.ratePolicy(x.settings.Limits)
-	x.rateLeft(limit, 0, wholeSeconds(e.RetryAfter))
+	x.rateLeft(e.Limit, 0, wholeSeconds(e.RetryAfter))
 }
 
 func (x *exchange) ratePolicy(limits verification.Limits) {
 	policy := make([]byte, 0, 64)
 	policy = appendPolicy(policy, verification.LimitPerKey, limits.PerKey)
 	policy = appendPolicy(policy, verification.LimitPerPhoneNumber, limits.PerPhoneNumber)
+	policy = appendPolicy(policy, verification.LimitPerPrefix, limits.PerPrefix.Rate)
+	policy = appendPolicy(policy, verification.LimitPerSubject, limits.PerSubject)
 	x.w.Header()["Ratelimit-Policy"] = []string{string(policy)}
 }
 

@@ -155,6 +155,7 @@ func database(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Database
 func limits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
 	return verification.Limits{
 		PerKey: rate(spec.EffectivePerKey()), PerPhoneNumber: rate(spec.EffectivePerPhoneNumber()),
+		PerPrefix: prefixRate(spec.RateLimit.PerPrefix), PerSubject: rate(ptr.Deref(spec.RateLimit.PerSubject, verifyv1.Rate{})),
 		// Whatever spec.storage says: the store that serves decides whether it has a cap, and memory needs one.
 		MaxStored: spec.EffectiveMaxStored(),
 	}
@@ -162,4 +163,11 @@ func limits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
 
 func rate(r verifyv1.Rate) verification.Rate {
 	return verification.Rate{Requests: int(r.Requests), Period: r.Period.Or(0)}
+}
+
+func prefixRate(r *verifyv1.PrefixRate) verification.PrefixRate {
+	if r == nil {
+		return verification.PrefixRate{}
+	}
+	return verification.PrefixRate{Rate: rate(verifyv1.Rate{Requests: r.Requests, Period: r.Period}), Digits: int(r.Digits)}
 }

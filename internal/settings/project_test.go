@@ -29,6 +29,8 @@ func TestFromProject_everything(t *testing.T) {
 	p.Spec.RateLimit = verifyv1.RateLimit{
 		PerKey:         &verifyv1.Rate{Requests: 3, Period: "1h"},
 		PerPhoneNumber: &verifyv1.Rate{Requests: 2, Period: "30s"},
+		PerPrefix:      &verifyv1.PrefixRate{Digits: 6, Requests: 100, Period: "10m"},
+		PerSubject:     &verifyv1.Rate{Requests: 20, Period: "1h"},
 	}
 	s := settingsOf(p, newValues())
 
@@ -43,6 +45,8 @@ func TestFromProject_everything(t *testing.T) {
 	g.Expect(s.Limits).To(Equal(verification.Limits{
 		PerKey:         verification.Rate{Requests: 3, Period: time.Hour},
 		PerPhoneNumber: verification.Rate{Requests: 2, Period: 30 * time.Second},
+		PerPrefix:      verification.PrefixRate{Rate: verification.Rate{Requests: 100, Period: 10 * time.Minute}, Digits: 6},
+		PerSubject:     verification.Rate{Requests: 20, Period: time.Hour},
 		MaxStored:      7,
 	}))
 	g.Expect(s.Replies).To(Equal(Replies{"v", "w", "e", "u", "s", "n"}))

@@ -72,6 +72,7 @@ var rules = []rule{
 
 	{"docs/spec/verificationproject.md", "yaml", "apiVersion: v1", manifest("hello.yaml")},
 	{"docs/spec/verificationproject.md", "console", "$ kubectl apply -f hello.yaml", consoleBlock},
+	{"docs/spec/verificationproject.md", "yaml", "spec:", projectFragment("")},
 	{"docs/spec/verificationproject.md", "console", "$ kubectl wait", consoleOfShop},
 	{"docs/spec/verificationproject.md", "console", "$ kubectl get vproj shop", consoleOfShop},
 	{"docs/spec/verificationproject.md", "console", "$ kubectl patch", consoleOfShop},

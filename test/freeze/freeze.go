@@ -27,10 +27,7 @@ func Processes(pids ...int) error {
 	if err := signal(syscall.SIGSTOP, pids); err != nil {
 		return err
 	}
-	late := time.NewTimer(timeout)
-	defer late.Stop()
-	look := time.NewTicker(interval)
-	defer look.Stop()
+	deadline := time.Now().Add(timeout)
 	for _, pid := range pids {
 		for {
 			stopped, err := hasStopped(pid)
@@ -40,11 +37,10 @@ func Processes(pids ...int) error {
 			if stopped {
 				break
 			}
-			select {
-			case <-look.C:
-			case <-late.C:
+			if time.Now().After(deadline) {
 				return fmt.Errorf("freeze process %d: it still runs after %s", pid, timeout)
 			}
+			time.Sleep(interval)
 		}
 	}
 	return nil
