@@ -6,7 +6,7 @@ func Patterns() []string {
 	patterns := []string{durationPattern.String(), mapKeyPattern.String(), labelValuePattern.String()}
 	for _, rule := range []textRule{
 		secretNameRule, secretKeyRule, projectIDRule, displayNameRule, baseURLRule, webhookURLRule, keyNameRule, phoneNumberRule,
-		phoneNumberIDRule, botUsernameRule, replyRule, caBundleRule, hostnameRule, bodyHashRule,
+		phoneNumberIDRule, botUsernameRule, replyRule, caBundleRule, hostnameRule, bodyHashRule, subjectHashRule,
 	} {
 		patterns = append(patterns, rule.pattern.String())
 	}
