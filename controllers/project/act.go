@@ -126,6 +126,25 @@ func (c *Controller) stop(ctx context.Context, seen *observed) error {
 	return nil
 }
 
+// enforceGrants stops what a project that is being deleted must not run. A finalizer can keep the project, and with it its
+// children, for any time; otherwise they go with it, and its status is written no more.
+func (c *Controller) enforceGrants(ctx context.Context, project *verifyv1.VerificationProject) error {
+	children, err := c.applier.Observe(ctx, project)
+	if err != nil {
+		return fmt.Errorf("observe a project that is being deleted: %w", err)
+	}
+	seen := &observed{project: project, children: children}
+	for _, name := range accounts(&project.Spec) {
+		if c.Permissions.mayUseAccount(project.Namespace, name) {
+			continue
+		}
+		if err := c.stop(ctx, seen); err != nil {
+			return err
+		}
+	}
+	return c.removeDenied(ctx, seen)
+}
+
 // removeDenied deletes the doors of a project that is left as it is if they answer to a host that is granted to another
 // namespace: the administrator's word holds in every state of a project.
 func (c *Controller) removeDenied(ctx context.Context, seen *observed) error {

@@ -53,7 +53,7 @@ type Controller struct {
 // Reconcile brings one project closer to what it declares, and says in its status how it stands.
 func (c *Controller) Reconcile(ctx context.Context, project *verifyv1.VerificationProject) (reconcile.Result, error) {
 	if !project.DeletionTimestamp.IsZero() {
-		return reconcile.Result{}, nil // its children go with it
+		return reconcile.Result{}, c.enforceGrants(ctx, project)
 	}
 	if wait := c.pace.wait(project, c.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil

@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/apply"
+	"github.com/phoneproof/phoneproof/internal/render"
 )
 
 // observed is what a project's reconciliation is decided by.
@@ -51,7 +55,8 @@ func (c *Controller) observe(ctx context.Context, project *verifyv1.Verification
 	return o, nil
 }
 
-// observeAccount finds out who else names an account of a project. A project that is being deleted claims nothing.
+// observeAccount finds out who else names an account of a project. A project that is being deleted has no claim, but it
+// shares the account with other namespaces while its Deployment exists.
 func (c *Controller) observeAccount(ctx context.Context, name string, project *verifyv1.VerificationProject) (account, error) {
 	// Read under the lock: what was read before another claimed the account would not show that it names it.
 	c.claims.mu.Lock()
@@ -65,11 +70,19 @@ func (c *Controller) observeAccount(ctx context.Context, name string, project *v
 	for i := range sharing.Items {
 		other := &sharing.Items[i]
 		switch {
-		case other.UID == project.UID || !other.DeletionTimestamp.IsZero():
+		case other.UID == project.UID:
 		case other.Namespace == project.Namespace:
-			rivals = append(rivals, *other)
-		case c.Permissions.mayUseAccount(project.Namespace, name) && c.Permissions.mayUseAccount(other.Namespace, name):
-			a.elsewhere = append(a.elsewhere, client.ObjectKeyFromObject(other))
+			if other.DeletionTimestamp.IsZero() {
+				rivals = append(rivals, *other)
+			}
+		default:
+			uses, err := c.usesAccount(ctx, other, name)
+			if err != nil {
+				return account{}, err
+			}
+			if uses && c.Permissions.mayUseAccount(project.Namespace, name) {
+				a.elsewhere = append(a.elsewhere, client.ObjectKeyFromObject(other))
+			}
 		}
 	}
 	for i, claim := range c.claims.order(rivals, name, c.Clock.Now()) {
@@ -81,4 +94,18 @@ func (c *Controller) observeAccount(ctx context.Context, name string, project *v
 		}
 	}
 	return a, nil
+}
+
+// usesAccount reports whether a project of another namespace uses an account: it names the account and may, or it is being
+// deleted and its Deployment still exists.
+func (c *Controller) usesAccount(ctx context.Context, other *verifyv1.VerificationProject, account string) (bool, error) {
+	if other.DeletionTimestamp.IsZero() {
+		return c.Permissions.mayUseAccount(other.Namespace, account), nil
+	}
+	var deployment appsv1.Deployment
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: other.Namespace, Name: render.Name(other.Name)}, &deployment, client.UnsafeDisableDeepCopy)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("read the Deployment of a project that is being deleted: %w", err)
+	}
+	return err == nil && metav1.IsControlledBy(&deployment, other), nil
 }

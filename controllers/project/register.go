@@ -131,7 +131,7 @@ func (c *Controller) sources(cache cache.Cache) []source.Source {
 	list := []source.Source{
 		c.gateway,
 		source.Kind[client.Object](cache, &verifyv1.VerificationProject{}, c.ofProjects()),
-		source.Kind[client.Object](cache, &appsv1.Deployment{}, c.ofTurns()),
+		source.Kind[client.Object](cache, &appsv1.Deployment{}, c.ofDeployments()),
 	}
 	for _, object := range apply.Objects(false) {
 		if _, ok := object.(*appsv1.Deployment); ok {

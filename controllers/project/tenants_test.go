@@ -119,10 +119,14 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		ready(ctx, parked)
 		expectReady(ctx, shop)
 
-		By("deleting it, with a finalizer that keeps it for ever")
+		By("deleting it, with a finalizer that keeps it and its Deployment for ever: the account is shared still")
 		Expect(evil.Delete(ctx, parked)).To(Succeed())
-		Eventually(find).WithContext(ctx).WithArguments(ctx, shop, verifyv1.ConditionShared).Should(BeZero())
+		touch(ctx, shop)
+		Consistently(func() string { return find(ctx, shop, verifyv1.ConditionShared).Reason }).WithContext(ctx).
+			WithTimeout(10 * settling).Should(Equal(verifyv1.ReasonAccountShared))
 		expectUntouched(ctx, shop, running)
+		Expect(admin.Delete(ctx, deployment(ctx, parked))).To(Succeed())
+		Eventually(find).WithContext(ctx).WithArguments(ctx, shop, verifyv1.ConditionShared).WithTimeout(2 * sharingDelay).Should(BeZero())
 		expectReady(ctx, shop)
 
 		By("writing a status")
@@ -247,6 +251,32 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		ready(ctx, shop)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
 		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero(), "who may not name it is not counted")
+	})
+
+	It("is stopped by a grant though a finalizer keeps its deleted project", func(ctx SpecContext) {
+		const host = "kept.tenants.example.com"
+		first := operate(ctx, operator, usual())
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		thief := evil.create(ctx, "thief", func(s *spec) {
+			s.BaseURL, s.Expose.Ingress = "https://"+host, &verifyv1.IngressSettings{}
+		})
+		ready(ctx, thief)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, thief).Should(Equal(host))
+		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Finalizers = []string{"example.com/for-ever"} })
+		Expect(evil.Delete(ctx, thief, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+		shop := victim.create(ctx, "shop", func(s *spec) { s.Telegram.BotUsername = thief.Spec.Telegram.BotUsername })
+		ready(ctx, shop)
+		expectCondition(ctx, shop, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
+		first.stop()
+
+		o := usual()
+		o.Permissions.AccountGrants = []Grant{{victim.namespace, "telegram:" + thief.Spec.Telegram.BotUsername}}
+		o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
+		operate(ctx, operator, o)
+		Eventually(children).WithContext(ctx).WithArguments(ctx, thief).
+			ShouldNot(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
+		Eventually(find).WithContext(ctx).WithArguments(ctx, shop, verifyv1.ConditionShared).WithTimeout(2 * sharingDelay).Should(BeZero())
+		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Finalizers = nil })
 	})
 
 	It("holds up no operator upgrade of other namespaces with projects that are never ready", func(ctx SpecContext) {

@@ -110,8 +110,9 @@ func projectOf(object client.Object) *metav1.OwnerReference {
 	return owner
 }
 
-// ofTurns reconciles projects that wait for a turn when a Deployment gives up its own.
-func (c *Controller) ofTurns() handler.EventHandler {
+// ofDeployments reconciles projects that wait for a turn when a Deployment gives up its own, and those that share an account
+// with a project that is being deleted when its Deployment goes.
+func (c *Controller) ofDeployments() handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
 			if hasTurn(e.ObjectOld) && !hasTurn(e.ObjectNew) {
@@ -122,8 +123,23 @@ func (c *Controller) ofTurns() handler.EventHandler {
 			if hasTurn(e.Object) {
 				c.addQueued(ctx, queue)
 			}
+			c.addSharingOwner(ctx, queue, e.Object)
 		},
 	}
+}
+
+// addSharingOwner adds the projects that have an account of a Deployment's project, if that is being deleted.
+func (c *Controller) addSharingOwner(ctx context.Context, queue queue, deployment client.Object) {
+	owner := projectOf(deployment)
+	if owner == nil {
+		return
+	}
+	var project verifyv1.VerificationProject
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: deployment.GetNamespace(), Name: owner.Name}, &project)
+	if err != nil || project.DeletionTimestamp.IsZero() {
+		return // without the project, its own deletion has notified them
+	}
+	c.addSharing(ctx, queue, &project)
 }
 
 func hasTurn(object client.Object) bool {
