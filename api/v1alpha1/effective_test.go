@@ -134,7 +134,11 @@ func TestLimitsContradiction(t *testing.T) {
 				RateLimit: v1alpha1.RateLimit{PerKey: &c.rate}, Request: v1alpha1.RequestSettings{MaxStored: &c.maxStored},
 				Storage: v1alpha1.Storage{Type: c.storage},
 			}
-			g.Expect(s.LimitsContradiction() != "").To(Equal(c.contradicts))
+			if c.contradicts {
+				g.Expect(s.LimitsContradiction()).NotTo(BeEmpty())
+			} else {
+				g.Expect(s.LimitsContradiction()).To(BeEmpty())
+			}
 		})
 	}
 	s := v1alpha1.VerificationProjectSpec{RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 600, Period: "1m"}}}

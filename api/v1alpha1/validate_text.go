@@ -78,8 +78,8 @@ var (
 
 	bodyHashRule = textRule{min: 64, max: 64, pattern: regexp.MustCompile(`^[0-9a-f]{64}$`),
 		message: "bodyHash must be a SHA-256 in 64 lower-case hexadecimal digits"}
-	subjectHashRule = textRule{min: 32, max: 32, pattern: regexp.MustCompile(`^[0-9a-f]{32}$`),
-		message: "subjectHash must be 32 lower-case hexadecimal digits"}
+	subjectHashRule = textRule{min: 24, max: 24, pattern: regexp.MustCompile(`^[0-9a-f]{24}$`),
+		message: "subjectHash must be 24 lower-case hexadecimal digits"}
 
 	// Map keys and values have no rule of their own in the schema, but one for
 	// the whole map.

@@ -147,9 +147,9 @@ type Init struct {
 	// rateLimit.perSubject. Default: unset, the project has no such limit or the
 	// request was made by hand.
 	// +optional
-	// +kubebuilder:validation:MinLength=32
-	// +kubebuilder:validation:MaxLength=32
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{32}$')`,message="subjectHash must be 32 lower-case hexadecimal digits"
+	// +kubebuilder:validation:MinLength=24
+	// +kubebuilder:validation:MaxLength=24
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{24}$')`,message="subjectHash must be 24 lower-case hexadecimal digits"
 	SubjectHash string `json:"subjectHash,omitempty"`
 }
 

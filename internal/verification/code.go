@@ -26,7 +26,7 @@ const (
 	idSymbols = 24
 
 	// subjectBytes of a keyed hash tell subjects apart.
-	subjectBytes = 16
+	subjectBytes = 12
 )
 
 // lowerBase32 makes ids that are valid Kubernetes object names.

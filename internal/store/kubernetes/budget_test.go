@@ -349,7 +349,7 @@ var _ = Describe("The size of objects", func() {
 		}
 		n := newRequest(project)
 		n.BodyHash = strings.Repeat("ab", 32)
-		n.KeyName, n.Subject = strings.Repeat("k", 63), strings.Repeat("cd", 16)
+		n.KeyName, n.Subject = strings.Repeat("k", 63), strings.Repeat("cd", 12)
 		n.DisplayName = strings.Repeat("書", 64)
 		_, err := s.Create(ctx, n, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())

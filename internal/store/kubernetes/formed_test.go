@@ -15,7 +15,7 @@ import (
 type formed struct{ *Store }
 
 func (f formed) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
-	n.BodyHash, n.Subject = form(n.BodyHash, 64), form(n.Subject, 32)
+	n.BodyHash, n.Subject = form(n.BodyHash, 64), form(n.Subject, 24)
 	created, err := f.Store.Create(ctx, n, l)
 	created.Request = free(created.Request)
 	return created, err
