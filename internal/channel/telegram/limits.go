@@ -48,4 +48,14 @@ const (
 	// maxPrompts is how often a poller tries to send the prompt that one update needs before it goes on without: one
 	// chat must not hold up all others. A webhook is free of that, because Telegram has a queue for each chat.
 	maxPrompts = 5
+	// pollSenders is how many senders of a fetched batch have their updates done at the same time: as many as Telegram would
+	// post. Look-ups of unknown codes share reads of the store only if they are made at the same time.
+	pollSenders = maxConnections
+	// maxFailures ends a batch early: that many failures are a store that is down.
+	maxFailures = 5
+	// retryLookUp is when a poller tries a code again that was not looked up because everybody together sends too many unknown
+	// ones. After lookUpPatience it gives up: every replica knows the codes of requests that were stored so long ago, and
+	// those are free.
+	retryLookUp    = time.Second
+	lookUpPatience = 2 * time.Second
 )

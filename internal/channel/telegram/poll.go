@@ -19,7 +19,7 @@ type PollState string
 const (
 	// PollIdle: the project's updates are not to be fetched, or not yet.
 	PollIdle PollState = "idle"
-	// PollRunning: the last poll was answered, and what it brought is stored.
+	// PollRunning: the last poll was answered, and what it brought is stored, or has its code looked up again in a moment.
 	PollRunning PollState = "running"
 	// PollConflict: somebody else fetches this bot's updates, or a webhook takes them.
 	PollConflict PollState = "conflict"
@@ -51,8 +51,9 @@ type PollerOptions struct {
 // Poller fetches the updates of the project's bot. It is for the one replica that holds the lease: Telegram ends the older
 // of two polls with a 409.
 //
-// An update is confirmed by asking for later ones, so the offset moves past an update only once that is stored. The
-// offset is in memory only: whoever starts anew asks for everything unconfirmed.
+// An update is confirmed by asking for later ones, so the offset moves past an update only once that and all before it are
+// done. Those behind one that is held are done meanwhile, once. All of that is in memory only: whoever starts anew asks for
+// everything unconfirmed.
 type Poller struct {
 	PollerOptions
 
@@ -62,9 +63,8 @@ type Poller struct {
 	token    []byte // whose updates offset counts
 	offset   int64
 	limit    int
-	failures int // in a row
-	stuck    int64
-	prompts  int // tries for the update stuck
+	held     map[int64]progress // of updates that were fetched and are not confirmed, by id
+	failures int                // in a row
 	state    PollState
 }
 
@@ -117,7 +117,7 @@ func sleep(ctx context.Context, wait time.Duration, wake <-chan struct{}) {
 }
 
 // forget makes the next step ask for everything unconfirmed.
-func (p *Poller) forget() { p.token, p.offset, p.limit = nil, 0, pollBatch }
+func (p *Poller) forget() { p.token, p.offset, p.limit, p.held = nil, 0, pollBatch, nil }
 
 // step polls once and returns how long to wait before the next time.
 func (p *Poller) step(ctx context.Context) time.Duration {
@@ -160,47 +160,49 @@ func (p *Poller) pollFailed(ctx context.Context, err error) time.Duration {
 	return p.failed(ctx, stateOf(err), err)
 }
 
-// take stores a batch in order, up to the first update that cannot be stored.
+// take stores a batch, and moves the offset past the updates in front that are done.
 func (p *Poller) take(ctx context.Context, s *settings.Settings, updates []json.RawMessage) time.Duration {
 	before := p.offset
-	for _, raw := range updates {
-		id, err := p.takeOne(ctx, s, raw)
-		if err != nil {
-			return p.failed(ctx, PollHeld, err)
-		}
-		if id != 0 {
-			p.offset = max(p.offset, id+1)
-		}
-	}
-	if len(updates) > 0 && p.offset == before {
+	b := p.newBatch(s, updates)
+	b.takeAll(ctx)
+	p.confirm(b.updates)
+	switch {
+	case b.failure != nil:
+		return p.failed(ctx, PollHeld, b.failure)
+	case b.refused:
+		p.succeeded()
+		return retryLookUp
+	case len(updates) > 0 && p.offset == before:
 		// Updates without a usable id come again and again; nothing confirms them.
 		return p.failed(ctx, PollUnavailable, errNoUpdate)
-	}
-	if len(updates) == 0 {
+	case len(updates) == 0:
 		// Telegram has confirmed everything before the offset, so it is of no use any more, and harmful later: after
 		// a week without updates the next id is random, and may be a lower one (reference, Update).
 		p.offset, p.limit = 0, pollBatch
 	}
-	p.failures = 0
-	p.report(PollRunning, nil)
+	p.succeeded()
 	return 0
 }
 
-// takeOne stores one update. After several tries it goes on without the prompt.
-func (p *Poller) takeOne(ctx context.Context, s *settings.Settings, raw []byte) (int64, error) {
-	id, _, _ := readUpdate(raw) // receive judges the rest
-	err := p.channel.receive(ctx, p.channel.log, s, raw)
-	if _, prompt := errors.AsType[promptError](err); !prompt || ctx.Err() != nil {
-		return id, err
+// confirm moves the offset past the updates in front that are done, and remembers how far those behind are.
+func (p *Poller) confirm(updates []update) {
+	p.held = make(map[int64]progress)
+	inFront := true
+	for _, u := range updates {
+		inFront = inFront && u.done
+		switch {
+		case u.id == 0:
+		case inFront:
+			p.offset = max(p.offset, u.id+1)
+		default:
+			p.held[u.id] = u.progress
+		}
 	}
-	if p.stuck != id {
-		p.stuck, p.prompts = id, 0
-	}
-	if p.prompts++; p.prompts < maxPrompts {
-		return id, err
-	}
-	p.channel.log.Error(err, "telegram prompt given up; the user has to open the link again")
-	return id, nil
+}
+
+func (p *Poller) succeeded() {
+	p.failures = 0
+	p.report(PollRunning, nil)
 }
 
 // failed reports and returns how long to wait: what Telegram asks for, or twice as long as last time, a little spread.

@@ -95,13 +95,14 @@ func TestPoll_killedInABatch(t *testing.T) {
 func TestPoll_oneChatCannotHoldUpAll(t *testing.T) {
 	bubble(t, PollerOptions{}, func(p *polling) {
 		id := p.initiate("golden").Request.ID
+		p.initiate("other")
 		p.api.failing(func(method string, body []byte) string {
 			if method == "sendMessage" && strings.Contains(string(body), `"chat_id":42,`) {
 				return "error_500"
 			}
 			return ""
 		})
-		p.api.arrive(7, p.update(7, stranger, "/start "+goldenCode))
+		p.api.arrive(7, p.update(7, stranger, "/start "+otherCode))
 		p.api.arrive(8, p.update(8, user, "/start "+goldenCode))
 		p.api.arrive(9, p.contactLater(9, user, claimed, 5*time.Minute))
 		p.start()

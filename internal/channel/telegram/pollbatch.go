@@ -1,0 +1,151 @@
+package telegram
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// update is one of a batch, and how far it is.
+type update struct {
+	progress
+
+	raw    json.RawMessage
+	id     int64 // zero if it cannot be used
+	sender int64 // zero if nobody is to be answered
+}
+
+// progress is how far a fetched update is.
+type progress struct {
+	since   time.Time // when it was fetched first
+	prompts int       // tries
+	done    bool
+}
+
+// batch is the updates of one poll at work.
+type batch struct {
+	channel  *Channel
+	settings *settings.Settings
+	updates  []update
+
+	mu       sync.Mutex
+	failures int
+	failure  error // the first; nil if there was none
+	refused  bool  // an update waits for its code to be looked up
+}
+
+// newBatch goes on where the poller was with the updates that it fetched before.
+func (p *Poller) newBatch(s *settings.Settings, raw []json.RawMessage) *batch {
+	b := &batch{channel: p.channel, settings: s, updates: make([]update, len(raw))}
+	now := time.Now()
+	for i, content := range raw {
+		id, _, _ := readUpdate(content) // receive judges the rest
+		in, _ := read(content, s.Telegram.BotUsername)
+		known, held := p.held[id]
+		if !held {
+			known.since = now
+		}
+		b.updates[i] = update{progress: known, raw: content, id: id, sender: in.sender}
+	}
+	return b
+}
+
+// takeAll does all updates that are not done, those of one sender in their order. One that is held keeps back those of its
+// sender only: there is one offset for all senders, and anybody can send codes that take long to look up.
+func (b *batch) takeAll(ctx context.Context) {
+	var group errgroup.Group
+	group.SetLimit(pollSenders)
+	for _, of := range b.groupBySender() {
+		group.Go(func() error {
+			for _, u := range of {
+				if !b.takeOne(ctx, u) {
+					break
+				}
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // takeOne keeps the errors
+}
+
+// groupBySender groups the updates that are not done by who sent them, in order.
+func (b *batch) groupBySender() [][]*update {
+	groups := make([][]*update, 0, len(b.updates))
+	index := make(map[int64]int, len(b.updates))
+	for i := range b.updates {
+		u := &b.updates[i]
+		if u.done {
+			continue
+		}
+		at, seen := index[u.sender]
+		if !seen {
+			at = len(groups)
+			index[u.sender] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], u)
+	}
+	return groups
+}
+
+// takeOne does an update, and reports whether it is done.
+func (b *batch) takeOne(ctx context.Context, u *update) bool {
+	if ctx.Err() != nil || b.failed() {
+		return false
+	}
+	err := b.channel.receive(ctx, b.channel.log, b.settings, u.raw)
+	u.done = err == nil || ctx.Err() == nil && b.giveUp(u, err)
+	if !u.done {
+		b.hold(err)
+	}
+	return u.done
+}
+
+// giveUp reports whether an update that failed is not tried again, because nobody could be asked for his contact for too
+// long, or because its code was refused for so long that only a made-up one still is.
+func (b *batch) giveUp(u *update, err error) bool {
+	if _, prompt := errors.AsType[promptError](err); prompt {
+		if u.prompts++; u.prompts < maxPrompts {
+			return false
+		}
+		b.channel.log.Error(err, "telegram prompt given up; the user has to open the link again")
+		return true
+	}
+	if !lookUpRefused(err) || time.Since(u.since) < lookUpPatience {
+		return false
+	}
+	b.channel.metrics.updates.WithLabelValues(string(refusedLimited)).Inc()
+	b.channel.log.V(1).Info("telegram message", "outcome", string(refusedLimited))
+	return true
+}
+
+// hold notes that an update must come again.
+func (b *batch) hold(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if lookUpRefused(err) {
+		b.refused = true
+		return
+	}
+	b.failures++
+	if b.failure == nil {
+		b.failure = err
+	}
+}
+
+// failed reports whether what is left of the batch would fail too.
+func (b *batch) failed() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failures >= maxFailures
+}
+
+// lookUpRefused tells whether a code was not looked up because everybody together sends too many that are unknown.
+func lookUpRefused(err error) bool { return errors.Is(err, verification.TooManyUnknown(nil)) }
