@@ -113,7 +113,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		})
 
 		container := deployment(operator).Spec.Template.Spec.Containers[0]
-		Expect(container.Ports).To(Equal([]corev1.ContainerPort{{Name: "metrics", ContainerPort: 8080}, {Name: "health", ContainerPort: 8081}}))
+		Expect(container.Ports).To(Equal([]corev1.ContainerPort{{Name: "metrics", ContainerPort: 8443}, {Name: "health", ContainerPort: 8081}}))
 		for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
 			Expect(probe.HTTPGet.Port.String()).To(Equal("health"))
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+probe.HTTPGet.Path, nil)
