@@ -42,7 +42,7 @@ func (c *Controller) act(ctx context.Context, seen *observed, d decision) outcom
 	case keep:
 		done.err = c.removeDenied(ctx, seen)
 	}
-	done.shared = shared(seen.accounts, done.sharedHosts)
+	done.shared = describeShared(seen.accounts, done.sharedHosts)
 	if done.blocker == nil && done.err != nil {
 		done.blocker = unfinished(done.err, steady(seen.project))
 	}
@@ -62,13 +62,13 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 		done.err = fmt.Errorf("compare the pod template: %w", err)
 		return
 	}
-	doors, err := c.hosts.request(ctx, c.client, seen.routes, requestOf(seen), &c.Permissions)
+	decided, err := c.hosts.request(ctx, c.client, seen.routes, requestOf(seen), &c.Permissions)
 	if err != nil {
 		done.err = err
 		return
 	}
-	closeDoors(&wanted, seen.project, doors.open)
-	done.sharedHosts = doors.shared
+	limitExposures(&wanted, seen.project, decided.open)
+	done.sharedHosts = decided.shared
 	// A rollout that the project did not ask for waits for its turn, unless it undoes what somebody did to the pods.
 	hold := false
 	if rolls && steady(seen.project) && !seen.project.Suspended() && !meddled(done.deployment) {
@@ -83,27 +83,35 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 		Project: seen.project, Observed: seen.children, Wanted: wanted, HoldDeployment: hold,
 	})
 	done.err = err
-	if refusedDoor(result) {
+	if refusedExposure(result) {
 		c.hosts.forget(seen.project.UID)
 	}
 	done.rolled = rolls && applied(result, done.deployment.Name)
 	if rolls && !hold && !done.rolled {
 		c.turns.giveBack(done.deployment.UID)
 	}
-	if steady(seen.project) && len(result.Applied)+len(result.Deleted) > 0 {
+	if restored := restoredChildren(result, decided.opened); steady(seen.project) && len(restored) > 0 {
 		c.pace.mended(seen.project, c.Clock.Now())
-		c.Log.Info("put the children right", "project", client.ObjectKeyFromObject(seen.project), "children", result.Applied)
+		c.Log.Info("put the children right", "project", client.ObjectKeyFromObject(seen.project), "children", restored)
 	}
 	if seen.project.Suspended() && withheld(result) {
 		done.err = errors.Join(done.err, c.stop(ctx, seen))
 	}
-	hindrance, again := hindered(seen, result, doors, hold)
+	hindrance, again := hindered(seen, result, decided, hold)
 	switch {
 	case done.blocker == nil:
 		done.blocker, done.again = hindrance, again
 	case hindrance != nil && hindrance.weight == stalls:
 		done.beside, done.again = hindrance, again
 	}
+}
+
+// restoredChildren returns the children that differed from what was applied before. Those that are exposed at new hosts do not
+// count: the operator itself delays them until a pod answers.
+func restoredChildren(result apply.Result, opened bool) []apply.Ref {
+	return slices.DeleteFunc(slices.Concat(result.Applied, result.Deleted), func(ref apply.Ref) bool {
+		return opened && (ref.Kind == "Ingress" || ref.Kind == render.HTTPRouteKind.Kind)
+	})
 }
 
 // withheld tells whether the Deployment could not be told how many pods to run.
@@ -145,27 +153,10 @@ func (c *Controller) enforceGrants(ctx context.Context, project *verifyv1.Verifi
 	return c.removeDenied(ctx, seen)
 }
 
-// removeDenied deletes the doors of a project that is left as it is if they answer to a host that is granted to another
-// namespace: the administrator's word holds in every state of a project.
-func (c *Controller) removeDenied(ctx context.Context, seen *observed) error {
-	for _, object := range seen.children.Doors() {
-		names := doorHosts(object)
-		denied := slices.ContainsFunc(names, func(name string) bool { return !c.Permissions.mayUseHost(object.GetNamespace(), name) })
-		if !denied || object.GetDeletionTimestamp() != nil {
-			continue
-		}
-		err := c.client.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())})
-		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete what leads to %s: %w", object.GetName(), err)
-		}
-	}
-	return nil
-}
-
 // hindered says what keeps a project from what it declares, as applying it has shown, and when to try again; nil if
 // nothing does.
-func hindered(seen *observed, result apply.Result, doors hostDecision, held bool) (*blocker, time.Duration) {
-	closed := hostBlocker(doors)
+func hindered(seen *observed, result apply.Result, decided hostDecision, held bool) (*blocker, time.Duration) {
+	closed := hostBlocker(decided)
 	switch {
 	case len(result.Conflicts) > 0:
 		return &blocker{stalls, verifyv1.ReasonConflict, fmt.Sprintf(

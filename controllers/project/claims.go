@@ -15,7 +15,7 @@ import (
 // maxClockDifference is how far ahead of this operator's clock a recorded claim may be and still push new claims behind it.
 const maxClockDifference = time.Hour
 
-// claim is that a project names an account, and since when.
+// claim is the time since which a project has named an account.
 type claim struct {
 	project *verifyv1.VerificationProject
 	since   time.Time

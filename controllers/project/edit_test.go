@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -41,6 +42,39 @@ var _ = Describe("The built-in role edit", func() {
 		minted := rest.AnonymousClientConfig(developer)
 		minted.BearerToken = token.Status.Token
 		Expect(maySetStatus(ctx, minted, namespace)).To(BeTrue())
+	})
+})
+
+var _ = Describe("An Ingress that its writer declares a project's", func() {
+	It("holds no host of another namespace", func(ctx SpecContext) {
+		const host = "forged.example.com"
+		operate(ctx, operator, usual())
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: evil.namespace, Name: "edit"},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "system:aggregate-to-edit"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: evil.namespace, Name: "tenant"}},
+		})).To(Succeed())
+		owner := evil.create(ctx, "owner", func(*spec) {})
+		deployment(ctx, owner)
+		forged := &networkingv1.Ingress{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: evil.namespace, Name: "forged", Labels: map[string]string{verifyv1.ProjectLabel: "unseen"},
+				OwnerReferences: []metav1.OwnerReference{
+					*metav1.NewControllerRef(owner, verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind)),
+				},
+			},
+			Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: host}}},
+		}
+		forged.OwnerReferences[0].BlockOwnerDeletion = nil
+		Eventually(func() error { return evil.Create(ctx, forged) }).WithContext(ctx).Should(Succeed())
+
+		shop := victim.create(ctx, "shop", func(s *spec) {
+			s.BaseURL, s.Expose.Ingress = "https://"+host, &verifyv1.IngressSettings{}
+		})
+		ready(ctx, shop)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
+		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero())
 	})
 })
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/phoneproof/phoneproof/internal/render"
 )
 
 // Grant gives a messenger account or a host name to the projects of a namespace. Several grants of the same name give it to
@@ -33,13 +35,13 @@ func ParseAccountGrant(text string) (Grant, error) {
 	return grant, nil
 }
 
-// ParseHostGrant reads NAMESPACE=HOST. A host that begins with "*." stands for every name below it too.
+// ParseHostGrant reads NAMESPACE=HOST. A host that begins with "*." stands for every name below it too, and "*" for all.
 func ParseHostGrant(text string) (Grant, error) {
 	grant, err := parseGrant(text)
 	if err == nil {
 		grant.Name = strings.TrimSuffix(grant.Name, ".")
-		if len(validation.IsDNS1123Subdomain(strings.TrimPrefix(grant.Name, wildcard))) > 0 {
-			err = errors.New(`want a DNS name without a port, which may begin with "*.", after NAMESPACE=`)
+		if grant.Name != render.EveryHost && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(grant.Name, wildcard))) > 0 {
+			err = errors.New(`want "*", or a DNS name without a port, which may begin with "*.", after NAMESPACE=`)
 		}
 	}
 	if err != nil {
@@ -81,7 +83,7 @@ func (p *Permissions) mayUseHost(namespace, host string) bool {
 		return slices.Contains(owners, namespace)
 	}
 	return !slices.ContainsFunc(p.HostGrants, func(grant Grant) bool {
-		return grant.Namespace != namespace && covers(host, grant.Name)
+		return grant.Namespace != namespace && coversHost(host, grant.Name)
 	})
 }
 
@@ -96,7 +98,7 @@ func (p *Permissions) ownersOfHost(host string) []string {
 	var owners []string
 	longest := 0
 	for _, grant := range p.HostGrants {
-		if !covers(grant.Name, host) || len(grant.Name) < longest {
+		if !coversHost(grant.Name, host) || len(grant.Name) < longest {
 			continue
 		}
 		if len(grant.Name) > longest {
@@ -107,7 +109,8 @@ func (p *Permissions) ownersOfHost(host string) []string {
 	return owners
 }
 
-// covers reports whether a host name is another one, or a wildcard above it.
-func covers(pattern, host string) bool {
-	return pattern == host || strings.HasPrefix(pattern, wildcard) && strings.HasSuffix(host, pattern[1:])
+// coversHost reports whether a host name is another one, or a wildcard above it. Every host covers all of them.
+func coversHost(pattern, host string) bool {
+	return pattern == host || pattern == render.EveryHost ||
+		strings.HasPrefix(pattern, wildcard) && strings.HasSuffix(host, pattern[1:])
 }

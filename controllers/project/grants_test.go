@@ -25,8 +25,8 @@ var _ = Describe("A grant", func() {
 		Entry("a host, in any case, with the root's dot", ParseHostGrant, "shop=Verify.example.com.", Grant{"shop", "verify.example.com"}, ""),
 		Entry("a host and all below", ParseHostGrant, "shop=*.example.com", Grant{"shop", "*.example.com"}, ""),
 		Entry("a host with a port", ParseHostGrant, "shop=verify.example.com:443", Grant{}, "without a port"),
-		Entry("every host", ParseHostGrant, "shop=*", Grant{}, "want a DNS name"),
-		Entry("a wildcard inside", ParseHostGrant, "shop=a.*.example.com", Grant{}, "want a DNS name"),
+		Entry("every host", ParseHostGrant, "shop=*", Grant{"shop", "*"}, ""),
+		Entry("a wildcard inside", ParseHostGrant, "shop=a.*.example.com", Grant{}, "a DNS name"),
 		Entry("a namespace that is none", ParseHostGrant, "Shop=verify.example.com", Grant{}, "the name of a namespace"),
 	)
 
@@ -64,7 +64,16 @@ var _ = Describe("A grant", func() {
 		Entry("a wildcard over another's host", "shop", "*.example.org", false),
 		Entry("a wildcard over its own", "bank", "*.example.org", true),
 		Entry("what is granted to nobody is for all", "bank", "verify.example.net", true),
+		Entry("an Ingress without a host takes in those of others", "bank", "*", false),
 	)
+	It("of every host leaves to others what is granted to them by name", func() {
+		all := Permissions{HostGrants: []Grant{{"platform", "*"}, {"shop", "a.example.com"}}}
+		Expect(all.mayUseHost("platform", "*")).To(BeTrue())
+		Expect(all.mayUseHost("shop", "*")).To(BeFalse())
+		Expect(all.mayUseHost("shop", "b.example.com")).To(BeFalse())
+		Expect(all.mayUseHost("shop", "a.example.com")).To(BeTrue())
+		Expect(all.mayUseHost("platform", "a.example.com")).To(BeFalse())
+	})
 
 	It("that names two namespaces lets them share", func() {
 		Expect(permissions.shareHost("shop", "staging", "both.example.com")).To(BeTrue())

@@ -17,36 +17,38 @@ import (
 	"github.com/phoneproof/phoneproof/internal/render"
 )
 
-// door is what leads from outside to the pods of a project: an Ingress or an HTTPRoute, which have the same name.
-type door struct {
+// exposure is what leads from outside to the pods of a project: an Ingress or an HTTPRoute, which have the same name.
+type exposure struct {
 	namespace, name string
 	owner           types.UID
 	hosts           []string
 	paths           []string
 }
 
-// hostRequest is a project that wants to answer to the hosts of its door.
+// hostRequest is a project that wants to answer to the hosts of its exposure.
 type hostRequest struct {
-	door
+	exposure
 
-	present []string // hosts that its doors answer to already
+	present []string // hosts that its exposures answer to already
 	answers bool     // one of its pods answers
 }
 
 // hostDecision is what becomes of the hosts that a project wants. Those in no list wait until a pod answers.
 type hostDecision struct {
-	open   []string // its doors may answer to these
+	open   []string // its exposures may answer to these
 	shared []string // these too, and a project of another namespace does as well
 	denied []string // these are granted to other namespaces
 	held   []string // these stay with another project that answers to them
+	opened bool     // one of the open hosts is new to the project
 }
 
-// decideHosts decides about each host by the doors that there are, which only the operator makes. Who has a door for a host
-// keeps it, and nobody gets one before a pod answers: a host cannot be held by a project that never served.
-func decideHosts(request *hostRequest, others []door, permissions *Permissions) hostDecision {
+// decideHosts decides about each host by the exposures that there are, which only the operator makes. Who has an exposure for a host
+// keeps it, and nobody gets one before a pod answers: a host cannot be held by a project that never served. An Ingress without a
+// host keeps nobody of another namespace from having one: they may lead to different addresses.
+func decideHosts(request *hostRequest, others []exposure, permissions *Permissions) hostDecision {
 	var d hostDecision
 	for _, host := range request.hosts {
-		elsewhere, beside := rivals(request, host, others, permissions)
+		elsewhere, beside := findRivals(request, host, others, permissions)
 		switch {
 		case !permissions.mayUseHost(request.namespace, host):
 			d.denied = append(d.denied, host)
@@ -55,18 +57,21 @@ func decideHosts(request *hostRequest, others []door, permissions *Permissions) 
 			if elsewhere {
 				d.shared = append(d.shared, host)
 			}
-		case elsewhere || beside:
+		case elsewhere && host != render.EveryHost || beside:
 			d.held = append(d.held, host)
 		case request.answers:
 			d.open = append(d.open, host)
+			if elsewhere {
+				d.shared = append(d.shared, host)
+			}
 		}
 	}
 	return d
 }
 
-// rivals reports whether a project of another namespace answers to a host, and whether one of the same namespace, or of one that
+// findRivals reports whether a project of another namespace answers to a host, and whether one of the same namespace, or of one that
 // shares the host by grant, answers to it at the same paths.
-func rivals(request *hostRequest, host string, others []door, permissions *Permissions) (elsewhere, beside bool) {
+func findRivals(request *hostRequest, host string, others []exposure, permissions *Permissions) (elsewhere, beside bool) {
 	for i := range others {
 		other := &others[i]
 		own := other.owner == request.owner || other.namespace == request.namespace && other.name == request.name
@@ -83,23 +88,30 @@ func rivals(request *hostRequest, host string, others []door, permissions *Permi
 }
 
 // hosts decides about hosts one project at a time, so that two never get the same one. Kept here is what each was given last:
-// the cache may not show it yet, and a door that was deleted by mistake is made again.
+// the cache may not show it yet, and an exposure that was deleted by mistake is made again.
 type hosts struct {
 	mu    sync.Mutex
-	given map[types.UID]door
+	given map[types.UID]exposure
 }
 
-// request decides about the hosts that a project wants. Doors are read under the lock, as in turns.
+// request decides about the hosts that a project wants. Exposures are read under the lock, as in turns.
 func (h *hosts) request(
 	ctx context.Context, reader client.Reader, routes bool, request *hostRequest, p *Permissions,
 ) (hostDecision, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	former := h.given[request.owner].hosts
 	delete(h.given, request.owner)
 	if len(request.hosts) == 0 {
 		return hostDecision{}, nil
 	}
-	all, err := listDoors(ctx, reader, routes)
+	projects, err := listProjects(ctx, reader)
+	if err != nil {
+		return hostDecision{}, err
+	}
+	// A project may have been deleted since its reconciliation began, after which nothing else would drop what it was given.
+	maps.DeleteFunc(h.given, func(uid types.UID, _ exposure) bool { return projects[uid] == nil })
+	all, err := listExposures(ctx, reader, routes, projects)
 	if err != nil {
 		return hostDecision{}, err
 	}
@@ -109,39 +121,57 @@ func (h *hosts) request(
 		}
 	}
 	decision := decideHosts(request, slices.AppendSeq(all, maps.Values(h.given)), p)
+	decision.opened = slices.ContainsFunc(decision.open, func(host string) bool {
+		return !slices.Contains(former, host) && !slices.Contains(request.present, host)
+	})
 	if len(decision.open) > 0 {
 		if h.given == nil {
-			h.given = map[types.UID]door{}
+			h.given = map[types.UID]exposure{}
 		}
-		given := request.door
+		given := request.exposure
 		given.hosts = decision.open
 		h.given[request.owner] = given
 	}
 	return decision, nil
 }
 
-// forget takes back what was given to a project: it is gone, or its doors could not be made.
+// forget takes back what was given to a project: it is gone, or its exposures could not be made.
 func (h *hosts) forget(project types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.given, project)
 }
 
-// listDoors reads the doors of all projects from the cache.
-func listDoors(ctx context.Context, reader client.Reader, routes bool) ([]door, error) {
-	var doors []door
+// listProjects reads all projects from the cache, by their UID. They must not be changed.
+func listProjects(ctx context.Context, reader client.Reader) (map[types.UID]*verifyv1.VerificationProject, error) {
+	var list verifyv1.VerificationProjectList
+	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list projects: %w", err)
+	}
+	projects := make(map[types.UID]*verifyv1.VerificationProject, len(list.Items))
+	for i := range list.Items {
+		projects[list.Items[i].UID] = &list.Items[i]
+	}
+	return projects, nil
+}
+
+// listExposures reads the exposures of all projects from the cache.
+func listExposures(
+	ctx context.Context, reader client.Reader, routes bool, projects map[types.UID]*verifyv1.VerificationProject,
+) ([]exposure, error) {
+	var exposures []exposure
 	var ingresses networkingv1.IngressList
 	if err := reader.List(ctx, &ingresses, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list Ingresses: %w", err)
 	}
 	for i := range ingresses.Items {
-		if d, ok := doorOf(&ingresses.Items[i]); ok {
-			d.hosts, d.paths = ingressRules(&ingresses.Items[i])
-			doors = append(doors, d)
+		names, paths := ingressRules(&ingresses.Items[i])
+		if d, ok := exposureOf(&ingresses.Items[i], names, paths, projects); ok {
+			exposures = append(exposures, d)
 		}
 	}
 	if !routes {
-		return doors, nil
+		return exposures, nil
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(render.HTTPRouteKind.GroupVersion().WithKind(render.HTTPRouteKind.Kind + "List"))
@@ -149,25 +179,36 @@ func listDoors(ctx context.Context, reader client.Reader, routes bool) ([]door, 
 		return nil, fmt.Errorf("list HTTPRoutes: %w", err)
 	}
 	for i := range list.Items {
-		if d, ok := doorOf(&list.Items[i]); ok {
-			d.hosts, d.paths = routeRules(&list.Items[i])
-			doors = append(doors, d)
+		names, paths := routeRules(&list.Items[i])
+		if d, ok := exposureOf(&list.Items[i], names, paths, projects); ok {
+			exposures = append(exposures, d)
 		}
 	}
-	return doors, nil
+	return exposures, nil
 }
 
-// doorOf returns the door that an object is; ok is false for an object that is no project's.
-func doorOf(object client.Object) (d door, ok bool) {
+// exposureOf returns the exposure that an object is; ok is false for an object that is no project's. Anyone who may write Ingresses can
+// name a project as the owner, so the object must have the name and label that the operator gives, and only hosts count that
+// the project asks for.
+func exposureOf(
+	object client.Object, names, paths []string, projects map[types.UID]*verifyv1.VerificationProject,
+) (d exposure, ok bool) {
 	owner := projectOf(object)
 	if owner == nil {
-		return door{}, false
+		return exposure{}, false
 	}
-	return door{namespace: object.GetNamespace(), name: object.GetName(), owner: owner.UID}, true
+	p := projects[owner.UID]
+	if p == nil || p.Namespace != object.GetNamespace() || render.Name(p.Name) != object.GetName() ||
+		object.GetLabels()[verifyv1.ProjectLabel] != verifyv1.ProjectLabelValue(p.Name) {
+		return exposure{}, false
+	}
+	wanted := append(render.RouteHosts(p), render.IngressHost(p))
+	names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(wanted, name) })
+	return exposure{namespace: p.Namespace, name: object.GetName(), owner: p.UID, hosts: names, paths: paths}, true
 }
 
-// doorHosts returns the host names that an Ingress or HTTPRoute answers to.
-func doorHosts(object client.Object) []string {
+// exposedHosts returns the host names that an Ingress or HTTPRoute answers to.
+func exposedHosts(object client.Object) []string {
 	var names []string
 	switch o := object.(type) {
 	case *networkingv1.Ingress:
@@ -215,8 +256,8 @@ func routeRules(route *unstructured.Unstructured) (names, paths []string) {
 func requestOf(seen *observed) *hostRequest {
 	p := seen.project
 	r := &hostRequest{
-		door:    door{namespace: p.Namespace, name: render.Name(p.Name), owner: p.UID, paths: render.Paths(p)},
-		answers: available(seen.children.Deployment()) && !p.Suspended(),
+		exposure: exposure{namespace: p.Namespace, name: render.Name(p.Name), owner: p.UID, paths: render.Paths(p)},
+		answers:  available(seen.children.Deployment()) && !p.Suspended(),
 	}
 	if host := render.IngressHost(p); host != "" {
 		r.hosts = append(r.hosts, host)
@@ -229,9 +270,9 @@ func requestOf(seen *observed) *hostRequest {
 	return r
 }
 
-// closeDoors takes the hosts that are not open from what is to be applied. A route that keeps none goes: without any it would
+// limitExposures takes the hosts that are not open from what is to be applied. A route that keeps none goes: without any it would
 // answer to all of its Gateway's.
-func closeDoors(wanted *render.Children, p *verifyv1.VerificationProject, open []string) {
+func limitExposures(wanted *render.Children, p *verifyv1.VerificationProject, open []string) {
 	if host := render.IngressHost(p); host != "" && !slices.Contains(open, host) {
 		wanted.Ingress = nil
 	}
@@ -247,11 +288,11 @@ func closeDoors(wanted *render.Children, p *verifyv1.VerificationProject, open [
 	render.SetRouteHosts(wanted.HTTPRoute, kept)
 }
 
-// refusedDoor reports whether a door that was given could not be made.
-func refusedDoor(result apply.Result) bool {
-	isDoor := func(ref apply.Ref) bool { return ref.Kind == "Ingress" || ref.Kind == render.HTTPRouteKind.Kind }
-	return slices.ContainsFunc(slices.Concat(result.Conflicts, result.Waiting), isDoor) ||
-		slices.ContainsFunc(result.Rejections, func(r apply.Rejection) bool { return isDoor(r.Ref) })
+// refusedExposure reports whether an exposure that was given could not be made.
+func refusedExposure(result apply.Result) bool {
+	isExposure := func(ref apply.Ref) bool { return ref.Kind == "Ingress" || ref.Kind == render.HTTPRouteKind.Kind }
+	return slices.ContainsFunc(slices.Concat(result.Conflicts, result.Waiting), isExposure) ||
+		slices.ContainsFunc(result.Rejections, func(r apply.Rejection) bool { return isExposure(r.Ref) })
 }
 
 // hostBlocker returns what a decision about hosts means for the project; nil if it got what it wants, or only waits for its pods.

@@ -17,8 +17,8 @@ var _ = Describe("A host name", func() {
 	paths := []string{"/api/verify/"}
 	wants := func(hosts ...string) *hostRequest {
 		return &hostRequest{
-			door:    door{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: hosts, paths: paths},
-			answers: true,
+			exposure: exposure{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: hosts, paths: paths},
+			answers:  true,
 		}
 	}
 	has := func(r *hostRequest, present ...string) *hostRequest {
@@ -29,13 +29,13 @@ var _ = Describe("A host name", func() {
 		r.answers = false
 		return r
 	}
-	other := func(namespace string, paths []string, hosts ...string) door {
-		return door{namespace: namespace, name: "phoneproof-other", owner: types.UID(namespace + "/other"), hosts: hosts, paths: paths}
+	other := func(namespace string, paths []string, hosts ...string) exposure {
+		return exposure{namespace: namespace, name: "phoneproof-other", owner: types.UID(namespace + "/other"), hosts: hosts, paths: paths}
 	}
 	granted := &Permissions{HostGrants: []Grant{{"shop", a}, {"staging", a}}}
 
 	DescribeTable("stays with who answers to it",
-		func(r *hostRequest, permissions *Permissions, want hostDecision, others ...door) {
+		func(r *hostRequest, permissions *Permissions, want hostDecision, others ...exposure) {
 			if permissions == nil {
 				permissions = &Permissions{}
 			}
@@ -52,13 +52,18 @@ var _ = Describe("A host name", func() {
 		Entry("some of several", wants(a, b), nil, hostDecision{open: []string{b}, held: []string{a}}, other("bank", paths, a)),
 		Entry("two have it: neither loses it, and both are told", has(wants(a), a), nil,
 			hostDecision{open: []string{a}, shared: []string{a}}, other("bank", paths, a)),
-		Entry("its own other door has it", wants(a), nil, hostDecision{open: []string{a}},
-			door{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: []string{a}, paths: paths}),
+		Entry("its own other exposure has it", wants(a), nil, hostDecision{open: []string{a}},
+			exposure{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: []string{a}, paths: paths}),
 		Entry("what is left of a former project of its name is told otherwise", wants(a), nil, hostDecision{open: []string{a}},
-			door{namespace: "shop", name: "phoneproof-own", owner: "former", hosts: []string{a}, paths: paths}),
+			exposure{namespace: "shop", name: "phoneproof-own", owner: "former", hosts: []string{a}, paths: paths}),
 		Entry("a wildcard holds no name below it", wants(a), nil, hostDecision{open: []string{a}}, other("bank", paths, "*.example.com")),
 		Entry("a wildcard holds itself", wants("*.example.com"), nil, hostDecision{held: []string{"*.example.com"}}, other("bank", paths, "*.example.com")),
-		Entry("every host holds itself", wants(render.EveryHost), nil, hostDecision{held: []string{render.EveryHost}}, other("bank", paths, render.EveryHost)),
+		Entry("every host is held by no other namespace", wants(render.EveryHost), nil,
+			hostDecision{open: []string{render.EveryHost}, shared: []string{render.EveryHost}}, other("bank", paths, render.EveryHost)),
+		Entry("every host is held inside a namespace", wants(render.EveryHost), nil,
+			hostDecision{held: []string{render.EveryHost}}, other("shop", paths, render.EveryHost)),
+		Entry("every host takes in what is granted to another namespace", has(wants(render.EveryHost), render.EveryHost),
+			&Permissions{HostGrants: []Grant{{"bank", b}}}, hostDecision{denied: []string{render.EveryHost}}),
 		Entry("it is granted to another namespace: also who has it loses it", has(wants(b), b),
 			&Permissions{HostGrants: []Grant{{"bank", b}}}, hostDecision{denied: []string{b}}),
 		Entry("it is granted: who has it without a grant holds it no more", wants(a), granted, hostDecision{open: []string{a}}, other("bank", paths, a)),
@@ -82,17 +87,17 @@ var _ = Describe("A host name", func() {
 			return list
 		}
 		whole := wanted()
-		closeDoors(whole, project, []string{a, b})
+		limitExposures(whole, project, []string{a, b})
 		Expect(whole.Ingress).NotTo(BeNil())
 		Expect(names(whole.HTTPRoute)).To(Equal([]string{a, b}))
 
 		part := wanted()
-		closeDoors(part, project, []string{b})
+		limitExposures(part, project, []string{b})
 		Expect(part.Ingress).To(BeNil())
 		Expect(names(part.HTTPRoute)).To(Equal([]string{b}))
 
 		none := wanted()
-		closeDoors(none, project, nil)
+		limitExposures(none, project, nil)
 		Expect(none.Ingress).To(BeNil())
 		Expect(none.HTTPRoute).To(BeNil())
 	})
@@ -110,21 +115,55 @@ var _ = Describe("A host name", func() {
 		var ingress networkingv1.Ingress
 		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(content, &ingress)).To(Succeed())
 
-		made, ok := doorOf(&ingress)
+		known := map[types.UID]*verifyv1.VerificationProject{project.UID: project}
+		read := func() (exposure, bool) {
+			names, paths := ingressRules(&ingress)
+			return exposureOf(&ingress, names, paths, known)
+		}
+		want := exposure{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: []string{a}, paths: render.Paths(project)}
+		made, ok := read()
 		Expect(ok).To(BeTrue())
-		made.hosts, made.paths = ingressRules(&ingress)
-		want := door{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: []string{a}, paths: render.Paths(project)}
 		Expect(made).To(Equal(want))
-		made, ok = doorOf(children.HTTPRoute)
+		names, routePaths := routeRules(children.HTTPRoute)
+		made, ok = exposureOf(children.HTTPRoute, names, routePaths, known)
 		Expect(ok).To(BeTrue())
-		made.hosts, made.paths = routeRules(children.HTTPRoute)
 		Expect(made).To(Equal(want))
 
-		ingress.Spec.Rules[0].Host = ""
+		By("skipping what only names the project as its owner")
+		ingress.Spec.Rules = append(ingress.Spec.Rules, networkingv1.IngressRule{Host: b})
+		made, _ = read()
+		Expect(made.hosts).To(Equal([]string{a}), "a host that the project does not ask for")
+		for what, forge := range map[string]func(*networkingv1.Ingress){
+			"name":    func(i *networkingv1.Ingress) { i.Name = "another" },
+			"label":   func(i *networkingv1.Ingress) { i.Labels = map[string]string{verifyv1.ProjectLabel: "another"} },
+			"UID":     func(i *networkingv1.Ingress) { i.OwnerReferences[0].UID = "another" },
+			"owner":   func(i *networkingv1.Ingress) { i.OwnerReferences = nil },
+			"project": func(i *networkingv1.Ingress) { i.Namespace = "bank" },
+		} {
+			forged := ingress.DeepCopy()
+			forge(forged)
+			names, paths := ingressRules(forged)
+			_, ok := exposureOf(forged, names, paths, known)
+			Expect(ok).To(BeFalse(), what)
+		}
+
+		ingress.Spec.Rules = []networkingv1.IngressRule{{}}
 		hosts, _ := ingressRules(&ingress)
 		Expect(hosts).To(Equal([]string{render.EveryHost}))
-		ingress.OwnerReferences = nil
-		_, ok = doorOf(&ingress)
-		Expect(ok).To(BeFalse(), "somebody else's")
+	})
+
+	It("is not kept for a project that was deleted while it was being given", func(ctx SpecContext) {
+		var given hosts
+		decision, err := given.request(ctx, admin, false, wants(a), &Permissions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(decision).To(Equal(hostDecision{open: []string{a}, opened: true}))
+		decision, err = given.request(ctx, admin, false, wants(a), &Permissions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(decision).To(Equal(hostDecision{open: []string{a}}), "it is not new any more")
+		next := wants(a)
+		next.exposure = exposure{namespace: "bank", name: "phoneproof-next", owner: "next", hosts: []string{a}, paths: paths}
+		decision, err = given.request(ctx, admin, false, next, &Permissions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(decision).To(Equal(hostDecision{open: []string{a}, opened: true}))
 	})
 })

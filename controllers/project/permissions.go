@@ -106,11 +106,10 @@ func (p *Permissions) refusedDNS(namespace string, expose *verifyv1.Expose) stri
 	}
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		for _, key := range slices.Sorted(maps.Keys(fields[field])) {
-			if !strings.HasPrefix(key, externalDNS) || !strings.HasSuffix(key, "hostname") {
+			if !namesHosts(key) {
 				continue
 			}
-			for name := range strings.SplitSeq(string(fields[field][key]), ",") {
-				name = strings.ToLower(strings.TrimSuffix(strings.TrimSpace(name), "."))
+			for _, name := range splitHosts(string(fields[field][key])) {
 				if !p.mayUseHost(namespace, name) {
 					return refused(field, name, hostGrantFlag)
 				}
@@ -118,6 +117,20 @@ func (p *Permissions) refusedDNS(namespace string, expose *verifyv1.Expose) stri
 		}
 	}
 	return ""
+}
+
+// namesHosts reports whether an annotation gives host names to external-dns.
+func namesHosts(key string) bool {
+	return strings.HasPrefix(key, externalDNS) && strings.HasSuffix(key, "hostname")
+}
+
+// splitHosts returns the host names in an annotation for external-dns, as they stand in grants.
+func splitHosts(value string) []string {
+	var names []string
+	for name := range strings.SplitSeq(value, ",") {
+		names = append(names, strings.ToLower(strings.TrimSuffix(strings.TrimSpace(name), ".")))
+	}
+	return names
 }
 
 // matches tells whether a value matches one of the patterns.

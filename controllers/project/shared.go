@@ -7,9 +7,9 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// shared returns what a project has in common with projects of other namespaces; nil if nothing. These are not named: who
+// describeShared returns what a project has in common with projects of other namespaces; nil if nothing. These are not named: who
 // reads the status of one project may not see the others.
-func shared(accounts []account, hosts []string) *blocker {
+func describeShared(accounts []account, hosts []string) *blocker {
 	var texts []string
 	reason := verifyv1.ReasonHostShared
 	for i := range accounts {

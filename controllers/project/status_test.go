@@ -192,8 +192,8 @@ var _ = Describe("What applying shows", func() {
 	none := hostDecision{}
 	ref := apply.Ref{Kind: "Service", Name: "phoneproof-shop"}
 	DescribeTable("is said with what to do, first what somebody must do",
-		func(seen *observed, result apply.Result, doors hostDecision, held bool, reason, message string) {
-			b, again := hindered(seen, result, doors, held)
+		func(seen *observed, result apply.Result, decided hostDecision, held bool, reason, message string) {
+			b, again := hindered(seen, result, decided, held)
 			if reason == "" {
 				Expect(b).To(BeNil())
 				Expect(again).To(BeZero())
@@ -264,19 +264,19 @@ var _ = Describe("What a project shares with other namespaces", func() {
 	elsewhere := []client.ObjectKey{{Namespace: "secret-plans", Name: "moon-base"}}
 
 	It("is told without naming them", func() {
-		Expect(shared([]account{{name: "telegram:x_bot"}}, nil)).To(BeNil())
-		s := shared([]account{{name: "whatsapp:007"}, {name: "telegram:x_bot", elsewhere: elsewhere}}, []string{"a.example.com"})
+		Expect(describeShared([]account{{name: "telegram:x_bot"}}, nil)).To(BeNil())
+		s := describeShared([]account{{name: "whatsapp:007"}, {name: "telegram:x_bot", elsewhere: elsewhere}}, []string{"a.example.com"})
 		Expect(s.reason).To(Equal(verifyv1.ReasonAccountShared))
 		Expect(s.message).To(And(HavePrefix("spec.telegram.botUsername: "), ContainSubstring("--grant-account"),
 			ContainSubstring(`"a.example.com"`), Not(ContainSubstring("secret-plans")), Not(ContainSubstring("moon-base"))))
-		Expect(shared(nil, []string{"a.example.com"}).reason).To(Equal(verifyv1.ReasonHostShared))
+		Expect(describeShared(nil, []string{"a.example.com"}).reason).To(Equal(verifyv1.ReasonHostShared))
 	})
 
 	It("stands in a condition that does not touch Ready, and is told in an Event once", func() {
 		o := outcome{project: newProject("shop", "shop"), deployment: pods(rolledOut, 2)}
 		o.project.Status.Conditions = says(0)
 		before := o.conditions()
-		o.shared = shared([]account{{name: "telegram:x_bot", elsewhere: elsewhere}}, nil)
+		o.shared = describeShared([]account{{name: "telegram:x_bot", elsewhere: elsewhere}}, nil)
 		after := o.conditions()
 		Expect(after[:len(before)]).To(Equal(before))
 		Expect(after[len(before):]).To(HaveExactElements(And(HaveField("Type", verifyv1.ConditionShared), HaveField("Reason", verifyv1.ReasonAccountShared))))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -138,7 +139,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 	It("takes no host name that a project of another namespace answers to, nor one that it never served", func(ctx SpecContext) {
 		const host, base = "verify.tenants.example.com", "https://verify.tenants.example.com"
-		operate(ctx, operator, usual())
+		first := operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		exposed := func(s *spec) {
 			s.BaseURL, s.Expose.Ingress, s.Telegram.Updates = base, &verifyv1.IngressSettings{}, verifyv1.TelegramUpdatesPolling
@@ -168,6 +169,8 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		expectCondition(ctx, shop, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
 		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Suspend = new(true) })
 		expectCondition(ctx, shop, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
+		first.stop()
+		operate(ctx, operator, usual())
 		touch(ctx, squatter)
 		expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 		Expect(ingressHost(ctx, shop)).To(Equal(host))
@@ -251,6 +254,47 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		ready(ctx, shop)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
 		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero(), "who may not name it is not counted")
+	})
+
+	It("loses by a grant only the names that it is for, in annotations too", func(ctx SpecContext) {
+		const taken, kept = "taken.tenants.example.com", "left.tenants.example.com"
+		const key = externalDNS + "hostname"
+		installGatewayAPI(ctx)
+		first := operate(ctx, operator, usual())
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		thief := evil.create(ctx, "thief", func(s *spec) {
+			s.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{
+				ParentRefs: []verifyv1.GatewayRef{{Name: "own"}}, Hostnames: []verifyv1.Hostname{taken, kept},
+			}
+			s.Expose.Service.Annotations = named(kept + ", " + taken)
+		})
+		ready(ctx, thief)
+		names := func() []string {
+			names, _ := routeRules(route(ctx, thief))
+			return names
+		}
+		annotation := func() string {
+			var service corev1.Service
+			Expect(admin.Get(ctx, client.ObjectKey{Namespace: thief.Namespace, Name: render.Name(thief.Name)}, &service)).To(Succeed())
+			return service.Annotations[key]
+		}
+		Eventually(names).WithContext(ctx).Should(Equal([]string{taken, kept}))
+		before := route(ctx, thief).GetUID()
+		first.stop()
+
+		o := usual()
+		o.Permissions.HostGrants = []Grant{{victim.namespace, taken}}
+		second := operate(ctx, operator, o)
+		Eventually(annotation).WithContext(ctx).WithTimeout(20 * time.Second).Should(Equal(kept))
+		Eventually(names).WithContext(ctx).WithTimeout(20 * time.Second).Should(Equal([]string{kept}))
+		Expect(route(ctx, thief).GetUID()).To(Equal(before))
+		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+
+		By("getting them back once the grant is taken back")
+		second.stop()
+		operate(ctx, operator, usual())
+		Eventually(names).WithContext(ctx).Should(Equal([]string{taken, kept}))
+		Eventually(annotation).WithContext(ctx).Should(Equal(kept + ", " + taken))
 	})
 
 	It("is stopped by a grant though a finalizer keeps its deleted project", func(ctx SpecContext) {

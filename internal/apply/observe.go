@@ -28,15 +28,15 @@ func (o *Observed) Deployment() *appsv1.Deployment {
 	return nil
 }
 
-// Doors returns what leads from outside to the project's pods: its Ingress and HTTPRoute.
-func (o *Observed) Doors() []client.Object {
-	var doors []client.Object
+// Exposures returns what leads to the project's pods: its Service, Ingress and HTTPRoute.
+func (o *Observed) Exposures() []client.Object {
+	var exposures []client.Object
 	for ref, object := range o.objects {
-		if ref.Kind == kindIngress || ref.Kind == kindHTTPRoute {
-			doors = append(doors, object)
+		if ref.Kind == kindService || ref.Kind == kindIngress || ref.Kind == kindHTTPRoute {
+			exposures = append(exposures, object)
 		}
 	}
-	return doors
+	return exposures
 }
 
 // Observe reads the children that the project has from the cache: those with its label whose controller it is.

@@ -132,7 +132,7 @@ func (o *operatorOptions) bindPermissions(flags *pflag.FlagSet) {
 			"NAMESPACE=whatsapp:PHONENUMBERID; pods of other projects that name it are stopped; repeatable")
 	flags.StringSliceVar(&o.hostGrants, "grant-host", nil,
 		`a host name that only the projects of a namespace may answer to, as NAMESPACE=HOST; a HOST that begins with "*." includes `+
-			"the names below it; Ingresses and HTTPRoutes of other projects lose it; repeatable")
+			"the names below it, and * includes all; Ingresses and HTTPRoutes of other projects lose it; repeatable")
 }
 
 // parseGrants reads the grants among the permissions.
