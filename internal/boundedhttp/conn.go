@@ -40,13 +40,10 @@ type conn struct {
 }
 
 func newConn(raw net.Conn, config *tls.Config, p *pool) *conn {
+	raw = boundSocket(raw)
 	c := &conn{Conn: raw, raw: raw, pool: p}
-	if tcp, ok := raw.(*net.TCPConn); ok {
-		// A socket that refuses this is bounded by the kernel's own limits.
-		_ = errors.Join(tcp.SetReadBuffer(socketBufferBytes), tcp.SetWriteBuffer(socketBufferBytes))
-	}
 	if config != nil {
-		c.Conn = tls.Server(raw, config)
+		c.Conn = newSecureConn(raw, config)
 	}
 	return c
 }

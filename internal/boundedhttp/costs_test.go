@@ -1,7 +1,9 @@
 package boundedhttp
 
 import (
+	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"runtime"
 	"strings"
@@ -60,21 +62,62 @@ func TestCosts(t *testing.T) {
 			}
 			each := (inUse() - before) / many
 			t.Logf("%d bytes each", each)
-			g.Expect(each).To(BeNumerically("<=", test.cost))
+			g.Expect(each).To(BeNumerically("<=", test.cost-socketCost), "the kernel's part is not Go's")
 		})
 	}
 }
 
+// TestCosts_TLS measures what handshakes make the process hold. A list of one-byte protocols is held eightfold, until the client
+// finishes.
+func TestCosts_TLS(t *testing.T) {
+	if raceDetected {
+		t.Skip("the race detector has its own memory")
+	}
+	const many = 100
+	for name, test := range map[string]struct {
+		protocols int
+		finished  bool
+	}{
+		"a usual handshake unfinished":             {1, false},
+		"a usual handshake":                        {1, true},
+		"the largest hello that is taken":          {handshakeBytes/2 - 1000, false},
+		"the largest hello that is taken, at work": {handshakeBytes/2 - 1000, true},
+		"the largest hello that TLS allows":        {32_000, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}
+			for range test.protocols - 1 {
+				config.NextProtos = append(config.NextProtos, "a")
+			}
+			l := start(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}})
+			dial(t, l, nil) // what is made once
+			before := inUse()
+			for range many {
+				raw := dial(t, l, nil)
+				if test.finished {
+					g.Expect(tls.Client(raw, config).Handshake()).To(Succeed())
+					continue
+				}
+				g.Expect(tls.Client(oneWay{raw}, config).Handshake()).NotTo(Succeed())
+				_, _ = raw.Read(make([]byte, 1)) // the server has judged the hello, or closed the connection
+			}
+			each := (inUse() - before) / many
+			t.Logf("%d bytes each", each)
+			g.Expect(each).To(BeNumerically("<=", ConnectionCost-socketCost+tlsCost))
+		})
+	}
+}
+
+// oneWay is a connection of a client that reads no answer.
+type oneWay struct{ net.Conn }
+
+func (oneWay) Read([]byte) (int, error) { return 0, io.EOF }
+
 // withHeader returns how many connections have sent that much of a header.
 func (p *pool) withHeader(size int) int {
-	p.mu.Lock()
-	var all []*conn
-	for e := p.waiting.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(*conn))
-	}
-	p.mu.Unlock()
 	n := 0
-	for _, c := range all {
+	for _, c := range p.all() {
 		c.mu.Lock()
 		if c.header.bytes >= size {
 			n++
@@ -82,6 +125,17 @@ func (p *pool) withHeader(size int) int {
 		c.mu.Unlock()
 	}
 	return n
+}
+
+// all returns the connections that wait for their clients.
+func (p *pool) all() []*conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []*conn
+	for e := p.waiting.Front(); e != nil; e = e.Next() {
+		all = append(all, e.Value.(*conn))
+	}
+	return all
 }
 
 // inUse returns the bytes of heap and stacks, after a collection.

@@ -123,7 +123,7 @@ func TestPool_acceptsNoFasterThanOthersLeave(t *testing.T) {
 		p.awaitRoom()
 		close(room)
 	}()
-	g.Expect(room).NotTo(BeClosed())
+	g.Consistently(room).ShouldNot(BeClosed())
 	p.track(conns[0], http.StateClosed)
 	g.Eventually(room).Should(BeClosed())
 

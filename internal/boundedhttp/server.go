@@ -48,6 +48,9 @@ func NewServer(o Options) (*http.Server, *Listener) {
 	if o.BaseContext == nil {
 		o.BaseContext = context.Background()
 	}
+	if err := boundBuffers(o.Listener); err != nil {
+		o.Log.Error(err, "socket buffers keep the kernel's defaults")
+	}
 	l := &Listener{Listener: o.Listener, pool: newPool(o.Budget, o.TLS != nil)}
 	if o.TLS != nil {
 		l.tls = o.TLS.Clone()

@@ -97,16 +97,38 @@ func TestServer_workAfterContinue(t *testing.T) {
 	close(answer)
 }
 
-func TestServer_secure(t *testing.T) {
+// newCertificate returns a certificate for loopback.
+func newCertificate(t *testing.T) tls.Certificate {
+	t.Helper()
 	g := NewWithT(t)
 	certificate, key, err := certutil.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	pair, err := tls.X509KeyPair(certificate, key)
 	g.Expect(err).NotTo(HaveOccurred())
-	l := start(t, echo, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2"}})
+	return pair
+}
+
+// A body that is larger than many records arrives whole.
+func TestServer_secureBody(t *testing.T) {
+	g := NewWithT(t)
+	l := start(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}})
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	defer client.CloseIdleConnections()
+	sent := strings.Repeat("0123456789", 100_000)
+	response, err := client.Post("https://"+l.Addr().String(), "text/plain", strings.NewReader(sent))
+	g.Expect(err).NotTo(HaveOccurred())
+	body, err := io.ReadAll(response.Body)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(response.Body.Close()).To(Succeed())
+	g.Expect(string(body)).To(HaveSuffix(" " + sent))
+}
+
+func TestServer_secure(t *testing.T) {
+	g := NewWithT(t)
+	l := start(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}, NextProtos: []string{"h2"}})
 	raw := dial(t, l, nil)
 	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
-	_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n"+manyFields(200))
+	_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n"+manyFields(200))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(c.ConnectionState().NegotiatedProtocol).To(Equal("http/1.1"))
 	from := bufio.NewReader(c)

@@ -209,7 +209,7 @@ func TestServer_tenThousandIdleConnections(t *testing.T) {
 // As many long polls as may be held cost what they cost, and all end when the server stops.
 func TestServer_allLongPollsHeld(t *testing.T) {
 	g := NewWithT(t)
-	h := newHarness(t)
+	h := newHarness(t, func(s *setup) { s.server.Budget = 2 * maxWaits * boundedhttp.ConnectionCost })
 	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
 	var keys []settings.Key
 	for i := range maxWaits / maxWaitsPerKey {
