@@ -87,9 +87,10 @@ type RateLimit struct {
 	// +kubebuilder:default={requests: 5, period: "10m"}
 	PerPhoneNumber *Rate `json:"perPhoneNumber,omitempty"`
 
-	// perPrefix bounds the requests for all phone numbers that begin with the
-	// same digits, whichever key starts them: a flood of sign-ups mostly has its
-	// numbers from one range. Default: unset, no such limit.
+	// perPrefix bounds the requests that one API key starts for all phone numbers
+	// that begin with the same digits: a flood of sign-ups mostly has its numbers
+	// from one range. Requests made with kubectl are counted like those of one
+	// more key. Default: unset, no such limit.
 	// +optional
 	PerPrefix *PrefixRate `json:"perPrefix,omitempty"`
 

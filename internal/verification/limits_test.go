@@ -39,19 +39,19 @@ func TestWaits_refuseByTheLongest(t *testing.T) {
 	}
 }
 
-func TestPrefixRate_Prefix(t *testing.T) {
+func TestPrefixRate_Group(t *testing.T) {
 	g := NewWithT(t)
 	of := func(number string, digits int) string {
 		n, err := phone.FromE164(number)
 		g.Expect(err).NotTo(HaveOccurred())
-		return PrefixRate{Rate: Rate{Requests: 1, Period: time.Second}, Digits: digits}.Prefix(n)
+		return PrefixRate{Rate: Rate{Requests: 1, Period: time.Second}, Digits: digits}.Group(New{KeyName: "shop", Phone: n}).Prefix
 	}
 	g.Expect(of("+4915123456789", 6)).To(Equal("491512"))
 	g.Expect(of("+4915123456789", 14)).To(Equal("4915123456789"))
 	g.Expect(of("+5215512345678", 6)).To(Equal(of("+525512345678", 6)), "the forms of one number have one prefix")
 	n, err := phone.FromE164("+4915123456789")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(PrefixRate{Digits: 6}.Prefix(n)).To(BeEmpty(), "nothing is limited")
+	g.Expect(PrefixRate{Digits: 6}.Group(New{KeyName: "shop", Phone: n})).To(BeZero(), "nothing is limited")
 }
 
 func TestSubjectHash(t *testing.T) {

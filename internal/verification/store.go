@@ -146,12 +146,16 @@ type PrefixRate struct {
 	Digits int
 }
 
-// Prefix returns the digits that n is counted by; empty if the rate does not limit.
-func (r PrefixRate) Prefix(n phone.Number) string {
+// PrefixGroup is what creations of one API key for numbers of one range count in. Keys do not share a range: one key's
+// flood would shut it to all of them. Requests made by hand have no key, and count by themselves.
+type PrefixGroup struct{ KeyName, Prefix string }
+
+// Group returns what n is counted by; zero if the rate does not limit.
+func (r PrefixRate) Group(n New) PrefixGroup {
 	if !r.Limited() {
-		return ""
+		return PrefixGroup{}
 	}
-	return NumberPrefix(n, r.Digits)
+	return PrefixGroup{KeyName: n.KeyName, Prefix: NumberPrefix(n.Phone, r.Digits)}
 }
 
 // NumberPrefix returns the first digits of n's canonical form, or all where it has fewer.
@@ -165,7 +169,7 @@ type Limits struct {
 	// PerKey counts by New.KeyName, PerPhoneNumber by the canonical form of New.Phone.
 	PerKey         Rate
 	PerPhoneNumber Rate
-	// PerPrefix counts by the beginning of the canonical form of New.Phone.
+	// PerPrefix counts by New.KeyName and the beginning of the canonical form of New.Phone.
 	PerPrefix PrefixRate
 	// PerSubject counts by New.Subject. It does not limit a creation without one.
 	PerSubject Rate

@@ -20,7 +20,7 @@ type ledger struct {
 	keys   tally[string]
 	phones tally[phone.Number]
 	// prefixes are of that many digits; none while nothing limits by them.
-	prefixes tally[string]
+	prefixes tally[verification.PrefixGroup]
 	digits   int
 	subjects tally[string]
 	stored   map[string]*entry
@@ -34,7 +34,7 @@ type ledger struct {
 func newLedger() *ledger {
 	return &ledger{
 		keys: newTally[string](), phones: newTally[phone.Number](),
-		prefixes: newTally[string](), subjects: newTally[string](),
+		prefixes: newTally[verification.PrefixGroup](), subjects: newTally[string](),
 		stored: make(map[string]*entry), reserved: make(map[string]struct{}), leaving: make(map[string]struct{}),
 	}
 }
@@ -137,7 +137,7 @@ func (l *ledger) withdraw(a admission, now time.Time) {
 	at := now.UnixMicro()
 	l.phones.remove(phone.Canonical(a.phone), a.id, at)
 	l.keys.remove(a.key, a.id, at)
-	l.prefixes.remove(verification.NumberPrefix(a.phone, l.digits), a.id, at)
+	l.prefixes.remove(l.groupOf(a), a.id, at)
 	l.subjects.remove(a.subject, a.id, at)
 }
 

@@ -17,7 +17,7 @@ func (l *ledger) count(a admission, created, now time.Time) {
 		l.keys.sweep(now)
 	}
 	if l.digits > 0 {
-		l.prefixes.add(verification.NumberPrefix(a.phone, l.digits), a.id, at)
+		l.prefixes.add(l.groupOf(a), a.id, at)
 		l.prefixes.sweep(now)
 	}
 	if a.subject != "" {
@@ -26,7 +26,12 @@ func (l *ledger) count(a admission, created, now time.Time) {
 	}
 }
 
-// followDigits counts by prefixes of another length from now on, beginning with what is known of the numbers.
+// groupOf returns what the admission counts in by its prefix.
+func (l *ledger) groupOf(a admission) verification.PrefixGroup {
+	return verification.PrefixGroup{KeyName: a.key, Prefix: verification.NumberPrefix(a.phone, l.digits)}
+}
+
+// followDigits counts by prefixes of another length from now on, beginning with what is known of the numbers and keys.
 func (l *ledger) followDigits(rate verification.PrefixRate) {
 	digits := 0
 	if rate.Limited() {
@@ -35,14 +40,15 @@ func (l *ledger) followDigits(rate verification.PrefixRate) {
 	if digits == l.digits {
 		return
 	}
-	l.prefixes, l.digits = newTally[string](), digits
+	l.prefixes, l.digits = newTally[verification.PrefixGroup](), digits
 	if digits == 0 {
 		return
 	}
+	keys := l.keys.keysByID()
 	for number, stamps := range l.phones.byKey {
 		prefix := verification.NumberPrefix(number, l.digits)
 		for _, s := range stamps {
-			l.prefixes.add(prefix, s.id, s.at)
+			l.prefixes.add(verification.PrefixGroup{KeyName: keys[s.id], Prefix: prefix}, s.id, s.at)
 		}
 	}
 }
@@ -54,7 +60,7 @@ func (l *ledger) waits(a admission, now time.Time) verification.Waits {
 		PhoneNumber: l.phones.wait(phone.Canonical(a.phone), a.limits.PerPhoneNumber, now),
 	}
 	if l.digits > 0 {
-		w.Prefix = l.prefixes.wait(verification.NumberPrefix(a.phone, l.digits), a.limits.PerPrefix.Rate, now)
+		w.Prefix = l.prefixes.wait(l.groupOf(a), a.limits.PerPrefix.Rate, now)
 	}
 	if a.subject != "" {
 		w.Subject = l.subjects.wait(a.subject, a.limits.PerSubject, now)
@@ -64,10 +70,11 @@ func (l *ledger) waits(a admission, now time.Time) verification.Waits {
 
 // keep has each window remember for as long as the admission's limits ask.
 func (l *ledger) keep(a admission) {
-	l.phones.keep(max(a.limits.PerPhoneNumber.Period, a.limits.PerPrefix.Period)) // prefixes are counted anew from numbers
+	numbers := max(a.limits.PerPhoneNumber.Period, a.limits.PerPrefix.Period)
+	l.phones.keep(numbers) // prefixes are counted anew from numbers, and from whose they were
 	l.prefixes.keep(a.limits.PerPrefix.Period)
 	if a.key != "" {
-		l.keys.keep(a.limits.PerKey.Period) // without a key there is no limit to go by, whatever the project's is
+		l.keys.keep(max(a.limits.PerKey.Period, numbers)) // without a key there is no limit to go by, whatever the project's is
 	}
 	if a.subject != "" {
 		l.subjects.keep(a.limits.PerSubject.Period)

@@ -47,6 +47,17 @@ func (t *tally[K]) add(key K, id string, at int64) {
 	}
 }
 
+// keysByID returns the key of each creation.
+func (t *tally[K]) keysByID() map[string]K {
+	keys := make(map[string]K)
+	for key, stamps := range t.byKey {
+		for _, s := range stamps {
+			keys[s.id] = key
+		}
+	}
+	return keys
+}
+
 // remove uncounts one.
 func (t *tally[K]) remove(key K, id string, at int64) {
 	stamps := t.byKey[key]

@@ -20,7 +20,7 @@ type project struct {
 	awaiting map[string]*record
 	keys     windows[string]
 	phones   windows[phone.Number]
-	prefixes windows[string]
+	prefixes windows[verification.PrefixGroup]
 	subjects windows[string]
 	work     work
 	room     room
@@ -46,7 +46,7 @@ func newProject() *project {
 		awaiting: make(map[string]*record),
 		keys:     newWindows[string](),
 		phones:   newWindows[phone.Number](),
-		prefixes: newWindows[string](),
+		prefixes: newWindows[verification.PrefixGroup](),
 		subjects: newWindows[string](),
 	}
 }

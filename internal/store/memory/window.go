@@ -15,7 +15,7 @@ func (p *project) refusal(n verification.New, limits verification.Limits, now ti
 	return verification.Waits{
 		Key:         p.keys.wait(n.KeyName, limits.PerKey, now),
 		PhoneNumber: p.phones.wait(phone.Canonical(n.Phone), limits.PerPhoneNumber, now),
-		Prefix:      p.prefixes.wait(limits.PerPrefix.Prefix(n.Phone), limits.PerPrefix.Rate, now),
+		Prefix:      p.prefixes.wait(limits.PerPrefix.Group(n), limits.PerPrefix.Rate, now),
 		Subject:     p.subjects.wait(n.Subject, limits.PerSubject, now),
 	}.Refusal()
 }
@@ -23,7 +23,7 @@ func (p *project) refusal(n verification.New, limits verification.Limits, now ti
 // count notes an admitted creation and returns what is left for its key.
 func (p *project) count(n verification.New, limits verification.Limits, now time.Time) verification.Quota {
 	p.phones.add(phone.Canonical(n.Phone), limits.PerPhoneNumber, now)
-	p.prefixes.add(limits.PerPrefix.Prefix(n.Phone), limits.PerPrefix.Rate, now)
+	p.prefixes.add(limits.PerPrefix.Group(n), limits.PerPrefix.Rate, now)
 	p.subjects.add(n.Subject, limits.PerSubject, now)
 	return p.keys.add(n.KeyName, limits.PerKey, now)
 }

@@ -168,12 +168,13 @@ const (
 	subjectGroup = "subject "
 )
 
-// prefixOf is the name of the prefix that a creation counts for; empty where none limits it.
+// prefixOf is the name of the key's prefix that a creation counts for; empty where none limits it.
 func prefixOf(n verification.New, limits verification.Limits) string {
-	if prefix := limits.PerPrefix.Prefix(n.Phone); prefix != "" {
-		return prefixGroup + prefix
+	group := limits.PerPrefix.Group(n)
+	if group.Prefix == "" {
+		return ""
 	}
-	return ""
+	return prefixGroup + group.Prefix + " " + group.KeyName
 }
 
 // subjectOf is the name of the subject that a creation counts for; empty where none limits it.

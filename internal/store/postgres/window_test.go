@@ -62,7 +62,7 @@ func TestGroupsOf_asksForNothingThatIsNotLimited(t *testing.T) {
 	number, err := phone.FromE164("+4915123456789")
 	g.Expect(err).NotTo(HaveOccurred())
 	calls := []*call[creation, verification.Created]{
-		{in: creation{New: verification.New{Phone: number, Subject: "ada"}}}, {in: creation{New: verification.New{Phone: number}}},
+		{in: creation{New: verification.New{Phone: number, KeyName: "shop", Subject: "ada"}}}, {in: creation{New: verification.New{Phone: number}}},
 	}
 	rate := verification.Rate{Requests: 1, Period: time.Minute}
 	both := verification.Limits{PerKey: rate, PerPhoneNumber: rate}
@@ -70,5 +70,5 @@ func TestGroupsOf_asksForNothingThatIsNotLimited(t *testing.T) {
 	both.PerSubject = rate
 	g.Expect(groupsOf(calls, both)).To(Equal([]string{"subject ada"}))
 	both.PerPrefix = verification.PrefixRate{Rate: rate, Digits: 6}
-	g.Expect(groupsOf(calls, both)).To(Equal([]string{"prefix 491512", "subject ada"}))
+	g.Expect(groupsOf(calls, both)).To(Equal([]string{"prefix 491512 ", "prefix 491512 shop", "subject ada"}))
 }

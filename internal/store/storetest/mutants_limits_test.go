@@ -43,6 +43,13 @@ func rateMutants() []mutant {
 		{"counts a country as a prefix", []string{"admit as many requests per prefix"}, each(func(s *bent) {
 			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerPrefix.Digits = 2 })
 		})},
+		{"counts the prefixes of all keys together", []string{"leave a key the prefixes"}, each(func(s *bent) {
+			s.limits(func(n *verification.New, l *verification.Limits) {
+				if l.PerPrefix.Limited() {
+					n.KeyName = "all"
+				}
+			})
+		})},
 		{"counts all subjects together", []string{"admit as many requests per subject"}, each(func(s *bent) {
 			s.limits(func(n *verification.New, _ *verification.Limits) { n.Subject = "all" })
 		})},

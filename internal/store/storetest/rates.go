@@ -17,6 +17,7 @@ func rates() []check {
 		{name: "admit as many requests per phone number as they say", run: ratesPerNumber},
 		{name: "count the forms of one number as one", run: ratesPerLine},
 		{name: "admit as many requests per prefix as they say", run: ratesPerPrefix},
+		{name: "leave a key the prefixes that another has used up", run: ratesPrefixOfKeys},
 		{name: "admit as many requests per subject as they say", run: ratesPerSubject},
 		{name: "neither limit nor count an id that exists", run: ratesExisting},
 		{name: "do not count what they refused", run: ratesRefused},
@@ -101,14 +102,14 @@ func ratesPerPrefix(ctx context.Context, t *trial) {
 	a, b, foreign := t.open(), t.open(), t.harness.Open(newProject().Name())
 	limits := perPrefix(6, 3, time.Hour)
 	for i, number := range []string{"+4915112345670", "+4915112345671", "+4915119999999"} {
-		t.admitted(ctx, []verification.Store{a, b}[i%2], t.with(strconv.Itoa(i), number), limits)
+		t.admitted(ctx, []verification.Store{a, b}[i%2], t.with("one", number), limits)
 	}
 	t.harness.Settle()
-	_, err := a.Create(ctx, t.with("three", "+4915110000000"), limits)
+	_, err := a.Create(ctx, t.with("one", "+4915110000000"), limits)
 	var refusal *verification.Error
 	t.Expect(errors.As(err, &refusal)).To(BeTrue())
 	t.Expect([]string{refusal.Limit, refusal.Field}).To(Equal([]string{verification.LimitPerPrefix, "phoneNumber"}))
-	t.refused(ctx, b, t.with("four", "+4915118888888"), limits, verification.CodeRateLimited)
+	t.refused(ctx, b, t.with("one", "+4915118888888"), limits, verification.CodeRateLimited)
 	t.admitted(ctx, a, t.with("one", "+4915212345678"), limits)
 	t.admitted(ctx, foreign, t.with("one", "+4915112345678"), limits)
 	t.admitted(ctx, a, t.with("one", "+4915112345678"), verification.Limits{})
@@ -121,6 +122,22 @@ func ratesPerPrefix(ctx context.Context, t *trial) {
 	t.admitted(ctx, a, t.with("short", "+49151000"), whole)
 	t.refused(ctx, a, t.with("short", "+49151000"), whole, verification.CodeRateLimited)
 	t.admitted(ctx, a, t.with("short", "+491510001"), whole)
+}
+
+// ratesPrefixOfKeys floods a range through one key, and through none, as what is made with kubectl.
+func ratesPrefixOfKeys(ctx context.Context, t *trial) {
+	a, b := t.open(), t.open()
+	limits := perPrefix(6, 2, time.Hour)
+	for _, flooded := range []string{"signup", ""} {
+		for _, s := range []verification.Store{a, b} {
+			t.admitted(ctx, s, t.with(flooded, "+4915112345670"), limits)
+			t.harness.Settle()
+		}
+		t.refused(ctx, b, t.with(flooded, "+4915112345671"), limits, verification.CodeRateLimited)
+	}
+	for _, s := range []verification.Store{a, b} {
+		t.admitted(ctx, s, t.with("checkout", "+4915112345672"), limits)
+	}
 }
 
 func ratesPerSubject(ctx context.Context, t *trial) {
@@ -189,31 +206,32 @@ func ratesRefused(ctx context.Context, t *trial) {
 	t.refused(ctx, s, t.with("two", "+4915112345672"), both, verification.CodeRateLimited)
 }
 
-// ratesGroupsRefused has the key and the prefix refuse, many times, and asks prefix and subject whether they counted it.
+// ratesGroupsRefused has the number, the prefix and the subject refuse, many times, and asks prefix and subject whether
+// they counted it.
 func ratesGroupsRefused(ctx context.Context, t *trial) {
 	s := t.open()
 	limits := perPrefix(6, 2, time.Hour)
-	limits.PerKey, limits.PerSubject = verification.Rate{Requests: 1, Period: time.Hour}, limits.PerPrefix.Rate
+	limits.PerPhoneNumber, limits.PerSubject = verification.Rate{Requests: 1, Period: time.Hour}, limits.PerPrefix.Rate
 	from := func(key, subject, number string) verification.New {
 		n := t.with(key, number)
 		n.Subject = subject
 		return n
 	}
 	t.admitted(ctx, s, from("one", "ada", "+4915112345670"), limits)
-	for range 4 { // refused for the key
-		t.refused(ctx, s, from("one", "ada", "+4915112345671"), limits, verification.CodeRateLimited)
+	for range 4 { // refused for the number
+		t.refused(ctx, s, from("one", "ada", "+4915112345670"), limits, verification.CodeRateLimited)
 	}
-	t.admitted(ctx, s, from("two", "ada", "+4915112345672"), limits)
+	t.admitted(ctx, s, from("one", "ada", "+4915112345672"), limits)
 	for range 4 { // refused for the prefix
-		t.refused(ctx, s, from("three", "bob", "+4915112345673"), limits, verification.CodeRateLimited)
+		t.refused(ctx, s, from("one", "bob", "+4915112345673"), limits, verification.CodeRateLimited)
 	}
 	for range 4 { // refused for the subject
-		t.refused(ctx, s, from("three", "ada", "+4915212345674"), limits, verification.CodeRateLimited)
+		t.refused(ctx, s, from("two", "ada", "+4915212345674"), limits, verification.CodeRateLimited)
 	}
-	t.admitted(ctx, s, from("three", "bob", "+4915212345675"), limits)
-	t.admitted(ctx, s, from("four", "bob", "+4915212345676"), limits)
-	t.refused(ctx, s, from("five", "eve", "+4915212345677"), limits, verification.CodeRateLimited)
-	t.refused(ctx, s, from("five", "bob", "+4915312345677"), limits, verification.CodeRateLimited)
+	t.admitted(ctx, s, from("two", "bob", "+4915212345675"), limits)
+	t.admitted(ctx, s, from("two", "bob", "+4915212345676"), limits)
+	t.refused(ctx, s, from("two", "eve", "+4915212345677"), limits, verification.CodeRateLimited)
+	t.refused(ctx, s, from("two", "bob", "+4915312345677"), limits, verification.CodeRateLimited)
 }
 
 func ratesDeleted(ctx context.Context, t *trial) {
@@ -228,7 +246,8 @@ func ratesDeleted(ctx context.Context, t *trial) {
 	}
 	t.refused(ctx, a, t.with("backend", "+4915212345679"), limits, verification.CodeRateLimited)
 	t.refused(ctx, b, t.with("other", claimed), limits, verification.CodeRateLimited)
-	t.refused(ctx, b, t.with("other", "+4915112345679"), limits, verification.CodeRateLimited)
+	byPrefix := verification.Limits{PerPrefix: limits.PerPrefix}
+	t.refused(ctx, b, t.with("backend", "+4915112345679"), byPrefix, verification.CodeRateLimited)
 	again := t.with("other", "+4915212345679")
 	again.Subject = "ada"
 	t.refused(ctx, b, again, limits, verification.CodeRateLimited)
@@ -251,7 +270,7 @@ func ratesRaced(ctx context.Context, t *trial) {
 		stores := t.replicas(4)
 		_, errs := race(racers, func(i int) (verification.Created, error) {
 			key := "raced"
-			if !limits.PerKey.Limited() {
+			if limits.PerPhoneNumber.Limited() || limits.PerSubject.Limited() {
 				key = strconv.Itoa(i)
 			}
 			return stores[i%len(stores)].Create(ctx, creation(key), limits)

@@ -16,9 +16,10 @@ type RateLimitApplyConfiguration struct {
 	// perPhoneNumber bounds the requests for one phone number, whichever key
 	// starts them. Default: 5 requests in 10m.
 	PerPhoneNumber *RateApplyConfiguration `json:"perPhoneNumber,omitempty"`
-	// perPrefix bounds the requests for all phone numbers that begin with the
-	// same digits, whichever key starts them: a flood of sign-ups mostly has its
-	// numbers from one range. Default: unset, no such limit.
+	// perPrefix bounds the requests that one API key starts for all phone numbers
+	// that begin with the same digits: a flood of sign-ups mostly has its numbers
+	// from one range. Requests made with kubectl are counted like those of one
+	// more key. Default: unset, no such limit.
 	PerPrefix *PrefixRateApplyConfiguration `json:"perPrefix,omitempty"`
 	// perSubject bounds the requests that one API key starts for one subject:
 	// what the client sends in the field subject of init, such as a user id, a
