@@ -192,6 +192,20 @@ var _ = Describe("The database", func() {
 		Expect(testutil.ToFloat64(s.metrics.repeats)).To(BeNumerically(">=", 20))
 	})
 
+	It("is busy, and blames no request, where another transaction is faster every time", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		s := open(ctx, project, uri)
+		run(ctx,
+			`CREATE FUNCTION `+schema+`.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '23505'; END $$`,
+			"CREATE TRIGGER fail BEFORE INSERT ON "+schema+".phoneproof_group_admissions FOR EACH ROW EXECUTE FUNCTION "+schema+".fail()")
+		limits := verification.Limits{PerSubject: verification.Rate{Requests: 9, Period: time.Hour}}
+		n := creationOf(1)
+		n.Subject = "ada"
+		_, err := s.Create(ctx, n, limits)
+		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
+		Expect(err).NotTo(MatchError(verification.ErrContent))
+	})
+
 	It("may be reached through PgBouncer in transaction mode", func(ctx SpecContext) {
 		port := newBouncer(ctx, "postgres")
 		run(ctx, "CREATE DATABASE bounced")

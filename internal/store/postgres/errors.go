@@ -108,13 +108,14 @@ func unreachable(err error) string {
 // unavailable is what a caller of the store is told of an error of the database.
 func unavailable(err error) error {
 	p := problem(err)
-	if strings.HasPrefix(p.state, "22") || strings.HasPrefix(p.state, "23") || p.state == "54000" {
+	if aboutContent(p) {
 		return errors.Join(verification.ErrContent, p)
 	}
 	return verification.Unavailable(p)
 }
 
-// aboutContent tells whether an error is the fault of one row, so that the others may do without it.
+// aboutContent tells whether an error is the fault of one row, so that the others may do without it. A key that is taken is
+// not: another transaction was faster, every time that this one was repeated.
 func aboutContent(err error) bool {
 	p := problem(err)
 	return p.state != stateUniqueViolation && (strings.HasPrefix(p.state, "22") || strings.HasPrefix(p.state, "23") || p.state == "54000")
