@@ -60,7 +60,8 @@ type API struct {
 	waits    waits
 	routes   map[string]*route
 
-	statusLimit statusLimit
+	statusReads readLimit
+	retries     readLimit // of init
 }
 
 // The paths of the API, as clients, log lines and metrics know them.

@@ -128,6 +128,8 @@ var (
 		"The query parameter id was given more than once.")
 	errStatusRate = retry(verification.CodeRateLimited, retryStatus,
 		"This API key reads too often. Wait for the time in Retry-After; wait=20s needs fewer reads.")
+	errRetryRate = retry(verification.CodeRateLimited, retryStatus,
+		"This API key retries too often. Wait for the time in Retry-After; a first try that was answered needs no other.")
 	errWait = refuse(codeInvalidParameter, "wait",
 		"wait must be whole seconds from 0s to 30s, such as 20s, and may be given once.")
 	errQuery = refuse(codeInvalidParameter, "",

@@ -51,12 +51,22 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	}
 	wish.KeyName, wish.KeyHash = key.Name, key.Hash
 	wish.TTL, wish.Limits, wish.DisplayName = x.settings.TTL, x.settings.Limits, x.settings.DisplayName
-	if wish.HasIdempotencyKey { // a retry is a read
-		if err := x.limitStatus(key.Name); err != nil {
-			return verification.Initiated{}, err
-		}
+	if !wish.HasIdempotencyKey {
+		return x.startVerification(wish)
 	}
-	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(key.Name)), storeTimeout)
+	if err := x.limitRetries(key.Name); err != nil {
+		return verification.Initiated{}, err
+	}
+	initiated, err := x.startVerification(wish)
+	if err != nil || initiated.Existing {
+		x.chargeRetry(key.Name)
+	}
+	return initiated, err
+}
+
+// startVerification stores what the client wishes, where the project starts any or has it stored already.
+func (x *exchange) startVerification(wish verification.Initiation) (verification.Initiated, error) {
+	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(wish.KeyName)), storeTimeout)
 	defer cancel()
 	if refusal := x.mayBegin(wish.Method); refusal != nil {
 		if err := x.meetsFirstTry(ctx, wish, refusal); err != nil {

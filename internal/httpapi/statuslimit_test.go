@@ -31,11 +31,12 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
 	g.Expect(refused.errorField("code")).To(Equal(string(verification.CodeRateLimited)))
 	g.Expect(refused.head("Retry-After")).To(Equal("1"))
-	refused = h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "a retry is a read"))
-	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
-	g.Expect(refused.header).NotTo(HaveKey("Ratelimit"), "it is no limit on inits")
 	g.Expect(h.store.calls.Load()).To(Equal(before), "the store is not asked")
 	g.Expect(h.do(initFor(keyAll, h.number(2))).status).To(Equal(http.StatusOK), "the key may still start verifications")
+	for range 2 {
+		signUp := initFor(keyAll, h.number(3)).with("Idempotency-Key", "sign-up")
+		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "with an Idempotency-Key too, and retry it")
+	}
 	g.Expect(ask(keyStatus).status).To(Equal(http.StatusOK), "another key goes on")
 
 	clock.Step(time.Second)
@@ -51,9 +52,38 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 	}
 }
 
+// TestRetries_areLimitedForEachKey floods with retries of one init, by a clock that stands still.
+func TestRetries_areLimitedForEachKey(t *testing.T) {
+	g := NewWithT(t)
+	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
+	h := newHarness(t, func(s *setup) {
+		s.options.Clock = clock
+		s.settings.Limits.PerKey = verification.Rate{Requests: 6000, Period: time.Hour}
+	})
+	most := int(minStatusRate * statusBurstTime.Seconds())
+	for i := range most + 1 {
+		signUp := initFor(keyAll, h.number(i)).with("Idempotency-Key", strconv.Itoa(i))
+		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "what starts a verification counts for nothing")
+	}
+	again := initFor(keyAll, h.number(0)).with("Idempotency-Key", "0")
+	for range most {
+		g.Expect(h.do(again).status).To(Equal(http.StatusOK))
+	}
+	before := h.store.calls.Load()
+	refused := h.do(again)
+	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
+	g.Expect(refused.errorField("code")).To(Equal(string(verification.CodeRateLimited)))
+	g.Expect(refused.head("Retry-After")).To(Equal("1"))
+	g.Expect(refused.header).NotTo(HaveKey("Ratelimit"), "it is no limit on what may be started")
+	g.Expect(h.store.calls.Load()).To(Equal(before), "the store is not asked")
+	g.Expect(h.do(statusRequest(keyAll, "id=abc")).status).NotTo(Equal(http.StatusTooManyRequests), "reads are counted by themselves")
+	clock.Step(time.Second)
+	g.Expect(h.do(again).status).To(Equal(http.StatusOK))
+}
+
 func TestStatusLimit_remembersNoKeyForLong(t *testing.T) {
 	g := NewWithT(t)
-	var l statusLimit
+	var l readLimit
 	now, perKey := time.Now(), verification.Rate{Requests: 600, Period: time.Minute}
 	for i := range 100 {
 		now = now.Add(time.Second)
