@@ -15,6 +15,8 @@ type Message struct {
 	// Binding is what the sender is bound by where this message alone does not verify: a keyed hash of account and sender
 	// where a contact is to follow, and of the message too where a confirmation is.
 	Binding string
+	// OlderBindings are what a copy of this message may have been bound by, before the key of the hash was replaced.
+	OlderBindings []string
 	// Prepared returns the text that was prepared for a request with that code, which the message must hold; nil if any
 	// text will do.
 	Prepared func(r *Request, code Code) string
@@ -80,7 +82,7 @@ func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Rec
 		case m.Sender.IsZero():
 			return r.Bind(m.Evidence, m.Binding, now)
 		case m.Prepared != nil && !HoldsPrepared(m.Text, m.Prepared(r, code)):
-			return r.AwaitConfirmation(m.Evidence, m.Binding, now)
+			return r.AwaitConfirmation(m.Evidence, m.Binding, m.OlderBindings, now)
 		default:
 			return r.Verify(m.Evidence, now, eventWanted)
 		}

@@ -141,7 +141,7 @@ func TestBind_ofACopy(t *testing.T) {
 func TestBind_neverDropsTheConfirmation(t *testing.T) {
 	g := NewWithT(t)
 	r := pending(t)
-	g.Expect(r.AwaitConfirmation(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: created}, "asked", created)).To(Succeed())
+	g.Expect(r.AwaitConfirmation(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: created}, "asked", nil, created)).To(Succeed())
 	for i := range 2 * MaxContacts {
 		g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created}, string(rune('a'+i)), created)).To(Succeed())
 	}

@@ -85,17 +85,18 @@ func (r *Request) bind(c Contact) {
 }
 
 // AwaitConfirmation notes that the claimed number sent the code in another text than the prepared one, and is asked to
-// confirm it. That happens once for a request: a copy of the same message is ErrUnchanged, any other ErrTextChanged.
-func (r *Request) AwaitConfirmation(e Evidence, binding string, now time.Time) error {
+// confirm it. That happens once for a request: a copy of the same message, which one of the older bindings may stand for, is
+// ErrUnchanged, any other ErrTextChanged.
+func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, now time.Time) error {
 	if err := r.proves(e, now); err != nil {
 		return err
 	}
-	asked, found := r.confirmation()
+	asked, found := r.Confirmation()
 	switch {
 	case !found:
 		r.bind(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm})
 		return nil
-	case asked.Binding == binding:
+	case asked.Binding == binding, slices.Contains(older, asked.Binding):
 		return ErrUnchanged
 	default:
 		return ErrTextChanged
@@ -107,13 +108,14 @@ func (r *Request) Confirm(e Evidence, answers func(binding string) bool, now tim
 	if err := r.counts(e, now); err != nil {
 		return err
 	}
-	if asked, found := r.confirmation(); !found || !answers(asked.Binding) {
+	if asked, found := r.Confirmation(); !found || !answers(asked.Binding) {
 		return ErrNotAsked
 	}
 	return r.Verify(e, now, eventWanted)
 }
 
-func (r *Request) confirmation() (Contact, bool) {
+// Confirmation returns what the sender who was asked to confirm is bound by; false if nobody was asked.
+func (r *Request) Confirmation() (Contact, bool) {
 	i := slices.IndexFunc(r.Contacts, func(c Contact) bool { return c.Kind == ContactConfirm })
 	if i < 0 {
 		return Contact{}, false

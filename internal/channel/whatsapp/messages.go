@@ -153,11 +153,11 @@ func (d *delivery) receiveText(ctx context.Context, m *message, from sender, tex
 		if len(bound) == 0 {
 			return outcomeFailed, errSecretLost
 		}
-		in.Binding, in.Prepared = bound[0], d.prepared
+		in.Binding, in.OlderBindings, in.Prepared = bound[0], bound[1:], d.prepared
 	}
 	receipt, err := d.hook.service.Receive(ctx, in, d.eventWanted())
 	if err == nil && receipt.Outcome == verification.OutcomeNeedConfirmation {
-		return d.askConfirmation(ctx, from, in.Binding, receipt)
+		return d.askConfirmation(ctx, from, receipt)
 	}
 	return d.settle(from, receipt, err)
 }
@@ -170,7 +170,7 @@ func (d *delivery) prepared(r *verification.Request, code verification.Code) str
 // errSecretLost says that the secret that the webhook was authenticated with is gone.
 var errSecretLost = errors.New("the app secret was lost meanwhile")
 
-// receiveHidden takes a text from a sender without a number, and asks him for it.
+// receiveHidden takes a text from a sender without a number, and asks for it.
 func (d *delivery) receiveHidden(ctx context.Context, m *message, from sender, text string) (outcome, error) {
 	known := bindings(d.account, from.userID, d.now)
 	if len(known) == 0 {

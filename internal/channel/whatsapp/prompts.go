@@ -24,23 +24,23 @@ func (d *delivery) askContact(ctx context.Context, to sender, binding string, r 
 	})
 }
 
-// askConfirmation asks the owner of the claimed number, whose message was not the prepared text, by a button.
-func (d *delivery) askConfirmation(
-	ctx context.Context, to sender, binding string, receipt verification.Receipt,
-) (outcome, error) {
+// askConfirmation asks the owner of the claimed number, whose message was not the prepared text, by a button. The button
+// answers the question as it is stored, which may be that of an earlier delivery, under a secret that was replaced since.
+func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verification.Receipt) (outcome, error) {
+	asked, _ := receipt.Request.Confirmation()
 	secrets := d.account.AppSecret.Accepted(d.now)
 	if len(secrets) == 0 {
 		return outcomeFailed, errSecretLost
 	}
-	id := confirmationPrefix + receipt.CodeID + ":" + confirmationToken(secrets[0], receipt.CodeID, to, binding)
+	id := confirmationPrefix + receipt.CodeID + ":" + confirmationToken(secrets[0], receipt.CodeID, to, asked.Binding)
 	text := fmt.Sprintf(textConfirm, d.settings.DisplayNameOf(&receipt.Request))
-	return d.prompt(ctx, binding, receipt.Request.ID, outcomeNeedConfirmation, func(ctx context.Context) error {
+	return d.prompt(ctx, asked.Binding, receipt.Request.ID, outcomeNeedConfirmation, func(ctx context.Context) error {
 		return d.hook.client.RequestConfirmation(ctx, d.account, to.recipient(), text, id)
 	})
 }
 
-// prompt asks a sender for what his request needs. The answer to Meta waits for it: without the prompt the user is stuck,
-// and a redelivery of his message is the only thing that asks him again. It ends where Meta will never deliver the prompt.
+// prompt asks a sender for what the request needs. The answer to Meta waits for it: without the prompt the user is stuck,
+// and only a redelivery of the message asks again. It ends where Meta will never deliver the prompt.
 func (d *delivery) prompt(
 	ctx context.Context, binding, requestID string, came outcome, send func(context.Context) error,
 ) (outcome, error) {
@@ -77,11 +77,11 @@ func (m *message) confirmationTap() (string, bool) {
 }
 
 // receiveTap takes a tap on the button that confirms. It verifies only for the sender who was asked, and for the request
-// that he was asked about: both are in the token, with the prompt that is stored.
+// that the prompt was about: both are in the token, with the prompt that is stored.
 func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap string) (outcome, error) {
 	codeID, token, _ := strings.Cut(tap, ":")
 	if from.number.IsZero() {
-		return outcomeTapRefused, nil
+		return d.refuseTap(from, tap), nil
 	}
 	secrets := d.account.AppSecret.Accepted(d.now)
 	answers := func(binding string) bool {
@@ -96,9 +96,16 @@ func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap 
 	e := m.evidence(from.number, verification.AssuranceUsual)
 	receipt, err := d.hook.service.Confirm(ctx, codeID, e, answers, d.eventWanted())
 	if err == nil && receipt.Outcome == verification.OutcomeUnknown {
-		return outcomeTapRefused, nil
+		return d.refuseTap(from, tap), nil
 	}
 	return d.settle(from, receipt, err)
+}
+
+// refuseTap tells whoever tapped what to do instead, once for each button. It may be a user whose question was asked under
+// another app secret, or who was asked long ago.
+func (d *delivery) refuseTap(from sender, tap string) outcome {
+	d.reply(from, verification.Request{ID: tap}, outcomeTapRefused)
+	return outcomeTapRefused
 }
 
 // confirmationBindings returns what a sender is bound by who is asked to confirm a message, the one to store first: another

@@ -16,6 +16,7 @@ const (
 	textVerified     = "Your phone number is confirmed to %[1]s. You can return to the app or website now.\n\nIf you did not start this yourself, tell %[1]s at once: someone else may be using your number there."
 	textConfirm      = "You are about to confirm your phone number to %[1]s.\n\nIf you have just started this yourself, tap the button below. If someone else sent you here or gave you the message to send, do nothing: nothing is confirmed without the button."
 	textTextChanged  = "Nothing was confirmed, because this is not the message that was prepared for you. If you started this yourself, return to the app or website, open the link again and send the message as it is."
+	textTapRefused   = "Nothing was confirmed, because this button is no longer valid. If you started this yourself, return to the app or website, open the link again and send the message as it is."
 	buttonConfirm    = "Confirm"
 	textWrongNumber  = "We could not confirm this phone number: the code belongs to a different one. Please send it from the phone number that you entered."
 	textExpired      = "This code is no longer valid. Please return to the app or website and get a new one."
@@ -43,6 +44,8 @@ func (t texts) of(o outcome, name string) string {
 		return cmp.Or(t.Verified, fmt.Sprintf(textVerified, name))
 	case outcomeTextChanged:
 		return textTextChanged
+	case outcomeTapRefused:
+		return textTapRefused
 	case outcomeWrongNumber:
 		return cmp.Or(t.WrongNumber, textWrongNumber)
 	case outcomeTooLate:

@@ -282,6 +282,39 @@ func TestHook_confirmationAcrossRotation(t *testing.T) {
 	f.expectVerified(f.state(made.Request.ID), true)
 }
 
+// TestHook_rotationBeforeThePrompt has the app secret replaced after a prompt failed, before Meta delivers the message again.
+func TestHook_rotationBeforeThePrompt(t *testing.T) {
+	const next = "d4e5f6canarynew"
+	f, made := newStrict(t)
+	body := webhookOf(textOf(firstCode, nil))
+	f.graph.answers(http.StatusInternalServerError, []byte(`{}`))
+	f.Expect(f.post(body).Code).To(Equal(http.StatusServiceUnavailable))
+	f.graph.answers(http.StatusOK, golden(t, "answers/message"))
+	f.settings.WhatsApp.AppSecret = rotated(t, appSecret, next)
+	f.Expect(f.postTo(f.hook, body, sign(body, next)).Code).To(Equal(http.StatusOK))
+	calls := f.graph.all()
+	f.Expect(calls).To(HaveLen(2), "asked again")
+	tap := webhookOf(tapOf(f.buttonOf(calls[1]), nil))
+	f.Expect(f.postTo(f.hook, tap, sign(tap, next)).Code).To(Equal(http.StatusOK))
+	f.expectVerified(f.state(made.Request.ID), true)
+}
+
+// TestHook_tapRefused tells the user how to go on, once for each button, and other senders as well.
+func TestHook_tapRefused(t *testing.T) {
+	f, _ := newStrict(t)
+	f.say(user, firstCode, "1")
+	button := f.buttonOf(f.graph.all()[0])
+	for range 3 {
+		f.Expect(f.post(webhookOf(tapOf(button+"0", nil))).Code).To(Equal(http.StatusOK))
+	}
+	f.Expect(f.post(webhookOf(tapOf(button, object{"from": "16505550000"}))).Code).To(Equal(http.StatusOK))
+	f.Expect(f.outcomes()).To(HaveKeyWithValue(outcomeTapRefused, 4))
+	calls := f.sendReplies()
+	f.Expect(calls).To(HaveLen(3))
+	f.Expect(calls[1].text()).To(Equal(textTapRefused))
+	f.Expect(calls[2].text()).To(Equal(textTapRefused))
+}
+
 // TestHook_contactToAnOlderPrompt has a contact that was shared before the code was sent.
 func TestHook_contactToAnOlderPrompt(t *testing.T) {
 	f := newFixture(t)
