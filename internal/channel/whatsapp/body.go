@@ -38,25 +38,24 @@ type body struct {
 	evicted  bool
 }
 
-// read returns the body, and a function that must be called when it is no longer used.
-func (b *bodies) read(w http.ResponseWriter, r *http.Request) (content []byte, release func(), err error) {
+// readBody returns the body, and a function that must be called when it is no longer used.
+func (b *bodies) readBody(w http.ResponseWriter, r *http.Request) (content []byte, release func(), err error) {
 	if r.ContentLength > maxBodyBytes {
 		return nil, func() {}, errBodyTooLarge
 	}
-	reading := b.add(w)
-	content, err = reading.read(w, r)
+	reading := b.addBody(w)
+	content, err = reading.readAll(w, r)
 	if err == nil && r.ContentLength >= 0 && int64(len(content)) != r.ContentLength {
 		err = errBodyCut
 	}
-	reading.complete()
 	if err != nil {
-		reading.release()
+		reading.releaseBytes()
 		return nil, func() {}, err
 	}
-	return content, reading.release, nil
+	return content, reading.releaseBytes, nil
 }
 
-func (b *bodies) add(w http.ResponseWriter) *body {
+func (b *bodies) addBody(w http.ResponseWriter) *body {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	added := &body{all: b, controller: http.NewResponseController(w), began: time.Now()}
@@ -64,8 +63,8 @@ func (b *bodies) add(w http.ResponseWriter) *body {
 	return added
 }
 
-// read reads all of the body, into a buffer that grows as bytes arrive: a length that was only announced costs nothing.
-func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// readAll reads all of the body, into a buffer that grows as bytes arrive: a length that was only announced costs nothing.
+func (b *body) readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	most := int64(maxBodyBytes)
 	if r.ContentLength >= 0 {
 		most = r.ContentLength
@@ -76,7 +75,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	for {
 		if len(content) == cap(content) {
 			size := min(2*int64(cap(content)), most+1)
-			if !b.reserve(size - freeBodyBytes) {
+			if !b.reserveBytes(size - freeBodyBytes) {
 				return nil, errBusy
 			}
 			content = append(make([]byte, 0, size), content...)
@@ -87,6 +86,9 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		var tooLarge *http.MaxBytesError
 		switch {
 		case errors.Is(err, io.EOF):
+			if !b.leaveIncomplete() {
+				return nil, errBusy
+			}
 			return content, nil
 		case errors.As(err, &tooLarge):
 			return nil, errBodyTooLarge
@@ -98,8 +100,8 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 }
 
-// reserve has the body hold size shared bytes in all. It reports whether there is room, made if need be.
-func (b *body) reserve(size int64) bool {
+// reserveBytes has the body hold size shared bytes in all. It reports whether there is room, made if need be.
+func (b *body) reserveBytes(size int64) bool {
 	b.all.mu.Lock()
 	defer b.all.mu.Unlock()
 	if b.evicted {
@@ -153,20 +155,28 @@ func (b *body) madeRoom() bool {
 	return b.evicted
 }
 
-// complete keeps the body from making room for others.
-func (b *body) complete() {
+// leaveIncomplete keeps the body from making room for others. It reports whether it has not done so already: its bytes are
+// then given to others, and its connection is of no more use.
+func (b *body) leaveIncomplete() bool {
 	b.all.mu.Lock()
 	defer b.all.mu.Unlock()
+	b.unlist()
+	return !b.evicted
+}
+
+// releaseBytes gives back what was reserved.
+func (b *body) releaseBytes() {
+	b.all.mu.Lock()
+	defer b.all.mu.Unlock()
+	b.unlist()
+	b.all.reserved -= b.reserved
+	b.reserved = 0
+}
+
+// unlist takes the body out of the incomplete ones. The lock of all is held.
+func (b *body) unlist() {
 	if b.place != nil {
 		b.all.incomplete.Remove(b.place)
 		b.place = nil
 	}
-}
-
-// release gives back what was reserved.
-func (b *body) release() {
-	b.all.mu.Lock()
-	defer b.all.mu.Unlock()
-	b.all.reserved -= b.reserved
-	b.reserved = 0
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -90,4 +91,49 @@ func TestHook_minimumRate(t *testing.T) {
 	f.Expect(answer.Body.Close()).To(Succeed())
 	f.Expect(answer.StatusCode).To(Equal(http.StatusBadRequest))
 	f.Eventually(f.reserved).Should(BeZero())
+}
+
+// endingBody is a body that makes something happen right before its end is read.
+type endingBody struct {
+	io.Reader
+
+	atEnd func()
+}
+
+func (e endingBody) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	if err == io.EOF {
+		e.atEnd()
+	}
+	return n, err
+}
+
+func (endingBody) Close() error { return nil }
+
+// A body that was read completely makes no room, and one that made room as its end was read does not go on.
+func TestBodies_atTheEnd(t *testing.T) {
+	for _, evicted := range []bool{false, true} {
+		g := NewWithT(t)
+		all := newBodies()
+		w := httptest.NewRecorder()
+		b := all.addBody(w)
+		r := httptest.NewRequest(http.MethodPost, Path, endingBody{bytes.NewReader(make([]byte, maxBodyBytes)), func() {
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			if evicted {
+				g.Expect(all.evictFirst(nil)).To(BeTrue())
+			}
+		}})
+		content, err := b.readAll(w, r)
+		if evicted {
+			g.Expect(err).To(MatchError(errBusy))
+		} else {
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(content).To(HaveLen(maxBodyBytes))
+			g.Expect(all.evictFirst(nil)).To(BeFalse(), "its bytes stay in use")
+		}
+		b.releaseBytes()
+		g.Expect(all.reserved).To(BeZero())
+		g.Expect(all.incomplete.Len()).To(BeZero())
+	}
 }

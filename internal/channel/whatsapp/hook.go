@@ -131,7 +131,7 @@ func (h *Hook) take(w http.ResponseWriter, r *http.Request, d *delivery) string 
 		w.WriteHeader(http.StatusForbidden)
 		return resultSignature
 	}
-	body, release, err := h.bodies.read(w, r)
+	body, release, err := h.bodies.readBody(w, r)
 	defer release()
 	if err != nil {
 		return refuseBody(w, err)

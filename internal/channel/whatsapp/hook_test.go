@@ -236,9 +236,9 @@ func TestHook_bodies(t *testing.T) {
 	f.Expect(postReader(t, server.URL, bytes.NewReader(large), true, sign(large, appSecret))).To(Equal(http.StatusRequestEntityTooLarge))
 	f.Expect(postReader(t, server.URL, bytes.NewReader(large), false, sign(large, appSecret))).To(Equal(http.StatusRequestEntityTooLarge))
 	f.Eventually(f.reserved).Should(BeZero(), "all is released")
-	complete := f.hook.bodies.add(httptest.NewRecorder())
-	f.Expect(complete.reserve(sharedBodyBytes)).To(BeTrue())
-	complete.complete() // it is being worked on, and makes no room
+	complete := f.hook.bodies.addBody(httptest.NewRecorder())
+	f.Expect(complete.reserveBytes(sharedBodyBytes)).To(BeTrue())
+	complete.leaveIncomplete() // it is being worked on, and makes no room
 	body := bytes.Repeat([]byte(" "), freeBodyBytes+1)
 	f.Expect(postReader(t, server.URL, bytes.NewReader(body), true, sign(body, appSecret))).To(Equal(http.StatusServiceUnavailable))
 	small := golden(t, "in/status")
