@@ -41,6 +41,8 @@ const (
 	// socketCost is what the kernel holds of a connection at most, which counts for a pod too: both doubled buffers, the record
 	// that is one too many, and what it keeps in reserve. TestSocketCost measures this.
 	socketCost = 32 << 10
+	// maxBacklog bounds the connections that the kernel holds before they are accepted, which no budget counts.
+	maxBacklog = 256
 
 	// lingerTime and lingerBytes bound what is still taken in of a refused header, so that its client reads the refusal.
 	lingerTime  = 500 * time.Millisecond

@@ -66,7 +66,8 @@ func (s *socket) writeRecord(p []byte) (int, error) {
 	}
 }
 
-// boundBuffers bounds the buffers of all connections that a listener will accept, before the first byte of any of them.
+// boundBuffers bounds the buffers of all connections that a listener will accept, before the first byte of any of them, and how many
+// wait to be accepted.
 func boundBuffers(l net.Listener) error {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
@@ -81,7 +82,8 @@ func boundBuffers(l net.Listener) error {
 		//nolint:gosec // a descriptor is an int
 		setErr = errors.Join(
 			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, receiveBufferBytes),
-			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBufferBytes))
+			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBufferBytes),
+			syscall.Listen(int(fd), maxBacklog))
 	})
 	if err = errors.Join(err, setErr); err != nil {
 		return fmt.Errorf("bound socket buffers: %w", err)
