@@ -21,6 +21,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/test/freeze"
 	"github.com/phoneproof/phoneproof/test/ports"
+	"github.com/phoneproof/phoneproof/test/system"
 )
 
 // replica is a serve process.
@@ -58,10 +59,22 @@ func startReplica(args ...string) *replica {
 	return r
 }
 
-// start runs this program, which is the one under test too, until the spec ends. Its log is shown where that fails.
+// processProgram is what the specs start: this program, which is the one under test too.
+var processProgram = os.Args[0]
+
+// startPlainPrograms has the spec start a program without the race detector, which multiplies the memory that is held.
+func startPlainPrograms(ctx context.Context) {
+	GinkgoHelper()
+	plain, err := system.Build(ctx, GinkgoT().TempDir(), false)
+	Expect(err).NotTo(HaveOccurred())
+	processProgram = plain
+	DeferCleanup(func() { processProgram = os.Args[0] })
+}
+
+// start runs the program until the spec ends. Its log is shown where that fails.
 func (r *replica) start(title string, args ...string) {
 	GinkgoHelper()
-	r.cmd = exec.Command(os.Args[0], args...)
+	r.cmd = exec.Command(processProgram, args...)
 	r.cmd.Env = append(os.Environ(), asProcess+"=1")
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	// The process must not outlive the tests, however they end.

@@ -23,6 +23,8 @@ const strangersPerPort = 4096
 // Strangers send what costs them little and net/http or the kernel much: fields without end, headers and bodies that are
 // never finished, requests whose answers are never read, and nothing at all.
 var _ = Describe("Strangers at every port", Serial, func() {
+	BeforeEach(func(ctx SpecContext) { startPlainPrograms(ctx) }, NodeTimeout(10*time.Minute))
+
 	It("make no process hold 200 MiB, and keep nobody out", func(ctx SpecContext) {
 		var files syscall.Rlimit
 		Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)).To(Succeed())
