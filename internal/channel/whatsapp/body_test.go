@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -102,7 +103,7 @@ type endingBody struct {
 
 func (e endingBody) Read(p []byte) (int, error) {
 	n, err := e.Reader.Read(p)
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		e.atEnd()
 	}
 	return n, err
