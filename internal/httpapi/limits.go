@@ -29,9 +29,10 @@ const (
 	maxWaits       = 2000
 
 	// statusPerVerification is how many reads an API key has at one server for each verification that it may start: a
-	// minute of one read every two seconds. minStatusRate is what it has at least, in a second, and statusBurstTime the
+	// statusTime of one read every two seconds. minStatusRate is what it has at least, in a second, and statusBurstTime the
 	// time whose reads may come at once.
 	statusPerVerification = 30
+	statusTime            = time.Minute
 	minStatusRate         = 100
 	statusBurstTime       = 5 * time.Second
 

@@ -16,13 +16,14 @@ type readLimit struct {
 	byKey map[string]*rate.Limiter
 }
 
-// statusRate returns how many reads a second a key has that may start verifications at that rate.
+// statusRate returns how many reads a second a key has that may start verifications at that rate. It may start all of them
+// at once, however long the period is, and then all their clients ask in the same minute.
 func statusRate(perKey verification.Rate) rate.Limit {
 	if !perKey.Limited() {
 		return rate.Inf
 	}
-	started := float64(perKey.Requests) / perKey.Period.Seconds()
-	return rate.Limit(max(minStatusRate, statusPerVerification*started))
+	reads := float64(statusPerVerification * perKey.Requests)
+	return rate.Limit(max(minStatusRate, reads/min(perKey.Period, statusTime).Seconds()))
 }
 
 // allow takes a read of the key at now, if one is left.

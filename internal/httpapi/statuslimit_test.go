@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -19,7 +20,7 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	h := newHarness(t, func(s *setup) {
 		s.options.Clock = clock
-		s.settings.Limits.PerKey = verification.Rate{Requests: 600, Period: time.Hour}
+		s.settings.Limits.PerKey = verification.Rate{Requests: 60, Period: time.Hour}
 	})
 	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
 	ask := func(key string) answer { return h.do(statusRequest(key, "id="+id)) }
@@ -44,10 +45,10 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK))
 	}
 	g.Expect(ask(keyAll).status).To(Equal(http.StatusTooManyRequests))
-	h.change(func(s *settings.Settings) { s.Limits.PerKey.Requests *= 100 })
+	h.change(func(s *settings.Settings) { s.Limits.PerKey.Requests *= 20 })
 	g.Expect(ask(keyAll).status).To(Equal(http.StatusTooManyRequests))
 	clock.Step(time.Second)
-	for range 60_000 * statusPerVerification / 3600 {
+	for range 1_200 * statusPerVerification / int(statusTime.Seconds()) {
 		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK), "it grows with what the key may start")
 	}
 }
@@ -58,10 +59,10 @@ func TestRetries_areLimitedForEachKey(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	h := newHarness(t, func(s *setup) {
 		s.options.Clock = clock
-		s.settings.Limits.PerKey = verification.Rate{Requests: 6000, Period: time.Hour}
+		s.settings.Limits.PerKey = verification.Rate{Requests: 200, Period: time.Hour}
 	})
 	most := int(minStatusRate * statusBurstTime.Seconds())
-	for i := range most + 1 {
+	for i := range 200 {
 		signUp := initFor(keyAll, h.number(i)).with("Idempotency-Key", strconv.Itoa(i))
 		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "what starts a verification counts for nothing")
 	}
@@ -79,6 +80,21 @@ func TestRetries_areLimitedForEachKey(t *testing.T) {
 	g.Expect(h.do(statusRequest(keyAll, "id=abc")).status).NotTo(Equal(http.StatusTooManyRequests), "reads are counted by themselves")
 	clock.Step(time.Second)
 	g.Expect(h.do(again).status).To(Equal(http.StatusOK))
+}
+
+// TestStatusLimit_holdsABurstOfClients has 600 clients, started at once by one key, ask every two seconds for a minute.
+func TestStatusLimit_holdsABurstOfClients(t *testing.T) {
+	g := NewWithT(t)
+	byDefault := (&verifyv1.VerificationProjectSpec{}).EffectivePerKey()
+	perKey := verification.Rate{Requests: int(byDefault.Requests), Period: byDefault.Period.Or(0)}
+	var l readLimit
+	now := time.Now()
+	for range 30 {
+		for range 600 {
+			g.Expect(l.allow("backend", perKey, now)).To(BeTrue())
+		}
+		now = now.Add(2 * time.Second)
+	}
 }
 
 func TestStatusLimit_remembersNoKeyForLong(t *testing.T) {
