@@ -97,8 +97,10 @@ type RateLimit struct {
 	// perSubject bounds the requests that one API key starts for one subject:
 	// what the client sends in the field subject of init, such as a user id, a
 	// session or the address of its own user. Where it is set, init without a
-	// subject is refused with 400. Default: unset, no such limit.
+	// subject is refused with 400. requests is at most 10000. Default: unset, no
+	// such limit.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.requests <= 10000",message="requests must be between 1 and 10000 for a subject",fieldPath=".requests"
 	PerSubject *Rate `json:"perSubject,omitempty"`
 }
 

@@ -146,7 +146,12 @@ func (l *RateLimit) validate(path *field.Path) field.ErrorList {
 	errs := l.PerKey.validate(path.Child("perKey"))
 	errs = append(errs, l.PerPhoneNumber.validate(path.Child("perPhoneNumber"))...)
 	errs = append(errs, l.PerPrefix.validate(path.Child("perPrefix"))...)
-	return append(errs, l.PerSubject.validate(path.Child("perSubject"))...)
+	errs = append(errs, l.PerSubject.validate(path.Child("perSubject"))...)
+	if l.PerSubject != nil && l.PerSubject.Requests > 10_000 {
+		errs = append(errs, field.Invalid(path.Child("perSubject", "requests"), l.PerSubject.Requests,
+			"requests must be between 1 and 10000 for a subject"))
+	}
+	return errs
 }
 
 // rate returns the requests and the period; nil where r is.

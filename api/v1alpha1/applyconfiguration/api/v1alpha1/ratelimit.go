@@ -24,7 +24,8 @@ type RateLimitApplyConfiguration struct {
 	// perSubject bounds the requests that one API key starts for one subject:
 	// what the client sends in the field subject of init, such as a user id, a
 	// session or the address of its own user. Where it is set, init without a
-	// subject is refused with 400. Default: unset, no such limit.
+	// subject is refused with 400. requests is at most 10000. Default: unset, no
+	// such limit.
 	PerSubject *RateApplyConfiguration `json:"perSubject,omitempty"`
 }
 
