@@ -103,7 +103,8 @@ func (c *Controller) usesAccount(ctx context.Context, other *verifyv1.Verificati
 		return c.Permissions.mayUseAccount(other.Namespace, account), nil
 	}
 	var deployment appsv1.Deployment
-	err := c.client.Get(ctx, client.ObjectKey{Namespace: other.Namespace, Name: render.Name(other.Name)}, &deployment, client.UnsafeDisableDeepCopy)
+	key := client.ObjectKey{Namespace: other.Namespace, Name: render.Name(other.Name)}
+	err := c.client.Get(ctx, key, &deployment, client.UnsafeDisableDeepCopy)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return false, fmt.Errorf("read the Deployment of a project that is being deleted: %w", err)
 	}

@@ -1,6 +1,7 @@
 package boundedhttp
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -25,7 +26,7 @@ func newSecureConn(raw net.Conn, config *tls.Config) *secureConn {
 func (c *secureConn) Read(p []byte) (int, error) {
 	if !c.meter.shaken {
 		c.meter.left = handshakeBytes
-		if err := c.Handshake(); err != nil {
+		if err := c.HandshakeContext(context.Background()); err != nil {
 			return 0, err //nolint:wrapcheck // net/http asks it what kind it is
 		}
 		c.meter.shaken = true

@@ -48,7 +48,7 @@ func (s *socket) writeRecord(p []byte) (int, error) {
 	var sendErr error
 	err := s.raw.Write(func(fd uintptr) bool {
 		for {
-			n, sendErr = syscall.SendmsgN(int(fd), p, nil, nil, syscall.MSG_EOR) //nolint:gosec // a descriptor is an int
+			n, sendErr = syscall.SendmsgN(int(fd), p, nil, nil, syscall.MSG_EOR)
 			if !errors.Is(sendErr, syscall.EINTR) {
 				return !errors.Is(sendErr, syscall.EAGAIN)
 			}
@@ -79,7 +79,6 @@ func boundBuffers(l net.Listener) error {
 	}
 	var setErr error
 	err = raw.Control(func(fd uintptr) {
-		//nolint:gosec // a descriptor is an int
 		setErr = errors.Join(
 			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, receiveBufferBytes),
 			syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBufferBytes),

@@ -27,7 +27,10 @@ func Processes(pids ...int) error {
 	if err := signal(syscall.SIGSTOP, pids); err != nil {
 		return err
 	}
-	deadline := time.Now().Add(timeout)
+	late := time.NewTimer(timeout)
+	defer late.Stop()
+	look := time.NewTicker(interval)
+	defer look.Stop()
 	for _, pid := range pids {
 		for {
 			stopped, err := hasStopped(pid)
@@ -37,10 +40,11 @@ func Processes(pids ...int) error {
 			if stopped {
 				break
 			}
-			if time.Now().After(deadline) {
+			select {
+			case <-look.C:
+			case <-late.C:
 				return fmt.Errorf("freeze process %d: it still runs after %s", pid, timeout)
 			}
-			time.Sleep(interval)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os/exec"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -40,7 +41,7 @@ func TestProcesses_noneRunsAfterIt(t *testing.T) {
 		g.Expect(freeze.Processes(echo.Process.Pid)).To(Succeed())
 		_, err := in.Write([]byte{i})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Consistently(answers, "2ms", "1ms").ShouldNot(Receive(), "answered while it is stopped")
+		g.Consistently(answers, 2*time.Millisecond, time.Millisecond).ShouldNot(Receive(), "answered while it is stopped")
 		g.Expect(freeze.Thaw(echo.Process.Pid)).To(Succeed())
 		g.Eventually(answers).Should(Receive(Equal(i)))
 	}
