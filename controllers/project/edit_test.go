@@ -56,7 +56,7 @@ var _ = Describe("An Ingress that its writer declares a project's", func() {
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: evil.namespace, Name: "tenant"}},
 		})).To(Succeed())
 		owner := evil.create(ctx, "owner", func(*spec) {})
-		deployment(ctx, owner)
+		ready(ctx, owner) // a rollout under way would take a turn from other specs
 		forged := &networkingv1.Ingress{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: evil.namespace, Name: "forged", Labels: map[string]string{verifyv1.ProjectLabel: "unseen"},

@@ -153,17 +153,18 @@ var _ = Describe("A host name", func() {
 	})
 
 	It("is not kept for a project that was deleted while it was being given", func(ctx SpecContext) {
+		const unused = "given.hosts.example.com" // the API server has Ingresses of other specs
 		var given hosts
-		decision, err := given.request(ctx, admin, false, wants(a), &Permissions{})
+		decision, err := given.request(ctx, admin, false, wants(unused), &Permissions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(decision).To(Equal(hostDecision{open: []string{a}, opened: true}))
-		decision, err = given.request(ctx, admin, false, wants(a), &Permissions{})
+		Expect(decision).To(Equal(hostDecision{open: []string{unused}, opened: true}))
+		decision, err = given.request(ctx, admin, false, wants(unused), &Permissions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(decision).To(Equal(hostDecision{open: []string{a}}), "it is not new any more")
-		next := wants(a)
-		next.exposure = exposure{namespace: "bank", name: "phoneproof-next", owner: "next", hosts: []string{a}, paths: paths}
+		Expect(decision).To(Equal(hostDecision{open: []string{unused}}), "it is not new any more")
+		next := wants(unused)
+		next.exposure = exposure{namespace: "bank", name: "phoneproof-next", owner: "next", hosts: []string{unused}, paths: paths}
 		decision, err = given.request(ctx, admin, false, next, &Permissions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(decision).To(Equal(hostDecision{open: []string{a}, opened: true}))
+		Expect(decision).To(Equal(hostDecision{open: []string{unused}, opened: true}))
 	})
 })
