@@ -313,6 +313,15 @@ func keptObjects(t *testing.T) []string {
 	return kept
 }
 
+// removesRate runs the command that takes a rate out of a project that has one.
+func removesRate(t *testing.T, r *reader, b block) {
+	t.Helper()
+	rate := map[string]any{"perKey": map[string]any{"requests": 600, "period": "1m"}}
+	r.apply(t, projectManifest(t, "shop", map[string]any{"rateLimit": rate}), "")
+	kubectlBlock("NAME", "shop")(t, r, b)
+	NewWithT(t).Expect(r.run(t, "kubectl get vproj shop -o jsonpath='{.spec.rateLimit.perKey}'")).To(BeEmpty())
+}
+
 // movesDatabase runs the commands of a move between two databases, of which the former has a table of ours and another.
 func movesDatabase(t *testing.T, r *reader, b block) {
 	t.Helper()

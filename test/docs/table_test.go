@@ -40,6 +40,8 @@ var rules = []rule{
 	{"docs/clients.md", "sh", "npx openapi-typescript", runByVerifyClients},
 	{"docs/clients.md", "sh", "npx openapi-ts", runByVerifyClients},
 
+	{"docs/conditions.md", "sh", "kubectl patch", removesRate},
+
 	{"docs/gitops.md", "yaml", "apiVersion: helm.toolkit.fluxcd.io", yamlOnly("the schemas of Flux are no Go module")},
 	{"docs/gitops.md", "yaml", "healthCheckExprs:", yamlOnly("a field of the Kustomization above")},
 	{"docs/gitops.md", "yaml", "data:\n  resource.customizations", yamlOnly("Lua that Argo CD runs")},
