@@ -351,8 +351,8 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 var _ = Describe("A messenger account, within a namespace,", func() {
 	It("stays with the project that has named it for longer", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
 		namespace := newNamespace(ctx)
+		op := operate(ctx, operator, usual(), namespace) // where the rollouts of other specs take no turn
 		old := create(ctx, newProject(namespace, "old"))
 		ready(ctx, old)
 		nextSecond(ctx, old)
@@ -377,7 +377,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		late := newProject(namespace, "late")
 		late.Spec.Telegram, late.Spec.WhatsApp = nil, whatsApp("1234")
 		create(ctx, late)
-		operate(ctx, operator, usual())
+		operate(ctx, operator, usual(), namespace)
 		expectCondition(ctx, late, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 		Expect(children(ctx, late)).To(BeEmpty())
 
