@@ -94,10 +94,13 @@ type bucket struct {
 	open float64
 }
 
-// fill adds what has come back by now.
+// fill adds what has come back by now. Callers read the clock before they hold the lock, so an earlier time may come later: it
+// must not have the same time counted twice.
 func (b *bucket) fill(a allowance, now time.Time) {
-	b.left = min(a.burst, b.left+max(0, now.Sub(b.at).Seconds())*a.perSecond)
-	b.at = now
+	if passed := now.Sub(b.at); passed > 0 {
+		b.left = min(a.burst, b.left+passed.Seconds()*a.perSecond)
+		b.at = now
+	}
 }
 
 // take takes one, if there is one.

@@ -124,3 +124,15 @@ func TestLimits_fitTogether(t *testing.T) {
 		g.Expect(pair[0].burst).To(BeNumerically("<=", pair[1].burst/2))
 	}
 }
+
+// TestBucket_countsTimeOnce has calls arrive in another order than they read the clock.
+func TestBucket_countsTimeOnce(t *testing.T) {
+	g := NewWithT(t)
+	rate := allowance{perSecond: 1, burst: 10}
+	b := bucket{at: noon}
+	for range 5 {
+		b.fill(rate, noon.Add(time.Second))
+		b.fill(rate, noon)
+	}
+	g.Expect(b.left).To(Equal(1.0))
+}
