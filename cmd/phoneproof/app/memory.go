@@ -12,7 +12,7 @@ const roomyPercent = 300
 
 // limitShare is the part of the limit up to which garbage may pile up: what a flood makes must not fill the pod, whose
 // memory is not the heap's alone.
-const limitShare = 2.0 / 3
+const limitShare = 3.0 / 5
 
 // collectByLimit has the garbage collector use the memory that the process may have (GOMEMLIMIT, as the operator sets it),
 // and work the harder the closer it gets. Where nobody said how much that is, or how to collect (GOGC), it stays as Go has it.

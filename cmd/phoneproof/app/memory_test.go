@@ -39,8 +39,8 @@ func TestCollectByLimit(t *testing.T) {
 	collectByLimit()
 	g.Expect(debug.SetGCPercent(100)).To(Equal(100))
 
-	debug.SetMemoryLimit(3 << 30)
+	debug.SetMemoryLimit(5 << 30)
 	collectByLimit()
 	g.Expect(debug.SetGCPercent(100)).To(Equal(roomyPercent))
-	g.Expect(debug.SetMemoryLimit(-1)).To(BeEquivalentTo(2 << 30))
+	g.Expect(debug.SetMemoryLimit(-1)).To(BeEquivalentTo(3 << 30))
 }
