@@ -154,7 +154,7 @@ func TestLog_oneLinePerRequestWhateverIsSent(t *testing.T) {
 		h.do(r)
 	}
 	lines := h.lines(g, len(hostile))
-	g.Expect(strings.Count(h.logs.String(), "\n")).To(Equal(len(hostile)))
+	g.Expect(strings.Count(h.logged(), "\n")).To(Equal(len(hostile)))
 	for _, line := range lines {
 		g.Expect(line).To(And(
 			HaveKeyWithValue("msg", "request"), HaveKey("xRequestId"), HaveKey("route"), HaveKey("method"), HaveKey("status"),
@@ -164,7 +164,7 @@ func TestLog_oneLinePerRequestWhateverIsSent(t *testing.T) {
 	g.Expect(lines[0]).To(And(HaveKeyWithValue("route", pathInit), HaveKeyWithValue("keyName", "all"), HaveKeyWithValue("status", 200.0)))
 	g.Expect(lines[5]).To(And(HaveKeyWithValue("route", "unknown"), HaveKeyWithValue("code", "not_found")))
 	g.Expect(lines[6]).To(HaveKeyWithValue("method", "OTHER"))
-	g.Expect(h.logs.String()).NotTo(Or(ContainSubstring("forged"), ContainSubstring("Injected"), ContainSubstring("\x1b")))
+	g.Expect(h.logged()).NotTo(Or(ContainSubstring("forged"), ContainSubstring("Injected"), ContainSubstring("\x1b")))
 }
 
 func TestLog_tenMegabytesOfUserAgent(t *testing.T) {
@@ -178,7 +178,7 @@ func TestLog_tenMegabytesOfUserAgent(t *testing.T) {
 	_ = response.Body.Close()
 	g.Expect(response.StatusCode).To(Equal(431))
 	g.Expect(heap() - before).To(BeNumerically("<", 12<<20))
-	g.Expect(h.logs.String()).To(BeEmpty())
+	g.Expect(h.logged()).To(BeEmpty())
 }
 
 func TestMetrics_seriesDoNotGrow(t *testing.T) {

@@ -142,4 +142,6 @@ func TestAuth_bearerHeader(t *testing.T) {
 		g.Expect(token).To(Equal(want), "%q", value)
 		g.Expect(err != nil).To(Equal(want == ""), "%q", value)
 	}
+	_, err := bearer(http.Header{"Authorization": {"Bearer abc", "Bearer abc"}})
+	g.Expect(err).To(MatchError(errMalformedKey), "a proxy may have looked at the other one")
 }

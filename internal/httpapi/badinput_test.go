@@ -37,7 +37,8 @@ func expectEach(t *testing.T, rows []bad) {
 		t.Run(row.name, func(t *testing.T) {
 			g := NewWithT(t)
 			h.t = t
-			h.canaries.add(longNumber.FindAllString(row.request.body+row.request.target, -1)...)
+			sent := row.request.body[:min(len(row.request.body), 2*maxBodyBytes)] // more of it is not read
+			h.canaries.add(longNumber.FindAllString(sent+row.request.target, -1)...)
 			reads := h.store.calls.Load()
 			a := h.do(row.request.wrong())
 			if row.status == http.StatusUnauthorized || row.status == http.StatusForbidden {

@@ -74,7 +74,7 @@ func benchRequest(method, target, body string) *http.Request {
 // TestAllocations keeps requests from getting dearer unseen.
 func TestAllocations(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector empties pools at random")
+		t.Skip("the race detector empties pools at random: make test runs it once more without")
 	}
 	api, w := benchAPI(t), &sink{header: http.Header{}}
 	start := benchRequest(http.MethodPost, pathInit, "")

@@ -16,10 +16,12 @@ type initBody struct {
 
 // decodeInit reads the body of init. It is stricter than encoding/json, because two readers of one body (a proxy, a
 // log, this server) must not see two things: names are matched by exact case, a known name stands at most once however
-// it is escaped, known fields are strings (null is not), nothing follows the object, and text is UTF-8 without lone
-// surrogates. Fields it does not know are checked to be JSON and ignored.
+// it is escaped, known fields are strings (only an optional one may be null, as many clients write what they do not
+// have), nothing follows the object, and text is UTF-8 without lone surrogates. Fields it does not know are checked to
+// be JSON and ignored.
 func decodeInit(data []byte) (initBody, error) {
 	var body initBody
+	var subjectIsNull bool
 	s, err := newScanner(data)
 	if err != nil {
 		return initBody{}, err
@@ -34,7 +36,7 @@ func decodeInit(data []byte) (initBody, error) {
 		case "method":
 			return s.stringField(name, &body.method, &body.hasMethod)
 		case "subject":
-			return s.stringField(name, &body.subject, &body.hasSubject)
+			return s.nullableField(name, &body.subject, &body.hasSubject, &subjectIsNull)
 		default:
 			return s.skipValue(1)
 		}
@@ -45,7 +47,18 @@ func decodeInit(data []byte) (initBody, error) {
 	if s.peek() != 0 || s.at < len(s.data) {
 		return initBody{}, jsonError("something follows the JSON object")
 	}
+	body.hasSubject = body.hasSubject && !subjectIsNull
 	return body, nil
+}
+
+// nullableField reads the string of a known field that may be null, which is then present all the same: a second one is
+// refused.
+func (s *scanner) nullableField(name string, value *string, present, null *bool) error {
+	if *present || s.peek() != 'n' {
+		return s.stringField(name, value, present)
+	}
+	*present, *null = true, true
+	return s.word()
 }
 
 // stringField reads the string of a known field.

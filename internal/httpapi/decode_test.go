@@ -45,7 +45,7 @@ func FuzzDecodeInit(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `[]`, `{"phoneNumber":"+4915123456789"}`, `{"phoneNumber":"+49`, `{"phoneNumber":"a","phoneNumber":"b"}`,
 		`{"method":"TELEGRAM","phoneNumber":"\ud83d\ude00"}`, `{"phoneNumber":"\ud800"}`, "\xef\xbb\xbf{}", `{"a":{"b":[1e5,-0,"c"]}}`,
-		`{"phoneNumber":null}`, `{"x":01}`, `{"x":1.}`, `{"phone\u004eumber":"a"}`, "{\"x\":\"\xff\"}", `{"":"\u0000"}`,
+		`{"phoneNumber":null}`, `{"subject":null}`, `{"subject":"a"}`, `{"subject":null,"subject":"a"}`, `{"x":01}`, `{"x":1.}`, `{"phone\u004eumber":"a"}`, "{\"x\":\"\xff\"}", `{"":"\u0000"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -64,8 +64,9 @@ func FuzzDecodeInit(f *testing.F) {
 		for name, field := range map[string]struct {
 			value string
 			has   bool
-		}{"phoneNumber": {got.phoneNumber, got.hasPhoneNumber}, "method": {got.method, got.hasMethod}} {
+		}{"phoneNumber": {got.phoneNumber, got.hasPhoneNumber}, "method": {got.method, got.hasMethod}, "subject": {got.subject, got.hasSubject}} {
 			value, has := want[name]
+			has = has && (name != "subject" || value != nil) // null is none
 			if has != field.has || (has && value != field.value) {
 				t.Fatalf("%q: read %s as %q, encoding/json as %v", data, name, field.value, value)
 			}

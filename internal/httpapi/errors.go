@@ -106,7 +106,7 @@ var (
 	errMissingNumber = refuse(codeMissingField, "phoneNumber",
 		"phoneNumber is required: a phone number with its country code. Field names are case-sensitive.")
 	errMissingSubject = refuse(codeMissingField, "subject",
-		"subject is required by this project: whom you start the verification for, such as your user's id or session.")
+		"subject is required by this project: your user's id, or the IPv4 address or IPv6 /64 that your own proxy saw.")
 	errSubject = refuse(verification.CodeInvalidSubject, "subject",
 		"subject must have 1 to 128 characters.")
 	errMethod = refuse(verification.CodeInvalidMethod, "method",

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"k8s.io/utils/clock"
@@ -91,7 +91,7 @@ type harness struct {
 	api      *API
 	server   *Server
 	address  string
-	logs     syncBuffer
+	logs     *gbytes.Buffer
 	registry *prometheus.Registry
 	client   *http.Client
 	stop     func() error
@@ -111,7 +111,7 @@ type setup struct {
 func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	t.Helper()
 	g := NewWithT(t)
-	h := &harness{t: t, registry: prometheus.NewRegistry()}
+	h := &harness{t: t, registry: prometheus.NewRegistry(), logs: gbytes.NewBuffer()}
 	h.canaries.add(keyAll, keyInit, keyStatus, keyExpired)
 	c := setup{limits: defaultLimits, settings: liveSettings()}
 	c.server.DrainDelay = -1
@@ -126,7 +126,7 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	h.store = &countingStore{Store: h.backend.Open(projectName)}
 	h.service = verification.NewService(verification.NewProject(projectName), h.store)
 
-	log := logr.FromSlogHandler(slog.NewJSONHandler(&h.logs, nil))
+	log := logr.FromSlogHandler(slog.NewJSONHandler(h.logs, nil))
 	c.options.Settings, c.options.Service, c.options.Invite = h.settings.Load, h.service, invite
 	c.options.Log, c.options.Registerer = log, h.registry
 	var err error
@@ -146,7 +146,7 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	t.Cleanup(func() {
 		h.client.CloseIdleConnections()
 		g.Expect(h.stop()).To(Succeed())
-		h.canaries.check(t, "log", h.logs.String())
+		h.canaries.check(t, "log", h.logged())
 		h.canaries.check(t, "metrics", h.metrics())
 	})
 	return h
@@ -199,28 +199,13 @@ func (h *harness) number(n int) string {
 	return number
 }
 
-// syncBuffer is a log that many goroutines write to.
-type syncBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
+// logged returns what was logged so far.
+func (h *harness) logged() string { return string(h.logs.Contents()) }
 
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
-}
-
-// lines returns the log lines, parsed.
-func (b *syncBuffer) lines() []map[string]any {
+// parseLog returns the lines logged so far, parsed.
+func (h *harness) parseLog() []map[string]any {
 	var lines []map[string]any
-	for line := range strings.Lines(b.String()) {
+	for line := range strings.Lines(h.logged()) {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err == nil {
 			lines = append(lines, fields)

@@ -68,7 +68,7 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 func (x *exchange) startVerification(wish verification.Initiation) (verification.Initiated, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(wish.KeyName)), storeTimeout)
 	defer cancel()
-	if refusal := x.mayBegin(wish.Method); refusal != nil {
+	if refusal := x.refuseStart(wish); refusal != nil {
 		if err := x.meetsFirstTry(ctx, wish, refusal); err != nil {
 			return verification.Initiated{}, err
 		}
@@ -76,12 +76,15 @@ func (x *exchange) startVerification(wish verification.Initiation) (verification
 	return x.api.service.Initiate(ctx, wish)
 }
 
-// mayBegin tells why the project starts no verification through a messenger now; nil if it does.
-func (x *exchange) mayBegin(method verification.Method) *verification.Error {
+// refuseStart returns why the project does not start this verification now; nil if it does. None of it concerns a retry
+// whose first try was stored before the project was changed.
+func (x *exchange) refuseStart(wish verification.Initiation) *verification.Error {
 	switch {
 	case x.settings.Suspended:
 		return errSuspended
-	case x.settings.Method(method) == settings.MethodNotReady:
+	case wish.Subject == "" && wish.Limits.PerSubject.Limited(): // Such a start would not be limited.
+		return errMissingSubject
+	case x.settings.Method(wish.Method) == settings.MethodNotReady:
 		return errChannelNotReady
 	default:
 		return nil
@@ -131,8 +134,8 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	if err := x.checkSubject(body); err != nil {
-		return verification.Initiation{}, err
+	if body.hasSubject && (body.subject == "" || utf8.RuneCountInString(body.subject) > maxSubject) {
+		return verification.Initiation{}, errSubject
 	}
 	wish := verification.Initiation{Phone: number, Method: method, Subject: body.subject}
 	switch keys := x.r.Header["Idempotency-Key"]; len(keys) {
@@ -158,19 +161,6 @@ func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 		return "", errMethodNotConfigured
 	}
 	return method, nil
-}
-
-// checkSubject refuses a subject that cannot be one, and its absence where the project counts by it: a way in that names
-// nobody would not be limited.
-func (x *exchange) checkSubject(body initBody) error {
-	switch {
-	case !body.hasSubject && x.settings.Limits.PerSubject.Limited():
-		return errMissingSubject
-	case body.hasSubject && (body.subject == "" || utf8.RuneCountInString(body.subject) > maxSubject):
-		return errSubject
-	default:
-		return nil
-	}
 }
 
 // answerInit answers the stored request with the link that leads to it.

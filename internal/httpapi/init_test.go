@@ -130,16 +130,22 @@ func TestInit_manyWithOneIdempotencyKeyMakeOneRequest(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() {
-			a := h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "same"))
+			a := answer{status: http.StatusServiceUnavailable}
+			for a.status == http.StatusServiceUnavailable { // a busy machine may have no time for a call of the store
+				a = h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "same"))
+			}
 			ids[i] = a.text("requestId")
 		})
 	}
 	all.Wait()
 	g.Expect(verification.IsRequestID(ids[0])).To(BeTrue())
 	g.Expect(ids).To(HaveEach(ids[0]))
-	g.Expect(h.metrics()).To(And(
-		ContainSubstring(`phoneproof_http_inits_total{result="created"} 1`+"\n"),
-		ContainSubstring(`phoneproof_http_inits_total{result="replayed"} 199`+"\n"),
+	// The creation itself may be what was not answered in time.
+	g.Expect(h.metrics()).To(Or(
+		And(ContainSubstring(`phoneproof_http_inits_total{result="created"} 1`+"\n"),
+			ContainSubstring(`phoneproof_http_inits_total{result="replayed"} 199`+"\n")),
+		And(Not(ContainSubstring(`phoneproof_http_inits_total{result="created"} 1`)),
+			ContainSubstring(`phoneproof_http_inits_total{result="replayed"} 200`+"\n")),
 	))
 }
 
@@ -239,11 +245,37 @@ func TestInit_floodOfOneSubject(t *testing.T) {
 	g.Expect(h.metrics()).To(ContainSubstring(`phoneproof_http_rate_limited_total{limit="subject"} 1` + "\n"))
 
 	g.Expect(h.do(initAs(keyAll, h.number(2), "203.0.113.8")).status).To(Equal(200), "another subject")
-	g.Expect(h.do(initAs(keyInit, h.number(3), "203.0.113.7")).status).To(Equal(200), "another key's word for somebody else")
+	g.Expect(h.do(initAs(keyInit, h.number(3), "203.0.113.7")).status).To(Equal(200), "another key's subject of the same name")
 	g.Expect(h.do(first).status).To(Equal(200), "a retry counts for nothing")
 	g.Expect(h.do(initAs(keyAll, h.number(0), "203.0.113.9").with("Idempotency-Key", "one")).status).
 		To(Equal(200), "its user has another address by now")
 	expectRefusal(g, h.do(initFor(keyAll, h.number(4))), 400, codeMissingField, "subject")
+	null := initRequest(keyAll, fmt.Sprintf(`{"phoneNumber":%q,"subject":null}`, h.number(4)))
+	expectRefusal(g, h.do(null), 400, codeMissingField, "subject")
+}
+
+// A first try was answered before its project counted by subject. Its retry has no subject either.
+func TestInit_retryOfBeforeSubjectsWereLimited(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	retry := initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1")
+	first := h.do(retry)
+	g.Expect(first.status).To(Equal(200))
+	h.change(func(s *settings.Settings) { s.Limits.PerSubject = verification.Rate{Requests: 1, Period: time.Hour} })
+	for range 3 {
+		again := h.do(retry)
+		g.Expect(again.status).To(Equal(200), again.errorField("message"))
+		g.Expect(again.text("requestId")).To(Equal(first.text("requestId")))
+		g.Expect(again.text("expectedText")).To(Equal(first.text("expectedText")))
+	}
+	for name, other := range map[string]request{
+		"another Idempotency-Key": initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-2"),
+		"another API key":         initFor(keyInit, h.number(1)).with("Idempotency-Key", "order-1"),
+		"no Idempotency-Key":      initFor(keyAll, h.number(1)),
+	} {
+		refused := h.do(other)
+		g.Expect([]any{refused.status, refused.errorField("code")}).To(Equal([]any{400, string(codeMissingField)}), name)
+	}
 }
 
 func TestInit_subject(t *testing.T) {
@@ -255,7 +287,10 @@ func TestInit_subject(t *testing.T) {
 		{"one longer", of(strings.Repeat("ü", maxSubject+1)), 400, verification.CodeInvalidSubject, "subject"},
 		{"empty", of(""), 400, verification.CodeInvalidSubject, "subject"},
 		{"no string", body(`{"phoneNumber":"+4915123456789","subject":{"ip":"203.0.113.7"}}`), 400, codeInvalidType, "subject"},
-		{"null", body(`{"phoneNumber":"+4915123456789","subject":null}`), 400, codeInvalidType, "subject"},
+		{"null, which is none", body(`{"phoneNumber":"+4915123456789","subject":null}`), 200, "", ""},
+		{"null that is cut", body(`{"phoneNumber":"+4915123456789","subject":nul}`), 400, codeInvalidJSON, ""},
+		{"null and another", body(`{"phoneNumber":"+4915123456789","subject":null,"subject":"b"}`), 400, codeInvalidJSON, "subject"},
+		{"null after another", body(`{"phoneNumber":"+4915123456789","subject":"a","subject":null}`), 400, codeInvalidJSON, "subject"},
 		{"twice", body(`{"phoneNumber":"+4915123456789","subject":"a","subject":"b"}`), 400, codeInvalidJSON, "subject"},
 	})
 }

@@ -149,7 +149,7 @@ func TestStatus_storeThatIsAway(t *testing.T) {
 		g.Expect(a.head("Retry-After")).To(Equal("2"))
 		g.Expect(string(a.body)).NotTo(ContainSubstring("10.0.0.7"))
 	}
-	g.Expect(h.logs.String()).To(ContainSubstring("connection refused"), "what went wrong is for our log")
+	g.Expect(h.logged()).To(ContainSubstring("connection refused"), "what went wrong is for our log")
 	h.backend.Fail(nil)
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200))
 }
@@ -186,6 +186,6 @@ func TestStatus_panic(t *testing.T) {
 
 // lines waits until n requests are logged, for a line is written after its answer, and returns the lines.
 func (h *harness) lines(g Gomega, n int) []map[string]any {
-	g.Eventually(h.logs.lines).Should(HaveLen(n))
-	return h.logs.lines()
+	g.Eventually(h.parseLog).Should(HaveLen(n))
+	return h.parseLog()
 }

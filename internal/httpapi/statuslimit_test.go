@@ -91,7 +91,7 @@ func TestStatusLimit_holdsABurstOfClients(t *testing.T) {
 	now := time.Now()
 	for range 30 {
 		for range 600 {
-			g.Expect(l.allow("backend", perKey, now)).To(BeTrue())
+			g.Expect(l.takeRead("backend", perKey, now)).To(BeTrue())
 		}
 		now = now.Add(2 * time.Second)
 	}
@@ -103,10 +103,40 @@ func TestStatusLimit_remembersNoKeyForLong(t *testing.T) {
 	now, perKey := time.Now(), verification.Rate{Requests: 600, Period: time.Minute}
 	for i := range 100 {
 		now = now.Add(time.Second)
-		g.Expect(l.allow(strconv.Itoa(i), perKey, now)).To(BeTrue())
+		g.Expect(l.takeRead(strconv.Itoa(i), perKey, now)).To(BeTrue())
 	}
 	g.Expect(len(l.byKey)).To(BeNumerically("<=", 2))
 	for range 1_000_000 {
-		g.Expect(l.allow("unlimited", verification.Rate{}, now)).To(BeTrue())
+		g.Expect(l.takeRead("unlimited", verification.Rate{}, now)).To(BeTrue())
+	}
+}
+
+// TestReadLimit_countsTimeOnce has reads arrive in another order than they read the clock, as those of a busy server do.
+func TestReadLimit_countsTimeOnce(t *testing.T) {
+	g := NewWithT(t)
+	perKey := verification.Rate{Requests: 1, Period: time.Hour}
+	for name, read := range map[string]func(l *readLimit, now time.Time) bool{
+		"status": func(l *readLimit, now time.Time) bool { return l.takeRead("backend", perKey, now) },
+		"retries": func(l *readLimit, now time.Time) bool {
+			if !l.hasRead("backend", perKey, now) {
+				return false
+			}
+			l.chargeRead("backend", perKey, now)
+			return true
+		},
+	} {
+		var l readLimit
+		now, taken := time.Now(), 0
+		for read(&l, now) {
+			taken++
+		}
+		for range 1000 {
+			for _, at := range []time.Time{now.Add(time.Second), now} {
+				if read(&l, at) {
+					taken++
+				}
+			}
+		}
+		g.Expect(taken).To(BeNumerically("~", minStatusRate*(statusBurstTime.Seconds()+1), 1), "%s: one second has passed", name)
 	}
 }

@@ -154,7 +154,7 @@ func TestWire_whatIsNoRequest(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(h.logs.lines()).To(BeEmpty(), "none of them reached a handler")
+	g.Expect(h.parseLog()).To(BeEmpty(), "none of them reached a handler")
 	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_unserved_requests_total 15\n"))
 }
 

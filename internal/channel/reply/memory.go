@@ -81,7 +81,7 @@ type Stranger int
 // What becomes of strangers.
 const (
 	Answer   Stranger = iota
-	Repeated          // he had his answer within a day
+	Repeated          // the sender had an answer within a day
 	Limited           // others had theirs within the second
 )
 
@@ -134,7 +134,7 @@ type Senders struct {
 // NewSenders returns a count of nobody.
 func NewSenders() *Senders { return &Senders{hasher: newHasher()} }
 
-// Full tells whether a sender had all the messages that he may have.
+// Full reports whether a sender had all the messages that one may have.
 func (s *Senders) Full(now time.Time, sender string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

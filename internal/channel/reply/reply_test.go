@@ -35,7 +35,7 @@ func TestStrangers(t *testing.T) {
 	g.Expect(s.Judge(begin, "one")).To(Equal(Answer))
 	g.Expect(s.Judge(begin, "one")).To(Equal(Repeated))
 	g.Expect(s.Judge(begin, "two")).To(Equal(Limited), "one a second in all")
-	g.Expect(s.Judge(begin.Add(time.Second), "two")).To(Equal(Answer), "who was passed over gets his later")
+	g.Expect(s.Judge(begin.Add(time.Second), "two")).To(Equal(Answer), "the sender that was passed over gets an answer later")
 	g.Expect(s.Judge(begin.Add(24*time.Hour-1), "one")).To(Equal(Repeated))
 	g.Expect(s.Judge(begin.Add(24*time.Hour), "one")).To(Equal(Answer))
 	s.Forget("one")
@@ -51,7 +51,7 @@ func TestSenders(t *testing.T) {
 	}
 	g.Expect(s.Full(begin, "one")).To(BeTrue())
 	g.Expect(s.Full(begin, "two")).To(BeFalse())
-	g.Expect(s.Full(begin.Add(SenderWindow), "one")).To(BeFalse(), "a minute later he may again")
+	g.Expect(s.Full(begin.Add(SenderWindow), "one")).To(BeFalse(), "a minute later the sender may again")
 	for i := range 5 * maxSenders {
 		s.Add(begin, strconv.Itoa(i))
 	}

@@ -1,0 +1,105 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// What is answered is what was stored, in the form it was given, whenever it is asked for.
+func TestStatus_answersWhatWasStored(t *testing.T) {
+	g := NewWithT(t)
+	fake := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+	h := newHarness(t, func(s *setup) { s.options.Clock = fake })
+	const claimed, reported = "+5215512345678", "+525512345678" // two forms of one number
+	id := h.do(initFor(keyAll, claimed)).text("requestId")
+	fake.Step(time.Minute)
+	h.verify(id, reported, verification.AssuranceUsual)
+	fake.Step(time.Hour)
+	for range 2 {
+		g.Expect(h.do(statusRequest(keyStatus, "id="+id)).fields).To(And(
+			HaveKeyWithValue("phoneNumber", claimed),
+			HaveKeyWithValue("actualPhoneNumber", reported),
+			HaveKeyWithValue("verifiedAt", "2026-03-01T10:01:00.000Z"),
+			HaveKeyWithValue("expiresAt", "2026-03-01T10:10:00.000Z"),
+		))
+		fake.Step(time.Hour)
+	}
+}
+
+func TestInit_retryAnswersWhatIsLeft(t *testing.T) {
+	g := NewWithT(t)
+	fake := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
+	h := newHarness(t, func(s *setup) { s.options.Clock = fake })
+	try := initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1")
+	for _, row := range []struct {
+		later time.Duration
+		want  string
+	}{{0, "600s"}, {4 * time.Minute, "360s"}, {6*time.Minute - time.Second, "1s"}, {time.Hour, "0s"}} {
+		fake.Step(row.later)
+		answer := h.do(try)
+		g.Expect(answer.text("expiresIn")).To(Equal(row.want))
+		g.Expect(answer.text("expiresAt")).To(Equal("2026-03-01T10:10:00.000Z"))
+	}
+}
+
+// Whoever waits for a store that hangs is told so within two seconds.
+func TestStore_isAskedForABoundedTime(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	left := make(chan time.Duration, 10)
+	look := func(ctx context.Context) error {
+		deadline, bounded := ctx.Deadline()
+		g.Expect(bounded).To(BeTrue())
+		left <- time.Until(deadline)
+		return nil
+	}
+	h.store.before.Store(&look)
+	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1"))
+	h.do(statusRequest(keyStatus, "id="+id))
+	for range 3 {
+		g.Expect(left).To(Receive(BeNumerically("<=", 1500*time.Millisecond)))
+	}
+	g.Expect(left).NotTo(Receive())
+}
+
+// The limit is tested by its number: by itself it may become anything.
+func TestInit_bodyOfEightKibibytes(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	text := fmt.Sprintf(`{"phoneNumber":%q}`, h.number(1))
+	for length, want := range map[int]int{8 << 10: 200, 8<<10 + 1: 413} {
+		g.Expect(h.do(body(text+strings.Repeat(" ", length-len(text)))).status).To(Equal(want), "%d bytes", length)
+	}
+}
+
+// unread is a body that must not be looked at.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+// What announces too much is refused by its headers, so that who waits for "100 Continue" sends nothing.
+func TestInit_refusesAnAnnouncedExcessUnread(t *testing.T) {
+	h := newHarness(t)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathInit, unread{t})
+	r.Header.Set("Authorization", "Bearer "+keyAll)
+	r.Header.Set("Content-Type", "application/json")
+	r.ContentLength = 8<<10 + 1
+	answer := httptest.NewRecorder()
+	h.api.ServeHTTP(answer, r)
+	NewWithT(t).Expect(answer.Code).To(Equal(http.StatusRequestEntityTooLarge))
+}
