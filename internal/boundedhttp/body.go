@@ -16,7 +16,7 @@ type chunkedBody struct {
 func (b *chunkedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
-		b.conn.pool.received(b.conn)
+		b.conn.pool.finishBody(b.conn)
 	}
 	return n, err //nolint:wrapcheck // an io.Reader's
 }

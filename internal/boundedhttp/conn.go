@@ -17,7 +17,7 @@ const (
 	// continueAnswer is what net/http writes when a handler reads a body that its client waits to send.
 	continueAnswer = "HTTP/1.1 100 Continue\r\n\r\n"
 
-	// endless is the length of a body whose length nobody knows.
+	// endless is the length of a body whose length is unknown.
 	endless = math.MaxInt64
 )
 
@@ -55,10 +55,10 @@ func (c *conn) Read(p []byte) (int, error) {
 		p = p[:min(int64(len(p)), c.body)]
 	}
 	if len(c.held) > 0 {
-		n, change := c.admit(p[:copy(p, c.held)])
+		n, change := c.countRead(p[:copy(p, c.held)])
 		c.held = c.held[n:]
 		c.mu.Unlock()
-		return c.deliver(p, n, change, nil)
+		return c.finishRead(p, n, change, nil)
 	}
 	c.mu.Unlock()
 
@@ -67,10 +67,10 @@ func (c *conn) Read(p []byte) (int, error) {
 		return read, err
 	}
 	c.mu.Lock()
-	n, change := c.admit(p[:read])
+	n, change := c.countRead(p[:read])
 	c.held = append([]byte(nil), p[n:read]...)
 	c.mu.Unlock()
-	return c.deliver(p, n, change, err)
+	return c.finishRead(p, n, change, err)
 }
 
 // change is what a read means for the connection.
@@ -83,8 +83,8 @@ const (
 	bodyIsReceived
 )
 
-// admit counts what was read. It returns how much of it belongs to the header or the body that is being read.
-func (c *conn) admit(p []byte) (int, change) {
+// countRead counts what was read. It returns how much of it belongs to the header or the body that is being read.
+func (c *conn) countRead(p []byte) (int, change) {
 	if c.body > 0 {
 		if c.body != endless {
 			c.body -= int64(len(p))
@@ -105,23 +105,23 @@ func (c *conn) admit(p []byte) (int, change) {
 	}
 }
 
-func (c *conn) deliver(p []byte, n int, change change, err error) (int, error) {
+func (c *conn) finishRead(p []byte, n int, change change, err error) (int, error) {
 	switch change {
 	case none:
 	case headerIsLong:
-		c.pool.charge(c, longHeaderCost)
+		c.pool.addCost(c, longHeaderCost)
 	case bodyIsReceived:
-		c.pool.received(c)
+		c.pool.finishBody(c)
 	case headerIsTooLarge:
-		c.pool.refuse(c)
-		c.refuse(p)
+		c.pool.markUnserved(c)
+		c.rejectHeader(p)
 		return 0, &net.OpError{Op: "read", Net: "tcp", Err: errTooLarge} // net/http answers nothing to one of these
 	}
 	return n, err
 }
 
-// refuse answers 431 and takes in some of what is still sent, into p: a connection that is reset would lose the answer.
-func (c *conn) refuse(p []byte) {
+// rejectHeader answers 431 and takes in some of what is still sent, into p: a connection that is reset would lose the answer.
+func (c *conn) rejectHeader(p []byte) {
 	end := time.Now().Add(lingerTime)
 	if c.SetDeadline(end) != nil {
 		return
@@ -138,8 +138,8 @@ func (c *conn) refuse(p []byte) {
 	}
 }
 
-// begin is called when net/http has parsed a header: a body of that length follows, -1 for one in chunks.
-func (c *conn) begin(length int64) {
+// beginBody is called when net/http has parsed a header: a body of that length follows, -1 for one in chunks.
+func (c *conn) beginBody(length int64) {
 	chunked := length < 0
 	if chunked {
 		length = endless
@@ -148,16 +148,16 @@ func (c *conn) begin(length int64) {
 	c.header = header{} // net/http may have read one byte ahead, which is not counted
 	c.body = length
 	c.mu.Unlock()
-	c.pool.begin(c, length > 0)
+	c.pool.beginHandler(c, length > 0)
 	if chunked {
-		c.pool.charge(c, chunkedCost)
+		c.pool.addCost(c, chunkedCost)
 	}
 }
 
 // Write notes that an answer begins.
 func (c *conn) Write(p []byte) (int, error) {
 	if string(p) != continueAnswer {
-		c.pool.answer(c)
+		c.pool.beginAnswer(c)
 	}
 	return c.Conn.Write(p)
 }

@@ -16,7 +16,7 @@ import (
 // TestCosts measures what a connection makes the process hold, its client included.
 func TestCosts(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector has its own memory")
+		t.Skip("the race detector has its own memory: make test runs it once more without")
 	}
 	const many = 200
 	line := "GET / HTTP/1.1\r\nHost: a\r\n"
@@ -71,7 +71,7 @@ func TestCosts(t *testing.T) {
 // finishes.
 func TestCosts_TLS(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector has its own memory")
+		t.Skip("the race detector has its own memory: make test runs it once more without")
 	}
 	const many = 100
 	for name, test := range map[string]struct {

@@ -19,5 +19,5 @@
 // How much of the stream is a header is not parsed here a second time, so that nothing can be parsed in two ways: net/http
 // gets a header up to its blank line and no byte more, and says with the call of the handler how long the body is. From the
 // end of one header to the call of the handler the count goes on, so a disagreement about the blank line gains nothing.
-// A chunked body, whose length nobody knows, is the last thing on its connection.
+// A chunked body, whose length is unknown, is the last thing on its connection.
 package boundedhttp

@@ -16,7 +16,7 @@ const (
 	longHeaderCost   = 64 << 10
 	longHeaderBytes  = 4 << 10
 	longHeaderFields = 40
-	// chunkedCost is what a chunked body adds: net/http reads a trailer of up to 4 KiB, whose fields nobody counts.
+	// chunkedCost is what a chunked body adds: net/http reads a trailer of up to 4 KiB, whose fields are not counted.
 	chunkedCost = 128 << 10
 	// tlsCost is what TLS adds: its records and the messages of a handshake. TestCosts_TLS measures this.
 	tlsCost = 96 << 10
@@ -30,7 +30,7 @@ const (
 	maxConnections = 4096
 	// minConnections is what a process with next to no memory still serves.
 	minConnections = 16
-	// usualMemory is the memory of a process that nobody limited: nine tenths of the limit that the chart sets.
+	// usualMemory is the memory of a process without a limit: nine tenths of the limit that the chart sets.
 	usualMemory = 230 << 20
 	// connectionsShare is the part of the memory that connections may use, as a divisor.
 	connectionsShare = 3

@@ -18,10 +18,10 @@ func Budget() int64 {
 	if err != nil {
 		limit = nil // no cgroup v2: GOMEMLIMIT alone counts
 	}
-	return budget(debug.SetMemoryLimit(-1), string(limit))
+	return computeBudget(debug.SetMemoryLimit(-1), string(limit))
 }
 
-func budget(goLimit int64, cgroup string) int64 {
+func computeBudget(goLimit int64, cgroup string) int64 {
 	memory := goLimit
 	if bytes, err := strconv.ParseInt(strings.TrimSpace(cgroup), 10, 64); err == nil { // "max" is no limit
 		memory = min(memory, bytes)

@@ -72,67 +72,67 @@ func newPool(budget int64, secure bool) *pool {
 	return p
 }
 
-// track is the server's ConnState hook. net/http calls a connection active when it has read the header of a request, or has
+// trackState is the server's ConnState hook. net/http calls a connection active when it has read the header of a request, or has
 // failed to; until then it is new or idle, however slow its header is.
-func (p *pool) track(nc net.Conn, s http.ConnState) {
+func (p *pool) trackState(nc net.Conn, s http.ConnState) {
 	c, ok := nc.(*conn)
 	if !ok {
 		return
 	}
 	switch s {
 	case http.StateNew:
-		p.enter(c)
+		p.addConn(c)
 	case http.StateActive:
-		p.change(c, func() {
+		p.changeSeat(c, func() {
 			c.seat.unserved = true
-			p.wait(c, awaiting)
+			p.queueConn(c, awaiting)
 		})
 	case http.StateIdle:
-		p.change(c, func() {
-			p.refund(c)
-			p.wait(c, awaiting)
+		p.changeSeat(c, func() {
+			p.endCosts(c)
+			p.queueConn(c, awaiting)
 		})
 	case http.StateClosed, http.StateHijacked:
-		p.leave(c)
+		p.removeConn(c)
 	}
 }
 
-// refuse notes a header that net/http does not get to see.
-func (p *pool) refuse(c *conn) { p.change(c, func() { c.seat.unserved = true }) }
+// markUnserved notes a header that net/http does not get to see.
+func (p *pool) markUnserved(c *conn) { p.changeSeat(c, func() { c.seat.unserved = true }) }
 
-// begin notes that the handler begins.
-func (p *pool) begin(c *conn, body bool) {
-	p.change(c, func() {
+// beginHandler notes that the handler begins.
+func (p *pool) beginHandler(c *conn, body bool) {
+	p.changeSeat(c, func() {
 		c.seat.unserved = false
 		if body {
-			p.wait(c, receiving)
+			p.queueConn(c, receiving)
 		} else {
-			p.work(c)
+			p.unqueueConn(c)
 		}
 	})
 }
 
-// received notes that the body came. An answer that began before it is still the client's to take.
-func (p *pool) received(c *conn) {
-	p.change(c, func() {
+// finishBody notes that the body came. An answer that began before it is still the client's to take.
+func (p *pool) finishBody(c *conn) {
+	p.changeSeat(c, func() {
 		if c.seat.state == receiving {
-			p.work(c)
+			p.unqueueConn(c)
 		}
 	})
 }
 
-// answer notes that the client has an answer to take.
-func (p *pool) answer(c *conn) {
-	p.change(c, func() {
+// beginAnswer notes that the client has an answer to take.
+func (p *pool) beginAnswer(c *conn) {
+	p.changeSeat(c, func() {
 		if c.seat.state == receiving || c.seat.state == working {
-			p.wait(c, answering)
+			p.queueConn(c, answering)
 		}
 	})
 }
 
-// charge adds a cost until the request ends, once.
-func (p *pool) charge(c *conn, cost int64) {
-	p.change(c, func() {
+// addCost adds a cost until the request ends, once.
+func (p *pool) addCost(c *conn, cost int64) {
+	p.changeSeat(c, func() {
 		if slices.Contains(c.seat.extra, cost) {
 			return
 		}
@@ -142,30 +142,30 @@ func (p *pool) charge(c *conn, cost int64) {
 	})
 }
 
-// change changes what is known of a connection that does not leave, then makes room.
-func (p *pool) change(c *conn, change func()) {
+// changeSeat changes what is known of a connection that does not leave, then makes room.
+func (p *pool) changeSeat(c *conn, change func()) {
 	p.mu.Lock()
 	if c.seat.state != leaving {
 		change()
 	}
 	victims := p.makeRoom()
 	p.mu.Unlock()
-	p.evict(victims)
+	p.closeConns(victims)
 }
 
-func (p *pool) enter(c *conn) {
+func (p *pool) addConn(c *conn) {
 	p.mu.Lock()
 	p.open++
 	c.seat.cost = p.base
 	p.cost += p.base
-	p.wait(c, awaiting)
+	p.queueConn(c, awaiting)
 	victims := p.makeRoom()
 	p.mu.Unlock()
-	p.evict(victims)
+	p.closeConns(victims)
 }
 
-// leave forgets a connection that net/http has let go of.
-func (p *pool) leave(c *conn) {
+// removeConn forgets a connection that net/http has let go of.
+func (p *pool) removeConn(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.seat.unserved {
@@ -175,7 +175,7 @@ func (p *pool) leave(c *conn) {
 		p.parting -= c.seat.cost
 		p.parted.Broadcast()
 	}
-	p.work(c)
+	p.unqueueConn(c)
 	p.open--
 	p.cost -= c.seat.cost
 }
@@ -189,7 +189,7 @@ func (p *pool) makeRoom() []*conn {
 			break
 		}
 		victim := front.Value.(*conn) //nolint:forcetypeassert // the list holds nothing else
-		p.work(victim)
+		p.unqueueConn(victim)
 		victim.seat.state = leaving
 		p.parting += victim.seat.cost
 		victims = append(victims, victim)
@@ -197,23 +197,23 @@ func (p *pool) makeRoom() []*conn {
 	return victims
 }
 
-// evict closes connections. Their own goroutines learn of it.
-func (p *pool) evict(victims []*conn) {
+// closeConns closes connections. Their own goroutines learn of it.
+func (p *pool) closeConns(victims []*conn) {
 	for _, victim := range victims {
 		p.evicted.Inc()
 		victim.raw.Close() //nolint:errcheck // it is gone either way
 	}
 }
 
-// wait puts a connection behind all that wait.
-func (p *pool) wait(c *conn, s state) {
-	p.work(c)
+// queueConn puts a connection behind all that wait.
+func (p *pool) queueConn(c *conn, s state) {
+	p.unqueueConn(c)
 	c.seat.state = s
 	c.seat.place = p.waiting.PushBack(c)
 }
 
-// work takes a connection out of those that wait.
-func (p *pool) work(c *conn) {
+// unqueueConn takes a connection out of those that wait.
+func (p *pool) unqueueConn(c *conn) {
 	c.seat.state = working
 	if c.seat.place != nil {
 		p.waiting.Remove(c.seat.place)
@@ -221,8 +221,8 @@ func (p *pool) work(c *conn) {
 	}
 }
 
-// refund ends the costs of a request.
-func (p *pool) refund(c *conn) {
+// endCosts ends the costs of a request.
+func (p *pool) endCosts(c *conn) {
 	p.cost -= c.seat.cost - p.base
 	c.seat.cost, c.seat.extra = p.base, c.seat.extra[:0]
 }

@@ -42,39 +42,43 @@ func TestPool_states(t *testing.T) {
 		state state
 		goes  bool
 	}{
-		"new":                  {func(*pool, *conn) {}, awaiting, true},
-		"header came":          {func(p *pool, c *conn) { p.track(c, http.StateActive) }, awaiting, true},
-		"handler begins":       {func(p *pool, c *conn) { p.begin(c, noBody) }, working, false},
-		"handler awaits body":  {func(p *pool, c *conn) { p.begin(c, body) }, receiving, true},
-		"body came":            {func(p *pool, c *conn) { p.begin(c, body); p.received(c) }, working, false},
-		"answer":               {func(p *pool, c *conn) { p.begin(c, noBody); p.answer(c) }, answering, true},
-		"answer before body":   {func(p *pool, c *conn) { p.begin(c, body); p.answer(c) }, answering, true},
-		"body during answer":   {func(p *pool, c *conn) { p.begin(c, body); p.answer(c); p.received(c) }, answering, true},
-		"answered":             {func(p *pool, c *conn) { p.begin(c, noBody); p.answer(c); p.track(c, http.StateIdle) }, awaiting, true},
-		"next request":         {func(p *pool, c *conn) { p.track(c, http.StateIdle); p.track(c, http.StateActive); p.begin(c, noBody) }, working, false},
-		"long header at work":  {func(p *pool, c *conn) { p.begin(c, noBody); p.charge(c, ConnectionCost/2) }, working, false},
-		"refused by its limit": {func(p *pool, c *conn) { p.refuse(c) }, awaiting, true},
+		"new":                 {func(*pool, *conn) {}, awaiting, true},
+		"header came":         {func(p *pool, c *conn) { p.trackState(c, http.StateActive) }, awaiting, true},
+		"handler begins":      {func(p *pool, c *conn) { p.beginHandler(c, noBody) }, working, false},
+		"handler awaits body": {func(p *pool, c *conn) { p.beginHandler(c, body) }, receiving, true},
+		"body came":           {func(p *pool, c *conn) { p.beginHandler(c, body); p.finishBody(c) }, working, false},
+		"answer":              {func(p *pool, c *conn) { p.beginHandler(c, noBody); p.beginAnswer(c) }, answering, true},
+		"answer before body":  {func(p *pool, c *conn) { p.beginHandler(c, body); p.beginAnswer(c) }, answering, true},
+		"body during answer":  {func(p *pool, c *conn) { p.beginHandler(c, body); p.beginAnswer(c); p.finishBody(c) }, answering, true},
+		"answered":            {func(p *pool, c *conn) { p.beginHandler(c, noBody); p.beginAnswer(c); p.trackState(c, http.StateIdle) }, awaiting, true},
+		"next request": {func(p *pool, c *conn) {
+			p.trackState(c, http.StateIdle)
+			p.trackState(c, http.StateActive)
+			p.beginHandler(c, noBody)
+		}, working, false},
+		"long header at work":  {func(p *pool, c *conn) { p.beginHandler(c, noBody); p.addCost(c, ConnectionCost/2) }, working, false},
+		"refused by its limit": {func(p *pool, c *conn) { p.markUnserved(c) }, awaiting, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			p, conns := seats(t, 1, 2)
-			p.track(conns[0], http.StateNew)
+			p.trackState(conns[0], http.StateNew)
 			test.steps(p, conns[0])
 			g.Expect(conns[0].seat.state).To(Equal(test.state))
-			p.track(conns[1], http.StateNew)
+			p.trackState(conns[1], http.StateNew)
 			if test.goes {
 				g.Expect(p.left(conns)).To(Equal([]int{0}))
 			} else {
 				g.Expect(p.left(conns)).To(Equal([]int{1}), "what the server works for does not make room")
 			}
-			for _, late := range []func(){func() { p.received(conns[0]) }, func() { p.track(conns[0], http.StateIdle) }} {
+			for _, late := range []func(){func() { p.finishBody(conns[0]) }, func() { p.trackState(conns[0], http.StateIdle) }} {
 				late()
 			}
 			if test.goes {
 				g.Expect(conns[0].seat.state).To(Equal(leaving), "what made room does not come back")
 			}
-			p.track(conns[0], http.StateClosed)
-			p.track(conns[1], http.StateClosed)
+			p.trackState(conns[0], http.StateClosed)
+			p.trackState(conns[1], http.StateClosed)
 			g.Expect([]int64{int64(p.open), p.cost, p.parting, int64(p.waiting.Len())}).To(Equal([]int64{0, 0, 0, 0}))
 		})
 	}
@@ -84,12 +88,12 @@ func TestPool_theLongestWaitingMakesRoom(t *testing.T) {
 	g := NewWithT(t)
 	p, conns := seats(t, 3, 5)
 	for i := range 3 {
-		p.track(conns[i], http.StateNew)
+		p.trackState(conns[i], http.StateNew)
 	}
-	p.track(conns[0], http.StateActive) // it goes behind the others
-	p.track(conns[3], http.StateNew)
+	p.trackState(conns[0], http.StateActive) // it goes behind the others
+	p.trackState(conns[3], http.StateNew)
 	g.Expect(p.left(conns)).To(Equal([]int{1}))
-	p.track(conns[4], http.StateNew)
+	p.trackState(conns[4], http.StateNew)
 	g.Expect(p.left(conns)).To(Equal([]int{1, 2}))
 }
 
@@ -97,16 +101,16 @@ func TestPool_costs(t *testing.T) {
 	g := NewWithT(t)
 	p, conns := seats(t, 4, 4)
 	for _, c := range conns {
-		p.track(c, http.StateNew)
+		p.trackState(c, http.StateNew)
 	}
-	p.charge(conns[3], 2*ConnectionCost)
+	p.addCost(conns[3], 2*ConnectionCost)
 	g.Expect(p.left(conns)).To(Equal([]int{0, 1}), "a header that grows makes others go")
-	p.charge(conns[3], 2*ConnectionCost)
+	p.addCost(conns[3], 2*ConnectionCost)
 	g.Expect(p.left(conns)).To(HaveLen(2), "it counts once")
 	g.Expect(p.cost).To(BeEquivalentTo(6 * ConnectionCost))
-	p.track(conns[3], http.StateIdle)
+	p.trackState(conns[3], http.StateIdle)
 	g.Expect(p.cost).To(BeEquivalentTo(4*ConnectionCost), "until the request ends")
-	p.charge(conns[3], 100*ConnectionCost)
+	p.addCost(conns[3], 100*ConnectionCost)
 	g.Expect(p.left(conns)).To(Equal([]int{0, 1, 2, 3}), "what is too much for all of them goes itself")
 }
 
@@ -115,7 +119,7 @@ func TestPool_acceptsNoFasterThanOthersLeave(t *testing.T) {
 	g := NewWithT(t)
 	p, conns := seats(t, 4, 6)
 	for _, c := range conns {
-		p.track(c, http.StateNew)
+		p.trackState(c, http.StateNew)
 	}
 	g.Expect(p.left(conns)).To(HaveLen(2))
 	room := make(chan struct{})
@@ -124,10 +128,10 @@ func TestPool_acceptsNoFasterThanOthersLeave(t *testing.T) {
 		close(room)
 	}()
 	g.Consistently(room).ShouldNot(BeClosed())
-	p.track(conns[0], http.StateClosed)
+	p.trackState(conns[0], http.StateClosed)
 	g.Eventually(room).Should(BeClosed())
 
-	p.charge(conns[5], 2*ConnectionCost) // two more leave
+	p.addCost(conns[5], 2*ConnectionCost) // two more leave
 	closed := make(chan struct{})
 	go func() {
 		p.awaitRoom()
@@ -153,7 +157,7 @@ func TestBudget(t *testing.T) {
 		"Go's limit is lower": {90 * mebibyte, "268435456\n", 30 * mebibyte},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(budget(test.limit, test.cgroup)).To(Equal(test.want))
+			NewWithT(t).Expect(computeBudget(test.limit, test.cgroup)).To(Equal(test.want))
 		})
 	}
 }

@@ -58,13 +58,13 @@ func NewServer(o Options) (*http.Server, *Listener) {
 		l.tls.NextProtos = []string{"http/1.1"}
 	}
 	server := &http.Server{
-		Handler:           beginRequest(o.Handler),
+		Handler:           withBodyLength(o.Handler),
 		ReadHeaderTimeout: o.ReadHeader,
 		ReadTimeout:       o.Read,
 		WriteTimeout:      o.Write,
 		IdleTimeout:       o.Idle,
 		MaxHeaderBytes:    MaxHeaderBytes, // the connection refuses before net/http does
-		ConnState:         l.pool.track,
+		ConnState:         l.pool.trackState,
 		ConnContext:       withConn,
 		BaseContext:       func(net.Listener) context.Context { return o.BaseContext },
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(o.Log), slog.LevelInfo),
@@ -76,11 +76,11 @@ func NewServer(o Options) (*http.Server, *Listener) {
 	return server, l
 }
 
-// beginRequest tells the connection of each request how long its body is.
-func beginRequest(next http.Handler) http.Handler {
+// withBodyLength tells the connection of each request how long its body is.
+func withBodyLength(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
-			c.begin(r.ContentLength)
+			c.beginBody(r.ContentLength)
 			if r.ContentLength < 0 {
 				w.Header().Set("Connection", "close")
 				r.Body = &chunkedBody{ReadCloser: r.Body, conn: c}

@@ -10,30 +10,19 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-const (
-	headerTimeout   = 5 * time.Second
-	requestTimeout  = 10 * time.Second
-	idleTimeout     = 90 * time.Second
-	checkTimeout    = time.Second
-	shutdownTimeout = time.Second
-	// maxScrapes bounds the answers of /metrics that are made at once: each holds all metrics, and a compressor.
-	maxScrapes = 4
-)
-
 // Options say what a Server reports.
 type Options struct {
-	// Ready returns an error while the process should get no traffic. It gets a context of a second.
-	Ready func(context.Context) error
+	// Check and Serving are those of ReadinessOptions.
+	Check   func(context.Context) error
+	Serving func() error
 	// Problems returns the secrets that cannot be used; nil where a process has none.
 	Problems func() []settings.Problem
 	// Refused returns why the project, as it is now, does not count, so that an older one does; nil if it does.
@@ -49,17 +38,17 @@ type Options struct {
 
 // Server is a Runnable that serves until its context ends.
 type Server struct {
-	listener net.Listener
-	http     *http.Server
+	listener  net.Listener
+	http      *http.Server
+	readiness *Readiness
 }
 
 // New returns a server on the listener, which it closes when it ends.
 func New(listener net.Listener, o Options) *Server {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
-	mux.HandleFunc("GET /readyz", o.ready)
+	readiness := NewReadiness(ReadinessOptions{Check: o.Check, Serving: o.Serving, Log: o.Log})
+	mux := NewProbesHandler(readiness)
 	mux.HandleFunc("GET /problems", o.problems)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes}))
+	mux.Handle("GET /metrics", NewMetricsHandler(o.Metrics))
 	var handler http.Handler = mux
 	if o.Guard != nil {
 		handler = o.Guard(mux)
@@ -68,12 +57,15 @@ func New(listener net.Listener, o Options) *Server {
 		Handler: handler, Listener: listener, Budget: o.Budget,
 		ReadHeader: headerTimeout, Read: requestTimeout, Write: requestTimeout, Idle: idleTimeout, Log: o.Log,
 	})
-	return &Server{listener: bounded, http: server}
+	return &Server{listener: bounded, http: server, readiness: readiness}
 }
 
 // Start serves until ctx ends. It is the last to go: probes are answered while requests drain, and whoever still reads
 // an answer then has a second for it.
 func (s *Server) Start(ctx context.Context) error {
+	checks, stopChecks := context.WithCancel(ctx)
+	defer stopChecks()
+	go func() { _ = s.readiness.Start(checks) }() // nobody waits for it: a check that does not end must hold nothing up
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -95,17 +87,6 @@ func (s *Server) shutdown(ctx context.Context) {
 	if s.http.Shutdown(ctx) != nil {
 		_ = s.http.Close() // whoever still reads is cut off
 	}
-}
-
-func (o Options) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), checkTimeout)
-	defer cancel()
-	if err := o.Ready(ctx); err != nil {
-		o.Log.V(1).Info("not ready", "reason", err.Error())
-		answer(w, http.StatusServiceUnavailable, "not ready")
-		return
-	}
-	answer(w, http.StatusOK, "ok")
 }
 
 // problems is the JSON form of what is wrong with the settings.
@@ -138,10 +119,4 @@ func (o Options) problems(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	//nolint:errchkjson // the reader may have gone
 	_ = json.NewEncoder(w).Encode(wrong)
-}
-
-func answer(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // the reader may have gone
 }

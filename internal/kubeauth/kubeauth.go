@@ -1,7 +1,9 @@
 // Package kubeauth serves a path only to those whom the API server knows and allows to GET it.
 //
 // It asks what controller-runtime's metrics/filters ask, a TokenReview and a SubjectAccessReview, without k8s.io/apiserver,
-// which would double the program. Decisions are remembered, so that a scrape costs the API server next to nothing.
+// which would double the program. Decisions are remembered, so that a scrape costs the API server next to nothing, and questions
+// about tokens of strangers are bounded, for each address and in all. A token that was allowed stays known for an hour: asking
+// about it again is not bounded by what strangers do.
 package kubeauth
 
 import (
@@ -10,8 +12,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -19,18 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
-)
-
-const (
-	// allowedFor and refusedFor are how long a decision stands: a right that was taken away ends within the first.
-	allowedFor = time.Minute
-	refusedFor = 10 * time.Second
-	// maxDecisions bounds the memory of decisions.
-	maxDecisions = 256
-	// maxReviews bounds the tokens that the API server is asked about at once, so that strangers who send any load it little.
-	maxReviews = 4
-	// reviewTimeout bounds the two questions about a token.
-	reviewTimeout = 5 * time.Second
 )
 
 // Options are what a handler is made of.
@@ -51,16 +39,10 @@ type Options struct {
 type Handler struct {
 	Options
 
-	reviews chan struct{}
-
-	mu        sync.Mutex
-	decisions map[[sha256.Size]byte]decision
-}
-
-// decision is the status that a token gets for a while.
-type decision struct {
-	status int
-	until  time.Time
+	decisions *decisions
+	callers   *callers
+	// reviews and renewals are those at once, of strangers and of known tokens.
+	reviews, renewals chan struct{}
 }
 
 // New returns a handler.
@@ -69,32 +51,37 @@ func New(o Options) *Handler {
 		o.Clock = clock.RealClock{}
 	}
 	return &Handler{
-		Options: o, reviews: make(chan struct{}, maxReviews), decisions: make(map[[sha256.Size]byte]decision),
+		Options: o, decisions: newDecisions(o.Clock), callers: newCallers(o.Clock),
+		reviews: make(chan struct{}, maxReviews), renewals: make(chan struct{}, maxReviews),
 	}
 }
 
-// ServeHTTP answers 401 without a token that the API server knows, 403 if its holder may not, and 503 if that cannot be told.
+// ServeHTTP answers 401 without a token that the API server knows, 403 if its holder may not, 429 if it is one of too many unknown
+// tokens, and 503 if the API server does not answer.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		refuse(w, http.StatusMethodNotAllowed)
+		writeRefusal(w, http.StatusMethodNotAllowed)
 		return
 	}
 	token, ok := bearerToken(r.Header)
 	if !ok {
-		refuse(w, http.StatusUnauthorized)
+		writeRefusal(w, http.StatusUnauthorized)
 		return
 	}
-	if status := h.decide(r.Context(), token); status != http.StatusOK {
-		refuse(w, status)
+	if status := h.judgeToken(r.Context(), r.RemoteAddr, token); status != http.StatusOK {
+		writeRefusal(w, status)
 		return
 	}
 	h.Next.ServeHTTP(w, r)
 }
 
-func refuse(w http.ResponseWriter, status int) {
-	if status == http.StatusUnauthorized {
+func writeRefusal(w http.ResponseWriter, status int) {
+	switch status {
+	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "1")
 	}
 	http.Error(w, http.StatusText(status), status)
 }
@@ -110,34 +97,46 @@ func bearerToken(h http.Header) (string, bool) {
 	return token, ok && token != "" && strings.EqualFold(scheme, "Bearer")
 }
 
-// decide returns the status for a token, which is 200 if its holder may.
-func (h *Handler) decide(ctx context.Context, token string) int {
-	key := sha256.Sum256([]byte(token))
-	if status := h.remembered(key); status != 0 {
+// judgeToken returns the status for a token, which is 200 if its holder may.
+func (h *Handler) judgeToken(ctx context.Context, address, token string) int {
+	key := tokenKey(sha256.Sum256([]byte(token)))
+	status, known := h.decisions.find(key)
+	switch {
+	case status != 0:
 		return status
+	case known:
+		return h.askOnce(ctx, h.renewals, key, token)
+	case !h.callers.takeReview(address):
+		return http.StatusTooManyRequests
+	default:
+		return h.askOnce(ctx, h.reviews, key, token)
 	}
+}
+
+// askOnce asks the API server about a token, in its turn, and keeps the answer.
+func (h *Handler) askOnce(ctx context.Context, turns chan struct{}, key tokenKey, token string) int {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	select {
-	case h.reviews <- struct{}{}:
-		defer func() { <-h.reviews }()
+	case turns <- struct{}{}:
+		defer func() { <-turns }()
 	case <-ctx.Done():
 		return http.StatusServiceUnavailable
 	}
-	if status := h.remembered(key); status != 0 { // while this one waited
+	if status, _ := h.decisions.find(key); status != 0 { // while this one waited
 		return status
 	}
-	status, err := h.review(ctx, token)
+	status, err := h.reviewToken(ctx, token)
 	if err != nil {
 		h.Log.Error(err, "authentication failed", "path", h.Path)
 		return http.StatusServiceUnavailable
 	}
-	h.remember(key, status)
+	h.decisions.store(key, status)
 	return status
 }
 
-// review asks the API server who the token's holder is, and whether they may.
-func (h *Handler) review(ctx context.Context, token string) (int, error) {
+// reviewToken asks the API server who the token's holder is, and whether they may.
+func (h *Handler) reviewToken(ctx context.Context, token string) (int, error) {
 	known, err := h.Clients.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},
 	}, metav1.CreateOptions{})
@@ -166,36 +165,4 @@ func (h *Handler) review(ctx context.Context, token string) (int, error) {
 	default:
 		return http.StatusOK, nil
 	}
-}
-
-// remembered returns zero for a token that was not judged lately.
-func (h *Handler) remembered(key [sha256.Size]byte) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if d, ok := h.decisions[key]; ok && h.Clock.Now().Before(d.until) {
-		return d.status
-	}
-	return 0
-}
-
-// remember forgets refusals first if memory is full: strangers must not have the API server asked about others anew.
-func (h *Handler) remember(key [sha256.Size]byte, status int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.Clock.Now()
-	if len(h.decisions) >= maxDecisions {
-		for old, d := range h.decisions {
-			if !now.Before(d.until) || d.status != http.StatusOK {
-				delete(h.decisions, old)
-			}
-		}
-	}
-	if len(h.decisions) >= maxDecisions {
-		return
-	}
-	period := refusedFor
-	if status == http.StatusOK {
-		period = allowedFor
-	}
-	h.decisions[key] = decision{status, now.Add(period)}
 }

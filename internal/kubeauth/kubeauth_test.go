@@ -1,6 +1,7 @@
 package kubeauth
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net/http"
@@ -25,6 +26,9 @@ type world struct {
 	clock *clocktesting.FakePassiveClock
 	asked atomic.Int64
 	down  atomic.Bool
+	// revoked reports whether nobody may any more.
+	revoked atomic.Bool
+	calls   int
 }
 
 func newWorld() *world {
@@ -36,14 +40,14 @@ func newWorld() *world {
 			return true, nil, errors.New("connection refused")
 		}
 		review := a.(k8stesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
-		user := map[string]string{"the-scraper": "prometheus", "somebody": "somebody"}[review.Spec.Token]
+		user := map[string]string{"the-scraper": "prometheus", "the-new-scraper": "prometheus", "somebody": "somebody"}[review.Spec.Token]
 		review.Status.Authenticated, review.Status.User.Username = user != "", user
 		return true, review, nil
 	})
 	clients.PrependReactor("create", "subjectaccessreviews", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		review := a.(k8stesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
 		asks := *review.Spec.NonResourceAttributes
-		review.Status.Allowed = review.Spec.User == "prometheus" && asks == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
+		review.Status.Allowed = !w.revoked.Load() && review.Spec.User == "prometheus" && asks == authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
 		return true, review, nil
 	})
 	w.Handler = New(Options{
@@ -53,8 +57,15 @@ func newWorld() *world {
 	return w
 }
 
+// get asks from an address of its own each time.
 func (w *world) get(method string, authorization ...string) *httptest.ResponseRecorder {
+	return w.getFrom(fmt.Sprintf("10.1.%d.%d:40000", w.calls/256, w.calls%256), method, authorization...)
+}
+
+func (w *world) getFrom(address, method string, authorization ...string) *httptest.ResponseRecorder {
+	w.calls++
 	r := httptest.NewRequest(method, "/metrics", http.NoBody)
+	r.RemoteAddr = address
 	r.Header["Authorization"] = authorization
 	answer := httptest.NewRecorder()
 	w.ServeHTTP(answer, r)
@@ -100,10 +111,10 @@ func TestHandler_forgets(t *testing.T) {
 	for _, token := range []string{"Bearer the-scraper", "Bearer a-guess"} {
 		w.get("GET", token)
 	}
-	w.clock.SetTime(w.clock.Now().Add(refusedFor))
+	w.pass(refusedFor)
 	w.get("GET", "Bearer a-guess")
 	g.Expect(w.asked.Load()).To(BeEquivalentTo(3))
-	w.clock.SetTime(w.clock.Now().Add(allowedFor))
+	w.pass(allowedFor)
 	g.Expect(w.get("GET", "Bearer the-scraper").Code).To(Equal(http.StatusOK))
 	g.Expect(w.asked.Load()).To(BeEquivalentTo(4))
 }
@@ -125,9 +136,120 @@ func TestHandler_guessesPushNobodyOut(t *testing.T) {
 	w.get("GET", "Bearer the-scraper")
 	for i := range 3 * maxDecisions {
 		g.Expect(w.get("GET", fmt.Sprintf("Bearer guess-%d", i)).Code).To(Equal(http.StatusUnauthorized))
-		g.Expect(len(w.decisions)).To(BeNumerically("<=", maxDecisions))
+		g.Expect(len(w.decisions.byToken)).To(BeNumerically("<=", maxDecisions))
+		w.pass(time.Second / reviewRate)
+	}
+	for range 10 {
+		g.Expect(w.get("GET", fmt.Sprintf("Bearer guess-%d", 3*maxDecisions-1)).Code).To(Equal(http.StatusUnauthorized))
 	}
 	asked := w.asked.Load()
+	_, known := w.decisions.find(sha256.Sum256([]byte("the-scraper")))
+	g.Expect(known).To(BeTrue(), "though its decision has expired meanwhile")
 	g.Expect(w.get("GET", "Bearer the-scraper").Code).To(Equal(http.StatusOK))
-	g.Expect(w.asked.Load()).To(Equal(asked))
+	g.Expect(w.asked.Load()).To(Equal(asked + 1))
+}
+
+func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+
+// A stranger sends made-up tokens as fast as it can.
+func TestHandler_guessesAreNoLoad(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld()
+	const seconds, perSecond = 60, 1000
+	for i := range seconds * perSecond {
+		answer := w.getFrom("10.0.0.1:40000", "GET", fmt.Sprintf("Bearer guess-%d", i))
+		if answer.Code == http.StatusTooManyRequests {
+			g.Expect(answer.Header().Get("Retry-After")).To(Equal("1"))
+		}
+		w.pass(time.Second / perSecond)
+	}
+	g.Expect(w.asked.Load()).To(BeNumerically("~", callerBurst+seconds*callerRate, 1))
+
+	w = newWorld()
+	for i := range seconds * perSecond {
+		w.get("GET", fmt.Sprintf("Bearer guess-%d", i))
+		w.pass(time.Second / perSecond)
+	}
+	g.Expect(w.asked.Load()).To(BeNumerically("~", reviewBurst+seconds*reviewRate, 1), "from many addresses")
+}
+
+// Whatever a stranger sends, a Prometheus goes on: with the token that it has, even from the stranger's own address, and with a
+// new one from another address.
+func TestHandler_guessesCutNobodyOff(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld()
+	const stranger, prometheus = "10.0.0.1:40000", "10.0.0.2:40000"
+	guess := 0
+	flood := func() {
+		for range 10 * callerBurst {
+			guess++
+			w.getFrom(stranger, "GET", fmt.Sprintf("Bearer guess-%d", guess))
+		}
+		g.Expect(w.getFrom(stranger, "GET", "Bearer one-more").Code).To(Equal(http.StatusTooManyRequests))
+	}
+	g.Expect(w.getFrom(stranger, "GET", "Bearer the-scraper").Code).To(Equal(http.StatusOK))
+	for range 60 {
+		flood()
+		g.Expect(w.getFrom(stranger, "GET", "Bearer the-scraper").Code).To(Equal(http.StatusOK))
+		w.pass(allowedFor + time.Second)
+	}
+	flood()
+	g.Expect(w.getFrom(prometheus, "GET", "Bearer the-new-scraper").Code).To(Equal(http.StatusOK))
+}
+
+func TestHandler_forgetsWhoIsNotSeen(t *testing.T) {
+	g := NewWithT(t)
+	w := newWorld()
+	key := sha256.Sum256([]byte("the-scraper"))
+	w.get("GET", "Bearer the-scraper")
+	w.pass(knownFor)
+	_, known := w.decisions.find(key)
+	g.Expect(known).To(BeFalse())
+
+	w.get("GET", "Bearer the-scraper")
+	w.revoked.Store(true)
+	w.pass(allowedFor)
+	g.Expect(w.get("GET", "Bearer the-scraper").Code).To(Equal(http.StatusForbidden), "a right ends within a minute")
+	_, known = w.decisions.find(key)
+	g.Expect(known).To(BeFalse())
+}
+
+func TestCallers(t *testing.T) {
+	for name, test := range map[string]struct {
+		one, other string
+		same       bool
+	}{
+		"ports of one address":   {"10.0.0.1:1", "10.0.0.1:2", true},
+		"two addresses":          {"10.0.0.1:1", "10.0.0.2:1", false},
+		"one in another family":  {"10.0.0.1:1", "[::ffff:10.0.0.1]:1", true},
+		"a network of IPv6":      {"[2001:db8::1]:1", "[2001:db8::ffff:2]:1", true},
+		"two networks of IPv6":   {"[2001:db8::1]:1", "[2001:db8:0:1::1]:1", false},
+		"two interfaces":         {"[fe80::1%eth0]:1", "[fe80::1%eth1]:1", true},
+		"what is no address":     {"@", "", true},
+		"a loopback of its own":  {"127.0.0.1:1", "[::1]:1", false},
+		"a name is not resolved": {"localhost:1", "otherhost:1", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			c := newCallers(clocktesting.NewFakePassiveClock(time.Unix(0, 0)))
+			for range callerBurst {
+				g.Expect(c.takeReview(test.one)).To(BeTrue())
+			}
+			g.Expect(c.takeReview(test.one)).To(BeFalse())
+			g.Expect(c.takeReview(test.other)).To(Equal(!test.same))
+		})
+	}
+}
+
+func TestCallers_areBounded(t *testing.T) {
+	g := NewWithT(t)
+	at := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
+	c := newCallers(at)
+	for i := range 2 * maxCallers {
+		c.takeReview(fmt.Sprintf("10.1.%d.%d:1", i/256, i%256))
+		g.Expect(len(c.byAddress)).To(BeNumerically("<=", maxCallers))
+	}
+	at.SetTime(at.Now().Add(time.Minute))
+	g.Expect(c.takeReview("10.2.0.1:1")).To(BeTrue(), "those that are idle make room")
+	g.Expect(c.byAddress).To(HaveLen(1))
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -96,6 +97,14 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("--drain-delay is %s: want 0s to 1m", o.DrainDelay)
 	case o.Store == "" && o.Project != "":
 		o.Store = StoreKubernetes // a project file may ask for a database
+	}
+	return errors.Join(CheckAddress("bind-address", o.Address), CheckAddress("health-bind-address", o.HealthAddress))
+}
+
+// CheckAddress reports an address without a port: net.Listen would take a random one, which nobody knows.
+func CheckAddress(flag, address string) error {
+	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
+		return fmt.Errorf("--%s is %q: want HOST:PORT or :PORT", flag, address)
 	}
 	return nil
 }

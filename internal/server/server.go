@@ -66,6 +66,22 @@ func Run(ctx context.Context, o Options, d Dependencies) error {
 			return err
 		}
 	}
+	d = d.defaulted()
+	s := server{
+		options: o, dependencies: d, registry: prometheus.NewRegistry(), log: d.Log,
+		clock: agreed.New(d.Clock, d.Log.WithName("clock")),
+	}
+	if d.RequestLog != nil {
+		s.requests = d.RequestLog.WithAttrs([]slog.Attr{slog.String("logger", httpLogger)})
+	}
+	if o.Project != "" {
+		return s.serveCluster(ctx)
+	}
+	return s.serveFile(ctx)
+}
+
+// defaulted returns d with what a server goes by that is given nothing else.
+func (d Dependencies) defaulted() Dependencies {
 	if d.Clock == nil {
 		d.Clock = clock.RealClock{}
 	}
@@ -78,17 +94,7 @@ func Run(ctx context.Context, o Options, d Dependencies) error {
 	if d.WrapHandler == nil {
 		d.WrapHandler = func(next http.Handler) http.Handler { return next }
 	}
-	s := server{
-		options: o, dependencies: d, registry: prometheus.NewRegistry(), log: d.Log,
-		clock: agreed.New(d.Clock, d.Log.WithName("clock")),
-	}
-	if d.RequestLog != nil {
-		s.requests = d.RequestLog.WithAttrs([]slog.Attr{slog.String("logger", httpLogger)})
-	}
-	if o.Project != "" {
-		return s.serveCluster(ctx)
-	}
-	return s.serveFile(ctx)
+	return d
 }
 
 // httpLogger is the name that the lines of requests come under.
@@ -133,14 +139,15 @@ func (s *server) run(
 	probes := s.health(listeners.health, health.Options{
 		Problems: source.Problems,
 		Refused:  source.LastError,
-		Ready: func(ctx context.Context) error {
+		Check:    store.Ready,
+		Serving: func() error {
 			switch {
 			case s.current() == nil:
 				return settings.ErrNoProject
 			case api.Draining():
 				return errors.New("draining")
 			default:
-				return store.Ready(ctx)
+				return nil
 			}
 		},
 	})

@@ -1,0 +1,200 @@
+package server
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/phoneproof/phoneproof/internal/agreed"
+	"github.com/phoneproof/phoneproof/internal/boundedhttp"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/webhook"
+)
+
+// wired is a server whose machine is an hour behind the store, and whose guard and receiver a test can see.
+type wired struct {
+	*server
+	*WithT
+
+	machine *clocktesting.FakeClock
+	store   *memory.Store
+	guard   webhook.GuardConfig // as the server passed it
+	// headers are those of the events that came.
+	headers chan http.Header
+}
+
+const apiKey = "a-key-of-more-than-thirty-two-characters"
+
+func newWired(t *testing.T) *wired {
+	t.Helper()
+	w := &wired{WithT: NewWithT(t), machine: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), headers: make(chan http.Header, 1)}
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { w.headers <- r.Header }))
+	t.Cleanup(receiver.Close)
+	current := &settings.Settings{
+		Project: "shop/acme", ProjectID: "shop/acme", TTL: 10 * time.Minute, Retention: time.Hour,
+		Keys:    settings.NewKeys(settings.Key{Name: "backend", Hash: sha256.Sum256([]byte(apiKey)), Scopes: settings.ScopeInit | settings.ScopeStatus}),
+		Webhook: &settings.Webhook{URL: receiver.URL, Timeout: time.Minute},
+	}
+	w.server = &server{
+		dependencies: Dependencies{
+			Clock: w.machine, ConnectionBudget: boundedhttp.Budget(),
+			WrapHandler: func(next http.Handler) http.Handler { return next },
+			NewGuard: func(c webhook.GuardConfig) *webhook.Guard {
+				w.guard = c
+				return webhook.NewDevGuard(webhook.GuardConfig{}) // the receiver is on loopback
+			},
+		},
+		project: verification.NewProject("shop/acme"), current: func() *settings.Settings { return current },
+		registry: prometheus.NewRegistry(), clock: agreed.New(w.machine, logr.Discard()),
+	}
+	w.clock.Ask()(w.machine.Now().Add(time.Hour), 0)
+	w.store = memory.NewBackend(memory.Options{Clock: w.clock}).Open("shop/acme")
+	return w
+}
+
+func (w *wired) create(t *testing.T) verification.Request {
+	t.Helper()
+	number, err := phone.FromE164("+4915112345678")
+	w.Expect(err).NotTo(HaveOccurred())
+	code, err := w.project.NewCode(zeros{})
+	w.Expect(err).NotTo(HaveOccurred())
+	created, err := w.store.Create(t.Context(), verification.New{
+		ID: w.project.RequestID(code), Phone: number, Method: verification.WhatsApp, TTL: 10 * time.Minute,
+	}, verification.Limits{})
+	w.Expect(err).NotTo(HaveOccurred())
+	return created.Request
+}
+
+// zeros is a source of bits that are not random.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestRequestLoop_guardsItsWebhooks(t *testing.T) {
+	t.Setenv("HOST_IPS", "10.20.0.7")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
+	w := newWired(t)
+	w.options.Webhook = WebhookOptions{Allow: []string{"shop=10.0.0.0/8"}, Deny: []string{"198.51.100.0/24"}}
+	w.apiServerURL = "https://10.30.0.1:6443"
+	_, err := w.requestLoop(t.Context(), w.store, func() bool { return true })
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(fmt.Sprint(w.guard.Allow)).To(Equal("[shop=10.0.0.0/8]"))
+	w.Expect(w.guard.Deny).To(ConsistOf(netip.MustParsePrefix("198.51.100.0/24")))
+	w.Expect(w.guard.APIServer).To(ConsistOf(netip.MustParseAddr("10.30.0.1"), netip.MustParseAddr("10.96.0.1")))
+	w.Expect(w.guard.Own).To(ContainElement(netip.MustParseAddr("10.20.0.7")))
+}
+
+func TestGuardConfig_knowsTheAddressesOfThisPod(t *testing.T) {
+	g := NewWithT(t)
+	t.Setenv("HOST_IPS", "")
+	addresses, err := net.InterfaceAddrs()
+	g.Expect(err).NotTo(HaveOccurred())
+	var want []netip.Addr
+	for _, address := range addresses {
+		if own := netip.MustParsePrefix(address.String()).Addr(); !own.IsLoopback() {
+			want = append(want, own)
+		}
+	}
+	config, err := new(WebhookOptions).guardConfig(t.Context(), "")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(config.Own).To(Equal(want))
+}
+
+func TestRequestLoop_sendsOnlyThroughItsGate(t *testing.T) {
+	w := newWired(t)
+	open := false
+	loop, err := w.requestLoop(t.Context(), w.store, func() bool { return open })
+	w.Expect(err).NotTo(HaveOccurred())
+	to := webhook.NewEndpoint("shop", w.current().Webhook)
+	event := w.event(t)
+	_, err = loop.Sender.Send(t.Context(), to, event)
+	w.Expect(err).To(MatchError(webhook.ErrNotLeading))
+	w.Expect(w.headers).NotTo(Receive())
+	open = true
+	_, err = loop.Sender.Send(t.Context(), to, event)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.headers).To(Receive())
+}
+
+func (w *wired) event(t *testing.T) webhook.Event {
+	t.Helper()
+	r, err := w.store.Update(t.Context(), w.create(t).ID, func(r *verification.Request, now time.Time) error {
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+	event, err := webhook.NewEvent("shop/acme", &r)
+	w.Expect(err).NotTo(HaveOccurred())
+	return event
+}
+
+func TestRequestLoop_goesByTheStoreClock(t *testing.T) {
+	w := newWired(t)
+	loop, err := w.requestLoop(t.Context(), w.store, func() bool { return true })
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(loop.Clock.Now()).To(Equal(w.machine.Now().Add(time.Hour)))
+	_, err = loop.Sender.Send(t.Context(), webhook.NewEndpoint("shop", w.current().Webhook), w.event(t))
+	w.Expect(err).NotTo(HaveOccurred())
+	var header http.Header
+	w.Expect(w.headers).To(Receive(&header))
+	w.Expect(header.Get("Webhook-Timestamp")).To(Equal(strconv.FormatInt(w.machine.Now().Add(time.Hour).Unix(), 10)))
+}
+
+func TestAPI_goesByTheStoreClock(t *testing.T) {
+	w := newWired(t)
+	r := w.create(t)
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	w.Expect(err).NotTo(HaveOccurred())
+	api, err := w.api(listener, verification.NewService(w.project, w.store), nil)
+	w.Expect(err).NotTo(HaveOccurred())
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- api.Start(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		NewWithT(t).Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
+	})
+	status := func() string {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/api/verify/status?id="+r.ID, nil)
+		w.Expect(err).NotTo(HaveOccurred())
+		request.Header.Set("Authorization", "Bearer "+apiKey)
+		response, err := http.DefaultClient.Do(request)
+		w.Expect(err).NotTo(HaveOccurred())
+		defer response.Body.Close()
+		var answer struct {
+			Status string `json:"status"`
+		}
+		w.Expect(json.NewDecoder(response.Body).Decode(&answer)).To(Succeed())
+		return answer.Status
+	}
+	w.Expect(status()).To(Equal("PENDING"))
+	w.machine.Step(11 * time.Minute) // by the machine's clock alone the request has not begun
+	w.Expect(status()).To(Equal("EXPIRED"))
+}
+
+func TestDependencies_defaultGuardRefusesLoopback(t *testing.T) {
+	w := newWired(t)
+	guard := Dependencies{}.defaulted().NewGuard(webhook.GuardConfig{})
+	sender := webhook.NewSender(webhook.Options{Guard: guard})
+	t.Cleanup(sender.Close)
+	result, err := sender.Send(t.Context(), webhook.NewEndpoint("shop", w.current().Webhook), w.event(t))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(result.Reason).To(Equal(webhook.ReasonBlockedAddress))
+	w.Expect(w.headers).NotTo(Receive())
+}
