@@ -37,9 +37,9 @@ const (
 	// same messenger account or answers to the same host name. It never makes a
 	// project not Ready. Absent otherwise.
 	ConditionShared = "Shared"
-	// ConditionLimitsContradict is True when the project's own limits let one
-	// API key fill its store. It never makes a project not Ready. Absent
-	// otherwise.
+	// ConditionLimitsContradict is True when the project's own limits let its
+	// API keys fill its store although events are delivered. It never makes a
+	// project not Ready. Absent otherwise.
 	ConditionLimitsContradict = "LimitsContradict"
 )
 
@@ -217,11 +217,12 @@ const (
 	// ReasonSimulatorCredentials goes with Simulated=True. To mend it, replace
 	// the credentials that begin with sim_.
 	ReasonSimulatorCredentials = "SimulatorCredentials"
-	// ReasonKeyFillsStore goes with LimitsContradict=True: rateLimit.perKey lets
-	// one API key start more requests than request.maxStored before the first of
-	// them makes room; the message has both numbers. To fix it, lower or remove
-	// rateLimit.perKey, raise request.maxStored, or use PostgreSQL.
-	ReasonKeyFillsStore = "KeyFillsStore"
+	// ReasonKeysFillStore goes with LimitsContradict=True: rateLimit.perKey lets
+	// the API keys together start more requests than request.maxStored before the
+	// first of them makes room; the message has both numbers, and the command that
+	// removes the limit. To fix it, run that, lower rateLimit.perKey, raise
+	// request.maxStored, or use PostgreSQL.
+	ReasonKeysFillStore = "KeysFillStore"
 )
 
 // Reasons of Accepted, Verified and WebhookDelivered on a VerificationRequest.

@@ -1,8 +1,8 @@
 package v1alpha1
 
 import (
-	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -112,8 +112,10 @@ func (s *VerificationProjectSpec) EffectiveMaxStored() int {
 }
 
 // EffectivePerKey returns the limit of each API key. Where it is unset and the
-// storage is Kubernetes, one key may fill half of maxStored: the requests that
-// it starts in the period are all that can take room at one moment.
+// storage is Kubernetes, the keys that may start requests share maxStored: what
+// all of them start in the period is all that can take room at one moment while
+// events are delivered. A single key gets half, so that it keeps its share while
+// a second one takes its place.
 func (s *VerificationProjectSpec) EffectivePerKey() Rate {
 	switch {
 	case s.RateLimit.PerKey != nil:
@@ -121,33 +123,27 @@ func (s *VerificationProjectSpec) EffectivePerKey() Rate {
 	case s.Storage.Type == StoragePostgreSQL:
 		return Rate{Requests: PerKeyRequestsPostgreSQL, Period: PerKeyPeriodPostgreSQL}
 	default:
-		half := max(1, ptr.Deref(s.Request.MaxStored, DefaultMaxStored)/2)
-		return Rate{Requests: half, Period: durationOf(s.LongestStored())}
+		share := max(1, ptr.Deref(s.Request.MaxStored, DefaultMaxStored)/max(2, s.countInitKeys()))
+		return Rate{Requests: share, Period: durationOf(s.LongestStored())}
 	}
+}
+
+// countInitKeys returns how many API keys may start requests, expired ones
+// included: a limit does not change by itself.
+func (s *VerificationProjectSpec) countInitKeys() int32 {
+	var keys int32
+	for i := range s.APIKeys {
+		if slices.Contains(s.APIKeys[i].EffectiveScopes(), ScopeInit) {
+			keys++
+		}
+	}
+	return keys
 }
 
 // LongestStored returns how long a request may take room in a full store if its
 // event is delivered.
 func (s *VerificationProjectSpec) LongestStored() time.Duration {
 	return s.EffectiveTTL() + codeRest
-}
-
-// LimitsContradiction says in words for the project's owner how one API key can
-// fill the store of a project with storage Kubernetes, so that every key is
-// refused; empty if none can.
-func (s *VerificationProjectSpec) LimitsContradiction() string {
-	if s.Storage.Type == StoragePostgreSQL {
-		return ""
-	}
-	rate, longest, room := s.EffectivePerKey(), s.LongestStored(), int64(s.EffectiveMaxStored())
-	period := rate.Period.Or(longest)
-	held := int64(rate.Requests) * int64((longest+period-1)/period)
-	if held <= room {
-		return ""
-	}
-	return fmt.Sprintf("rateLimit.perKey lets one API key start %d requests in %s, which is how long one may stay stored, "+
-		"and request.maxStored is %d: one key can fill the store, and then init refuses all keys with too_many_stored; "+
-		"lower or remove rateLimit.perKey, raise request.maxStored, or use PostgreSQL", held, durationOf(longest), room)
 }
 
 // EffectivePerPhoneNumber returns the limit of each phone number.

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -75,15 +76,28 @@ func TestEffectiveRetention_followsStorage(t *testing.T) {
 	g.Expect(s.EffectiveRetention()).To(Equal(90 * time.Minute))
 }
 
-func TestEffectivePerKey_followsStorage(t *testing.T) {
+// keysFor returns so many API keys that may start requests, and one that may not.
+func keysFor(starting int) []v1alpha1.APIKey {
+	secret := v1alpha1.SecretKeyRef{Name: "shop", Key: "api-key"}
+	keys := []v1alpha1.APIKey{{Name: "status", SecretRef: secret, Scopes: []v1alpha1.Scope{v1alpha1.ScopeStatus}}}
+	for i := range starting {
+		keys = append(keys, v1alpha1.APIKey{Name: fmt.Sprintf("key-%d", i), SecretRef: secret})
+	}
+	return keys
+}
+
+func TestEffectivePerKey_followsStorageAndKeys(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec v1alpha1.VerificationProjectSpec
 		want v1alpha1.Rate
 	}{
-		"half of the room, for as long as one stays": {
-			v1alpha1.VerificationProjectSpec{Request: v1alpha1.RequestSettings{TTL: "1h", MaxStored: new(int32(9001))}},
+		"half of the room for a single key, for as long as a request stays": {
+			v1alpha1.VerificationProjectSpec{APIKeys: keysFor(1), Request: v1alpha1.RequestSettings{TTL: "1h", MaxStored: new(int32(9001))}},
 			v1alpha1.Rate{Requests: 4500, Period: "1h5m"},
 		},
+		"half for each of two": {v1alpha1.VerificationProjectSpec{APIKeys: keysFor(2)}, v1alpha1.Rate{Requests: 750, Period: "15m"}},
+		"a third of three":     {v1alpha1.VerificationProjectSpec{APIKeys: keysFor(3)}, v1alpha1.Rate{Requests: 500, Period: "15m"}},
+		"rounded down":         {v1alpha1.VerificationProjectSpec{APIKeys: keysFor(31)}, v1alpha1.Rate{Requests: 48, Period: "15m"}},
 		"seconds stay": {
 			v1alpha1.VerificationProjectSpec{Request: v1alpha1.RequestSettings{TTL: "65s"}}, v1alpha1.Rate{Requests: 750, Period: "6m5s"},
 		},
@@ -91,13 +105,15 @@ func TestEffectivePerKey_followsStorage(t *testing.T) {
 			v1alpha1.VerificationProjectSpec{Request: v1alpha1.RequestSettings{TTL: "55m"}}, v1alpha1.Rate{Requests: 750, Period: "1h"},
 		},
 		"at least one": {
-			v1alpha1.VerificationProjectSpec{Request: v1alpha1.RequestSettings{MaxStored: new(int32(1))}}, v1alpha1.Rate{Requests: 1, Period: "15m"},
+			v1alpha1.VerificationProjectSpec{APIKeys: keysFor(1), Request: v1alpha1.RequestSettings{MaxStored: new(int32(1))}},
+			v1alpha1.Rate{Requests: 1, Period: "15m"},
 		},
 		"a database has room": {
-			v1alpha1.VerificationProjectSpec{Storage: v1alpha1.Storage{Type: v1alpha1.StoragePostgreSQL}}, v1alpha1.Rate{Requests: 600, Period: "1m"},
+			v1alpha1.VerificationProjectSpec{APIKeys: keysFor(31), Storage: v1alpha1.Storage{Type: v1alpha1.StoragePostgreSQL}},
+			v1alpha1.Rate{Requests: 600, Period: "1m"},
 		},
 		"what is set counts": {
-			v1alpha1.VerificationProjectSpec{RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 3, Period: "1h"}}},
+			v1alpha1.VerificationProjectSpec{APIKeys: keysFor(3), RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 3, Period: "1h"}}},
 			v1alpha1.Rate{Requests: 3, Period: "1h"},
 		},
 	} {
@@ -110,39 +126,6 @@ func TestEffectivePerKey_followsStorage(t *testing.T) {
 			g.Expect(c.spec.LimitsContradiction()).To(BeEmpty())
 		})
 	}
-}
-
-func TestLimitsContradiction(t *testing.T) {
-	for name, c := range map[string]struct {
-		rate        v1alpha1.Rate
-		maxStored   int32
-		storage     v1alpha1.StorageType
-		contradicts bool
-	}{
-		"the former default":               {v1alpha1.Rate{Requests: 600, Period: "1m"}, 1500, v1alpha1.StorageKubernetes, true},
-		"the former default in a database": {v1alpha1.Rate{Requests: 600, Period: "1m"}, 1500, v1alpha1.StoragePostgreSQL, false},
-		"as many as fit":                   {v1alpha1.Rate{Requests: 100, Period: "1m"}, 1500, v1alpha1.StorageKubernetes, false},
-		"one more":                         {v1alpha1.Rate{Requests: 101, Period: "1m"}, 1500, v1alpha1.StorageKubernetes, true},
-		"a window begun counts whole":      {v1alpha1.Rate{Requests: 751, Period: "14m"}, 1500, v1alpha1.StorageKubernetes, true},
-		"a period longer than they stay":   {v1alpha1.Rate{Requests: 1500, Period: "1h"}, 1500, v1alpha1.StorageKubernetes, false},
-		"more than there is room for":      {v1alpha1.Rate{Requests: 1501, Period: "1h"}, 1500, v1alpha1.StorageKubernetes, true},
-		"no number overflows":              {v1alpha1.Rate{Requests: 1_000_000, Period: "1s"}, 10_000, v1alpha1.StorageKubernetes, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := NewWithT(t)
-			s := v1alpha1.VerificationProjectSpec{
-				RateLimit: v1alpha1.RateLimit{PerKey: &c.rate}, Request: v1alpha1.RequestSettings{MaxStored: &c.maxStored},
-				Storage: v1alpha1.Storage{Type: c.storage},
-			}
-			if c.contradicts {
-				g.Expect(s.LimitsContradiction()).NotTo(BeEmpty())
-			} else {
-				g.Expect(s.LimitsContradiction()).To(BeEmpty())
-			}
-		})
-	}
-	s := v1alpha1.VerificationProjectSpec{RateLimit: v1alpha1.RateLimit{PerKey: &v1alpha1.Rate{Requests: 600, Period: "1m"}}}
-	NewWithT(t).Expect(s.LimitsContradiction()).To(And(ContainSubstring("9000 requests in 15m"), ContainSubstring("maxStored is 1500")))
 }
 
 func TestEffectiveResources_neverContradictWhatIsSet(t *testing.T) {

@@ -42,12 +42,12 @@ var _ = Describe("kubectl explain", Ordered, ContinueOnFailure, func() {
 		It("describes every field of the spec, from its name on, of a "+kind, func(ctx context.Context) {
 			fields := specSchema(crd).Properties
 			Expect(fields).NotTo(BeEmpty())
+			page, err := explain(ctx, kind+".spec")
+			Expect(err).NotTo(HaveOccurred(), page)
 			for name, schema := range fields {
-				page, err := explain(ctx, kind+".spec."+name)
-				Expect(err).NotTo(HaveOccurred(), page)
-				Expect(page).To(MatchRegexp(`(?m)^FIELD: `+regexp.QuoteMeta(name)+` <`), name)
-				_, description, _ := strings.Cut(page, "\nDESCRIPTION:\n")
-				description = unwrapped(description)
+				found := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(name) + `\t<.*\n(?:  enum: .*\n)?((?:    .*\n|\n)+)`).FindStringSubmatch(page)
+				Expect(found).To(HaveLen(2), "%s in %s", name, page)
+				description := unwrapped(found[1])
 				Expect(description).To(Or(HavePrefix(name+" "), HavePrefix(name+", ")))
 				Expect(description).To(HavePrefix(unwrapped(schema.Description)), "the whole description of %s", name)
 			}

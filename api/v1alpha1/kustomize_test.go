@@ -102,7 +102,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		server := health.New(listener, health.Options{
-			Ready: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
+			Check: func(context.Context) error { return nil }, Metrics: prometheus.NewRegistry(), Log: logr.Discard(),
 		})
 		serving, stop := context.WithCancel(ctx)
 		ended := make(chan error)
@@ -118,10 +118,13 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 			Expect(probe.HTTPGet.Port.String()).To(Equal("health"))
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+listener.Addr().String()+probe.HTTPGet.Path, nil)
 			Expect(err).NotTo(HaveOccurred())
-			response, err := http.DefaultClient.Do(request)
-			Expect(err).NotTo(HaveOccurred())
-			Expect(response.Body.Close()).To(Succeed())
-			Expect(response.StatusCode).To(Equal(http.StatusOK), probe.HTTPGet.Path)
+			Eventually(func() (int, error) {
+				response, err := http.DefaultClient.Do(request)
+				if err != nil {
+					return 0, err
+				}
+				return response.StatusCode, response.Body.Close()
+			}).Should(Equal(http.StatusOK), probe.HTTPGet.Path)
 		}
 		Expect(container.LivenessProbe.HTTPGet.Path).NotTo(Equal(container.ReadinessProbe.HTTPGet.Path), "liveness depends on nothing outside")
 	})

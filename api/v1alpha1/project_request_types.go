@@ -51,10 +51,11 @@ type Rate struct {
 type PrefixRate struct {
 	// digits is how many digits of the number decide, those of the country code
 	// included: with 6, +49 1512 3456789 counts for 491512. Numbers with fewer
-	// digits count for themselves. 1 to 14. Required.
+	// digits count for themselves. 1 to 9: more would be the number of one person,
+	// stored beside it for as long as period. Required.
 	// +required
 	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=14
+	// +kubebuilder:validation:Maximum=9
 	Digits int32 `json:"digits"`
 
 	// requests is how many requests may be started within one period.
@@ -75,9 +76,11 @@ type PrefixRate struct {
 // answers 429 with Retry-After.
 type RateLimit struct {
 	// perKey bounds the requests that one API key may start. Default: unset,
-	// which means with storage Kubernetes half of request.maxStored in the
-	// ttl + 5m, which is how long a request may stay stored (750 in 15m), so that
-	// no key can fill the store alone; and 600 in 1m with PostgreSQL.
+	// which means with storage Kubernetes that the keys with scope Init share
+	// request.maxStored: maxStored / the number of these keys, or half of it for a
+	// single one, in the ttl + 5m for which a request may stay stored (one or two
+	// keys: 750 each in 15m; five: 300). So no key takes another's room while
+	// events are delivered; undelivered ones stay. And 600 in 1m with PostgreSQL.
 	// +optional
 	PerKey *Rate `json:"perKey,omitempty"`
 
@@ -95,10 +98,12 @@ type RateLimit struct {
 	PerPrefix *PrefixRate `json:"perPrefix,omitempty"`
 
 	// perSubject bounds the requests that one API key starts for one subject:
-	// what the client sends in the field subject of init, such as a user id, a
-	// session or the address of its own user. Where it is set, init without a
-	// subject is refused with 400. requests is at most 10000. Default: unset, no
-	// such limit.
+	// what the client sends in the field subject of init. It must be something
+	// that its user cannot renew for free: the user's id or, before there is one,
+	// the IPv4 address or the IPv6 /64 that the client's own proxy saw; not a
+	// session, a cookie or a header that the user sends. Where it is set, init
+	// without a subject is refused with 400. requests is at most 10000. Default:
+	// unset, no such limit.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.requests <= 10000",message="requests must be between 1 and 10000 for a subject",fieldPath=".requests"
 	PerSubject *Rate `json:"perSubject,omitempty"`

@@ -19,6 +19,8 @@ import (
 var (
 	plane *controlplane.ControlPlane
 	api   client.Client
+	// dryNamespace is for objects that are not stored.
+	dryNamespace string
 )
 
 func TestAPI(t *testing.T) {
@@ -26,7 +28,7 @@ func TestAPI(t *testing.T) {
 	RunSpecs(t, "API v1alpha1")
 }
 
-var _ = BeforeSuite(func() {
+var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	plane, err = controlplane.Start(controlplane.Options{})
 	Expect(err).NotTo(HaveOccurred())
@@ -37,6 +39,7 @@ var _ = BeforeSuite(func() {
 	plain, err := client.New(plane.Config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 	api = client.WithFieldValidation(plain, metav1.FieldValidationStrict)
+	dryNamespace = newNamespace(ctx)
 })
 
 // newNamespace makes a namespace for one spec, so that specs cannot meet.

@@ -124,7 +124,7 @@ func (s *VerificationProjectSpec) validateRetention(path *field.Path) field.Erro
 		rate *Rate
 	}{
 		{"perKey", s.RateLimit.PerKey}, {"perPhoneNumber", s.RateLimit.PerPhoneNumber},
-		{"perPrefix", s.RateLimit.PerPrefix.rate()}, {"perSubject", s.RateLimit.PerSubject},
+		{"perPrefix", s.RateLimit.PerPrefix.toRate()}, {"perSubject", s.RateLimit.PerSubject},
 	} {
 		if limit.rate != nil && limit.rate.Period.Or(0) > retention {
 			errs = append(errs, field.Invalid(path.Child("rateLimit", limit.name, "period"), limit.rate.Period,
@@ -154,8 +154,8 @@ func (l *RateLimit) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// rate returns the requests and the period; nil where r is.
-func (r *PrefixRate) rate() *Rate {
+// toRate returns the requests and the period; nil where r is.
+func (r *PrefixRate) toRate() *Rate {
 	if r == nil {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (r *PrefixRate) validate(path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	errs := upTo(path.Child("digits"), &r.Digits, 14)
+	errs := upTo(path.Child("digits"), &r.Digits, 9)
 	errs = append(errs, upTo(path.Child("requests"), &r.Requests, 10_000)...)
 	return append(errs, validatePeriod(path.Child("period"), r.Period)...)
 }

@@ -14,7 +14,8 @@ import (
 type PrefixRateApplyConfiguration struct {
 	// digits is how many digits of the number decide, those of the country code
 	// included: with 6, +49 1512 3456789 counts for 491512. Numbers with fewer
-	// digits count for themselves. 1 to 14. Required.
+	// digits count for themselves. 1 to 9: more would be the number of one person,
+	// stored beside it for as long as period. Required.
 	Digits *int32 `json:"digits,omitempty"`
 	// requests is how many requests may be started within one period.
 	// 1 to 10000. Example: 100. Required.

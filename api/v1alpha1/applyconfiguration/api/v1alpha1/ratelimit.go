@@ -9,9 +9,11 @@ package v1alpha1
 // answers 429 with Retry-After.
 type RateLimitApplyConfiguration struct {
 	// perKey bounds the requests that one API key may start. Default: unset,
-	// which means with storage Kubernetes half of request.maxStored in the
-	// ttl + 5m, which is how long a request may stay stored (750 in 15m), so that
-	// no key can fill the store alone; and 600 in 1m with PostgreSQL.
+	// which means with storage Kubernetes that the keys with scope Init share
+	// request.maxStored: maxStored / the number of these keys, or half of it for a
+	// single one, in the ttl + 5m for which a request may stay stored (one or two
+	// keys: 750 each in 15m; five: 300). So no key takes another's room while
+	// events are delivered; undelivered ones stay. And 600 in 1m with PostgreSQL.
 	PerKey *RateApplyConfiguration `json:"perKey,omitempty"`
 	// perPhoneNumber bounds the requests for one phone number, whichever key
 	// starts them. Default: 5 requests in 10m.
@@ -22,10 +24,12 @@ type RateLimitApplyConfiguration struct {
 	// more key. Default: unset, no such limit.
 	PerPrefix *PrefixRateApplyConfiguration `json:"perPrefix,omitempty"`
 	// perSubject bounds the requests that one API key starts for one subject:
-	// what the client sends in the field subject of init, such as a user id, a
-	// session or the address of its own user. Where it is set, init without a
-	// subject is refused with 400. requests is at most 10000. Default: unset, no
-	// such limit.
+	// what the client sends in the field subject of init. It must be something
+	// that its user cannot renew for free: the user's id or, before there is one,
+	// the IPv4 address or the IPv6 /64 that the client's own proxy saw; not a
+	// session, a cookie or a header that the user sends. Where it is set, init
+	// without a subject is refused with 400. requests is at most 10000. Default:
+	// unset, no such limit.
 	PerSubject *RateApplyConfiguration `json:"perSubject,omitempty"`
 }
 

@@ -1,0 +1,55 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"strings"
+)
+
+// LimitsContradiction says in words for the project's owner how its API keys
+// together can fill the store of a project with storage Kubernetes although
+// events are delivered, so that every key is refused; empty if they cannot.
+func (s *VerificationProjectSpec) LimitsContradiction() string {
+	if s.Storage.Type == StoragePostgreSQL {
+		return ""
+	}
+	rate, longest := s.EffectivePerKey(), s.LongestStored()
+	period := rate.Period.Or(longest)
+	keys, room := int64(s.countInitKeys()), int64(s.EffectiveMaxStored())
+	held := keys * int64(rate.Requests) * int64((longest+period-1)/period)
+	if held <= room {
+		return ""
+	}
+	limit := "rateLimit.perKey lets"
+	if s.RateLimit.PerKey == nil {
+		limit = "rateLimit.perKey is at least 1, which lets"
+	}
+	return fmt.Sprintf("%s %s start %d requests in %s, which is how long one may stay stored, and request.maxStored is %d: "+
+		"they can fill the store, and then init refuses all keys with too_many_stored; "+
+		"lower or remove rateLimit.perKey, raise request.maxStored, or use PostgreSQL",
+		limit, describeKeys(keys), held, durationOf(longest), room)
+}
+
+// describeKeys returns so many API keys in words.
+func describeKeys(keys int64) string {
+	if keys == 1 {
+		return "the API key"
+	}
+	return fmt.Sprintf("the %d API keys together", keys)
+}
+
+// LimitsCommand returns the command that ends the contradiction of p's limits by
+// having the keys share maxStored; empty without a contradiction.
+func (p *VerificationProject) LimitsCommand() string {
+	if p.Spec.LimitsContradiction() == "" {
+		return ""
+	}
+	var operations []string
+	if p.Spec.RateLimit.PerKey != nil {
+		operations = append(operations, `{"op":"remove","path":"/spec/rateLimit/perKey"}`)
+	}
+	if keys := int(p.Spec.countInitKeys()); keys > p.Spec.EffectiveMaxStored() {
+		operations = append(operations, fmt.Sprintf(`{"op":"add","path":"/spec/request/maxStored","value":%d}`, keys))
+	}
+	return fmt.Sprintf("kubectl --namespace %s patch verificationproject %s --type=json -p '[%s]'",
+		p.Namespace, p.Name, strings.Join(operations, ","))
+}
