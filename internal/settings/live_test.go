@@ -297,7 +297,7 @@ func TestSettings_print_no_secret(t *testing.T) {
 		slog.New(slog.NewTextHandler(logs, nil)).Info("value", "value", value)
 		printed = append(printed, string(asJSON), string(asYAML), string(logs.Contents()))
 	}
-	printed = append(printed, f.logged())
+	printed = append(printed, f.logged(), s.Telegram.BotToken.String())
 	for _, p := range s.Problems {
 		printed = append(printed, p.String())
 	}

@@ -30,10 +30,11 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 		Database:    database(spec, secrets),
 		TTL:         spec.EffectiveTTL(),
 		Retention:   spec.EffectiveRetention(),
-		Limits:      limits(spec),
+		Limits:      convertLimits(spec),
 		Problems:    secrets.problems(),
 
 		LimitsContradiction: spec.LimitsContradiction(),
+		LimitsCommand:       project.LimitsCommand(),
 	}
 	s.Simulated = s.WhatsApp != nil && s.WhatsApp.Simulated || s.Telegram != nil && s.Telegram.Simulated
 	return s
@@ -152,22 +153,22 @@ func database(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Database
 	}
 }
 
-func limits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
+func convertLimits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
 	return verification.Limits{
-		PerKey: rate(spec.EffectivePerKey()), PerPhoneNumber: rate(spec.EffectivePerPhoneNumber()),
-		PerPrefix: prefixRate(spec.RateLimit.PerPrefix), PerSubject: rate(ptr.Deref(spec.RateLimit.PerSubject, verifyv1.Rate{})),
+		PerKey: convertRate(spec.EffectivePerKey()), PerPhoneNumber: convertRate(spec.EffectivePerPhoneNumber()),
+		PerPrefix: convertPrefixRate(spec.RateLimit.PerPrefix), PerSubject: convertRate(ptr.Deref(spec.RateLimit.PerSubject, verifyv1.Rate{})),
 		// Whatever spec.storage says: the store that serves decides whether it has a cap, and memory needs one.
 		MaxStored: spec.EffectiveMaxStored(),
 	}
 }
 
-func rate(r verifyv1.Rate) verification.Rate {
+func convertRate(r verifyv1.Rate) verification.Rate {
 	return verification.Rate{Requests: int(r.Requests), Period: r.Period.Or(0)}
 }
 
-func prefixRate(r *verifyv1.PrefixRate) verification.PrefixRate {
+func convertPrefixRate(r *verifyv1.PrefixRate) verification.PrefixRate {
 	if r == nil {
 		return verification.PrefixRate{}
 	}
-	return verification.PrefixRate{Rate: rate(verifyv1.Rate{Requests: r.Requests, Period: r.Period}), Digits: int(r.Digits)}
+	return verification.PrefixRate{Rate: convertRate(verifyv1.Rate{Requests: r.Requests, Period: r.Period}), Digits: int(r.Digits)}
 }

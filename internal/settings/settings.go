@@ -36,8 +36,10 @@ type Settings struct {
 	TTL       time.Duration
 	Retention time.Duration
 	Limits    verification.Limits
-	// LimitsContradiction says how the limits let one API key fill the store; empty if they do not.
+	// LimitsContradiction says how the limits let the API keys fill the store; empty if they do not.
 	LimitsContradiction string
+	// LimitsCommand is the kubectl command that ends it in a cluster.
+	LimitsCommand string
 
 	// Simulated says that an account's credentials are the simulator's, so nothing here is true of a real phone.
 	Simulated bool

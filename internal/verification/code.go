@@ -94,7 +94,7 @@ func (p Project) CodeFor(apiKeyHash [sha256.Size]byte, idempotencyKey string) Co
 }
 
 // SubjectHash returns what a subject is counted by and stored as. It is keyed by the SHA-256 of the presented API key, so
-// nobody who reads stored requests finds an address or a user id by trying them all.
+// no reader of stored requests finds an address or a user id by trying them all.
 func (p Project) SubjectHash(apiKeyHash [sha256.Size]byte, subject string) string {
 	mac := hmac.New(sha256.New, apiKeyHash[:])
 	// No project's name begins like this, so no subject meets an Idempotency-Key; see CodeFor.

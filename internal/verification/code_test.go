@@ -65,7 +65,8 @@ func TestCodeFor_repeatsForTheSameKeyAndHeaderOnly(t *testing.T) {
 	g.Expect(acme.CodeFor(key, "order-1")).To(Equal(code))
 	g.Expect(acme.CodeFor(key, "order-2")).NotTo(Equal(code))
 	g.Expect(acme.CodeFor(otherKey, "order-1")).NotTo(Equal(code))
-	g.Expect(NewProject("shop/other").CodeFor(key, "order-1")).NotTo(Equal(code))
+	other := NewProject("shop/other").CodeFor(key, "order-1")
+	g.Expect(other.symbols[:randomSymbols]).NotTo(Equal(code.symbols[:randomSymbols]), "the check bits alone are no secret")
 	g.Expect(acme.valid(code)).To(BeTrue())
 }
 

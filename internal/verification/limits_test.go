@@ -51,6 +51,8 @@ func TestPrefixRate_Group(t *testing.T) {
 	g.Expect(of("+5215512345678", 6)).To(Equal(of("+525512345678", 6)), "the forms of one number have one prefix")
 	n, err := phone.FromE164("+4915123456789")
 	g.Expect(err).NotTo(HaveOccurred())
+	limited := PrefixRate{Rate: Rate{Requests: 1, Period: time.Second}, Digits: 6}
+	g.Expect(limited.Group(New{KeyName: "shop", Phone: n})).NotTo(Equal(limited.Group(New{KeyName: "bar", Phone: n})), "keys share no range")
 	g.Expect(PrefixRate{Digits: 6}.Group(New{KeyName: "shop", Phone: n})).To(BeZero(), "nothing is limited")
 }
 

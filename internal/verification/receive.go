@@ -10,7 +10,7 @@ import (
 // Message is an authentic message from a messenger.
 type Message struct {
 	Evidence
-	// Text is what the sender wrote or what the button he pressed carries.
+	// Text is what the sender wrote or what the button that the sender pressed carries.
 	Text string
 	// Binding is what the sender is bound by where this message alone does not verify: a keyed hash of account and sender
 	// where a contact is to follow, and of the message too where a confirmation is.
@@ -104,7 +104,7 @@ func (s *Service) Confirm(
 }
 
 // ReceiveContact completes the request that the sender behind binding sent the code of last, with the number of the
-// contact he shared.
+// contact that the sender shared.
 func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence, eventWanted bool) (Receipt, error) {
 	ctx = WithCaller(ctx, Sender(binding))
 	awaiting, err := s.store.Awaiting(ctx, binding)

@@ -102,7 +102,7 @@ const (
 	ContactConfirm ContactKind = "confirm"
 )
 
-// Contact binds a sender to the request whose code he sent.
+// Contact binds a sender to the request whose code the sender sent.
 type Contact struct {
 	// Binding is a keyed hash of (account, sender): messenger ids are never stored.
 	Binding string

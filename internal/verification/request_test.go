@@ -268,6 +268,14 @@ func TestRecordAttempt(t *testing.T) {
 	}
 }
 
+func TestRecordAttempt_afterAnotherClaim(t *testing.T) {
+	g := NewWithT(t)
+	r := verified(t, Delivery{NextAttemptAt: created})
+	r.Epoch = 2
+	g.Expect(r.RecordAttempt(Attempt{Number: 1, Epoch: 1, At: expires, Delivered: true})).To(Equal(ErrLeaseLost))
+	g.Expect(r.Delivery).To(Equal(Delivery{NextAttemptAt: created}))
+}
+
 func TestRecordAttempt_ofASettledEvent(t *testing.T) {
 	g := NewWithT(t)
 	r := verified(t, Delivery{Attempts: 1, DeliveredAt: created})
@@ -330,4 +338,16 @@ func TestRecordAttempt_plannedBeforeAWishCountsNoMore(t *testing.T) {
 	g.Expect(r.Delivery.Wanted()).To(BeTrue())
 	late.Redelivered = "id/1"
 	g.Expect(r.RecordAttempt(late)).To(Succeed())
+}
+
+// What is promised in numbers is tested by numbers: a constant that is tested by itself may become anything.
+func TestTimes_areThosePromised(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(ClockSkew).To(Equal(2 * time.Minute))
+	g.Expect(ExpiryGrace).To(Equal(5 * time.Second))
+	g.Expect(CodeRest).To(Equal(5 * time.Minute))
+	g.Expect(EventLife).To(Equal(80 * time.Hour))
+	g.Expect(promptSkew).To(Equal(5 * time.Second))
+	g.Expect(MaxContacts).To(Equal(8))
+	g.Expect(MaxOtherCharacters).To(Equal(40))
 }

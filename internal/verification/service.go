@@ -48,7 +48,7 @@ type Initiation struct {
 	// IdempotencyKey is the header of that name. HasIdempotencyKey tells an empty header, which is refused, from none.
 	IdempotencyKey    string
 	HasIdempotencyKey bool
-	// Subject is whom the client acts for, in its own words: a user id, a session, an address. It is hashed before
+	// Subject is whom the client acts for, such as a user's id or address. It is hashed before
 	// anything keeps it, and only where Limits count by it.
 	Subject string
 	TTL     time.Duration

@@ -123,7 +123,7 @@ type New struct {
 	BodyHash string
 	// DisplayName is the project's name in the text that is prepared.
 	DisplayName string
-	// Subject is a keyed hash of whom the client acts for; empty where it names nobody, or no limit counts by it.
+	// Subject is a keyed hash of whom the client acts for; empty where it names no subject, or no limit counts by it.
 	Subject string
 	// Fresh says that ID was drawn at random just now. A store may then learn only from inserting it that it exists, and
 	// check the limits before.

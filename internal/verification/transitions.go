@@ -61,7 +61,7 @@ func (r *Request) proves(e Evidence, now time.Time) error {
 	return nil
 }
 
-// Bind notes that a sender without a known number sent the code, so that his contact can complete the request later. A copy
+// Bind notes that a sender without a known number sent the code, so that the sender's contact can complete the request later. A copy
 // of a message that bound the sender already is ErrUnchanged, so that it makes no contact early that was shared since.
 func (r *Request) Bind(e Evidence, binding string, now time.Time) error {
 	if err := r.counts(e, now); err != nil {
@@ -114,7 +114,7 @@ func (r *Request) Confirm(e Evidence, answers func(binding string) bool, now tim
 	return r.Verify(e, now, eventWanted)
 }
 
-// Confirmation returns what the sender who was asked to confirm is bound by; false if nobody was asked.
+// Confirmation returns what the sender who was asked to confirm is bound by; false if no sender was asked.
 func (r *Request) Confirmation() (Contact, bool) {
 	i := slices.IndexFunc(r.Contacts, func(c Contact) bool { return c.Kind == ContactConfirm })
 	if i < 0 {

@@ -167,6 +167,7 @@ var _ = Describe("The budget of calls", func() {
 		}
 		all.Wait()
 		calls := tap.take()
+		delete(calls, "informer") // its watch may end and begin anew at any time
 		if late.Load() == 0 && calls["get"] == 0 {
 			Expect(calls).To(Equal(map[string]int{"create": full, "delete": full}))
 			return
@@ -229,7 +230,7 @@ var _ = Describe("The budget of calls", func() {
 		AddReportEntry(fmt.Sprintf("%d unknown codes in %s: %v", codes, time.Since(begin).Round(time.Millisecond), calls))
 	})
 
-	It("is bounded for what nobody stored, while others are served", func(ctx SpecContext) {
+	It("is bounded for what is not stored, while others are served", func(ctx SpecContext) {
 		clock := clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Microsecond))
 		tap, other := &wiretap{gate: &gate{}}, open(ctx, project, Options{Clock: clock})
 		late := open(ctx, project, Options{Config: tap.config(), Clock: clock})
@@ -269,8 +270,8 @@ var _ = Describe("The budget of calls", func() {
 				refused.Add(1)
 			}
 		})
-		Expect(calls).To(Equal(map[string]int{"get": int(l.client.burst)}))
-		Expect(refused.Load()).To(BeEquivalentTo(3000 - l.client.burst))
+		Expect(calls).To(Equal(map[string]int{"get": int(l.client.Burst)}))
+		Expect(refused.Load()).To(BeEquivalentTo(3000 - l.client.Burst))
 		id, code := stored()
 		honest := verification.WithCaller(ctx, verification.Client("honest"))
 		Expect(service.Status(honest, id)).To(HaveField("Phase", verification.Pending), "another key reads what another replica stored")
@@ -286,7 +287,7 @@ var _ = Describe("The budget of calls", func() {
 			}, false)
 			Expect(err).To(Or(Succeed(), MatchError(verification.TooManyUnknown(nil))))
 		})
-		Expect(calls["get"]).To(BeNumerically("<=", l.senders.burst))
+		Expect(calls["get"]).To(BeNumerically("<=", l.senders.Burst))
 		Expect(calls["watch"]).To(BeNumerically("<=", calls["get"]))
 		Expect(calls).To(HaveLen(2))
 		AddReportEntry(fmt.Sprintf("500 messages: %v", calls))

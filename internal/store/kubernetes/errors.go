@@ -47,7 +47,8 @@ func classify(doing string, err error) error {
 		return verification.ErrNotFound
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return fmt.Errorf("%s: %w: %w", doing, verification.ErrContent, refused)
-	case refused.code >= http.StatusInternalServerError && refused.code != http.StatusServiceUnavailable:
+	case refused.code >= http.StatusInternalServerError:
+		// A load balancer also answers 503 if its connection to the API server breaks after the write was sent.
 		return uncertain{unavailable(doing, refused)}
 	default:
 		return unavailable(doing, refused)

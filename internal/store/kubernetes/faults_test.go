@@ -89,6 +89,33 @@ var _ = Describe("Faults", func() {
 		Expect(a.Get(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
 	})
 
+	DescribeTable("finds out what became of writes that are stored and answered with a failure", func(ctx SpecContext, code int) {
+		// As by a load balancer whose connection to the API server broke after it had sent the write.
+		failed := func(r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			_, err := lose(forward)
+			Expect(err).To(MatchError(errLost))
+			return answer(r, code, "<html>"+http.StatusText(code)+"</html>", "Content-Type", "text/html"), nil
+		}
+		tap.set(everySecond("create", failed))
+		id := create(ctx, b)
+		tap.set(everySecond("update", failed))
+		update(ctx, b, id, verifyNow)
+		for i := range 4 {
+			Expect(update(ctx, b, id, attempt(false)).Delivery.Attempts).To(Equal(i + 1))
+		}
+		r, err := a.Get(ctx, id)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.Delivery.Attempts).To(Equal(4))
+		tap.set(everySecond("delete", failed))
+		Expect(b.Delete(ctx, id, r.Version)).To(Succeed())
+		Expect(a.Get(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+	},
+		Entry("500", http.StatusInternalServerError),
+		Entry("502", http.StatusBadGateway),
+		Entry("503", http.StatusServiceUnavailable),
+		Entry("504", http.StatusGatewayTimeout),
+	)
+
 	It("never takes a write for done that never arrived", func(ctx SpecContext) {
 		id := create(ctx, a)
 		settle(ctx, b)
@@ -123,6 +150,31 @@ var _ = Describe("Faults", func() {
 		Expect(refusal.Code).To(Equal(verification.CodeStoreUnavailable))
 		Expect(refusal.RetryAfter).To(Equal(7 * time.Second))
 		Expect(tap.take()).To(Equal(map[string]int{"update": 1}))
+	})
+
+	It("counts no creation that the API server refused", func(ctx SpecContext) {
+		one := verification.Limits{
+			PerKey: verification.Rate{Requests: 1, Period: time.Hour}, PerPhoneNumber: verification.Rate{Requests: 1, Period: time.Hour},
+			MaxStored: 1,
+		}
+		tap.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if verb == "create" {
+				return answer(r, http.StatusTooManyRequests, "slow down"), nil
+			}
+			return forward()
+		})
+		for range 3 {
+			_, err := b.Create(ctx, newRequest(project), one)
+			Expect(err).To(MatchError(verification.Unavailable(nil)))
+		}
+		tap.set(func(_ string, _ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			return forward()
+		})
+		created, err := b.Create(ctx, newRequest(project), one)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(created.Key.Remaining).To(BeZero())
+		_, err = b.Create(ctx, newRequest(project), one)
+		Expect(err).To(MatchError(verification.RateLimited(verification.LimitPerKey, 0)))
 	})
 
 	It("tells content that the API server refuses from an API server that fails", func(ctx SpecContext) {

@@ -52,7 +52,7 @@ func (l *ledger) observe(e *entry, now time.Time) {
 	if e.object == nil || e.request.CreatedAt.IsZero() || e.request.CreatedAt.After(now.Add(ahead)) {
 		return
 	}
-	l.count(e.counted(), e.request.CreatedAt, now)
+	l.countCreation(e.counted(), e.request.CreatedAt, now)
 }
 
 // replace takes a state that did not come from the watch. The watch may have told of the object's end by now, and then
@@ -90,7 +90,7 @@ func (l *ledger) admit(a admission, now time.Time) (verification.Quota, *entry, 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.followDigits(a.limits.PerPrefix)
-	if err := l.waits(a, now).Refusal(); err != nil {
+	if err := l.waitsOf(a, now).Refusal(); err != nil {
 		return verification.Quota{}, nil, err
 	}
 	if l.over(a) {
@@ -104,8 +104,8 @@ func (l *ledger) admit(a admission, now time.Time) (verification.Quota, *entry, 
 	if a.room {
 		l.reserved[a.id] = struct{}{}
 	}
-	l.keep(a)
-	l.count(a, now, now)
+	l.keepWindows(a)
+	l.countCreation(a, now, now)
 	return l.keys.quota(a.key, a.limits.PerKey, now), nil, nil
 }
 
@@ -189,7 +189,7 @@ func (l *ledger) evictable(now time.Time, maxStored int) (chosen *entry, wait ti
 			continue
 		}
 		switch at := e.request.EvictableAt(); {
-		case at.IsZero(): // an undelivered event: nobody knows when
+		case at.IsZero(): // an undelivered event: it is not known when
 		case now.Before(at):
 			wait = min(wait, at.Sub(now))
 		default:

@@ -196,7 +196,7 @@ func TestLedger_countsByPrefixWhatItKnewBeforeThereWasALimit(t *testing.T) {
 	g.Expect(refused("+15550199999", 4)).To(BeTrue())
 	g.Expect(refused("+15550199999", 7)).To(BeFalse())
 	g.Expect(refused("+15550199999", 4)).To(BeTrue())
-	l.count(admission{id: "vr4", key: "shop", phone: fromE164(t, "+15550100200")}, noon, noon)
+	l.countCreation(admission{id: "vr4", key: "shop", phone: fromE164(t, "+15550100200")}, noon, noon)
 	l.followDigits(verification.PrefixRate{Rate: verification.Rate{Requests: 1, Period: time.Hour}, Digits: 9})
 	g.Expect(l.prefixes.byKey).To(HaveKey(verification.PrefixGroup{KeyName: "shop", Prefix: "155501002"}), "each key's are its own")
 	_, _, err := l.admit(admission{id: "vr3", phone: fromE164(t, "+15550199999")}, noon)

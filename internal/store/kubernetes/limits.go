@@ -1,5 +1,7 @@
 package kubernetes
 
+import "github.com/phoneproof/phoneproof/internal/tokenbucket"
+
 // maxCallers is how many callers of a kind are told apart at once; of the one unused for longest nothing is remembered.
 const maxCallers = 10_000
 
@@ -7,17 +9,17 @@ const maxCallers = 10_000
 // counts for nothing, and the store is made for about five verifications a second.
 type limits struct {
 	// client is for each API key that asks for ids which were never, or are no longer, stored; clients for all of them.
-	client, clients allowance
+	client, clients tokenbucket.Rate
 	// sender is for each sender of codes that no request has: a few mistakes, and then one in ten seconds.
-	sender, senders allowance
+	sender, senders tokenbucket.Rate
 	// codes is for the reads of all manual requests, which unknown codes lead to. All codes of one moment share a read.
-	codes allowance
+	codes tokenbucket.Rate
 }
 
 func defaultLimits() limits {
 	return limits{
-		client: allowance{perSecond: 20, burst: 100}, clients: allowance{perSecond: 50, burst: 200},
-		sender: allowance{perSecond: 0.1, burst: 5}, senders: allowance{perSecond: 20, burst: 100},
-		codes: allowance{perSecond: 2, burst: 20},
+		client: tokenbucket.Rate{PerSecond: 20, Burst: 100}, clients: tokenbucket.Rate{PerSecond: 50, Burst: 200},
+		sender: tokenbucket.Rate{PerSecond: 0.1, Burst: 5}, senders: tokenbucket.Rate{PerSecond: 20, Burst: 100},
+		codes: tokenbucket.Rate{PerSecond: 2, Burst: 20},
 	}
 }

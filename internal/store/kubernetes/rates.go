@@ -7,8 +7,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// count adds a creation to every window that it belongs to.
-func (l *ledger) count(a admission, created, now time.Time) {
+// countCreation adds a creation to every window that it belongs to.
+func (l *ledger) countCreation(a admission, created, now time.Time) {
 	at := created.UnixMicro()
 	l.phones.add(phone.Canonical(a.phone), a.id, at)
 	l.phones.sweep(now)
@@ -53,8 +53,8 @@ func (l *ledger) followDigits(rate verification.PrefixRate) {
 	}
 }
 
-// waits returns how long each rate asks the admission to wait.
-func (l *ledger) waits(a admission, now time.Time) verification.Waits {
+// waitsOf returns how long each rate asks the admission to wait.
+func (l *ledger) waitsOf(a admission, now time.Time) verification.Waits {
 	w := verification.Waits{
 		Key:         l.keys.wait(a.key, a.limits.PerKey, now),
 		PhoneNumber: l.phones.wait(phone.Canonical(a.phone), a.limits.PerPhoneNumber, now),
@@ -68,15 +68,15 @@ func (l *ledger) waits(a admission, now time.Time) verification.Waits {
 	return w
 }
 
-// keep has each window remember for as long as the admission's limits ask.
-func (l *ledger) keep(a admission) {
+// keepWindows has each window remember for as long as the admission's limits ask.
+func (l *ledger) keepWindows(a admission) {
 	numbers := max(a.limits.PerPhoneNumber.Period, a.limits.PerPrefix.Period)
-	l.phones.keep(numbers) // prefixes are counted anew from numbers, and from whose they were
-	l.prefixes.keep(a.limits.PerPrefix.Period)
+	l.phones.setPeriod(numbers) // prefixes are counted anew from numbers, and from whose they were
+	l.prefixes.setPeriod(a.limits.PerPrefix.Period)
 	if a.key != "" {
-		l.keys.keep(max(a.limits.PerKey.Period, numbers)) // without a key there is no limit to go by, whatever the project's is
+		l.keys.setPeriod(max(a.limits.PerKey.Period, numbers)) // without a key there is no limit to go by, whatever the project's is
 	}
 	if a.subject != "" {
-		l.subjects.keep(a.limits.PerSubject.Period)
+		l.subjects.setPeriod(a.limits.PerSubject.Period)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -154,13 +155,13 @@ func (s *Store) coded(ctx context.Context, code string) (*entry, error) {
 type codes struct {
 	rounds  flights[map[string]*entry]
 	pace    pace
-	allowed allowance
-	left    bucket
+	allowed tokenbucket.Rate
+	left    tokenbucket.Bucket
 }
 
 // wait returns how long it is until the next read may begin.
 func (c *codes) wait(now time.Time) time.Duration {
-	return max(c.pace.left(), c.left.wait(c.allowed, now))
+	return max(c.pace.left(), c.left.Wait(c.allowed, now))
 }
 
 // readCodes reads the requests that were made with kubectl, by code.
@@ -173,7 +174,7 @@ func (s *Store) readCodes(ctx context.Context) (map[string]*entry, error) {
 		return nil, ctx.Err()
 	}
 	begin := time.Now()
-	s.codes.left.take(s.codes.allowed, begin)
+	s.codes.left.Charge(s.codes.allowed, begin)
 	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection(), labels: verifyv1.CodeIDLabel})
 	s.codes.pace.spent(begin)
 	if err != nil {

@@ -84,7 +84,7 @@ func (t *tally[K]) wait(key K, rate verification.Rate, now time.Time) time.Durat
 	if len(stamps) < rate.Requests {
 		return 0
 	}
-	return left(stamps[len(stamps)-rate.Requests], rate.Period, now)
+	return untilLeft(stamps[len(stamps)-rate.Requests], rate.Period, now)
 }
 
 // quota returns what is left of a rate.
@@ -98,18 +98,18 @@ func (t *tally[K]) quota(key K, rate verification.Rate, now time.Time) verificat
 	}
 	return verification.Quota{
 		Remaining: max(0, rate.Requests-len(stamps)),
-		Reset:     left(stamps[max(0, len(stamps)-rate.Requests)], rate.Period, now),
+		Reset:     untilLeft(stamps[max(0, len(stamps)-rate.Requests)], rate.Period, now),
 	}
 }
 
-// left is how long a creation still counts.
-func left(s stamp, period time.Duration, now time.Time) time.Duration {
+// untilLeft is how long a creation still counts.
+func untilLeft(s stamp, period time.Duration, now time.Time) time.Duration {
 	return time.UnixMicro(s.at).Add(period).Sub(now)
 }
 
-// keep says how long the window is. More than that is kept, so that a period which is raised a little finds what it asks
+// setPeriod sets how long the window is. More than that is kept, so that a period which is raised a little finds what it asks
 // for; all that any could ask for until one is known.
-func (t *tally[K]) keep(period time.Duration) { t.kept = max(2*period, time.Hour) }
+func (t *tally[K]) setPeriod(period time.Duration) { t.kept = max(2*period, time.Hour) }
 
 // sweep drops, once in a while, what has left the window for good.
 func (t *tally[K]) sweep(now time.Time) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -83,38 +84,6 @@ func (u *unknownReads) register(registerer prometheus.Registerer) error {
 	return nil
 }
 
-// allowance is a rate with its burst.
-type allowance struct{ perSecond, burst float64 }
-
-// bucket holds what is left of an allowance.
-type bucket struct {
-	left float64
-	at   time.Time
-	// open are reads that were taken and have not ended. They may be given back.
-	open float64
-}
-
-// fill adds what has come back by now. Callers read the clock before they hold the lock, so an earlier time may come later: it
-// must not have the same time counted twice.
-func (b *bucket) fill(a allowance, now time.Time) {
-	if passed := now.Sub(b.at); passed > 0 {
-		b.left = min(a.burst, b.left+passed.Seconds()*a.perSecond)
-		b.at = now
-	}
-}
-
-// take takes one, if there is one.
-func (b *bucket) take(a allowance, now time.Time) {
-	b.fill(a, now)
-	b.left = max(0, b.left-1)
-}
-
-// wait returns how long it is until the bucket holds one.
-func (b *bucket) wait(a allowance, now time.Time) time.Duration {
-	b.fill(a, now)
-	return time.Duration(max(0, 1-b.left) / a.perSecond * float64(time.Second))
-}
-
 // exceeded says whose bound a read exceeds.
 type exceeded int
 
@@ -127,21 +96,26 @@ const (
 	boundOfProcess
 )
 
+// callerBucket holds what is left for a caller.
+type callerBucket struct {
+	tokenbucket.Bucket
+
+	// open are reads that were taken and have not ended. They may be given back.
+	open float64
+}
+
 // bounds are the buckets of callers of one kind, and the one that all share.
 type bounds struct {
-	ofCaller, ofAll allowance
+	ofCaller, ofAll tokenbucket.Rate
 	seed            maphash.Seed
 
 	mu      sync.Mutex
-	all     bucket
-	callers *lru.Cache // of *bucket, by the hash of the caller's name
+	all     tokenbucket.Bucket
+	callers *lru.Cache // of *callerBucket, by the hash of the caller's name
 }
 
-func newBounds(ofCaller, ofAll allowance) bounds {
-	return bounds{
-		ofCaller: ofCaller, ofAll: ofAll, seed: maphash.MakeSeed(),
-		all: bucket{left: ofAll.burst}, callers: lru.New(maxCallers),
-	}
+func newBounds(ofCaller, ofAll tokenbucket.Rate) bounds {
+	return bounds{ofCaller: ofCaller, ofAll: ofAll, seed: maphash.MakeSeed(), callers: lru.New(maxCallers)}
 }
 
 // begin takes a read from the caller's bucket and from that of all, or from neither.
@@ -150,22 +124,20 @@ func (b *bounds) begin(name string, now time.Time) exceeded {
 	defer b.mu.Unlock()
 	own := b.bucketOf(name)
 	if own == nil {
-		own = &bucket{left: b.ofCaller.burst}
+		own = &callerBucket{}
 		b.callers.Add(maphash.String(b.seed, name), own)
 	}
-	own.fill(b.ofCaller, now)
-	b.all.fill(b.ofAll, now)
+	left := own.Tokens(b.ofCaller, now)
 	switch {
-	case own.left+own.open < 1:
+	case left+own.open < 1:
 		return boundOfCaller
-	case own.left < 1:
+	case left < 1:
 		return boundWhileBusy
-	case b.all.left < 1:
+	case !b.all.Take(b.ofAll, now):
 		return boundOfProcess
 	}
-	own.left--
+	own.Take(b.ofCaller, now)
 	own.open++
-	b.all.left--
 	return boundOfNone
 }
 
@@ -180,17 +152,17 @@ func (b *bounds) end(name string, missed bool) {
 	if missed {
 		return
 	}
-	b.all.left = min(b.ofAll.burst, b.all.left+1)
+	b.all.Return(b.ofAll)
 	if own != nil {
-		own.left = min(b.ofCaller.burst, own.left+1)
+		own.Return(b.ofCaller)
 	}
 }
 
 // bucketOf returns the bucket of a caller; nil if there is none.
-func (b *bounds) bucketOf(name string) *bucket {
+func (b *bounds) bucketOf(name string) *callerBucket {
 	own, ok := b.callers.Get(maphash.String(b.seed, name))
 	if !ok {
 		return nil
 	}
-	return own.(*bucket) //nolint:forcetypeassert // begin adds nothing else
+	return own.(*callerBucket) //nolint:forcetypeassert // begin adds nothing else
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // smallLimits are two reads for a caller and three for all callers of a kind, one of which comes back in a second.
 func smallLimits() limits {
-	own, all := allowance{perSecond: 1, burst: 2}, allowance{perSecond: 1, burst: 3}
+	own, all := tokenbucket.Rate{PerSecond: 1, Burst: 2}, tokenbucket.Rate{PerSecond: 1, Burst: 3}
 	return limits{client: own, clients: all, sender: own, senders: all}
 }
 
@@ -119,20 +120,8 @@ func TestUnknownReads_manyCallers(t *testing.T) {
 func TestLimits_fitTogether(t *testing.T) {
 	g := NewWithT(t)
 	l := defaultLimits()
-	for _, pair := range [][2]allowance{{l.client, l.clients}, {l.sender, l.senders}} {
-		g.Expect(pair[0].perSecond).To(BeNumerically("<=", pair[1].perSecond/2), "one caller leaves room for others")
-		g.Expect(pair[0].burst).To(BeNumerically("<=", pair[1].burst/2))
+	for _, pair := range [][2]tokenbucket.Rate{{l.client, l.clients}, {l.sender, l.senders}} {
+		g.Expect(pair[0].PerSecond).To(BeNumerically("<=", pair[1].PerSecond/2), "one caller leaves room for others")
+		g.Expect(pair[0].Burst).To(BeNumerically("<=", pair[1].Burst/2))
 	}
-}
-
-// TestBucket_countsTimeOnce has calls arrive in another order than they read the clock.
-func TestBucket_countsTimeOnce(t *testing.T) {
-	g := NewWithT(t)
-	rate := allowance{perSecond: 1, burst: 10}
-	b := bucket{at: noon}
-	for range 5 {
-		b.fill(rate, noon.Add(time.Second))
-		b.fill(rate, noon)
-	}
-	g.Expect(b.left).To(Equal(1.0))
 }

@@ -214,6 +214,11 @@ func TestAddress_whatCannotBeUsed(t *testing.T) {
 		"bad URI": {
 			Address{URI: []byte("postgresql://app:canary@db:port/"), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
 		},
+		"a query inside of an address": {Address{URI: []byte("postgres://[?],canary")}, "the connection URI cannot be read", true},
+		"a query inside of a folder":   {Address{URI: []byte("postgres://[/?],canary")}, "the connection URI cannot be read", true},
+		"authentication inside of an address": {
+			Address{URI: []byte("postgres://[?require_auth=none&],canary")}, "the connection URI cannot be read", true,
+		},
 		"bad sslmode": {
 			Address{URI: []byte("postgresql://db/?sslmode=canary"), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
 		},

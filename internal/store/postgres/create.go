@@ -65,41 +65,23 @@ type creationBatch struct {
 	calls   []*call[creation, verification.Created]
 	limits  verification.Limits
 	// keys, numbers and groups (prefixes and subjects) are those whose rates limit.
-	keys, numbers, groups []string
+	keys            []string
+	numbers, groups placeDemand
 	// again says that it was tried before, and may be stored.
 	again bool
 }
 
 func newCreationBatch(project string, calls []*call[creation, verification.Created]) *creationBatch {
 	b := &creationBatch{project: project, calls: calls, limits: calls[0].in.limits}
-	keys, numbers := map[string]bool{}, map[string]bool{}
+	keys := map[string]bool{}
 	for _, c := range calls {
-		keys[c.in.KeyName], numbers[lineOf(c.in.New)] = true, true
+		keys[c.in.KeyName] = true
 	}
 	if b.limits.PerKey.Limited() {
 		b.keys = slices.Sorted(maps.Keys(keys))
 	}
-	if b.limits.PerPhoneNumber.Limited() {
-		b.numbers = slices.Sorted(maps.Keys(numbers))
-	}
-	b.groups = groupsOf(calls, b.limits)
+	b.numbers, b.groups = demandOfNumbers(calls, b.limits), demandOfGroups(calls, b.limits)
 	return b
-}
-
-// groupsOf returns the prefixes and subjects that a batch counts for, in order; nil where none limits.
-func groupsOf(calls []*call[creation, verification.Created], limits verification.Limits) []string {
-	if !limits.PerPrefix.Limited() && !limits.PerSubject.Limited() {
-		return nil
-	}
-	groups := map[string]bool{}
-	for _, c := range calls {
-		for _, name := range [...]string{prefixOf(c.in.New, limits), subjectOf(c.in.New, limits)} {
-			if name != "" {
-				groups[name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(groups))
 }
 
 // run reads all that matters, decides, and writes. Two round trips, however large the batch is.
@@ -135,7 +117,7 @@ func first(in creation, now time.Time) verification.Request {
 
 // read begins the transaction, locks the keys and reads the windows.
 func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[string]state, error) {
-	w := &windows{limits: b.limits, keys: make(map[string]*keyWindow), numbers: make(map[string]*numberWindow)}
+	w := &windows{limits: b.limits, keys: make(map[string]*keyWindow), numbers: make(map[string]*placeWindow)}
 	existing := make(map[string]state)
 	batch := &pgx.Batch{}
 	batch.Queue(sqlBegin)
@@ -151,13 +133,10 @@ func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[st
 		}
 		return err
 	})
-	if len(b.numbers) > 0 {
-		batch.Queue(sqlNumbers, b.project, b.numbers, b.limits.PerPhoneNumber.Requests).Query(readInto(w.numbers))
-	}
-	if len(b.groups) > 0 {
-		w.groups = make(map[string]*numberWindow)
-		most := max(b.limits.PerPrefix.Requests, b.limits.PerSubject.Requests)
-		batch.Queue(sqlGroups, b.project, b.groups, most).Query(readInto(w.groups))
+	b.numbers.queueRead(batch, sqlNumbers, b.project, w.numbers)
+	if b.limits.PerPrefix.Limited() || b.limits.PerSubject.Limited() {
+		w.groups = make(map[string]*placeWindow)
+		b.groups.queueRead(batch, sqlGroups, b.project, w.groups)
 	}
 	if ids := b.ids(); len(ids) > 0 {
 		batch.Queue(sqlRead, b.project, ids).Query(func(rows pgx.Rows) (err error) {
@@ -171,7 +150,6 @@ func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[st
 	if len(w.keys) < len(b.keys) {
 		return nil, nil, b.addKeys(ctx, c)
 	}
-	w.trim()
 	return w, existing, b.readLeaving(ctx, c, w)
 }
 
@@ -243,39 +221,6 @@ func (w *windows) readKeyWindows(rows pgx.Rows) error {
 	return err
 }
 
-// readInto returns what reads the admissions of numbers, or of groups, into their windows.
-func readInto(windows map[string]*numberWindow) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		var (
-			name  string
-			place int64
-			at    time.Time
-		)
-		_, err := pgx.ForEachRow(rows, []any{&name, &place, &at}, func() error {
-			window := windowOf(windows, name)
-			window.times, window.place = append(window.times, at.UTC()), place
-			return nil
-		})
-		return err
-	}
-}
-
-// trim drops the times that count no more. Their rows are swept some time later.
-func (w *windows) trim() {
-	for _, line := range w.numbers {
-		line.trim(w.limits.PerPhoneNumber, w.now)
-	}
-	for name, group := range w.groups {
-		group.trim(groupRate(name, w.limits), w.now)
-	}
-}
-
-// trim drops the times that count no more at now.
-func (w *numberWindow) trim(rate verification.Rate, now time.Time) {
-	begin := now.Add(-rate.Period)
-	w.times = slices.DeleteFunc(w.times, func(at time.Time) bool { return !at.After(begin) })
-}
-
 // write stores what was admitted and ends the transaction.
 func (b *creationBatch) write(
 	ctx context.Context, c *pgx.Conn, w *windows, admitted []*call[creation, verification.Created],
@@ -287,8 +232,8 @@ func (b *creationBatch) write(
 	}
 	batch := &pgx.Batch{}
 	b.queueKeys(batch, w)
-	b.queueNumbers(batch, w)
-	b.queueGroups(batch, w)
+	b.numbers.queueWrite(batch, sqlInsertNumberAdmissions, b.project, w.numbers, w.now)
+	b.groups.queueWrite(batch, sqlInsertGroupAdmissions, b.project, w.groups, w.now)
 	b.queueRequests(batch, w, admitted)
 	batch.Queue(sqlCommit)
 	return c.SendBatch(ctx, batch).Close()
@@ -309,46 +254,6 @@ func (b *creationBatch) queueKeys(batch *pgx.Batch, w *windows) {
 	if len(names) > 0 {
 		batch.Queue(sqlInsertKeyAdmissions, b.project, names, at, totals, ns, b.limits.PerKey.Period)
 		batch.Queue(sqlCountKeys, b.project, names, at, totals)
-	}
-}
-
-func (b *creationBatch) queueNumbers(batch *pgx.Batch, w *windows) {
-	var (
-		numbers []string
-		places  []int64
-	)
-	for _, name := range b.numbers { // in order, so that two batches do not wait for each other crosswise
-		line := w.numbers[name]
-		if line == nil {
-			continue
-		}
-		for i := range line.admitted {
-			numbers, places = append(numbers, name), append(places, line.place+1+i)
-		}
-	}
-	if len(numbers) > 0 {
-		batch.Queue(sqlInsertNumberAdmissions, b.project, w.now, b.limits.PerPhoneNumber.Period, numbers, places)
-	}
-}
-
-func (b *creationBatch) queueGroups(batch *pgx.Batch, w *windows) {
-	var (
-		names  []string
-		places []int64
-		until  []time.Time
-	)
-	for _, name := range b.groups { // in order, as numbers are
-		group := w.groups[name]
-		if group == nil {
-			continue
-		}
-		for i := range group.admitted {
-			names, places = append(names, name), append(places, group.place+1+i)
-			until = append(until, w.now.Add(groupRate(name, w.limits).Period))
-		}
-	}
-	if len(names) > 0 {
-		batch.Queue(sqlInsertGroupAdmissions, b.project, w.now, names, places, until)
 	}
 }
 

@@ -192,6 +192,30 @@ var _ = Describe("The database", func() {
 		Expect(testutil.ToFloat64(s.metrics.repeats)).To(BeNumerically(">=", 20))
 	})
 
+	It("has nothing acknowledged whose commit fails", func(ctx SpecContext) {
+		uri, schema := inSchema(ctx)
+		s := open(ctx, project, uri)
+		_, err := s.Create(ctx, creationOf(0), verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		before, err := s.Get(ctx, creationOf(0).ID)
+		Expect(err).NotTo(HaveOccurred())
+		run(ctx, // what is deferred happens at the commit, when each statement has succeeded
+			`CREATE FUNCTION `+schema+`.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit'; END $$`,
+			"CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON "+schema+".phoneproof_requests DEFERRABLE INITIALLY DEFERRED "+
+				"FOR EACH ROW EXECUTE FUNCTION "+schema+".fail()")
+		_, err = s.Create(ctx, creationOf(1), verification.Limits{})
+		Expect(err).To(MatchError(verification.Unavailable(nil)))
+		// A binding makes the update a transaction of two statements.
+		_, err = s.Update(ctx, before.ID, func(r *verification.Request, now time.Time) error {
+			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "sender", now)
+		})
+		Expect(err).To(MatchError(verification.Unavailable(nil)))
+		run(ctx, "DROP TRIGGER fail ON "+schema+".phoneproof_requests")
+		Expect(s.Get(ctx, creationOf(1).ID)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(s.Get(ctx, before.ID)).To(Equal(before))
+		Expect(s.Awaiting(ctx, "sender")).Error().To(MatchError(verification.ErrNotFound))
+	})
+
 	It("is busy, and blames no request, where another transaction is faster every time", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
 		s := open(ctx, project, uri)

@@ -97,3 +97,56 @@ var _ = Describe("A change after a claim", func() {
 		Expect(reads.Load()).To(BeEquivalentTo(1))
 	})
 })
+
+var _ = Describe("A change whose process slept between its decision and its write", func() {
+	It("decides anew where it slept", func(ctx SpecContext) {
+		schema := newSchema(ctx)
+		advance := newClock(ctx, schema, time.Date(2026, 2, 28, 12, 0, 0, 0, time.UTC))
+		s := open(ctx, project, with(server.URI("postgres"), "search_path", schema+",pg_catalog"))
+		created, err := s.Create(ctx, creationOf(1), verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		advance(creationOf(1).TTL - time.Second)
+		var decided []time.Time
+		r, err := s.Update(ctx, created.Request.ID, func(r *verification.Request, now time.Time) error {
+			err := r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+			if decided = append(decided, now); len(decided) == 1 {
+				advance(time.Minute) // by then the request is shown as expired
+			}
+			return err
+		})
+		Expect(err).To(MatchError(verification.ErrOutOfTime))
+		Expect(r.Phase).To(Equal(verification.Pending))
+		Expect(decided).To(HaveLen(2))
+		Expect(decided[1].Sub(decided[0])).To(Equal(time.Minute))
+	})
+})
+
+var _ = Describe("A binding whose request another replica made final meanwhile", func() {
+	It("leaves the sender's earlier binding as it was", func(ctx SpecContext) {
+		uri, _ := inSchema(ctx)
+		s, other := open(ctx, project, uri), open(ctx, project, uri)
+		bind := func(r *verification.Request, now time.Time) error {
+			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "anna", now)
+		}
+		for i := range 2 {
+			_, err := s.Create(ctx, creationOf(i), verification.Limits{})
+			Expect(err).NotTo(HaveOccurred())
+		}
+		early, late := creationOf(0).ID, creationOf(1).ID
+		_, err := s.Update(ctx, early, bind)
+		Expect(err).NotTo(HaveOccurred())
+		raced := false
+		_, err = s.Update(ctx, late, func(r *verification.Request, now time.Time) error {
+			if !raced {
+				raced = true
+				_, err := other.Update(ctx, late, func(r *verification.Request, now time.Time) error {
+					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, false)
+				})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			return bind(r, now)
+		})
+		Expect(err).To(MatchError(verification.ErrFinal))
+		Expect(other.Awaiting(ctx, "anna")).To(HaveField("ID", early))
+	})
+})

@@ -9,6 +9,20 @@ func columns(prefix string) string {
 		"delivered_at, exhausted_at, redelivered, epoch, version", ", ", ", "+prefix)
 }
 
+// decidingAdmissions returns the statement that finds, for each name, its last admission and those that have to leave before
+// the next ones fit: at a rate of so many requests, the first of them is that many places before the next. So a full window
+// costs as much as an empty one.
+func decidingAdmissions(table, name string) string {
+	return strings.NewReplacer("TABLE", table, "NAME", name).Replace(`SELECT u.name, l.place, l.at, a.place, a.at
+		FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS u(name, requests, calls) CROSS JOIN LATERAL (
+			SELECT place, at FROM TABLE WHERE project = $1 AND NAME = u.name ORDER BY place DESC LIMIT 1
+		) AS l LEFT JOIN LATERAL (
+			SELECT place, at FROM TABLE
+			WHERE project = $1 AND NAME = u.name AND place > l.place - u.requests AND place <= l.place - u.requests + u.calls
+			ORDER BY place LIMIT $5
+		) AS a ON true`)
+}
+
 // The kinds of work in the column work, each with the meaning of the column since.
 const (
 	workExpire  = 1 // since the request may be expired
@@ -68,17 +82,9 @@ var (
 	sqlKeyLeaves = `SELECT at FROM phoneproof_key_admissions
 		WHERE project = $1 AND name = $2 AND at > $3::timestamptz AND total >= $4 ORDER BY at LIMIT 1`
 
-	// sqlNumbers finds the last admissions of each number, as many as decide.
-	sqlNumbers = `SELECT u.number, a.place, a.at FROM unnest($2::text[]) AS u(number) CROSS JOIN LATERAL (
-			SELECT place, at FROM phoneproof_number_admissions
-			WHERE project = $1 AND number = u.number ORDER BY place DESC LIMIT $3
-		) AS a ORDER BY u.number, a.place`
-
-	// sqlGroups does the same for prefixes and subjects.
-	sqlGroups = `SELECT u.name, a.place, a.at FROM unnest($2::text[]) AS u(name) CROSS JOIN LATERAL (
-			SELECT place, at FROM phoneproof_group_admissions
-			WHERE project = $1 AND name = u.name ORDER BY place DESC LIMIT $3
-		) AS a ORDER BY u.name, a.place`
+	// sqlNumbers finds what decides on the next admissions of each number, and sqlGroups of each prefix and subject.
+	sqlNumbers = decidingAdmissions("phoneproof_number_admissions", "number")
+	sqlGroups  = decidingAdmissions("phoneproof_group_admissions", "name")
 
 	sqlInsertRequests = `INSERT INTO phoneproof_requests
 			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, version, work, since)
@@ -99,12 +105,12 @@ var (
 		WHERE k.project = $1 AND k.name = u.name`
 
 	sqlInsertNumberAdmissions = `INSERT INTO phoneproof_number_admissions (project, number, place, at, until)
-		SELECT $1, u.number, u.place, $2::timestamptz, $2::timestamptz + $3::interval
-		FROM unnest($4::text[], $5::bigint[]) AS u(number, place)`
+		SELECT $1, u.number, u.place, u.at, u.until
+		FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[]) AS u(number, place, at, until)`
 
 	sqlInsertGroupAdmissions = `INSERT INTO phoneproof_group_admissions (project, name, place, at, until)
-		SELECT $1, u.name, u.place, $2::timestamptz, u.until
-		FROM unnest($3::text[], $4::bigint[], $5::timestamptz[]) AS u(name, place, until)`
+		SELECT $1, u.name, u.place, u.at, u.until
+		FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[]) AS u(name, place, at, until)`
 
 	// sqlUpdate writes a state over the one it was made from, unless the clock has gone on too far since.
 	sqlUpdate = `UPDATE phoneproof_requests SET

@@ -100,6 +100,22 @@ var _ = Describe("What is due", func() {
 		})
 	}
 
+	It("is to a sweep, and to a claim, nothing that is still shown as pending", func(ctx SpecContext) {
+		schema := newSchema(ctx)
+		advance := newClock(ctx, schema, time.Date(2026, 2, 28, 12, 0, 0, 0, time.UTC))
+		s := open(ctx, project, with(server.URI("postgres"), "search_path", schema+",pg_catalog"))
+		created, err := s.Create(ctx, creationOf(1), verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		policy := verification.Policy{Retention: time.Hour}
+		advance(creationOf(1).TTL + 5*time.Second - time.Microsecond)
+		Expect(s.Sweep(ctx, policy, 10)).To(BeZero())
+		Expect(s.Claim(ctx, policy, 10, time.Minute)).To(BeEmpty())
+		Expect(s.Get(ctx, created.Request.ID)).To(HaveField("Phase", verification.Pending))
+		advance(time.Microsecond)
+		Expect(s.Sweep(ctx, policy, 10)).To(Equal(verification.Swept{Expired: 1}))
+		Expect(s.Get(ctx, created.Request.ID)).To(HaveField("Phase", verification.Expired))
+	})
+
 	It("is to a sweep no code that can come back until it has rested", func(ctx SpecContext) {
 		uri, _ := inSchema(ctx)
 		s := open(ctx, project, uri)

@@ -22,6 +22,9 @@ func splitURI(text string) (uri connectionURI, ok bool) {
 		return connectionURI{}, false
 	}
 	server, query := splitQuery(text)
+	if endsInBrackets(server) {
+		return connectionURI{}, false
+	}
 	uri.server = server
 	for parameter := range strings.SplitSeq(query, "&") {
 		name, value, _ := strings.Cut(parameter, "=")
@@ -42,17 +45,29 @@ func splitURI(text string) (uri connectionURI, ok bool) {
 	return uri, true
 }
 
-// splitQuery returns what stands before and after the question mark of a URI. A password may hold another one, and ends at an @.
+// splitQuery returns what stands before and after the question mark of a URI. A password may hold another one.
 func splitQuery(uri string) (server, query string) {
-	_, rest, _ := strings.Cut(uri, "://")
-	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
-		rest = rest[i+1:]
-	}
-	_, query, found := strings.Cut(rest, "?")
+	_, query, found := strings.Cut(withoutUser(uri), "?")
 	if !found {
 		return uri, ""
 	}
 	return uri[:len(uri)-len(query)-1], query
+}
+
+// endsInBrackets reports whether the hosts of a URI end in an IPv6 address without its end. What follows, such as a question mark,
+// would be part of the address to pgx.
+func endsInBrackets(server string) bool {
+	hosts, _, _ := strings.Cut(withoutUser(server), "/")
+	return strings.LastIndexByte(hosts, '[') > strings.LastIndexByte(hosts, ']')
+}
+
+// withoutUser returns what follows the user and password of a URI, which end at an @.
+func withoutUser(uri string) string {
+	_, rest, _ := strings.Cut(uri, "://")
+	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
+		return rest[i+1:]
+	}
+	return rest
 }
 
 // String returns the text of the URI, with a password that it may have.

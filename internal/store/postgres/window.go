@@ -14,9 +14,9 @@ type windows struct {
 	limits  verification.Limits
 	now     time.Time
 	keys    map[string]*keyWindow
-	numbers map[string]*numberWindow
+	numbers map[string]*placeWindow
 	// groups are those of prefixes and subjects; nil where neither is limited.
-	groups map[string]*numberWindow
+	groups map[string]*placeWindow
 }
 
 // keyWindow counts the admissions of an API key. They are numbered from the key's first; those of one batch are one row.
@@ -93,28 +93,40 @@ func (w *keyWindow) at(now time.Time) time.Time {
 	return now
 }
 
-// numberWindow holds the admissions of a phone number, a prefix or a subject, which are few.
-type numberWindow struct {
-	// times are those stored and those that this batch adds, ascending.
-	times []time.Time
-	// place is that of the last; the next must not be taken by another transaction.
-	place    int64
+// placeWindow counts the admissions of a phone number, a prefix or a subject. They are numbered by their places, so the one
+// that has to leave before another fits is known by its place, and no other is read.
+type placeWindow struct {
+	// last is the place of the last admission that is stored, lastAt its time. Another transaction must not take the next.
+	last   int64
+	lastAt time.Time
+	// times are those of the stored admissions that may have to leave, by place. One that is missing has left.
+	times map[int64]time.Time
+	// admitted is how many this batch adds.
 	admitted int64
 }
 
 // wait is how long it is until rate admits one more at now; zero if it does at once.
-func (w *numberWindow) wait(rate verification.Rate, now time.Time) time.Duration {
-	if len(w.times) < rate.Requests {
+func (w *placeWindow) wait(rate verification.Rate, now time.Time) time.Duration {
+	place := w.last + w.admitted + 1 - int64(rate.Requests)
+	leaves, stored := w.times[place]
+	switch {
+	case place > w.last: // this batch added it
+		leaves = w.at(now)
+	case !stored:
 		return 0
 	}
-	leaves := w.times[len(w.times)-rate.Requests].Add(rate.Period)
-	return max(0, leaves.Sub(now))
+	return max(0, leaves.Add(rate.Period).Sub(now))
 }
 
 // add counts one more.
-func (w *numberWindow) add(now time.Time) {
-	w.times = append(w.times, now)
-	w.admitted++
+func (w *placeWindow) add() { w.admitted++ }
+
+// at is the time of what this batch adds. It never goes back where the clock does, so times are in the order of places.
+func (w *placeWindow) at(now time.Time) time.Time {
+	if now.Before(w.lastAt) {
+		return w.lastAt
+	}
+	return now
 }
 
 // admit counts a creation, or refuses it.
@@ -139,11 +151,11 @@ func (w *windows) admit(n verification.New) (verification.Quota, error) {
 		return verification.Quota{}, err
 	}
 	if perNumber.Limited() {
-		line.add(w.now)
+		line.add()
 	}
 	for _, group := range [...]string{prefix, subject} {
 		if group != "" {
-			w.groups[group].add(w.now)
+			w.groups[group].add()
 		}
 	}
 	if !perKey.Limited() {
@@ -153,10 +165,10 @@ func (w *windows) admit(n verification.New) (verification.Quota, error) {
 }
 
 // windowOf returns the window of that name, a new one where nothing was counted.
-func windowOf(all map[string]*numberWindow, name string) *numberWindow {
+func windowOf(all map[string]*placeWindow, name string) *placeWindow {
 	window := all[name]
 	if window == nil {
-		window = &numberWindow{}
+		window = &placeWindow{}
 		all[name] = window
 	}
 	return window

@@ -48,27 +48,64 @@ func TestKeyWindow_rowsNeverGoBackWithTheClock(t *testing.T) {
 	g.Expect((&keyWindow{lastAt: now.Add(-time.Hour)}).at(now)).To(Equal(now))
 }
 
-func TestNumberWindow_waitsForTheOneThatHasToLeave(t *testing.T) {
-	g := NewWithT(t)
+func TestPlaceWindow_waitsForTheOneThatHasToLeave(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
-	w := &numberWindow{times: []time.Time{now.Add(-50 * time.Second), now.Add(-20 * time.Second), now.Add(-10 * time.Second)}}
-	g.Expect(w.wait(verification.Rate{Requests: 4, Period: time.Minute}, now)).To(BeZero())
-	g.Expect(w.wait(verification.Rate{Requests: 3, Period: time.Minute}, now)).To(Equal(10 * time.Second))
-	g.Expect(w.wait(verification.Rate{Requests: 1, Period: time.Minute}, now)).To(Equal(50 * time.Second))
+	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
+	places := map[int64]time.Time{7: ago(70), 8: ago(50), 9: ago(20), 10: ago(10)}
+	for name, test := range map[string]struct {
+		window   placeWindow
+		requests int
+		wait     time.Duration
+	}{
+		"nothing was ever admitted":   {placeWindow{}, 1, 0},
+		"fewer than the rate admits":  {placeWindow{last: 2, times: map[int64]time.Time{1: ago(5), 2: ago(4)}}, 3, 0},
+		"the fourth last has left":    {placeWindow{last: 10, times: places}, 4, 0},
+		"the third last has not":      {placeWindow{last: 10, times: places}, 3, 10 * time.Second},
+		"the rate was lowered":        {placeWindow{last: 10, times: places}, 1, 50 * time.Second},
+		"the next one is swept":       {placeWindow{last: 10, times: map[int64]time.Time{9: ago(20)}}, 3, 0},
+		"this batch took the room":    {placeWindow{last: 10, times: places, admitted: 1}, 4, 10 * time.Second},
+		"this batch alone fills it":   {placeWindow{admitted: 2}, 2, time.Minute},
+		"this batch fills it again":   {placeWindow{last: 10, times: places, admitted: 1}, 1, time.Minute},
+		"it leaves at this very time": {placeWindow{last: 1, times: map[int64]time.Time{1: ago(60)}}, 1, 0},
+		"it leaves a microsecond later": {
+			placeWindow{last: 1, times: map[int64]time.Time{1: ago(60).Add(time.Microsecond)}}, 1, time.Microsecond,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rate := verification.Rate{Requests: test.requests, Period: time.Minute}
+			NewWithT(t).Expect(test.window.wait(rate, now)).To(Equal(test.wait))
+		})
+	}
 }
 
-func TestGroupsOf_asksForNothingThatIsNotLimited(t *testing.T) {
+func TestPlaceWindow_timesNeverGoBackWithTheClock(t *testing.T) {
+	g := NewWithT(t)
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	w := &placeWindow{last: 1, lastAt: now.Add(time.Second), admitted: 1}
+	g.Expect(w.at(now)).To(Equal(now.Add(time.Second)))
+	g.Expect(w.at(now.Add(time.Hour))).To(Equal(now.Add(time.Hour)))
+	g.Expect(w.wait(verification.Rate{Requests: 1, Period: time.Minute}, now)).To(Equal(61*time.Second), "it counts from its own time")
+}
+
+func TestDemand_asksForNothingThatIsNotLimited(t *testing.T) {
 	g := NewWithT(t)
 	number, err := phone.FromE164("+4915123456789")
 	g.Expect(err).NotTo(HaveOccurred())
 	calls := []*call[creation, verification.Created]{
 		{in: creation{New: verification.New{Phone: number, KeyName: "shop", Subject: "ada"}}}, {in: creation{New: verification.New{Phone: number}}},
 	}
-	rate := verification.Rate{Requests: 1, Period: time.Minute}
-	both := verification.Limits{PerKey: rate, PerPhoneNumber: rate}
-	g.Expect(groupsOf(calls, both)).To(BeNil())
-	both.PerSubject = rate
-	g.Expect(groupsOf(calls, both)).To(Equal([]string{"subject ada"}))
-	both.PerPrefix = verification.PrefixRate{Rate: rate, Digits: 6}
-	g.Expect(groupsOf(calls, both)).To(Equal([]string{"prefix 491512 ", "prefix 491512 shop", "subject ada"}))
+	one, two := verification.Rate{Requests: 1, Period: time.Minute}, verification.Rate{Requests: 2, Period: time.Hour}
+	limits := verification.Limits{PerKey: one}
+	g.Expect(demandOfNumbers(calls, limits)).To(BeZero())
+	g.Expect(demandOfGroups(calls, limits)).To(BeZero())
+	limits.PerPhoneNumber, limits.PerSubject = two, one
+	g.Expect(demandOfNumbers(calls, limits)).To(Equal(placeDemand{
+		names: []string{"+4915123456789"}, rates: []verification.Rate{two}, requests: []int64{2}, calls: []int64{2},
+	}))
+	g.Expect(demandOfGroups(calls, limits).names).To(Equal([]string{"subject ada"}))
+	limits.PerPrefix = verification.PrefixRate{Rate: two, Digits: 6}
+	g.Expect(demandOfGroups(calls, limits)).To(Equal(placeDemand{
+		names: []string{"prefix 491512 ", "prefix 491512 shop", "subject ada"},
+		rates: []verification.Rate{two, two, one}, requests: []int64{2, 2, 1}, calls: []int64{1, 1, 1},
+	}))
 }

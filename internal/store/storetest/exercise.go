@@ -6,6 +6,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+
+	_ "github.com/phoneproof/phoneproof/test/skipped" // says which checks a store has no use for
 )
 
 // patience bounds one spec; the longest of them make some hundred writes and wait for a few leases, on a busy machine more

@@ -118,7 +118,7 @@ func ratesPerPrefix(ctx context.Context, t *trial) {
 		t.admitted(ctx, b, t.with("mexico", number), limits)
 	}
 	t.refused(ctx, b, t.with("mexico", "+5215512345671"), limits, verification.CodeRateLimited)
-	whole := perPrefix(14, 1, time.Hour)
+	whole := perPrefix(9, 1, time.Hour)
 	t.admitted(ctx, a, t.with("short", "+49151000"), whole)
 	t.refused(ctx, a, t.with("short", "+49151000"), whole, verification.CodeRateLimited)
 	t.admitted(ctx, a, t.with("short", "+491510001"), whole)
@@ -153,7 +153,7 @@ func ratesPerSubject(ctx context.Context, t *trial) {
 	t.refused(ctx, b, t.of("ada"), limits, verification.CodeRateLimited)
 	t.admitted(ctx, b, t.of("bob"), limits)
 	t.admitted(ctx, foreign, t.of("ada"), limits)
-	for range 4 { // nobody's are not one subject
+	for range 4 { // requests without a subject are not of one subject
 		t.admitted(ctx, a, t.of(""), limits)
 	}
 	t.admitted(ctx, a, t.of("ada"), verification.Limits{})

@@ -1,0 +1,78 @@
+package verification_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// prepared is what a messenger prepares, for the name that the request was made under.
+func prepared(r *verification.Request, code verification.Code) string {
+	return "I confirm my number to " + r.DisplayName + ". Code: " + code.Grouped()
+}
+
+// strict is a message whose text must be the prepared one.
+func (w *world) strict(code verification.Code, text, binding string) verification.Message {
+	w.t.Helper()
+	m := w.message(code, "+4915112345678")
+	m.Text, m.Binding, m.Prepared = strings.ReplaceAll(text, "CODE", code.Grouped()), binding, prepared
+	return m
+}
+
+// TestReceive_theTextThatWasPrepared: it alone verifies at once, whatever was sent before it.
+func TestReceive_theTextThatWasPrepared(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.DisplayName = "Ada's Books"
+	made := w.start(in)
+	outcome, request := w.receive(w.strict(made.Code, "Please release my parcel no. CODE", "one"))
+	w.Expect(outcome).To(Equal(verification.OutcomeNeedConfirmation))
+	w.Expect(request.Contacts).To(HaveLen(1))
+	w.Expect(request.Contacts[0].Kind).To(Equal(verification.ContactConfirm))
+	for range 2 {
+		outcome, again := w.receive(w.strict(made.Code, "Please release my parcel no. CODE", "one"))
+		w.Expect(outcome).To(Equal(verification.OutcomeNeedConfirmation), "a copy of it asks again, if that failed")
+		w.Expect(again).To(Equal(request), "and writes nothing")
+	}
+	outcome, again := w.receive(w.strict(made.Code, "CODE", "two"))
+	w.Expect(outcome).To(Equal(verification.OutcomeTextChanged), "another message does not")
+	w.Expect(again).To(Equal(request))
+	outcome, _ = w.receive(w.strict(made.Code, "i confirm my number to ada’s books code: CODE", "three"))
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+}
+
+// TestReceive_asksNobodyElse: whom another number belongs to is not asked for it, and uses nothing up.
+func TestReceive_asksNobodyElse(t *testing.T) {
+	w := newWorld(t)
+	made := w.start(w.initiation())
+	m := w.strict(made.Code, "CODE", "one")
+	m.Sender = w.number("+4915112345679")
+	outcome, request := w.receive(m)
+	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
+	w.Expect(request).To(Equal(made.Request))
+}
+
+func TestConfirm(t *testing.T) {
+	w := newWorld(t)
+	made := w.start(w.initiation())
+	tap := func(from, answered string) verification.Outcome {
+		w.t.Helper()
+		e := w.message(made.Code, from).Evidence
+		receipt, err := w.service.Confirm(t.Context(), made.Request.ID, e, func(b string) bool { return b == answered }, true)
+		w.Expect(err).NotTo(HaveOccurred())
+		return receipt.Outcome
+	}
+	w.Expect(tap("+4915112345678", "")).To(Equal(verification.OutcomeUnknown), "no sender was asked")
+	w.receive(w.strict(made.Code, "CODE", "one"))
+	w.Expect(tap("+4915112345678", "two")).To(Equal(verification.OutcomeUnknown), "another prompt")
+	w.Expect(tap("+4915112345679", "one")).To(Equal(verification.OutcomeWrongNumber))
+	w.Expect(w.phase(made.Request.ID)).To(Equal(verification.Pending))
+	w.Expect(tap("+4915112345678", "one")).To(Equal(verification.OutcomeVerified))
+	w.Expect(tap("+4915112345678", "one")).To(Equal(verification.OutcomeVerified), "a copy of it")
+	receipt, err := w.service.Confirm(t.Context(), "../x", verification.Evidence{}, nil, true)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeUnknown))
+}
