@@ -20,8 +20,6 @@ import (
 const (
 	// afterConflict: objects of others are not watched.
 	afterConflict = time.Minute
-	// afterClosed: nothing tells that another project gave up a host.
-	afterClosed = time.Minute
 	// afterRejection: what refused a child, such as a quota or a policy, may be changed.
 	afterRejection = 10 * time.Minute
 	// afterQueued: whoever gives up its turn wakes the next, so this is for the one that was woken and did not take it.
@@ -62,7 +60,8 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 		done.err = fmt.Errorf("compare the pod template: %w", err)
 		return
 	}
-	decided, err := c.hosts.request(ctx, c.client, seen.routes, requestOf(seen), &c.Permissions)
+	decided, lost, err := c.hosts.request(ctx, c.client, seen.routes, newHostRequest(seen), &c.Permissions)
+	c.addAsking(ctx, c.queue, seen.project, lost)
 	if err != nil {
 		done.err = err
 		return
@@ -71,7 +70,7 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	done.sharedHosts = decided.shared
 	// A rollout that the project did not ask for waits for its turn, unless it undoes what somebody did to the pods.
 	hold := false
-	if rolls && steady(seen.project) && !seen.project.Suspended() && !meddled(done.deployment) {
+	if rolls && steady(seen.project) && !seen.project.Suspended() && !arePodsEdited(done.deployment) {
 		taken, err := c.turns.take(ctx, c.client, done.deployment, c.MaxUnreadyRollouts, done.now)
 		if err != nil {
 			done.err = err
@@ -83,8 +82,8 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 		Project: seen.project, Observed: seen.children, Wanted: wanted, HoldDeployment: hold,
 	})
 	done.err = err
-	if refusedExposure(result) {
-		c.hosts.forget(seen.project.UID)
+	if isExposureRefused(result) {
+		c.addAsking(ctx, c.queue, seen.project, c.hosts.releaseHosts(seen.project.UID))
 	}
 	done.rolled = rolls && applied(result, done.deployment.Name)
 	if rolls && !hold && !done.rolled {
@@ -110,7 +109,7 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 // count: the operator itself delays them until a pod answers.
 func restoredChildren(result apply.Result, opened bool) []apply.Ref {
 	return slices.DeleteFunc(slices.Concat(result.Applied, result.Deleted), func(ref apply.Ref) bool {
-		return opened && (ref.Kind == "Ingress" || ref.Kind == render.HTTPRouteKind.Kind)
+		return opened && isExposure(ref)
 	})
 }
 
@@ -156,7 +155,7 @@ func (c *Controller) enforceGrants(ctx context.Context, project *verifyv1.Verifi
 // hindered says what keeps a project from what it declares, as applying it has shown, and when to try again; nil if
 // nothing does.
 func hindered(seen *observed, result apply.Result, decided hostDecision, held bool) (*blocker, time.Duration) {
-	closed := hostBlocker(decided)
+	closed := explainHosts(decided)
 	switch {
 	case len(result.Conflicts) > 0:
 		return &blocker{stalls, verifyv1.ReasonConflict, fmt.Sprintf(
@@ -164,7 +163,7 @@ func hindered(seen *observed, result apply.Result, decided hostDecision, held bo
 	case len(result.Rejections) > 0:
 		return &blocker{stalls, verifyv1.ReasonChildRejected, refusedChild(result.Rejections[0])}, afterRejection
 	case closed != nil:
-		return closed, afterClosed
+		return closed, 0 // the exposure or project that gives up the host wakes this one
 	case seen.project.Spec.Expose.HTTPRoute != nil && !seen.routes:
 		return &blocker{plain, verifyv1.ReasonGatewayAPIMissing,
 			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0

@@ -28,9 +28,9 @@ type claims struct {
 	made map[types.UID]map[string]time.Time
 }
 
-// order returns the claims on an account of the projects of one namespace that name it, the oldest first. Projects without a
+// recordClaims returns the claims on an account of the projects of one namespace that name it, the oldest first. Projects without a
 // claim get one, after all others, in the order of their creation. The caller holds the lock.
-func (c *claims) order(rivals []verifyv1.VerificationProject, account string, now time.Time) []claim {
+func (c *claims) recordClaims(rivals []*verifyv1.VerificationProject, account string, now time.Time) []claim {
 	ordered := orderClaims(rivals, account, c.made, now)
 	for i := range ordered {
 		uid := ordered[i].project.UID
@@ -51,7 +51,7 @@ func (c *claims) release(project *verifyv1.VerificationProject) {
 	defer c.mu.Unlock()
 	named := accounts(&project.Spec)
 	for account := range c.made[project.UID] {
-		_, shown := recordedClaim(project, account)
+		_, shown := findRecordedClaim(project, account)
 		if shown || !slices.Contains(named, account) {
 			delete(c.made[project.UID], account)
 		}
@@ -61,29 +61,29 @@ func (c *claims) release(project *verifyv1.VerificationProject) {
 	}
 }
 
-// forget drops a project that is gone.
-func (c *claims) forget(project types.UID) {
+// forgetClaims drops a project that is gone.
+func (c *claims) forgetClaims(project types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.made, project)
 }
 
 func orderClaims(
-	rivals []verifyv1.VerificationProject, account string, made map[types.UID]map[string]time.Time, now time.Time,
+	rivals []*verifyv1.VerificationProject, account string, made map[types.UID]map[string]time.Time, now time.Time,
 ) []claim {
 	latest := now.UTC().Truncate(time.Microsecond).Add(-time.Microsecond)
 	var list, unclaimed []claim
-	for i := range rivals {
-		since, ok := claimedSince(&rivals[i], account, made)
+	for _, rival := range rivals {
+		since, ok := findClaimTime(rival, account, made)
 		if !ok {
-			unclaimed = append(unclaimed, claim{project: &rivals[i]})
+			unclaimed = append(unclaimed, claim{project: rival})
 			continue
 		}
 		// Clocks of successive leaders differ: a new claim is newer than those it finds, whatever this clock says.
 		if since.After(latest) && since.Sub(now) <= maxClockDifference {
 			latest = since
 		}
-		list = append(list, claim{&rivals[i], since})
+		list = append(list, claim{rival, since})
 	}
 	slices.SortFunc(unclaimed, compareClaims)
 	for _, fresh := range unclaimed {
@@ -94,11 +94,11 @@ func orderClaims(
 	return list
 }
 
-// claimedSince returns since when a project has had an account in its spec. No claim is older than its project, whatever
+// findClaimTime returns since when a project has had an account in its spec. No claim is older than its project, whatever
 // the status says.
-func claimedSince(p *verifyv1.VerificationProject, account string, made map[types.UID]map[string]time.Time) (time.Time, bool) {
+func findClaimTime(p *verifyv1.VerificationProject, account string, made map[types.UID]map[string]time.Time) (time.Time, bool) {
 	created := p.CreationTimestamp.UTC()
-	if since, ok := recordedClaim(p, account); ok {
+	if since, ok := findRecordedClaim(p, account); ok {
 		if since.Before(created) {
 			return created, true
 		}
@@ -114,7 +114,7 @@ func claimedSince(p *verifyv1.VerificationProject, account string, made map[type
 	return time.Time{}, false
 }
 
-func recordedClaim(p *verifyv1.VerificationProject, account string) (time.Time, bool) {
+func findRecordedClaim(p *verifyv1.VerificationProject, account string) (time.Time, bool) {
 	for _, c := range p.Status.Claims {
 		if c.Account == account {
 			return c.Since.UTC(), true
@@ -130,7 +130,7 @@ func compareClaims(a, b claim) int {
 		a.project.CreationTimestamp.Compare(b.project.CreationTimestamp.Time), cmp.Compare(a.project.Name, b.project.Name))
 }
 
-// accountClaim returns a claim as the status holds it.
-func accountClaim(account string, since time.Time) verifyv1.AccountClaim {
+// newAccountClaim returns a claim as the status holds it.
+func newAccountClaim(account string, since time.Time) verifyv1.AccountClaim {
 	return verifyv1.AccountClaim{Account: account, Since: metav1.NewMicroTime(since)}
 }

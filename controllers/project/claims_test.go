@@ -22,7 +22,7 @@ var _ = Describe("Claims on an account", func() {
 		p.Spec.Telegram.BotUsername = "X_bot"
 		p.Status.ObservedGeneration = -1
 		if claimed != nil {
-			p.Status.Claims = []verifyv1.AccountClaim{accountClaim(account, *claimed)}
+			p.Status.Claims = []verifyv1.AccountClaim{newAccountClaim(account, *claimed)}
 		}
 		return *p
 	}
@@ -33,8 +33,14 @@ var _ = Describe("Claims on an account", func() {
 	}
 	moved := func(p verifyv1.VerificationProject) verifyv1.VerificationProject {
 		p = upgraded(p)
-		p.Status.Claims = []verifyv1.AccountClaim{accountClaim("telegram:former_bot", now.Add(-time.Hour))}
+		p.Status.Claims = []verifyv1.AccountClaim{newAccountClaim("telegram:former_bot", now.Add(-time.Hour))}
 		return p
+	}
+	at := func(list ...verifyv1.VerificationProject) (out []*verifyv1.VerificationProject) {
+		for i := range list {
+			out = append(out, &list[i])
+		}
+		return out
 	}
 	names := func(list []claim) (out []string) {
 		for _, c := range list {
@@ -45,7 +51,7 @@ var _ = Describe("Claims on an account", func() {
 
 	DescribeTable("are ordered by since when it stands in the spec",
 		func(want string, rivals ...verifyv1.VerificationProject) {
-			Expect(names(orderClaims(rivals, account, nil, now))[0]).To(Equal(want))
+			Expect(names(orderClaims(at(rivals...), account, nil, now))[0]).To(Equal(want))
 		},
 		Entry("alone", "a", named("a", time.Hour, nil)),
 		Entry("an old project that names it only now comes after a young one", "young",
@@ -71,29 +77,29 @@ var _ = Describe("Claims on an account", func() {
 	It("are kept until the status shows them, lost with the account, and never older after a return", func() {
 		var c claims
 		a, b := named("a", time.Minute, nil), named("b", time.Hour, nil)
-		first := c.order([]verifyv1.VerificationProject{a}, account, now)
+		first := c.recordClaims(at(a), account, now)
 		Expect(first[0].since).To(BeTemporally("==", now))
-		later := c.order([]verifyv1.VerificationProject{b, a}, account, now.Add(-time.Second))
+		later := c.recordClaims(at(b, a), account, now.Add(-time.Second))
 		Expect(names(later)).To(Equal([]string{"a", "b"}), "the cache shows neither claim")
 		Expect(later[0].since).To(Equal(first[0].since))
 		Expect(later[1].since).To(BeTemporally(">", first[0].since), "though the clock went back")
 
 		c.release(&a)
 		Expect(c.made).To(HaveKey(a.UID))
-		a.Status.Claims = []verifyv1.AccountClaim{accountClaim(account, first[0].since)}
+		a.Status.Claims = []verifyv1.AccountClaim{newAccountClaim(account, first[0].since)}
 		c.release(&a)
 		Expect(c.made).NotTo(HaveKey(a.UID))
-		Expect(names(c.order([]verifyv1.VerificationProject{b, a}, account, now))).To(Equal([]string{"a", "b"}))
+		Expect(names(c.recordClaims(at(b, a), account, now))).To(Equal([]string{"a", "b"}))
 
 		a.Spec.Telegram.BotUsername = "another_bot"
 		a.Status.Claims = nil
 		c.release(&a)
-		Expect(names(c.order([]verifyv1.VerificationProject{b}, account, now))).To(Equal([]string{"b"}))
+		Expect(names(c.recordClaims(at(b), account, now))).To(Equal([]string{"b"}))
 		a.Spec.Telegram.BotUsername = "x_bot"
-		Expect(names(c.order([]verifyv1.VerificationProject{a, b}, account, now))).To(Equal([]string{"b", "a"}))
+		Expect(names(c.recordClaims(at(a, b), account, now))).To(Equal([]string{"b", "a"}))
 
-		c.forget(a.UID)
-		c.forget(b.UID)
+		c.forgetClaims(a.UID)
+		c.forgetClaims(b.UID)
 		Expect(c.made).To(BeEmpty())
 	})
 })

@@ -124,7 +124,7 @@ var _ = Describe("A Deployment that somebody paused", func() {
 			d.Spec.Paused, d.Generation = true, generation
 			d.Status.Replicas, d.Status.UpdatedReplicas = 2, updated
 			Expect(rolloutOf(d)).To(Equal(want))
-			Expect(underway(d)).To(BeFalse())
+			Expect(isUnderway(d)).To(BeFalse())
 		},
 		Entry("at rest", int64(2), int32(2), rolledOut),
 		Entry("with new pods due", int64(2), int32(0), paused),

@@ -44,6 +44,7 @@ type Controller struct {
 	applier  *apply.Applier
 	gateway  *gateway
 	recorder events.EventRecorder
+	queue    queue // set before the first project is reconciled
 	turns    turns
 	pace     pace
 	claims   claims

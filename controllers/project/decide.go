@@ -85,7 +85,7 @@ func invalidSpec(o *observed, _ *Permissions) *decision {
 func notPermitted(o *observed, permissions *Permissions) *decision {
 	text := permissions.refusal(&o.project.Spec)
 	if text == "" {
-		text = permissions.refusedDNS(o.project.Namespace, &o.project.Spec.Expose)
+		text = refuseHostAnnotations(o.project)
 	}
 	if text == "" {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,8 +30,8 @@ func (c *Controller) removeDenied(ctx context.Context, seen *observed) error {
 // removeDeniedFrom takes the denied hosts from one child. An Ingress has a single host, and a route without any would answer to
 // all of its Gateway's: both are deleted then.
 func (c *Controller) removeDeniedFrom(ctx context.Context, object client.Object) error {
-	hosts := exposedHosts(object)
-	permitted := c.Permissions.permitHosts(object.GetNamespace(), hosts)
+	hosts, _ := readRules(object)
+	permitted := c.Permissions.selectPermitted(object.GetNamespace(), hosts)
 	_, ingress := object.(*networkingv1.Ingress)
 	if len(permitted) < len(hosts) && (ingress || len(permitted) == 0) {
 		err := c.client.Delete(ctx, object, client.Preconditions{UID: new(object.GetUID())})
@@ -43,7 +42,7 @@ func (c *Controller) removeDeniedFrom(ctx context.Context, object client.Object)
 	if len(permitted) < len(hosts) {
 		patch["spec"] = map[string]any{"hostnames": permitted}
 	}
-	if annotations := c.Permissions.reduceHostAnnotations(object); len(annotations) > 0 {
+	if annotations := c.Permissions.limitHostAnnotations(object, findRuleHost(hosts)); len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	} else if len(patch) == 0 {
 		return nil
@@ -68,25 +67,22 @@ func wrapUnlessGone(err error, doing string) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// permitHosts returns those of some hosts that the projects of a namespace may answer to.
-func (p *Permissions) permitHosts(namespace string, hosts []string) []string {
+// selectPermitted returns those of some hosts that the projects of a namespace may answer to.
+func (p *Permissions) selectPermitted(namespace string, hosts []string) []string {
 	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return !p.mayUseHost(namespace, host) })
 }
 
-// reduceHostAnnotations returns a merge patch for the annotations of a child that name a denied host; empty if none does.
-func (p *Permissions) reduceHostAnnotations(object client.Object) map[string]any {
+// limitHostAnnotations returns a merge patch for the annotations of a child that name a denied host; empty if none does.
+func (p *Permissions) limitHostAnnotations(object client.Object, host string) map[string]any {
+	permitted := func(name string) bool { return isHostName(name) && p.mayUseHost(object.GetNamespace(), name) }
 	patch := map[string]any{}
 	for key, value := range object.GetAnnotations() {
-		if !namesHosts(key) {
-			continue
-		}
-		hosts := splitHosts(value)
-		switch permitted := p.permitHosts(object.GetNamespace(), hosts); {
-		case len(permitted) == len(hosts):
-		case len(permitted) == 0:
+		limited, ok := limitAnnotation(key, value, host, permitted)
+		switch {
+		case !ok:
 			patch[key] = nil
-		default:
-			patch[key] = strings.Join(permitted, ",")
+		case limited != value:
+			patch[key] = limited
 		}
 	}
 	return patch

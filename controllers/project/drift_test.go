@@ -119,7 +119,7 @@ var _ = Describe("An upgrade of the operator", func() {
 		}
 		begun := func() *appsv1.Deployment {
 			all := rolled()
-			return all[slices.IndexFunc(all, underway)]
+			return all[slices.IndexFunc(all, isUnderway)]
 		}
 		second := operate(ctx, operator, o, namespace)
 		Eventually(rolled).WithContext(ctx).Should(HaveLen(limit))

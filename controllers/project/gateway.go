@@ -37,7 +37,9 @@ type gateway struct {
 	discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 	live     client.Reader // asks the API server itself
 	// routes makes a source of HTTPRoutes. A source begins once: one that did not may still be about to end.
-	routes   func() source.SyncingSource
+	routes func() source.SyncingSource
+	// index makes HTTPRoutes be found by their hosts, once per watch.
+	index    func(ctx context.Context) error
 	unwatch  func(ctx context.Context) error
 	projects client.Reader
 	// namespaces are those that are watched; none for all.
@@ -150,26 +152,29 @@ func (g *gateway) list(ctx context.Context) error {
 
 // begin starts the watch and returns when what is there has come, or is not going to.
 func (g *gateway) begin(ctx context.Context, queue queue) error {
-	routes := g.routes()
-	if err := routes.Start(ctx, queue); err != nil {
-		return fmt.Errorf("watch HTTPRoutes: %w", err)
-	}
 	bounded, cancel := context.WithTimeout(ctx, gatewayPatience)
 	defer cancel()
+	if err := g.index(bounded); err != nil {
+		return errors.Join(fmt.Errorf("index HTTPRoutes: %w", err), g.unwatch(ctx))
+	}
+	routes := g.routes()
+	if err := routes.Start(ctx, queue); err != nil {
+		return errors.Join(fmt.Errorf("watch HTTPRoutes: %w", err), g.unwatch(ctx))
+	}
 	if err := routes.WaitForSync(bounded); err != nil {
 		return errors.Join(fmt.Errorf("watch HTTPRoutes: %w", err), g.unwatch(ctx))
 	}
 	return nil
 }
 
-// wake reconciles the projects that want an HTTPRoute.
+// wake reconciles the projects that want an HTTPRoute, and those that wait for a host which an HTTPRoute may have had.
 func (g *gateway) wake(ctx context.Context, queue queue) error {
 	var all verifyv1.VerificationProjectList
 	if err := g.projects.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list projects with an HTTPRoute: %w", err)
+		return fmt.Errorf("list projects: %w", err)
 	}
 	for i := range all.Items {
-		if project := &all.Items[i]; project.Spec.Expose.HTTPRoute != nil {
+		if project := &all.Items[i]; project.Spec.Expose.HTTPRoute != nil || waitsForHost(project) {
 			queue.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(project)})
 		}
 	}

@@ -129,6 +129,7 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 					return nil
 				})
 			},
+			index: func(context.Context) error { return nil },
 			unwatch: func(context.Context) error {
 				unwatched++
 				return nil
@@ -153,6 +154,7 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 				never := &informertest.FakeInformers{Error: errors.New("no informer")}
 				return source.Kind[client.Object](never, &corev1.ConfigMap{}, ofChildren())
 			},
+			index:   func(context.Context) error { return nil },
 			unwatch: func(context.Context) error { return nil },
 		}
 		requests := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
@@ -179,6 +181,7 @@ var _ = Describe("The sources of the controller", func() {
 			},
 			live: admin, projects: admin, log: GinkgoLogr, known: make(chan struct{}), period: time.Nanosecond,
 			routes: func() source.SyncingSource { return beginning(func(context.Context) error { return nil }) },
+			index:  func(context.Context) error { return nil },
 		}
 		installGatewayAPI(ctx)
 		requests := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())

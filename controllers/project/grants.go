@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -58,19 +57,10 @@ func parseGrant(text string) (Grant, error) {
 	return Grant{namespace, strings.ToLower(name)}, nil
 }
 
-// mayUseAccount reports whether the projects of a namespace may name an account: it is granted to them, or to nobody.
+// mayUseAccount reports whether the projects of a namespace may name an account: it is granted to them, or to no namespace.
 func (p *Permissions) mayUseAccount(namespace, account string) bool {
-	granted := false
-	for _, grant := range p.AccountGrants {
-		if grant.Name != account {
-			continue
-		}
-		if grant.Namespace == namespace {
-			return true
-		}
-		granted = true
-	}
-	return !granted
+	owners := p.indexGrants().accounts[account]
+	return len(owners) == 0 || owners[namespace]
 }
 
 // wildcard begins a host name that stands for every name below it.
@@ -79,38 +69,73 @@ const wildcard = "*."
 // mayUseHost reports whether the projects of a namespace may answer to a host. The most specific grant that covers the host
 // decides. A wildcard that no grant covers must not take in a host of another namespace.
 func (p *Permissions) mayUseHost(namespace, host string) bool {
-	if owners := p.ownersOfHost(host); len(owners) > 0 {
-		return slices.Contains(owners, namespace)
+	if owners := p.findHostOwners(host); len(owners) > 0 {
+		return owners[namespace]
 	}
-	return !slices.ContainsFunc(p.HostGrants, func(grant Grant) bool {
-		return grant.Namespace != namespace && coversHost(host, grant.Name)
-	})
+	below := p.indexGrants().below[host]
+	return len(below) == 0 || len(below) == 1 && below[namespace]
 }
 
 // shareHost reports whether the administrator granted the same host to two namespaces.
 func (p *Permissions) shareHost(one, other, host string) bool {
-	owners := p.ownersOfHost(host)
-	return slices.Contains(owners, one) && slices.Contains(owners, other)
+	owners := p.findHostOwners(host)
+	return owners[one] && owners[other]
 }
 
-// ownersOfHost returns the namespaces of the most specific grants that cover a host.
-func (p *Permissions) ownersOfHost(host string) []string {
-	var owners []string
-	longest := 0
-	for _, grant := range p.HostGrants {
-		if !coversHost(grant.Name, host) || len(grant.Name) < longest {
-			continue
-		}
-		if len(grant.Name) > longest {
-			owners, longest = nil, len(grant.Name)
-		}
-		owners = append(owners, grant.Namespace)
+// findHostOwners returns the namespaces of the most specific grants that cover a host.
+func (p *Permissions) findHostOwners(host string) map[string]bool {
+	grants := p.indexGrants()
+	if owners := grants.hosts[host]; len(owners) > 0 {
+		return owners
 	}
-	return owners
+	for _, pattern := range listPatterns(host) {
+		if owners := grants.hosts[pattern]; len(owners) > 0 {
+			return owners
+		}
+	}
+	return nil
 }
 
-// coversHost reports whether a host name is another one, or a wildcard above it. Every host covers all of them.
-func coversHost(pattern, host string) bool {
-	return pattern == host || pattern == render.EveryHost ||
-		strings.HasPrefix(pattern, wildcard) && strings.HasSuffix(host, pattern[1:])
+// listPatterns returns the wildcards above a host name, the most specific first.
+func listPatterns(host string) []string {
+	var patterns []string
+	for i, char := range host {
+		if pattern := "*" + host[i:]; char == '.' && pattern != host {
+			patterns = append(patterns, pattern)
+		}
+	}
+	if host != render.EveryHost {
+		patterns = append(patterns, render.EveryHost)
+	}
+	return patterns
+}
+
+// grantIndex finds the namespaces of grants.
+type grantIndex struct {
+	accounts, hosts map[string]map[string]bool // by the name that is granted
+	below           map[string]map[string]bool // by each wildcard above a granted host
+}
+
+// indexGrants returns the index of the grants. New makes it once.
+func (p *Permissions) indexGrants() *grantIndex {
+	if p.grants != nil {
+		return p.grants
+	}
+	index := &grantIndex{map[string]map[string]bool{}, map[string]map[string]bool{}, map[string]map[string]bool{}}
+	add := func(owners map[string]map[string]bool, name, namespace string) {
+		if owners[name] == nil {
+			owners[name] = map[string]bool{}
+		}
+		owners[name][namespace] = true
+	}
+	for _, grant := range p.AccountGrants {
+		add(index.accounts, grant.Name, grant.Namespace)
+	}
+	for _, grant := range p.HostGrants {
+		add(index.hosts, grant.Name, grant.Namespace)
+		for _, pattern := range listPatterns(grant.Name) {
+			add(index.below, pattern, grant.Namespace)
+		}
+	}
+	return index
 }

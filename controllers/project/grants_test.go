@@ -34,7 +34,7 @@ var _ = Describe("A grant", func() {
 		AccountGrants: []Grant{{"shop", "telegram:ada_bot"}, {"staging", "telegram:ada_bot"}},
 		HostGrants: []Grant{
 			{"platform", "*.example.com"}, {"shop", "*.shop.example.com"}, {"shop", "both.example.com"}, {"staging", "both.example.com"},
-			{"bank", "verify.example.org"},
+			{"bank", "verify.example.org"}, {"shop", "*.short.example.com"}, {"bank", "a.short.example.com"},
 		},
 	}
 	DescribeTable("of an account is for its namespaces alone",
@@ -44,7 +44,7 @@ var _ = Describe("A grant", func() {
 		Entry("one of them", "shop", "telegram:ada_bot", true),
 		Entry("the other", "staging", "telegram:ada_bot", true),
 		Entry("another", "bank", "telegram:ada_bot", false),
-		Entry("what is granted to nobody is for all", "bank", "telegram:another_bot", true),
+		Entry("what is not granted is for all", "bank", "telegram:another_bot", true),
 	)
 	DescribeTable("of a host is for the namespaces of the most specific one",
 		func(namespace, host string, want bool) {
@@ -62,8 +62,9 @@ var _ = Describe("A grant", func() {
 		Entry("one of two that share a host", "staging", "both.example.com", true),
 		Entry("another", "bank", "both.example.com", false),
 		Entry("a wildcard over another's host", "shop", "*.example.org", false),
+		Entry("one of two with a name of one letter", "shop", "a.short.example.com", false),
 		Entry("a wildcard over its own", "bank", "*.example.org", true),
-		Entry("what is granted to nobody is for all", "bank", "verify.example.net", true),
+		Entry("what is not granted is for all", "bank", "verify.example.net", true),
 		Entry("an Ingress without a host takes in those of others", "bank", "*", false),
 	)
 	It("of every host leaves to others what is granted to them by name", func() {

@@ -3,27 +3,15 @@ package project
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
-	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/apply"
 	"github.com/phoneproof/phoneproof/internal/render"
 )
-
-// exposure is what leads from outside to the pods of a project: an Ingress or an HTTPRoute, which have the same name.
-type exposure struct {
-	namespace, name string
-	owner           types.UID
-	hosts           []string
-	paths           []string
-}
 
 // hostRequest is a project that wants to answer to the hosts of its exposure.
 type hostRequest struct {
@@ -43,8 +31,8 @@ type hostDecision struct {
 }
 
 // decideHosts decides about each host by the exposures that there are, which only the operator makes. Who has an exposure for a host
-// keeps it, and nobody gets one before a pod answers: a host cannot be held by a project that never served. An Ingress without a
-// host keeps nobody of another namespace from having one: they may lead to different addresses.
+// keeps it, and no project gets one before a pod answers: a host cannot be held by a project that never served. An Ingress without a
+// host keeps no project of another namespace from having one: they may lead to different addresses.
 func decideHosts(request *hostRequest, others []exposure, permissions *Permissions) hostDecision {
 	var d hostDecision
 	for _, host := range request.hosts {
@@ -74,7 +62,7 @@ func decideHosts(request *hostRequest, others []exposure, permissions *Permissio
 func findRivals(request *hostRequest, host string, others []exposure, permissions *Permissions) (elsewhere, beside bool) {
 	for i := range others {
 		other := &others[i]
-		own := other.owner == request.owner || other.namespace == request.namespace && other.name == request.name
+		own := other.owner == request.owner || other.namespace == request.namespace && other.project == request.project
 		if own || !slices.Contains(other.hosts, host) || !permissions.mayUseHost(other.namespace, host) {
 			continue
 		}
@@ -92,211 +80,119 @@ func findRivals(request *hostRequest, host string, others []exposure, permission
 type hosts struct {
 	mu    sync.Mutex
 	given map[types.UID]exposure
+	// holders are the projects that were given each host.
+	holders map[string]map[types.UID]bool
 }
 
-// request decides about the hosts that a project wants. Exposures are read under the lock, as in turns.
+// request decides about the hosts that a project wants. Exposures are read under the lock, as in turns. Lost are the hosts that the
+// project was given before and does not get any more.
 func (h *hosts) request(
 	ctx context.Context, reader client.Reader, routes bool, request *hostRequest, p *Permissions,
-) (hostDecision, error) {
+) (decision hostDecision, lost []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	former := h.given[request.owner].hosts
-	delete(h.given, request.owner)
-	if len(request.hosts) == 0 {
-		return hostDecision{}, nil
-	}
-	projects, err := listProjects(ctx, reader)
-	if err != nil {
-		return hostDecision{}, err
-	}
-	// A project may have been deleted since its reconciliation began, after which nothing else would drop what it was given.
-	maps.DeleteFunc(h.given, func(uid types.UID, _ exposure) bool { return projects[uid] == nil })
-	all, err := listExposures(ctx, reader, routes, projects)
-	if err != nil {
-		return hostDecision{}, err
-	}
-	for i := range all {
-		if all[i].owner == request.owner {
-			request.present = append(request.present, all[i].hosts...)
+	former := h.removeGiven(request.owner)
+	var others []exposure
+	for _, host := range request.hosts {
+		rivals, err := h.listRivals(ctx, reader, routes, host)
+		if err != nil {
+			return hostDecision{}, former, err
 		}
+		others = append(others, rivals...)
 	}
-	decision := decideHosts(request, slices.AppendSeq(all, maps.Values(h.given)), p)
+	decision = decideHosts(request, others, p)
 	decision.opened = slices.ContainsFunc(decision.open, func(host string) bool {
 		return !slices.Contains(former, host) && !slices.Contains(request.present, host)
 	})
-	if len(decision.open) > 0 {
-		if h.given == nil {
-			h.given = map[types.UID]exposure{}
-		}
-		given := request.exposure
-		given.hosts = decision.open
-		h.given[request.owner] = given
+	// The project may have been deleted since its reconciliation began, after which nothing else would drop what it was given.
+	key := client.ObjectKey{Namespace: request.namespace, Name: request.project}
+	project, err := findProject(ctx, reader, key, request.owner)
+	if project != nil && len(decision.open) > 0 {
+		h.recordGiven(&request.exposure, decision.open)
 	}
-	return decision, nil
+	return decision, subtractHosts(former, decision.open), err
 }
 
-// forget takes back what was given to a project: it is gone, or its exposures could not be made.
-func (h *hosts) forget(project types.UID) {
+// listRivals returns the exposures that answer to a host, and what was given and is not to be seen yet.
+func (h *hosts) listRivals(ctx context.Context, reader client.Reader, routes bool, host string) ([]exposure, error) {
+	rivals, err := listExposures(ctx, reader, routes, host)
+	if err != nil {
+		return nil, err
+	}
+	for uid := range h.holders[host] {
+		given := h.given[uid]
+		p, err := findProject(ctx, reader, client.ObjectKey{Namespace: given.namespace, Name: given.project}, uid)
+		if err != nil {
+			return nil, err
+		}
+		// A host that left the spec is free, also where the spec is refused and so nothing is applied.
+		if p != nil && slices.Contains(collectHosts(p, true), host) {
+			rivals = append(rivals, given)
+		}
+	}
+	return rivals, nil
+}
+
+// recordGiven notes what a project was given. The caller holds the lock.
+func (h *hosts) recordGiven(e *exposure, open []string) {
+	if h.given == nil {
+		h.given, h.holders = map[types.UID]exposure{}, map[string]map[types.UID]bool{}
+	}
+	given := *e
+	given.hosts = open
+	h.given[e.owner] = given
+	for _, host := range open {
+		if h.holders[host] == nil {
+			h.holders[host] = map[types.UID]bool{}
+		}
+		h.holders[host][e.owner] = true
+	}
+}
+
+// removeGiven takes back what a project was given, and returns those hosts. The caller holds the lock.
+func (h *hosts) removeGiven(project types.UID) []string {
+	former := h.given[project].hosts
+	delete(h.given, project)
+	for _, host := range former {
+		delete(h.holders[host], project)
+		if len(h.holders[host]) == 0 {
+			delete(h.holders, host)
+		}
+	}
+	return former
+}
+
+// releaseHosts takes back what was given to a project, and returns those hosts: it is gone, or its exposures could not be made.
+func (h *hosts) releaseHosts(project types.UID) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.given, project)
+	return h.removeGiven(project)
 }
 
-// listProjects reads all projects from the cache, by their UID. They must not be changed.
-func listProjects(ctx context.Context, reader client.Reader) (map[types.UID]*verifyv1.VerificationProject, error) {
-	var list verifyv1.VerificationProjectList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list projects: %w", err)
-	}
-	projects := make(map[types.UID]*verifyv1.VerificationProject, len(list.Items))
-	for i := range list.Items {
-		projects[list.Items[i].UID] = &list.Items[i]
-	}
-	return projects, nil
+// subtractHosts returns the hosts of one list that are not in another.
+func subtractHosts(hosts, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return slices.Contains(others, host) })
 }
 
-// listExposures reads the exposures of all projects from the cache.
-func listExposures(
-	ctx context.Context, reader client.Reader, routes bool, projects map[types.UID]*verifyv1.VerificationProject,
-) ([]exposure, error) {
-	var exposures []exposure
-	var ingresses networkingv1.IngressList
-	if err := reader.List(ctx, &ingresses, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Ingresses: %w", err)
-	}
-	for i := range ingresses.Items {
-		names, paths := ingressRules(&ingresses.Items[i])
-		if d, ok := exposureOf(&ingresses.Items[i], names, paths, projects); ok {
-			exposures = append(exposures, d)
-		}
-	}
-	if !routes {
-		return exposures, nil
-	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(render.HTTPRouteKind.GroupVersion().WithKind(render.HTTPRouteKind.Kind + "List"))
-	if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list HTTPRoutes: %w", err)
-	}
-	for i := range list.Items {
-		names, paths := routeRules(&list.Items[i])
-		if d, ok := exposureOf(&list.Items[i], names, paths, projects); ok {
-			exposures = append(exposures, d)
-		}
-	}
-	return exposures, nil
-}
-
-// exposureOf returns the exposure that an object is; ok is false for an object that is no project's. Anyone who may write Ingresses can
-// name a project as the owner, so the object must have the name and label that the operator gives, and only hosts count that
-// the project asks for.
-func exposureOf(
-	object client.Object, names, paths []string, projects map[types.UID]*verifyv1.VerificationProject,
-) (d exposure, ok bool) {
-	owner := projectOf(object)
-	if owner == nil {
-		return exposure{}, false
-	}
-	p := projects[owner.UID]
-	if p == nil || p.Namespace != object.GetNamespace() || render.Name(p.Name) != object.GetName() ||
-		object.GetLabels()[verifyv1.ProjectLabel] != verifyv1.ProjectLabelValue(p.Name) {
-		return exposure{}, false
-	}
-	wanted := append(render.RouteHosts(p), render.IngressHost(p))
-	names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(wanted, name) })
-	return exposure{namespace: p.Namespace, name: object.GetName(), owner: p.UID, hosts: names, paths: paths}, true
-}
-
-// exposedHosts returns the host names that an Ingress or HTTPRoute answers to.
-func exposedHosts(object client.Object) []string {
-	var names []string
-	switch o := object.(type) {
-	case *networkingv1.Ingress:
-		names, _ = ingressRules(o)
-	case *unstructured.Unstructured:
-		names, _ = routeRules(o)
-	}
-	return names
-}
-
-func ingressRules(ingress *networkingv1.Ingress) (names, paths []string) {
-	for _, rule := range ingress.Spec.Rules {
-		name := rule.Host
-		if name == "" {
-			name = render.EveryHost
-		}
-		names = append(names, name)
-		if rule.HTTP == nil {
-			continue
-		}
-		for _, path := range rule.HTTP.Paths {
-			paths = append(paths, path.Path)
-		}
-	}
-	return names, paths
-}
-
-// routeRules reads what an HTTPRoute answers to. What is not in the form that the operator gave it is skipped.
-func routeRules(route *unstructured.Unstructured) (names, paths []string) {
-	names, _, _ = unstructured.NestedStringSlice(route.Object, "spec", "hostnames")
-	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
-	for _, rule := range rules {
-		fields, _ := rule.(map[string]any)
-		matches, _, _ := unstructured.NestedSlice(fields, "matches")
-		for _, match := range matches {
-			fields, _ := match.(map[string]any)
-			path, _, _ := unstructured.NestedString(fields, "path", "value")
-			paths = append(paths, path)
-		}
-	}
-	return names, paths
-}
-
-// requestOf returns what a project asks of the hosts.
-func requestOf(seen *observed) *hostRequest {
+// newHostRequest returns the hosts that a project asks for.
+func newHostRequest(seen *observed) *hostRequest {
 	p := seen.project
 	r := &hostRequest{
-		exposure: exposure{namespace: p.Namespace, name: render.Name(p.Name), owner: p.UID, paths: render.Paths(p)},
-		answers:  available(seen.children.Deployment()) && !p.Suspended(),
+		exposure: exposure{
+			namespace: p.Namespace, project: p.Name, owner: p.UID, hosts: collectHosts(p, seen.routes), paths: render.Paths(p),
+		},
+		answers: available(seen.children.Deployment()) && !p.Suspended(),
 	}
-	if host := render.IngressHost(p); host != "" {
-		r.hosts = append(r.hosts, host)
+	for _, object := range seen.children.Exposures() {
+		if own, ok := readExposure(object, p); ok {
+			r.present = append(r.present, own.hosts...)
+		}
 	}
-	if seen.routes {
-		r.hosts = append(r.hosts, render.RouteHosts(p)...)
-	}
-	slices.Sort(r.hosts)
-	r.hosts = slices.Compact(r.hosts)
 	return r
 }
 
-// limitExposures takes the hosts that are not open from what is to be applied. A route that keeps none goes: without any it would
-// answer to all of its Gateway's.
-func limitExposures(wanted *render.Children, p *verifyv1.VerificationProject, open []string) {
-	if host := render.IngressHost(p); host != "" && !slices.Contains(open, host) {
-		wanted.Ingress = nil
-	}
-	names := render.RouteHosts(p)
-	if wanted.HTTPRoute == nil || len(names) == 0 {
-		return
-	}
-	kept := slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(open, name) })
-	if len(kept) == 0 {
-		wanted.HTTPRoute = nil
-		return
-	}
-	render.SetRouteHosts(wanted.HTTPRoute, kept)
-}
-
-// refusedExposure reports whether an exposure that was given could not be made.
-func refusedExposure(result apply.Result) bool {
-	isExposure := func(ref apply.Ref) bool { return ref.Kind == "Ingress" || ref.Kind == render.HTTPRouteKind.Kind }
-	return slices.ContainsFunc(slices.Concat(result.Conflicts, result.Waiting), isExposure) ||
-		slices.ContainsFunc(result.Rejections, func(r apply.Rejection) bool { return isExposure(r.Ref) })
-}
-
-// hostBlocker returns what a decision about hosts means for the project; nil if it got what it wants, or only waits for its pods.
-func hostBlocker(d hostDecision) *blocker {
+// explainHosts returns the blocker that a decision about hosts means; nil if the project got its hosts, or only waits for its pods.
+func explainHosts(d hostDecision) *blocker {
 	switch {
 	case len(d.denied) > 0:
 		return &blocker{stalls, verifyv1.ReasonNotPermitted, fmt.Sprintf("spec.expose: the host name %s is granted to another "+

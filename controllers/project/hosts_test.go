@@ -17,7 +17,7 @@ var _ = Describe("A host name", func() {
 	paths := []string{"/api/verify/"}
 	wants := func(hosts ...string) *hostRequest {
 		return &hostRequest{
-			exposure: exposure{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: hosts, paths: paths},
+			exposure: exposure{namespace: "shop", project: "own", owner: "own", hosts: hosts, paths: paths},
 			answers:  true,
 		}
 	}
@@ -30,7 +30,7 @@ var _ = Describe("A host name", func() {
 		return r
 	}
 	other := func(namespace string, paths []string, hosts ...string) exposure {
-		return exposure{namespace: namespace, name: "phoneproof-other", owner: types.UID(namespace + "/other"), hosts: hosts, paths: paths}
+		return exposure{namespace: namespace, project: "other", owner: types.UID(namespace + "/other"), hosts: hosts, paths: paths}
 	}
 	granted := &Permissions{HostGrants: []Grant{{"shop", a}, {"staging", a}}}
 
@@ -53,9 +53,9 @@ var _ = Describe("A host name", func() {
 		Entry("two have it: neither loses it, and both are told", has(wants(a), a), nil,
 			hostDecision{open: []string{a}, shared: []string{a}}, other("bank", paths, a)),
 		Entry("its own other exposure has it", wants(a), nil, hostDecision{open: []string{a}},
-			exposure{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: []string{a}, paths: paths}),
+			exposure{namespace: "shop", project: "own", owner: "own", hosts: []string{a}, paths: paths}),
 		Entry("what is left of a former project of its name is told otherwise", wants(a), nil, hostDecision{open: []string{a}},
-			exposure{namespace: "shop", name: "phoneproof-own", owner: "former", hosts: []string{a}, paths: paths}),
+			exposure{namespace: "shop", project: "own", owner: "former", hosts: []string{a}, paths: paths}),
 		Entry("a wildcard holds no name below it", wants(a), nil, hostDecision{open: []string{a}}, other("bank", paths, "*.example.com")),
 		Entry("a wildcard holds itself", wants("*.example.com"), nil, hostDecision{held: []string{"*.example.com"}}, other("bank", paths, "*.example.com")),
 		Entry("every host is held by no other namespace", wants(render.EveryHost), nil,
@@ -115,17 +115,12 @@ var _ = Describe("A host name", func() {
 		var ingress networkingv1.Ingress
 		Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(content, &ingress)).To(Succeed())
 
-		known := map[types.UID]*verifyv1.VerificationProject{project.UID: project}
-		read := func() (exposure, bool) {
-			names, paths := ingressRules(&ingress)
-			return exposureOf(&ingress, names, paths, known)
-		}
-		want := exposure{namespace: "shop", name: "phoneproof-own", owner: "own", hosts: []string{a}, paths: render.Paths(project)}
+		read := func() (exposure, bool) { return readExposure(&ingress, project) }
+		want := exposure{namespace: "shop", project: "own", owner: "own", hosts: []string{a}, paths: render.Paths(project)}
 		made, ok := read()
 		Expect(ok).To(BeTrue())
 		Expect(made).To(Equal(want))
-		names, routePaths := routeRules(children.HTTPRoute)
-		made, ok = exposureOf(children.HTTPRoute, names, routePaths, known)
+		made, ok = readExposure(children.HTTPRoute, project)
 		Expect(ok).To(BeTrue())
 		Expect(made).To(Equal(want))
 
@@ -142,29 +137,58 @@ var _ = Describe("A host name", func() {
 		} {
 			forged := ingress.DeepCopy()
 			forge(forged)
-			names, paths := ingressRules(forged)
-			_, ok := exposureOf(forged, names, paths, known)
+			_, ok := readExposure(forged, project)
 			Expect(ok).To(BeFalse(), what)
 		}
 
 		ingress.Spec.Rules = []networkingv1.IngressRule{{}}
-		hosts, _ := ingressRules(&ingress)
+		hosts, _ := readIngressRules(&ingress)
 		Expect(hosts).To(Equal([]string{render.EveryHost}))
 	})
 
 	It("is not kept for a project that was deleted while it was being given", func(ctx SpecContext) {
-		const unused = "given.hosts.example.com" // the API server has Ingresses of other specs
+		reader := newIndexedReader(ctx)
 		var given hosts
-		decision, err := given.request(ctx, admin, false, wants(unused), &Permissions{})
+		request := func(namespace, name string, uid types.UID) hostDecision {
+			GinkgoHelper()
+			r := wants(a)
+			r.exposure = exposure{namespace: namespace, project: name, owner: uid, hosts: []string{a}, paths: paths}
+			decision, _, err := given.request(ctx, reader, false, r, &Permissions{})
+			Expect(err).NotTo(HaveOccurred())
+			return decision
+		}
+		Expect(request("shop", "own", "own")).To(Equal(hostDecision{open: []string{a}, opened: true}))
+		Expect(given.given).To(BeEmpty())
+		Expect(given.holders).To(BeEmpty())
+
+		next := newProject("bank", "next")
+		next.UID = "next"
+		next.Spec.Expose.Ingress = &verifyv1.IngressSettings{Host: a}
+		reader.addObjects(next)
+		Expect(request("bank", "next", "next")).To(Equal(hostDecision{open: []string{a}, opened: true}))
+		Expect(request("bank", "next", "next")).To(Equal(hostDecision{open: []string{a}}), "it is not new any more")
+		Expect(request("shop", "own", "own")).To(Equal(hostDecision{held: []string{a}}), "the cache does not show the Ingress yet")
+
+		By("being free once it has left the spec, whatever was given")
+		next = next.DeepCopy()
+		next.Spec.Expose.Ingress.Host = b
+		reader.addObjects(next)
+		Expect(request("shop", "own", "own")).To(Equal(hostDecision{open: []string{a}, opened: true}))
+	})
+
+	It("is named by what is lost when a project gets it no more", func(ctx SpecContext) {
+		reader := newIndexedReader(ctx)
+		own := newProject("shop", "own")
+		own.UID = "own"
+		reader.addObjects(own)
+		var given hosts
+		_, lost, err := given.request(ctx, reader, false, wants(a, b), &Permissions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(decision).To(Equal(hostDecision{open: []string{unused}, opened: true}))
-		decision, err = given.request(ctx, admin, false, wants(unused), &Permissions{})
+		Expect(lost).To(BeEmpty())
+		_, lost, err = given.request(ctx, reader, false, wants(b), &Permissions{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(decision).To(Equal(hostDecision{open: []string{unused}}), "it is not new any more")
-		next := wants(unused)
-		next.exposure = exposure{namespace: "bank", name: "phoneproof-next", owner: "next", hosts: []string{unused}, paths: paths}
-		decision, err = given.request(ctx, admin, false, next, &Permissions{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(decision).To(Equal(hostDecision{open: []string{unused}, opened: true}))
+		Expect(lost).To(Equal([]string{a}))
+		Expect(given.releaseHosts("own")).To(Equal([]string{b}))
+		Expect(given.holders).To(BeEmpty())
 	})
 })

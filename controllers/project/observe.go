@@ -55,45 +55,69 @@ func (c *Controller) observe(ctx context.Context, project *verifyv1.Verification
 	return o, nil
 }
 
-// observeAccount finds out who else names an account of a project. A project that is being deleted has no claim, but it
-// shares the account with other namespaces while its Deployment exists.
+// observeAccount finds out who else names an account of a project.
 func (c *Controller) observeAccount(ctx context.Context, name string, project *verifyv1.VerificationProject) (account, error) {
+	a := account{name: name}
+	if err := c.claimAccount(ctx, &a, project); err != nil {
+		return account{}, err
+	}
+	if err := c.findSharing(ctx, &a, project); err != nil {
+		return account{}, err
+	}
+	return a, nil
+}
+
+// claimAccount puts the project's claim on an account in order with those of its namespace. A project that is being deleted has none.
+func (c *Controller) claimAccount(ctx context.Context, a *account, project *verifyv1.VerificationProject) error {
 	// Read under the lock: what was read before another claimed the account would not show that it names it.
 	c.claims.mu.Lock()
 	defer c.claims.mu.Unlock()
-	var sharing verifyv1.VerificationProjectList
-	if err := c.client.List(ctx, &sharing, client.MatchingFields{accountIndex: name}, client.UnsafeDisableDeepCopy); err != nil {
-		return account{}, fmt.Errorf("list the projects with an account: %w", err)
+	var beside verifyv1.VerificationProjectList
+	err := c.client.List(ctx, &beside, client.InNamespace(project.Namespace), client.MatchingFields{accountIndex: a.name},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return fmt.Errorf("list the namespace's projects with an account: %w", err)
 	}
-	a := account{name: name}
-	rivals := []verifyv1.VerificationProject{*project}
-	for i := range sharing.Items {
-		other := &sharing.Items[i]
-		switch {
-		case other.UID == project.UID:
-		case other.Namespace == project.Namespace:
-			if other.DeletionTimestamp.IsZero() {
-				rivals = append(rivals, *other)
-			}
-		default:
-			uses, err := c.usesAccount(ctx, other, name)
-			if err != nil {
-				return account{}, err
-			}
-			if uses && c.Permissions.mayUseAccount(project.Namespace, name) {
-				a.elsewhere = append(a.elsewhere, client.ObjectKeyFromObject(other))
-			}
+	rivals := []*verifyv1.VerificationProject{project}
+	for i := range beside.Items {
+		if other := &beside.Items[i]; other.UID != project.UID && other.DeletionTimestamp.IsZero() {
+			rivals = append(rivals, other)
 		}
 	}
-	for i, claim := range c.claims.order(rivals, name, c.Clock.Now()) {
+	for i, claim := range c.claims.recordClaims(rivals, a.name, c.Clock.Now()) {
 		switch {
 		case claim.project.UID == project.UID:
-			a.claim = accountClaim(name, claim.since)
+			a.claim = newAccountClaim(a.name, claim.since)
 		case i == 0:
 			a.holder = claim.project
 		}
 	}
-	return a, nil
+	return nil
+}
+
+// findSharing finds the projects of other namespaces that use an account. One that is being deleted does while its Deployment exists.
+func (c *Controller) findSharing(ctx context.Context, a *account, project *verifyv1.VerificationProject) error {
+	if !c.Permissions.mayUseAccount(project.Namespace, a.name) {
+		return nil
+	}
+	var sharing verifyv1.VerificationProjectList
+	if err := c.client.List(ctx, &sharing, client.MatchingFields{accountIndex: a.name}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the projects with an account: %w", err)
+	}
+	for i := range sharing.Items {
+		other := &sharing.Items[i]
+		if other.Namespace == project.Namespace {
+			continue
+		}
+		uses, err := c.usesAccount(ctx, other, a.name)
+		if err != nil {
+			return err
+		}
+		if uses {
+			a.elsewhere = append(a.elsewhere, client.ObjectKeyFromObject(other))
+		}
+	}
+	return nil
 }
 
 // usesAccount reports whether a project of another namespace uses an account: it names the account and may, or it is being

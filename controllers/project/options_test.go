@@ -98,12 +98,12 @@ var _ = Describe("An option", func() {
 		Entry("a secret reference", func(s *spec) { s.Telegram.BotTokenSecretRef.Name = "another" },
 			ofPod(func(p *corev1.PodSpec) any { return len(p.Volumes[0].Projected.Sources) }), 2),
 		Entry("the Service's annotations", func(s *spec) {
-			s.Expose.Service.Annotations = map[string]verifyv1.AnnotationValue{"external-dns.alpha.kubernetes.io/hostname": "a.example.com"}
+			s.Expose.Service.Annotations = map[string]verifyv1.AnnotationValue{"external-dns.alpha.kubernetes.io/hostname": "dns.example.com"}
 		}, func(ctx context.Context, p *verifyv1.VerificationProject) any {
 			var service corev1.Service
 			Expect(admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: render.Name(p.Name)}, &service)).To(Succeed())
 			return service.Annotations["external-dns.alpha.kubernetes.io/hostname"]
-		}, "a.example.com"),
+		}, "dns.example.com"),
 		Entry("the Ingress's host", func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{Host: "a.example.com"} },
 			func(ctx context.Context, p *verifyv1.VerificationProject) any {
 				var ingress networkingv1.Ingress

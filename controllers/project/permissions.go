@@ -5,7 +5,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -29,6 +28,8 @@ type Permissions struct {
 	ServiceTypes []string
 	// AccountGrants and HostGrants give messenger accounts and host names to namespaces: projects of others may not have them.
 	AccountGrants, HostGrants []Grant
+
+	grants *grantIndex // nil outside of a Controller
 }
 
 // The operator's flags for grants.
@@ -93,44 +94,6 @@ func (p *Permissions) refusedToleration(tolerations []corev1.Toleration) string 
 		}
 	}
 	return ""
-}
-
-// externalDNS begins the annotations by which external-dns is told host names.
-const externalDNS = "external-dns.alpha.kubernetes.io/"
-
-// refusedDNS says which annotation names a host of another namespace; empty if none does.
-func (p *Permissions) refusedDNS(namespace string, expose *verifyv1.Expose) string {
-	fields := map[string]map[string]verifyv1.AnnotationValue{"spec.expose.service.annotations": expose.Service.Annotations}
-	if expose.Ingress != nil {
-		fields["spec.expose.ingress.annotations"] = expose.Ingress.Annotations
-	}
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		for _, key := range slices.Sorted(maps.Keys(fields[field])) {
-			if !namesHosts(key) {
-				continue
-			}
-			for _, name := range splitHosts(string(fields[field][key])) {
-				if !p.mayUseHost(namespace, name) {
-					return refused(field, name, hostGrantFlag)
-				}
-			}
-		}
-	}
-	return ""
-}
-
-// namesHosts reports whether an annotation gives host names to external-dns.
-func namesHosts(key string) bool {
-	return strings.HasPrefix(key, externalDNS) && strings.HasSuffix(key, "hostname")
-}
-
-// splitHosts returns the host names in an annotation for external-dns, as they stand in grants.
-func splitHosts(value string) []string {
-	var names []string
-	for name := range strings.SplitSeq(value, ",") {
-		names = append(names, strings.ToLower(strings.TrimSuffix(strings.TrimSpace(name), ".")))
-	}
-	return names
 }
 
 // matches tells whether a value matches one of the patterns.

@@ -45,22 +45,6 @@ var _ = Describe("Permissions", func() {
 			`spec.server.tolerations[0].key: "" is not allowed by the cluster's administrator (operator flag --allow-toleration)`),
 	)
 
-	DescribeTable("refuse annotations that name a host of another namespace",
-		func(namespace string, service, ingress map[string]verifyv1.AnnotationValue, refusal string) {
-			granted := Permissions{HostGrants: []Grant{{"shop", "*.shop.example.com"}}}
-			expose := &verifyv1.Expose{
-				Service: verifyv1.ServiceSettings{Annotations: service}, Ingress: &verifyv1.IngressSettings{Annotations: ingress},
-			}
-			Expect(granted.refusedDNS(namespace, expose)).To(Equal(refusal))
-		},
-		Entry("its own", "shop", named("a.shop.example.com"), named("b.shop.example.com"), ""),
-		Entry("of nobody", "bank", named("a.bank.example.com"), nil, ""),
-		Entry("another's on the Service, in a list", "bank", named("a.bank.example.com, A.shop.example.com."), nil,
-			`spec.expose.service.annotations: "a.shop.example.com" is not allowed by the cluster's administrator (operator flag --grant-host)`),
-		Entry("another's on the Ingress", "bank", nil, named("a.shop.example.com"),
-			`spec.expose.ingress.annotations: "a.shop.example.com" is not allowed by the cluster's administrator (operator flag --grant-host)`),
-	)
-
 	DescribeTable("must make sense",
 		func(p Permissions, problem string) {
 			if problem == "" {
@@ -87,11 +71,6 @@ func notes(keys ...string) map[string]verifyv1.AnnotationValue {
 		out[key] = "value"
 	}
 	return out
-}
-
-// named returns the annotation that tells external-dns host names.
-func named(hosts string) map[string]verifyv1.AnnotationValue {
-	return map[string]verifyv1.AnnotationValue{"external-dns.alpha.kubernetes.io/hostname": verifyv1.AnnotationValue(hosts)}
 }
 
 func tolerates(keys ...string) func(*spec) {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
@@ -82,6 +84,7 @@ func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	o.Permissions.grants = o.Permissions.indexGrants()
 	return &Controller{Options: o}
 }
 
@@ -92,7 +95,7 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("make discovery client: %w", err)
 	}
-	if err := indexed(ctx, mgr.GetFieldIndexer()); err != nil {
+	if err := indexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
 	c.client, c.live, c.recorder = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("phoneproof-operator")
@@ -102,7 +105,10 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 		discover: resources.ServerResourcesForGroupVersionWithContext,
 		live:     c.live, namespaces: c.Namespaces,
 		routes: func() source.SyncingSource {
-			return source.Kind(mgr.GetCache(), route, ofChildren(), withoutStatus())
+			return source.Kind(mgr.GetCache(), route, c.ofExposures(), withoutStatus())
+		},
+		index: func(ctx context.Context) error {
+			return mgr.GetFieldIndexer().IndexField(ctx, route, hostIndex, indexByHost)
 		},
 		unwatch:  func(ctx context.Context) error { return mgr.GetCache().RemoveInformer(ctx, route) },
 		projects: c.client, period: c.GatewayPeriod, log: c.Log, known: make(chan struct{}),
@@ -129,16 +135,23 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 // sources are what brings projects to the controller.
 func (c *Controller) sources(cache cache.Cache) []source.Source {
 	list := []source.Source{
+		source.Func(func(_ context.Context, queue queue) error {
+			c.queue = queue
+			return nil
+		}),
 		c.gateway,
 		source.Kind[client.Object](cache, &verifyv1.VerificationProject{}, c.ofProjects()),
 		source.Kind[client.Object](cache, &appsv1.Deployment{}, c.ofDeployments()),
 	}
 	for _, object := range apply.Objects(false) {
-		if _, ok := object.(*appsv1.Deployment); ok {
+		switch object.(type) {
+		case *appsv1.Deployment:
 			list = append(list, source.Kind(cache, object, ofChildren())) // its status is the pods'
-			continue
+		case *networkingv1.Ingress, *corev1.Service:
+			list = append(list, source.Kind(cache, object, c.ofExposures(), withoutStatus()))
+		default:
+			list = append(list, source.Kind(cache, object, ofChildren(), withoutStatus()))
 		}
-		list = append(list, source.Kind(cache, object, ofChildren(), withoutStatus()))
 	}
 	return list
 }

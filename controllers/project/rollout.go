@@ -66,8 +66,8 @@ func available(deployment *appsv1.Deployment) bool {
 	return deployment != nil && deployment.Status.AvailableReplicas > 0
 }
 
-// underway tells whether a Deployment has a turn.
-func underway(deployment *appsv1.Deployment) bool {
+// isUnderway reports whether a Deployment has a turn.
+func isUnderway(deployment *appsv1.Deployment) bool {
 	state := rolloutOf(deployment)
 	return state == rolling || state == unseen
 }

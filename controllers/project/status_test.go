@@ -2,6 +2,7 @@ package project
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -163,7 +164,7 @@ var _ = Describe("The conditions", func() {
 
 	It("keep the time of their last transition, and are written only when they say something new", func() {
 		o := outcome{project: project(says(3)...), deployment: pods(rolledOut, 2), now: now}
-		o.claims = []verifyv1.AccountClaim{accountClaim("telegram:x_bot", now)}
+		o.claims = []verifyv1.AccountClaim{newAccountClaim("telegram:x_bot", now)}
 		first := timed(o.conditions(), nil, metav1.NewTime(now))
 		status := &verifyv1.VerificationProjectStatus{ObservedGeneration: 3, Conditions: append(first, says(3)...), Claims: o.claims}
 		later := timed(o.conditions(), status.Conditions, metav1.NewTime(now.Add(time.Hour)))
@@ -171,10 +172,10 @@ var _ = Describe("The conditions", func() {
 		Expect(recorded(status, 3, later, o.claims)).To(BeTrue())
 		Expect(recorded(status, 4, later, o.claims)).To(BeFalse(), "another generation")
 		Expect(recorded(status, 3, later[1:], o.claims)).To(BeFalse(), "one less")
-		Expect(recorded(status, 3, later, []verifyv1.AccountClaim{accountClaim("telegram:x_bot", now.Add(time.Second))})).
+		Expect(recorded(status, 3, later, []verifyv1.AccountClaim{newAccountClaim("telegram:x_bot", now.Add(time.Second))})).
 			To(BeFalse(), "another claim")
 		status.Conditions[0].Message = "somebody's"
-		Expect(recorded(status, 3, later, o.claims)).To(BeFalse(), "somebody else's words")
+		Expect(recorded(status, 3, later, o.claims)).To(BeFalse(), "another writer's words")
 
 		o.deployment = pods(rolledOut, 0)
 		down := timed(o.conditions(), first, metav1.NewTime(now.Add(time.Hour)))
@@ -303,12 +304,20 @@ var _ = Describe("Turns", func() {
 		return list
 	}
 	may := func(t *turns, all []appsv1.Deployment, own string, limit int, at time.Time) bool {
-		t.follow(all, at)
-		i := slices.IndexFunc(all, func(d appsv1.Deployment) bool { return string(d.UID) == own })
-		return t.mayRoll(all, &all[i], limit, at)
+		t.namespaces = map[string]bool{}
+		listed, deployments := map[types.UID]*appsv1.Deployment{}, map[string]*appsv1.Deployment{}
+		for i := range all {
+			d := &all[i]
+			t.namespaces[d.Namespace], deployments[string(d.UID)] = true, d
+			if _, taken := t.taken[d.UID]; taken || isUnderway(d) {
+				listed[d.UID] = d
+			}
+		}
+		t.followRollouts(listed, at)
+		return t.mayRoll(listed, deployments[own], limit, at)
 	}
 	DescribeTable("are as many as the administrator says",
-		func(all []appsv1.Deployment, taken map[types.UID]int64, own string, want bool) {
+		func(all []appsv1.Deployment, taken map[types.UID]turn, own string, want bool) {
 			Expect(may(&turns{taken: taken}, all, own, 2, now)).To(Equal(want))
 		},
 		Entry("none is taken", list(rolledOut, rolledOut, rolledOut), nil, "a", true),
@@ -316,14 +325,14 @@ var _ = Describe("Turns", func() {
 		Entry("none is left", list(rolling, unseen, rolledOut), nil, "c", false),
 		Entry("it has one already", list(rolling, rolling, rolling), nil, "c", true),
 		Entry("those that are stuck do not count", list(stuck, stuck, rolling, rolledOut), nil, "d", true),
-		Entry("those count that the cache does not show", list(rolledOut, rolling, rolledOut), map[types.UID]int64{"a": 2}, "c", false),
+		Entry("those count that the cache does not show", list(rolledOut, rolling, rolledOut), map[types.UID]turn{"a": {generation: 2}}, "c", false),
 		Entry("another namespace has no more than its share", in("111112", list(rolling, rolling, rolling, rolling, rolling, rolledOut)), nil, "f", true),
 		Entry("nor has its own", in("112", list(rolling, rolledOut, rolledOut)), nil, "b", false),
 		Entry("the shares of two are all there is", in("1122", list(rolling, rolledOut, rolling, rolledOut)), nil, "d", false),
 	)
 
 	DescribeTable("are shared among namespaces, with no share below a quarter",
-		func(limit, namespaces, want int) { Expect(shareOf(limit, namespaces)).To(Equal(want)) },
+		func(limit, namespaces, want int) { Expect(computeShare(limit, namespaces)).To(Equal(want)) },
 		Entry("alone", 10, 1, 10),
 		Entry("two", 10, 2, 5),
 		Entry("three", 10, 3, 4),
@@ -348,9 +357,30 @@ var _ = Describe("Turns", func() {
 		Expect(may(t, all, "b", 1, now.Add(2*maxRolloutTime))).To(BeFalse())
 	})
 
-	It("are forgotten once they are to be seen, or over", func() {
-		t := turns{taken: map[types.UID]int64{"a": 1, "b": 2, "gone": 2}}
-		t.forget(list(rolling, rolledOut))
-		Expect(t.taken).To(Equal(map[types.UID]int64{"b": 2}))
+	It("are forgotten once the cache shows them, or they are over, and count until then", func(ctx SpecContext) {
+		reader := newIndexedReader(ctx)
+		all := list(rolling, rolledOut)
+		t := turns{taken: map[types.UID]turn{}}
+		for i := range all {
+			d := &all[i]
+			d.Namespace, d.Name = "shop", string(d.UID)
+			d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(
+				newProject("shop", d.Name), verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind))}
+			reader.addObjects(d)
+			t.taken[d.UID] = turn{client.ObjectKeyFromObject(d), int64(i + 1)}
+		}
+		t.taken["gone"] = turn{client.ObjectKey{Namespace: "shop", Name: "gone"}, 2}
+		listed, err := t.listRolling(ctx, reader)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(slices.Collect(maps.Keys(t.taken))).To(ConsistOf(types.UID("b")))
+		Expect(slices.Collect(maps.Keys(listed))).To(ConsistOf(types.UID("a"), types.UID("b")))
+
+		By("counting the namespaces anew once a Deployment has come or gone")
+		taken, err := t.take(ctx, reader, &all[0], 1, now)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(taken).To(BeTrue(), "it has one already")
+		Expect(t.namespaces).To(Equal(map[string]bool{"shop": true}))
+		t.resetNamespaces()
+		Expect(t.namespaces).To(BeNil())
 	})
 })

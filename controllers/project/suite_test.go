@@ -17,12 +17,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/apply"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
@@ -114,12 +117,30 @@ func bindRole(ctx context.Context, namespace, name string) {
 	}
 }
 
-// newNamespace returns the name of a namespace of the spec's own.
+// newNamespace returns the name of a namespace of the spec's own. Its projects end with the spec: most operators work in all
+// namespaces, and would take care of them again in every later spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
 	Expect(admin.Create(ctx, namespace)).To(Succeed())
+	DeferCleanup(deleteProjects, namespace.Name)
 	return namespace.Name
+}
+
+// deleteProjects deletes the projects of a namespace, whatever finalizers keep them, and what a garbage collector would delete then.
+func deleteProjects(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	var all verifyv1.VerificationProjectList
+	Expect(admin.List(ctx, &all, client.InNamespace(namespace))).To(Succeed())
+	for i := range all.Items {
+		if len(all.Items[i].Finalizers) > 0 {
+			without := client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))
+			Expect(client.IgnoreNotFound(admin.Patch(ctx, &all.Items[i], without))).To(Succeed())
+		}
+	}
+	for _, kind := range append([]client.Object{&verifyv1.VerificationProject{}}, apply.Objects(false)...) {
+		Expect(admin.DeleteAllOf(ctx, kind, client.InNamespace(namespace))).To(Succeed(), "%T", kind)
+	}
 }
 
 // lines returns a text's lines without the empty ones.

@@ -92,7 +92,7 @@ func ingressHost(ctx context.Context, project *verifyv1.VerificationProject) str
 }
 
 var _ = Describe("A tenant with nothing but the editor role", func() {
-	It("stops nobody in another namespace by naming their account", func(ctx SpecContext) {
+	It("stops no project of another namespace by naming its account", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		parked := evil.create(ctx, "parked", func(s *spec) { s.Suspend = new(true) })
@@ -132,7 +132,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 		By("writing a status")
 		now := current(ctx, parked)
-		now.Status.Claims = []verifyv1.AccountClaim{accountClaim(accounts(&now.Spec)[0], shop.CreationTimestamp.Time)}
+		now.Status.Claims = []verifyv1.AccountClaim{newAccountClaim(accounts(&now.Spec)[0], shop.CreationTimestamp.Time)}
 		Expect(evil.Status().Update(ctx, now)).To(Satisfy(apierrors.IsForbidden))
 		evil.change(ctx, parked, func(p *verifyv1.VerificationProject) { p.Finalizers = nil })
 	})
@@ -203,7 +203,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		roll(ctx, thief, allReady)
 		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 		Eventually(func() []string {
-			names, _ := routeRules(route(ctx, thief))
+			names, _ := readRouteRules(route(ctx, thief))
 			return names
 		}).WithContext(ctx).Should(Equal([]string{free}))
 
@@ -258,7 +258,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 	It("loses by a grant only the names that it is for, in annotations too", func(ctx SpecContext) {
 		const taken, kept = "taken.tenants.example.com", "left.tenants.example.com"
-		const key = externalDNS + "hostname"
+		const key = "external-dns.alpha.kubernetes.io/hostname"
 		installGatewayAPI(ctx)
 		first := operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
@@ -266,11 +266,11 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 			s.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{
 				ParentRefs: []verifyv1.GatewayRef{{Name: "own"}}, Hostnames: []verifyv1.Hostname{taken, kept},
 			}
-			s.Expose.Service.Annotations = named(kept + ", " + taken)
+			s.Expose.Service.Annotations = map[string]verifyv1.AnnotationValue{key: kept + ", " + taken}
 		})
 		ready(ctx, thief)
 		names := func() []string {
-			names, _ := routeRules(route(ctx, thief))
+			names, _ := readRouteRules(route(ctx, thief))
 			return names
 		}
 		annotation := func() string {

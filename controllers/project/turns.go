@@ -3,7 +3,6 @@ package project
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,17 +14,40 @@ import (
 	"github.com/phoneproof/phoneproof/internal/apply"
 )
 
-// maxRolloutTime is how long a rollout counts. New pods have as much time to become ready, but whoever edits a project again
+// maxRolloutTime is how long a rollout counts. New pods have as much time to become ready, but a project that is edited again
 // and again would have that time anew.
 const maxRolloutTime = 10 * time.Minute
+
+// turn is the permission for one Deployment to get new pods.
+type turn struct {
+	deployment client.ObjectKey
+	generation int64 // before the change
+}
 
 // turns lets a few Deployments get new pods at a time. Who has a turn is read from the Deployments themselves, so it holds
 // over restarts and changes of leaders; remembered are the turns that the cache does not show yet, and since when each rollout
 // is seen.
 type turns struct {
 	mu    sync.Mutex
-	taken map[types.UID]int64     // by the Deployment's UID: its generation before the change
+	taken map[types.UID]turn      // by the Deployment's UID
 	since map[types.UID]time.Time // by the Deployment's UID
+	// namespaces are those with Deployments of projects; nil if they are to be counted anew.
+	namespaces map[string]bool
+}
+
+// rolloutIndex finds the Deployments of projects that get new pods.
+const rolloutIndex = "phoneproof.dev/rollout"
+
+// underwayValue is what rolloutIndex holds.
+const underwayValue = "underway"
+
+// indexByRollout returns whether a Deployment gets new pods, for the index. One that is no project's takes no turn, whatever its labels.
+func indexByRollout(object client.Object) []string {
+	deployment, ok := object.(*appsv1.Deployment)
+	if !ok || projectOf(deployment) == nil || !isUnderway(deployment) {
+		return nil
+	}
+	return []string{underwayValue}
 }
 
 // take takes a turn for a Deployment, and reports whether there was one.
@@ -33,21 +55,23 @@ func (t *turns) take(ctx context.Context, reader client.Reader, own *appsv1.Depl
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	// Read under the lock: what was read before another took its turn would not show it, and neither would the memory.
-	var all appsv1.DeploymentList
-	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("list Deployments: %w", err)
+	rolling, err := t.listRolling(ctx, reader)
+	if err != nil {
+		return false, err
 	}
-	// A Deployment that is no project's takes no turn, whatever its labels.
-	ours := slices.DeleteFunc(all.Items, func(d appsv1.Deployment) bool { return projectOf(&d) == nil })
-	t.forget(ours)
-	t.follow(ours, now)
-	if !t.mayRoll(ours, own, limit, now) {
+	if t.namespaces == nil {
+		if err := t.countNamespaces(ctx, reader); err != nil {
+			return false, err
+		}
+	}
+	t.followRollouts(rolling, now)
+	if !t.mayRoll(rolling, own, limit, now) {
 		return false, nil
 	}
 	if t.taken == nil {
-		t.taken = map[types.UID]int64{}
+		t.taken = map[types.UID]turn{}
 	}
-	t.taken[own.UID] = own.Generation
+	t.taken[own.UID] = turn{client.ObjectKeyFromObject(own), own.Generation}
 	return true, nil
 }
 
@@ -58,58 +82,85 @@ func (t *turns) giveBack(own types.UID) {
 	delete(t.taken, own)
 }
 
-// forget drops the turns that are to be seen, or are over.
-func (t *turns) forget(all []appsv1.Deployment) {
-	unseen := map[types.UID]int64{}
-	for i := range all {
-		if before, ok := t.taken[all[i].UID]; ok && all[i].Generation <= before {
-			unseen[all[i].UID] = before
-		}
-	}
-	t.taken = unseen
+// resetNamespaces makes the next turn count the namespaces anew: a Deployment was made or is gone.
+func (t *turns) resetNamespaces() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.namespaces = nil
 }
 
-// follow notes since when each rollout is under way.
-func (t *turns) follow(all []appsv1.Deployment, now time.Time) {
-	since := map[types.UID]time.Time{}
-	for i := range all {
-		if !t.rolls(&all[i]) {
-			continue
+// listRolling returns the Deployments that get new pods or are about to, and drops the turns that the cache shows, or that are over.
+// Turns are looked at first: one that the cache begins to show in between is counted rather than missed.
+func (t *turns) listRolling(ctx context.Context, reader client.Reader) (map[types.UID]*appsv1.Deployment, error) {
+	rolling := map[types.UID]*appsv1.Deployment{}
+	for uid, turn := range t.taken {
+		d := &appsv1.Deployment{}
+		err := reader.Get(ctx, turn.deployment, d, client.UnsafeDisableDeepCopy)
+		switch {
+		case client.IgnoreNotFound(err) != nil:
+			return nil, fmt.Errorf("read a Deployment that has a turn: %w", err)
+		case err != nil || d.UID != uid || d.Generation > turn.generation:
+			delete(t.taken, uid)
+		default:
+			rolling[uid] = d
 		}
-		first, ok := t.since[all[i].UID]
+	}
+	var list appsv1.DeploymentList
+	if err := reader.List(ctx, &list, client.MatchingFields{rolloutIndex: underwayValue}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Deployments with new pods: %w", err)
+	}
+	for i := range list.Items {
+		rolling[list.Items[i].UID] = &list.Items[i]
+	}
+	return rolling, nil
+}
+
+// countNamespaces finds out which namespaces have Deployments of projects.
+func (t *turns) countNamespaces(ctx context.Context, reader client.Reader) error {
+	var all appsv1.DeploymentList
+	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	t.namespaces = map[string]bool{}
+	for i := range all.Items {
+		if projectOf(&all.Items[i]) != nil {
+			t.namespaces[all.Items[i].Namespace] = true
+		}
+	}
+	return nil
+}
+
+// followRollouts notes since when each rollout is under way.
+func (t *turns) followRollouts(rolling map[types.UID]*appsv1.Deployment, now time.Time) {
+	since := map[types.UID]time.Time{}
+	for uid := range rolling {
+		first, ok := t.since[uid]
 		if !ok {
 			first = now
 		}
-		since[all[i].UID] = first
+		since[uid] = first
 	}
 	t.since = since
-}
-
-// rolls reports whether a Deployment gets new pods now, or is about to.
-func (t *turns) rolls(d *appsv1.Deployment) bool {
-	_, turn := t.taken[d.UID]
-	return turn || underway(d)
 }
 
 // mayRoll reports whether one more Deployment may get new pods. A namespace has a share of the turns, and what it does beyond
 // that, or for too long, does not count: a few projects would hold up all the others. Deployments that are stuck had their
 // time, and those that are paused have as much as they like.
-func (t *turns) mayRoll(all []appsv1.Deployment, own *appsv1.Deployment, limit int, now time.Time) bool {
-	counts := map[string]int{own.Namespace: 0}
-	for i := range all {
-		d := &all[i]
-		counts[d.Namespace] += 0 // its namespace has a share, whether it uses it or not
-		if !t.rolls(d) {
-			continue
-		}
-		if d.UID == own.UID {
-			return true // it has its turn already
-		}
-		if now.Sub(t.since[d.UID]) < maxRolloutTime {
+func (t *turns) mayRoll(rolling map[types.UID]*appsv1.Deployment, own *appsv1.Deployment, limit int, now time.Time) bool {
+	counts := map[string]int{}
+	if rolling[own.UID] != nil {
+		return true // it has its turn already
+	}
+	for uid, d := range rolling {
+		if now.Sub(t.since[uid]) < maxRolloutTime {
 			counts[d.Namespace]++
 		}
 	}
-	share := shareOf(limit, len(counts))
+	namespaces := len(t.namespaces) // each has a share, whether it uses it or not
+	if !t.namespaces[own.Namespace] {
+		namespaces++
+	}
+	share := computeShare(limit, namespaces)
 	under := 0
 	for _, n := range counts {
 		under += min(n, share)
@@ -117,23 +168,23 @@ func (t *turns) mayRoll(all []appsv1.Deployment, own *appsv1.Deployment, limit i
 	return counts[own.Namespace] < share && under < limit
 }
 
-// shareOf returns how many turns one of some namespaces may have: as many as the others, and never less than a quarter of all,
+// computeShare returns how many turns one of some namespaces may have: as many as the others, and never less than a quarter of all,
 // so that one with many projects is not held up by many with few.
-func shareOf(limit, namespaces int) int {
+func computeShare(limit, namespaces int) int {
 	const most = 4
 	parts := min(namespaces, most)
 	return (limit + parts - 1) / parts
 }
 
-// meddled tells whether somebody else set a field of the pods that a Deployment makes.
-func meddled(deployment *appsv1.Deployment) bool {
+// arePodsEdited reports whether another field owner set a field of the pods that a Deployment makes.
+func arePodsEdited(deployment *appsv1.Deployment) bool {
 	for _, entry := range deployment.ManagedFields {
 		if entry.Manager == string(apply.FieldOwner) || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}
 		var set fieldpath.Set
 		if set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
-			continue // what cannot be read is the API server's to mend
+			continue // managed fields that cannot be read are the API server's to repair
 		}
 		pods := &set
 		for _, name := range []string{"spec", "template", "spec"} {

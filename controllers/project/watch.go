@@ -3,12 +3,13 @@ package project
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,12 +50,14 @@ func (c *Controller) ofProjects() handler.EventHandler {
 			queue.Add(request(e.ObjectNew))
 			c.addSharing(ctx, queue, e.ObjectOld)
 			c.addSharing(ctx, queue, e.ObjectNew)
+			c.addAskingProject(ctx, queue, e.ObjectOld, e.ObjectNew)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
 			c.pace.forget(e.Object.GetUID())
-			c.claims.forget(e.Object.GetUID())
-			c.hosts.forget(e.Object.GetUID())
+			c.claims.forgetClaims(e.Object.GetUID())
+			c.hosts.releaseHosts(e.Object.GetUID())
 			c.addSharing(ctx, queue, e.Object)
+			c.addAskingProject(ctx, queue, e.Object, nil)
 		},
 	}
 }
@@ -114,12 +117,14 @@ func projectOf(object client.Object) *metav1.OwnerReference {
 // with a project that is being deleted when its Deployment goes.
 func (c *Controller) ofDeployments() handler.EventHandler {
 	return handler.Funcs{
+		CreateFunc: func(context.Context, event.CreateEvent, queue) { c.turns.resetNamespaces() },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
 			if hasTurn(e.ObjectOld) && !hasTurn(e.ObjectNew) {
 				c.addQueued(ctx, queue)
 			}
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
+			c.turns.resetNamespaces()
 			if hasTurn(e.Object) {
 				c.addQueued(ctx, queue)
 			}
@@ -144,23 +149,37 @@ func (c *Controller) addSharingOwner(ctx context.Context, queue queue, deploymen
 
 func hasTurn(object client.Object) bool {
 	deployment, ok := object.(*appsv1.Deployment)
-	return ok && underway(deployment)
+	return ok && isUnderway(deployment)
 }
 
 // addQueued adds as many of the waiting projects as there can be turns.
 func (c *Controller) addQueued(ctx context.Context, queue queue) {
-	var all verifyv1.VerificationProjectList
-	if err := c.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		c.Log.Error(err, "projects that wait for a turn look again by themselves")
+	var waiting verifyv1.VerificationProjectList
+	err := c.client.List(ctx, &waiting, client.MatchingFields{waitIndex: verifyv1.ReasonRolloutQueued},
+		client.Limit(int64(c.MaxUnreadyRollouts)), client.UnsafeDisableDeepCopy)
+	if err != nil {
+		c.Log.Error(err, "list of projects that wait for a turn failed, will retry")
 		return
 	}
-	waiting := slices.DeleteFunc(all.Items, func(p verifyv1.VerificationProject) bool {
-		reconciling := meta.FindStatusCondition(p.Status.Conditions, verifyv1.ConditionReconciling)
-		return reconciling == nil || reconciling.Reason != verifyv1.ReasonRolloutQueued
-	})
-	for i := range waiting[:min(len(waiting), c.MaxUnreadyRollouts)] {
-		queue.Add(request(&waiting[i]))
+	for i := range waiting.Items {
+		queue.Add(request(&waiting.Items[i]))
 	}
+}
+
+// waitIndex finds the projects that wait for a turn.
+const waitIndex = "phoneproof.dev/wait"
+
+// indexByWait returns what a project waits for, for the index.
+func indexByWait(object client.Object) []string {
+	project, ok := object.(*verifyv1.VerificationProject)
+	if !ok {
+		return nil
+	}
+	reconciling := meta.FindStatusCondition(project.Status.Conditions, verifyv1.ConditionReconciling)
+	if reconciling == nil || reconciling.Reason != verifyv1.ReasonRolloutQueued {
+		return nil
+	}
+	return []string{reconciling.Reason}
 }
 
 // withoutStatus lets changes pass that are not of a status alone: that of an autoscaler changes several times a minute.
@@ -195,9 +214,22 @@ func byAccount(object client.Object) []string {
 	return accounts(&project.Spec)
 }
 
-func indexed(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &verifyv1.VerificationProject{}, accountIndex, byAccount); err != nil {
-		return fmt.Errorf("index projects by account: %w", err)
+func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, index := range []struct {
+		object client.Object
+		field  string
+		values client.IndexerFunc
+	}{
+		{&verifyv1.VerificationProject{}, accountIndex, byAccount},
+		{&verifyv1.VerificationProject{}, hostIndex, indexByAskedHost},
+		{&verifyv1.VerificationProject{}, waitIndex, indexByWait},
+		{&networkingv1.Ingress{}, hostIndex, indexByHost},
+		{&corev1.Service{}, hostIndex, indexByHost},
+		{&appsv1.Deployment{}, rolloutIndex, indexByRollout},
+	} {
+		if err := indexer.IndexField(ctx, index.object, index.field, index.values); err != nil {
+			return fmt.Errorf("index %T by %s: %w", index.object, index.field, err)
+		}
 	}
 	return nil
 }

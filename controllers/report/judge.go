@@ -34,7 +34,8 @@ func judge(o observation, now metav1.Time) []metav1.Condition {
 	say(secretsReady(o.settings.Problems))
 	say(yes(verifyv1.ConditionSimulated, verifyv1.ReasonSimulatorCredentials,
 		"credentials begin with sim_, so nothing here is true of a real phone"))
-	say(yes(verifyv1.ConditionLimitsContradict, verifyv1.ReasonKeyFillsStore, o.settings.LimitsContradiction))
+	say(yes(verifyv1.ConditionLimitsContradict, verifyv1.ReasonKeysFillStore,
+		o.settings.LimitsContradiction+". To remove it, run: "+o.settings.LimitsCommand))
 	if o.settings.Webhook != nil {
 		say(webhookHealthy(o.settings, o.learned.receiver, meta.FindStatusCondition(o.present, verifyv1.ConditionWebhookHealthy)))
 	}

@@ -99,7 +99,7 @@ func TestJudge_whatDoesNotApplyIsTakenOff(t *testing.T) {
 	}
 	everything := &settings.Settings{
 		WhatsApp: &settings.WhatsApp{}, Telegram: &settings.Telegram{}, Webhook: &settings.Webhook{}, Simulated: true,
-		LimitsContradiction: "one key can fill the store",
+		LimitsContradiction: "the keys can fill the store",
 	}
 	g.Expect(of(everything, learned{said: said()})).To(Equal(served))
 	g.Expect(of(simple(), learned{said: said()})).To(Equal(served[:3]))
@@ -153,11 +153,11 @@ func TestJudge_theSameAgainIsTheSame(t *testing.T) {
 func TestJudge_limitsThatContradict(t *testing.T) {
 	g := NewWithT(t)
 	s := simple()
-	s.LimitsContradiction = "one key can fill the store"
+	s.LimitsContradiction, s.LimitsCommand = "the keys can fill the store", "kubectl patch"
 	wanted := judge(observation{settings: s, learned: learned{said: said()}}, now)
 	g.Expect(wanted).To(ContainElement(metav1.Condition{
-		Type: verifyv1.ConditionLimitsContradict, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonKeyFillsStore,
-		Message: "one key can fill the store", ObservedGeneration: 7, LastTransitionTime: now,
+		Type: verifyv1.ConditionLimitsContradict, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonKeysFillStore,
+		Message: "the keys can fill the store. To remove it, run: kubectl patch", ObservedGeneration: 7, LastTransitionTime: now,
 	}))
 	g.Expect(transitions(nil, wanted)).To(ContainElement(HaveField("Type", verifyv1.ConditionLimitsContradict)), "an Event reports it")
 	g.Expect(typesOf(judge(observation{settings: simple(), learned: learned{said: said()}, present: wanted}, now))).

@@ -18,8 +18,8 @@ const (
 	// claimBatch is what one claim takes at most, sweepBatch what one sweep does of each kind.
 	claimBatch = 100
 	sweepBatch = 1000
-	// claimFresh is how long a claim counts as a read. It took the row for this worker alone, for much longer.
-	claimFresh = time.Second
+	// ClaimFresh is how long a claim counts as a read. It took the row for this worker alone, for much longer.
+	ClaimFresh = time.Second
 	// minPoll and maxPoll bound the wait between claims: short while there is work, longer while there is none.
 	minPoll = 50 * time.Millisecond
 	maxPoll = time.Second

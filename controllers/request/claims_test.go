@@ -126,8 +126,8 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 		sent        int
 	}{
 		"at once":              {func(*world, verification.Queue) {}, 0, 0, 1},
-		"a moment later":       {func(w *world, _ verification.Queue) { w.later(claimFresh - 1) }, 0, 0, 1},
-		"a while later":        {func(w *world, _ verification.Queue) { w.later(claimFresh) }, 0, 1, 1},
+		"a moment later":       {func(w *world, _ verification.Queue) { w.later(ClaimFresh - 1) }, 0, 0, 1},
+		"a while later":        {func(w *world, _ verification.Queue) { w.later(ClaimFresh) }, 0, 1, 1},
 		"after a clock's jump": {func(w *world, _ verification.Queue) { w.later(-time.Hour) }, 0, 0, 0},
 		"after another claim": {func(w *world, queue verification.Queue) {
 			w.later(DefaultClaimLease)
@@ -153,7 +153,7 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 // TestClaims_areReadAgainAfterALongWait has an event whose slot comes late read again before it is sent, and not one whose
 // slot comes soon. While it waits nobody reads it.
 func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
-	for later, gets := range map[time.Duration]int{time.Millisecond: 0, claimFresh: 1} {
+	for later, gets := range map[time.Duration]int{time.Millisecond: 0, ClaimFresh: 1} {
 		t.Run(later.String(), func(t *testing.T) {
 			w := newWorld(t)
 			w.verify("a")
@@ -171,6 +171,34 @@ func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
 			w.busy = nil
 			w.reconcile(item)
 			w.Expect([]int{store.peeks, store.gets, len(w.sent)}).To(Equal([]int{0, gets, 1}))
+		})
+	}
+}
+
+// A worker whose claim another one has taken over does nothing, neither by what its claim read nor by what the store says now.
+func TestReconcile_expiresNothingThatAnotherWorkerClaimed(t *testing.T) {
+	for name, remembered := range map[string]bool{"by what its claim read": true, "by what is stored now": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.create("a")
+			w.later(ttl + time.Minute)
+			claim := func() verification.Request {
+				claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.policy(), 1, time.Minute)
+				w.Expect(err).NotTo(HaveOccurred())
+				w.Expect(claimed).To(HaveLen(1))
+				w.later(2 * time.Minute)
+				return claimed[0]
+			}
+			first := claim()
+			item := Item{ID: "a", Epoch: first.Epoch, Claimed: true}
+			second := claim()
+			if remembered {
+				w.controller.handed.keep(item, view{first, w.clock.Now()})
+			}
+			w.Expect(w.reconcile(item)).To(BeZero())
+			w.Expect(w.get("a").Phase).To(Equal(verification.Pending))
+			w.Expect(w.reconcile(Item{ID: "a", Epoch: second.Epoch, Claimed: true})).To(BeZero())
+			w.Expect(w.get("a").Phase).To(Equal(verification.Expired))
 		})
 	}
 }

@@ -157,7 +157,7 @@ type view struct {
 // live tells whether it is as good as read now: a claim took it for this worker alone, a moment ago.
 func (v *view) live(now time.Time) bool {
 	age := now.Sub(v.claimedAt)
-	return 0 <= age && age < claimFresh
+	return 0 <= age && age < ClaimFresh
 }
 
 // advance takes steps until one has to wait, and returns for how long; zero if nothing is ever to be done again.

@@ -39,6 +39,8 @@ type world struct {
 	busy   error
 	sent   []time.Time
 	events []string
+	// wrap puts something between the loop and its sender; nil for nothing.
+	wrap func(Sender) Sender
 }
 
 func newWorld(t *testing.T) *world {
@@ -467,4 +469,17 @@ func TestReconcile_aRemovedWebhookKeepsTheEventForItsLife(t *testing.T) {
 	w.answer = answers(webhook.Delivered, 200, 0)
 	w.reconcile(Item{ID: "a"})
 	w.Expect(w.sent).To(HaveLen(1), "set again in time, it is delivered")
+}
+
+func TestReconcile_recordsAnAttemptAfterTheEndOfTheTerm(t *testing.T) {
+	w := newWorld(t)
+	w.verify("a")
+	term, end := context.WithCancel(t.Context())
+	w.answer = func(attempt int) (webhook.Result, error) {
+		end() // the receiver has the event, and this worker no lease any more
+		return answers(webhook.Delivered, 200, 0)(attempt)
+	}
+	_, _ = w.controller.Reconcile(term, Item{ID: "a"}) // the next step fails, as it must
+	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero())
+	w.Expect(w.get("a").Delivery.Attempts).To(Equal(1))
 }

@@ -15,9 +15,9 @@ import (
 // errEndOfTerm says that this worker may not, or need not, go on with the request: whoever holds the lease does.
 var errEndOfTerm = errors.New("the request is no longer this worker's")
 
-// recordTimeout bounds the write that records an attempt. It is made even when the term has ended meanwhile: the
+// RecordTimeout bounds the write that records an attempt. It is made even when the term has ended meanwhile: the
 // receiver has the event, and the next worker should know.
-const recordTimeout = 2 * time.Second
+const RecordTimeout = 2 * time.Second
 
 // deliver makes one attempt, if the freshest state still asks for it, and returns the state after it. A wait above zero
 // means that no attempt could be made now.
@@ -97,7 +97,7 @@ func unlessWaiting(err error) error {
 func (c *Controller) record(
 	ctx context.Context, id string, attempt verification.Attempt,
 ) (verification.Request, time.Duration, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)
 	defer cancel()
 	r, err := c.Store.Update(ctx, id, func(r *verification.Request, _ time.Time) error { return r.RecordAttempt(attempt) })
 	switch {

@@ -25,6 +25,9 @@ func (w *world) run(receiver http.HandlerFunc) {
 	w.settings.Webhook.URL = server.URL
 	sender := webhook.NewSender(webhook.Options{Guard: webhook.NewDevGuard(webhook.GuardConfig{})})
 	w.controller.Sender = sender
+	if w.wrap != nil {
+		w.controller.Sender = w.wrap(sender)
+	}
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	queue, ok := w.store.(*memory.Store)
@@ -86,4 +89,32 @@ func TestRun_aReceiverThatHangsHoldsUpNothingElse(t *testing.T) {
 		}
 	}).WithTimeout(30 * time.Second).Should(Succeed())
 	w.Expect(w.get("hangs0").Delivery.Attempts).To(BeZero())
+}
+
+// poisoned is a sender that meets a bug with its first event.
+type poisoned struct {
+	Sender
+
+	once sync.Once
+}
+
+func (p *poisoned) Send(ctx context.Context, to webhook.Endpoint, e webhook.Event) (webhook.Result, error) {
+	p.once.Do(func() { panic("a bug") })
+	return p.Sender.Send(ctx, to, e)
+}
+
+func TestRun_aPanicEndsNothing(t *testing.T) {
+	w := newWorld(t)
+	for i := range 10 {
+		w.verify(strconv.Itoa(i))
+	}
+	w.wrap = func(next Sender) Sender { return &poisoned{Sender: next} }
+	w.run(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNoContent) })
+	w.Eventually(func(g Gomega) {
+		for i := range 10 {
+			r, err := w.store.Get(t.Context(), strconv.Itoa(i))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero(), "the request that met the bug is tried again")
+		}
+	}).WithTimeout(30 * time.Second).Should(Succeed())
 }

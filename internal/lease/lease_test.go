@@ -113,7 +113,7 @@ var _ = Describe("Campaign", func() {
 		Eventually(first.ended).WithTimeout(patience).Should(Receive(BeNil()))
 		Expect(first.leading.Load()).To(BeFalse(), "the term ends before the lease is given up")
 		Expect(first.Firm()).To(BeFalse())
-		Expect(holder(ctx, "handover")).To(BeElementOf("", "second"), "it was given up, so nobody waits for its end")
+		Expect(holder(ctx, "handover")).To(BeElementOf("", "second"), "it was given up, so its end is not waited for")
 		Eventually(second.leading.Load).WithTimeout(patience).Should(BeTrue())
 	}, SpecTimeout(5*time.Minute))
 

@@ -1,13 +1,13 @@
 package render_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/randfill"
-	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/internal/render"
 	"github.com/phoneproof/phoneproof/internal/render/rendertest"
@@ -28,9 +28,9 @@ func TestProject_of_any_spec(t *testing.T) {
 	for range 100 {
 		p := rendertest.Project()
 		fill.Fill(&p.Spec)
-		first, err := yaml.Marshal(render.Project(p.DeepCopy(), o))
+		first, err := json.Marshal(render.Project(p.DeepCopy(), o).List())
 		g.Expect(err).NotTo(HaveOccurred())
-		second, err := yaml.Marshal(render.Project(p, o))
+		second, err := json.Marshal(render.Project(p, o).List())
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(second).To(Equal(first))
 	}

@@ -25,7 +25,7 @@ func TestDeployment_leavesUserAndGroupToTheCluster(t *testing.T) {
 			g.Expect(*pod.SecurityContext).To(Equal(corev1.PodSecurityContext{
 				RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 			}))
-			g.Expect(pod.Containers).To(HaveLen(1), "whoever else were in the pod could read the Secrets")
+			g.Expect(pod.Containers).To(HaveLen(1), "another container in the pod could read the Secrets")
 			g.Expect(*pod.Containers[0].SecurityContext).To(Equal(corev1.SecurityContext{
 				AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

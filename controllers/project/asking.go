@@ -1,0 +1,103 @@
+package project
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/render"
+)
+
+// ofExposures reconciles the project that an exposure belongs to, and those that ask for a host which the exposure gives up.
+func (c *Controller) ofExposures() handler.EventHandler {
+	add := func(ctx context.Context, queue queue, before, after client.Object) {
+		owner := projectOf(before)
+		if owner == nil {
+			return
+		}
+		self := &verifyv1.VerificationProject{}
+		self.Namespace, self.Name, self.UID = before.GetNamespace(), owner.Name, owner.UID
+		c.addAsking(ctx, queue, self, findLostHosts(before, after))
+	}
+	children := ofChildren()
+	return handler.Funcs{
+		CreateFunc: children.Create,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
+			children.Update(ctx, e, queue)
+			add(ctx, queue, e.ObjectOld, e.ObjectNew)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, queue queue) {
+			children.Delete(ctx, e, queue)
+			add(ctx, queue, e.Object, nil)
+		},
+	}
+}
+
+// findLostHosts returns the hosts that an exposure had before a change, and after it has no more, or at other paths. After is nil if it
+// was deleted.
+func findLostHosts(before, after client.Object) []string {
+	had := indexByHost(before)
+	if after == nil {
+		return had
+	}
+	_, formerPaths := readRules(before)
+	if _, paths := readRules(after); !slices.Equal(formerPaths, paths) {
+		return had
+	}
+	return subtractHosts(had, indexByHost(after))
+}
+
+// addAskingProject adds the projects that ask for a host which a project asks for no more, or at other paths. After is nil if it was
+// deleted.
+func (c *Controller) addAskingProject(ctx context.Context, queue queue, before, after client.Object) {
+	former, ok := before.(*verifyv1.VerificationProject)
+	if !ok {
+		return
+	}
+	lost := collectHosts(former, true)
+	if now, ok := after.(*verifyv1.VerificationProject); ok && slices.Equal(render.Paths(former), render.Paths(now)) {
+		lost = subtractHosts(lost, collectHosts(now, true))
+	}
+	c.addAsking(ctx, queue, former, lost)
+}
+
+// addAsking adds the other projects that ask for one of some hosts: the first that is reconciled gets it. An Ingress without a host holds
+// nothing in other namespaces, so nothing there waits for it.
+func (c *Controller) addAsking(ctx context.Context, queue queue, self *verifyv1.VerificationProject, hosts []string) {
+	added := map[types.UID]bool{self.UID: true}
+	for _, host := range hosts {
+		options := []client.ListOption{client.MatchingFields{hostIndex: host}, client.UnsafeDisableDeepCopy}
+		if host == render.EveryHost {
+			options = append(options, client.InNamespace(self.Namespace))
+		}
+		var asking verifyv1.VerificationProjectList
+		if err := c.client.List(ctx, &asking, options...); err != nil {
+			c.Log.Error(err, "list of projects that ask for a host failed")
+			return
+		}
+		for i := range asking.Items {
+			other := &asking.Items[i]
+			if added[other.UID] {
+				continue
+			}
+			added[other.UID] = true
+			delay := settling
+			if other.Namespace != self.Namespace {
+				delay = sharingDelay
+			}
+			queue.AddAfter(request(other), delay)
+		}
+	}
+}
+
+// waitsForHost reports whether a project is Stalled because its host is in use.
+func waitsForHost(p *verifyv1.VerificationProject) bool {
+	stalled := meta.FindStatusCondition(p.Status.Conditions, verifyv1.ConditionStalled)
+	return stalled != nil && stalled.Reason == verifyv1.ReasonHostInUse
+}

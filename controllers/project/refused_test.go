@@ -1,0 +1,304 @@
+package project
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/render"
+)
+
+// wakeLimit is well under a minute, after which an operator that only looks again would have found the host free as well.
+const wakeLimit = 25 * time.Second
+
+// exposeAt makes a project ask for the host of its base URL by an Ingress.
+func exposeAt(base string) func(*spec) {
+	return func(s *spec) {
+		s.BaseURL, s.Expose.Ingress, s.Telegram.Updates = base, &verifyv1.IngressSettings{}, verifyv1.TelegramUpdatesPolling
+	}
+}
+
+// expectRefused starts a project whose host another one has, and waits until the operator has refused it.
+func expectRefused(ctx context.Context, project *verifyv1.VerificationProject) {
+	GinkgoHelper()
+	deployment(ctx, project)
+	report(ctx, project)
+	roll(ctx, project, allReady)
+	expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
+	// Its own status wakes it once more. From then on only what happens to the holder can.
+	Consistently(find).WithContext(ctx).WithArguments(ctx, project, verifyv1.ConditionStalled).WithTimeout(5 * settling).
+		Should(HaveField("Reason", verifyv1.ReasonHostInUse))
+}
+
+// expectHost waits until a project has its Ingress without being edited.
+func expectHost(ctx context.Context, project *verifyv1.VerificationProject, host string) {
+	GinkgoHelper()
+	Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, project).WithTimeout(wakeLimit).Should(Equal(host))
+}
+
+// annotationOf returns an annotation of a project's Service or Ingress; empty if there is none.
+func annotationOf(ctx context.Context, project *verifyv1.VerificationProject, object client.Object, key string) string {
+	GinkgoHelper()
+	err := admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: render.Name(project.Name)}, object)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	return object.GetAnnotations()[key]
+}
+
+var _ = Describe("A project that was refused a host", func() {
+	It("gets it when the Ingress of another namespace gives it up", func(ctx SpecContext) {
+		const host, base = "given-up.refused.example.com", "https://given-up.refused.example.com"
+		operate(ctx, operator, usual())
+		holder := create(ctx, newProject(newNamespace(ctx), "holder"))
+		change(ctx, holder, exposeAt(base))
+		ready(ctx, holder)
+		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
+		change(ctx, waiting, exposeAt(base))
+		expectRefused(ctx, waiting)
+
+		change(ctx, holder, func(s *spec) { s.BaseURL = "https://elsewhere.refused.example.com" })
+		expectHost(ctx, waiting, host)
+	})
+
+	It("gets it when the project that had it by an HTTPRoute is deleted", func(ctx SpecContext) {
+		const host, base = "routed.refused.example.com", "https://routed.refused.example.com"
+		installGatewayAPI(ctx)
+		operate(ctx, operator, usual())
+		holder := newProject(newNamespace(ctx), "holder")
+		holder.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{
+			ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}, Hostnames: []verifyv1.Hostname{host},
+		}
+		create(ctx, holder)
+		ready(ctx, holder)
+		Eventually(func() string { return string(route(ctx, holder).GetUID()) }).WithContext(ctx).ShouldNot(BeEmpty())
+		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
+		change(ctx, waiting, exposeAt(base))
+		expectRefused(ctx, waiting)
+
+		Expect(admin.Delete(ctx, holder)).To(Succeed())
+		expectHost(ctx, waiting, host)
+	})
+
+	It("gets it when a project of its own namespace moves to another path", func(ctx SpecContext) {
+		const host, base = "moved.refused.example.com", "https://moved.refused.example.com"
+		operate(ctx, operator, usual())
+		namespace := newNamespace(ctx)
+		holder := create(ctx, newProject(namespace, "holder"))
+		change(ctx, holder, exposeAt(base))
+		ready(ctx, holder)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, holder).Should(Equal(host))
+		waiting := create(ctx, newProject(namespace, "waiting"))
+		change(ctx, waiting, exposeAt(base))
+		expectRefused(ctx, waiting)
+
+		change(ctx, holder, func(s *spec) { s.BaseURL = base + "/holder" })
+		expectHost(ctx, waiting, host)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, holder).Should(Equal(host))
+	})
+
+	It("gets it when the holder's Ingress is refused after all, and the host with it", func(ctx SpecContext) {
+		const host, base = "conflict.refused.example.com", "https://conflict.refused.example.com"
+		operate(ctx, operator, usual())
+		namespace := newNamespace(ctx)
+		foreign := &networkingv1.Ingress{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: render.Name("loser")},
+			Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+				Name: "other", Port: networkingv1.ServiceBackendPort{Number: 80},
+			}}},
+		}
+		Expect(admin.Create(ctx, foreign)).To(Succeed())
+		loser := create(ctx, newProject(namespace, "loser"))
+		change(ctx, loser, exposeAt(base))
+		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
+		change(ctx, waiting, exposeAt(base))
+		for _, project := range []*verifyv1.VerificationProject{loser, waiting} {
+			deployment(ctx, project)
+			report(ctx, project)
+			roll(ctx, project, allReady)
+		}
+		expectHost(ctx, waiting, host)
+		// The loser is told of the Ingress, or, if it asked again after it gave the host up, of the host.
+		Eventually(func() string {
+			var now verifyv1.VerificationProject
+			Expect(admin.Get(ctx, client.ObjectKeyFromObject(loser), &now)).To(Succeed())
+			if c := meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionStalled); c != nil {
+				return c.Reason
+			}
+			return ""
+		}).WithContext(ctx).Should(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
+	})
+
+	It("gets it also from an operator with rights in two namespaces alone", func(ctx SpecContext) {
+		const name, host, base = "phoneproof-two", "two.refused.example.com", "https://two.refused.example.com"
+		Expect(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}})).To(Succeed())
+		namespaces := []string{newNamespace(ctx), newNamespace(ctx)}
+		account := asAccount(ctx, operatorNamespace, name)
+		for _, namespace := range namespaces {
+			bindRole(ctx, namespace, name)
+			Eventually(func() []string { return rights(ctx, account, namespace) }).WithContext(ctx).ShouldNot(BeEmpty())
+		}
+		operate(ctx, account, usual(), namespaces...)
+		holder := create(ctx, newProject(namespaces[0], "holder"))
+		change(ctx, holder, exposeAt(base))
+		ready(ctx, holder)
+		waiting := create(ctx, newProject(namespaces[1], "waiting"))
+		change(ctx, waiting, exposeAt(base))
+		expectRefused(ctx, waiting)
+		unseen := create(ctx, newProject(newNamespace(ctx), "unseen"))
+		change(ctx, unseen, exposeAt(base))
+
+		change(ctx, holder, func(s *spec) { s.Expose.Ingress = nil })
+		expectHost(ctx, waiting, host)
+		Expect(children(ctx, unseen)).To(BeEmpty(), "this operator does not work there")
+	})
+})
+
+var _ = Describe("A host in an annotation", func() {
+	const host = "bank.annotated.example.com"
+	// asks makes a project answer to a host of its own, and name another one in an annotation of its Service or Ingress.
+	asks := func(own string, on client.Object, key, value string) func(*spec) {
+		return func(s *spec) {
+			exposeAt("https://" + own)(s)
+			annotations := map[string]verifyv1.AnnotationValue{key: verifyv1.AnnotationValue(value)}
+			if _, ok := on.(*corev1.Service); ok {
+				s.Expose.Service.Annotations = annotations
+				return
+			}
+			s.Expose.Ingress.Annotations = annotations
+		}
+	}
+	allowing := func() Options {
+		o := usual()
+		o.Permissions.Annotations = []string{"*"}
+		return o
+	}
+
+	DescribeTable("is refused like any other that a project of another namespace has",
+		func(ctx SpecContext, on client.Object, key, own, value, kept string) {
+			operate(ctx, operator, allowing())
+			evil, victim := newTenant(ctx), newTenant(ctx)
+			shop := victim.create(ctx, "shop", exposeAt("https://"+host))
+			ready(ctx, shop)
+			Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
+
+			thief := evil.create(ctx, "thief", asks(own, on, key, value))
+			DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, thief)).To(Succeed()) }) // the next entry has the same host
+			expectRefused(ctx, thief)
+			Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, thief).Should(Equal(own))
+			Expect(annotationOf(ctx, thief, on, key)).To(Equal(kept))
+			expectReady(ctx, shop)
+
+			By("getting it once it is free")
+			victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
+			Eventually(annotationOf).WithContext(ctx).WithArguments(ctx, thief, on, key).WithTimeout(wakeLimit).Should(Equal(value))
+			expectReady(ctx, thief)
+		},
+		Entry("external-dns, on a Service", &corev1.Service{}, "external-dns.alpha.kubernetes.io/hostname",
+			"a.thief.example.com", "a.thief.example.com, Bank.annotated.example.com.", "a.thief.example.com"),
+		Entry("external-dns, inside the cluster", &corev1.Service{}, "external-dns.alpha.kubernetes.io/internal-hostname",
+			"b.thief.example.com", host, ""),
+		Entry("external-dns 0.22 and later, on an Ingress", &networkingv1.Ingress{}, "external-dns.kubernetes.io/hostname",
+			"c.thief.example.com", host, ""),
+		Entry("ingress-nginx", &networkingv1.Ingress{}, "nginx.ingress.kubernetes.io/server-alias", "d.thief.example.com", host, ""),
+		Entry("ingress-nginx, by its www", &networkingv1.Ingress{}, "nginx.ingress.kubernetes.io/from-to-www-redirect",
+			"www."+host, "true", ""),
+		Entry("HAProxy Ingress", &networkingv1.Ingress{}, "haproxy-ingress.github.io/redirect-from", "e.thief.example.com", host, ""),
+		Entry("Kong", &networkingv1.Ingress{}, "konghq.com/host-aliases", "f.thief.example.com", host, ""),
+		Entry("cert-manager, which makes a certificate for it", &networkingv1.Ingress{}, "cert-manager.io/alt-names",
+			"g.thief.example.com", host, ""),
+	)
+
+	It("is held by it, against an Ingress too, and over a restart", func(ctx SpecContext) {
+		const own, key = "own.annotated.example.com", "external-dns.alpha.kubernetes.io/hostname"
+		const named = "named.annotated.example.com"
+		first := operate(ctx, operator, usual())
+		evil, victim := newTenant(ctx), newTenant(ctx)
+		shop := victim.create(ctx, "shop", asks(own, &corev1.Service{}, key, named))
+		deployment(ctx, shop)
+		Expect(annotationOf(ctx, shop, &corev1.Service{}, key)).To(BeEmpty(), "no pod answers yet")
+		ready(ctx, shop)
+		Eventually(annotationOf).WithContext(ctx).WithArguments(ctx, shop, &corev1.Service{}, key).Should(Equal(named))
+		thief := evil.create(ctx, "thief", exposeAt("https://"+named))
+		expectRefused(ctx, thief)
+		first.stop()
+		operate(ctx, operator, usual())
+		touch(ctx, thief)
+		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
+		Expect(ingressHost(ctx, thief)).To(BeEmpty())
+
+		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Service.Annotations = nil })
+		expectHost(ctx, thief, named)
+	})
+
+	DescribeTable("is refused in a form that its controller reads otherwise than the operator",
+		func(ctx SpecContext, key, value string) {
+			o := allowing()
+			evil, victim := newTenant(ctx), newTenant(ctx)
+			o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
+			operate(ctx, operator, o)
+			thief := evil.create(ctx, "thief", asks("h.thief.example.com", &networkingv1.Ingress{}, key, value))
+			told := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+			Expect(told.Message).To(ContainSubstring(key))
+			Expect(children(ctx, thief)).To(BeEmpty())
+		},
+		Entry("external-dns takes spaces out", "external-dns.alpha.kubernetes.io/hostname", "ba nk.annotated.example.com"),
+		Entry("external-dns maps letters of other scripts", "external-dns.alpha.kubernetes.io/hostname", "ｂank.annotated.example.com"),
+		Entry("HAProxy Ingress takes a regular expression", "haproxy-ingress.github.io/server-alias-regex", "^bank[.]annotated.*$"),
+		Entry("AWS takes JSON", "alb.ingress.kubernetes.io/conditions.phoneproof-thief",
+			`[{"field":"host-header","hostHeaderConfig":{"values":["bank.annotated.example.com"]}}]`),
+	)
+})
+
+var _ = Describe("What is granted to two namespaces", func() {
+	It("is shared: a host at two paths by both, at one path by the first, an account by both", func(ctx SpecContext) {
+		const host, base = "both.refused.example.com", "https://both.refused.example.com"
+		one, two, none := newTenant(ctx), newTenant(ctx), newTenant(ctx)
+		account := bot()
+		o := usual()
+		o.Permissions.HostGrants = []Grant{{one.namespace, host}, {two.namespace, host}}
+		o.Permissions.AccountGrants = []Grant{{one.namespace, "telegram:" + account}, {two.namespace, "telegram:" + account}}
+		operate(ctx, operator, o)
+		first := one.create(ctx, "first", func(s *spec) {
+			exposeAt(base)(s)
+			s.Telegram.BotUsername = account
+		})
+		ready(ctx, first)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, first).Should(Equal(host))
+
+		By("letting the second in at another path, with the same account")
+		second := two.create(ctx, "second", func(s *spec) {
+			exposeAt(base + "/second")(s)
+			s.Telegram.BotUsername = account
+		})
+		ready(ctx, second)
+		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, second).Should(Equal(host))
+		for _, project := range []*verifyv1.VerificationProject{first, second} {
+			told := expectCondition(ctx, project, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
+			Expect(told.Message).NotTo(ContainSubstring(host), "both may have the host")
+		}
+
+		By("keeping a third at the path of the first from it, until that goes")
+		third := two.create(ctx, "third", exposeAt(base))
+		expectRefused(ctx, third)
+		Expect(one.Delete(ctx, first)).To(Succeed())
+		expectHost(ctx, third, host)
+
+		By("refusing both to a namespace without a grant")
+		stranger := none.create(ctx, "stranger", exposeAt(base+"/stranger"))
+		deployment(ctx, stranger)
+		report(ctx, stranger)
+		roll(ctx, stranger, allReady)
+		expectCondition(ctx, stranger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+		Expect(ingressHost(ctx, stranger)).To(BeEmpty())
+		thief := none.create(ctx, "thief", func(s *spec) { s.Telegram.BotUsername = account })
+		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+		Expect(children(ctx, thief)).NotTo(ContainElement(HavePrefix("Deployment")))
+	})
+})
