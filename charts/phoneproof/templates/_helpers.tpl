@@ -99,7 +99,7 @@ maps win over earlier ones, and the labels that select pods win over all of them
 {{- include "phoneproof.flags" (dict "flag" "allow-service-type" "values" .Values.admin.allowServiceTypes) }}
 {{- include "phoneproof.flags" (dict "flag" "grant-account" "values" .Values.admin.grantAccounts) }}
 {{- include "phoneproof.flags" (dict "flag" "grant-host" "values" .Values.admin.grantHosts) }}
-{{- if not .Values.metrics.secure }}
+{{- if not (include "phoneproof.metricsSecure" .) }}
 - --metrics-secure=false
 - --metrics-bind-address=:{{ include "phoneproof.metricsPort" . }}
 {{- end }}
@@ -118,8 +118,40 @@ maps win over earlier ones, and the labels that select pods win over all of them
 {{- printf "%s-metrics" ($name | trunc 200) -}}
 {{- end -}}
 
+{{/*
+"true" if the metrics are served over HTTPS, else empty. The reviews of tokens that it takes are rights in the whole cluster, which a
+release for some namespaces gets only on request.
+*/}}
+{{- define "phoneproof.metricsSecure" -}}
+{{- if kindIs "bool" .Values.metrics.secure -}}
+{{- ternary "true" "" .Values.metrics.secure -}}
+{{- else if not .Values.watchNamespaces -}}
+true
+{{- end -}}
+{{- end -}}
+
 {{- define "phoneproof.metricsPort" -}}
-{{- ternary 8443 8080 .Values.metrics.secure -}}
+{{- ternary 8443 8080 (eq (include "phoneproof.metricsSecure" .) "true") -}}
+{{- end -}}
+
+{{/* "true" if there is a NetworkPolicy, else empty. Metrics in plain text need one, unless it is refused. */}}
+{{- define "phoneproof.networkPolicy" -}}
+{{- if kindIs "bool" .Values.networkPolicy.enabled -}}
+{{- ternary "true" "" .Values.networkPolicy.enabled -}}
+{{- else if not (include "phoneproof.metricsSecure" .) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* Nine tenths of a quantity of memory, in bytes: not all memory is Go's. The same as memoryTarget in internal/render. */}}
+{{- define "phoneproof.memoryTarget" -}}
+{{- $number := regexFind "^[0-9.]+([eE][+-]?[0-9]+)?" (toString .) -}}
+{{- $suffix := trimPrefix $number (toString .) -}}
+{{- $units := dict "" 1 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- if or (not $number) (not (hasKey $units $suffix)) -}}
+{{- fail (printf "operator.resources.limits.memory is %v: want a number of bytes, or one with k, M, G, T, Ki, Mi, Gi or Ti" .) -}}
+{{- end -}}
+{{- mulf (float64 $number) (index $units $suffix | float64) 0.9 | floor | int64 -}}
 {{- end -}}
 
 {{- define "phoneproof.flags" -}}
