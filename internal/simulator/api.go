@@ -131,7 +131,7 @@ func (s *Simulator) sendText(w http.ResponseWriter, r *http.Request) {
 		if f != nil {
 			return nil, f
 		}
-		l, f := s.send(u, c, in.Text)
+		l, f := s.deliverText(u, c, in.Text)
 		if f != nil {
 			return nil, f
 		}
@@ -141,16 +141,16 @@ func (s *Simulator) sendText(w http.ResponseWriter, r *http.Request) {
 
 // share presses the button that shares the contact; with wait, as soon as there is one.
 func (s *Simulator) share(w http.ResponseWriter, r *http.Request) {
-	s.press(w, r, func(u *user, c *chat, _ wish) (*line, *failure) { return s.shareContact(u, c) })
+	s.pressButton(w, r, func(u *user, c *chat, _ wish) (*line, *failure) { return s.shareContact(u, c) })
 }
 
 // tapButton taps a button below a message; with wait, as soon as there is one.
 func (s *Simulator) tapButton(w http.ResponseWriter, r *http.Request) {
-	s.press(w, r, func(u *user, c *chat, in wish) (*line, *failure) { return s.tap(u, c, in.Title) })
+	s.pressButton(w, r, func(u *user, c *chat, in wish) (*line, *failure) { return s.deliverTap(u, c, in.Title) })
 }
 
-// press has a user press a button that is there, or will be soon.
-func (s *Simulator) press(w http.ResponseWriter, r *http.Request, do func(*user, *chat, wish) (*line, *failure)) {
+// pressButton has a user press a button that is there, or will be soon.
+func (s *Simulator) pressButton(w http.ResponseWriter, r *http.Request, do func(*user, *chat, wish) (*line, *failure)) {
 	var in wish
 	if f := read(w, r, &in); f != nil {
 		refuse(w, f)

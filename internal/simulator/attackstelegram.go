@@ -85,7 +85,7 @@ func textAttacks() []Attack {
 			m := a.user.telegramText(a.chat, a.text, a.now)
 			forge(a, &m)
 			begun := a.deliver(kind, m)
-			// The victim's number after it, as if it were his own: it must find nothing to complete.
+			// The victim's number after it, as if it were the sender's own: it must find nothing to complete.
 			contact := a.user.telegramContact(a.chat, a.now)
 			contact.Contact.Phone = a.victimDigits()
 			return append(begun, a.deliver(kindMessage, contact)...), nil

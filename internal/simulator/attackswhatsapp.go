@@ -77,7 +77,7 @@ func relayAttacks() []Attack {
 		{
 			Name: "guessed-tap", Platform: onWhatsApp, Expect: http.StatusOK,
 			Summary: "has the victim's phone send a tap on a button that was never shown", forge: func(a *assault) ([]job, *failure) {
-				return a.tapped(a.asVictim(a.chat.business), "confirm:"+strings.ToLower(a.text)), nil
+				return a.makeTap(a.asVictim(a.chat.business), "confirm:"+strings.ToLower(a.text)), nil
 			},
 		},
 		{
@@ -98,11 +98,11 @@ func foreignTap(a *assault) ([]job, *failure) {
 	if f != nil || len(c.Replies) == 0 {
 		return nil, &failure{http.StatusConflict, "not_asked", "", "the victim was shown no button"}
 	}
-	return a.tapped(a.user.textOf(b, "", a.now), c.Replies[0].ID), nil
+	return a.makeTap(a.user.textOf(b, "", a.now), c.Replies[0].ID), nil
 }
 
-// tapped makes a message a tap on a button with that id.
-func (a *assault) tapped(v waValue, id string) []job {
+// makeTap makes a message a tap on a button with that id.
+func (a *assault) makeTap(v waValue, id string) []job {
 	m := &v.Messages[0]
 	m.Type, m.Text = "interactive", nil
 	m.Interactive = &waInteractive{"button_reply", &replyButton{id, "Confirm"}}

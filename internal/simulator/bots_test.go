@@ -142,7 +142,7 @@ func TestSendMessage_reachesUsersWhoWroteFirst(t *testing.T) {
 	w := newWorld(t, Options{})
 	account := telegramAccount(token)
 	const chat = firstTelegramID + 1
-	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Hi", telegram.KeyboardAsIs)).To(MatchError(telegram.ErrRefused), "he never wrote")
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Hi", telegram.KeyboardAsIs)).To(MatchError(telegram.ErrRefused), "the user never wrote")
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+tgLink+`"}`)
 	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Your number?", telegram.KeyboardContact)).To(Succeed())
 	chats := w.call(http.StatusOK, http.MethodGet, "/sim/users/1/chats", "")["chats"]

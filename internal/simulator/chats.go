@@ -131,8 +131,8 @@ func unknownAccount(message string) *failure {
 	return &failure{http.StatusNotFound, "unknown_account", "link", message}
 }
 
-// send has the user send a text; the draft if it is empty.
-func (s *Simulator) send(u *user, c *chat, text string) (*line, *failure) {
+// deliverText has the user send a text; the draft if it is empty.
+func (s *Simulator) deliverText(u *user, c *chat, text string) (*line, *failure) {
 	if text == "" {
 		text = c.Draft
 	}
@@ -154,8 +154,8 @@ func (s *Simulator) send(u *user, c *chat, text string) (*line, *failure) {
 	return l, nil
 }
 
-// tap has the user tap a button below a message of the account: the first one if title is empty.
-func (s *Simulator) tap(u *user, c *chat, title string) (*line, *failure) {
+// deliverTap has the user tap a button below a message of the account: the first one if title is empty.
+func (s *Simulator) deliverTap(u *user, c *chat, title string) (*line, *failure) {
 	i := slices.IndexFunc(c.Replies, func(b replyButton) bool { return title == "" || b.Title == title })
 	if c.business == nil || i < 0 {
 		return nil, &failure{http.StatusConflict, "not_asked", "chat", "there is no such button in that chat"}

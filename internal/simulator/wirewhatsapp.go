@@ -16,7 +16,7 @@ import (
 )
 
 // The shapes of Meta's webhooks (business-messaging/whatsapp/webhooks/reference/messages). With each message comes the
-// sender's business-scoped user id; his number comes unless he hides it.
+// sender's business-scoped user id; the number comes unless the user hides it.
 type (
 	waEnvelope struct {
 		Object string    `json:"object"`

@@ -56,7 +56,7 @@ func TestCanary(t *testing.T) {
 		_, err := expfmt.MetricFamilyToText(&shown, f)
 		w.Expect(err).NotTo(HaveOccurred())
 	}
-	shown.WriteString(w.logs.String())
+	shown.Write(w.logs.Contents())
 	w.Expect(shown.String()).To(And(ContainSubstring("verified"), ContainSubstring("not acknowledged"), ContainSubstring("reply not sent")))
 	for _, canary := range []string{
 		"canary", secret, "4915", "1511", "9999999", goldenCode, "A5Z3", "a5z3", "K9E2", "7304118825", "4200042", "881400", "Grace", "Ada", "VCARD",

@@ -80,7 +80,7 @@ type promptError struct{ error }
 func (e promptError) Unwrap() error { return e.error }
 
 // receive does what an update asks for, and survives it. An error means that it is to be delivered again: nothing is known
-// to be stored, or, if it is a promptError, the user was not asked for his contact. An update that met a bug once will meet
+// to be stored, or, if it is a promptError, the user was not asked for the contact. An update that met a bug once will meet
 // it again, and hold up what comes after it, so it is acknowledged. s.Telegram is not nil.
 func (c *Channel) receive(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) (err error) {
 	defer func() {

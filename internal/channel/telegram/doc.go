@@ -4,8 +4,8 @@
 //	                    >-- read --> judge --> domain, store -<
 //	polling (Poller) --/                                    \-> reply, best effort, by Channel.Start
 //
-// A message of Telegram carries no number. So the code only binds its sender to the request, and the contact that he
-// shares afterwards, by a button that sends his own, verifies it.
+// A message of Telegram carries no number. So the code only binds its sender to the request, and the contact that
+// the sender shares afterwards, by a button that sends their own, verifies it.
 //
 // Invariants:
 //   - An update is acknowledged (2xx, or a higher offset) only once what it changes is stored, and the prompt it needs

@@ -189,7 +189,7 @@ func TestFlow_guessing(t *testing.T) {
 	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100 - reply.MaxPerSender))
 	w.later(reply.SenderWindow)
 	guess(101, stranger)
-	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100-reply.MaxPerSender), "a minute later he may again")
+	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100-reply.MaxPerSender), "a minute later the sender may again")
 	for i := range int64(1000) {
 		guess(i+200, 1000+i)
 	}

@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// FuzzRead tries updates: whatever arrives is judged without a panic, and nothing counts but a message of a person in his
-// private chat, with the contact that Telegram says is his own.
+// FuzzRead tries updates: whatever arrives is judged without a panic, and nothing counts but a message of a person in a
+// private chat, with the contact that Telegram says is their own.
 func FuzzRead(f *testing.F) {
 	files, err := os.ReadDir("testdata/in")
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/utils/clock"
@@ -52,24 +51,7 @@ type world struct {
 	api      *fakeAPI
 	channel  *Channel
 	registry *prometheus.Registry
-	logs     *safeBuffer
-}
-
-type safeBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (b *safeBuffer) line(prefix, args string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.b.WriteString(prefix + args + "\n")
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	logs     *gbytes.Buffer
 }
 
 func liveSettings() *settings.Settings {
@@ -83,7 +65,9 @@ func liveSettings() *settings.Settings {
 // newWorld returns a world at the time of the goldens. In a bubble of synctest, realTime is the bubble's.
 func newWorld(t testing.TB, realTime ...bool) *world {
 	t.Helper()
-	w := &world{WithT: NewWithT(t), t: t, settings: liveSettings(), api: &fakeAPI{}, registry: prometheus.NewRegistry(), logs: &safeBuffer{}}
+	w := &world{
+		WithT: NewWithT(t), t: t, settings: liveSettings(), api: &fakeAPI{}, registry: prometheus.NewRegistry(), logs: gbytes.NewBuffer(),
+	}
 	var clk clock.PassiveClock = clock.RealClock{}
 	if len(realTime) == 0 {
 		w.clock = clocktesting.NewFakePassiveClock(time.Unix(goldenSecond, 0).UTC())
@@ -119,7 +103,10 @@ func (w *world) current() *settings.Settings {
 	return w.settings
 }
 
-func (w *world) logger() logr.Logger { return funcr.New(w.logs.line, funcr.Options{Verbosity: 9}) }
+// logger logs everything into w.logs.
+func (w *world) logger() logr.Logger {
+	return funcr.New(func(prefix, args string) { _, _ = fmt.Fprintln(w.logs, prefix+args) }, funcr.Options{Verbosity: 9})
+}
 
 // initiate makes the request whose code is that of an Idempotency-Key: "golden" and "other" are those of testdata.
 func (w *world) initiate(key string) verification.Initiated {

@@ -100,7 +100,7 @@ func TestHook_methodsAndModes(t *testing.T) {
 }
 
 // TestHook_tokenReplaced: Telegram goes on with the old secret until the new webhook is set, and
-// who sent the code before shares his contact after.
+// who sent the code before shares the contact after.
 func TestHook_tokenReplaced(t *testing.T) {
 	w := newWorld(t)
 	dir, clk := t.TempDir(), clocktesting.NewFakeClock(w.now())

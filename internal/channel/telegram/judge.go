@@ -30,7 +30,7 @@ const (
 	refusedKind      outcome = "other_kind"       // no new message: edited_message, channel_post, ...
 	refusedChat      outcome = "not_private"      // a group, a channel, or a message without a sender
 	refusedBot       outcome = "bot"              // the sender is a bot
-	refusedIndirect  outcome = "indirect"         // edited, or not written by the sender himself to the bot
+	refusedIndirect  outcome = "indirect"         // edited, or not written to the bot by the sender
 	refusedForwarded outcome = "forwarded"        // somebody else wrote it first
 	refusedCommand   outcome = "other_command"    // not /start, or another bot's
 	refusedPayload   outcome = "payload_too_long" // longer than a deep link can carry
@@ -64,7 +64,7 @@ var outcomes = map[verification.Outcome]outcome{
 
 // inbound is a message that may count.
 type inbound struct {
-	// sender is the user, and the private chat with him: they have the same id.
+	// sender is the user, and the private chat with the user: they have the same id.
 	sender int64
 	sentAt time.Time
 	// isContact says that it is the sender's own contact, with number. Else it is text.
@@ -103,7 +103,7 @@ func judge(m *message, botUsername string) (in inbound, why outcome) {
 	}
 }
 
-// judgeSender refuses what a person did not send himself, just so, in his private chat with the bot.
+// judgeSender refuses what a person did not write in the private chat with the bot, just so.
 func judgeSender(m *message) outcome {
 	switch {
 	case m.From == nil, m.From.ID <= 0, m.Chat.Type != "private", m.Chat.ID != m.From.ID:

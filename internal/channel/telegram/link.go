@@ -2,8 +2,8 @@ package telegram
 
 import "github.com/phoneproof/phoneproof/internal/verification"
 
-// ExpectedText returns what the user's client sends when he opens the link and taps START, and what he may type
-// himself.
+// ExpectedText returns what the user's client sends after opening the link and tapping START, and what the user
+// may type instead.
 func ExpectedText(code verification.Code) string { return "/start " + code.Grouped() }
 
 // Link returns the deep link to the bot. A payload has 1 to 64 characters of A-Z, a-z, 0-9, _ and - (Telegram, "Deep

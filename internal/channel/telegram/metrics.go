@@ -13,7 +13,7 @@ const (
 	replyRefused = "refused" // the user blocked the bot, or the chat is gone
 	replyFailed  = "failed"
 	replyDropped = "dropped" // the queue was full
-	replyLimited = "limited" // a stranger who had his answer
+	replyLimited = "limited" // a stranger who had an answer
 )
 
 // metrics count what happened. Their labels are closed sets: nothing in a message can add a series.

@@ -52,7 +52,7 @@ type PollerOptions struct {
 // of two polls with a 409.
 //
 // An update is confirmed by asking for later ones, so the offset moves past an update only once that and all before it are
-// done. Those behind one that is held are done meanwhile, once. All of that is in memory only: whoever starts anew asks for
+// done. Those behind one that is held are done meanwhile, once. All of that is in memory only: a process that starts anew asks for
 // everything unconfirmed.
 type Poller struct {
 	PollerOptions

@@ -19,7 +19,7 @@ type update struct {
 
 	raw    json.RawMessage
 	id     int64 // zero if it cannot be used
-	sender int64 // zero if nobody is to be answered
+	sender int64 // zero if there is no sender to answer
 }
 
 // progress is how far a fetched update is.
@@ -108,7 +108,7 @@ func (b *batch) takeOne(ctx context.Context, u *update) bool {
 	return u.done
 }
 
-// giveUp reports whether an update that failed is not tried again, because nobody could be asked for his contact for too
+// giveUp reports whether an update that failed is not tried again, because the user could not be asked for the contact for too
 // long, or because its code was refused for so long that only a made-up one still is.
 func (b *batch) giveUp(u *update, err error) bool {
 	if _, prompt := errors.AsType[promptError](err); prompt {

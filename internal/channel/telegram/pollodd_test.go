@@ -124,7 +124,7 @@ func TestPoll_anUpdateThatMeetsABug(t *testing.T) {
 		p.Expect(p.phase(good.Request.ID)).To(Equal(verification.Verified))
 		p.Expect(p.api.waiting()).To(BeZero())
 		p.Expect(p.outcomes()).To(HaveKeyWithValue(panicked, 1.0))
-		p.Expect(p.logs.String()).NotTo(ContainSubstring("canaryvalue"))
+		p.Expect(string(p.logs.Contents())).NotTo(ContainSubstring("canaryvalue"))
 	})
 }
 

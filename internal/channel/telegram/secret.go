@@ -58,7 +58,7 @@ func authentic(h http.Header, s *settings.Settings, now time.Time) bool {
 }
 
 // bindings returns the keyed hash of a sender under each token that is accepted at now, the current one first: who sent
-// the code before the token was replaced and shares his contact after it is still known. 128 bits in hex.
+// the code before the token was replaced and shares the contact after it is still known. 128 bits in hex.
 func bindings(s *settings.Settings, sender int64, now time.Time) []string {
 	bot, id := strings.ToLower(s.Telegram.BotUsername), strconv.FormatInt(sender, 10)
 	var all []string

@@ -184,7 +184,7 @@ func TestHook_oneBadMessage(t *testing.T) {
 			})
 			f.Expect(f.postTo(hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusOK))
 			f.Expect(f.verified(ids)).To(Equal(49))
-			f.Expect(f.log.String()).NotTo(ContainSubstring("canaryvalue"))
+			f.Expect(string(f.logs.Contents())).NotTo(ContainSubstring("canaryvalue"))
 		})
 	}
 }

@@ -15,7 +15,7 @@ var (
 	errBusy         = errors.New("too many large bodies at once")
 )
 
-// bodies reads the bodies of requests that nobody has authenticated yet. What is beyond freeBodyBytes of each shares
+// bodies reads the bodies of requests that are not authenticated yet. What is beyond freeBodyBytes of each shares
 // sharedBodyBytes, reserved as bytes arrive. If that is full, the body that began first and is not complete makes room: one
 // that Meta sends is complete within moments.
 type bodies struct {

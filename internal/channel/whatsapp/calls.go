@@ -60,7 +60,7 @@ func (c *Client) SendText(ctx context.Context, account *settings.WhatsApp, to Re
 	return c.send(ctx, account, m)
 }
 
-// RequestContact asks a user for his phone number by a button that shares it (Kapso, "Request contact info").
+// RequestContact asks a user for the phone number by a button that shares it (Kapso, "Request contact info").
 func (c *Client) RequestContact(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) error {
 	const kind = "request_contact_info"
 	m := newOutgoing(to, "interactive")

@@ -72,8 +72,8 @@ func (e *Error) PlatformFailed() bool {
 	return e.Kind == KindUnavailable && (e.Status < 200 || e.Status > 299)
 }
 
-// undeliverable reports whether the same message to the same user would be refused for ever, such as one to somebody who
-// cannot receive it (131026) or outside of the 24 hours (131047). What somebody can put right is not that: an expired token
+// undeliverable reports whether the same message to the same user would be refused for ever, such as one to a user who
+// cannot receive it (131026) or outside of the 24 hours (131047). What can be put right is not that: an expired token
 // (190), a locked or unpaid account. Nor is an answer without a code, which a proxy may have given.
 func undeliverable(err error) bool {
 	failure, ok := errors.AsType[*Error](err)

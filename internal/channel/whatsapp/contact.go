@@ -8,8 +8,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// originPrompt is the origin of a contact that was shared by the button of a prompt; a card that the user attached by
-// himself has the origin "other" (Kapso, "Request contact info").
+// originPrompt is the origin of a contact that was shared by the button of a prompt; a card that the user attached
+// without it has the origin "other" (Kapso, "Request contact info").
 const originPrompt = "contact_request"
 
 // sharedContact is what counts of a contact: not its name, not its vCard, and not phone, which is as the card has it.
@@ -43,7 +43,7 @@ func (m *message) sharedNumber() (phone.Number, bool) {
 }
 
 // receiveContact takes the answer to a prompt. That the prompt was ours, and to this very user, is what the binding says:
-// it is found by his id only.
+// it is found by the id only.
 func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) (outcome, error) {
 	if !d.account.AcceptSharedContact || from.userID == "" {
 		return outcomeContactRefused, nil

@@ -104,7 +104,7 @@ func TestHook_codeAndContactInOneBatch(t *testing.T) {
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
 }
 
-// TestHook_latestCodeWins has one user send two codes and then share his contact, at another replica.
+// TestHook_latestCodeWins has one user send two codes and then share the contact, at another replica.
 func TestHook_latestCodeWins(t *testing.T) {
 	f := newFixture(t)
 	f.acceptContacts()

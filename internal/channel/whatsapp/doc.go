@@ -1,4 +1,4 @@
-// Package whatsapp speaks the WhatsApp Business Platform (Cloud API): the link that a user taps and the text he sends, the
+// Package whatsapp speaks the WhatsApp Business Platform (Cloud API): the link that a user taps and the text the user sends, the
 // webhook that the message arrives by, the replies, and the few calls of the Graph API that we need.
 //
 //	POST /hooks/whatsapp -> body (bounded) -> signature over its bytes -> payload -> each message -> Service -> 200

@@ -44,7 +44,7 @@ func FuzzHook_payload(f *testing.F) {
 		}
 		counts := x.outcomes()
 		if counts[outcomePanicked] > 0 {
-			t.Fatal(x.log.String())
+			t.Fatal(string(x.logs.Contents()))
 		}
 		state := x.state(made.Request.ID)
 		if (state.Phase == verification.Verified) != (counts[outcomeVerified] > 0) {

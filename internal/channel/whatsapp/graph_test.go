@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 )
@@ -71,24 +70,6 @@ func (g *graph) all() []seenCall {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]seenCall(nil), g.calls...)
-}
-
-// syncBuffer is a buffer for many writers.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (b *syncBuffer) writeLine(line string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.text.WriteString(line + "\n")
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // discarding is a transport that takes everything.

@@ -19,6 +19,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -57,7 +58,7 @@ type fixture struct {
 	graph    *graph
 	hook     *Hook
 	registry *prometheus.Registry
-	log      *syncBuffer
+	logs     *gbytes.Buffer
 }
 
 func newFixture(t testing.TB) *fixture {
@@ -75,7 +76,7 @@ func newFixtureWith(t testing.TB, g *graph) *fixture {
 	t.Helper()
 	f := &fixture{
 		WithT: NewWithT(t), t: t, clock: clocktesting.NewFakePassiveClock(started), graph: g,
-		registry: prometheus.NewRegistry(), log: &syncBuffer{},
+		registry: prometheus.NewRegistry(), logs: gbytes.NewBuffer(),
 	}
 	f.backend = memory.NewBackend(memory.Options{Clock: f.clock})
 	f.store = f.backend.Open(project)
@@ -148,9 +149,9 @@ func (f *fixture) change(edit func(*settings.Settings)) {
 	f.settings = &changed
 }
 
-// logger logs everything into f.log.
+// logger logs everything into f.logs.
 func (f *fixture) logger() logr.Logger {
-	return funcr.NewJSON(f.log.writeLine, funcr.Options{Verbosity: 9})
+	return funcr.NewJSON(func(line string) { _, _ = fmt.Fprintln(f.logs, line) }, funcr.Options{Verbosity: 9})
 }
 
 // request makes a request for a number. Its code follows from key: the one in testdata from "first".

@@ -56,6 +56,8 @@ func TestHook_handshake(t *testing.T) {
 		"other project's":  {with("hub.verify_token", VerifyToken("books/other", []byte(appSecret))), 403},
 		"other secret's":   {with("hub.verify_token", VerifyToken(project, []byte("other"))), 403},
 		"no challenge":     {with("hub.challenge"), 403},
+		"256 bytes":        {with("hub.challenge", strings.Repeat("1", 256)), 200},
+		"257 bytes":        {with("hub.challenge", strings.Repeat("1", 257)), 403},
 		"1 MB challenge":   {with("hub.challenge", strings.Repeat("1", 1<<20)), 403},
 		"nothing":          {nil, 403},
 	} {

@@ -8,7 +8,7 @@ import (
 )
 
 // ExpectedText returns the text that the user is to send. It says who asks and what sending it means, because a link
-// can be passed to somebody else: the text is all that its receiver sees before he taps send.
+// can be passed on: the text is all that its receiver sees before tapping send.
 func ExpectedText(displayName string, code verification.Code) string {
 	return "I confirm my phone number to " + displayName +
 		". I asked for this myself and send it to nobody else. Code: " + code.Grouped()

@@ -64,7 +64,7 @@ func (d *delivery) prompt(
 }
 
 // confirmationTap returns the id of the button with which the sender confirms; false if the message is nothing of the kind.
-// Only Meta writes a button_reply: an id that somebody types is text.
+// Only Meta writes a button_reply: an id that a user types is text.
 func (m *message) confirmationTap() (string, bool) {
 	if m.Type != "interactive" {
 		return "", false
@@ -101,7 +101,7 @@ func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap 
 	return d.settle(from, receipt, err)
 }
 
-// refuseTap tells whoever tapped what to do instead, once for each button. It may be a user whose question was asked under
+// refuseTap tells the sender of a tap what to do instead, once for each button. It may be a user whose question was asked under
 // another app secret, or who was asked long ago.
 func (d *delivery) refuseTap(from sender, tap string) outcome {
 	d.reply(from, verification.Request{ID: tap}, outcomeTapRefused)

@@ -11,7 +11,7 @@ import (
 )
 
 // The built-in texts. None tells a number or a code; none asks for anything that a fraudster could use. Those with a place
-// in them name who asks, because a link can be passed on to somebody else.
+// in them name who asks, because a link can be passed on.
 const (
 	textVerified     = "Your phone number is confirmed to %[1]s. You can return to the app or website now.\n\nIf you did not start this yourself, tell %[1]s at once: someone else may be using your number there."
 	textConfirm      = "You are about to confirm your phone number to %[1]s.\n\nIf you have just started this yourself, tap the button below. If someone else sent you here or gave you the message to send, do nothing: nothing is confirmed without the button."
@@ -57,8 +57,8 @@ func (t texts) of(o outcome, name string) string {
 	}
 }
 
-// reply tells a sender what his code came to, once for each request and outcome: neither redeliveries nor a sender who
-// repeats himself get more out of us.
+// reply sends a sender the outcome of the code, once for each request and outcome: neither redeliveries nor a sender who
+// repeats the code cause another one.
 func (d *delivery) reply(to sender, about verification.Request, o outcome) {
 	words := []string{to.key(), about.ID, string(o)}
 	if !d.hook.replied.Due(d.hook.clock.Now(), words...) {
@@ -70,7 +70,7 @@ func (d *delivery) reply(to sender, about verification.Request, o outcome) {
 	}
 }
 
-// replyToStranger tells a sender whose message holds no known code, if he was not told so within a day and the other
+// replyToStranger tells a sender whose message holds no known code, unless that was said within a day and the other
 // strangers leave room for it.
 func (d *delivery) replyToStranger(to sender) {
 	switch d.hook.strangers.Judge(d.hook.clock.Now(), to.key()) {

@@ -82,7 +82,7 @@ func TestTexts_neutral(t *testing.T) {
 	}
 }
 
-// TestHook_repliesOnce has copies of a message, and a sender who repeats himself: each is told once.
+// TestHook_repliesOnce has copies of a message, and a sender who repeats the code: each is answered once.
 func TestHook_repliesOnce(t *testing.T) {
 	f := newFixture(t)
 	f.request("first", user, verification.WhatsApp)
@@ -110,7 +110,7 @@ func TestHook_strangers(t *testing.T) {
 	f.Expect(f.sendReplies()).To(HaveLen(1), "all at once: none of them")
 	f.clock.SetTime(started.Add(time.Second))
 	post("4915112000000")
-	f.Expect(f.sendReplies()).To(HaveLen(2), "who was passed over gets his later")
+	f.Expect(f.sendReplies()).To(HaveLen(2), "the sender that was passed over gets an answer later")
 	f.clock.SetTime(started.Add(24*time.Hour - time.Second))
 	post(user)
 	f.Expect(f.sendReplies()).To(HaveLen(2))
@@ -139,7 +139,7 @@ func TestHook_replyFails(t *testing.T) {
 	f.Expect(f.sendReplies()).To(HaveLen(1))
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
 	f.Expect(testutil.ToFloat64(f.hook.metrics.replies.WithLabelValues(replyFailed))).To(Equal(1.0))
-	f.Expect(f.log.String()).To(ContainSubstring("credentials, HTTP 401, code 190, subcode 463"))
+	f.Expect(string(f.logs.Contents())).To(ContainSubstring("credentials, HTTP 401, code 190, subcode 463"))
 }
 
 func TestCut(t *testing.T) {
@@ -185,7 +185,7 @@ func TestHook_guessing(t *testing.T) {
 	f.Expect(f.graph.all()[0].text()).To(Equal(textUnknown), "as to any text")
 	f.clock.SetTime(started.Add(time.Minute + reply.SenderWindow))
 	guess(1, "16505550000")
-	f.Expect(f.outcomes()[outcomeLimited]).To(Equal(100-reply.MaxPerSender), "a minute later he may again")
+	f.Expect(f.outcomes()[outcomeLimited]).To(Equal(100-reply.MaxPerSender), "a minute later the sender may again")
 	f.Expect(f.state(made.Request.ID).Version).To(Equal(made.Request.Version), "the request is as it was")
 	f.Expect(f.post(webhookOf(textOf(firstCode, nil))).Code).To(Equal(http.StatusOK))
 	f.expectVerified(f.state(made.Request.ID), true)

@@ -137,6 +137,9 @@ func TestHook_forgedConfirmations(t *testing.T) {
 		"as a list": {func(b string) object {
 			return messageOf("interactive", object{"type": "list_reply", "list_reply": object{"id": b, "title": "Confirm"}}, nil)
 		}, outcomeNoCode},
+		"under another type": {func(b string) object {
+			return messageOf("interactive", object{"type": "list_reply", "button_reply": object{"id": b, "title": "Confirm"}}, nil)
+		}, outcomeNoCode},
 		"as a template button": {func(b string) object { return messageOf("button", object{"payload": b, "text": "Confirm"}, nil) }, outcomeNoCode},
 		"without a token":      {func(b string) object { return tapOf(b[:strings.LastIndexByte(b, ':')+1], nil) }, outcomeTapRefused},
 		"with half a token":    {func(b string) object { return tapOf(b[:len(b)-8], nil) }, outcomeTapRefused},
@@ -244,7 +247,7 @@ func TestHook_refusedPrompts(t *testing.T) {
 	}
 }
 
-// TestHook_renamedProject changes displayName while a text is on its way: it stays valid, and whoever asks bears that name.
+// TestHook_renamedProject changes displayName while a text is on its way: it stays valid, and a question bears that name.
 func TestHook_renamedProject(t *testing.T) {
 	f, made := newStrict(t)
 	old := ExpectedText("Ada's Books", made.Code)

@@ -22,7 +22,7 @@ const (
 const (
 	purposeVerifyToken = "phoneproof/whatsapp/verify-token\x00"
 	purposeBinding     = "phoneproof/whatsapp/binding\x00"
-	// The binding of a sender who is asked to confirm, and the token of the button that he is shown.
+	// The binding of a sender who is asked to confirm, and the token of the button that the sender is shown.
 	purposeConfirmed    = "phoneproof/whatsapp/confirmed\x00"
 	purposeConfirmation = "phoneproof/whatsapp/confirmation\x00"
 )

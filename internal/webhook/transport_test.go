@@ -1,0 +1,27 @@
+package webhook
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// A project that names its own authorities trusts no public one beside them.
+func TestRootsOf_theBundleAlone(t *testing.T) {
+	g := NewWithT(t)
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	alone := x509.NewCertPool()
+	alone.AddCert(server.Certificate())
+
+	roots, err := rootsOf(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(roots.Equal(alone)).To(BeTrue())
+
+	g.Expect(rootsOf([]byte("no certificate"))).Error().To(MatchError(errBadCABundle))
+	g.Expect(rootsOf(nil)).To(BeNil(), "the system's")
+}
