@@ -9,41 +9,34 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestDev_pageIsAccessible has axe-core find nothing in any state of the page, in light and dark colors, on a wide screen and on
-// one of 320 pixels.
-func TestDev_pageIsAccessible(t *testing.T) {
-	b := startBrowser(t)
-	a := newAxe(t, b)
-	b.playFlow(startDev(t), func(state string) {
-		for _, view := range []struct {
-			scheme string
-			width  int
-		}{{"light", 1280}, {"dark", 1280}, {"light", 320}} {
-			b.emulate(view.scheme)
-			b.resize(view.width, 800)
-			for _, finding := range a.findings() {
-				t.Errorf("%s, %s, %d pixels wide: %s", state, view.scheme, view.width, finding)
-			}
+// expectAccessible has axe-core find nothing in a state of the page, in light and dark colors, on a wide screen and on one of 320
+// pixels.
+func (a *axe) expectAccessible(state string) {
+	a.t.Helper()
+	for _, view := range []struct {
+		scheme string
+		width  int
+	}{{"light", 1280}, {"dark", 1280}, {"light", 320}} {
+		a.emulateScheme(view.scheme)
+		a.resize(view.width, 800)
+		for _, finding := range a.listFindings() {
+			a.t.Errorf("%s, %s, %d pixels wide: %s", state, view.scheme, view.width, finding)
 		}
-		b.resize(1280, 800)
-	})
-	t.Logf("axe-core %s, %d rules: %v", b.eval("axe.version"), len(a.rules()), a.rules())
+	}
 }
 
-// TestDev_pageShowsAllOfItself: nothing is cut off in any state of the page, and fields and buttons stand out from what is
-// around them. It holds for narrow windows too.
-func TestDev_pageShowsAllOfItself(t *testing.T) {
-	b := startBrowser(t)
-	b.playFlow(startDev(t), func(state string) {
-		for _, width := range []int{320, 400, 800, 1100, 1280} {
-			b.resize(width, 800)
-			b.Eventually(func() any { return b.eval(cutOff) }).WithTimeout(30*time.Second).Should(BeEmpty(), "%s, %d pixels wide", state, width)
-		}
-		for _, scheme := range []string{"light", "dark"} {
-			b.emulate(scheme)
-			b.Expect(b.eval(indistinct)).To(BeEmpty(), "%s, %s", state, scheme)
-		}
-	})
+// expectAllShown expects that nothing is cut off in a state of the page, in narrow windows too, and that fields and buttons stand
+// out from what is around them.
+func (b *browser) expectAllShown(state string) {
+	b.t.Helper()
+	for _, width := range []int{320, 400, 800, 1100, 1280} {
+		b.resize(width, 800)
+		b.Eventually(func() any { return b.eval(cutOff) }).WithTimeout(30*time.Second).Should(BeEmpty(), "%s, %d pixels wide", state, width)
+	}
+	for _, scheme := range []string{"dark", "light"} {
+		b.emulateScheme(scheme)
+		b.Expect(b.eval(indistinct)).To(BeEmpty(), "%s, %s", state, scheme)
+	}
 }
 
 // cutOff is JavaScript that lists the elements which do not show all of their text.
@@ -100,44 +93,44 @@ func TestDev_pageByKeyboardAlone(t *testing.T) {
 	b.openPage(d)
 
 	b.tabTo("#init .main")
-	b.press("Enter")
+	b.pressKey("Enter")
 	b.text("#requests .pill", Equal("PENDING"))
-	b.focused("#init .main")
+	b.expectFocus("#init .main")
 	b.tabTo("#requests .open")
-	b.press("Enter")
+	b.pressKey("Enter")
 	b.value("#text", ContainSubstring("I confirm my phone number"))
-	b.focused("#text")
-	b.press("Enter")
+	b.expectFocus("#text")
+	b.pressKey("Enter")
 	b.text("#requests .pill", Equal("VERIFIED"))
-	b.focused("#text")
+	b.expectFocus("#text")
 
 	b.tabTo(`#init input[name="method"]`)
-	b.press("ArrowDown")
-	b.focused(`#init input[value="TELEGRAM"]`)
+	b.pressKey("ArrowDown")
+	b.expectFocus(`#init input[value="TELEGRAM"]`)
 	b.tabTo("#init .main")
-	b.press("Enter")
+	b.pressKey("Enter")
 	b.tabTo("#requests .open")
-	b.press("Enter")
+	b.pressKey("Enter")
 	b.value("#text", HavePrefix("/start "))
-	b.focused("#text")
-	b.press("Enter")
+	b.expectFocus("#text")
+	b.pressKey("Enter")
 	b.text("#messages .bubble.business:last-child", ContainSubstring("asks to confirm your phone number"))
 	b.tabTo("#share")
-	b.press("Enter")
+	b.pressKey("Enter")
 	b.text("#requests .pill", Equal("VERIFIED"))
-	b.focused("#text")
+	b.expectFocus("#text")
 
 	b.tabTo("#chats .whatsapp")
-	b.press("Enter")
+	b.pressKey("Enter")
 	b.text(`#chats [aria-current="true"]`, HavePrefix("WhatsApp"))
-	b.focused("#chats .whatsapp")
+	b.expectFocus("#chats .whatsapp")
 	b.tabTo("#messages")
 	b.tabTo("#misbehave summary")
-	b.press("Enter")
+	b.pressKey("Enter")
 	b.tabTo("#attack button")
-	b.press("Enter")
+	b.pressKey("Enter")
 	b.text("#attack-error", ContainSubstring("the bot has no webhook"))
-	b.focused("#attack button")
+	b.expectFocus("#attack button")
 }
 
 // TestDev_pageTabs: the users are tabs as the ARIA Authoring Practices describe them. One is a stop of the Tab key, the arrow
@@ -151,7 +144,7 @@ func TestDev_pageTabs(t *testing.T) {
 	b.tabTo("#people button")
 	selected := func(number int, phone string) {
 		t.Helper()
-		b.focused(`#people [role="tab"]:nth-child(` + strconv.Itoa(number) + `)[aria-selected="true"][aria-controls="phone"][tabindex="0"]`)
+		b.expectFocus(`#people [role="tab"]:nth-child(` + strconv.Itoa(number) + `)[aria-selected="true"][aria-controls="phone"][tabindex="0"]`)
 		b.Expect(b.eval(`document.querySelectorAll('#people [tabindex="0"], #people [aria-selected="true"]').length`)).To(BeEquivalentTo(1))
 		b.text("#identity", HavePrefix(phone))
 		b.Expect(b.eval(`document.getElementById(document.getElementById("phone").getAttribute("aria-labelledby")) === document.activeElement`)).
@@ -166,13 +159,13 @@ func TestDev_pageTabs(t *testing.T) {
 		{"ArrowRight", 2, "+525512345678"}, {"ArrowLeft", 1, "+4915112345678"}, {"ArrowLeft", 5, "+4915198765432"},
 		{"ArrowRight", 1, "+4915112345678"}, {"End", 5, "+4915198765432"}, {"Home", 1, "+4915112345678"},
 	} {
-		b.press(step.key)
+		b.pressKey(step.key)
 		selected(step.number, step.phone)
 	}
 	d.call(http.StatusCreated, http.MethodPost, d.page+"/sim/users", map[string]string{"name": "Zoe", "phone": "+4915155500001"})
 	b.text("#people button:last-child", Equal("Zoe"))
 	selected(1, "+4915112345678")
-	b.press("ArrowLeft")
+	b.pressKey("ArrowLeft")
 	selected(6, "+4915155500001")
 }
 
@@ -185,7 +178,7 @@ func (b *browser) tabTo(selector string) {
 		WithTimeout(30*time.Second).Should(BeTrue(), selector)
 	const most = 60
 	for range most {
-		b.press("Tab")
+		b.pressKey("Tab")
 		b.Expect(b.eval(`(() => {
 			const style = getComputedStyle(document.activeElement);
 			return document.activeElement === document.body || style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
@@ -197,8 +190,8 @@ func (b *browser) tabTo(selector string) {
 	b.t.Fatalf("the Tab key does not lead to %s", selector)
 }
 
-// focused waits until the focus is on an element that a selector finds.
-func (b *browser) focused(selector string) {
+// expectFocus waits until the focus is on an element that a selector finds.
+func (b *browser) expectFocus(selector string) {
 	b.t.Helper()
 	b.Eventually(func() any { return b.eval(`document.activeElement.matches(` + strconv.Quote(selector) + `)`) }).
 		WithTimeout(30*time.Second).Should(BeTrue(), "the focus is on %s", selector)

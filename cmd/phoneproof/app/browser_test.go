@@ -163,8 +163,8 @@ func (b *browser) click(selector string) {
 	}).WithTimeout(30*time.Second).Should(BeTrue(), selector)
 }
 
-// screenshot returns a PNG of the window.
-func (b *browser) screenshot() []byte {
+// takeScreenshot returns a PNG of the window.
+func (b *browser) takeScreenshot() []byte {
 	b.t.Helper()
 	result := b.call("Page.captureScreenshot", map[string]any{"format": "png"})
 	png, err := base64.StdEncoding.DecodeString(result["data"].(string))
@@ -172,8 +172,8 @@ func (b *browser) screenshot() []byte {
 	return png
 }
 
-// emulate has the page think that its user prefers a color scheme, light or dark.
-func (b *browser) emulate(scheme string) {
+// emulateScheme makes the page see a user who prefers a color scheme, light or dark.
+func (b *browser) emulateScheme(scheme string) {
 	b.t.Helper()
 	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}})
 }
@@ -181,8 +181,8 @@ func (b *browser) emulate(scheme string) {
 // keyCodes are the Windows virtual key codes that Chromium knows keys by.
 var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}
 
-// press presses and releases a key.
-func (b *browser) press(key string) {
+// pressKey presses and releases a key.
+func (b *browser) pressKey(key string) {
 	b.t.Helper()
 	event := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}
 	if key == "Enter" {

@@ -107,7 +107,7 @@ type dev struct {
 func (o *devOptions) run(ctx context.Context, dependencies server.Dependencies, out io.Writer) error {
 	var listeners []net.Listener
 	for _, address := range []*devAddress{&o.api, &o.page, &o.health} {
-		listener, err := address.listen(ctx)
+		listener, err := address.openListener(ctx)
 		if err != nil {
 			return err
 		}
@@ -216,15 +216,15 @@ func (a *devAddress) bind(flags *pflag.FlagSet, usage string) {
 
 func (a *devAddress) url() string { return "http://" + a.text }
 
-// listen opens a listener at the address, and notes its port: any other one if a default one is taken.
-func (a *devAddress) listen(ctx context.Context) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(a.text)
-	if err != nil || !loopback(host) {
+// openListener opens a listener at the address, and notes its port: any other one if a default one is taken.
+func (a *devAddress) openListener(ctx context.Context) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(a.text)
+	if err != nil || port == "" || !loopback(host) {
 		return nil, fmt.Errorf("--%s is %q: dev listens on loopback only, as 127.0.0.1:PORT or [::1]:PORT", a.flag, a.text)
 	}
-	listener, err := listen(ctx, a.text)
+	listener, err := listenTCP(ctx, a.text)
 	if err != nil && !a.given.Changed {
-		listener, err = listen(ctx, net.JoinHostPort(host, "0"))
+		listener, err = listenTCP(ctx, net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", a.flag, err)

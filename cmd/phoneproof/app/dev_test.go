@@ -16,6 +16,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	"github.com/spf13/pflag"
 
 	"github.com/phoneproof/phoneproof/internal/server"
@@ -27,33 +28,17 @@ type devProcess struct {
 	*WithT
 
 	t              *testing.T
-	out            *syncBuffer
+	out            *gbytes.Buffer
 	api, page, key string
-}
-
-// syncBuffer is a buffer for several writers and readers.
-type syncBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
+	// stop ends dev and returns its error.
+	stop func() error
 }
 
 // startDev starts dev on ports that are free.
 func startDev(t *testing.T, args ...string) *devProcess {
 	t.Helper()
 	outsidePods(t)
-	d := &devProcess{WithT: NewWithT(t), t: t, out: &syncBuffer{}}
+	d := &devProcess{WithT: NewWithT(t), t: t, out: gbytes.NewBuffer()}
 	ctx, stop := context.WithCancel(t.Context())
 	cmd := newCommand(server.Dependencies{})
 	cmd.SetOut(d.out)
@@ -63,11 +48,12 @@ func startDev(t *testing.T, args ...string) *devProcess {
 	}, args...))
 	begun, ended := time.Now(), make(chan error, 1)
 	go func() { ended <- cmd.ExecuteContext(ctx) }()
-	t.Cleanup(func() {
+	d.stop = sync.OnceValue(func() error {
 		stop()
-		d.Expect(<-ended).To(Succeed())
+		return <-ended
 	})
-	d.Eventually(d.out.String).WithTimeout(30 * time.Second).Should(ContainSubstring("verify/status"))
+	t.Cleanup(func() { d.Expect(d.stop()).To(Succeed()) })
+	d.Eventually(d.out).WithTimeout(30 * time.Second).Should(gbytes.Say("verify/status"))
 	d.api, d.page, d.key = d.printed("API"), strings.TrimSuffix(d.printed("Page"), "/"), d.printed("API key")
 	d.Eventually(func() (int, error) {
 		status, _, err := d.exchange(http.MethodGet, d.api+"/openapi.json", nil)
@@ -86,8 +72,9 @@ func outsidePods(t *testing.T) {
 // printed returns what dev printed after a name.
 func (d *devProcess) printed(name string) string {
 	d.t.Helper()
-	found := regexp.MustCompile(`(?m)^  ` + name + ` +(\S+)`).FindStringSubmatch(d.out.String())
-	d.Expect(found).To(HaveLen(2), "%s in %s", name, d.out)
+	out := string(d.out.Contents())
+	found := regexp.MustCompile(`(?m)^  ` + name + ` +(\S+)`).FindStringSubmatch(out)
+	d.Expect(found).To(HaveLen(2), "%s in %s", name, out)
 	return found[1]
 }
 
@@ -188,6 +175,21 @@ func TestDev_verifiesThroughBothMessengers(t *testing.T) {
 	}
 }
 
+// Browsers open connections ahead of requests.
+func TestDev_endsBesideAConnectionWithoutARequest(t *testing.T) {
+	d := startDev(t)
+	for range 10 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(d.page, "http://"))
+		d.Expect(err).NotTo(HaveOccurred())
+		t.Cleanup(func() { _ = conn.Close() })
+	}
+	// The last of them was accepted, so that the others were.
+	response, err := http.Get(d.page + "/")
+	d.Expect(err).NotTo(HaveOccurred())
+	d.Expect(response.Body.Close()).To(Succeed())
+	d.Expect(d.stop()).To(Succeed())
+}
+
 func TestDev_answersToThisMachineOnly(t *testing.T) {
 	health := ports.Address(t)
 	d := startDev(t, "--health-bind-address="+health)
@@ -223,7 +225,7 @@ func TestDev_servesAProjectOfItsUser(t *testing.T) {
 	dir := t.TempDir()
 	project := writeProject(t, dir)
 	d := startDev(t, "--project-file", project)
-	d.Expect(d.out.String()).To(And(ContainSubstring("project demo/shop"), ContainSubstring("the project has no spec.webhook")))
+	d.Expect(string(d.out.Contents())).To(And(ContainSubstring("project demo/shop"), ContainSubstring("the project has no spec.webhook")))
 	id, link := d.init("+4915112345678", "WHATSAPP")
 	d.call(http.StatusAccepted, http.MethodPost, d.page+"/sim/users/1/send", map[string]string{"link": link})
 	d.Expect(d.status(id, "30s")).To(HaveKeyWithValue("status", "VERIFIED"))
@@ -268,7 +270,7 @@ func TestDev_sendsNothingToRealPlatformsOrReceivers(t *testing.T) {
 	writeSecret(t, dir, "shop-wa/access-token", "EAAG0123456789")
 	writeSecret(t, dir, "shop-wa/app-secret", "0123456789abcdef0123456789abcdef")
 	d := startDev(t, "--project-file", project, "--secrets-dir", dir)
-	d.Expect(d.out.String()).To(And(
+	d.Expect(string(d.out.Contents())).To(And(
 		ContainSubstring("credentials do not begin with sim_"), ContainSubstring("spec.webhook.url is not on this machine"),
 		ContainSubstring("$(cat '"+filepath.Join(dir, "shop-backend", "api-key")+"')"), Not(ContainSubstring(strings.TrimSpace(key))),
 	))
@@ -307,6 +309,8 @@ func TestDev_refuses(t *testing.T) {
 		args []string
 		want string
 	}{
+		"an empty address":    {[]string{"--bind-address="}, "dev listens on loopback only"},
+		"no port":             {[]string{"--health-bind-address=127.0.0.1:"}, "dev listens on loopback only"},
 		"every address":       {[]string{"--bind-address=:8080"}, "dev listens on loopback only"},
 		"an address outside":  {[]string{"--simulator-bind-address=0.0.0.0:8090"}, "dev listens on loopback only"},
 		"a name":              {[]string{"--health-bind-address=localhost:8081"}, "dev listens on loopback only"},
@@ -332,11 +336,11 @@ func TestDevAddress_takesAnotherPortOnlyWhereNobodyAskedForThatOne(t *testing.T)
 		a.bind(flags, "")
 		if asked {
 			g.Expect(flags.Parse([]string{"--bind-address=" + taken.Addr().String()})).To(Succeed())
-			_, err := a.listen(t.Context())
+			_, err := a.openListener(t.Context())
 			g.Expect(err).To(MatchError(ContainSubstring("address already in use")))
 			continue
 		}
-		listener, err := a.listen(t.Context())
+		listener, err := a.openListener(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		t.Cleanup(func() { _ = listener.Close() })
 		g.Expect(a.text).To(Equal(listener.Addr().String()))

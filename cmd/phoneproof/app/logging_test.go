@@ -1,34 +1,14 @@
 package app
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 )
-
-// logged is what a command printed.
-type logged struct {
-	mu      sync.Mutex
-	content bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.content.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.content.String()
-}
 
 func TestServe_losesNoLineOfTheRequestsBeforeItsEnd(t *testing.T) {
 	p := startServe(t, "--drain-delay=0s")
@@ -42,7 +22,7 @@ func TestServe_losesNoLineOfTheRequestsBeforeItsEnd(t *testing.T) {
 	}
 	p.stop()
 	p.Eventually(p.ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	lines := p.log.String()
+	lines := string(p.log.Contents())
 	for i := range 50 {
 		p.Expect(strings.Count(lines, fmt.Sprintf(`"msg":"request","logger":"http","xRequestId":"line-%d."`, i))).To(Equal(1))
 	}

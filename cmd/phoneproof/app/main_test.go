@@ -18,6 +18,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 
 	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -95,6 +96,8 @@ func TestServe_refusesWhatItCannotDo(t *testing.T) {
 		"webhooks to loopback": {[]string{project, secrets, "--webhook-allow=127.0.0.0/8"}, "always refused"},
 		"no rule":              {[]string{project, secrets, "--webhook-deny=everything"}, "--webhook-deny"},
 		"no address":           {[]string{project, secrets, "--bind-address=nowhere"}, "--bind-address"},
+		"an empty address":     {[]string{project, secrets, "--bind-address="}, `--bind-address is "": want HOST:PORT or :PORT`},
+		"no port for probes":   {[]string{project, secrets, "--health-bind-address=127.0.0.1:"}, "--health-bind-address"},
 		"an argument":          {[]string{"project.yaml"}, "use --project-file project.yaml"},
 		"an unknown flag":      {[]string{"--projectfile=project.yaml"}, "unknown flag: --projectfile; see phoneproof serve --help"},
 	} {
@@ -118,13 +121,15 @@ type process struct {
 	key    string
 	stop   context.CancelFunc
 	ended  chan error
-	log    logged
+	log    *gbytes.Buffer
 }
 
 func startServe(t *testing.T, more ...string) *process {
 	t.Helper()
 	dir := t.TempDir()
-	p := &process{WithT: NewWithT(t), t: t, api: ports.Address(t), health: ports.Address(t), ended: make(chan error, 1)}
+	p := &process{
+		WithT: NewWithT(t), t: t, api: ports.Address(t), health: ports.Address(t), ended: make(chan error, 1), log: gbytes.NewBuffer(),
+	}
 	key, err := command(t, "keygen")
 	p.Expect(err).NotTo(HaveOccurred())
 	p.key = strings.TrimSpace(key)
@@ -135,7 +140,7 @@ func startServe(t *testing.T, more ...string) *process {
 	ctx, stop := context.WithCancel(t.Context())
 	p.stop = stop
 	cmd := newCommand(server.Dependencies{})
-	cmd.SetErr(&p.log)
+	cmd.SetErr(p.log)
 	cmd.SetArgs(append([]string{
 		"serve", "--project-file", writeProject(t, dir), "--secrets-dir", dir, "--drain-delay=100ms",
 		"--bind-address", p.api, "--health-bind-address", p.health,
@@ -193,8 +198,8 @@ func TestServe_answersFromAProjectFile(t *testing.T) {
 
 const appSecret = "0123456789abcdef0123456789abcdef"
 
-// send plays Meta: it posts the text of a verification from a number, with a signature, and returns the status.
-func (p *process) send(started map[string]any, from, secret string) int {
+// postMessage plays Meta: it posts the text of a verification from a number, with a signature, and returns the status.
+func (p *process) postMessage(started map[string]any, from, secret string) int {
 	p.t.Helper()
 	body, err := json.Marshal(map[string]any{
 		"object": "whatsapp_business_account",
@@ -227,11 +232,11 @@ func TestServe_verifiesThroughASignedMessage(t *testing.T) {
 		_, answer := p.call(http.MethodGet, "/api/verify/status?id="+started["requestId"].(string), "")
 		return answer["status"]
 	}
-	p.Expect(p.send(started, "4915112345678", "somebody else's secret")).To(Equal(http.StatusForbidden))
+	p.Expect(p.postMessage(started, "4915112345678", "another secret")).To(Equal(http.StatusForbidden))
 	p.Expect(status()).To(Equal("PENDING"), "a forged message proves nothing")
-	p.Expect(p.send(started, "4915112345679", appSecret)).To(Equal(http.StatusOK))
+	p.Expect(p.postMessage(started, "4915112345679", appSecret)).To(Equal(http.StatusOK))
 	p.Expect(status()).To(Equal("PENDING"), "another sender proves nothing, and uses nothing up")
-	p.Expect(p.send(started, "4915112345678", appSecret)).To(Equal(http.StatusOK))
+	p.Expect(p.postMessage(started, "4915112345678", appSecret)).To(Equal(http.StatusOK))
 	p.Expect(status()).To(Equal("VERIFIED"))
 }
 
@@ -250,7 +255,7 @@ func TestServe_sendsNothingToLoopback(t *testing.T) {
 	p := startServe(t, "--project-file", project)
 	code, started := p.call(http.MethodPost, "/api/verify/init", `{"phoneNumber": "+49 1511 2345678"}`)
 	p.Expect(code).To(Equal(http.StatusOK))
-	p.Expect(p.send(started, "4915112345678", appSecret)).To(Equal(http.StatusOK))
+	p.Expect(p.postMessage(started, "4915112345678", appSecret)).To(Equal(http.StatusOK))
 	p.Eventually(func(g Gomega) string {
 		response, err := http.Get("http://" + p.health + "/metrics")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -113,7 +113,7 @@ func (o *operatorOptions) bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.metricsSecure, "metrics-secure", true,
 		"serve the metrics over HTTPS, to those whose token the API server lets GET /metrics; false: in plain text, to everyone")
 	flags.StringVar(&o.metricsCertPath, "metrics-cert-path", "",
-		"the folder of tls.crt and tls.key for the metrics, read again when they change; empty for a certificate that nobody has signed")
+		"the folder of tls.crt and tls.key for the metrics, read again when they change; empty for a self-signed certificate")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", ":8081", "the address of the probes; 0 for none")
 	o.log.bind(flags)
 }
@@ -170,6 +170,10 @@ func (o *operatorOptions) complete() error {
 	case o.maxUnreadyRollouts < 1:
 		return fmt.Errorf("--max-unready-rollouts is %d: want 1 or more", o.maxUnreadyRollouts)
 	}
+	if err := errors.Join(checkPortAddress("metrics-bind-address", o.metricsAddress),
+		checkPortAddress("health-probe-bind-address", o.healthAddress)); err != nil {
+		return err
+	}
 	if _, err := o.serverLog.handler(io.Discard); err != nil {
 		return fmt.Errorf("--server-log-%w", err)
 	}
@@ -180,4 +184,15 @@ func (o *operatorOptions) complete() error {
 		return err
 	}
 	return o.permissions.Validate()
+}
+
+// checkPortAddress accepts an address, and 0 for a port that is not opened.
+func checkPortAddress(flag, address string) error {
+	if address == noPort {
+		return nil
+	}
+	if err := server.CheckAddress(flag, address); err != nil {
+		return fmt.Errorf("%w, or 0 for none", err)
+	}
+	return nil
 }

@@ -37,6 +37,9 @@ func TestOperatorFlags_refused(t *testing.T) {
 		"an account without a messenger": {[]string{"--server-image=a", "--grant-account=shop=ada_books_bot"}, "--grant-account"},
 		"an account without a namespace": {[]string{"--server-image=a", "--grant-account=telegram:ada_books_bot"}, "--grant-account"},
 		"a host with a port":             {[]string{"--server-image=a", "--grant-host=shop=a.example.com:443"}, "--grant-host"},
+		"no address for the metrics":     {[]string{"--server-image=a", "--metrics-bind-address="}, `--metrics-bind-address is "": want HOST:PORT or :PORT, or 0 for none`},
+		"no address for the probes":      {[]string{"--server-image=a", "--health-probe-bind-address="}, `--health-probe-bind-address is "":`},
+		"an address without a port":      {[]string{"--server-image=a", "--metrics-bind-address=127.0.0.1:"}, "--metrics-bind-address"},
 		"a Service that leads outside":   {[]string{"--server-image=a", "--allow-service-type=ExternalName"}, "--allow-service-type"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -44,6 +47,11 @@ func TestOperatorFlags_refused(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.problem)))
 		})
 	}
+}
+
+func TestOperatorFlags_noPorts(t *testing.T) {
+	_, err := operatorFlags("--server-image=a", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
 func TestOperatorFlags_permissions(t *testing.T) {

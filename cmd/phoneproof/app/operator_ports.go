@@ -17,15 +17,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
+	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/kubeauth"
 )
 
@@ -36,8 +35,6 @@ const (
 	// portShare is the part of the connections' memory that each of the operator's ports may use, as a divisor. Neither of
 	// them has more than a few clients.
 	portShare = 8
-	// maxScrapes bounds the answers of /metrics that are made at once: each holds all metrics, and a compressor.
-	maxScrapes = 4
 
 	portHeaderTimeout   = 5 * time.Second
 	portRequestTimeout  = 10 * time.Second
@@ -50,7 +47,11 @@ func (o *operatorOptions) addPorts(ctx context.Context, mgr manager.Manager, con
 	if err := o.addMetrics(ctx, mgr, config, log.WithName("metrics")); err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
-	probes := boundedhttp.Options{Handler: newProbesHandler(mgr), Log: log.WithName("probes")}
+	readiness := newOperatorReadiness(ctx, mgr.GetCache(), log.WithName("probes"))
+	if err := mgr.Add(readiness); err != nil {
+		return fmt.Errorf("add readiness: %w", err)
+	}
+	probes := boundedhttp.Options{Handler: health.NewProbesHandler(readiness), Log: log.WithName("probes")}
 	if err := addPort(ctx, mgr, "probes", o.healthAddress, probes); err != nil {
 		return fmt.Errorf("serve probes: %w", err)
 	}
@@ -59,9 +60,7 @@ func (o *operatorOptions) addPorts(ctx context.Context, mgr manager.Manager, con
 
 // addMetrics adds the port for metrics, with TLS and authentication unless it was told otherwise.
 func (o *operatorOptions) addMetrics(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
-	handler := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{
-		ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: maxScrapes,
-	})
+	handler := health.NewMetricsHandler(metrics.Registry)
 	port := boundedhttp.Options{Log: log}
 	if o.metricsSecure {
 		clients, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "metrics"))
@@ -79,7 +78,7 @@ func (o *operatorOptions) addMetrics(ctx context.Context, mgr manager.Manager, c
 	return addPort(ctx, mgr, "metrics", o.metricsAddress, port)
 }
 
-// metricsTLS returns the certificate of --metrics-cert-path, which may change, or one that nobody has signed.
+// metricsTLS returns the certificate of --metrics-cert-path, which may change, or a self-signed one.
 func (o *operatorOptions) metricsTLS(mgr manager.Manager) (*tls.Config, error) {
 	if o.metricsCertPath != "" {
 		watcher, err := certwatcher.New(filepath.Join(o.metricsCertPath, "tls.crt"), filepath.Join(o.metricsCertPath, "tls.key"))
@@ -98,7 +97,7 @@ func (o *operatorOptions) metricsTLS(mgr manager.Manager) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{certificate}}, nil
 }
 
-// newSelfSigned returns a certificate that nobody has signed. Its key is an elliptic one: with RSA a flood of handshakes would
+// newSelfSigned returns a self-signed certificate. Its key is an elliptic one: with RSA a flood of handshakes would
 // cost a core.
 func newSelfSigned() (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -136,23 +135,21 @@ func addPort(ctx context.Context, mgr manager.Manager, name, address string, por
 	return nil
 }
 
-// newProbesHandler answers /livez, and /readyz once the caches are filled.
-func newProbesHandler(mgr manager.Manager) http.Handler {
-	synced := func(request *http.Request) error {
-		ctx, cancel := context.WithTimeout(request.Context(), time.Second)
-		defer cancel()
-		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("the caches are not filled yet")
-		}
-		return nil
-	}
-	mux := http.NewServeMux()
-	for path, handler := range map[string]*healthz.Handler{
-		"/livez":  {Checks: map[string]healthz.Checker{"process": healthz.Ping}},
-		"/readyz": {Checks: map[string]healthz.Checker{"caches": synced}},
-	} {
-		mux.Handle(path, http.StripPrefix(path, handler))
-		mux.Handle(path+"/", http.StripPrefix(path, handler))
-	}
-	return mux
+// cacheSyncer is the part of a cache that readiness asks.
+type cacheSyncer interface {
+	WaitForCacheSync(ctx context.Context) bool
+}
+
+// newOperatorReadiness returns a readiness that begins once the caches are filled and ends with ctx.
+func newOperatorReadiness(ctx context.Context, caches cacheSyncer, log logr.Logger) *health.Readiness {
+	return health.NewReadiness(health.ReadinessOptions{
+		Check: func(ctx context.Context) error {
+			if !caches.WaitForCacheSync(ctx) {
+				return errors.New("the caches are not filled")
+			}
+			return nil
+		},
+		Serving: ctx.Err,
+		Log:     log,
+	})
 }

@@ -27,21 +27,33 @@ const (
 const maxPictureBytes = 150_000
 
 // TestDev_pagePlaysTheWholeFlow is a person in a browser: starts a verification, opens its link, sends the text, shares the
-// contact, sees VERIFIED and the event, and attacks.
+// contact, sees VERIFIED and the event, and attacks. Each state of the page shows all of itself, and is accessible where axe-core
+// is installed to judge that.
 func TestDev_pagePlaysTheWholeFlow(t *testing.T) {
 	b := startBrowser(t)
+	a := newAxe(b)
 	b.playFlow(startDev(t), func(state string) {
 		if dir := os.Getenv(screenshots); dir != "" {
-			b.Expect(os.WriteFile(filepath.Join(dir, state+".png"), b.screenshot(), 0o600)).To(Succeed())
+			b.Expect(os.WriteFile(filepath.Join(dir, state+".png"), b.takeScreenshot(), 0o600)).To(Succeed())
 		}
 		if path := os.Getenv(readmePicture); path != "" && state == "shared" {
-			b.emulate("light")
-			picture := b.inFewColors(b.screenshot())
+			b.emulateScheme("light")
+			picture := b.inFewColors(b.takeScreenshot())
 			b.Expect(len(picture)).To(BeNumerically("<", maxPictureBytes))
 			b.Expect(os.WriteFile(path, picture, 0o644)).To(Succeed())
 		}
+		if a != nil {
+			a.expectAccessible(state)
+		}
+		b.expectAllShown(state)
 	})
 	b.Expect(b.errors).To(BeEmpty())
+	t.Run("accessibility", func(t *testing.T) {
+		if a == nil {
+			t.Skip("axe-core is not installed: run hack/browser-assets.sh with npm in the PATH, and accessibility is tested too")
+		}
+		t.Logf("axe-core %s, %d rules: %v", b.eval("axe.version"), len(a.listRules()), a.listRules())
+	})
 }
 
 // playFlow plays every part of the page once, and calls at in each state that a person may look at, with the state's name.

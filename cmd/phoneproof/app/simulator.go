@@ -90,7 +90,10 @@ func (o *simulatorOptions) run(ctx context.Context, log logr.Logger) error {
 			return fmt.Errorf("--whatsapp-account: %w", err)
 		}
 	}
-	listener, err := listen(ctx, o.address)
+	if err := server.CheckAddress("bind-address", o.address); err != nil {
+		return err
+	}
+	listener, err := listenTCP(ctx, o.address)
 	if err != nil {
 		return fmt.Errorf("--bind-address: %w", err)
 	}
@@ -186,20 +189,24 @@ func simulatorServer(handler http.Handler, listener net.Listener, log logr.Logge
 			BaseContext:  func(net.Listener) context.Context { return ctx },
 			ErrorLog:     slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelInfo),
 		}
-		stopped := make(chan error, 1)
+		stopped := make(chan struct{})
 		defer context.AfterFunc(ctx, func() {
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+			defer close(stopped)
+			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 			defer cancel()
-			stopped <- front.Shutdown(bounded)
+			if front.Shutdown(bounded) != nil {
+				_ = front.Close() // for net/http a connection without a request is busy for five seconds
+			}
 		})()
 		if err := front.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve the simulator: %w", err)
 		}
-		return <-stopped
+		<-stopped
+		return nil
 	})
 }
 
-func listen(ctx context.Context, address string) (net.Listener, error) {
+func listenTCP(ctx context.Context, address string) (net.Listener, error) {
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", address)
 }

@@ -93,6 +93,7 @@ func TestSimulator_refusesWhatItCannotDo(t *testing.T) {
 		"an account, no id":  {[]string{"--whatsapp-account=number=+4915112345670"}, "want digits"},
 		"a real secret":      {[]string{"--whatsapp-account=id=1,secret=0123"}, "only secrets that begin with sim_"},
 		"no address":         {[]string{"--bind-address=nowhere"}, "--bind-address"},
+		"an empty address":   {[]string{"--bind-address="}, `--bind-address is "": want HOST:PORT or :PORT`},
 		"no such log level":  {[]string{"--log-level=loud"}, "--log-level"},
 		"an argument":        {[]string{"now"}, "unknown command"},
 		"a CA that is empty": {[]string{"--ca-file=/dev/null"}, "holds no certificate"},
