@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/test/chaos/canary"
 	"github.com/phoneproof/phoneproof/test/chaos/judge"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
@@ -98,6 +99,7 @@ func (t *trial) evidence() (*judge.Evidence, error) {
 		return nil, err
 	}
 	e.End = t.ended
+	e.Times = judge.Times{Attempt: webhookTimeout, Record: request.RecordTimeout, Fresh: request.ClaimFresh}
 	canaries := t.canaries(e.Acks)
 	for _, pattern := range []string{"system/*.log", shownDir + "/*", objectsDir + "/*"} {
 		files, err := filepath.Glob(filepath.Join(t.dir, pattern))
@@ -150,6 +152,7 @@ func (t *trial) canaries(acks []ledger.Ack) *canary.Canaries {
 	for _, a := range acks {
 		c.Code(a.Code)
 		c.Number(a.Phone)
+		c.Number(a.Number)
 	}
 	return c
 }

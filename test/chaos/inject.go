@@ -24,10 +24,13 @@ type injector struct {
 	sinkLine  sync.Mutex
 	secrets   sync.Mutex
 	rolling   sync.Mutex
+	writes    sync.Mutex
+	watches   sync.Mutex
 
 	mu   sync.Mutex
 	err  error
 	done map[schedule.Kind]int
+	hits map[schedule.Kind]map[string]int
 }
 
 // inject runs a schedule along the load, and returns when the last fault is over. What it cannot do ends the run: a fault
@@ -94,6 +97,9 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 		err = i.rotateHook(&record)
 	case schedule.RotateKey:
 		err = i.rotateKey(ctx, &record)
+	case schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit, schedule.FailWrite, schedule.FailStored, schedule.CutWrite,
+		schedule.CutStored, schedule.Conflict, schedule.LagWatch, schedule.RepeatWatch:
+		err = i.spoil(ctx, f, &record)
 	default:
 		i.disturb(ctx, f, &record)
 	}
@@ -109,7 +115,7 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 func (i *injector) kill(p *place, record *ledger.Fault) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
-	record.From, record.Processes, record.Victim = time.Now(), 1, p.now().API
+	record.From, record.Victims = time.Now(), []string{p.now().Name}
 	err := i.roster.kill(p)
 	record.Until = time.Now()
 	return err
@@ -122,8 +128,9 @@ func (i *injector) killAll(record *ledger.Fault) error {
 		p.busy.Lock()
 		defer p.busy.Unlock()
 	}
-	record.From, record.Processes = time.Now(), len(i.roster.places)
+	record.From = time.Now()
 	for _, p := range i.roster.places {
+		record.Victims = append(record.Victims, p.now().Name)
 		p.now().Kill()
 	}
 	var all error
@@ -138,20 +145,22 @@ func (i *injector) freeze(ctx context.Context, p *place, length time.Duration, r
 	p.busy.Lock()
 	defer p.busy.Unlock()
 	r := p.now()
-	record.From, record.Processes, record.Victim, record.Held = time.Now(), 1, r.API, true
+	record.From, record.Victims = time.Now(), []string{r.Name}
 	if err := r.Freeze(); err != nil {
 		return err
 	}
 	sleep(ctx, length)
+	err := r.Thaw()
 	record.Until = time.Now()
-	return r.Thaw()
+	return err
 }
 
-// roll replaces the replicas one after the other, each when the next is ready, as a Deployment does.
+// roll replaces the replicas one after the other, each when the next is ready, as a Deployment does. Each one's end is a
+// fault of its own in the ledger, and the whole roll hits nobody beside.
 func (i *injector) roll(ctx context.Context, record *ledger.Fault) error {
 	i.rolling.Lock()
 	defer i.rolling.Unlock()
-	record.From, record.Processes = time.Now(), len(i.roster.places)
+	record.From = time.Now()
 	for _, p := range i.roster.places {
 		if err := i.replace(ctx, p); err != nil {
 			return err
@@ -171,21 +180,29 @@ func (i *injector) replace(ctx context.Context, p *place) error {
 	if err := p.now().AwaitReady(ctx); err != nil {
 		return err
 	}
-	return old.Terminate()
+	end := ledger.Fault{Kind: string(schedule.Roll), From: time.Now(), Victims: []string{old.Name}}
+	if err := old.Terminate(); err != nil {
+		return err
+	}
+	end.Until = time.Now()
+	return i.faults.Append(end)
 }
 
 // stopStore ends the store at once and starts it again, or stops it where it is.
 func (i *injector) stopStore(ctx context.Context, f schedule.Fault, record *ledger.Fault) error {
 	i.storeBusy.Lock()
 	defer i.storeBusy.Unlock()
+	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
 	again, err := i.away(ctx, f.Kind == schedule.FreezeStore)
 	if err != nil {
 		return err
 	}
-	record.From, record.Processes, record.Outage = time.Now(), len(i.roster.places), true
+	record.Down = time.Now()
 	sleep(ctx, f.For)
+	record.Up = time.Now()
+	err = again()
 	record.Until = time.Now()
-	return again()
+	return err
 }
 
 func (i *injector) away(ctx context.Context, frozen bool) (again func() error, err error) {
@@ -217,20 +234,20 @@ func thrice(try func() error) error {
 
 // disturb has the network do what the fault says.
 func (i *injector) disturb(ctx context.Context, f schedule.Fault, record *ledger.Fault) {
-	line, busy, match := i.lines.store, &i.storeLine, i.lines.commits
+	line, busy, match := i.lines.store, &i.storeLine, i.lines.worth
 	if f.Kind == schedule.CutSink || f.Kind == schedule.DelaySink || f.Kind == schedule.HoleSink {
 		line, busy, match = i.lines.sink, &i.sinkLine, nil
-		record.Sink = true
 	}
 	busy.Lock()
 	defer busy.Unlock()
-	before := line.Broken()
-	record.From, record.Processes, record.Held = time.Now(), len(i.roster.places), true
+	before := len(line.Cuts())
+	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
 	switch f.Kind {
 	case schedule.CutStore, schedule.CutSink:
 		line.CutAnswers(f.Count, match)
 		sleep(ctx, cutTime)
 		line.CutAnswers(0, nil)
+		record.Victims = line.Cuts()[before:]
 	case schedule.DelayStore, schedule.DelaySink:
 		line.Set(faultproxy.Weather{Delay: delay})
 		sleep(ctx, f.For)
@@ -242,7 +259,7 @@ func (i *injector) disturb(ctx context.Context, f schedule.Fault, record *ledger
 		sleep(ctx, f.For)
 	}
 	line.Set(faultproxy.Weather{})
-	record.Until, record.Cuts = time.Now(), line.Broken()-before
+	record.Until = time.Now()
 }
 
 const (

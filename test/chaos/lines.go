@@ -4,56 +4,113 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/url"
+	"strings"
+	"sync/atomic"
 
+	"k8s.io/client-go/rest"
+
+	"github.com/phoneproof/phoneproof/test/apiproxy"
+	"github.com/phoneproof/phoneproof/test/chaos/commits"
 	"github.com/phoneproof/phoneproof/test/faultproxy"
+	"github.com/phoneproof/phoneproof/test/pgproxy"
+	"github.com/phoneproof/phoneproof/test/system"
 )
 
 // lines are what the replicas reach others through.
 type lines struct {
 	store *faultproxy.Proxy
 	sink  *faultproxy.Proxy
-	// commits tells a request to the store whose answer is worth losing.
-	commits func([]byte) bool
+	// transactions stands between the store's line and a database, calls between it and an API server; the other one is nil.
+	transactions *pgproxy.Proxy
+	calls        *apiproxy.Proxy
+	// worth tells a request to the store whose answer is worth losing.
+	worth func([]byte) bool
+	// project has the replicas that come over the lines; nil before there is one.
+	project atomic.Pointer[system.Project]
 	err     error
 }
 
+// owner names the replica that connects.
+func (l *lines) owner(client net.Conn) string {
+	if p := l.project.Load(); p != nil {
+		return p.Owner(client)
+	}
+	return ""
+}
+
+// sender names the replica whose event comes to the receiver from an address.
+func (l *lines) sender(address string) string { return l.sink.Caller(address) }
+
 func (l *lines) toSink(ctx context.Context, address string) (string, error) {
 	var err error
-	if l.sink, err = faultproxy.Listen(ctx, address); err != nil {
+	if l.sink, err = faultproxy.Listen(ctx, address, l.owner); err != nil {
 		return "", err
 	}
 	return l.sink.Address, nil
 }
 
-// database leads a URI over a line.
+// database leads a URI over the line of the store, and from there through what knows transactions.
 func (l *lines) database(uri string) string {
 	// The protocol is plain: the end of a transaction, and the statements that are one by themselves.
-	l.commits = func(request []byte) bool {
+	l.worth = func(request []byte) bool {
 		lower := bytes.ToLower(request)
 		return bytes.Contains(lower, []byte("commit")) || bytes.Contains(lower, []byte("update"))
 	}
-	return l.reroute(uri)
-}
-
-// apiServer leads a URL over a line. What is sent over it is encrypted: any request will do.
-func (l *lines) apiServer(to string) string { return l.reroute(to) }
-
-func (l *lines) reroute(to string) string {
-	u, err := url.Parse(to)
+	u, err := url.Parse(uri)
+	if err == nil && l.store == nil {
+		err = l.toDatabase(context.Background(), u.Host)
+	}
 	if err != nil {
 		l.err = errors.Join(l.err, err)
-		return to
-	}
-	if l.store == nil {
-		if l.store, err = faultproxy.Listen(context.Background(), u.Host); err != nil {
-			l.err = errors.Join(l.err, err)
-			return to
-		}
+		return uri
 	}
 	u.Host = l.store.Address
 	return u.String()
 }
+
+func (l *lines) toDatabase(ctx context.Context, address string) error {
+	var err error
+	if l.transactions, err = pgproxy.Listen(ctx, address, operationOf); err != nil {
+		return err
+	}
+	l.store, err = faultproxy.Listen(ctx, l.transactions.Address, l.owner)
+	return err
+}
+
+// operationOf names the operation of a transaction by its statements. A claim raises the epoch of a request.
+func operationOf(statement string) string {
+	switch {
+	case strings.HasPrefix(statement, "INSERT INTO phoneproof_requests"):
+		return commits.Insert
+	case !strings.Contains(statement, "UPDATE phoneproof_requests"):
+		return ""
+	case strings.Contains(statement, "epoch = epoch + 1"):
+		return commits.Claim
+	default:
+		return commits.Update
+	}
+}
+
+// apiServer leads clients over the line of the store, and from there through what knows their calls. The line carries bytes
+// that are encrypted: any request will do to lose an answer.
+func (l *lines) apiServer(config *rest.Config) error {
+	var err error
+	if l.store == nil {
+		if l.calls, err = apiproxy.Listen(config, requests); err != nil {
+			return err
+		}
+		if l.store, err = faultproxy.Listen(context.Background(), l.calls.Address, l.owner); err != nil {
+			return err
+		}
+	}
+	config.Host, config.CAData = "https://"+l.store.Address, l.calls.CA
+	return nil
+}
+
+// requests is the resource whose calls are broken.
+const requests = "verificationrequests"
 
 // clear ends every fault of the network.
 func (l *lines) clear() {
@@ -69,6 +126,12 @@ func (l *lines) close() error {
 		if line != nil {
 			all = errors.Join(all, line.Close())
 		}
+	}
+	if l.transactions != nil {
+		all = errors.Join(all, l.transactions.Close())
+	}
+	if l.calls != nil {
+		l.calls.Close()
 	}
 	return all
 }

@@ -70,9 +70,7 @@ func (t *trial) play(ctx context.Context) error {
 	if err := t.populate(ctx); err != nil {
 		return err
 	}
-	faults := schedule.Draw(schedule.Options{
-		Seed: t.seed, Kills: t.kills, Leaders: t.store == system.Kubernetes,
-	})
+	faults := schedule.Draw(t.drawing())
 	t.began = time.Now()
 	t.sayf("%s: %d replicas are ready, %d faults are drawn", t.store, len(t.roster.places), len(faults))
 	stop := make(chan struct{})
@@ -80,7 +78,7 @@ func (t *trial) play(ctx context.Context) error {
 	loading, unload := context.WithCancel(ctx)
 	defer unload()
 	go func() { loaded <- t.load.Run(loading, stop) }() // ends when the load does
-	i := &injector{trial: t, done: map[schedule.Kind]int{}}
+	i := &injector{trial: t, done: map[schedule.Kind]int{}, hits: map[schedule.Kind]map[string]int{}}
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	go t.report(watching) // ends with watching
@@ -99,10 +97,19 @@ func (t *trial) play(ctx context.Context) error {
 	took := time.Since(t.began)
 	t.sayf("%s: %s in %s", t.store, t.load, took.Round(time.Second))
 	t.sayf("%s: faults %s", t.store, list(i.done))
-	if err != nil {
+	t.sayf("%s: hit %s", t.store, listHits(i.hits))
+	if err = errors.Join(err, i.missed()); err != nil {
 		return err
 	}
 	return errors.Join(t.roster.ready(ctx), t.settle(ctx), t.collect(ctx))
+}
+
+// drawing says which faults to draw: those that the store can have.
+func (t *trial) drawing() schedule.Options {
+	if t.store == system.Kubernetes {
+		return schedule.Options{Seed: t.seed, Kills: t.kills, Leaders: true, Without: schedule.OfDatabase()}
+	}
+	return schedule.Options{Seed: t.seed, Kills: t.kills, Without: schedule.OfAPIServer()}
 }
 
 // pass returns when the time of the load is over.

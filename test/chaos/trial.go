@@ -14,6 +14,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/test/chaos/commits"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/load"
 	"github.com/phoneproof/phoneproof/test/chaos/platform"
@@ -33,6 +34,8 @@ const (
 	secondKey = "second-key"
 	firstKey  = "api-key"
 	hookKey   = "webhook"
+	// webhookTimeout is that of the project: a receiver that hangs is given up on soon.
+	webhookTimeout = 2 * time.Second
 	// thirdKey is the file of one that is revoked.
 	thirdKey = "third-key"
 )
@@ -51,6 +54,7 @@ type trial struct {
 	lines    lines
 	roster   roster
 	witness  witness.Witness
+	triggers *commits.Triggers // of a database
 	load     *load.Load
 	ledgers  []*ledger.Writer
 	faults   *ledger.Writer
@@ -83,7 +87,7 @@ func (t *trial) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if t.sink, err = sink.Start(ctx, t.seed, events); err != nil {
+	if t.sink, err = sink.Start(ctx, t.seed, t.lines.sender, events); err != nil {
 		return err
 	}
 	t.closers = append(t.closers, t.sink.Close)
@@ -100,6 +104,8 @@ func (t *trial) start(ctx context.Context) error {
 		Store: t.store, Program: t.program, Dir: filepath.Join(t.dir, "system"), WebhookURL: "http://" + hook + "/hook",
 		Telegram: t.platform.URL, Graph: t.platform.URL, Project: t.project,
 		DatabaseURI: t.lines.database, APIServer: t.lines.apiServer,
+		// Only with it the witness knows when something was committed.
+		PostgreSQL: map[string]string{"track_commit_timestamp": "on"},
 		Flags: []string{
 			"--log-level=" + level, "--claim-lease=5s", "--lease-duration=3s", "--lease-renew-deadline=2s", "--lease-retry-period=250ms",
 		},
@@ -111,12 +117,13 @@ func (t *trial) start(ctx context.Context) error {
 	if t.lines.err != nil {
 		return t.lines.err
 	}
+	t.lines.project.Store(t.system.Project)
 	return t.arm()
 }
 
 // project edits the project: a receiver that is given up on soon, a life that a short run sees the end of, three API keys.
 func (t *trial) project(p *verifyv1.VerificationProject) {
-	p.Spec.Webhook.Timeout = "2s"
+	p.Spec.Webhook.Timeout = verifyv1.Duration(webhookTimeout.String())
 	p.Spec.Request.TTL = "1m"
 	p.Spec.Request.MaxStored = new(int32(maxStored))
 	secret := p.Spec.APIKeys[0].SecretRef.Name
@@ -175,6 +182,9 @@ func (t *trial) populate(ctx context.Context) error {
 	var err error
 	if t.store == system.PostgreSQL {
 		t.witness, err = witness.WatchDatabase(ctx, t.system.Database)
+		if err == nil {
+			t.triggers, err = commits.Install(ctx, t.system.Database)
+		}
 	} else {
 		t.witness, err = witness.WatchEtcd(ctx, t.system.Plane.EtcdURL(), t.system.Namespace, t.dir, t.system.Admin)
 	}

@@ -13,6 +13,7 @@ const chunk = 32 << 10
 // conn is a client's connection and the one to the server that goes with it.
 type conn struct {
 	client, server net.Conn
+	owner          string
 	ended          chan struct{}
 	end            func()
 	doomed         atomic.Bool
@@ -20,12 +21,13 @@ type conn struct {
 
 // carry passes on what both sides send, until one ends or the line breaks.
 func (p *Proxy) carry(client net.Conn) {
+	owner := p.identify(client)                                    // while it is there for sure
 	server, err := net.DialTimeout("tcp", p.target, 5*time.Second) //nolint:noctx // it ends with the line
 	if err != nil {
 		abort(client)
 		return
 	}
-	c := &conn{client: client, server: server, ended: make(chan struct{})}
+	c := &conn{client: client, server: server, owner: owner, ended: make(chan struct{})}
 	c.end = sync.OnceFunc(func() { close(c.ended) })
 	if !p.keep(c) {
 		c.reset()
@@ -47,7 +49,7 @@ func (p *Proxy) pump(c *conn, from, to net.Conn, upstream bool) {
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			if upstream && p.dooms(buffer[:n]) {
+			if upstream && p.dooms(c, buffer[:n]) {
 				c.doomed.Store(true)
 			}
 			if !upstream && c.doomed.Load() {

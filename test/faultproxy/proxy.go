@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -32,6 +33,7 @@ type Proxy struct {
 	Address string
 
 	target   string
+	identify func(client net.Conn) string
 	listener net.Listener
 	done     sync.WaitGroup
 
@@ -40,6 +42,8 @@ type Proxy struct {
 	changed chan struct{} // closed when the weather changes
 	cut     cut
 	broken  int
+	cuts    []string
+	callers map[string]string
 	conns   map[*conn]bool
 	closed  bool
 }
@@ -50,15 +54,20 @@ type cut struct {
 	match func([]byte) bool
 }
 
-// Listen returns a line to target, host:port. The caller must Close it.
-func Listen(ctx context.Context, target string) (*Proxy, error) {
+// Listen returns a line to target, host:port. identify names the owner of a client's connection; nil names nobody. The caller
+// must Close it.
+func Listen(ctx context.Context, target string, identify func(client net.Conn) string) (*Proxy, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("open a line to %s: %w", target, err)
 	}
 	p := &Proxy{
-		Address: listener.Addr().String(), target: target, listener: listener, changed: make(chan struct{}), conns: map[*conn]bool{},
+		Address: listener.Addr().String(), target: target, identify: identify, listener: listener,
+		changed: make(chan struct{}), callers: map[string]string{}, conns: map[*conn]bool{},
+	}
+	if p.identify == nil {
+		p.identify = func(net.Conn) string { return "" }
 	}
 	p.done.Go(p.accept)
 	return p, nil
@@ -104,6 +113,20 @@ func (p *Proxy) Broken() int {
 	return p.broken
 }
 
+// Cuts are the owners of the connections that CutAnswers has doomed so far, in order.
+func (p *Proxy) Cuts() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.cuts)
+}
+
+// Caller returns the owner of the connection that the server sees coming from an address, also when it has ended.
+func (p *Proxy) Caller(address string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.callers[address]
+}
+
 // Open is how many connections there are.
 func (p *Proxy) Open() int {
 	p.mu.Lock()
@@ -112,7 +135,7 @@ func (p *Proxy) Open() int {
 }
 
 // dooms tells whether the answer to this request is to be lost.
-func (p *Proxy) dooms(request []byte) bool {
+func (p *Proxy) dooms(c *conn, request []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cut.left == 0 || p.cut.match != nil && !p.cut.match(request) {
@@ -120,6 +143,7 @@ func (p *Proxy) dooms(request []byte) bool {
 	}
 	p.cut.left--
 	p.broken++
+	p.cuts = append(p.cuts, c.owner)
 	return true
 }
 
@@ -136,6 +160,7 @@ func (p *Proxy) keep(c *conn) bool {
 		return false
 	}
 	p.conns[c] = true
+	p.callers[c.server.LocalAddr().String()] = c.owner
 	return true
 }
 

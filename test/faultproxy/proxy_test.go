@@ -24,6 +24,7 @@ type world struct {
 
 	proxy *faultproxy.Proxy
 	lines atomic.Int64
+	seen  atomic.Value // the address that the last line came from
 }
 
 func newWorld(t *testing.T) *world {
@@ -46,6 +47,7 @@ func newWorld(t *testing.T) *world {
 						return
 					}
 					w.lines.Add(1)
+					w.seen.Store(c.RemoteAddr().String())
 					if _, err := c.Write(line); err != nil {
 						return
 					}
@@ -53,7 +55,8 @@ func newWorld(t *testing.T) *world {
 			}()
 		}
 	}()
-	w.proxy, err = faultproxy.Listen(t.Context(), listener.Addr().String())
+	w.proxy, err = faultproxy.Listen(t.Context(), listener.Addr().String(),
+		func(client net.Conn) string { return "owner of " + client.RemoteAddr().String() })
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { NewWithT(t).Expect(w.proxy.Close()).To(Succeed()) })
 	return w
@@ -97,6 +100,8 @@ func TestProxy_carries(t *testing.T) {
 	for range 3 {
 		w.Expect(ask(c, "hello")).To(Equal("hello"))
 	}
+	w.Expect(w.proxy.Caller(w.seen.Load().(string))).To(Equal("owner of " + c.LocalAddr().String()))
+	w.Expect(w.proxy.Caller("127.0.0.1:1")).To(BeEmpty())
 	w.Expect(w.proxy.Open()).To(Equal(1))
 	w.Expect(c.Close()).To(Succeed())
 	w.Eventually(w.proxy.Open).WithTimeout(patience).Should(BeZero())
@@ -112,6 +117,7 @@ func TestProxy_cutsTheAnswerToWhatArrived(t *testing.T) {
 	w.Expect(errors.Is(err, syscall.ECONNRESET)).To(BeTrue(), "%v", err)
 	w.Expect(w.lines.Load()).To(BeEquivalentTo(2), "the server got it")
 	w.Expect(w.proxy.Broken()).To(Equal(1))
+	w.Expect(w.proxy.Cuts()).To(HaveExactElements("owner of " + c.LocalAddr().String()))
 	w.Expect(ask(w.dial(t), "commit")).To(Equal("commit"), "only as often as was asked for")
 }
 

@@ -90,8 +90,10 @@ func (p *Project) createInCluster(ctx context.Context, object *verifyv1.Verifica
 	}
 	config := rest.AnonymousClientConfig(p.system.Plane.Config)
 	config.BearerToken = token.Status.Token
-	if reach := p.system.options.APIServer; reach != nil {
-		config.Host = reach(config.Host)
+	if reroute := p.system.options.APIServer; reroute != nil {
+		if err := reroute(config); err != nil {
+			return fmt.Errorf("reroute the calls of the replicas: %w", err)
+		}
 	}
 	p.kubeconfig = filepath.Join(p.system.Dir, p.Namespace, "kubeconfig")
 	return controlplane.WriteKubeconfig(p.kubeconfig, config)

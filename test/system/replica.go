@@ -29,6 +29,8 @@ const (
 
 // Replica is a serve process of a project.
 type Replica struct {
+	// Name tells it from every other one of the system, also from those before it. Its log has that name.
+	Name string
 	// API, Health and Profiles are its addresses, as host:port. Profiles has those of net/http/pprof.
 	API      string
 	Health   string
@@ -51,13 +53,14 @@ func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 	}
 	p.mu.Lock()
 	p.started++
-	log, err := p.system.log(fmt.Sprintf("%s-%d", p.Namespace, p.started))
+	name := fmt.Sprintf("%s-%d", p.Namespace, p.started)
+	log, err := p.system.log(name)
 	p.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("start a replica of %s: %w", p.Name(), err)
 	}
 	r := &Replica{
-		API: addresses[0], Health: addresses[1], Profiles: addresses[2], LogFile: log.Name(), exited: make(chan struct{}),
+		Name: name, API: addresses[0], Health: addresses[1], Profiles: addresses[2], LogFile: log.Name(), exited: make(chan struct{}),
 	}
 	r.cmd = exec.Command(p.system.options.Program, slices.Concat([]string{ //nolint:noctx // it ends with the system
 		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,

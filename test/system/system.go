@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -46,8 +47,8 @@ type Options struct {
 	Graph string
 	// DatabaseURI says by which URI the replicas reach the database, such as through a line that can be cut.
 	DatabaseURI func(uri string) string
-	// APIServer says by which URL the replicas reach the API server.
-	APIServer func(url string) string
+	// APIServer changes how the replicas reach the API server: they come with tokens, and trust its authority.
+	APIServer func(config *rest.Config) error
 	// PostgreSQL are settings of the database server, by name.
 	PostgreSQL map[string]string
 	// Dir gets the logs and the secrets, and stays. Empty is a temporary one, which Stop removes.

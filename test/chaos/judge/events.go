@@ -2,7 +2,11 @@ package judge
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/phoneproof/phoneproof/internal/webhook"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
@@ -47,42 +51,77 @@ func delivered(e *Evidence) *Verdict {
 	return v
 }
 
-// counted: no recorded attempt was not made. The receiver saw at least as many as are recorded, but for those that the
-// network broke on the way; and it saw at most as many more as were in flight when processes died.
+// counted: every attempt that was made is recorded, once, with the answer that the receiver gave, and every recorded one was
+// made. What differs has a fault of its own.
 func counted(e *Evidence) *Verdict {
-	v := &Verdict{Name: "I4", Holds: "attempts are counted exactly, but for what was in flight when something broke"}
-	missing, more := 0, 0
-	for id := range e.histories {
-		last, _ := e.last(id)
-		seen := len(e.deliveries[id])
-		if last.Attempts == 0 && seen == 0 {
-			continue
+	v := &Verdict{Name: "I4", Holds: "attempts are recorded as they were made, but where a fault hit the very one"}
+	why := reasons{}
+	for _, id := range e.ids() {
+		c := e.courses[id]
+		if len(c.turns) > 0 {
+			v.Looked++
 		}
-		v.Looked++
-		missing += max(0, last.Attempts-seen)
-		more += max(0, seen-last.Attempts)
+		for _, t := range c.turns {
+			countTurn(e, v, why, id, t)
+		}
 	}
-	bound, held := e.bound(), e.held()
-	if missing > held {
-		v.violatedf("%d recorded attempts never reached the receiver; the faults explain %d", missing, held)
-	}
-	if more > bound {
-		v.violatedf("the receiver saw %d attempts that are not recorded; the faults explain %d", more, bound)
-	}
-	v.Note = fmt.Sprintf("%d attempts seen and not recorded, %d recorded and not seen; the bounds are %d and %d", more, missing, bound, held)
+	v.Note = fmt.Sprintf("explained by faults: %s", why)
 	return v
 }
 
-// repeated: what comes again is the same event, byte by byte, under one webhook-id, rightly signed, and it comes again
-// only as often as the faults explain.
+// countTurn judges one attempt.
+func countTurn(e *Evidence, v *Verdict, why reasons, id string, t *turn) {
+	if t.record != nil && t.record.Attempts != t.number {
+		v.violatedAboutf(e, id, "%s: attempt %d is recorded as number %d", id, t.number, t.record.Attempts)
+	}
+	if kind, needed := e.explainTurn(t); needed {
+		why.add(kind)
+		if kind == "" {
+			v.violatedAboutf(e, id, "%s: attempt %d is recorded with answer %d at %s; the receiver saw %s, and no fault hit it",
+				id, t.number, t.record.Code, stamp(t.record.Tried), answersOf(t.sent))
+		}
+	}
+	if t.record != nil {
+		return // where it was made more than once, that is judged as a repetition
+	}
+	for i := range t.sent {
+		var again time.Time
+		if i+1 < len(t.sent) {
+			again = t.sent[i+1].At
+		}
+		kind := e.explainLoss(&t.sent[i], again)
+		why.add(kind)
+		if kind == "" {
+			v.violatedAboutf(e, id, "%s came at %s from %s and is not recorded, and no fault hit that", id, stamp(t.sent[i].At), t.sent[i].Process)
+		}
+	}
+}
+
+// answersOf are the receiver's answers.
+func answersOf(sent []ledger.Delivery) string {
+	if len(sent) == 0 {
+		return "nothing"
+	}
+	var all []string
+	for _, d := range sent {
+		all = append(all, string(d.Answer))
+	}
+	return strings.Join(all, ", ")
+}
+
+// repeated: what comes again is the same event, byte by byte, under one webhook-id, rightly signed; and it comes again only
+// by the schedule, or because of a fault that hit the sender of the one before.
 func repeated(e *Evidence) *Verdict {
-	v := &Verdict{Name: "I5", Holds: "repetitions have one webhook-id and the same bytes, and are few"}
-	owners := map[string]string{}
-	duplicates := 0
-	for id, of := range e.deliveries {
-		took := 0
+	v := &Verdict{Name: "I5", Holds: "repetitions have one webhook-id and the same bytes, and each has a fault or the schedule behind it"}
+	owners, why := map[string]string{}, reasons{}
+	taken, unknown := 0, 0
+	for _, id := range slices.Sorted(maps.Keys(e.deliveries)) {
+		of, took := e.deliveries[id], 0
 		for _, d := range of {
 			v.Looked++
+			if d.Process == "" {
+				unknown++
+			}
 			if !d.Valid {
 				v.violatedf("%s came at %s with a wrong signature", id, stamp(d.At))
 			}
@@ -97,41 +136,71 @@ func repeated(e *Evidence) *Verdict {
 				took++
 			}
 		}
-		duplicates += max(0, took-1)
+		taken += max(0, took-1)
+		repeatCourse(e, v, why, id)
 	}
-	bound := e.bound()
-	if duplicates > bound {
-		v.violatedf("%d events were taken again; the faults explain %d", duplicates, bound)
-	}
-	v.Note = fmt.Sprintf("%d events were taken more than once; the bound is %d", duplicates, bound)
+	v.Note = fmt.Sprintf("%d events were taken more than once; repetitions explained by faults: %s; %d came from a process that had gone",
+		taken, why, unknown)
 	return v
 }
 
+// repeatCourse judges what came again of one request.
+func repeatCourse(e *Evidence, v *Verdict, why reasons, id string) {
+	c := e.courses[id]
+	for _, t := range c.turns {
+		for i := 1; i < len(t.sent); i++ {
+			first, second := &t.sent[i-1], &t.sent[i]
+			kind := e.explainAgain(first, second)
+			why.add(kind)
+			if kind == "" {
+				v.violatedAboutf(e, id, "%s came at %s from %s and again at %s from %s, and no fault hit the first",
+					id, stamp(first.At), first.Process, stamp(second.At), second.Process)
+			}
+		}
+	}
+	for i := range c.strays {
+		s := &c.strays[i]
+		if settled(&s.after) {
+			continue // I6
+		}
+		kind := e.explainStray(s)
+		why.add(kind)
+		if kind == "" {
+			v.violatedAboutf(e, id, "%s came at %s from %s, before its next attempt was due at %s", id, stamp(s.At), s.Process, stamp(s.after.Next))
+		}
+	}
+}
+
 // silent: nothing is sent of a request that is not verified, and nothing after its event was delivered, exhausted or
-// deleted, unless a process was stopped, or cut off from its store, between its look and its sending.
+// deleted, unless a fault held up that very delivery.
 func silent(e *Evidence) *Verdict {
 	v := &Verdict{Name: "I6", Holds: "nothing is sent of what is not verified, or not any more"}
-	late, allowed := 0, e.held()
-	for id, of := range e.deliveries {
-		history := e.histories[id]
+	why := reasons{}
+	for _, id := range slices.Sorted(maps.Keys(e.deliveries)) {
 		last, ok := e.last(id)
 		if !ok || last.Phase != verified {
 			v.violatedf("an event of %s came, which is %q", id, last.Phase)
 			continue
 		}
-		for _, d := range of {
-			v.Looked++
-			for _, c := range history {
-				if (c.Delivered || c.Exhausted || c.Op == ledger.Deleted) && d.At.After(c.At) {
-					if late++; late > allowed {
-						v.violatedf("%s came at %s, after it was settled at %s", id, stamp(d.At), stamp(c.At))
-					}
-					break
-				}
+		v.Looked += len(e.deliveries[id])
+		if first := e.deliveries[id][0]; e.committedAt(id, verified).After(first.At) {
+			v.violatedAboutf(e, id, "%s came at %s, before its verification was committed", id, stamp(first.At))
+		}
+		strays := e.courses[id].strays
+		for i := range strays {
+			s := &strays[i]
+			if !settled(&s.after) {
+				continue // I5
+			}
+			kind := e.explainStray(s)
+			why.add(kind)
+			if kind == "" {
+				v.violatedAboutf(e, id, "%s came at %s from %s, after it was settled at %s, and no fault held it up",
+					id, stamp(s.At), s.Process, stamp(committed(&s.after)))
 			}
 		}
 	}
-	v.Note = fmt.Sprintf("%d came after they were settled; the bound is %d", late, allowed)
+	v.Note = fmt.Sprintf("late ones explained by faults: %s", why)
 	return v
 }
 

@@ -3,11 +3,11 @@ package judge
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/webhook"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
@@ -29,11 +29,15 @@ type Evidence struct {
 	// looked through.
 	Leaks    []string
 	Searched int
+	// Times are what the product allowed itself in the run.
+	Times Times
 	// End is when the run was over.
 	End time.Time
 
 	histories  map[string][]ledger.Change
 	deliveries map[string][]ledger.Delivery
+	courses    map[string]course
+	claims     map[string]claim
 }
 
 // Load reads the ledgers of a run from its folder.
@@ -68,6 +72,11 @@ func (e *Evidence) index() {
 	for _, of := range e.deliveries {
 		slices.SortStableFunc(of, func(a, b ledger.Delivery) int { return a.At.Compare(b.At) })
 	}
+	e.courses = map[string]course{}
+	for id := range e.histories {
+		e.courses[id] = e.courseOf(id)
+	}
+	e.claims = e.claimsOf()
 }
 
 // last is the last committed state of a request: what is stored now, or what was when it was deleted.
@@ -79,66 +88,25 @@ func (e *Evidence) last(id string) (ledger.Change, bool) {
 	return history[len(history)-1], true
 }
 
-// hit is how many processes the faults hit that can make somebody send what was sent already: a process that died before
-// it recorded an attempt, or one that was stopped, or whose store was, while another took over.
-func (e *Evidence) hit() int {
-	hit := 0
-	for _, f := range e.Faults {
-		hit += f.Processes
-	}
-	return hit
-}
+// ids are those of all stored requests, in order.
+func (e *Evidence) ids() []string { return slices.Sorted(maps.Keys(e.histories)) }
 
-// cuts is how many exchanges the network broke.
-func (e *Evidence) cuts() int {
-	cuts := 0
-	for _, f := range e.Faults {
-		cuts += f.Cuts
-	}
-	return cuts
-}
-
-// untold is how many events the receiver took without the sender learning of it for sure.
-func (e *Evidence) untold() int {
-	n := 0
-	for _, d := range e.Events {
-		if d.Answer == ledger.TakesResets || d.Answer == ledger.TakesSlowly {
-			n++
+// verifiedAt returns when a request was verified, as it is stored; zero if it was not.
+func (e *Evidence) verifiedAt(id string) time.Time {
+	for _, c := range e.histories[id] {
+		if c.Phase == verified {
+			return c.Verified
 		}
 	}
-	return n
+	return time.Time{}
 }
 
-// grace is how long after a fault between replicas and receiver attempts end that it has hit.
-const grace = 5 * time.Second
-
-// muddled is how many events came while the line to the receiver was not right, so that their answers may have come too
-// late, or never.
-func (e *Evidence) muddled() int {
-	n := 0
-	for _, f := range e.Faults {
-		for _, d := range e.Events {
-			if f.Sink && d.At.After(f.From) && d.At.Before(f.Until.Add(grace)) {
-				n++
-			}
+// committedAt returns when a request's first state of a phase was committed; zero where the store does not tell.
+func (e *Evidence) committedAt(id, phase string) time.Time {
+	for _, c := range e.histories[id] {
+		if c.Phase == phase {
+			return c.Committed
 		}
 	}
-	return n
-}
-
-// held is how many attempts may have been held up on their way by a process, or a network, that stood still.
-func (e *Evidence) held() int {
-	processes := 0
-	for _, f := range e.Faults {
-		if f.Held {
-			processes += f.Processes
-		}
-	}
-	return processes*webhook.MaxInFlight + e.cuts()
-}
-
-// bound is how many attempts the faults of the run may have repeated or hidden: all that were in flight, at every
-// process that a fault hit, every exchange that was broken, and what the receiver took without saying so well.
-func (e *Evidence) bound() int {
-	return e.hit()*webhook.MaxInFlight + e.cuts() + e.untold() + e.muddled()
+	return time.Time{}
 }

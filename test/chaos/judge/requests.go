@@ -1,7 +1,8 @@
 package judge
 
 import (
-	"net/http"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -23,7 +24,9 @@ func durable(e *Evidence) *Verdict {
 		last, ok := e.last(a.ID)
 		switch {
 		case !ok:
-			v.violatedf("%s was acknowledged at %s and never stored", a.ID, stamp(a.At))
+			v.violatedAboutf(e, a.ID, "%s was acknowledged at %s and never stored", a.ID, stamp(a.At))
+		case e.committedAt(a.ID, pending).After(a.At):
+			v.violatedAboutf(e, a.ID, "%s was acknowledged at %s and committed after that", a.ID, stamp(a.At))
 		case last.Op == ledger.Deleted && last.Phase == pending && last.At.Before(last.Expires):
 			v.violatedf("%s was deleted at %s while it was pending", a.ID, stamp(last.At))
 		case last.Op == ledger.Deleted && last.Phase == verified && !last.Delivered && !last.Exhausted:
@@ -53,14 +56,13 @@ func oneKey(e *Evidence) *Verdict {
 }
 
 // proven: a proof that a platform was told to be taken in time verifies its request, and nothing else verifies any: no
-// message of somebody else, none with a forged signature, and no silence.
+// message of somebody else, none with a forged signature, and no silence. What is told of a verification, wherever, is what
+// its user did.
 func proven(e *Evidence) *Verdict {
-	v := &Verdict{Name: "I1p", Holds: "what was proven and acknowledged in time is VERIFIED, and nothing else"}
-	expires := map[string]time.Time{}
+	v := &Verdict{Name: "I1p", Holds: "what was proven and acknowledged in time is VERIFIED as its user did it, and nothing else"}
 	for _, a := range e.Acks {
-		expires[a.ID] = a.Expires
 		if last, ok := e.last(a.ID); ok && a.Fate != ledger.Proven && last.Phase == verified {
-			v.violatedf("%s is VERIFIED and was %s", a.ID, a.Fate)
+			v.violatedAboutf(e, a.ID, "%s is VERIFIED and was %s", a.ID, a.Fate)
 		}
 	}
 	for _, in := range e.Inbound {
@@ -68,19 +70,82 @@ func proven(e *Evidence) *Verdict {
 		if !in.Signed && in.Answer >= 200 && in.Answer <= 299 {
 			v.violatedf("a webhook with a wrong signature was acknowledged at %s", stamp(in.At))
 		}
-		if in.Answer != http.StatusOK || !in.Signed {
+	}
+	for _, id := range slices.Sorted(maps.Keys(e.claims)) {
+		judgeProof(e, v, id)
+	}
+	judgeStates(e, v)
+	for i := range e.Events {
+		d := &e.Events[i]
+		judgeFacts(e, v, d.Request, verified, "event", d.At, &d.Facts)
+	}
+	for i := range e.Statuses {
+		s := &e.Statuses[i]
+		if s.Status == absent {
 			continue
 		}
-		for _, m := range in.Messages {
-			if !m.Proves || !in.At.Before(expires[m.Request]) {
-				continue
-			}
-			if last, ok := e.last(m.Request); !ok || last.Phase != verified {
-				v.violatedf("message %s was acknowledged at %s and its request %s is %q", m.ID, stamp(in.At), m.Request, last.Phase)
-			}
+		judgeFacts(e, v, s.ID, s.Status, "status", s.At, &s.Facts)
+		if c, known := e.claims[s.ID]; known && !sameInstant(s.Expires, c.Expires) {
+			v.violatedAboutf(e, s.ID, "%s was said to expire at %s, and its client was told %s", s.ID, stamp(s.Expires), stamp(c.Expires))
 		}
 	}
 	return v
+}
+
+// judgeProof judges what became of a proof that was acknowledged.
+func judgeProof(e *Evidence, v *Verdict, id string) {
+	c := e.claims[id]
+	at := c.acknowledged()
+	if at.IsZero() {
+		return
+	}
+	last, ok := e.last(id)
+	switch {
+	case !ok || last.Phase != verified:
+		v.violatedAboutf(e, id, "the proof of %s was acknowledged at %s, and it is %q", id, stamp(at), last.Phase)
+	case e.committedAt(id, verified).After(at):
+		v.violatedAboutf(e, id, "the proof of %s was acknowledged at %s, before it was committed", id, stamp(at))
+	}
+}
+
+// judgeStates judges what is stored of every request.
+func judgeStates(e *Evidence, v *Verdict) {
+	for _, id := range e.ids() {
+		c, known := e.claims[id]
+		for i := range e.histories[id] {
+			s := &e.histories[id][i]
+			judgeFacts(e, v, id, s.Phase, "stored state", s.At, &s.Facts)
+			if known && !sameInstant(s.Expires, c.Expires) {
+				v.violatedAboutf(e, id, "%s is stored to expire at %s, and its client was told %s", id, stamp(s.Expires), stamp(c.Expires))
+			}
+		}
+	}
+}
+
+// sameInstant compares times of places some of which tell no more than milliseconds.
+func sameInstant(a, b time.Time) bool {
+	return a.Truncate(time.Millisecond).Equal(b.Truncate(time.Millisecond))
+}
+
+// judgeFacts judges what one place tells of a request. Nobody knows of one whose init was never answered, so nobody can
+// have proven it.
+func judgeFacts(e *Evidence, v *Verdict, id, phase, where string, at time.Time, f *ledger.Facts) {
+	v.Looked++
+	c, known := e.claims[id]
+	if !known {
+		if phase == verified {
+			v.violatedAboutf(e, id, "a %s at %s has %s as VERIFIED, which no client was told of", where, stamp(at), id)
+		}
+		return
+	}
+	wrong := c.contradiction(f, phase)
+	if stored := e.verifiedAt(id); wrong == "" && phase == verified && !sameInstant(f.Verified, stored) {
+		wrong = "it is stored as VERIFIED at " + stamp(stored)
+	}
+	if wrong != "" {
+		v.violatedAboutf(e, id, "a %s at %s says of %s: %s, %s, %q, VERIFIED at %s from %s; %s",
+			where, stamp(at), id, f.Phone, f.Method, f.Assurance, stamp(f.Verified), f.Actual, wrong)
+	}
 }
 
 // final: VERIFIED and EXPIRED are each reached once, and nothing comes after them.

@@ -1,6 +1,9 @@
 package judge
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Verdict is what one invariant found.
 type Verdict struct {
@@ -17,14 +20,26 @@ type Verdict struct {
 	Note string
 }
 
-// maxViolations is how many contradictions are told in full.
-const maxViolations = 20
+const (
+	// maxViolations is how many contradictions are told, and maxChains how many of them with what shows them.
+	maxViolations = 20
+	maxChains     = 3
+)
 
 // OK tells whether the invariant was tested and held.
 func (v *Verdict) OK() bool { return v.Looked > 0 && v.Count == 0 }
 
 // Skipped tells whether there was nothing to test it on, and need not be.
 func (v *Verdict) Skipped() bool { return v.Optional && v.Looked == 0 && v.Count == 0 }
+
+// violatedAboutf notes a contradiction about a request with the lines of the ledgers that show it, for the first few.
+func (v *Verdict) violatedAboutf(e *Evidence, id, format string, args ...any) {
+	if v.Count < maxChains {
+		format += "\n         %s"
+		args = append(args, strings.Join(e.chain(id), "\n         "))
+	}
+	v.violatedf(format, args...)
+}
 
 func (v *Verdict) violatedf(format string, args ...any) {
 	if v.Count++; v.Count <= maxViolations {

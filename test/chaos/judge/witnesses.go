@@ -43,13 +43,13 @@ func witnessed(e *Evidence) *Verdict {
 func outage(e *Evidence) *Verdict {
 	v := &Verdict{Name: "O", Holds: "nothing is acknowledged while the store is down", Optional: true}
 	for _, f := range e.Faults {
-		if !f.Outage {
+		if f.Down.IsZero() {
 			continue
 		}
 		v.Looked++
 		for _, a := range e.Acks {
-			if a.Asked.After(f.From) && a.At.Before(f.Until) {
-				v.violatedf("%s was acknowledged at %s, in the outage from %s to %s", a.ID, stamp(a.At), stamp(f.From), stamp(f.Until))
+			if a.Asked.After(f.Down) && a.At.Before(f.Up) {
+				v.violatedf("%s was acknowledged at %s, in the outage from %s to %s", a.ID, stamp(a.At), stamp(f.Down), stamp(f.Up))
 			}
 		}
 	}

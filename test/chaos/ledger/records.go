@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The files of a run.
 const (
@@ -30,21 +33,37 @@ type Ack struct {
 	Asked time.Time `json:"asked"`
 	At    time.Time `json:"at"`
 	// Key is the Idempotency-Key, by itself one per request of a client.
-	Key     string    `json:"key"`
-	ID      string    `json:"id"`
-	Phone   string    `json:"phone"`
+	Key   string `json:"key"`
+	ID    string `json:"id"`
+	Phone string `json:"phone"`
+	// Number is what the user's messenger reports: another form of the claimed one, for some.
+	Number  string    `json:"number"`
 	Method  string    `json:"method"`
 	Code    string    `json:"code"`
 	Fate    Fate      `json:"fate"`
 	Expires time.Time `json:"expires"`
 }
 
+// Facts are what events, statuses and stored states say of a verification, as the API spells it. A zero value is what the
+// place does not say.
+type Facts struct {
+	// Phone is the claimed number, Actual the one that the messenger reported.
+	Phone     string    `json:"phone,omitempty"`
+	Actual    string    `json:"actual,omitempty"`
+	Method    string    `json:"method,omitempty"`
+	Assurance string    `json:"assurance,omitempty"`
+	Verified  time.Time `json:"verified,omitzero"`
+}
+
 // Status is an answer of the status operation, or one that could not be what was asked for: "404".
 type Status struct {
-	Asked  time.Time `json:"asked"`
-	At     time.Time `json:"at"`
-	ID     string    `json:"id"`
-	Status string    `json:"status"`
+	Facts
+
+	Asked   time.Time `json:"asked"`
+	At      time.Time `json:"at"`
+	ID      string    `json:"id"`
+	Status  string    `json:"status"`
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // Inbound is a platform's webhook and its answer.
@@ -63,8 +82,12 @@ type Message struct {
 	ID string `json:"id"`
 	// Request is that of the code in it; empty without one.
 	Request string `json:"request,omitempty"`
-	// Proves says that the message completes the proof: the right sender's, through the right messenger, with his number.
+	// Proves says that the message completes the proof: the right sender's, through the right messenger, with their number.
 	Proves bool `json:"proves,omitempty"`
+	// From is the sender's number as the messenger reports it, Method the messenger, and Sent the message's own time.
+	From   string    `json:"from,omitempty"`
+	Method string    `json:"method,omitempty"`
+	Sent   time.Time `json:"sent,omitzero"`
 }
 
 // Offence is what a stranger does that is to be refused.
@@ -114,10 +137,14 @@ func (a Answer) Took() bool { return a == Takes || a == TakesResets || a == Take
 
 // Delivery is an event as it came to the receiver. It is on disk before the receiver answers.
 type Delivery struct {
-	At      time.Time `json:"at"`
-	Webhook string    `json:"webhook"`
-	Request string    `json:"request"`
-	Stamp   string    `json:"stamp"`
+	Facts
+
+	At time.Time `json:"at"`
+	// Process is the one that the kernel says the connection belongs to; empty if it was gone before it could be asked.
+	Process string `json:"process,omitempty"`
+	Webhook string `json:"webhook"`
+	Request string `json:"request"`
+	Stamp   string `json:"stamp"`
 	// Valid says that the signatures are right.
 	Valid  bool   `json:"valid"`
 	Body   string `json:"body"`
@@ -127,13 +154,21 @@ type Delivery struct {
 // Change is one committed state of a stored request, by a witness beneath the system: the database's own trigger, or
 // etcd's log.
 type Change struct {
+	Facts
+
+	// At is when the witness saw it: within the transaction, or after etcd had it.
 	At time.Time `json:"at"`
+	// Committed is when the database began to write the commit; zero where the store does not tell.
+	Committed time.Time `json:"committed,omitzero"`
 	// Op is create, update or delete; a deletion carries the last state.
-	Op        string    `json:"op"`
-	ID        string    `json:"id"`
-	Phase     string    `json:"phase"`
-	Attempts  int       `json:"attempts,omitempty"`
-	Code      int       `json:"code,omitempty"` // of the last attempt's answer
+	Op       string `json:"op"`
+	ID       string `json:"id"`
+	Phase    string `json:"phase"`
+	Attempts int    `json:"attempts,omitempty"`
+	// Tried is when the last attempt ended, Code the status of its answer, and Reason why it was no success.
+	Tried     time.Time `json:"tried,omitzero"`
+	Code      int       `json:"code,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
 	Delivered bool      `json:"delivered,omitempty"`
 	Exhausted bool      `json:"exhausted,omitempty"`
 	Next      time.Time `json:"next,omitzero"`
@@ -147,21 +182,25 @@ const (
 	Deleted = "delete"
 )
 
+// Everyone stands for all processes among the victims of a fault.
+const Everyone = "*"
+
 // Fault is one that was injected.
 type Fault struct {
 	Kind string    `json:"kind"`
 	From time.Time `json:"from"`
-	// Until is when it was over; that of a kill is when the process was gone.
+	// Until is when what it hit worked again; that of a kill is when the process was gone.
 	Until time.Time `json:"until"`
-	// Processes is how many serve processes it hit.
-	Processes int    `json:"processes"`
-	Victim    string `json:"victim,omitempty"`
-	// Cuts is how many exchanges a fault of the network broke.
-	Cuts int `json:"cuts,omitempty"`
-	// Held says that what was in flight went on later, instead of ending with the fault.
-	Held bool `json:"held,omitempty"`
-	// Sink says that it was between the replicas and the receiver.
-	Sink bool `json:"sink,omitempty"`
-	// Outage says that the store could commit nothing from From to Until.
-	Outage bool `json:"outage,omitempty"`
+	// Victims are the processes that it hit, by their names, or Everyone. A fault without victims explains nothing.
+	Victims []string `json:"victims,omitempty"`
+	// From Down to Up the store could certainly commit nothing; both are zero if it could.
+	Down time.Time `json:"down,omitzero"`
+	Up   time.Time `json:"up,omitzero"`
+	// Hits is how many of each thing it hit, where it hits a share: transactions, writes, events.
+	Hits map[string]int `json:"hits,omitempty"`
+}
+
+// Hit reports whether the fault hit a process. One that is not known may be any victim.
+func (f *Fault) Hit(process string) bool {
+	return slices.Contains(f.Victims, Everyone) || slices.Contains(f.Victims, process) || process == "" && len(f.Victims) > 0
 }

@@ -63,7 +63,7 @@ func (l *Load) initiate(ctx context.Context, replica string, u *user) bool {
 	u.id, u.text, u.expires = answer.RequestID, answer.ExpectedText, answer.ExpiresAt
 	words := strings.Fields(answer.ExpectedText)
 	l.write(l.Clients.Append(ledger.Ack{
-		Asked: asked, At: time.Now(), Key: u.key, ID: u.id, Phone: u.phone, Method: u.method,
+		Asked: asked, At: time.Now(), Key: u.key, ID: u.id, Phone: u.phone, Number: u.number, Method: u.method,
 		Code: words[len(words)-1], Fate: u.fate, Expires: u.expires,
 	}))
 	return true
@@ -79,7 +79,12 @@ func (l *Load) ask(ctx context.Context, replica, id, wait string) {
 	status, body := l.call(ctx, http.MethodGet, replica+"/api/verify/status?"+query.Encode(),
 		http.Header{"Authorization": {"Bearer " + l.Key()}}, "")
 	var answer struct {
-		Status string `json:"status"`
+		Status    string    `json:"status"`
+		Phone     string    `json:"phoneNumber"`
+		Actual    string    `json:"actualPhoneNumber"`
+		Assurance string    `json:"assurance"`
+		Expires   time.Time `json:"expiresAt"`
+		Verified  time.Time `json:"verifiedAt"`
 	}
 	switch {
 	case status == http.StatusNotFound:
@@ -87,7 +92,10 @@ func (l *Load) ask(ctx context.Context, replica, id, wait string) {
 	case status != http.StatusOK || json.Unmarshal(body, &answer) != nil:
 		return
 	}
-	l.write(l.Statuses.Note(ledger.Status{Asked: asked, At: time.Now(), ID: id, Status: answer.Status}))
+	l.write(l.Statuses.Note(ledger.Status{
+		Facts: ledger.Facts{Phone: answer.Phone, Actual: answer.Actual, Assurance: answer.Assurance, Verified: answer.Verified},
+		Asked: asked, At: time.Now(), ID: id, Status: answer.Status, Expires: answer.Expires,
+	}))
 }
 
 // post sends what a messenger sends, signed, once, and writes down what came of it.

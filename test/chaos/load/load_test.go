@@ -60,15 +60,16 @@ func TestMeta_batch(t *testing.T) {
 	g := NewWithT(t)
 	l := New(Options{Workers: 1, Project: &system.Project{AppSecret: "secret", PhoneNumberID: "1234"}})
 	message, proofs := l.meta.webhook([]letter{
-		{from: &user{n: 1, id: "vr1", phone: "+4915100000001", text: `a "quoted" code`}, sent: time.Unix(7, 0)},
-		{from: &user{n: 2, id: "vr2", phone: "+4915100000002", text: "another"}, sent: time.Unix(7, 0)},
+		{from: &user{n: 1, id: "vr1", method: "WHATSAPP", number: "+4915100000001", text: `a "quoted" code`}, sent: time.Unix(7, 0)},
+		{from: &user{n: 2, id: "vr2", method: "WHATSAPP", number: "+4915100000002", text: "another"}, sent: time.Unix(7, 0)},
 	})
 	body := string(message.Body)
 	g.Expect(body).To(And(ContainSubstring(`"from":"4915100000001"`), ContainSubstring(`a \"quoted\" code`), ContainSubstring("another")))
 	g.Expect(strings.Count(body, `"field":`)).To(Equal(3), "two and what is not for us")
 	g.Expect(message.Header.Get("X-Hub-Signature-256")).To(HavePrefix("sha256="))
 	g.Expect(proofs).To(ConsistOf(
-		ledger.Message{ID: "chaos1", Request: "vr1", Proves: true}, ledger.Message{ID: "chaos2", Request: "vr2", Proves: true},
+		ledger.Message{ID: "chaos1", Request: "vr1", Proves: true, From: "+4915100000001", Method: "WHATSAPP", Sent: time.Unix(7, 0)},
+		ledger.Message{ID: "chaos2", Request: "vr2", Proves: true, From: "+4915100000002", Method: "WHATSAPP", Sent: time.Unix(7, 0)},
 	))
 }
 

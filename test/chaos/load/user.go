@@ -17,7 +17,9 @@ import (
 type user struct {
 	n      int64
 	random *rand.Rand
+	// phone is the number that is claimed, number the one that the messenger reports.
 	phone  string
+	number string
 	method string
 	fate   ledger.Fate
 	key    string
@@ -32,11 +34,15 @@ type user struct {
 func (l *Load) newUser(n int64) *user {
 	u := &user{
 		n: n, random: rand.New(rand.NewPCG(l.Seed, uint64(n))),
-		phone: fmt.Sprintf("+49151%08d", n), method: "WHATSAPP", fate: ledger.Proven, key: fmt.Sprintf("chaos-%d-%d", l.Seed, n),
+		phone: fmt.Sprintf("+49151%08d", n), number: fmt.Sprintf("+49151%08d", n), method: "WHATSAPP",
+		fate: ledger.Proven, key: fmt.Sprintf("chaos-%d-%d", l.Seed, n),
 		apiKey: l.Key(),
 	}
 	if u.chance(0.1) {
 		u.method = "TELEGRAM"
+	}
+	if u.chance(0.05) { // accounts of before 2019 keep a digit that numbers have no more
+		u.phone, u.number = fmt.Sprintf("+5255%08d", 10_000_000+n), fmt.Sprintf("+52155%08d", 10_000_000+n)
 	}
 	switch drawn := u.random.Float64(); {
 	case l.Closing():
@@ -111,8 +117,8 @@ func (l *Load) whatsApp(ctx context.Context, u *user) bool {
 	if u.chance(0.2) {
 		return l.meta.send(ctx, u, sent)
 	}
-	m := l.Project.WhatsAppMessage(u.phone, u.text, u.wamid(), sent)
-	proof := ledger.Message{ID: u.wamid(), Request: u.id, Proves: true}
+	m := l.Project.WhatsAppMessage(u.number, u.text, u.wamid(), sent)
+	proof := u.message(u.wamid(), sent)
 	if !l.insist(ctx, func(replica string) bool { return l.post(ctx, replica, m, proof) }) {
 		return false
 	}
@@ -127,6 +133,11 @@ func (l *Load) whatsApp(ctx context.Context, u *user) bool {
 		})
 	}
 	return true
+}
+
+// message is one of the user's that proves the number, for the ledger.
+func (u *user) message(id string, sent time.Time) ledger.Message {
+	return ledger.Message{ID: id, Request: u.id, Proves: true, From: u.number, Method: u.method, Sent: sent}
 }
 
 func (u *user) wamid() string { return fmt.Sprintf("chaos%d", u.n) }
@@ -151,9 +162,10 @@ func (l *Load) telegram(ctx context.Context, u *user) bool {
 		l.unasked.Add(1) // he sends it again
 	}
 	update := l.updates.Add(1)
-	contact := l.Project.TelegramContact(update, account, u.phone, time.Now())
+	sent := time.Now()
+	contact := l.Project.TelegramContact(update, account, u.number, sent)
 	return l.insist(ctx, func(replica string) bool {
-		return l.post(ctx, replica, contact, ledger.Message{ID: strconv.FormatInt(update, 10), Request: u.id, Proves: true})
+		return l.post(ctx, replica, contact, u.message(strconv.FormatInt(update, 10), sent))
 	})
 }
 
@@ -184,7 +196,7 @@ func (l *Load) confuse(ctx context.Context, u *user) {
 
 // forge sends the right message with a wrong signature, until somebody answers.
 func (l *Load) forge(ctx context.Context, u *user) {
-	m := l.Project.WhatsAppMessage(u.phone, u.text, u.wamid(), time.Now())
+	m := l.Project.WhatsAppMessage(u.number, u.text, u.wamid(), time.Now())
 	m.Header = m.Header.Clone()
 	if u.method == "TELEGRAM" {
 		m = l.Project.TelegramText(l.updates.Add(1), 10_000_000+u.n, u.text, time.Now())
@@ -218,8 +230,10 @@ func (u *user) between(from, to time.Duration) time.Duration {
 }
 
 func (l *Load) later(u *user, at time.Time) {
-	m := l.Project.WhatsAppMessage(u.phone, u.text, u.wamid(), time.Now())
-	proof := ledger.Message{ID: u.wamid(), Request: u.id, Proves: u.method == "WHATSAPP"}
+	sent := time.Now()
+	m := l.Project.WhatsAppMessage(u.number, u.text, u.wamid(), sent)
+	proof := u.message(u.wamid(), sent)
+	proof.Proves, proof.Method = u.method == "WHATSAPP", "WHATSAPP"
 	l.postman.after(at, func(ctx context.Context) {
 		l.insist(ctx, func(replica string) bool { return l.post(ctx, replica, m, proof) })
 		l.insist(ctx, func(replica string) bool { l.ask(ctx, replica, u.id, ""); return true })

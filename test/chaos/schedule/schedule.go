@@ -34,6 +34,32 @@ const (
 	RotateKey    Kind = "rotate-key"     // the API key, with an overlap
 )
 
+// The kinds of a database. Each hits one in so many transactions of each operation: insert, update and claim.
+const (
+	RefuseCommit    Kind = "refuse-commit"    // its COMMIT is refused, by a deferred constraint trigger
+	SerializeCommit Kind = "serialize-commit" // its COMMIT meets a serialization failure or a deadlock
+	CutCommit       Kind = "cut-commit"       // its statements are run, and its connection ends before the COMMIT arrives
+)
+
+// The kinds of an API server. They hit one in so many writes of requests, or the watches of informers.
+const (
+	FailWrite   Kind = "fail-write"   // it is answered 500 or 504, and never arrives
+	FailStored  Kind = "fail-stored"  // it is answered 500, 503 or 504, and is stored
+	CutWrite    Kind = "cut-write"    // its connection ends before it arrives
+	CutStored   Kind = "cut-stored"   // its connection ends after it is stored
+	Conflict    Kind = "conflict"     // an update is answered 409
+	LagWatch    Kind = "lag-watch"    // informers are late
+	RepeatWatch Kind = "repeat-watch" // informers hear of old states again
+)
+
+// OfDatabase are the kinds that take a database.
+func OfDatabase() []Kind { return []Kind{RefuseCommit, SerializeCommit, CutCommit} }
+
+// OfAPIServer are the kinds that take an API server.
+func OfAPIServer() []Kind {
+	return []Kind{FailWrite, FailStored, CutWrite, CutStored, Conflict, LagWatch, RepeatWatch}
+}
+
 // Kills tells whether the kind ends processes by kill -9.
 func (k Kind) Kills() bool { return k == Kill || k == KillLeader || k == KillAll }
 
@@ -87,6 +113,17 @@ var others = []struct {
 	{kind: HoleSink, per: 60, least: 1, lasts: [2]time.Duration{time.Second, 3 * time.Second}},
 	{kind: RotateHook, per: 60, least: 1},
 	{kind: RotateKey, per: 60, least: 1},
+	// What is added comes last, so that the faults of a seed before stay the same.
+	{kind: RefuseCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: SerializeCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: CutCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: FailWrite, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: FailStored, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: CutWrite, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: CutStored, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: Conflict, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
+	{kind: LagWatch, per: 40, least: 1, lasts: [2]time.Duration{12 * time.Second, 20 * time.Second}},
+	{kind: RepeatWatch, per: 40, least: 1, lasts: [2]time.Duration{4 * time.Second, 8 * time.Second}},
 }
 
 // Draw returns the faults of a run, in their order.

@@ -32,6 +32,7 @@ type Sink struct {
 	Address string
 
 	seed   uint64
+	sender func(address string) string
 	ledger *ledger.Writer
 	server *http.Server
 	done   sync.WaitGroup
@@ -43,15 +44,16 @@ type Sink struct {
 	calm    bool
 }
 
-// Start runs a receiver that trusts nobody yet. The caller must Close it.
-func Start(ctx context.Context, seed uint64, to *ledger.Writer) (*Sink, error) {
+// Start runs a receiver that trusts nobody yet. sender names the process that an event comes from, by its address. The
+// caller must Close it.
+func Start(ctx context.Context, seed uint64, sender func(address string) string, to *ledger.Writer) (*Sink, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the receiver: %w", err)
 	}
 	s := &Sink{
-		Address: listener.Addr().String(), seed: seed, ledger: to, failed: map[string]bool{},
+		Address: listener.Addr().String(), seed: seed, sender: sender, ledger: to, failed: map[string]bool{},
 	}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	s.done.Go(func() { _ = s.server.Serve(listener) }) // ends with Close
@@ -88,7 +90,12 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // the sender died half-way: nothing was received
 	}
 	var event struct {
-		RequestID string `json:"requestId"`
+		RequestID string    `json:"requestId"`
+		Phone     string    `json:"phoneNumber"`
+		Actual    string    `json:"actualPhoneNumber"`
+		Method    string    `json:"method"`
+		Assurance string    `json:"assurance"`
+		Timestamp time.Time `json:"timestamp"`
 	}
 	if err := json.Unmarshal(body, &event); err != nil {
 		http.Error(w, "no event", http.StatusBadRequest)
@@ -97,7 +104,11 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256(body)
 	answer := s.choose(event.RequestID)
 	err = s.ledger.Append(ledger.Delivery{
-		At: time.Now(), Webhook: r.Header.Get("Webhook-Id"), Request: event.RequestID, Stamp: r.Header.Get("Webhook-Timestamp"),
+		Facts: ledger.Facts{
+			Phone: event.Phone, Actual: event.Actual, Method: event.Method, Assurance: event.Assurance, Verified: event.Timestamp,
+		},
+		At: time.Now(), Process: s.sender(r.RemoteAddr),
+		Webhook: r.Header.Get("Webhook-Id"), Request: event.RequestID, Stamp: r.Header.Get("Webhook-Timestamp"),
 		Valid: s.valid(r.Header, body), Body: hex.EncodeToString(sum[:16]), Answer: answer,
 	})
 	if err != nil {

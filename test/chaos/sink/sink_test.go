@@ -36,7 +36,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{Gomega: NewWithT(t), path: filepath.Join(t.TempDir(), ledger.SinkFile)}
 	to, err := ledger.Create(w.path)
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Sink, err = sink.Start(t.Context(), seed, to)
+	w.Sink, err = sink.Start(t.Context(), seed, func(string) string { return "first-1" }, to)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Trust(secret)
 	t.Cleanup(func() {
@@ -64,7 +64,8 @@ func mac(key, message string) []byte {
 
 // send posts a request's event, signed with a key, and returns the answer's status; 0 if none came.
 func (w *world) send(ctx context.Context, id, key string) int {
-	body := fmt.Sprintf(`{"event":"verification.success","requestId":%q}`, id)
+	body := fmt.Sprintf(`{"event":"verification.success","requestId":%q,"phoneNumber":"+491","actualPhoneNumber":"+492",`+
+		`"method":"WHATSAPP","assurance":"shared_contact","timestamp":"2026-01-02T03:04:05.678Z"}`, id)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+w.Address+"/hook", strings.NewReader(body))
 	w.Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Webhook-Id", "evt "+id)
@@ -96,6 +97,11 @@ func TestSink_answers(t *testing.T) {
 			w.Expect(w.send(t.Context(), id, secret)).To(Equal(status))
 			w.Expect(w.written()).To(HaveLen(1))
 			got := w.written()[0]
+			w.Expect(got.Process).To(Equal("first-1"))
+			w.Expect(got.Facts).To(Equal(ledger.Facts{
+				Phone: "+491", Actual: "+492", Method: "WHATSAPP", Assurance: "shared_contact",
+				Verified: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC),
+			}))
 			w.Expect(got.Answer).To(Equal(answer))
 			w.Expect(got.Valid).To(BeTrue())
 			w.Expect(got.Request).To(Equal(id))

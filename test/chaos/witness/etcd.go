@@ -166,15 +166,28 @@ func (w *Etcd) note(op string, value []byte, at string) error {
 
 // changeOf is an object's state. Its phase is spelled as the API answers it.
 func changeOf(o *verifyv1.VerificationRequest) ledger.Change {
-	c := ledger.Change{ID: o.Name, Phase: strings.ToUpper(string(o.Status.Phase))}
+	c := ledger.Change{
+		Facts: ledger.Facts{
+			Phone: o.Spec.PhoneNumber, Actual: o.Status.ActualPhoneNumber, Method: strings.ToUpper(string(o.Spec.Method)),
+			Assurance: string(o.Status.Assurance),
+		},
+		ID: o.Name, Phase: strings.ToUpper(string(o.Status.Phase)),
+	}
 	if c.Phase == "" { // what etcd has of an object whose status nobody has written; the schema's default is not in it
 		c.Phase = string(verification.Pending)
+	}
+	if o.Status.VerifiedAt != nil {
+		c.Verified = o.Status.VerifiedAt.Time
 	}
 	if o.Spec.Init != nil {
 		c.Expires = o.Spec.Init.ExpiresAt.Time
 	}
 	if d := o.Status.Delivery; d != nil {
 		c.Attempts, c.Code, c.Delivered, c.Exhausted = int(d.Attempts), int(d.LastStatusCode), d.DeliveredAt != nil, d.ExhaustedAt != nil
+		c.Reason = d.LastReason
+		if d.LastAttemptAt != nil {
+			c.Tried = d.LastAttemptAt.Time
+		}
 		if d.NextAttemptAt != nil {
 			c.Next = d.NextAttemptAt.Time
 		}

@@ -20,17 +20,16 @@ type Database struct{ server *pgserver.Server }
 func WatchDatabase(ctx context.Context, server *pgserver.Server) (*Database, error) {
 	for _, statement := range []string{
 		`CREATE TABLE chaos_changes (n bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp(), op text NOT NULL,
-			id text NOT NULL, phase text NOT NULL, attempts bigint NOT NULL, code bigint NOT NULL, delivered boolean NOT NULL,
-			exhausted boolean NOT NULL, next timestamptz, expires timestamptz NOT NULL)`,
+			state phoneproof_requests NOT NULL)`,
 		`CREATE FUNCTION chaos_note() RETURNS trigger LANGUAGE plpgsql AS $$
-			DECLARE r phoneproof_requests := CASE TG_OP WHEN 'DELETE' THEN OLD ELSE NEW END;
+			DECLARE before phoneproof_requests := OLD; after phoneproof_requests := NEW;
 			BEGIN
-				IF TG_OP = 'UPDATE' AND OLD.phase = NEW.phase AND OLD.attempts = NEW.attempts
-					AND OLD.delivered_at IS NOT DISTINCT FROM NEW.delivered_at AND OLD.exhausted_at IS NOT DISTINCT FROM NEW.exhausted_at
-				THEN RETURN NULL; END IF;
-				INSERT INTO chaos_changes (op, id, phase, attempts, code, delivered, exhausted, next, expires)
-				VALUES (CASE TG_OP WHEN 'INSERT' THEN 'create' ELSE lower(TG_OP) END, r.id, r.phase, r.attempts, r.last_status_code,
-					r.delivered_at IS NOT NULL, r.exhausted_at IS NOT NULL, r.next_attempt_at, r.expires_at);
+				IF TG_OP = 'UPDATE' THEN
+					before.epoch := after.epoch; before.version := after.version; before.leased_until := after.leased_until;
+					IF before IS NOT DISTINCT FROM after THEN RETURN NULL; END IF;
+				END IF;
+				INSERT INTO chaos_changes (op, state) VALUES (
+					CASE TG_OP WHEN 'INSERT' THEN 'create' ELSE lower(TG_OP) END, CASE TG_OP WHEN 'DELETE' THEN before ELSE after END);
 				RETURN NULL;
 			END $$`,
 		`CREATE TRIGGER chaos_note AFTER INSERT OR UPDATE OR DELETE ON phoneproof_requests FOR EACH ROW EXECUTE FUNCTION chaos_note()`,
@@ -42,8 +41,16 @@ func WatchDatabase(ctx context.Context, server *pgserver.Server) (*Database, err
 	return &Database{server: server}, nil
 }
 
-const stored = `SELECT now(), 'update', id, phase, attempts, last_status_code, delivered_at IS NOT NULL, exhausted_at IS NOT NULL,
-	next_attempt_at, expires_at FROM phoneproof_requests`
+// state are the columns of a request that are of interest, as query reads them.
+const state = `(r).id, (r).phone, (r).actual, (r).method, (r).assurance, (r).verified_at, (r).phase, (r).attempts,
+	(r).last_attempt_at, (r).last_status_code, (r).last_reason, (r).delivered_at IS NOT NULL, (r).exhausted_at IS NOT NULL,
+	(r).next_attempt_at, (r).expires_at`
+
+const stored = `SELECT now(), NULL::timestamptz, 'update', ` + state + ` FROM phoneproof_requests AS r`
+
+// changed tells of the moment of each commit too: the database notes it right before it writes the commit to its log.
+const changed = `SELECT at, committed, op, ` + state + ` FROM (
+	SELECT n, at, pg_xact_commit_timestamp(xmin) AS committed, op, state AS r FROM chaos_changes) AS c ORDER BY n`
 
 // Open implements Witness.
 func (d *Database) Open(ctx context.Context) (int, error) {
@@ -61,8 +68,7 @@ func (d *Database) Open(ctx context.Context) (int, error) {
 // Conclude implements Witness.
 func (d *Database) Conclude(ctx context.Context, dir string) error {
 	return errors.Join(
-		d.save(ctx, filepath.Join(dir, ledger.StoreFile),
-			`SELECT at, op, id, phase, attempts, code, delivered, exhausted, next, expires FROM chaos_changes ORDER BY n`),
+		d.save(ctx, filepath.Join(dir, ledger.StoreFile), changed),
 		d.save(ctx, filepath.Join(dir, ledger.FinalFile), stored),
 	)
 }
@@ -88,16 +94,24 @@ func (d *Database) query(ctx context.Context, statement string, each func(ledger
 		return fmt.Errorf("ask the database: %w", err)
 	}
 	var (
-		c    ledger.Change
-		next *time.Time
+		c                                ledger.Change
+		committed, verified, tried, next *time.Time
 	)
-	into := []any{&c.At, &c.Op, &c.ID, &c.Phase, &c.Attempts, &c.Code, &c.Delivered, &c.Exhausted, &next, &c.Expires}
+	into := []any{
+		&c.At, &committed, &c.Op, &c.ID, &c.Phone, &c.Actual, &c.Method, &c.Assurance, &verified, &c.Phase, &c.Attempts,
+		&tried, &c.Code, &c.Reason, &c.Delivered, &c.Exhausted, &next, &c.Expires,
+	}
 	_, err = pgx.ForEachRow(rows, into, func() error {
-		c.Next = time.Time{}
-		if next != nil {
-			c.Next = *next
-		}
+		c.Committed, c.Verified, c.Tried, c.Next = orZero(committed), orZero(verified), orZero(tried), orZero(next)
 		return each(c)
 	})
 	return err
+}
+
+// orZero reads a time that may be none.
+func orZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
 }

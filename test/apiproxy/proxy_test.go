@@ -1,0 +1,233 @@
+package apiproxy_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/phoneproof/phoneproof/test/apiproxy"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+const (
+	patience  = time.Minute
+	namespace = "default"
+)
+
+// world is a proxy before a real API server, that breaks calls about leases.
+type world struct {
+	Gomega
+
+	proxy *apiproxy.Proxy
+	// direct reaches the API server, leases reach it through the proxy, with a token.
+	direct, leases coordination.LeaseInterface
+	config         *rest.Config
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Gomega: NewWithT(t)}
+	plane, err := controlplane.Start(controlplane.Options{WithoutCRDs: true})
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { NewWithT(t).Expect(plane.Stop()).To(Succeed()) })
+	admin := kubernetes.NewForConfigOrDie(plane.Config)
+	w.direct = admin.CoordinationV1().Leases(namespace)
+	w.proxy, err = apiproxy.Listen(plane.Config, "leases")
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(w.proxy.Close)
+	w.config = rest.AnonymousClientConfig(plane.Config)
+	w.config.Host, w.config.CAData = "https://"+w.proxy.Address, w.proxy.CA
+	_, err = w.through().List(t.Context(), metav1.ListOptions{})
+	w.Expect(err).To(Satisfy(apierrors.IsForbidden), "who has no token is nobody to the API server")
+
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "client"}}
+	_, err = admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{})
+	w.Expect(err).NotTo(HaveOccurred())
+	_, err = admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "client"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "client"}},
+	}, metav1.CreateOptions{})
+	w.Expect(err).NotTo(HaveOccurred())
+	token, err := admin.CoreV1().ServiceAccounts(namespace).
+		CreateToken(t.Context(), "client", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	w.Expect(err).NotTo(HaveOccurred())
+	w.config.BearerToken = token.Status.Token
+	w.leases = w.through()
+	// The authorizer learns of a binding through its own watch.
+	w.Eventually(func() error {
+		_, err := w.leases.List(t.Context(), metav1.ListOptions{})
+		return err
+	}).WithTimeout(patience).Should(Succeed())
+	return w
+}
+
+// through returns a client that comes through the proxy and tries nothing twice.
+func (w *world) through() coordination.LeaseInterface {
+	config := rest.CopyConfig(w.config)
+	config.ContentType, config.AcceptContentTypes, config.QPS = "application/json", "application/json", -1
+	return kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases(namespace)
+}
+
+func lease(name string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+}
+
+// held reports whether the API server has a lease, and who it says holds it.
+func (w *world) held(ctx context.Context, name string) (holder string, stored bool) {
+	l, err := w.direct.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", false
+	}
+	w.Expect(err).NotTo(HaveOccurred())
+	if l.Spec.HolderIdentity == nil {
+		return "", true
+	}
+	return *l.Spec.HolderIdentity, true
+}
+
+// hold makes somebody the holder of a lease.
+func (w *world) hold(ctx context.Context, through coordination.LeaseInterface, name, holder string) error {
+	l, err := w.direct.Get(ctx, name, metav1.GetOptions{})
+	w.Expect(err).NotTo(HaveOccurred())
+	l.Spec.HolderIdentity = &holder
+	_, err = through.Update(ctx, l, metav1.UpdateOptions{})
+	return err
+}
+
+func TestProxy(t *testing.T) {
+	w := newWorld(t)
+	t.Run("passesOn", w.testPassesOn)
+	t.Run("failsWrites", w.testFailsWrites)
+	t.Run("meetsConflicts", w.testMeetsConflicts)
+	t.Run("cutsTheWholeConnection", w.testCutsTheWholeConnection)
+	t.Run("lagsBehind", w.testLagsBehind)
+	t.Run("repeatsOldStates", w.testRepeatsOldStates)
+}
+
+func (w *world) testPassesOn(t *testing.T) {
+	ctx := t.Context()
+	_, err := w.leases.Create(ctx, lease("plain"), metav1.CreateOptions{})
+	w.Expect(err).NotTo(HaveOccurred())
+	_, err = w.leases.Create(ctx, lease("plain"), metav1.CreateOptions{})
+	w.Expect(err).To(Satisfy(apierrors.IsAlreadyExists), "what the API server says")
+	w.Expect(w.hold(ctx, w.leases, "plain", "ada")).To(Succeed())
+	w.Expect(w.leases.Delete(ctx, "plain", metav1.DeleteOptions{})).To(Succeed())
+	w.Expect(w.proxy.Spoiled()).To(BeEmpty())
+}
+
+func (w *world) testFailsWrites(t *testing.T) {
+	for name, c := range map[string]struct {
+		how    apiproxy.Spoiling
+		stored bool
+		// status reports that the client gets an answer, and not the end of its connection.
+		status bool
+	}{
+		"fail-before": {apiproxy.FailBefore, false, true},
+		"fail-after":  {apiproxy.FailAfter, true, true},
+		"cut-before":  {apiproxy.CutBefore, false, false},
+		"cut-after":   {apiproxy.CutAfter, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, ctx := NewWithT(t), t.Context()
+			before := w.proxy.Spoiled()["create"]
+			w.proxy.Spoil(c.how, 2)
+			codes := map[int32]bool{}
+			for _, suffix := range []string{"-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8"} {
+				_, err := w.leases.Create(ctx, lease(name+suffix), metav1.CreateOptions{})
+				_, stored := w.held(ctx, name+suffix)
+				if err == nil {
+					g.Expect(stored).To(BeTrue())
+					continue
+				}
+				g.Expect(stored).To(Equal(c.stored), "%s", suffix)
+				status := apierrors.APIStatus(nil)
+				g.Expect(errorsAs(err, &status)).To(Equal(c.status), "%v", err)
+				if c.status {
+					codes[status.Status().Code] = true
+				}
+			}
+			g.Expect(w.proxy.Spoiled()["create"]-before).To(Equal(4), "every second one")
+			if c.status {
+				g.Expect(codes).To(And(HaveKey(int32(500)), HaveKey(int32(504))))
+			}
+
+			// What the API server refuses is not stored, and its answer is passed on.
+			w.proxy.Spoil(c.how, 1)
+			if c.stored {
+				_, err := w.leases.Create(ctx, lease(name+"-1"), metav1.CreateOptions{})
+				g.Expect(err).To(Satisfy(apierrors.IsAlreadyExists))
+			}
+			w.proxy.Spoil(apiproxy.Nothing, 0)
+			g.Expect(w.hold(ctx, w.leases, name+"-1", "ada")).To(Succeed())
+			w.proxy.Spoil(c.how, 1)
+			g.Expect(w.hold(ctx, w.leases, name+"-1", "bob")).NotTo(Succeed())
+			holder, _ := w.held(ctx, name+"-1")
+			g.Expect(holder).To(Equal(map[bool]string{true: "bob", false: "ada"}[c.stored]))
+			g.Expect(w.leases.Delete(ctx, name+"-1", metav1.DeleteOptions{})).NotTo(Succeed())
+			_, stored := w.held(ctx, name+"-1")
+			g.Expect(stored).NotTo(Equal(c.stored))
+			w.proxy.Spoil(apiproxy.Nothing, 0)
+		})
+	}
+}
+
+func (w *world) testMeetsConflicts(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	w.proxy.Spoil(apiproxy.Conflict, 2)
+	defer w.proxy.Spoil(apiproxy.Nothing, 0)
+	_, err := w.leases.Create(ctx, lease("contested"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred(), "a creation meets none")
+	g.Expect(w.hold(ctx, w.leases, "contested", "ada")).To(Succeed())
+	g.Expect(w.hold(ctx, w.leases, "contested", "bob")).To(Satisfy(apierrors.IsConflict))
+	holder, _ := w.held(ctx, "contested")
+	g.Expect(holder).To(Equal("ada"))
+	g.Expect(w.hold(ctx, w.leases, "contested", "bob")).To(Succeed())
+}
+
+func (w *world) testCutsTheWholeConnection(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	watch, err := w.leases.Watch(ctx, metav1.ListOptions{TimeoutSeconds: new(int64(600))})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer watch.Stop()
+	w.proxy.Spoil(apiproxy.CutBefore, 1)
+	_, err = w.leases.Create(ctx, lease("never"), metav1.CreateOptions{})
+	w.proxy.Spoil(apiproxy.Nothing, 0)
+	g.Expect(err).To(HaveOccurred())
+	ended := make(chan struct{})
+	go func() { // ends with the watch
+		defer close(ended)
+		for range watch.ResultChan() {
+		}
+	}()
+	g.Eventually(ended).WithTimeout(patience).Should(BeClosed(), "what shares the connection ends, too")
+}
+
+func (w *world) testLagsBehind(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	now, err := w.direct.List(ctx, metav1.ListOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	watch, err := w.leases.Watch(ctx, metav1.ListOptions{ResourceVersion: now.ResourceVersion, TimeoutSeconds: new(int64(600))})
+	g.Expect(err).NotTo(HaveOccurred())
+	defer watch.Stop()
+	w.proxy.LagWatches(time.Hour)
+	_, err = w.leases.Create(ctx, lease("late"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Consistently(watch.ResultChan()).WithTimeout(300 * time.Millisecond).ShouldNot(Receive())
+	_, err = w.leases.Get(ctx, "late", metav1.GetOptions{})
+	g.Expect(err).NotTo(HaveOccurred(), "a question about the present is answered at once")
+	w.proxy.LagWatches(0)
+	g.Eventually(watch.ResultChan()).WithTimeout(patience).Should(Receive())
+	g.Expect(w.proxy.Late()).To(BeNumerically(">=", 1))
+}

@@ -1,0 +1,108 @@
+// Package commits makes commits of a database fail: deferred constraint triggers of its own raise at COMMIT, when every
+// statement of the transaction has succeeded.
+//
+// The invariant: a transaction is decided about once, however many rows it has, and what fails leaves nothing behind but
+// the counts.
+package commits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/phoneproof/phoneproof/test/pgserver"
+)
+
+// The operations whose transactions can fail, each by itself.
+const (
+	Insert = "insert"
+	Update = "update"
+	Claim  = "claim"
+)
+
+// operations are what PostgreSQL calls the rows of each. A claim is the update that raises a request's epoch.
+//
+//nolint:gochecknoglobals // a constant, which Go has no maps of
+var operations = map[string]string{
+	Insert: "AFTER INSERT ON phoneproof_requests %s",
+	Update: "AFTER UPDATE ON phoneproof_requests %s WHEN (NEW.epoch = OLD.epoch)",
+	Claim:  "AFTER UPDATE ON phoneproof_requests %s WHEN (NEW.epoch > OLD.epoch)",
+}
+
+// Triggers are those of one database.
+type Triggers struct{ server *pgserver.Server }
+
+// Install makes the triggers, which do nothing yet. The tables of requests must be there.
+func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
+	statements := []string{
+		`CREATE TABLE chaos_commits (state text NOT NULL, every bigint NOT NULL)`,
+		// A sequence keeps what a transaction counted that failed.
+		`CREATE FUNCTION chaos_commit() RETURNS trigger LANGUAGE plpgsql AS $$
+			DECLARE
+				mine text := pg_current_xact_id()::text;
+				wanted chaos_commits;
+			BEGIN
+				IF current_setting('chaos.decided', true) = mine THEN RETURN NULL; END IF;
+				PERFORM set_config('chaos.decided', mine, true);
+				SELECT * INTO wanted FROM chaos_commits LIMIT 1;
+				IF NOT FOUND OR nextval('chaos_seen_' || TG_ARGV[0]) % wanted.every <> 0 THEN RETURN NULL; END IF;
+				PERFORM nextval('chaos_failed_' || TG_ARGV[0]);
+				RAISE EXCEPTION 'a fault at COMMIT' USING ERRCODE = wanted.state;
+			END $$`,
+	}
+	for operation, rows := range operations {
+		trigger := fmt.Sprintf(rows, "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW")
+		statements = append(statements, "CREATE SEQUENCE chaos_seen_"+operation, "CREATE SEQUENCE chaos_failed_"+operation,
+			fmt.Sprintf("CREATE CONSTRAINT TRIGGER chaos_commit_%s %s EXECUTE FUNCTION chaos_commit('%s')", operation, trigger, operation))
+	}
+	t := &Triggers{server: server}
+	for _, statement := range statements {
+		if err := t.exec(ctx, statement); err != nil {
+			return nil, fmt.Errorf("install triggers: %w", err)
+		}
+	}
+	return t, nil
+}
+
+// Fail has one in so many transactions of each operation fail with that SQLSTATE, from the next commit on.
+func (t *Triggers) Fail(ctx context.Context, state string, every int) error {
+	if err := t.exec(ctx, fmt.Sprintf(`INSERT INTO chaos_commits (state, every) VALUES ('%s', %d)`, state, every)); err != nil {
+		return fmt.Errorf("make commits fail: %w", err)
+	}
+	return nil
+}
+
+// Stop lets every commit succeed again.
+func (t *Triggers) Stop(ctx context.Context) error {
+	if err := t.exec(ctx, `DELETE FROM chaos_commits`); err != nil {
+		return fmt.Errorf("let commits succeed: %w", err)
+	}
+	return nil
+}
+
+// Failed returns how many transactions of each operation failed so far. After a crash of the server it may be some too
+// many, as sequences are: what failed is the difference between two moments of one life.
+func (t *Triggers) Failed(ctx context.Context) (map[string]int, error) {
+	conn, err := pgx.Connect(ctx, t.server.URI("postgres"))
+	if err != nil {
+		return nil, fmt.Errorf("count failed commits: %w", err)
+	}
+	counts := map[string]int{}
+	for operation := range operations {
+		var last int64
+		var called bool
+		if err := conn.QueryRow(ctx, "SELECT last_value, is_called FROM chaos_failed_"+operation).Scan(&last, &called); err != nil {
+			return nil, errors.Join(fmt.Errorf("count failed commits: %w", err), conn.Close(ctx))
+		}
+		if called {
+			counts[operation] = int(last)
+		}
+	}
+	return counts, conn.Close(ctx)
+}
+
+func (t *Triggers) exec(ctx context.Context, statement string) error {
+	return t.server.Exec(ctx, "postgres", statement)
+}

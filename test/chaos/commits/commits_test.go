@@ -1,0 +1,141 @@
+package commits_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/store/postgres"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/chaos/commits"
+	"github.com/phoneproof/phoneproof/test/pgserver"
+)
+
+// patience is for a machine that is busy with other things.
+const patience = time.Minute
+
+// world is a store on a real server with the triggers.
+type world struct {
+	Gomega
+
+	server   *pgserver.Server
+	store    *postgres.Store
+	triggers *commits.Triggers
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Gomega: NewWithT(t)}
+	var err error
+	w.server, err = pgserver.Start(t.Context(), pgserver.Options{})
+	if errors.Is(err, pgserver.ErrNotInstalled) {
+		t.Skip(err)
+	}
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { NewWithT(t).Expect(w.server.Stop()).To(Succeed()) })
+	w.store, err = postgres.New(postgres.Options{
+		Project: "test/shop", Log: logr.Discard(), Registerer: prometheus.NewRegistry(),
+		Address: func() postgres.Address { return postgres.Address{URI: []byte(w.server.URI("postgres"))} },
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+	running, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- w.store.Start(running) }()
+	t.Cleanup(func() {
+		stop()
+		NewWithT(t).Eventually(ended).WithTimeout(patience).Should(Receive(BeNil()))
+	})
+	w.Eventually(w.store.Ready).WithArguments(t.Context()).WithTimeout(patience).Should(Succeed())
+	w.triggers, err = commits.Install(t.Context(), w.server)
+	w.Expect(err).NotTo(HaveOccurred())
+	return w
+}
+
+func id(i int) string { return fmt.Sprintf("vr%024d", i) }
+
+func (w *world) create(ctx context.Context, i int) error {
+	number, err := phone.FromE164(fmt.Sprintf("+49151%08d", i))
+	w.Expect(err).NotTo(HaveOccurred())
+	_, err = w.store.Create(ctx, verification.New{
+		ID: id(i), Phone: number, Method: verification.WhatsApp, TTL: time.Hour, KeyName: "backend",
+	}, verification.Limits{})
+	return err
+}
+
+func (w *world) verify(ctx context.Context, i int) error {
+	_, err := w.store.Update(ctx, id(i), func(r *verification.Request, now time.Time) error {
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+	})
+	return err
+}
+
+func (w *world) claim(ctx context.Context) ([]verification.Request, error) {
+	return w.store.Claim(ctx, verification.Policy{Events: verification.EventsOn, Retention: time.Hour}, 10, time.Hour)
+}
+
+// failed returns how many transactions failed, by operation.
+func (w *world) failed(ctx context.Context) map[string]int {
+	counts, err := w.triggers.Failed(ctx)
+	w.Expect(err).NotTo(HaveOccurred())
+	return counts
+}
+
+func TestTriggers_failAtCommit(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	down := MatchError(verification.Unavailable(nil))
+	w.Expect(w.create(ctx, 1)).To(Succeed(), "nothing fails that nobody asked for")
+
+	w.Expect(w.triggers.Fail(ctx, "P0001", 1)).To(Succeed())
+	w.Expect(w.create(ctx, 2)).To(down)
+	w.Expect(w.verify(ctx, 1)).To(down)
+	_, err := w.store.Get(ctx, id(2))
+	w.Expect(err).To(MatchError(verification.ErrNotFound))
+	w.Expect(w.store.Get(ctx, id(1))).To(HaveField("Phase", verification.Pending))
+	w.Expect(w.triggers.Stop(ctx)).To(Succeed())
+	w.Expect(w.verify(ctx, 1)).To(Succeed())
+
+	w.Expect(w.triggers.Fail(ctx, "53100", 1)).To(Succeed())
+	_, err = w.claim(ctx)
+	w.Expect(err).To(down)
+	w.Expect(w.triggers.Stop(ctx)).To(Succeed())
+	w.Expect(w.claim(ctx)).To(HaveLen(1), "what was not claimed is there for the next")
+	w.Expect(w.failed(ctx)).To(Equal(map[string]int{commits.Insert: 1, commits.Update: 1, commits.Claim: 1}))
+}
+
+func TestTriggers_failOneInSoManyTransactions(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	w.Expect(w.triggers.Fail(ctx, "P0001", 3)).To(Succeed())
+	refused := 0
+	for i := range 9 {
+		if w.create(ctx, i) != nil {
+			refused++
+		}
+	}
+	w.Expect(refused).To(Equal(3))
+	w.Expect(w.failed(ctx)).To(Equal(map[string]int{commits.Insert: 3}))
+
+	// Rows of one transaction share its fate.
+	w.Expect(w.server.Exec(ctx, "postgres", "UPDATE phoneproof_requests SET key_name = 'another'")).To(Succeed())
+	w.Expect(w.failed(ctx)).NotTo(HaveKey(commits.Update), "the first of three transactions, however many rows it has")
+}
+
+func TestTriggers_serialization(t *testing.T) {
+	w := newWorld(t)
+	ctx := t.Context()
+	w.Expect(w.triggers.Fail(ctx, "40001", 2)).To(Succeed())
+	for i := range 6 {
+		w.Expect(w.create(ctx, i)).To(Succeed(), "it is repeated as a whole")
+		w.Expect(w.verify(ctx, i)).To(Succeed())
+	}
+	w.Expect(w.claim(ctx)).To(HaveLen(6))
+	w.Expect(w.failed(ctx)).To(And(HaveKeyWithValue(commits.Insert, 5), HaveKeyWithValue(commits.Update, 5)))
+}

@@ -1,0 +1,82 @@
+package judge
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
+)
+
+// maxChain is how many lines of ledgers are shown of one request.
+const maxChain = 40
+
+// chain returns all that the ledgers have on a request, in the order of time, with the faults that were near.
+func (e *Evidence) chain(id string) []string {
+	var lines []line
+	for _, a := range e.Acks {
+		if a.ID == id {
+			lines = append(lines, line{a.At, ledger.ClientFile, a})
+		}
+	}
+	for _, in := range e.Inbound {
+		mine := slices.DeleteFunc(slices.Clone(in.Messages), func(m ledger.Message) bool { return m.Request != id })
+		if len(mine) > 0 {
+			in.Messages = mine
+			lines = append(lines, line{in.At, ledger.PlatformFile, in})
+		}
+	}
+	for _, s := range e.Statuses {
+		if s.ID == id {
+			lines = append(lines, line{s.At, ledger.StatusFile, s})
+		}
+	}
+	for _, d := range e.deliveries[id] {
+		lines = append(lines, line{d.At, ledger.SinkFile, d})
+	}
+	for _, c := range e.histories[id] {
+		lines = append(lines, line{c.At, ledger.StoreFile, c})
+	}
+	lines = append(lines, e.faultsNear(lines)...)
+	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
+	shown := make([]string, 0, maxChain+1)
+	for _, l := range lines[:min(len(lines), maxChain)] {
+		shown = append(shown, l.String())
+	}
+	if more := len(lines) - maxChain; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
+	return shown
+}
+
+// faultsNear are those that could have touched what happened, if it was their kind and their victim.
+func (e *Evidence) faultsNear(lines []line) []line {
+	var near []line
+	reach := e.Times.recorded() + e.Times.aftermath()
+	for _, f := range e.Faults {
+		for _, l := range lines {
+			if l.file == ledger.SinkFile && f.From.Before(l.at.Add(reach)) && f.Until.Add(reach).After(l.at) {
+				near = append(near, line{f.From, ledger.FaultFile, f})
+				break
+			}
+		}
+	}
+	return near
+}
+
+// line is a line of a ledger.
+type line struct {
+	at     time.Time
+	file   string
+	record any
+}
+
+// String shows the line with its ledger.
+func (l line) String() string {
+	text, err := json.Marshal(l.record)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", l.file, err)
+	}
+	return fmt.Sprintf("%s %-15s %s", stamp(l.at), l.file, text)
+}

@@ -1,0 +1,159 @@
+package pgproxy_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/test/pgproxy"
+	"github.com/phoneproof/phoneproof/test/pgserver"
+)
+
+const patience = time.Minute
+
+// world is a line to a real server with a table whose ids are of a sequence: that tells how many inserts ran, committed or not.
+type world struct {
+	Gomega
+
+	proxy  *pgproxy.Proxy
+	direct *pgx.Conn
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{Gomega: NewWithT(t)}
+	server, err := pgserver.Start(t.Context(), pgserver.Options{})
+	if errors.Is(err, pgserver.ErrNotInstalled) {
+		t.Skip(err)
+	}
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { NewWithT(t).Expect(server.Stop()).To(Succeed()) })
+	w.proxy, err = pgproxy.Listen(t.Context(), fmt.Sprintf("127.0.0.1:%d", server.Port), func(statement string) string {
+		if strings.HasPrefix(statement, "INSERT") {
+			return "insert"
+		}
+		return ""
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { NewWithT(t).Expect(w.proxy.Close()).To(Succeed()) })
+	w.direct, err = pgx.Connect(t.Context(), server.URI("postgres"))
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = w.direct.Close(context.WithoutCancel(t.Context())) })
+	_, err = w.direct.Exec(t.Context(), "CREATE TABLE numbers (id bigserial, n bigint NOT NULL)")
+	w.Expect(err).NotTo(HaveOccurred())
+	return w
+}
+
+func (w *world) connect(t *testing.T) *pgx.Conn {
+	t.Helper()
+	// sslmode=prefer asks for encryption first, which the line declines.
+	c, err := pgx.Connect(t.Context(), fmt.Sprintf("postgresql://postgres@%s/postgres?sslmode=prefer", w.proxy.Address))
+	w.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
+	return c
+}
+
+// counts returns how many rows are stored, and how many inserts the server ran.
+func (w *world) counts(t *testing.T) (stored, ran int) {
+	t.Helper()
+	row := w.direct.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM numbers), CASE WHEN is_called THEN last_value ELSE 0 END FROM numbers_id_seq")
+	w.Expect(row.Scan(&stored, &ran)).To(Succeed())
+	return stored, ran
+}
+
+// ways are how a client may send a transaction that inserts a row.
+var ways = map[string]func(ctx context.Context, c *pgx.Conn) error{ //nolint:gochecknoglobals // a table
+	"a pipeline with BEGIN and COMMIT": func(ctx context.Context, c *pgx.Conn) error {
+		batch := &pgx.Batch{}
+		batch.Queue("BEGIN")
+		batch.Queue("INSERT INTO numbers (n) VALUES ($1)", 7)
+		batch.Queue("SELECT count(*) FROM numbers")
+		batch.Queue("COMMIT")
+		return c.SendBatch(ctx, batch).Close()
+	},
+	"a pipeline whose Sync commits": func(ctx context.Context, c *pgx.Conn) error {
+		batch := &pgx.Batch{}
+		batch.Queue("INSERT INTO numbers (n) VALUES ($1)", 7)
+		return c.SendBatch(ctx, batch).Close()
+	},
+	"statement after statement": func(ctx context.Context, c *pgx.Conn) error {
+		for _, statement := range []string{"BEGIN", "INSERT INTO numbers (n) VALUES (7)", "COMMIT"} {
+			if _, err := c.Exec(ctx, statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"a statement with an argument": func(ctx context.Context, c *pgx.Conn) error {
+		_, err := c.Exec(ctx, "INSERT INTO numbers (n) VALUES ($1)", 7)
+		return err
+	},
+}
+
+func TestProxy_cutsAfterTheStatementsAndBeforeTheCommit(t *testing.T) {
+	w := newWorld(t)
+	for name, insert := range ways {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			stored, ran := w.counts(t)
+			cut := w.proxy.Cut()["insert"]
+			c := w.connect(t)
+			g.Expect(insert(t.Context(), c)).To(Succeed(), "nothing is cut that nobody asked for")
+			w.proxy.CutCommits(2)
+			g.Expect(insert(t.Context(), c)).To(Succeed(), "the first of two")
+			g.Expect(insert(t.Context(), c)).NotTo(Succeed(), "the second")
+			g.Expect(c.IsClosed()).To(BeTrue())
+			w.proxy.CutCommits(0)
+			g.Expect(insert(t.Context(), w.connect(t))).To(Succeed())
+
+			after, runs := w.counts(t)
+			g.Expect(after-stored).To(Equal(3), "what was cut is not committed")
+			g.Expect(runs-ran).To(Equal(4), "and its insert was run")
+			g.Expect(w.proxy.Cut()["insert"] - cut).To(Equal(1))
+		})
+	}
+}
+
+func TestProxy_leavesOtherTransactionsAlone(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.CutCommits(1)
+	c := w.connect(t)
+	batch := &pgx.Batch{}
+	for _, statement := range []string{"BEGIN", "UPDATE numbers SET n = 1", "COMMIT"} {
+		batch.Queue(statement)
+	}
+	w.Expect(c.SendBatch(t.Context(), batch).Close()).To(Succeed(), "no statement with an operation")
+
+	batch = &pgx.Batch{}
+	for _, statement := range []string{"BEGIN", "INSERT INTO numbers (n) VALUES (1)", "ROLLBACK"} {
+		batch.Queue(statement)
+	}
+	w.Expect(c.SendBatch(t.Context(), batch).Close()).To(Succeed(), "no commit")
+
+	_, err := c.Exec(t.Context(), "INSERT INTO numbers (n) VALUES ($1)", nil)
+	w.Expect(err).To(MatchError(ContainSubstring("SQLSTATE 23502")), "what fails by itself says so")
+	w.Expect(c.IsClosed()).To(BeFalse())
+	w.Expect(w.proxy.Cut()).To(BeEmpty())
+}
+
+func TestProxy_passesOnTheRequestToCancel(t *testing.T) {
+	w := newWorld(t)
+	c := w.connect(t)
+	failed := make(chan error, 1)
+	go func() { // ends with the query
+		_, err := c.Exec(t.Context(), "SELECT pg_sleep(600)")
+		failed <- err
+	}()
+	w.Eventually(func() (n int, err error) {
+		err = w.direct.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'").Scan(&n)
+		return n, err
+	}).WithTimeout(patience).Should(Equal(1))
+	w.Expect(c.PgConn().CancelRequest(t.Context())).To(Succeed())
+	w.Eventually(failed).WithTimeout(patience).Should(Receive(MatchError(ContainSubstring("SQLSTATE 57014"))))
+}
