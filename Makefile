@@ -21,8 +21,8 @@ PACKAGES ?= ./...
 TEST_FLAGS ?=
 # For one package: a machine may be slow.
 TEST_TIMEOUT ?= 30m
-# How many specs of test/integration run at once.
-PROCS ?= 6
+# How many specs of test/integration run at once; empty for three for each processor.
+PROCS ?=
 FUZZTIME ?= 30s
 BENCHTIME ?= 1s
 # Which figures, by the beginnings of their names with commas between (all), how often each side, and how long each time.
@@ -205,6 +205,18 @@ SEED ?= 0
 .PHONY: chaos
 chaos: envtest-assets postgres-assets ## Run whole systems under load and faults, and judge by ledgers outside of them (DURATION, REQUESTS, KILLS, STORE, SEED).
 	@go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -kills=$(KILLS) -store=$(STORE) -seed=$(SEED)
+
+# Mutants: ci for the cheapest ones, which continuous integration plants; and a regular expression of their names.
+SLICE ?=
+ONLY ?=
+
+.PHONY: mutants
+mutants: envtest-assets postgres-assets ## Plant each defect of test/mutants, and fail if a test suite does not notice (SLICE=ci, ONLY=regexp); goes on where it was stopped.
+	@go run ./test/mutants -slice='$(SLICE)' -only='$(ONLY)'
+
+.PHONY: mutants-ci
+mutants-ci: ## Plant the cheapest ones only, which need no server.
+	@go run ./test/mutants -slice=ci
 
 ##@ Build
 

@@ -11,12 +11,12 @@ command -v chromium >/dev/null || install_packages chromium ||
 axe=bin/browser
 [[ -f $axe/node_modules/axe-core/axe.min.js ]] && cmp -s hack/browser/package-lock.json $axe/package-lock.json && exit
 if ! command -v npm >/dev/null; then
-	echo "not installed: axe-core. TestDev_pageIsAccessible is skipped; install Node.js with npm, and run make browser-assets." >&2
+	echo "not installed: axe-core. accessibility is not tested; install Node.js with npm, and run make browser-assets." >&2
 	exit
 fi
 mkdir -p $axe
 cp hack/browser/package.json hack/browser/package-lock.json $axe/
 npm ci --prefix $axe --fetch-retries=0 --ignore-scripts --no-audit --no-fund --loglevel=error >&2 || {
 	rm -r $axe
-	echo "not installed: axe-core, npm failed. TestDev_pageIsAccessible is skipped." >&2
+	echo "not installed: axe-core, npm failed. accessibility is not tested." >&2
 }

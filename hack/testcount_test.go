@@ -121,6 +121,43 @@ func TestTestcount(t *testing.T) {
 	}
 }
 
+func TestSkipped(t *testing.T) {
+	for name, c := range map[string]struct {
+		input string
+		want  string
+		code  int
+	}{
+		"a Go test's reason is what it printed last": {
+			input: recorded(t, "subtests.json"),
+			want:  "skipped: good TestSkips: a_test.go:4: no such program\n",
+		},
+		"a suite tells of its specs": {
+			input: `{"Action":"output","Package":"a","Test":"TestA","Output":"SKIPPED SPEC A store queues: it has no \"queue\"\n"}` + "\n",
+			want:  "skipped: spec: A store queues: it has no \"queue\"\n",
+		},
+		"so does one of the ginkgo command": {
+			input: recorded(t, "ginkgo-passed.txt") + "  SKIPPED SPEC It takes long: left to make test-slow\n",
+			want:  "skipped: spec: It takes long: left to make test-slow\n",
+		},
+		"a reason that nobody gives is a failure": {
+			input: `{"Action":"skip","Package":"m/a","Test":"TestA"}` + "\n",
+			want:  "skipped: a TestA: NO REASON GIVEN\n",
+			code:  1,
+		},
+		"a package without tests skips nothing": {input: recorded(t, "no-tests.json")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			command := exec.Command("awk", "-f", "skipped.awk")
+			command.Stdin = strings.NewReader(c.input)
+			output, err := command.CombinedOutput()
+			g.Expect(command.ProcessState).NotTo(BeNil(), "run awk: %v", err)
+			g.Expect(string(output)).To(Equal(c.want))
+			g.Expect(command.ProcessState.ExitCode()).To(Equal(c.code))
+		})
+	}
+}
+
 // recorded returns what `go test -json` or `ginkgo -procs=2` printed about a small package.
 func recorded(t *testing.T, name string) string {
 	t.Helper()

@@ -1,0 +1,217 @@
+package main
+
+// apiMutants break what client backends are promised.
+//
+//nolint:gochecknoglobals // a table
+var apiMutants = []Mutant{
+	{
+		Name: "init-store-without-time-limit", Promise: "hazards.md F9: a store that hangs is a 503 within two seconds",
+		Symbol: "httpapi.(*exchange).startVerification", Old: ", storeTimeout)", New: ", 1000*storeTimeout)",
+		Suite: "http api", Test: "TestStore_isAsked",
+	},
+	{
+		Name: "status-store-without-time-limit", Promise: "hazards.md F9: a store that hangs is a 503 within two seconds",
+		Symbol: "httpapi.(*exchange).read", Old: ", storeTimeout)", New: ", 1000*storeTimeout)",
+		Suite: "http api", Test: "TestStore_isAsked",
+	},
+	{
+		Name: "replay-with-the-full-expires-in", Promise: "design.md 3: the original answer with the remaining expiresIn",
+		Symbol: "httpapi.(*exchange).expiresIn", Old: "if !initiated.Existing {", New: "if true {",
+		Suite: "http api", Test: "TestInit_retryAnswers",
+	},
+	{
+		Name: "verified-at-is-now", Promise: "design.md 3: all times that matter are persisted",
+		Symbol: "httpapi.(*exchange).answerStatus",
+		Old:    "appendTime(body, request.VerifiedAt)",
+		New:    "appendTime(body, x.api.clock.Now())",
+		Suite:  "http api", Test: "TestStatus_answersWhatWasStored",
+	},
+	{
+		Name: "status-answers-the-claimed-number-as-actual", Promise: "design.md 3: actualPhoneNumber is the number the messenger reported",
+		Symbol: "httpapi.(*exchange).answerStatus",
+		Old:    "body = append(body, request.Actual.E164()...)",
+		New:    "body = append(body, request.Phone.E164()...)",
+		Suite:  "http api", Test: "TestStatus_answersWhatWasStored",
+	},
+	{
+		Name: "status-answers-the-number-in-another-form", Promise: "design.md 3: stored and answered as E.164, as it was given",
+		Symbol: "httpapi.(*exchange).answerStatus",
+		Old:    "body = append(body, request.Phone.E164()...)",
+		New:    "body = append(append(body, '+'), verification.NumberPrefix(request.Phone, 15)...)",
+		Suite:  "http api", Test: "TestStatus_answersWhatWasStored",
+	},
+	{
+		Name: "api-key-scope-unchecked", Promise: "design.md 5: keys with scopes, 403 insufficient_scope",
+		Symbol: "httpapi.(*exchange).authorize", Old: "if !key.Has(scope) {", New: "if false {",
+		Suite: "http api", Test: "TestAuth",
+	},
+	{
+		Name: "two-authorization-headers", Promise: "hazards.md 25: two Authorization headers",
+		Symbol: "httpapi.bearer", Old: "case len(values) > 1:", New: "case len(values) > 100:",
+		Suite: "http api", Test: "TestAuth_bearerHeader",
+	},
+	{
+		Name: "key-checked-after-the-body", Promise: "hazards.md A17: checksum rejects before any store read",
+		Symbol: "httpapi.(*exchange).initiate",
+		Old:    "x.authorize(settings.ScopeInit)",
+		New:    "x.authorize(settings.ScopeStatus)",
+		Suite:  "http api", Test: "TestAuth",
+	},
+	{
+		Name: "key-not-checked-after-a-wait", Promise: "design.md 5: the key is checked again before answering",
+		Symbol: "httpapi.(*exchange).lookup",
+		Old:    "if _, err := x.authorize(settings.ScopeStatus); err != nil {",
+		New:    "if err := x.r.Context().Err(); err != nil {",
+		Suite:  "http api", Test: "TestWait_checksTheKeyAgain",
+	},
+	{
+		Name: "body-limit-thousandfold", Promise: "design.md 5: body 8 KiB",
+		Symbol: "httpapi.maxBodyBytes", Old: "8 << 10", New: "1000 << 10",
+		Suite: "http api", Test: "TestInit_bodyOfEightKibibytes",
+	},
+	{
+		Name: "announced-length-unchecked", Promise: "hazards.md A3: refused by its headers",
+		Symbol: "httpapi.(*exchange).readBody", Old: "if x.r.ContentLength > maxBodyBytes {", New: "if false {",
+		Suite: "http api", Test: "TestInit_refusesAnAnnounced",
+	},
+	{
+		Name: "compressed-body-read", Promise: "hazards.md 12: gzip-encoded body",
+		Symbol: "httpapi.(*exchange).readBody", Old: "len(encodings) > 1 ||", New: "len(encodings) > 100 ||",
+		Suite: "http api", Test: "TestInit_headersOfTheBody",
+	},
+	{
+		Name: "status-shows-the-stored-phase", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
+		Symbol: "httpapi.(*exchange).answerStatus", Old: "request.PhaseAt(x.api.clock.Now())", New: "request.Phase",
+		Suite: "http api", Test: "TestStatus_ofEachPhase|TestWait_endsWhenTheRequestExpires",
+	},
+	{
+		Name: "status-unlimited", Promise: "hazards.md A10: status enumeration",
+		Symbol: "httpapi.(*exchange).limitStatus",
+		Old:    "if x.api.statusReads.takeRead(key, x.settings.Limits.PerKey, x.api.clock.Now()) {",
+		New:    "if x.api.statusReads.takeRead(key, x.settings.Limits.PerKey, x.api.clock.Now()) || true {",
+		Suite:  "http api", Test: "TestStatus_isLimited",
+	},
+	{
+		Name: "retries-unlimited", Promise: "hazards.md A9: init flood",
+		Symbol: "httpapi.(*exchange).chargeRetry",
+		Old:    "x.api.retries.chargeRead(key, x.settings.Limits.PerKey, x.api.clock.Now())",
+		New:    "_ = key",
+		Suite:  "http api", Test: "TestRetries",
+	},
+	{
+		Name: "suspended-project-starts", Promise: "design.md 9: suspended",
+		Symbol: "httpapi.(*exchange).refuseStart", Old: "case x.settings.Suspended:", New: "case false:",
+		Suite: "http api", Test: "TestInit_suspended|TestInit_idempotencyKeyWhen",
+	},
+	{
+		Name: "retry-refused-while-suspended", Promise: "design.md 3: the original answer, whatever the state",
+		Symbol: "httpapi.(*exchange).meetsFirstTry", Old: "if !wish.HasIdempotencyKey {", New: "if true {",
+		Suite: "http api", Test: "TestInit_suspended|TestInit_idempotencyKeyWhen",
+	},
+	{
+		Name: "subject-not-required", Promise: "adr 20: a way in that names nobody would not be limited",
+		Symbol: "httpapi.(*exchange).refuseStart",
+		Old:    `case wish.Subject == "" && wish.Limits.PerSubject.Limited():`,
+		New:    "case false:",
+		Suite:  "http api", Test: "TestInit_floodOfOneSubject|TestInit_retryOfBefore",
+	},
+	{
+		Name: "duplicate-field-accepted", Promise: "hazards.md 6: duplicate keys",
+		Symbol: "httpapi.(*scanner).stringField", Old: "if *present {", New: "if false {",
+		Suite: "http api", Test: "TestInit_bodyThatIsNoJSON|TestInit_fields|TestDecode",
+	},
+	{
+		Name: "trailing-garbage-accepted", Promise: "hazards.md 5: JSON and trailing garbage",
+		Symbol: "httpapi.decodeInit", Old: "s.peek() != 0 || s.at < len(s.data)", New: "false",
+		Suite: "http api", Test: "TestInit_bodyThatIsNoJSON|TestDecode",
+	},
+	{
+		Name: "internal-error-shown", Promise: "design.md 5: nothing internal leaks",
+		Symbol: "httpapi.public", Old: "return errInternal, err", New: `return refuse(codeInternal, "", err.Error()), err`,
+		Suite: "http api", Test: "TestStatus_errorThatNobodyKnows",
+	},
+	{
+		Name: "wait-without-a-bound-per-key", Promise: "design.md 5: at most 100 waits per key",
+		Symbol: "httpapi.maxWaitsPerKey", Old: "= 100", New: "= 100000",
+		Suite: "http api", Test: "TestWait_atMost|TestLimits",
+	},
+	{
+		Name: "body-kept-in-the-pool", Promise: "reliability.md 4: no memory of a number",
+		Symbol: "httpapi.(*exchange).readInitiation",
+		Old:    "clear(buffer[:]) // It held a number, and the client may have sent anything.",
+		New:    "",
+		Suite:  "http api", Test: "TestInit_forgetsTheBody",
+	},
+	{
+		Name: "expired-key-accepted", Promise: "design.md 5: each key with an optional expiry",
+		Symbol: "settings.Keys.Find", Old: "case lapsed(k.keys[found].ExpiresAt, now):", New: "case false:",
+		Suite: "settings", Test: "TestKeysFind",
+	},
+	{
+		Name: "replaced-key-accepted-for-ever", Promise: "design.md 2: previous values stay accepted in memory for ten minutes",
+		Symbol: "settings.Keys.Find", Old: "found < 0, lapsed(k.keys[found].until, now)", New: "found < 0",
+		Suite: "settings", Test: "TestKeysFind|TestFromProject_rotated",
+	},
+	{
+		Name: "mixed-simulator-account", Promise: "design.md 8: sim_ credentials go to --simulator-url and nowhere else",
+		Symbol: "settings.refuseMixed",
+		Old:    "next[fieldAccessToken] = held{ref: token.ref, reason: ReasonMixedSimulator}",
+		New:    "",
+		Suite:  "settings", Test: "TestSecrets_mixed",
+	},
+	{
+		Name: "secret-printed", Promise: "reliability.md 4: no log holds a secret",
+		Symbol: "settings.Secret.String", Old: "return hidden", New: "return string(s.Current())",
+		Suite: "settings", Test: "TestSettings_print",
+	},
+	{
+		Name: "broken-edit-takes-effect", Promise: "hazards.md A13: a poison CR affects only itself",
+		Symbol: "settings.(*Live).SetProject", Old: "l.refuse(err) return err", New: "l.refuse(err)",
+		Suite: "settings", Test: "TestLive_refuses|TestFile_broken",
+	},
+	{
+		Name: "checksum-of-keys-unchecked", Promise: "hazards.md A17: checksum rejects before any store read",
+		Symbol: "settings.CheckFormat", Old: "if key[i] != base62[sum%uint32(len(base62))] {", New: "if false {",
+		Suite: "settings", Test: "TestCheckFormat|TestAPIKey|TestNewAPIKey|TestKeysFind",
+	},
+	{
+		Name: "not-ready-while-the-store-is-down", Promise: "hazards.md F9: readiness off",
+		Symbol: "health.NewProbesHandler",
+		Old:    `writeText(w, http.StatusServiceUnavailable, "not ready")`,
+		New:    `writeText(w, http.StatusOK, "not ready")`,
+		Suite:  "health", Test: "TestReadyz",
+	},
+}
+
+// operatorMutants break what the operator makes of a project.
+//
+//nolint:gochecknoglobals // a table
+var operatorMutants = []Mutant{
+	{
+		Name: "pods-run-as-root", Promise: "design.md 2: pods meet the restricted Pod Security Standard",
+		Symbol: "render.podSpec", Old: "WithRunAsNonRoot(true)", New: "WithRunAsNonRoot(false)",
+		Suite: "render", Test: "TestProject_goldens",
+	},
+	{
+		Name: "suspended-pods-run", Promise: "design.md 10: suspend applies 0",
+		Symbol: "render.Replicas", Old: "case p.Suspended():", New: "case false:",
+		Suite: "render", Test: "TestReplicas",
+	},
+	{
+		Name: "secrets-not-optional", Promise: "design.md 2: mounted as projected volumes (optional: true)",
+		Symbol: "render.secretsVolume", Old: "WithOptional(true)", New: "WithOptional(false)",
+		Suite: "render", Test: "TestProject_goldens",
+	},
+	{
+		Name: "rollout-is-short-of-a-pod", Promise: "hazards.md F5: a rolling restart fails no client",
+		Symbol: "render.Deployment",
+		Old:    "WithMaxUnavailable(intstr.FromInt32(0))",
+		New:    "WithMaxUnavailable(intstr.FromInt32(1))",
+		Suite:  "render", Test: "TestProject_goldens",
+	},
+	{
+		Name: "metrics-reachable-by-everybody", Promise: "design.md 5: health and metrics on their own port",
+		Symbol: "render.NetworkPolicy", Old: "if len(settings.MetricsFrom) > 0 {", New: "if true {",
+		Suite: "render", Test: "TestProject_goldens",
+	},
+}

@@ -1,0 +1,331 @@
+package main
+
+// domainMutants break the rules of a verification.
+//
+//nolint:gochecknoglobals // a table
+var domainMutants = []Mutant{
+	{
+		Name: "number-not-compared", Promise: "design.md 3: match code first, then channel, then sender's number",
+		Symbol: "verification.(*Request).proves",
+		Old:    "!phone.Same(r.Phone, e.Sender)",
+		New:    "!phone.Same(e.Sender, e.Sender)",
+		Suite:  "domain", Test: "TestVerify$|TestReceive_aWrongSenderUsesNothingUp",
+	},
+	{
+		Name: "hidden-number-verifies", Promise: "hazards.md A5: a sender without a number proves nothing",
+		Symbol: "verification.(*Request).proves", Old: "if e.Sender.IsZero() {", New: "if false {",
+		Suite: "domain", Test: "TestVerify$",
+	},
+	{
+		Name: "actual-is-the-claimed-number", Promise: "design.md 3: actualPhoneNumber is the number the messenger reported",
+		Symbol: "verification.(*Request).Verify",
+		Old:    "Verified, now, e.Sender, e.Assurance",
+		New:    "Verified, now, r.Phone, e.Assurance",
+		Suite:  "domain", Test: "TestVerify|TestReceive_verifies",
+	},
+	{
+		Name: "assurance-dropped", Promise: "design.md 7: a shared contact is marked assurance shared_contact",
+		Symbol: "verification.(*Request).Verify",
+		Old:    "Verified, now, e.Sender, e.Assurance",
+		New:    "Verified, now, e.Sender, AssuranceUsual",
+		Suite:  "domain", Test: "TestVerify_keepsTheAssurance",
+	},
+	{
+		Name: "event-not-due-with-the-verification", Promise: "design.md 3: the webhook becomes due in the same write",
+		Symbol: "verification.(*Request).Verify", Old: "if eventWanted {", New: "if false && eventWanted {",
+		Suite: "domain", Test: "TestVerify$|TestReceive_verifies",
+	},
+	{
+		Name: "event-due-though-unwanted", Promise: "design.md 6: a project without a webhook has no events",
+		Symbol: "verification.(*Request).Verify", Old: "if eventWanted {", New: "if eventWanted || true {",
+		Suite: "domain", Test: "TestVerify|TestReceive",
+	},
+	{
+		Name: "other-messenger-counts", Promise: "design.md 3: match code first, then channel",
+		Symbol: "verification.(*Request).counts", Old: "e.Method != r.Method", New: "false",
+		Suite: "domain", Test: "TestVerify$|TestReceive_throughAnotherMessenger",
+	},
+	{
+		Name: "final-state-verifies-again", Promise: "design.md 3: VERIFIED and EXPIRED are final",
+		Symbol: "verification.(*Request).counts", Old: "case r.Phase.Final():", New: "case r.Phase == Verified:",
+		Suite: "domain", Test: "TestVerify|TestReceive",
+	},
+	{
+		Name: "verified-at-its-expiry", Promise: "design.md 3: now < expiresAt at the write",
+		Symbol: "verification.(*Request).counts", Old: "!now.Before(r.ExpiresAt)", New: "now.After(r.ExpiresAt)",
+		Suite: "domain", Test: "TestVerify$",
+	},
+	{
+		Name: "window-begins-one-too-late", Promise: "design.md 3: the message's own time lies in [createdAt - 2 min, expiresAt]",
+		Symbol: "verification.(*Request).counts",
+		Old:    "e.SentAt.Before(r.sentFrom())",
+		New:    "!e.SentAt.After(r.sentFrom())",
+		Suite:  "domain", Test: "TestVerify$",
+	},
+	{
+		Name: "window-ends-one-too-early", Promise: "design.md 3: the message's own time lies in [createdAt - 2 min, expiresAt]",
+		Symbol: "verification.(*Request).counts",
+		Old:    "e.SentAt.After(r.ExpiresAt)",
+		New:    "!e.SentAt.Before(r.ExpiresAt)",
+		Suite:  "domain", Test: "TestVerify$",
+	},
+	{
+		Name: "message-of-the-future-counts", Promise: "design.md 3: the message's own time lies in [createdAt - 2 min, expiresAt]",
+		Symbol: "verification.(*Request).counts", Old: ", e.SentAt.After(r.ExpiresAt)", New: "",
+		Suite: "domain", Test: "TestVerify$",
+	},
+	{
+		Name: "clock-skew-ten-times-as-wide", Promise: "design.md 3: createdAt - 2 min",
+		Symbol: "verification.ClockSkew", Old: "2 * time.Minute", New: "20 * time.Minute",
+		Suite: "domain", Test: "TestTimes",
+	},
+	{
+		Name: "clock-skew-none", Promise: "design.md 3: createdAt - 2 min",
+		Symbol: "verification.ClockSkew", Old: "2 * time.Minute", New: "0 * time.Minute",
+		Suite: "domain", Test: "TestTimes",
+	},
+	{
+		Name: "slack-where-the-code-is-older", Promise: "design.md 3: with an Idempotency-Key there is no slack",
+		Symbol: "verification.(*Request).sentFrom", Old: "if r.codeComesBack() {", New: "if false {",
+		Suite: "domain", Test: "TestVerify|TestReceive_anOldMessageAfterItsCodeCameBack",
+	},
+	{
+		Name: "code-comes-back-too-soon", Promise: "design.md 3: what is settled is kept for at least ttl + 5 min",
+		Symbol: "verification.(*Request).afterRest",
+		Old:    "r.codeComesBack() && end.After(at)",
+		New:    "false && end.After(at)",
+		Suite:  "domain", Test: "TestNext|TestEvictable|TestReceive",
+	},
+	{
+		Name: "code-rest-shorter", Promise: "design.md 3: what is settled is kept for at least ttl + 5 min",
+		Symbol: "verification.CodeRest", Old: "5 * time.Minute", New: "1 * time.Minute",
+		Suite: "domain", Test: "TestTimes",
+	},
+	{
+		Name: "contact-of-an-older-prompt", Promise: "design.md 3: for contacts there is no slack before their binding",
+		Symbol: "verification.(*Request).VerifyContact",
+		Old:    "e.SentAt.Before(bound.Truncate(time.Second))",
+		New:    "e.SentAt.Before(bound.Add(-time.Minute))",
+		Suite:  "domain", Test: "TestVerifyContact|TestReceiveContact",
+	},
+	{
+		Name: "contact-of-the-same-second-refused", Promise: "design.md 3: messengers count whole seconds",
+		Symbol: "verification.(*Request).VerifyContact", Old: "bound.Truncate(time.Second)", New: "bound",
+		Suite: "domain", Test: "TestVerifyContact|TestReceiveContact",
+	},
+	{
+		Name: "contact-of-an-unbound-sender", Promise: "design.md 3: a shared contact completes that binding only",
+		Symbol: "verification.(*Request).VerifyContact", Old: "bound.IsZero()", New: "false",
+		Suite: "domain", Test: "TestVerifyContact|TestReceiveContact",
+	},
+	{
+		Name: "prompt-skew-ten-times-as-wide", Promise: "design.md 3: for contacts there is no slack before their binding",
+		Symbol: "verification.promptSkew", Old: "5 * time.Second", New: "50 * time.Second",
+		Suite: "domain", Test: "TestTimes",
+	},
+	{
+		Name: "nine-contacts", Promise: "design.md 3: up to 8 senders per request, the oldest goes",
+		Symbol: "verification.(*Request).bind", Old: ">= MaxContacts", New: "> MaxContacts",
+		Suite: "domain", Test: "TestBind",
+	},
+	{
+		Name: "newest-contact-goes", Promise: "design.md 3: up to 8 senders per request, the oldest goes",
+		Symbol: "verification.(*Request).bind", Old: "slices.Delete(r.Contacts, oldest, oldest+1)",
+		New:   "slices.Delete(r.Contacts, oldest+len(r.Contacts)-1, oldest+len(r.Contacts))",
+		Suite: "domain", Test: "TestBind",
+	},
+	{
+		Name: "confirmation-may-go", Promise: "design.md 3: confirmed by a button that names the project, one per request",
+		Symbol: "verification.(*Request).bind",
+		Old:    "old.Kind == ContactShare",
+		New:    "old.Kind == ContactShare || old.Kind == ContactConfirm",
+		Suite:  "domain", Test: "TestBind_neverDropsTheConfirmation",
+	},
+	{
+		Name: "copy-binds-again", Promise: "design.md 7: transitions are idempotent",
+		Symbol: "verification.(*Request).Bind",
+		Old:    "!bound.IsZero() && !e.SentAt.After(bound)",
+		New:    "false && bound.IsZero()",
+		Suite:  "domain", Test: "TestBind_ofACopy",
+	},
+	{
+		Name: "asked-to-confirm-twice", Promise: "design.md 3: confirmed by a button that names the project, one per request",
+		Symbol: "verification.(*Request).AwaitConfirmation",
+		Old:    "return ErrTextChanged",
+		New:    "r.bind(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm}); return nil",
+		Suite:  "domain", Test: "TestReceive|TestConfirm",
+	},
+	{
+		Name: "any-tap-confirms", Promise: "design.md 3: confirmed by a button that names the project",
+		Symbol: "verification.(*Request).Confirm",
+		Old:    "!found || !answers(asked.Binding)",
+		New:    "!found && !answers(asked.Binding)",
+		Suite:  "domain", Test: "TestConfirm",
+	},
+	{
+		Name: "changed-text-verifies", Promise: "design.md 3: the message must contain the project's sentence",
+		Symbol: "verification.(*Service).Receive",
+		Old:    "!HoldsPrepared(m.Text, m.Prepared(r, code))",
+		New:    "m.Prepared(r, code) == \"\"",
+		Suite:  "domain", Test: "TestReceive_theTextThatWasPrepared|TestReceive_asksNobodyElse",
+	},
+	{
+		Name: "sentence-among-many-others", Promise: "design.md 3: with at most 40 other characters",
+		Symbol: "verification.HoldsPrepared", Old: "<= MaxOtherCharacters", New: "<= 10*MaxOtherCharacters",
+		Suite: "domain", Test: "TestHoldsPrepared",
+	},
+	{
+		Name: "forty-first-character", Promise: "design.md 3: with at most 40 other characters",
+		Symbol: "verification.MaxOtherCharacters", Old: "= 40", New: "= 41",
+		Suite: "domain", Test: "TestHoldsPrepared",
+	},
+	{
+		Name: "expired-within-the-grace", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
+		Symbol: "verification.(*Request).lapsed", Old: "r.ExpiresAt.Add(ExpiryGrace)", New: "r.ExpiresAt",
+		Suite: "domain", Test: "TestExpire|TestPhaseAt",
+	},
+	{
+		Name: "expired-one-too-late", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
+		Symbol: "verification.(*Request).lapsed",
+		Old:    "!now.Before(r.ExpiresAt.Add(ExpiryGrace))",
+		New:    "now.After(r.ExpiresAt.Add(ExpiryGrace))",
+		Suite:  "domain", Test: "TestExpire|TestPhaseAt",
+	},
+	{
+		Name: "verified-expires", Promise: "reliability.md 2: a request becomes VERIFIED or EXPIRED, once",
+		Symbol: "verification.(*Request).Expire", Old: "r.Phase != Pending ||", New: "",
+		Suite: "domain", Test: "TestExpire",
+	},
+	{
+		Name: "due-one-too-late", Promise: "design.md 3: now >= expiresAt",
+		Symbol: "verification.dueAt", Old: "now.Before(at)", New: "!now.After(at)",
+		Suite: "domain", Test: "TestNext",
+	},
+	{
+		Name: "paused-event-deleted", Promise: "hazards.md F24: deliveries are paused, not exhausted",
+		Symbol: "verification.nextDelivery", Old: "case EventsPaused:", New: "case EventPolicy(9):",
+		Suite: "domain", Test: "TestNext",
+	},
+	{
+		Name: "event-forgotten-with-the-retention", Promise: "design.md 4: an undelivered event is never dropped",
+		Symbol: "verification.nextDelivery", Old: "max(p.Retention, EventLife)", New: "p.Retention",
+		Suite: "domain", Test: "TestNext",
+	},
+	{
+		Name: "undelivered-event-evicted", Promise: "design.md 4: an undelivered event is never dropped",
+		Symbol: "verification.(*Request).settledAt",
+		Old:    "case r.Phase != Verified || r.Delivery.Wanted():",
+		New:    "case r.Phase != Verified:",
+		Suite:  "domain", Test: "TestEvictable|TestNext",
+	},
+	{
+		Name: "attempt-of-an-older-claim-recorded", Promise: "design.md 4: due work is claimed with a lease and an epoch",
+		Symbol: "verification.(*Request).RecordAttempt", Old: "r.Epoch != a.Epoch", New: "r.Epoch < a.Epoch",
+		Suite: "domain", Test: "TestRecordAttempt",
+	},
+	{
+		Name: "attempt-recorded-twice", Promise: "hazards.md F19: the attempt counter is exact",
+		Symbol: "verification.(*Request).RecordAttempt", Old: "r.Delivery.Attempts != a.Number-1", New: "false",
+		Suite: "domain", Test: "TestRecordAttempt",
+	},
+	{
+		Name: "attempt-after-its-end-recorded", Promise: "reliability.md 4: nothing is sent after it was delivered",
+		Symbol: "verification.(*Request).RecordAttempt", Old: "!r.Delivery.Wanted() ||", New: "",
+		Suite: "domain", Test: "TestRecordAttempt",
+	},
+	{
+		Name: "attempt-of-before-a-wish-counts", Promise: "design.md 6: redeliver sends a VERIFIED request's event once more",
+		Symbol: "verification.(*Request).RecordAttempt", Old: "|| r.Redelivered != a.Redelivered", New: "",
+		Suite: "domain", Test: "TestRecordAttempt_plannedBeforeAWishCountsNoMore",
+	},
+	{
+		Name: "wish-granted-twice", Promise: "design.md 6: the handled value is persisted",
+		Symbol: "verification.(*Request).Redeliver", Old: "if r.Redelivered == wish {", New: "if false {",
+		Suite: "domain", Test: "TestRedeliver",
+	},
+	{
+		Name: "pending-request-redelivered", Promise: "reliability.md 4: nothing is sent of what is not verified",
+		Symbol: "verification.(*Request).Redeliver", Old: "r.Phase != Verified", New: "r.Phase == Expired",
+		Suite: "domain", Test: "TestRedeliver",
+	},
+	{
+		Name:    "idempotency-key-without-the-api-key",
+		Promise: "design.md 3: the random part becomes HMAC(SHA-256(presented API key), project + header)",
+		Symbol:  "verification.Project.CodeFor", Old: "apiKeyHash[:]", New: "p.key[:]",
+		Suite: "domain", Test: "TestCodeFor",
+	},
+	{
+		Name: "idempotency-key-for-another-number", Promise: "design.md 3: same key with another body: 422",
+		Symbol: "verification.bodyHash", Old: `+ "\x00" + in.Phone.E164()`, New: "",
+		Suite: "domain", Test: "TestInitiate",
+	},
+	{
+		Name: "idempotency-key-reuse-accepted", Promise: "design.md 3: same key with another body: 422",
+		Symbol: "verification.mayReplay", Old: "existing.BodyHash != bodyHash", New: "existing.BodyHash == \"\"",
+		Suite: "domain", Test: "TestInitiate",
+	},
+	{
+		Name: "check-bits-unchecked", Promise: "design.md 3: 15 check bits, a filter against typos and junk",
+		Symbol: "verification.Project.valid", Old: "== 1", New: ">= 0",
+		Suite: "domain", Test: "TestExtract|TestCode",
+	},
+	{
+		Name: "code-of-less-randomness", Promise: "design.md 3: 65 random bits",
+		Symbol: "verification.Project.codeOf", Old: "alphabet[b&31]", New: "alphabet[b&15]",
+		Suite: "domain", Test: "TestNewCode|TestRequestID",
+	},
+	{
+		Name: "code-printed", Promise: "reliability.md 4: no log holds a code",
+		Symbol: "verification.Code.String", Old: `"[code]"`, New: "c.Grouped()",
+		Suite: "domain", Test: "TestCode_isHidden",
+	},
+	{
+		Name: "subject-hash-without-the-api-key", Promise: "security.md: nobody who reads stored requests finds a subject by trying",
+		Symbol: "verification.Project.SubjectHash", Old: "apiKeyHash[:]", New: "p.key[:]",
+		Suite: "domain", Test: "TestSubjectHash",
+	},
+	{
+		Name: "shortest-wait-answered", Promise: "design.md 5: Retry-After fits the rate that refuses longest",
+		Symbol: "verification.Waits.Refusal",
+		Old:    "other.wait > longest",
+		New:    "other.wait > 0 && (longest <= 0 || other.wait < longest)",
+		Suite:  "domain", Test: "TestWaits",
+	},
+	{
+		Name: "store-failure-taken-for-unknown", Promise: "design.md 7: 5xx only when we could not persist",
+		Symbol: "verification.(*Service).apply",
+		Old:    `return Receipt{}, fmt.Errorf("apply message: %w", err)`,
+		New:    "return Receipt{Outcome: OutcomeUnknown}, nil",
+		Suite:  "domain", Test: "TestReceive_withTheStoreDown",
+	},
+	{
+		Name: "every-replica-tells-the-sender", Promise: "design.md 7: replies are sent by whoever made the transition",
+		Symbol: "verification.(*Service).apply", Old: "Changed: err == nil", New: "Changed: true",
+		Suite: "domain", Test: "TestReceive_tellsWhoMadeTheTransition",
+	},
+	{
+		Name: "wrong-number-after-the-end-told-verified", Promise: "design.md 3: nobody learns the other side's number",
+		Symbol: "verification.afterFinal", Old: "r.Actual == m.Sender", New: "r.Phase == Verified",
+		Suite: "domain", Test: "TestReceive",
+	},
+	{
+		Name: "first-of-several-codes", Promise: "design.md 3: one code per message",
+		Symbol: "verification.Project.later", Old: "candidate == nil ||", New: "last != nil || candidate == nil ||",
+		Suite: "domain", Test: "TestExtract|TestReceive_oneCode",
+	},
+	{
+		Name: "notification-lost-while-one-waits", Promise: "design.md 5: wait=20s holds the answer until the status changes",
+		Symbol: "verification.(*Notifier).Subscribe", Old: "make(chan struct{}, 1)", New: "make(chan struct{})",
+		Suite: "domain", Test: "TestNotifier",
+	},
+	{
+		Name: "idempotency-key-of-any-project", Promise: "design.md 3: the random part becomes HMAC(SHA-256(presented API key), project + header)",
+		Symbol: "verification.Project.CodeFor", Old: `p.name+"\x00"+idempotencyKey`, New: `"\x00"+idempotencyKey`,
+		Suite: "domain", Test: "TestCodeFor",
+	},
+	{
+		Name: "prefix-shared-by-keys", Promise: "adr 20: keys do not share a range",
+		Symbol: "verification.PrefixRate.Group", Old: "KeyName: n.KeyName, ", New: "",
+		Suite: "domain", Test: "TestPrefixRate",
+	},
+}

@@ -1,0 +1,440 @@
+package main
+
+// telegramMutants break what comes in through Telegram.
+//
+//nolint:gochecknoglobals // a table
+var telegramMutants = []Mutant{
+	{
+		Name: "telegram-secret-unchecked", Promise: "design.md 7: 401/403 for bad signatures",
+		Symbol: "telegram.(*Channel).serve",
+		Old:    "!authentic(r.Header, s, now)",
+		New:    "false && !authentic(r.Header, s, now)",
+		Suite:  "telegram", Test: "TestHook",
+	},
+	{
+		Name: "telegram-empty-secret", Promise: "hazards.md A1: an inbound webhook with an empty secret is refused",
+		Symbol: "telegram.authentic",
+		Old:    "return found == 1",
+		New:    "return found == 1 || len(s.Telegram.BotToken.Accepted(now)) == 0",
+		Suite:  "telegram", Test: "TestHook",
+	},
+	{
+		Name: "telegram-two-secret-headers", Promise: "hazards.md 39: two headers",
+		Symbol: "telegram.authentic", Old: "len(given) != 1 ||", New: "len(given) == 0 ||",
+		Suite: "telegram", Test: "TestHook_secret",
+	},
+	{
+		Name: "telegram-secret-of-any-project", Promise: "design.md 7: webhook secret = HMAC(account's secret, project + purpose)",
+		Symbol: "telegram.WebhookSecret", Old: "purposeWebhook, project", New: "purposeWebhook",
+		Suite: "telegram", Test: "TestHook_secret|TestWebhookSecret",
+	},
+	{
+		Name: "telegram-group-chat", Promise: "hazards.md A4: group chat is not verified",
+		Symbol: "telegram.judgeSender", Old: `m.Chat.Type != "private",`, New: "",
+		Suite: "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-chat-of-another", Promise: "hazards.md A4: only the private chat of the sender",
+		Symbol: "telegram.judgeSender", Old: ", m.Chat.ID != m.From.ID", New: "",
+		Suite: "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-bots-verify", Promise: "hazards.md A4: a person sends it",
+		Symbol: "telegram.judgeSender", Old: "case m.From.IsBot:", New: "case false:",
+		Suite: "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-edited-message", Promise: "hazards.md A4: edited_message is not verified",
+		Symbol: "telegram.judgeSender", Old: "m.EditDate ||", New: "",
+		Suite: "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-forwarded-contact", Promise: "hazards.md A4: forwarded contact is not verified",
+		Symbol: "telegram.judge", Old: "bool(m.ForwardOrigin || m.ForwardDate)", New: "false",
+		Suite: "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-contact-of-another", Promise: "design.md 7: accept only the sender's own contact",
+		Symbol: "telegram.judgeContact", Old: "case *c.UserID != sender:", New: "case false:",
+		Suite: "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-contact-without-user", Promise: "hazards.md A4: contact without user_id is not verified",
+		Symbol: "telegram.judgeContact", Old: `case c.UserID == nil:
+		return phone.Number{}, refusedNoUser
+	case *c.UserID != sender:`, New: "case c.UserID != nil && *c.UserID != sender:",
+		Suite: "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-names-in-any-case", Promise: "hazards.md 41: names match exactly as Telegram writes them",
+		Symbol: "telegram.readUpdate",
+		Old:    "kjson.UnmarshalCaseSensitivePreserveInts(e.Message, m)",
+		New:    "json.Unmarshal(e.Message, m)",
+		Suite:  "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-envelope-names-in-any-case", Promise: "hazards.md 41: names match exactly as Telegram writes them",
+		Symbol: "telegram.readUpdate",
+		Old:    "kjson.UnmarshalCaseSensitivePreserveInts(raw, &e)",
+		New:    "json.Unmarshal(raw, &e)",
+		Suite:  "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-command-for-another-bot", Promise: "hazards.md 41: /start@otherbot",
+		Symbol: "telegram.payload", Old: ", addressed && !strings.EqualFold(bot, botUsername)", New: "",
+		Also: []Edit{{
+			Symbol: "telegram.payload",
+			Old:    `command, bot, addressed := strings.Cut(command, "@")`,
+			New:    `command, _, _ = strings.Cut(command, "@")`,
+		}},
+		Suite: "telegram", Test: "TestRead",
+	},
+	{
+		Name: "telegram-body-limit-thousandfold", Promise: "design.md 5: limits stand in one file; hazards.md A3",
+		Symbol: "telegram.maxUpdateBytes", Old: "1 << 20", New: "1000 << 20",
+		Suite: "telegram", Test: "TestHook_bodyOfAMebibyte",
+	},
+	{
+		Name:    "telegram-acknowledged-before-stored",
+		Promise: "reliability.md 1: a 200 to a messenger means that what its messages prove is stored",
+		Symbol:  "telegram.(*Channel).take",
+		Old:     "c.refuse(w, http.StatusServiceUnavailable, hookFailed)",
+		New:     "c.acknowledge(w, hookAccepted)",
+		Suite:   "telegram", Test: "TestHook_notAcknowledged|TestHook_prompt",
+	},
+	{
+		Name: "telegram-store-without-time-limit", Promise: "hazards.md F9: fast 503 while the store hangs",
+		Symbol: "telegram.(*Channel).tell",
+		Old:    "context.WithTimeout(ctx, storeTimeout)",
+		New:    "context.WithTimeout(ctx, 1000*storeTimeout)",
+		Suite:  "telegram", Test: "TestHook_doesNotWait",
+	},
+	{
+		Name: "telegram-panic-ends-the-process", Promise: "hazards.md A13: a poison affects only itself",
+		Symbol: "telegram.(*Channel).receive",
+		Old:    "if value := recover(); value != nil {",
+		New:    "if value := any(nil); value != nil {",
+		Suite:  "telegram", Test: "TestPoll_anUpdateThatMeetsABug",
+	},
+	{
+		Name: "telegram-offset-kept-after-a-conflict", Promise: "platforms.md: whoever has the updates now may confirm some",
+		Symbol: "telegram.(*Poller).pollFailed",
+		Old:    "p.forget() // whoever has the updates now may confirm some",
+		New:    "",
+		Suite:  "telegram", Test: "TestPoll_offset",
+	},
+	{
+		Name: "telegram-offset-kept-for-another-token", Promise: "platforms.md: update ids are a bot's own",
+		Symbol: "telegram.(*Poller).step",
+		Old:    "p.forget() p.token = s.Telegram.BotToken.Current()",
+		New:    "p.token = s.Telegram.BotToken.Current()",
+		Suite:  "telegram", Test: "TestPoll_offset",
+	},
+	{
+		Name: "telegram-offset-before-the-store", Promise: "reliability.md 1: acknowledged is durable",
+		Symbol: "telegram.(*Poller).confirm", Old: "inFront = inFront && u.done", New: "",
+		Suite: "telegram", Test: "TestPoll",
+	},
+	{
+		Name: "telegram-offset-kept-without-updates", Promise: "platforms.md: after a week the next id is random",
+		Symbol: "telegram.(*Poller).take", Old: "p.offset, p.limit = 0, pollBatch", New: "p.limit = pollBatch",
+		Suite: "telegram", Test: "TestPoll_idsThatStartAnew",
+	},
+	{
+		Name: "telegram-one-failure-holds-all-back", Promise: "hazards.md F37: the good ones are processed",
+		Symbol: "telegram.maxFailures", Old: "= 5", New: "= 1",
+		Suite: "telegram", Test: "TestBatch_ends",
+	},
+	{
+		Name: "telegram-one-chat-holds-up-all", Promise: "hazards.md F37: the good ones are processed",
+		Symbol: "telegram.(*batch).groupBySender",
+		Old:    "at, seen := index[u.sender]",
+		New:    "at, seen := index[0*u.sender]",
+		Also: []Edit{{
+			Symbol: "telegram.(*batch).groupBySender",
+			Old:    "index[u.sender] = at",
+			New:    "index[0] = at",
+		}},
+		Suite: "telegram", Test: "TestPoll",
+	},
+	{
+		Name: "telegram-polls-without-leave", Promise: "design.md 7: long polling by the lease holder, where it is permitted",
+		Symbol: "telegram.(*Poller).step", Old: "|| !p.permitted(s.Telegram)", New: "",
+		Suite: "telegram", Test: "TestPoll",
+	},
+	{
+		Name: "telegram-redirect-followed", Promise: "platforms.md: the token is told to nobody else",
+		Symbol: "telegram.NewClient", Old: "return http.ErrUseLastResponse", New: "return nil",
+		Suite: "telegram", Test: "TestClient",
+	},
+	{
+		Name: "telegram-token-in-errors", Promise: "reliability.md 4: no error holds a secret",
+		Symbol: "telegram.withoutToken",
+		Old:    `strings.ReplaceAll(text, part, "[token]")`,
+		New:    `strings.ReplaceAll(text, part, part)`,
+		Suite:  "telegram", Test: "TestClient|TestCanary",
+	},
+	{
+		Name: "telegram-simulated-token-leaves", Promise: "design.md 8: sim_ credentials go to --simulator-url and nowhere else",
+		Symbol: "telegram.(*Client).endpoint",
+		Old:    "case !simulated:",
+		New:    "case !simulated, c.simulator == \"\":",
+		Suite:  "telegram", Test: "TestClient_simulator|TestHook_methodsAndModes",
+	},
+	{
+		Name: "telegram-pending-updates-dropped", Promise: "design.md 7: deleteWebhook(drop_pending_updates=false)",
+		Symbol: "telegram.(*Client).DeleteWebhook",
+		Old:    "DropPendingUpdates: false",
+		New:    "DropPendingUpdates: true",
+		Suite:  "telegram", Test: "TestClient_goldens|TestOutbound",
+	},
+	{
+		Name: "telegram-event-not-due", Promise: "design.md 3: the webhook becomes due in the same write",
+		Symbol: "telegram.(*Channel).tell",
+		Old:    "s.EventPolicy() != verification.EventsOff",
+		New:    "s.EventPolicy() != verification.EventsOff && false",
+		Suite:  "telegram", Test: "TestHook_makesTheEventDue",
+	},
+	{
+		Name: "telegram-senders-by-plain-id", Promise: "design.md 3: messenger ids are kept as HMAC",
+		Symbol: "telegram.bindings",
+		Old:    "hex.EncodeToString(derived(token, purposeSender, s.Project, bot, id)[:16])",
+		New:    "bot + id + s.Project + hex.EncodeToString(token[:0])",
+		Suite:  "telegram", Test: "TestBindings",
+	},
+}
+
+// whatsappMutants break what comes in through WhatsApp.
+//
+//nolint:gochecknoglobals // a table
+var whatsappMutants = []Mutant{
+	{
+		Name: "whatsapp-signature-unchecked", Promise: "design.md 7: verify the signature over raw bytes before parsing",
+		Symbol: "whatsapp.(*Hook).take",
+		Old:    "if !signed(body, mac, secrets) {",
+		New:    "if !signed(body, mac, secrets) && false {",
+		Suite:  "whatsapp", Test: "TestHook_signatures",
+	},
+	{
+		Name: "whatsapp-empty-app-secret", Promise: "hazards.md A1: empty secret",
+		Symbol: "whatsapp.signed", Old: "if len(secret) == 0 {", New: "if false {",
+		Suite: "whatsapp", Test: "TestSigned",
+	},
+	{
+		Name: "whatsapp-no-secret-is-trust", Promise: "design.md 7: no secret configured means reject",
+		Symbol: "whatsapp.(*Hook).take",
+		Old:    "if !signed(body, mac, secrets) {",
+		New:    "if !signed(body, mac, secrets) && len(secrets) > 0 {",
+		Also: []Edit{{
+			Symbol: "whatsapp.(*Hook).take",
+			Old:    "if len(secrets) == 0 {",
+			New:    "if secrets == nil && false {",
+		}},
+		Suite: "whatsapp", Test: "TestHook_withoutSecret",
+	},
+	{
+		Name: "whatsapp-two-signature-headers", Promise: "hazards.md 33: two headers",
+		Symbol: "whatsapp.signature", Old: "len(values) != 1", New: "len(values) == 0",
+		Suite: "whatsapp", Test: "TestHook_signatures",
+	},
+	{
+		Name: "whatsapp-signature-in-upper-case", Promise: "hazards.md 33: upper hex",
+		Symbol: "whatsapp.signature", Old: "|| strings.ToLower(digits) != digits", New: "",
+		Suite: "whatsapp", Test: "TestHook_signatures",
+	},
+	{
+		Name: "whatsapp-verify-token-unchecked", Promise: "hazards.md 32: wrong verify token",
+		Symbol: "whatsapp.(*Hook).shakeHands",
+		Old:    `|| !verifies(single(query, "hub.verify_token"), s.Project, s.WhatsApp.AppSecret, h.clock.Now())`,
+		New:    "",
+		Also: []Edit{{
+			Symbol: "whatsapp.(*Hook).shakeHands",
+			Old:    "len(challenge) > maxChallengeBytes",
+			New:    "len(challenge) > maxChallengeBytes && s != nil",
+		}},
+		Suite: "whatsapp", Test: "TestHook_handshake",
+	},
+	{
+		Name: "whatsapp-verify-token-of-any-project", Promise: "design.md 7: verify tokens = HMAC(account's secret, project + purpose)",
+		Symbol: "whatsapp.VerifyToken", Old: "purposeVerifyToken+project", New: "purposeVerifyToken+project[:0]",
+		Suite: "whatsapp", Test: "TestHook_handshake",
+	},
+	{
+		Name: "whatsapp-body-limit-thousandfold", Promise: "hazards.md A3: cut at the limit before HMAC",
+		Symbol: "whatsapp.maxBodyBytes", Old: "3<<20 + 64<<10", New: "1000 * (3<<20 + 64<<10)",
+		Suite: "whatsapp", Test: "TestHook_bodies|TestHook_endlessBody",
+	},
+	{
+		Name: "whatsapp-announced-length-unchecked", Promise: "hazards.md A3: cut at the limit before HMAC",
+		Symbol: "whatsapp.(*bodies).readBody", Old: "if r.ContentLength > maxBodyBytes {", New: "if false {",
+		Suite: "whatsapp", Test: "TestBodies_refuse",
+	},
+	{
+		Name: "whatsapp-announced-length-reserved", Promise: "hazards.md A3: RSS flat",
+		Symbol: "whatsapp.(*body).readAll", Old: "min(most+1, freeBodyBytes)", New: "most+1",
+		Suite: "whatsapp", Test: "TestHook_bod|TestHook_announced|TestBodies",
+	},
+	{
+		Name: "whatsapp-body-a-byte-at-a-time", Promise: "hazards.md F30: slow bodies",
+		Symbol: "whatsapp.(*body).expectProgress", Old: "b.setReadDeadline(b.began.Add(wait))", New: "_ = wait",
+		Suite: "whatsapp", Test: "TestHook_minimumRate|TestHook_heldBodies", Hangs: true,
+	},
+	{
+		Name:    "whatsapp-acknowledged-before-stored",
+		Promise: "reliability.md 1: a 200 to a messenger means that what its messages prove is stored",
+		Symbol:  "whatsapp.(*Hook).take",
+		Old:     "return again(w, resultFailed)",
+		New:     "w.WriteHeader(http.StatusOK)\n\t\treturn resultFailed",
+		Suite:   "whatsapp", Test: "TestHook_storeDown|TestHook_storeFailsMidway",
+	},
+	{
+		Name: "whatsapp-one-failure-keeps-others-back", Promise: "hazards.md F37: the good ones are processed",
+		Symbol: "whatsapp.(*batch).receiveOne",
+		Old:    "b.failures.Load() >= maxFailures",
+		New:    "b.failures.Load() >= 1",
+		Suite:  "whatsapp", Test: "TestHook_storeFailsMidway|TestHook_oneBadMessage",
+	},
+	{
+		Name: "whatsapp-bad-message-spoils-the-batch", Promise: "hazards.md F37: the good ones are processed, 200",
+		Symbol: "whatsapp.(*delivery).receive",
+		Old:    "return outcomeMalformed, nil //nolint:nilerr // it would be as malformed the next time",
+		New:    "return outcomeMalformed, err",
+		Suite:  "whatsapp", Test: "TestHook_oneBadMessage|TestHook_structures|TestHook_texts|TestHook_thousand",
+	},
+	{
+		Name: "whatsapp-panic-ends-the-process", Promise: "hazards.md A13: a poison affects only itself",
+		Symbol: "whatsapp.(*batch).recovered",
+		Old:    "if value := recover(); value != nil {",
+		New:    "if value := any(nil); value != nil {",
+		Suite:  "whatsapp", Test: "TestHook_oneBadMessage|TestHook_.*[Pp]anic|TestHook_.*[Bb]ug",
+	},
+	{
+		Name: "whatsapp-store-without-time-limit", Promise: "hazards.md F9: fast 503 while the store hangs",
+		Symbol: "whatsapp.(*batch).receiveOne",
+		Old:    "context.WithTimeout(ctx, messageTimeout)",
+		New:    "context.WithTimeout(ctx, 1000*messageTimeout)",
+		Also: []Edit{{
+			Symbol: "whatsapp.(*batch).receiveAll",
+			Old:    "context.WithTimeout(ctx, batchTimeout)",
+			New:    "context.WithTimeout(ctx, 1000*batchTimeout)",
+		}},
+		Suite: "whatsapp", Test: "TestHook_hangingStore|TestHook_slowStore", Hangs: true,
+	},
+	{
+		Name: "whatsapp-forwarded-counts", Promise: "design.md 7: forwarded messages are refused",
+		Symbol: "whatsapp.(*delivery).receive",
+		Old:    "m.Context.Forwarded || m.Context.FrequentlyForwarded",
+		New:    "m.Context.FrequentlyForwarded",
+		Suite:  "whatsapp", Test: "TestHook_goldens|TestHook_texts|TestHook_structures",
+	},
+	{
+		Name: "whatsapp-group-counts", Promise: "hazards.md A4: a group is no sender",
+		Symbol: "whatsapp.(*message).grouped", Old: "present(m.GroupID) ||", New: "",
+		Suite: "whatsapp", Test: "TestHook_goldens|TestHook_structures|TestHook_texts",
+	},
+	{
+		Name: "whatsapp-message-without-time", Promise: "hazards.md 37: timestamp absent",
+		Symbol: "whatsapp.(*delivery).receive", Old: "case m.Timestamp.IsZero():", New: "case false:",
+		Suite: "whatsapp", Test: "TestHook_times",
+	},
+	{
+		Name: "whatsapp-other-phone-number-id", Promise: "hazards.md 34: mixed phone_number_ids",
+		Symbol: "whatsapp.counter.addressee", Old: "of.PhoneNumberID != phoneNumberID ||", New: "",
+		Suite: "whatsapp", Test: "TestHook_structures|TestDecode|TestHook_goldens",
+	},
+	{
+		Name: "whatsapp-code-across-two-texts", Promise: "design.md 3: one code per message",
+		Symbol: "whatsapp.codeBreak", Old: `" | "`, New: `" "`,
+		Suite: "whatsapp", Test: "TestHook_codesDoNotSpan",
+	},
+	{
+		Name: "whatsapp-contact-unasked", Promise: "design.md 7: accepted only as a contact_request answer to our own prompt",
+		Symbol: "whatsapp.(*message).sharedNumber",
+		Old:    "inMessage != originPrompt || inContact != originPrompt",
+		New:    "false",
+		Suite:  "whatsapp", Test: "TestHook_contact|TestHook_sharedContacts|TestHook_goldensOfShared",
+	},
+	{
+		Name: "whatsapp-contact-of-another", Promise: "design.md 7: from the same BSUID with exactly one number",
+		Symbol: "whatsapp.(*delivery).receiveContact",
+		Old:    "!from.number.IsZero() && !phone.Same(from.number, number)",
+		New:    "false",
+		Suite:  "whatsapp", Test: "TestHook_contact|TestHook_sharedContacts",
+	},
+	{
+		Name: "whatsapp-contact-as-the-messengers-word", Promise: "design.md 7: marked assurance: shared_contact",
+		Symbol: "whatsapp.(*delivery).receiveContact",
+		Old:    "verification.AssuranceSharedContact",
+		New:    "verification.AssuranceUsual",
+		Suite:  "whatsapp", Test: "TestHook_sharedContacts|TestHook_goldensOfShared",
+	},
+	{
+		Name: "whatsapp-any-text-verifies", Promise: "design.md 3: the message must contain the project's sentence",
+		Symbol: "whatsapp.(*delivery).receiveText",
+		Old:    "if !d.account.AcceptAnyText {",
+		New:    "if d.account.AcceptAnyText {",
+		Suite:  "whatsapp", Test: "TestHook_relayed|TestHook_texts",
+	},
+	{
+		Name: "whatsapp-event-not-due", Promise: "design.md 3: the webhook becomes due in the same write",
+		Symbol: "whatsapp.(*delivery).eventWanted",
+		Old:    "d.settings.EventPolicy() != verification.EventsOff",
+		New:    "false",
+		Suite:  "whatsapp", Test: "TestHook_events|TestHook_replays",
+	},
+	{
+		Name: "strangers-answered-always", Promise: "design.md 7: unknown senders get at most one reply a day",
+		Symbol: "reply.(*Strangers).Judge",
+		Old:    "!s.told.Due(now, sender)",
+		New:    "!s.told.Due(now, sender) && false",
+		Suite:  "replies", Test: "TestStrangers",
+	},
+	{
+		Name: "strangers-answered-without-pace", Promise: "design.md 7: unknown senders get 1/s in all",
+		Symbol: "reply.(*Strangers).Judge", Old: "!s.rate.AllowN(now, 1)", New: "false",
+		Suite: "replies", Test: "TestStrangers",
+	},
+	{
+		Name: "senders-unlimited", Promise: "hazards.md A7: guess tokens from one sender at 100/s",
+		Symbol: "reply.(*Senders).Full", Old: ">= MaxPerSender", New: ">= 1000*MaxPerSender",
+		Suite: "replies", Test: "TestSenders",
+	},
+	{
+		Name: "replies-lost-at-the-end", Promise: "hazards.md F5: a rolling restart loses nothing that was acknowledged",
+		Symbol: "reply.(*Queue).work", Old: `case send := <-q.waiting:
+				bounded(ending, send)
+			default:
+				return`, New: `default:
+				return`,
+		Suite: "replies", Test: "TestQueue",
+	},
+	{
+		Name: "whatsapp-endless-challenge", Promise: "hazards.md 32: challenge 1 MB",
+		Symbol: "whatsapp.maxChallengeBytes", Old: "= 256", New: "= 256000",
+		Suite: "whatsapp", Test: "TestHook_handshake",
+	},
+	{
+		Name: "whatsapp-tap-of-another", Promise: "design.md 3: confirmed by a button that names the project",
+		Symbol: "whatsapp.confirmationToken",
+		Old:    `+"\x00"+to.number.Digits()+"\x00"`,
+		New:    `+"\x00"+to.number.Digits()[:0]+"\x00"`,
+		Suite:  "whatsapp", Test: "TestHook_forgedConfirmations|TestHook_confirmation",
+	},
+	{
+		Name: "whatsapp-tap-unchecked", Promise: "design.md 3: confirmed by a button that names the project",
+		Symbol: "whatsapp.(*delivery).receiveTap", Old: "return found", New: "return found || len(secrets) > 0",
+		Suite: "whatsapp", Test: "TestHook_forgedConfirmations",
+	},
+	{
+		Name: "whatsapp-typed-confirmation", Promise: "hazards.md A6: only Meta writes a button_reply",
+		Symbol: "whatsapp.(*message).confirmationTap", Old: `|| reply.Type != "button_reply"`, New: "",
+		Suite: "whatsapp", Test: "TestHook_forgedConfirmations",
+	},
+	{
+		Name: "whatsapp-user-ids-plain", Promise: "design.md 3: messenger ids are kept as HMAC",
+		Symbol: "whatsapp.bindings",
+		Old:    `hex.EncodeToString(keyed(secret, []byte(purposeBinding+account.PhoneNumberID+"\x00"+userID)))`,
+		New:    `purposeBinding + account.PhoneNumberID + userID + string(secret[:0])`,
+		Suite:  "whatsapp", Test: "TestBindings|TestHook_leaks|TestHook_sharedContacts",
+	},
+}

@@ -1,0 +1,355 @@
+package main
+
+// steppedPostgres focuses the conformance suite with a clock that is stepped, which takes the least time.
+const steppedPostgres = "by a clock that is stepped "
+
+// memoryMutants break the rules of the store contract, in the store that shows soonest whether the conformance suite notices.
+//
+//nolint:gochecknoglobals // a table
+var memoryMutants = []Mutant{
+	{
+		Name: "memory-rate-one-too-many", Promise: "design.md 4: exact in SQL and memory",
+		Symbol: "memory.(*windows).wait", Old: "len(times) < rate.Requests", New: "len(times) <= rate.Requests",
+		Also: []Edit{{
+			Symbol: "memory.(*windows).wait",
+			Old:    "times[len(times)-rate.Requests]",
+			New:    "times[max(0, len(times)-rate.Requests)]",
+		}},
+		Suite: "memory", Test: "rates",
+	},
+	{
+		Name: "memory-forms-of-a-number-count-apart", Promise: "design.md 4: per canonical phone number",
+		Symbol: "memory.(*project).count", Old: "phone.Canonical(n.Phone)", New: "n.Phone",
+		Suite: "memory", Test: "rates",
+	},
+	{
+		Name: "memory-open-event-evicted", Promise: "design.md 4: an undelivered event is never dropped",
+		Symbol: "memory.(*room).place", Old: "case at.IsZero():", New: "case false:",
+		Suite: "memory", Test: "storage cap",
+	},
+	{
+		Name: "memory-lease-survives-a-write", Promise: "design.md 4: a lease and an epoch",
+		Symbol: "memory.(*project).write", Old: "rec.leasedUntil = time.Time{}", New: "",
+		Suite: "memory", Test: "leases",
+	},
+	{
+		Name: "memory-claim-without-an-epoch", Promise: "design.md 4: a lease and an epoch",
+		Symbol: "memory.(*project).claim", Old: "rec.request.Epoch++", New: "",
+		Suite: "memory", Test: "leases",
+	},
+	{
+		Name: "memory-older-binding-comes-back", Promise: "design.md 3: one live binding per (account, sender), the latest wins",
+		Symbol: "memory.(*project).rebind",
+		Old:    "if !slices.Contains(before, c) {",
+		New:    "if slices.Contains(after, c) {",
+		Suite:  "memory", Test: "contacts",
+	},
+	{
+		Name: "memory-deletes-what-changed", Promise: "hazards.md F18: no step is taken on a state that is gone",
+		Symbol: "memory.(*Store).Delete", Old: "case rec.request.Version != version:", New: "case false:",
+		Suite: "memory", Test: "deletion|races",
+	},
+	{
+		Name: "memory-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
+		Symbol: "memory.(*windows).trim", Old: "now.Add(-period).UnixMicro()+1", New: "now.Add(-period).UnixMicro()+2",
+		Suite: "memory", Test: "windows",
+	},
+}
+
+// postgresMutants break what only a database can break.
+//
+//nolint:gochecknoglobals // a table
+var postgresMutants = []Mutant{
+	{
+		Name: "postgres-commit-error-of-creation-swallowed", Promise: "reliability.md 1: a 200 of init means that the request is stored",
+		Symbol: "postgres.(*creationBatch).write",
+		Old:    "batch.Queue(sqlCommit) return c.SendBatch(ctx, batch).Close()",
+		New:    "batch.Queue(sqlCommit)\n\t_ = c.SendBatch(ctx, batch).Close()\n\treturn nil",
+		Suite:  "postgres", Test: "has nothing acknowledged whose commit fails",
+	},
+	{
+		Name:    "postgres-commit-error-of-update-swallowed",
+		Promise: "reliability.md 1: a 200 to a messenger means that what its messages prove is stored",
+		Symbol:  "postgres.(*Store).updateAll",
+		Old:     "return c.SendBatch(ctx, batch).Close()",
+		New:     "_ = c.SendBatch(ctx, batch).Close()\n\t\treturn nil",
+		Suite:   "postgres", Test: "has nothing acknowledged whose commit fails",
+	},
+	{
+		Name: "postgres-acknowledged-before-the-commit", Promise: "design.md 4: each acknowledged only after commit",
+		Symbol: "postgres.(*creationBatch).write",
+		Old:    "batch.Queue(sqlCommit) return c.SendBatch(ctx, batch).Close()",
+		New: "if err := c.SendBatch(ctx, batch).Close(); err != nil {\n\t\treturn err\n\t}\n" +
+			"\tgo func() { _, _ = c.Exec(context.WithoutCancel(ctx), sqlCommit) }()\n\treturn nil",
+		Suite: "postgres", Test: "has nothing acknowledged whose commit fails",
+	},
+	{
+		Name: "postgres-stale-decision-written", Promise: "hazards.md F6: an old leader writes nothing stale",
+		Symbol: "postgres.sqlUpdate",
+		Old:    "AND clock_timestamp() < $5::timestamptz",
+		New:    "AND $5::timestamptz IS NOT NULL",
+		Suite:  "postgres", Test: "decides anew where it slept",
+	},
+	{
+		Name: "postgres-declined-by-a-leased-state", Promise: "hazards.md F18: no answer comes from a state that is gone",
+		Symbol: "postgres.(*Store).Update", Old: "if err != nil && leased {", New: "if false {",
+		Suite: "postgres", Test: "A change after a claim",
+	},
+	{
+		Name: "postgres-lost-race-written", Promise: "design.md 3: one compare-and-set",
+		Symbol: "postgres.sqlUpdate", Old: "AND version = $3 AND", New: "AND $3::bigint IS NOT NULL AND",
+		Suite: "postgres", Test: steppedPostgres + "(races|update)",
+	},
+	{
+		Name: "postgres-binding-of-a-lost-race", Promise: "design.md 3: a shared contact completes that binding only",
+		Symbol: "postgres.sqlBind",
+		Old:    "AND id = $2 AND version = $3",
+		New:    "AND id = $2 AND $3::bigint IS NOT NULL",
+		Suite:  "postgres", Test: "leaves the sender's earlier binding",
+	},
+	{
+		Name: "postgres-rate-one-too-many", Promise: "design.md 4: exact in SQL and memory",
+		Symbol: "postgres.(*keyWindow).wait",
+		Old:    "w.counted() < int64(rate.Requests)",
+		New:    "w.counted() <= int64(rate.Requests)",
+		Suite:  "postgres", Test: steppedPostgres + "rates",
+	},
+	{
+		Name: "postgres-keys-not-locked", Promise: "design.md 4: exact in SQL and memory",
+		Symbol: "postgres.sqlLockKeys", Old: "ORDER BY name FOR UPDATE", New: "ORDER BY name",
+		Suite: "postgres", Test: steppedPostgres + "rates",
+	},
+	{
+		Name: "postgres-claimed-twice", Promise: "design.md 4: due work claimed with FOR UPDATE SKIP LOCKED, a lease and an epoch",
+		Symbol: "postgres.sqlLease",
+		Old:    "leased_until = statement_timestamp() + $3::interval",
+		New:    "leased_until = statement_timestamp() + 0 * $3::interval",
+		Suite:  "postgres", Test: steppedPostgres + "(queue|leases)",
+	},
+	{
+		Name: "postgres-claim-without-an-epoch", Promise: "design.md 4: a lease and an epoch",
+		Symbol: "postgres.sqlLease",
+		Old:    "epoch = epoch + 1, version = version + 1,",
+		New:    "version = version + 1,",
+		Suite:  "postgres", Test: steppedPostgres + "leases",
+	},
+	{
+		Name: "postgres-paused-events-claimed", Promise: "hazards.md F24: deliveries are paused, not exhausted",
+		Symbol: "postgres.sqlDue", Old: "AND $4::boolean", New: "AND ($4::boolean OR true)",
+		Suite: "postgres", Test: steppedPostgres + "queue",
+	},
+	{
+		Name: "postgres-sweep-expires-early", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
+		Symbol: "postgres.workOf", Old: "r.ExpiresAt.Add(verification.ExpiryGrace)", New: "r.ExpiresAt",
+		Suite: "postgres", Test: "nothing that is still shown as pending",
+	},
+	{
+		Name: "postgres-sweep-forgets-the-rest-of-a-code", Promise: "design.md 3: what is settled is kept for at least ttl + 5 min",
+		Symbol: "postgres.sqlSweepLapsed",
+		Old:    "CASE WHEN r.body_hash = '' THEN r.since ELSE r.expires_at + $3::interval END",
+		New:    "CASE WHEN $3::interval IS NULL THEN NULL ELSE r.since END",
+		Suite:  "postgres", Test: "What is due is to a sweep",
+	},
+	{
+		Name: "postgres-synchronous-commit-off", Promise: "design.md 4: synchronous_commit=off is refused",
+		Symbol: "postgres.checkServer", Old: `synchronous == "off"`, New: `synchronous == "never"`,
+		Suite: "postgres", Test: "is refused where it acknowledges what it may lose",
+	},
+	{
+		Name: "postgres-password-in-the-clear", Promise: "design.md 4: require_auth=scram-sha-256",
+		Symbol: "postgres.Address.parse", Old: `if uri.requireAuth == "" {`, New: `if uri.requireAuth == "never" {`,
+		Suite: "postgres", Test: "An impostor in the place of the database",
+	},
+	{
+		Name: "postgres-certificate-unchecked", Promise: "design.md 4: an authority is named to have the server checked",
+		Symbol: "postgres.trust",
+		Old:    "c.TLSConfig.RootCAs = roots",
+		New:    "c.TLSConfig.RootCAs, c.TLSConfig.InsecureSkipVerify, c.TLSConfig.VerifyPeerCertificate = roots, true, nil",
+		Suite:  "postgres", Test: "A database with a certificate of a private authority",
+	},
+	{
+		Name: "postgres-no-repetition", Promise: "hazards.md F12: whole-transaction retry with jitter, bounded",
+		Symbol: "postgres.repeatable",
+		Old:    "case stateSerialization, stateDeadlock, stateUniqueViolation, stateReadOnly:",
+		New:    "case stateUniqueViolation, stateReadOnly:",
+		Suite:  "postgres", Test: "every fifth transaction",
+	},
+	{
+		Name: "postgres-other-projects-read", Promise: "design.md 2: stores key by namespace/name",
+		Symbol: "postgres.sqlRead",
+		Old:    "WHERE project = $1 AND id = u.id LIMIT 1",
+		New:    "WHERE $1::text IS NOT NULL AND id = u.id LIMIT 1",
+		Suite:  "postgres", Test: steppedPostgres + "creation keeps projects",
+	},
+	{
+		Name: "postgres-one-bad-row-fails-all", Promise: "hazards.md A13: a poison affects only itself",
+		Symbol: "postgres.apart",
+		Old:    "case aboutContent(err) && len(calls) > 1:",
+		New:    "case false && len(calls) > 1:",
+		Suite:  "postgres", Test: "one bad row fails alone",
+	},
+	{
+		Name: "postgres-lost-answer-is-a-second-creation", Promise: "hazards.md F10: unknown outcome resolved by re-read on unique key",
+		Symbol: "postgres.(*creationBatch).run",
+		Old:    "call.out.Request, call.out.Existing, call.err = known.Request, !ours, nil",
+		New:    "call.out.Request, call.out.Existing, call.err = known.Request, !ours || true, nil",
+		Suite:  "postgres", Test: "recognises a creation whose answer was lost",
+	},
+	{
+		Name: "postgres-key-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
+		Symbol: "postgres.sqlKeyWindows",
+		Old:    "AND at > statement_timestamp() - $3::interval",
+		New:    "AND at > statement_timestamp() - $3::interval + interval '1 microsecond'",
+		Suite:  "postgres", Test: steppedPostgres + "windows",
+	},
+	{
+		Name: "postgres-final-state-overwritten", Promise: "design.md 3: what Create decided never changes",
+		Symbol: "postgres.(*change).keep",
+		Old:    "after.ID, after.Phone, after.Method = before.ID, before.Phone, before.Method",
+		New:    "after.ID, after.Method = before.ID, before.Method",
+		Suite:  "postgres unit", Test: "TestChange_keeps",
+	},
+}
+
+// objectsMutants break what only objects of an API server can break.
+//
+//nolint:gochecknoglobals // a table
+var objectsMutants = []Mutant{
+	{
+		Name: "objects-refused-creation-stays-counted", Promise: "design.md 4: a refused creation does not count",
+		Symbol: "kubernetes.(*Store).insert",
+		Old:    "case !errors.As(err, &unknown): s.ledger.withdraw(a, now)",
+		New:    "case !errors.As(err, &unknown):",
+		Suite:  "objects", Test: "counts no creation that the API server refused",
+	},
+	{
+		Name: "objects-creation-before-the-informer-synced", Promise: "design.md 4: limits count what is stored",
+		Symbol: "kubernetes.(*Store).Create", Old: "if !s.HasSynced() {", New: "if false {",
+		Suite: "objects unit", Test: "TestStore_startsNothing",
+	},
+	{
+		Name: "objects-counts-before-the-informer-synced", Promise: "design.md 9: metrics tell what is stored",
+		Symbol: "kubernetes.(*Store).Stored", Old: "if !s.HasSynced() {", New: "if false {",
+		Suite: "objects unit", Test: "TestStore_startsNothing",
+	},
+	{
+		Name: "objects-panic-in-the-handler", Promise: "hazards.md A13: a poison affects only itself",
+		Symbol: "kubernetes.survive",
+		Old:    "if failure := recover(); failure != nil {",
+		New:    "if failure := any(nil); failure != nil {",
+		Suite:  "objects unit", Test: "TestObserved",
+	},
+	{
+		Name: "objects-5xx-taken-for-certain", Promise: "hazards.md F10: unknown outcome resolved by re-read",
+		Symbol: "kubernetes.classify",
+		Old:    "return uncertain{unavailable(doing, refused)} default:",
+		New:    "return unavailable(doing, refused)\n\tdefault:",
+		Suite:  "objects", Test: "finds out what became of writes that are stored",
+	},
+	{
+		Name: "objects-lost-answer-taken-for-certain", Promise: "hazards.md F10: unknown outcome resolved by re-read",
+		Symbol: "kubernetes.classify",
+		Old:    "return uncertain{unavailable(doing, err)}",
+		New:    "return unavailable(doing, err)",
+		Suite:  "objects", Test: "finds out what became of writes whose answer is lost",
+	},
+	{
+		Name: "objects-peek-answers-what-may-be-behind", Promise: "design.md 4: a cached PENDING is confirmed by one live GET",
+		Symbol: "kubernetes.(*Store).Peek", Old: "case known.final():", New: "case known.kind == KindRequest:",
+		Suite: "objects", Test: "answers nothing stale while its watch is held back",
+	},
+	{
+		Name: "objects-stale-where-the-get-fails", Promise: "design.md 4: if that GET fails: 503, never stale",
+		Symbol: "kubernetes.(*Store).Peek",
+		Old:    "e, err := s.live(ctx, known.Name) if err != nil { return verification.Request{}, err }",
+		New:    "e, err := s.live(ctx, known.Name)\n\tif err != nil {\n\t\treturn known.answer()\n\t}",
+		Suite:  "objects", Test: "The store contract outage",
+	},
+	{
+		Name: "objects-shared-read-joined-late", Promise: "reliability.md 2: no replica shows an older status than one told before",
+		Symbol: "kubernetes.newer", Old: "err == nil && order > 0", New: "err == nil && order < 0",
+		Suite: "objects", Test: "The store contract (state|update)|answers nothing stale",
+	},
+	{
+		Name: "objects-status-written-over-another", Promise: "design.md 3: one compare-and-set",
+		Symbol: "kubernetes.(*api).putStatus",
+		Old:    "Param(\"fieldManager\", fieldManager).Body(encode(o)))",
+		New:    "Param(\"fieldManager\", fieldManager).Body(encode(func() any { o = o.DeepCopy(); o.ResourceVersion = \"\"; return o }())))",
+		Suite:  "objects", Test: "The store contract races|lets 64 racers",
+	},
+	{
+		Name: "objects-deleted-without-preconditions", Promise: "hazards.md F18: no step is taken on a state that is gone",
+		Symbol: "kubernetes.(*api).delete",
+		Old:    "Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},",
+		New:    "Preconditions: &metav1.Preconditions{UID: &uid},",
+		Suite:  "objects", Test: "The store contract (races|deletion)",
+	},
+	{
+		Name: "objects-rate-one-too-many", Promise: "design.md 4: own admissions at once",
+		Symbol: "kubernetes.(*tally).wait", Old: "len(stamps) < rate.Requests", New: "len(stamps) <= rate.Requests",
+		Also: []Edit{{
+			Symbol: "kubernetes.(*tally).wait",
+			Old:    "stamps[len(stamps)-rate.Requests]",
+			New:    "stamps[max(0, len(stamps)-rate.Requests)]",
+		}},
+		Suite: "objects", Test: "The store contract rates",
+	},
+	{
+		Name: "objects-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
+		Symbol: "kubernetes.(*tally).within", Old: "begin+1, func", New: "begin+2, func",
+		Suite: "objects", Test: "The store contract windows",
+	},
+	{
+		Name: "objects-deleted-requests-do-not-count", Promise: "design.md 4: deleted requests still count in memory",
+		Symbol: "kubernetes.(*ledger).forget",
+		Old:    "delete(l.stored, name)",
+		New:    "if e := l.stored[name]; e != nil && e.object != nil {\n\t\tl.keys.remove(e.request.KeyName, name, e.request.CreatedAt.UnixMicro())\n\t\tl.phones.remove(phone.Canonical(e.request.Phone), name, e.request.CreatedAt.UnixMicro())\n\t}\n\tdelete(l.stored, name)",
+		Suite:  "objects", Test: "The store contract rates count deleted",
+	},
+	{
+		Name: "objects-open-request-evicted", Promise: "design.md 4: an undelivered event is never dropped",
+		Symbol: "kubernetes.(*ledger).evictable",
+		Old:    "case at.IsZero(): // an undelivered event: it is not known when",
+		New:    "case false:",
+		Suite:  "objects", Test: "The store contract storage cap",
+	},
+	{
+		Name: "objects-cap-one-too-many", Promise: "design.md 4: maxStored counts every object of the project",
+		Symbol: "kubernetes.(*ledger).over", Old: "stored > a.limits.MaxStored", New: "stored > a.limits.MaxStored+1",
+		Suite: "objects", Test: "The store contract storage cap",
+	},
+	{
+		Name: "objects-text-kept-after-the-end", Promise: "design.md 3: the code is not stored",
+		Symbol: "kubernetes.toObject", Old: `s.ExpectedText, s.Link = "", "" // they hold the code`, New: "",
+		Suite: "objects", Test: "A request made with kubectl",
+	},
+	{
+		Name: "objects-earlier-binding-stays", Promise: "design.md 3: one live binding per (account, sender), the latest wins",
+		Symbol: "kubernetes.(*Store).Update",
+		Old:    "if err := s.release(ctx, before, after); err != nil {",
+		New:    "if before == nil {",
+		Suite:  "objects", Test: "The store contract contacts",
+	},
+	{
+		Name: "objects-retry-after-dropped", Promise: "hazards.md F15: back off on Retry-After",
+		Symbol: "kubernetes.unavailable", Old: "known.RetryAfter = refused.retryAfter", New: "",
+		Suite: "objects", Test: "passes the API server's Retry-After on",
+	},
+	{
+		Name: "objects-client-retries-429", Promise: "hazards.md F15: no hot loop",
+		Symbol: "kubernetes.(*api).one", Old: ".MaxRetries(0)", New: ".MaxRetries(10)",
+		Suite: "objects", Test: "passes the API server's Retry-After on",
+	},
+	{
+		Name: "objects-number-in-errors", Promise: "reliability.md 4: no error holds a whole number",
+		Symbol: "kubernetes.refusalOf",
+		Old:    "r := refusal{code: int(status.Code), reason: status.Reason}",
+		New:    "r := refusal{code: int(status.Code), reason: metav1.StatusReason(status.Message)}",
+		Suite:  "objects", Test: "tells content that the API server refuses",
+	},
+	{
+		Name: "objects-unknown-reads-unbounded", Promise: "hazards.md A10: status enumeration with guessed ids",
+		Symbol: "kubernetes.(*unknownReads).read", Old: "end(errors.Is(err, verification.ErrNotFound))", New: "end(false)",
+		Suite: "objects unit", Test: "TestUnknown|Unknown",
+	},
+}
