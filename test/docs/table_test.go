@@ -67,6 +67,7 @@ var rules = []rule{
 	{"docs/quickstart.md", "sh", `curl -sS "http://localhost:8080/api/verify/status`, statusBlock},
 
 	{"docs/reliability.md", "sh", "make chaos", makeTargets},
+	{"docs/reliability.md", "sh", "make mutants", makeTargets},
 
 	{"docs/simulator.md", "sh", "phoneproof dev", runsDev},
 	{"docs/simulator.md", "sh", "phoneproof simulator", flagsExist},

@@ -189,14 +189,14 @@ var _ = Describe("A cluster whose etcd is full", func() {
 				Expect(header.Get("Retry-After")).NotTo(BeEmpty())
 				Expect(r.status(ctx, s.key, final[0])).To(Equal("VERIFIED"))
 				Expect(r.serves(ctx, s.key, http.MethodGet, "/api/verify/status?id="+pending, "")).To(HaveKeyWithValue("status", "PENDING"))
-				Expect(s.send(ctx, r, number, started["expectedText"].(string))).To(Equal(http.StatusServiceUnavailable), "to be sent again")
+				Expect(s.postMessage(ctx, r, number, started["expectedText"].(string))).To(Equal(http.StatusServiceUnavailable), "to be sent again")
 				Expect(r.probe(ctx, "/livez")).To(Equal(http.StatusOK))
 			}
 		}
 		Expect(s.receiver.deliveries()).To(HaveLen(sent), "nothing is sent whose attempt cannot be recorded")
 
 		Expect(free(ctx)).To(Succeed())
-		Eventually(s.send).WithContext(ctx).WithArguments(ctx, r, number, started["expectedText"]).WithTimeout(patience).
+		Eventually(s.postMessage).WithContext(ctx).WithArguments(ctx, r, number, started["expectedText"]).WithTimeout(patience).
 			Should(Equal(http.StatusOK))
 		s.allDelivered(ctx, due, 2)
 		s.allDelivered(ctx, []string{pending}, 1)

@@ -102,20 +102,23 @@ var _ = Describe("The conditions that serve answers for", func() {
 		s.told(ctx, verifyv1.ReasonStorageReachable, 1)
 	}, SpecTimeout(4*time.Minute))
 
-	It("say that one key can fill the store, which keeps the project from nothing", func(ctx SpecContext) {
+	It("say that the keys can fill the store, which keeps the project from nothing, and with which command it ends", func(ctx SpecContext) {
 		s := newShop(ctx)
 		s.change(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.RateLimit.PerKey = &verifyv1.Rate{Requests: 600, Period: "1m"}
 			p.Spec.Request.TTL, p.Spec.Request.MaxStored = "10m", new(int32(1500))
 		})
 		s.start(ctx, 1)
-		s.stands(ctx, verifyv1.ConditionLimitsContradict, verifyv1.ReasonKeyFillsStore)
-		Expect(s.condition(ctx, verifyv1.ConditionLimitsContradict).Message).
-			To(And(ContainSubstring("9000 requests in 15m"), ContainSubstring("maxStored is 1500")))
-		s.told(ctx, verifyv1.ReasonKeyFillsStore, 1)
+		s.stands(ctx, verifyv1.ConditionLimitsContradict, verifyv1.ReasonKeysFillStore)
+		message := s.condition(ctx, verifyv1.ConditionLimitsContradict).Message
+		Expect(message).To(And(ContainSubstring("9000 requests in 15m"), ContainSubstring("maxStored is 1500")))
+		s.told(ctx, verifyv1.ReasonKeysFillStore, 1)
 		status, _ := s.replicas[0].call(ctx, s.key, http.MethodPost, "/api/verify/init", initBody)
 		Expect(status).To(Equal(http.StatusOK))
-		s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.RateLimit.PerKey = nil })
+		_, command, found := strings.Cut(message, "run: kubectl ")
+		Expect(found).To(BeTrue(), message)
+		options, patch, _ := strings.Cut(command, " -p ")
+		s.kubectl(append(strings.Fields(options), "-p", strings.Trim(patch, "'"))...)
 		Eventually(func() *metav1.Condition { return s.condition(ctx, verifyv1.ConditionLimitsContradict) }).
 			WithContext(ctx).WithTimeout(patience).Should(BeNil())
 	}, SpecTimeout(3*time.Minute))

@@ -8,9 +8,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/webhook"
@@ -64,33 +62,18 @@ type ends struct {
 // followEnds watches the project's requests until the spec ends.
 func (s *shop) followEnds(ctx context.Context) *ends {
 	GinkgoHelper()
-	scheme := runtime.NewScheme()
-	Expect(verifyv1.AddToScheme(scheme)).To(Succeed())
-	watcher, err := client.NewWithWatch(s.config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	changes, err := watcher.Watch(ctx, &verifyv1.VerificationRequestList{}, client.InNamespace(s.namespace))
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(changes.Stop)
 	e := &ends{expired: map[string]bool{}, deleted: map[string]bool{}}
-	go func() {
-		for change := range changes.ResultChan() {
-			e.note(change)
-		}
-	}()
+	s.watchRequests(ctx, e.recordChange)
 	return e
 }
 
-func (e *ends) note(change watch.Event) {
-	o, ok := change.Object.(*verifyv1.VerificationRequest)
-	if !ok {
-		return
-	}
+func (e *ends) recordChange(change watch.EventType, o *verifyv1.VerificationRequest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o.Status.Phase == verifyv1.PhaseExpired {
 		e.expired[o.Name] = true
 	}
-	if change.Type == watch.Deleted {
+	if change == watch.Deleted {
 		e.deleted[o.Name] = true
 	}
 }

@@ -112,6 +112,14 @@ type history struct {
 // follow watches the project's requests until the spec ends.
 func (s *shop) follow(ctx context.Context) *history {
 	GinkgoHelper()
+	h := &history{phases: map[string][]verifyv1.Phase{}}
+	s.watchRequests(ctx, h.recordChange)
+	return h
+}
+
+// watchRequests calls record with each change of the project's requests, one after the other, until the spec ends.
+func (s *shop) watchRequests(ctx context.Context, record func(watch.EventType, *verifyv1.VerificationRequest)) {
+	GinkgoHelper()
 	scheme := runtime.NewScheme()
 	Expect(verifyv1.AddToScheme(scheme)).To(Succeed())
 	watcher, err := client.NewWithWatch(s.config, client.Options{Scheme: scheme})
@@ -119,18 +127,17 @@ func (s *shop) follow(ctx context.Context) *history {
 	changes, err := watcher.Watch(ctx, &verifyv1.VerificationRequestList{}, client.InNamespace(s.namespace))
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(changes.Stop)
-	h := &history{phases: map[string][]verifyv1.Phase{}}
 	go func() {
 		for change := range changes.ResultChan() {
-			h.note(change)
+			if o, ok := change.Object.(*verifyv1.VerificationRequest); ok {
+				record(change.Type, o)
+			}
 		}
 	}()
-	return h
 }
 
-func (h *history) note(change watch.Event) {
-	o, ok := change.Object.(*verifyv1.VerificationRequest)
-	if !ok || change.Type == watch.Deleted {
+func (h *history) recordChange(change watch.EventType, o *verifyv1.VerificationRequest) {
+	if change == watch.Deleted {
 		return
 	}
 	h.mu.Lock()

@@ -2,11 +2,17 @@ package integration_test
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,6 +21,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
 	"github.com/phoneproof/phoneproof/test/controlplane"
@@ -47,6 +54,54 @@ var _ = Describe("The operator's metrics", func() {
 		status, _ := s.scrape(ctx, "http://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus"))
 		Expect(status).NotTo(Equal(http.StatusOK), "in plain text nothing is shown")
 	})
+
+	It("cost the API server little, whatever tokens strangers send, and keep Prometheus in", func(ctx SpecContext) {
+		const strangers, tokens = 8, 400
+		s := newShop(ctx)
+		way := s.middleman()
+		config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		s.cluster = &cluster{config: config, kubectl: s.cluster.kubectl, admin: s.admin, clients: s.clients} // the operator goes that way too
+		var reviews atomic.Int64
+		way.answers(func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
+				reviews.Add(1)
+			}
+			return false
+		})
+		op := startOperator(ctx, s, "--metrics-secure=true")
+		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
+		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.account(ctx, "prometheus"))
+		Eventually(op.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.printed)
+		url, prometheus := "https://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus")
+		status, body := s.scrape(ctx, url, prometheus)
+		Expect(status).To(Equal(http.StatusOK), body)
+
+		before, began := reviews.Load(), time.Now()
+		var refused, limited atomic.Int64
+		var all sync.WaitGroup
+		for range strangers {
+			all.Go(func() {
+				defer GinkgoRecover()
+				for range tokens / strangers {
+					switch status, _ := s.scrape(ctx, url, rand.Text()); status {
+					case http.StatusUnauthorized:
+						refused.Add(1)
+					case http.StatusTooManyRequests:
+						limited.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		asked := reviews.Load() - before
+		AddReportEntry("reviews", fmt.Sprintf("%d tokens in %s: %d reviews, %d answered 401, %d answered 429",
+			tokens, time.Since(began).Round(time.Millisecond), asked, refused.Load(), limited.Load()))
+		Expect(limited.Load()).To(BeNumerically(">", 0))
+		Expect(asked).To(BeNumerically("<=", 5+time.Since(began).Seconds()), "four at once, and one a second")
+		status, body = s.scrape(ctx, url, prometheus)
+		Expect(status).To(Equal(http.StatusOK), body)
+	}, SpecTimeout(3*time.Minute))
 })
 
 // scrape returns status 0 if no answer came.

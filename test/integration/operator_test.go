@@ -58,8 +58,8 @@ var _ = Describe("operator and serve", func() {
 		By("saying it in its metrics too")
 		Eventually(op.get).WithContext(ctx).WithArguments(op.api, "/metrics").WithTimeout(patience).Should(ContainSubstring(
 			`phoneproof_project_condition{name="shop",namespace="` + s.namespace + `",reason="Ready",status="True",type="Ready"} 1`))
-		Expect(op.get(ctx, op.health, "/readyz")).To(Equal("ok"))
-		Expect(op.get(ctx, op.health, "/livez")).To(Equal("ok"))
+		Expect(op.get(ctx, op.health, "/readyz")).To(Equal("ok\n"))
+		Expect(op.get(ctx, op.health, "/livez")).To(Equal("ok\n"))
 		Expect(op.printed()).NotTo(ContainSubstring(s.receiver.url))
 		for line := range strings.Lines(op.printed()) {
 			if !strings.Contains(line, "deadline exceeded") { // what a machine that is busy had no time for is tried again

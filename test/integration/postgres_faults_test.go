@@ -86,7 +86,8 @@ func (c *rush) acked() int {
 
 var _ = Describe("A database that stands still under load", func() {
 	It("is a crowd of quick refusals, a bounded line, and nothing acknowledged that is not stored", func(ctx SpecContext) {
-		const clients, frozen = 200, 12 * time.Second
+		// As many clients as one slow processor serves in time, and many more than there are connections.
+		const clients, frozen = 64, 12 * time.Second
 		o := newOutlet(ctx, startDatabase(ctx, pgserver.Options{}))
 		o.start(ctx, 1)
 		r := o.replicas[0]
@@ -98,7 +99,7 @@ var _ = Describe("A database that stands still under load", func() {
 		DeferCleanup(thaw)
 		Eventually(func() int { return r.probe(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
 		var routines, connections float64
-		for time.Since(still) < frozen {
+		for next := time.Tick(100 * time.Millisecond); time.Since(still) < frozen; <-next {
 			Expect(r.probe(ctx, "/livez")).To(Equal(http.StatusOK))
 			Expect(r.probe(ctx, "/readyz")).To(Equal(http.StatusServiceUnavailable))
 			routines = max(routines, r.metric(ctx, "go_goroutines", nil))
@@ -126,6 +127,52 @@ var _ = Describe("A database that stands still under load", func() {
 		Expect(routines).To(BeNumerically("<", 10*clients))
 		AddReportEntry("frozen", fmt.Sprintf("%d refusals, the slowest after %s; at most %.0f goroutines and %.0f connections",
 			refused, slowest.Round(time.Millisecond), routines, connections))
+	}, SpecTimeout(3*time.Minute))
+})
+
+var _ = Describe("Strangers who ask for readiness while the database stands still", func() {
+	// askInALoop asks once a second, on a connection of its own each time.
+	askInALoop := func(ctx context.Context, address string) {
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		for next := time.Tick(time.Second); ctx.Err() == nil; <-next {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
+			Expect(err).NotTo(HaveOccurred())
+			if response, err := client.Do(request); err == nil { // it may have made room for another
+				_ = response.Body.Close()
+			}
+		}
+	}
+
+	It("do not keep the kubelet out", func(ctx SpecContext) {
+		const strangers = 400
+		GinkgoT().Setenv("GOMEMLIMIT", "230MiB") // room for 150 connections at the port
+		o := newOutlet(ctx, startDatabase(ctx, pgserver.Options{}))
+		o.start(ctx, 1)
+		r := o.replicas[0]
+		thaw, err := o.database.server.Freeze()
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(thaw)
+		crowded, disperse := context.WithCancel(ctx)
+		var crowd sync.WaitGroup
+		DeferCleanup(func() {
+			disperse()
+			crowd.Wait()
+		})
+		for range strangers {
+			crowd.Go(func() {
+				defer GinkgoRecover()
+				askInALoop(crowded, r.health)
+			})
+		}
+		Eventually(func() int { return r.probe(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+		for range 50 {
+			isAnswered("liveness", func() int { return r.probe(ctx, "/livez") })
+		}
+		Expect(thaw()).To(Succeed())
+		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		for range 10 {
+			isAnswered("readiness", func() int { return r.probe(ctx, "/readyz") })
+		}
 	}, SpecTimeout(3*time.Minute))
 })
 

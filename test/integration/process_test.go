@@ -1,7 +1,6 @@
 package integration_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -18,6 +17,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 
 	"github.com/phoneproof/phoneproof/test/freeze"
 	"github.com/phoneproof/phoneproof/test/ports"
@@ -30,24 +30,11 @@ type replica struct {
 	health string
 	cmd    *exec.Cmd
 	exited chan struct{}
-
-	mu  sync.Mutex
-	log bytes.Buffer
-}
-
-// Write takes what the process prints.
-func (r *replica) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.log.Write(p)
+	log    *gbytes.Buffer
 }
 
 // printed returns what the process printed so far.
-func (r *replica) printed() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.log.String()
-}
+func (r *replica) printed() string { return string(r.log.Contents()) }
 
 // startReplica starts a serve process and does not wait for it.
 func startReplica(args ...string) *replica {
@@ -76,7 +63,8 @@ func (r *replica) start(title string, args ...string) {
 	GinkgoHelper()
 	r.cmd = exec.Command(processProgram, args...)
 	r.cmd.Env = append(os.Environ(), asProcess+"=1")
-	r.cmd.Stdout, r.cmd.Stderr = r, r
+	r.log = gbytes.NewBuffer()
+	r.cmd.Stdout, r.cmd.Stderr = r.log, r.log
 	// The process must not outlive the tests, however they end.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	Expect(r.cmd.Start()).To(Succeed())

@@ -2,7 +2,9 @@ package integration_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -21,11 +23,11 @@ import (
 const strangersPerPort = 4096
 
 // Strangers send what costs them little and net/http or the kernel much: fields without end, headers and bodies that are
-// never finished, requests whose answers are never read, and nothing at all.
+// never finished, handshakes that stop half-way, requests whose answers are never read, and nothing at all.
 var _ = Describe("Strangers at every port", Serial, func() {
 	BeforeEach(func(ctx SpecContext) { startPlainPrograms(ctx) }, NodeTimeout(10*time.Minute))
 
-	It("make no process hold 200 MiB, and keep nobody out", func(ctx SpecContext) {
+	It("make no process hold 200 MiB, and keep no client out", func(ctx SpecContext) {
 		var files syscall.Rlimit
 		Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)).To(Succeed())
 		if files.Cur < 4*strangersPerPort+1000 {
@@ -33,7 +35,10 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		}
 		GinkgoT().Setenv("GOMEMLIMIT", "230MiB") // of a pod with the usual limit of 256Mi
 		s := newShop(ctx)
-		op := startOperator(ctx, s)
+		op := startOperator(ctx, s, "--metrics-secure=true")
+		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
+		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.account(ctx, "prometheus"))
+		prometheus := s.tokenFor(ctx, "prometheus")
 		Eventually(op.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.printed)
 		s.start(ctx, 1)
 		server := s.replicas[0]
@@ -50,9 +55,6 @@ var _ = Describe("Strangers at every port", Serial, func() {
 			}
 		})
 		var flood strangers
-		for _, address := range []string{server.api, server.health, op.api, op.health} {
-			flood.visit(ctx, address)
-		}
 		everybodyIsServed := func() {
 			isAnswered("init", func() int {
 				status, _ := server.call(ctx, s.key, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+4915112345678"}`)
@@ -62,7 +64,18 @@ var _ = Describe("Strangers at every port", Serial, func() {
 				isAnswered("liveness", func() int { return r.probe(ctx, "/livez") })
 				isAnswered("readiness", func() int { return r.probe(ctx, "/readyz") })
 			}
+			for url, token := range map[string]string{"http://" + server.health + "/metrics": "", "https://" + op.api + "/metrics": prometheus} {
+				isAnswered("a scrape of "+url, func() int {
+					status, _ := s.scrape(ctx, url, token)
+					return status
+				})
+			}
 		}
+		everybodyIsServed() // the token of Prometheus is known from now on
+		for _, address := range []string{server.api, server.health, op.health} {
+			flood.visit(ctx, address, burdens())
+		}
+		flood.visit(ctx, op.api, secureBurdens())
 		everybodyIsServed()
 		flood.arrived.Wait()
 		for range 20 {
@@ -155,9 +168,11 @@ type strangers struct {
 	conns []net.Conn
 }
 
-// visit opens connections to a port, a few at a time, and sends on each what its turn brings.
-func (s *strangers) visit(ctx context.Context, address string) {
-	burdens := burdens()
+// burden is what a stranger does with a new connection. An error only means that the server has had enough.
+type burden func(conn net.Conn) error
+
+// visit opens connections to a port, a few at a time, and burdens each with what its turn brings.
+func (s *strangers) visit(ctx context.Context, address string, burdens []burden) {
 	var turn atomic.Int64
 	for range 8 {
 		s.arrived.Go(func() {
@@ -172,8 +187,8 @@ func (s *strangers) visit(ctx context.Context, address string) {
 				s.mu.Unlock()
 				_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 				// What is refused is not taken to its end.
-				_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
-				_, _ = conn.Write(burdens[n%int64(len(burdens))])
+				_ = conn.SetDeadline(time.Now().Add(time.Second))
+				_ = burdens[n%int64(len(burdens))](conn)
 			}
 		})
 	}
@@ -187,30 +202,87 @@ func (s *strangers) leave() {
 	}
 }
 
-// burdens are what strangers send.
-func burdens() [][]byte {
-	fields := func(size int) string {
-		var b strings.Builder
-		for n := 0; b.Len() < size; n++ {
-			fmt.Fprintf(&b, "%c%c%c:\r\n", 'a'+n%26, 'a'+n/26%26, 'a'+n/676%26)
-		}
-		return b.String()[:size]
+// sendPlain is the burden of bytes.
+func sendPlain(content string) burden {
+	return func(conn net.Conn) error {
+		_, err := io.WriteString(conn, content)
+		return err
 	}
-	const mac = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	burdens := [][]byte{
-		[]byte("GET / HTTP/1.1\r\nHost: a\r\n" + fields(16_000)),
-		[]byte("GET /metrics HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 16_000)),
-		nil,
-		[]byte("POST /hooks/whatsapp HTTP/1.1\r\nHost: a\r\nX-Hub-Signature-256: sha256=" + mac + "\r\nContent-Length: 3000000\r\n\r\n" +
-			strings.Repeat(" ", 20_000)),
-		[]byte("POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n" + strings.Repeat(" ", 20_000)),
-		[]byte("GET /metrics HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n"),
-		[]byte("POST /hooks/whatsapp HTTP/1.1\r\nHost: a\r\nX-Hub-Signature-256: sha256=" + mac +
-			"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + fields(4_000)),
-		[]byte("GET / HTTP/1.1\r\nHost: a\r\n" + fields(16_000)),
-		// The answers are never read, so both buffers of the kernel fill.
-		[]byte(strings.Repeat("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", 1000)),
-	}
-	// A port that keeps the default of net/http takes a megabyte.
-	return append(burdens, []byte("GET / HTTP/1.1\r\nHost: a\r\n"+fields(1_000_000)))
 }
+
+// manyFields returns header fields of that many bytes, of which no two are alike.
+func manyFields(size int) string {
+	var b strings.Builder
+	for n := 0; b.Len() < size; n++ {
+		fmt.Fprintf(&b, "%c%c%c:\r\n", 'a'+n%26, 'a'+n/26%26, 'a'+n/676%26)
+	}
+	return b.String()[:size]
+}
+
+// burdens are what strangers send to a port without TLS.
+func burdens() []burden {
+	const mac = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	return []burden{
+		sendPlain("GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(16_000)),
+		sendPlain("GET /metrics HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 16_000)),
+		sendPlain(""),
+		sendPlain("POST /hooks/whatsapp HTTP/1.1\r\nHost: a\r\nX-Hub-Signature-256: sha256=" + mac + "\r\nContent-Length: 3000000\r\n\r\n" +
+			strings.Repeat(" ", 20_000)),
+		sendPlain("POST /livez HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n" + strings.Repeat(" ", 20_000)),
+		sendPlain("GET /metrics HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n"),
+		sendPlain("POST /hooks/whatsapp HTTP/1.1\r\nHost: a\r\nX-Hub-Signature-256: sha256=" + mac +
+			"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + manyFields(4_000)),
+		sendPlain("GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(16_000)),
+		// The answers are never read, so both buffers of the kernel fill.
+		sendPlain(strings.Repeat("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", 1000)),
+		sendPlain(strings.Repeat("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", 10)),
+		// A port that keeps the default of net/http takes a megabyte.
+		sendPlain("GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(1_000_000)),
+	}
+}
+
+// secureBurdens are what strangers do to a port with TLS: handshakes that stop at each step, and requests after whole ones.
+func secureBurdens() []burden {
+	const guess = "GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
+	return []burden{
+		sendPlain(""),
+		sendPlain("\x16\x03\x01\x02\x00\x01\x00"), // a record of which nothing follows
+		sendPlain("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"),
+		sendHello(1),
+		sendHello(3_000), // one-byte protocols, which the server holds eightfold
+		sendHello(32_000),
+		sendSecure(""),
+		sendSecure("GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(16_000)),
+		sendSecure("POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n" + strings.Repeat(" ", 20_000)),
+		sendSecure(guess + "a-guess\r\n\r\n"),
+		sendSecure(guess + strings.Repeat("a", 12_000) + "\r\n\r\n"),
+		sendSecure(strings.Repeat(guess+"a-guess\r\n\r\n", 1000)),
+	}
+}
+
+// sendHello begins a handshake, with that many protocols, and never goes on.
+func sendHello(protocols int) burden {
+	config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}
+	for range protocols - 1 {
+		config.NextProtos = append(config.NextProtos, "a")
+	}
+	return func(conn net.Conn) error { return tls.Client(deafConn{conn}, config).Handshake() }
+}
+
+// sendSecure sends bytes after a whole handshake.
+func sendSecure(content string) burden {
+	config := &tls.Config{InsecureSkipVerify: true}
+	return func(conn net.Conn) error {
+		secure := tls.Client(conn, config)
+		if err := secure.Handshake(); err != nil {
+			return err
+		}
+		_, err := io.WriteString(secure, content)
+		return err
+	}
+}
+
+// deafConn is a connection of a client that reads nothing.
+type deafConn struct{ net.Conn }
+
+func (deafConn) Read([]byte) (int, error) { return 0, io.EOF }

@@ -25,6 +25,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 	"github.com/phoneproof/phoneproof/test/program"
+	_ "github.com/phoneproof/phoneproof/test/skipped" // says which specs are skipped and why
 )
 
 // asProcess makes the test binary the program itself: what the tests start, stop and kill.

@@ -131,7 +131,11 @@ var _ = Describe("The loops of a project served by several replicas", func() {
 		}
 		s.receiver.byRequest(webhookSecret)
 
-		s.leader(ctx).kill()
+		for _, r := range s.replicas { // A lease can have changed hands again, where a machine is too busy to renew it.
+			if r != stopped {
+				r.kill()
+			}
+		}
 		more := s.verifiedRequests(ctx, 3)
 		s.allDelivered(ctx, more, 1)
 		Expect(s.leader(ctx)).To(BeIdenticalTo(stopped), "it leads again")
