@@ -39,30 +39,50 @@ func (s *sightings) seen() []string {
 	return append([]string(nil), s.all...)
 }
 
+// last returns the last holder that the informer told of, or "".
+func (s *sightings) last() string {
+	if seen := s.seen(); len(seen) > 0 {
+		return seen[len(seen)-1]
+	}
+	return ""
+}
+
+// inform starts an informer through the proxy, and returns what it tells of the lease. It ends with the test.
+func (w *world) inform(t *testing.T) *sightings {
+	g := NewWithT(t)
+	config := rest.CopyConfig(w.config)
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	factory := informers.NewSharedInformerFactoryWithOptions(kubernetes.NewForConfigOrDie(config), 0, informers.WithNamespace(namespace))
+	seen := &sightings{}
+	_, err := factory.Coordination().V1().Leases().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: seen.see, UpdateFunc: func(_, now any) { seen.see(now) },
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	stop := make(chan struct{})
+	t.Cleanup(factory.Shutdown)
+	t.Cleanup(func() { close(stop) })
+	factory.Start(stop)
+	factory.WaitForCacheSync(stop)
+	return seen
+}
+
+// age has five holders hold the lease one after the other, and returns them.
+func (w *world) age(t *testing.T) (holders []string) {
+	g, ctx := NewWithT(t), t.Context()
+	for i := range 5 {
+		holders = append(holders, strconv.Itoa(i))
+		g.Expect(w.hold(ctx, w.direct, "aging", holders[i])).To(Succeed())
+	}
+	return holders
+}
+
 // testRepeatsOldStates has a real informer go back in time and come back to the present.
 func (w *world) testRepeatsOldStates(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	_, err := w.direct.Create(ctx, lease("aging"), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	config := rest.CopyConfig(w.config)
-	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
-	factory := informers.NewSharedInformerFactoryWithOptions(kubernetes.NewForConfigOrDie(config), 0, informers.WithNamespace(namespace))
-	informer := factory.Coordination().V1().Leases().Informer()
-	seen := &sightings{}
-	_, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: seen.see, UpdateFunc: func(_, now any) { seen.see(now) },
-	})
-	g.Expect(err).NotTo(HaveOccurred())
-	stop := make(chan struct{})
-	defer factory.Shutdown()
-	defer close(stop)
-	factory.Start(stop)
-	factory.WaitForCacheSync(stop)
-	var holders []string
-	for i := range 5 {
-		holders = append(holders, strconv.Itoa(i))
-		g.Expect(w.hold(ctx, w.direct, "aging", strconv.Itoa(i))).To(Succeed())
-	}
+	seen := w.inform(t)
+	holders := w.age(t)
 	g.Eventually(seen.seen).WithTimeout(patience).Should(Equal(holders), "in order")
 
 	w.proxy.RepeatWatches(3)
@@ -70,4 +90,21 @@ func (w *world) testRepeatsOldStates(t *testing.T) {
 	w.proxy.RepeatWatches(0)
 	g.Expect(w.hold(ctx, w.direct, "aging", "new")).To(Succeed())
 	g.Eventually(seen.seen).WithTimeout(patience).Should(Equal(append(holders, "2", "3", "4", "new")), "old states again, and then the present")
+}
+
+// testRepeatsWhatIsKnown has an informer go back further than the API server knows: it forgot what was before its start.
+func (w *world) testRepeatsWhatIsKnown(t *testing.T) {
+	g, ctx := NewWithT(t), t.Context()
+	g.Expect(w.plane.StopAPIServer()).To(Succeed())
+	g.Expect(w.plane.StartAPIServer()).To(Succeed())
+	seen := w.inform(t)
+	holders := w.age(t)
+	g.Eventually(seen.last).WithTimeout(patience).Should(Equal(holders[4]))
+
+	before := w.proxy.Repeated()
+	w.proxy.RepeatWatches(1 << 20)
+	g.Eventually(w.proxy.Repeated).WithTimeout(patience).Should(BeNumerically(">", before))
+	w.proxy.RepeatWatches(0)
+	g.Expect(w.hold(ctx, w.direct, "aging", "newer")).To(Succeed())
+	g.Eventually(seen.last).WithTimeout(patience).Should(Equal("newer"), "the present")
 }

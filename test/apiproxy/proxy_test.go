@@ -29,6 +29,7 @@ const (
 type world struct {
 	Gomega
 
+	plane *controlplane.ControlPlane
 	proxy *apiproxy.Proxy
 	// direct reaches the API server, leases reach it through the proxy, with a token.
 	direct, leases coordination.LeaseInterface
@@ -41,6 +42,7 @@ func newWorld(t *testing.T) *world {
 	plane, err := controlplane.Start(controlplane.Options{WithoutCRDs: true})
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { NewWithT(t).Expect(plane.Stop()).To(Succeed()) })
+	w.plane = plane
 	admin := kubernetes.NewForConfigOrDie(plane.Config)
 	w.direct = admin.CoordinationV1().Leases(namespace)
 	w.proxy, err = apiproxy.Listen(plane.Config, "leases")
@@ -114,6 +116,7 @@ func TestProxy(t *testing.T) {
 	t.Run("cutsTheWholeConnection", w.testCutsTheWholeConnection)
 	t.Run("lagsBehind", w.testLagsBehind)
 	t.Run("repeatsOldStates", w.testRepeatsOldStates)
+	t.Run("repeatsWhatIsKnown", w.testRepeatsWhatIsKnown)
 }
 
 func (w *world) testPassesOn(t *testing.T) {

@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httputil"
 	"strconv"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 const (
@@ -44,7 +47,8 @@ func (p *Proxy) LagWatches(lag time.Duration) {
 }
 
 // RepeatWatches ends the watches of informers, and has the API server begin their next ones that many revisions earlier than
-// where the last ones ended: states come again that they knew, object by object, before what is new. Zero ends that.
+// where the last ones ended, or as many as it still knows: states come again that they knew, object by object, before what is
+// new. Zero ends that.
 func (p *Proxy) RepeatWatches(revisions uint64) {
 	p.watching.mu.Lock()
 	p.watching.back = revisions
@@ -102,7 +106,13 @@ func (w *watching) count(late, repeated int) {
 	w.repeated += repeated
 }
 
-type knownKey struct{}
+// rewound is a watch that begins earlier than its client asked for.
+type rewound struct {
+	known uint64 // the revision that the client had reached
+	back  uint64 // how many revisions before it the watch begins
+}
+
+type rewoundKey struct{}
 
 // rewind begins an informer's watch earlier than it asks for, where old states are to come again. A watch that asks for the
 // present, by initial events, gets it.
@@ -115,12 +125,19 @@ func (p *Proxy) rewind(r *httputil.ProxyRequest) {
 	}
 	query := r.Out.URL.Query()
 	known, err := strconv.ParseUint(query.Get("resourceVersion"), 10, 64)
-	if err != nil || known <= back || query.Get("sendInitialEvents") != "" {
+	if err != nil || known < 2 || query.Get("sendInitialEvents") != "" {
 		return
 	}
-	query.Set("resourceVersion", strconv.FormatUint(known-back, 10))
-	r.Out.URL.RawQuery = query.Encode()
-	r.Out = r.Out.WithContext(context.WithValue(r.Out.Context(), knownKey{}, known))
+	r.Out = beginAt(r.Out, rewound{known: known, back: min(back, known-1)})
+}
+
+// beginAt returns a watch that begins where it is rewound to.
+func beginAt(r *http.Request, to rewound) *http.Request {
+	r = r.Clone(context.WithValue(r.Context(), rewoundKey{}, to))
+	query := r.URL.Query()
+	query.Set("resourceVersion", strconv.FormatUint(to.known-to.back, 10))
+	r.URL.RawQuery = query.Encode()
+	return r
 }
 
 // wrap puts an informer's watch behind a stream.
@@ -128,8 +145,11 @@ func (p *Proxy) wrap(response *http.Response) error {
 	if response.StatusCode != http.StatusOK || !p.informs(response.Request) {
 		return nil
 	}
-	known, _ := response.Request.Context().Value(knownKey{}).(uint64)
-	s := &stream{by: &p.watching, body: response.Body, known: known, events: make(chan event, maxQueued), ended: make(chan struct{})}
+	to, _ := response.Request.Context().Value(rewoundKey{}).(rewound)
+	s := &stream{
+		by: &p.watching, request: response.Request, send: p.transport.RoundTrip, body: response.Body, rewound: to,
+		events: make(chan event, maxQueued), ended: make(chan struct{}),
+	}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
 	p.watching.keep(s)
 	go s.receive() // ends with the body
@@ -147,25 +167,37 @@ type event struct {
 
 // stream is the body of an informer's watch.
 type stream struct {
-	by     *watching
-	body   io.ReadCloser
-	known  uint64 // the revision that the client had reached
-	events chan event
-	err    error // why events ended; to read after that
-	ended  chan struct{}
-	end    func()
-	rest   []byte
+	by      *watching
+	request *http.Request
+	send    func(*http.Request) (*http.Response, error)
+	body    io.ReadCloser
+	rewound rewound
+	events  chan event
+	err     error // why events ended; to read after that
+	ended   chan struct{}
+	end     func()
+	rest    []byte
 }
 
 // receive takes the events from the API server when they come.
 func (s *stream) receive() {
 	defer close(s.events)
-	from := bufio.NewReader(s.body)
+	body := s.body
+	defer func() { _ = body.Close() }()
+	from := bufio.NewReader(body)
 	for {
 		line, err := from.ReadBytes('\n')
-		if len(line) > 0 {
+		if told := s.read(line); told.expired() && s.rewound.back > 0 {
+			_ = body.Close()
+			if body, s.err = s.rewindLess(); s.err != nil {
+				body = http.NoBody
+				return
+			}
+			from.Reset(body)
+			continue
+		} else if len(line) > 0 {
 			select {
-			case s.events <- event{line: line, at: time.Now(), old: s.knew(line)}:
+			case s.events <- event{line: line, at: time.Now(), old: told.before(s.rewound.known)}:
 			case <-s.ended:
 				s.err = io.EOF
 				return
@@ -178,24 +210,47 @@ func (s *stream) receive() {
 	}
 }
 
-// knew reports whether the client knew of an event before.
-func (s *stream) knew(line []byte) bool {
-	if s.known == 0 {
-		return false
+// rewindLess begins the watch again, half as far back: the API server keeps no states from before its own start.
+func (s *stream) rewindLess() (io.ReadCloser, error) {
+	s.rewound.back /= 2
+	response, err := s.send(beginAt(s.request, s.rewound))
+	if err != nil {
+		return nil, err
 	}
-	var header struct {
-		Type   string `json:"type"`
-		Object struct {
-			Metadata struct {
-				ResourceVersion string `json:"resourceVersion"`
-			} `json:"metadata"`
-		} `json:"object"`
+	if response.StatusCode != http.StatusOK {
+		return nil, errors.Join(io.ErrUnexpectedEOF, response.Body.Close())
 	}
-	if json.Unmarshal(line, &header) != nil || header.Type == "BOOKMARK" {
-		return false
+	return response.Body, nil
+}
+
+// header is what tells of an event.
+type header struct {
+	Type   string `json:"type"`
+	Object struct {
+		Code     int `json:"code"`
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	} `json:"object"`
+}
+
+// read returns what a line of a rewound watch tells; lines of others are passed on unread.
+func (s *stream) read(line []byte) (h header) {
+	if s.rewound.known == 0 || json.Unmarshal(line, &h) != nil {
+		return header{}
 	}
-	revision, err := strconv.ParseUint(header.Object.Metadata.ResourceVersion, 10, 64)
-	return err == nil && revision <= s.known
+	return h
+}
+
+// expired reports that the API server has no states from as long ago as the watch was to begin.
+func (h header) expired() bool {
+	return h.Type == string(watch.Error) && h.Object.Code == http.StatusGone
+}
+
+// before reports whether a client that had reached a revision knew of the event.
+func (h header) before(known uint64) bool {
+	revision, err := strconv.ParseUint(h.Object.Metadata.ResourceVersion, 10, 64)
+	return err == nil && h.Type != string(watch.Bookmark) && revision <= known
 }
 
 // Read returns the next events, when they are due.

@@ -26,6 +26,8 @@ const (
 	rewound = 1000
 	// firstHit bounds the wait for a fault to hit something, where little happens.
 	firstHit = 30 * time.Second
+	// nextBegin is how long after it began a fault that hit nothing begins again: informers watch again within less.
+	nextBegin = 3 * time.Second
 	// look is how often that is looked for.
 	look = 50 * time.Millisecond
 )
@@ -46,6 +48,8 @@ type spoiling struct {
 	end   func() error
 	// hits returns how many of each thing were hit since the run began.
 	hits func() (map[string]int, error)
+	// again begins it once more while it has hit nothing, where what it hits is there at its begin alone; or it is nil.
+	again func()
 }
 
 // spoil has a share of transactions, writes or events fail for a while, and longer where it has hit none yet.
@@ -62,7 +66,7 @@ func (i *injector) spoil(ctx context.Context, f schedule.Fault, record *ledger.F
 		return err
 	}
 	sleep(ctx, f.For)
-	after, err := i.awaitHit(ctx, before, s.hits)
+	after, err := s.awaitHit(ctx, before)
 	if err := errors.Join(err, s.end()); err != nil {
 		return err
 	}
@@ -133,18 +137,21 @@ func (i *injector) spoiling(ctx context.Context, f schedule.Fault) spoiling {
 			begin: func() error { calls.RepeatWatches(rewound); return nil },
 			end:   func() error { calls.RepeatWatches(0); return nil },
 			hits:  func() (map[string]int, error) { return map[string]int{"old state": calls.Repeated()}, nil },
+			again: func() { calls.RepeatWatches(rewound) },
 		}
 	}
 }
 
 // awaitHit returns the hits as soon as there is one more than before, or when nothing is to be hoped for any more.
-func (i *injector) awaitHit(
-	ctx context.Context, before map[string]int, hits func() (map[string]int, error),
-) (map[string]int, error) {
-	for began := time.Now(); ; sleep(ctx, look) {
-		now, err := hits()
+func (s *spoiling) awaitHit(ctx context.Context, before map[string]int) (map[string]int, error) {
+	for began, last := time.Now(), time.Now(); ; sleep(ctx, look) {
+		now, err := s.hits()
 		if err != nil || ctx.Err() != nil || len(difference(before, now)) > 0 || time.Since(began) > firstHit {
 			return now, err
+		}
+		if s.again != nil && time.Since(last) > nextBegin {
+			last = time.Now()
+			s.again()
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"testing/synctest"
 
 	. "github.com/onsi/gomega"
 
@@ -30,6 +31,20 @@ func TestMissed(t *testing.T) {
 	g.Expect(i.missed()).To(Succeed())
 	i.hits[schedule.LagWatch] = map[string]int{}
 	g.Expect(i.missed()).To(MatchError("lag-watch hit nothing"))
+}
+
+func TestSpoiling_beginsAgainUntilItHits(t *testing.T) {
+	g := NewWithT(t)
+	synctest.Test(t, func(t *testing.T) {
+		begins := 1
+		s := spoiling{
+			hits:  func() (map[string]int, error) { return map[string]int{"old state": max(0, begins-2)}, nil },
+			again: func() { begins++ },
+		}
+		hits, err := s.awaitHit(t.Context(), map[string]int{"old state": 0})
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(hits).To(Equal(map[string]int{"old state": 1}), "the third begin hit")
+	})
 }
 
 func TestDifference(t *testing.T) {
