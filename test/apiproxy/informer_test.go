@@ -49,6 +49,7 @@ func (s *sightings) last() string {
 
 // inform starts an informer through the proxy, and returns what it tells of the lease. It ends with the test.
 func (w *world) inform(t *testing.T) *sightings {
+	t.Helper()
 	g := NewWithT(t)
 	config := rest.CopyConfig(w.config)
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
@@ -68,6 +69,7 @@ func (w *world) inform(t *testing.T) *sightings {
 
 // age has five holders hold the lease one after the other, and returns them.
 func (w *world) age(t *testing.T) (holders []string) {
+	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
 	for i := range 5 {
 		holders = append(holders, strconv.Itoa(i))
