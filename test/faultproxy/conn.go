@@ -5,42 +5,31 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
 // chunk is what is passed on at once.
 const chunk = 32 << 10
 
-// conn is a client's connection and the one to the server that goes with it.
+// conn is a connection of a client, and whether its next answer is to be lost.
 type conn struct {
-	client, server net.Conn
-	owner          string
-	ended          chan struct{}
-	end            func()
-	doomed         atomic.Bool
+	*tcpline.Pair
+
+	doomed atomic.Bool
 }
 
 // carry passes on what both sides send, until one ends or the line breaks.
-func (p *Proxy) carry(client net.Conn) {
-	owner := p.identify(client)                                    // while it is there for sure
-	server, err := net.DialTimeout("tcp", p.target, 5*time.Second) //nolint:noctx // it ends with the line
-	if err != nil {
-		abort(client)
+func (p *Proxy) carry(pair *tcpline.Pair) {
+	if !p.meet(pair) {
+		pair.Reset()
 		return
 	}
-	c := &conn{client: client, server: server, owner: owner, ended: make(chan struct{})}
-	c.end = sync.OnceFunc(func() { close(c.ended) })
-	if !p.keep(c) {
-		c.reset()
-		return
-	}
-	defer p.drop(c)
+	c := &conn{Pair: pair}
 	var both sync.WaitGroup
-	both.Go(func() { p.pump(c, client, server, true) })
-	both.Go(func() { p.pump(c, server, client, false) })
+	both.Go(func() { p.pump(c, c.Client, c.Server, true) })
+	both.Go(func() { p.pump(c, c.Server, c.Client, false) })
 	both.Wait()
-	c.end()
-	_ = client.Close()
-	_ = server.Close()
 }
 
 // pump passes on one direction.
@@ -49,23 +38,23 @@ func (p *Proxy) pump(c *conn, from, to net.Conn, upstream bool) {
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			if upstream && p.dooms(c, buffer[:n]) {
+			if upstream && p.dooms(c.Owner, buffer[:n]) {
 				c.doomed.Store(true)
 			}
 			if !upstream && c.doomed.Load() {
-				c.reset()
+				c.Reset()
 				return
 			}
 			if !p.endure(c, n) {
 				return
 			}
 			if _, err := to.Write(buffer[:n]); err != nil {
-				c.close()
+				c.Close()
 				return
 			}
 		}
 		if err != nil {
-			c.close()
+			c.Close()
 			return
 		}
 	}
@@ -76,7 +65,7 @@ func (p *Proxy) endure(c *conn, n int) bool {
 	weather, changed := p.now()
 	for weather.Hole {
 		select {
-		case <-c.ended:
+		case <-c.Ended():
 			return false
 		case <-changed:
 			weather, changed = p.now()
@@ -92,31 +81,10 @@ func (p *Proxy) endure(c *conn, n int) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-c.ended:
+	case <-c.Ended():
 		return false
 	case <-changed:
 	case <-timer.C:
 	}
 	return true
-}
-
-// close ends both sides in order.
-func (c *conn) close() {
-	c.end()
-	_ = c.client.Close()
-	_ = c.server.Close()
-}
-
-// reset ends both sides at once: the client sees a connection reset by its peer.
-func (c *conn) reset() {
-	c.end()
-	abort(c.client)
-	abort(c.server)
-}
-
-func abort(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.Close()
 }

@@ -7,12 +7,12 @@ package faultproxy
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
 // Weather is how the line is at the moment. Its zero value is a line that works.
@@ -32,10 +32,7 @@ type Proxy struct {
 	// Address is where the line begins, as host:port on loopback.
 	Address string
 
-	target   string
-	identify func(client net.Conn) string
-	listener net.Listener
-	done     sync.WaitGroup
+	line *tcpline.Line
 
 	mu      sync.Mutex
 	weather Weather
@@ -44,8 +41,6 @@ type Proxy struct {
 	broken  int
 	cuts    []string
 	callers map[string]string
-	conns   map[*conn]bool
-	closed  bool
 }
 
 // cut is an order to break what follows a request.
@@ -57,30 +52,13 @@ type cut struct {
 // Listen returns a line to target, host:port. identify names the owner of a client's connection; nil names nobody. The caller
 // must Close it.
 func Listen(ctx context.Context, target string, identify func(client net.Conn) string) (*Proxy, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	p := &Proxy{changed: make(chan struct{}), callers: map[string]string{}}
+	line, err := tcpline.Listen(ctx, target, p.carry, identify)
 	if err != nil {
-		return nil, fmt.Errorf("open a line to %s: %w", target, err)
+		return nil, err
 	}
-	p := &Proxy{
-		Address: listener.Addr().String(), target: target, identify: identify, listener: listener,
-		changed: make(chan struct{}), callers: map[string]string{}, conns: map[*conn]bool{},
-	}
-	if p.identify == nil {
-		p.identify = func(net.Conn) string { return "" }
-	}
-	p.done.Go(p.accept)
+	p.Address, p.line = line.Address, line
 	return p, nil
-}
-
-func (p *Proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		p.done.Go(func() { p.carry(client) })
-	}
 }
 
 // Set changes the weather. Who is in a hole, or waits, goes on by the new one.
@@ -91,10 +69,7 @@ func (p *Proxy) Set(w Weather) {
 	close(p.changed)
 	p.changed = make(chan struct{})
 	if w.Down {
-		for c := range p.conns {
-			c.reset()
-			p.broken++
-		}
+		p.broken += p.line.Reset()
 	}
 }
 
@@ -128,14 +103,10 @@ func (p *Proxy) Caller(address string) string {
 }
 
 // Open is how many connections there are.
-func (p *Proxy) Open() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.conns)
-}
+func (p *Proxy) Open() int { return p.line.Open() }
 
 // dooms tells whether the answer to this request is to be lost.
-func (p *Proxy) dooms(c *conn, request []byte) bool {
+func (p *Proxy) dooms(owner string, request []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cut.left == 0 || p.cut.match != nil && !p.cut.match(request) {
@@ -143,7 +114,7 @@ func (p *Proxy) dooms(c *conn, request []byte) bool {
 	}
 	p.cut.left--
 	p.broken++
-	p.cuts = append(p.cuts, c.owner)
+	p.cuts = append(p.cuts, owner)
 	return true
 }
 
@@ -153,35 +124,13 @@ func (p *Proxy) now() (Weather, <-chan struct{}) {
 	return p.weather, p.changed
 }
 
-func (p *Proxy) keep(c *conn) bool {
+// meet notes who a connection is from, and reports whether the line is up.
+func (p *Proxy) meet(pair *tcpline.Pair) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.weather.Down {
-		return false
-	}
-	p.conns[c] = true
-	p.callers[c.server.LocalAddr().String()] = c.owner
-	return true
-}
-
-func (p *Proxy) drop(c *conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, c)
+	p.callers[pair.Server.LocalAddr().String()] = pair.Owner
+	return !p.weather.Down
 }
 
 // Close ends the line and all that goes over it.
-func (p *Proxy) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	for c := range p.conns {
-		c.reset()
-	}
-	p.mu.Unlock()
-	err := p.listener.Close()
-	p.done.Wait()
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
-}
+func (p *Proxy) Close() error { return p.line.Close() }

@@ -6,21 +6,21 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
 const (
-	dialTimeout = 5 * time.Second
 	// statementsTime bounds the wait for the results of the statements of a transaction that is to be cut.
 	statementsTime = 5 * time.Second
 	bufferSize     = 32 << 10
 )
 
-// conn is a client's connection and the one to the server that goes with it.
+// conn is a connection of a client, and what is known of its session.
 type conn struct {
-	proxy          *Proxy
-	client, server net.Conn
-	ended          chan struct{}
-	end            func()
+	*tcpline.Pair
+
+	proxy *Proxy
 
 	mu      sync.Mutex
 	session session
@@ -28,36 +28,24 @@ type conn struct {
 }
 
 // carry passes on what both sides send, until one ends or the commit is cut.
-func (p *Proxy) carry(client net.Conn) {
-	server, err := net.DialTimeout("tcp", p.target, dialTimeout) //nolint:noctx // it ends with the line
-	if err != nil {
-		abort(client)
-		return
-	}
-	c := &conn{proxy: p, client: client, server: server, ended: make(chan struct{}), session: newSession(p.classify)}
-	c.end = sync.OnceFunc(func() { close(c.ended) })
-	if !p.keep(c) {
-		c.reset()
-		return
-	}
-	defer p.drop(c)
-	from := bufio.NewReaderSize(client, bufferSize)
+func (p *Proxy) carry(pair *tcpline.Pair) {
+	c := &conn{Pair: pair, proxy: p, session: newSession(p.classify)}
+	from := bufio.NewReaderSize(c.Client, bufferSize)
 	if alone, err := c.start(from); err != nil || alone {
 		if err == nil { // the request to cancel a query: it has no answer
-			_, _ = io.Copy(io.Discard, server)
+			_, _ = io.Copy(io.Discard, c.Server)
 		}
-		c.close()
 		return
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
 		if err := c.forward(from); err != nil {
-			c.close()
+			c.Close()
 		}
 	})
 	both.Go(func() {
 		_ = c.answer() // either side has ended
-		c.close()
+		c.Close()
 	})
 	both.Wait()
 }
@@ -71,19 +59,19 @@ func (c *conn) start(from *bufio.Reader) (alone bool, err error) {
 			return false, err
 		}
 		if code == codeTLS || code == codeGSS {
-			if _, err := c.client.Write([]byte{'N'}); err != nil {
+			if _, err := c.Client.Write([]byte{'N'}); err != nil {
 				return false, err
 			}
 			continue
 		}
-		_, err = c.server.Write(raw)
+		_, err = c.Server.Write(raw)
 		return code == codeCancel, err
 	}
 }
 
 // forward passes on what the client sends, but for the commit of a transaction that is to be cut.
 func (c *conn) forward(from *bufio.Reader) error {
-	to := bufio.NewWriterSize(c.server, bufferSize)
+	to := bufio.NewWriterSize(c.Server, bufferSize)
 	for {
 		m, err := readMessage(from)
 		if err != nil {
@@ -96,7 +84,7 @@ func (c *conn) forward(from *bufio.Reader) error {
 			}
 			if done {
 				c.proxy.count(operation)
-				c.reset()
+				c.Reset()
 				return nil
 			}
 		}
@@ -152,7 +140,7 @@ func (c *conn) finishStatements(to *bufio.Writer) (bool, error) {
 		case <-moved:
 		case <-timer.C:
 			return false, nil
-		case <-c.ended:
+		case <-c.Ended():
 			return false, net.ErrClosed
 		}
 	}
@@ -160,7 +148,7 @@ func (c *conn) finishStatements(to *bufio.Writer) (bool, error) {
 
 // answer passes on what the server sends.
 func (c *conn) answer() error {
-	from, to := bufio.NewReaderSize(c.server, bufferSize), bufio.NewWriterSize(c.client, bufferSize)
+	from, to := bufio.NewReaderSize(c.Server, bufferSize), bufio.NewWriterSize(c.Client, bufferSize)
 	for {
 		m, err := readMessage(from)
 		if err != nil {
@@ -187,25 +175,4 @@ func (c *conn) hear(m message) {
 		close(c.moved)
 		c.moved = nil
 	}
-}
-
-// close ends both sides in order.
-func (c *conn) close() {
-	c.end()
-	_ = c.client.Close()
-	_ = c.server.Close()
-}
-
-// reset ends both sides at once: the client sees a connection reset by its peer.
-func (c *conn) reset() {
-	c.end()
-	abort(c.client)
-	abort(c.server)
-}
-
-func abort(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.Close()
 }

@@ -7,11 +7,10 @@ package pgproxy
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
-	"net"
 	"sync"
+
+	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
 // Proxy is a line to a server.
@@ -19,43 +18,25 @@ type Proxy struct {
 	// Address is where the line begins, as host:port on loopback.
 	Address string
 
-	target   string
+	line     *tcpline.Line
 	classify func(statement string) string
-	listener net.Listener
-	done     sync.WaitGroup
 
-	mu     sync.Mutex
-	every  int
-	seen   map[string]int
-	cut    map[string]int
-	conns  map[*conn]bool
-	closed bool
+	mu    sync.Mutex
+	every int
+	seen  map[string]int
+	cut   map[string]int
 }
 
 // Listen returns a line to target, host:port. classify names the operation that a statement belongs to; transactions of
 // statements without a name are left alone. The caller must Close it.
 func Listen(ctx context.Context, target string, classify func(statement string) (operation string)) (*Proxy, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	p := &Proxy{classify: classify, seen: map[string]int{}, cut: map[string]int{}}
+	line, err := tcpline.Listen(ctx, target, p.carry, nil)
 	if err != nil {
-		return nil, fmt.Errorf("listen for %s: %w", target, err)
+		return nil, err
 	}
-	p := &Proxy{
-		Address: listener.Addr().String(), target: target, classify: classify, listener: listener,
-		seen: map[string]int{}, cut: map[string]int{}, conns: map[*conn]bool{},
-	}
-	p.done.Go(p.accept)
+	p.Address, p.line = line.Address, line
 	return p, nil
-}
-
-func (p *Proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		p.done.Go(func() { p.carry(client) })
-	}
 }
 
 // CutCommits cuts the connection of one in so many transactions of each operation before its commit; 0 cuts none.
@@ -90,34 +71,5 @@ func (p *Proxy) count(operation string) {
 	p.cut[operation]++
 }
 
-func (p *Proxy) keep(c *conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return false
-	}
-	p.conns[c] = true
-	return true
-}
-
-func (p *Proxy) drop(c *conn) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, c)
-}
-
 // Close ends the line and all connections over it.
-func (p *Proxy) Close() error {
-	p.mu.Lock()
-	p.closed = true
-	for c := range p.conns {
-		c.reset()
-	}
-	p.mu.Unlock()
-	err := p.listener.Close()
-	p.done.Wait()
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
-}
+func (p *Proxy) Close() error { return p.line.Close() }
