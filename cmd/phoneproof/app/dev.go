@@ -50,7 +50,7 @@ and Telegram are simulated whatever the credentials are: those that begin with s
   phoneproof dev --project-file project.yaml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := refuseInPod(); err != nil {
+			if err := refuseInPod(podToken); err != nil {
 				return err
 			}
 			logger, err := o.log.logger(cmd.ErrOrStderr())
@@ -86,9 +86,10 @@ func (o *devOptions) bind(flags *pflag.FlagSet) {
 // podToken is where pods find the token of their ServiceAccount.
 const podToken = "/var/run/secrets/kubernetes.io/serviceaccount" //nolint:gosec // a path
 
-// refuseInPod keeps dev out of clusters, where loopback is shared with sidecars and others could reach the page.
-func refuseInPod() error {
-	if _, err := os.Stat(podToken); os.Getenv("KUBERNETES_SERVICE_HOST") == "" && err != nil {
+// refuseInPod keeps dev out of clusters, where loopback is shared with sidecars and others could reach the page. A pod is
+// known by its environment or by its token.
+func refuseInPod(token string) error {
+	if _, err := os.Stat(token); os.Getenv("KUBERNETES_SERVICE_HOST") == "" && err != nil {
 		return nil //nolint:nilerr // there is none, which is good
 	}
 	return errors.New("dev is for a developer's machine and does not run in a pod: in a cluster run serve with --simulator-url, " +

@@ -305,6 +305,11 @@ func TestDev_refuses(t *testing.T) {
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("does not run in a pod")))
 	})
 	outsidePods(t)
+	t.Run("to run in a pod without its environment", func(t *testing.T) {
+		g, token := NewWithT(t), t.TempDir()
+		g.Expect(refuseInPod(token)).To(MatchError(ContainSubstring("does not run in a pod")))
+		g.Expect(refuseInPod(filepath.Join(token, "none"))).To(Succeed())
+	})
 	for name, test := range map[string]struct {
 		args []string
 		want string

@@ -98,7 +98,9 @@ var _ = Describe("The database", func() {
 	})
 
 	It("is refused where it is not the writer", func(ctx SpecContext) {
-		problem := refusedWith(ctx, with(server.URI("postgres"), "default_transaction_read_only", "on"))
+		uri, _ := inSchema(ctx)
+		open(ctx, project, uri) // it makes the tables, so that nothing is left to write
+		problem := refusedWith(ctx, with(uri, "default_transaction_read_only", "on"))
 		Expect(problem.Message).To(ContainSubstring("read-only"))
 	})
 
