@@ -93,7 +93,7 @@ func New(o Options) *Controller {
 	if o.ClaimLease == 0 {
 		o.ClaimLease = DefaultClaimLease
 	}
-	c := &Controller{Options: o}
+	c := &Controller{Options: o, unsaved: newUnsaved()}
 	if o.DeletesPerSecond > 0 {
 		c.deletes = rate.NewLimiter(rate.Limit(o.DeletesPerSecond), max(1, int(o.DeletesPerSecond)))
 	}

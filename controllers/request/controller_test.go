@@ -293,34 +293,48 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsNotMadeAgain(t *testing.T) {
 }
 
 func TestReconcile_anAttemptThatCouldNotBeRecordedIsRecordedUnderTheNextClaim(t *testing.T) {
-	w := newWorld(t)
-	w.verify("a")
-	claim := func() Item {
-		t.Helper()
-		w.later(2 * time.Minute)
-		claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.policy(), 1, time.Minute)
-		w.Expect(err).NotTo(HaveOccurred())
-		w.Expect(claimed).To(HaveLen(1))
-		return Item{ID: "a", Epoch: claimed[0].Epoch, Claimed: true}
+	for name, turns := range map[string]func(w *world, first, second Item){
+		"the store fails on": func(w *world, first, second Item) {
+			w.backend.Fail(errors.New("no space left on device"))
+			for _, item := range []Item{second, first} {
+				_, err := w.controller.Reconcile(w.t.Context(), item)
+				w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
+			}
+			w.backend.Fail(nil)
+		},
+		"the store is back": func(*world, Item, Item) {},
+		"the former claim has its turn before": func(w *world, first, _ Item) {
+			w.Expect(w.reconcile(first)).To(BeZero())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.verify("a")
+			claim := func() Item {
+				t.Helper()
+				w.later(2 * time.Minute)
+				claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.policy(), 1, time.Minute)
+				w.Expect(err).NotTo(HaveOccurred())
+				w.Expect(claimed).To(HaveLen(1))
+				item := Item{ID: "a", Epoch: claimed[0].Epoch, Claimed: true}
+				w.controller.handed.keep(item, view{claimed[0], w.controller.Clock.Now()})
+				return item
+			}
+			w.answer = func(attempt int) (webhook.Result, error) {
+				w.backend.Fail(errors.New("no space left on device"))
+				return answers(webhook.Delivered, 200, 0)(attempt)
+			}
+			first := claim()
+			_, err := w.controller.Reconcile(t.Context(), first)
+			w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
+			w.backend.Fail(nil)
+			second := claim()
+			turns(w, first, second)
+			w.Expect(w.reconcile(second)).To(BeZero())
+			w.Expect(w.sent).To(HaveLen(1))
+			w.Expect(w.get("a").Delivery).To(And(HaveField("Attempts", 1), HaveField("DeliveredAt", Not(BeZero()))))
+		})
 	}
-	w.answer = func(attempt int) (webhook.Result, error) {
-		w.backend.Fail(errors.New("no space left on device"))
-		return answers(webhook.Delivered, 200, 0)(attempt)
-	}
-	first := claim()
-	_, err := w.controller.Reconcile(t.Context(), first)
-	w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
-	w.backend.Fail(nil)
-	second := claim()
-	w.backend.Fail(errors.New("no space left on device"))
-	for _, item := range []Item{second, first} {
-		_, err = w.controller.Reconcile(t.Context(), item)
-		w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
-	}
-	w.backend.Fail(nil)
-	w.Expect(w.reconcile(second)).To(BeZero())
-	w.Expect(w.sent).To(HaveLen(1))
-	w.Expect(w.get("a").Delivery).To(And(HaveField("Attempts", 1), HaveField("DeliveredAt", Not(BeZero()))))
 }
 
 func TestReconcile_neverSkipsForAFailingStore(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/lru"
+
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
@@ -106,7 +108,9 @@ func (c *Controller) record(
 		c.Metrics.stepped(verification.StepDeliver)
 		c.Attempted(attempt)
 		return r, 0, nil
-	case errors.Is(err, verification.ErrStaleAttempt), errors.Is(err, verification.ErrLeaseLost):
+	case errors.Is(err, verification.ErrLeaseLost): // it is kept: the claim since may be this worker's own
+		return r, 0, errEndOfTerm
+	case errors.Is(err, verification.ErrStaleAttempt):
 		c.unsaved.drop(id) // another worker recorded one: its state counts
 		return r, 0, errEndOfTerm
 	case errors.Is(err, verification.ErrNotFound):
@@ -122,6 +126,7 @@ func (c *Controller) saveUnsaved(ctx context.Context, item Item) error {
 	if !ok {
 		return nil
 	}
+	c.handed.take(item) // the claim read it without the attempt
 	if item.Epoch > attempt.Epoch {
 		attempt.Epoch = item.Epoch
 		c.unsaved.put(item.ID, attempt)
@@ -133,14 +138,19 @@ func (c *Controller) saveUnsaved(ctx context.Context, item Item) error {
 	return nil
 }
 
-// unsaved holds attempts that were made but not yet recorded.
-type unsaved struct{ attempts sync.Map }
+// maxUnsaved is far more than the workers make between two outages.
+const maxUnsaved = 4096
 
-func (u *unsaved) put(id string, a verification.Attempt) { u.attempts.Store(id, a) }
-func (u *unsaved) drop(id string)                        { u.attempts.Delete(id) }
+// unsaved holds attempts that were made but not yet recorded. Of too many the oldest are forgotten, and made again.
+type unsaved struct{ attempts *lru.Cache }
 
-func (u *unsaved) get(id string) (verification.Attempt, bool) {
-	a, ok := u.attempts.Load(id)
+func newUnsaved() unsaved { return unsaved{lru.New(maxUnsaved)} }
+
+func (u unsaved) put(id string, a verification.Attempt) { u.attempts.Add(id, a) }
+func (u unsaved) drop(id string)                        { u.attempts.Remove(id) }
+
+func (u unsaved) get(id string) (verification.Attempt, bool) {
+	a, ok := u.attempts.Get(id)
 	if !ok {
 		return verification.Attempt{}, false
 	}

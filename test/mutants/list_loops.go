@@ -78,6 +78,18 @@ var loopMutants = []Mutant{
 		Suite: "requests", Test: "TestReconcile_anAttempt",
 	},
 	{
+		Name: "claim-from-before-the-attempt-was-recorded", Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
+		Symbol: "request.(*Controller).saveUnsaved", Old: "c.handed.take(item)", New: "",
+		Suite: "requests", Test: "TestReconcile_anAttempt",
+	},
+	{
+		Name: "attempt-forgotten-with-its-claim", Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
+		Symbol: "request.(*Controller).record",
+		Old:    "case errors.Is(err, verification.ErrLeaseLost):",
+		New:    "case errors.Is(err, verification.ErrLeaseLost):\n\t\tc.unsaved.drop(id)",
+		Suite:  "requests", Test: "TestReconcile_anAttempt",
+	},
+	{
 		Name: "refused-request-tried-for-ever", Promise: "hazards.md A13: a poison affects only itself",
 		Symbol: "request.(*Controller).Reconcile",
 		Old:    "c.refusals.add(item.ID) >= maxRefusals",
