@@ -8,6 +8,10 @@ package tokenbucket
 
 import "time"
 
+// maxDisorder is how much earlier a time may come than one that was counted. What is earlier still comes from a clock that was
+// set back, and time passes from there on.
+const maxDisorder = 5 * time.Second
+
 // Rate is how many tokens a bucket gains in a second, and how many it holds when it is full.
 type Rate struct{ PerSecond, Burst float64 }
 
@@ -20,8 +24,11 @@ type Bucket struct {
 
 // Tokens returns how many tokens there are at now. They are less than zero while Charge has taken some that are to come.
 func (b *Bucket) Tokens(r Rate, now time.Time) float64 {
-	if passed := now.Sub(b.at); passed > 0 {
+	switch passed := now.Sub(b.at); {
+	case passed > 0:
 		b.tokens += passed.Seconds() * r.PerSecond
+		b.at = now
+	case passed < -maxDisorder:
 		b.at = now
 	}
 	b.tokens = min(b.tokens, r.Burst)

@@ -36,6 +36,16 @@ func TestBucket_countsTimeOnce(t *testing.T) {
 	g.Expect(taken).To(Equal(2), "two seconds have passed")
 }
 
+// TestBucket_goesOnWhenTheClockIsSetBack: the agreed clock jumps, in either direction.
+func TestBucket_goesOnWhenTheClockIsSetBack(t *testing.T) {
+	g := NewWithT(t)
+	rate := tokenbucket.Rate{PerSecond: 1, Burst: 10}
+	var b tokenbucket.Bucket
+	g.Expect(countTaken(&b, rate, noon.Add(time.Hour))).To(Equal(10))
+	g.Expect(countTaken(&b, rate, noon)).To(BeZero(), "what is set back gives nothing")
+	g.Expect(countTaken(&b, rate, noon.Add(3*time.Second))).To(Equal(3), "time passes from there on")
+}
+
 func TestBucket_holdsItsBurstAtMost(t *testing.T) {
 	g := NewWithT(t)
 	rate := tokenbucket.Rate{PerSecond: 2, Burst: 3}
