@@ -65,7 +65,7 @@ func New(listener net.Listener, o Options) *Server {
 func (s *Server) Start(ctx context.Context) error {
 	checks, stopChecks := context.WithCancel(ctx)
 	defer stopChecks()
-	go func() { _ = s.readiness.Start(checks) }() // nobody waits for it: a check that does not end must hold nothing up
+	go func() { _ = s.readiness.Start(checks) }() // not waited for: a check that does not end must hold nothing up
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)

@@ -8,13 +8,17 @@ const (
 	idleTimeout     = 90 * time.Second
 	shutdownTimeout = time.Second
 
-	// firstPause is the pause after the first check; it doubles up to checkPause, so that a process is ready soon after its start.
+	// firstPause is the pause after the first check; it doubles up to the others, so that a process is ready soon after its start.
 	firstPause = 50 * time.Millisecond
-	checkPause = time.Second
+	// readyPause is the pause after a check that succeeded: kubelets ask as often, and each check may be a call of the API
+	// server, for each replica of each project.
+	readyPause = 5 * time.Second
+	// failedPause is the pause after a check that failed.
+	failedPause = time.Second
 	// checkTimeout bounds a check.
 	checkTimeout = time.Second
 	// maxResultAge is how old the result of a check may be that still counts.
-	maxResultAge = 5 * time.Second
+	maxResultAge = 10 * time.Second
 
 	// maxScrapes bounds the answers of /metrics that are made for one client each: each holds all metrics, and a compressor.
 	maxScrapes = 4

@@ -22,14 +22,14 @@ var (
 )
 
 // metricsHandler shows metrics. A few clients at a time get an answer of their own. While these read slowly, or ask in a loop, all
-// others share a snapshot of the last seconds, so nobody keeps Prometheus out, and more readers hold no more memory.
+// others share a snapshot of the last seconds, so no reader keeps Prometheus out, and more readers hold no more memory.
 type metricsHandler struct {
 	gatherer prometheus.Gatherer
 	own      http.Handler
 	slots    chan struct{}
 
 	mu       sync.Mutex
-	making   bool // somebody makes the next snapshot
+	making   bool // a request makes the next snapshot
 	snapshot []byte
 	made     time.Time // when the snapshot was begun; zero before the first one
 }
@@ -63,7 +63,7 @@ func (h *metricsHandler) serveSnapshot(w http.ResponseWriter) {
 	_, _ = w.Write(snapshot) // the reader may have gone
 }
 
-// currentSnapshot returns the snapshot, and makes the next one if it is time and nobody else does.
+// currentSnapshot returns the snapshot, and makes the next one if it is time and no other request does.
 func (h *metricsHandler) currentSnapshot() ([]byte, error) {
 	if snapshot, err := h.storedSnapshot(); snapshot != nil || err != nil {
 		return snapshot, err

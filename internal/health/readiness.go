@@ -3,7 +3,9 @@ package health
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ var (
 	errNotChecked  = errors.New("no check has ended yet")
 	errOldResult   = errors.New("the last check began too long ago")
 	errInterrupted = errors.New("the check did not end in time")
+	errPanicked    = errors.New("the check panicked")
 )
 
 // ReadinessOptions say what makes a process ready.
@@ -27,7 +30,7 @@ type ReadinessOptions struct {
 	Log     logr.Logger
 }
 
-// Readiness is a Runnable that checks once a second, and answers probes at once by the last result. A check for each probe would
+// Readiness is a Runnable that checks again and again, and answers probes at once by the last result. A check for each probe would
 // hold the probe's connection, and strangers who ask in a loop would then keep the kubelet out.
 type Readiness struct {
 	options ReadinessOptions
@@ -45,8 +48,12 @@ func (r *Readiness) NeedLeaderElection() bool { return false }
 
 // Start checks until ctx ends.
 func (r *Readiness) Start(ctx context.Context) error {
-	for pause := firstPause; ; pause = min(2*pause, checkPause) {
-		r.runCheck(ctx)
+	for pause := firstPause; ; pause *= 2 {
+		longest := readyPause
+		if r.runCheck(ctx) != nil {
+			longest = failedPause
+		}
+		pause = min(pause, longest)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -55,11 +62,11 @@ func (r *Readiness) Start(ctx context.Context) error {
 	}
 }
 
-func (r *Readiness) runCheck(ctx context.Context) {
+func (r *Readiness) runCheck(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	began := time.Now()
-	result := r.options.Check(ctx)
+	result := r.check(ctx)
 	if result == nil && ctx.Err() != nil {
 		result = errInterrupted
 	}
@@ -69,6 +76,18 @@ func (r *Readiness) runCheck(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.result, r.began = result, began
+	return result
+}
+
+// check makes a check. One that panics has failed: a restart mends no store.
+func (r *Readiness) check(ctx context.Context) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			r.options.Log.Error(errPanicked, "readiness check", "reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
+			err = errPanicked
+		}
+	}()
+	return r.options.Check(ctx)
 }
 
 // Err returns why the process is not ready, or nil. It never waits.

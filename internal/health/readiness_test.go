@@ -19,10 +19,13 @@ import (
 )
 
 func TestLivez_dependsOnNothing(t *testing.T) {
-	g := NewWithT(t)
-	answer := ask(Options{Check: func(context.Context) error { panic("a restart mends no store") }}, http.MethodGet, "/livez")
-	g.Expect(answer.Code).To(Equal(http.StatusOK))
-	g.Expect(answer.Body.String()).To(Equal("ok\n"))
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		server := run(t, Options{Check: func(context.Context) error { panic("a restart mends no store") }})
+		synctest.Wait()
+		g.Expect(server.get("/livez")).To(Equal("200 ok\n"))
+		g.Expect(server.get("/readyz")).To(Equal("503 not ready\n"))
+	})
 }
 
 func TestReadyz(t *testing.T) {
@@ -74,7 +77,7 @@ func TestReadyz_answersAtOnce(t *testing.T) {
 		<-time.After(1)
 		g.Expect(server.get("/readyz")).To(HavePrefix("503 "), "the last result is too old")
 		close(results)
-		<-time.After(checkPause)
+		<-time.After(failedPause)
 		g.Expect(server.get("/readyz")).To(HavePrefix("200 "))
 	})
 }
@@ -99,13 +102,13 @@ func TestReadyz_followsTheChecks(t *testing.T) {
 			return nil
 		}})
 		<-time.After(time.Minute)
-		g.Expect(checks.Load()).To(BeNumerically("~", time.Minute/checkPause, 5), "one a second, and a few more at the start")
+		g.Expect(checks.Load()).To(BeNumerically("~", time.Minute/readyPause, 8), "one in five seconds, and a few more at the start")
 		g.Expect(server.get("/readyz")).To(HavePrefix("200 "))
 		down.Store(true)
-		<-time.After(checkPause + checkTimeout)
+		<-time.After(readyPause + checkTimeout)
 		g.Expect(server.get("/readyz")).To(HavePrefix("503 "))
 		down.Store(false)
-		<-time.After(checkPause + checkTimeout)
+		<-time.After(failedPause + checkTimeout)
 		g.Expect(server.get("/readyz")).To(HavePrefix("200 "))
 		stopping.Store(true)
 		g.Expect(server.get("/readyz")).To(HavePrefix("503 "), "at once")
