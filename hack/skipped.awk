@@ -1,5 +1,5 @@
 # Lists the tests that were skipped, each with its reason: reads what testcount.awk reads. A Go test's reason is what it printed
-# last; specs come from test/skipped. The exit code is 1 when a Go test gives none: then nobody knows what was not tested.
+# last; specs come from test/skipped. The exit code is 1 when a Go test gives none: then what was not tested is unknown.
 
 # field returns a string of a JSON line, as it is escaped there.
 function field(name,   start, rest) {

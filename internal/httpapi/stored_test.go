@@ -53,7 +53,7 @@ func TestInit_retryAnswersWhatIsLeft(t *testing.T) {
 	}
 }
 
-// Whoever waits for a store that hangs is told so within two seconds.
+// A caller that waits for a store that hangs gets an error within two seconds.
 func TestStore_isAskedForABoundedTime(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)

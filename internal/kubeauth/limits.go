@@ -12,7 +12,7 @@ const (
 	maxDecisions = 256
 
 	// reviewRate and reviewBurst bound the tokens of strangers that the API server is asked about, callerRate and callerBurst
-	// those of one address, so that a stranger cannot use up what a Prometheus with a new token needs.
+	// those of one address, so that a stranger at one address cannot use up what a Prometheus with a new token needs.
 	reviewRate  = 5 // a second
 	reviewBurst = 10
 	callerRate  = 1 // a second

@@ -44,12 +44,12 @@ func TestPoll_offsetAfterAFailure(t *testing.T) {
 	afterOne(t, "error_500", func(*polling) {}, 11)
 }
 
-// Whoever had the updates meanwhile may have confirmed some, and an offset that is not asked for confirms nothing.
+// Another reader of the updates may meanwhile have confirmed some, and an offset that is not asked for confirms nothing.
 func TestPoll_offsetAfterAConflict(t *testing.T) {
 	afterOne(t, "error_409_poller", func(*polling) {}, 0)
 }
 
-// The updates of each bot have their own ids: an offset of another bot's would confirm what nobody has read.
+// The updates of each bot have their own ids: an offset of another bot's would confirm what was never read.
 func TestPoll_offsetAfterAnotherToken(t *testing.T) {
 	afterOne(t, "error_500", func(p *polling) {
 		renewed := *p.settings
