@@ -61,7 +61,7 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 		return
 	}
 	decided, lost, err := c.hosts.request(ctx, c.client, seen.routes, newHostRequest(seen), &c.Permissions)
-	c.addAsking(ctx, c.queue, seen.project, lost)
+	c.addAsking(ctx, c.queue, seen.project, lost, 0)
 	if err != nil {
 		done.err = err
 		return
@@ -83,7 +83,11 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	})
 	done.err = err
 	if isExposureRefused(result) {
-		c.addAsking(ctx, c.queue, seen.project, c.hosts.releaseHosts(seen.project.UID))
+		var soonest time.Duration
+		if !c.pace.isFirstRefusal(seen.project.UID, c.Clock.Now()) { // two that are both refused would wake each other without end
+			soonest = afterRejection
+		}
+		c.addAsking(ctx, c.queue, seen.project, c.hosts.releaseHosts(seen.project.UID), soonest)
 	}
 	done.rolled = rolls && applied(result, done.deployment.Name)
 	if rolls && !hold && !done.rolled {

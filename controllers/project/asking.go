@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +24,7 @@ func (c *Controller) ofExposures() handler.EventHandler {
 		}
 		self := &verifyv1.VerificationProject{}
 		self.Namespace, self.Name, self.UID = before.GetNamespace(), owner.Name, owner.UID
-		c.addAsking(ctx, queue, self, findLostHosts(before, after))
+		c.addAsking(ctx, queue, self, findLostHosts(before, after), 0)
 	}
 	children := ofChildren()
 	return handler.Funcs{
@@ -64,20 +65,18 @@ func (c *Controller) addAskingProject(ctx context.Context, queue queue, before, 
 	if now, ok := after.(*verifyv1.VerificationProject); ok && slices.Equal(render.Paths(former), render.Paths(now)) {
 		lost = subtractHosts(lost, collectHosts(now, true))
 	}
-	c.addAsking(ctx, queue, former, lost)
+	c.addAsking(ctx, queue, former, lost, 0)
 }
 
-// addAsking adds the other projects that ask for one of some hosts: the first that is reconciled gets it. An Ingress without a host holds
-// nothing in other namespaces, so nothing there waits for it.
-func (c *Controller) addAsking(ctx context.Context, queue queue, self *verifyv1.VerificationProject, hosts []string) {
+// addAsking adds the other projects that ask for one of some hosts, after soonest or a little later: the first that is reconciled
+// gets it.
+func (c *Controller) addAsking(
+	ctx context.Context, queue queue, self *verifyv1.VerificationProject, hosts []string, soonest time.Duration,
+) {
 	added := map[types.UID]bool{self.UID: true}
 	for _, host := range hosts {
-		options := []client.ListOption{client.MatchingFields{hostIndex: host}, client.UnsafeDisableDeepCopy}
-		if host == render.EveryHost {
-			options = append(options, client.InNamespace(self.Namespace))
-		}
 		var asking verifyv1.VerificationProjectList
-		if err := c.client.List(ctx, &asking, options...); err != nil {
+		if err := c.client.List(ctx, &asking, client.MatchingFields{hostIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
 			c.Log.Error(err, "list of projects that ask for a host failed")
 			return
 		}
@@ -91,7 +90,7 @@ func (c *Controller) addAsking(ctx context.Context, queue queue, self *verifyv1.
 			if other.Namespace != self.Namespace {
 				delay = sharingDelay
 			}
-			queue.AddAfter(request(other), delay)
+			queue.AddAfter(request(other), max(delay, soonest))
 		}
 	}
 }

@@ -96,6 +96,17 @@ var _ = Describe("The pace", func() {
 		Expect(p.limits).To(BeEmpty())
 	})
 
+	It("knows that an exposure was refused a while ago", func() {
+		var p pace
+		now := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
+		Expect(p.isFirstRefusal("own", now)).To(BeTrue())
+		Expect(p.isFirstRefusal("own", now.Add(afterRejection-1))).To(BeFalse())
+		Expect(p.isFirstRefusal("other", now)).To(BeTrue())
+		Expect(p.isFirstRefusal("own", now.Add(afterRejection))).To(BeTrue(), "it was tried again by itself")
+		p.forget("own")
+		Expect(p.isFirstRefusal("own", now.Add(afterRejection))).To(BeTrue())
+	})
+
 	It("knows what a status was told already", func() {
 		var p pace
 		list := []metav1.Condition{{Type: verifyv1.ConditionReady, Reason: verifyv1.ReasonReady}}

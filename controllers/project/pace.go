@@ -25,6 +25,8 @@ type pace struct {
 	mu     sync.Mutex
 	limits map[types.UID]limit
 	told   map[types.UID]statement
+	// refused are when the exposures of projects were refused for the first time in a while.
+	refused map[types.UID]time.Time
 }
 
 // limit is that of a project, and the generation in which it was mended last.
@@ -75,6 +77,21 @@ func (p *pace) mended(project *verifyv1.VerificationProject, now time.Time) {
 	mine.AllowN(now, 1)
 }
 
+// isFirstRefusal notes that the exposures of a project were refused, and reports whether they were not before in the last
+// afterRejection.
+func (p *pace) isFirstRefusal(project types.UID, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused == nil {
+		p.refused = map[types.UID]time.Time{}
+	}
+	if last, ok := p.refused[project]; ok && now.Sub(last) < afterRejection {
+		return false
+	}
+	p.refused[project] = now
+	return true
+}
+
 // repeats notes what a project's status was told to say, and tells whether that is what it was told before: if so, somebody
 // else has overwritten it.
 func (p *pace) repeats(project types.UID, generation int64, conditions []metav1.Condition) bool {
@@ -94,4 +111,5 @@ func (p *pace) forget(project types.UID) {
 	defer p.mu.Unlock()
 	delete(p.limits, project)
 	delete(p.told, project)
+	delete(p.refused, project)
 }

@@ -10,7 +10,10 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/render"
@@ -42,6 +45,29 @@ func expectRefused(ctx context.Context, project *verifyv1.VerificationProject) {
 func expectHost(ctx context.Context, project *verifyv1.VerificationProject, host string) {
 	GinkgoHelper()
 	Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, project).WithTimeout(wakeLimit).Should(Equal(host))
+}
+
+// takeIngressName makes a foreign Ingress with the name of a project's.
+func takeIngressName(ctx context.Context, namespace, project string) {
+	GinkgoHelper()
+	foreign := &networkingv1.Ingress{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: render.Name(project)},
+		Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
+			Name: "other", Port: networkingv1.ServiceBackendPort{Number: 80},
+		}}},
+	}
+	Expect(admin.Create(ctx, foreign)).To(Succeed())
+}
+
+// stalledReason returns why a project is Stalled; empty if it is not.
+func stalledReason(ctx context.Context, project *verifyv1.VerificationProject) string {
+	GinkgoHelper()
+	var now verifyv1.VerificationProject
+	Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), &now)).To(Succeed())
+	if c := meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionStalled); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 // annotationOf returns an annotation of a project's Service or Ingress; empty if there is none.
@@ -107,13 +133,7 @@ var _ = Describe("A project that was refused a host", func() {
 		const host, base = "conflict.refused.example.com", "https://conflict.refused.example.com"
 		operate(ctx, operator, usual())
 		namespace := newNamespace(ctx)
-		foreign := &networkingv1.Ingress{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: render.Name("loser")},
-			Spec: networkingv1.IngressSpec{DefaultBackend: &networkingv1.IngressBackend{Service: &networkingv1.IngressServiceBackend{
-				Name: "other", Port: networkingv1.ServiceBackendPort{Number: 80},
-			}}},
-		}
-		Expect(admin.Create(ctx, foreign)).To(Succeed())
+		takeIngressName(ctx, namespace, "loser")
 		loser := create(ctx, newProject(namespace, "loser"))
 		change(ctx, loser, exposeAt(base))
 		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
@@ -125,14 +145,7 @@ var _ = Describe("A project that was refused a host", func() {
 		}
 		expectHost(ctx, waiting, host)
 		// The loser is told of the Ingress, or, if it asked again after it gave the host up, of the host.
-		Eventually(func() string {
-			var now verifyv1.VerificationProject
-			Expect(admin.Get(ctx, client.ObjectKeyFromObject(loser), &now)).To(Succeed())
-			if c := meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionStalled); c != nil {
-				return c.Reason
-			}
-			return ""
-		}).WithContext(ctx).Should(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
+		Eventually(stalledReason).WithContext(ctx).WithArguments(ctx, loser).Should(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
 	})
 
 	It("gets it also from an operator with rights in two namespaces alone", func(ctx SpecContext) {
@@ -157,6 +170,78 @@ var _ = Describe("A project that was refused a host", func() {
 		change(ctx, holder, func(s *spec) { s.Expose.Ingress = nil })
 		expectHost(ctx, waiting, host)
 		Expect(children(ctx, unseen)).To(BeEmpty(), "this operator does not work there")
+	})
+})
+
+// countReconciliations returns how often projects were reconciled in this process.
+func countReconciliations() (all float64) {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() == "controller_runtime_reconcile_total" {
+			for _, metric := range family.GetMetric() {
+				all += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return all
+}
+
+// delays is a queue that notes after how long each project is to be looked at.
+type delays struct {
+	queue
+
+	of map[string]time.Duration
+}
+
+func (d delays) AddAfter(r reconcile.Request, after time.Duration) { d.of[r.String()] = after }
+
+var _ = Describe("Who waits for a host", func() {
+	It("is woken also in a namespace that shares every host by grant, and late by an exposure that was refused again", func(ctx SpecContext) {
+		reader := newIndexedReader(ctx)
+		var all []*verifyv1.VerificationProject
+		for _, namespace := range []string{"holder", "other"} {
+			for _, name := range []string{"one", "two"} {
+				p := newProject(namespace, name)
+				p.UID = types.UID(namespace + name)
+				p.Spec.Expose.Ingress = &verifyv1.IngressSettings{}
+				reader.addObjects(p)
+				all = append(all, p)
+			}
+		}
+		c := &Controller{client: reader}
+		for soonest, want := range map[time.Duration]map[string]time.Duration{
+			0:              {"holder/two": settling, "other/one": sharingDelay, "other/two": sharingDelay},
+			afterRejection: {"holder/two": afterRejection, "other/one": afterRejection, "other/two": afterRejection},
+		} {
+			woken := delays{of: map[string]time.Duration{}}
+			c.addAsking(ctx, woken, all[0], []string{render.EveryHost}, soonest)
+			Expect(woken.of).To(Equal(want))
+		}
+	})
+
+	It("is woken once by exposures that are refused, and not without end", func(ctx SpecContext) {
+		const base = "https://circle.refused.example.com"
+		operate(ctx, operator, usual())
+		namespace := newNamespace(ctx)
+		var refused []*verifyv1.VerificationProject
+		for _, name := range []string{"one", "two", "three"} {
+			takeIngressName(ctx, namespace, name)
+			p := create(ctx, newProject(namespace, name))
+			change(ctx, p, exposeAt(base))
+			refused = append(refused, p)
+		}
+		for _, p := range refused {
+			deployment(ctx, p)
+			report(ctx, p)
+			roll(ctx, p, allReady)
+		}
+		for _, p := range refused {
+			Eventually(stalledReason).WithContext(ctx).WithArguments(ctx, p).Should(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
+		}
+		few := countReconciliations() + 20
+		Consistently(countReconciliations).WithContext(ctx).WithTimeout(20*settling).Should(BeNumerically("<", few), "each other's refusals wake them no more")
 	})
 })
 
