@@ -83,11 +83,7 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	})
 	done.err = err
 	if isExposureRefused(result) {
-		var soonest time.Duration
-		if !c.pace.isFirstRefusal(seen.project.UID, c.Clock.Now()) { // two that are both refused would wake each other without end
-			soonest = afterRejection
-		}
-		c.addAsking(ctx, c.queue, seen.project, c.hosts.releaseHosts(seen.project.UID), soonest)
+		c.releaseRefusedHosts(ctx, seen.project)
 	}
 	done.rolled = rolls && applied(result, done.deployment.Name)
 	if rolls && !hold && !done.rolled {
@@ -107,6 +103,16 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	case hindrance != nil && hindrance.weight == stalls:
 		done.beside, done.again = hindrance, again
 	}
+}
+
+// releaseRefusedHosts takes back the hosts of exposures that could not be made, for the projects that wait for them. Two that are both
+// refused would wake each other without end, so the second time within a while the others are woken late.
+func (c *Controller) releaseRefusedHosts(ctx context.Context, p *verifyv1.VerificationProject) {
+	var soonest time.Duration
+	if !c.pace.isFirstRefusal(p.UID, c.Clock.Now()) {
+		soonest = afterRejection
+	}
+	c.addAsking(ctx, c.queue, p, c.hosts.releaseHosts(p.UID), soonest)
 }
 
 // restoredChildren returns the children that differed from what was applied before. Those that are exposed at new hosts do not

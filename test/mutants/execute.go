@@ -116,7 +116,8 @@ func (e execution) command(ctx context.Context, limit time.Duration, dir, overla
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &out
-	cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=15s", "TMPDIR="+e.dir)
+	cmd.Env = append(os.Environ(),
+		"GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay, "GOMEGA_DEFAULT_EVENTUALLY_TIMEOUT=15s", "TMPDIR="+e.dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = endLimit

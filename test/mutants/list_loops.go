@@ -78,8 +78,9 @@ var loopMutants = []Mutant{
 		Suite: "requests", Test: "TestReconcile_anAttempt",
 	},
 	{
-		Name: "claim-from-before-the-attempt-was-recorded", Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
-		Symbol: "request.(*Controller).saveUnsaved", Old: "c.handed.take(item)", New: "",
+		Name:    "claim-from-before-the-attempt-was-recorded",
+		Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
+		Symbol:  "request.(*Controller).saveUnsaved", Old: "c.handed.take(item)", New: "",
 		Suite: "requests", Test: "TestReconcile_anAttempt",
 	},
 	{
