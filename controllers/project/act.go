@@ -22,6 +22,8 @@ const (
 	afterConflict = time.Minute
 	// afterRejection: what refused a child, such as a quota or a policy, may be changed.
 	afterRejection = 10 * time.Minute
+	// afterHeld: the exposure or project that gives up a host wakes this one, so this is for a wake-up that was missed.
+	afterHeld = 10 * time.Minute
 	// afterQueued: whoever gives up its turn wakes the next, so this is for the one that was woken and did not take it.
 	afterQueued = time.Minute
 )
@@ -44,10 +46,18 @@ func (c *Controller) act(ctx context.Context, seen *observed, d decision) outcom
 	if done.blocker == nil && done.err != nil {
 		done.blocker = unfinished(done.err, steady(seen.project))
 	}
-	if done.again == 0 && rolloutOf(done.deployment) == rolledOut && !seen.project.Suspended() {
-		done.again = done.starting()
+	if rolloutOf(done.deployment) == rolledOut && !seen.project.Suspended() {
+		done.again = findSooner(done.again, done.starting())
 	}
 	return done
+}
+
+// findSooner returns the shorter of two delays, of which zero means never.
+func findSooner(one, other time.Duration) time.Duration {
+	if one == 0 || other == 0 {
+		return max(one, other)
+	}
+	return min(one, other)
 }
 
 // carryOut applies what the project wants.
@@ -61,7 +71,7 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 		return
 	}
 	decided, lost, err := c.hosts.request(ctx, c.client, seen.routes, newHostRequest(seen), &c.Permissions)
-	c.addAsking(ctx, c.queue, seen.project, lost, 0)
+	c.addAsking(ctx, c.queue, seen.project, lost)
 	if err != nil {
 		done.err = err
 		return
@@ -105,14 +115,16 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	}
 }
 
-// releaseRefusedHosts takes back the hosts of exposures that could not be made, for the projects that wait for them. Two that are both
-// refused would wake each other without end, so the second time within a while the others are woken late.
+// releaseRefusedHosts takes back the hosts of exposures that could not be made, and wakes the projects that wait for them. Those that
+// were refused themselves try again on their own: they would wake each other without end.
 func (c *Controller) releaseRefusedHosts(ctx context.Context, p *verifyv1.VerificationProject) {
-	var soonest time.Duration
-	if !c.pace.isFirstRefusal(p.UID, c.Clock.Now()) {
-		soonest = afterRejection
+	now := c.Clock.Now()
+	c.pace.recordRefusal(p, now)
+	for _, other := range c.listAsking(ctx, p, c.hosts.releaseHosts(p.UID)) {
+		if !c.pace.wasRefused(other, now) {
+			c.queue.AddAfter(request(other), delayAsking(p, other))
+		}
 	}
-	c.addAsking(ctx, c.queue, p, c.hosts.releaseHosts(p.UID), soonest)
 }
 
 // restoredChildren returns the children that differed from what was applied before. Those that are exposed at new hosts do not
@@ -172,8 +184,10 @@ func hindered(seen *observed, result apply.Result, decided hostDecision, held bo
 			"%s exists and does not belong to this project; delete or rename it", names(result.Conflicts))}, afterConflict
 	case len(result.Rejections) > 0:
 		return &blocker{stalls, verifyv1.ReasonChildRejected, refusedChild(result.Rejections[0])}, afterRejection
+	case len(decided.held) > 0:
+		return closed, afterHeld
 	case closed != nil:
-		return closed, 0 // the exposure or project that gives up the host wakes this one
+		return closed, 0 // grants change only with a restart
 	case seen.project.Spec.Expose.HTTPRoute != nil && !seen.routes:
 		return &blocker{plain, verifyv1.ReasonGatewayAPIMissing,
 			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0

@@ -24,7 +24,7 @@ func (c *Controller) ofExposures() handler.EventHandler {
 		}
 		self := &verifyv1.VerificationProject{}
 		self.Namespace, self.Name, self.UID = before.GetNamespace(), owner.Name, owner.UID
-		c.addAsking(ctx, queue, self, findLostHosts(before, after), 0)
+		c.addAsking(ctx, queue, self, findLostHosts(before, after))
 	}
 	children := ofChildren()
 	return handler.Funcs{
@@ -65,34 +65,44 @@ func (c *Controller) addAskingProject(ctx context.Context, queue queue, before, 
 	if now, ok := after.(*verifyv1.VerificationProject); ok && slices.Equal(render.Paths(former), render.Paths(now)) {
 		lost = subtractHosts(lost, collectHosts(now, true))
 	}
-	c.addAsking(ctx, queue, former, lost, 0)
+	c.addAsking(ctx, queue, former, lost)
 }
 
-// addAsking adds the other projects that ask for one of some hosts, after soonest or a little later: the first that is reconciled
-// gets it.
-func (c *Controller) addAsking(
-	ctx context.Context, queue queue, self *verifyv1.VerificationProject, hosts []string, soonest time.Duration,
-) {
-	added := map[types.UID]bool{self.UID: true}
+// addAsking adds the other projects that ask for one of some hosts, a little later: the first that is reconciled gets it.
+func (c *Controller) addAsking(ctx context.Context, queue queue, self *verifyv1.VerificationProject, hosts []string) {
+	for _, other := range c.listAsking(ctx, self, hosts) {
+		queue.AddAfter(request(other), delayAsking(self, other))
+	}
+}
+
+// listAsking returns the other projects that ask for one of some hosts, in all namespaces: several may share a host by grant. If a list
+// fails some are missing; they look again after afterHeld. The projects must not be changed.
+func (c *Controller) listAsking(
+	ctx context.Context, self *verifyv1.VerificationProject, hosts []string,
+) (others []*verifyv1.VerificationProject) {
+	listed := map[types.UID]bool{self.UID: true}
 	for _, host := range hosts {
 		var asking verifyv1.VerificationProjectList
 		if err := c.client.List(ctx, &asking, client.MatchingFields{hostIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
 			c.Log.Error(err, "list of projects that ask for a host failed")
-			return
+			return others
 		}
 		for i := range asking.Items {
-			other := &asking.Items[i]
-			if added[other.UID] {
-				continue
+			if other := &asking.Items[i]; !listed[other.UID] {
+				listed[other.UID] = true
+				others = append(others, other)
 			}
-			added[other.UID] = true
-			delay := settling
-			if other.Namespace != self.Namespace {
-				delay = sharingDelay
-			}
-			queue.AddAfter(request(other), max(delay, soonest))
 		}
 	}
+	return others
+}
+
+// delayAsking returns after how long a project is looked at when another one gives up a host.
+func delayAsking(self, other *verifyv1.VerificationProject) time.Duration {
+	if other.Namespace == self.Namespace {
+		return settling
+	}
+	return sharingDelay
 }
 
 // waitsForHost reports whether a project is Stalled because its host is in use.

@@ -99,12 +99,17 @@ var _ = Describe("The pace", func() {
 	It("knows that an exposure was refused a while ago", func() {
 		var p pace
 		now := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
-		Expect(p.isFirstRefusal("own", now)).To(BeTrue())
-		Expect(p.isFirstRefusal("own", now.Add(afterRejection-1))).To(BeFalse())
-		Expect(p.isFirstRefusal("other", now)).To(BeTrue())
-		Expect(p.isFirstRefusal("own", now.Add(afterRejection))).To(BeTrue(), "it was tried again by itself")
+		own, other := newProject("shop", "own"), newProject("shop", "other")
+		own.UID, other.UID = "own", "other"
+		p.recordRefusal(own, now)
+		Expect(p.wasRefused(own, now.Add(afterRejection-1))).To(BeTrue())
+		Expect(p.wasRefused(own, now.Add(afterRejection))).To(BeFalse(), "it is tried again by itself")
+		Expect(p.wasRefused(other, now)).To(BeFalse())
+		own.Generation++
+		Expect(p.wasRefused(own, now)).To(BeFalse(), "the spec may be right now")
+		own.Generation--
 		p.forget("own")
-		Expect(p.isFirstRefusal("own", now.Add(afterRejection))).To(BeTrue())
+		Expect(p.wasRefused(own, now)).To(BeFalse())
 	})
 
 	It("knows what a status was told already", func() {

@@ -25,8 +25,14 @@ type pace struct {
 	mu     sync.Mutex
 	limits map[types.UID]limit
 	told   map[types.UID]statement
-	// refused are when the exposures of projects were refused for the first time in a while.
-	refused map[types.UID]time.Time
+	// refused are the last refusals of projects' exposures.
+	refused map[types.UID]refusal
+}
+
+// refusal is when the exposures of a project were refused, and in which generation.
+type refusal struct {
+	generation int64
+	at         time.Time
 }
 
 // limit is that of a project, and the generation in which it was mended last.
@@ -77,19 +83,22 @@ func (p *pace) mended(project *verifyv1.VerificationProject, now time.Time) {
 	mine.AllowN(now, 1)
 }
 
-// isFirstRefusal notes that the exposures of a project were refused, and reports whether they were not before in the last
-// afterRejection.
-func (p *pace) isFirstRefusal(project types.UID, now time.Time) bool {
+// recordRefusal notes that the exposures of a project were refused.
+func (p *pace) recordRefusal(project *verifyv1.VerificationProject, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refused == nil {
-		p.refused = map[types.UID]time.Time{}
+		p.refused = map[types.UID]refusal{}
 	}
-	if last, ok := p.refused[project]; ok && now.Sub(last) < afterRejection {
-		return false
-	}
-	p.refused[project] = now
-	return true
+	p.refused[project.UID] = refusal{project.Generation, now}
+}
+
+// wasRefused reports whether the exposures of a project, as it is now, were refused in the last afterRejection.
+func (p *pace) wasRefused(project *verifyv1.VerificationProject, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, ok := p.refused[project.UID]
+	return ok && last.generation == project.Generation && now.Sub(last.at) < afterRejection
 }
 
 // repeats notes what a project's status was told to say, and tells whether that is what it was told before: if so, somebody

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -198,9 +199,8 @@ type delays struct {
 func (d delays) AddAfter(r reconcile.Request, after time.Duration) { d.of[r.String()] = after }
 
 var _ = Describe("Who waits for a host", func() {
-	It("is woken also in a namespace that shares every host by grant, and late by an exposure that was refused again", func(ctx SpecContext) {
+	newAsking := func(ctx context.Context) (c *Controller, woken delays, all []*verifyv1.VerificationProject) {
 		reader := newIndexedReader(ctx)
-		var all []*verifyv1.VerificationProject
 		for _, namespace := range []string{"holder", "other"} {
 			for _, name := range []string{"one", "two"} {
 				p := newProject(namespace, name)
@@ -210,39 +210,64 @@ var _ = Describe("Who waits for a host", func() {
 				all = append(all, p)
 			}
 		}
-		c := &Controller{client: reader}
-		for soonest, want := range map[time.Duration]map[string]time.Duration{
-			0:              {"holder/two": settling, "other/one": sharingDelay, "other/two": sharingDelay},
-			afterRejection: {"holder/two": afterRejection, "other/one": afterRejection, "other/two": afterRejection},
-		} {
-			woken := delays{of: map[string]time.Duration{}}
-			c.addAsking(ctx, woken, all[0], []string{render.EveryHost}, soonest)
-			Expect(woken.of).To(Equal(want))
-		}
+		c = New(Options{Clock: clock.RealClock{}})
+		woken = delays{of: map[string]time.Duration{}}
+		c.client, c.queue = reader, woken
+		return c, woken, all
+	}
+
+	It("is woken also in a namespace that shares every host by grant", func(ctx SpecContext) {
+		c, woken, all := newAsking(ctx)
+		c.addAsking(ctx, woken, all[0], []string{render.EveryHost})
+		Expect(woken.of).To(Equal(map[string]time.Duration{"holder/two": settling, "other/one": sharingDelay, "other/two": sharingDelay}))
 	})
 
-	It("is woken once by exposures that are refused, and not without end", func(ctx SpecContext) {
-		const base = "https://circle.refused.example.com"
-		operate(ctx, operator, usual())
-		namespace := newNamespace(ctx)
-		var refused []*verifyv1.VerificationProject
-		for _, name := range []string{"one", "two", "three"} {
-			takeIngressName(ctx, namespace, name)
-			p := create(ctx, newProject(namespace, name))
-			change(ctx, p, exposeAt(base))
-			refused = append(refused, p)
+	It("is woken by each refusal, but not after it was refused itself", func(ctx SpecContext) {
+		c, woken, all := newAsking(ctx)
+		refuse := func(p *verifyv1.VerificationProject) map[string]time.Duration {
+			clear(woken.of)
+			c.hosts.recordGiven(&exposure{namespace: p.Namespace, project: p.Name, owner: p.UID}, []string{render.EveryHost})
+			c.releaseRefusedHosts(ctx, p)
+			return woken.of
 		}
-		for _, p := range refused {
-			deployment(ctx, p)
-			report(ctx, p)
-			roll(ctx, p, allReady)
-		}
-		for _, p := range refused {
-			Eventually(stalledReason).WithContext(ctx).WithArguments(ctx, p).Should(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
-		}
-		few := countReconciliations() + 20
-		Consistently(countReconciliations).WithContext(ctx).WithTimeout(20*settling).Should(BeNumerically("<", few), "each other's refusals wake them no more")
+		waiting := map[string]time.Duration{"holder/two": settling, "other/one": sharingDelay, "other/two": sharingDelay}
+		Expect(refuse(all[0])).To(Equal(waiting))
+		Expect(refuse(all[0])).To(Equal(waiting), "they may have asked while the host was given once more")
+		Expect(refuse(all[1])).To(Equal(map[string]time.Duration{"other/one": sharingDelay, "other/two": sharingDelay}))
+		Expect(refuse(all[2])).To(Equal(map[string]time.Duration{"other/two": settling}))
+		Expect(refuse(all[3])).To(BeEmpty())
+		Expect(refuse(all[0])).To(BeEmpty())
 	})
+
+	DescribeTable("is woken a few times by exposures that are refused, and not without end",
+		func(ctx SpecContext, base string, obstruct func(context.Context, string, string), reason string) {
+			op := operate(ctx, operator, usual())
+			namespace := newNamespace(ctx)
+			var refused []*verifyv1.VerificationProject
+			for _, name := range []string{"one", "two", "three"} {
+				obstruct(ctx, namespace, name)
+				p := create(ctx, newProject(namespace, name))
+				change(ctx, p, exposeAt(base))
+				refused = append(refused, p)
+			}
+			for _, p := range refused {
+				deployment(ctx, p)
+				report(ctx, p)
+				roll(ctx, p, allReady)
+			}
+			for _, p := range refused {
+				Eventually(stalledReason).WithContext(ctx).WithArguments(ctx, p).Should(BeElementOf(reason, verifyv1.ReasonHostInUse))
+			}
+			reconciled, written := countReconciliations()+20, len(op.written())+20
+			Consistently(func(g Gomega) {
+				g.Expect(countReconciliations()).To(BeNumerically("<", reconciled), "each other's refusals wake them no more")
+				g.Expect(len(op.written())).To(BeNumerically("<", written))
+			}).WithContext(ctx).WithTimeout(20 * settling).Should(Succeed())
+		},
+		Entry("because others have their names", "https://circle.refused.example.com", takeIngressName, verifyv1.ReasonConflict),
+		Entry("by the API server", "https://_circle.refused.example.com",
+			func(context.Context, string, string) {}, verifyv1.ReasonChildRejected),
+	)
 })
 
 var _ = Describe("A host in an annotation", func() {

@@ -219,6 +219,14 @@ var _ = Describe("What applying shows", func() {
 		Entry("a turn to wait for", o(nothing), apply.Result{}, none, true, verifyv1.ReasonRolloutQueued, "upgrade"),
 	)
 
+	It("is looked at again where a host is held, in case no wake-up comes", func() {
+		_, again := hindered(o(nothing), apply.Result{}, hostDecision{held: []string{"a.example.com"}}, false)
+		Expect(again).To(Equal(afterHeld))
+		Expect(findSooner(afterHeld, time.Minute)).To(Equal(time.Minute), "the time to start ends before")
+		Expect(findSooner(0, afterHeld)).To(Equal(afterHeld))
+		Expect(findSooner(afterHeld, 0)).To(Equal(afterHeld))
+	})
+
 	It("is said in the same words for the same cause, whatever the server adds", func() {
 		err := apierrors.NewServerTimeout(schema.GroupResource{Resource: "services"}, "create", 17)
 		Expect(unfinished(err, false)).To(Equal(&blocker{waits, verifyv1.ReasonProgressing,
