@@ -60,10 +60,7 @@ func (e execution) run(ctx context.Context) result {
 		dir, args = e.root, e.suite.Command
 	}
 	out, err = e.command(ctx, e.suite.limit()+endLimit, dir, overlay, args...)
-	r := judge(out, err)
-	if e.suite.Command != nil && r.Verdict == noticed && r.By == "" { // it ended for another reason
-		r.Verdict = otherProblem
-	}
+	r := e.judge(out, err)
 	if ctx.Err() != nil {
 		r = result{Verdict: interrupted}
 	}
@@ -78,7 +75,7 @@ func (e execution) arguments() []string {
 		return append(args, "-test.v", "-test.run="+e.test)
 	}
 	return append(args, "-test.run=^"+e.suite.Specs+"$", "-ginkgo.fail-fast", "-ginkgo.no-color",
-		"-ginkgo.fail-on-empty", "-ginkgo.focus="+e.test)
+		"-ginkgo.v", "-ginkgo.focus="+e.test)
 }
 
 // writeOverlay writes the changed files and returns the path of what tells the go command of them.
@@ -134,16 +131,24 @@ func (e execution) command(ctx context.Context, limit time.Duration, dir, overla
 var (
 	panicTimeout = regexp.MustCompile(`(?m)^panic: test timed out after`)
 	specTimeout  = regexp.MustCompile(`A suite timeout occurred`)
-	failedTest   = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|\[(?:FAIL|PANICKED|TIMEDOUT)\]\]? (.+)|^panic: (.+)`)
-	failedJudge  = regexp.MustCompile(`(?m)^.*\b(?:FAILED|VIOLATED)\b.*$`)
+	noneRan      = regexp.MustCompile(`no tests to run|(?m)^Ran 0 of \d+ Specs`)
+	failedTest   = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+	begunTest    = regexp.MustCompile(`(?m)^\s*=== (?:RUN|CONT|NAME) +(\S+)`)
+	failedSpec   = regexp.MustCompile(`\[(?:FAIL|PANICKED!|TIMEDOUT)\] (.+)`)
+	suiteNode    = regexp.MustCompile(`\[(?:Synchronized)?(?:Before|After)Suite\]|\(Suite\)\]`)
+	suiteReady   = regexp.MustCompile(`(?m)^\[(?:Synchronized)?BeforeSuite\] PASSED`)
+	suiteBegins  = regexp.MustCompile(`(?m)^\[(?:Synchronized)?BeforeSuite\]`)
+	panics       = regexp.MustCompile(`(?m)^(?:panic|fatal error): .+`)
+	violated     = regexp.MustCompile(`(?m)^.*\b(?:FAILED|VIOLATED)\b.*$`)
 )
 
-// judge tells from a suite's output and end what it showed.
-func judge(out []byte, err error) result {
+// judge tells from the output and the end of the suite what it showed. It noticed the mutant only if a test that was asked
+// for failed: a suite that cannot begin, or is ended from outside, has shown nothing.
+func (e execution) judge(out []byte, err error) result {
 	switch {
 	case errors.Is(err, errLimit), panicTimeout.Match(out), specTimeout.Match(out):
 		return result{Verdict: timedOut, Details: tail(out)}
-	case err == nil && bytes.Contains(out, []byte("no tests to run")):
+	case noneRan.Match(out):
 		return result{Verdict: noTests}
 	case err == nil:
 		return result{Verdict: green, Details: skipped(out)}
@@ -151,21 +156,63 @@ func judge(out []byte, err error) result {
 	if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 		return result{Verdict: otherProblem, Details: err.Error()}
 	}
-	return result{Verdict: noticed, By: firstFailure(out), Details: tail(out)}
+	by := e.findFailure(out)
+	if by == "" {
+		return result{Verdict: otherProblem, Details: tail(out)}
+	}
+	return result{Verdict: noticed, By: by, Details: tail(out)}
 }
 
-// firstFailure names the test that failed first, as deep as it is named.
-func firstFailure(out []byte) string {
-	name := ""
-	for _, match := range failedTest.FindAllSubmatch(out, -1) {
-		for _, group := range match[1:] {
-			if text := strings.TrimSpace(string(group)); len(text) > len(name) && (name == "" || strings.HasPrefix(text, name+"/")) {
-				name = text
-			}
+// findFailure names the test, spec or invariant that failed, of those that were asked for; empty if there is none.
+func (e execution) findFailure(out []byte) string {
+	switch {
+	case e.suite.Command != nil:
+		return findViolation(out, e.test)
+	case e.suite.Specs != "":
+		return findFailedSpec(out)
+	default:
+		return findFailedTest(out)
+	}
+}
+
+// findViolation returns the first line of a program that judges that tells of a violation of what was asked for.
+func findViolation(out []byte, invariant string) string {
+	wanted := regexp.MustCompile(invariant)
+	for _, line := range violated.FindAll(out, -1) {
+		if wanted.Match(line) {
+			return string(bytes.TrimSpace(line))
 		}
 	}
-	if name == "" {
-		name = strings.TrimSpace(string(failedJudge.Find(out)))
+	return ""
+}
+
+// findFailedSpec returns the first spec that failed. The process ends by a panic of a goroutine of the product, too: that is
+// the failure of a spec if the suite had begun.
+func findFailedSpec(out []byte) string {
+	for _, match := range failedSpec.FindAllSubmatch(out, -1) {
+		if !suiteNode.Match(match[1]) {
+			return string(bytes.TrimSpace(match[1]))
+		}
+	}
+	if suiteBegins.Match(out) && !suiteReady.Match(out) {
+		return ""
+	}
+	return string(panics.Find(out))
+}
+
+// findFailedTest returns the test that failed first, as deep as it is named, or the one during which the process ended by a
+// panic.
+func findFailedTest(out []byte) string {
+	name := ""
+	for _, match := range failedTest.FindAllSubmatch(out, -1) {
+		if text := string(match[1]); name == "" || strings.HasPrefix(text, name+"/") {
+			name = text
+		}
+	}
+	if died := panics.FindIndex(out); name == "" && died != nil {
+		if begun := begunTest.FindAllSubmatch(out[:died[0]], -1); len(begun) > 0 {
+			name = fmt.Sprintf("%s: %s", begun[len(begun)-1][1], out[died[0]:died[1]])
+		}
 	}
 	return name
 }

@@ -94,9 +94,11 @@ func (in *inputs) hashFolder(folder string, withTests bool) (string, error) {
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		if err == nil {
-			fmt.Fprintf(h, "%s %x\n", path, sha256.Sum256(text))
+		if err != nil {
+			return err
 		}
+		name, err := filepath.Rel(in.root, path) // results hold for any checkout of the same files
+		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(text))
 		return err
 	})
 	if err != nil {

@@ -9,14 +9,14 @@ var chaosMutants = []Mutant{
 		Symbol: "postgres.(*creationBatch).write", Old: "batch.Queue(sqlCommit)",
 		New: "for _, call := range admitted {\n\t\tselect {\n\t\tcase call.done <- struct{}{}:\n\t\tdefault:\n\t\t}\n\t}\n" +
 			"\tbatch.Queue(sqlCommit)",
-		Suite: "chaos",
+		Suite: "chaos", Test: `^ *I1 `,
 	},
 	{
 		Name: "chaos-every-fourth-event-twice", Promise: "reliability.md 3: repetitions need a fault",
 		Symbol: "webhook.(*Sender).Send", Old: "return s.attempt(",
 		New: "if e.id[4]%4 == 0 {\n\t\t_, _ = s.exchange(ctx, transport, to.timeout, " +
 			"&message{url: u, header: headers, body: e.body, maySend: s.maySend})\n\t}\n\treturn s.attempt(",
-		Suite: "chaos",
+		Suite: "chaos", Test: `^ *I5 `,
 	},
 	{
 		Name: "chaos-sent-again-after-its-record", Promise: "reliability.md 4: nothing is sent after it was delivered",
@@ -24,13 +24,13 @@ var chaosMutants = []Mutant{
 		New: "if err == nil && attempt.Delivered && item.ID[5]%10 == 0 {\n\t\tagain := context.WithoutCancel(ctx)\n" +
 			"\t\ttime.AfterFunc(2*time.Second, func() { _, _ = c.Sender.Send(again, to, event) })\n\t}\n" +
 			"\treturn view{Request: r}, wait, err",
-		Suite: "chaos",
+		Suite: "chaos", Test: `^ *I6 `,
 	},
 	{
 		Name: "chaos-number-of-a-neighbour", Promise: "design.md 3: actualPhoneNumber is the number the messenger reported",
 		Symbol: "postgres.(*Store).updateAll", Old: "s.queueUpdate(batch, call)",
 		New: "if first := calls[0].in.after.Actual; !first.IsZero() && call.in.before.Phase == verification.Pending &&\n" +
 			"\t\t\t\t!call.in.after.Actual.IsZero() {\n\t\t\t\tcall.in.after.Actual = first\n\t\t\t}\n\t\t\ts.queueUpdate(batch, call)",
-		Suite: "chaos",
+		Suite: "chaos", Test: `^ *I1p `,
 	},
 }

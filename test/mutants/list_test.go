@@ -37,6 +37,7 @@ func TestList_isComplete(t *testing.T) {
 		names[m.Name] = true
 		g.Expect(m.Promise).To(MatchRegexp(`^(design\.md|hazards\.md|platforms\.md|reliability\.md|security\.md|adr) ?[\w ]*: \S`), m.Name)
 		g.Expect(suites).To(HaveKey(m.Suite), m.Name)
+		g.Expect(m.Test).NotTo(BeEmpty(), m.Name)
 	}
 	g.Expect(len(names)).To(BeNumerically(">=", leastMutants))
 	for name, suite := range suites {

@@ -14,7 +14,8 @@ type Mutant struct {
 	Also []Edit
 	// Suite is the name of the suite that must notice.
 	Suite string
-	// Test is a regular expression of the cheapest tests that notice: of Go tests, or of specs in a suite of Ginkgo's.
+	// Test is a regular expression of the cheapest tests that notice: of Go tests, of specs in a suite of Ginkgo's, or of the
+	// line that a program that judges prints of an invariant. A failure of anything else is no noticing.
 	Test string
 	// Hangs says that the suite notices by not ending in time. Without it the time limit is no noticing.
 	Hangs bool

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -33,7 +34,10 @@ func (d *Door) Admit(wanted bool) bool {
 `,
 		"internal/rule/rule_test.go": `package rule
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 func TestAdmit(t *testing.T) {
 	var d Door
@@ -48,6 +52,36 @@ func TestAdmit(t *testing.T) {
 }
 
 func TestBroken(t *testing.T) { t.Fatal("always") }
+
+func TestKilled(t *testing.T) {
+	var d Door
+	if d.Admit(true); d.inside == 7 {
+		p, _ := os.FindProcess(os.Getpid())
+		p.Kill()
+		select {}
+	}
+}
+
+func TestElsewhere(t *testing.T) {
+	var d Door
+	d.Admit(true)
+	if d.inside == 8 {
+		ended := make(chan bool)
+		go func() {
+			defer close(ended)
+			panic("in a goroutine of the product")
+		}()
+		<-ended
+	}
+}
+
+func TestMain(m *testing.M) {
+	var d Door
+	if d.Admit(true); d.inside == 9 {
+		panic("no test has begun")
+	}
+	os.Exit(m.Run())
+}
 `,
 	} {
 		path := filepath.Join(root, name)
@@ -74,6 +108,7 @@ func plantIn(t *testing.T, root string, mutants ...Mutant) []outcome {
 		suites: map[string]Suite{
 			"rule":   {Package: "./internal/rule", Limit: 10 * time.Second},
 			"broken": {Package: "./internal/rule"},
+			"killed": {Package: "./internal/rule"},
 		},
 	}
 	outcomes, err := c.run(t.Context())
@@ -91,6 +126,9 @@ func TestRun_tellsWhatBecameOfEachMutant(t *testing.T) {
 		Mutant{Name: "elsewhere", Old: "d.inside--", New: ""},
 		Mutant{Name: "no-tests", Old: "d.inside++", New: "d.inside += 1", Suite: "rule", Test: "TestNothing"},
 		Mutant{Name: "red", Old: "d.inside++", New: "d.inside += 2", Suite: "broken", Test: "TestBroken"},
+		Mutant{Name: "killed-from-outside", Old: "d.inside++", New: "d.inside = 7", Suite: "killed", Test: "TestKilled"},
+		Mutant{Name: "panic-elsewhere", Old: "d.inside++", New: "d.inside = 8", Suite: "killed", Test: "TestElsewhere"},
+		Mutant{Name: "panic-before-any", Old: "d.inside++", New: "d.inside = 9", Suite: "killed", Test: "TestElsewhere"},
 	)
 	verdicts := map[string]verdict{}
 	for _, o := range outcomes {
@@ -98,11 +136,50 @@ func TestRun_tellsWhatBecameOfEachMutant(t *testing.T) {
 	}
 	g.Expect(verdicts).To(Equal(map[string]verdict{
 		"one-too-many": noticed, "unnoticed": green, "not-go": notBuilt, "unused": notBuilt, "elsewhere": notApplied,
-		"no-tests": noTests, "red": suiteIsRed,
+		"no-tests": noTests, "red": suiteIsRed, "killed-from-outside": otherProblem, "panic-elsewhere": noticed,
+		"panic-before-any": otherProblem,
 	}))
 	g.Expect(outcomes[0].By).To(Equal("TestAdmit"))
-	g.Expect(summarize(t.Output(), outcomes, 0)).To(MatchError("6 mutants were not noticed"))
+	g.Expect(summarize(t.Output(), outcomes, 0)).To(MatchError("8 mutants were not noticed"))
 	g.Expect(summarize(t.Output(), outcomes[:1], 0)).To(Succeed())
+}
+
+// TestJudge_specs has outputs of Ginkgo as it prints them: a suite that fails before its specs has noticed nothing.
+func TestJudge_specs(t *testing.T) {
+	ended := exec.CommandContext(t.Context(), "false").Run()
+	begun := "[BeforeSuite] \n/a/suite_test.go:30\n"
+	ready := begun + "[BeforeSuite] PASSED [1.700 seconds]\n"
+	for name, c := range map[string]struct {
+		out  string
+		want verdict
+	}{
+		"a spec failed":             {ready + "Summarizing 1 Failure:\n  [FAIL] A store [It] keeps\n  /a/b_test.go:3\nRan 1 of 9 Specs in 1 seconds", noticed},
+		"its preparation failed":    {ready + "  [PANICKED!] A store [BeforeEach] keeps\nRan 1 of 9 Specs in 1 seconds", noticed},
+		"none fits":                 {ready + "Ran 0 of 9 Specs in 0.008 seconds\nPASS\n", noTests},
+		"the suite failed":          {begun + "  [FAIL] [BeforeSuite] \n/a/suite_test.go:36\nRan 0 of 9 Specs in 0.008 seconds\n--- FAIL: TestA", noTests},
+		"its end failed":            {ready + "  [FAIL] [AfterSuite] \nRan 1 of 9 Specs in 1 seconds\n--- FAIL: TestA", otherProblem},
+		"its cleanup failed":        {ready + "  [FAIL] [DeferCleanup (Suite)] \nRan 1 of 9 Specs in 1 seconds", otherProblem},
+		"a goroutine's panic":       {ready + "panic: boom\n\ngoroutine 7 [running]:\n", noticed},
+		"a panic before the specs":  {begun + "panic: boom\n\ngoroutine 7 [running]:\n", otherProblem},
+		"the process was ended":     {ready, otherProblem},
+		"it did not end by itself":  {ready + "panic: test timed out after 4m0s\n", timedOut},
+		"a spec of a suite's limit": {ready + "A suite timeout occurred", timedOut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := execution{suite: Suite{Specs: "TestA"}}.judge([]byte(c.out), ended)
+			NewWithT(t).Expect(r.Verdict).To(Equal(c.want), r.By)
+		})
+	}
+}
+
+// TestJudge_invariants has a program that judges notice what it is to notice, and by nothing else.
+func TestJudge_invariants(t *testing.T) {
+	g := NewWithT(t)
+	ended := exec.CommandContext(t.Context(), "false").Run()
+	e := execution{suite: Suite{Command: []string{"judge"}}, test: "I5:"}
+	g.Expect(e.judge([]byte("VIOLATED I1: a\nVIOLATED I5: b\n"), ended)).To(And(
+		HaveField("Verdict", noticed), HaveField("By", "VIOLATED I5: b")))
+	g.Expect(e.judge([]byte("VIOLATED I1: a\nok I5: b\n"), ended)).To(HaveField("Verdict", otherProblem))
 }
 
 func TestRun_theTimeLimitIsNoNoticingUnlessItIsSaid(t *testing.T) {
