@@ -53,14 +53,16 @@ type TermOptions struct {
 	Objects Objects
 	// Settings subscribes to changes of the settings; see settings.Live. A new retention, or a secret that is back,
 	// moves what waits, so everything is asked again.
-	Settings   func() (changes <-chan struct{}, cancel func())
-	Request    request.Options
+	Settings func() (changes <-chan struct{}, cancel func())
+	// Request outlives the term: an attempt that could not be recorded in one is recorded in the next, and not made again.
+	// It is nil where Objects is.
+	Request    *request.Controller
 	Draft      draft.Options
 	Redelivery redelivery.Options
 	Report     report.Options
 }
 
-// Term returns the loops of whoever holds the lease of a project, made afresh.
+// Term returns the loops of the holder of a project's lease, for one term.
 func Term(o TermOptions) []Loop {
 	loops := []Loop{
 		{"redelivery", func(ctx context.Context) error { return redelivery.New(o.Redelivery).Run(ctx) }},
@@ -71,7 +73,7 @@ func Term(o TermOptions) []Loop {
 	}
 	return append(loops, []Loop{
 		{"request", func(ctx context.Context) error {
-			return request.New(o.Request).Run(ctx, changes(o, func(c kubernetes.Change) (request.Item, bool) {
+			return o.Request.Run(ctx, changes(o, func(c kubernetes.Change) (request.Item, bool) {
 				return request.Item{ID: c.ID}, c.Kind == kubernetes.KindRequest
 			}))
 		}},

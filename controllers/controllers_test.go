@@ -5,7 +5,9 @@ import (
 	"errors"
 	"go/parser"
 	"go/token"
+	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,10 +20,12 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/redelivery"
 	"github.com/phoneproof/phoneproof/controllers/report"
 	"github.com/phoneproof/phoneproof/controllers/request"
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
 // TestTable_isComplete holds the package comment against the folders.
@@ -149,9 +153,11 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	var settingsChanges verification.Notifier
 	store := asked{memory.NewBackend(memory.Options{}).Open("shop/acme"), make(chan string, 10)}
 	loops := Term(TermOptions{
-		Objects:    watch,
-		Settings:   func() (<-chan struct{}, func()) { return settingsChanges.Subscribe("") },
-		Request:    request.Options{Store: store, Settings: func() *settings.Settings { return &settings.Settings{} }, Log: logr.Discard()},
+		Objects:  watch,
+		Settings: func() (<-chan struct{}, func()) { return settingsChanges.Subscribe("") },
+		Request: request.New(request.Options{
+			Store: store, Settings: func() *settings.Settings { return &settings.Settings{} }, Log: logr.Discard(),
+		}),
 		Draft:      draft.Options{Store: store, Log: logr.Discard()},
 		Redelivery: redelivery.Options{Projects: store, Log: logr.Discard()},
 		Report: report.Options{
@@ -192,6 +198,67 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	g.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
 	g.Eventually(watch.listeners).WithTimeout(30 * time.Second).Should(BeZero())
 	g.Expect(store.names).To(BeEmpty())
+}
+
+// receiver takes every event, tells of it, and has the store fail from then on.
+type receiver struct {
+	took  chan struct{}
+	store *memory.Backend
+}
+
+func (receiver) Busy(webhook.Endpoint) error { return nil }
+func (receiver) Free(webhook.Endpoint) int   { return 1 }
+
+func (r receiver) Send(context.Context, webhook.Endpoint, webhook.Event) (webhook.Result, error) {
+	r.store.Fail(errors.New("no space left on device"))
+	r.took <- struct{}{}
+	return webhook.Result{Verdict: webhook.Verdict{Outcome: webhook.Delivered, StatusCode: http.StatusNoContent}}, nil
+}
+
+// TestTerm_recordsWhatTheTermBeforeCouldNot has the same process lead again, after a store that was away for the rest of its
+// term: it sends nothing twice.
+func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
+	g := NewWithT(t)
+	backend := memory.NewBackend(memory.Options{})
+	store := backend.Open("shop/acme")
+	number, err := phone.FromE164("+4915123456789")
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = store.Create(t.Context(),
+		verification.New{ID: "a", Phone: number, Method: verification.WhatsApp, TTL: time.Minute}, verification.Limits{})
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+	})
+	g.Expect(err).NotTo(HaveOccurred())
+	watch := &objects{}
+	watch.change(kubernetes.Change{ID: "a", Kind: kubernetes.KindRequest})
+	sender := receiver{make(chan struct{}, 10), backend}
+	terms := TermOptions{
+		Objects: watch, Settings: reported{}.Subscribe,
+		Request: request.New(request.Options{
+			Store: store, Sender: sender, Log: logr.Discard(),
+			Settings: func() *settings.Settings { return &settings.Settings{Retention: time.Hour, Webhook: &settings.Webhook{}} },
+		}),
+	}
+	lead := func(until func()) {
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Run(ctx, slices.DeleteFunc(Term(terms), func(l Loop) bool { return l.Name != "request" }))
+		}()
+		until()
+		stop()
+		g.Eventually(ended).WithTimeout(30 * time.Second).Should(Receive(BeNil()))
+	}
+	lead(func() {
+		g.Eventually(sender.took).WithTimeout(30 * time.Second).Should(Receive())
+	})
+	backend.Fail(nil)
+	lead(func() {
+		g.Eventually(func() (verification.Request, error) { return store.Get(t.Context(), "a") }).
+			WithTimeout(30 * time.Second).Should(HaveField("Delivery.DeliveredAt", Not(BeZero())))
+	})
+	g.Expect(sender.took).To(BeEmpty())
 }
 
 func TestRun_endsAllWhenOneFails(t *testing.T) {

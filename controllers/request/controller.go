@@ -100,7 +100,8 @@ func New(o Options) *Controller {
 	return c
 }
 
-// Run works on what the source hands in, until ctx ends; then it waits for the work in hand.
+// Run works on what the source hands in, until ctx ends; then it waits for the work in hand. It may run again after that, as in
+// the next term of a lease: it knows then what it could not record before.
 func (c *Controller) Run(ctx context.Context, from source.TypedSource[Item]) error {
 	loop, err := controller.NewTypedUnmanaged("request", controller.TypedOptions[Item]{
 		Reconciler:              c,

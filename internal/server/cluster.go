@@ -152,14 +152,16 @@ func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*l
 	namespace, name, _ := strings.Cut(c.project.Name(), "/")
 	var (
 		campaign *lease.Campaign
-		requests request.Options // of the loop over objects
+		requests *request.Controller // of objects, for all terms
 	)
 	if c.objects != nil {
 		loop, err := c.requestLoop(ctx, c.store, func() bool { return campaign.Firm() && c.source.UID() != "" })
 		if err != nil {
 			return nil, err
 		}
-		requests = loop.Options
+		options := loop.Options
+		options.DeletesPerSecond, options.Attempted = deletesPerSecond, c.attempted
+		requests = request.New(options)
 	}
 	campaign, err = lease.New(lease.Options{
 		Client: clients, Namespace: namespace, Name: leaseName(name), Identity: identity,
@@ -180,8 +182,8 @@ func (c *cluster) owner() *metav1.OwnerReference {
 	}
 }
 
-// term is what the holder of the lease does, afresh each time.
-func (c *cluster) term(ctx context.Context, o request.Options, drafts *draft.Metrics) error {
+// term is what the holder of the lease does.
+func (c *cluster) term(ctx context.Context, requests *request.Controller, drafts *draft.Metrics) error {
 	if err := c.source.Wait(ctx); err != nil {
 		return nil // the term ended before there was anything to do
 	}
@@ -193,10 +195,9 @@ func (c *cluster) term(ctx context.Context, o request.Options, drafts *draft.Met
 	if c.objects != nil {
 		objects, storage = c.objects, c.room
 	}
-	o.DeletesPerSecond, o.Attempted = deletesPerSecond, board.Attempted
 	loops := controllers.Term(controllers.TermOptions{
 		Objects: objects, Settings: c.source.Subscribe,
-		Request: o,
+		Request: requests,
 		Draft: draft.Options{
 			Store: c.objects, Project: c.project, Settings: c.current, Metrics: drafts, Log: c.log.WithName("drafts"),
 			Observer: c.inbound.service.Observer,

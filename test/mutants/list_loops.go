@@ -5,6 +5,11 @@ package main
 //nolint:gochecknoglobals // a table
 var loopMutants = []Mutant{
 	{
+		Name: "unrecorded-attempts-forgotten-with-the-term", Promise: "reliability.md 3: repetitions need a fault of the sender",
+		Symbol: "controllers.Term", Old: "return o.Request.Run(", New: "return request.New(o.Request.Options).Run(",
+		Suite: "terms", Test: "TestTerm_recordsWhatTheTermBeforeCouldNot",
+	},
+	{
 		Name: "expiry-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",
 		Symbol: "request.(*Controller).expire", Old: "if r.Epoch != epoch {", New: "if r.Epoch < epoch {",
 		Suite: "requests", Test: "TestReconcile_expiresNothing",

@@ -24,6 +24,7 @@ var suites = map[string]Suite{
 	"clock":         {Package: "./internal/agreed", CI: true},
 	"lease":         {Package: "./internal/lease"},
 	"requests":      {Package: "./controllers/request"},
+	"terms":         {Package: "./controllers"},
 	"redelivery":    {Package: "./controllers/redelivery"},
 	"callbacks":     {Package: "./controllers/channel"},
 	"server":        {Package: "./internal/server"},
