@@ -237,7 +237,9 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 		Objects: watch, Settings: reported{}.Subscribe,
 		Request: request.New(request.Options{
 			Store: store, Sender: sender, Log: logr.Discard(),
-			Settings: func() *settings.Settings { return &settings.Settings{Retention: time.Hour, Webhook: &settings.Webhook{}} },
+			Settings: func() *settings.Settings {
+				return &settings.Settings{Retention: time.Hour, Webhook: &settings.Webhook{}}
+			},
 		}),
 	}
 	lead := func(until func()) {

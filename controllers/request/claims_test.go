@@ -126,8 +126,8 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 		sent        int
 	}{
 		"at once":              {func(*world, verification.Queue) {}, 0, 0, 1},
-		"a moment later":       {func(w *world, _ verification.Queue) { w.later(ClaimFresh - 1) }, 0, 0, 1},
-		"a while later":        {func(w *world, _ verification.Queue) { w.later(ClaimFresh) }, 0, 1, 1},
+		"a moment later":       {func(w *world, _ verification.Queue) { w.later(time.Second - 1) }, 0, 0, 1},
+		"a second later":       {func(w *world, _ verification.Queue) { w.later(time.Second) }, 0, 1, 1},
 		"after a clock's jump": {func(w *world, _ verification.Queue) { w.later(-time.Hour) }, 0, 0, 0},
 		"after another claim": {func(w *world, queue verification.Queue) {
 			w.later(DefaultClaimLease)
@@ -153,7 +153,7 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 // TestClaims_areReadAgainAfterALongWait has an event whose slot comes late read again before it is sent, and not one whose
 // slot comes soon. While it waits nobody reads it.
 func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
-	for later, gets := range map[time.Duration]int{time.Millisecond: 0, ClaimFresh: 1} {
+	for later, gets := range map[time.Duration]int{time.Millisecond: 0, time.Second: 1} {
 		t.Run(later.String(), func(t *testing.T) {
 			w := newWorld(t)
 			w.verify("a")

@@ -70,6 +70,20 @@ func accepted(s Secret, now time.Time) string {
 	return strings.Join(values, " ")
 }
 
+// TestSecrets_malformedAPIKey revokes a key at once: only a webhook secret stays for a while, since events wait for it.
+func TestSecrets_malformedAPIKey(t *testing.T) {
+	g := NewWithT(t)
+	u := use{fieldAPIKey("backend"), ref("shop", "key"), kindAPIKey}
+	var secrets Secrets
+	for _, step := range []struct {
+		file   string
+		usable bool
+	}{{"an-api-key-of-more-than-32-characters", true}, {"REPLACE-" + strings.Repeat("x", 32), false}} {
+		secrets = secrets.next([]use{u}, readingsOf(map[string]string{u.ref.Key: step.file}), start)
+		g.Expect(secrets.secret(u.field).Usable()).To(Equal(step.usable))
+	}
+}
+
 func TestSecretAccepted_ends_without_another_look(t *testing.T) {
 	g := NewWithT(t)
 	s := NewSecret([]byte("A")).replacedBy([]byte("B"), start)

@@ -5,6 +5,22 @@ package main
 //nolint:gochecknoglobals // a table
 var apiMutants = []Mutant{
 	{
+		Name: "deleted-secret-still-accepted", Promise: "security.md: a secret that is deleted is not accepted any more",
+		Symbol: "settings.held.next", Old: "return h.refused(u, reason, now)",
+		New:   "if reason == ReasonMissing && h.secret.Usable() {\n\t\t\treturn h\n\t\t}\n\t\treturn h.refused(u, reason, now)",
+		Suite: "settings", Test: "TestSecrets_exactly_when",
+	},
+	{
+		Name: "deleted-webhook-secret-still-signs", Promise: "security.md: a secret that is deleted is not accepted any more",
+		Symbol: "settings.held.refused", Old: "ReasonNotBase64,", New: "ReasonNotBase64, ReasonMissing,",
+		Suite: "settings", Test: "TestSecrets",
+	},
+	{
+		Name: "malformed-api-key-leaves-the-one-before", Promise: "security.md: a key that is replaced by nonsense is revoked",
+		Symbol: "settings.held.refused", Old: "u.kind != kindWebhook || ", New: "",
+		Suite: "settings", Test: "TestSecrets_malformedAPIKey",
+	},
+	{
 		Name: "init-store-without-time-limit", Promise: "hazards.md F9: a store that hangs is a 503 within two seconds",
 		Symbol: "httpapi.(*exchange).startVerification", Old: ", storeTimeout)", New: ", 1000*storeTimeout)",
 		Suite: "http api", Test: "TestStore_isAsked",

@@ -5,6 +5,11 @@ package main
 //nolint:gochecknoglobals // a table
 var loopMutants = []Mutant{
 	{
+		Name: "claim-counts-as-a-read-for-long", Promise: "reliability.md 4: nothing is sent after it was delivered",
+		Symbol: "request.ClaimFresh", Old: "= time.Second", New: "= time.Minute",
+		Suite: "requests", Test: "TestClaims_are",
+	},
+	{
 		Name: "unrecorded-attempts-forgotten-with-the-term", Promise: "reliability.md 3: repetitions need a fault of the sender",
 		Symbol: "controllers.Term", Old: "return o.Request.Run(", New: "return request.New(o.Request.Options).Run(",
 		Suite: "terms", Test: "TestTerm_recordsWhatTheTermBeforeCouldNot",
@@ -161,6 +166,11 @@ var loopMutants = []Mutant{
 //
 //nolint:gochecknoglobals // a table
 var wiringMutants = []Mutant{
+	{
+		Name: "front-ends-with-what-is-behind-it", Promise: "design.md 6: a pod that ends answers what it has taken",
+		Symbol: "server.RunBehind", Old: "context.WithCancel(context.WithoutCancel(ctx))", New: "context.WithCancel(ctx)",
+		Suite: "server", Test: "TestRunBehind",
+	},
 	{
 		Name: "guard-without-the-api-server", Promise: "design.md 6: the API server is refused",
 		Symbol: "server.(*WebhookOptions).guardConfig",

@@ -209,6 +209,12 @@ var telegramMutants = []Mutant{
 //nolint:gochecknoglobals // a table
 var whatsappMutants = []Mutant{
 	{
+		Name: "whatsapp-contact-where-none-is-taken", Promise: "design.md 4: contacts are taken only where the project says so",
+		Symbol: "whatsapp.(*delivery).receiveContact",
+		Old:    `!d.account.AcceptSharedContact || from.userID == ""`, New: `from.userID == ""`,
+		Suite: "whatsapp", Test: "TestHook_contactNoLongerTaken",
+	},
+	{
 		Name: "whatsapp-signature-unchecked", Promise: "design.md 7: verify the signature over raw bytes before parsing",
 		Symbol: "whatsapp.(*Hook).take",
 		Old:    "if !signed(body, mac, secrets) {",

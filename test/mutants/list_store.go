@@ -61,6 +61,21 @@ var memoryMutants = []Mutant{
 //nolint:gochecknoglobals // a table
 var postgresMutants = []Mutant{
 	{
+		Name: "postgres-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
+		Symbol: "postgres.(*placeWindow).wait", Old: ".Sub(now)", New: ".Sub(now)-time.Microsecond",
+		Suite: "postgres", Test: steppedPostgres + "windows",
+	},
+	{
+		Name: "postgres-key-admission-swept-too-early", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
+		Symbol: "postgres.sqlInsertKeyAdmissions", Old: "u.at + $6::interval", New: "u.at + $6::interval - interval '1 microsecond'",
+		Suite: "postgres", Test: steppedPostgres + "windows",
+	},
+	{
+		Name: "postgres-group-admission-swept-too-early", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
+		Symbol: "postgres.placeDemand.queueWrite", Old: "Add(d.rates[i].Period)", New: "Add(d.rates[i].Period-time.Microsecond)",
+		Suite: "postgres", Test: steppedPostgres + "windows",
+	},
+	{
 		Name: "postgres-commit-error-of-creation-swallowed", Promise: "reliability.md 1: a 200 of init means that the request is stored",
 		Symbol: "postgres.(*creationBatch).write",
 		Old:    "batch.Queue(sqlCommit) return c.SendBatch(ctx, batch).Close()",
@@ -215,6 +230,35 @@ var postgresMutants = []Mutant{
 //
 //nolint:gochecknoglobals // a table
 var objectsMutants = []Mutant{
+	{
+		Name: "objects-lost-write-taken-for-done", Promise: "hazards.md F10: unknown outcome resolved by re-read",
+		Symbol: "kubernetes.(*Store).mutate",
+		Old:    "sent = append(sent, attempted{origin: current, intended: intended})",
+		New:    "_ = intended\n\t\t\treturn current, current, nil",
+		Suite:  "objects", Test: "Faults (never takes|finds out)",
+	},
+	{
+		Name: "objects-write-of-another-taken-for-own", Promise: "hazards.md F10: unknown outcome resolved by re-read",
+		Symbol: "kubernetes.originOf",
+		Old:    "reflect.DeepEqual(normal(current.request), normal(a.intended))",
+		New:    "reflect.DeepEqual(normal(a.intended), normal(a.intended))",
+		Suite:  "objects", Test: "Faults never takes another's write for its own",
+	},
+	{
+		Name: "objects-lost-deletion-taken-for-done", Promise: "hazards.md F10: unknown outcome resolved by re-read",
+		Symbol: "kubernetes.(*Store).resolveDeletion", Old: "return failure // it may still happen", New: "return nil",
+		Suite: "objects", Test: "Faults never takes a write for done",
+	},
+	{
+		Name: "objects-creation-before-taken-for-own", Promise: "hazards.md F10: unknown outcome resolved by re-read on unique key",
+		Symbol: "kubernetes.(*Store).insert", Old: "e.request.CreatedAt.Equal(now) &&", New: "",
+		Suite: "objects", Test: "Faults tells a creation",
+	},
+	{
+		Name: "objects-unknown-creation-not-counted", Promise: "design.md 4: own admissions at once",
+		Symbol: "kubernetes.(*Store).insert", Old: "s.ledger.settle(n.ID)", New: "s.ledger.withdraw(a, now)",
+		Suite: "objects", Test: "Faults counts a creation of which nobody knows",
+	},
 	{
 		Name: "objects-refused-creation-stays-counted", Promise: "design.md 4: a refused creation does not count",
 		Symbol: "kubernetes.(*Store).insert",

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -91,6 +92,19 @@ func TestHook_contactWithoutPrompt(t *testing.T) {
 	f.clock.SetTime(started.Add(time.Minute))
 	f.Expect(f.post(webhookOf(contactOf(nil, nil))).Code).To(Equal(http.StatusOK))
 	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeContactRefused: 1}))
+	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))
+}
+
+// TestHook_contactNoLongerTaken has the answer to a prompt come after the project stopped taking contacts.
+func TestHook_contactNoLongerTaken(t *testing.T) {
+	f := newFixture(t)
+	f.acceptContacts()
+	made := f.request("first", user, verification.WhatsApp)
+	f.clock.SetTime(started.Add(time.Minute))
+	f.Expect(f.post(webhookOf(hidden(firstCode, hiddenUser))).Code).To(Equal(http.StatusOK))
+	f.change(func(s *settings.Settings) { s.WhatsApp.AcceptSharedContact = false })
+	f.Expect(f.post(webhookOf(contactOf(nil, nil))).Code).To(Equal(http.StatusOK))
+	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeNeedContact: 1, outcomeContactRefused: 1}))
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))
 }
 

@@ -137,6 +137,55 @@ var _ = Describe("Faults", func() {
 		Expect(a.Get(ctx, id)).To(Equal(before))
 	})
 
+	It("never takes another's write for its own that never arrived", func(ctx SpecContext) {
+		id := create(ctx, a)
+		settle(ctx, b)
+		var once sync.Once
+		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (resp *http.Response, err error) {
+			if verb == "update" {
+				once.Do(func() {
+					update(ctx, a, id, bindTo(hash(1)))
+					err = errLost
+				})
+			}
+			if err != nil {
+				return nil, err
+			}
+			return forward()
+		})
+		Expect(update(ctx, b, id, verifyNow).Phase).To(Equal(verification.Verified))
+		r, err := a.Get(ctx, id)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.Phase).To(Equal(verification.Verified))
+		Expect(r.Contacts).To(HaveLen(1))
+	})
+
+	It("tells a creation that never arrived from the one before with its id", func(ctx SpecContext) {
+		n := newRequest(project)
+		defer tap.gate.shut()() // b has not heard of it
+		first, err := a.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		tap.set(everySecond("create", func(*http.Request, func() (*http.Response, error)) (*http.Response, error) { return nil, errLost }))
+		again, err := b.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again.Existing).To(BeTrue())
+		Expect(again.Request).To(Equal(first.Request))
+	})
+
+	It("counts a creation of which nobody knows whether it arrived", func(ctx SpecContext) {
+		one := verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Hour}}
+		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if verb == "create" {
+				return nil, errLost
+			}
+			return forward()
+		})
+		_, err := b.Create(ctx, newRequest(project), one)
+		Expect(err).To(MatchError(verification.Unavailable(nil)))
+		_, err = b.Create(ctx, newRequest(project), one)
+		Expect(err).To(MatchError(verification.RateLimited(verification.LimitPerKey, 0)))
+	})
+
 	It("passes the API server's Retry-After on and makes no second call", func(ctx SpecContext) {
 		id := create(ctx, a)
 		settle(ctx, b)
