@@ -22,6 +22,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/judge"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/load"
+	"github.com/phoneproof/phoneproof/test/system"
 )
 
 // The folders of what is looked through for secrets: in the second, numbers belong.
@@ -98,7 +99,7 @@ func (t *trial) evidence() (*judge.Evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.End = t.ended
+	e.End, e.Kubernetes = t.ended, t.store == system.Kubernetes
 	e.Times = judge.Times{Attempt: webhookTimeout, Record: request.RecordTimeout, Fresh: request.ClaimFresh}
 	canaries := t.canaries(e.Acks)
 	for _, pattern := range []string{"system/*.log", shownDir + "/*", objectsDir + "/*"} {

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -9,11 +10,11 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
-// maxChain is how many lines of ledgers are shown of one request.
+// maxChain is how many lines of ledgers are shown of one request, beside the faults.
 const maxChain = 40
 
-// chain returns all that the ledgers have on a request, in the order of time, with the faults that were near.
-func (e *Evidence) chain(id string) []string {
+// chain returns what the ledgers have on a request around a time, in the order of time, with the faults that were near.
+func (e *Evidence) chain(id string, around time.Time) []string {
 	var lines []line
 	for _, a := range e.Acks {
 		if a.ID == id {
@@ -38,28 +39,34 @@ func (e *Evidence) chain(id string) []string {
 	for _, c := range e.histories[id] {
 		lines = append(lines, line{c.At, ledger.StoreFile, c})
 	}
-	lines = append(lines, e.faultsNear(lines)...)
+	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.at.Sub(around).Abs(), b.at.Sub(around).Abs()) })
+	more := max(0, len(lines)-maxChain)
+	lines = append(lines[:len(lines)-more:len(lines)-more], e.faultsNear(lines, around)...)
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
-	shown := make([]string, 0, maxChain+1)
-	for _, l := range lines[:min(len(lines), maxChain)] {
+	shown := make([]string, 0, len(lines)+1)
+	for _, l := range lines {
 		shown = append(shown, l.String())
 	}
-	if more := len(lines) - maxChain; more > 0 {
-		shown = append(shown, fmt.Sprintf("and %d more", more))
+	if more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more, further away in time", more))
 	}
 	return shown
 }
 
-// faultsNear are those that could have touched what happened, if it was their kind and their victim.
-func (e *Evidence) faultsNear(lines []line) []line {
+// faultsNear are those that could have touched what happened around a time, or any of the events, if it was their kind and
+// their victim.
+func (e *Evidence) faultsNear(lines []line, around time.Time) []line {
 	var near []line
-	reach := e.Times.recorded() + e.Times.aftermath()
+	reach := e.Times.Attempt + e.Times.Record + attempts(e.Times)
+	times := []time.Time{around}
+	for _, l := range lines {
+		if l.file == ledger.SinkFile {
+			times = append(times, l.at)
+		}
+	}
 	for _, f := range e.Faults {
-		for _, l := range lines {
-			if l.file == ledger.SinkFile && f.From.Before(l.at.Add(reach)) && f.Until.Add(reach).After(l.at) {
-				near = append(near, line{f.From, ledger.FaultFile, f})
-				break
-			}
+		if slices.ContainsFunc(times, func(t time.Time) bool { return f.From.Before(t.Add(reach)) && f.Until.Add(reach).After(t) }) {
+			near = append(near, line{f.From, ledger.FaultFile, f})
 		}
 	}
 	return near

@@ -56,12 +56,12 @@ func (c *claim) acknowledged() time.Time {
 	return first
 }
 
-// contradiction returns what of the facts told about a request in a phase is not so; empty if all is.
-func (c *claim) contradiction(f *ledger.Facts, phase string) string {
+// contradiction returns what of the facts that a place tells about a request in a phase is not so; empty if all is.
+func (c *claim) contradiction(f *ledger.Facts, phase, where string) string {
 	switch {
 	case f.Phone != c.Phone:
 		return "it is not the number that was claimed"
-	case f.Method != "" && f.Method != c.Method:
+	case f.Method != c.Method && (f.Method != "" || where != inStatus):
 		return "it is not the messenger that was asked for"
 	case phase != verified:
 		if f.Actual != "" || !f.Verified.IsZero() || f.Assurance != "" {

@@ -3,6 +3,7 @@ package judge
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
@@ -70,6 +71,14 @@ func (c *course) awaits(number int, record *ledger.Change) bool {
 	return !settled(record) && record.Code == 0 && len(c.turns[number-1].sent) == 0
 }
 
+// before returns the state that an attempt follows; nil before the first one.
+func (c *course) before(t *turn) *ledger.Change {
+	if t.number == 1 {
+		return nil
+	}
+	return c.turns[t.number-2].record
+}
+
 // turn returns the attempt of a number, from 1. There is none without those before it.
 func (c *course) turn(number int) *turn {
 	for len(c.turns) < number {
@@ -94,11 +103,18 @@ func dueAfter(c *ledger.Change, at time.Time) bool {
 // settled reports whether nothing is to be sent after a state.
 func settled(c *ledger.Change) bool { return c.Op == ledger.Deleted || c.Delivered || c.Exhausted }
 
-// answered reports whether the receiver gave the answer that is recorded. None came in time to an event that came after
-// the end of its attempt.
+// answered reports whether the receiver gave the answer that is recorded.
 func (t *turn) answered() bool {
-	return slices.ContainsFunc(t.sent, func(d ledger.Delivery) bool {
-		return slices.Contains(codes(d.Answer), t.record.Code) || t.record.Code == 0 && d.At.After(t.record.Tried)
+	return slices.ContainsFunc(t.sent, func(d ledger.Delivery) bool { return slices.Contains(codes(d.Answer), t.record.Code) })
+}
+
+// outlived reports whether the attempt lasted as long as it may and ended without an answer, and its event came soon after
+// that: the machine was slow.
+func (t *turn) outlived(attempt time.Duration) bool {
+	return t.record.Code == 0 && slices.ContainsFunc(t.sent, func(d ledger.Delivery) bool {
+		began, err := strconv.ParseInt(d.Stamp, 10, 64)
+		return err == nil && t.record.Tried.Sub(time.Unix(began, 0)) >= attempt-time.Second && // stamps are in whole seconds
+			d.At.After(t.record.Tried) && !d.At.After(t.record.Tried.Add(attempt))
 	})
 }
 

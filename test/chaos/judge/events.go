@@ -72,12 +72,12 @@ func counted(e *Evidence) *Verdict {
 // countTurn judges one attempt.
 func countTurn(e *Evidence, v *Verdict, why reasons, id string, t *turn) {
 	if t.record != nil && t.record.Attempts != t.number {
-		v.violatedAboutf(e, id, "%s: attempt %d is recorded as number %d", id, t.number, t.record.Attempts)
+		v.violatedAboutf(e, id, committed(t.record), "%s: attempt %d is recorded as number %d", id, t.number, t.record.Attempts)
 	}
 	if kind, needed := e.explainTurn(t); needed {
 		why.add(kind)
 		if kind == "" {
-			v.violatedAboutf(e, id, "%s: attempt %d is recorded with answer %d at %s; the receiver saw %s, and no fault hit it",
+			v.violatedAboutf(e, id, t.record.Tried, "%s: attempt %d is recorded with answer %d at %s; the receiver saw %s, and no fault hit it",
 				id, t.number, t.record.Code, stamp(t.record.Tried), answersOf(t.sent))
 		}
 	}
@@ -92,7 +92,8 @@ func countTurn(e *Evidence, v *Verdict, why reasons, id string, t *turn) {
 		kind := e.explainLoss(&t.sent[i], again)
 		why.add(kind)
 		if kind == "" {
-			v.violatedAboutf(e, id, "%s came at %s from %s and is not recorded, and no fault hit that", id, stamp(t.sent[i].At), t.sent[i].Process)
+			v.violatedAboutf(e, id, t.sent[i].At, "%s came at %s from %s and is not recorded, and no fault hit that",
+				id, stamp(t.sent[i].At), t.sent[i].Process)
 		}
 	}
 }
@@ -150,10 +151,10 @@ func repeatCourse(e *Evidence, v *Verdict, why reasons, id string) {
 	for _, t := range c.turns {
 		for i := 1; i < len(t.sent); i++ {
 			first, second := &t.sent[i-1], &t.sent[i]
-			kind := e.explainAgain(first, second)
+			kind := e.explainAgain(c.before(t), first, second)
 			why.add(kind)
 			if kind == "" {
-				v.violatedAboutf(e, id, "%s came at %s from %s and again at %s from %s, and no fault hit the first",
+				v.violatedAboutf(e, id, second.At, "%s came at %s from %s and again at %s from %s, and no fault hit the first",
 					id, stamp(first.At), first.Process, stamp(second.At), second.Process)
 			}
 		}
@@ -163,10 +164,11 @@ func repeatCourse(e *Evidence, v *Verdict, why reasons, id string) {
 		if settled(&s.after) {
 			continue // I6
 		}
-		kind := e.explainStray(s)
+		kind := e.explainLate(&s.Delivery, &s.after)
 		why.add(kind)
 		if kind == "" {
-			v.violatedAboutf(e, id, "%s came at %s from %s, before its next attempt was due at %s", id, stamp(s.At), s.Process, stamp(s.after.Next))
+			v.violatedAboutf(e, id, s.At, "%s came at %s from %s, before its next attempt was due at %s",
+				id, stamp(s.At), s.Process, stamp(s.after.Next))
 		}
 	}
 }
@@ -184,7 +186,7 @@ func silent(e *Evidence) *Verdict {
 		}
 		v.Looked += len(e.deliveries[id])
 		if first := e.deliveries[id][0]; e.committedAt(id, verified).After(first.At) {
-			v.violatedAboutf(e, id, "%s came at %s, before its verification was committed", id, stamp(first.At))
+			v.violatedAboutf(e, id, first.At, "%s came at %s, before its verification was committed", id, stamp(first.At))
 		}
 		strays := e.courses[id].strays
 		for i := range strays {
@@ -192,10 +194,10 @@ func silent(e *Evidence) *Verdict {
 			if !settled(&s.after) {
 				continue // I5
 			}
-			kind := e.explainStray(s)
+			kind := e.explainLate(&s.Delivery, &s.after)
 			why.add(kind)
 			if kind == "" {
-				v.violatedAboutf(e, id, "%s came at %s from %s, after it was settled at %s, and no fault held it up",
+				v.violatedAboutf(e, id, s.At, "%s came at %s from %s, after it was settled at %s, and no fault held it up",
 					id, stamp(s.At), s.Process, stamp(committed(&s.after)))
 			}
 		}

@@ -29,6 +29,8 @@ type Evidence struct {
 	// looked through.
 	Leaks    []string
 	Searched int
+	// Kubernetes says that the store is an API server, whose line carries the lease of the one process that sends.
+	Kubernetes bool
 	// Times are what the product allowed itself in the run.
 	Times Times
 	// End is when the run was over.

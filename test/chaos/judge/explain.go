@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,38 +25,61 @@ const (
 	unseen effect = "unseen"
 	// late: the event comes after another process recorded an attempt in its place.
 	late effect = "late"
+	// held: the event comes after its own attempt was over.
+	held effect = "held"
 )
 
-// effects is what each kind of fault may do to the processes that it hit. What is not here explains nothing.
+// tail is how long after the end of a fault its effect may be seen.
+type tail func(Times) time.Duration
+
+// none: what is hit is hit during the fault.
+func none(Times) time.Duration { return 0 }
+
+// arrival is how long an event, or what it leaves undone, may be on its way on a busy machine.
+func arrival(Times) time.Duration { return transit }
+
+// attempts is how long the attempts go on that were about to begin when the fault ended: one may go by a look of Fresh
+// before, and lasts Attempt.
+func attempts(t Times) time.Duration { return t.Fresh + t.Attempt }
+
+// transit is what may pass between two processes of a busy machine from a write to the stamp of who reads it.
+const transit = time.Second
+
+// effects is what each kind of fault may do to the processes that it hit, and for how long. What is not here explains
+// nothing.
 //
 //nolint:gochecknoglobals // a constant, which Go has no maps of
-var effects = map[schedule.Kind][]effect{
+var effects = map[schedule.Kind]map[effect]tail{
 	// A process that ends takes with it what it knew of the attempts it had begun.
-	schedule.Kill:       {unrecorded},
-	schedule.KillLeader: {unrecorded},
-	schedule.KillAll:    {unrecorded},
-	schedule.Roll:       {unrecorded},
+	schedule.Kill:       {unrecorded: none},
+	schedule.KillLeader: {unrecorded: none},
+	schedule.KillAll:    {unrecorded: none},
+	schedule.Roll:       {unrecorded: none},
 	// One that stands still loses its lease or claim, and meets the end of its attempt's time when it goes on.
-	schedule.Freeze:       {unrecorded, unanswered, unseen, late},
-	schedule.FreezeLeader: {unrecorded, unanswered, unseen, late},
+	schedule.Freeze:       {unrecorded: attempts, unanswered: arrival, unseen: arrival, late: attempts},
+	schedule.FreezeLeader: {unrecorded: attempts, unanswered: arrival, unseen: arrival, late: attempts},
 	// Without the store nothing is recorded, leases run out, and what was read before is old when it comes.
-	schedule.CrashStore:  {unrecorded, late},
-	schedule.FreezeStore: {unrecorded, late},
-	schedule.CutStore:    {unrecorded},
-	schedule.DelayStore:  {unrecorded, late},
-	schedule.HoleStore:   {unrecorded, late},
-	schedule.SlowStore:   {unrecorded, late},
-	// What records an attempt may be refused until the claim ends. What is repeated within the same call explains nothing:
-	// serialization failures, answers to single writes, conflicts, and news that come late or twice.
-	schedule.RefuseCommit: {unrecorded},
-	schedule.CutCommit:    {unrecorded},
+	schedule.CrashStore:  {unrecorded: attempts, late: attempts},
+	schedule.FreezeStore: {unrecorded: attempts, late: attempts},
+	schedule.DelayStore:  {unrecorded: attempts, late: attempts},
+	schedule.HoleStore:   {unrecorded: attempts, late: attempts},
+	schedule.SlowStore:   {unrecorded: attempts, late: attempts},
+	// The write that records an attempt may fail, or its answer be lost, until the claim ends. What is repeated within the
+	// same call explains nothing: serialization failures, answers to single writes, conflicts, and news that come late or
+	// twice.
+	schedule.CutStore:     {unrecorded: none},
+	schedule.RefuseCommit: {unrecorded: none},
+	schedule.CutCommit:    {unrecorded: none},
 	// A connection to the API server carries the lease, too.
-	schedule.CutWrite:  {unrecorded, late},
-	schedule.CutStored: {unrecorded, late},
+	schedule.CutWrite:  {unrecorded: none, late: attempts},
+	schedule.CutStored: {unrecorded: none, late: attempts},
 	// What the line to the receiver swallows has no answer, and arrives when the attempt is over.
-	schedule.CutSink:  {unanswered},
-	schedule.HoleSink: {unrecorded, unanswered, unseen, late},
+	schedule.CutSink:  {unanswered: none},
+	schedule.HoleSink: {unanswered: arrival, unseen: arrival, held: arrival},
 }
+
+// recording is the operation that records an attempt.
+const recording = "update"
 
 // Times are what the product allows itself, by its constants and by the flags and settings of the run. Every window in
 // which a fault may explain something is made of them.
@@ -68,55 +92,105 @@ type Times struct {
 	Fresh time.Duration
 }
 
-// aftermath is how long after a fault the attempts go on that it hit: one that was just about to begin when the fault ended
-// may go by a look of Fresh before, and lasts Attempt.
-func (t Times) aftermath() time.Duration { return t.Fresh + t.Attempt }
-
-// recorded is how long after its arrival an event's attempt is recorded, by a process that nothing happens to.
-func (t Times) recorded() time.Duration { return t.Attempt + t.Record }
-
 // explain returns the kind of the first fault that has the effect, hit the process, began before to, and was not over, with
-// its aftermath, before from; empty if there is none.
+// its tail, before from; empty if there is none.
 func (e *Evidence) explain(by effect, process string, from, to time.Time) string {
-	for _, f := range e.Faults {
-		if slices.Contains(effects[schedule.Kind(f.Kind)], by) && f.Hit(process) &&
-			!f.From.After(to) && !f.Until.Add(e.Times.aftermath()).Before(from) {
+	for i := range e.Faults {
+		f := &e.Faults[i]
+		lasts := e.tailOf(f, by)
+		if lasts != nil && f.Hit(process) && !f.From.After(to) && !f.Until.Add(lasts(e.Times)).Before(from) {
 			return f.Kind
 		}
 	}
 	return ""
 }
 
+// tailOf returns how long a fault has an effect; nil if it has it not.
+func (e *Evidence) tailOf(f *ledger.Fault, by effect) tail {
+	switch kind := schedule.Kind(f.Kind); {
+	case kind == schedule.CutStore && e.Kubernetes: // its bytes are encrypted: what was cut is not known, and may be the lease
+		return map[effect]tail{unrecorded: none, late: attempts}[by]
+	case by == unrecorded && hitsShare(kind) && f.Hits[recording] == 0:
+		return nil
+	default:
+		return effects[kind][by]
+	}
+}
+
+// hitsShare reports whether a kind of fault hits a share of the operations, and says which.
+func hitsShare(kind schedule.Kind) bool {
+	return slices.Contains([]schedule.Kind{
+		schedule.CutStore, schedule.RefuseCommit, schedule.CutCommit, schedule.CutWrite, schedule.CutStored,
+	}, kind)
+}
+
+// recordedBy returns when the attempt of a delivery is recorded at the latest, by a process that nothing happens to. It
+// lasts as long as it may where the receiver, or its line, gives no answer.
+func (e *Evidence) recordedBy(d *ledger.Delivery) time.Time {
+	answered := transit
+	if d.Answer == ledger.Hangs || d.Answer == ledger.TakesSlowly || e.explain(unanswered, d.Process, d.At, d.At) != "" {
+		answered = e.Times.Attempt
+	}
+	return d.At.Add(answered + e.Times.Record)
+}
+
+// beganAt returns when the attempt of a delivery began at the earliest, by the sender's own stamp, which is in whole seconds: a
+// line may hold an event up while its sender ends. Without a hole nothing is on its way for longer than an attempt lasts.
+func (e *Evidence) beganAt(d *ledger.Delivery) time.Time {
+	seconds, err := strconv.ParseInt(d.Stamp, 10, 64)
+	began := time.Unix(seconds, 0)
+	if err == nil && began.Before(d.At) &&
+		(d.At.Sub(began) < e.Times.Attempt+time.Second || e.explain(held, d.Process, d.At, began.Add(time.Second)) != "") {
+		return began
+	}
+	return d.At
+}
+
 // explainLoss returns the kind of fault because of which the attempt of a delivery is not recorded: it hit the sender
 // before that was to happen, and before the event came again; zero means that it never did.
 func (e *Evidence) explainLoss(d *ledger.Delivery, again time.Time) string {
-	due := d.At.Add(e.Times.recorded())
+	due := e.recordedBy(d)
 	if !again.IsZero() && again.Before(due) {
 		due = again
 	}
-	return e.explain(unrecorded, d.Process, d.At, due)
+	return e.explain(unrecorded, d.Process, e.beganAt(d), due)
 }
 
-// explainAgain returns the kind of fault because of which one delivery follows another while the same attempt was due: the
-// first one's sender could not record it, or the second was on its way since before the first came.
-func (e *Evidence) explainAgain(first, second *ledger.Delivery) string {
-	if kind := e.explainLoss(first, second.At); kind != "" {
+// explainAgain returns the kind of fault because of which one delivery follows another while the attempt after a state was
+// due: the first one's sender could not record it, the second was on its way since before the first came, or one of the two is
+// of an attempt before. A process that lives on keeps what it could not record, and does not send it again.
+func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Delivery) string {
+	if first.Process == "" || first.Process != second.Process {
+		if kind := e.explainLoss(first, second.At); kind != "" {
+			return kind
+		}
+		if kind := e.explain(late, second.Process, second.At, first.At); kind != "" {
+			return kind
+		}
+	}
+	if after == nil {
+		return ""
+	}
+	if kind := e.explainLate(second, after); kind != "" {
 		return kind
 	}
-	return e.explain(late, second.Process, second.At, first.At)
+	return e.explainLate(first, after)
 }
 
-// explainStray returns the kind of fault because of which a delivery came while none was due: it held the delivery up since
-// before the state was committed that it contradicts.
-func (e *Evidence) explainStray(s *stray) string {
-	return e.explain(late, s.Process, s.At, committed(&s.after))
+// explainLate returns the kind of fault because of which a delivery came after a state that it contradicts: it held the
+// delivery up since before that was committed.
+func (e *Evidence) explainLate(d *ledger.Delivery, after *ledger.Change) string {
+	if kind := e.explain(late, d.Process, d.At, committed(after)); kind != "" {
+		return kind
+	}
+	return e.explain(held, d.Process, d.At, committed(after))
 }
 
 // explainTurn returns the kind of fault because of which an attempt is recorded otherwise than the receiver saw it, and
 // whether that needs any.
 func (e *Evidence) explainTurn(t *turn) (kind string, needed bool) {
 	switch {
-	case t.record == nil || t.answered():
+	case t.record == nil || t.answered() || t.outlived(e.Times.Attempt):
 		return "", false
 	case t.record.Code != 0: // what nobody answered cannot be heard
 		return "", true

@@ -19,10 +19,17 @@ func fault(kind schedule.Kind, from, until float64, victims ...string) ledger.Fa
 	return ledger.Fault{Kind: string(kind), From: at(from), Until: at(until), Victims: victims}
 }
 
+// hitting is a fault that hits a share of operations.
+func hitting(kind schedule.Kind, from, until float64, operation string, victims ...string) ledger.Fault {
+	f := fault(kind, from, until, victims...)
+	f.Hits = map[string]int{operation: 1}
+	return f
+}
+
 // send has the event of "proven" come once more.
 func send(seconds float64, process string) func(*judge.Evidence) {
 	return func(e *judge.Evidence) {
-		again(e, func(d *ledger.Delivery) { d.At, d.Process = at(seconds), process })
+		again(e, func(d *ledger.Delivery) { d.At, d.Process, d.Stamp = at(seconds), process, stampOf(seconds) })
 	}
 }
 
@@ -49,22 +56,39 @@ var deviations = map[string]struct {
 		"I5", send(3.6, "first-2"),
 		[]ledger.Fault{
 			fault(schedule.Kill, 3.55, 3.56, "first-1"), fault(schedule.KillAll, 3.4, 3.4, "first-1", "first-2"),
+			fault(schedule.Kill, 3.1, 3.2, "first-1"), // while its event was on its way
 			fault(schedule.Freeze, 3.1, 9, "first-1"), fault(schedule.HoleStore, 1, 3.6), fault(schedule.Freeze, 3.4, 3.45, "first-2"),
-			fault(schedule.RefuseCommit, 3, 4), fault(schedule.CutCommit, 3, 4), fault(schedule.CutWrite, 3, 4), fault(schedule.CutStored, 3, 4),
+			hitting(schedule.RefuseCommit, 3, 4, "update"), hitting(schedule.CutCommit, 3, 4, "update", "first-1"),
+			hitting(schedule.CutStore, 3, 4, "update", "first-1"),
+			hitting(schedule.CutWrite, 3, 4, "update"), hitting(schedule.CutStored, 3, 4, "update", "first-1"),
 		},
 		[]ledger.Fault{
 			fault(schedule.Kill, 3.55, 3.56, "first-2"), fault(schedule.Kill, 0.1, 0.4, "first-1"), fault(schedule.Kill, 3.7, 3.7, "first-1"),
-			fault(schedule.RotateKey, 3, 4), fault(schedule.DelaySink, 3, 4), fault("unheard-of", 3, 4),
+			fault(schedule.Kill, 2.8, 2.9, "first-1"), // before it was sent
+			fault(schedule.RotateKey, 3, 4), fault(schedule.DelaySink, 3, 4), fault(schedule.CutSink, 3, 4), fault("unheard-of", 3, 4),
+			fault(schedule.HoleSink, 3.55, 4), // the first one was there
 			fault(schedule.SerializeCommit, 3, 4), fault(schedule.FailWrite, 3, 4), fault(schedule.FailStored, 3, 4),
 			fault(schedule.Conflict, 3, 4), fault(schedule.LagWatch, 3, 4), fault(schedule.RepeatWatch, 3, 4),
-			{Kind: string(schedule.CutStore), From: at(3), Until: at(4)},
+			{Kind: string(schedule.CutStore), From: at(3), Until: at(4), Hits: map[string]int{"update": 1}},
+			// They hit something else, another process, or too early.
+			fault(schedule.RefuseCommit, 3, 4), hitting(schedule.RefuseCommit, 3, 4, "insert"), hitting(schedule.CutCommit, 3, 4, "claim"),
+			hitting(schedule.CutWrite, 3, 4, "create", "first-1"), hitting(schedule.CutCommit, 3, 4, "update", "first-2"),
+			hitting(schedule.RefuseCommit, 2, 2.9, "update"), hitting(schedule.CutStored, 2, 2.9, "update", "first-1"),
+		},
+	},
+	"sent twice by a process that lives": {
+		"I5", send(3.6, "first-1"),
+		nil,
+		[]ledger.Fault{
+			fault(schedule.HoleSink, 3.4, 3.6), hitting(schedule.RefuseCommit, 3, 4, "update"), hitting(schedule.CutStored, 3, 4, "update"), fault(schedule.CrashStore, 3, 4),
+			fault(schedule.Freeze, 3.1, 3.55, "first-1"), fault(schedule.Freeze, 3.55, 3.58, "first-1"),
 		},
 	},
 	"sent after it was delivered": {
 		"I6", send(6, "first-1"),
-		[]ledger.Fault{fault(schedule.Freeze, 3.9, 5.5, "first-1"), fault(schedule.HoleSink, 2, 3.5)},
+		[]ledger.Fault{fault(schedule.Freeze, 3.9, 5.5, "first-1"), fault(schedule.HoleSink, 2, 5.5)},
 		[]ledger.Fault{
-			fault(schedule.Freeze, 4.5, 5.9, "first-1"), fault(schedule.Freeze, 3.9, 5.5, "first-2"), fault(schedule.HoleSink, 1, 2.5),
+			fault(schedule.Freeze, 4.5, 5.9, "first-1"), fault(schedule.Freeze, 3.9, 5.5, "first-2"), fault(schedule.HoleSink, 2, 4.5),
 			fault(schedule.Kill, 3.9, 3.9, "first-1"),
 		},
 	},
@@ -82,8 +106,26 @@ var deviations = map[string]struct {
 			e.Changes = slices.Delete(e.Changes, 2, 3)
 			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
 		},
-		[]ledger.Fault{fault(schedule.Kill, 3.7, 3.7, "first-1"), fault(schedule.CrashStore, 6, 20)},
-		[]ledger.Fault{fault(schedule.Kill, 7.6, 7.6, "first-1"), fault(schedule.CutSink, 3, 4)},
+		[]ledger.Fault{fault(schedule.Kill, 3.7, 3.7, "first-1"), fault(schedule.CrashStore, 6.4, 20)},
+		[]ledger.Fault{fault(schedule.Kill, 6.6, 6.6, "first-1"), fault(schedule.DelaySink, 3, 4)},
+	},
+	"hanging and not recorded": {
+		"I4", func(e *judge.Evidence) {
+			e.Events[0].Answer = ledger.Hangs
+			e.Changes = slices.Delete(e.Changes, 2, 3)
+			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+		},
+		[]ledger.Fault{fault(schedule.Kill, 7.4, 7.4, "first-1")},
+		[]ledger.Fault{fault(schedule.Kill, 7.6, 7.6, "first-1")},
+	},
+	"not recorded, and its answer lost": {
+		"I4", func(e *judge.Evidence) {
+			e.Faults = append(e.Faults, fault(schedule.HoleSink, 3.4, 4))
+			e.Changes = slices.Delete(e.Changes, 2, 3)
+			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+		},
+		[]ledger.Fault{fault(schedule.Kill, 7.4, 7.4, "first-1")},
+		[]ledger.Fault{fault(schedule.Kill, 7.6, 7.6, "first-1")},
 	},
 	"recorded and not seen": {
 		"I4", func(e *judge.Evidence) {
@@ -138,24 +180,87 @@ func TestJudge_deviations(t *testing.T) {
 	}
 }
 
-// TestJudge_slow has an event come after its attempt was over: nothing is repeated, so no fault is needed, once.
+// TestJudge_slow has an event come after its attempt was over, which had lasted as long as it may: nothing is repeated, so no
+// fault is needed, once and for a while.
 func TestJudge_slow(t *testing.T) {
-	for name, seconds := range map[string]float64{"before the record": 3.9, "after it": 6} {
+	for name, c := range map[string]struct {
+		came, sent float64
+		violated   int
+	}{
+		"before the record":                {3.9, 1.8, 0},
+		"after it":                         {5.7, 1.8, 0},
+		"too late":                         {5.9, 1.8, 1},
+		"of an attempt that did not last":  {3.9, 3, 1},
+		"before the end of its attempt":    {3.7, 1.8, 1},
+		"of an attempt that began at once": {5.7, 3, 1},
+	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			e := truth()
 			unanswer(e)
-			e.Events[0].At = at(seconds)
-			for _, v := range judge.Judge(e) {
-				g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
-			}
+			e.Events[0].At, e.Events[0].Stamp = at(c.came), stampOf(c.sent)
+			g.Expect(countViolations(e)).To(Equal(c.violated))
 			send(7, "first-1")(e)
-			violated := 0
-			for _, v := range judge.Judge(e) {
-				violated += v.Count
-			}
-			g.Expect(violated).To(Equal(1), "another one")
+			g.Expect(countViolations(e)).To(Equal(c.violated+1), "another one")
 		})
+	}
+}
+
+func countViolations(e *judge.Evidence) (violated int) {
+	for _, v := range judge.Judge(e) {
+		violated += v.Count
+	}
+	return violated
+}
+
+// TestJudge_heldUp has the first event of an attempt that was given up come beside that of the next attempt.
+func TestJudge_heldUp(t *testing.T) {
+	forged := func(process string, faults ...ledger.Fault) *judge.Evidence {
+		e := truth()
+		unanswer(e) // at 9.5 the second attempt's comes, recorded at 10
+		e.Events[0].At, e.Events[0].Process = at(9.3), process
+		e.Events = append(e.Events, e.Events[0])
+		e.Events[len(e.Events)-1].At = at(3.5)
+		e.Faults = append(e.Faults, append(faults, fault(schedule.CutSink, 3.4, 5))...)
+		return e
+	}
+	g := NewWithT(t)
+	g.Expect(countViolations(forged("first-2"))).To(Equal(1))
+	g.Expect(countViolations(forged("first-2", fault(schedule.HoleSink, 3.9, 9)))).To(BeZero())
+	g.Expect(countViolations(forged("first-2", fault(schedule.HoleSink, 4.1, 9)))).To(Equal(1), "the attempt before was recorded by then")
+	g.Expect(countViolations(forged("first-1", fault(schedule.Freeze, 3.9, 9, "first-1")))).To(BeZero())
+}
+
+// TestJudge_longHeldUp has a hole of the line swallow an event for longer than an attempt lasts, and its sender end meanwhile.
+func TestJudge_longHeldUp(t *testing.T) {
+	forged := func(faults ...ledger.Fault) *judge.Evidence {
+		e := truth()
+		for i := range e.Changes[2:3] {
+			e.Changes[2+i].At, e.Changes[2+i].Committed, e.Changes[2+i].Tried = at(10), at(10), at(9.8)
+		}
+		send(9.5, "first-2")(e)
+		e.Events[0].At, e.Events[0].Stamp = at(8.2), stampOf(3.5)
+		e.Faults = append(e.Faults, append(faults, fault(schedule.Kill, 3.7, 3.7, "first-1"))...)
+		return e
+	}
+	g := NewWithT(t)
+	g.Expect(countViolations(forged(fault(schedule.HoleSink, 2.9, 8)))).To(BeZero())
+	g.Expect(countViolations(forged(fault(schedule.DelaySink, 2.9, 8)))).To(Equal(1))
+}
+
+// TestJudge_kubernetes has the line of the store carry the lease, and bytes that tell nothing of what was cut.
+func TestJudge_kubernetes(t *testing.T) {
+	for _, kubernetes := range []bool{false, true} {
+		cut := fault(schedule.CutStore, 3.9, 4.5, "first-1")
+		stray := truth()
+		send(6, "first-1")(stray)
+		lost := truth()
+		send(4.2, "first-2")(lost)
+		lost.Changes[2].At, lost.Changes[2].Committed = at(5), at(5)
+		for _, e := range []*judge.Evidence{stray, lost} {
+			e.Kubernetes, e.Faults = kubernetes, append(e.Faults, cut)
+			NewWithT(t).Expect(countViolations(e) == 0).To(Equal(kubernetes))
+		}
 	}
 }
 
@@ -179,4 +284,24 @@ func TestJudge_showsTheChain(t *testing.T) {
 		}
 		g.Expect(shown).NotTo(ContainSubstring(`"victims":["first-1"]`), "it was far away")
 	}
+}
+
+// TestJudge_showsWhatIsNear has a request with more lines than are shown: the nearest are, with the faults of that time.
+func TestJudge_showsWhatIsNear(t *testing.T) {
+	g := NewWithT(t)
+	e := truth()
+	for second := range 100 {
+		e.Statuses = append(e.Statuses, ledger.Status{
+			Facts: facts("PENDING"), Asked: at(1.1), At: at(1.2 + float64(second)/100), ID: "lapsed", Status: "PENDING", Expires: at(60),
+		})
+	}
+	e.Changes[4].Committed = at(71.5) // its EXPIRED is told before
+	e.Statuses[3].Verified = at(70)
+	e.Faults = append(e.Faults, fault(schedule.Kill, 70, 70, "first-7"), fault(schedule.Kill, 1, 1, "first-8"))
+	verdicts := judge.Judge(e)
+	proven := verdicts[slices.IndexFunc(verdicts, func(v *judge.Verdict) bool { return v.Name == "I1p" })]
+	g.Expect(proven.Violations).To(HaveLen(1))
+	shown := proven.Violations[0]
+	g.Expect(shown).To(And(ContainSubstring(`"status":"EXPIRED"`), ContainSubstring(`"victims":["first-7"]`), ContainSubstring("and 6")))
+	g.Expect(shown).NotTo(ContainSubstring(`"victims":["first-8"]`))
 }

@@ -3,6 +3,7 @@ package judge_test
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +17,9 @@ import (
 var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func at(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+
+// stampOf is the Webhook-Timestamp of an event that is sent at a time.
+func stampOf(seconds float64) string { return strconv.FormatInt(at(seconds).Unix(), 10) }
 
 const (
 	claimed  = "+525512345678"
@@ -57,12 +61,13 @@ func truth() *judge.Evidence {
 	event := func(id string, seconds float64, answer ledger.Answer) ledger.Delivery {
 		return ledger.Delivery{
 			Facts: facts("VERIFIED"), At: at(seconds), Process: "first-1", Webhook: "evt of " + id, Request: id, Valid: true, Body: "body of " + id, Answer: answer,
+			Stamp: stampOf(seconds),
 		}
 	}
 	proof := func(id string, seconds float64) ledger.Inbound {
 		return ledger.Inbound{
 			Asked: at(seconds - 0.5), At: at(seconds), Answer: 200, Signed: true,
-			Messages: []ledger.Message{{ID: "wamid of " + id, Request: id, Proves: true, From: reported, Method: "WHATSAPP", Sent: at(seconds - 1)}},
+			Messages: []ledger.Message{{ID: "wamid of " + id, Request: id, Proves: true, From: reported, Method: "WHATSAPP"}},
 		}
 	}
 	e := &judge.Evidence{
@@ -164,6 +169,10 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		},
 	},
 	"I1k": {
+		"told otherwise": func(e *judge.Evidence) {
+			e.Acks = append(e.Acks, e.Acks[0])
+			e.Acks[len(e.Acks)-1].Expires = at(61)
+		},
 		"two requests for a key": func(e *judge.Evidence) { e.Acks[1].Key = e.Acks[0].Key },
 		"two keys for a request": func(e *judge.Evidence) {
 			again := e.Acks[0]
@@ -184,6 +193,8 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		"another claim stored":         func(e *judge.Evidence) { e.Changes[3].Phone = reported },
 		"another claim told":           func(e *judge.Evidence) { e.Statuses[2].Phone = reported },
 		"another messenger":            func(e *judge.Evidence) { e.Changes[2].Method = "TELEGRAM" },
+		"no messenger sent":            func(e *judge.Evidence) { e.Events[1].Method = "" },
+		"no messenger stored":          func(e *judge.Evidence) { e.Changes[0].Method = "" },
 		"another messenger sent":       func(e *judge.Evidence) { e.Events[1].Method = "TELEGRAM" },
 		"a number before its proof":    func(e *judge.Evidence) { e.Changes[0].Actual = reported },
 		"less sure than it was":        func(e *judge.Evidence) { e.Events[0].Assurance = "shared_contact" },

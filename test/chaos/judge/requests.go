@@ -24,9 +24,9 @@ func durable(e *Evidence) *Verdict {
 		last, ok := e.last(a.ID)
 		switch {
 		case !ok:
-			v.violatedAboutf(e, a.ID, "%s was acknowledged at %s and never stored", a.ID, stamp(a.At))
+			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s and never stored", a.ID, stamp(a.At))
 		case e.committedAt(a.ID, pending).After(a.At):
-			v.violatedAboutf(e, a.ID, "%s was acknowledged at %s and committed after that", a.ID, stamp(a.At))
+			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s and committed after that", a.ID, stamp(a.At))
 		case last.Op == ledger.Deleted && last.Phase == pending && last.At.Before(last.Expires):
 			v.violatedf("%s was deleted at %s while it was pending", a.ID, stamp(last.At))
 		case last.Op == ledger.Deleted && last.Phase == verified && !last.Delivered && !last.Exhausted:
@@ -38,9 +38,10 @@ func durable(e *Evidence) *Verdict {
 	return v
 }
 
-// oneKey: an Idempotency-Key leads to one request, however often it is presented, and a request has one key.
+// oneKey: an Idempotency-Key leads to one request, however often it is presented, which is told alike each time, and a request
+// has one key.
 func oneKey(e *Evidence) *Verdict {
-	v := &Verdict{Name: "I1k", Holds: "an Idempotency-Key has one request"}
+	v := &Verdict{Name: "I1k", Holds: "an Idempotency-Key has one request, told alike each time"}
 	ids, keys := map[string]string{}, map[string]string{}
 	for _, a := range e.Acks {
 		v.Looked++
@@ -49,6 +50,9 @@ func oneKey(e *Evidence) *Verdict {
 		}
 		if key, known := keys[a.ID]; known && key != a.Key {
 			v.violatedf("%s was the answer to keys %s and %s", a.ID, key, a.Key)
+		}
+		if c := e.claims[a.ID]; a.Code != c.Code || a.Phone != c.Phone || a.Method != c.Method || !a.Expires.Equal(c.Expires) {
+			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s otherwise than at %s", a.ID, stamp(a.At), stamp(c.At))
 		}
 		ids[a.Key], keys[a.ID] = a.ID, a.Key
 	}
@@ -62,7 +66,7 @@ func proven(e *Evidence) *Verdict {
 	v := &Verdict{Name: "I1p", Holds: "what was proven and acknowledged in time is VERIFIED as its user did it, and nothing else"}
 	for _, a := range e.Acks {
 		if last, ok := e.last(a.ID); ok && a.Fate != ledger.Proven && last.Phase == verified {
-			v.violatedAboutf(e, a.ID, "%s is VERIFIED and was %s", a.ID, a.Fate)
+			v.violatedAboutf(e, a.ID, last.Verified, "%s is VERIFIED and was %s", a.ID, a.Fate)
 		}
 	}
 	for _, in := range e.Inbound {
@@ -77,16 +81,16 @@ func proven(e *Evidence) *Verdict {
 	judgeStates(e, v)
 	for i := range e.Events {
 		d := &e.Events[i]
-		judgeFacts(e, v, d.Request, verified, "event", d.At, &d.Facts)
+		judgeFacts(e, v, d.Request, verified, inEvent, d.At, &d.Facts)
 	}
 	for i := range e.Statuses {
 		s := &e.Statuses[i]
 		if s.Status == absent {
 			continue
 		}
-		judgeFacts(e, v, s.ID, s.Status, "status", s.At, &s.Facts)
+		judgeFacts(e, v, s.ID, s.Status, inStatus, s.At, &s.Facts)
 		if c, known := e.claims[s.ID]; known && !sameInstant(s.Expires, c.Expires) {
-			v.violatedAboutf(e, s.ID, "%s was said to expire at %s, and its client was told %s", s.ID, stamp(s.Expires), stamp(c.Expires))
+			v.violatedAboutf(e, s.ID, s.At, "%s was said to expire at %s, and its client was told %s", s.ID, stamp(s.Expires), stamp(c.Expires))
 		}
 	}
 	return v
@@ -102,9 +106,9 @@ func judgeProof(e *Evidence, v *Verdict, id string) {
 	last, ok := e.last(id)
 	switch {
 	case !ok || last.Phase != verified:
-		v.violatedAboutf(e, id, "the proof of %s was acknowledged at %s, and it is %q", id, stamp(at), last.Phase)
+		v.violatedAboutf(e, id, at, "the proof of %s was acknowledged at %s, and it is %q", id, stamp(at), last.Phase)
 	case e.committedAt(id, verified).After(at):
-		v.violatedAboutf(e, id, "the proof of %s was acknowledged at %s, before it was committed", id, stamp(at))
+		v.violatedAboutf(e, id, at, "the proof of %s was acknowledged at %s, before it was committed", id, stamp(at))
 	}
 }
 
@@ -114,9 +118,10 @@ func judgeStates(e *Evidence, v *Verdict) {
 		c, known := e.claims[id]
 		for i := range e.histories[id] {
 			s := &e.histories[id][i]
-			judgeFacts(e, v, id, s.Phase, "stored state", s.At, &s.Facts)
+			judgeFacts(e, v, id, s.Phase, inStore, s.At, &s.Facts)
 			if known && !sameInstant(s.Expires, c.Expires) {
-				v.violatedAboutf(e, id, "%s is stored to expire at %s, and its client was told %s", id, stamp(s.Expires), stamp(c.Expires))
+				v.violatedAboutf(e, id, s.At, "%s is stored to expire at %s, and its client was told %s",
+					id, stamp(s.Expires), stamp(c.Expires))
 			}
 		}
 	}
@@ -127,6 +132,13 @@ func sameInstant(a, b time.Time) bool {
 	return a.Truncate(time.Millisecond).Equal(b.Truncate(time.Millisecond))
 }
 
+// The places that tell of a request.
+const (
+	inEvent  = "event"
+	inStatus = "status" // tells no messenger
+	inStore  = "stored state"
+)
+
 // judgeFacts judges what one place tells of a request. Nobody knows of one whose init was never answered, so nobody can
 // have proven it.
 func judgeFacts(e *Evidence, v *Verdict, id, phase, where string, at time.Time, f *ledger.Facts) {
@@ -134,16 +146,16 @@ func judgeFacts(e *Evidence, v *Verdict, id, phase, where string, at time.Time, 
 	c, known := e.claims[id]
 	if !known {
 		if phase == verified {
-			v.violatedAboutf(e, id, "a %s at %s has %s as VERIFIED, which no client was told of", where, stamp(at), id)
+			v.violatedAboutf(e, id, at, "a %s at %s has %s as VERIFIED, which no client was told of", where, stamp(at), id)
 		}
 		return
 	}
-	wrong := c.contradiction(f, phase)
+	wrong := c.contradiction(f, phase, where)
 	if stored := e.verifiedAt(id); wrong == "" && phase == verified && !sameInstant(f.Verified, stored) {
 		wrong = "it is stored as VERIFIED at " + stamp(stored)
 	}
 	if wrong != "" {
-		v.violatedAboutf(e, id, "a %s at %s says of %s: %s, %s, %q, VERIFIED at %s from %s; %s",
+		v.violatedAboutf(e, id, at, "a %s at %s says of %s: %s, %s, %q, VERIFIED at %s from %s; %s",
 			where, stamp(at), id, f.Phone, f.Method, f.Assurance, stamp(f.Verified), f.Actual, wrong)
 	}
 }

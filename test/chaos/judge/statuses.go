@@ -38,7 +38,7 @@ func monotone(e *Evidence) *Verdict {
 			v.violatedf("%s was proven at %s and asked for at %s it was %s", s.ID, stamp(at), stamp(s.Asked), s.Status)
 		}
 		if s.Status == verified && e.committedAt(s.ID, verified).After(s.At) {
-			v.violatedAboutf(e, s.ID, "%s was %s at %s, before that was committed", s.ID, s.Status, stamp(s.At))
+			v.violatedAboutf(e, s.ID, s.At, "%s was %s at %s, before that was committed", s.ID, s.Status, stamp(s.At))
 		}
 		if s.Status == absent && !e.deletedBy(s) {
 			v.violatedf("%s was not known at %s", s.ID, stamp(s.Asked))

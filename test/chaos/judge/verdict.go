@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Verdict is what one invariant found.
@@ -32,11 +33,12 @@ func (v *Verdict) OK() bool { return v.Looked > 0 && v.Count == 0 }
 // Skipped tells whether there was nothing to test it on, and need not be.
 func (v *Verdict) Skipped() bool { return v.Optional && v.Looked == 0 && v.Count == 0 }
 
-// violatedAboutf notes a contradiction about a request with the lines of the ledgers that show it, for the first few.
-func (v *Verdict) violatedAboutf(e *Evidence, id, format string, args ...any) {
+// violatedAboutf notes a contradiction about a request, at a time, with the lines of the ledgers that show it, for the first
+// few.
+func (v *Verdict) violatedAboutf(e *Evidence, id string, at time.Time, format string, args ...any) {
 	if v.Count < maxChains {
 		format += "\n         %s"
-		args = append(args, strings.Join(e.chain(id), "\n         "))
+		args = append(args, strings.Join(e.chain(id, at), "\n         "))
 	}
 	v.violatedf(format, args...)
 }

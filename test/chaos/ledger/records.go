@@ -84,10 +84,9 @@ type Message struct {
 	Request string `json:"request,omitempty"`
 	// Proves says that the message completes the proof: the right sender's, through the right messenger, with their number.
 	Proves bool `json:"proves,omitempty"`
-	// From is the sender's number as the messenger reports it, Method the messenger, and Sent the message's own time.
-	From   string    `json:"from,omitempty"`
-	Method string    `json:"method,omitempty"`
-	Sent   time.Time `json:"sent,omitzero"`
+	// From is the sender's number as the messenger reports it, and Method the messenger.
+	From   string `json:"from,omitempty"`
+	Method string `json:"method,omitempty"`
 }
 
 // Offence is what a stranger does that is to be refused.

@@ -68,8 +68,8 @@ func TestMeta_batch(t *testing.T) {
 	g.Expect(strings.Count(body, `"field":`)).To(Equal(3), "two and what is not for us")
 	g.Expect(message.Header.Get("X-Hub-Signature-256")).To(HavePrefix("sha256="))
 	g.Expect(proofs).To(ConsistOf(
-		ledger.Message{ID: "chaos1", Request: "vr1", Proves: true, From: "+4915100000001", Method: "WHATSAPP", Sent: time.Unix(7, 0)},
-		ledger.Message{ID: "chaos2", Request: "vr2", Proves: true, From: "+4915100000002", Method: "WHATSAPP", Sent: time.Unix(7, 0)},
+		ledger.Message{ID: "chaos1", Request: "vr1", Proves: true, From: "+4915100000001", Method: "WHATSAPP"},
+		ledger.Message{ID: "chaos2", Request: "vr2", Proves: true, From: "+4915100000002", Method: "WHATSAPP"},
 	))
 }
 

@@ -99,7 +99,7 @@ func (m *meta) webhook(batch []letter) (system.Message, []ledger.Message) {
 		changes = append(changes, value(fmt.Sprintf(`"contacts":[{"profile":{"name":"Ada"},"wa_id":%q}],`+
 			`"messages":[{"from":%q,"id":%q,"timestamp":"%d","type":"text","text":{"body":%s}}]`,
 			l.from.number[1:], l.from.number[1:], "wamid."+l.from.wamid(), l.sent.Unix(), text)))
-		proofs = append(proofs, l.from.message(l.from.wamid(), l.sent))
+		proofs = append(proofs, l.from.message(l.from.wamid()))
 	}
 	rand.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 	half := len(changes) / 2

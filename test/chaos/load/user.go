@@ -118,7 +118,7 @@ func (l *Load) whatsApp(ctx context.Context, u *user) bool {
 		return l.meta.send(ctx, u, sent)
 	}
 	m := l.Project.WhatsAppMessage(u.number, u.text, u.wamid(), sent)
-	proof := u.message(u.wamid(), sent)
+	proof := u.message(u.wamid())
 	if !l.insist(ctx, func(replica string) bool { return l.post(ctx, replica, m, proof) }) {
 		return false
 	}
@@ -136,8 +136,8 @@ func (l *Load) whatsApp(ctx context.Context, u *user) bool {
 }
 
 // message is one of the user's that proves the number, for the ledger.
-func (u *user) message(id string, sent time.Time) ledger.Message {
-	return ledger.Message{ID: id, Request: u.id, Proves: true, From: u.number, Method: u.method, Sent: sent}
+func (u *user) message(id string) ledger.Message {
+	return ledger.Message{ID: id, Request: u.id, Proves: true, From: u.number, Method: u.method}
 }
 
 func (u *user) wamid() string { return fmt.Sprintf("chaos%d", u.n) }
@@ -165,7 +165,7 @@ func (l *Load) telegram(ctx context.Context, u *user) bool {
 	sent := time.Now()
 	contact := l.Project.TelegramContact(update, account, u.number, sent)
 	return l.insist(ctx, func(replica string) bool {
-		return l.post(ctx, replica, contact, u.message(strconv.FormatInt(update, 10), sent))
+		return l.post(ctx, replica, contact, u.message(strconv.FormatInt(update, 10)))
 	})
 }
 
@@ -232,7 +232,7 @@ func (u *user) between(from, to time.Duration) time.Duration {
 func (l *Load) later(u *user, at time.Time) {
 	sent := time.Now()
 	m := l.Project.WhatsAppMessage(u.number, u.text, u.wamid(), sent)
-	proof := u.message(u.wamid(), sent)
+	proof := u.message(u.wamid())
 	proof.Proves, proof.Method = u.method == "WHATSAPP", "WHATSAPP"
 	l.postman.after(at, func(ctx context.Context) {
 		l.insist(ctx, func(replica string) bool { return l.post(ctx, replica, m, proof) })
