@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -21,32 +22,29 @@ func TestRunBehind_endsWithAnyPartThatFails(t *testing.T) {
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
 }
 
-// TestRunBehind_endsTheFrontFirst has what is behind the front serve it until it has ended, also when both are told to end.
+// TestRunBehind_endsTheFrontFirst has what is behind the front serve it until it has ended.
 func TestRunBehind_endsTheFrontFirst(t *testing.T) {
-	g := NewWithT(t)
-	ctx, stop := context.WithCancel(t.Context())
-	mayEnd, ended := make(chan struct{}), make(chan error, 1)
-	stopping := make(chan struct{})
-	front := manager.RunnableFunc(func(ctx context.Context) error {
-		<-ctx.Done()
-		close(stopping)
-		<-mayEnd
-		return nil
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		ctx, stop := context.WithCancel(t.Context())
+		mayEnd, ended := make(chan struct{}), make(chan error, 1)
+		front := manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			<-mayEnd
+			return nil
+		})
+		behindEnded := false
+		behind := manager.RunnableFunc(func(ctx context.Context) error {
+			<-ctx.Done()
+			behindEnded = true
+			return nil
+		})
+		go func() { ended <- RunBehind(ctx, front, behind) }()
+		stop()
+		synctest.Wait()
+		g.Expect(behindEnded).To(BeFalse(), "the front still works")
+		close(mayEnd)
+		g.Expect(<-ended).To(Succeed())
+		g.Expect(behindEnded).To(BeTrue())
 	})
-	var behindCtx context.Context
-	begun := make(chan struct{})
-	behind := manager.RunnableFunc(func(ctx context.Context) error {
-		behindCtx = ctx
-		close(begun)
-		<-ctx.Done()
-		return nil
-	})
-	go func() { ended <- RunBehind(ctx, front, behind) }()
-	<-begun
-	stop()
-	<-stopping
-	g.Expect(behindCtx.Err()).NotTo(HaveOccurred(), "the front still works")
-	close(mayEnd)
-	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	g.Expect(behindCtx.Err()).To(HaveOccurred())
 }

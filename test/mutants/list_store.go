@@ -234,7 +234,7 @@ var objectsMutants = []Mutant{
 		Name: "objects-lost-write-taken-for-done", Promise: "hazards.md F10: unknown outcome resolved by re-read",
 		Symbol: "kubernetes.(*Store).mutate",
 		Old:    "sent = append(sent, attempted{origin: current, intended: intended})",
-		New:    "_ = intended\n\t\t\treturn current, current, nil",
+		New:    "_, after = intended, current\n\t\t\treturn current, after, nil",
 		Suite:  "objects", Test: "Faults (never takes|finds out)",
 	},
 	{
