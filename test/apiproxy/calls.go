@@ -7,9 +7,9 @@ import (
 
 // The verbs of writes.
 const (
-	verbCreate = "create"
-	verbUpdate = "update"
-	verbDelete = "delete"
+	Create = "create"
+	Update = "update"
+	Delete = "delete"
 )
 
 // writes returns the verb of a write of the resource; empty for any other call.
@@ -19,11 +19,11 @@ func (p *Proxy) writes(r *http.Request) string {
 	}
 	switch r.Method {
 	case http.MethodPost:
-		return verbCreate
+		return Create
 	case http.MethodPut, http.MethodPatch:
-		return verbUpdate
+		return Update
 	case http.MethodDelete:
-		return verbDelete
+		return Delete
 	default:
 		return ""
 	}

@@ -24,6 +24,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
 // Spoiling is what happens to writes.
@@ -60,7 +62,7 @@ type Proxy struct {
 	spoiling Spoiling
 	every    int
 	seen     map[string]int
-	spoiled  map[string]int
+	spoiled  tcpline.Hits
 	watching watching
 }
 
@@ -75,7 +77,7 @@ func Listen(config *rest.Config, resource string) (*Proxy, error) {
 		return nil, errors.New("listen for the API server: its authority is not known")
 	}
 	p := &Proxy{
-		resource: resource, seen: map[string]int{}, spoiled: map[string]int{}, watching: newWatching(),
+		resource: resource, seen: map[string]int{}, watching: newWatching(),
 		transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true},
 	}
 	// Connections that end early are what it is for.
@@ -107,11 +109,11 @@ func (p *Proxy) Spoil(how Spoiling, every int) {
 	clear(p.seen)
 }
 
-// Spoiled returns how many writes were spoiled so far, by verb: create, update or delete.
-func (p *Proxy) Spoiled() map[string]int {
+// Spoiled counts the writes that were spoiled so far, by verb: create, update or delete.
+func (p *Proxy) Spoiled() tcpline.Hits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return maps.Clone(p.spoiled)
+	return p.spoiled
 }
 
 // Close ends the proxy and all connections to it.
@@ -126,7 +128,7 @@ func (p *Proxy) Close() {
 func (p *Proxy) choose(verb string) Spoiling {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.spoiling == Nothing || p.spoiling == Conflict && verb != verbUpdate {
+	if p.spoiling == Nothing || p.spoiling == Conflict && verb != Update {
 		return Nothing
 	}
 	p.seen[verb]++
@@ -136,12 +138,12 @@ func (p *Proxy) choose(verb string) Spoiling {
 	return p.spoiling
 }
 
-// count counts a write that was spoiled, and returns how many there were before.
-func (p *Proxy) count(verb string) int {
+// count counts a write that was spoiled, and returns how many of its verb there were before.
+func (p *Proxy) count(verb string, r *http.Request) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spoiled[verb]++
-	return p.spoiled[verb] - 1
+	p.spoiled = p.spoiled.Count(verb, r.RemoteAddr)
+	return p.spoiled.Of(verb) - 1
 }
 
 // serve passes a call on, or breaks it.
@@ -155,12 +157,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	case Nothing:
 		p.pass.ServeHTTP(w, r)
 	case FailBefore:
-		failures[p.count(verb)%len(failures)].write(w)
+		failures[p.count(verb, r)%len(failures)].write(w)
 	case CutBefore:
-		p.count(verb)
+		p.count(verb, r)
 		cut(r)
 	case Conflict:
-		p.count(verb)
+		p.count(verb, r)
 		conflict.write(w)
 	case FailAfter, CutAfter:
 		p.store(w, r, verb, how)
@@ -177,7 +179,7 @@ func (p *Proxy) store(w http.ResponseWriter, r *http.Request, verb string, how S
 		_, _ = w.Write(answer.Body.Bytes()) // the client may have gone
 		return
 	}
-	before := p.count(verb)
+	before := p.count(verb, r)
 	if how == CutAfter {
 		cut(r)
 	}

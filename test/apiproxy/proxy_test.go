@@ -144,7 +144,7 @@ func (w *world) testFailsWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, ctx := NewWithT(t), t.Context()
-			before := w.proxy.Spoiled()["create"]
+			before := w.proxy.Spoiled().Of("create")
 			w.proxy.Spoil(c.how, 2)
 			codes := map[int32]bool{}
 			for _, suffix := range []string{"-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8"} {
@@ -161,7 +161,7 @@ func (w *world) testFailsWrites(t *testing.T) {
 					codes[status.Status().Code] = true
 				}
 			}
-			g.Expect(w.proxy.Spoiled()["create"]-before).To(Equal(4), "every second one")
+			g.Expect(w.proxy.Spoiled().Of("create")-before).To(Equal(4), "every second one")
 			if c.status {
 				g.Expect(codes).To(And(HaveKey(int32(500)), HaveKey(int32(504))))
 			}

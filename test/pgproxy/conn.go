@@ -25,6 +25,7 @@ type conn struct {
 	mu      sync.Mutex
 	session session
 	moved   chan struct{} // closed at the server's next answer; nil if nobody waits
+	doomed  string        // the operation whose answer is to be lost; empty if none is
 }
 
 // carry passes on what both sides send, until one ends or the commit is cut.
@@ -77,16 +78,8 @@ func (c *conn) forward(from *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
-		if operation := c.committing(m); operation != "" && c.proxy.choose(operation) {
-			done, err := c.finishStatements(to)
-			if err != nil {
-				return err
-			}
-			if done {
-				c.proxy.count(operation)
-				c.Reset()
-				return nil
-			}
+		if ended, err := c.breakCommit(m, to); ended || err != nil {
+			return err
 		}
 		if err := c.note(m); err != nil {
 			return err
@@ -100,6 +93,24 @@ func (c *conn) forward(from *bufio.Reader) error {
 			}
 		}
 	}
+}
+
+// breakCommit ends the connection if the message is a commit that is to be cut, and dooms its answer if that is to be lost.
+func (c *conn) breakCommit(m message, to *bufio.Writer) (ended bool, err error) {
+	operation := c.committing(m)
+	switch {
+	case operation == "":
+	case c.proxy.choose(operation):
+		if ended, err = c.finishStatements(to); ended {
+			c.proxy.count(&c.proxy.cut, operation, c.Pair)
+			c.Reset()
+		}
+	case c.proxy.dooms(operation):
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.doomed = operation
+	}
+	return ended, err
 }
 
 func (c *conn) committing(m message) string {
@@ -154,7 +165,10 @@ func (c *conn) answer() error {
 		if err != nil {
 			return err
 		}
-		c.hear(m)
+		if lost := c.receive(m); lost {
+			c.Reset()
+			return nil
+		}
 		if _, err := to.Write(m.raw); err != nil {
 			return err
 		}
@@ -166,13 +180,26 @@ func (c *conn) answer() error {
 	}
 }
 
-// hear notes an answer of the server, and wakes who waits for it.
-func (c *conn) hear(m message) {
+// receive notes an answer of the server, and wakes who waits for it. It reports whether the answer is to be lost.
+func (c *conn) receive(m message) (lost bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.session.received(m)
+	refused, committed := c.session.received(m)
+	if refused != "" {
+		c.proxy.count(&c.proxy.refused, refused, c.Pair)
+	}
 	if c.moved != nil {
 		close(c.moved)
 		c.moved = nil
 	}
+	switch {
+	case c.doomed == "":
+	case m.kind == typeErrorResponse:
+		c.proxy.spare(c.doomed)
+		c.doomed = ""
+	case committed:
+		c.proxy.count(&c.proxy.lost, c.doomed, c.Pair)
+		return true
+	}
+	return false
 }

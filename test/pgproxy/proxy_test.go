@@ -102,7 +102,7 @@ func TestProxy_cutsAfterTheStatementsAndBeforeTheCommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			stored, ran := w.counts(t)
-			cut := w.proxy.Cut()["insert"]
+			cut := w.proxy.Cut().Of("insert")
 			c := w.connect(t)
 			g.Expect(insert(t.Context(), c)).To(Succeed(), "nothing is cut that nobody asked for")
 			w.proxy.CutCommits(2)
@@ -115,9 +115,67 @@ func TestProxy_cutsAfterTheStatementsAndBeforeTheCommit(t *testing.T) {
 			after, runs := w.counts(t)
 			g.Expect(after-stored).To(Equal(3), "what was cut is not committed")
 			g.Expect(runs-ran).To(Equal(4), "and its insert was run")
-			g.Expect(w.proxy.Cut()["insert"] - cut).To(Equal(1))
+			g.Expect(w.proxy.Cut().Of("insert") - cut).To(Equal(1))
 		})
 	}
+}
+
+func TestProxy_losesTheAnswersOfCommits(t *testing.T) {
+	w := newWorld(t)
+	for name, insert := range ways {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			stored, _ := w.counts(t)
+			lost := w.proxy.Lost().Of("insert")
+			w.proxy.LoseAnswers(2)
+			for range 2 {
+				c := w.connect(t)
+				g.Expect(insert(t.Context(), c)).NotTo(Succeed())
+				g.Expect(c.IsClosed()).To(BeTrue())
+			}
+			c := w.connect(t)
+			g.Expect(insert(t.Context(), c)).To(Succeed(), "the third")
+			w.proxy.LoseAnswers(0)
+			g.Expect(insert(t.Context(), c)).To(Succeed())
+			after, _ := w.counts(t)
+			g.Expect(after-stored).To(Equal(4), "what has no answer is committed all the same")
+			g.Expect(w.proxy.Lost().Of("insert") - lost).To(Equal(2))
+			for hit := range w.proxy.Lost() {
+				g.Expect(hit.Client).To(HavePrefix("127.0.0.1:"))
+			}
+		})
+	}
+}
+
+func TestProxy_countsWhatTheServerRefusesToCommit(t *testing.T) {
+	w := newWorld(t)
+	for _, statement := range []string{
+		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`,
+		`CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON numbers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+			WHEN (NEW.n = 7) EXECUTE FUNCTION refuse()`,
+	} {
+		_, err := w.direct.Exec(t.Context(), statement)
+		w.Expect(err).NotTo(HaveOccurred())
+	}
+	refused := 0
+	for name, insert := range ways {
+		w.proxy.LoseAnswers(1)
+		w.Expect(insert(t.Context(), w.connect(t))).To(MatchError(ContainSubstring("SQLSTATE P0001")), "%s: there is no commit whose answer to lose", name)
+		refused++
+		w.Expect(w.proxy.Refused().Of("insert")).To(Equal(refused), name)
+	}
+	w.Expect(w.proxy.Lost()).To(BeEmpty())
+	w.proxy.LoseAnswers(0)
+
+	c := w.connect(t)
+	_, err := c.Exec(t.Context(), "INSERT INTO numbers (n) VALUES ($1)", nil)
+	w.Expect(err).To(MatchError(ContainSubstring("SQLSTATE 23502")))
+	batch := &pgx.Batch{}
+	batch.Queue("BEGIN")
+	batch.Queue("INSERT INTO numbers (n) VALUES ($1)", nil)
+	batch.Queue("COMMIT")
+	w.Expect(c.SendBatch(t.Context(), batch).Close()).To(MatchError(ContainSubstring("SQLSTATE 23502")))
+	w.Expect(w.proxy.Refused().Of("insert")).To(Equal(refused), "a statement that fails is no commit that does")
 }
 
 func TestProxy_leavesOtherTransactionsAlone(t *testing.T) {

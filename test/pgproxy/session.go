@@ -16,6 +16,10 @@ type session struct {
 	explicit bool
 	// operation is that of the open transaction; empty if none of its statements has one.
 	operation string
+	// ending is the operation of the transaction whose commit was sent and not answered; empty if there is none.
+	ending string
+	// last is how many statements are running when it is the commit's turn: a COMMIT itself, or none before a Sync.
+	last int
 	// running is how many statements the server has not answered yet; failed reports that it skips the rest.
 	running int
 	failed  bool
@@ -80,8 +84,8 @@ func (s *session) sent(m message) error {
 		s.running++
 		s.run(s.executes(m))
 	case typeSync:
-		if !s.explicit {
-			s.operation = ""
+		if !s.explicit && s.operation != "" {
+			s.ending, s.last, s.operation = s.operation, 0, ""
 		}
 	}
 	return nil
@@ -92,7 +96,9 @@ func (s *session) run(statement string) {
 	switch verb := verbOf(statement); {
 	case verb == "BEGIN", verb == "START":
 		s.explicit, s.operation = true, ""
-	case verb == "ROLLBACK", isCommit(statement):
+	case isCommit(statement):
+		s.explicit, s.ending, s.last, s.operation = false, s.operation, 1, ""
+	case verb == "ROLLBACK":
 		s.explicit, s.operation = false, ""
 	default:
 		if operation := s.classify(statement); operation != "" {
@@ -101,23 +107,39 @@ func (s *session) run(statement string) {
 	}
 }
 
-// received notes a message of the server.
-func (s *session) received(m message) {
+// received notes a message of the server. It returns the operation of the transaction whose commit that refuses, if it does,
+// and reports whether it says that one was committed.
+func (s *session) received(m message) (refused string, committed bool) {
 	switch m.kind {
 	case typeCommandComplete, typeEmptyQueryResponse, typePortalSuspended:
+		committed = s.ending != "" && s.running == s.last && isCommit(tagOf(m))
 		s.running = max(0, s.running-1)
 	case typeErrorResponse:
-		s.failed = true
+		if s.running == s.last && !s.failed {
+			refused = s.ending
+		}
+		s.ending, s.failed = "", true
 	case typeReadyForQuery:
 		const idle, failed = 'I', 'E'
+		committed = s.ending != "" && m.body()[0] == idle
 		s.running, s.failed = 0, false
 		switch m.body()[0] {
 		case idle:
-			s.explicit, s.operation = false, ""
+			s.explicit, s.operation, s.ending = false, "", ""
 		case failed: // a COMMIT would roll back
-			s.operation = ""
+			s.operation, s.ending = "", ""
 		}
 	}
+	return refused, committed
+}
+
+// tagOf returns what the server says that it did.
+func tagOf(m message) string {
+	var complete pgproto3.CommandComplete
+	if m.kind != typeCommandComplete || complete.Decode(m.body()) != nil {
+		return ""
+	}
+	return string(complete.CommandTag)
 }
 
 func isCommit(statement string) bool {
