@@ -31,6 +31,8 @@ type injector struct {
 	err  error
 	done map[schedule.Kind]int
 	hits map[schedule.Kind]map[string]int
+	// missing are the operations that a kind of fault has not hit yet and is to hit in the run.
+	missing map[schedule.Kind][]string
 }
 
 // inject runs a schedule along the load, and returns when the last fault is over. What it cannot do ends the run: a fault
@@ -97,8 +99,8 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 		err = i.rotateHook(&record)
 	case schedule.RotateKey:
 		err = i.rotateKey(ctx, &record)
-	case schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit, schedule.FailWrite, schedule.FailStored, schedule.CutWrite,
-		schedule.CutStored, schedule.Conflict, schedule.LagWatch, schedule.RepeatWatch:
+	case schedule.CutStore, schedule.CutSink, schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit, schedule.FailWrite,
+		schedule.FailStored, schedule.CutWrite, schedule.CutStored, schedule.Conflict, schedule.LagWatch, schedule.RepeatWatch:
 		err = i.spoil(ctx, f, &record)
 	default:
 		i.disturb(ctx, f, &record)
@@ -234,20 +236,14 @@ func thrice(try func() error) error {
 
 // disturb has the network do what the fault says.
 func (i *injector) disturb(ctx context.Context, f schedule.Fault, record *ledger.Fault) {
-	line, busy, match := i.lines.store, &i.storeLine, i.lines.worth
-	if f.Kind == schedule.CutSink || f.Kind == schedule.DelaySink || f.Kind == schedule.HoleSink {
-		line, busy, match = i.lines.sink, &i.sinkLine, nil
+	line, busy := i.lines.store, &i.storeLine
+	if f.Kind == schedule.DelaySink || f.Kind == schedule.HoleSink {
+		line, busy = i.lines.sink, &i.sinkLine
 	}
 	busy.Lock()
 	defer busy.Unlock()
-	before := len(line.Cuts())
 	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
 	switch f.Kind {
-	case schedule.CutStore, schedule.CutSink:
-		line.CutAnswers(f.Count, match)
-		sleep(ctx, cutTime)
-		line.CutAnswers(0, nil)
-		record.Victims = line.Cuts()[before:]
 	case schedule.DelayStore, schedule.DelaySink:
 		line.Set(faultproxy.Weather{Delay: delay})
 		sleep(ctx, f.For)
@@ -263,8 +259,6 @@ func (i *injector) disturb(ctx context.Context, f schedule.Fault, record *ledger
 }
 
 const (
-	// cutTime is how long exchanges are waited for that are to be cut.
-	cutTime = 2 * time.Second
 	// delay is in each direction.
 	delay = 150 * time.Millisecond
 	// slowLine is in bytes a second, for each connection.

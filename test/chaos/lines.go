@@ -1,12 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
@@ -25,19 +26,34 @@ type lines struct {
 	// transactions stands between the store's line and a database, calls between it and an API server; the other one is nil.
 	transactions *pgproxy.Proxy
 	calls        *apiproxy.Proxy
-	// worth tells a request to the store whose answer is worth losing.
-	worth func([]byte) bool
 	// project has the replicas that come over the lines; nil before there is one.
 	project atomic.Pointer[system.Project]
 	err     error
+
+	mu      sync.Mutex
+	unnamed error // why somebody could not be named
 }
 
-// owner names the replica that connects.
-func (l *lines) owner(client net.Conn) string {
-	if p := l.project.Load(); p != nil {
-		return p.Owner(client)
+// nameOwner names the replica that connects.
+func (l *lines) nameOwner(client net.Conn) string {
+	p := l.project.Load()
+	if p == nil {
+		return ""
 	}
-	return ""
+	name, err := p.Owner(client)
+	if err != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.unnamed = fmt.Errorf("name the owner of a connection: %w", err)
+	}
+	return name
+}
+
+// checkNames returns why somebody could not be named: the judge would take him for everybody.
+func (l *lines) checkNames() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.unnamed
 }
 
 // sender names the replica whose event comes to the receiver from an address.
@@ -45,7 +61,7 @@ func (l *lines) sender(address string) string { return l.sink.Caller(address) }
 
 func (l *lines) toSink(ctx context.Context, address string) (string, error) {
 	var err error
-	if l.sink, err = faultproxy.Listen(ctx, address, l.owner); err != nil {
+	if l.sink, err = faultproxy.Listen(ctx, address, l.nameOwner); err != nil {
 		return "", err
 	}
 	return l.sink.Address, nil
@@ -53,11 +69,6 @@ func (l *lines) toSink(ctx context.Context, address string) (string, error) {
 
 // database leads a URI over the line of the store, and from there through what knows transactions.
 func (l *lines) database(uri string) string {
-	// The protocol is plain: the end of a transaction, and the statements that are one by themselves.
-	l.worth = func(request []byte) bool {
-		lower := bytes.ToLower(request)
-		return bytes.Contains(lower, []byte("commit")) || bytes.Contains(lower, []byte("update"))
-	}
 	u, err := url.Parse(uri)
 	if err == nil && l.store == nil {
 		err = l.toDatabase(context.Background(), u.Host)
@@ -75,7 +86,7 @@ func (l *lines) toDatabase(ctx context.Context, address string) error {
 	if l.transactions, err = pgproxy.Listen(ctx, address, operationOf); err != nil {
 		return err
 	}
-	l.store, err = faultproxy.Listen(ctx, l.transactions.Address, l.owner)
+	l.store, err = faultproxy.Listen(ctx, l.transactions.Address, l.nameOwner)
 	return err
 }
 
@@ -94,14 +105,14 @@ func operationOf(statement string) string {
 }
 
 // apiServer leads clients over the line of the store, and from there through what knows their calls. The line carries bytes
-// that are encrypted: any request will do to lose an answer.
+// that are encrypted: it loses the answers to any requests.
 func (l *lines) apiServer(config *rest.Config) error {
 	var err error
 	if l.store == nil {
 		if l.calls, err = apiproxy.Listen(config, requests); err != nil {
 			return err
 		}
-		if l.store, err = faultproxy.Listen(context.Background(), l.calls.Address, l.owner); err != nil {
+		if l.store, err = faultproxy.Listen(context.Background(), l.calls.Address, l.nameOwner); err != nil {
 			return err
 		}
 	}

@@ -78,7 +78,7 @@ func (t *trial) play(ctx context.Context) error {
 	loading, unload := context.WithCancel(ctx)
 	defer unload()
 	go func() { loaded <- t.load.Run(loading, stop) }() // ends when the load does
-	i := &injector{trial: t, done: map[schedule.Kind]int{}, hits: map[schedule.Kind]map[string]int{}}
+	i := &injector{trial: t, done: map[schedule.Kind]int{}, hits: map[schedule.Kind]map[string]int{}, missing: map[schedule.Kind][]string{}}
 	watching, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	go t.report(watching) // ends with watching
@@ -98,7 +98,7 @@ func (t *trial) play(ctx context.Context) error {
 	t.sayf("%s: %s in %s", t.store, t.load, took.Round(time.Second))
 	t.sayf("%s: faults %s", t.store, list(i.done))
 	t.sayf("%s: hit %s", t.store, listHits(i.hits))
-	if err = errors.Join(err, i.missed()); err != nil {
+	if err = errors.Join(err, i.missed(), t.lines.checkNames()); err != nil {
 		return err
 	}
 	return errors.Join(t.roster.ready(ctx), t.settle(ctx), t.collect(ctx))

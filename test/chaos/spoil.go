@@ -11,8 +11,11 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/test/apiproxy"
+	"github.com/phoneproof/phoneproof/test/chaos/commits"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
+	"github.com/phoneproof/phoneproof/test/faultproxy"
+	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
 const (
@@ -28,6 +31,8 @@ const (
 	firstHit = 30 * time.Second
 	// nextBegin is how long after it began a fault that hit nothing begins again: informers watch again within less.
 	nextBegin = 3 * time.Second
+	// cutTime is how long a fault lasts at least.
+	cutTime = 2 * time.Second
 	// look is how often that is looked for.
 	look = 50 * time.Millisecond
 )
@@ -41,113 +46,189 @@ var (
 	serializations = []string{"40001", "40P01"}
 )
 
-// spoiling is a fault that hits a share of what goes by.
+// hit is an operation of a process, named as in the ledgers, that a fault hit.
+type hit struct{ operation, victim string }
+
+// spoiling is a fault that hits some of what goes by.
 type spoiling struct {
 	busy  *sync.Mutex
 	begin func() error
 	end   func() error
-	// hits returns how many of each thing were hit since the run began.
-	hits func() (map[string]int, error)
+	// hits returns how often each was hit since the run began.
+	hits func() map[hit]int
+	// wants are the operations that it is to hit.
+	wants []string
 	// again begins it once more while it has hit nothing, where what it hits is there at its begin alone; or it is nil.
 	again func()
 }
 
-// spoil has a share of transactions, writes or events fail for a while, and longer where it has hit none yet.
+// spoil has some transactions, writes or answers fail for a while, and longer where it has not hit yet what it is to hit in
+// the run.
 func (i *injector) spoil(ctx context.Context, f schedule.Fault, record *ledger.Fault) (err error) {
 	s := i.spoiling(ctx, f)
 	s.busy.Lock()
 	defer s.busy.Unlock()
-	before, err := s.hits()
-	if err != nil {
-		return err
-	}
-	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
+	before := s.hits()
+	record.From = time.Now()
 	if err := s.begin(); err != nil {
 		return err
 	}
-	sleep(ctx, f.For)
-	after, err := s.awaitHit(ctx, before)
-	if err := errors.Join(err, s.end()); err != nil {
+	sleep(ctx, max(f.For, cutTime))
+	s.awaitHits(ctx, before, i.wanting(f.Kind, s.wants))
+	if err := s.end(); err != nil {
 		return err
 	}
-	record.Until, record.Hits = time.Now(), difference(before, after)
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.hits[f.Kind] == nil {
-		i.hits[f.Kind] = map[string]int{}
+	added := difference(before, s.hits())
+	record.Until, record.Victims, record.Hits = time.Now(), victimsOf(added), map[string]int{}
+	for h, n := range added {
+		record.Hits[h.operation] += n
 	}
-	for what, n := range record.Hits {
-		i.hits[f.Kind][what] += n
-	}
+	i.tellHits(f.Kind, record.Hits)
 	return nil
 }
+
+// victimsOf names those that were hit, or everyone where one of them is not known.
+func victimsOf(hits map[hit]int) []string {
+	victims := map[string]bool{}
+	for h := range hits {
+		victims[h.victim] = true
+	}
+	if victims[""] {
+		return []string{ledger.Everyone}
+	}
+	return slices.Sorted(maps.Keys(victims))
+}
+
+// name returns the hits of what is behind a line, with the names of those who came over it.
+func name(hits tcpline.Hits, line *faultproxy.Proxy) map[hit]int {
+	named := map[hit]int{}
+	for h, n := range hits {
+		named[hit{h.What, line.Caller(h.Client)}] += n
+	}
+	return named
+}
+
+// The operations of a spoiling.
+const (
+	answer    = "answer"
+	lateEvent = "late event"
+	oldState  = "old state"
+)
 
 // spoiling returns what a kind of fault does. None of a database's coincides with its crash or freeze: triggers are steered
 // by statements of our own.
 func (i *injector) spoiling(ctx context.Context, f schedule.Fault) spoiling {
-	transactions, calls := i.lines.transactions, i.lines.calls
-	failing := func(states []string) spoiling {
-		return spoiling{
-			busy:  &i.storeBusy,
-			begin: func() error { return i.triggers.Fail(ctx, states[f.Victim%len(states)], spoiled) },
-			end:   func() error { return i.triggers.Stop(ctx) },
-			hits:  func() (map[string]int, error) { return i.triggers.Failed(ctx) },
+	switch f.Kind {
+	case schedule.CutSink:
+		return cuttingAnswers(i.lines.sink, &i.sinkLine, f.Count)
+	case schedule.CutStore:
+		if i.lines.transactions == nil {
+			return cuttingAnswers(i.lines.store, &i.storeLine, f.Count)
 		}
+		return i.spoilingCommits(ctx, f)
+	case schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit:
+		return i.spoilingCommits(ctx, f)
+	default:
+		return i.spoilingCalls(f)
 	}
-	writes := func(how apiproxy.Spoiling, every int) spoiling {
+}
+
+// cuttingAnswers loses the answers to so many requests over a line.
+func cuttingAnswers(line *faultproxy.Proxy, busy *sync.Mutex, count int) spoiling {
+	return spoiling{
+		busy:  busy,
+		begin: func() error { line.CutAnswers(count, nil); return nil },
+		end:   func() error { line.CutAnswers(0, nil); return nil },
+		hits: func() map[hit]int {
+			hits := map[hit]int{}
+			for _, owner := range line.Cuts() {
+				hits[hit{answer, owner}]++
+			}
+			return hits
+		},
+		wants: []string{answer},
+	}
+}
+
+// spoilingCommits breaks commits of a database.
+func (i *injector) spoilingCommits(ctx context.Context, f schedule.Fault) spoiling {
+	transactions := i.lines.transactions
+	s := spoiling{busy: &i.storeBusy, wants: []string{commits.Insert, commits.Update, commits.Claim}}
+	counted := transactions.Refused
+	failing := func(states []string) {
+		s.begin = func() error { return i.triggers.Fail(ctx, states[f.Victim%len(states)], spoiled) }
+		s.end = func() error { return i.triggers.Stop(ctx) }
+	}
+	switch f.Kind {
+	case schedule.RefuseCommit:
+		failing(refusals)
+	case schedule.SerializeCommit:
+		failing(serializations)
+	case schedule.CutCommit:
+		s.begin = func() error { transactions.CutCommits(spoiled); return nil }
+		s.end = func() error { transactions.CutCommits(0); return nil }
+		counted = transactions.Cut
+	default:
+		s.begin = func() error { transactions.LoseAnswers(f.Count); return nil }
+		s.end = func() error { transactions.LoseAnswers(0); return nil }
+		counted = transactions.Lost
+	}
+	s.hits = func() map[hit]int { return name(counted(), i.lines.store) }
+	return s
+}
+
+// spoilingCalls breaks calls to an API server.
+func (i *injector) spoilingCalls(f schedule.Fault) spoiling {
+	calls := i.lines.calls
+	writes := func(how apiproxy.Spoiling, every int, wants ...string) spoiling {
 		return spoiling{
 			busy:  &i.writes,
 			begin: func() error { calls.Spoil(how, every); return nil },
 			end:   func() error { calls.Spoil(apiproxy.Nothing, 0); return nil },
-			hits:  func() (map[string]int, error) { return calls.Spoiled(), nil },
+			hits:  func() map[hit]int { return name(calls.Spoiled(), i.lines.store) },
+			wants: wants,
 		}
 	}
 	switch f.Kind {
-	case schedule.RefuseCommit:
-		return failing(refusals)
-	case schedule.SerializeCommit:
-		return failing(serializations)
-	case schedule.CutCommit:
-		return spoiling{
-			busy:  &i.storeBusy,
-			begin: func() error { transactions.CutCommits(spoiled); return nil },
-			end:   func() error { transactions.CutCommits(0); return nil },
-			hits:  func() (map[string]int, error) { return transactions.Cut(), nil },
-		}
 	case schedule.FailWrite:
-		return writes(apiproxy.FailBefore, spoiled)
+		return writes(apiproxy.FailBefore, spoiled, apiproxy.Create, apiproxy.Update)
 	case schedule.FailStored:
-		return writes(apiproxy.FailAfter, spoiled)
+		return writes(apiproxy.FailAfter, spoiled, apiproxy.Create, apiproxy.Update)
 	case schedule.CutWrite:
-		return writes(apiproxy.CutBefore, spoiled)
+		return writes(apiproxy.CutBefore, spoiled, apiproxy.Create, apiproxy.Update)
 	case schedule.CutStored:
-		return writes(apiproxy.CutAfter, spoiled)
+		return writes(apiproxy.CutAfter, spoiled, apiproxy.Create, apiproxy.Update)
 	case schedule.Conflict:
-		return writes(apiproxy.Conflict, conflicting)
+		return writes(apiproxy.Conflict, conflicting, apiproxy.Update)
 	case schedule.LagWatch:
 		return spoiling{
 			busy:  &i.watches,
 			begin: func() error { calls.LagWatches(informerLag); return nil },
 			end:   func() error { calls.LagWatches(0); return nil },
-			hits:  func() (map[string]int, error) { return map[string]int{"late event": calls.Late()}, nil },
+			hits:  func() map[hit]int { return map[hit]int{{operation: lateEvent}: calls.Late()} },
+			wants: []string{lateEvent},
 		}
 	default:
 		return spoiling{
 			busy:  &i.watches,
 			begin: func() error { calls.RepeatWatches(rewound); return nil },
 			end:   func() error { calls.RepeatWatches(0); return nil },
-			hits:  func() (map[string]int, error) { return map[string]int{"old state": calls.Repeated()}, nil },
+			hits:  func() map[hit]int { return map[hit]int{{operation: oldState}: calls.Repeated()} },
+			wants: []string{oldState},
 			again: func() { calls.RepeatWatches(rewound) },
 		}
 	}
 }
 
-// awaitHit returns the hits as soon as there is one more than before, or when nothing is to be hoped for any more.
-func (s *spoiling) awaitHit(ctx context.Context, before map[string]int) (map[string]int, error) {
+// awaitHits returns when each of the operations was hit more often than before, or when nothing is to be hoped for any more.
+func (s *spoiling) awaitHits(ctx context.Context, before map[hit]int, wanting []string) {
 	for began, last := time.Now(), time.Now(); ; sleep(ctx, look) {
-		now, err := s.hits()
-		if err != nil || ctx.Err() != nil || len(difference(before, now)) > 0 || time.Since(began) > firstHit {
-			return now, err
+		left := slices.Clone(wanting)
+		for h := range difference(before, s.hits()) {
+			left = slices.DeleteFunc(left, func(operation string) bool { return operation == h.operation })
+		}
+		if len(left) == 0 || ctx.Err() != nil || time.Since(began) > firstHit {
+			return
 		}
 		if s.again != nil && time.Since(last) > nextBegin {
 			last = time.Now()
@@ -156,22 +237,45 @@ func (s *spoiling) awaitHit(ctx context.Context, before map[string]int) (map[str
 	}
 }
 
-// missed names the kinds of faults that hit nothing: a run with them proves nothing about them.
+// wanting returns which of the operations that a kind of fault is to hit it has not hit in the run.
+func (i *injector) wanting(kind schedule.Kind, wants []string) []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if _, begun := i.missing[kind]; !begun {
+		i.missing[kind] = wants
+	}
+	return i.missing[kind]
+}
+
+// tellHits adds what a fault hit to what its kind did.
+func (i *injector) tellHits(kind schedule.Kind, hits map[string]int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.hits[kind] == nil {
+		i.hits[kind] = map[string]int{}
+	}
+	for operation, n := range hits {
+		i.hits[kind][operation] += n
+	}
+	i.missing[kind] = slices.DeleteFunc(slices.Clone(i.missing[kind]), func(operation string) bool { return hits[operation] > 0 })
+}
+
+// missed names the kinds of faults that did not hit what they are to hit: a run with them proves nothing about them.
 func (i *injector) missed() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var all error
-	for kind, hits := range i.hits {
-		if len(hits) == 0 {
-			all = errors.Join(all, fmt.Errorf("%s hit nothing", kind))
+	for _, kind := range slices.Sorted(maps.Keys(i.missing)) {
+		for _, operation := range i.missing[kind] {
+			all = errors.Join(all, fmt.Errorf("%s hit no %s", kind, operation))
 		}
 	}
 	return all
 }
 
 // difference is what was added.
-func difference(before, after map[string]int) map[string]int {
-	added := map[string]int{}
+func difference(before, after map[hit]int) map[hit]int {
+	added := map[hit]int{}
 	for what, n := range after {
 		if n > before[what] {
 			added[what] = n - before[what]

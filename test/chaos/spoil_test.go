@@ -3,10 +3,12 @@ package main
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/test/chaos/commits"
+	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
 )
 
@@ -27,10 +29,17 @@ func TestOperationOf(t *testing.T) {
 
 func TestMissed(t *testing.T) {
 	g := NewWithT(t)
-	i := &injector{hits: map[schedule.Kind]map[string]int{schedule.CutCommit: {"insert": 1}}}
+	i := &injector{hits: map[schedule.Kind]map[string]int{}, missing: map[schedule.Kind][]string{}}
+	wants := []string{commits.Insert, commits.Update}
+	g.Expect(i.wanting(schedule.CutCommit, wants)).To(Equal(wants))
+	i.tellHits(schedule.CutCommit, map[string]int{commits.Insert: 1, commits.Claim: 7})
+	g.Expect(i.missed()).To(MatchError("cut-commit hit no update"))
+	g.Expect(i.wanting(schedule.CutCommit, wants)).To(Equal([]string{commits.Update}), "the next of its kind has that to hit yet")
+	i.tellHits(schedule.CutCommit, map[string]int{commits.Update: 1})
 	g.Expect(i.missed()).To(Succeed())
-	i.hits[schedule.LagWatch] = map[string]int{}
-	g.Expect(i.missed()).To(MatchError("lag-watch hit nothing"))
+	g.Expect(i.wanting(schedule.LagWatch, []string{lateEvent})).To(HaveLen(1))
+	i.tellHits(schedule.LagWatch, nil)
+	g.Expect(i.missed()).To(MatchError("lag-watch hit no late event"))
 }
 
 func TestSpoiling_beginsAgainUntilItHits(t *testing.T) {
@@ -38,18 +47,32 @@ func TestSpoiling_beginsAgainUntilItHits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begins := 1
 		s := spoiling{
-			hits:  func() (map[string]int, error) { return map[string]int{"old state": max(0, begins-2)}, nil },
+			hits:  func() map[hit]int { return map[hit]int{{operation: oldState}: max(0, begins-2)} },
 			again: func() { begins++ },
 		}
-		hits, err := s.awaitHit(t.Context(), map[string]int{"old state": 0})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(hits).To(Equal(map[string]int{"old state": 1}), "the third begin hit")
+		s.awaitHits(t.Context(), map[hit]int{}, []string{oldState})
+		g.Expect(begins).To(Equal(3), "the third begin hit")
+	})
+}
+
+func TestSpoiling_endsWithoutAHit(t *testing.T) {
+	g := NewWithT(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := spoiling{hits: func() map[hit]int { return map[hit]int{{operation: commits.Claim}: 1} }}
+		began := time.Now()
+		s.awaitHits(t.Context(), map[hit]int{}, []string{commits.Claim, commits.Update})
+		g.Expect(time.Since(began)).To(BeNumerically("~", firstHit, 2*look))
 	})
 }
 
 func TestDifference(t *testing.T) {
 	g := NewWithT(t)
-	added := difference(map[string]int{"insert": 2, "claim": 1}, map[string]int{"insert": 5, "claim": 1, "update": 1})
-	g.Expect(added).To(Equal(map[string]int{"insert": 3, "update": 1}))
-	g.Expect(listHits(map[schedule.Kind]map[string]int{schedule.CutCommit: added})).To(Equal("cut-commit: 3 insert, 1 update"))
+	first, second := hit{commits.Insert, "first-1"}, hit{commits.Insert, "first-2"}
+	added := difference(map[hit]int{first: 2, second: 1}, map[hit]int{first: 5, second: 1, {commits.Update, "first-3"}: 1})
+	g.Expect(added).To(Equal(map[hit]int{first: 3, {commits.Update, "first-3"}: 1}))
+	g.Expect(victimsOf(added)).To(Equal([]string{"first-1", "first-3"}))
+	added[hit{commits.Claim, ""}] = 1
+	g.Expect(victimsOf(added)).To(Equal([]string{ledger.Everyone}), "it may have been anyone")
+	g.Expect(listHits(map[schedule.Kind]map[string]int{schedule.CutCommit: {"insert": 3, "update": 1}})).To(
+		Equal("cut-commit: 3 insert, 1 update"))
 }

@@ -12,18 +12,21 @@ import (
 )
 
 // Owner returns the name of the replica that holds the other end of a connection to this process, as the kernel tells it;
-// empty if no running replica does.
-func (p *Project) Owner(c net.Conn) string {
+// empty if no running replica does, and an error if the kernel does not tell.
+func (p *Project) Owner(c net.Conn) (string, error) {
 	inode, err := peerInode(c)
-	if err != nil {
-		return ""
+	switch {
+	case errors.Is(err, errNoSocket):
+		return "", nil
+	case err != nil:
+		return "", err
 	}
 	for _, r := range p.Replicas() {
 		if hasSocket(r.PID, inode) {
-			return r.Name
+			return r.Name, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // The layout of the kernel's socket diagnosis: inet_diag_req_v2 after the header, and inet_diag_msg in the answer.

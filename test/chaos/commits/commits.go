@@ -1,16 +1,13 @@
 // Package commits makes commits of a database fail: deferred constraint triggers of its own raise at COMMIT, when every
 // statement of the transaction has succeeded.
 //
-// The invariant: a transaction is decided about once, however many rows it has, and what fails leaves nothing behind but
-// the counts.
+// The invariant: a transaction is decided about once, however many rows it has, and what fails leaves nothing behind
+// but the count of what was decided about.
 package commits
 
 import (
 	"context"
-	"errors"
 	"fmt"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
@@ -48,13 +45,12 @@ func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
 				PERFORM set_config('chaos.decided', mine, true);
 				SELECT * INTO wanted FROM chaos_commits LIMIT 1;
 				IF NOT FOUND OR nextval('chaos_seen_' || TG_ARGV[0]) % wanted.every <> 0 THEN RETURN NULL; END IF;
-				PERFORM nextval('chaos_failed_' || TG_ARGV[0]);
 				RAISE EXCEPTION 'a fault at COMMIT' USING ERRCODE = wanted.state;
 			END $$`,
 	}
 	for operation, rows := range operations {
 		trigger := fmt.Sprintf(rows, "DEFERRABLE INITIALLY DEFERRED FOR EACH ROW")
-		statements = append(statements, "CREATE SEQUENCE chaos_seen_"+operation, "CREATE SEQUENCE chaos_failed_"+operation,
+		statements = append(statements, "CREATE SEQUENCE chaos_seen_"+operation,
 			fmt.Sprintf("CREATE CONSTRAINT TRIGGER chaos_commit_%s %s EXECUTE FUNCTION chaos_commit('%s')", operation, trigger, operation))
 	}
 	t := &Triggers{server: server}
@@ -80,27 +76,6 @@ func (t *Triggers) Stop(ctx context.Context) error {
 		return fmt.Errorf("let commits succeed: %w", err)
 	}
 	return nil
-}
-
-// Failed returns how many transactions of each operation failed so far. After a crash of the server it may be some too
-// many, as sequences are: what failed is the difference between two moments of one life.
-func (t *Triggers) Failed(ctx context.Context) (map[string]int, error) {
-	conn, err := pgx.Connect(ctx, t.server.URI("postgres"))
-	if err != nil {
-		return nil, fmt.Errorf("count failed commits: %w", err)
-	}
-	counts := map[string]int{}
-	for operation := range operations {
-		var last int64
-		var called bool
-		if err := conn.QueryRow(ctx, "SELECT last_value, is_called FROM chaos_failed_"+operation).Scan(&last, &called); err != nil {
-			return nil, errors.Join(fmt.Errorf("count failed commits: %w", err), conn.Close(ctx))
-		}
-		if called {
-			counts[operation] = int(last)
-		}
-	}
-	return counts, conn.Close(ctx)
 }
 
 func (t *Triggers) exec(ctx context.Context, statement string) error {
