@@ -83,11 +83,15 @@ func (t *trial) start(ctx context.Context) error {
 		return err
 	}
 	t.closers = append(t.closers, t.platform.Close)
-	events, err := t.ledger(ledger.SinkFile)
+	deliveries, err := t.ledger(ledger.SinkFile)
 	if err != nil {
 		return err
 	}
-	if t.sink, err = sink.Start(ctx, t.seed, t.lines.sender, events); err != nil {
+	answers, err := t.ledger(ledger.AnswerFile)
+	if err != nil {
+		return err
+	}
+	if t.sink, err = sink.Start(ctx, t.seed, t.lines.sender, sink.Ledgers{Deliveries: deliveries, Answers: answers}); err != nil {
 		return err
 	}
 	t.closers = append(t.closers, t.sink.Close)

@@ -51,10 +51,29 @@ func Load(dir string) (*Evidence, error) {
 		into(&e.Changes, dir, ledger.StoreFile), into(&e.Final, dir, ledger.FinalFile),
 		into(&e.Faults, dir, ledger.FaultFile), into(&e.Trespasses, dir, ledger.StrangerFile),
 	)
+	var given []ledger.Given
+	err = errors.Join(err, into(&given, dir, ledger.AnswerFile))
 	if err != nil {
 		return nil, fmt.Errorf("load the evidence: %w", err)
 	}
+	e.addAnswers(given)
 	return e, nil
+}
+
+// addAnswers tells each delivery when it was answered.
+func (e *Evidence) addAnswers(given []ledger.Given) {
+	type delivery struct {
+		webhook string
+		came    int64
+	}
+	answered := map[delivery]time.Time{}
+	for _, g := range given {
+		answered[delivery{g.Webhook, g.Came.UnixNano()}] = g.Answered
+	}
+	for i := range e.Events {
+		d := &e.Events[i]
+		d.Answered = answered[delivery{d.Webhook, d.At.UnixNano()}]
+	}
 }
 
 func into[T any](records *[]T, dir, name string) (err error) {

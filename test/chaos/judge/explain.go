@@ -125,13 +125,13 @@ func hitsShare(kind schedule.Kind) bool {
 }
 
 // recordedBy returns when the attempt of a delivery is recorded at the latest, by a process that nothing happens to. It
-// lasts as long as it may where the receiver, or its line, gives no answer.
+// lasts as long as it may where the receiver gives no answer, or its line may lose it.
 func (e *Evidence) recordedBy(d *ledger.Delivery) time.Time {
-	answered := transit
-	if d.Answer == ledger.Hangs || d.Answer == ledger.TakesSlowly || e.explain(unanswered, d.Process, d.At, d.At) != "" {
-		answered = e.Times.Attempt
+	over := d.At.Add(e.Times.Attempt)
+	if heard := d.Answered.Add(transit); !d.Answered.IsZero() && heard.Before(over) && e.explain(unanswered, d.Process, d.At, d.Answered) == "" {
+		over = heard
 	}
-	return d.At.Add(answered + e.Times.Record)
+	return over.Add(e.Times.Record)
 }
 
 // beganAt returns when the attempt of a delivery began at the earliest, by the sender's own stamp, which is in whole seconds: a

@@ -3,6 +3,7 @@ package judge_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -111,12 +112,21 @@ var deviations = map[string]struct {
 	},
 	"hanging and not recorded": {
 		"I4", func(e *judge.Evidence) {
-			e.Events[0].Answer = ledger.Hangs
+			e.Events[0].Answer, e.Events[0].Answered = ledger.Hangs, time.Time{}
 			e.Changes = slices.Delete(e.Changes, 2, 3)
 			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
 		},
 		[]ledger.Fault{fault(schedule.Kill, 7.4, 7.4, "first-1")},
 		[]ledger.Fault{fault(schedule.Kill, 7.6, 7.6, "first-1")},
+	},
+	"answered late and not recorded": { // on a disk that takes long
+		"I4", func(e *judge.Evidence) {
+			e.Events[0].Answered = at(4.1)
+			e.Changes = slices.Delete(e.Changes, 2, 3)
+			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+		},
+		[]ledger.Fault{fault(schedule.Kill, 7, 7, "first-1")},
+		[]ledger.Fault{fault(schedule.Kill, 7.2, 7.2, "first-1")},
 	},
 	"not recorded, and its answer lost": {
 		"I4", func(e *judge.Evidence) {

@@ -61,7 +61,7 @@ func truth() *judge.Evidence {
 	event := func(id string, seconds float64, answer ledger.Answer) ledger.Delivery {
 		return ledger.Delivery{
 			Facts: facts("VERIFIED"), At: at(seconds), Process: "first-1", Webhook: "evt of " + id, Request: id, Valid: true, Body: "body of " + id, Answer: answer,
-			Stamp: stampOf(seconds),
+			Stamp: stampOf(seconds), Answered: at(seconds),
 		}
 	}
 	proof := func(id string, seconds float64) ledger.Inbound {

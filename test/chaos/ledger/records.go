@@ -11,6 +11,7 @@ const (
 	StatusFile   = "status.jsonl"
 	PlatformFile = "platform.jsonl"
 	SinkFile     = "sink.jsonl"
+	AnswerFile   = "answers.jsonl"
 	StoreFile    = "store.jsonl"
 	FinalFile    = "final.jsonl"
 	FaultFile    = "faults.jsonl"
@@ -148,6 +149,16 @@ type Delivery struct {
 	Valid  bool   `json:"valid"`
 	Body   string `json:"body"`
 	Answer Answer `json:"answer"`
+	// Answered is when the whole answer was given, once the delivery was on disk; zero if it was not. It is in a ledger of its
+	// own.
+	Answered time.Time `json:"-"`
+}
+
+// Given is the end of an answer to the delivery that came at a time.
+type Given struct {
+	Webhook  string    `json:"webhook"`
+	Came     time.Time `json:"came"`
+	Answered time.Time `json:"answered"`
 }
 
 // Change is one committed state of a stored request, by a witness beneath the system: the database's own trigger, or

@@ -33,7 +33,7 @@ type Sink struct {
 
 	seed   uint64
 	sender func(address string) string
-	ledger *ledger.Writer
+	to     Ledgers
 	server *http.Server
 	done   sync.WaitGroup
 
@@ -44,16 +44,19 @@ type Sink struct {
 	calm    bool
 }
 
+// Ledgers are where a receiver writes what came and what it answered.
+type Ledgers struct{ Deliveries, Answers *ledger.Writer }
+
 // Start runs a receiver that trusts nobody yet. sender names the process that an event comes from, by its address. The
 // caller must Close it.
-func Start(ctx context.Context, seed uint64, sender func(address string) string, to *ledger.Writer) (*Sink, error) {
+func Start(ctx context.Context, seed uint64, sender func(address string) string, to Ledgers) (*Sink, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the receiver: %w", err)
 	}
 	s := &Sink{
-		Address: listener.Addr().String(), seed: seed, sender: sender, ledger: to, failed: map[string]bool{},
+		Address: listener.Addr().String(), seed: seed, sender: sender, to: to, failed: map[string]bool{},
 	}
 	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
 	s.done.Go(func() { _ = s.server.Serve(listener) }) // ends with Close
@@ -103,21 +106,25 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	sum := sha256.Sum256(body)
 	answer := s.choose(event.RequestID)
-	err = s.ledger.Append(ledger.Delivery{
+	d := ledger.Delivery{
 		Facts: ledger.Facts{
 			Phone: event.Phone, Actual: event.Actual, Method: event.Method, Assurance: event.Assurance, Verified: event.Timestamp,
 		},
 		At: time.Now(), Process: s.sender(r.RemoteAddr),
 		Webhook: r.Header.Get("Webhook-Id"), Request: event.RequestID, Stamp: r.Header.Get("Webhook-Timestamp"),
 		Valid: s.valid(r.Header, body), Body: hex.EncodeToString(sum[:16]), Answer: answer,
-	})
+	}
+	if err = s.to.Deliveries.Append(d); err == nil {
+		give(w, r, answer)
+		if r.Context().Err() == nil {
+			err = s.to.Answers.Note(ledger.Given{Webhook: d.Webhook, Came: d.At, Answered: time.Now()})
+		}
+	}
 	if err != nil {
 		s.mu.Lock()
 		s.err = errors.Join(s.err, err)
 		s.mu.Unlock()
-		return
 	}
-	give(w, r, answer)
 }
 
 // choose returns the answer to a request's event: by chance the first time, and yes after that, because the third

@@ -28,21 +28,26 @@ type world struct {
 	Gomega
 
 	*sink.Sink
-	path string
+	dir string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{Gomega: NewWithT(t), path: filepath.Join(t.TempDir(), ledger.SinkFile)}
-	to, err := ledger.Create(w.path)
-	w.Expect(err).NotTo(HaveOccurred())
+	w := &world{Gomega: NewWithT(t), dir: t.TempDir()}
+	var to sink.Ledgers
+	var err error
+	for name, ledgers := range map[string]**ledger.Writer{ledger.SinkFile: &to.Deliveries, ledger.AnswerFile: &to.Answers} {
+		*ledgers, err = ledger.Create(filepath.Join(w.dir, name))
+		w.Expect(err).NotTo(HaveOccurred())
+	}
 	w.Sink, err = sink.Start(t.Context(), seed, func(string) string { return "first-1" }, to)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Trust(secret)
 	t.Cleanup(func() {
 		g := NewWithT(t)
 		g.Expect(w.Close()).To(Succeed())
-		g.Expect(to.Close()).To(Succeed())
+		g.Expect(to.Deliveries.Close()).To(Succeed())
+		g.Expect(to.Answers.Close()).To(Succeed())
 	})
 	return w
 }
@@ -81,9 +86,26 @@ func (w *world) send(ctx context.Context, id, key string) int {
 }
 
 func (w *world) written() []ledger.Delivery {
-	all, err := ledger.Read[ledger.Delivery](w.path)
+	all, err := ledger.Read[ledger.Delivery](filepath.Join(w.dir, ledger.SinkFile))
 	w.Expect(err).NotTo(HaveOccurred())
 	return all
+}
+
+// answered are the ends of answers.
+func (w *world) answered() []ledger.Given {
+	all, err := ledger.Read[ledger.Given](filepath.Join(w.dir, ledger.AnswerFile))
+	w.Expect(err).NotTo(HaveOccurred())
+	return all
+}
+
+func TestSink_saysWhenItAnswered(t *testing.T) {
+	w := newWorld(t)
+	w.Expect(w.send(t.Context(), idFor(ledger.Takes), secret)).To(Equal(204))
+	w.Eventually(w.answered).WithTimeout(30 * time.Second).Should(HaveLen(1))
+	came, answered := w.written()[0], w.answered()[0]
+	w.Expect(answered.Webhook).To(Equal(came.Webhook))
+	w.Expect(answered.Came.Equal(came.At)).To(BeTrue())
+	w.Expect(answered.Answered).To(BeTemporally(">=", came.At))
 }
 
 func TestSink_answers(t *testing.T) {
@@ -125,6 +147,7 @@ func TestSink_hangs(t *testing.T) {
 	w.Consistently(answered).WithTimeout(200 * time.Millisecond).ShouldNot(Receive())
 	cancel()
 	w.Eventually(answered).WithTimeout(30 * time.Second).Should(Receive(BeZero()))
+	w.Expect(w.answered()).To(BeEmpty(), "it gave none")
 }
 
 func TestSink_checksSignatures(t *testing.T) {
