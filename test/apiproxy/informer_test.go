@@ -1,7 +1,6 @@
 package apiproxy_test
 
 import (
-	"errors"
 	"strconv"
 	"sync"
 	"testing"
@@ -14,8 +13,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 )
-
-func errorsAs[T any](err error, target *T) bool { return errors.As(err, target) }
 
 // sightings are the holders of one lease that an informer told of, in order.
 type sightings struct {

@@ -2,6 +2,7 @@ package apiproxy_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -156,7 +157,7 @@ func (w *world) testFailsWrites(t *testing.T) {
 				}
 				g.Expect(stored).To(Equal(c.stored), "%s", suffix)
 				status := apierrors.APIStatus(nil)
-				g.Expect(errorsAs(err, &status)).To(Equal(c.status), "%v", err)
+				g.Expect(errors.As(err, &status)).To(Equal(c.status), "%v", err)
 				if c.status {
 					codes[status.Status().Code] = true
 				}

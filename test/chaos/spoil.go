@@ -99,8 +99,8 @@ func victimsOf(hits map[hit]int) []string {
 	return slices.Sorted(maps.Keys(victims))
 }
 
-// name returns the hits of what is behind a line, with the names of those who came over it.
-func name(hits tcpline.Hits, line *faultproxy.Proxy) map[hit]int {
+// nameVictims returns the hits of what is behind a line, with the names of those who came over it.
+func nameVictims(hits tcpline.Hits, line *faultproxy.Proxy) map[hit]int {
 	named := map[hit]int{}
 	for h, n := range hits {
 		named[hit{h.What, line.Caller(h.Client)}] += n
@@ -110,9 +110,9 @@ func name(hits tcpline.Hits, line *faultproxy.Proxy) map[hit]int {
 
 // The operations of a spoiling.
 const (
-	answer    = "answer"
-	lateEvent = "late event"
-	oldState  = "old state"
+	lostAnswer = "answer"
+	lateEvent  = "late event"
+	oldState   = "old state"
 )
 
 // spoiling returns what a kind of fault does. None of a database's coincides with its crash or freeze: triggers are steered
@@ -142,11 +142,11 @@ func cuttingAnswers(line *faultproxy.Proxy, busy *sync.Mutex, count int) spoilin
 		hits: func() map[hit]int {
 			hits := map[hit]int{}
 			for _, owner := range line.Cuts() {
-				hits[hit{answer, owner}]++
+				hits[hit{lostAnswer, owner}]++
 			}
 			return hits
 		},
-		wants: []string{answer},
+		wants: []string{lostAnswer},
 	}
 }
 
@@ -173,7 +173,7 @@ func (i *injector) spoilingCommits(ctx context.Context, f schedule.Fault) spoili
 		s.end = func() error { transactions.LoseAnswers(0); return nil }
 		counted = transactions.Lost
 	}
-	s.hits = func() map[hit]int { return name(counted(), i.lines.store) }
+	s.hits = func() map[hit]int { return nameVictims(counted(), i.lines.store) }
 	return s
 }
 
@@ -185,7 +185,7 @@ func (i *injector) spoilingCalls(f schedule.Fault) spoiling {
 			busy:  &i.writes,
 			begin: func() error { calls.Spoil(how, every); return nil },
 			end:   func() error { calls.Spoil(apiproxy.Nothing, 0); return nil },
-			hits:  func() map[hit]int { return name(calls.Spoiled(), i.lines.store) },
+			hits:  func() map[hit]int { return nameVictims(calls.Spoiled(), i.lines.store) },
 			wants: wants,
 		}
 	}

@@ -57,7 +57,7 @@ func (e *Evidence) chain(id string, around time.Time) []string {
 // their victim.
 func (e *Evidence) faultsNear(lines []line, around time.Time) []line {
 	var near []line
-	reach := e.Times.Attempt + e.Times.Record + attempts(e.Times)
+	reach := e.Times.Attempt + e.Times.Record + attemptTime(e.Times)
 	times := []time.Time{around}
 	for _, l := range lines {
 		if l.file == ledger.SinkFile {

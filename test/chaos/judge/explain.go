@@ -32,15 +32,15 @@ const (
 // tail is how long after the end of a fault its effect may be seen.
 type tail func(Times) time.Duration
 
-// none: what is hit is hit during the fault.
-func none(Times) time.Duration { return 0 }
+// noTime: what is hit is hit during the fault.
+func noTime(Times) time.Duration { return 0 }
 
-// arrival is how long an event, or what it leaves undone, may be on its way on a busy machine.
-func arrival(Times) time.Duration { return transit }
+// arrivalTime is how long an event, or what it leaves undone, may be on its way on a busy machine.
+func arrivalTime(Times) time.Duration { return transit }
 
-// attempts is how long the attempts go on that were about to begin when the fault ended: one may go by a look of Fresh
+// attemptTime is how long the attempts go on that were about to begin when the fault ended: one may go by a look of Fresh
 // before, and lasts Attempt.
-func attempts(t Times) time.Duration { return t.Fresh + t.Attempt }
+func attemptTime(t Times) time.Duration { return t.Fresh + t.Attempt }
 
 // transit is what may pass between two processes of a busy machine from a write to the stamp of who reads it.
 const transit = time.Second
@@ -51,31 +51,31 @@ const transit = time.Second
 //nolint:gochecknoglobals // a constant, which Go has no maps of
 var effects = map[schedule.Kind]map[effect]tail{
 	// A process that ends takes with it what it knew of the attempts it had begun.
-	schedule.Kill:       {unrecorded: none},
-	schedule.KillLeader: {unrecorded: none},
-	schedule.KillAll:    {unrecorded: none},
-	schedule.Roll:       {unrecorded: none},
+	schedule.Kill:       {unrecorded: noTime},
+	schedule.KillLeader: {unrecorded: noTime},
+	schedule.KillAll:    {unrecorded: noTime},
+	schedule.Roll:       {unrecorded: noTime},
 	// One that stands still loses its lease or claim, and meets the end of its attempt's time when it goes on.
-	schedule.Freeze:       {unrecorded: attempts, unanswered: arrival, unseen: arrival, late: attempts},
-	schedule.FreezeLeader: {unrecorded: attempts, unanswered: arrival, unseen: arrival, late: attempts},
+	schedule.Freeze:       {unrecorded: attemptTime, unanswered: arrivalTime, unseen: arrivalTime, late: attemptTime},
+	schedule.FreezeLeader: {unrecorded: attemptTime, unanswered: arrivalTime, unseen: arrivalTime, late: attemptTime},
 	// Without the store nothing is recorded, leases run out, and what was read before is old when it comes.
-	schedule.CrashStore:  {unrecorded: attempts, late: attempts},
-	schedule.FreezeStore: {unrecorded: attempts, late: attempts},
-	schedule.DelayStore:  {unrecorded: attempts, late: attempts},
-	schedule.HoleStore:   {unrecorded: attempts, late: attempts},
-	schedule.SlowStore:   {unrecorded: attempts, late: attempts},
+	schedule.CrashStore:  {unrecorded: attemptTime, late: attemptTime},
+	schedule.FreezeStore: {unrecorded: attemptTime, late: attemptTime},
+	schedule.DelayStore:  {unrecorded: attemptTime, late: attemptTime},
+	schedule.HoleStore:   {unrecorded: attemptTime, late: attemptTime},
+	schedule.SlowStore:   {unrecorded: attemptTime, late: attemptTime},
 	// The write that records an attempt may fail, or its answer be lost, until the claim ends. What is repeated within the
 	// same call explains nothing: serialization failures, answers to single writes, conflicts, and news that come late or
 	// twice.
-	schedule.CutStore:     {unrecorded: none},
-	schedule.RefuseCommit: {unrecorded: none},
-	schedule.CutCommit:    {unrecorded: none},
+	schedule.CutStore:     {unrecorded: noTime},
+	schedule.RefuseCommit: {unrecorded: noTime},
+	schedule.CutCommit:    {unrecorded: noTime},
 	// A connection to the API server carries the lease, too.
-	schedule.CutWrite:  {unrecorded: none, late: attempts},
-	schedule.CutStored: {unrecorded: none, late: attempts},
+	schedule.CutWrite:  {unrecorded: noTime, late: attemptTime},
+	schedule.CutStored: {unrecorded: noTime, late: attemptTime},
 	// What the line to the receiver swallows has no answer, and arrives when the attempt is over.
-	schedule.CutSink:  {unanswered: none},
-	schedule.HoleSink: {unanswered: arrival, unseen: arrival, held: arrival},
+	schedule.CutSink:  {unanswered: noTime},
+	schedule.HoleSink: {unanswered: arrivalTime, unseen: arrivalTime, held: arrivalTime},
 }
 
 // recording is the operation that records an attempt.
@@ -109,7 +109,7 @@ func (e *Evidence) explain(by effect, process string, from, to time.Time) string
 func (e *Evidence) tailOf(f *ledger.Fault, by effect) tail {
 	switch kind := schedule.Kind(f.Kind); {
 	case kind == schedule.CutStore && e.Kubernetes: // its bytes are encrypted: what was cut is not known, and may be the lease
-		return map[effect]tail{unrecorded: none, late: attempts}[by]
+		return map[effect]tail{unrecorded: noTime, late: attemptTime}[by]
 	case by == unrecorded && hitsShare(kind) && f.Hits[recording] == 0:
 		return nil
 	default:
