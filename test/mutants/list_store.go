@@ -231,6 +231,16 @@ var postgresMutants = []Mutant{
 //nolint:gochecknoglobals // a table
 var objectsMutants = []Mutant{
 	{
+		Name: "objects-all-read-for-a-bound-sender", Promise: "adr 23: what is kept for hours is not read for a sender of now",
+		Symbol: "kubernetes.openPhases", Old: "\",status.phase!=Verified,status.phase!=Expired\"", New: "\"\"",
+		Suite: "objects", Test: "Faults reads the open requests",
+	},
+	{
+		Name: "objects-final-binding-of-others-unseen", Promise: "design.md 4: a sender is bound to the latest request, at any replica",
+		Symbol: "kubernetes.(*Store).findAwaiting", Old: "if latest == nil {\n\t\tbound, err", New: "if false {\n\t\tbound, err",
+		Suite: "objects", Test: "Faults reads the open requests",
+	},
+	{
 		Name: "objects-lost-write-taken-for-done", Promise: "hazards.md F10: unknown outcome resolved by re-read",
 		Symbol: "kubernetes.(*Store).mutate",
 		Old:    "sent = append(sent, attempted{origin: current, intended: intended})",

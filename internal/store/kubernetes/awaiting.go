@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,7 +22,7 @@ const (
 	maxPause = time.Second
 )
 
-// pace spreads such reads. There is one at a time, and only it touches this.
+// pace spreads such reads. There is one at a time, and only that one touches this.
 type pace struct{ notBefore time.Time }
 
 // left returns how long it is until the next read may begin.
@@ -38,14 +39,18 @@ func (p *pace) spent(begin time.Time) {
 // bookmarks that would say so come once a minute. So a round first learns the current revision, with a read that costs
 // as much as a GET. An informer that has passed that revision holds every binding acknowledged before the call, and
 // its index answers. One that has not within grace may be late, or merely nothing may have happened in this project
-// (the revision counts the writes of all kinds); then the project's objects are streamed once and answer themselves.
+// (the revision counts the writes of all kinds); then the project's open requests are streamed once and answer themselves,
+// with the final ones that the informer knows, which stay as they are. All requests are streamed only for a sender whom
+// neither has: they are kept for hours, and as many as that may take longer to read than a messenger waits.
 // The first is the way of a busy project, the second of a quiet one, where it is rare; either way no verb is LIST, no
 // caller is answered from the past, and neither depends on how often the server sends bookmarks.
 type freshness struct {
-	mu     sync.Mutex
-	moved  chan struct{}
-	rounds flights[view]
-	pace   pace
+	mu          sync.Mutex
+	moved       chan struct{}
+	open, whole flights[view]
+
+	reading sync.Mutex // one read of many objects at a time
+	pace    pace
 }
 
 // view returns the requests that the sender behind binding is bound to, as of some moment after it was asked for.
@@ -87,11 +92,13 @@ func (s *Store) findAwaiting(ctx context.Context, binding string) (verification.
 	if err != nil {
 		return verification.Request{}, err
 	}
-	var latest *entry
-	for _, e := range bound(binding) {
-		if latest == nil || e.request.BoundAt(binding).After(latest.request.BoundAt(binding)) {
-			latest = e
+	latest := findLatest(bound, binding)
+	if latest == nil {
+		bound, err = s.fresh.whole.do(ctx, "", func(ctx context.Context) (view, error) { return s.catchUp(ctx, s.readAll) })
+		if err != nil {
+			return verification.Request{}, outcome(ctx, err)
 		}
+		latest = findLatest(bound, binding)
 	}
 	if latest == nil {
 		return verification.Request{}, verification.ErrNotFound
@@ -99,8 +106,19 @@ func (s *Store) findAwaiting(ctx context.Context, binding string) (verification.
 	return latest.answer()
 }
 
-// bindingsSince returns a view that holds every binding of before a revision, such as that of a write of ours: the watch
-// brings that write itself, so there is hardly ever anything to be read.
+// findLatest returns the request that the sender was bound to last; nil if there is none in the view.
+func findLatest(bound view, binding string) *entry {
+	var latest *entry
+	for _, e := range bound(binding) {
+		if latest == nil || e.request.BoundAt(binding).After(latest.request.BoundAt(binding)) {
+			latest = e
+		}
+	}
+	return latest
+}
+
+// bindingsSince returns a view that holds every binding of before a revision, such as that of a write of ours, to requests
+// that are open: the watch brings that write itself, so there is hardly ever anything to be read.
 func (s *Store) bindingsSince(ctx context.Context, revision string) (view, error) {
 	if s.reaches(ctx, revision, grace) {
 		return s.indexed, nil
@@ -108,23 +126,55 @@ func (s *Store) bindingsSince(ctx context.Context, revision string) (view, error
 	return s.bindings(ctx)
 }
 
-// bindings returns a view that holds every binding of before the call.
+// bindings returns a view that holds every binding of before the call to requests that are open. One of a final request may
+// be missing if the informer has not heard of that.
 func (s *Store) bindings(ctx context.Context) (view, error) {
-	bound, err := s.fresh.rounds.do(ctx, "", s.catchUp)
+	bound, err := s.fresh.open.do(ctx, "", func(ctx context.Context) (view, error) { return s.catchUp(ctx, s.readOpen) })
 	return bound, outcome(ctx, err)
 }
 
-func (s *Store) catchUp(ctx context.Context) (view, error) {
+// catchUp returns the informer's view if it is current, and what read returns if it is not.
+func (s *Store) catchUp(ctx context.Context, read func(ctx context.Context, revision string) (view, error)) (view, error) {
 	revision, err := s.api.revision(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if s.reaches(ctx, revision, max(grace, s.fresh.pace.left())) {
+	if s.reaches(ctx, revision, grace) {
 		return s.indexed, nil
 	}
-	begin := time.Now()
+	s.fresh.reading.Lock()
+	defer s.fresh.reading.Unlock()
+	if s.reaches(ctx, revision, s.fresh.pace.left()) {
+		return s.indexed, nil
+	}
+	defer s.fresh.pace.spent(time.Now())
+	return read(ctx, revision)
+}
+
+// readOpen returns a view of the open requests as they are, and of the final ones that the informer knows.
+func (s *Store) readOpen(ctx context.Context, revision string) (view, error) {
+	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection() + openPhases, since: revision})
+	if err != nil {
+		return nil, err
+	}
+	open := listed(found)
+	return func(binding string) []*entry {
+		bound := slices.Clone(open(binding))
+		for _, e := range s.indexed(binding) {
+			if e.final() {
+				bound = append(bound, e)
+			}
+		}
+		return bound
+	}, nil
+}
+
+// openPhases selects requests that may still be verified.
+const openPhases = ",status.phase!=Verified,status.phase!=Expired"
+
+// readAll returns a view of all requests as they are.
+func (s *Store) readAll(ctx context.Context, revision string) (view, error) {
 	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection(), since: revision})
-	s.fresh.pace.spent(begin)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -269,6 +270,31 @@ var _ = Describe("Faults", func() {
 		reopen()
 		settle(ctx, b)
 		Expect(b.Peek(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+	})
+
+	It("reads the open requests for a sender that its watch has not brought, and all only for one of none of them", func(ctx SpecContext) {
+		open, final := create(ctx, a), create(ctx, a)
+		settle(ctx, b)
+		defer tap.gate.shut()()
+		bound := update(ctx, a, open, bindTo(hash(1)))
+		update(ctx, a, final, bindTo(hash(2)))
+		verified := update(ctx, a, final, verifyNow)
+		var mu sync.Mutex
+		var reads []string
+		tap.set(func(_ string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if query := r.URL.Query(); query.Get("sendInitialEvents") == "true" && !strings.HasPrefix(query.Get("fieldSelector"), "metadata.name=") {
+				mu.Lock()
+				defer mu.Unlock()
+				reads = append(reads, query.Get("fieldSelector"))
+			}
+			return forward()
+		})
+		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
+		opened := "spec.projectRef.name=shop,status.phase!=Verified,status.phase!=Expired"
+		Expect(reads).To(Equal([]string{opened}), "those that are kept for hours are many")
+		Expect(b.Awaiting(ctx, hash(2))).To(Equal(verified))
+		Expect(reads).To(Equal([]string{opened, opened, "spec.projectRef.name=shop"}))
+		Expect(b.Awaiting(ctx, hash(3))).Error().To(MatchError(verification.ErrNotFound))
 	})
 
 	It("lists anew after 410 Gone, as a stream, and misses nothing of it", func(ctx SpecContext) {
