@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -178,11 +179,14 @@ func replace(file string, content []byte) error {
 func (p *Project) Change(ctx context.Context, edit func(*verifyv1.VerificationProject)) error {
 	object := &verifyv1.VerificationProject{}
 	if p.system.Plane != nil {
-		if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: projectName}, object); err != nil {
-			return fmt.Errorf("change project %s: %w", p.Name(), err)
-		}
-		edit(object)
-		if err := p.system.Admin.Update(ctx, object, client.FieldOwner("system")); err != nil {
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its status is written all the time
+			if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: projectName}, object); err != nil {
+				return err
+			}
+			edit(object)
+			return p.system.Admin.Update(ctx, object, client.FieldOwner("system"))
+		})
+		if err != nil {
 			return fmt.Errorf("change project %s: %w", p.Name(), err)
 		}
 		return nil
