@@ -2,6 +2,7 @@ package apiproxy
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 )
 
@@ -50,10 +51,13 @@ type failure struct {
 	body        string
 }
 
+// write answers with it at once. The client may have gone.
 func (f failure) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", f.contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(f.body)))
 	w.WriteHeader(f.code)
-	_, _ = w.Write([]byte(f.body)) // the client may have gone
+	_, _ = w.Write([]byte(f.body))
+	_ = http.NewResponseController(w).Flush()
 }
 
 // What is answered in turn to a write that was not passed on, and to one that was stored. Those in HTML are a load

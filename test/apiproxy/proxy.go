@@ -54,20 +54,29 @@ type Proxy struct {
 	CA []byte
 
 	resource  string
+	identify  func(address string) string
 	server    *httptest.Server
 	transport *http.Transport
 	pass      *httputil.ReverseProxy
 
 	mu       sync.Mutex
-	spoiling Spoiling
-	every    int
-	seen     map[string]int
+	order    *order // nil if nothing happens to writes
 	spoiled  tcpline.Hits
 	watching watching
 }
 
-// Listen returns a proxy before the API server of config. It breaks calls about the resource alone. The caller must Close it.
-func Listen(config *rest.Config, resource string) (*Proxy, error) {
+// order is what is to happen to writes, until it is withdrawn.
+type order struct {
+	how   Spoiling
+	every int
+	seen  map[string]int // by verb
+	// open counts the writes that it is happening to. It grows with Proxy.mu held, and only while the order is in force.
+	open sync.WaitGroup
+}
+
+// Listen returns a proxy before the API server of config. It breaks calls about the resource alone. identify names the client
+// at an address, for the hits; nil leaves its address. The caller must Close the proxy.
+func Listen(config *rest.Config, resource string, identify func(address string) string) (*Proxy, error) {
 	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("listen for the API server: %w", err)
@@ -76,8 +85,11 @@ func Listen(config *rest.Config, resource string) (*Proxy, error) {
 	if !roots.AppendCertsFromPEM(config.CAData) {
 		return nil, errors.New("listen for the API server: its authority is not known")
 	}
+	if identify == nil {
+		identify = func(address string) string { return address }
+	}
 	p := &Proxy{
-		resource: resource, seen: map[string]int{}, watching: newWatching(),
+		resource: resource, identify: identify, watching: newWatching(),
 		transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true},
 	}
 	// Connections that end early are what it is for.
@@ -101,12 +113,20 @@ func Listen(config *rest.Config, resource string) (*Proxy, error) {
 	return p, nil
 }
 
-// Spoil has one in so many writes of each verb meet with that, until the next call.
+// Spoil has one in so many writes of each verb meet with that, until the next call. It returns when nothing more happens by
+// the call before.
 func (p *Proxy) Spoil(how Spoiling, every int) {
+	var o *order
+	if how != Nothing {
+		o = &order{how: how, every: every, seen: map[string]int{}}
+	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.spoiling, p.every = how, every
-	clear(p.seen)
+	before := p.order
+	p.order = o
+	p.mu.Unlock()
+	if before != nil {
+		before.open.Wait()
+	}
 }
 
 // Spoiled counts the writes that were spoiled so far, by verb: create, update or delete.
@@ -124,25 +144,29 @@ func (p *Proxy) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// choose counts a write and returns what happens to it.
-func (p *Proxy) choose(verb string) Spoiling {
+// choose counts a write, and returns the order by which something happens to it; nil if nothing does. The caller must end what
+// is open by it.
+func (p *Proxy) choose(verb string) *order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.spoiling == Nothing || p.spoiling == Conflict && verb != Update {
-		return Nothing
+	o := p.order
+	if o == nil || o.how == Conflict && verb != Update {
+		return nil
 	}
-	p.seen[verb]++
-	if p.seen[verb]%p.every != 0 {
-		return Nothing
+	o.seen[verb]++
+	if o.seen[verb]%o.every != 0 {
+		return nil
 	}
-	return p.spoiling
+	o.open.Add(1)
+	return o
 }
 
 // count counts a write that was spoiled, and returns how many of its verb there were before.
 func (p *Proxy) count(verb string, r *http.Request) int {
+	client := p.identify(r.RemoteAddr) // now: the next one may come from the same address
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spoiled = p.spoiled.Count(verb, r.RemoteAddr)
+	p.spoiled = p.spoiled.Count(verb, client)
 	return p.spoiled.Of(verb) - 1
 }
 
@@ -153,9 +177,13 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		p.pass.ServeHTTP(w, r)
 		return
 	}
-	switch how := p.choose(verb); how {
-	case Nothing:
+	o := p.choose(verb)
+	if o == nil {
 		p.pass.ServeHTTP(w, r)
+		return
+	}
+	defer o.open.Done()
+	switch o.how {
 	case FailBefore:
 		failures[p.count(verb, r)%len(failures)].write(w)
 	case CutBefore:
@@ -164,8 +192,8 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	case Conflict:
 		p.count(verb, r)
 		conflict.write(w)
-	case FailAfter, CutAfter:
-		p.store(w, r, verb, how)
+	default:
+		p.store(w, r, verb, o.how)
 	}
 }
 

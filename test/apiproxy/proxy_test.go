@@ -2,7 +2,11 @@ package apiproxy_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,7 +50,7 @@ func newWorld(t *testing.T) *world {
 	w.plane = plane
 	admin := kubernetes.NewForConfigOrDie(plane.Config)
 	w.direct = admin.CoordinationV1().Leases(namespace)
-	w.proxy, err = apiproxy.Listen(plane.Config, "leases")
+	w.proxy, err = apiproxy.Listen(plane.Config, "leases", nil)
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(w.proxy.Close)
 	w.config = rest.AnonymousClientConfig(plane.Config)
@@ -216,6 +220,47 @@ func (w *world) testCutsTheWholeConnection(t *testing.T) {
 		}
 	}()
 	g.Eventually(ended).WithTimeout(patience).Should(BeClosed(), "what shares the connection ends, too")
+}
+
+// TestProxy_withdraws has an order withdrawn while a write is under way that it chose: what it does is over when that returns.
+func TestProxy_withdraws(t *testing.T) {
+	g := NewWithT(t)
+	arrived, store := make(chan struct{}), make(chan struct{})
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		arrived <- struct{}{}
+		<-store
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(server.Close)
+	release := sync.OnceFunc(func() { close(store) })
+	t.Cleanup(release)
+	config := &rest.Config{Host: server.URL}
+	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	proxy, err := apiproxy.Listen(config, "leases", func(address string) string { return "who comes from " + address })
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(proxy.Close)
+	config.Host, config.CAData = "https://"+proxy.Address, proxy.CA
+	leases := kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases(namespace)
+
+	proxy.Spoil(apiproxy.CutAfter, 1)
+	ended := make(chan error, 1)
+	go func() { // ends with the write
+		_, err := leases.Create(context.WithoutCancel(t.Context()), lease("slow"), metav1.CreateOptions{})
+		ended <- err
+	}()
+	g.Eventually(arrived).WithTimeout(patience).Should(Receive())
+	withdrawn := make(chan int, 1)
+	go func() { // ends with the write
+		proxy.Spoil(apiproxy.Nothing, 0)
+		withdrawn <- proxy.Spoiled().Of(apiproxy.Create)
+	}()
+	g.Consistently(withdrawn).WithTimeout(200 * time.Millisecond).ShouldNot(Receive())
+	release()
+	g.Eventually(withdrawn).WithTimeout(patience).Should(Receive(Equal(1)))
+	g.Eventually(ended).WithTimeout(patience).Should(Receive(HaveOccurred()))
+	for hit := range proxy.Spoiled() {
+		g.Expect(hit.Client).To(HavePrefix("who comes from 127.0.0.1:"))
+	}
 }
 
 func (w *world) testLagsBehind(t *testing.T) {

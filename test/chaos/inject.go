@@ -79,6 +79,7 @@ func (i *injector) await(ctx context.Context, share float64) bool {
 // one injects a fault and writes it down.
 func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 	record := ledger.Fault{Kind: string(f.Kind)}
+	var hits map[hit]int
 	var err error
 	switch f.Kind {
 	case schedule.Kill:
@@ -101,7 +102,7 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 		err = i.rotateKey(ctx, &record)
 	case schedule.CutStore, schedule.CutSink, schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit, schedule.FailWrite,
 		schedule.FailStored, schedule.CutWrite, schedule.CutStored, schedule.Conflict, schedule.LagWatch, schedule.RepeatWatch:
-		err = i.spoil(ctx, f, &record)
+		hits, err = i.spoil(ctx, f, &record)
 	default:
 		i.disturb(ctx, f, &record)
 	}
@@ -111,7 +112,12 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 	i.mu.Lock()
 	i.done[f.Kind]++
 	i.mu.Unlock()
-	return i.faults.Append(record)
+	for _, part := range splitByVictim(record, hits) {
+		if err := i.faults.Append(part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (i *injector) kill(p *place, record *ledger.Fault) error {

@@ -56,6 +56,9 @@ func (l *lines) checkNames() error {
 	return l.unnamed
 }
 
+// nameCaller names the replica that comes over the store's line from an address.
+func (l *lines) nameCaller(address string) string { return l.store.Caller(address) }
+
 // sender names the replica whose event comes to the receiver from an address.
 func (l *lines) sender(address string) string { return l.sink.Caller(address) }
 
@@ -83,7 +86,7 @@ func (l *lines) database(uri string) string {
 
 func (l *lines) toDatabase(ctx context.Context, address string) error {
 	var err error
-	if l.transactions, err = pgproxy.Listen(ctx, address, operationOf); err != nil {
+	if l.transactions, err = pgproxy.Listen(ctx, address, operationOf, l.nameCaller); err != nil {
 		return err
 	}
 	l.store, err = faultproxy.Listen(ctx, l.transactions.Address, l.nameOwner)
@@ -109,7 +112,7 @@ func operationOf(statement string) string {
 func (l *lines) apiServer(config *rest.Config) error {
 	var err error
 	if l.store == nil {
-		if l.calls, err = apiproxy.Listen(config, requests); err != nil {
+		if l.calls, err = apiproxy.Listen(config, requests, l.nameCaller); err != nil {
 			return err
 		}
 		if l.store, err = faultproxy.Listen(context.Background(), l.calls.Address, l.nameOwner); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,49 +64,55 @@ type spoiling struct {
 }
 
 // spoil has some transactions, writes or answers fail for a while, and longer where it has not hit yet what it is to hit in
-// the run.
-func (i *injector) spoil(ctx context.Context, f schedule.Fault, record *ledger.Fault) (err error) {
+// the run. It returns what it hit.
+func (i *injector) spoil(ctx context.Context, f schedule.Fault, record *ledger.Fault) (map[hit]int, error) {
 	s := i.spoiling(ctx, f)
 	s.busy.Lock()
 	defer s.busy.Unlock()
 	before := s.hits()
 	record.From = time.Now()
 	if err := s.begin(); err != nil {
-		return err
+		return nil, err
 	}
 	sleep(ctx, max(f.For, cutTime))
 	s.awaitHits(ctx, before, i.wanting(f.Kind, s.wants))
 	if err := s.end(); err != nil {
-		return err
+		return nil, err
 	}
-	added := difference(before, s.hits())
-	record.Until, record.Victims, record.Hits = time.Now(), victimsOf(added), map[string]int{}
-	for h, n := range added {
-		record.Hits[h.operation] += n
-	}
-	i.tellHits(f.Kind, record.Hits)
-	return nil
+	record.Until = time.Now()
+	hits := difference(before, s.hits())
+	i.tellHits(f.Kind, hits)
+	return hits, nil
 }
 
-// victimsOf names those that were hit, or everyone where one of them is not known.
-func victimsOf(hits map[hit]int) []string {
-	victims := map[string]bool{}
-	for h := range hits {
-		victims[h.victim] = true
+// splitByVictim returns the records of a fault: one for each process that it hit, with what it hit of that one. So a hit of one
+// process explains nothing of another one's. A process that is not known may be any.
+func splitByVictim(record ledger.Fault, hits map[hit]int) []ledger.Fault {
+	if len(hits) == 0 {
+		return []ledger.Fault{record}
 	}
-	if victims[""] {
-		return []string{ledger.Everyone}
-	}
-	return slices.Sorted(maps.Keys(victims))
-}
-
-// nameVictims returns the hits of what is behind a line, with the names of those who came over it.
-func nameVictims(hits tcpline.Hits, line *faultproxy.Proxy) map[hit]int {
-	named := map[hit]int{}
+	each := map[string]map[string]int{}
 	for h, n := range hits {
-		named[hit{h.What, line.Caller(h.Client)}] += n
+		if each[h.victim] == nil {
+			each[h.victim] = map[string]int{}
+		}
+		each[h.victim][h.operation] += n
 	}
-	return named
+	var records []ledger.Fault
+	for _, victim := range slices.Sorted(maps.Keys(each)) {
+		record.Victims, record.Hits = []string{cmp.Or(victim, ledger.Everyone)}, each[victim]
+		records = append(records, record)
+	}
+	return records
+}
+
+// hitsOf returns the hits of a proxy behind a line.
+func hitsOf(counted tcpline.Hits) map[hit]int {
+	hits := map[hit]int{}
+	for h, n := range counted {
+		hits[hit{h.What, h.Client}] = n
+	}
+	return hits
 }
 
 // The operations of a spoiling.
@@ -156,8 +163,15 @@ func (i *injector) spoilingCommits(ctx context.Context, f schedule.Fault) spoili
 	s := spoiling{busy: &i.storeBusy, wants: []string{commits.Insert, commits.Update, commits.Claim}}
 	counted := transactions.Refused
 	failing := func(states []string) {
-		s.begin = func() error { return i.triggers.Fail(ctx, states[f.Victim%len(states)], spoiled) }
-		s.end = func() error { return i.triggers.Stop(ctx) }
+		s.begin = func() error {
+			transactions.NoteRefusals(commits.Message)
+			return i.triggers.Fail(ctx, states[f.Victim%len(states)], spoiled)
+		}
+		s.end = func() error {
+			err := i.triggers.Stop(ctx)
+			transactions.NoteRefusals("")
+			return err
+		}
 	}
 	switch f.Kind {
 	case schedule.RefuseCommit:
@@ -173,7 +187,7 @@ func (i *injector) spoilingCommits(ctx context.Context, f schedule.Fault) spoili
 		s.end = func() error { transactions.LoseAnswers(0); return nil }
 		counted = transactions.Lost
 	}
-	s.hits = func() map[hit]int { return nameVictims(counted(), i.lines.store) }
+	s.hits = func() map[hit]int { return hitsOf(counted()) }
 	return s
 }
 
@@ -185,7 +199,7 @@ func (i *injector) spoilingCalls(f schedule.Fault) spoiling {
 			busy:  &i.writes,
 			begin: func() error { calls.Spoil(how, every); return nil },
 			end:   func() error { calls.Spoil(apiproxy.Nothing, 0); return nil },
-			hits:  func() map[hit]int { return nameVictims(calls.Spoiled(), i.lines.store) },
+			hits:  func() map[hit]int { return hitsOf(calls.Spoiled()) },
 			wants: wants,
 		}
 	}
@@ -248,16 +262,16 @@ func (i *injector) wanting(kind schedule.Kind, wants []string) []string {
 }
 
 // tellHits adds what a fault hit to what its kind did.
-func (i *injector) tellHits(kind schedule.Kind, hits map[string]int) {
+func (i *injector) tellHits(kind schedule.Kind, hits map[hit]int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.hits[kind] == nil {
 		i.hits[kind] = map[string]int{}
 	}
-	for operation, n := range hits {
-		i.hits[kind][operation] += n
+	for h, n := range hits {
+		i.hits[kind][h.operation] += n
 	}
-	i.missing[kind] = slices.DeleteFunc(slices.Clone(i.missing[kind]), func(operation string) bool { return hits[operation] > 0 })
+	i.missing[kind] = slices.DeleteFunc(slices.Clone(i.missing[kind]), func(operation string) bool { return i.hits[kind][operation] > 0 })
 }
 
 // missed names the kinds of faults that did not hit what they are to hit: a run with them proves nothing about them.

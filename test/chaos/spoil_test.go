@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/commits"
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
+	"github.com/phoneproof/phoneproof/test/system"
 )
 
 func TestOperationOf(t *testing.T) {
@@ -32,10 +35,10 @@ func TestMissed(t *testing.T) {
 	i := &injector{hits: map[schedule.Kind]map[string]int{}, missing: map[schedule.Kind][]string{}}
 	wants := []string{commits.Insert, commits.Update}
 	g.Expect(i.wanting(schedule.CutCommit, wants)).To(Equal(wants))
-	i.tellHits(schedule.CutCommit, map[string]int{commits.Insert: 1, commits.Claim: 7})
+	i.tellHits(schedule.CutCommit, map[hit]int{{commits.Insert, "first-1"}: 1, {commits.Claim, "first-2"}: 7})
 	g.Expect(i.missed()).To(MatchError("cut-commit hit no update"))
 	g.Expect(i.wanting(schedule.CutCommit, wants)).To(Equal([]string{commits.Update}), "the next of its kind has that to hit yet")
-	i.tellHits(schedule.CutCommit, map[string]int{commits.Update: 1})
+	i.tellHits(schedule.CutCommit, map[hit]int{{commits.Update, "first-1"}: 1})
 	g.Expect(i.missed()).To(Succeed())
 	g.Expect(i.wanting(schedule.LagWatch, []string{lateEvent})).To(HaveLen(1))
 	i.tellHits(schedule.LagWatch, nil)
@@ -70,9 +73,36 @@ func TestDifference(t *testing.T) {
 	first, second := hit{commits.Insert, "first-1"}, hit{commits.Insert, "first-2"}
 	added := difference(map[hit]int{first: 2, second: 1}, map[hit]int{first: 5, second: 1, {commits.Update, "first-3"}: 1})
 	g.Expect(added).To(Equal(map[hit]int{first: 3, {commits.Update, "first-3"}: 1}))
-	g.Expect(victimsOf(added)).To(Equal([]string{"first-1", "first-3"}))
-	added[hit{commits.Claim, ""}] = 1
-	g.Expect(victimsOf(added)).To(Equal([]string{ledger.Everyone}), "it may have been anyone")
 	g.Expect(listHits(map[schedule.Kind]map[string]int{schedule.CutCommit: {"insert": 3, "update": 1}})).To(
 		Equal("cut-commit: 3 insert, 1 update"))
+}
+
+func TestSplitByVictim(t *testing.T) {
+	g := NewWithT(t)
+	fault := ledger.Fault{Kind: string(schedule.CutStore), From: time.Unix(1, 0), Until: time.Unix(2, 0)}
+	g.Expect(splitByVictim(fault, nil)).To(HaveExactElements(fault), "it hit nobody")
+	part := func(victim string, hits map[string]int) ledger.Fault {
+		f := fault
+		f.Victims, f.Hits = []string{victim}, hits
+		return f
+	}
+	g.Expect(splitByVictim(fault, map[hit]int{
+		{commits.Insert, "first-1"}: 3, {commits.Claim, "first-1"}: 1, {commits.Update, "first-2"}: 2, {commits.Claim, ""}: 1,
+	})).To(ConsistOf(
+		part("first-1", map[string]int{commits.Insert: 3, commits.Claim: 1}), // it lost no update
+		part("first-2", map[string]int{commits.Update: 2}),
+		part(ledger.Everyone, map[string]int{commits.Claim: 1}),
+	))
+}
+
+func TestLines_failWhereTheKernelDoesNotTell(t *testing.T) {
+	g := NewWithT(t)
+	var l lines
+	here, there := net.Pipe()
+	t.Cleanup(func() { _ = errors.Join(here.Close(), there.Close()) })
+	g.Expect(l.nameOwner(here)).To(BeEmpty(), "there is no project yet")
+	g.Expect(l.checkNames()).To(Succeed())
+	l.project.Store(&system.Project{})
+	g.Expect(l.nameOwner(here)).To(BeEmpty())
+	g.Expect(l.checkNames()).To(MatchError(ContainSubstring("name the owner of a connection")))
 }

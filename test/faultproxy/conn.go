@@ -12,11 +12,11 @@ import (
 // chunk is what is passed on at once.
 const chunk = 32 << 10
 
-// conn is a connection of a client, and whether its next answer is to be lost.
+// conn is a connection of a client, and the order by which its next answer is to be lost; nil if it is not.
 type conn struct {
 	*tcpline.Pair
 
-	doomed atomic.Bool
+	doomed atomic.Pointer[cut]
 }
 
 // carry passes on what both sides send, until one ends or the line breaks.
@@ -30,6 +30,7 @@ func (p *Proxy) carry(pair *tcpline.Pair) {
 	both.Go(func() { p.pump(c, c.Client, c.Server, true) })
 	both.Go(func() { p.pump(c, c.Server, c.Client, false) })
 	both.Wait()
+	p.spare(c)
 }
 
 // pump passes on one direction.
@@ -38,11 +39,10 @@ func (p *Proxy) pump(c *conn, from, to net.Conn, upstream bool) {
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
-			if upstream && p.dooms(c.Owner, buffer[:n]) {
-				c.doomed.Store(true)
+			if upstream {
+				p.doom(c, buffer[:n])
 			}
-			if !upstream && c.doomed.Load() {
-				c.Reset()
+			if !upstream && p.loseAnswer(c) {
 				return
 			}
 			if !p.endure(c, n) {

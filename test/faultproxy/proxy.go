@@ -37,13 +37,13 @@ type Proxy struct {
 	mu      sync.Mutex
 	weather Weather
 	changed chan struct{} // closed when the weather changes
-	cut     cut
+	cut     *cut
 	broken  int
 	cuts    []string
 	callers map[string]string
 }
 
-// cut is an order to break what follows a request.
+// cut is an order to break what follows a request. Proxy.mu guards it.
 type cut struct {
 	left  int
 	match func([]byte) bool
@@ -52,7 +52,7 @@ type cut struct {
 // Listen returns a line to target, host:port. identify names the owner of a client's connection; nil names nobody. The caller
 // must Close it.
 func Listen(ctx context.Context, target string, identify func(client net.Conn) string) (*Proxy, error) {
-	p := &Proxy{changed: make(chan struct{}), callers: map[string]string{}}
+	p := &Proxy{changed: make(chan struct{}), cut: &cut{}, callers: map[string]string{}}
 	line, err := tcpline.Listen(ctx, target, p.carry, identify)
 	if err != nil {
 		return nil, err
@@ -74,11 +74,12 @@ func (p *Proxy) Set(w Weather) {
 }
 
 // CutAnswers has the next n requests that match reach the server, and their connections reset when the answers come,
-// before a byte of them is passed on. A request is what a client sends at once; nil matches everything.
+// before a byte of them is passed on. A request is what a client sends at once; nil matches everything. Nothing is reset any
+// more because of the call before.
 func (p *Proxy) CutAnswers(n int, match func([]byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = cut{left: n, match: match}
+	p.cut = &cut{left: n, match: match}
 }
 
 // Broken is how many connections the line has reset so far.
@@ -88,7 +89,7 @@ func (p *Proxy) Broken() int {
 	return p.broken
 }
 
-// Cuts are the owners of the connections that CutAnswers has doomed so far, in order.
+// Cuts are the owners of the connections that CutAnswers has reset so far, in order.
 func (p *Proxy) Cuts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,17 +106,41 @@ func (p *Proxy) Caller(address string) string {
 // Open is how many connections there are.
 func (p *Proxy) Open() int { return p.line.Open() }
 
-// dooms tells whether the answer to this request is to be lost.
-func (p *Proxy) dooms(owner string, request []byte) bool {
+// doom has the next answer of a connection be lost if the request wants that, once for all requests before it.
+func (p *Proxy) doom(c *conn, request []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cut.left == 0 || p.cut.match != nil && !p.cut.match(request) {
-		return false
+	if p.cut.left == 0 || c.doomed.Load() == p.cut || p.cut.match != nil && !p.cut.match(request) {
+		return
 	}
 	p.cut.left--
+	c.doomed.Store(p.cut)
+}
+
+// loseAnswer resets a connection whose answer is to be lost, if that is so still, and reports whether it did.
+func (p *Proxy) loseAnswer(c *conn) bool {
+	by := c.doomed.Swap(nil)
+	if by == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if by != p.cut {
+		return false
+	}
 	p.broken++
-	p.cuts = append(p.cuts, owner)
+	p.cuts = append(p.cuts, c.Owner)
+	c.Reset()
 	return true
+}
+
+// spare has another answer be lost in place of one that never came.
+func (p *Proxy) spare(c *conn) {
+	if by := c.doomed.Swap(nil); by != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		by.left++
+	}
 }
 
 func (p *Proxy) now() (Weather, <-chan struct{}) {

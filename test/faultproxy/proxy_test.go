@@ -121,6 +121,33 @@ func TestProxy_cutsTheAnswerToWhatArrived(t *testing.T) {
 	w.Expect(ask(w.dial(t), "commit")).To(Equal("commit"), "only as often as was asked for")
 }
 
+func TestProxy_cutsNothingAnyMore(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.CutAnswers(1, nil)
+	c := w.dial(t)
+	_, err := io.WriteString(c, "half ") // it has no answer yet
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Eventually(w.proxy.Left).WithTimeout(patience).Should(BeZero())
+	w.proxy.CutAnswers(0, nil)
+	w.Expect(ask(c, "line")).To(Equal("half"))
+	w.Expect(w.proxy.Broken()).To(BeZero())
+	w.Expect(w.proxy.Cuts()).To(BeEmpty())
+}
+
+func TestProxy_cutsAnotherAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.proxy.CutAnswers(1, nil)
+	c := w.dial(t)
+	_, err := io.WriteString(c, "half a line")
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Eventually(w.proxy.Left).WithTimeout(patience).Should(BeZero())
+	w.Expect(c.Close()).To(Succeed())
+	w.Eventually(w.proxy.Left).WithTimeout(patience).Should(Equal(1), "there was no answer to lose")
+	_, err = ask(w.dial(t), "line")
+	w.Expect(errors.Is(err, syscall.ECONNRESET)).To(BeTrue(), "%v", err)
+	w.Expect(w.proxy.Cuts()).To(HaveLen(1))
+}
+
 func TestProxy_delays(t *testing.T) {
 	w := newWorld(t)
 	w.proxy.Set(faultproxy.Weather{Delay: 100 * time.Millisecond})

@@ -25,10 +25,9 @@ type conn struct {
 	mu      sync.Mutex
 	session session
 	moved   chan struct{} // closed at the server's next answer; nil if nobody waits
-	doomed  string        // the operation whose answer is to be lost; empty if none is
 }
 
-// carry passes on what both sides send, until one ends or the commit is cut.
+// carry passes on what both sides send, until one ends or the connection is cut.
 func (p *Proxy) carry(pair *tcpline.Pair) {
 	c := &conn{Pair: pair, proxy: p, session: newSession(p.classify)}
 	from := bufio.NewReaderSize(c.Client, bufferSize)
@@ -49,6 +48,7 @@ func (p *Proxy) carry(pair *tcpline.Pair) {
 		c.Close()
 	})
 	both.Wait()
+	c.abandon()
 }
 
 // start passes the startup message on. It declines encryption, which would hide the protocol. alone reports that the
@@ -78,10 +78,13 @@ func (c *conn) forward(from *bufio.Reader) error {
 		if err != nil {
 			return err
 		}
-		if ended, err := c.breakCommit(m, to); ended || err != nil {
-			return err
+		operation := c.committing(m)
+		if operation != "" {
+			if cut, err := c.cutBefore(operation, to); cut || err != nil {
+				return err
+			}
 		}
-		if err := c.note(m); err != nil {
+		if err := c.note(m, operation); err != nil {
 			return err
 		}
 		if _, err := to.Write(m.raw); err != nil {
@@ -95,22 +98,20 @@ func (c *conn) forward(from *bufio.Reader) error {
 	}
 }
 
-// breakCommit ends the connection if the message is a commit that is to be cut, and dooms its answer if that is to be lost.
-func (c *conn) breakCommit(m message, to *bufio.Writer) (ended bool, err error) {
-	operation := c.committing(m)
-	switch {
-	case operation == "":
-	case c.proxy.choose(operation):
-		if ended, err = c.finishStatements(to); ended {
-			c.proxy.count(&c.proxy.cut, operation, c.Pair)
-			c.Reset()
-		}
-	case c.proxy.dooms(operation):
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.doomed = operation
+// cutBefore cuts the connection before a commit, if that is to be, and reports whether it did.
+func (c *conn) cutBefore(operation string, to *bufio.Writer) (bool, error) {
+	o := c.proxy.chooseCut(operation)
+	if o == nil {
+		return false, nil
 	}
-	return ended, err
+	defer o.open.Done()
+	done, err := c.finishStatements(to)
+	if !done || err != nil {
+		return false, err
+	}
+	c.proxy.count(&c.proxy.cut, operation, c.Pair)
+	c.Reset()
+	return true, nil
 }
 
 func (c *conn) committing(m message) string {
@@ -119,10 +120,15 @@ func (c *conn) committing(m message) string {
 	return c.session.committing(m)
 }
 
-func (c *conn) note(m message) error {
+// note notes a message before it is sent, with the orders that concern it if it is a commit.
+func (c *conn) note(m message, operation string) error {
+	a := awaited{kind: m.kind, operation: operation}
+	if operation != "" {
+		a.losing, a.noting = c.proxy.chooseLoss(operation), c.proxy.chooseNote()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.session.sent(m)
+	return c.session.sent(m, a)
 }
 
 // finishStatements has the server run all that it was sent, and reports whether it did so without an error. Then a commit is
@@ -138,13 +144,13 @@ func (c *conn) finishStatements(to *bufio.Writer) (bool, error) {
 	defer timer.Stop()
 	for {
 		c.mu.Lock()
-		running, failed := c.session.running, c.session.failed
+		unanswered, failed := len(c.session.queue), c.session.failed
 		if c.moved == nil {
 			c.moved = make(chan struct{})
 		}
 		moved := c.moved
 		c.mu.Unlock()
-		if running == 0 || failed {
+		if unanswered == 0 || failed {
 			return !failed, nil
 		}
 		select {
@@ -157,7 +163,7 @@ func (c *conn) finishStatements(to *bufio.Writer) (bool, error) {
 	}
 }
 
-// answer passes on what the server sends.
+// answer passes on what the server sends, but for the answer to a commit that is to be lost.
 func (c *conn) answer() error {
 	from, to := bufio.NewReaderSize(c.Server, bufferSize), bufio.NewWriterSize(c.Client, bufferSize)
 	for {
@@ -166,7 +172,6 @@ func (c *conn) answer() error {
 			return err
 		}
 		if lost := c.receive(m); lost {
-			c.Reset()
 			return nil
 		}
 		if _, err := to.Write(m.raw); err != nil {
@@ -180,26 +185,50 @@ func (c *conn) answer() error {
 	}
 }
 
-// receive notes an answer of the server, and wakes who waits for it. It reports whether the answer is to be lost.
+// receive notes an answer of the server, and wakes who waits for it. It reports whether the connection was cut instead of
+// passing the answer on.
 func (c *conn) receive(m message) (lost bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	refused, committed := c.session.received(m)
-	if refused != "" {
-		c.proxy.count(&c.proxy.refused, refused, c.Pair)
-	}
+	results := c.session.received(m)
 	if c.moved != nil {
 		close(c.moved)
 		c.moved = nil
 	}
-	switch {
-	case c.doomed == "":
-	case m.kind == typeErrorResponse:
-		c.proxy.spare(c.doomed)
-		c.doomed = ""
-	case committed:
-		c.proxy.count(&c.proxy.lost, c.doomed, c.Pair)
-		return true
+	c.mu.Unlock()
+	for _, r := range results {
+		lost = c.conclude(r, m) || lost
 	}
-	return false
+	return lost
+}
+
+// conclude carries out the orders that concern a message whose outcome m decides, and reports whether the connection was cut.
+func (c *conn) conclude(r result, m message) (lost bool) {
+	if r.noting != nil {
+		if r.outcome == refused && errorOf(m) == r.noting.message {
+			c.proxy.count(&c.proxy.refused, r.operation, c.Pair)
+		}
+		r.noting.open.Done()
+	}
+	if r.losing == nil {
+		return false
+	}
+	defer r.losing.open.Done()
+	if r.outcome != committed {
+		c.proxy.giveBack(r.losing, r.operation)
+		return false
+	}
+	c.proxy.count(&c.proxy.lost, r.operation, c.Pair)
+	c.Reset()
+	return true
+}
+
+// abandon ends what orders still await of a connection that has ended.
+func (c *conn) abandon() {
+	c.mu.Lock()
+	queue := c.session.queue
+	c.session.queue = nil
+	c.mu.Unlock()
+	for _, a := range queue {
+		c.conclude(result{awaited: a}, message{})
+	}
 }

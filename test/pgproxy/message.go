@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // Types of messages: those of the client, and those of the server.
@@ -45,6 +47,15 @@ type message struct {
 
 // body is the message without its type and length.
 func (m message) body() []byte { return m.raw[5:] }
+
+// errorOf returns the message of an ErrorResponse; empty if it is none.
+func errorOf(m message) string {
+	var response pgproto3.ErrorResponse
+	if m.kind != typeErrorResponse || response.Decode(m.body()) != nil {
+		return ""
+	}
+	return response.Message
+}
 
 // readMessage reads one message.
 func readMessage(from *bufio.Reader) (message, error) {

@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 			return "insert"
 		}
 		return ""
-	})
+	}, func(address string) string { return "who comes from " + address })
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { NewWithT(t).Expect(w.proxy.Close()).To(Succeed()) })
 	w.direct, err = pgx.Connect(t.Context(), server.URI("postgres"))
@@ -141,7 +141,7 @@ func TestProxy_losesTheAnswersOfCommits(t *testing.T) {
 			g.Expect(after-stored).To(Equal(4), "what has no answer is committed all the same")
 			g.Expect(w.proxy.Lost().Of("insert") - lost).To(Equal(2))
 			for hit := range w.proxy.Lost() {
-				g.Expect(hit.Client).To(HavePrefix("127.0.0.1:"))
+				g.Expect(hit.Client).To(HavePrefix("who comes from 127.0.0.1:"))
 			}
 		})
 	}
@@ -157,6 +157,9 @@ func TestProxy_countsWhatTheServerRefusesToCommit(t *testing.T) {
 		_, err := w.direct.Exec(t.Context(), statement)
 		w.Expect(err).NotTo(HaveOccurred())
 	}
+	w.Expect(ways["a statement with an argument"](t.Context(), w.connect(t))).NotTo(Succeed())
+	w.Expect(w.proxy.Refused()).To(BeEmpty(), "nothing is noted that nobody asked for")
+	w.proxy.NoteRefusals("no")
 	refused := 0
 	for name, insert := range ways {
 		w.proxy.LoseAnswers(1)
@@ -176,6 +179,77 @@ func TestProxy_countsWhatTheServerRefusesToCommit(t *testing.T) {
 	batch.Queue("COMMIT")
 	w.Expect(c.SendBatch(t.Context(), batch).Close()).To(MatchError(ContainSubstring("SQLSTATE 23502")))
 	w.Expect(w.proxy.Refused().Of("insert")).To(Equal(refused), "a statement that fails is no commit that does")
+
+	w.proxy.NoteRefusals("another reason")
+	w.Expect(ways["a statement with an argument"](t.Context(), w.connect(t))).NotTo(Succeed())
+	w.proxy.NoteRefusals("")
+	w.Expect(w.proxy.Refused().Of("insert")).To(Equal(refused), "another reason")
+}
+
+// TestProxy_withdraws has an order withdrawn while a commit is under way that it chose: what it does is over when that returns.
+func TestProxy_withdraws(t *testing.T) {
+	w := newWorld(t)
+	for _, statement := range []string{
+		"CREATE TABLE gate ()",
+		`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN LOCK TABLE gate IN SHARE MODE; RETURN NULL; END $$`,
+		`CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON numbers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait()`,
+	} {
+		_, err := w.direct.Exec(t.Context(), statement)
+		w.Expect(err).NotTo(HaveOccurred())
+	}
+	for name, insert := range ways {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			stored, _ := w.counts(t)
+			lost := w.proxy.Lost().Of("insert")
+			gate, err := w.direct.Begin(t.Context())
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = gate.Exec(t.Context(), "LOCK TABLE gate IN EXCLUSIVE MODE")
+			g.Expect(err).NotTo(HaveOccurred())
+			w.proxy.LoseAnswers(1)
+			c, ended := w.connect(t), make(chan error, 1)
+			go func() { ended <- insert(t.Context(), c) }() // ends when the gate opens
+			g.Eventually(func() (n int, err error) {
+				err = gate.QueryRow(t.Context(), "SELECT count(*) FROM pg_locks WHERE NOT granted").Scan(&n)
+				return n, err
+			}).WithTimeout(patience).Should(Equal(1), "the commit waits")
+
+			withdrawn := make(chan int, 1)
+			go func() { // ends with the commit
+				w.proxy.LoseAnswers(0)
+				withdrawn <- w.proxy.Lost().Of("insert") - lost
+			}()
+			g.Consistently(withdrawn).WithTimeout(200 * time.Millisecond).ShouldNot(Receive())
+			g.Expect(gate.Commit(t.Context())).To(Succeed())
+			g.Eventually(withdrawn).WithTimeout(patience).Should(Receive(Equal(1)))
+			g.Eventually(ended).WithTimeout(patience).Should(Receive(HaveOccurred()))
+			after, _ := w.counts(t)
+			g.Expect(after - stored).To(Equal(1))
+		})
+	}
+}
+
+// TestProxy_losesTheAnswerOfAnotherCommit has a connection end whose answer was to be lost: another one loses its own.
+func TestProxy_losesTheAnswerOfAnotherCommit(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.direct.Exec(t.Context(), `CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS
+		$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(600); RETURN NULL; END $$`)
+	w.Expect(err).NotTo(HaveOccurred())
+	_, err = w.direct.Exec(t.Context(), `CREATE CONSTRAINT TRIGGER die AFTER INSERT ON numbers DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW WHEN (NEW.n = 8) EXECUTE FUNCTION die()`)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.proxy.LoseAnswers(1)
+	_, err = w.connect(t).Exec(t.Context(), "INSERT INTO numbers (n) VALUES ($1)", 8)
+	w.Expect(err).To(HaveOccurred())
+	w.Expect(w.proxy.Lost()).To(BeEmpty())
+	w.Eventually(func() (int, error) {
+		c, err := pgx.Connect(t.Context(), fmt.Sprintf("postgresql://postgres@%s/postgres", w.proxy.Address))
+		if err != nil {
+			return 0, err
+		}
+		_, _ = c.Exec(t.Context(), "INSERT INTO numbers (n) VALUES ($1)", 7) // it may be the one that is cut
+		return w.proxy.Lost().Of("insert"), c.Close(t.Context())
+	}).WithTimeout(patience).Should(Equal(1))
 }
 
 func TestProxy_leavesOtherTransactionsAlone(t *testing.T) {

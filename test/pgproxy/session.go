@@ -16,13 +16,35 @@ type session struct {
 	explicit bool
 	// operation is that of the open transaction; empty if none of its statements has one.
 	operation string
-	// ending is the operation of the transaction whose commit was sent and not answered; empty if there is none.
-	ending string
-	// last is how many statements are running when it is the commit's turn: a COMMIT itself, or none before a Sync.
-	last int
-	// running is how many statements the server has not answered yet; failed reports that it skips the rest.
-	running int
-	failed  bool
+	// queue is what the server has not answered yet, in order; failed reports that it skips the rest up to the next Sync.
+	queue  []awaited
+	failed bool
+}
+
+// awaited is a message that the server has to answer: a statement to run, or a Sync.
+type awaited struct {
+	kind byte
+	// operation is that of the transaction that the message commits; empty if it commits none.
+	operation string
+	// losing and noting are the orders that concern the commit; nil if there are none.
+	losing, noting *order
+}
+
+// outcome is what became of an awaited message.
+type outcome int
+
+const (
+	// otherwise: it committed nothing, and its commit was not refused. The server may have skipped it.
+	otherwise outcome = iota
+	committed
+	refused
+)
+
+// result is the outcome of an awaited message.
+type result struct {
+	awaited
+
+	outcome outcome
 }
 
 func newSession(classify func(string) string) session {
@@ -57,8 +79,8 @@ func (s *session) executes(m message) string {
 	return ""
 }
 
-// sent notes a message of the client.
-func (s *session) sent(m message) error {
+// sent notes a message of the client. a says what is awaited of it, if it has an answer of its own.
+func (s *session) sent(m message, a awaited) error {
 	switch m.kind {
 	case typeParse:
 		var parse pgproto3.Parse
@@ -81,11 +103,12 @@ func (s *session) sent(m message) error {
 			delete(s.statements, closed.Name)
 		}
 	case typeExecute, typeQuery:
-		s.running++
+		s.queue = append(s.queue, a)
 		s.run(s.executes(m))
 	case typeSync:
-		if !s.explicit && s.operation != "" {
-			s.ending, s.last, s.operation = s.operation, 0, ""
+		s.queue = append(s.queue, a)
+		if !s.explicit {
+			s.operation = ""
 		}
 	}
 	return nil
@@ -96,9 +119,7 @@ func (s *session) run(statement string) {
 	switch verb := verbOf(statement); {
 	case verb == "BEGIN", verb == "START":
 		s.explicit, s.operation = true, ""
-	case isCommit(statement):
-		s.explicit, s.ending, s.last, s.operation = false, s.operation, 1, ""
-	case verb == "ROLLBACK":
+	case verb == "ROLLBACK", isCommit(statement):
 		s.explicit, s.operation = false, ""
 	default:
 		if operation := s.classify(statement); operation != "" {
@@ -107,36 +128,92 @@ func (s *session) run(statement string) {
 	}
 }
 
-// received notes a message of the server. It returns the operation of the transaction whose commit that refuses, if it does,
-// and reports whether it says that one was committed.
-func (s *session) received(m message) (refused string, committed bool) {
+// received notes a message of the server, and returns the outcomes that it decides.
+func (s *session) received(m message) []result {
 	switch m.kind {
 	case typeCommandComplete, typeEmptyQueryResponse, typePortalSuspended:
-		committed = s.ending != "" && s.running == s.last && isCommit(tagOf(m))
-		s.running = max(0, s.running-1)
+		return s.completeStatement(m)
 	case typeErrorResponse:
-		if s.running == s.last && !s.failed {
-			refused = s.ending
-		}
-		s.ending, s.failed = "", true
+		s.failed = true
+		return s.skipRest()
 	case typeReadyForQuery:
-		const idle, failed = 'I', 'E'
-		committed = s.ending != "" && m.body()[0] == idle
-		s.running, s.failed = 0, false
-		switch m.body()[0] {
-		case idle:
-			s.explicit, s.operation, s.ending = false, "", ""
-		case failed: // a COMMIT would roll back
-			s.operation, s.ending = "", ""
-		}
+		return s.becomeReady(m)
+	default:
+		return nil
 	}
-	return refused, committed
 }
 
-// tagOf returns what the server says that it did.
+// completeStatement notes the end of a statement. A Query goes on until the server is ready for the next.
+func (s *session) completeStatement(m message) []result {
+	if len(s.queue) == 0 || s.queue[0].kind == typeSync {
+		return nil
+	}
+	a := s.queue[0]
+	ended := result{awaited: a}
+	if a.operation != "" && m.kind == typeCommandComplete && isCommit(tagOf(m)) {
+		ended.outcome = committed
+	}
+	if a.kind == typeQuery {
+		s.queue[0] = awaited{kind: typeQuery}
+	} else {
+		s.queue = s.queue[1:]
+	}
+	return []result{ended}
+}
+
+// skipRest notes an error. The server skips what was sent after the message that caused it, up to the next Sync.
+func (s *session) skipRest() []result {
+	var ended []result
+	for n, a := range s.queue {
+		r := result{awaited: a}
+		if n == 0 && a.operation != "" {
+			r.outcome = refused
+		}
+		if a.kind != typeExecute { // it remains until the server is ready
+			if n == 0 {
+				ended, s.queue[0] = append(ended, r), awaited{kind: a.kind}
+			}
+			s.queue = s.queue[n:]
+			return ended
+		}
+		ended = append(ended, r)
+	}
+	s.queue = nil
+	return ended
+}
+
+// becomeReady notes that the server is ready for the next query: it has answered a Query, or a Sync with all before it.
+func (s *session) becomeReady(m message) []result {
+	const idle, failed = 'I', 'E'
+	var ended []result
+	for len(s.queue) > 0 {
+		r := result{awaited: s.queue[0]}
+		s.queue = s.queue[1:]
+		if r.kind == typeSync && r.operation != "" && !s.failed {
+			r.outcome = committed
+		}
+		ended = append(ended, r)
+		if r.kind != typeExecute {
+			break
+		}
+	}
+	s.failed = false
+	if len(s.queue) > 0 { // the client has begun something else
+		return ended
+	}
+	switch m.body()[0] {
+	case idle:
+		s.explicit, s.operation = false, ""
+	case failed: // a COMMIT would roll back
+		s.operation = ""
+	}
+	return ended
+}
+
+// tagOf returns what the server says that a statement did. A COMMIT of a failed transaction is a ROLLBACK.
 func tagOf(m message) string {
 	var complete pgproto3.CommandComplete
-	if m.kind != typeCommandComplete || complete.Decode(m.body()) != nil {
+	if complete.Decode(m.body()) != nil {
 		return ""
 	}
 	return string(complete.CommandTag)

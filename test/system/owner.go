@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
 	"net/netip"
 	"os"
@@ -22,7 +24,10 @@ func (p *Project) Owner(c net.Conn) (string, error) {
 		return "", err
 	}
 	for _, r := range p.Replicas() {
-		if hasSocket(r.PID, inode) {
+		switch has, err := hasSocket(r.PID, inode); {
+		case err != nil:
+			return "", fmt.Errorf("look through the sockets of %s: %w", r.Name, err)
+		case has:
 			return r.Name, nil
 		}
 	}
@@ -59,8 +64,29 @@ func peerInode(c net.Conn) (uint64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("ask the kernel for %s: %w", client, err)
 	}
-	if len(answer) < inodeOffset+4 || binary.NativeEndian.Uint16(answer[4:]) != sockDiagByFamily {
-		return 0, errNoSocket
+	inode, err := readInode(answer)
+	if err != nil {
+		return 0, fmt.Errorf("ask the kernel for %s: %w", client, err)
+	}
+	return inode, nil
+}
+
+// readInode returns the inode in an answer of the kernel; errNoSocket if it knows no such socket.
+func readInode(answer []byte) (uint64, error) {
+	if len(answer) < headerSize+4 {
+		return 0, fmt.Errorf("read an answer of %d bytes: %w", len(answer), io.ErrUnexpectedEOF)
+	}
+	switch kind := binary.NativeEndian.Uint16(answer[4:]); {
+	case kind == syscall.NLMSG_ERROR:
+		errno := syscall.Errno(-int32(binary.NativeEndian.Uint32(answer[headerSize:]))) // it is negative
+		if errno == syscall.ENOENT {
+			return 0, errNoSocket
+		}
+		return 0, errno
+	case kind != sockDiagByFamily:
+		return 0, fmt.Errorf("read an answer of type %d", kind)
+	case len(answer) < inodeOffset+4:
+		return 0, fmt.Errorf("read an answer of %d bytes: %w", len(answer), io.ErrUnexpectedEOF)
 	}
 	return uint64(binary.NativeEndian.Uint32(answer[inodeOffset:])), nil
 }
@@ -101,18 +127,30 @@ func askKernel(question []byte) ([]byte, error) {
 	return answer[:n], nil
 }
 
-// hasSocket reports whether a process holds a socket open.
-func hasSocket(pid int, inode uint64) bool {
+// hasSocket reports whether a process holds a socket open. One that has ended holds none.
+func hasSocket(pid int, inode uint64) (bool, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return false
+		return false, unlessGone(err)
 	}
 	want := fmt.Sprintf("socket:[%d]", inode)
 	for _, f := range files {
-		if to, err := os.Readlink(filepath.Join(dir, f.Name())); err == nil && to == want {
-			return true
+		to, err := os.Readlink(filepath.Join(dir, f.Name()))
+		if err := unlessGone(err); err != nil {
+			return false, err
+		}
+		if to == want {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
+}
+
+// unlessGone returns an error other than that the process, or its file, is gone.
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
 }

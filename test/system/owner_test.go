@@ -1,9 +1,16 @@
 package system
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"os"
+	"os/exec"
+	"syscall"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -30,7 +37,58 @@ func TestPeerInode(t *testing.T) {
 
 	_, err = peerInode(unconnected{server})
 	g.Expect(err).To(MatchError(errNoSocket))
+	g.Expect((&Project{}).Owner(unconnected{server})).To(BeEmpty(), "nobody holds it any more")
+	g.Expect((&Project{}).Owner(server)).To(BeEmpty(), "no replica holds it")
+	_, err = (&Project{}).Owner(unaskable{server})
+	g.Expect(err).To(MatchError(ContainSubstring("not IPv4")), "what cannot be asked is not nobody")
 }
+
+func TestReadInode(t *testing.T) {
+	answer := func(kind uint16, size int, first int32) []byte {
+		m := make([]byte, headerSize+size)
+		binary.NativeEndian.PutUint16(m[4:], kind)
+		binary.NativeEndian.PutUint32(m[headerSize:], uint32(first))
+		return m
+	}
+	for name, c := range map[string]struct {
+		answer []byte
+		err    error
+	}{
+		"no such socket":   {answer(syscall.NLMSG_ERROR, 20, -int32(syscall.ENOENT)), errNoSocket},
+		"not allowed":      {answer(syscall.NLMSG_ERROR, 20, -int32(syscall.EPERM)), syscall.EPERM},
+		"nothing":          {nil, io.ErrUnexpectedEOF},
+		"half an answer":   {answer(sockDiagByFamily, 8, 0), io.ErrUnexpectedEOF},
+		"another question": {answer(sockDiagByFamily+1, requestSize, 0), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			_, err := readInode(c.answer)
+			g.Expect(err).To(HaveOccurred())
+			if c.err != nil {
+				g.Expect(err).To(MatchError(c.err))
+			}
+			g.Expect(errors.Is(err, errNoSocket)).To(Equal(errors.Is(c.err, errNoSocket)))
+		})
+	}
+}
+
+func TestHasSocket_ofAProcessThatEnded(t *testing.T) {
+	g := NewWithT(t)
+	ended := exec.Command("true")
+	g.Expect(ended.Start()).To(Succeed())
+	g.Eventually(func() ([]byte, error) { return os.ReadFile(fmt.Sprintf("/proc/%d/stat", ended.Process.Pid)) }).
+		WithTimeout(patience).Should(ContainSubstring(") Z "))
+	g.Expect(hasSocket(ended.Process.Pid, 1)).To(BeFalse(), "its parent has not heard of it yet")
+	g.Expect(ended.Wait()).To(Succeed())
+	g.Expect(hasSocket(ended.Process.Pid, 1)).To(BeFalse(), "it is gone")
+}
+
+const patience = time.Minute
+
+// unaskable is a connection of which the kernel cannot be asked.
+type unaskable struct{ net.Conn }
+
+func (unaskable) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv6loopback, Port: 1} }
 
 // unconnected is a connection whose client has gone long ago.
 type unconnected struct{ net.Conn }

@@ -6,7 +6,7 @@ import "maps"
 type Hit struct {
 	// What is an operation, as the line's user names it.
 	What string
-	// Client is the address that the line saw it come from, as host:port.
+	// Client is who it came from, by the name that the line's user gives; without one, the address as host:port.
 	Client string
 }
 

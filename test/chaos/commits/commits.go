@@ -19,6 +19,9 @@ const (
 	Claim  = "claim"
 )
 
+// Message is that of the errors that commits fail with.
+const Message = "a fault at COMMIT"
+
 // operations are what PostgreSQL calls the rows of each. A claim is the update that raises a request's epoch.
 //
 //nolint:gochecknoglobals // a constant, which Go has no maps of
@@ -43,9 +46,9 @@ func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
 			BEGIN
 				IF current_setting('chaos.decided', true) = mine THEN RETURN NULL; END IF;
 				PERFORM set_config('chaos.decided', mine, true);
-				SELECT * INTO wanted FROM chaos_commits LIMIT 1;
+				SELECT state, every INTO wanted FROM chaos_commits LIMIT 1;
 				IF NOT FOUND OR nextval('chaos_seen_' || TG_ARGV[0]) % wanted.every <> 0 THEN RETURN NULL; END IF;
-				RAISE EXCEPTION 'a fault at COMMIT' USING ERRCODE = wanted.state;
+				RAISE EXCEPTION '` + Message + `' USING ERRCODE = wanted.state;
 			END $$`,
 	}
 	for operation, rows := range operations {

@@ -128,7 +128,8 @@ func hitsShare(kind schedule.Kind) bool {
 // lasts as long as it may where the receiver gives no answer, or its line may lose it.
 func (e *Evidence) recordedBy(d *ledger.Delivery) time.Time {
 	over := d.At.Add(e.Times.Attempt)
-	if heard := d.Answered.Add(transit); !d.Answered.IsZero() && heard.Before(over) && e.explain(unanswered, d.Process, d.At, d.Answered) == "" {
+	heard := d.Answered.Add(transit)
+	if !d.Answered.IsZero() && heard.Before(over) && e.explain(unanswered, d.Process, d.At, d.Answered) == "" {
 		over = heard
 	}
 	return over.Add(e.Times.Record)
