@@ -57,7 +57,7 @@ func (e execution) run(ctx context.Context) result {
 	}
 	dir, args := filepath.Join(e.root, e.suite.Package), append([]string{binary}, e.arguments()...)
 	if e.suite.Command != nil {
-		dir, args = e.root, e.suite.Command
+		dir, args = e.root, e.commandLine()
 	}
 	out, err = e.command(ctx, e.suite.limit()+endLimit, dir, overlay, args...)
 	r := e.judge(out, err)
@@ -66,6 +66,15 @@ func (e execution) run(ctx context.Context) result {
 	}
 	r.Took = time.Since(start)
 	return r
+}
+
+// commandLine is the suite's, with the worker's own folder: what runs at the same time shares nothing.
+func (e execution) commandLine() []string {
+	var args []string
+	for _, arg := range e.suite.Command {
+		args = append(args, strings.ReplaceAll(arg, workerDir, e.dir))
+	}
+	return args
 }
 
 // arguments are those of the test binary. It ends itself at the limit, and says where it was.

@@ -320,9 +320,9 @@ var objectsMutants = []Mutant{
 		Suite:  "objects", Test: "The store contract outage",
 	},
 	{
-		Name: "objects-shared-read-joined-late", Promise: "reliability.md 2: no replica shows an older status than one told before",
+		Name: "objects-older-taken-for-newer", Promise: "reliability.md 2: no replica shows an older status than one told before",
 		Symbol: "kubernetes.newer", Old: "err == nil && order > 0", New: "err == nil && order < 0",
-		Suite: "objects", Test: "The store contract (state|update)|answers nothing stale",
+		Suite: "objects unit", Test: "TestNewer",
 	},
 	{
 		Name: "objects-status-written-over-another", Promise: "design.md 3: one compare-and-set",

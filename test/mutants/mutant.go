@@ -41,7 +41,7 @@ type Suite struct {
 	Package string
 	// Specs is the Go test that runs a package's specs; empty where Mutant.Test names Go tests.
 	Specs string
-	// Command is run in the place of the package's tests.
+	// Command is run in the place of the package's tests. workerDir in it stands for a folder of the run's own.
 	Command []string
 	// Whole says that the suite runs whole processes, so that any file of the product may change its outcome.
 	Whole bool
@@ -50,6 +50,9 @@ type Suite struct {
 	// Limit bounds one run; zero is a minute.
 	Limit time.Duration
 }
+
+// workerDir stands for the folder of a worker in the command of a suite.
+const workerDir = "{dir}"
 
 func (s Suite) limit() time.Duration {
 	if s.Limit > 0 {

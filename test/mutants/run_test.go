@@ -172,6 +172,19 @@ func TestJudge_specs(t *testing.T) {
 	}
 }
 
+// TestRun_sharesNoFolder has two runs of a program at once, each of which would find the other's file.
+func TestRun_sharesNoFolder(t *testing.T) {
+	g := NewWithT(t)
+	root := sample(t)
+	suite := Suite{Command: []string{"sh", "-c", "test ! -e {dir}/mine && touch {dir}/mine"}}
+	for range 2 {
+		e := execution{root: root, dir: t.TempDir(), suite: suite}
+		_, err := e.command(t.Context(), time.Minute, root, "", e.commandLine()...)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.Stat(filepath.Join(e.dir, "mine"))).Error().NotTo(HaveOccurred())
+	}
+}
+
 // TestJudge_invariants has a program that judges notice what it is to notice, and by nothing else.
 func TestJudge_invariants(t *testing.T) {
 	g := NewWithT(t)
