@@ -11,7 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -48,6 +50,49 @@ func Processes(pids ...int) error {
 		}
 	}
 	return nil
+}
+
+// Family stops a process and all its children, and returns what lets them go on. The parent stops first: a child that it
+// forked after its children were listed would go on.
+func Family(parent int) (thaw func() error, err error) {
+	frozen := []int{parent}
+	thaw = func() error { return Thaw(frozen...) }
+	if err := Processes(parent); err != nil {
+		return nil, errors.Join(err, thaw())
+	}
+	for {
+		children, err := Children(parent)
+		if err != nil {
+			return nil, errors.Join(err, thaw())
+		}
+		// proc_pid_task(5): the list is complete once all that are on it have stopped.
+		missed := slices.DeleteFunc(children, func(pid int) bool { return slices.Contains(frozen, pid) })
+		if len(missed) == 0 {
+			return thaw, nil
+		}
+		frozen = append(frozen, missed...)
+		if err := Processes(missed...); err != nil {
+			return nil, errors.Join(err, thaw())
+		}
+	}
+}
+
+// Children returns the processes that the first thread of a process has forked, and that were not waited for yet. Some may
+// be missing while others end.
+func Children(parent int) ([]int, error) {
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+	if err != nil {
+		return nil, fmt.Errorf("list children of process %d: %w", parent, err)
+	}
+	var pids []int
+	for field := range strings.FieldsSeq(string(list)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil {
+			return nil, fmt.Errorf("list children of process %d: %w", parent, err)
+		}
+		pids = append(pids, pid)
+	}
+	return pids, nil
 }
 
 // Thaw lets the processes go on. One that has ended is passed over.

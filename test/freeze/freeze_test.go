@@ -2,7 +2,9 @@ package freeze_test
 
 import (
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -44,6 +46,36 @@ func TestProcesses_noneRunsAfterIt(t *testing.T) {
 		g.Consistently(answers, 2*time.Millisecond, time.Millisecond).ShouldNot(Receive(), "answered while it is stopped")
 		g.Expect(freeze.Thaw(echo.Process.Pid)).To(Succeed())
 		g.Eventually(answers).Should(Receive(Equal(i)))
+	}
+}
+
+// TestFamily_noChildRunsAfterIt stops a shell that forks without end, many times: none of its children writes after that.
+func TestFamily_noChildRunsAfterIt(t *testing.T) {
+	g := NewWithT(t)
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	g.Expect(err).NotTo(HaveOccurred())
+	defer func() { g.Expect(output.Close()).To(Succeed()) }()
+	shell := exec.CommandContext(t.Context(), "sh", "-c", "while :; do echo & echo & echo & echo & wait; done")
+	shell.Stdout = output
+	g.Expect(shell.Start()).To(Succeed())
+	defer func() {
+		_ = shell.Process.Kill()
+		_ = shell.Wait()
+	}()
+
+	written := func() int64 {
+		t.Helper()
+		info, err := output.Stat()
+		g.Expect(err).NotTo(HaveOccurred())
+		return info.Size()
+	}
+	for range 100 {
+		thaw, err := freeze.Family(shell.Process.Pid)
+		g.Expect(err).NotTo(HaveOccurred())
+		before := written()
+		g.Consistently(written, 2*time.Millisecond, time.Millisecond).Should(Equal(before), "written while all are stopped")
+		g.Expect(thaw()).To(Succeed())
+		g.Eventually(written).Should(BeNumerically(">", before))
 	}
 }
 

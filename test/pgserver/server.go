@@ -270,22 +270,17 @@ func (s *Server) end(with syscall.Signal) error {
 }
 
 // Freeze stops every process of the server where it is, and returns what lets them go on.
-func (s *Server) Freeze() (thaw func() error, err error) {
-	processes, err := s.processes()
-	if err != nil {
-		return nil, err
-	}
-	return func() error { return freeze.Thaw(processes...) }, freeze.Processes(processes...)
-}
+func (s *Server) Freeze() (thaw func() error, err error) { return freeze.Family(s.server.Process.Pid) }
 
 // CPU returns how much processor time the server has used so far, with all that served its clients.
 func (s *Server) CPU() (time.Duration, error) {
-	processes, err := s.processes()
+	parent := s.server.Process.Pid
+	children, err := freeze.Children(parent)
 	if err != nil {
 		return 0, err
 	}
 	var all time.Duration
-	for i, pid := range processes {
+	for i, pid := range append([]int{parent}, children...) {
 		used, err := CPUOf(pid, i == 0) // children that ended are counted by their parent
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return 0, err
@@ -316,24 +311,6 @@ func CPUOf(pid int, withEnded bool) (time.Duration, error) {
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond, nil // Linux counts in hundredths of a second
-}
-
-// processes are the server and its children.
-func (s *Server) processes() ([]int, error) {
-	parent := s.server.Process.Pid
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
-	if err != nil {
-		return nil, err
-	}
-	pids := []int{parent}
-	for field := range strings.FieldsSeq(string(children)) {
-		pid, err := strconv.Atoi(field)
-		if err != nil {
-			return nil, err
-		}
-		pids = append(pids, pid)
-	}
-	return pids, nil
 }
 
 // Stop ends the server and removes its data.
