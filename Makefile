@@ -194,17 +194,18 @@ bench-table: ## Put the table of the last make bench into docs/performance.md.
 microbench: ## Run the Go benchmarks for BENCHTIME (1s) each.
 	go test -run='^$$' -bench=. -benchmem -benchtime=$(BENCHTIME) $(PACKAGES)
 
-# Chaos: for how long, or how many verifications; how many kills of single replicas; which stores; and the seed of a run
-# that is to be repeated.
+# Chaos: for how long, or how many verifications, begun at which rate a second at most (0: as the machine can); how many kills
+# of single replicas; which stores; and the seed of a run that is to be repeated.
 DURATION ?= 3m
 REQUESTS ?= 0
+RATE ?= 15
 KILLS ?= 20
 STORE ?= postgresql,kubernetes
 SEED ?= 0
 
 .PHONY: chaos
-chaos: envtest-assets postgres-assets ## Run whole systems under load and faults, and judge by ledgers outside of them (DURATION, REQUESTS, KILLS, STORE, SEED).
-	@go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -kills=$(KILLS) -store=$(STORE) -seed=$(SEED)
+chaos: envtest-assets postgres-assets ## Run whole systems under load and faults, and judge by ledgers outside of them (DURATION, REQUESTS, RATE, KILLS, STORE, SEED).
+	@go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -rate=$(RATE) -kills=$(KILLS) -store=$(STORE) -seed=$(SEED)
 
 # Mutants: ci for the cheapest ones, which continuous integration plants; and a regular expression of their names.
 SLICE ?=

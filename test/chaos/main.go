@@ -34,6 +34,7 @@ type options struct {
 	kills    int
 	seed     uint64
 	workers  int
+	rate     float64
 	quiet    time.Duration
 	dir      string
 	keep     bool
@@ -64,6 +65,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.kills, "kills", 20, "kill -9 of single replicas; other faults come in proportion")
 	flags.Uint64Var(&o.seed, "seed", 0, "what decides about the faults; zero draws one")
 	flags.IntVar(&o.workers, "workers", 32, "clients at once")
+	flags.Float64Var(&o.rate, "rate", 15, "verifications begun a second for each store, at most; zero is as many as the machine takes")
 	flags.DurationVar(&o.quiet, "quiet", 3*time.Minute, "how long to wait at most, after the faults, for what is due")
 	flags.StringVar(&o.dir, "dir", filepath.Join("bin", "chaos"), "where ledgers and logs go; kept if anything is wrong")
 	flags.BoolVar(&o.keep, "keep", false, "keep them if nothing is")

@@ -111,7 +111,8 @@ func (t *trial) start(ctx context.Context) error {
 		// Only with it the witness knows when something was committed.
 		PostgreSQL: map[string]string{"track_commit_timestamp": "on"},
 		Flags: []string{
-			"--log-level=" + level, "--claim-lease=5s", "--lease-duration=3s", "--lease-renew-deadline=2s", "--lease-retry-period=250ms",
+			// Shorter than what a freeze lasts, and longer than what a busy machine keeps a process waiting.
+			"--log-level=" + level, "--claim-lease=10s", "--lease-duration=6s", "--lease-renew-deadline=5s", "--lease-retry-period=250ms",
 		},
 	})
 	if err != nil {
@@ -196,7 +197,7 @@ func (t *trial) populate(ctx context.Context) error {
 		return err
 	}
 	o := load.Options{
-		Seed: t.seed, Workers: t.workers, Requests: t.requests, Project: t.system.Project, Replicas: t.roster.addresses,
+		Seed: t.seed, Workers: t.workers, Rate: t.rate, Requests: t.requests, Project: t.system.Project, Replicas: t.roster.addresses,
 		Key: t.key, Revoke: t.revoke, Platform: t.platform,
 	}
 	for name, to := range map[string]**ledger.Writer{

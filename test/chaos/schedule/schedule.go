@@ -99,8 +99,8 @@ var others = []struct {
 	breaks int
 }{
 	{kind: KillAll, per: 25, least: 1},
-	{kind: Freeze, per: 20, least: 1, lasts: [2]time.Duration{4 * time.Second, 8 * time.Second}},
-	{kind: FreezeLeader, per: 20, least: 1, lasts: [2]time.Duration{4 * time.Second, 8 * time.Second}},
+	{kind: Freeze, per: 20, least: 1, lasts: [2]time.Duration{11 * time.Second, 15 * time.Second}},
+	{kind: FreezeLeader, per: 20, least: 1, lasts: [2]time.Duration{7 * time.Second, 11 * time.Second}},
 	{kind: Roll, per: 40, least: 1},
 	{kind: CrashStore, per: 25, least: 2, lasts: [2]time.Duration{0, 2 * time.Second}},
 	{kind: FreezeStore, per: 40, least: 1, lasts: [2]time.Duration{2 * time.Second, 5 * time.Second}},
