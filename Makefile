@@ -70,7 +70,7 @@ role = $(if $(wildcard $(addsuffix /*.go,$(3))),$(CONTROLLER_GEN) rbac:roleName=
 	$(patsubst %,paths=./%,$(3)) output:rbac:dir=config/rbac)
 
 # What every server takes, and what one takes that keeps requests as objects.
-SERVER := internal/settings internal/lease controllers/redelivery controllers/report controllers/channel
+SERVER := internal/settings internal/leader controllers/request controllers/projectstatus controllers/callback
 
 .PHONY: manifests
 manifests: ## Generate the CRDs and the roles in config/, and copy what is in config/ into the chart.

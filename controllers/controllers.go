@@ -23,13 +23,11 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/phoneproof/phoneproof/controllers/channel"
-	"github.com/phoneproof/phoneproof/controllers/draft"
-	"github.com/phoneproof/phoneproof/controllers/redelivery"
-	"github.com/phoneproof/phoneproof/controllers/report"
+	"github.com/phoneproof/phoneproof/controllers/callback"
+	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/controllers/request"
-	"github.com/phoneproof/phoneproof/internal/channel/telegram"
-	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
 )
 
@@ -57,16 +55,16 @@ type TermOptions struct {
 	// Request outlives the term: an attempt that could not be recorded in one is recorded in the next, and not made again.
 	// It is nil where Objects is.
 	Request    *request.Controller
-	Draft      draft.Options
-	Redelivery redelivery.Options
-	Report     report.Options
+	Draft      request.ManualOptions
+	Redelivery request.RedeliveryOptions
+	Report     projectstatus.Options
 }
 
 // Term returns the loops of the holder of a project's lease, for one term.
 func Term(o TermOptions) []Loop {
 	loops := []Loop{
-		{"redelivery", func(ctx context.Context) error { return redelivery.New(o.Redelivery).Run(ctx) }},
-		{"report", func(ctx context.Context) error { return report.New(o.Report).Run(ctx) }},
+		{"redelivery", func(ctx context.Context) error { return request.NewRedeliveryController(o.Redelivery).Run(ctx) }},
+		{"report", func(ctx context.Context) error { return projectstatus.New(o.Report).Run(ctx) }},
 	}
 	if o.Objects == nil {
 		return loops
@@ -78,7 +76,7 @@ func Term(o TermOptions) []Loop {
 			}))
 		}},
 		{"draft", func(ctx context.Context) error {
-			return draft.New(o.Draft).Run(ctx, changes(o, func(c kubernetes.Change) (string, bool) {
+			return request.NewManualController(o.Draft).Run(ctx, changes(o, func(c kubernetes.Change) (string, bool) {
 				return c.ID, c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
 			}))
 		}},
@@ -87,10 +85,10 @@ func Term(o TermOptions) []Loop {
 
 // ChannelOptions are what the controllers of the callbacks work with.
 type ChannelOptions struct {
-	WhatsApp channel.Options
+	WhatsApp callback.Options
 	Graph    *whatsapp.Client
 
-	Telegram channel.Options
+	Telegram callback.Options
 	BotAPI   *telegram.Client
 	// Bot takes the updates that are fetched.
 	Bot *telegram.Channel
@@ -100,8 +98,8 @@ type ChannelOptions struct {
 // process that needs none.
 func Channels(o ChannelOptions) []Loop {
 	return []Loop{
-		{"channel", func(ctx context.Context) error { return channel.NewWhatsApp(o.WhatsApp, o.Graph).Run(ctx) }},
-		{"channel", func(ctx context.Context) error { return channel.NewTelegram(o.Telegram, o.BotAPI, o.Bot).Run(ctx) }},
+		{"channel", func(ctx context.Context) error { return callback.NewWhatsApp(o.WhatsApp, o.Graph).Run(ctx) }},
+		{"channel", func(ctx context.Context) error { return callback.NewTelegram(o.Telegram, o.BotAPI, o.Bot).Run(ctx) }},
 	}
 }
 

@@ -16,9 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/controllers/draft"
-	"github.com/phoneproof/phoneproof/controllers/redelivery"
-	"github.com/phoneproof/phoneproof/controllers/report"
+	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/controllers/request"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -103,20 +101,22 @@ func (a asked) Peek(_ context.Context, id string) (verification.Request, error) 
 }
 
 // Draft is the draft loop's first question.
-func (a asked) Draft(_ context.Context, name string) (kubernetes.Draft, error) {
+func (a asked) ReadManual(_ context.Context, name string) (kubernetes.ManualRequest, error) {
 	a.names <- "draft " + name
-	return kubernetes.Draft{}, verification.ErrNotFound
+	return kubernetes.ManualRequest{}, verification.ErrNotFound
 }
 
 // Complete is never asked for.
-func (asked) Complete(
+func (asked) CompleteManual(
 	context.Context, string, kubernetes.Completion, verification.Limits,
 ) (verification.Request, error) {
 	return verification.Request{}, errors.New("unexpected")
 }
 
 // Reject is never asked for.
-func (asked) Reject(context.Context, string, string, string) error { return errors.New("unexpected") }
+func (asked) RejectManual(context.Context, string, string, string) error {
+	return errors.New("unexpected")
+}
 
 // Project is the redelivery loop's first question.
 func (a asked) Project() *verifyv1.VerificationProject {
@@ -158,10 +158,10 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 		Request: request.New(request.Options{
 			Store: store, Settings: func() *settings.Settings { return &settings.Settings{} }, Log: logr.Discard(),
 		}),
-		Draft:      draft.Options{Store: store, Log: logr.Discard()},
-		Redelivery: redelivery.Options{Projects: store, Log: logr.Discard()},
-		Report: report.Options{
-			Projects: reported{store, &sync.Once{}}, Board: report.NewBoard(), Log: logr.Discard(),
+		Draft:      request.ManualOptions{Store: store, Log: logr.Discard()},
+		Redelivery: request.RedeliveryOptions{Projects: store, Log: logr.Discard()},
+		Report: projectstatus.Options{
+			Projects: reported{store, &sync.Once{}}, Board: projectstatus.NewBoard(), Log: logr.Discard(),
 			Storage: func(context.Context) error { return nil },
 		},
 	})

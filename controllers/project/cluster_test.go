@@ -20,8 +20,8 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/apply"
-	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
 // This file plays what no operator does: the Deployment controller, and serve.

@@ -15,8 +15,8 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/apply"
-	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
 // Options are what a Controller works with.

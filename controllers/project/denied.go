@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/phoneproof/phoneproof/internal/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
 )
 
 // removeDenied takes the hosts that are granted to another namespace from the children of a project that is otherwise left as

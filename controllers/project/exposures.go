@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/apply"
-	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
 // exposure is what leads from outside to the pods of a project: an Ingress, an HTTPRoute, or a Service with annotations.

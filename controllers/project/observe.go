@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/apply"
-	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
 // observed is what a project's reconciliation is decided by.

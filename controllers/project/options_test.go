@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
 type spec = verifyv1.VerificationProjectSpec

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
 )
 
 // pods returns a Deployment in a state of its rollout, with so many pods that answer.

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 

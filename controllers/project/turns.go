@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/phoneproof/phoneproof/internal/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
 )
 
 // maxRolloutTime is how long a rollout counts. New pods have as much time to become ready, but a project that is edited again

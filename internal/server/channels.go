@@ -10,13 +10,13 @@ import (
 
 	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers"
-	"github.com/phoneproof/phoneproof/controllers/channel"
-	"github.com/phoneproof/phoneproof/controllers/report"
-	"github.com/phoneproof/phoneproof/internal/channel/calls"
-	"github.com/phoneproof/phoneproof/internal/channel/telegram"
-	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/controllers/callback"
+	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/internal/conversion"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
+	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -38,7 +38,7 @@ func (s *server) channels(store countedStore) (*channels, error) {
 	if err != nil {
 		return nil, err
 	}
-	callMetrics, err := calls.NewMetrics(s.registry)
+	callMetrics, err := messenger.NewCallMetrics(s.registry)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *server) service(store countedStore) (*verification.Service, error) {
 
 // registration returns what the controllers of the callbacks work with: the same for both messengers, but for what each
 // is to have of its own.
-func (c *channels) registration(common channel.Options) controllers.ChannelOptions {
+func (c *channels) registration(common callback.Options) controllers.ChannelOptions {
 	o := controllers.ChannelOptions{WhatsApp: common, Graph: c.graph, Telegram: common, BotAPI: c.botAPI, Bot: c.bot}
 	o.WhatsApp.Log, o.Telegram.Log = common.Log.WithName("whatsapp"), common.Log.WithName("telegram")
 	return o
@@ -99,7 +99,7 @@ func (c *channels) registration(common channel.Options) controllers.ChannelOptio
 // registerAlone keeps the callbacks registered by a process that has no rivals, and nobody to report to.
 func (s *server) registerAlone(c *channels, changes func() (<-chan struct{}, func())) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
-		return controllers.Run(ctx, controllers.Channels(c.registration(channel.Options{
+		return controllers.Run(ctx, controllers.Channels(c.registration(callback.Options{
 			Settings: s.current, Changes: changes, Log: s.log.WithName("channel"),
 		})))
 	})
@@ -112,8 +112,8 @@ const (
 )
 
 // registration returns what the controllers of the callbacks work with in a term.
-func (c *cluster) registration(board *report.Board) controllers.ChannelOptions {
-	o := c.inbound.registration(channel.Options{
+func (c *cluster) registration(board *projectstatus.Board) controllers.ChannelOptions {
+	o := c.inbound.registration(callback.Options{
 		Settings: c.current, Changes: c.source.Subscribe, Projects: c.source, Set: board.Set, Withdraw: board.Withdraw,
 		Log: c.log.WithName("channel"),
 	})

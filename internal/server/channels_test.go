@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/phoneproof/phoneproof/internal/agreed"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -33,7 +33,7 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 	g := NewWithT(t)
 	machine := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
 	s := &server{
-		dependencies: Dependencies{Clock: machine}, registry: prometheus.NewRegistry(), clock: agreed.New(machine, logr.Discard()),
+		dependencies: Dependencies{Clock: machine}, registry: prometheus.NewRegistry(), clock: storeclock.New(machine, logr.Discard()),
 	}
 	store := &counted{Store: memory.NewBackend(memory.Options{Clock: machine}).Open("shop/acme")}
 	_, err := s.service(store)
@@ -43,7 +43,7 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 		asked         int
 	}{{0, 0, 1}, {time.Hour, 0, 1}, {-time.Hour, 0, 1}, {-time.Hour, time.Minute, 2}, {0, time.Minute, 3}} {
 		machine.Step(row.passed)
-		s.clock.Ask()(machine.Now().Add(row.ahead), 0)
+		s.clock.BeginMeasurement()(machine.Now().Add(row.ahead), 0)
 		g.Expect(testutil.GatherAndCount(s.registry, "phoneproof_stored_requests")).To(Equal(3))
 		g.Expect(store.asked).To(Equal(row.asked), "%v", row)
 	}

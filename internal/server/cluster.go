@@ -21,11 +21,9 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers"
-	"github.com/phoneproof/phoneproof/controllers/draft"
-	"github.com/phoneproof/phoneproof/controllers/redelivery"
-	"github.com/phoneproof/phoneproof/controllers/report"
+	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/controllers/request"
-	"github.com/phoneproof/phoneproof/internal/lease"
+	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
 	"github.com/phoneproof/phoneproof/internal/store/postgres"
@@ -48,7 +46,7 @@ type cluster struct {
 	objects  *kubernetes.Store
 	database *postgres.Store
 	// board is that of the present term; nil without one.
-	board    atomic.Pointer[report.Board]
+	board    atomic.Pointer[projectstatus.Board]
 	inbound  *channels
 	client   client.Client
 	recorder events.EventRecorder
@@ -140,22 +138,22 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 }
 
 // campaign returns the candidacy for the project's lease, whose holder runs the loops.
-func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*lease.Campaign, error) {
+func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*leader.Elector, error) {
 	identity, err := newIdentity()
 	if err != nil {
 		return nil, err
 	}
-	drafts, err := draft.NewMetrics(c.registry)
+	drafts, err := request.NewManualMetrics(c.registry)
 	if err != nil {
 		return nil, err
 	}
 	namespace, name, _ := strings.Cut(c.project.Name(), "/")
 	var (
-		campaign *lease.Campaign
+		campaign *leader.Elector
 		requests *request.Controller // of objects, for all terms
 	)
 	if c.objects != nil {
-		loop, err := c.requestLoop(ctx, c.store, func() bool { return campaign.Firm() && c.source.UID() != "" })
+		loop, err := c.requestLoop(ctx, c.store, func() bool { return campaign.HeldSafely() && c.source.UID() != "" })
 		if err != nil {
 			return nil, err
 		}
@@ -163,7 +161,7 @@ func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*l
 		options.DeletesPerSecond, options.Attempted = deletesPerSecond, c.attempted
 		requests = request.New(options)
 	}
-	campaign, err = lease.New(lease.Options{
+	campaign, err = leader.New(leader.Options{
 		Client: clients, Namespace: namespace, Name: leaseName(name), Identity: identity,
 		Times: c.options.Lease, Log: c.log.WithName("lease"), Owner: c.owner,
 		Term: func(ctx context.Context) error { return c.term(ctx, requests, drafts) },
@@ -183,11 +181,11 @@ func (c *cluster) owner() *metav1.OwnerReference {
 }
 
 // term is what the holder of the lease does.
-func (c *cluster) term(ctx context.Context, requests *request.Controller, drafts *draft.Metrics) error {
+func (c *cluster) term(ctx context.Context, requests *request.Controller, drafts *request.ManualMetrics) error {
 	if err := c.source.Wait(ctx); err != nil {
 		return nil // the term ended before there was anything to do
 	}
-	board := report.NewBoard()
+	board := projectstatus.NewBoard()
 	c.board.Store(board)
 	defer c.board.Store(nil)
 	storage := c.databaseServes
@@ -198,7 +196,7 @@ func (c *cluster) term(ctx context.Context, requests *request.Controller, drafts
 	loops := controllers.Term(controllers.TermOptions{
 		Objects: objects, Settings: c.source.Subscribe,
 		Request: requests,
-		Draft: draft.Options{
+		Draft: request.ManualOptions{
 			Store: c.objects, Project: c.project, Settings: c.current, Metrics: drafts, Log: c.log.WithName("drafts"),
 			Observer: c.inbound.service.Observer,
 			Invite: func(s *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
@@ -206,7 +204,7 @@ func (c *cluster) term(ctx context.Context, requests *request.Controller, drafts
 				return invitation.Link, invitation.ExpectedText
 			},
 		},
-		Redelivery: redelivery.Options{
+		Redelivery: request.RedeliveryOptions{
 			Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.tellRedelivery,
 			Log: c.log.WithName("redelivery"),
 		},

@@ -7,7 +7,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/phoneproof/phoneproof/internal/lease"
+	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -66,7 +66,7 @@ func (s *server) serveFileFromDatabase(ctx context.Context, source *settings.Fil
 	if err != nil {
 		return err
 	}
-	campaign, err := lease.New(lease.Options{
+	campaign, err := leader.New(leader.Options{
 		Lock: store.Lock(identity), Name: leaseName(s.project.Name()), Times: s.options.Lease, Log: s.log.WithName("lease"),
 		Term: s.registerAlone(inbound, source.Subscribe).Start,
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/phoneproof/phoneproof/controllers/request"
-	"github.com/phoneproof/phoneproof/internal/lease"
+	"github.com/phoneproof/phoneproof/internal/leader"
 )
 
 // The stores that Options.Store names.
@@ -28,7 +28,7 @@ type Options struct {
 	Project    string
 	Kubeconfig string
 	// Lease are the times of the lease on the project's loops.
-	Lease lease.Times
+	Lease leader.Times
 	// ClaimLease is how long claimed requests of a database are kept; zero for the default.
 	ClaimLease time.Duration
 	// ProjectFile is the VerificationProject without a cluster; empty with Project.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/phoneproof/phoneproof/internal/channel/calls"
-	"github.com/phoneproof/phoneproof/internal/channel/telegram"
-	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 )
 
 // PlatformOptions say where the messengers' platforms are. They belong to the user who runs the process: a project that
@@ -39,10 +39,10 @@ func (o *PlatformOptions) Validate() error {
 	return nil
 }
 
-func (o *PlatformOptions) graph(metrics *calls.Metrics) (*whatsapp.Client, error) {
+func (o *PlatformOptions) graph(metrics *messenger.CallMetrics) (*whatsapp.Client, error) {
 	return whatsapp.NewClient(whatsapp.ClientOptions{GraphURL: o.GraphURL, SimulatorURL: o.SimulatorURL, Metrics: metrics})
 }
 
-func (o *PlatformOptions) botAPI(metrics *calls.Metrics) (*telegram.Client, error) {
+func (o *PlatformOptions) botAPI(metrics *messenger.CallMetrics) (*telegram.Client, error) {
 	return telegram.NewClient(telegram.ClientOptions{BaseURL: o.BotAPIURL, SimulatorURL: o.SimulatorURL, Metrics: metrics})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/phoneproof/phoneproof/controllers/report"
+	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/postgres"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -59,7 +59,7 @@ func newIdentity() (string, error) {
 func (c *cluster) databaseServes(ctx context.Context) error {
 	err := c.database.Ready(ctx)
 	if problem, ok := errors.AsType[*postgres.DatabaseError](err); ok {
-		return &report.StorageError{Rejected: problem.Rejected, Message: problem.Message, Err: problem}
+		return &projectstatus.StorageError{Rejected: problem.Rejected, Message: problem.Message, Err: problem}
 	}
 	return err
 }

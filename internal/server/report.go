@@ -7,13 +7,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/controllers/report"
+	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/internal/note"
 )
 
 // report returns what writes the conditions that serve answers for, out of what a term learns and what its store says.
-func (c *cluster) report(board *report.Board, storage func(context.Context) error) report.Options {
-	options := report.Options{
+func (c *cluster) report(board *projectstatus.Board, storage func(context.Context) error) projectstatus.Options {
+	options := projectstatus.Options{
 		Projects: c.source, Client: c.client, Board: board, Storage: storage, StoragePeriod: c.dependencies.StoragePeriod,
 		Tell: c.tellCondition, Log: c.log.WithName("report"),
 	}

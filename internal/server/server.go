@@ -24,11 +24,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/phoneproof/phoneproof/controllers/request"
-	"github.com/phoneproof/phoneproof/internal/agreed"
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/version"
 	"github.com/phoneproof/phoneproof/internal/webhook"
@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options, d Dependencies) error {
 	d = d.defaulted()
 	s := server{
 		options: o, dependencies: d, registry: prometheus.NewRegistry(), log: d.Log,
-		clock: agreed.New(d.Clock, d.Log.WithName("clock")),
+		clock: storeclock.New(d.Clock, d.Log.WithName("clock")),
 	}
 	if d.RequestLog != nil {
 		s.requests = d.RequestLog.WithAttrs([]slog.Attr{slog.String("logger", httpLogger)})
@@ -110,7 +110,7 @@ type server struct {
 	registry     *prometheus.Registry
 	log          logr.Logger
 	requests     slog.Handler // of the lines of requests; nil for none
-	clock        *agreed.Clock
+	clock        *storeclock.Clock
 }
 
 // settingsSource is where settings come from.

@@ -18,11 +18,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/phoneproof/phoneproof/internal/agreed"
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
@@ -61,9 +61,9 @@ func newWired(t *testing.T) *wired {
 			},
 		},
 		project: verification.NewProject("shop/acme"), current: func() *settings.Settings { return current },
-		registry: prometheus.NewRegistry(), clock: agreed.New(w.machine, logr.Discard()),
+		registry: prometheus.NewRegistry(), clock: storeclock.New(w.machine, logr.Discard()),
 	}
-	w.clock.Ask()(w.machine.Now().Add(time.Hour), 0)
+	w.clock.BeginMeasurement()(w.machine.Now().Add(time.Hour), 0)
 	w.store = memory.NewBackend(memory.Options{Clock: w.clock}).Open("shop/acme")
 	return w
 }

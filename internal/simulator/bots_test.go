@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/channel/telegram"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 )
 
 func TestBotAPI_aBotExistsOnceATokenNamesIt(t *testing.T) {

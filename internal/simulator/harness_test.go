@@ -15,8 +15,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/channel/telegram"
-	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 

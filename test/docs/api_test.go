@@ -15,7 +15,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
 // patience bounds what takes a moment, or longer on a loaded machine.

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/yaml"
 
-	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 )
 
 // notRun is the check of what is nothing to run, and why.

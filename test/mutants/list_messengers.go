@@ -390,29 +390,29 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "strangers-answered-always", Promise: "design.md 7: unknown senders get at most one reply a day",
-		Symbol: "reply.(*Strangers).Judge",
-		Old:    "!s.told.Due(now, sender)",
-		New:    "!s.told.Due(now, sender) && false",
-		Suite:  "replies", Test: "TestStrangers",
+		Symbol: "messenger.(*StrangerLimiter).Decide",
+		Old:    "!s.answered.TryStart(now, sender)",
+		New:    "!s.answered.TryStart(now, sender) && false",
+		Suite:  "replies", Test: "TestStrangerLimiter",
 	},
 	{
 		Name: "strangers-answered-without-pace", Promise: "design.md 7: unknown senders get 1/s in all",
-		Symbol: "reply.(*Strangers).Judge", Old: "!s.rate.AllowN(now, 1)", New: "false",
-		Suite: "replies", Test: "TestStrangers",
+		Symbol: "messenger.(*StrangerLimiter).Decide", Old: "!s.rate.AllowN(now, 1)", New: "false",
+		Suite: "replies", Test: "TestStrangerLimiter",
 	},
 	{
 		Name: "senders-unlimited", Promise: "hazards.md A7: guess tokens from one sender at 100/s",
-		Symbol: "reply.(*Senders).Full", Old: ">= MaxPerSender", New: ">= 1000*MaxPerSender",
-		Suite: "replies", Test: "TestSenders",
+		Symbol: "messenger.(*SenderLimiter).Exceeded", Old: ">= MaxPerSender", New: ">= 1000*MaxPerSender",
+		Suite: "replies", Test: "TestSenderLimiter",
 	},
 	{
 		Name: "replies-lost-at-the-end", Promise: "hazards.md F5: a rolling restart loses nothing that was acknowledged",
-		Symbol: "reply.(*Queue).work", Old: `case send := <-q.waiting:
-				bounded(ending, send)
+		Symbol: "messenger.(*ReplyQueue).sendReplies", Old: `case send := <-q.waiting:
+				sendWithTimeout(ending, send)
 			default:
 				return`, New: `default:
 				return`,
-		Suite: "replies", Test: "TestQueue",
+		Suite: "replies", Test: "TestReplyQueue",
 	},
 	{
 		Name: "whatsapp-endless-challenge", Promise: "hazards.md 32: challenge 1 MB",

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/channel/telegram"
-	"github.com/phoneproof/phoneproof/internal/channel/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 )
 
 // The paths that the messengers post to.

@@ -143,7 +143,7 @@ true
 {{- end -}}
 {{- end -}}
 
-{{/* Nine tenths of a quantity of memory, in bytes: not all memory is Go's. The same as memoryTarget in internal/render. */}}
+{{/* Nine tenths of a quantity of memory, in bytes: not all memory is Go's. The same as memoryTarget in controllers/project/render. */}}
 {{- define "phoneproof.memoryTarget" -}}
 {{- $number := regexFind "^[0-9.]+([eE][+-]?[0-9]+)?" (toString .) -}}
 {{- $suffix := trimPrefix $number (toString .) -}}

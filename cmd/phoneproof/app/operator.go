@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/phoneproof/phoneproof/controllers/project"
-	"github.com/phoneproof/phoneproof/internal/lease"
+	"github.com/phoneproof/phoneproof/internal/leader"
 	"github.com/phoneproof/phoneproof/internal/server"
 )
 
@@ -29,7 +29,7 @@ type operatorOptions struct {
 	kubeconfig         string
 	leaderElect        bool
 	leaderNamespace    string
-	lease              lease.Times
+	lease              leader.Times
 	maxUnreadyRollouts int
 	metricsAddress     string
 	metricsSecure      bool

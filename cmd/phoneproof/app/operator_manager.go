@@ -18,7 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/phoneproof/phoneproof/controllers/project"
-	"github.com/phoneproof/phoneproof/internal/render"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/internal/version"
 )

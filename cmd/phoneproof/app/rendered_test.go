@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/spf13/pflag"
 
-	"github.com/phoneproof/phoneproof/internal/render"
-	"github.com/phoneproof/phoneproof/internal/render/rendertest"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
+	"github.com/phoneproof/phoneproof/controllers/project/render/rendertest"
 	"github.com/phoneproof/phoneproof/internal/server"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Draft is a request that was made with kubectl and waits for its completion.
-type Draft struct {
+// ManualRequest is a request that was made with kubectl and waits for its completion.
+type ManualRequest struct {
 	Name   string
 	Phone  phone.Number
 	Method verification.Method
@@ -30,26 +30,26 @@ type Completion struct {
 	DisplayName string
 }
 
-// Draft returns the request with that name as it is now, verification.ErrNotFound if it does not wait for completion.
-func (s *Store) Draft(ctx context.Context, name string) (Draft, error) {
+// ReadManual returns the request with that name as it is now, verification.ErrNotFound if it does not wait for completion.
+func (s *Store) ReadManual(ctx context.Context, name string) (ManualRequest, error) {
 	e, err := s.live(ctx, name)
 	switch {
 	case err != nil:
-		return Draft{}, err
+		return ManualRequest{}, err
 	case e.kind == KindMalformed:
-		return Draft{}, e.err
+		return ManualRequest{}, e.err
 	case e.kind != KindIncomplete:
-		return Draft{}, verification.ErrNotFound
+		return ManualRequest{}, verification.ErrNotFound
 	}
 	number, err := phone.FromE164(e.object.Spec.PhoneNumber)
-	return Draft{Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method]}, err
+	return ManualRequest{Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method]}, err
 }
 
-// Complete makes a draft a request, stamped by the store's clock, if limits admit it; of those it heeds all but
+// CompleteManual makes a draft a request, stamped by the store's clock, if limits admit it; of those it heeds all but
 // PerKey and PerSubject, since no client made it. It costs two writes: the label that leads from the code to the object, and then
 // the status with the code in it, so that nobody can send a code that leads nowhere. A request that is complete
 // already is returned as it is.
-func (s *Store) Complete(ctx context.Context, name string, c Completion, limits verification.Limits) (verification.Request, error) {
+func (s *Store) CompleteManual(ctx context.Context, name string, c Completion, limits verification.Limits) (verification.Request, error) {
 	unlock, err := s.turns.lock(ctx, name)
 	if err != nil {
 		return verification.Request{}, err
@@ -131,10 +131,10 @@ func owned(references []metav1.OwnerReference, ours metav1.OwnerReference) []met
 	return append(references, ours)
 }
 
-// Reject marks an object that is no request, a draft or a malformed one, with Accepted=False. A second time it writes
+// RejectManual marks an object that is no request, a draft or a malformed one, with Accepted=False. A second time it writes
 // nothing. An object that became a request, or vanished, is left alone. Where the API server refuses even that for the
 // object's content, the error matches verification.ErrContent.
-func (s *Store) Reject(ctx context.Context, name, reason, message string) error {
+func (s *Store) RejectManual(ctx context.Context, name, reason, message string) error {
 	e, err := s.live(ctx, name)
 	if err != nil {
 		return missing(err)

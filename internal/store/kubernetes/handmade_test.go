@@ -77,18 +77,18 @@ var _ = Describe("A request made with kubectl", func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue())
 		Expect(a.All()).To(ConsistOf(Change{ID: "by-hand", Kind: KindIncomplete}))
 		Expect(a.Get(ctx, "by-hand")).Error().To(MatchError(verification.ErrNotFound))
-		Expect(a.Draft(ctx, "by-hand")).To(Equal(Draft{Name: "by-hand", Phone: number("+15550100199"), Method: verification.WhatsApp}))
+		Expect(a.ReadManual(ctx, "by-hand")).To(Equal(ManualRequest{Name: "by-hand", Phone: number("+15550100199"), Method: verification.WhatsApp}))
 
 		id := newRequest(project).ID
 		limits := verification.Limits{PerPhoneNumber: verification.Rate{Requests: 2, Period: time.Hour}}
-		r, err := a.Complete(ctx, "by-hand", completion(id), limits)
+		r, err := a.CompleteManual(ctx, "by-hand", completion(id), limits)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.ID).To(Equal("by-hand"))
 		Expect(r.DisplayName).To(Equal("Acme"), "the name in its text")
 		Expect(b.Get(ctx, id)).To(Equal(r), "by the code, at another replica")
 		Expect(b.Get(ctx, "by-hand")).To(Equal(r))
 		Expect(b.Peek(ctx, "by-hand")).To(Equal(r))
-		Expect(a.Complete(ctx, "by-hand", completion(newRequest(project).ID), limits)).To(Equal(r), "once")
+		Expect(a.CompleteManual(ctx, "by-hand", completion(newRequest(project).ID), limits)).To(Equal(r), "once")
 
 		o := stored(ctx, "by-hand")
 		Expect(o.Labels).To(Equal(map[string]string{verifyv1.ProjectLabel: "shop", verifyv1.CodeIDLabel: id}))
@@ -119,7 +119,7 @@ var _ = Describe("A request made with kubectl", func() {
 		apply(ctx, manifest("by-hand", ""))
 		settle(ctx, orphan)
 		before := stored(ctx, "by-hand").ResourceVersion
-		Expect(orphan.Complete(ctx, "by-hand", completion(newRequest(project).ID), verification.Limits{})).Error().
+		Expect(orphan.CompleteManual(ctx, "by-hand", completion(newRequest(project).ID), verification.Limits{})).Error().
 			To(MatchError(verification.Unavailable(nil)))
 		Expect(stored(ctx, "by-hand").ResourceVersion).To(Equal(before))
 	})
@@ -129,17 +129,17 @@ var _ = Describe("A request made with kubectl", func() {
 		apply(ctx, manifest("two", ""))
 		settle(ctx, a)
 		limits := verification.Limits{PerPhoneNumber: verification.Rate{Requests: 1, Period: time.Hour}}
-		_, err := a.Complete(ctx, "one", completion(newRequest(project).ID), limits)
+		_, err := a.CompleteManual(ctx, "one", completion(newRequest(project).ID), limits)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = a.Complete(ctx, "two", completion(newRequest(project).ID), limits)
+		_, err = a.CompleteManual(ctx, "two", completion(newRequest(project).ID), limits)
 		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}))
-		_, err = a.Complete(ctx, "two", completion(newRequest(project).ID), verification.Limits{MaxStored: 1})
+		_, err = a.CompleteManual(ctx, "two", completion(newRequest(project).ID), verification.Limits{MaxStored: 1})
 		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeTooManyStored}))
-		Expect(a.Reject(ctx, "two", verifyv1.ReasonRateLimited, "The number has too many requests.")).To(Succeed())
+		Expect(a.RejectManual(ctx, "two", verifyv1.ReasonRateLimited, "The number has too many requests.")).To(Succeed())
 		before := stored(ctx, "two").ResourceVersion
-		Expect(a.Reject(ctx, "two", verifyv1.ReasonRateLimited, "The number has too many requests.")).To(Succeed())
+		Expect(a.RejectManual(ctx, "two", verifyv1.ReasonRateLimited, "The number has too many requests.")).To(Succeed())
 		Expect(stored(ctx, "two").ResourceVersion).To(Equal(before), "nothing to write a second time")
-		_, err = a.Complete(ctx, "two", completion(newRequest(project).ID), verification.Limits{})
+		_, err = a.CompleteManual(ctx, "two", completion(newRequest(project).ID), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 	})
 
@@ -165,7 +165,7 @@ var _ = Describe("A request made with kubectl", func() {
 				Expect(err).To(MatchError(verification.ErrNotFound), "to clients and messengers")
 				Expect(err).To(MatchError(verification.ErrContent), "to the loop")
 			}
-			Expect(a.Reject(ctx, "poison", verifyv1.ReasonMalformed, "The object's content makes no sense.")).To(Succeed())
+			Expect(a.RejectManual(ctx, "poison", verifyv1.ReasonMalformed, "The object's content makes no sense.")).To(Succeed())
 			kubectl(ctx, "", "wait", "--for=condition=Accepted=false", "vreq/poison", "--timeout=60s")
 			_, err = a.Update(ctx, good.ID, verifyNow)
 			Expect(err).NotTo(HaveOccurred())

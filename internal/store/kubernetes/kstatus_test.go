@@ -84,7 +84,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 	It("wait for a manual request from its creation on", func(ctx SpecContext) {
 		createManual(ctx, "by-hand")
 		Expect(kstatus(ctx, "by-hand")).To(Equal(status.InProgressStatus), "not seen yet")
-		_, err := s.Complete(ctx, "by-hand", Completion{
+		_, err := s.CompleteManual(ctx, "by-hand", Completion{
 			CodeID: newRequest(project).ID, Text: "verify ABCD-EFGH", Link: "https://wa.me/1555?text=ABCD", TTL: 10 * time.Minute,
 		}, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
@@ -96,9 +96,9 @@ var _ = Describe("Tools that follow kstatus", func() {
 	DescribeTable("tell refusals that may end by themselves from those that do not",
 		func(ctx SpecContext, reason string, want status.Status) {
 			createManual(ctx, "by-hand")
-			Expect(s.Reject(ctx, "by-hand", reason, "the reason in words")).To(Succeed())
+			Expect(s.RejectManual(ctx, "by-hand", reason, "the reason in words")).To(Succeed())
 			Expect(kstatus(ctx, "by-hand")).To(Equal(want))
-			_, err := s.Complete(ctx, "by-hand", Completion{
+			_, err := s.CompleteManual(ctx, "by-hand", Completion{
 				CodeID: newRequest(project).ID, Text: "verify ABCD-EFGH", Link: "https://wa.me/1555?text=ABCD", TTL: 10 * time.Minute,
 			}, verification.Limits{})
 			Expect(err).NotTo(HaveOccurred())

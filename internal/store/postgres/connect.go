@@ -111,7 +111,7 @@ func (s *Store) check(ctx context.Context) error {
 
 // askTime asks the database for its time, which is a sign of life.
 func (s *Store) askTime(ctx context.Context, pool *pgxpool.Pool) error {
-	told := s.options.Clock.Ask()
+	told := s.options.Clock.BeginMeasurement()
 	var now time.Time
 	if err := pool.QueryRow(ctx, sqlNow).Scan(&now); err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/phoneproof/phoneproof/internal/agreed"
+	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -27,7 +27,7 @@ type Options struct {
 	Address func() Address
 	Log     logr.Logger
 	// Clock is told the database's time; may be nil.
-	Clock *agreed.Clock
+	Clock *storeclock.Clock
 	// Registerer takes the store's metrics; may be nil.
 	Registerer prometheus.Registerer
 }

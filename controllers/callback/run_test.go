@@ -1,0 +1,140 @@
+package callback
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// inBubble runs the loop by a clock of its own. The loop stands still after synctest.Wait, so a test may look at what it
+// wrote without locks.
+func inBubble(t *testing.T, test func(w *world, stop func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newTelegram(t)
+		w.platform.messenger = newBotAPI(nil, clock.RealClock{})
+		w.controller.Clock = clock.RealClock{}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.controller.Run(ctx) }()
+		synctest.Wait()
+		test(w, stop)
+		stop()
+		w.Expect(<-ended).To(Succeed())
+	})
+}
+
+// after lets that much time pass for the loop.
+func (w *world) after(d time.Duration) {
+	w.turn.Lock()
+	w.turn.Unlock() //nolint:staticcheck // it is the order that counts
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestRun_looksSeveralTimesAnHour(t *testing.T) {
+	inBubble(t, func(w *world, _ func()) {
+		w.Expect(w.platform.calls).To(Equal([]string{"observe", "register"}))
+		w.after(soonAfter)
+		w.Expect(w.platform.calls).To(HaveLen(3))
+		w.after(10 * time.Hour)
+		w.Expect(len(w.platform.calls) - 3).To(BeNumerically("~", 45, 6))
+		w.platform.callback = ""
+		w.after(steadyEvery)
+		w.Expect(w.platform.callback).To(Equal(botURL), "mended")
+	})
+}
+
+func TestRun_reactsToSettingsAtOnce(t *testing.T) {
+	inBubble(t, func(w *world, _ func()) {
+		w.after(time.Minute + time.Second)
+		w.edit(func(s *settings.Settings) { s.BaseURL = "https://new.example.com" })
+		synctest.Wait()
+		w.Expect(w.platform.callback).To(HavePrefix("https://new.example.com/"))
+		before := len(w.platform.calls)
+		for range 1000 {
+			w.edit(func(*settings.Settings) {})
+			w.after(10 * time.Millisecond)
+		}
+		w.Expect(len(w.platform.calls)-before).To(BeNumerically("~", 10, 1), "but not more often than that")
+	})
+}
+
+func TestRun_backsOff(t *testing.T) {
+	inBubble(t, func(w *world, _ func()) {
+		w.platform.err = errAway
+		w.platform.calls = nil
+		w.after(24 * time.Hour)
+		w.Expect(len(w.platform.calls)).To(BeNumerically("~", 24*60/9, 40))
+		w.platform.err = telegram.ErrCredentials
+		w.after(maxRetry)
+		w.platform.err = nil
+		w.edit(func(s *settings.Settings) { s.Telegram.BotToken = settings.NewSecret([]byte("77:mended")) })
+		w.after(minGap)
+		w.Expect(w.conditions[len(w.conditions)-1].Reason).To(Equal(verifyv1.ReasonRegistered), "what is mended counts at once")
+	})
+}
+
+// TestRun_itsOwnStatusIsNoNews: only the end of the project is.
+func TestRun_itsOwnStatusIsNoNews(t *testing.T) {
+	inBubble(t, func(w *world, _ func()) {
+		w.after(2 * time.Minute)
+		before := len(w.platform.calls)
+		for range 100 {
+			w.projects.replace(w.projects.Project().DeepCopy())
+			synctest.Wait()
+		}
+		w.Expect(w.platform.calls).To(HaveLen(before))
+		w.projects.replace(nil)
+		synctest.Wait()
+		w.Expect(w.platform.callback).To(BeEmpty())
+		w.status("")
+		w.after(minGap)
+		w.Expect(w.platform.callback).To(Equal(botURL), "it was made anew")
+	})
+}
+
+func TestRun_newsOfThePoller(t *testing.T) {
+	inBubble(t, func(w *world, _ func()) {
+		w.poll()
+		w.after(time.Minute)
+		before := len(w.platform.calls)
+		for range 100 { // two pollers that end each other
+			w.polling().report(telegram.PollConflict, nil)
+			w.after(time.Second)
+			w.polling().report(telegram.PollRunning, nil)
+			w.after(time.Second)
+		}
+		w.Expect(len(w.platform.calls) - before).To(BeNumerically("<=", 200/int(newsGap/time.Second)+2))
+		w.polling().report(telegram.PollConflict, nil)
+		w.after(newsGap + standing)
+		w.Expect(w.conditions[len(w.conditions)-1].Reason).To(Equal(verifyv1.ReasonCallbackTaken))
+	})
+}
+
+func TestRun_endsAtOnce(t *testing.T) {
+	for name, before := range map[string]func(*world){
+		"waiting":                func(*world) {},
+		"pausing after a change": func(w *world) { w.edit(func(*settings.Settings) {}); w.edit(func(*settings.Settings) {}) },
+		"backing off":            func(w *world) { w.platform.err = errAway; w.after(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world, stop func()) {
+				before(w)
+				synctest.Wait()
+				began := time.Now()
+				stop()
+				synctest.Wait()
+				w.Expect(time.Now()).To(Equal(began))
+			})
+		})
+	}
+}

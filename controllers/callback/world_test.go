@@ -1,0 +1,240 @@
+package callback
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+var begin = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+const (
+	botToken    = "5021:AAH-canary_token_of_the_bot_0123456789"
+	accessToken = "EAABcanarytoken"
+	appSecret   = "a1b2c3canarysecret"
+	ownNumber   = "+15550783881"
+)
+
+// platform is a messenger's platform in memory, with the plans and the words of the true messenger.
+type platform struct {
+	messenger
+
+	callback string
+	seen     seen // but for its callback
+	err      error
+	fails    map[string]error // by call
+	calls    []string
+	secrets  []string // of the tokens that calls were made with
+}
+
+func (p *platform) called(what string, s *settings.Settings) error {
+	p.calls = append(p.calls, what)
+	if s.Telegram != nil {
+		p.secrets = append(p.secrets, string(s.Telegram.BotToken.Current()))
+	}
+	if err := p.fails[what]; err != nil {
+		return err
+	}
+	return p.err
+}
+
+func (p *platform) observe(_ context.Context, s *settings.Settings) (seen, error) {
+	found := p.seen
+	found.callback = p.callback
+	return found, p.called("observe", s)
+}
+
+func (p *platform) register(_ context.Context, s *settings.Settings, callback string) error {
+	if err := p.called("register", s); err != nil {
+		return err
+	}
+	p.callback = callback
+	return nil
+}
+
+func (p *platform) remove(_ context.Context, s *settings.Settings) error {
+	if err := p.called("remove", s); err != nil {
+		return err
+	}
+	p.callback = ""
+	return nil
+}
+
+// changes counts the calls that changed something.
+func (p *platform) changes() int {
+	n := 0
+	for _, call := range p.calls {
+		if call != "observe" {
+			n++
+		}
+	}
+	return n
+}
+
+// projects is a project's object that tests edit; nil where it was deleted.
+type projects struct {
+	mu      sync.Mutex
+	project *verifyv1.VerificationProject
+	seen    verification.Notifier
+}
+
+func (p *projects) Project() *verifyv1.VerificationProject {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.project
+}
+
+func (p *projects) Observe() (<-chan struct{}, func()) { return p.seen.Subscribe("") }
+
+func (p *projects) replace(project *verifyv1.VerificationProject) {
+	p.mu.Lock()
+	p.project = project
+	p.mu.Unlock()
+	p.seen.Notify("")
+}
+
+// world is a controller with a platform and a project in memory.
+type world struct {
+	*WithT
+
+	t          *testing.T
+	clock      *clocktesting.FakeClock
+	turn       sync.Mutex // what a test does before it hands over comes before what a running controller does then
+	settings   *settings.Settings
+	changed    verification.Notifier
+	projects   *projects
+	platform   *platform
+	controller *Controller
+	log        strings.Builder
+
+	rememberErr error
+	remembered  []string
+	conditions  []metav1.Condition
+	withdrawn   int
+}
+
+// newTelegram returns the world of a bot with a webhook, newWhatsApp that of a number.
+func newTelegram(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.settings.Telegram = &settings.Telegram{BotUsername: "Example_Shop_Bot", BotToken: settings.NewSecret([]byte(botToken))}
+	w.platform = &platform{messenger: newBotAPI(nil, w.clock), fails: map[string]error{}}
+	w.restart()
+	return w
+}
+
+func newWhatsApp(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.settings.WhatsApp = &settings.WhatsApp{
+		PhoneNumber: ownNumber, PhoneNumberID: "106540352242922", RegisterWebhook: true,
+		AccessToken: settings.NewSecret([]byte(accessToken)), AppSecret: settings.NewSecret([]byte(appSecret)),
+	}
+	w.platform = &platform{messenger: graph{}, fails: map[string]error{}}
+	w.restart()
+	return w
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{
+		WithT: NewWithT(t), t: t, clock: clocktesting.NewFakeClock(begin),
+		settings: &settings.Settings{Project: "shop/acme", BaseURL: "https://verify.example.com", Generation: 3},
+		projects: &projects{project: &verifyv1.VerificationProject{}},
+	}
+}
+
+// restart begins a new term, as another leader would.
+func (w *world) restart() {
+	w.controller = newController(Options{
+		Settings: func() *settings.Settings {
+			w.turn.Lock()
+			defer w.turn.Unlock()
+			return w.settings
+		},
+		Changes:  func() (<-chan struct{}, func()) { return w.changed.Subscribe("") },
+		Projects: w.projects, Clock: w.clock,
+		Remember: func(_ context.Context, callback string) error {
+			if w.rememberErr != nil {
+				return w.rememberErr
+			}
+			w.remembered = append(w.remembered, callback)
+			w.status(callback)
+			return nil
+		},
+		Set:      func(c metav1.Condition) { w.conditions = append(w.conditions, c) },
+		Withdraw: func(string) { w.withdrawn++ },
+		Log:      funcr.New(func(prefix, args string) { w.log.WriteString(prefix + args + "\n") }, funcr.Options{Verbosity: 9}),
+	}, w.platform)
+}
+
+// status has the project's status say which callback was registered last.
+func (w *world) status(callback string) {
+	status := &verifyv1.ChannelStatus{CallbackURL: callback}
+	project := &verifyv1.VerificationProject{}
+	project.Status.Telegram, project.Status.WhatsApp = status, status
+	w.projects.replace(project)
+}
+
+// edit replaces the settings by a changed copy.
+func (w *world) edit(change func(*settings.Settings)) {
+	changed := *w.settings
+	if changed.Telegram != nil {
+		changed.Telegram = new(*changed.Telegram)
+	}
+	if changed.WhatsApp != nil {
+		changed.WhatsApp = new(*changed.WhatsApp)
+	}
+	changed.Generation++
+	change(&changed)
+	w.turn.Lock()
+	w.settings = &changed
+	w.turn.Unlock()
+	w.changed.Notify("")
+}
+
+// look reconciles, and returns the condition that is told and when to look again.
+func (w *world) look() (metav1.Condition, time.Duration) {
+	w.t.Helper()
+	wait := w.controller.reconcile(w.t.Context())
+	if len(w.conditions) == 0 {
+		return metav1.Condition{}, wait
+	}
+	last := w.conditions[len(w.conditions)-1]
+	w.Expect(last.Message).NotTo(MatchRegexp(`canary|[0-9]{6}|example\.`), "nothing that a status must not hold")
+	return last, wait
+}
+
+// says reconciles, and expects what is told.
+func (w *world) says(status metav1.ConditionStatus, reason string) time.Duration {
+	w.t.Helper()
+	condition, wait := w.look()
+	w.Expect(condition.Status).To(Equal(status), condition.Message)
+	w.Expect(condition.Reason).To(Equal(reason), condition.Message)
+	w.Expect(condition.ObservedGeneration).To(Equal(w.settings.Generation))
+	return wait
+}
+
+func (w *world) is(reason string) time.Duration {
+	w.t.Helper()
+	return w.says(metav1.ConditionTrue, reason)
+}
+
+func (w *world) isNot(reason string) time.Duration {
+	w.t.Helper()
+	return w.says(metav1.ConditionFalse, reason)
+}
+
+var errAway = errors.New("away")

@@ -1,0 +1,193 @@
+package apply_test
+
+import (
+	"context"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
+)
+
+var _ = Describe("The number of pods", func() {
+	var w *world
+	autoscaling := &verifyv1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: 10}
+
+	replicas := func(ctx context.Context) int {
+		GinkgoHelper()
+		return int(*read[appsv1.Deployment](ctx, w).Spec.Replicas)
+	}
+	// scale does what an autoscaler does.
+	scale := func(ctx context.Context, n int32) {
+		GinkgoHelper()
+		d := read[appsv1.Deployment](ctx, w)
+		wish := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: n}}
+		Expect(admin.SubResource("scale").Update(ctx, d, client.WithSubResourceBody(wish), client.FieldOwner("kube-controller-manager"))).
+			To(Succeed())
+	}
+
+	BeforeEach(func(ctx SpecContext) {
+		w = newWorld(ctx, smallest())
+		w.project.Spec.Server.Replicas = new(int32(5))
+		w.settle(ctx)
+	})
+
+	It("never falls while an autoscaler takes it over", func(ctx SpecContext) {
+		history := watchReplicas(ctx, w)
+
+		w.project.Spec.Server.Autoscaling = autoscaling
+		result, writes := w.apply(ctx)
+		Expect(result.Applied).To(Equal(w.refs("HorizontalPodAutoscaler")), "the Deployment is as it should be")
+		Expect(writes).To(Equal(1))
+
+		By("changing something else before the autoscaler has chosen a number")
+		w.options.Image = "another"
+		result, _ = w.apply(ctx)
+		Expect(result.Applied).To(Equal(w.refs("Deployment")))
+		Expect(replicas(ctx)).To(Equal(5))
+
+		By("letting it choose one")
+		scale(ctx, 7)
+		_, writes = w.apply(ctx)
+		Expect(writes).To(BeZero())
+		w.options.Image = "a third one"
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(7))
+
+		By("letting it choose a lower one, which is its right")
+		scale(ctx, 5)
+		w.options.Image = "a fourth one"
+		w.settle(ctx)
+		Expect(history()).To(HaveEach(BeNumerically(">=", 5)))
+		Expect(history()).To(ContainElements(5, 7))
+	})
+
+	It("is not set back by an operator that has not seen yet what the autoscaler chose", func(ctx SpecContext) {
+		w.project.Spec.Server.Autoscaling = autoscaling
+		w.settle(ctx)
+		observed := w.observe(ctx)
+		scale(ctx, 7)
+		w.options.Image = "another"
+		_, _, err := w.try(ctx, apply.Request{Observed: observed})
+		Expect(err).To(MatchError(ContainSubstring("apply Deployment")))
+		Expect(replicas(ctx)).To(Equal(7))
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(7))
+		Expect(read[appsv1.Deployment](ctx, w).Spec.Template.Spec.Containers[0].Image).To(Equal("another"))
+	})
+
+	It("is kept if it is edited before the autoscaler has chosen one", func(ctx SpecContext) {
+		w.project.Spec.Server.Autoscaling = autoscaling
+		w.settle(ctx)
+		d := read[appsv1.Deployment](ctx, w)
+		d.Spec.Replicas = new(int32(6))
+		Expect(admin.Update(ctx, d)).To(Succeed())
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(6))
+	})
+
+	It("begins with the lowest one where there is an autoscaler from the start", func(ctx SpecContext) {
+		w = newWorld(ctx, smallest())
+		w.project.Spec.Server.Autoscaling = &verifyv1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: 10}
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(3))
+	})
+
+	It("is the declared one again once there is no autoscaler, which goes first", func(ctx SpecContext) {
+		w.project.Spec.Server.Autoscaling = autoscaling
+		w.settle(ctx)
+		scale(ctx, 9)
+		w.project.Spec.Server.Autoscaling, w.project.Spec.Server.Replicas = nil, new(int32(4))
+		result, writes := w.apply(ctx)
+		Expect(writes).To(Equal(2))
+		Expect(w.writes.all()[0]).To(HavePrefix("DELETE "))
+		Expect(result.Deleted).To(Equal(w.refs("HorizontalPodAutoscaler")))
+		Expect(replicas(ctx)).To(Equal(4))
+		_, writes = w.apply(ctx)
+		Expect(writes).To(BeZero())
+	})
+
+	It("is 0 while suspended, without an autoscaler, and begins anew after that", func(ctx SpecContext) {
+		w.project.Spec.Server.Autoscaling = autoscaling
+		w.settle(ctx)
+		scale(ctx, 9)
+
+		w.project.Spec.Suspend = new(true)
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(0))
+		Expect(w.get(ctx, &autoscalingv2.HorizontalPodAutoscaler{})).To(MatchError(ContainSubstring("not found")))
+
+		w.project.Spec.Suspend = nil
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(2), "an autoscaler leaves 0 as it is")
+		read[autoscalingv2.HorizontalPodAutoscaler](ctx, w)
+		scale(ctx, 8)
+		_, writes := w.apply(ctx)
+		Expect(writes).To(BeZero())
+	})
+
+	It("is the declared one after a suspension", func(ctx SpecContext) {
+		w.project.Spec.Suspend = new(true)
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(0))
+		w.project.Spec.Suspend = nil
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(5))
+	})
+
+	It("is mended where somebody scales by hand, unless an autoscaler is to decide", func(ctx SpecContext) {
+		scale(ctx, 1)
+		_, writes := w.apply(ctx)
+		Expect(writes).To(Equal(1))
+		Expect(replicas(ctx)).To(Equal(5))
+
+		w.project.Spec.Server.Autoscaling = autoscaling
+		w.settle(ctx)
+		scale(ctx, 0) // with 0 an autoscaler would never act again
+		w.settle(ctx)
+		Expect(replicas(ctx)).To(Equal(2))
+	})
+})
+
+// watchReplicas follows the number of pods in every version of the Deployment from now on. The function that it returns
+// gives all of them up to the version that is current when it is called.
+func watchReplicas(ctx SpecContext, w *world) func() []int {
+	GinkgoHelper()
+	d := read[appsv1.Deployment](ctx, w)
+	events, err := admin.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(w.project.Namespace),
+		client.MatchingFields{"metadata.name": d.Name})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(events.Stop)
+	var mu sync.Mutex
+	var seen []int
+	latest := ""
+	go func() {
+		defer GinkgoRecover()
+		for event := range events.ResultChan() {
+			if d, ok := event.Object.(*appsv1.Deployment); ok && event.Type != watch.Deleted {
+				mu.Lock()
+				seen, latest = append(seen, int(*d.Spec.Replicas)), d.ResourceVersion
+				mu.Unlock()
+			}
+		}
+	}()
+	return func() []int {
+		GinkgoHelper()
+		current := read[appsv1.Deployment](ctx, w).ResourceVersion
+		Eventually(func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return latest
+		}).WithContext(ctx).WithTimeout(timeout).Should(Equal(current))
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]int(nil), seen...)
+	}
+}

@@ -1,0 +1,40 @@
+package apply
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/phoneproof/phoneproof/controllers/project/render"
+)
+
+// Rolls tells whether applying the wanted Deployment would replace the pods of the one that is there.
+func Rolls(observed *Observed, wanted render.Children) (bool, error) {
+	found := observed.Deployment()
+	if found == nil || wanted.Deployment == nil {
+		return false, nil
+	}
+	want, err := template(wanted.Deployment)
+	if err != nil {
+		return false, err
+	}
+	owned, err := appsv1ac.ExtractDeployment(found, string(FieldOwner))
+	if err != nil {
+		return true, nil //nolint:nilerr // whatever cannot be extracted is applied
+	}
+	have, err := template(owned)
+	if err != nil {
+		return false, err
+	}
+	return !reflect.DeepEqual(have, want), nil
+}
+
+func template(d *appsv1ac.DeploymentApplyConfiguration) (any, error) {
+	object, err := content(d)
+	if err != nil {
+		return nil, err
+	}
+	found, _, err := unstructured.NestedFieldNoCopy(object, "spec", "template")
+	return found, err
+}

@@ -1,0 +1,212 @@
+package apply_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers/project/apply"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
+	"github.com/phoneproof/phoneproof/controllers/project/render/rendertest"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+// timeout is how long a test waits for what must happen. It is long: the machine may be busy.
+const timeout = time.Minute
+
+func TestApply(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Apply")
+}
+
+var (
+	plane *controlplane.ControlPlane
+	// admin plays everybody who is not the operator.
+	admin client.WithWatch
+	// operator has the operator's generated rights, and no others.
+	operator *rest.Config
+)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	log.SetLogger(GinkgoLogr)
+	var err error
+	plane, err = controlplane.Start(controlplane.Options{
+		WithoutCRDs: true,
+		CRDPaths:    []string{"../../test/controlplane/testdata/httproute.yaml"},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(plane.Stop)
+	admin, err = client.NewWithWatch(plane.Config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	for _, file := range []string{"role.yaml", "role_binding.yaml", "server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
+		content, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", file))
+		Expect(err).NotTo(HaveOccurred())
+		var object unstructured.Unstructured
+		Expect(yaml.Unmarshal(content, &object.Object)).To(Succeed())
+		Expect(admin.Create(ctx, &object)).To(Succeed(), file)
+	}
+	operator, err = plane.ServiceAccount("phoneproof-system", "phoneproof-operator")
+	Expect(err).NotTo(HaveOccurred())
+	own, err := client.New(operator, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	Eventually(func() error { // the authorizer learns of a binding through its own watch
+		return own.List(ctx, &corev1.ServiceList{})
+	}).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
+})
+
+// world is a namespace with one project, and an operator of its own.
+type world struct {
+	project *verifyv1.VerificationProject
+	options render.Options
+	applier *apply.Applier
+	writes  *writes
+}
+
+var worlds int
+
+// newWorld makes the world of a project, which moves to a namespace of its own.
+func newWorld(ctx SpecContext, c rendertest.Case) *world {
+	GinkgoHelper()
+	worlds++
+	namespace := fmt.Sprintf("world-%d", worlds)
+	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+	c.Project.Namespace = namespace
+	w := &world{project: c.Project, options: c.Options, writes: &writes{}}
+	w.options.HTTPRoutes = true
+	config := rest.CopyConfig(operator)
+	config.Wrap(w.writes.count)
+	own, err := client.New(config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	w.applier = apply.New(apply.Options{Client: own, Live: own, HTTPRoutes: func() bool { return true }})
+	return w
+}
+
+// smallest is the case of the smallest project.
+func smallest() rendertest.Case { return rendertest.Cases()[0] }
+
+// apply observes and applies once, as a reconciliation does, and returns how many requests that writes it took.
+func (w *world) apply(ctx context.Context) (apply.Result, int) {
+	GinkgoHelper()
+	result, writes, err := w.try(ctx, apply.Request{})
+	Expect(err).NotTo(HaveOccurred())
+	return result, writes
+}
+
+// try does the same and fails where that does. Unset fields of the request are filled in.
+func (w *world) try(ctx context.Context, r apply.Request) (apply.Result, int, error) {
+	GinkgoHelper()
+	if r.Observed == nil {
+		r.Observed = w.observe(ctx)
+	}
+	w.project.Default()
+	r.Project, r.Wanted = w.project, render.Project(w.project, w.options)
+	w.writes.reset()
+	result, err := w.applier.Apply(ctx, r)
+	return result, len(w.writes.all()), err
+}
+
+func (w *world) observe(ctx context.Context) *apply.Observed {
+	GinkgoHelper()
+	observed, err := w.applier.Observe(ctx, w.project)
+	Expect(err).NotTo(HaveOccurred())
+	return observed
+}
+
+// settle applies until there is nothing left to write.
+func (w *world) settle(ctx context.Context) {
+	GinkgoHelper()
+	for range 3 {
+		if _, writes := w.apply(ctx); writes == 0 {
+			return
+		}
+	}
+	Fail(fmt.Sprintf("it does not come to rest, and writes again: %v", w.writes.all()))
+}
+
+func (w *world) name() string { return render.Name(w.project.Name) }
+
+// get reads the child of the usual name into an object.
+func (w *world) get(ctx context.Context, object client.Object) error {
+	return admin.Get(ctx, client.ObjectKey{Namespace: w.project.Namespace, Name: w.name()}, object)
+}
+
+// read is get for what must be there.
+func read[O any, P interface {
+	*O
+	client.Object
+}](ctx context.Context, w *world) P {
+	GinkgoHelper()
+	object := P(new(O))
+	Expect(w.get(ctx, object)).To(Succeed())
+	return object
+}
+
+// refs returns the references to the usual children of these kinds.
+func (w *world) refs(kinds ...string) []apply.Ref {
+	var refs []apply.Ref
+	for _, kind := range kinds {
+		refs = append(refs, apply.Ref{Kind: kind, Name: w.name()})
+	}
+	return refs
+}
+
+// writes counts the requests of a client that write, or all.
+type writes struct {
+	reads bool
+	mu    sync.Mutex
+	seen  []string
+}
+
+func (w *writes) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = nil
+}
+
+func (w *writes) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]string(nil), w.seen...)
+}
+
+func (w *writes) count(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		if w.reads || r.Method != http.MethodGet {
+			w.mu.Lock()
+			w.seen = append(w.seen, r.Method+" "+r.URL.Path)
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// emptyCache is a client whose cache shows nothing: not yet, or because objects lack the label that it is restricted to.
+type emptyCache struct{ client.Client }
+
+func (emptyCache) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
+	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", object)}, key.Name)
+}
+
+func (emptyCache) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

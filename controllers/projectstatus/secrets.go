@@ -1,0 +1,64 @@
+package projectstatus
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// maxNamed is how many secrets a message names. More have one cause, and one look at the Secret shows it.
+const maxNamed = 10
+
+// words say what is wrong with a secret.
+var words = map[settings.Reason]string{
+	settings.ReasonMissing:        "is missing",
+	settings.ReasonNotMounted:     "is not mounted into this pod yet",
+	settings.ReasonUnreadable:     "cannot be read",
+	settings.ReasonEmpty:          "is empty",
+	settings.ReasonPlaceholder:    "is a placeholder of the samples: put the real value in its place",
+	settings.ReasonTooShort:       "is too short, an API key has 32 characters or more",
+	settings.ReasonTooLong:        "is too long",
+	settings.ReasonInvalid:        "is not in the form of such a secret, perhaps for a space or line break inside",
+	settings.ReasonRepeated:       "is the same API key as another one",
+	settings.ReasonNoCertificate:  "holds no certificate in PEM form",
+	settings.ReasonMixedSimulator: "is for the simulator and the account's other one is not, or the other way round",
+	settings.ReasonNotBase64:      "is not base64 after whsec_: phoneproof keygen --webhook makes one that is",
+	settings.ReasonWebhookSecretTooShort: "is too short, a webhook secret has 24 bytes or more (after whsec_ as base64): " +
+		"phoneproof keygen --webhook makes one",
+}
+
+// secretsReady judges the secrets. What is missing comes first, because it explains most of what else may be wrong; what
+// waits for a rollout is not known to be wrong at all.
+func secretsReady(problems []settings.Problem) metav1.Condition {
+	if len(problems) == 0 {
+		return yes(verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretsRead, "every referenced Secret and key can be used")
+	}
+	found := map[settings.Reason]bool{}
+	for _, p := range problems {
+		found[p.Reason] = true
+	}
+	condition := no(verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretInvalid, describe(problems))
+	switch {
+	case found[settings.ReasonMissing]:
+		condition.Reason = verifyv1.ReasonSecretMissing
+	case len(found) == 1 && found[settings.ReasonNotMounted]:
+		condition.Status, condition.Reason = metav1.ConditionUnknown, verifyv1.ReasonAwaitingRollout
+	}
+	return condition
+}
+
+// describe names secrets in the order in which the settings sort them.
+func describe(problems []settings.Problem) string {
+	var texts []string
+	for _, p := range problems[:min(len(problems), maxNamed)] {
+		texts = append(texts, fmt.Sprintf("%s: Secret %s, key %s %s", p.Field, p.Secret, p.Key, words[p.Reason]))
+	}
+	if more := len(problems) - maxNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,256 @@
+package projectstatus
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// fence orders what a test did before what the loops do from then on, which the timers of a bubble alone do not.
+var fence sync.Mutex
+
+func order() {
+	fence.Lock()
+	defer fence.Unlock()
+}
+
+// pass lets that much time pass, and returns when everything stands still.
+func pass(d time.Duration) {
+	order()
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// world is an API server with one project, a watch of it, and the controller of a term. What it serves is kept by hand;
+// that the real one does the same is in suite_test.go. In a bubble a test may look at everything once all stands still.
+type world struct {
+	*WithT
+
+	t *testing.T
+
+	// stored is the object; nil when there is none.
+	stored  *verifyv1.VerificationProject
+	version int
+	// writes are the conditions of each apply that succeeded; failed counts those that did not.
+	writes [][]metav1.Condition
+	failed int
+	// down is what the API server answers instead; mute says that it does what it is asked before that.
+	down error
+	mute bool
+
+	// watched is what the watch has brought; lagging says that it brings nothing for the moment.
+	watched  *verifyv1.VerificationProject
+	lagging  bool
+	current  *settings.Settings
+	changes  verification.Notifier
+	storage  error
+	told     []string
+	board    *Board
+	stop     context.CancelFunc
+	ended    chan error
+	follower int
+}
+
+// inBubble runs a test by a clock of its own.
+func inBubble(t *testing.T, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{WithT: NewWithT(t), t: t, current: simple()}
+		w.create("first")
+		test(w)
+		w.end()
+		w.Expect(w.follower).To(BeZero(), "subscriptions end with the term")
+	})
+}
+
+// begin starts a term and returns when it stands still.
+func (w *world) begin() {
+	ctx, stop := context.WithCancel(w.t.Context())
+	w.board, w.stop, w.ended = NewBoard(), stop, make(chan error, 1)
+	c := New(Options{
+		Projects: w, Client: w, Board: w.board, Log: logr.Discard(),
+		Storage: func(context.Context) error {
+			order()
+			return w.storage
+		},
+		Tell: func(_ *verifyv1.VerificationProject, condition metav1.Condition, bad bool) {
+			w.told = append(w.told, condition.Type+" "+condition.Reason+map[bool]string{true: " bad", false: ""}[bad])
+		},
+	})
+	go func() { w.ended <- c.Run(ctx) }()
+	pass(quiet)
+}
+
+// end ends the term, if one is on.
+func (w *world) end() {
+	if w.stop != nil {
+		w.stop()
+		w.Expect(<-w.ended).To(Succeed())
+		w.stop = nil
+	}
+}
+
+// takeover begins another term, as another leader would, and forgets what was told.
+func (w *world) takeover() {
+	w.end()
+	w.told, w.writes = nil, nil
+	w.begin()
+}
+
+func (w *world) create(uid types.UID) {
+	w.stored = &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: "books", Name: "shop", UID: uid}}
+	w.change()
+}
+
+func (w *world) remove() {
+	w.stored, w.watched = nil, nil
+	w.changes.Notify("")
+}
+
+// change gives the object a new version, which the watch brings unless it lags.
+func (w *world) change() {
+	w.version++
+	w.stored.ResourceVersion = strconv.Itoa(w.version)
+	if !w.lagging {
+		w.catchUp()
+	}
+}
+
+func (w *world) catchUp() {
+	w.lagging = false
+	w.watched = w.stored.DeepCopy()
+	w.changes.Notify("")
+}
+
+// set makes other settings the current ones.
+func (w *world) set(edit func(*settings.Settings)) {
+	next := *w.current
+	edit(&next)
+	next.Generation++
+	w.current = &next
+	w.changes.Notify("settings")
+}
+
+func (w *world) attempts(all ...verification.Attempt) {
+	for _, a := range all {
+		w.board.Attempted(a)
+	}
+}
+
+// conditions says what the object has, as TYPE REASON.
+func (w *world) conditions() []string {
+	var all []string
+	for _, c := range w.stored.Status.Conditions {
+		all = append(all, c.Type+" "+c.Reason)
+	}
+	return all
+}
+
+// Project implements Projects.
+func (w *world) Project() *verifyv1.VerificationProject {
+	order()
+	return w.watched
+}
+
+// Current implements Projects.
+func (w *world) Current() *settings.Settings {
+	order()
+	return w.current
+}
+
+// Observe implements Projects.
+func (w *world) Observe() (changes <-chan struct{}, cancel func()) { return w.follow("") }
+
+// Subscribe implements Projects.
+func (w *world) Subscribe() (changes <-chan struct{}, cancel func()) { return w.follow("settings") }
+
+func (w *world) follow(what string) (changes <-chan struct{}, cancel func()) {
+	changes, unsubscribe := w.changes.Subscribe(what)
+	w.follower++
+	return changes, func() {
+		unsubscribe()
+		w.follower--
+	}
+}
+
+var resource = schema.GroupResource{Group: "phoneproof.dev", Resource: "verificationprojects"}
+
+// Get implements Client.
+func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	order()
+	if w.down != nil {
+		return w.down
+	}
+	if w.stored == nil {
+		return apierrors.NewNotFound(resource, key.Name)
+	}
+	w.stored.DeepCopyInto(into.(*verifyv1.VerificationProject))
+	return nil
+}
+
+// List implements Client and is never called.
+func (w *world) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("unexpected")
+}
+
+// Status implements Client.
+func (w *world) Status() client.SubResourceWriter { return statusOf{world: w} }
+
+// statusOf writes the status by apply and in no other way.
+type statusOf struct {
+	client.SubResourceWriter
+
+	world *world
+}
+
+// Apply implements client.SubResourceWriter.
+func (s statusOf) Apply(_ context.Context, applied runtime.ApplyConfiguration, o ...client.SubResourceApplyOption) error {
+	order()
+	w, given := s.world, applied.(*verifyv1ac.VerificationProjectApplyConfiguration)
+	w.Expect(o).To(ConsistOf(fieldOwner, client.ForceOwnership))
+	switch {
+	case w.down != nil && !w.mute:
+		w.failed++
+		return w.down
+	case w.stored == nil:
+		w.failed++
+		return apierrors.NewNotFound(resource, *given.Name)
+	case *given.ResourceVersion != w.stored.ResourceVersion:
+		w.failed++
+		return apierrors.NewConflict(resource, *given.Name, errors.New("another version"))
+	}
+	var conditions []metav1.Condition
+	for _, c := range given.Status.Conditions {
+		conditions = append(conditions, metav1.Condition{
+			Type: *c.Type, Status: *c.Status, Reason: *c.Reason, Message: *c.Message,
+			ObservedGeneration: *c.ObservedGeneration, LastTransitionTime: *c.LastTransitionTime,
+		})
+	}
+	next := slices.DeleteFunc(slices.Clone(w.stored.Status.Conditions), func(c metav1.Condition) bool { return c.Message != "foreign" })
+	w.writes = append(w.writes, conditions)
+	if next = append(next, conditions...); !slices.Equal(next, w.stored.Status.Conditions) {
+		w.stored.Status.Conditions = next
+		w.change()
+	}
+	given.WithResourceVersion(w.stored.ResourceVersion)
+	return w.down
+}

@@ -1,0 +1,318 @@
+package request
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+var redeliveryStart = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// redeliveryEvent is what stands in the project's events.
+type redeliveryEvent struct {
+	granted bool
+	message string
+}
+
+// redeliveryWorld is a controller over a memory store and a project in memory.
+type redeliveryWorld struct {
+	*WithT
+
+	t          *testing.T
+	projects   *fakeProjects
+	backend    *memory.Backend
+	clock      *clocktesting.FakePassiveClock
+	store      verification.Store
+	controller *RedeliveryController
+
+	observedErr error
+	observed    []string
+	told        []redeliveryEvent
+}
+
+func newRedeliveryWorld(t *testing.T) *redeliveryWorld {
+	t.Helper()
+	clock := clocktesting.NewFakePassiveClock(redeliveryStart)
+	backend := memory.NewBackend(memory.Options{Clock: clock})
+	w := &redeliveryWorld{WithT: NewWithT(t), t: t, projects: newFakeProjects(), backend: backend, clock: clock, store: backend.Open("shop/acme")}
+	w.restart()
+	return w
+}
+
+// restart begins a new term, as another leader would.
+func (w *redeliveryWorld) restart() {
+	w.controller = NewRedeliveryController(RedeliveryOptions{
+		Projects: w.projects, Store: w.store, Log: logr.Discard(),
+		Observed: func(_ context.Context, wish string) error {
+			if w.observedErr != nil {
+				return w.observedErr
+			}
+			w.observed = append(w.observed, wish)
+			w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = wish })
+			return nil
+		},
+		Tell: func(_ *verifyv1.VerificationProject, granted bool, message string) {
+			w.told = append(w.told, redeliveryEvent{granted, message})
+		},
+	})
+}
+
+func (w *redeliveryWorld) create(id string) {
+	w.t.Helper()
+	number, err := phone.FromE164("+4915112345678")
+	w.Expect(err).NotTo(HaveOccurred())
+	_, err = w.store.Create(w.t.Context(), verification.New{
+		ID: id, Phone: number, Method: verification.WhatsApp, TTL: 10 * time.Minute,
+	}, verification.Limits{})
+	w.Expect(err).NotTo(HaveOccurred())
+}
+
+// delivered stores a verified request whose event was delivered.
+func (w *redeliveryWorld) delivered(id string) {
+	w.t.Helper()
+	w.create(id)
+	w.update(id, func(r *verification.Request, now time.Time) error {
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+	})
+	w.deliver(id)
+}
+
+// deliver records that the receiver took the event.
+func (w *redeliveryWorld) deliver(id string) {
+	w.t.Helper()
+	w.update(id, func(r *verification.Request, now time.Time) error {
+		return r.RecordAttempt(verification.Attempt{
+			Number: 1, Redelivered: r.Redelivered, At: now, StatusCode: 204, Delivered: true,
+		})
+	})
+}
+
+func (w *redeliveryWorld) update(id string, mutate func(*verification.Request, time.Time) error) {
+	w.t.Helper()
+	_, err := w.store.Update(w.t.Context(), id, mutate)
+	w.Expect(err).NotTo(HaveOccurred())
+}
+
+// due tells whether the request's event is to be sent.
+func (w *redeliveryWorld) due(id string) bool {
+	w.t.Helper()
+	r, err := w.store.Get(w.t.Context(), id)
+	w.Expect(err).NotTo(HaveOccurred())
+	return r.Delivery.Wanted()
+}
+
+func (w *redeliveryWorld) reconcile() error { return w.controller.reconcile(w.t.Context()) }
+
+func TestRedelivery_nothingToDo(t *testing.T) {
+	w := newRedeliveryWorld(t)
+	w.Expect(w.reconcile()).To(Succeed(), "without the annotation")
+	w.projects.wish("a/1")
+	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = "a/1" })
+	w.Expect(w.reconcile()).To(Succeed(), "with one that was observed")
+	w.projects.remove()
+	w.Expect(w.reconcile()).To(Succeed(), "without a project")
+	w.Expect(w.observed).To(BeEmpty())
+	w.Expect(w.told).To(BeEmpty())
+}
+
+func TestRedelivery_isGrantedOnce(t *testing.T) {
+	w := newRedeliveryWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeTrue())
+	w.Expect(w.observed).To(Equal([]string{"a/1"}))
+	w.Expect(w.told).To(Equal([]redeliveryEvent{{true, "the event of request a is sent once more"}}))
+
+	w.deliver("a")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.restart()
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeFalse(), "neither this nor the next leader sends it again")
+	w.Expect(w.told).To(HaveLen(1))
+
+	w.projects.wish("a/2")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeTrue(), "another nonce asks again")
+	w.Expect(w.told).To(HaveLen(2))
+}
+
+func TestRedelivery_hastensAnAttemptThatIsDueLater(t *testing.T) {
+	w := newRedeliveryWorld(t)
+	w.delivered("a")
+	w.update("a", func(r *verification.Request, now time.Time) error {
+		r.Delivery = verification.Delivery{Attempts: 3, NextAttemptAt: now.Add(time.Hour)}
+		return nil
+	})
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	r, err := w.store.Get(t.Context(), "a")
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(r.Delivery).To(Equal(verification.Delivery{Attempts: 3, NextAttemptAt: redeliveryStart}))
+}
+
+func TestRedelivery_refusals(t *testing.T) {
+	for name, tc := range map[string]struct{ wish, message string }{
+		"unknown id":   {"nobody/1", "no such request"},
+		"not verified": {"pending/1", "request pending is not verified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRedeliveryWorld(t)
+			w.create("pending")
+			w.projects.wish(tc.wish)
+			for range 2 {
+				w.Expect(w.reconcile()).To(Succeed())
+				w.restart()
+			}
+			w.Expect(w.observed).To(Equal([]string{tc.wish}), "a refusal is noted too")
+			w.Expect(w.told).To(HaveLen(1))
+			w.Expect(w.told[0].granted).To(BeFalse())
+			w.Expect(w.told[0].message).To(ContainSubstring(tc.message))
+		})
+	}
+}
+
+// The status cannot hold every such wish, and yet only the first leader refuses it.
+func TestRedelivery_malformed(t *testing.T) {
+	for name, wish := range map[string]string{
+		"no slash": "a", "no id": "/1", "no nonce": "a/", "control character": "a/1\x7f", "a number": "+4915112345678/1",
+		"too long": "a/" + strings.Repeat("x", maxRedelivery),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newRedeliveryWorld(t)
+			w.delivered("a")
+			w.projects.wish(wish)
+			for range 2 {
+				for range 3 {
+					w.Expect(w.reconcile()).To(Succeed())
+				}
+				w.Expect(w.told).To(Equal([]redeliveryEvent{{false, malformedRedelivery}}), "and nothing of the annotation is repeated")
+				w.restart()
+			}
+			w.Expect(w.observed).To(ConsistOf(MatchRegexp(`^malformed:[0-9a-f]{8}$`)))
+			w.Expect(w.due("a")).To(BeFalse())
+
+			w.projects.wish("?/" + wish) // malformed in another way
+			w.Expect(w.reconcile()).To(Succeed())
+			w.Expect(w.told).To(HaveLen(2))
+
+			w.projects.wish("a/1")
+			w.Expect(w.reconcile()).To(Succeed())
+			w.Expect(w.due("a")).To(BeTrue())
+		})
+	}
+}
+
+func TestRedelivery_withoutAWebhook(t *testing.T) {
+	w := newRedeliveryWorld(t)
+	w.delivered("a")
+	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Spec.Webhook = nil })
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeFalse())
+	w.Expect(w.told).To(Equal([]redeliveryEvent{{false, "the project has no webhook, so there is nowhere to send an event"}}))
+}
+
+func TestRedelivery_storeDown(t *testing.T) {
+	w := newRedeliveryWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/1")
+	broken := errors.New("broken")
+	w.backend.Fail(broken)
+	w.Expect(w.reconcile()).To(MatchError(broken))
+	w.Expect(w.observed).To(BeEmpty())
+	w.Expect(w.told).To(BeEmpty(), "nothing is refused for that")
+	w.backend.Fail(nil)
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.due("a")).To(BeTrue())
+}
+
+func TestRedelivery_statusThatCannotBeWritten(t *testing.T) {
+	w := newRedeliveryWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/1")
+	w.observedErr = errors.New("the API server is away")
+	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
+	w.Expect(w.due("a")).To(BeTrue())
+	w.deliver("a")
+	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
+	w.restart()
+	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
+
+	w.observedErr = nil
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.observed).To(Equal([]string{"a/1"}))
+	w.Expect(w.told).To(HaveLen(1))
+	w.Expect(w.due("a")).To(BeFalse(), "the request knows that it was sent for this wish")
+}
+
+// The watch brings some other change before it brings the status.
+func TestRedelivery_staleStatus(t *testing.T) {
+	w := newRedeliveryWorld(t)
+	w.delivered("a")
+	w.projects.wish("a/1")
+	w.Expect(w.reconcile()).To(Succeed())
+	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = "" })
+	w.Expect(w.reconcile()).To(Succeed())
+	w.Expect(w.told).To(HaveLen(1), "nobody is told twice")
+}
+
+// fakeProjects holds the project's object, as a watch would bring it.
+type fakeProjects struct {
+	changes verification.Notifier
+	project atomic.Pointer[verifyv1.VerificationProject]
+	ended   int
+}
+
+func newFakeProjects() *fakeProjects {
+	p := &fakeProjects{}
+	p.project.Store(&verifyv1.VerificationProject{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "acme"},
+		Spec:       verifyv1.VerificationProjectSpec{Webhook: &verifyv1.Webhook{URL: "https://shop.example/hook"}},
+	})
+	return p
+}
+
+// Project implements Projects.
+func (p *fakeProjects) Project() *verifyv1.VerificationProject { return p.project.Load() }
+
+// Observe implements Projects.
+func (p *fakeProjects) Observe() (changes <-chan struct{}, cancel func()) {
+	changes, end := p.changes.Subscribe("")
+	return changes, func() {
+		p.ended++
+		end()
+	}
+}
+
+// edit makes a new object of the one before, since whoever has that may still read it.
+func (p *fakeProjects) edit(change func(*verifyv1.VerificationProject)) {
+	next := p.project.Load().DeepCopy()
+	change(next)
+	p.project.Store(next)
+	p.changes.Notify("")
+}
+
+func (p *fakeProjects) wish(wish string) {
+	p.edit(func(project *verifyv1.VerificationProject) {
+		metav1.SetMetaDataAnnotation(&project.ObjectMeta, verifyv1.RedeliverAnnotation, wish)
+	})
+}
+
+func (p *fakeProjects) remove() {
+	p.project.Store(nil)
+	p.changes.Notify("")
+}

@@ -1,0 +1,12 @@
+// Package messenger holds what WhatsApp and Telegram share: the limits of replies, and the measurement of calls to their
+// platforms. Replies are sent after the message is acknowledged, best effort and once; unknown senders get one rarely.
+//
+//	message -> SenderLimiter -> domain -> Cooldown and StrangerLimiter -> ReplyQueue -> sent
+//
+// Invariants:
+//   - What is remembered of senders is bounded, and keyed by hashes whose key is known to this process alone.
+//   - Two bots that answer each other fall silent.
+//   - No reply delays an acknowledgement.
+//   - Every metric label comes from a closed set that the program itself names. Durations have their series from the
+//     start, an error has one from its first occurrence on.
+package messenger
