@@ -49,7 +49,7 @@ func shapeOf(t *testing.T, content []byte) map[string]bool {
 // known returns the shapes of the channels' own golden payloads, each of which was read from a public source.
 func known(t *testing.T, pattern string) map[string]bool {
 	t.Helper()
-	files, err := filepath.Glob("../channel/" + pattern)
+	files, err := filepath.Glob("../messenger/" + pattern)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(files).NotTo(BeEmpty())
 	all := map[string]bool{}
@@ -74,7 +74,7 @@ func unknownIn(paths, known map[string]bool) []string {
 
 func golden(t *testing.T, name string) []byte {
 	t.Helper()
-	content, err := os.ReadFile("../channel/" + name)
+	content, err := os.ReadFile("../messenger/" + name)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return content
 }

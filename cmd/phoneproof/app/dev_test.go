@@ -17,7 +17,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
-	"github.com/spf13/pflag"
 
 	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/test/ports"
@@ -305,11 +304,6 @@ func TestDev_refuses(t *testing.T) {
 		NewWithT(t).Expect(err).To(MatchError(ContainSubstring("does not run in a pod")))
 	})
 	outsidePods(t)
-	t.Run("to run in a pod without its environment", func(t *testing.T) {
-		g, token := NewWithT(t), t.TempDir()
-		g.Expect(refuseInPod(token)).To(MatchError(ContainSubstring("does not run in a pod")))
-		g.Expect(refuseInPod(filepath.Join(token, "none"))).To(Succeed())
-	})
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -327,36 +321,4 @@ func TestDev_refuses(t *testing.T) {
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.want)))
 		})
 	}
-}
-
-func TestDevAddress_takesAnotherPortOnlyWhereNobodyAskedForThatOne(t *testing.T) {
-	g := NewWithT(t)
-	var config net.ListenConfig
-	taken, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = taken.Close() })
-	for _, asked := range []bool{false, true} {
-		flags := pflag.NewFlagSet("dev", pflag.ContinueOnError)
-		a := devAddress{flag: "bind-address", text: taken.Addr().String()}
-		a.bind(flags, "")
-		if asked {
-			g.Expect(flags.Parse([]string{"--bind-address=" + taken.Addr().String()})).To(Succeed())
-			_, err := a.openListener(t.Context())
-			g.Expect(err).To(MatchError(ContainSubstring("address already in use")))
-			continue
-		}
-		listener, err := a.openListener(t.Context())
-		g.Expect(err).NotTo(HaveOccurred())
-		t.Cleanup(func() { _ = listener.Close() })
-		g.Expect(a.text).To(Equal(listener.Addr().String()))
-		g.Expect(a.text).To(And(HavePrefix("127.0.0.1:"), Not(Equal(taken.Addr().String()))))
-	}
-}
-
-func TestExceptLoopback_coversEverythingElse(t *testing.T) {
-	g := NewWithT(t)
-	rules := exceptLoopback()
-	g.Expect(rules).To(HaveLen(8 + 128))
-	g.Expect(rules).To(ContainElements("128.0.0.0/1", "126.0.0.0/8", "8000::/1", "::/128"))
-	g.Expect(rules).NotTo(ContainElement(HavePrefix("127.")))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/controllers/project/render/rendertest"
+	"github.com/phoneproof/phoneproof/internal/logging"
 	"github.com/phoneproof/phoneproof/internal/server"
 )
 
@@ -22,11 +23,11 @@ func TestServe_takes_what_the_operator_renders(t *testing.T) {
 
 		var (
 			o   server.Options
-			log logFlags
+			log logging.Options
 		)
 		flags := pflag.NewFlagSet(args[0], pflag.ContinueOnError)
 		o.AddFlags(flags)
-		log.bind(flags)
+		log.AddFlags(flags)
 		g.Expect(flags.Parse(args[1:])).To(Succeed(), c.Name)
 		g.Expect(flags.Args()).To(BeEmpty(), c.Name)
 		g.Expect(o.Complete()).To(Succeed(), c.Name)

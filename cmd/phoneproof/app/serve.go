@@ -7,14 +7,14 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
-	"github.com/phoneproof/phoneproof/internal/linelog"
+	"github.com/phoneproof/phoneproof/internal/logging"
 	"github.com/phoneproof/phoneproof/internal/server"
 )
 
 func newServeCommand(dependencies server.Dependencies) *cobra.Command {
 	var (
 		o   server.Options
-		log logFlags
+		log logging.Options
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -48,24 +48,24 @@ and the change of the project that was refused.`,
 			if err := o.Complete(); err != nil {
 				return err
 			}
-			lines := linelog.New(cmd.ErrOrStderr(), clock.RealClock{})
+			lines := logging.NewWriter(cmd.ErrOrStderr(), clock.RealClock{})
 			defer lines.Flush() //nolint:errcheck // as with every line
-			logger, err := log.logger(lines)
+			logger, err := log.NewLogger(lines)
 			if err != nil {
 				return err
 			}
-			requests, err := log.handler(lines.Later())
+			requests, err := log.NewHandler(lines.Later())
 			if err != nil {
 				return err
 			}
 			dependencies.ConnectionBudget = boundedhttp.Budget() // of the whole limit
-			collectByLimit()
+			server.TuneGarbageCollector()
 			dependencies.Log, dependencies.RequestLog = logger, requests
 			return server.Run(cmd.Context(), o, dependencies)
 		},
 	}
 	o.AddFlags(cmd.Flags())
-	log.bind(cmd.Flags())
+	log.AddFlags(cmd.Flags())
 	completeValues(cmd, "store", server.StoreKubernetes, server.StoreMemory, server.StorePostgreSQL)
 	completeLogValues(cmd, "log-")
 	completeFiles(cmd, "project-file", "yaml", "yml", "json")

@@ -5,18 +5,15 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/phoneproof/phoneproof/internal/logging"
 	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/internal/simulator"
 	"github.com/phoneproof/phoneproof/internal/version"
@@ -30,7 +27,7 @@ type simulatorOptions struct {
 	apiURL     string
 	apiKeyFile string
 	caFile     string
-	log        logFlags
+	log        logging.Options
 }
 
 func newSimulatorCommand() *cobra.Command {
@@ -51,19 +48,19 @@ number, each with :ANYTHING after it if you like. The WhatsApp app secret is the
     --whatsapp-account number=+4915112345670,id=1234567890,secret=sim_4915112345670,callback=http://shop:8080/hooks/whatsapp`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger, err := o.log.logger(cmd.ErrOrStderr())
+			logger, err := o.log.NewLogger(cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			return o.run(cmd.Context(), logger)
 		},
 	}
-	o.bind(cmd.Flags())
+	o.addFlags(cmd.Flags())
 	completeLogValues(cmd, "log-")
 	return cmd
 }
 
-func (o *simulatorOptions) bind(flags *pflag.FlagSet) {
+func (o *simulatorOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.address, "bind-address", ":8090", "the address of everything: APIs, receiver and page")
 	flags.StringVar(&o.secretFile, "webhook-secret-file", "",
 		"the file with the secret that the receiver checks webhooks with; without it signatures are not judged")
@@ -72,7 +69,7 @@ func (o *simulatorOptions) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.apiURL, "api-url", "", "the verification API that the page starts verifications with")
 	flags.StringVar(&o.apiKeyFile, "api-key-file", "", "the file with the API key for --api-url")
 	flags.StringVar(&o.caFile, "ca-file", "", "the certificates to trust for callbacks by https, as PEM; empty for the system's")
-	o.log.bind(flags)
+	o.log.AddFlags(flags)
 }
 
 func (o *simulatorOptions) run(ctx context.Context, log logr.Logger) error {
@@ -93,13 +90,14 @@ func (o *simulatorOptions) run(ctx context.Context, log logr.Logger) error {
 	if err := server.CheckAddress("bind-address", o.address); err != nil {
 		return err
 	}
-	listener, err := listenTCP(ctx, o.address)
+	var config net.ListenConfig
+	listener, err := config.Listen(ctx, "tcp", o.address)
 	if err != nil {
 		return fmt.Errorf("--bind-address: %w", err)
 	}
 	log.Info("simulating WhatsApp and Telegram: nothing here is true of a real phone",
 		"address", listener.Addr().String(), "version", version.Version())
-	return server.RunBehind(ctx, simulatorServer(sim, listener, log), sim)
+	return server.RunBehind(ctx, simulator.NewServer(sim, listener, log), sim)
 }
 
 // simulator returns what the flags make of a simulator.
@@ -174,39 +172,4 @@ func parseAccount(text string) (simulator.WhatsAppAccount, error) {
 		}
 	}
 	return a, nil
-}
-
-// simulatorServer serves a simulator until its context ends. Long polls end with it.
-func simulatorServer(handler http.Handler, listener net.Listener, log logr.Logger) manager.Runnable {
-	return manager.RunnableFunc(func(ctx context.Context) error {
-		front := &http.Server{
-			Handler:           handler,
-			ReadHeaderTimeout: 10 * time.Second,
-			ReadTimeout:       30 * time.Second,
-			// Telegram's long polls take up to 50 s.
-			WriteTimeout: 90 * time.Second,
-			IdleTimeout:  2 * time.Minute,
-			BaseContext:  func(net.Listener) context.Context { return ctx },
-			ErrorLog:     slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelInfo),
-		}
-		stopped := make(chan struct{})
-		defer context.AfterFunc(ctx, func() {
-			defer close(stopped)
-			bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			if front.Shutdown(bounded) != nil {
-				_ = front.Close() // for net/http a connection without a request is busy for five seconds
-			}
-		})()
-		if err := front.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("serve the simulator: %w", err)
-		}
-		<-stopped
-		return nil
-	})
-}
-
-func listenTCP(ctx context.Context, address string) (net.Listener, error) {
-	var config net.ListenConfig
-	return config.Listen(ctx, "tcp", address)
 }

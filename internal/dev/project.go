@@ -1,4 +1,4 @@
-package app
+package dev
 
 import (
 	"crypto/rand"
@@ -16,8 +16,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// devProject is served if no other is given. Its receiver is filled in.
-const devProject = `apiVersion: phoneproof.dev/v1alpha1
+// madeUpProject is served if no other is given. Its receiver is filled in.
+const madeUpProject = `apiVersion: phoneproof.dev/v1alpha1
 kind: VerificationProject
 metadata: {name: dev}
 spec:
@@ -41,9 +41,33 @@ spec:
     perPhoneNumber: {requests: 100, period: 1m}
 `
 
-// files returns the project's files, and makes up what was not given.
-func (o *devOptions) files() (devFiles, error) {
-	f := devFiles{project: o.projectFile, secrets: o.secretsDir}
+// projectFiles are the project's files, those that were made up in a folder of their own.
+type projectFiles struct {
+	project, secrets string
+	keyFile          string // of the API key to begin with; empty if the project has none that may do both
+	madeUp           string
+}
+
+func (f projectFiles) remove() {
+	if f.madeUp != "" {
+		_ = os.RemoveAll(f.madeUp) // it is in the folder for temporary files
+	}
+}
+
+// key returns the API key; nothing if it cannot be read.
+func (f projectFiles) key() string {
+	content, err := os.ReadFile(f.keyFile)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}
+
+func (f projectFiles) secretFile(name, key string) string { return filepath.Join(f.secrets, name, key) }
+
+// findFiles returns the project's files, and makes up what was not given.
+func (o *Options) findFiles() (projectFiles, error) {
+	f := projectFiles{project: o.ProjectFile, secrets: o.SecretsDir}
 	if f.project == "" && f.secrets != "" {
 		return f, errors.New("--secrets-dir needs --project-file")
 	}
@@ -61,7 +85,7 @@ func (o *devOptions) files() (devFiles, error) {
 	}
 	if f.project == "" {
 		f.project = filepath.Join(f.madeUp, "project.yaml")
-		err = os.WriteFile(f.project, fmt.Appendf(nil, devProject, o.page.url()), 0o600)
+		err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.page.url()), 0o600)
 	}
 	if err == nil {
 		err = f.complete()
@@ -73,14 +97,14 @@ func (o *devOptions) files() (devFiles, error) {
 }
 
 // complete reads the project, makes its secrets up if there are none, and finds an API key to begin with.
-func (f *devFiles) complete() error {
+func (f *projectFiles) complete() error {
 	content, err := os.ReadFile(f.project)
 	if err != nil {
 		return fmt.Errorf("read the project file: %w", err)
 	}
 	project, err := verifyv1.DecodeProject(content)
 	if err != nil {
-		return nil //nolint:nilerr // whoever serves it says what is wrong, without its values
+		return nil //nolint:nilerr // the server reports what is wrong, without its values
 	}
 	for i := range project.Spec.APIKeys {
 		k := &project.Spec.APIKeys[i]
@@ -96,7 +120,7 @@ func (f *devFiles) complete() error {
 }
 
 // makeUp writes a secret for every place of the project that refers to one.
-func (f *devFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
+func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 	var errs []error
 	for i := range spec.APIKeys {
 		key, err := settings.NewAPIKey(rand.Reader)
@@ -120,7 +144,7 @@ func (f *devFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 }
 
 // write writes a secret. Nobody has judged the names yet, so they are kept from leading out of the folder.
-func (f *devFiles) write(ref verifyv1.SecretKeyRef, value string) error {
+func (f *projectFiles) write(ref verifyv1.SecretKeyRef, value string) error {
 	root, err := os.OpenRoot(f.madeUp)
 	if err != nil {
 		return fmt.Errorf("open the folder for secrets: %w", err)
@@ -137,7 +161,7 @@ func (f *devFiles) write(ref verifyv1.SecretKeyRef, value string) error {
 }
 
 // introduce says where everything is and how to begin.
-func (o *devOptions) introduce(out io.Writer, s *settings.Settings, f devFiles) {
+func (o *Options) introduce(out io.Writer, s *settings.Settings, f projectFiles) {
 	key := f.key()
 	if f.madeUp == "" {
 		key = "$(cat '" + f.keyFile + "')"
@@ -170,7 +194,7 @@ Try it:
 	}
 }
 
-func (o *devOptions) aboutReceiver(s *settings.Settings) string {
+func (o *Options) aboutReceiver(s *settings.Settings) string {
 	switch {
 	case s.Webhook == nil:
 		return "(the project has no spec.webhook)"
@@ -184,7 +208,7 @@ func (o *devOptions) aboutReceiver(s *settings.Settings) string {
 }
 
 // warnings say what of the project does not work here.
-func (o *devOptions) warnings(s *settings.Settings, f devFiles) []string {
+func (o *Options) warnings(s *settings.Settings, f projectFiles) []string {
 	var all []string
 	const unsimulated = "'s credentials do not begin with sim_, so it does not work here: nothing goes to real platforms from dev"
 	if s.WhatsApp != nil && !s.WhatsApp.Simulated {
@@ -197,7 +221,7 @@ func (o *devOptions) warnings(s *settings.Settings, f devFiles) []string {
 		all = append(all, "no API key of the project has both scopes, so the page cannot start verifications")
 	}
 	if s.Webhook != nil {
-		if to, err := url.Parse(s.Webhook.URL); err == nil && to.Hostname() != "localhost" && !loopback(to.Hostname()) {
+		if to, err := url.Parse(s.Webhook.URL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
 			all = append(all, "spec.webhook.url is not on this machine, so no events are sent: simulated ones must not leave it")
 		}
 	}

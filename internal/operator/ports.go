@@ -1,4 +1,4 @@
-package app
+package operator
 
 import (
 	"context"
@@ -43,26 +43,26 @@ const (
 )
 
 // addPorts adds the ports for metrics and probes to the manager. Those that the manager makes itself bound no connections.
-func (o *operatorOptions) addPorts(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
+func (o *Options) addPorts(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
 	if err := o.addMetrics(ctx, mgr, config, log.WithName("metrics")); err != nil {
 		return fmt.Errorf("serve metrics: %w", err)
 	}
-	readiness := newOperatorReadiness(ctx, mgr.GetCache(), log.WithName("probes"))
+	readiness := newReadiness(ctx, mgr.GetCache(), log.WithName("probes"))
 	if err := mgr.Add(readiness); err != nil {
 		return fmt.Errorf("add readiness: %w", err)
 	}
 	probes := boundedhttp.Options{Handler: health.NewProbesHandler(readiness), Log: log.WithName("probes")}
-	if err := addPort(ctx, mgr, "probes", o.healthAddress, probes); err != nil {
+	if err := addPort(ctx, mgr, "probes", o.HealthAddress, probes); err != nil {
 		return fmt.Errorf("serve probes: %w", err)
 	}
 	return nil
 }
 
 // addMetrics adds the port for metrics, with TLS and authentication unless it was told otherwise.
-func (o *operatorOptions) addMetrics(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
+func (o *Options) addMetrics(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
 	handler := health.NewMetricsHandler(metrics.Registry)
 	port := boundedhttp.Options{Log: log}
-	if o.metricsSecure {
+	if o.MetricsSecure {
 		clients, err := kubernetes.NewForConfig(rest.AddUserAgent(config, "metrics"))
 		if err != nil {
 			return fmt.Errorf("make client for authentication: %w", err)
@@ -75,13 +75,13 @@ func (o *operatorOptions) addMetrics(ctx context.Context, mgr manager.Manager, c
 	mux := http.NewServeMux()
 	mux.Handle(metricsPath, handler)
 	port.Handler = mux
-	return addPort(ctx, mgr, "metrics", o.metricsAddress, port)
+	return addPort(ctx, mgr, "metrics", o.MetricsAddress, port)
 }
 
 // metricsTLS returns the certificate of --metrics-cert-path, which may change, or a self-signed one.
-func (o *operatorOptions) metricsTLS(mgr manager.Manager) (*tls.Config, error) {
-	if o.metricsCertPath != "" {
-		watcher, err := certwatcher.New(filepath.Join(o.metricsCertPath, "tls.crt"), filepath.Join(o.metricsCertPath, "tls.key"))
+func (o *Options) metricsTLS(mgr manager.Manager) (*tls.Config, error) {
+	if o.MetricsCertPath != "" {
+		watcher, err := certwatcher.New(filepath.Join(o.MetricsCertPath, "tls.crt"), filepath.Join(o.MetricsCertPath, "tls.key"))
 		if err != nil {
 			return nil, fmt.Errorf("--metrics-cert-path: %w", err)
 		}
@@ -140,8 +140,8 @@ type cacheSyncer interface {
 	WaitForCacheSync(ctx context.Context) bool
 }
 
-// newOperatorReadiness returns a readiness that begins once the caches are filled and ends with ctx.
-func newOperatorReadiness(ctx context.Context, caches cacheSyncer, log logr.Logger) *health.Readiness {
+// newReadiness returns a readiness that begins once the caches are filled and ends with ctx.
+func newReadiness(ctx context.Context, caches cacheSyncer, log logr.Logger) *health.Readiness {
 	return health.NewReadiness(health.ReadinessOptions{
 		Check: func(ctx context.Context) error {
 			if !caches.WaitForCacheSync(ctx) {

@@ -1,10 +1,10 @@
-// Package linelog writes the lines of a log, and keeps those that are many and unimportant one by one for a moment, so that
-// a write to the system takes many of them.
+// Package logging makes the loggers of a process, and writes their lines: frequent lines that matter little one by one may
+// wait for a moment, so that one system call writes many of them.
 //
 // Invariant: lines leave in the order in which they were written, each whole. What may wait waits for at most Hold, and not
 // at all once anything else is written, so whatever went wrong is there at once with all that led to it. A process that is
 // killed loses what waits; one that ends in order calls Flush.
-package linelog
+package logging
 
 import (
 	"io"
@@ -32,8 +32,8 @@ type Writer struct {
 	timer clock.Timer
 }
 
-// New returns a writer to out.
-func New(out io.Writer, c clock.WithDelayedExecution) *Writer {
+// NewWriter returns a writer to out.
+func NewWriter(out io.Writer, c clock.WithDelayedExecution) *Writer {
 	return &Writer{out: out, clock: c, held: make([]byte, 0, mostHeld)}
 }
 

@@ -1,4 +1,6 @@
-package app
+// Package operator is an operator process: it wires the controllers of projects to the API server, and serves probes and
+// metrics. It imports nothing that simulates a messenger.
+package operator
 
 import (
 	"context"
@@ -23,25 +25,25 @@ import (
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
-// operatorLease is the name of the lease whose holder works.
-const operatorLease = "phoneproof-operator"
+// leaseName is the name of the lease whose holder works.
+const leaseName = "phoneproof-operator"
 
-// operate runs the operator until ctx ends.
-func operate(ctx context.Context, o operatorOptions, log logr.Logger) error {
-	config, err := server.ClusterConfig(o.kubeconfig, "operator")
+// Run runs the operator until ctx ends.
+func Run(ctx context.Context, o Options, log logr.Logger) error {
+	config, err := server.ClusterConfig(o.Kubeconfig, "operator")
 	if err != nil {
 		return err
 	}
-	rendering, err := o.rendering()
+	rendering, err := o.renderOptions()
 	if err != nil {
 		return err
 	}
-	mgr, err := o.manager(ctx, config, log)
+	mgr, err := o.newManager(ctx, config, log)
 	if err != nil {
 		return err
 	}
 	controller := project.New(project.Options{
-		Render: rendering, Permissions: o.permissions, Namespaces: o.namespaces, MaxUnreadyRollouts: o.maxUnreadyRollouts,
+		Render: rendering, Permissions: o.Permissions, Namespaces: o.Namespaces, MaxUnreadyRollouts: o.MaxUnreadyRollouts,
 		Log: log.WithName("project"),
 	})
 	if err := controller.Register(ctx, mgr); err != nil {
@@ -50,46 +52,46 @@ func operate(ctx context.Context, o operatorOptions, log logr.Logger) error {
 	if err := metrics.Registry.Register(project.NewMetrics(mgr.GetClient(), log.WithName("metrics"))); err != nil {
 		return fmt.Errorf("register metrics of projects: %w", err)
 	}
-	log.Info("operating", "version", version.Version(), "image", o.image, "namespaces", o.namespaces)
+	log.Info("operating", "version", version.Version(), "image", o.Image, "namespaces", o.Namespaces)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the operator: %w", err)
 	}
 	return nil
 }
 
-// rendering returns what the flags say of the projects' pods.
-func (o *operatorOptions) rendering() (render.Options, error) {
-	allow, deny, err := o.webhook.Rules()
+// renderOptions returns what the flags say of the projects' pods.
+func (o *Options) renderOptions() (render.Options, error) {
+	allow, deny, err := o.Webhook.Rules()
 	if err != nil {
 		return render.Options{}, err
 	}
 	return render.Options{
-		Image: o.image, PullPolicy: corev1.PullPolicy(o.pullPolicy), PullSecrets: o.pullSecrets,
-		LogFormat: o.serverLog.format, LogLevel: o.serverLog.level,
-		NamespacedRoles: len(o.namespaces) > 0,
-		WhatsAppURL:     o.platforms.GraphURL, TelegramURL: o.platforms.BotAPIURL, SimulatorURL: o.platforms.SimulatorURL,
+		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), PullSecrets: o.PullSecrets,
+		LogFormat: o.ServerLog.Format, LogLevel: o.ServerLog.Level,
+		NamespacedRoles: len(o.Namespaces) > 0,
+		WhatsAppURL:     o.Platforms.GraphURL, TelegramURL: o.Platforms.BotAPIURL, SimulatorURL: o.Platforms.SimulatorURL,
 		WebhookAllow: allow, WebhookDeny: deny,
 	}, nil
 }
 
-func (o *operatorOptions) manager(ctx context.Context, config *rest.Config, log logr.Logger) (manager.Manager, error) {
+func (o *Options) newManager(ctx context.Context, config *rest.Config, log logr.Logger) (manager.Manager, error) {
 	scheme, err := project.Scheme()
 	if err != nil {
 		return nil, err
 	}
-	caches, err := project.CacheOptions(o.namespaces)
+	caches, err := project.CacheOptions(o.Namespaces)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := o.lock(config)
+	lock, err := o.newLock(config)
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: caches, Client: project.ClientOptions(), Logger: log,
 		Metrics: metricsserver.Options{BindAddress: noPort}, HealthProbeBindAddress: noPort, // see addPorts
-		LeaderElection: o.leaderElect, LeaderElectionResourceLockInterface: lock,
-		LeaseDuration: &o.lease.Duration, RenewDeadline: &o.lease.RenewDeadline, RetryPeriod: &o.lease.RetryPeriod,
+		LeaderElection: o.LeaderElect, LeaderElectionResourceLockInterface: lock,
+		LeaseDuration: &o.Lease.Duration, RenewDeadline: &o.Lease.RenewDeadline, RetryPeriod: &o.Lease.RetryPeriod,
 		// The process ends with the manager, so nothing goes on once the next holder begins.
 		LeaderElectionReleaseOnCancel: true,
 	})
@@ -102,10 +104,10 @@ func (o *operatorOptions) manager(ctx context.Context, config *rest.Config, log 
 	return mgr, nil
 }
 
-// lock returns the lease that operators compete for; nil if they do not. It tells no Events, which would need rights in the
-// core group.
-func (o *operatorOptions) lock(config *rest.Config) (resourcelock.Interface, error) {
-	if !o.leaderElect {
+// newLock returns the lease that operators compete for; nil if they do not. It emits no Events, which would need rights in
+// the core group.
+func (o *Options) newLock(config *rest.Config) (resourcelock.Interface, error) {
+	if !o.LeaderElect {
 		return nil, nil
 	}
 	namespace, err := o.leaseNamespace()
@@ -113,7 +115,7 @@ func (o *operatorOptions) lock(config *rest.Config) (resourcelock.Interface, err
 		return nil, err
 	}
 	config = rest.AddUserAgent(config, "lease")
-	config.Timeout = max(o.lease.RenewDeadline/2, time.Second) // one call that hangs must not cost the lease
+	config.Timeout = max(o.Lease.RenewDeadline/2, time.Second) // one call that hangs must not cost the lease
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make client for the lease: %w", err)
@@ -123,17 +125,17 @@ func (o *operatorOptions) lock(config *rest.Config) (resourcelock.Interface, err
 		return nil, fmt.Errorf("name this holder of the lease: %w", err)
 	}
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: operatorLease},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: leaseName},
 		Client:     clients.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: hostname + "_" + uuid.NewString()},
 	}, nil
 }
 
 // leaseNamespace returns the one of --leader-elect-namespace, or the pod's own.
-func (o *operatorOptions) leaseNamespace() (string, error) {
+func (o *Options) leaseNamespace() (string, error) {
 	const ofPod = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-	if o.leaderNamespace != "" {
-		return o.leaderNamespace, nil
+	if o.LeaderNamespace != "" {
+		return o.LeaderNamespace, nil
 	}
 	namespace, err := os.ReadFile(ofPod)
 	if err != nil {

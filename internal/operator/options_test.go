@@ -1,4 +1,4 @@
-package app
+package operator
 
 import (
 	"testing"
@@ -9,17 +9,18 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project"
 )
 
-func operatorFlags(args ...string) (operatorOptions, error) {
-	var o operatorOptions
+// parseOptions returns the options of a command line.
+func parseOptions(args ...string) (Options, error) {
+	var o Options
 	flags := pflag.NewFlagSet("operator", pflag.ContinueOnError)
-	o.bind(flags)
+	o.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	return o, o.complete()
+	return o, o.Complete()
 }
 
-func TestOperatorFlags_refused(t *testing.T) {
+func TestOptions_refused(t *testing.T) {
 	for name, test := range map[string]struct {
 		args    []string
 		problem string
@@ -43,56 +44,56 @@ func TestOperatorFlags_refused(t *testing.T) {
 		"a Service that leads outside":   {[]string{"--server-image=a", "--allow-service-type=ExternalName"}, "--allow-service-type"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := operatorFlags(test.args...)
+			_, err := parseOptions(test.args...)
 			NewWithT(t).Expect(err).To(MatchError(ContainSubstring(test.problem)))
 		})
 	}
 }
 
-func TestOperatorFlags_noPorts(t *testing.T) {
-	_, err := operatorFlags("--server-image=a", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+func TestOptions_noPorts(t *testing.T) {
+	_, err := parseOptions("--server-image=a", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 }
 
-func TestOperatorFlags_permissions(t *testing.T) {
+func TestOptions_permissions(t *testing.T) {
 	g := NewWithT(t)
-	usual, err := operatorFlags("--server-image=a")
+	usual, err := parseOptions("--server-image=a")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(usual.permissions.Annotations).To(Equal([]string{"cert-manager.io/*", "external-dns.alpha.kubernetes.io/*"}))
-	g.Expect(usual.permissions.PriorityClasses).To(BeEmpty())
-	g.Expect(usual.permissions.Tolerations).To(Equal([]string{"*"}))
-	g.Expect(usual.permissions.ServiceTypes).To(Equal([]string{"ClusterIP"}))
+	g.Expect(usual.Permissions.Annotations).To(Equal([]string{"cert-manager.io/*", "external-dns.alpha.kubernetes.io/*"}))
+	g.Expect(usual.Permissions.PriorityClasses).To(BeEmpty())
+	g.Expect(usual.Permissions.Tolerations).To(Equal([]string{"*"}))
+	g.Expect(usual.Permissions.ServiceTypes).To(Equal([]string{"ClusterIP"}))
 
-	none, err := operatorFlags("--server-image=a", "--allow-annotation=", "--allow-toleration=")
+	none, err := parseOptions("--server-image=a", "--allow-annotation=", "--allow-toleration=")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(none.permissions.Annotations).To(BeEmpty())
-	g.Expect(none.permissions.Tolerations).To(BeEmpty())
+	g.Expect(none.Permissions.Annotations).To(BeEmpty())
+	g.Expect(none.Permissions.Tolerations).To(BeEmpty())
 
-	others, err := operatorFlags("--server-image=a", "--allow-service-type=ClusterIP", "--allow-service-type=NodePort")
+	others, err := parseOptions("--server-image=a", "--allow-service-type=ClusterIP", "--allow-service-type=NodePort")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(others.permissions.ServiceTypes).To(Equal([]string{"ClusterIP", "NodePort"}))
+	g.Expect(others.Permissions.ServiceTypes).To(Equal([]string{"ClusterIP", "NodePort"}))
 }
 
-func TestOperatorFlags_grants(t *testing.T) {
+func TestOptions_grants(t *testing.T) {
 	g := NewWithT(t)
-	o, err := operatorFlags("--server-image=a", "--grant-account=shop=telegram:Ada_Books_BOT", "--grant-account=bank=whatsapp:0123",
+	o, err := parseOptions("--server-image=a", "--grant-account=shop=telegram:Ada_Books_BOT", "--grant-account=bank=whatsapp:0123",
 		"--grant-host=shop=*.Example.com.", "--grant-host=bank=a.example.com")
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(o.permissions.AccountGrants).To(Equal([]project.Grant{
+	g.Expect(o.Permissions.AccountGrants).To(Equal([]project.Grant{
 		{Namespace: "shop", Name: "telegram:ada_books_bot"}, {Namespace: "bank", Name: "whatsapp:0123"},
 	}))
-	g.Expect(o.permissions.HostGrants).To(Equal([]project.Grant{
+	g.Expect(o.Permissions.HostGrants).To(Equal([]project.Grant{
 		{Namespace: "shop", Name: "*.example.com"}, {Namespace: "bank", Name: "a.example.com"},
 	}))
 }
 
-func TestOperatorFlags_rendering(t *testing.T) {
+func TestOptions_renderOptions(t *testing.T) {
 	g := NewWithT(t)
-	o, err := operatorFlags("--server-image=a", "--server-image-pull-secret=one", "--server-image-pull-secret=two",
+	o, err := parseOptions("--server-image=a", "--server-image-pull-secret=one", "--server-image-pull-secret=two",
 		"--webhook-allow=shop=10.0.0.0/8:8443", "--webhook-deny=10.1.0.0/16", "--watch-namespace=shop",
-		"--server-log-format=text", "--server-log-level=debug", "--log-level=warn")
+		"--server-log-format=text", "--server-log-level=debug")
 	g.Expect(err).NotTo(HaveOccurred())
-	rendering, err := o.rendering()
+	rendering, err := o.renderOptions()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(rendering.PullSecrets).To(Equal([]string{"one", "two"}))
 	g.Expect([]string{rendering.LogFormat, rendering.LogLevel}).To(Equal([]string{"text", "debug"}))
@@ -100,7 +101,7 @@ func TestOperatorFlags_rendering(t *testing.T) {
 	g.Expect(rendering.WebhookAllow[0].String()).To(Equal("shop=10.0.0.0/8:8443"))
 	g.Expect(rendering.WebhookDeny[0].String()).To(Equal("10.1.0.0/16"))
 
-	o.webhook.Allow = []string{"everything"}
-	_, err = o.rendering()
+	o.Webhook.Allow = []string{"everything"}
+	_, err = o.renderOptions()
 	g.Expect(err).To(MatchError(ContainSubstring("--webhook-allow")))
 }

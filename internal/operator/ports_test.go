@@ -1,4 +1,4 @@
-package app
+package operator
 
 import (
 	"context"
@@ -25,12 +25,12 @@ func (c *caches) WaitForCacheSync(ctx context.Context) bool {
 	return c.filled.Load()
 }
 
-func TestOperatorReadiness(t *testing.T) {
+func TestReadiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		ctx, stop := context.WithCancel(t.Context())
 		c := &caches{}
-		readiness := newOperatorReadiness(ctx, c, logr.Discard())
+		readiness := newReadiness(ctx, c, logr.Discard())
 		handler := health.NewProbesHandler(readiness)
 		probe := func(path string) int {
 			began := time.Now()

@@ -1,4 +1,4 @@
-package app
+package server
 
 import (
 	"math"
@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestRoomy(t *testing.T) {
+func TestLimitDecides(t *testing.T) {
 	for name, test := range map[string]struct {
 		gogc  string
 		limit int64
@@ -22,12 +22,12 @@ func TestRoomy(t *testing.T) {
 		"a pod with the default spelled": {"100", 115 << 20, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(roomy(test.gogc, test.limit)).To(Equal(test.want))
+			NewWithT(t).Expect(limitDecides(test.gogc, test.limit)).To(Equal(test.want))
 		})
 	}
 }
 
-func TestCollectByLimit(t *testing.T) {
+func TestTuneGarbageCollector(t *testing.T) {
 	g := NewWithT(t)
 	t.Setenv("GOGC", "")
 	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(100)
@@ -36,11 +36,11 @@ func TestCollectByLimit(t *testing.T) {
 		debug.SetGCPercent(percent)
 	})
 	debug.SetMemoryLimit(math.MaxInt64)
-	collectByLimit()
+	TuneGarbageCollector()
 	g.Expect(debug.SetGCPercent(100)).To(Equal(100))
 
 	debug.SetMemoryLimit(5 << 30)
-	collectByLimit()
-	g.Expect(debug.SetGCPercent(100)).To(Equal(roomyPercent))
+	TuneGarbageCollector()
+	g.Expect(debug.SetGCPercent(100)).To(Equal(garbagePercent))
 	g.Expect(debug.SetMemoryLimit(-1)).To(BeEquivalentTo(3 << 30))
 }

@@ -1,4 +1,4 @@
-package linelog_test
+package logging_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/phoneproof/phoneproof/internal/linelog"
+	"github.com/phoneproof/phoneproof/internal/logging"
 )
 
 // out keeps what is written.
@@ -49,9 +49,9 @@ func write(g *WithT, w io.Writer, lines ...string) {
 
 func TestWriter_keepsLinesForAMoment(t *testing.T) {
 	g, o, c := NewWithT(t), &out{}, clocktesting.NewFakeClock(time.Now())
-	w := linelog.New(o, c)
+	w := logging.NewWriter(o, c)
 	write(g, w.Later(), "1\n", "2\n")
-	c.Step(linelog.Hold - 1)
+	c.Step(logging.Hold - 1)
 	g.Expect(o.written()).To(BeEmpty())
 	write(g, w.Later(), "3\n")
 	c.Step(1)
@@ -59,13 +59,13 @@ func TestWriter_keepsLinesForAMoment(t *testing.T) {
 	g.Expect(c.HasWaiters()).To(BeFalse(), "while nothing waits there is no timer")
 
 	write(g, w.Later(), "4\n")
-	c.Step(linelog.Hold)
+	c.Step(logging.Hold)
 	g.Expect(o.written()).To(HaveLen(2))
 }
 
 func TestWriter_writesEverythingBeforeWhatMatters(t *testing.T) {
 	g, o, c := NewWithT(t), &out{}, clocktesting.NewFakeClock(time.Now())
-	w := linelog.New(o, c)
+	w := logging.NewWriter(o, c)
 	write(g, w, "start\n")
 	write(g, w.Later(), "1\n", "2\n")
 	write(g, w, "broken\n", "end\n")
@@ -80,7 +80,7 @@ func TestWriter_writesEverythingBeforeWhatMatters(t *testing.T) {
 
 func TestWriter_keepsNoMoreThanItMay(t *testing.T) {
 	g, o := NewWithT(t), &out{}
-	w := linelog.New(o, clocktesting.NewFakeClock(time.Now()))
+	w := logging.NewWriter(o, clocktesting.NewFakeClock(time.Now()))
 	line := strings.Repeat("x", 1023) + "\n"
 	for range 100 {
 		write(g, w.Later(), line)
@@ -96,7 +96,7 @@ func TestWriter_keepsNoMoreThanItMay(t *testing.T) {
 
 func TestWriter_goesOnAfterAFailure(t *testing.T) {
 	g, o := NewWithT(t), &out{err: errors.New("full")}
-	w := linelog.New(o, clocktesting.NewFakeClock(time.Now()))
+	w := logging.NewWriter(o, clocktesting.NewFakeClock(time.Now()))
 	write(g, w.Later(), "1\n")
 	g.Expect(w.Flush()).To(MatchError("full"))
 	o.err = nil
@@ -107,7 +107,7 @@ func TestWriter_goesOnAfterAFailure(t *testing.T) {
 func TestWriter_losesNothingAmongMany(t *testing.T) {
 	const writers, lines = 8, 2000
 	g, o := NewWithT(t), &out{}
-	w := linelog.New(o, clock.RealClock{})
+	w := logging.NewWriter(o, clock.RealClock{})
 	var all sync.WaitGroup
 	for i := range writers {
 		all.Go(func() {
