@@ -111,7 +111,7 @@ lint: ## Run golangci-lint.
 	$(GOLANGCI_LINT) run
 
 .PHONY: lint-fix
-lint-fix: ## Run golangci-lint and mend what it can.
+lint-fix: ## Run golangci-lint and fix what it can.
 	$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
@@ -245,7 +245,7 @@ image: ## Build the image for IMAGE_PLATFORMS as OCI archives in bin/image, with
 ##@ Cluster
 
 .PHONY: cluster-up
-cluster-up: ## Start a single-node Kubernetes on this machine, or mend it (root; CLUSTER=kind uses Docker instead).
+cluster-up: ## Start a single-node Kubernetes on this machine, or repair it (root; CLUSTER=kind uses Docker instead).
 	@hack/cluster.sh up
 
 .PHONY: cluster-image

@@ -2,7 +2,7 @@
 # A Kubernetes with running pods on this machine, for the demo and the end-to-end tests.
 #
 #	hack/cluster.sh programs         compile what it takes, and no more
-#	hack/cluster.sh up               build what it takes, start it or mend it, write bin/cluster/kubeconfig
+#	hack/cluster.sh up               build what it takes, start it or repair it, write bin/cluster/kubeconfig
 #	hack/cluster.sh down             end it and remove everything it made
 #	hack/cluster.sh load ARCHIVE     give pods an image that hack/image.sh made
 #	hack/cluster.sh image BINARY PLATFORM [BUILD_ARG...]   pack a binary, load it, and write its name to bin/cluster/image

@@ -91,6 +91,18 @@ tidy() {
 	return $ok
 }
 
+# What a server or the operator runs simulates nothing.
+imports() {
+	local simulated
+	simulated=$(go list -deps ./internal/server ./internal/operator ./controllers/... | grep -E '/internal/(dev|simulator)(/|$)') || return 0
+	printf 'a server or the operator imports\n%s\n' "$simulated"
+	return 1
+}
+
+language() {
+	files '*.go' '*.md' '*.yaml' '*.yml' '*.sh' '*.tpl' '*.txt' Makefile .ci/run | xargs -d '\n' go run ./hack/language
+}
+
 # A machine without a way to the vulnerability database cannot check, which is no finding; anything else is one. GOVULNDB names
 # another copy of the database, such as a mirror.
 vulnerabilities() {
@@ -115,6 +127,8 @@ check 'govulncheck' vulnerabilities
 check 'chart' make --no-print-directory chart
 check 'go mod tidy' tidy
 check 'shell scripts' scripts
+check 'imports' imports
+check 'language' language
 check 'gofmt' format
 while ((${#running[@]} > 0)); do
 	print_ended

@@ -10,8 +10,8 @@ const (
 	// ConditionReconciling is True while the operator or a rollout is on its way
 	// to the declared state. It is absent otherwise, as kstatus wants it.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled is True when nothing will change until somebody edits
-	// the project or what it names, or mends what its pods fail at. It is absent
+	// ConditionStalled is True when nothing will change without an edit of
+	// the project or what it names, or fixes what its pods fail at. It is absent
 	// otherwise.
 	ConditionStalled = "Stalled"
 	// ConditionAvailable is True while at least one pod answers.
@@ -47,7 +47,7 @@ const (
 // has Reconciling while it is pending, and Stalled when it expired or was refused
 // for good.
 const (
-	// ConditionAccepted is False on a request made by hand that cannot be
+	// ConditionAccepted is False on a manual request that cannot be
 	// worked on; the reason says why. True once status.init is written.
 	ConditionAccepted = "Accepted"
 	// ConditionVerified is True when the number was verified, False when the
@@ -63,7 +63,7 @@ const (
 	// ReasonReady goes with Ready=True: all is as declared.
 	ReasonReady = "Ready"
 	// ReasonSuspended goes with Ready=False, and with Accepted=False on a
-	// request made by hand: spec.suspend is true. To mend it, set suspend to
+	// manual request: spec.suspend is true. To fix it, set suspend to
 	// false.
 	ReasonSuspended = "Suspended"
 	// ReasonProgressing goes with Reconciling=True and Ready=False while
@@ -73,17 +73,17 @@ const (
 	// rolls other projects first. Wait.
 	ReasonRolloutQueued = "RolloutQueued"
 	// ReasonRolloutStuck goes with Stalled=True and Ready=False: the new pods did
-	// not become ready in ten minutes; the former ones are kept. To mend it, look
+	// not become ready in ten minutes; the former ones are kept. To fix it, look
 	// at the new pods and their events. It goes by itself once they are ready.
 	ReasonRolloutStuck = "RolloutStuck"
 	// ReasonPodsUnavailable goes with Available=False and Ready=False: no pod
-	// answers. To mend it, look at the Deployment's pods and events.
+	// answers. To fix it, look at the Deployment's pods and events.
 	ReasonPodsUnavailable = "PodsUnavailable"
 	// ReasonPodsAvailable goes with Available=True.
 	ReasonPodsAvailable = "PodsAvailable"
 	// ReasonNotPermitted goes with Stalled=True: a field asks for something
 	// that the cluster's administrator has not allowed. The message names field
-	// and operator flag. To mend it, change the field, or ask for the flag.
+	// and operator flag. To fix it, change the field, or ask for the flag.
 	ReasonNotPermitted = "NotPermitted"
 	// ReasonAccountInUse goes with Stalled=True: another project of this
 	// namespace has had the same phoneNumberID or botUsername in its spec for
@@ -96,20 +96,20 @@ const (
 	// to grant it.
 	ReasonHostInUse = "HostInUse"
 	// ReasonConflict goes with Stalled=True: an object with the name of one of
-	// our children exists and is not ours. It is left untouched. To mend it,
+	// our children exists and is not ours. It is left untouched. To fix it,
 	// delete or rename that object.
 	ReasonConflict = "Conflict"
 	// ReasonChildRejected goes with Stalled=True: the API server refused a
 	// child object as invalid. The message names the object and its field. To
-	// mend it, change the field of the project that it came from.
+	// fix it, change the field of the project that it came from.
 	ReasonChildRejected = "ChildRejected"
 	// ReasonGatewayAPIMissing goes with Ready=False: expose.httpRoute is set and
-	// the cluster has no HTTPRoute. To mend it, install the Gateway API, or use
+	// the cluster has no HTTPRoute. To fix it, install the Gateway API, or use
 	// expose.ingress.
 	ReasonGatewayAPIMissing = "GatewayAPIMissing"
 	// ReasonInvalidSpec goes with Stalled=True: the spec passed the API server
 	// and is refused all the same, for example because it was stored before a
-	// rule existed. The message names the field. To mend it, edit the field.
+	// rule existed. The message names the field. To fix it, edit the field.
 	ReasonInvalidSpec = "InvalidSpec"
 	// ReasonNotReported goes with the status Unknown: no running pod has
 	// reported on the present spec yet. Wait.
@@ -134,7 +134,7 @@ const (
 	// ReasonSecretsRead goes with SecretsReady=True.
 	ReasonSecretsRead = "SecretsRead"
 	// ReasonSecretMissing: a Secret, or the key in it, is not there. The message
-	// names both. To mend it, create the Secret with that key.
+	// names both. To fix it, create the Secret with that key.
 	ReasonSecretMissing = "SecretMissing"
 	// ReasonSecretInvalid: a value is empty, a placeholder of the samples
 	// (REPLACE-...), too short, too long, or not in the form of its kind: a webhook
@@ -150,7 +150,7 @@ const (
 const (
 	// ReasonStorageReachable goes with StorageReady=True.
 	ReasonStorageReachable = "StorageReachable"
-	// ReasonStorageUnreachable: the store does not answer. To mend it, look at
+	// ReasonStorageUnreachable: the store does not answer. To fix it, look at
 	// the database, its address in the Secret, and the network between.
 	ReasonStorageUnreachable = "StorageUnreachable"
 	// ReasonStorageRejected: the store answers and does not serve us: wrong
@@ -158,7 +158,7 @@ const (
 	// synchronous_commit=off. The message says which.
 	ReasonStorageRejected = "StorageRejected"
 	// ReasonStorageFull: maxStored requests are stored and none may be deleted
-	// yet; init answers 429. To mend it, raise request.maxStored, mend the
+	// yet; init answers 429. To fix it, raise request.maxStored, repair the
 	// webhook's receiver, or move to PostgreSQL.
 	ReasonStorageFull = "StorageFull"
 )
@@ -174,17 +174,17 @@ const (
 	ReasonRegistrationByHand = "RegistrationByHand"
 	// ReasonRegistering: our callback is being registered. Wait.
 	ReasonRegistering = "Registering"
-	// ReasonCallbackTaken: somebody else's callback is registered and takeOver
-	// is not true. To mend it, remove that callback, or set takeOver.
+	// ReasonCallbackTaken: another program's callback is registered and takeOver
+	// is not true. To fix it, remove that callback, or set takeOver.
 	ReasonCallbackTaken = "CallbackTaken"
 	// ReasonCallbackUnreachable: the messenger could not reach our callback. To
-	// mend it, look at baseURL, DNS, certificate and ingress.
+	// fix it, look at baseURL, DNS, certificate and ingress.
 	ReasonCallbackUnreachable = "CallbackUnreachable"
-	// ReasonCredentialsRejected: the messenger refuses the token. To mend it,
+	// ReasonCredentialsRejected: the messenger refuses the token. To fix it,
 	// put a valid token into the Secret.
 	ReasonCredentialsRejected = "CredentialsRejected"
 	// ReasonAccountMismatch: the token belongs to another account than
-	// phoneNumberID or botUsername names. To mend it, correct one of the two.
+	// phoneNumberID or botUsername names. To fix it, correct one of the two.
 	ReasonAccountMismatch = "AccountMismatch"
 	// ReasonPlatformUnreachable: the messenger does not answer. Wait, or look at
 	// what the pods may reach.
@@ -194,8 +194,8 @@ const (
 	// look at its status page.
 	ReasonPlatformFailing = "PlatformFailing"
 	// ReasonSecretsNotReady: the account's secrets cannot be read yet; see the
-	// condition SecretsReady. It also goes with Accepted=False on a request made
-	// by hand.
+	// condition SecretsReady. It also goes with Accepted=False on a manual
+	// request.
 	ReasonSecretsNotReady = "SecretsNotReady"
 )
 
@@ -204,17 +204,17 @@ const (
 	// ReasonNoFailures goes with WebhookHealthy=True.
 	ReasonNoFailures = "NoFailures"
 	// ReasonReceiverFailing: the last attempts failed; events wait and are sent
-	// again. To mend it, look at the receiver.
+	// again. To fix it, look at the receiver.
 	ReasonReceiverFailing = "ReceiverFailing"
 	// ReasonAddressRefused: webhook.url leads to an address that the cluster's
 	// administrator has not allowed, or is plain http to a public one, or has a
-	// port of the cluster's own. To mend it, ask for --webhook-allow for the
+	// port of the cluster's own. To fix it, ask for --webhook-allow for the
 	// private address, or else use https or another port.
 	ReasonAddressRefused = "AddressRefused"
 	// ReasonSigningSecretMissing: webhook.secretRef is set and cannot be read;
 	// events wait, unsent and without using an attempt.
 	ReasonSigningSecretMissing = "SigningSecretMissing"
-	// ReasonSimulatorCredentials goes with Simulated=True. To mend it, replace
+	// ReasonSimulatorCredentials goes with Simulated=True. To fix it, replace
 	// the credentials that begin with sim_.
 	ReasonSimulatorCredentials = "SimulatorCredentials"
 	// ReasonKeysFillStore goes with LimitsContradict=True: rateLimit.perKey lets
@@ -230,10 +230,10 @@ const (
 	// ReasonAccepted goes with Accepted=True: text and link are in the status.
 	ReasonAccepted = "Accepted"
 	// ReasonMethodNotConfigured: the project does not have the messenger that
-	// method names. To mend it, use the other one.
+	// method names. To fix it, use the other one.
 	ReasonMethodNotConfigured = "MethodNotConfigured"
 	// ReasonPhoneNumberRefused: the number is impossible, premium-rate or not a
-	// person's. To mend it, make a request with another number.
+	// person's. To fix it, make a request with another number.
 	ReasonPhoneNumberRefused = "PhoneNumberRefused"
 	// ReasonRateLimited: the number has used up rateLimit.perPhoneNumber, or its
 	// range rateLimit.perPrefix; the message says which. Try again later.
@@ -241,7 +241,7 @@ const (
 	// ReasonTooManyStored: maxStored requests are stored. Try again later.
 	ReasonTooManyStored = "TooManyStored"
 	// ReasonMalformed: the object's content makes no sense, for example a status
-	// written by somebody else. It is skipped. To mend it, delete it.
+	// written by another program. It is skipped. To fix it, delete it.
 	ReasonMalformed = "Malformed"
 	// ReasonPending goes with Verified=Unknown and Reconciling=True: the message
 	// has not come yet.

@@ -133,7 +133,7 @@ var _ = Describe("Roles", func() {
 		Expect(without).To(Equal(servers["phoneproof-server-postgresql"].Rules))
 	})
 
-	It("grant VerificationRequests to nobody by aggregation", func() {
+	It("do not grant VerificationRequests by aggregation", func() {
 		for name, role := range roles("*.yaml") {
 			if len(role.Labels) == 0 {
 				continue

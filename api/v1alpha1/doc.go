@@ -8,7 +8,7 @@
 // example under testdata runs through both.
 //
 // Second invariant: whatever the schema lets through decodes into these types.
-// One object that does not would stop the informers of everybody else, so
+// One object that does not would stop the informers of all others, so
 // times and quantities carry patterns that are stricter than their formats.
 //
 // The package imports nothing of ours and needs no server.

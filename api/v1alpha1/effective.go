@@ -214,7 +214,7 @@ func (r CASecretRef) Ref() SecretKeyRef {
 }
 
 // EffectiveInit returns what was decided when r was accepted, wherever it
-// stands; nil for a request made by hand that is not completed yet.
+// stands; nil for a manual request that is not completed yet.
 func (r *VerificationRequest) EffectiveInit() *Init {
 	if r.Spec.Init != nil {
 		return r.Spec.Init

@@ -32,22 +32,22 @@ type WhatsApp struct {
 	// +required
 	AppSecretRef SecretKeyRef `json:"appSecretRef"`
 
-	// registerWebhook says whether PhoneProof registers its own address as the
-	// number's callback with Meta and keeps it there. true needs an https
+	// registerWebhook makes PhoneProof register its own address as the
+	// number's callback with Meta and keep it there. true needs an https
 	// baseURL. Default: unset, which means true where baseURL is https, else
 	// false. With false, register BASEURL/hooks/whatsapp by hand.
 	// +optional
 	RegisterWebhook *bool `json:"registerWebhook,omitempty"`
 
-	// takeOver allows overwriting a callback that somebody else registered for
-	// this number. Default: false, and the condition WhatsAppReady then tells.
+	// takeOver allows overwriting a callback that another program registered for
+	// this number. Default: false, and the condition WhatsAppReady reports it.
 	// +optional
 	TakeOver *bool `json:"takeOver,omitempty"`
 
 	// acceptSharedContact lets users whose number WhatsApp hides (they have a
 	// username) prove it by answering a request for their contact. Such results
 	// are marked assurance: shared_contact, because the proof is weaker.
-	// Default: false, and these users are told why it does not work.
+	// Default: false, and these users get a reply with the reason.
 	// +optional
 	AcceptSharedContact *bool `json:"acceptSharedContact,omitempty"`
 
@@ -94,8 +94,8 @@ type Telegram struct {
 	// +optional
 	Updates TelegramUpdates `json:"updates,omitempty"`
 
-	// takeOver allows replacing a webhook that somebody else set for this bot.
-	// Default: false, and the condition TelegramReady then tells.
+	// takeOver allows replacing a webhook that another program set for this bot.
+	// Default: false, and the condition TelegramReady reports it.
 	// +optional
 	TakeOver *bool `json:"takeOver,omitempty"`
 }
@@ -116,7 +116,7 @@ type Replies struct {
 	Verified Reply `json:"verified,omitempty"`
 
 	// wrongNumber is sent when the message came from another number than the
-	// one to be verified. It never tells which number was expected.
+	// one to be verified. It never reveals the expected number.
 	// 1 to 1024 characters. Default: a built-in English text.
 	// +optional
 	WrongNumber Reply `json:"wrongNumber,omitempty"`

@@ -147,14 +147,14 @@ type ResourceAmounts struct {
 type NetworkPolicy struct {
 	// ingressFrom lists who may call the API: usually the ingress controller
 	// and the client backends. At most 16 peers, as in a NetworkPolicy.
-	// Default: unset, everybody may call the API, and nothing else of the pod.
+	// Default: unset, all may call the API, and nothing else of the pod.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	IngressFrom []networkingv1.NetworkPolicyPeer `json:"ingressFrom,omitempty"`
 
 	// metricsFrom lists who may read the metrics: usually Prometheus. At most
-	// 16 peers, as in a NetworkPolicy. Default: unset, nobody.
+	// 16 peers, as in a NetworkPolicy. Default: unset, none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16

@@ -92,7 +92,7 @@ func (t *trial) missing(r rule) []string {
 	return append(out, fmt.Sprintf("%s: no refused example for: %s", r.field, r.message))
 }
 
-// Every rule needs an accepted and a refused example. Rules are told apart by field and message, so that the rule for a
+// Every rule needs an accepted and a refused example. Rules are distinguished by field and message, so that the rule for a
 // Secret's name in one place does not stand in for the same rule in another.
 var _ = Describe("Rules", func() {
 	for _, kind := range []struct{ crd, base, full, examples, statuses, update string }{

@@ -220,7 +220,7 @@ var _ = Describe("Poison", func() {
 })
 
 var _ = Describe("Poison in the status of a project", func() {
-	// The token of a project's pods may write it, and everybody with the role edit can mint that.
+	// The token of a project's pods may write it, and each user with the role edit can mint that.
 	It("never gets past the API server", func(ctx context.Context) {
 		answer, err := onServer(ctx, newNamespace(ctx), readObject("testdata/minimal.yaml"))
 		Expect(err).NotTo(HaveOccurred())

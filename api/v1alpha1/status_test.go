@@ -16,7 +16,7 @@ import (
 )
 
 // Only the API server checks a status, so these examples do not run through Go:
-// nobody but PhoneProof writes one, and Validate ignores it.
+// only PhoneProof writes one, and Validate ignores it.
 var _ = Describe("Examples of a status", func() {
 	for file, base := range map[string]string{
 		"testdata/status/project.yaml": "testdata/minimal.yaml", "testdata/status/request.yaml": "testdata/request.yaml",

@@ -5,8 +5,8 @@ import (
 )
 
 // VerificationProject is a running phone verification API: who may call it
-// (apiKeys), which messengers verify a number (whatsapp, telegram), who is told
-// (webhook), where requests are kept (storage) and how it runs (server, expose).
+// (apiKeys), which messengers verify a number (whatsapp, telegram), which
+// receiver is notified (webhook), where requests are kept (storage) and how it runs (server, expose).
 //
 // The smallest useful project has one API key and one messenger.
 //
@@ -99,7 +99,7 @@ type VerificationProjectSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	APIKeys []APIKey `json:"apiKeys"`
 
-	// webhook is the receiver that is told when a number was verified.
+	// webhook is the receiver that is notified of verified numbers.
 	// Default: unset, and clients ask the status operation.
 	// +optional
 	Webhook *Webhook `json:"webhook,omitempty"`

@@ -57,20 +57,20 @@ type VerificationRequestStatus struct {
 	// +kubebuilder:default=Pending
 	Phase Phase `json:"phase,omitempty"`
 
-	// init is what spec.init is on requests made by the API, for requests that
-	// were made by hand.
+	// init is what spec.init is on requests made by the API, for manual
+	// requests.
 	// +optional
 	Init *Init `json:"init,omitempty"`
 
-	// expectedText is the text that the user must send. Set on requests made by
-	// hand, and removed when the request is final, because it holds the code.
+	// expectedText is the text that the user must send. Set on manual
+	// requests, and removed when the request is final, because it holds the code.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ExpectedText string `json:"expectedText,omitempty"`
 
-	// link opens the messenger with the text ready to send. Set on requests
-	// made by hand, and removed when the request is final.
+	// link opens the messenger with the text ready to send. Set on manual
+	// requests, and removed when the request is final.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048

@@ -9,7 +9,7 @@ import (
 // kubectl (projectRef, phoneNumber, method) is completed by serve, which puts
 // the text and the link into its status.
 //
-// Whoever may write these objects has the power to verify numbers.
+// A subject that may write these objects can verify any number.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -81,7 +81,7 @@ type VerificationRequestSpec struct {
 	Method Method `json:"method,omitempty"`
 
 	// init is set by serve on requests that the API made. Leave it out of
-	// requests made by hand: serve then writes status.init.
+	// manual requests: serve then writes status.init.
 	// +optional
 	Init *Init `json:"init,omitempty"`
 }
@@ -118,15 +118,15 @@ type Init struct {
 	ExpiresAt metav1.MicroTime `json:"expiresAt"`
 
 	// keyName is the name of the API key that made the request; the request
-	// counts against that key's limit. Default: unset, made by hand.
+	// counts against that key's limit. Default: unset, a manual request.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message="keyName must be the name of an API key: lower-case letters, digits and '-'"
 	KeyName string `json:"keyName,omitempty"`
 
-	// bodyHash is the lower-case hex SHA-256 that tells whether a repeated
-	// Idempotency-Key came with the same body. Default: unset, the request had
+	// bodyHash is the lower-case hex SHA-256 of the body, which a repeated
+	// Idempotency-Key must come with. Default: unset, the request had
 	// no Idempotency-Key.
 	// +optional
 	// +kubebuilder:validation:MinLength=64
@@ -145,7 +145,7 @@ type Init struct {
 
 	// subjectHash is a keyed hash of the subject that the client named, for
 	// rateLimit.perSubject. Default: unset, the project has no such limit or the
-	// request was made by hand.
+	// request is a manual one.
 	// +optional
 	// +kubebuilder:validation:MinLength=24
 	// +kubebuilder:validation:MaxLength=24

@@ -37,7 +37,7 @@ func newSimulatorCommand() *cobra.Command {
 		Short: "Play WhatsApp, Telegram and their users, for demos and tests",
 		Long: `Play the platforms of WhatsApp and Telegram and the people who use them, for demos and for tests of your own.
 
-NOTHING THAT IT SAYS IS TRUE OF A REAL PHONE. Anybody who can reach it can send any message as anybody, so give the servers
+NOTHING THAT IT SAYS IS TRUE OF A REAL PHONE. Anyone who can reach it can send any message as any user, so give the servers
 of real projects no --simulator-url. It takes credentials that begin with sim_ and no others.
 
 A credential names its account: a Telegram token is sim_BOTUSERNAME, a WhatsApp access token sim_DIGITS of the business

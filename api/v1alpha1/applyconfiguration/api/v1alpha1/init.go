@@ -19,10 +19,10 @@ type InitApplyConfiguration struct {
 	// of a second. Example: 2027-01-31T09:40:00.000000Z. Required.
 	ExpiresAt *v1.MicroTime `json:"expiresAt,omitempty"`
 	// keyName is the name of the API key that made the request; the request
-	// counts against that key's limit. Default: unset, made by hand.
+	// counts against that key's limit. Default: unset, a manual request.
 	KeyName *string `json:"keyName,omitempty"`
-	// bodyHash is the lower-case hex SHA-256 that tells whether a repeated
-	// Idempotency-Key came with the same body. Default: unset, the request had
+	// bodyHash is the lower-case hex SHA-256 of the body, which a repeated
+	// Idempotency-Key must come with. Default: unset, the request had
 	// no Idempotency-Key.
 	BodyHash *string `json:"bodyHash,omitempty"`
 	// displayName is the name of the project in the text that was prepared for
@@ -31,7 +31,7 @@ type InitApplyConfiguration struct {
 	DisplayName *string `json:"displayName,omitempty"`
 	// subjectHash is a keyed hash of the subject that the client named, for
 	// rateLimit.perSubject. Default: unset, the project has no such limit or the
-	// request was made by hand.
+	// request is a manual one.
 	SubjectHash *string `json:"subjectHash,omitempty"`
 }
 

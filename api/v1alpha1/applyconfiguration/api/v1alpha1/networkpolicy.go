@@ -15,10 +15,10 @@ import (
 type NetworkPolicyApplyConfiguration struct {
 	// ingressFrom lists who may call the API: usually the ingress controller
 	// and the client backends. At most 16 peers, as in a NetworkPolicy.
-	// Default: unset, everybody may call the API, and nothing else of the pod.
+	// Default: unset, all may call the API, and nothing else of the pod.
 	IngressFrom []v1.NetworkPolicyPeer `json:"ingressFrom,omitempty"`
 	// metricsFrom lists who may read the metrics: usually Prometheus. At most
-	// 16 peers, as in a NetworkPolicy. Default: unset, nobody.
+	// 16 peers, as in a NetworkPolicy. Default: unset, none.
 	MetricsFrom []v1.NetworkPolicyPeer `json:"metricsFrom,omitempty"`
 }
 

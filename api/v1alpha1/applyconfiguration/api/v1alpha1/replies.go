@@ -15,7 +15,7 @@ type RepliesApplyConfiguration struct {
 	// Default: a built-in English text.
 	Verified *apiv1alpha1.Reply `json:"verified,omitempty"`
 	// wrongNumber is sent when the message came from another number than the
-	// one to be verified. It never tells which number was expected.
+	// one to be verified. It never reveals the expected number.
 	// 1 to 1024 characters. Default: a built-in English text.
 	WrongNumber *apiv1alpha1.Reply `json:"wrongNumber,omitempty"`
 	// expired is sent when the code was right but came too late.

@@ -23,8 +23,8 @@ type TelegramApplyConfiguration struct {
 	// without any ingress). Default: unset, which means Webhook where baseURL
 	// is https, else Polling.
 	Updates *apiv1alpha1.TelegramUpdates `json:"updates,omitempty"`
-	// takeOver allows replacing a webhook that somebody else set for this bot.
-	// Default: false, and the condition TelegramReady then tells.
+	// takeOver allows replacing a webhook that another program set for this bot.
+	// Default: false, and the condition TelegramReady reports it.
 	TakeOver *bool `json:"takeOver,omitempty"`
 }
 

@@ -15,8 +15,8 @@ import (
 // with apply.
 //
 // VerificationProject is a running phone verification API: who may call it
-// (apiKeys), which messengers verify a number (whatsapp, telegram), who is told
-// (webhook), where requests are kept (storage) and how it runs (server, expose).
+// (apiKeys), which messengers verify a number (whatsapp, telegram), which
+// receiver is notified (webhook), where requests are kept (storage) and how it runs (server, expose).
 //
 // The smallest useful project has one API key and one messenger.
 type VerificationProjectApplyConfiguration struct {

@@ -31,7 +31,7 @@ type VerificationProjectSpecApplyConfiguration struct {
 	// another name, move the clients, then remove the old one; a removed key is
 	// refused within a second. 1 to 32 entries, each name once. Required.
 	APIKeys []APIKeyApplyConfiguration `json:"apiKeys,omitempty"`
-	// webhook is the receiver that is told when a number was verified.
+	// webhook is the receiver that is notified of verified numbers.
 	// Default: unset, and clients ask the status operation.
 	Webhook *WebhookApplyConfiguration `json:"webhook,omitempty"`
 	// whatsapp is the WhatsApp Business account that receives the users'

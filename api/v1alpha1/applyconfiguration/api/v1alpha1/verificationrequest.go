@@ -19,7 +19,7 @@ import (
 // kubectl (projectRef, phoneNumber, method) is completed by serve, which puts
 // the text and the link into its status.
 //
-// Whoever may write these objects has the power to verify numbers.
+// A subject that may write these objects can verify any number.
 type VerificationRequestApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration `json:""`
 	// metadata is the standard object's metadata. The name is the requestId of

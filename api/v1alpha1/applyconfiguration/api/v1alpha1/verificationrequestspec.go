@@ -24,7 +24,7 @@ type VerificationRequestSpecApplyConfiguration struct {
 	// Telegram. The project must have it. Default: WhatsApp.
 	Method *apiv1alpha1.Method `json:"method,omitempty"`
 	// init is set by serve on requests that the API made. Leave it out of
-	// requests made by hand: serve then writes status.init.
+	// manual requests: serve then writes status.init.
 	Init *InitApplyConfiguration `json:"init,omitempty"`
 }
 

@@ -28,14 +28,14 @@ type VerificationRequestStatusApplyConfiguration struct {
 	// phase is Pending, Verified or Expired; the last two are final.
 	// Default: Pending, from the moment of creation.
 	Phase *apiv1alpha1.Phase `json:"phase,omitempty"`
-	// init is what spec.init is on requests made by the API, for requests that
-	// were made by hand.
+	// init is what spec.init is on requests made by the API, for manual
+	// requests.
 	Init *InitApplyConfiguration `json:"init,omitempty"`
-	// expectedText is the text that the user must send. Set on requests made by
-	// hand, and removed when the request is final, because it holds the code.
+	// expectedText is the text that the user must send. Set on manual
+	// requests, and removed when the request is final, because it holds the code.
 	ExpectedText *string `json:"expectedText,omitempty"`
-	// link opens the messenger with the text ready to send. Set on requests
-	// made by hand, and removed when the request is final.
+	// link opens the messenger with the text ready to send. Set on manual
+	// requests, and removed when the request is final.
 	Link *string `json:"link,omitempty"`
 	// verifiedAt is when the number was verified, RFC 3339 with exactly six
 	// digits of a second.

@@ -23,18 +23,18 @@ type WhatsAppApplyConfiguration struct {
 	// claims to come from WhatsApp is checked with it, and refused while it is
 	// missing. Required.
 	AppSecretRef *SecretKeyRefApplyConfiguration `json:"appSecretRef,omitempty"`
-	// registerWebhook says whether PhoneProof registers its own address as the
-	// number's callback with Meta and keeps it there. true needs an https
+	// registerWebhook makes PhoneProof register its own address as the
+	// number's callback with Meta and keep it there. true needs an https
 	// baseURL. Default: unset, which means true where baseURL is https, else
 	// false. With false, register BASEURL/hooks/whatsapp by hand.
 	RegisterWebhook *bool `json:"registerWebhook,omitempty"`
-	// takeOver allows overwriting a callback that somebody else registered for
-	// this number. Default: false, and the condition WhatsAppReady then tells.
+	// takeOver allows overwriting a callback that another program registered for
+	// this number. Default: false, and the condition WhatsAppReady reports it.
 	TakeOver *bool `json:"takeOver,omitempty"`
 	// acceptSharedContact lets users whose number WhatsApp hides (they have a
 	// username) prove it by answering a request for their contact. Such results
 	// are marked assurance: shared_contact, because the proof is weaker.
-	// Default: false, and these users are told why it does not work.
+	// Default: false, and these users get a reply with the reason.
 	AcceptSharedContact *bool `json:"acceptSharedContact,omitempty"`
 	// acceptAnyText lets any text from the right number verify it, as long as
 	// the code is in it. A link can be passed on with another text, so its
