@@ -63,7 +63,7 @@ compile() {
 
 tool() {
 	mkdir -p $out
-	compile $out/cluster ./hack/cluster
+	(cd hack/cluster && compile ../../$out/cluster .)
 }
 
 # programs compiles what a cluster consists of, which needs neither root nor packages.
@@ -79,7 +79,7 @@ build() {
 	arch=$(go env GOHOSTARCH)
 	programs
 	if [[ ! $out/pause.tar -nt hack/cluster/pause/main.go ]]; then
-		compile $out/pause/pause ./hack/cluster/pause
+		(cd hack/cluster && compile ../../$out/pause/pause ./pause)
 		hack/image.sh hack/cluster/pause/Dockerfile $out/pause "linux/$arch" localhost/phoneproof-pause:1 $out/pause.tar
 	fi
 }

@@ -83,9 +83,13 @@ up_to_date() {
 	git --no-pager diff --exit-code || { echo 'run make generate manifests reference'; return 1; }
 }
 
+lint_cluster() {
+	cd hack/cluster && go tool -modfile=../tools/go.mod golangci-lint run
+}
+
 tidy() {
 	local module ok=0
-	for module in . hack/clients/go hack/coredns hack/kube hack/tools test/alerts; do
+	for module in . hack/clients/go hack/cluster hack/coredns hack/kube hack/tools test/alerts; do
 		(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module"; ok=1; }
 	done
 	return $ok
@@ -101,6 +105,12 @@ imports() {
 
 language() {
 	files '*.go' '*.md' '*.yaml' '*.yml' '*.sh' '*.tpl' '*.txt' Makefile .ci/run | xargs -d '\n' go run ./hack/language
+}
+
+# What the cluster's program shares with the product is compiled once if both have the same versions.
+same_versions() {
+	join <(awk '/^\t[a-z]/ { print $1, $2 }' go.mod | sort) <(awk '/^\t[a-z]/ { print $1, $2 }' hack/cluster/go.mod | sort) |
+		awk '$2 != $3 { print "hack/cluster/go.mod has " $1 " " $3 ", and go.mod " $2; different = 1 } END { exit different }'
 }
 
 # A machine without a way to the vulnerability database cannot check, which is no finding; anything else is one. GOVULNDB names
@@ -122,12 +132,14 @@ go list -modfile=hack/tools/go.mod -export -deps tool >/dev/null || exit 1
 
 # The long ones begin. go vet is one of the linters.
 check 'golangci-lint' "${tool[@]}" golangci-lint run
+check 'golangci-lint in hack/cluster' lint_cluster
 check 'generated files' up_to_date
 check 'govulncheck' vulnerabilities
 check 'chart' make --no-print-directory chart
 check 'go mod tidy' tidy
 check 'shell scripts' scripts
 check 'imports' imports
+check 'same versions' same_versions
 check 'language' language
 check 'gofmt' format
 while ((${#running[@]} > 0)); do
