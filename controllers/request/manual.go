@@ -133,7 +133,7 @@ func (c *ManualController) complete(ctx context.Context, name string) error {
 }
 
 // reject says in the draft's status why it is refused.
-func (c *ManualController) reject(ctx context.Context, name string, refused *manualRefusal) (reconcile.Result, error) {
+func (c *ManualController) reject(ctx context.Context, name string, refused *manualRefusalError) (reconcile.Result, error) {
 	err := c.Store.RejectManual(ctx, name, refused.reason, refused.message)
 	switch {
 	case errors.Is(err, verification.ErrContent):

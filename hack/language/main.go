@@ -24,11 +24,11 @@ func main() {
 		os.Exit(1)
 	}
 	for _, problem := range problems {
-		fmt.Println(problem)
+		fmt.Fprintln(os.Stdout, problem)
 	}
-	fmt.Println(report)
+	fmt.Fprintln(os.Stdout, report)
 	if len(problems) > 0 {
-		fmt.Printf("%d problems: CONTRIBUTING.md, \"Words\", says what to write instead\n", len(problems))
+		fmt.Fprintf(os.Stdout, "%d problems: CONTRIBUTING.md, \"Words\", says what to write instead\n", len(problems))
 		os.Exit(1)
 	}
 }
@@ -83,7 +83,7 @@ var unchecked = regexp.MustCompile(`^(docs/adr/|CHANGELOG|hack/language/|LICENSE
 	`|charts/phoneproof/files/|config/crd/|.*\.(sum|mod|json|svg|png|ico|awk|js|html|css)$)`)
 
 // unfinished are the folders whose words have not been gone through yet.
-var unfinished = regexp.MustCompile(`^(test|hack|internal|controllers)/`)
+var unfinished = regexp.MustCompile(`^(test|hack|controllers|internal/(boundedhttp|conversion|health|httpapi|kubeauth|leader|logging|messenger|note|phone|server|settings|store|storeclock|tokenbucket|verification|webhook))/`)
 
 // quoted are texts of the product and titles of tests, which pages repeat word by word.
 var quoted = regexp.MustCompile(`(?i)send it to nobody else|(send|%20)it%20to%20nobody|\*[^*]+\*`)
@@ -198,7 +198,9 @@ type counts struct {
 }
 
 // idioms are names of one word that need no object.
-var idioms = []string{"main", "init", "run", "close", "len", "string", "write", "read", "lock", "unlock", "add", "get", "put", "start", "stop"}
+var idioms = []string{
+	"main", "init", "run", "close", "len", "string", "write", "read", "lock", "unlock", "add", "get", "put", "start", "stop",
+}
 
 var oneWord = regexp.MustCompile(`^[a-z0-9]+$`)
 

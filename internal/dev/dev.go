@@ -75,7 +75,7 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 	if err != nil {
 		return err
 	}
-	defer made.remove()
+	defer made.removeMadeUp()
 	log := dependencies.Log
 	source, err := settings.NewFile(made.project, made.secrets, clock.RealClock{}, log.WithName("settings"))
 	if err != nil {
@@ -83,10 +83,10 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 	}
 	d := &process{apiURL: o.api.url(), log: log, source: source}
 	d.sim = simulator.New(simulator.Options{
-		WebhookSecret: d.webhookSecret, Redirect: d.redirect, Log: log.WithName("simulator"),
-		Backend: &simulator.Backend{URL: o.api.url(), Key: made.key},
+		WebhookSecret: d.webhookSecret, Redirect: d.redirectCallback, Log: log.WithName("simulator"),
+		Backend: &simulator.Backend{URL: o.api.url(), Key: made.readKey},
 	})
-	d.onStart = func(s *settings.Settings) { o.introduce(out, s, made) }
+	d.onStart = func(s *settings.Settings) { o.printInstructions(out, s, made) }
 	dependencies.Settings = source
 	dependencies.NewGuard = webhook.NewDevGuard // its receivers are on loopback
 	dependencies.WrapHandler = onlyLoopback
@@ -112,8 +112,8 @@ func (d *process) webhookSecret() []byte {
 	return nil
 }
 
-// redirect has the platforms post to this process, whatever baseURL the project has for its life elsewhere.
-func (d *process) redirect(callback string) string {
+// redirectCallback has the platforms post to this process, whatever baseURL the project has for its life elsewhere.
+func (d *process) redirectCallback(callback string) string {
 	s := d.source.Current()
 	if path, ok := strings.CutPrefix(callback, s.BaseURL+"/"); ok && s.BaseURL != "" {
 		return d.apiURL + s.PathPrefix + "/" + path

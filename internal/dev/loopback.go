@@ -31,9 +31,9 @@ func (a *address) openListener(ctx context.Context) (net.Listener, error) {
 	if err != nil || port == "" || !isLoopback(host) {
 		return nil, fmt.Errorf("--%s is %q: dev listens on loopback only, as 127.0.0.1:PORT or [::1]:PORT", a.flag, a.text)
 	}
-	listener, err := listen(ctx, a.text)
+	listener, err := listenTCP(ctx, a.text)
 	if err != nil && !a.given.Changed {
-		listener, err = listen(ctx, net.JoinHostPort(host, "0"))
+		listener, err = listenTCP(ctx, net.JoinHostPort(host, "0"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", a.flag, err)
@@ -42,7 +42,7 @@ func (a *address) openListener(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-func listen(ctx context.Context, at string) (net.Listener, error) {
+func listenTCP(ctx context.Context, at string) (net.Listener, error) {
 	var config net.ListenConfig
 	return config.Listen(ctx, "tcp", at)
 }
@@ -69,8 +69,8 @@ func onlyLoopback(next http.Handler) http.Handler {
 	})
 }
 
-// exceptLoopback returns all addresses but loopback's, as rules of --webhook-deny: simulated events must reach nobody who
-// would believe them.
+// exceptLoopback returns all addresses but loopback's, as rules of --webhook-deny: simulated events must not reach a
+// receiver that would believe them.
 func exceptLoopback() []string {
 	var all []string
 	for _, spared := range []string{"127.0.0.0/8", "::1/128"} {

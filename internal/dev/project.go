@@ -48,14 +48,14 @@ type projectFiles struct {
 	madeUp           string
 }
 
-func (f projectFiles) remove() {
+func (f projectFiles) removeMadeUp() {
 	if f.madeUp != "" {
 		_ = os.RemoveAll(f.madeUp) // it is in the folder for temporary files
 	}
 }
 
-// key returns the API key; nothing if it cannot be read.
-func (f projectFiles) key() string {
+// readKey returns the API key; nothing if it cannot be read.
+func (f projectFiles) readKey() string {
 	content, err := os.ReadFile(f.keyFile)
 	if err != nil {
 		return ""
@@ -88,16 +88,16 @@ func (o *Options) findFiles() (projectFiles, error) {
 		err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.page.url()), 0o600)
 	}
 	if err == nil {
-		err = f.complete()
+		err = f.makeUpMissing()
 	}
 	if err != nil {
-		f.remove()
+		f.removeMadeUp()
 	}
 	return f, err
 }
 
-// complete reads the project, makes its secrets up if there are none, and finds an API key to begin with.
-func (f *projectFiles) complete() error {
+// makeUpMissing reads the project, makes its secrets up if there are none, and finds an API key to begin with.
+func (f *projectFiles) makeUpMissing() error {
 	content, err := os.ReadFile(f.project)
 	if err != nil {
 		return fmt.Errorf("read the project file: %w", err)
@@ -124,27 +124,27 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 	var errs []error
 	for i := range spec.APIKeys {
 		key, err := settings.NewAPIKey(rand.Reader)
-		errs = append(errs, err, f.write(spec.APIKeys[i].SecretRef, key))
+		errs = append(errs, err, f.writeSecret(spec.APIKeys[i].SecretRef, key))
 	}
 	if w := spec.Webhook; w != nil {
 		for _, ref := range []*verifyv1.SecretKeyRef{w.SecretRef, w.PreviousSecretRef} {
 			if ref != nil {
-				errs = append(errs, f.write(*ref, rand.Text()+rand.Text()))
+				errs = append(errs, f.writeSecret(*ref, rand.Text()+rand.Text()))
 			}
 		}
 	}
 	if w := spec.WhatsApp; w != nil {
 		credential := "sim_" + strings.TrimPrefix(w.PhoneNumber, "+")
-		errs = append(errs, f.write(w.AccessTokenSecretRef, credential), f.write(w.AppSecretRef, credential))
+		errs = append(errs, f.writeSecret(w.AccessTokenSecretRef, credential), f.writeSecret(w.AppSecretRef, credential))
 	}
 	if t := spec.Telegram; t != nil {
-		errs = append(errs, f.write(t.BotTokenSecretRef, "sim_"+t.BotUsername))
+		errs = append(errs, f.writeSecret(t.BotTokenSecretRef, "sim_"+t.BotUsername))
 	}
 	return errors.Join(errs...)
 }
 
-// write writes a secret. Nobody has judged the names yet, so they are kept from leading out of the folder.
-func (f *projectFiles) write(ref verifyv1.SecretKeyRef, value string) error {
+// writeSecret writes a secret. The names are not validated yet, so they are kept from leading out of the folder.
+func (f *projectFiles) writeSecret(ref verifyv1.SecretKeyRef, value string) error {
 	root, err := os.OpenRoot(f.madeUp)
 	if err != nil {
 		return fmt.Errorf("open the folder for secrets: %w", err)
@@ -160,9 +160,9 @@ func (f *projectFiles) write(ref verifyv1.SecretKeyRef, value string) error {
 	return nil
 }
 
-// introduce says where everything is and how to begin.
-func (o *Options) introduce(out io.Writer, s *settings.Settings, f projectFiles) {
-	key := f.key()
+// printInstructions says where everything is and how to begin.
+func (o *Options) printInstructions(out io.Writer, s *settings.Settings, f projectFiles) {
+	key := f.readKey()
 	if f.madeUp == "" {
 		key = "$(cat '" + f.keyFile + "')"
 	}
@@ -189,7 +189,7 @@ Try it:
 
 `, s.Project, o.page.url(), o.api.url(), key, o.page.url(), o.aboutReceiver(s),
 		o.api.url(), key, user, method, o.page.url(), user, o.api.url(), key)
-	for _, warning := range o.warnings(s, f) {
+	for _, warning := range o.listWarnings(s, f) {
 		fmt.Fprintln(out, "WARNING: "+warning)
 	}
 }
@@ -207,8 +207,8 @@ func (o *Options) aboutReceiver(s *settings.Settings) string {
 	}
 }
 
-// warnings say what of the project does not work here.
-func (o *Options) warnings(s *settings.Settings, f projectFiles) []string {
+// listWarnings say what of the project does not work here.
+func (o *Options) listWarnings(s *settings.Settings, f projectFiles) []string {
 	var all []string
 	const unsimulated = "'s credentials do not begin with sim_, so it does not work here: nothing goes to real platforms from dev"
 	if s.WhatsApp != nil && !s.WhatsApp.Simulated {

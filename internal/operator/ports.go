@@ -58,7 +58,7 @@ func (o *Options) addPorts(ctx context.Context, mgr manager.Manager, config *res
 	return nil
 }
 
-// addMetrics adds the port for metrics, with TLS and authentication unless it was told otherwise.
+// addMetrics adds the port for metrics, with TLS and authentication unless they are switched off.
 func (o *Options) addMetrics(ctx context.Context, mgr manager.Manager, config *rest.Config, log logr.Logger) error {
 	handler := health.NewMetricsHandler(metrics.Registry)
 	port := boundedhttp.Options{Log: log}

@@ -15,7 +15,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/health"
 )
 
-// caches are filled when they are told so.
+// caches are filled when the test sets it.
 type caches struct{ filled atomic.Bool }
 
 func (c *caches) WaitForCacheSync(ctx context.Context) bool {

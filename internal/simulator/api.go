@@ -6,75 +6,87 @@ import (
 	"time"
 )
 
+// api is the HTTP API of the simulator itself, beside those of the platforms.
+type api struct {
+	*hub
+
+	phones   *phones
+	whatsApp *whatsApp
+	telegram *telegram
+	receiver *receiver
+	backend  *Backend
+	attacker *attacker
+}
+
 // routeUsers serves what users do. docs/simulator.md describes it.
-func (s *Simulator) routeUsers(mux *http.ServeMux) {
-	mux.HandleFunc("GET /sim/users", s.locked(func(*http.Request) (any, *failure) {
-		return map[string]any{"users": append([]*user{}, s.users...)}, nil
+func (a *api) routeUsers(mux *http.ServeMux) {
+	mux.HandleFunc("GET /sim/users", a.answerLocked(func(*http.Request) (any, *failure) {
+		return map[string]any{"users": append([]*user{}, a.phones.users...)}, nil
 	}))
-	mux.HandleFunc("POST /sim/users", s.createUser)
-	mux.HandleFunc("DELETE /sim/users/{user}", s.deleteUser)
-	mux.HandleFunc("GET /sim/users/{user}/chats", s.locked(func(r *http.Request) (any, *failure) {
-		u, f := s.findUser(r.PathValue("user"))
+	mux.HandleFunc("POST /sim/users", a.createUser)
+	mux.HandleFunc("DELETE /sim/users/{user}", a.deleteUser)
+	mux.HandleFunc("GET /sim/users/{user}/chats", a.answerLocked(func(r *http.Request) (any, *failure) {
+		u, f := a.phones.findUser(r.PathValue("user"))
 		if f != nil {
 			return nil, f
 		}
 		return map[string]any{"chats": append([]*chat{}, u.chats...)}, nil
 	}))
-	mux.HandleFunc("POST /sim/users/{user}/open", s.openLink)
-	mux.HandleFunc("POST /sim/users/{user}/send", s.sendText)
-	mux.HandleFunc("POST /sim/users/{user}/share-contact", s.share)
-	mux.HandleFunc("POST /sim/users/{user}/tap", s.tapButton)
-	mux.HandleFunc("POST /sim/users/{user}/attack/{attack}", s.attackBy)
+	mux.HandleFunc("POST /sim/users/{user}/open", a.openLink)
+	mux.HandleFunc("POST /sim/users/{user}/send", a.sendText)
+	mux.HandleFunc("POST /sim/users/{user}/share-contact", a.shareContact)
+	mux.HandleFunc("POST /sim/users/{user}/tap", a.tapButton)
+	mux.HandleFunc("POST /sim/users/{user}/attack/{attack}", a.attackAs)
 	mux.HandleFunc("GET /sim/attacks", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string]any{"attacks": Attacks()})
+		answerJSON(w, http.StatusOK, map[string]any{"attacks": Attacks()})
 	})
 }
 
-// locked answers what get returns with s.mu held.
-func (s *Simulator) locked(get func(*http.Request) (any, *failure)) http.HandlerFunc {
+// answerLocked answers what get returns with the lock held.
+func (a *api) answerLocked(get func(*http.Request) (any, *failure)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		a.mu.Lock()
+		defer a.mu.Unlock()
 		body, f := get(r)
 		if f != nil {
-			refuse(w, f)
+			answerFailure(w, f)
 			return
 		}
-		answer(w, http.StatusOK, body)
+		answerJSON(w, http.StatusOK, body)
 	}
 }
 
-func (s *Simulator) createUser(w http.ResponseWriter, r *http.Request) {
+func (a *api) createUser(w http.ResponseWriter, r *http.Request) {
 	var p Person
-	if f := read(w, r, &p); f != nil {
-		refuse(w, f)
+	if f := decodeBody(w, r, &p); f != nil {
+		answerFailure(w, f)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, f := s.addUser(p)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u, f := a.phones.addUser(p)
 	if f != nil {
-		refuse(w, f)
+		answerFailure(w, f)
 		return
 	}
-	answer(w, http.StatusCreated, u)
+	answerJSON(w, http.StatusCreated, u)
 }
 
-func (s *Simulator) deleteUser(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, u := range s.users {
+func (a *api) deleteUser(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, u := range a.phones.users {
 		if u.ID == r.PathValue("user") || u.Phone == r.PathValue("user") {
-			s.users = append(s.users[:i:i], s.users[i+1:]...)
-			s.tell(event{Type: "user", User: u.ID})
+			a.phones.users = append(a.phones.users[:i:i], a.phones.users[i+1:]...)
+			a.publish(event{Type: "user", User: u.ID})
 			break
 		}
 	}
-	nothing(w)
+	answerNoContent(w)
 }
 
-// wish is the body of what users are asked to do.
-type wish struct {
+// action is the body of what users are asked to do.
+type action struct {
 	Link  string `json:"link"`
 	Chat  string `json:"chat"`
 	Text  string `json:"text"`
@@ -83,55 +95,55 @@ type wish struct {
 	Wait  string `json:"wait"`
 }
 
-// act reads a wish and does it, with s.mu held.
-func (s *Simulator) act(w http.ResponseWriter, r *http.Request, status int, do func(*user, wish) (any, *failure)) {
-	var in wish
-	if f := read(w, r, &in); f != nil {
-		refuse(w, f)
+// runAction reads a wish and does it, with the lock held.
+func (a *api) runAction(w http.ResponseWriter, r *http.Request, status int, do func(*user, action) (any, *failure)) {
+	var in action
+	if f := decodeBody(w, r, &in); f != nil {
+		answerFailure(w, f)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, f := s.findUser(r.PathValue("user"))
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	u, f := a.phones.findUser(r.PathValue("user"))
 	if f != nil {
-		refuse(w, f)
+		answerFailure(w, f)
 		return
 	}
 	body, f := do(u, in)
 	if f != nil {
-		refuse(w, f)
+		answerFailure(w, f)
 		return
 	}
-	answer(w, status, body)
+	answerJSON(w, status, body)
 }
 
-func (s *Simulator) openLink(w http.ResponseWriter, r *http.Request) {
-	s.act(w, r, http.StatusOK, func(u *user, in wish) (any, *failure) {
-		c, f := s.open(u, in.Link)
+func (a *api) openLink(w http.ResponseWriter, r *http.Request) {
+	a.runAction(w, r, http.StatusOK, func(u *user, in action) (any, *failure) {
+		c, f := a.phones.openLink(u, in.Link)
 		if f != nil {
 			return nil, f
 		}
-		s.tell(event{Type: "user", User: u.ID, Chat: c.ID})
+		a.publish(event{Type: "user", User: u.ID, Chat: c.ID})
 		return c, nil
 	})
 }
 
 // sendText sends the text, or the draft; with a link it is opened before.
-func (s *Simulator) sendText(w http.ResponseWriter, r *http.Request) {
-	s.act(w, r, http.StatusAccepted, func(u *user, in wish) (any, *failure) {
+func (a *api) sendText(w http.ResponseWriter, r *http.Request) {
+	a.runAction(w, r, http.StatusAccepted, func(u *user, in action) (any, *failure) {
 		var (
 			c *chat
 			f *failure
 		)
 		if in.Link != "" {
-			c, f = s.open(u, in.Link)
+			c, f = a.phones.openLink(u, in.Link)
 		} else {
 			c, f = u.findChat(in.Chat)
 		}
 		if f != nil {
 			return nil, f
 		}
-		l, f := s.deliverText(u, c, in.Text)
+		l, f := a.phones.deliverText(u, c, in.Text)
 		if f != nil {
 			return nil, f
 		}
@@ -139,43 +151,43 @@ func (s *Simulator) sendText(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// share presses the button that shares the contact; with wait, as soon as there is one.
-func (s *Simulator) share(w http.ResponseWriter, r *http.Request) {
-	s.pressButton(w, r, func(u *user, c *chat, _ wish) (*line, *failure) { return s.shareContact(u, c) })
+// shareContact presses the button that shares the contact; with wait, as soon as there is one.
+func (a *api) shareContact(w http.ResponseWriter, r *http.Request) {
+	a.pressButton(w, r, func(u *user, c *chat, _ action) (*line, *failure) { return a.phones.shareContact(u, c) })
 }
 
 // tapButton taps a button below a message; with wait, as soon as there is one.
-func (s *Simulator) tapButton(w http.ResponseWriter, r *http.Request) {
-	s.pressButton(w, r, func(u *user, c *chat, in wish) (*line, *failure) { return s.deliverTap(u, c, in.Title) })
+func (a *api) tapButton(w http.ResponseWriter, r *http.Request) {
+	a.pressButton(w, r, func(u *user, c *chat, in action) (*line, *failure) { return a.phones.deliverTap(u, c, in.Title) })
 }
 
 // pressButton has a user press a button that is there, or will be soon.
-func (s *Simulator) pressButton(w http.ResponseWriter, r *http.Request, do func(*user, *chat, wish) (*line, *failure)) {
-	var in wish
-	if f := read(w, r, &in); f != nil {
-		refuse(w, f)
+func (a *api) pressButton(w http.ResponseWriter, r *http.Request, do func(*user, *chat, action) (*line, *failure)) {
+	var in action
+	if f := decodeBody(w, r, &in); f != nil {
+		answerFailure(w, f)
 		return
 	}
 	wait, f := waitOf(in.Wait)
 	if f != nil {
-		refuse(w, f)
+		answerFailure(w, f)
 		return
 	}
 	var body any
-	s.until(r.Context(), wait, func() bool {
-		body, f = s.pressNow(r.PathValue("user"), in, do)
+	a.waitUntil(r.Context(), wait, func() bool {
+		body, f = a.pressNow(r.PathValue("user"), in, do)
 		return f == nil || f.code != "not_asked"
 	})
 	if f != nil {
-		refuse(w, f)
+		answerFailure(w, f)
 		return
 	}
-	answer(w, http.StatusAccepted, body)
+	answerJSON(w, http.StatusAccepted, body)
 }
 
 // pressNow answers with copies, because it is not answered under the lock.
-func (s *Simulator) pressNow(ref string, in wish, do func(*user, *chat, wish) (*line, *failure)) (any, *failure) {
-	u, f := s.findUser(ref)
+func (a *api) pressNow(ref string, in action, do func(*user, *chat, action) (*line, *failure)) (any, *failure) {
+	u, f := a.phones.findUser(ref)
 	if f != nil {
 		return nil, f
 	}
@@ -190,18 +202,18 @@ func (s *Simulator) pressNow(ref string, in wish, do func(*user, *chat, wish) (*
 	return map[string]any{"chat": c.ID, "message": *l}, nil
 }
 
-func (s *Simulator) attackBy(w http.ResponseWriter, r *http.Request) {
-	var in wish
-	if f := read(w, r, &in); f != nil {
-		refuse(w, f)
+func (a *api) attackAs(w http.ResponseWriter, r *http.Request) {
+	var in action
+	if f := decodeBody(w, r, &in); f != nil {
+		answerFailure(w, f)
 		return
 	}
-	shots, f := s.attack(r.Context(), r.PathValue("user"), r.PathValue("attack"), in.Link, in.Phone)
+	shots, f := a.attacker.runAttack(r.Context(), r.PathValue("user"), r.PathValue("attack"), in.Link, in.Phone)
 	if f != nil {
-		refuse(w, f)
+		answerFailure(w, f)
 		return
 	}
-	answer(w, http.StatusOK, map[string]any{"attack": r.PathValue("attack"), "deliveries": shots})
+	answerJSON(w, http.StatusOK, map[string]any{"attack": r.PathValue("attack"), "deliveries": shots})
 }
 
 // waitOf reads how long to wait: nothing if it is empty.
@@ -217,70 +229,72 @@ func waitOf(text string) (time.Duration, *failure) {
 }
 
 // routeState serves what there is beside the users: accounts, deliveries, events, and what is to go wrong.
-func (s *Simulator) routeState(mux *http.ServeMux) {
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, map[string]bool{"ok": true}) })
-	mux.HandleFunc("GET /sim/about", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string]bool{"backend": s.backend != nil})
+func (a *api) routeState(mux *http.ServeMux) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		answerJSON(w, http.StatusOK, map[string]bool{"ok": true})
 	})
-	mux.HandleFunc("GET /sim/events", s.waitForEvents)
-	mux.HandleFunc("GET /sim/deliveries", s.locked(func(*http.Request) (any, *failure) {
-		return map[string]any{"deliveries": append([]delivery{}, s.deliveries...)}, nil
+	mux.HandleFunc("GET /sim/about", func(w http.ResponseWriter, _ *http.Request) {
+		answerJSON(w, http.StatusOK, map[string]bool{"backend": a.backend != nil})
+	})
+	mux.HandleFunc("GET /sim/events", a.waitForEvents)
+	mux.HandleFunc("GET /sim/deliveries", a.answerLocked(func(*http.Request) (any, *failure) {
+		return map[string]any{"deliveries": append([]delivery{}, a.deliveries...)}, nil
 	}))
-	mux.HandleFunc("GET /sim/accounts", s.locked(func(*http.Request) (any, *failure) {
+	mux.HandleFunc("GET /sim/accounts", a.answerLocked(func(*http.Request) (any, *failure) {
 		return map[string]any{
-			onWhatsApp: append([]*business{}, s.businesses...), onTelegram: append([]*bot{}, s.bots...),
+			onWhatsApp: append([]*business{}, a.whatsApp.businesses...), onTelegram: append([]*bot{}, a.telegram.bots...),
 		}, nil
 	}))
-	mux.HandleFunc("PUT /sim/accounts/whatsapp/{id}", command(func(r *http.Request, a *WhatsAppAccount) *failure {
-		a.PhoneNumberID = r.PathValue("id")
-		return s.addWhatsApp(*a)
+	mux.HandleFunc("PUT /sim/accounts/whatsapp/{id}", handleCommand(func(r *http.Request, account *WhatsAppAccount) *failure {
+		account.PhoneNumberID = r.PathValue("id")
+		return a.whatsApp.addAccount(*account)
 	}))
-	mux.HandleFunc("PUT /sim/accounts/telegram/{id}", command(func(r *http.Request, a *TelegramAccount) *failure {
-		a.Username = r.PathValue("id")
-		return s.addTelegram(*a)
+	mux.HandleFunc("PUT /sim/accounts/telegram/{id}", handleCommand(func(r *http.Request, account *TelegramAccount) *failure {
+		account.Username = r.PathValue("id")
+		return a.telegram.addAccount(*account)
 	}))
-	mux.HandleFunc("POST /sim/faults", command(func(_ *http.Request, f *fault) *failure { return s.addFault(*f) }))
+	mux.HandleFunc("POST /sim/faults", handleCommand(func(_ *http.Request, f *fault) *failure { return a.addFault(*f) }))
 	mux.HandleFunc("DELETE /sim/faults", func(w http.ResponseWriter, _ *http.Request) {
-		s.mu.Lock()
-		s.faults = nil
-		s.mu.Unlock()
-		nothing(w)
+		a.mu.Lock()
+		a.faults = nil
+		a.mu.Unlock()
+		answerNoContent(w)
 	})
-	mux.HandleFunc("POST /sim/revoke", command(func(_ *http.Request, in *struct {
+	mux.HandleFunc("POST /sim/revoke", handleCommand(func(_ *http.Request, in *struct {
 		Credential string `json:"credential"`
 	}) *failure {
-		return s.revoke(in.Credential)
+		return a.revokeCredential(in.Credential)
 	}))
 	mux.HandleFunc("POST /sim/reset", func(w http.ResponseWriter, _ *http.Request) {
-		s.mu.Lock()
-		s.reset()
-		s.mu.Unlock()
-		nothing(w)
+		a.mu.Lock()
+		a.resetState()
+		a.mu.Unlock()
+		answerNoContent(w)
 	})
-	s.backend.route(mux)
+	a.backend.registerRoutes(mux)
 }
 
-// command answers 204 to what could be done.
-func command[T any](do func(*http.Request, *T) *failure) http.HandlerFunc {
+// handleCommand answers 204 to what could be done.
+func handleCommand[T any](do func(*http.Request, *T) *failure) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var in T
-		f := read(w, r, &in)
+		f := decodeBody(w, r, &in)
 		if f == nil {
 			f = do(r, &in)
 		}
 		if f != nil {
-			refuse(w, f)
+			answerFailure(w, f)
 			return
 		}
-		nothing(w)
+		answerNoContent(w)
 	}
 }
 
 // waitForEvents answers the events after one, as soon as there are some.
-func (s *Simulator) waitForEvents(w http.ResponseWriter, r *http.Request) {
+func (a *api) waitForEvents(w http.ResponseWriter, r *http.Request) {
 	wait, f := waitOf(r.URL.Query().Get("wait"))
 	if f != nil {
-		refuse(w, f)
+		answerFailure(w, f)
 		return
 	}
 	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
@@ -288,14 +302,30 @@ func (s *Simulator) waitForEvents(w http.ResponseWriter, r *http.Request) {
 		after = 0
 	}
 	found, next := []event{}, after
-	s.until(r.Context(), wait, func() bool {
-		for _, e := range s.events {
+	a.waitUntil(r.Context(), wait, func() bool {
+		for _, e := range a.events {
 			if e.Seq > after {
 				found = append(found, e)
 			}
 		}
-		next = s.seq
-		return len(found) > 0 || after > s.seq
+		next = a.seq
+		return len(found) > 0 || after > a.seq
 	})
-	answer(w, http.StatusOK, map[string]any{"events": found, "next": next})
+	answerJSON(w, http.StatusOK, map[string]any{"events": found, "next": next})
+}
+
+// resetState forgets everything but the accounts, without which no user could write to one. The lock is held.
+func (a *api) resetState() {
+	a.phones.users, a.whatsApp.parcels, a.deliveries, a.faults, a.revoked, a.events = nil, nil, nil, nil, nil, nil
+	// The next users have the ids of these, and none of their messages.
+	for _, b := range a.telegram.bots {
+		b.pending = nil
+		clear(b.captured)
+	}
+	for _, b := range a.whatsApp.businesses {
+		clear(b.captured)
+	}
+	a.phones.lastUser = 0
+	a.phones.addFirstUsers()
+	a.publish(event{Type: "reset"})
 }

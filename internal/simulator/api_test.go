@@ -21,7 +21,7 @@ func TestDefaultUsers_haveNumbersThatCanBeVerified(t *testing.T) {
 	for _, p := range DefaultUsers() {
 		n, err := phone.Parse(p.Phone)
 		g.Expect(err).NotTo(HaveOccurred(), p.Name)
-		g.Expect(p.complete()).To(Succeed())
+		g.Expect(p.validate()).To(Succeed())
 		wa, err := phone.ParseWhatsApp(p.WhatsAppID)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(phone.Same(n, wa)).To(BeTrue(), "what WhatsApp calls %s is the same line", p.Phone)
@@ -80,7 +80,7 @@ func TestUsers_areBounded(t *testing.T) {
 	w := newWorld(t, Options{Users: []Person{}})
 	w.sim.mu.Lock()
 	for i := range maxUsers {
-		_, f := w.sim.addUser(Person{Phone: fmt.Sprintf("+49151%08d", i)})
+		_, f := w.sim.phones.addUser(Person{Phone: fmt.Sprintf("+49151%08d", i)})
 		w.Expect(f).NotTo(HaveOccurred())
 	}
 	w.sim.mu.Unlock()
@@ -99,7 +99,7 @@ func TestAPI_refusesWhatItDoesNotUnderstand(t *testing.T) {
 		"a national number":      {http.MethodPost, "/sim/users", `{"phone": "015112345678"}`, 400, "bad_request"},
 		"a misspelt field":       {http.MethodPost, "/sim/users", `{"number": "+4915112345678"}`, 400, "bad_request"},
 		"hiding with no name":    {http.MethodPost, "/sim/users", `{"phone": "+4917612345678", "hidesNumber": true}`, 400, "bad_request"},
-		"nobody":                 {http.MethodPost, "/sim/users/99/send", `{"link": "` + waLink + `"}`, 404, "unknown_user"},
+		"no such user":           {http.MethodPost, "/sim/users/99/send", `{"link": "` + waLink + `"}`, 404, "unknown_user"},
 		"no chat":                {http.MethodPost, "/sim/users/2/send", `{"text": "Hi"}`, 404, "unknown_chat"},
 		"no such chat":           {http.MethodPost, "/sim/users/3/send", `{"chat": "x", "text": "Hi"}`, 404, "unknown_chat"},
 		"another site":           {http.MethodPost, "/sim/users/3/open", `{"link": "https://example.com/"}`, 400, "bad_request"},
@@ -110,7 +110,7 @@ func TestAPI_refusesWhatItDoesNotUnderstand(t *testing.T) {
 		"an odd victim":          {http.MethodPost, "/sim/users/3/attack/echo", `{"link": "` + waLink + `", "phone": "me"}`, 400, "bad_request"},
 		"a long wait, misspelt":  {http.MethodPost, "/sim/users/3/share-contact", `{"wait": "long"}`, 400, "bad_request"},
 		"a fault that is none":   {http.MethodPost, "/sim/faults", `{"platform": "whatsapp", "status": 200}`, 400, "bad_request"},
-		"a fault of nobody":      {http.MethodPost, "/sim/faults", `{"platform": "signal", "status": 500}`, 400, "bad_request"},
+		"a fault of no platform": {http.MethodPost, "/sim/faults", `{"platform": "signal", "status": 500}`, 400, "bad_request"},
 		"a real credential":      {http.MethodPost, "/sim/revoke", `{"credential": "EAAG"}`, 400, "bad_request"},
 		"a real app secret":      {http.MethodPut, "/sim/accounts/whatsapp/1", `{"appSecret": "0123"}`, 400, "bad_request"},
 		"an id with letters":     {http.MethodPut, "/sim/accounts/whatsapp/x", `{}`, 400, "bad_request"},
@@ -155,8 +155,8 @@ func TestEvents_areToldAsTheyHappen(t *testing.T) {
 	w, _ := registered(t)
 	next := w.call(http.StatusOK, http.MethodGet, "/sim/events", "")["next"].(float64)
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+waLink+`"}`)
-	told := w.call(http.StatusOK, http.MethodGet, fmt.Sprintf("/sim/events?after=%.0f&wait=30s", next), "")["events"].([]any)
-	w.Expect(told[0]).To(And(HaveKeyWithValue("type", "message"), HaveKeyWithValue("user", "1"), HaveKeyWithValue("chat", "whatsapp:4915112345670")))
+	events := w.call(http.StatusOK, http.MethodGet, fmt.Sprintf("/sim/events?after=%.0f&wait=30s", next), "")["events"].([]any)
+	w.Expect(events[0]).To(And(HaveKeyWithValue("type", "message"), HaveKeyWithValue("user", "1"), HaveKeyWithValue("chat", "whatsapp:4915112345670")))
 }
 
 func TestPage_loadsNothingFromElsewhere(t *testing.T) {
@@ -227,7 +227,7 @@ func TestReceiver_withoutASecretJudgesNothing(t *testing.T) {
 
 func TestBackend_isCalledWithItsKey(t *testing.T) {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer(w, http.StatusOK, map[string]string{"asked": r.Method + " " + r.URL.String(), "key": r.Header.Get("Authorization")})
+		answerJSON(w, http.StatusOK, map[string]string{"asked": r.Method + " " + r.URL.String(), "key": r.Header.Get("Authorization")})
 	}))
 	t.Cleanup(api.Close)
 	w := newWorld(t, Options{Backend: &Backend{URL: api.URL + "/", Key: func() string { return "pp_key" }}})

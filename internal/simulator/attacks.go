@@ -14,12 +14,12 @@ type Attack struct {
 	Platform string `json:"platform"`
 	// Summary says what the user does.
 	Summary string `json:"summary"`
-	// Expect is the status that a sound server answers: 401 or 403 where it can tell that the platform did not send it, else
+	// Expect is the status that a sound server answers: 401 or 403 if it can recognize that the platform did not send it, else
 	// 200, because the platform would only send it again.
 	Expect int `json:"expect"`
-	// Honest says that a genuine message is in it too, which must count all the same.
+	// Honest is true if it holds a genuine message too, which must count all the same.
 	Honest bool `json:"honest,omitempty"`
-	// Asks says that a sound server asks the person whose phone sent it whether they meant it, and notes that it did.
+	// Asks is true if a sound server asks the owner of the sending phone for a confirmation, and notes that it did.
 	Asks bool `json:"asks,omitempty"`
 
 	// forge returns the requests to post, in their order. It is called with the simulator's lock held.
@@ -35,7 +35,7 @@ func Attacks() []Attack {
 type assault struct {
 	*Attack
 
-	sim  *Simulator
+	in   *attacker
 	user *user
 	chat *chat
 	// text is what the link would have its user send, victim the number that the attacker claims.
@@ -54,8 +54,16 @@ type shot struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// attack has a user misbehave with a link. It posts at once, and once.
-func (s *Simulator) attack(ctx context.Context, ref, name, link, victim string) ([]shot, *failure) {
+// attacker has users misbehave.
+type attacker struct {
+	*hub
+
+	phones   *phones
+	telegram *telegram
+}
+
+// runAttack has a user misbehave with a link. It posts at once, and once.
+func (a *attacker) runAttack(ctx context.Context, ref, name, link, victim string) ([]shot, *failure) {
 	to, f := parseLink(link)
 	if f != nil {
 		return nil, f
@@ -65,28 +73,28 @@ func (s *Simulator) attack(ctx context.Context, ref, name, link, victim string) 
 	if i < 0 {
 		return nil, &failure{http.StatusNotFound, "unknown_attack", "", "that messenger has no such attack; GET /sim/attacks lists them"}
 	}
-	a := &assault{Attack: &all[i], sim: s, text: to.draft, victim: victim, now: s.clock.Now()}
-	jobs, f := a.begin(ref, to)
+	on := &assault{Attack: &all[i], in: a, text: to.draft, victim: victim, now: a.clock.Now()}
+	jobs, f := on.forgeJobs(ref, to)
 	if f != nil {
 		return nil, f
 	}
-	shots := make([]shot, 0, len(jobs)+a.queued)
-	for range a.queued {
+	shots := make([]shot, 0, len(jobs)+on.queued)
+	for range on.queued {
 		shots = append(shots, shot{Queued: true})
 	}
 	for _, j := range jobs {
 		j.attack = name
-		r := s.post(ctx, j)
+		r := a.postWebhook(ctx, j)
 		shots = append(shots, shot{Status: r.status, Error: r.failed})
 	}
 	return shots, nil
 }
 
-// begin forges what is to be posted, and shows it in the chat.
-func (a *assault) begin(ref string, to target) ([]job, *failure) {
-	a.sim.mu.Lock()
-	defer a.sim.mu.Unlock()
-	if f := a.prepare(ref, to); f != nil {
+// forgeJobs forges what is to be posted, and shows it in the chat.
+func (a *assault) forgeJobs(ref string, to target) ([]job, *failure) {
+	a.in.mu.Lock()
+	defer a.in.mu.Unlock()
+	if f := a.findTargets(ref, to); f != nil {
 		return nil, f
 	}
 	jobs, f := a.forge(a)
@@ -94,17 +102,17 @@ func (a *assault) begin(ref string, to target) ([]job, *failure) {
 		return nil, f
 	}
 	a.chat.wroteAt = a.now
-	a.chat.add(&line{From: fromUser, At: a.now.UTC(), Text: a.Summary, Attack: a.Name})
-	a.sim.tell(event{Type: "attack", User: a.user.ID, Chat: a.chat.ID, Platform: a.Platform, Attack: a.Name})
+	a.chat.addLine(&line{From: fromUser, At: a.now.UTC(), Text: a.Summary, Attack: a.Name})
+	a.in.publish(event{Type: "attack", User: a.user.ID, Chat: a.chat.ID, Platform: a.Platform, Attack: a.Name})
 	return jobs, nil
 }
 
-func (a *assault) prepare(ref string, to target) *failure {
+func (a *assault) findTargets(ref string, to target) *failure {
 	var f *failure
-	if a.user, f = a.sim.findUser(ref); f != nil {
+	if a.user, f = a.in.phones.findUser(ref); f != nil {
 		return f
 	}
-	if a.chat, f = a.sim.chatWith(a.user, to); f != nil {
+	if a.chat, f = a.in.phones.chatWith(a.user, to); f != nil {
 		return f
 	}
 	if a.victim == "" {
@@ -114,7 +122,7 @@ func (a *assault) prepare(ref string, to target) *failure {
 		return badRequest("phone", "want the number in E.164, as +4915112345678")
 	}
 	if b := a.chat.business; b != nil && (b.callback() == "" || b.secret() == "") {
-		return noCallback("nobody registered a callback for that account")
+		return noCallback("no callback is registered for that account")
 	}
 	return nil
 }

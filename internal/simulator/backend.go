@@ -21,19 +21,19 @@ var backendClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// route serves the two operations of the API to the page; without a backend it says that there is none.
-func (b *Backend) route(mux *http.ServeMux) {
+// registerRoutes serves the two operations of the API to the page; without a backend it answers that there is none.
+func (b *Backend) registerRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /backend/init", func(w http.ResponseWriter, r *http.Request) {
-		b.forward(w, r, http.MethodPost, "/api/verify/init")
+		b.forwardRequest(w, r, http.MethodPost, "/api/verify/init")
 	})
 	mux.HandleFunc("GET /backend/status", func(w http.ResponseWriter, r *http.Request) {
-		b.forward(w, r, http.MethodGet, "/api/verify/status?"+r.URL.RawQuery)
+		b.forwardRequest(w, r, http.MethodGet, "/api/verify/status?"+r.URL.RawQuery)
 	})
 }
 
-func (b *Backend) forward(w http.ResponseWriter, r *http.Request, method, path string) {
+func (b *Backend) forwardRequest(w http.ResponseWriter, r *http.Request, method, path string) {
 	if b == nil {
-		refuse(w, &failure{http.StatusNotFound, "no_backend", "", "this simulator knows no verification API: start verifications yourself"})
+		answerFailure(w, &failure{http.StatusNotFound, "no_backend", "", "no verification API is set: start verifications yourself"})
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), backendClient.Timeout)
@@ -42,14 +42,14 @@ func (b *Backend) forward(w http.ResponseWriter, r *http.Request, method, path s
 	//nolint:gosec // the URL is an option of the process, its paths are the two above
 	request, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(b.URL, "/")+path, body)
 	if err != nil {
-		refuse(w, badRequest("", "the request cannot be made"))
+		answerFailure(w, badRequest("", "the request cannot be made"))
 		return
 	}
 	request.Header.Set("Authorization", "Bearer "+b.Key())
 	request.Header.Set("Content-Type", "application/json")
 	response, err := backendClient.Do(request) //nolint:gosec // as above
 	if err != nil {
-		refuse(w, &failure{http.StatusBadGateway, "no_answer", "", "the verification API does not answer: " + reason(err)})
+		answerFailure(w, &failure{http.StatusBadGateway, "no_answer", "", "the verification API does not answer: " + describeError(err)})
 		return
 	}
 	defer response.Body.Close()

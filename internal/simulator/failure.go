@@ -26,8 +26,8 @@ func tooMany(what string) *failure {
 	return &failure{http.StatusTooManyRequests, "too_many", "", "the simulator holds no more " + what + "; POST /sim/reset forgets everything"}
 }
 
-// answer writes JSON.
-func answer(w http.ResponseWriter, status int, body any) {
+// answerJSON writes JSON.
+func answerJSON(w http.ResponseWriter, status int, body any) {
 	encoded, err := json.Marshal(body)
 	if err != nil { // of our own types: never
 		status, encoded = http.StatusInternalServerError, []byte("{}")
@@ -38,16 +38,16 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(encoded, '\n')) // a client that does not take it is no error of ours
 }
 
-func refuse(w http.ResponseWriter, f *failure) {
-	answer(w, f.status, map[string]any{"error": struct {
+func answerFailure(w http.ResponseWriter, f *failure) {
+	answerJSON(w, f.status, map[string]any{"error": struct {
 		Code    string `json:"code"`
 		Message string `json:"message"`
 		Field   string `json:"field,omitempty"`
 	}{f.code, f.message, f.field}})
 }
 
-// read decodes the body of a request; an empty one leaves into as it is.
-func read(w http.ResponseWriter, r *http.Request, into any) *failure {
+// decodeBody decodes the body of a request; an empty one leaves into as it is.
+func decodeBody(w http.ResponseWriter, r *http.Request, into any) *failure {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequestBytes))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)
@@ -61,5 +61,5 @@ func read(w http.ResponseWriter, r *http.Request, into any) *failure {
 	}
 }
 
-// nothing is an answer without content.
-func nothing(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }
+// answerNoContent is an answer without content.
+func answerNoContent(w http.ResponseWriter) { w.WriteHeader(http.StatusNoContent) }

@@ -15,7 +15,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	botapi "github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
@@ -31,7 +31,7 @@ type world struct {
 	sim    *Simulator
 	url    string
 	graph  *whatsapp.Client
-	botAPI *telegram.Client
+	botAPI *botapi.Client
 }
 
 func newWorld(t *testing.T, o Options) *world {
@@ -54,7 +54,7 @@ func newWorld(t *testing.T, o Options) *world {
 	var err error
 	w.graph, err = whatsapp.NewClient(whatsapp.ClientOptions{SimulatorURL: w.url})
 	w.Expect(err).NotTo(HaveOccurred())
-	w.botAPI, err = telegram.NewClient(telegram.ClientOptions{SimulatorURL: w.url})
+	w.botAPI, err = botapi.NewClient(botapi.ClientOptions{SimulatorURL: w.url})
 	w.Expect(err).NotTo(HaveOccurred())
 	return w
 }

@@ -30,7 +30,7 @@ const (
 	// maxAnswerBytes is what is read of an answer; it decides nothing, but a connection can be used again then.
 	maxAnswerBytes = 64 << 10
 	// attempts is how often a webhook is posted, each wait twice as long as the one before, the first defaultRetry. The
-	// platforms go on for hours; whoever tests is gone by then.
+	// platforms go on for hours; a test is over by then.
 	attempts     = 8
 	defaultRetry = time.Second
 	maxRetry     = time.Minute

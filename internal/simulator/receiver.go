@@ -21,7 +21,7 @@ const receiverName = "receiver"
 // receiver is a client backend that takes events and shows them.
 type receiver struct {
 	secret func() []byte
-	sim    *Simulator
+	hub    *hub
 
 	mu       sync.Mutex
 	seq      int64
@@ -38,7 +38,7 @@ type received struct {
 	// Signature is what x-webhook-signature is worth, StandardSignature the same of Standard Webhooks.
 	Signature         verdict `json:"signature"`
 	StandardSignature verdict `json:"standardSignature"`
-	// Duplicate says that an event with that webhook-id was taken before.
+	// Duplicate is true if an event with that webhook-id was taken before.
 	Duplicate bool `json:"duplicate"`
 	// Status is what was answered.
 	Status int `json:"status"`
@@ -55,34 +55,34 @@ const (
 	unknown verdict = "unknown"
 )
 
-func newReceiver(secret func() []byte, sim *Simulator) *receiver {
+func newReceiver(secret func() []byte, h *hub) *receiver {
 	if secret == nil {
 		secret = func() []byte { return nil }
 	}
-	return &receiver{secret: secret, sim: sim}
+	return &receiver{secret: secret, hub: h}
 }
 
-func (v *receiver) route(mux *http.ServeMux) {
-	mux.HandleFunc("POST /receiver", v.take)
+func (v *receiver) registerRoutes(mux *http.ServeMux) {
+	mux.HandleFunc("POST /receiver", v.takeEvent)
 	mux.HandleFunc("GET /receiver/deliveries", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, http.StatusOK, map[string]any{"deliveries": v.list()})
+		answerJSON(w, http.StatusOK, map[string]any{"deliveries": v.listReceived()})
 	})
 	mux.HandleFunc("DELETE /receiver/deliveries", func(w http.ResponseWriter, _ *http.Request) {
 		v.mu.Lock()
 		v.received, v.seen = nil, nil
 		v.mu.Unlock()
-		nothing(w)
+		answerNoContent(w)
 	})
 }
 
-func (v *receiver) list() []received {
+func (v *receiver) listReceived() []received {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return append([]received{}, v.received...)
 }
 
-// take judges an event and answers as a good receiver does: 401 to one that is not authentic.
-func (v *receiver) take(w http.ResponseWriter, r *http.Request) {
+// takeEvent judges an event and answers as a good receiver does: 401 to one that is not authentic.
+func (v *receiver) takeEvent(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEventBytes))
 	if err != nil {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -91,7 +91,7 @@ func (v *receiver) take(w http.ResponseWriter, r *http.Request) {
 	secret := v.secret()
 	d := received{
 		Body: string(body), Headers: map[string]string{}, Status: http.StatusNoContent,
-		Signature: judge(secret, r.Header, body), StandardSignature: judgeStandard(secret, r.Header, body),
+		Signature: judgeSignature(secret, r.Header, body), StandardSignature: judgeStandard(secret, r.Header, body),
 	}
 	for name, values := range r.Header {
 		d.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
@@ -99,32 +99,32 @@ func (v *receiver) take(w http.ResponseWriter, r *http.Request) {
 	if len(secret) > 0 && (d.Signature != valid || d.StandardSignature != valid) {
 		d.Status = http.StatusUnauthorized
 	}
-	v.sim.mu.Lock()
-	if f := v.sim.faultFor(receiverName, ""); f != nil {
+	v.hub.mu.Lock()
+	if f := v.hub.faultFor(receiverName, ""); f != nil {
 		d.Status = f.Status
 	}
-	v.sim.mu.Unlock()
-	v.keep(d, r.Header.Get(standardwebhooks.HeaderWebhookID))
-	v.sim.mu.Lock()
-	v.sim.tell(event{Type: "received", Status: d.Status})
-	v.sim.mu.Unlock()
+	v.hub.mu.Unlock()
+	v.keepEvent(d, r.Header.Get(standardwebhooks.HeaderWebhookID))
+	v.hub.mu.Lock()
+	v.hub.publish(event{Type: "received", Status: d.Status})
+	v.hub.mu.Unlock()
 	w.WriteHeader(d.Status)
 }
 
-func (v *receiver) keep(d received, id string) {
+func (v *receiver) keepEvent(d received, id string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.seq++
-	d.Seq, d.At = v.seq, v.sim.clock.Now().UTC()
+	d.Seq, d.At = v.seq, v.hub.clock.Now().UTC()
 	d.Duplicate = id != "" && slices.Contains(v.seen, id)
 	if !d.Duplicate && d.Status == http.StatusNoContent {
-		v.seen = keep(v.seen, id, maxSeen)
+		v.seen = appendBounded(v.seen, id, maxSeen)
 	}
-	v.received = keep(v.received, d, maxReceived)
+	v.received = appendBounded(v.received, d, maxReceived)
 }
 
-// judge checks x-webhook-signature: the hex HMAC-SHA256 of the body.
-func judge(secret []byte, h http.Header, body []byte) verdict {
+// judgeSignature checks x-webhook-signature: the hex HMAC-SHA256 of the body.
+func judgeSignature(secret []byte, h http.Header, body []byte) verdict {
 	presented := h.Get("X-Webhook-Signature")
 	switch {
 	case presented == "":

@@ -4,7 +4,6 @@ import (
 	"crypto/x509"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,41 +21,26 @@ type Options struct {
 	// RootCAs are trusted for callbacks by https; nil for the system's.
 	RootCAs *x509.CertPool
 	// Redirect says where a callback is really posted to, empty for nowhere; nil for where it says. A process that serves a
-	// project of somebody's own by it keeps webhooks from that project's true address.
+	// user's own project uses it to keep webhooks from that project's true address.
 	Redirect func(callback string) string
 	// Retry is how long the platforms wait before they post a refused webhook again, twice as long after each try; 1 s if
 	// zero.
 	Retry time.Duration
-	// Clock tells the time; the real one if nil.
+	// Clock is the real one if nil.
 	Clock clock.WithTicker
 	// Log gets what goes wrong: never a text, a number or a credential, not even a simulated one.
 	Log logr.Logger
 }
 
-// Simulator is both platforms and their users. It is safe for concurrent use. Without Start, nothing is posted to anybody.
+// Simulator is both platforms and their users. It is safe for concurrent use. Without Start, no webhook is posted.
 type Simulator struct {
-	clock    clock.WithTicker
-	log      logr.Logger
-	people   []Person
-	backend  *Backend
-	redirect func(string) string
-	retry    time.Duration
-	client   *http.Client
+	*hub
+
+	phones   *phones
+	whatsApp *whatsApp
+	telegram *telegram
 	receiver *receiver
 	handler  http.Handler
-
-	mu         sync.Mutex // of what follows
-	changed    chan struct{}
-	users      []*user
-	lastUser   int
-	businesses []*business
-	bots       []*bot
-	parcels    []*parcel
-	deliveries []delivery
-	faults     []*fault
-	revoked    []string
-	events     []event
-	seq        int64
 }
 
 // New returns a simulator.
@@ -73,41 +57,15 @@ func New(o Options) *Simulator {
 	if o.Retry == 0 {
 		o.Retry = defaultRetry
 	}
-	s := &Simulator{
-		clock: o.Clock, log: o.Log, people: o.Users, backend: o.Backend, redirect: o.Redirect, retry: o.Retry,
-		client: newClient(o.RootCAs), changed: make(chan struct{}),
-	}
-	s.receiver = newReceiver(o.WebhookSecret, s)
-	s.handler = s.routes()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.populate()
+	h := newHub(o)
+	p := &phones{hub: h, people: o.Users}
+	p.whatsApp, p.telegram = &whatsApp{hub: h, phones: p}, &telegram{hub: h, phones: p}
+	s := &Simulator{hub: h, phones: p, whatsApp: p.whatsApp, telegram: p.telegram, receiver: newReceiver(o.WebhookSecret, h)}
+	s.handler = s.newHandler(o.Backend)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.addFirstUsers()
 	return s
-}
-
-// populate adds the users of the start. s.mu is held.
-func (s *Simulator) populate() {
-	for _, p := range s.people {
-		if _, f := s.addUser(p); f != nil {
-			s.log.Info("a user is left out", "reason", f.Error())
-		}
-	}
-}
-
-// reset forgets everything but the accounts, without which nothing could be said to anybody. s.mu is held.
-func (s *Simulator) reset() {
-	s.users, s.parcels, s.deliveries, s.faults, s.revoked, s.events = nil, nil, nil, nil, nil, nil
-	// The next users have the ids of these, and none of their messages.
-	for _, b := range s.bots {
-		b.pending = nil
-		clear(b.captured)
-	}
-	for _, b := range s.businesses {
-		clear(b.captured)
-	}
-	s.lastUser = 0
-	s.populate()
-	s.tell(event{Type: "reset"})
 }
 
 // ServeHTTP serves the platforms' APIs, the users' API, the receiver and the page.
@@ -139,26 +97,46 @@ func (b *buffered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// routes says what is where. What a browser may call it may call from this page only: nothing here has a password.
-func (s *Simulator) routes() http.Handler {
+// newHandler says what is where. What a browser may call it may call from this page only: nothing here has a password.
+func (s *Simulator) newHandler(backend *Backend) http.Handler {
+	a := &api{
+		hub: s.hub, phones: s.phones, whatsApp: s.whatsApp, telegram: s.telegram, receiver: s.receiver, backend: backend,
+		attacker: &attacker{hub: s.hub, phones: s.phones, telegram: s.telegram},
+	}
 	mux := http.NewServeMux()
-	s.routeUsers(mux)
-	s.routeState(mux)
-	s.receiver.route(mux)
+	a.routeUsers(mux)
+	a.routeState(mux)
+	s.receiver.registerRoutes(mux)
 	routePage(mux)
-	mux.HandleFunc("/", s.platforms)
+	mux.HandleFunc("/", s.servePlatforms)
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
-// platforms tells the two APIs apart by the first part of the path: /v25.0/... and /bot<token>/...
-func (s *Simulator) platforms(w http.ResponseWriter, r *http.Request) {
+// servePlatforms distinguishes the two APIs by the first part of the path: /v25.0/... and /bot<token>/...
+func (s *Simulator) servePlatforms(w http.ResponseWriter, r *http.Request) {
 	first, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case graphVersion.MatchString(first):
-		s.graph(w, r, rest)
+		s.whatsApp.serveGraph(w, r, rest)
 	case strings.HasPrefix(first, "bot"):
-		s.botAPI(w, r, strings.TrimPrefix(first, "bot"), rest)
+		s.telegram.serveBotAPI(w, r, strings.TrimPrefix(first, "bot"), rest)
 	default:
-		refuse(w, &failure{http.StatusNotFound, "not_found", "", "there is no such path"})
+		answerFailure(w, &failure{http.StatusNotFound, "not_found", "", "there is no such path"})
 	}
+}
+
+// AddWhatsApp registers an account, or changes what is known of it; what is left empty stays.
+func (s *Simulator) AddWhatsApp(a WhatsAppAccount) error {
+	if f := s.whatsApp.addAccount(a); f != nil {
+		return f
+	}
+	return nil
+}
+
+// AddTelegram registers a bot, or changes what is known of it; what is left empty stays.
+func (s *Simulator) AddTelegram(a TelegramAccount) error {
+	if f := s.telegram.addAccount(a); f != nil {
+		return f
+	}
+	return nil
 }

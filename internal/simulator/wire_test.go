@@ -79,7 +79,7 @@ func golden(t *testing.T, name string) []byte {
 	return content
 }
 
-// sheena is the user of the goldens, and shop the business that she writes to.
+// sheena is the user of the goldens, and shop the business that they write to.
 var (
 	sheena = &user{Person: Person{
 		Name: "Sheena Nelson", Phone: "+16505551234", Username: "realsheenanelson", WhatsAppID: "16505551234", TelegramPhone: "16505551234",
@@ -95,9 +95,9 @@ func TestWhatsApp_webhooksHaveMetasShape(t *testing.T) {
 		value  waValue
 		golden string
 	}{
-		"with a username":  {sheena.textOf(shop, "Hi", noon), "text_username"},
-		"without a number": {hidden.textOf(shop, "Hi", noon), "text_user_id_only"},
-		"the contact":      {hidden.cardOf(shop, "+1 650-555-1234", "16505551234", "contact_request", noon), "contacts_answer_in_contact"},
+		"with a username":  {sheena.newTextValue(shop, "Hi", noon), "text_username"},
+		"without a number": {hidden.newTextValue(shop, "Hi", noon), "text_user_id_only"},
+		"the contact":      {hidden.newCardValue(shop, "+1 650-555-1234", "16505551234", "contact_request", noon), "contacts_answer_in_contact"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -107,7 +107,7 @@ func TestWhatsApp_webhooksHaveMetasShape(t *testing.T) {
 					delete(want, path)
 				}
 			}
-			g.Expect(shapeOf(t, escaped(envelope(test.value)))).To(Equal(want))
+			g.Expect(shapeOf(t, encodeEscaped(newEnvelope(test.value)))).To(Equal(want))
 		})
 	}
 	t.Run("says what the golden says", func(t *testing.T) {
@@ -116,20 +116,20 @@ func TestWhatsApp_webhooksHaveMetasShape(t *testing.T) {
 		g.Expect(json.Unmarshal(golden(t, "whatsapp/testdata/in/text.json"), &want)).To(Succeed())
 		entry := want["entry"].([]any)[0].(map[string]any)
 		message := entry["changes"].([]any)[0].(map[string]any)["value"].(map[string]any)["messages"].([]any)[0].(map[string]any)
-		v := sheena.textOf(shop, message["text"].(map[string]any)["body"].(string), noon)
+		v := sheena.newTextValue(shop, message["text"].(map[string]any)["body"].(string), noon)
 		v.Contacts[0].UserID, v.Contacts[0].Profile.Username, v.Messages[0].FromUserID = "", "", ""
 		v.Messages[0].ID = message["id"].(string)
-		g.Expect(json.Unmarshal(escaped(envelope(v)), &got)).To(Succeed())
+		g.Expect(json.Unmarshal(encodeEscaped(newEnvelope(v)), &got)).To(Succeed())
 		g.Expect(got).To(Equal(want))
 	})
 }
 
-func TestEscaped_isHowMetaWritesIt(t *testing.T) {
+func TestEncodeEscaped_isHowMetaWritesIt(t *testing.T) {
 	g := NewWithT(t)
 	raw := golden(t, "whatsapp/testdata/in/text_escaped.json")
 	g.Expect(string(raw)).To(ContainSubstring(`J\u00fcrgen Wei\u00df \ud83d\ude00 \/ \u7530\u4e2d`))
-	g.Expect(string(escaped("Jürgen Weiß 😀 / 田中"))).To(Equal(`"J\u00fcrgen Wei\u00df \ud83d\ude00 \/ \u7530\u4e2d"`))
-	g.Expect(string(escaped("<&>\"\\\n"))).To(Equal(`"<&>\"\\\n"`))
+	g.Expect(string(encodeEscaped("Jürgen Weiß 😀 / 田中"))).To(Equal(`"J\u00fcrgen Wei\u00df \ud83d\ude00 \/ \u7530\u4e2d"`))
+	g.Expect(string(encodeEscaped("<&>\"\\\n"))).To(Equal(`"<&>\"\\\n"`))
 }
 
 func TestTelegram_updatesHaveTheReferencesShape(t *testing.T) {
@@ -141,12 +141,12 @@ func TestTelegram_updatesHaveTheReferencesShape(t *testing.T) {
 		"contact": sheena.telegramContact(c, noon),
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(unknownIn(shapeOf(t, plain(tgUpdate{"update_id": 1, kindMessage: m})), all)).To(BeEmpty())
+			NewWithT(t).Expect(unknownIn(shapeOf(t, encodePlain(tgUpdate{"update_id": 1, kindMessage: m})), all)).To(BeEmpty())
 		})
 	}
-	NewWithT(t).Expect(shapeOf(t, plain(tgUpdate{"update_id": 1, kindMessage: sheena.telegramText(c, "/start x", noon)}))).
+	NewWithT(t).Expect(shapeOf(t, encodePlain(tgUpdate{"update_id": 1, kindMessage: sheena.telegramText(c, "/start x", noon)}))).
 		To(Equal(shapeOf(t, golden(t, "telegram/testdata/in/start.json"))))
-	NewWithT(t).Expect(shapeOf(t, plain(tgUpdate{"update_id": 1, kindMessage: sheena.telegramContact(c, noon)}))).
+	NewWithT(t).Expect(shapeOf(t, encodePlain(tgUpdate{"update_id": 1, kindMessage: sheena.telegramContact(c, noon)}))).
 		To(Equal(shapeOf(t, golden(t, "telegram/testdata/in/contact.json"))))
 }
 

@@ -73,7 +73,7 @@ func (o *simulatorOptions) addFlags(flags *pflag.FlagSet) {
 }
 
 func (o *simulatorOptions) run(ctx context.Context, log logr.Logger) error {
-	options, err := o.simulator(log)
+	options, err := o.newSimulatorOptions(log)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (o *simulatorOptions) run(ctx context.Context, log logr.Logger) error {
 	return server.RunBehind(ctx, simulator.NewServer(sim, listener, log), sim)
 }
 
-// simulator returns what the flags make of a simulator.
-func (o *simulatorOptions) simulator(log logr.Logger) (simulator.Options, error) {
+// newSimulatorOptions returns what the flags make of a simulator.
+func (o *simulatorOptions) newSimulatorOptions(log logr.Logger) (simulator.Options, error) {
 	options := simulator.Options{Log: log.WithName("simulator")}
 	if err := checkReadable("webhook-secret-file", o.secretFile); err != nil {
 		return options, err

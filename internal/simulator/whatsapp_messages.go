@@ -44,8 +44,8 @@ type question struct {
 	buttons []replyButton
 }
 
-// content returns the text of a message and what it asks.
-func (m *outgoing) content() (text string, asks question, e *graphError) {
+// parseContent returns the text of a message and what it asks.
+func (m *outgoing) parseContent() (text string, asks question, e *graphError) {
 	switch {
 	case m.Product != onWhatsApp:
 		return "", asks, parameterError("The parameter messaging_product is required.")
@@ -56,7 +56,7 @@ func (m *outgoing) content() (text string, asks question, e *graphError) {
 	case m.Type == "interactive" && m.Interactive.Type == requestContactInfo && m.Interactive.Action.Name == requestContactInfo:
 		text, asks.contact = m.Interactive.Body.Text, true
 	case m.Type == "interactive" && m.Interactive.Type == "button":
-		if asks.buttons, e = m.buttons(); e != nil {
+		if asks.buttons, e = m.parseButtons(); e != nil {
 			return "", asks, e
 		}
 		text = m.Interactive.Body.Text
@@ -69,8 +69,8 @@ func (m *outgoing) content() (text string, asks question, e *graphError) {
 	return text, asks, nil
 }
 
-// buttons returns the reply buttons of a message (Cloud API, "Interactive reply buttons").
-func (m *outgoing) buttons() ([]replyButton, *graphError) {
+// parseButtons returns the reply buttons of a message (Cloud API, "Interactive reply buttons").
+func (m *outgoing) parseButtons() ([]replyButton, *graphError) {
 	var all []replyButton
 	for _, b := range m.Interactive.Action.Buttons {
 		id, title := len([]rune(b.Reply.ID)), len([]rune(b.Reply.Title))
@@ -85,23 +85,23 @@ func (m *outgoing) buttons() ([]replyButton, *graphError) {
 	return all, nil
 }
 
-// postMessage takes a message. As with Meta, whether it could be delivered is told later, by a status.
-func (s *Simulator) postMessage(w http.ResponseWriter, r *http.Request, b *business) {
+// postMessage takes a message. As with Meta, whether it could be delivered is reported later, by a status.
+func (wa *whatsApp) postMessage(w http.ResponseWriter, r *http.Request, b *business) {
 	var m outgoing
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequestBytes)).Decode(&m); err != nil {
 		refuseGraph(w, oauthError(http.StatusBadRequest, 100, "(#100) The body is not valid JSON."))
 		return
 	}
-	text, asks, e := m.content()
+	text, asks, e := m.parseContent()
 	if e != nil {
 		refuseGraph(w, e)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
 	id := newWAMID()
 	contact := map[string]string{"input": m.To + m.Recipient}
-	u := s.recipient(b, m.To, m.Recipient)
+	u := wa.findRecipient(b, m.To, m.Recipient)
 	switch {
 	case m.Recipient != "":
 		contact["user_id"] = m.Recipient
@@ -110,16 +110,16 @@ func (s *Simulator) postMessage(w http.ResponseWriter, r *http.Request, b *busin
 	default:
 		contact["wa_id"] = strings.TrimPrefix(m.To, "+")
 	}
-	s.deliverToPhone(b, u, &line{ID: id, From: fromBusiness, At: s.clock.Now().UTC(), Text: text}, asks, &m)
-	answer(w, http.StatusOK, map[string]any{
+	wa.deliverToPhone(b, u, &line{ID: id, From: fromBusiness, At: wa.clock.Now().UTC(), Text: text}, asks, &m)
+	answerJSON(w, http.StatusOK, map[string]any{
 		"messaging_product": "whatsapp", "contacts": []any{contact}, "messages": []any{map[string]string{"id": id}},
 	})
 }
 
-// recipient returns whom a message is for; nil if that is nobody. s.mu is held.
-func (s *Simulator) recipient(b *business, number, userID string) *user {
+// findRecipient returns the user that a message is for; nil if there is none. The lock is held.
+func (wa *whatsApp) findRecipient(b *business, number, userID string) *user {
 	number = strings.TrimPrefix(number, "+")
-	for _, u := range s.users {
+	for _, u := range wa.phones.users {
 		if number != "" && (u.WhatsAppID == number || u.Phone[1:] == number) || userID != "" && u.businessScopedID(b) == userID {
 			return u
 		}
@@ -127,39 +127,39 @@ func (s *Simulator) recipient(b *business, number, userID string) *user {
 	return nil
 }
 
-// deliverToPhone shows a message to its user, and has the statuses of it posted. s.mu is held.
-func (s *Simulator) deliverToPhone(b *business, u *user, l *line, asks question, m *outgoing) {
+// deliverToPhone shows a message to its user, and has the statuses of it posted. The lock is held.
+func (wa *whatsApp) deliverToPhone(b *business, u *user, l *line, asks question, m *outgoing) {
 	var c *chat
 	if u != nil {
 		c, _ = u.findChat(onWhatsApp + ":" + b.Number)
 	}
 	switch {
 	case u == nil:
-		s.postStatus(b, l.ID, m, "failed", &waError{131026, "Message undeliverable"})
+		wa.postStatus(b, l.ID, m, "failed", &waError{131026, "Message undeliverable"})
 		return
-	case c == nil || s.clock.Since(c.wroteAt) > serviceWindow:
-		s.postStatus(b, l.ID, m, "failed", &waError{131047, "Re-engagement message"})
+	case c == nil || wa.clock.Since(c.wroteAt) > serviceWindow:
+		wa.postStatus(b, l.ID, m, "failed", &waError{131047, "Re-engagement message"})
 		return
 	}
-	c.add(l)
+	c.addLine(l)
 	if asks.contact {
 		c.AsksForContact, c.Button = true, "Share phone number"
 	}
 	if asks.buttons != nil {
 		c.Replies, c.promptID = asks.buttons, l.ID
 	}
-	s.tell(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onWhatsApp})
-	s.postStatus(b, l.ID, m, "sent", nil)
-	s.postStatus(b, l.ID, m, "delivered", nil)
+	wa.publish(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onWhatsApp})
+	wa.postStatus(b, l.ID, m, "sent", nil)
+	wa.postStatus(b, l.ID, m, "delivered", nil)
 }
 
-// postStatus has a status of a message posted. s.mu is held.
-func (s *Simulator) postStatus(b *business, id string, m *outgoing, status string, failed *waError) {
-	st := waStatus{ID: id, Status: status, Timestamp: unixTime(s.clock.Now()), RecipientID: m.To, RecipientBy: m.Recipient}
+// postStatus has a status of a message posted. The lock is held.
+func (wa *whatsApp) postStatus(b *business, id string, m *outgoing, status string, failed *waError) {
+	st := waStatus{ID: id, Status: status, Timestamp: unixTime(wa.clock.Now()), RecipientID: m.To, RecipientBy: m.Recipient}
 	if failed != nil {
 		st.Errors = []waError{*failed}
 	}
-	v := b.value()
+	v := b.newValue()
 	v.Statuses = []waStatus{st}
-	s.dispatch(b, v, nil, nil)
+	wa.queueWebhook(b, v, nil, nil)
 }

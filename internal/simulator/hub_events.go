@@ -21,36 +21,36 @@ type event struct {
 	Status int `json:"status,omitempty"`
 }
 
-// tell keeps an event and wakes everybody who waits. s.mu is held.
-func (s *Simulator) tell(e event) {
-	s.seq++
-	e.Seq, e.At = s.seq, s.clock.Now().UTC()
-	s.events = keep(s.events, e, maxEvents)
-	s.wake()
+// publish keeps an event and wakes all waiters. The lock is held.
+func (h *hub) publish(e event) {
+	h.seq++
+	e.Seq, e.At = h.seq, h.clock.Now().UTC()
+	h.events = appendBounded(h.events, e, maxEvents)
+	h.wakeWaiters()
 }
 
-// wake wakes everybody who waits for something to change. s.mu is held.
-func (s *Simulator) wake() {
-	close(s.changed)
-	s.changed = make(chan struct{})
+// wakeWaiters wakes all that wait for a change. The lock is held.
+func (h *hub) wakeWaiters() {
+	close(h.changed)
+	h.changed = make(chan struct{})
 }
 
-// keep appends to a list that forgets its oldest.
-func keep[T any](list []T, v T, most int) []T {
+// appendBounded appends to a list that forgets its oldest.
+func appendBounded[T any](list []T, v T, most int) []T {
 	if len(list) >= most {
 		list = append(list[:0:0], list[len(list)-most+1:]...)
 	}
 	return append(list, v)
 }
 
-// until waits until done, which is called with s.mu held, says true. It gives up after wait, or when ctx ends.
-func (s *Simulator) until(ctx context.Context, wait time.Duration, done func() bool) {
-	timer := s.clock.NewTimer(wait)
+// waitUntil waits until done, which is called with the lock held, says true. It gives up after wait, or when ctx ends.
+func (h *hub) waitUntil(ctx context.Context, wait time.Duration, done func() bool) {
+	timer := h.clock.NewTimer(wait)
 	defer timer.Stop()
 	for {
-		s.mu.Lock()
-		ok, changed := done(), s.changed
-		s.mu.Unlock()
+		h.mu.Lock()
+		ok, changed := done(), h.changed
+		h.mu.Unlock()
 		if ok {
 			return
 		}

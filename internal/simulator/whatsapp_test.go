@@ -102,7 +102,7 @@ func TestGraphAPI_aUserWithoutANumberCanBeAskedForIt(t *testing.T) {
 	w.Expect(string(c.all()[0].body)).NotTo(ContainSubstring("972502345678"))
 	w.call(http.StatusConflict, http.MethodPost, "/sim/users/4/share-contact", "")
 
-	id := w.sim.users[3].businessScopedID(w.sim.businesses[0])
+	id := w.sim.phones.users[3].businessScopedID(w.sim.whatsApp.businesses[0])
 	w.Expect(id).To(MatchRegexp(`^IL\.[0-9]+$`))
 	w.Expect(w.graph.RequestContact(t.Context(), account, whatsapp.ToUserID(id), "May we know your number?")).To(Succeed())
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/4/share-contact", "")
@@ -155,7 +155,7 @@ func TestGraphAPI_refusesAsMetaDoes(t *testing.T) {
 		"no such field":       {http.MethodGet, "/v25.0/1?fields=id,color", "", "sim_x", http.StatusBadRequest, 100},
 		"no JSON":             {http.MethodPost, "/v25.0/1/messages", "{", "sim_x", http.StatusBadRequest, 100},
 		"no product":          {http.MethodPost, "/v25.0/1/messages", `{"to": "1"}`, "sim_x", http.StatusBadRequest, 100},
-		"nobody":              {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "type": "text"}`, "sim_x", http.StatusBadRequest, 100},
+		"no recipient":        {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "type": "text"}`, "sim_x", http.StatusBadRequest, 100},
 		"a template":          {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "template"}`, "sim_x", http.StatusBadRequest, 100},
 		"an empty text":       {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "text"}`, "sim_x", http.StatusBadRequest, 100},
 		"no configuration":    {http.MethodPost, "/v25.0/1", `{}`, "sim_x", http.StatusBadRequest, 100},

@@ -111,11 +111,11 @@ type (
 // accountID is that of the WhatsApp Business account, which every number here belongs to.
 const accountID = "102290129340398"
 
-func (b *business) value() waValue {
+func (b *business) newValue() waValue {
 	return waValue{Product: onWhatsApp, Metadata: waMetadata{b.Number, b.ID}}
 }
 
-func envelope(values ...waValue) waEnvelope {
+func newEnvelope(values ...waValue) waEnvelope {
 	e := waEnvelope{Object: "whatsapp_business_account"}
 	for _, v := range values {
 		field := "messages"
@@ -127,8 +127,8 @@ func envelope(values ...waValue) waEnvelope {
 	return e
 }
 
-// from returns what a business sees of a user who writes.
-func (u *user) from(b *business, at time.Time) (waContact, waMessage) {
+// newSenderMessage returns what a business sees of a user who writes.
+func (u *user) newSenderMessage(b *business, at time.Time) (waContact, waMessage) {
 	contact := waContact{Profile: waProfile{Name: u.Name}, UserID: u.businessScopedID(b)}
 	m := waMessage{FromUserID: contact.UserID, ID: newWAMID(), Timestamp: unixTime(at)}
 	if u.Username != "" {
@@ -140,18 +140,18 @@ func (u *user) from(b *business, at time.Time) (waContact, waMessage) {
 	return contact, m
 }
 
-// textOf returns the webhook of a text.
-func (u *user) textOf(b *business, text string, at time.Time) waValue {
-	contact, m := u.from(b, at)
+// newTextValue returns the webhook of a text.
+func (u *user) newTextValue(b *business, text string, at time.Time) waValue {
+	contact, m := u.newSenderMessage(b, at)
 	m.Type, m.Text = "text", &waText{text}
-	v := b.value()
+	v := b.newValue()
 	v.Contacts, v.Messages = []waContact{contact}, []waMessage{m}
 	return v
 }
 
-// tapOf returns the webhook of a tap on a button of a message of the business.
-func (u *user) tapOf(b *business, button replyButton, promptID string, at time.Time) waValue {
-	v := u.textOf(b, "", at)
+// newTapValue returns the webhook of a tap on a button of a message of the business.
+func (u *user) newTapValue(b *business, button replyButton, promptID string, at time.Time) waValue {
+	v := u.newTextValue(b, "", at)
 	m := &v.Messages[0]
 	m.Type, m.Text = "interactive", nil
 	m.Context = &waContext{From: b.Number, ID: promptID}
@@ -159,9 +159,9 @@ func (u *user) tapOf(b *business, button replyButton, promptID string, at time.T
 	return v
 }
 
-// cardOf returns the webhook of a contact card with a number.
-func (u *user) cardOf(b *business, phone, waID, origin string, at time.Time) waValue {
-	v := u.textOf(b, "", at)
+// newCardValue returns the webhook of a contact card with a number.
+func (u *user) newCardValue(b *business, phone, waID, origin string, at time.Time) waValue {
+	v := u.newTextValue(b, "", at)
 	m := &v.Messages[0]
 	m.Type, m.Text = "contacts", nil
 	m.Contacts = []waCard{{
@@ -180,10 +180,10 @@ func newWAMID() string {
 	return "wamid." + base64.StdEncoding.EncodeToString(id[:])
 }
 
-// escaped returns JSON as Meta sends it: everything beyond ASCII as \u escapes, and slashes escaped.
-func escaped(v any) []byte {
+// encodeEscaped returns JSON as Meta sends it: everything beyond ASCII as \u escapes, and slashes escaped.
+func encodeEscaped(v any) []byte {
 	var out bytes.Buffer
-	for _, r := range string(plain(v)) {
+	for _, r := range string(encodePlain(v)) {
 		switch {
 		case r == '/': // JSON has slashes in strings only
 			out.WriteString(`\/`)
@@ -199,8 +199,8 @@ func escaped(v any) []byte {
 	return out.Bytes()
 }
 
-// plain returns JSON as most encoders write it.
-func plain(v any) []byte {
+// encodePlain returns JSON as most encoders write it.
+func encodePlain(v any) []byte {
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)

@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
+	botapi "github.com/phoneproof/phoneproof/internal/messenger/telegram"
 )
 
 func TestBotAPI_aBotExistsOnceATokenNamesIt(t *testing.T) {
@@ -16,7 +16,7 @@ func TestBotAPI_aBotExistsOnceATokenNamesIt(t *testing.T) {
 	w.call(http.StatusNotFound, http.MethodPost, "/sim/users/1/open", `{"link": "`+tgLink+`"}`)
 	bot, err := w.botAPI.GetMe(t.Context(), telegramAccount(token))
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(bot).To(Equal(telegram.Bot{ID: firstBotID, IsBot: true, Username: "shop_bot"}))
+	w.Expect(bot).To(Equal(botapi.Bot{ID: firstBotID, IsBot: true, Username: "shop_bot"}))
 	w.Expect(w.call(http.StatusOK, http.MethodPost, "/sim/users/1/open", `{"link": "`+tgLink+`"}`)).To(HaveKeyWithValue("draft", "/start ABCD-1234"))
 }
 
@@ -87,11 +87,11 @@ func TestGetUpdates_isHeldUntilSomethingComes(t *testing.T) {
 	w.Eventually(got).WithTimeout(patience).Should(Receive(Equal(1)))
 }
 
-// polled tells whether a poll is being held.
+// polled reports whether a poll is being held.
 func (w *world) polled() bool {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()
-	return len(w.sim.bots) > 0 && w.sim.bots[0].poll != nil
+	return len(w.sim.telegram.bots) > 0 && w.sim.telegram.bots[0].poll != nil
 }
 
 func TestGetUpdates_conflicts(t *testing.T) {
@@ -105,14 +105,14 @@ func TestGetUpdates_conflicts(t *testing.T) {
 	go hold()
 	w.Eventually(w.polled).WithTimeout(patience).Should(BeTrue())
 	w.Expect(w.updates(0)).To(BeEmpty(), "the second goes on")
-	w.Eventually(first).WithTimeout(patience).Should(Receive(MatchError(telegram.ErrConflict)), "the first is ended")
+	w.Eventually(first).WithTimeout(patience).Should(Receive(MatchError(botapi.ErrConflict)), "the first is ended")
 
 	go hold()
 	w.Eventually(w.polled).WithTimeout(patience).Should(BeTrue())
 	w.Expect(w.botAPI.SetWebhook(t.Context(), account, "https://verify.example.com/hooks/telegram", "secret")).To(Succeed())
-	w.Eventually(first).WithTimeout(patience).Should(Receive(MatchError(telegram.ErrConflict)))
+	w.Eventually(first).WithTimeout(patience).Should(Receive(MatchError(botapi.ErrConflict)))
 	_, err := w.botAPI.GetUpdates(t.Context(), account, 0, 100, 0)
-	w.Expect(err).To(MatchError(telegram.ErrConflict), "while a webhook is set")
+	w.Expect(err).To(MatchError(botapi.ErrConflict), "while a webhook is set")
 	w.Expect(w.botAPI.DeleteWebhook(t.Context(), account)).To(Succeed())
 	w.Expect(w.updates(0)).To(BeEmpty())
 }
@@ -120,8 +120,8 @@ func TestGetUpdates_conflicts(t *testing.T) {
 func TestSetWebhook_isWhatTheBotIsToldOfIt(t *testing.T) {
 	w := newWorld(t, Options{Redirect: func(string) string { return "" }})
 	account := telegramAccount(token)
-	w.Expect(w.botAPI.SetWebhook(t.Context(), account, "http://verify.example.com/", "secret")).To(MatchError(telegram.ErrRefused))
-	w.Expect(w.botAPI.SetWebhook(t.Context(), account, "https://verify.example.com/", "not allowed!")).To(MatchError(telegram.ErrRefused))
+	w.Expect(w.botAPI.SetWebhook(t.Context(), account, "http://verify.example.com/", "secret")).To(MatchError(botapi.ErrRefused))
+	w.Expect(w.botAPI.SetWebhook(t.Context(), account, "https://verify.example.com/", "not allowed!")).To(MatchError(botapi.ErrRefused))
 	w.Expect(w.botAPI.SetWebhook(t.Context(), account, "https://verify.example.com/hook", "secret")).To(Succeed())
 	info, err := w.botAPI.GetWebhookInfo(t.Context(), account)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -142,13 +142,13 @@ func TestSendMessage_reachesUsersWhoWroteFirst(t *testing.T) {
 	w := newWorld(t, Options{})
 	account := telegramAccount(token)
 	const chat = firstTelegramID + 1
-	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Hi", telegram.KeyboardAsIs)).To(MatchError(telegram.ErrRefused), "the user never wrote")
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Hi", botapi.KeyboardAsIs)).To(MatchError(botapi.ErrRefused), "the user never wrote")
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+tgLink+`"}`)
-	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Your number?", telegram.KeyboardContact)).To(Succeed())
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Your number?", botapi.KeyboardContact)).To(Succeed())
 	chats := w.call(http.StatusOK, http.MethodGet, "/sim/users/1/chats", "")["chats"]
 	w.Expect(chats).To(ConsistOf(And(HaveKeyWithValue("asksForContact", true), HaveKeyWithValue("button", "Share my phone number"))))
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/share-contact", "")
-	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Thank you.", telegram.KeyboardRemove)).To(Succeed())
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Thank you.", botapi.KeyboardRemove)).To(Succeed())
 	w.call(http.StatusConflict, http.MethodPost, "/sim/users/1/share-contact", "")
 	w.Expect(w.line("1")).To(HaveKeyWithValue("text", "Thank you."))
 }
@@ -181,7 +181,7 @@ func TestBotAPI_refusesAsTelegramDoes(t *testing.T) {
 	w.Expect(content).To(MatchJSON(golden(t, "telegram/testdata/answers/error_429.json")))
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/revoke", `{"credential": "`+token+`"}`)
 	_, err = w.botAPI.GetMe(t.Context(), telegramAccount(token))
-	w.Expect(err).To(MatchError(telegram.ErrCredentials))
+	w.Expect(err).To(MatchError(botapi.ErrCredentials))
 	_, err = w.botAPI.GetMe(t.Context(), telegramAccount("sim_shop_bot:new"))
 	w.Expect(err).NotTo(HaveOccurred(), "the next token of the same bot")
 }

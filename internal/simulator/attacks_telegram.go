@@ -13,7 +13,7 @@ func telegramAttacks() []Attack {
 			if b.Webhook == "" {
 				return nil, noWebhook()
 			}
-			return []job{b.job(b.updateOf(kindMessage, a.user.telegramText(a.chat, a.text, a.now)), secret(b))}, nil
+			return []job{b.newJob(b.updateOf(kindMessage, a.user.telegramText(a.chat, a.text, a.now)), secret(b))}, nil
 		}
 		return of
 	}
@@ -29,11 +29,11 @@ func telegramAttacks() []Attack {
 func contactAttacks() []Attack {
 	contact := func(name, summary, kind string, forge func(a *assault, m *tgMessage)) Attack {
 		return Attack{Name: name, Platform: onTelegram, Summary: summary, Expect: http.StatusOK, forge: func(a *assault) ([]job, *failure) {
-			begun := a.deliver(kindMessage, a.user.telegramText(a.chat, a.text, a.now))
+			begun := a.deliverMessage(kindMessage, a.user.telegramText(a.chat, a.text, a.now))
 			m := a.user.telegramContact(a.chat, a.now)
 			m.Contact.Phone = a.victimDigits()
 			forge(a, &m)
-			return append(begun, a.deliver(kind, m)...), nil
+			return append(begun, a.deliverMessage(kind, m)...), nil
 		}}
 	}
 	return []Attack{
@@ -69,7 +69,7 @@ func contactAttacks() []Attack {
 			m.Date = a.now.Add(-30 * time.Second).Unix()
 		}),
 		contact("older-prompt", "has the victim share their contact in answer to an older request", kindMessage, func(a *assault, m *tgMessage) {
-			*m = m.answering(a.chat.bot, m.ID-1, a.now.Add(-time.Minute).Unix())
+			*m = m.inReplyTo(a.chat.bot, m.ID-1, a.now.Add(-time.Minute).Unix())
 		}),
 		contact("vcard", "shares their own number with a vCard that holds the victim's", kindMessage, func(a *assault, m *tgMessage) {
 			m.Contact.Phone = a.user.TelegramPhone
@@ -84,11 +84,11 @@ func textAttacks() []Attack {
 		return Attack{Name: name, Platform: onTelegram, Summary: summary, Expect: http.StatusOK, forge: func(a *assault) ([]job, *failure) {
 			m := a.user.telegramText(a.chat, a.text, a.now)
 			forge(a, &m)
-			begun := a.deliver(kind, m)
+			begun := a.deliverMessage(kind, m)
 			// The victim's number after it, as if it were the sender's own: it must find nothing to complete.
 			contact := a.user.telegramContact(a.chat, a.now)
 			contact.Contact.Phone = a.victimDigits()
-			return append(begun, a.deliver(kindMessage, contact)...), nil
+			return append(begun, a.deliverMessage(kindMessage, contact)...), nil
 		}}
 	}
 	return []Attack{
@@ -127,18 +127,18 @@ func replayTelegram(a *assault) ([]job, *failure) {
 	case b.Webhook == "":
 		return nil, noWebhook()
 	}
-	return []job{b.job(body, b.secret)}, nil
+	return []job{b.newJob(body, b.secret)}, nil
 }
 
 func noWebhook() *failure { return noCallback("the bot has no webhook: it fetches its updates") }
 
-// deliver has Telegram deliver a message: by the webhook, or by the next getUpdates.
-func (a *assault) deliver(kind string, m tgMessage) []job {
+// deliverMessage has Telegram deliver a message: by the webhook, or by the next getUpdates.
+func (a *assault) deliverMessage(kind string, m tgMessage) []job {
 	b := a.chat.bot
 	if b.Webhook != "" {
-		return []job{b.job(b.updateOf(kind, m), b.secret)}
+		return []job{b.newJob(b.updateOf(kind, m), b.secret)}
 	}
-	if a.sim.addUpdate(b, kind, m, nil, nil, true) != nil {
+	if a.in.telegram.addUpdate(b, kind, m, nil, nil, true) != nil {
 		a.queued++
 	}
 	return nil
@@ -147,5 +147,5 @@ func (a *assault) deliver(kind string, m tgMessage) []job {
 // updateOf returns an update that passes the queue by.
 func (b *bot) updateOf(kind string, m tgMessage) []byte {
 	b.nextUpdate++
-	return plain(tgUpdate{"update_id": b.nextUpdate - 1, kind: m})
+	return encodePlain(tgUpdate{"update_id": b.nextUpdate - 1, kind: m})
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Person is somebody with a phone.
+// Person is a user with a phone.
 type Person struct {
 	Name string `json:"name"`
 	// Phone is the number of the SIM, in E.164.
 	Phone string `json:"phone"`
 	// Username is that of both messengers; empty for none.
 	Username string `json:"username,omitempty"`
-	// HidesNumber says that WhatsApp tells businesses a user id and no number. It takes a username.
+	// HidesNumber is true if WhatsApp gives businesses a user id and no number. It takes a username.
 	HidesNumber bool `json:"hidesNumber,omitempty"`
 	// WhatsAppID is what WhatsApp calls the number; what it makes of such a number if empty, which in Mexico and Brazil is
 	// another one.
@@ -54,12 +54,12 @@ var (
 	usernameOf = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.]{2,31}$`)
 )
 
-// complete fills in what a person does not say, or returns what is wrong.
-func (p *Person) complete() *failure {
+// validate fills in what a person does not say, or returns what is wrong.
+func (p *Person) validate() *failure {
 	p.Name = strings.TrimSpace(p.Name)
 	switch {
 	case p.Name == "":
-		p.Name = "Somebody"
+		p.Name = "Unnamed"
 	case len([]rune(p.Name)) > maxNameRunes:
 		return badRequest("name", "at most 128 characters")
 	}
@@ -109,11 +109,11 @@ func whatsAppID(phone string) string {
 func (u *user) businessScopedID(b *business) string {
 	sum := sha256.Sum256([]byte(b.ID + "\x00" + u.ID + "\x00" + u.Phone))
 	digits := strconv.FormatUint(binary.BigEndian.Uint64(sum[:])>>1, 10)
-	return u.country() + "." + digits
+	return u.countryCode() + "." + digits
 }
 
-// country returns the country of the number; ZZ if there is none.
-func (u *user) country() string {
+// countryCode returns the country of the number; ZZ if there is none.
+func (u *user) countryCode() string {
 	number, err := phonenumbers.Parse(u.Phone, "")
 	if err != nil {
 		return "ZZ"
@@ -132,9 +132,21 @@ func (u *user) lastName() string {
 	return last
 }
 
+// phones are the users with all that is on their phones.
+type phones struct {
+	*hub
+
+	whatsApp *whatsApp
+	telegram *telegram
+
+	people   []Person // of the start
+	users    []*user
+	lastUser int
+}
+
 // findUser returns a user by id, or by number with its plus.
-func (s *Simulator) findUser(ref string) (*user, *failure) {
-	for _, u := range s.users {
+func (p *phones) findUser(ref string) (*user, *failure) {
+	for _, u := range p.users {
 		if u.ID == ref || u.Phone == ref {
 			return u, nil
 		}
@@ -143,24 +155,33 @@ func (s *Simulator) findUser(ref string) (*user, *failure) {
 }
 
 // addUser adds a person.
-func (s *Simulator) addUser(p Person) (*user, *failure) {
-	if f := p.complete(); f != nil {
+func (p *phones) addUser(person Person) (*user, *failure) {
+	if f := person.validate(); f != nil {
 		return nil, f
 	}
-	if len(s.users) >= maxUsers {
+	if len(p.users) >= maxUsers {
 		return nil, tooMany("users")
 	}
-	for _, other := range s.users {
-		if other.Phone == p.Phone {
+	for _, other := range p.users {
+		if other.Phone == person.Phone {
 			return nil, &failure{409, "number_taken", "phone", "user " + other.ID + " has that number"}
 		}
 	}
-	s.lastUser++
-	u := &user{Person: p, ID: strconv.Itoa(s.lastUser), TelegramID: firstTelegramID + int64(s.lastUser)}
-	s.users = append(s.users, u)
-	s.tell(event{Type: "user", User: u.ID})
+	p.lastUser++
+	u := &user{Person: person, ID: strconv.Itoa(p.lastUser), TelegramID: firstTelegramID + int64(p.lastUser)}
+	p.users = append(p.users, u)
+	p.publish(event{Type: "user", User: u.ID})
 	return u, nil
 }
 
 // firstTelegramID is beyond 32 bits, as the ids of new accounts are.
 const firstTelegramID = 7_300_000_000
+
+// addFirstUsers adds the users of the start. The lock is held.
+func (p *phones) addFirstUsers() {
+	for _, person := range p.people {
+		if _, f := p.addUser(person); f != nil {
+			p.log.Info("a user is left out", "reason", f.Error())
+		}
+	}
+}

@@ -21,7 +21,7 @@ type chat struct {
 	Title string `json:"title"`
 	// Draft is what a link put into the field for the next message; with Telegram, what the START button sends.
 	Draft string `json:"draft"`
-	// AsksForContact says that the account shows a button which shares the user's number, with the text Button.
+	// AsksForContact is true while the account shows a button which shares the user's number, with the text Button.
 	AsksForContact bool   `json:"asksForContact"`
 	Button         string `json:"button,omitempty"`
 	// Replies are the buttons below the account's last question. They go when one is tapped.
@@ -59,14 +59,14 @@ const (
 	stateDelivered = "delivered"
 	stateWaiting   = "waiting"
 	stateFailed    = "failed"
-	// stateNowhere is a message that nobody registered a callback for.
+	// stateNowhere is a message to an account without a callback.
 	stateNowhere = "undeliverable"
 )
 
-func (c *chat) add(l *line) { c.Lines = keep(c.Lines, l, maxLines) }
+func (c *chat) addLine(l *line) { c.Lines = appendBounded(c.Lines, l, maxLines) }
 
-// chat returns the user's chat with an account, as the one that is open now.
-func (u *user) chat(platform, peer, title string) *chat {
+// openChat returns the user's chat with an account, as the one that is open now.
+func (u *user) openChat(platform, peer, title string) *chat {
 	id := platform + ":" + peer
 	c := &chat{ID: id, Platform: platform, Peer: peer, Title: title, Lines: []*line{}}
 	if i := slices.IndexFunc(u.chats, func(c *chat) bool { return c.ID == id }); i >= 0 {
@@ -74,7 +74,7 @@ func (u *user) chat(platform, peer, title string) *chat {
 		u.chats = slices.Delete(u.chats, i, i+1)
 	}
 	c.Title = title
-	u.chats = keep(u.chats, c, maxChats)
+	u.chats = appendBounded(u.chats, c, maxChats)
 	return c
 }
 
@@ -91,13 +91,13 @@ func (u *user) findChat(id string) (*chat, *failure) {
 	return nil, &failure{http.StatusNotFound, "unknown_chat", "chat", "the user has no such chat; open a link first"}
 }
 
-// open does what a phone does with a link.
-func (s *Simulator) open(u *user, link string) (*chat, *failure) {
+// openLink does what a phone does with a link.
+func (p *phones) openLink(u *user, link string) (*chat, *failure) {
 	to, f := parseLink(link)
 	if f != nil {
 		return nil, f
 	}
-	c, f := s.chatWith(u, to)
+	c, f := p.chatWith(u, to)
 	if f != nil {
 		return nil, f
 	}
@@ -106,23 +106,23 @@ func (s *Simulator) open(u *user, link string) (*chat, *failure) {
 }
 
 // chatWith opens the chat that a link leads to.
-func (s *Simulator) chatWith(u *user, to target) (*chat, *failure) {
+func (p *phones) chatWith(u *user, to target) (*chat, *failure) {
 	if to.platform == onTelegram {
-		b := s.botNamed(to.peer)
+		b := p.telegram.findBotByName(to.peer)
 		if b == nil {
 			return nil, unknownAccount("no bot of that name is known: its token must be sim_" + to.peer +
 				" or sim_" + to.peer + ":ANYTHING, and the server must have called the Bot API with it")
 		}
-		c := u.chat(onTelegram, b.key(), b.title())
+		c := u.openChat(onTelegram, b.key(), b.title())
 		c.bot = b
 		return c, nil
 	}
-	b := s.businessNumbered(to.peer)
+	b := p.whatsApp.findBusinessByNumber(to.peer)
 	if b == nil {
 		return nil, unknownAccount("no account has that number: its access token must be sim_" + to.peer +
 			" or sim_" + to.peer + ":ANYTHING and the server must have called the Graph API with it, or PUT /sim/accounts/whatsapp/{phoneNumberID} must say so")
 	}
-	c := u.chat(onWhatsApp, b.Number, b.title())
+	c := u.openChat(onWhatsApp, b.Number, b.title())
 	c.business = b
 	return c, nil
 }
@@ -132,7 +132,7 @@ func unknownAccount(message string) *failure {
 }
 
 // deliverText has the user send a text; the draft if it is empty.
-func (s *Simulator) deliverText(u *user, c *chat, text string) (*line, *failure) {
+func (p *phones) deliverText(u *user, c *chat, text string) (*line, *failure) {
 	if text == "" {
 		text = c.Draft
 	}
@@ -142,47 +142,47 @@ func (s *Simulator) deliverText(u *user, c *chat, text string) (*line, *failure)
 	case len([]rune(text)) > maxTextRunes:
 		return nil, badRequest("text", "a message has at most 4096 characters")
 	}
-	l := &line{From: fromUser, At: s.clock.Now().UTC(), Text: text, State: stateSending}
+	l := &line{From: fromUser, At: p.clock.Now().UTC(), Text: text, State: stateSending}
 	if c.bot != nil {
-		s.writeToBot(u, c, l)
+		p.telegram.writeToBot(u, c, l)
 	} else {
-		s.writeToBusiness(u, c, l)
+		p.whatsApp.writeToBusiness(u, c, l)
 	}
 	c.Draft, c.wroteAt = "", l.At
-	c.add(l)
-	s.tell(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
+	c.addLine(l)
+	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil
 }
 
 // deliverTap has the user tap a button below a message of the account: the first one if title is empty.
-func (s *Simulator) deliverTap(u *user, c *chat, title string) (*line, *failure) {
+func (p *phones) deliverTap(u *user, c *chat, title string) (*line, *failure) {
 	i := slices.IndexFunc(c.Replies, func(b replyButton) bool { return title == "" || b.Title == title })
 	if c.business == nil || i < 0 {
 		return nil, &failure{http.StatusConflict, "not_asked", "chat", "there is no such button in that chat"}
 	}
 	button := c.Replies[i]
 	c.Replies = nil
-	l := &line{From: fromUser, At: s.clock.Now().UTC(), Text: button.Title, State: stateSending}
-	s.toBusiness(u, c, u.tapOf(c.business, button, c.promptID, l.At), l)
+	l := &line{From: fromUser, At: p.clock.Now().UTC(), Text: button.Title, State: stateSending}
+	p.whatsApp.queueMessage(u, c, u.newTapValue(c.business, button, c.promptID, l.At), l)
 	c.wroteAt = l.At
-	c.add(l)
-	s.tell(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
+	c.addLine(l)
+	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil
 }
 
 // shareContact has the user press the button.
-func (s *Simulator) shareContact(u *user, c *chat) (*line, *failure) {
+func (p *phones) shareContact(u *user, c *chat) (*line, *failure) {
 	if !c.AsksForContact {
-		return nil, &failure{http.StatusConflict, "not_asked", "chat", "nobody asked for the contact in that chat"}
+		return nil, &failure{http.StatusConflict, "not_asked", "chat", "the contact was not asked for in that chat"}
 	}
-	l := &line{From: fromUser, At: s.clock.Now().UTC(), Contact: u.Phone, State: stateSending}
+	l := &line{From: fromUser, At: p.clock.Now().UTC(), Contact: u.Phone, State: stateSending}
 	if c.bot != nil {
-		s.shareWithBot(u, c, l)
+		p.telegram.shareWithBot(u, c, l)
 	} else {
-		s.shareWithBusiness(u, c, l)
+		p.whatsApp.shareWithBusiness(u, c, l)
 	}
 	c.wroteAt = l.At
-	c.add(l)
-	s.tell(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
+	c.addLine(l)
+	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil
 }

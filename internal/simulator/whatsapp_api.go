@@ -46,10 +46,10 @@ func refuseGraph(w http.ResponseWriter, e *graphError) {
 	if e.Code == 190 {
 		w.Header().Set("WWW-Authenticate", `OAuth "Facebook Platform" "invalid_token" "`+e.Message+`"`)
 	}
-	answer(w, e.status, map[string]any{"error": e})
+	answerJSON(w, e.status, map[string]any{"error": e})
 }
 
-func (s *Simulator) graph(w http.ResponseWriter, r *http.Request, path string) {
+func (wa *whatsApp) serveGraph(w http.ResponseWriter, r *http.Request, path string) {
 	id, edge, _ := strings.Cut(path, "/")
 	method := "phone_number"
 	switch {
@@ -58,26 +58,26 @@ func (s *Simulator) graph(w http.ResponseWriter, r *http.Request, path string) {
 	case r.Method == http.MethodPost:
 		method = "callback"
 	}
-	b, e := s.graphAccount(r, id, method)
+	b, e := wa.graphAccount(r, id, method)
 	if e != nil {
 		refuseGraph(w, e)
 		return
 	}
 	switch {
 	case edge == "" && r.Method == http.MethodGet:
-		s.getPhoneNumber(w, r, b)
+		wa.getPhoneNumber(w, r, b)
 	case edge == "" && r.Method == http.MethodPost:
-		s.setCallback(w, r, b)
+		wa.setCallback(w, r, b)
 	case edge == "messages" && r.Method == http.MethodPost:
-		s.postMessage(w, r, b)
+		wa.postMessage(w, r, b)
 	default:
 		refuseGraph(w, oauthError(http.StatusBadRequest, 2500, "Unknown path components: /"+edge))
 	}
 }
 
-// graphAccount returns the account that a call is for. Meta looks at the token first, and does not tell an id that the
-// token may not see from one that does not exist.
-func (s *Simulator) graphAccount(r *http.Request, id, method string) (*business, *graphError) {
+// graphAccount returns the account that a call is for. Meta looks at the token first, and answers the same for an id that the
+// token may not see and one that does not exist.
+func (wa *whatsApp) graphAccount(r *http.Request, id, method string) (*business, *graphError) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		token = r.URL.Query().Get("access_token")
@@ -85,12 +85,12 @@ func (s *Simulator) graphAccount(r *http.Request, id, method string) (*business,
 	if token == "" {
 		return nil, oauthError(http.StatusUnauthorized, 104, "An access token is required to request this resource.")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.accepts(token) {
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
+	if !wa.acceptsCredential(token) {
 		return nil, oauthError(http.StatusUnauthorized, 190, "Invalid OAuth access token - Cannot parse access token")
 	}
-	if f := s.faultFor(onWhatsApp, method); f != nil {
+	if f := wa.faultFor(onWhatsApp, method); f != nil {
 		return nil, faultError(f)
 	}
 	if !phoneNumberID.MatchString(id) {
@@ -100,14 +100,14 @@ func (s *Simulator) graphAccount(r *http.Request, id, method string) (*business,
 				"due to missing permissions, or does not support this operation.",
 		}
 	}
-	b, f := s.business(id)
+	b, f := wa.findOrAddBusiness(id)
 	if f != nil {
 		return nil, oauthError(http.StatusServiceUnavailable, 2, f.message)
 	}
 	b.token = token
 	if digits, _ := credentialOf(token); b.Number == "" && waDigits.MatchString(digits) {
 		b.Number = digits
-		s.tell(event{Type: "account", Platform: onWhatsApp, Account: b.ID})
+		wa.publish(event{Type: "account", Platform: onWhatsApp, Account: b.ID})
 	}
 	return b, nil
 }
@@ -126,9 +126,9 @@ func faultError(f *fault) *graphError {
 }
 
 // getPhoneNumber answers the fields that are asked for.
-func (s *Simulator) getPhoneNumber(w http.ResponseWriter, r *http.Request, b *business) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (wa *whatsApp) getPhoneNumber(w http.ResponseWriter, r *http.Request, b *business) {
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
 	callbacks := map[string]string{}
 	if b.Override != "" {
 		callbacks["phone_number"] = b.Override
@@ -158,11 +158,11 @@ func (s *Simulator) getPhoneNumber(w http.ResponseWriter, r *http.Request, b *bu
 			return
 		}
 	}
-	answer(w, http.StatusOK, out)
+	answerJSON(w, http.StatusOK, out)
 }
 
 // setCallback sets or removes the override of the number, after the handshake that Meta makes.
-func (s *Simulator) setCallback(w http.ResponseWriter, r *http.Request, b *business) {
+func (wa *whatsApp) setCallback(w http.ResponseWriter, r *http.Request, b *business) {
 	var in struct {
 		Configuration *struct {
 			URL   string `json:"override_callback_uri"`
@@ -175,38 +175,38 @@ func (s *Simulator) setCallback(w http.ResponseWriter, r *http.Request, b *busin
 	}
 	to := in.Configuration.URL
 	if to != "" {
-		if e := s.checkCallback(r.Context(), to, in.Configuration.Token); e != nil {
+		if e := wa.checkCallback(r.Context(), to, in.Configuration.Token); e != nil {
 			refuseGraph(w, e)
 			return
 		}
 	}
-	s.mu.Lock()
+	wa.mu.Lock()
 	b.Override = to
-	s.tell(event{Type: "account", Platform: onWhatsApp, Account: b.ID})
-	s.mu.Unlock()
-	answer(w, http.StatusOK, map[string]bool{"success": true})
+	wa.publish(event{Type: "account", Platform: onWhatsApp, Account: b.ID})
+	wa.mu.Unlock()
+	answerJSON(w, http.StatusOK, map[string]bool{"success": true})
 }
 
-func (s *Simulator) checkCallback(ctx context.Context, to, token string) *graphError {
+func (wa *whatsApp) checkCallback(ctx context.Context, to, token string) *graphError {
 	switch {
-	case !callable(to) || !strings.HasPrefix(to, "https://") || len(to) > 200:
+	case !isCallbackURL(to) || !strings.HasPrefix(to, "https://") || len(to) > 200:
 		return parameterError("override_callback_uri must be an https URL of at most 200 characters.")
 	case token == "":
 		return parameterError("The parameter verify_token is required.")
 	}
-	if why := s.shakeHands(ctx, to, token); why != nil {
+	if why := wa.shakeHands(ctx, to, token); why != nil {
 		return oauthError(http.StatusBadRequest, 2200, "(#2200) Callback verification failed with the following errors: "+why.Error())
 	}
 	return nil
 }
 
 // shakeHands asks a callback for the challenge (Meta, "Create a webhook endpoint").
-func (s *Simulator) shakeHands(ctx context.Context, to, token string) error {
+func (wa *whatsApp) shakeHands(ctx context.Context, to, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, postTimeout)
 	defer cancel()
-	challenge := strconv.FormatInt(s.clock.Now().UnixNano()%int64(10*time.Second), 10)
-	if to = s.redirect(to); to == "" {
-		return errors.New(notHere)
+	challenge := strconv.FormatInt(wa.clock.Now().UnixNano()%int64(10*time.Second), 10)
+	if to = wa.redirect(to); to == "" {
+		return errors.New(notReachableReason)
 	}
 	u, err := url.Parse(to)
 	if err != nil {
@@ -222,15 +222,15 @@ func (s *Simulator) shakeHands(ctx context.Context, to, token string) error {
 		return errors.New("the URL cannot be read")
 	}
 	request.Header.Set("User-Agent", "facebookplatform/1.0 (+http://developers.facebook.com)")
-	response, err := s.client.Do(request)
+	response, err := wa.client.Do(request)
 	if err != nil {
-		return errors.New(reason(err))
+		return errors.New(describeError(err))
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes))
 	switch {
 	case err != nil:
-		return errors.New(reason(err))
+		return errors.New(describeError(err))
 	case response.StatusCode != http.StatusOK:
 		return fmt.Errorf("HTTP Status Code = %d; HTTP Message = %s", response.StatusCode, http.StatusText(response.StatusCode))
 	case string(body) != challenge:

@@ -26,7 +26,7 @@ func refuseBot(w http.ResponseWriter, e *tgError) {
 		body["parameters"] = map[string]int{"retry_after": e.retryAfter}
 		w.Header().Set("Retry-After", strconv.Itoa(e.retryAfter))
 	}
-	answer(w, e.code, body)
+	answerJSON(w, e.code, body)
 }
 
 func answerBot(w http.ResponseWriter, result any, description string) {
@@ -34,7 +34,7 @@ func answerBot(w http.ResponseWriter, result any, description string) {
 	if description != "" {
 		body["description"] = description
 	}
-	answer(w, http.StatusOK, body)
+	answerJSON(w, http.StatusOK, body)
 }
 
 func badCall(text string) *tgError {
@@ -44,18 +44,18 @@ func badCall(text string) *tgError {
 // parameters are those of a call: from the query, a form, or a JSON object.
 type parameters map[string]string
 
-func (s *Simulator) botAPI(w http.ResponseWriter, r *http.Request, token, method string) {
+func (tg *telegram) serveBotAPI(w http.ResponseWriter, r *http.Request, token, method string) {
 	token, err := url.PathUnescape(token)
-	s.mu.Lock()
-	b, _ := s.botOf(token)
-	s.mu.Unlock()
+	tg.mu.Lock()
+	b, _ := tg.findBotByToken(token)
+	tg.mu.Unlock()
 	if err != nil || b == nil {
 		refuseBot(w, &tgError{code: http.StatusUnauthorized, text: "Unauthorized"})
 		return
 	}
 	call, ok := map[string]func(http.ResponseWriter, *http.Request, *bot, parameters){
-		"getme": s.getMe, "setwebhook": s.setWebhook, "deletewebhook": s.deleteWebhook, "getwebhookinfo": s.getWebhookInfo,
-		"getupdates": s.getUpdates, "sendmessage": s.sendMessage,
+		"getme": tg.getMe, "setwebhook": tg.setWebhook, "deletewebhook": tg.deleteWebhook, "getwebhookinfo": tg.getWebhookInfo,
+		"getupdates": tg.getUpdates, "sendmessage": tg.sendMessage,
 	}[strings.ToLower(method)]
 	if !ok {
 		refuseBot(w, &tgError{code: http.StatusNotFound, text: "Not Found"})
@@ -63,7 +63,7 @@ func (s *Simulator) botAPI(w http.ResponseWriter, r *http.Request, token, method
 	}
 	in, e := readParameters(w, r)
 	if e == nil {
-		e = s.botFault(method)
+		e = tg.takeFault(method)
 	}
 	if e != nil {
 		refuseBot(w, e)
@@ -72,10 +72,10 @@ func (s *Simulator) botAPI(w http.ResponseWriter, r *http.Request, token, method
 	call(w, r, b, in)
 }
 
-func (s *Simulator) botFault(method string) *tgError {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.faultFor(onTelegram, method)
+func (tg *telegram) takeFault(method string) *tgError {
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
+	f := tg.faultFor(onTelegram, method)
 	if f == nil {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (p parameters) number(name string, otherwise, least, most int64) int64 {
 	return min(max(n, least), most)
 }
 
-func (s *Simulator) getMe(w http.ResponseWriter, _ *http.Request, b *bot, _ parameters) {
+func (tg *telegram) getMe(w http.ResponseWriter, _ *http.Request, b *bot, _ parameters) {
 	answerBot(w, map[string]any{
 		"id": b.id, "is_bot": true, "first_name": b.Username, "username": b.Username, "can_join_groups": true,
 		"can_read_all_group_messages": false, "supports_inline_queries": false, "can_connect_to_business": false,
@@ -132,49 +132,49 @@ func (s *Simulator) getMe(w http.ResponseWriter, _ *http.Request, b *bot, _ para
 
 var secretToken = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 
-func (s *Simulator) setWebhook(w http.ResponseWriter, r *http.Request, b *bot, in parameters) {
+func (tg *telegram) setWebhook(w http.ResponseWriter, r *http.Request, b *bot, in parameters) {
 	to, secret := in["url"], in["secret_token"]
 	if to == "" {
-		s.deleteWebhook(w, r, b, in)
+		tg.deleteWebhook(w, r, b, in)
 		return
 	}
 	switch {
 	case !strings.HasPrefix(to, "https://"):
 		refuseBot(w, badCall("bad webhook: An HTTPS URL must be provided for webhook"))
 		return
-	case !callable(to):
+	case !isCallbackURL(to):
 		refuseBot(w, badCall("invalid webhook URL specified"))
 		return
 	case secret != "" && !secretToken.MatchString(secret):
 		refuseBot(w, badCall("secret token contains unallowed characters"))
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
 	description := "Webhook was set"
 	if b.Webhook == to && b.secret == secret {
 		description = "Webhook is already set"
 	}
 	b.Webhook, b.secret = to, secret
 	b.maxConns = int(in.number("max_connections", 40, 1, 100))
-	b.allow(in)
+	b.setAllowedUpdates(in)
 	b.dropPending(in)
 	b.lastError, b.lastFailed = "", time.Time{}
-	s.endPoll(b, "Conflict: terminated by setWebhook request")
-	s.tell(event{Type: "account", Platform: onTelegram, Account: b.Username})
+	tg.endPoll(b, "Conflict: terminated by setWebhook request")
+	tg.publish(event{Type: "account", Platform: onTelegram, Account: b.Username})
 	answerBot(w, true, description)
 }
 
-func (s *Simulator) deleteWebhook(w http.ResponseWriter, _ *http.Request, b *bot, in parameters) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (tg *telegram) deleteWebhook(w http.ResponseWriter, _ *http.Request, b *bot, in parameters) {
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
 	description := "Webhook was deleted"
 	if b.Webhook == "" {
 		description = "Webhook is already deleted"
 	}
 	b.Webhook, b.secret = "", ""
 	b.dropPending(in)
-	s.tell(event{Type: "account", Platform: onTelegram, Account: b.Username})
+	tg.publish(event{Type: "account", Platform: onTelegram, Account: b.Username})
 	answerBot(w, true, description)
 }
 
@@ -184,8 +184,8 @@ func (b *bot) dropPending(in parameters) {
 	}
 }
 
-// allow notes which kinds of updates the bot wants; it stays as it is if the call does not say.
-func (b *bot) allow(in parameters) {
+// setAllowedUpdates notes which kinds of updates the bot wants; it stays as it is if the call does not say.
+func (b *bot) setAllowedUpdates(in parameters) {
 	raw, ok := in["allowed_updates"]
 	if !ok {
 		return
@@ -197,9 +197,9 @@ func (b *bot) allow(in parameters) {
 	b.allowed = kinds
 }
 
-func (s *Simulator) getWebhookInfo(w http.ResponseWriter, _ *http.Request, b *bot, _ parameters) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (tg *telegram) getWebhookInfo(w http.ResponseWriter, _ *http.Request, b *bot, _ parameters) {
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
 	info := map[string]any{"url": b.Webhook, "has_custom_certificate": false, "pending_update_count": len(b.pending)}
 	if b.Webhook != "" {
 		info["max_connections"] = b.maxConns
@@ -223,7 +223,7 @@ type markup struct {
 	RemoveKeyboard bool `json:"remove_keyboard"`
 }
 
-func (s *Simulator) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, in parameters) {
+func (tg *telegram) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, in parameters) {
 	var keyboard markup
 	if raw := in["reply_markup"]; raw != "" && json.Unmarshal([]byte(raw), &keyboard) != nil {
 		refuseBot(w, badCall("can't parse reply keyboard markup JSON object"))
@@ -238,28 +238,28 @@ func (s *Simulator) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, 
 		refuseBot(w, badCall("message is too long"))
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u, c := s.chatOf(b, in.number("chat_id", 0, 0, 1<<53))
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
+	u, c := tg.findChat(b, in.number("chat_id", 0, 0, 1<<53))
 	if c == nil {
 		refuseBot(w, badCall("chat not found"))
 		return
 	}
 	c.lastID++
-	now := s.clock.Now()
-	c.add(&line{ID: strconv.FormatInt(c.lastID, 10), From: fromBusiness, At: now.UTC(), Text: text})
-	c.apply(keyboard)
+	now := tg.clock.Now()
+	c.addLine(&line{ID: strconv.FormatInt(c.lastID, 10), From: fromBusiness, At: now.UTC(), Text: text})
+	c.applyMarkup(keyboard)
 	if c.AsksForContact && keyboard.Keyboard != nil {
 		c.promptID, c.promptAt = strconv.FormatInt(c.lastID, 10), now
 	}
-	s.tell(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onTelegram})
-	self := b.self()
+	tg.publish(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onTelegram})
+	self := b.asTelegramUser()
 	answerBot(w, tgMessage{ID: c.lastID, From: &self, Chat: u.telegramChat(), Date: now.Unix(), Text: text}, "")
 }
 
-// chatOf returns the user of a private chat with the bot, who must have written first; nil if there is none.
-func (s *Simulator) chatOf(b *bot, id int64) (*user, *chat) {
-	for _, u := range s.users {
+// findChat returns the user of a private chat with the bot, who must have written first; nil if there is none.
+func (tg *telegram) findChat(b *bot, id int64) (*user, *chat) {
+	for _, u := range tg.phones.users {
 		if u.TelegramID != id {
 			continue
 		}
@@ -270,7 +270,7 @@ func (s *Simulator) chatOf(b *bot, id int64) (*user, *chat) {
 	return nil, nil
 }
 
-func (c *chat) apply(m markup) {
+func (c *chat) applyMarkup(m markup) {
 	if m.RemoveKeyboard || m.Keyboard != nil {
 		c.AsksForContact, c.Button = false, ""
 	}

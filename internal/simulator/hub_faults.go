@@ -18,7 +18,7 @@ type fault struct {
 	Times int `json:"times,omitempty"`
 }
 
-func (s *Simulator) addFault(f fault) *failure {
+func (h *hub) addFault(f fault) *failure {
 	switch {
 	case f.Platform != onWhatsApp && f.Platform != onTelegram && f.Platform != receiverName:
 		return badRequest("platform", "want whatsapp, telegram or receiver")
@@ -28,23 +28,23 @@ func (s *Simulator) addFault(f fault) *failure {
 		return badRequest("retryAfter", "want 0 to 3600 seconds, and times of at least 0")
 	}
 	f.Times = max(1, f.Times)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.faults) >= maxFaults {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.faults) >= maxFaults {
 		return tooMany("faults")
 	}
-	s.faults = append(s.faults, &f)
+	h.faults = append(h.faults, &f)
 	return nil
 }
 
-// faultFor returns the fault that a call meets; nil for none. s.mu is held.
-func (s *Simulator) faultFor(platform, method string) *fault {
-	for i, f := range s.faults {
+// faultFor returns the fault that a call meets; nil for none. The lock is held.
+func (h *hub) faultFor(platform, method string) *fault {
+	for i, f := range h.faults {
 		if f.Platform != platform || f.Method != "" && !strings.EqualFold(f.Method, method) {
 			continue
 		}
 		if f.Times--; f.Times == 0 {
-			s.faults = slices.Delete(s.faults, i, i+1)
+			h.faults = slices.Delete(h.faults, i, i+1)
 		}
 		return f
 	}

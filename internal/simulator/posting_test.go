@@ -81,6 +81,6 @@ func TestWebhooks_doNotReachMetadataServices(t *testing.T) {
 func TestBackoff_doublesUpToItsLimit(t *testing.T) {
 	g := NewWithT(t)
 	for attempt, want := range map[int]time.Duration{1: time.Second, 2: 2 * time.Second, 4: 8 * time.Second, 7: time.Minute, 8: time.Minute} {
-		g.Expect(backoff(time.Second, attempt)).To(Equal(want))
+		g.Expect(retryDelay(time.Second, attempt)).To(Equal(want))
 	}
 }

@@ -20,8 +20,8 @@ func whatsAppAttacks() []Attack {
 		of := Attack{Name: name, Platform: onWhatsApp, Summary: summary, Expect: http.StatusForbidden}
 		of.forge = func(a *assault) ([]job, *failure) {
 			b := a.chat.business
-			body := escaped(envelope(a.asVictim(b)))
-			j := metaJob(b, body, "")
+			body := encodeEscaped(newEnvelope(a.asVictim(b)))
+			j := newMetaJob(b, body, "")
 			maps.Copy(j.header, header(b, body))
 			return []job{j}, nil
 		}
@@ -49,10 +49,10 @@ func whatsAppAttacks() []Attack {
 		}),
 		{
 			Name: "reserialised", Platform: onWhatsApp, Expect: http.StatusForbidden,
-			Summary: "posts a message from Meta with its signature, after decoding and encoding it again", forge: reserialised,
+			Summary: "posts a message from Meta with its signature, after decoding and encoding it again", forge: forgeReserialised,
 		},
 	}
-	return slices.Concat(attacks, signedAttacks(), relayAttacks(), crowds())
+	return slices.Concat(attacks, signedAttacks(), relayAttacks(), crowdAttacks())
 }
 
 // relayAttacks have the victim send the code themselves, by a link that was passed on with another text in it.
@@ -61,7 +61,7 @@ func relayAttacks() []Attack {
 		of := Attack{Name: name, Platform: onWhatsApp, Summary: summary, Expect: http.StatusOK, Asks: true}
 		of.forge = func(a *assault) ([]job, *failure) {
 			a.text = text(a.text)
-			return genuinelySigned(a.chat.business, escaped(envelope(a.asVictim(a.chat.business)))), nil
+			return genuinelySigned(a.chat.business, encodeEscaped(newEnvelope(a.asVictim(a.chat.business)))), nil
 		}
 		return of
 	}
@@ -90,7 +90,7 @@ func relayAttacks() []Attack {
 // foreignTap takes the button out of the victim's chat.
 func foreignTap(a *assault) ([]job, *failure) {
 	b := a.chat.business
-	victim, f := a.sim.findUser(a.victim)
+	victim, f := a.in.phones.findUser(a.victim)
 	if f != nil {
 		return nil, f
 	}
@@ -98,7 +98,7 @@ func foreignTap(a *assault) ([]job, *failure) {
 	if f != nil || len(c.Replies) == 0 {
 		return nil, &failure{http.StatusConflict, "not_asked", "", "the victim was shown no button"}
 	}
-	return a.makeTap(a.user.textOf(b, "", a.now), c.Replies[0].ID), nil
+	return a.makeTap(a.user.newTextValue(b, "", a.now), c.Replies[0].ID), nil
 }
 
 // makeTap makes a message a tap on a button with that id.
@@ -106,22 +106,22 @@ func (a *assault) makeTap(v waValue, id string) []job {
 	m := &v.Messages[0]
 	m.Type, m.Text = "interactive", nil
 	m.Interactive = &waInteractive{"button_reply", &replyButton{id, "Confirm"}}
-	return genuinelySigned(a.chat.business, escaped(envelope(v)))
+	return genuinelySigned(a.chat.business, encodeEscaped(newEnvelope(v)))
 }
 
-// signedAttacks are those that Meta itself delivers: whoever sends them uses an ordinary phone, or an ordinary account.
+// signedAttacks are those that Meta itself delivers: the attacker uses an ordinary phone, or an ordinary account.
 func signedAttacks() []Attack {
 	signed := func(name, summary string, forge func(a *assault, b *business) waValue) Attack {
 		return Attack{Name: name, Platform: onWhatsApp, Summary: summary, Expect: http.StatusOK, forge: func(a *assault) ([]job, *failure) {
-			return genuinelySigned(a.chat.business, escaped(envelope(forge(a, a.chat.business)))), nil
+			return genuinelySigned(a.chat.business, encodeEscaped(newEnvelope(forge(a, a.chat.business)))), nil
 		}}
 	}
 	return []Attack{
 		signed("foreign-number", "sends the victim's text from their own phone", func(a *assault, b *business) waValue {
-			return a.user.textOf(b, a.text, a.now)
+			return a.user.newTextValue(b, a.text, a.now)
 		}),
 		signed("spoofed-profile", "does so with the victim's number as the one in contacts", func(a *assault, b *business) waValue {
-			v := a.user.textOf(b, a.text, a.now)
+			v := a.user.newTextValue(b, a.text, a.now)
 			v.Contacts[0].WaID = a.victimDigits()
 			return v
 		}),
@@ -142,15 +142,15 @@ func signedAttacks() []Attack {
 		}),
 		signed("echo", "has the business itself write it to the victim", func(a *assault, b *business) waValue {
 			m := waMessage{From: b.Number, To: a.victimDigits(), ID: newWAMID(), Timestamp: unixTime(a.now), Type: "text", Text: &waText{a.text}}
-			v := b.value()
+			v := b.newValue()
 			v.Echoes = []waMessage{m}
 			return v
 		}),
 		signed("foreign-contact", "attaches the victim's contact card", func(a *assault, b *business) waValue {
-			return a.user.cardOf(b, a.victim, a.victimDigits(), "other", a.now)
+			return a.user.newCardValue(b, a.victim, a.victimDigits(), "other", a.now)
 		}),
 		signed("unasked-contact", "answers a request for the contact that was never made", func(a *assault, b *business) waValue {
-			return a.user.cardOf(b, a.victim, a.victimDigits(), "contact_request", a.now)
+			return a.user.newCardValue(b, a.victim, a.victimDigits(), "contact_request", a.now)
 		}),
 		signed("hour-old", "has Meta deliver a message of the victim that is an hour old", func(a *assault, b *business) waValue {
 			v := a.asVictim(b)
@@ -179,18 +179,18 @@ func signedAttacks() []Attack {
 	}
 }
 
-// crowds are large and mixed batches with one genuine message of the user in them, which must count.
-func crowds() []Attack {
+// crowdAttacks are large and mixed batches with one genuine message of the user in them, which must count.
+func crowdAttacks() []Attack {
 	crowd := func(name, summary string, fill func(genuine waMessage) []any) Attack {
 		of := Attack{Name: name, Platform: onWhatsApp, Summary: summary, Expect: http.StatusOK, Honest: true}
 		of.forge = func(a *assault) ([]job, *failure) {
 			b := a.chat.business
-			v := a.user.textOf(b, a.text, a.now)
+			v := a.user.newTextValue(b, a.text, a.now)
 			messages := fill(v.Messages[0])
 			v.Messages = nil
 			// Some are no messages at all, so the value is put together by hand.
 			value := map[string]any{"messaging_product": v.Product, "metadata": v.Metadata, "contacts": v.Contacts, "messages": messages}
-			return genuinelySigned(b, escaped(map[string]any{
+			return genuinelySigned(b, encodeEscaped(map[string]any{
 				"object": "whatsapp_business_account",
 				"entry":  []any{map[string]any{"id": accountID, "changes": []any{map[string]any{"value": value, "field": "messages"}}}},
 			})), nil
@@ -220,19 +220,19 @@ func crowds() []Attack {
 // asVictim returns the text as the victim would send it.
 func (a *assault) asVictim(b *business) waValue {
 	victim := &user{Person: Person{Name: "Søren Ægir", Phone: a.victim, WhatsAppID: a.victimDigits()}, ID: "victim"}
-	return victim.textOf(b, a.text, a.now)
+	return victim.newTextValue(b, a.text, a.now)
 }
 
 func genuinelySigned(b *business, body []byte) []job {
-	return []job{metaJob(b, body, metaMAC([]byte(b.secret()), body))}
+	return []job{newMetaJob(b, body, metaMAC([]byte(b.secret()), body))}
 }
 
-// reserialised takes a message of Meta's and writes it the way that other JSON encoders do. A server that signs what it
+// forgeReserialised takes a message of Meta's and writes it the way that other JSON encoders do. A server that signs what it
 // decoded and encoded again accepts it, and then also what was changed in between.
-func reserialised(a *assault) ([]job, *failure) {
+func forgeReserialised(a *assault) ([]job, *failure) {
 	b := a.chat.business
-	v := envelope(a.asVictim(b))
-	return []job{metaJob(b, plain(v), metaMAC([]byte(b.secret()), escaped(v)))}, nil
+	v := newEnvelope(a.asVictim(b))
+	return []job{newMetaJob(b, encodePlain(v), metaMAC([]byte(b.secret()), encodeEscaped(v)))}, nil
 }
 
 func replayMeta(a *assault) ([]job, *failure) {

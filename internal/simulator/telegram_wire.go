@@ -63,7 +63,7 @@ const (
 	kindMessage = "message"
 	kindEdited  = "edited_message"
 	kindPost    = "channel_post"
-	// kindBusiness is a message in somebody else's chat that the bot looks after.
+	// kindBusiness is a message in another user's chat that the bot looks after.
 	kindBusiness = "business_message"
 )
 
@@ -75,14 +75,14 @@ func (u *user) telegramChat() tgChat {
 	return tgChat{ID: u.TelegramID, FirstName: u.firstName(), LastName: u.lastName(), Username: u.Username, Type: "private"}
 }
 
-// message returns an empty message of the user in the private chat with a bot. The ids of a chat's messages are one sequence.
-func (u *user) message(c *chat, at time.Time) tgMessage {
+// newTelegramMessage returns an empty message of the user in the private chat with a bot. The ids of a chat's messages are one sequence.
+func (u *user) newTelegramMessage(c *chat, at time.Time) tgMessage {
 	c.lastID++
 	return tgMessage{ID: c.lastID, From: u.telegramUser(), Chat: u.telegramChat(), Date: at.Unix()}
 }
 
 func (u *user) telegramText(c *chat, text string, at time.Time) tgMessage {
-	m := u.message(c, at)
+	m := u.newTelegramMessage(c, at)
 	m.Text = text
 	if strings.HasPrefix(text, "/") {
 		command, _, _ := strings.Cut(text, " ")
@@ -93,14 +93,14 @@ func (u *user) telegramText(c *chat, text string, at time.Time) tgMessage {
 
 // telegramContact returns the user's own contact as the button shares it: with the id that Telegram puts there itself.
 func (u *user) telegramContact(c *chat, at time.Time) tgMessage {
-	m := u.message(c, at)
+	m := u.newTelegramMessage(c, at)
 	m.Contact = &tgContact{Phone: u.TelegramPhone, FirstName: u.firstName(), LastName: u.lastName(), UserID: u.TelegramID}
 	return m
 }
 
-// answering returns the message as an answer to the one with the button, which is how apps send a contact that it shares.
-func (m tgMessage) answering(b *bot, id, at int64) tgMessage {
-	self := b.self()
+// inReplyTo returns the message as an answer to the one with the button, which is how apps send a contact that it shares.
+func (m tgMessage) inReplyTo(b *bot, id, at int64) tgMessage {
+	self := b.asTelegramUser()
 	m.ReplyTo = &tgMessage{ID: id, From: &self, Chat: m.Chat, Date: at}
 	return m
 }

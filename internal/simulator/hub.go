@@ -1,0 +1,53 @@
+package simulator
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+)
+
+// hub is what the platforms, their users and the receiver share: the lock of all their state, the clock, what happened,
+// and what is to go wrong.
+type hub struct {
+	clock    clock.WithTicker
+	log      logr.Logger
+	redirect func(string) string
+	retry    time.Duration
+	client   *http.Client
+
+	mu         sync.Mutex // of what follows, and of all platforms and users
+	changed    chan struct{}
+	deliveries []delivery
+	faults     []*fault
+	revoked    []string
+	events     []event
+	seq        int64
+}
+
+func newHub(o Options) *hub {
+	return &hub{
+		clock: o.Clock, log: o.Log, redirect: o.Redirect, retry: o.Retry,
+		client: newClient(o.RootCAs), changed: make(chan struct{}),
+	}
+}
+
+// acceptsCredential reports whether a credential is a simulated one that was not revoked. The lock is held.
+func (h *hub) acceptsCredential(credential string) bool {
+	return strings.HasPrefix(credential, prefix) && !slices.Contains(h.revoked, credential)
+}
+
+// revokeCredential has a credential be refused from now on.
+func (h *hub) revokeCredential(credential string) *failure {
+	if !strings.HasPrefix(credential, prefix) || !inURL.MatchString(credential) {
+		return badRequest("credential", "want a credential that begins with sim_")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.revoked = appendBounded(h.revoked, credential, maxRevoked)
+	return nil
+}
