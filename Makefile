@@ -259,4 +259,4 @@ cluster-down: ## End that cluster and remove everything it made.
 
 .PHONY: demo
 demo: ## From nothing to two verified numbers, on such a cluster, step by step.
-	@go run ./hack/demo
+	@hack/demo.sh

@@ -132,7 +132,7 @@ go list -modfile=hack/tools/go.mod -export -deps tool >/dev/null || exit 1
 
 # The long ones begin. go vet is one of the linters.
 check 'golangci-lint' "${tool[@]}" golangci-lint run
-check 'golangci-lint in hack/cluster' lint_cluster
+check 'golangci-lint of the cluster' lint_cluster
 check 'generated files' up_to_date
 check 'govulncheck' vulnerabilities
 check 'chart' make --no-print-directory chart

@@ -30,7 +30,9 @@ const (
 	CallRefused     CallFailure = "refused"
 )
 
-var callFailures = [...]CallFailure{CallUnreachable, CallTimeout, CallPlatformError, CallUnreadable, CallRateLimited, CallCredentials, CallRefused}
+var callFailures = [...]CallFailure{
+	CallUnreachable, CallTimeout, CallPlatformError, CallUnreadable, CallRateLimited, CallCredentials, CallRefused,
+}
 
 // CallMetrics are the series of all platforms.
 type CallMetrics struct {

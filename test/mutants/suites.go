@@ -31,7 +31,9 @@ var suites = map[string]Suite{
 	// Few faults: what is to be noticed here is noticed without them, and they would have to be told apart from it.
 	"chaos": {
 		Package: "./test/chaos", Whole: true, Limit: minutes(5),
-		Command: []string{"go", "run", "./test/chaos", "-store=postgresql", "-requests=1000", "-rate=0", "-kills=4", "-seed=1", "-dir=" + workerDir},
+		Command: []string{
+			"go", "run", "./test/chaos", "-store=postgresql", "-requests=1000", "-rate=0", "-kills=4", "-seed=1", "-dir=" + workerDir,
+		},
 	},
 }
 

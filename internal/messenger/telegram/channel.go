@@ -58,7 +58,8 @@ func New(o Options) (*Channel, error) {
 	}
 	c := &Channel{
 		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log,
-		metrics: newMetrics(), replies: messenger.NewReplyQueue(), strangers: messenger.NewStrangerLimiter(), senders: messenger.NewSenderLimiter(),
+		metrics: newMetrics(), replies: messenger.NewReplyQueue(),
+		strangers: messenger.NewStrangerLimiter(), senders: messenger.NewSenderLimiter(),
 	}
 	if o.Registerer != nil {
 		if err := c.metrics.register(o.Registerer); err != nil {
