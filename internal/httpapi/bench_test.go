@@ -89,7 +89,7 @@ func TestAllocations(t *testing.T) {
 		want    int
 		most    float64
 	}{
-		"init":        {start, http.StatusOK, 66},
+		"init":        {start, http.StatusOK, 70},
 		"status":      {status, http.StatusOK, 13},
 		"unknown key": {refused, http.StatusUnauthorized, 9},
 	} {

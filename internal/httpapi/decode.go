@@ -1,84 +1,120 @@
 package httpapi
 
 import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"sigs.k8s.io/json"
+
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// initBody is what of the body of init counts.
+// initBody holds the fields of the init body that are used.
 type initBody struct {
-	phoneNumber    string
-	hasPhoneNumber bool
-	method         string
-	hasMethod      bool
-	subject        string
-	hasSubject     bool
+	PhoneNumber textField `json:"phoneNumber"`
+	Method      textField `json:"method"`
+	Subject     textField `json:"subject"`
+}
+
+// The names of the fields.
+const (
+	fieldPhoneNumber = "phoneNumber"
+	fieldMethod      = "method"
+	fieldSubject     = "subject"
+)
+
+// textField is a field whose value is a string.
+type textField struct {
+	value string
+	given bool // as a string
+	kind  byte // the first byte of the value; 0 if there is none
+}
+
+// UnmarshalJSON takes any value, so that decodeInit can name the field of a wrong one.
+func (f *textField) UnmarshalJSON(value []byte) error {
+	f.kind = value[0]
+	f.given = f.kind == '"'
+	if !f.given {
+		return nil
+	}
+	return json.UnmarshalCaseSensitivePreserveInts(value, &f.value)
 }
 
 // decodeInit reads the body of init. It is stricter than encoding/json, because two readers of one body (a proxy, a
-// log, this server) must not see two things: names are matched by exact case, a known name stands at most once however
-// it is escaped, known fields are strings (only an optional one may be null, as many clients write what they do not
-// have), nothing follows the object, and text is UTF-8 without lone surrogates. Fields it does not know are checked to
-// be JSON and ignored.
+// log, this server) must not see two things: names are matched by exact case, a known name is given at most once however
+// it is escaped, known fields are strings (subject may be null, as many clients write what they do not have), nothing
+// follows the object, and text is UTF-8 without lone surrogates. Unknown fields are ignored.
 func decodeInit(data []byte) (initBody, error) {
 	var body initBody
-	var subjectIsNull bool
-	s, err := newScanner(data)
-	if err != nil {
+	if err := checkEncoding(data); err != nil {
 		return initBody{}, err
 	}
-	if s.peek() != '{' {
-		return initBody{}, jsonError("it must be one JSON object")
+	duplicates, err := json.UnmarshalStrict(data, &body, json.DisallowDuplicateFields)
+	if err != nil {
+		return initBody{}, describeDecodeError(err, len(data))
 	}
-	err = s.object(func(name string) error {
-		switch name {
-		case "phoneNumber":
-			return s.stringField(name, &body.phoneNumber, &body.hasPhoneNumber)
-		case "method":
-			return s.stringField(name, &body.method, &body.hasMethod)
-		case "subject":
-			return s.nullableField(name, &body.subject, &body.hasSubject, &subjectIsNull)
-		default:
-			return s.skipValue(1)
+	if trimmed := bytes.TrimLeft(data, " \t\r\n"); trimmed[0] != '{' {
+		return initBody{}, errNotAnObject
+	}
+	for _, duplicate := range duplicates {
+		field, ok := errors.AsType[json.FieldError](duplicate)
+		if !ok {
+			continue
 		}
-	})
-	if err != nil {
-		return initBody{}, err
+		switch name := field.FieldPath(); name {
+		case fieldPhoneNumber, fieldMethod, fieldSubject:
+			return initBody{}, refuse(codeInvalidJSON, name, "The body cannot be read: "+name+" is given more than once.")
+		}
 	}
-	if s.peek() != 0 || s.at < len(s.data) {
-		return initBody{}, jsonError("something follows the JSON object")
+	for _, known := range [...]struct {
+		name  string
+		field *textField
+	}{{fieldPhoneNumber, &body.PhoneNumber}, {fieldMethod, &body.Method}, {fieldSubject, &body.Subject}} {
+		field := known.field
+		switch {
+		case field.kind == 'n' && known.name == fieldSubject:
+		case field.kind != 0 && !field.given:
+			return initBody{}, refuse(codeInvalidType, known.name, known.name+" must be a string.")
+		case strings.ContainsRune(field.value, utf8.RuneError) && !bytes.ContainsRune(data, utf8.RuneError):
+			return initBody{}, jsonError("a string holds half a surrogate pair")
+		}
 	}
-	body.hasSubject = body.hasSubject && !subjectIsNull
 	return body, nil
 }
 
-// nullableField reads the string of a known field that may be null, which is then present all the same: a second one is
-// refused.
-func (s *scanner) nullableField(name string, value *string, present, null *bool) error {
-	if *present || s.peek() != 'n' {
-		return s.stringField(name, value, present)
+// checkEncoding refuses what is no text in UTF-8.
+func checkEncoding(data []byte) error {
+	switch {
+	case len(data) == 0:
+		return jsonError("it is empty")
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		return jsonError("it starts with a byte order mark")
+	case !utf8.Valid(data):
+		return jsonError("it is not UTF-8")
+	default:
+		return nil
 	}
-	*present, *null = true, true
-	return s.word()
 }
 
-// stringField reads the string of a known field.
-func (s *scanner) stringField(name string, value *string, present *bool) error {
-	if *present {
-		return refuse(codeInvalidJSON, name, "The body cannot be read: "+name+" is given more than once.")
+var errNotAnObject = jsonError("it must be one JSON object")
+
+// describeDecodeError returns where a body of a length stops being JSON, and nothing of what it holds.
+func describeDecodeError(err error, length int) error {
+	isSyntax, offset := json.SyntaxErrorOffset(err)
+	switch {
+	case !isSyntax:
+		return errNotAnObject
+	case offset >= int64(length):
+		return jsonError("it ends too early")
+	default:
+		return jsonError("it is no JSON from byte " + strconv.FormatInt(offset, 10) + " on")
 	}
-	if s.peek() != '"' {
-		if err := s.skipValue(1); err != nil { // A broken value is no wrong type.
-			return err
-		}
-		return refuse(codeInvalidType, name, name+" must be a string.")
-	}
-	*present = true
-	text, err := s.text()
-	*value = text
-	return err
 }
 
-// jsonError refuses a body that is no JSON as we read it. why holds nothing of the body.
+// jsonError refuses a body that is no JSON. why holds nothing of the body.
 func jsonError(why string) *verification.Error {
 	return refuse(codeInvalidJSON, "", "The body cannot be read: "+why+".")
 }

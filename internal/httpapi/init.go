@@ -123,10 +123,10 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	if !body.hasPhoneNumber {
+	if !body.PhoneNumber.given {
 		return verification.Initiation{}, errMissingNumber
 	}
-	number, err := phone.Parse(body.phoneNumber)
+	number, err := phone.Parse(body.PhoneNumber.value)
 	if err != nil {
 		return verification.Initiation{}, invalidNumber(err)
 	}
@@ -134,10 +134,10 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	if body.hasSubject && (body.subject == "" || utf8.RuneCountInString(body.subject) > maxSubject) {
+	if body.Subject.given && (body.Subject.value == "" || utf8.RuneCountInString(body.Subject.value) > maxSubject) {
 		return verification.Initiation{}, errSubject
 	}
-	wish := verification.Initiation{Phone: number, Method: method, Subject: body.subject}
+	wish := verification.Initiation{Phone: number, Method: method, Subject: body.Subject.value}
 	switch keys := x.r.Header["Idempotency-Key"]; len(keys) {
 	case 0:
 	case 1:
@@ -151,8 +151,8 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 // chooseMethod returns the messenger that the client wants, if the project has an account there.
 func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 	method := verification.WhatsApp
-	if body.hasMethod {
-		method = verification.Method(body.method)
+	if body.Method.given {
+		method = verification.Method(body.Method.value)
 	}
 	if method != verification.WhatsApp && method != verification.Telegram {
 		return "", errMethod

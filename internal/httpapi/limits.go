@@ -12,9 +12,6 @@ const (
 	// before the client has read it.
 	unreadBodyTime = 500 * time.Millisecond
 
-	// maxNesting bounds how deep values of unknown fields may be nested; known fields hold strings only.
-	maxNesting = 32
-
 	// maxSubject bounds the subject of init, in characters.
 	maxSubject = 128
 

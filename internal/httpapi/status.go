@@ -144,3 +144,5 @@ func parseWait(value string) (time.Duration, bool) {
 	wait := time.Duration(seconds) * time.Second
 	return wait, err == nil && wait <= maxWait
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

@@ -133,12 +133,12 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "duplicate-field-accepted", Promise: "hazards.md 6: duplicate keys",
-		Symbol: "httpapi.(*scanner).stringField", Old: "if *present {", New: "if false {",
+		Symbol: "httpapi.decodeInit", Old: "if !ok {", New: "if ok {",
 		Suite: "http api", Test: "TestInit_bodyThatIsNoJSON|TestInit_fields|TestDecode",
 	},
 	{
-		Name: "trailing-garbage-accepted", Promise: "hazards.md 5: JSON and trailing garbage",
-		Symbol: "httpapi.decodeInit", Old: "s.peek() != 0 || s.at < len(s.data)", New: "false",
+		Name: "null-for-the-body-accepted", Promise: "hazards.md 5: JSON and trailing garbage",
+		Symbol: "httpapi.decodeInit", Old: "trimmed[0] != '{'", New: "false && trimmed[0] == 0",
 		Suite: "http api", Test: "TestInit_bodyThatIsNoJSON|TestDecode",
 	},
 	{
