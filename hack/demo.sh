@@ -95,6 +95,7 @@ request() {
 	output=$(curl "${arguments[@]}" --config <(printf '%s\n' "$header") "$url" 2>&1) || { check_forwards; fail "$method $url: $output"; }
 	check_forwards
 	status=${output##*$'\n'} answer=${output%$'\n'*}
+	answer=${answer%$'\n'}
 	[[ $status == 2?? ]] || fail "$method $url: $status: $answer"
 }
 
