@@ -1,16 +1,16 @@
-// Package controllers lists every control loop of PhoneProof, one folder each:
+// Package controllers lists every control loop of PhoneProof, by folder:
 //
-//	folder      moves                              in       while
-//	project     projects, to running APIs          operator the operator's lease is held
-//	request     stored requests, to their end      serve    the project's lease is held; on every replica where the store
-//	                                                        hands out claims (memory, PostgreSQL)
-//	draft       requests made with kubectl, until  serve    the project's lease is held, with the Kubernetes store
-//	            they are like any other
-//	redelivery  the project's annotation           serve    the project's lease is held
-//	channel     the callbacks at the messengers,   serve    the project's lease is held; always, without a cluster
-//	            and Telegram's updates
-//	report      the project's status, as far as    serve    the project's lease is held
-//	            serve answers for it
+//	folder         loop           moves                              in       while
+//	project        project        projects, to running APIs          operator the operator's lease is held
+//	request        request        stored requests, to their end      serve    the project's lease is held; on every replica
+//	                                                                          if the store hands out claims (memory, PostgreSQL)
+//	request        manual         manual requests, until they are    serve    the project's lease is held, with the
+//	                              like any other                              Kubernetes store
+//	request        redelivery     the project's annotation           serve    the project's lease is held
+//	callback       whatsapp,      the callbacks at the messengers,   serve    the project's lease is held; always, without
+//	               telegram       and Telegram's updates                      a cluster
+//	projectstatus  projectstatus  the project's status, as far as    serve    the project's lease is held
+//	                              serve writes it
 //
 // A term of a lease begins with fresh controllers and ends with them, so none keeps what another leader may have changed.
 package controllers
@@ -33,7 +33,7 @@ import (
 
 // Loop is one controller with its source. Run ends with its context; anything else is a failure.
 type Loop struct {
-	// Name is that of the controller's folder.
+	// Name is that of the table above.
 	Name string
 	Run  func(ctx context.Context) error
 }
@@ -64,7 +64,7 @@ type TermOptions struct {
 func Term(o TermOptions) []Loop {
 	loops := []Loop{
 		{"redelivery", func(ctx context.Context) error { return request.NewRedeliveryController(o.Redelivery).Run(ctx) }},
-		{"report", func(ctx context.Context) error { return projectstatus.New(o.Report).Run(ctx) }},
+		{"projectstatus", func(ctx context.Context) error { return projectstatus.New(o.Report).Run(ctx) }},
 	}
 	if o.Objects == nil {
 		return loops
@@ -75,7 +75,7 @@ func Term(o TermOptions) []Loop {
 				return request.Item{ID: c.ID}, c.Kind == kubernetes.KindRequest
 			}))
 		}},
-		{"draft", func(ctx context.Context) error {
+		{"manual", func(ctx context.Context) error {
 			return request.NewManualController(o.Draft).Run(ctx, changes(o, func(c kubernetes.Change) (string, bool) {
 				return c.ID, c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
 			}))
@@ -98,8 +98,8 @@ type ChannelOptions struct {
 // process that needs none.
 func Channels(o ChannelOptions) []Loop {
 	return []Loop{
-		{"channel", func(ctx context.Context) error { return callback.NewWhatsApp(o.WhatsApp, o.Graph).Run(ctx) }},
-		{"channel", func(ctx context.Context) error { return callback.NewTelegram(o.Telegram, o.BotAPI, o.Bot).Run(ctx) }},
+		{"whatsapp", func(ctx context.Context) error { return callback.NewWhatsApp(o.WhatsApp, o.Graph).Run(ctx) }},
+		{"telegram", func(ctx context.Context) error { return callback.NewTelegram(o.Telegram, o.BotAPI, o.Bot).Run(ctx) }},
 	}
 }
 

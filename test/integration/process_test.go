@@ -178,7 +178,9 @@ func writeFile(dir, name, value string) {
 	GinkgoHelper()
 	path := filepath.Join(dir, name)
 	Expect(os.MkdirAll(filepath.Dir(path), 0o700)).To(Succeed())
-	Expect(os.WriteFile(path, []byte(value), 0o600)).To(Succeed())
+	// As a kubelet does: no reader sees it empty or half written.
+	Expect(os.WriteFile(path+".new", []byte(value), 0o600)).To(Succeed())
+	Expect(os.Rename(path+".new", path)).To(Succeed())
 }
 
 // delivery is one event as the receiver got it.

@@ -50,14 +50,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	plane, err = controlplane.Start(controlplane.Options{
 		WithoutCRDs: true,
-		CRDPaths:    []string{"../../test/controlplane/testdata/httproute.yaml"},
+		CRDPaths:    []string{"../../../test/controlplane/testdata/httproute.yaml"},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(plane.Stop)
 	admin, err = client.NewWithWatch(plane.Config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	for _, file := range []string{"role.yaml", "role_binding.yaml", "server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
-		content, err := os.ReadFile(filepath.Join("..", "..", "config", "rbac", file))
+		content, err := os.ReadFile(filepath.Join("..", "..", "..", "config", "rbac", file))
 		Expect(err).NotTo(HaveOccurred())
 		var object unstructured.Unstructured
 		Expect(yaml.Unmarshal(content, &object.Object)).To(Succeed())

@@ -40,7 +40,7 @@ func TestDeployment_leavesUserAndGroupToTheCluster(t *testing.T) {
 // Without runAsUser the kubelet judges runAsNonRoot by the image, and cannot by a name.
 func TestDockerfile_hasANumericUser(t *testing.T) {
 	g := NewWithT(t)
-	content, err := os.ReadFile("../../Dockerfile")
+	content, err := os.ReadFile("../../../Dockerfile")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(regexp.MustCompile(`(?m)^USER .*$`).FindAllString(string(content), -1)).To(Equal([]string{"USER 65532:65532"}))
 }

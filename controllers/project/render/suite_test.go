@@ -31,7 +31,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(GinkgoLogr)
 	plane, err := controlplane.Start(controlplane.Options{
 		WithoutCRDs: true,
-		CRDPaths:    []string{"../../test/controlplane/testdata/httproute.yaml"},
+		CRDPaths:    []string{"../../../test/controlplane/testdata/httproute.yaml"},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(plane.Stop)
