@@ -6,7 +6,7 @@ package main
 var chaosMutants = []Mutant{
 	{
 		Name: "chaos-acknowledged-before-the-commit", Promise: "reliability.md 1: a 200 of init means that the request is stored",
-		Symbol: "postgres.(*creationBatch).write", Old: "batch.Queue(sqlCommit)",
+		Symbol: "postgres.(*creationBatch).writeAdmitted", Old: "batch.Queue(sqlCommit)",
 		New: "for _, call := range admitted {\n\t\tselect {\n\t\tcase call.done <- struct{}{}:\n\t\tdefault:\n\t\t}\n\t}\n" +
 			"\tbatch.Queue(sqlCommit)",
 		Suite: "chaos", Test: `^ *I1 `,

@@ -62,7 +62,7 @@ var memoryMutants = []Mutant{
 var postgresMutants = []Mutant{
 	{
 		Name: "postgres-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
-		Symbol: "postgres.(*placeWindow).wait", Old: ".Sub(now)", New: ".Sub(now)-time.Microsecond",
+		Symbol: "postgres.(*placeWindow).retryAfter", Old: ".Sub(now)", New: ".Sub(now)-time.Microsecond",
 		Suite: "postgres", Test: steppedPostgres + "windows",
 	},
 	{
@@ -77,10 +77,10 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-commit-error-of-creation-swallowed", Promise: "reliability.md 1: a 200 of init means that the request is stored",
-		Symbol: "postgres.(*creationBatch).write",
+		Symbol: "postgres.(*creationBatch).writeAdmitted",
 		Old:    "batch.Queue(sqlCommit) return c.SendBatch(ctx, batch).Close()",
 		New:    "batch.Queue(sqlCommit)\n\t_ = c.SendBatch(ctx, batch).Close()\n\treturn nil",
-		Suite:  "postgres", Test: "has nothing acknowledged whose commit fails",
+		Suite:  "postgres", Test: "acknowledges nothing whose commit fails",
 	},
 	{
 		Name:    "postgres-commit-error-of-update-swallowed",
@@ -88,22 +88,22 @@ var postgresMutants = []Mutant{
 		Symbol:  "postgres.(*Store).updateAll",
 		Old:     "return c.SendBatch(ctx, batch).Close()",
 		New:     "_ = c.SendBatch(ctx, batch).Close()\n\t\treturn nil",
-		Suite:   "postgres", Test: "has nothing acknowledged whose commit fails",
+		Suite:   "postgres", Test: "acknowledges nothing whose commit fails",
 	},
 	{
 		Name: "postgres-acknowledged-before-the-commit", Promise: "design.md 4: each acknowledged only after commit",
-		Symbol: "postgres.(*creationBatch).write",
+		Symbol: "postgres.(*creationBatch).writeAdmitted",
 		Old:    "batch.Queue(sqlCommit) return c.SendBatch(ctx, batch).Close()",
 		New: "if err := c.SendBatch(ctx, batch).Close(); err != nil {\n\t\treturn err\n\t}\n" +
 			"\tgo func() { _, _ = c.Exec(context.WithoutCancel(ctx), sqlCommit) }()\n\treturn nil",
-		Suite: "postgres", Test: "has nothing acknowledged whose commit fails",
+		Suite: "postgres", Test: "acknowledges nothing whose commit fails",
 	},
 	{
 		Name: "postgres-stale-decision-written", Promise: "hazards.md F6: an old leader writes nothing stale",
 		Symbol: "postgres.sqlUpdate",
 		Old:    "AND clock_timestamp() < $5::timestamptz",
 		New:    "AND $5::timestamptz IS NOT NULL",
-		Suite:  "postgres", Test: "decides anew where it slept",
+		Suite:  "postgres", Test: "decides anew after the sleep",
 	},
 	{
 		Name: "postgres-declined-by-a-leased-state", Promise: "hazards.md F18: no answer comes from a state that is gone",
@@ -124,9 +124,9 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-rate-one-too-many", Promise: "design.md 4: exact in SQL and memory",
-		Symbol: "postgres.(*keyWindow).wait",
-		Old:    "w.counted() < int64(rate.Requests)",
-		New:    "w.counted() <= int64(rate.Requests)",
+		Symbol: "postgres.(*keyWindow).retryAfter",
+		Old:    "w.currentCount() < int64(rate.Requests)",
+		New:    "w.currentCount() <= int64(rate.Requests)",
 		Suite:  "postgres", Test: steppedPostgres + "rates",
 	},
 	{
@@ -156,19 +156,19 @@ var postgresMutants = []Mutant{
 	{
 		Name: "postgres-sweep-expires-early", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
 		Symbol: "postgres.workOf", Old: "r.ExpiresAt.Add(verification.ExpiryGrace)", New: "r.ExpiresAt",
-		Suite: "postgres", Test: "nothing that is still shown as pending",
+		Suite: "postgres", Test: "excludes requests that are still shown as pending",
 	},
 	{
 		Name: "postgres-sweep-forgets-the-rest-of-a-code", Promise: "design.md 3: what is settled is kept for at least ttl + 5 min",
 		Symbol: "postgres.sqlSweepLapsed",
 		Old:    "CASE WHEN r.body_hash = '' THEN r.since ELSE r.expires_at + $3::interval END",
 		New:    "CASE WHEN $3::interval IS NULL THEN NULL ELSE r.since END",
-		Suite:  "postgres", Test: "What is due is to a sweep",
+		Suite:  "postgres", Test: "Due work (is the same to a sweep|excludes codes)",
 	},
 	{
 		Name: "postgres-synchronous-commit-off", Promise: "design.md 4: synchronous_commit=off is refused",
 		Symbol: "postgres.checkServer", Old: `synchronous == "off"`, New: `synchronous == "never"`,
-		Suite: "postgres", Test: "is refused where it acknowledges what it may lose",
+		Suite: "postgres", Test: "is rejected if it acknowledges commits that it may lose",
 	},
 	{
 		Name: "postgres-password-in-the-clear", Promise: "design.md 4: require_auth=scram-sha-256",
@@ -177,14 +177,14 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-certificate-unchecked", Promise: "design.md 4: an authority is named to have the server checked",
-		Symbol: "postgres.trust",
+		Symbol: "postgres.setRootCAs",
 		Old:    "c.TLSConfig.RootCAs = roots",
 		New:    "c.TLSConfig.RootCAs, c.TLSConfig.InsecureSkipVerify, c.TLSConfig.VerifyPeerCertificate = roots, true, nil",
 		Suite:  "postgres", Test: "A database with a certificate of a private authority",
 	},
 	{
 		Name: "postgres-no-repetition", Promise: "hazards.md F12: whole-transaction retry with jitter, bounded",
-		Symbol: "postgres.repeatable",
+		Symbol: "postgres.isRetryable",
 		Old:    "case stateSerialization, stateDeadlock, stateUniqueViolation, stateReadOnly:",
 		New:    "case stateUniqueViolation, stateReadOnly:",
 		Suite:  "postgres", Test: "every fifth transaction",
@@ -198,8 +198,8 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-one-bad-row-fails-all", Promise: "hazards.md A13: a poison affects only itself",
-		Symbol: "postgres.apart",
-		Old:    "case aboutContent(err) && len(calls) > 1:",
+		Symbol: "postgres.runOrSplit",
+		Old:    "case isContentError(err) && len(calls) > 1:",
 		New:    "case false && len(calls) > 1:",
 		Suite:  "postgres", Test: "one bad row fails alone",
 	},
@@ -219,10 +219,10 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-final-state-overwritten", Promise: "design.md 3: what Create decided never changes",
-		Symbol: "postgres.(*change).keep",
+		Symbol: "postgres.(*change).restoreFixedFields",
 		Old:    "after.ID, after.Phone, after.Method = before.ID, before.Phone, before.Method",
 		New:    "after.ID, after.Method = before.ID, before.Method",
-		Suite:  "postgres unit", Test: "TestChange_keeps",
+		Suite:  "postgres unit", Test: "TestChange_restoreFixedFields",
 	},
 }
 

@@ -7,13 +7,13 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Address is where the database is, and how it is known to be the one.
+// Address holds the connection URI of the database and the authorities that its certificate is checked against.
 type Address struct {
-	// URI is the connection URI, empty while there is none.
+	// URI is the connection URI; empty while none is configured.
 	URI []byte
-	// OwnCA says that CA decides whose certificates are believed, and sslrootcert in the URI does not.
+	// OwnCA reports whether server certificates are checked against CA instead of sslrootcert in the URI.
 	OwnCA bool
-	// CA is the certificates of authorities, as PEM; empty while they are not known. Without them nothing is connected.
+	// CA holds the PEM certificates of the authorities; empty while unknown. With OwnCA, no connection is opened without it.
 	CA []byte
 }
 
@@ -25,8 +25,8 @@ func (a Address) clone() Address {
 	return Address{URI: bytes.Clone(a.URI), OwnCA: a.OwnCA, CA: bytes.Clone(a.CA)}
 }
 
-// missing says what is needed to connect and not there; nil if nothing is.
-func (a Address) missing() *DatabaseError {
+// findMissing returns an error that names what is missing to connect; nil if the address is complete.
+func (a Address) findMissing() *DatabaseError {
 	switch {
 	case len(a.URI) == 0:
 		return &DatabaseError{Message: "there is no connection URI"}
@@ -37,16 +37,17 @@ func (a Address) missing() *DatabaseError {
 	}
 }
 
-// errBadURI stands for the errors of pgx, which repeat the URI.
+// errBadURI replaces the errors of pgx, which contain the URI.
 var errBadURI = &DatabaseError{Rejected: true, Message: "the connection URI cannot be read"}
 
-// parse reads the address. What the URI leaves open is decided for safety: see encrypt and requireSCRAM.
+// parse returns the pool configuration of the address. Settings missing from the URI get safe defaults: see parseEncrypted and
+// requireSCRAM.
 func (a Address) parse() (*pgxpool.Config, error) {
 	uri, ok := splitURI(string(bytes.TrimSpace(a.URI)))
 	if !ok {
 		return nil, errBadURI
 	}
-	config, err := a.read(uri)
+	config, err := a.parseTLS(uri)
 	if err != nil {
 		return nil, err
 	}
@@ -57,26 +58,26 @@ func (a Address) parse() (*pgxpool.Config, error) {
 	return config, nil
 }
 
-func (a Address) read(uri connectionURI) (*pgxpool.Config, error) {
+func (a Address) parseTLS(uri connectionURI) (*pgxpool.Config, error) {
 	if !a.OwnCA {
-		return encrypt(uri)
+		return parseEncrypted(uri)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(a.CA) {
 		return nil, &DatabaseError{Rejected: true, Message: "the certificate authority to check the database by cannot be read"}
 	}
-	config, err := parseURI(uri.checked())
+	config, err := parseURI(uri.verifiedText())
 	if err != nil {
 		return nil, err
 	}
-	trust(config, roots)
+	setRootCAs(config, roots)
 	return config, nil
 }
 
-// trust has every host's certificate checked against roots. It changes what pgx made in place: the check of verify-ca is a
-// function of pgx that looks there for its roots.
-func trust(config *pgxpool.Config, roots *x509.CertPool) {
-	for _, c := range candidates(config.ConnConfig) {
+// setRootCAs makes pgx check every host's certificate against roots. It changes the TLS configurations in place because pgx's
+// verify-ca check reads its roots from them.
+func setRootCAs(config *pgxpool.Config, roots *x509.CertPool) {
+	for _, c := range connectCandidates(config.ConnConfig) {
 		if c.TLSConfig != nil {
 			c.TLSConfig.RootCAs = roots
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-func TestChecked(t *testing.T) {
+func TestConnectionURI_verifiedText(t *testing.T) {
 	const full, ca = "sslmode=verify-full&sslrootcert=", "sslmode=verify-ca&sslrootcert="
 	for uri, want := range map[string]string{
 		"postgresql://db/shop":                                    "postgresql://db/shop?" + full,
@@ -37,26 +37,26 @@ func TestChecked(t *testing.T) {
 	} {
 		read, ok := splitURI(uri)
 		NewWithT(t).Expect(ok).To(BeTrue())
-		NewWithT(t).Expect(read.checked()).To(Equal(want), uri)
+		NewWithT(t).Expect(read.verifiedText()).To(Equal(want), uri)
 	}
 }
 
-// ways returns how each connection of a config is made, in the order in which they are tried.
-func ways(config *pgx.ConnConfig) []string {
-	var all []string
-	for _, c := range candidates(config) {
-		way := "plain"
+// connectionModes returns the TLS mode of each connection that a config tries, in order.
+func connectionModes(config *pgx.ConnConfig) []string {
+	var modes []string
+	for _, c := range connectCandidates(config) {
+		mode := "plain"
 		switch {
-		case identified(c):
-			way = "verify-full"
+		case verifiesServerName(c):
+			mode = "verify-full"
 		case c.TLSConfig != nil && c.TLSConfig.VerifyPeerCertificate != nil:
-			way = "verify-ca"
+			mode = "verify-ca"
 		case c.TLSConfig != nil:
-			way = "require"
+			mode = "require"
 		}
-		all = append(all, way)
+		modes = append(modes, mode)
 	}
-	return all
+	return modes
 }
 
 func TestAddressParse_encryption(t *testing.T) {
@@ -65,8 +65,8 @@ func TestAddressParse_encryption(t *testing.T) {
 	const scram = "scram-sha-256"
 	plain, require, prefer, full := []string{"plain"}, []string{"require"}, []string{"require", "plain"}, []string{"verify-full"}
 	for uri, want := range map[string]struct {
-		ways []string
-		auth string
+		modes []string
+		auth  string
 	}{
 		"postgresql://app:p@shop-db-rw.shop:5432/app":             {require, scram}, // as CloudNativePG writes it
 		"postgres://app:p@db/shop?application_name=x":             {require, scram},
@@ -103,7 +103,7 @@ func TestAddressParse_encryption(t *testing.T) {
 			g := NewWithT(t)
 			config, err := Address{URI: []byte(uri)}.parse()
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(ways(config.ConnConfig)).To(Equal(want.ways))
+			g.Expect(connectionModes(config.ConnConfig)).To(Equal(want.modes))
 			g.Expect(config.ConnConfig.RequireAuth).To(Equal(want.auth))
 		})
 	}
@@ -118,7 +118,7 @@ func TestAddressParse_environmentOnlyTightens(t *testing.T) {
 			g := NewWithT(t)
 			config, err := uri.parse()
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(ways(config.ConnConfig)).To(Equal([]string{want}))
+			g.Expect(connectionModes(config.ConnConfig)).To(Equal([]string{want}))
 		})
 	}
 	t.Setenv("PGREQUIREAUTH", "password")
@@ -136,7 +136,7 @@ func TestAddressParse_serviceFileOnlyTightens(t *testing.T) {
 	for service, want := range map[string]string{"open": "require", "full": "verify-full"} {
 		config, err := Address{URI: []byte("postgresql://db/shop?service=" + service + "&servicefile=" + file)}.parse()
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(ways(config.ConnConfig)).To(Equal([]string{want}))
+		g.Expect(connectionModes(config.ConnConfig)).To(Equal([]string{want}))
 		g.Expect(config.ConnConfig.RequireAuth).NotTo(Equal("password"))
 	}
 }
@@ -156,12 +156,12 @@ func TestAddressParse_localhostStaysLocal(t *testing.T) {
 			addresses, err := config.ConnConfig.LookupFunc(t.Context(), "LOCALHOST.")
 			g.Expect(addresses).To(Equal(tc.want))
 			g.Expect(err != nil).To(Equal(tc.want == nil))
-			g.Expect(config.ConnConfig.LookupFunc(t.Context(), "db")).To(Equal(tc.found), "other names lead where DNS says")
+			g.Expect(config.ConnConfig.LookupFunc(t.Context(), "db")).To(Equal(tc.found), "other names keep their DNS answers")
 		})
 	}
 }
 
-func TestAddressParse_everyHostIsChecked(t *testing.T) {
+func TestAddressParse_checksEveryHost(t *testing.T) {
 	g := NewWithT(t)
 	authority, err := pgserver.NewAuthority("ours")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -179,7 +179,7 @@ func TestAddressParse_everyHostIsChecked(t *testing.T) {
 	}
 }
 
-func TestAddressParse_goesByNothingButTheAuthority(t *testing.T) {
+func TestAddressParse_usesOnlyTheAuthority(t *testing.T) {
 	t.Setenv("PGSSLROOTCERT", "/nowhere/root.crt")
 	t.Setenv("PGSSLMODE", "disable")
 	g := NewWithT(t)
@@ -190,7 +190,7 @@ func TestAddressParse_goesByNothingButTheAuthority(t *testing.T) {
 	g.Expect(config.ConnConfig.TLSConfig.RootCAs).NotTo(BeNil())
 }
 
-func TestAddress_whatCannotBeUsed(t *testing.T) {
+func TestAddress_rejectsUnusable(t *testing.T) {
 	authority, err := pgserver.NewAuthority("ours")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	uri := []byte("postgresql://app:canary@db/shop")
@@ -214,9 +214,9 @@ func TestAddress_whatCannotBeUsed(t *testing.T) {
 		"bad URI": {
 			Address{URI: []byte("postgresql://app:canary@db:port/"), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
 		},
-		"a query inside of an address": {Address{URI: []byte("postgres://[?],canary")}, "the connection URI cannot be read", true},
-		"a query inside of a folder":   {Address{URI: []byte("postgres://[/?],canary")}, "the connection URI cannot be read", true},
-		"authentication inside of an address": {
+		"a query inside an address":  {Address{URI: []byte("postgres://[?],canary")}, "the connection URI cannot be read", true},
+		"a query inside a directory": {Address{URI: []byte("postgres://[/?],canary")}, "the connection URI cannot be read", true},
+		"authentication inside an address": {
 			Address{URI: []byte("postgres://[?require_auth=none&],canary")}, "the connection URI cannot be read", true,
 		},
 		"bad sslmode": {
@@ -225,7 +225,7 @@ func TestAddress_whatCannotBeUsed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			if missing := tc.address.missing(); missing != nil {
+			if missing := tc.address.findMissing(); missing != nil {
 				g.Expect(missing).To(Equal(&DatabaseError{Message: tc.message, Rejected: tc.rejected}))
 				return
 			}
@@ -246,7 +246,7 @@ func TestAddress_equal(t *testing.T) {
 	}
 }
 
-// FuzzAddressParse looks for a URI whose text does not ask for it and whose connection is open.
+// FuzzAddressParse looks for a URI that connects without TLS, or weakens authentication, without asking for it.
 func FuzzAddressParse(f *testing.F) {
 	for _, seed := range []string{
 		"postgresql://app:p@db:5432/app", "postgres://a,b/shop?sslmode=", "postgresql://db?%73slmode=disable", "postgresql://db?sslmode=disable&sslmode=",
@@ -258,18 +258,19 @@ func FuzzAddressParse(f *testing.F) {
 	f.Setenv("PGREQUIREAUTH", "password")
 	f.Fuzz(func(t *testing.T, text string) {
 		if strings.Contains(text, "service") {
-			t.Skip("it reads files")
+			t.Skip("service parameters read files")
 		}
 		config, err := Address{URI: []byte(text)}.parse()
 		if err != nil {
 			return
 		}
-		for _, c := range candidates(config.ConnConfig) {
-			if exposed(c) && !strings.Contains(text, "sslmode=") {
-				t.Fatalf("%q goes without TLS", text)
+		for _, c := range connectCandidates(config.ConnConfig) {
+			if isCandidateExposed(c) && !strings.Contains(text, "sslmode=") {
+				t.Fatalf("%q connects without TLS", text)
 			}
-			if !isLocal(c.Host) && !identified(c) && config.ConnConfig.RequireAuth != "scram-sha-256" && !strings.Contains(text, "require_auth=") {
-				t.Fatalf("%q gives the password away", text)
+			if !isLocal(c.Host) && !verifiesServerName(c) && config.ConnConfig.RequireAuth != "scram-sha-256" &&
+				!strings.Contains(text, "require_auth=") {
+				t.Fatalf("%q exposes the password", text)
 			}
 		}
 	})

@@ -18,7 +18,7 @@ const (
 	anotherHost      = "the database's certificate is for another host"
 )
 
-// The server is localhost by its certificate, and 127.0.0.1 by another name that it does not have.
+// The certificate of the server is for localhost; 127.0.0.1 reaches it under a name that the certificate does not have.
 var _ = Describe("A database with a certificate of a private authority", Ordered, func() {
 	var (
 		ours, other *pgserver.Authority
@@ -42,9 +42,9 @@ var _ = Describe("A database with a certificate of a private authority", Ordered
 		return fmt.Appendf(nil, "postgresql://postgres@%s:%d/postgres%s", host, private.Port, parameters)
 	}
 
-	DescribeTable("is believed", func(ctx SpecContext, host, parameters string, bundle func() []byte, encrypted bool) {
+	DescribeTable("is trusted", func(ctx SpecContext, host, parameters string, bundle func() []byte, encrypted bool) {
 		address := Address{URI: at(host, parameters), OwnCA: true, CA: bundle()}
-		s := begunAt(ctx, project, func() Address { return address })
+		s := startStoreAt(ctx, project, func() Address { return address })
 		Eventually(s.Ready).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Succeed(), func() string { return fmt.Sprint(s.Problem()) })
 		var ssl bool
 		Expect(s.pool.Load().QueryRow(ctx, "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").Scan(&ssl)).To(Succeed())
@@ -53,19 +53,19 @@ var _ = Describe("A database with a certificate of a private authority", Ordered
 		Entry("with verify-full", "localhost", "?sslmode=verify-full", func() []byte { return ours.PEM }, true),
 		Entry("with verify-full, by one of two authorities", "localhost", "?sslmode=verify-full",
 			func() []byte { return slices.Concat(other.PEM, ours.PEM) }, true),
-		Entry("with verify-ca, whatever its name", "127.0.0.1", "?sslmode=verify-ca", func() []byte { return ours.PEM }, true),
-		Entry("with require, whatever its name", "127.0.0.1", "?sslmode=require", func() []byte { return ours.PEM }, true),
+		Entry("with verify-ca and another name", "127.0.0.1", "?sslmode=verify-ca", func() []byte { return ours.PEM }, true),
+		Entry("with require and another name", "127.0.0.1", "?sslmode=require", func() []byte { return ours.PEM }, true),
 		Entry("without sslmode", "localhost", "", func() []byte { return ours.PEM }, true),
 		Entry("as the second of two hosts", "127.0.0.1:1,localhost", "?sslmode=verify-full", func() []byte { return ours.PEM }, true),
-		Entry("whatever sslrootcert says", "localhost", "?sslmode=verify-full&sslrootcert=/nowhere/ca.crt", func() []byte { return ours.PEM }, true),
+		Entry("with any sslrootcert", "localhost", "?sslmode=verify-full&sslrootcert=/nowhere/ca.crt", func() []byte { return ours.PEM }, true),
 		Entry("with prefer, unchecked", "127.0.0.1", "?sslmode=prefer", func() []byte { return other.PEM }, true),
 		Entry("with disable, without TLS", "127.0.0.1", "?sslmode=disable", func() []byte { return other.PEM }, false),
 	)
 
-	DescribeTable("is not believed", func(ctx SpecContext, host, parameters string, bundle func() []byte, message string) {
+	DescribeTable("is not trusted", func(ctx SpecContext, host, parameters string, bundle func() []byte, message string) {
 		address := Address{URI: at(host, parameters), OwnCA: true, CA: bundle()}
-		s := begunAt(ctx, project, func() Address { return address })
-		Expect(problemOf(ctx, s)).To(Equal(&DatabaseError{Message: message}))
+		s := startStoreAt(ctx, project, func() Address { return address })
+		Expect(waitForProblem(ctx, s)).To(Equal(&DatabaseError{Message: message}))
 		_, err := s.Get(ctx, "vr")
 		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
 	},
@@ -75,38 +75,38 @@ var _ = Describe("A database with a certificate of a private authority", Ordered
 		Entry("without sslmode and with another authority", "localhost", "", func() []byte { return other.PEM }, unknownAuthority),
 		Entry("with verify-full under another name", "127.0.0.1", "?sslmode=verify-full", func() []byte { return ours.PEM }, anotherHost),
 		Entry("without sslmode under another name", "127.0.0.1", "", func() []byte { return ours.PEM }, anotherHost),
-		Entry("under another name, where sslrootcert is system", "127.0.0.1", "?sslmode=require&sslrootcert=system",
+		Entry("under another name with sslrootcert=system", "127.0.0.1", "?sslmode=require&sslrootcert=system",
 			func() []byte { return ours.PEM }, anotherHost),
-		Entry("without the authority that is to be there", "localhost", "?sslmode=verify-full", func() []byte { return nil },
+		Entry("without a configured authority", "localhost", "?sslmode=verify-full", func() []byte { return nil },
 			"there is no certificate authority to check the database by"),
 	)
 
-	It("is not believed by the system's authorities", func(ctx SpecContext) {
-		s := begunAt(ctx, project, func() Address { return Address{URI: at("localhost", "?sslmode=verify-full")} })
-		Expect(problemOf(ctx, s)).To(Equal(&DatabaseError{Message: unknownAuthority}))
+	It("is not trusted by the system's authorities", func(ctx SpecContext) {
+		s := startStoreAt(ctx, project, func() Address { return Address{URI: at("localhost", "?sslmode=verify-full")} })
+		Expect(waitForProblem(ctx, s)).To(Equal(&DatabaseError{Message: unknownAuthority}))
 	})
 
-	It("is believed when the right authority comes, and served from when a wrong one or none does", func(ctx SpecContext) {
+	It("is trusted once the right authority is configured, and stays in use when a wrong one or none follows", func(ctx SpecContext) {
 		var bundle atomic.Pointer[[]byte]
 		bundle.Store(&other.PEM)
 		uri := at("localhost", "?sslmode=verify-full")
-		s := begunAt(ctx, project, func() Address { return Address{URI: uri, OwnCA: true, CA: *bundle.Load()} })
-		Expect(problemOf(ctx, s).Message).To(Equal(unknownAuthority))
+		s := startStoreAt(ctx, project, func() Address { return Address{URI: uri, OwnCA: true, CA: *bundle.Load()} })
+		Expect(waitForProblem(ctx, s).Message).To(Equal(unknownAuthority))
 
 		bundle.Store(&ours.PEM)
 		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Expect(s.Ready(ctx)).To(Succeed())
 		first := s.pool.Load()
 
-		By("taking it away")
+		By("removing the authority")
 		bundle.Store(new([]byte))
-		Consistently(s.Problem).WithContext(ctx).WithTimeout(3 * health).WithPolling(health / 10).Should(Succeed())
+		Consistently(s.Problem).WithContext(ctx).WithTimeout(3 * healthInterval).WithPolling(healthInterval / 10).Should(Succeed())
 
-		By("putting a wrong one in its place")
+		By("configuring a wrong one")
 		bundle.Store(&other.PEM)
 		Eventually(s.Problem).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(unknownAuthority))
 		Expect(s.Ready(ctx)).To(Succeed())
-		Expect(s.pool.Load()).To(BeIdenticalTo(first), "what works is kept")
+		Expect(s.pool.Load()).To(BeIdenticalTo(first), "a working pool is kept")
 
 		By("adding the right one")
 		both := slices.Concat(other.PEM, ours.PEM)

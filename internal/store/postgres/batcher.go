@@ -10,43 +10,43 @@ import (
 )
 
 const (
-	// mostInBatch bounds what goes together: more would make the first wait for the last.
-	mostInBatch = 256
-	// mostWaiting bounds what waits for a database that is slower than what comes in. More is refused at once.
-	mostWaiting = 8192
-	// flightTime bounds one batch with its repetitions. Callers mostly give up before.
-	flightTime = 4 * time.Second
+	// maxBatchSize bounds the operations of a batch: in a larger one the first would wait too long for the last.
+	maxBatchSize = 256
+	// maxWaiting bounds the queue for a slow database. Further operations are rejected at once.
+	maxWaiting = 8192
+	// batchTimeout bounds one batch including its retries. Most callers give up earlier.
+	batchTimeout = 4 * time.Second
 )
 
 // call is one operation of a batch.
 type call[I, O any] struct {
-	ctx  context.Context //nolint:containedctx // a call is the caller's for as long as it waits
+	ctx  context.Context //nolint:containedctx // a call lives only as long as its caller waits
 	in   I
 	out  O
 	err  error
 	done chan struct{}
 }
 
-// batcher sends what waits while other batches are on their way as the next batch. A call that comes alone is sent at
-// once, so nothing is ever delayed to make a batch larger; the busier the database, the larger they get by themselves.
+// batcher collects the calls that wait while other batches run, and sends them as the next batch. A lone call is sent at
+// once: batches grow with the load, and nothing is delayed to make them larger.
 type batcher[I, O any] struct {
-	// run does all calls and sets out or err of each.
+	// run executes all calls and sets out or err of each.
 	run func(ctx context.Context, calls []*call[I, O])
-	// fits begins a batch: it returns what tells of each call whether it may go together with those before; nil if all may.
-	fits func() func(next *call[I, O]) bool
-	// flights is how many batches may be on their way at once.
-	flights int
-	// sizes is told how many went together.
+	// newFilter starts a batch: the filter reports whether the next call may join the calls before it. Nil admits all.
+	newFilter func() func(next *call[I, O]) bool
+	// maxConcurrent bounds the batches that run at the same time.
+	maxConcurrent int
+	// sizes observes the number of calls in each batch.
 	sizes prometheus.Observer
-	// crew runs flights; see Store.Start.
-	crew *crew
+	// workers runs the goroutines that execute batches; see Store.Start.
+	workers *workerGroup
 
 	mu      sync.Mutex
 	waiting []*call[I, O]
-	flying  int
+	running int
 }
 
-// do waits for the outcome of one operation, or for the end of ctx, after which the outcome is unknown.
+// do runs one operation and returns its result. If ctx ends first, the outcome is unknown.
 func (b *batcher[I, O]) do(ctx context.Context, in I) (O, error) {
 	var none O
 	if err := ctx.Err(); err != nil {
@@ -54,7 +54,7 @@ func (b *batcher[I, O]) do(ctx context.Context, in I) (O, error) {
 	}
 	c := &call[I, O]{ctx: ctx, in: in, done: make(chan struct{})}
 	if refused := b.enqueue(c); refused != nil {
-		return none, unavailable(refused)
+		return none, unavailableError(refused)
 	}
 	select {
 	case <-c.done:
@@ -67,28 +67,28 @@ func (b *batcher[I, O]) do(ctx context.Context, in I) (O, error) {
 func (b *batcher[I, O]) enqueue(c *call[I, O]) *DatabaseError {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.waiting) >= mostWaiting {
+	if len(b.waiting) >= maxWaiting {
 		return &DatabaseError{Message: "too many operations wait for the database"}
 	}
-	if b.flying < b.flights {
-		if !b.crew.Go(b.fly) {
-			return &DatabaseError{Message: closing}
+	if b.running < b.maxConcurrent {
+		if !b.workers.Go(b.runBatches) {
+			return &DatabaseError{Message: closingMessage}
 		}
-		b.flying++
+		b.running++
 	}
 	b.waiting = append(b.waiting, c)
 	return nil
 }
 
-// fly runs batches until nothing waits.
-func (b *batcher[I, O]) fly() {
+// runBatches runs batches until no call waits.
+func (b *batcher[I, O]) runBatches() {
 	for {
-		batch := b.take()
+		batch := b.nextBatch()
 		if len(batch) == 0 {
 			return
 		}
 		b.sizes.Observe(float64(len(batch)))
-		ctx, cancel := context.WithTimeout(context.Background(), flightTime)
+		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 		b.run(ctx, batch)
 		cancel()
 		for _, c := range batch {
@@ -97,22 +97,22 @@ func (b *batcher[I, O]) fly() {
 	}
 }
 
-// take returns the next batch, without those whose callers have gone; nothing ends the flight.
-func (b *batcher[I, O]) take() []*call[I, O] {
+// nextBatch returns the next batch without cancelled calls; an empty batch stops the worker.
+func (b *batcher[I, O]) nextBatch() []*call[I, O] {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var batch, rest []*call[I, O]
-	fits := func(*call[I, O]) bool { return true }
-	if b.fits != nil {
-		fits = b.fits()
+	accepts := func(*call[I, O]) bool { return true }
+	if b.newFilter != nil {
+		accepts = b.newFilter()
 	}
 	for i, c := range b.waiting {
 		switch {
-		case len(batch) == mostInBatch:
+		case len(batch) == maxBatchSize:
 			rest = append(rest, b.waiting[i:]...)
 		case c.ctx.Err() != nil:
 			continue
-		case fits(c):
+		case accepts(c):
 			batch = append(batch, c)
 			continue
 		default:
@@ -123,32 +123,32 @@ func (b *batcher[I, O]) take() []*call[I, O] {
 	}
 	b.waiting = rest
 	if len(batch) == 0 {
-		b.flying--
+		b.running--
 	}
 	return batch
 }
 
-// apart runs a batch, and where one of its calls has a content that the database refuses, its halves, until that one is
-// alone with its error.
-func apart[I, O any](ctx context.Context, calls []*call[I, O], run func(context.Context, []*call[I, O]) error) {
+// runOrSplit runs a batch. If the database rejects the content of one call, it runs the halves separately, so that only that
+// call fails.
+func runOrSplit[I, O any](ctx context.Context, calls []*call[I, O], run func(context.Context, []*call[I, O]) error) {
 	err := run(ctx, calls)
 	switch {
 	case err == nil:
-	case aboutContent(err) && len(calls) > 1:
+	case isContentError(err) && len(calls) > 1:
 		half := len(calls) / 2
-		apart(ctx, calls[:half], run)
-		apart(ctx, calls[half:], run)
+		runOrSplit(ctx, calls[:half], run)
+		runOrSplit(ctx, calls[half:], run)
 	default:
 		for _, c := range calls {
-			c.err = outcome(err)
+			c.err = batchError(err)
 		}
 	}
 }
 
-// outcome is what callers are told of a batch that failed. The end of the batch's own time is the database's fault.
-func outcome(err error) error {
+// batchError returns the error for the callers of a failed batch. An expired batchTimeout counts as a failure of the database.
+func batchError(err error) error {
 	if errors.Is(err, context.Canceled) {
-		err = &DatabaseError{Message: closing}
+		err = &DatabaseError{Message: closingMessage}
 	}
-	return unavailable(err)
+	return unavailableError(err)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// benched starts a server and a store for a benchmark.
-func benched(b *testing.B) (*Store, *pgserver.Server) {
+// newBenchStore starts a server and a store for a benchmark.
+func newBenchStore(b *testing.B) (*Store, *pgserver.Server) {
 	b.Helper()
 	g := NewWithT(b)
 	s, err := pgserver.Start(b.Context(), pgserver.Options{Output: io.Discard})
@@ -48,7 +48,7 @@ var benchLimits = verification.Limits{
 
 var benchCount atomic.Int64
 
-// benchNew is a creation for a number of its own.
+// benchNew returns a creation with a unique number.
 func benchNew(b *testing.B) verification.New {
 	b.Helper()
 	i := benchCount.Add(1)
@@ -64,7 +64,7 @@ func benchNew(b *testing.B) verification.New {
 func BenchmarkCreate(b *testing.B) {
 	for _, clients := range []int{1, 32, 256} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {
-			store, _ := benched(b)
+			store, _ := newBenchStore(b)
 			b.SetParallelism((clients + 1) / 2)
 			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
@@ -81,7 +81,7 @@ func BenchmarkCreate(b *testing.B) {
 }
 
 func BenchmarkGet(b *testing.B) {
-	store, _ := benched(b)
+	store, _ := newBenchStore(b)
 	var ids []string
 	for range 1000 {
 		n := benchNew(b)
@@ -103,12 +103,12 @@ func BenchmarkGet(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "reads/s")
 }
 
-// BenchmarkClaim claims 50 of 1,000 due requests among few and many that are finished.
+// BenchmarkClaim claims 50 of 1,000 due requests beside few and many finished ones.
 func BenchmarkClaim(b *testing.B) {
 	for _, finished := range []int{10_000, 5_000_000} {
 		b.Run(fmt.Sprintf("finished=%d", finished), func(b *testing.B) {
-			store, server := benched(b)
-			fill(b, server, finished)
+			store, server := newBenchStore(b)
+			fillRequests(b, server, finished)
 			policy := verification.Policy{Retention: 24 * time.Hour, Events: verification.EventsOn}
 			b.ResetTimer()
 			for range b.N {
@@ -121,8 +121,8 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// fill stores requests that are finished and not to be deleted yet, and 1,000 with an event that is due.
-func fill(b *testing.B, server *pgserver.Server, finished int) {
+// fillRequests stores finished requests that are not due for deletion yet, and 1,000 with a due event.
+func fillRequests(b *testing.B, server *pgserver.Server, finished int) {
 	b.Helper()
 	conn, err := pgx.Connect(b.Context(), server.URI("postgres"))
 	if err != nil {

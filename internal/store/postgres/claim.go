@@ -10,12 +10,13 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// abandonedEvery is how often a project without a webhook looks for events that nobody will want any more. They have no
-// index of their own, and no hurry.
-const abandonedEvery = 10 * time.Second
+// abandonedInterval is the interval at which a project without a webhook looks for abandoned events. They have no index of
+// their own and are not urgent.
+const abandonedInterval = 10 * time.Second
 
-// keysEvery is how often admissions are swept by time. Those of keys are as many as there were batches, not requests.
-const keysEvery = 10 * time.Second
+// admissionSweepInterval is the interval at which old admissions are swept. Keys have one admission row per batch, not per
+// request.
+const admissionSweepInterval = 10 * time.Second
 
 // Claim implements verification.Queue.
 func (s *Store) Claim(
@@ -27,15 +28,15 @@ func (s *Store) Claim(
 	if limit <= 0 {
 		return nil, nil
 	}
-	abandoned := policy.Events == verification.EventsOff && s.dueAgain(&s.abandonedAt, abandonedEvery)
+	abandoned := policy.Events == verification.EventsOff && s.intervalElapsed(&s.abandonedAt, abandonedInterval)
 	var claimed []state
 	at := time.Now()
-	err := s.once(ctx, func(c *pgx.Conn) error {
+	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 		claimed = claimed[:0]
 		if _, err := c.Exec(ctx, sqlBegin); err != nil {
 			return err
 		}
-		due, err := ids(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
+		due, err := collectIDs(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
 			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife)))
 		if err != nil {
 			return err
@@ -43,7 +44,7 @@ func (s *Store) Claim(
 		batch := &pgx.Batch{}
 		for _, id := range due {
 			batch.Queue(sqlLease, s.options.Project, id, lease).Query(func(rows pgx.Rows) error {
-				leased, err := pgx.CollectExactlyOneRow(rows, scan)
+				leased, err := pgx.CollectExactlyOneRow(rows, scanState)
 				claimed = append(claimed, leased)
 				return err
 			})
@@ -54,7 +55,7 @@ func (s *Store) Claim(
 	if err != nil {
 		return nil, err
 	}
-	s.leased.put(claimed, at)
+	s.leaseCache.put(claimed, at)
 	requests := make([]verification.Request, len(claimed))
 	for i := range claimed {
 		requests[i] = claimed[i].Request

@@ -16,28 +16,28 @@ import (
 )
 
 const (
-	// minConns and mostConns bound the pool, whatever the machine has: batches make few connections go far, and a
-	// database has some hundred for all replicas of all projects.
-	minConns  = 6
-	mostConns = 16
+	// minConns and maxConns bound the pool on any machine: batches need few connections, and a database has a few hundred
+	// for all replicas of all projects.
+	minConns = 6
+	maxConns = 16
 
 	connectTimeout = 5 * time.Second
-	// health is how often the connection is looked at, and how soon a new address is taken.
-	health = time.Second
+	// healthInterval is the interval of connection checks, and the longest delay before a new address is used.
+	healthInterval = time.Second
 
-	// mostRepeats bounds how often a transaction is repeated, with a pause of up to longestPause between.
-	mostRepeats  = 50
-	longestPause = 50 * time.Millisecond
+	// maxRetries bounds the attempts of a transaction, with a pause of up to maxRetryPause between them.
+	maxRetries    = 50
+	maxRetryPause = 50 * time.Millisecond
 )
 
-// poolConfig reads an address. What a URI must not decide is set here: only the writer will do.
+// poolConfig returns the pool configuration of an address. It sets what a URI must not decide: only a writable server is used.
 func poolConfig(a Address) (*pgxpool.Config, error) {
 	config, err := a.parse()
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Contains(a.URI, []byte("pool_max_conns")) {
-		config.MaxConns = int32(min(max(minConns, 4*runtime.GOMAXPROCS(0)), mostConns))
+		config.MaxConns = int32(min(max(minConns, 4*runtime.GOMAXPROCS(0)), maxConns))
 	}
 	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 4
 	config.PingTimeout = time.Second
@@ -49,49 +49,51 @@ func poolConfig(a Address) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// checkServer refuses a server that would acknowledge what it may lose.
+// checkServer rejects a server that acknowledges commits that it may lose.
 func checkServer(ctx context.Context, c *pgx.Conn) error {
 	var synchronous string
 	if err := c.QueryRow(ctx, sqlServer).Scan(&synchronous); err != nil {
 		return err
 	}
 	if synchronous == "off" {
-		return &DatabaseError{Rejected: true, Message: "the database has synchronous_commit=off, which loses what it has acknowledged; turn it on"}
+		return &DatabaseError{
+			Rejected: true, Message: "the database has synchronous_commit=off, which loses what it has acknowledged; turn it on",
+		}
 	}
 	return nil
 }
 
-// closing is what is wrong with a store that ends.
-const closing = "the store is closing"
+// closingMessage is the error message of a store that is shutting down.
+const closingMessage = "the store is closing"
 
-// Start connects the store and keeps it connected until ctx ends: it makes or changes the tables, takes a new address,
-// and tells subscribers of what other replicas changed.
+// Start connects the store and keeps it connected until ctx ends: it migrates the tables, follows changes of the address,
+// and notifies subscribers of changes by other replicas.
 func (s *Store) Start(ctx context.Context) error {
 	polling, stop := context.WithCancel(ctx)
-	s.crew.Go(func() { s.pollUntilDone(polling) })
+	s.workers.Go(func() { s.pollUntilDone(polling) })
 	defer func() {
 		stop()
-		s.problem.Store(&DatabaseError{Message: closing})
+		s.problem.Store(&DatabaseError{Message: closingMessage})
 		if pool := s.pool.Swap(nil); pool != nil {
 			pool.Close()
 		}
-		s.crew.Wait()
+		s.workers.Wait()
 	}()
 	var address Address
-	ticker := time.NewTicker(health)
+	ticker := time.NewTicker(healthInterval)
 	defer ticker.Stop()
 	for {
 		next := s.options.Address()
-		switch missing := next.missing(); {
+		switch missing := next.findMissing(); {
 		case missing != nil && s.pool.Load() == nil:
-			s.note(missing)
+			s.recordProblem(missing)
 		case missing != nil, next.equal(address):
-			s.note(s.check(ctx))
+			s.recordProblem(s.checkConnection(ctx))
 		default:
-			if err := s.connect(ctx, next); err == nil {
+			if err := s.connectPool(ctx, next); err == nil {
 				address = next.clone()
 			} else {
-				s.note(err)
+				s.recordProblem(err)
 			}
 		}
 		select {
@@ -102,44 +104,44 @@ func (s *Store) Start(ctx context.Context) error {
 	}
 }
 
-// check asks the database that the store is connected to for a sign of life.
-func (s *Store) check(ctx context.Context) error {
+// checkConnection checks that the connected database answers.
+func (s *Store) checkConnection(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	return s.askTime(ctx, s.pool.Load())
+	return s.readDatabaseTime(ctx, s.pool.Load())
 }
 
-// askTime asks the database for its time, which is a sign of life.
-func (s *Store) askTime(ctx context.Context, pool *pgxpool.Pool) error {
-	told := s.options.Clock.BeginMeasurement()
+// readDatabaseTime records the database's time in the store clock. An answer also shows that the database is alive.
+func (s *Store) readDatabaseTime(ctx context.Context, pool *pgxpool.Pool) error {
+	finish := s.options.Clock.BeginMeasurement()
 	var now time.Time
 	if err := pool.QueryRow(ctx, sqlNow).Scan(&now); err != nil {
 		return err
 	}
-	told(now, 0)
+	finish(now, 0)
 	return nil
 }
 
-// note keeps the latest news of the database, and logs them where they are news.
-func (s *Store) note(err error) {
+// recordProblem records the database's current problem, nil for none, and logs it if it changed.
+func (s *Store) recordProblem(err error) {
 	before := s.problem.Load()
 	if err == nil {
 		if before != nil {
 			s.problem.Store(nil)
-			s.options.Log.Info("the database serves")
+			s.options.Log.Info("database available")
 		}
 		return
 	}
-	p := problem(err)
+	p := asDatabaseError(err)
 	if before == nil || before.Message != p.Message {
 		s.options.Log.Error(p, "the database does not serve")
 	}
 	s.problem.Store(p)
 }
 
-// connect opens a pool for the address and puts it in the place of the former one, if it works. Until then the former one
-// serves: a password that is wrong in the Secret must not break what works.
-func (s *Store) connect(ctx context.Context, a Address) error {
+// connectPool opens a pool for the address and replaces the former one if the new one works. Until then the former one stays in
+// use: a wrong password in the Secret must not break a working store.
+func (s *Store) connectPool(ctx context.Context, a Address) error {
 	config, err := poolConfig(a)
 	if err != nil {
 		return err
@@ -148,49 +150,49 @@ func (s *Store) connect(ctx context.Context, a Address) error {
 	if err != nil {
 		return fmt.Errorf("open pool: %w", err)
 	}
-	if err := s.prepare(ctx, pool); err != nil {
+	if err := s.preparePool(ctx, pool); err != nil {
 		pool.Close()
 		return err
 	}
 	former := s.pool.Swap(pool)
-	s.note(nil)
+	s.recordProblem(nil)
 	if former != nil {
-		s.options.Log.Info("the database's address changed")
-		s.crew.Go(former.Close) // it waits for what is on its way
+		s.options.Log.Info("database address changed")
+		s.workers.Go(former.Close) // waits for connections in use
 	}
 	return nil
 }
 
-func (s *Store) prepare(ctx context.Context, pool *pgxpool.Pool) error {
+func (s *Store) preparePool(ctx context.Context, pool *pgxpool.Pool) error {
 	pinging, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	if err := s.askTime(pinging, pool); err != nil {
+	if err := s.readDatabaseTime(pinging, pool); err != nil {
 		return err
 	}
 	return migrate(ctx, pool)
 }
 
-// repeat runs a transaction until it is through, or cannot be.
-func (s *Store) repeat(ctx context.Context, f func(c *pgx.Conn) error) error {
-	for try := 1; ; try++ {
-		err := s.transact(ctx, f)
-		if !repeatable(err) || try == mostRepeats {
+// retryTransaction runs a transaction until it succeeds or fails with an error that no retry can resolve.
+func (s *Store) retryTransaction(ctx context.Context, f func(c *pgx.Conn) error) error {
+	for attempt := 1; ; attempt++ {
+		err := s.runTransaction(ctx, f)
+		if !isRetryable(err) || attempt == maxRetries {
 			return err
 		}
-		s.metrics.repeats.Inc()
-		pause := rand.N(min(time.Duration(try)*time.Millisecond, longestPause)) //nolint:gosec // jitter
+		s.metrics.retries.Inc()
+		pause := rand.N(min(time.Duration(attempt)*time.Millisecond, maxRetryPause)) //nolint:gosec // jitter
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return errors.Join(ctx.Err(), problem(err))
+			return errors.Join(ctx.Err(), asDatabaseError(err))
 		case <-timer.C:
 		}
 	}
 }
 
-// transact runs f once, on a connection that it leaves clean.
-func (s *Store) transact(ctx context.Context, f func(c *pgx.Conn) error) error {
+// runTransaction runs f once, and rolls back any transaction that f leaves open.
+func (s *Store) runTransaction(ctx context.Context, f func(c *pgx.Conn) error) error {
 	pool := s.pool.Load()
 	if pool == nil {
 		if p := s.problem.Load(); p != nil {
@@ -200,8 +202,8 @@ func (s *Store) transact(ctx context.Context, f func(c *pgx.Conn) error) error {
 	}
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
-		if strings.Contains(err.Error(), "closed pool") { // the address was changed just now
-			return errRepeat
+		if strings.Contains(err.Error(), "closed pool") { // the address has just changed
+			return errRetry
 		}
 		return err
 	}
@@ -213,23 +215,23 @@ func (s *Store) transact(ctx context.Context, f func(c *pgx.Conn) error) error {
 		}
 	}
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok && refusal.Code == stateReadOnly {
-		pool.Reset() // the server was the writer once: find the new one
+		pool.Reset() // after a failover: reconnect to the new writer
 	}
 	return err
 }
 
-// fetch reads requests by their ids.
-func (s *Store) fetch(ctx context.Context, c *pgx.Conn, ids []string) (map[string]state, error) {
+// readRequests reads requests by their ids.
+func (s *Store) readRequests(ctx context.Context, c *pgx.Conn, ids []string) (map[string]state, error) {
 	rows, err := c.Query(ctx, sqlRead, s.options.Project, ids)
 	if err != nil {
 		return nil, err
 	}
-	return collect(rows)
+	return collectStates(rows)
 }
 
-func collect(rows pgx.Rows) (map[string]state, error) {
+func collectStates(rows pgx.Rows) (map[string]state, error) {
 	states := make(map[string]state)
-	list, err := pgx.CollectRows(rows, scan)
+	list, err := pgx.CollectRows(rows, scanState)
 	for _, st := range list {
 		states[st.ID] = st
 	}

@@ -16,7 +16,7 @@ type creation struct {
 	verification.New
 
 	limits verification.Limits
-	// version is that of the request's first state. By it a creation is recognised whose outcome was not learned.
+	// version is the version of the request's first state. It identifies a creation whose outcome was unknown.
 	version int64
 }
 
@@ -33,8 +33,8 @@ func (s *Store) Create(ctx context.Context, n verification.New, limits verificat
 	return created, nil
 }
 
-// creationFits keeps one id from being created twice in one batch, and batches to one set of limits.
-func creationFits() func(*call[creation, verification.Created]) bool {
+// newCreationFilter returns a filter that admits each id once per batch, and only calls with the limits of the first one.
+func newCreationFilter() func(*call[creation, verification.Created]) bool {
 	var limits verification.Limits
 	ids := make(map[string]bool)
 	return func(next *call[creation, verification.Created]) bool {
@@ -49,12 +49,12 @@ func creationFits() func(*call[creation, verification.Created]) bool {
 	}
 }
 
-// createAll stores what a batch asks for in one transaction.
+// createAll stores the creations of a batch in one transaction.
 func (s *Store) createAll(ctx context.Context, calls []*call[creation, verification.Created]) error {
 	b := newCreationBatch(s.options.Project, calls)
-	return s.repeat(ctx, func(c *pgx.Conn) error {
+	return s.retryTransaction(ctx, func(c *pgx.Conn) error {
 		err := b.run(ctx, c)
-		b.again = true
+		b.retried = true
 		return err
 	})
 }
@@ -64,11 +64,11 @@ type creationBatch struct {
 	project string
 	calls   []*call[creation, verification.Created]
 	limits  verification.Limits
-	// keys, numbers and groups (prefixes and subjects) are those whose rates limit.
+	// keys, numbers and groups (prefixes and subjects) are the ones with a rate limit.
 	keys            []string
 	numbers, groups placeDemand
-	// again says that it was tried before, and may be stored.
-	again bool
+	// retried reports whether an earlier attempt may have stored the batch.
+	retried bool
 }
 
 func newCreationBatch(project string, calls []*call[creation, verification.Created]) *creationBatch {
@@ -84,39 +84,39 @@ func newCreationBatch(project string, calls []*call[creation, verification.Creat
 	return b
 }
 
-// run reads all that matters, decides, and writes. Two round trips, however large the batch is.
+// run reads the windows, admits the creations and writes them: two round trips for a batch of any size.
 func (b *creationBatch) run(ctx context.Context, c *pgx.Conn) error {
-	w, existing, err := b.read(ctx, c)
+	w, existing, err := b.readWindows(ctx, c)
 	if err != nil {
 		return err
 	}
 	var admitted []*call[creation, verification.Created]
 	for _, call := range b.calls {
 		if known, ok := existing[call.in.ID]; ok {
-			ours := known.version == call.in.version // committed by a try whose answer was lost; out.Key is from then
+			ours := known.version == call.in.version // committed by an attempt whose answer was lost; out.Key is from then
 			call.out.Request, call.out.Existing, call.err = known.Request, !ours, nil
 			continue
 		}
-		quota, refusal := w.admit(call.in.New)
+		quota, refusal := w.admitCreation(call.in.New)
 		if call.err = refusal; refusal != nil {
 			continue
 		}
-		call.out = verification.Created{Request: first(call.in, w.now), Key: quota}
+		call.out = verification.Created{Request: newRequest(call.in, w.now), Key: quota}
 		admitted = append(admitted, call)
 	}
-	return b.write(ctx, c, w, admitted)
+	return b.writeAdmitted(ctx, c, w, admitted)
 }
 
-// first is the state that a request begins with.
-func first(in creation, now time.Time) verification.Request {
+// newRequest returns the first state of a request.
+func newRequest(in creation, now time.Time) verification.Request {
 	return verification.Request{
-		ID: in.ID, Phone: in.Phone, Method: in.Method, CreatedAt: now, ExpiresAt: instant(now.Add(in.TTL)),
+		ID: in.ID, Phone: in.Phone, Method: in.Method, CreatedAt: now, ExpiresAt: truncateTime(now.Add(in.TTL)),
 		KeyName: in.KeyName, BodyHash: in.BodyHash, DisplayName: in.DisplayName, Phase: verification.Pending, Version: versionText(in.version),
 	}
 }
 
-// read begins the transaction, locks the keys and reads the windows.
-func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[string]state, error) {
+// readWindows begins the transaction, locks the keys and reads the windows.
+func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows, map[string]state, error) {
 	w := &windows{limits: b.limits, keys: make(map[string]*keyWindow), numbers: make(map[string]*placeWindow)}
 	existing := make(map[string]state)
 	batch := &pgx.Batch{}
@@ -138,9 +138,9 @@ func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[st
 		w.groups = make(map[string]*placeWindow)
 		b.groups.queueRead(batch, sqlGroups, b.project, w.groups)
 	}
-	if ids := b.ids(); len(ids) > 0 {
+	if ids := b.idsToRead(); len(ids) > 0 {
 		batch.Queue(sqlRead, b.project, ids).Query(func(rows pgx.Rows) (err error) {
-			existing, err = collect(rows)
+			existing, err = collectStates(rows)
 			return err
 		})
 	}
@@ -153,19 +153,19 @@ func (b *creationBatch) read(ctx context.Context, c *pgx.Conn) (*windows, map[st
 	return w, existing, b.readLeaving(ctx, c, w)
 }
 
-// ids are those that may exist: what does is neither limited nor counted. Fresh ones are looked for only where something
-// went wrong, as it does where one of them exists all the same.
-func (b *creationBatch) ids() []string {
+// idsToRead returns the ids that may already exist, which are neither limited nor counted. Fresh ids are read only on a retry,
+// which an existing one causes.
+func (b *creationBatch) idsToRead() []string {
 	list := make([]string, 0, len(b.calls))
 	for _, c := range b.calls {
-		if b.again || !c.in.Fresh {
+		if b.retried || !c.in.Fresh {
 			list = append(list, c.in.ID)
 		}
 	}
 	return list
 }
 
-// addKeys makes the rows of keys that were never counted before, and has the transaction repeated.
+// addKeys inserts the rows of keys that were never counted before, and returns errRetry.
 func (b *creationBatch) addKeys(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, sqlRollback); err != nil {
 		return err
@@ -173,17 +173,17 @@ func (b *creationBatch) addKeys(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, sqlAddKeys, b.project, b.keys); err != nil {
 		return err
 	}
-	return errRepeat
+	return errRetry
 }
 
-// readLeaving reads when a key that is over its rate admits again, where the oldest row does not tell.
+// readLeaving reads when a key over its rate admits again, if that does not follow from its oldest row.
 func (b *creationBatch) readLeaving(ctx context.Context, c *pgx.Conn, w *windows) error {
 	for _, name := range b.keys {
 		key := w.keys[name]
 		if !key.beyondFirst(b.limits.PerKey) {
 			continue
 		}
-		row := c.QueryRow(ctx, sqlKeyLeaves, b.project, name, w.now.Add(-b.limits.PerKey.Period), key.blocking(b.limits.PerKey))
+		row := c.QueryRow(ctx, sqlKeyLeaves, b.project, name, w.now.Add(-b.limits.PerKey.Period), key.blockingNumber(b.limits.PerKey))
 		if err := row.Scan(&key.leaves); err != nil {
 			return err
 		}
@@ -221,12 +221,12 @@ func (w *windows) readKeyWindows(rows pgx.Rows) error {
 	return err
 }
 
-// write stores what was admitted and ends the transaction.
-func (b *creationBatch) write(
+// writeAdmitted stores the admitted creations and ends the transaction.
+func (b *creationBatch) writeAdmitted(
 	ctx context.Context, c *pgx.Conn, w *windows, admitted []*call[creation, verification.Created],
 ) error {
 	if len(admitted) == 0 {
-		// A commit would wait for the disk, for the locks alone, and a flood of refusals is what everybody would wait for.
+		// A commit would wait for the disk only to release locks, and a flood of refusals would delay all other callers.
 		_, err := c.Exec(ctx, sqlRollback)
 		return err
 	}
@@ -247,7 +247,7 @@ func (b *creationBatch) queueKeys(batch *pgx.Batch, w *windows) {
 	)
 	for _, name := range b.keys {
 		if key := w.keys[name]; key.admitted > 0 {
-			names, at = append(names, name), append(at, key.at(w.now))
+			names, at = append(names, name), append(at, key.rowTime(w.now))
 			totals, ns = append(totals, key.total+key.admitted), append(ns, key.admitted)
 		}
 	}

@@ -2,29 +2,29 @@ package postgres
 
 import "sync"
 
-// crew owns the goroutines of a store: those of its batchers, each of which ends when nothing waits, and those of Start.
-type crew struct {
-	all sync.WaitGroup
+// workerGroup owns the goroutines of a store: those of Start, and those of its batchers, which end when no call waits.
+type workerGroup struct {
+	wg sync.WaitGroup
 
-	mu    sync.Mutex
-	ended bool
+	mu     sync.Mutex
+	closed bool
 }
 
-// Go runs f, or tells that the crew takes nobody any more. Without that an operation that comes while the store closes
-// would add to a group that is waited for, which sync.WaitGroup forbids once the group is empty.
-func (c *crew) Go(f func()) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
-		c.all.Go(f)
+// Go runs f and reports whether it did; after Wait it does not. sync.WaitGroup forbids adding to an empty group that is being
+// waited for, which an operation during the shutdown would do.
+func (w *workerGroup) Go(f func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.wg.Go(f)
 	}
-	return !c.ended
+	return !w.closed
 }
 
-// Wait returns when all have gone. From its call on nobody comes.
-func (c *crew) Wait() {
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
-	c.all.Wait()
+// Wait closes the group and returns when all goroutines have ended.
+func (w *workerGroup) Wait() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.wg.Wait()
 }

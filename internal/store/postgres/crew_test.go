@@ -8,34 +8,34 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("Operations that come while a store closes", func() {
-	It("are waited for, or refused", func() {
+var _ = Describe("Operations during the shutdown of a store", func() {
+	It("are waited for, or rejected", func() {
 		for range 200 {
 			var (
-				c                     crew
-				callers               sync.WaitGroup
-				taken, refused, ended atomic.Int32
+				group                     workerGroup
+				callers                   sync.WaitGroup
+				accepted, rejected, ended atomic.Int32
 			)
 			for range 8 {
 				callers.Go(func() {
-					if c.Go(func() { ended.Add(1) }) {
-						taken.Add(1)
+					if group.Go(func() { ended.Add(1) }) {
+						accepted.Add(1)
 					} else {
-						refused.Add(1)
+						rejected.Add(1)
 					}
 				})
 			}
-			c.Wait()
+			group.Wait()
 			left := ended.Load()
 			callers.Wait()
-			Expect(left).To(Equal(taken.Load()), "nobody runs after Wait")
-			Expect(taken.Load() + refused.Load()).To(BeEquivalentTo(8))
+			Expect(left).To(Equal(accepted.Load()), "nothing runs after Wait")
+			Expect(accepted.Load() + rejected.Load()).To(BeEquivalentTo(8))
 		}
 	})
 
-	It("learn that it closes", func(ctx SpecContext) {
-		b := batcher[int, int]{crew: &crew{}, flights: 1}
-		b.crew.Wait()
+	It("fail with an error that names the shutdown", func(ctx SpecContext) {
+		b := batcher[int, int]{workers: &workerGroup{}, maxConcurrent: 1}
+		b.workers.Wait()
 		_, err := b.do(ctx, 1)
 		Expect(err).To(MatchError(ContainSubstring("the store is closing")))
 	})

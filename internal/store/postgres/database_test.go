@@ -20,10 +20,10 @@ import (
 
 const project = "test/project"
 
-// inSchema returns a URI of the server with a schema of its own.
+// inSchema returns a URI of the server with a new schema.
 func inSchema(ctx context.Context) (uri, schema string) {
 	schema = newSchema(ctx)
-	return with(server.URI("postgres"), "search_path", schema), schema
+	return withSetting(server.URI("postgres"), "search_path", schema), schema
 }
 
 func creationOf(i int) verification.New {
@@ -33,18 +33,18 @@ func creationOf(i int) verification.New {
 	return verification.New{ID: fmt.Sprintf("vr%024d", i), Phone: number, Method: verification.WhatsApp, TTL: time.Hour, KeyName: "backend"}
 }
 
-// scalar reads one value as the owner of the server.
-func scalar[T any](ctx context.Context, statement string) T {
+// queryScalar reads one value as the owner of the server.
+func queryScalar[T any](ctx context.Context, statement string) T {
 	GinkgoHelper()
-	conn := connect(ctx)
+	conn := connectAsOwner(ctx)
 	defer func() { _ = conn.Close(ctx) }()
 	var value T
 	Expect(conn.QueryRow(ctx, statement).Scan(&value)).To(Succeed())
 	return value
 }
 
-// problemOf waits until a store says something of its database, and returns it.
-func problemOf(ctx context.Context, s *Store) *DatabaseError {
+// waitForProblem waits until a store reports a problem of its database, and returns it.
+func waitForProblem(ctx context.Context, s *Store) *DatabaseError {
 	GinkgoHelper()
 	var problem *DatabaseError
 	Eventually(func() bool {
@@ -53,32 +53,32 @@ func problemOf(ctx context.Context, s *Store) *DatabaseError {
 	return problem
 }
 
-// refusedWith starts a store and returns what it says of its database.
-func refusedWith(ctx context.Context, uri string) *DatabaseError {
+// waitForRefusal starts a store that cannot use its database, and returns the problem that it reports.
+func waitForRefusal(ctx context.Context, uri string) *DatabaseError {
 	GinkgoHelper()
-	s := begun(ctx, project, uri)
-	problem := problemOf(ctx, s)
+	s := startStore(ctx, project, uri)
+	problem := waitForProblem(ctx, s)
 	_, err := s.Get(ctx, "vr")
 	Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
 	return problem
 }
 
 var _ = Describe("A rollout", func() {
-	It("has requests of the version before, which knows no name of their text, beside our own", func(ctx SpecContext) {
+	It("reads requests of the previous version, which stores no display name, beside its own", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		n := creationOf(1)
 		n.DisplayName = "Ada's Bookshop"
 		_, err := s.Create(ctx, n, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		old := creationOf(2)
-		run(ctx, fmt.Sprintf(`INSERT INTO %s.phoneproof_requests
+		execStatements(ctx, fmt.Sprintf(`INSERT INTO %s.phoneproof_requests
 			(project, id, phone, method, created_at, expires_at, key_name, body_hash, phase, version, work, since)
 			VALUES ('%s', '%s', '%s', 'WHATSAPP', now(), now() + interval '1 hour', 'backend', '', 'PENDING', 1, 1, now() + interval '1 hour')`,
 			schema, project, old.ID, old.Phone.E164()))
 		Expect(s.Get(ctx, old.ID)).To(HaveField("DisplayName", ""))
-		// What the version before writes leaves the name alone.
-		run(ctx, fmt.Sprintf(`UPDATE %s.phoneproof_requests SET contacts = '', version = version + 1`, schema))
+		// Writes of the previous version keep the name.
+		execStatements(ctx, fmt.Sprintf(`UPDATE %s.phoneproof_requests SET contacts = '', version = version + 1`, schema))
 		Expect(s.Get(ctx, n.ID)).To(HaveField("DisplayName", "Ada's Bookshop"))
 		for _, id := range []string{n.ID, old.ID} {
 			r, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
@@ -91,61 +91,61 @@ var _ = Describe("A rollout", func() {
 })
 
 var _ = Describe("The database", func() {
-	It("is refused where it acknowledges what it may lose", func(ctx SpecContext) {
-		problem := refusedWith(ctx, with(server.URI("postgres"), "synchronous_commit", "off"))
+	It("is rejected if it acknowledges commits that it may lose", func(ctx SpecContext) {
+		problem := waitForRefusal(ctx, withSetting(server.URI("postgres"), "synchronous_commit", "off"))
 		Expect(problem.Rejected).To(BeTrue())
 		Expect(problem.Message).To(ContainSubstring("synchronous_commit=off"))
 	})
 
-	It("is refused where it is not the writer", func(ctx SpecContext) {
+	It("is rejected if it is read-only", func(ctx SpecContext) {
 		uri, _ := inSchema(ctx)
-		open(ctx, project, uri) // it makes the tables, so that nothing is left to write
-		problem := refusedWith(ctx, with(uri, "default_transaction_read_only", "on"))
+		openStore(ctx, project, uri) // creates the tables, so that nothing is left to write
+		problem := waitForRefusal(ctx, withSetting(uri, "default_transaction_read_only", "on"))
 		Expect(problem.Message).To(ContainSubstring("read-only"))
 	})
 
-	It("says why it serves nobody, without the address", func(ctx SpecContext) {
-		problem := refusedWith(ctx, server.URI("nowhere"))
+	It("is reported with the reason and without the address when it is not usable", func(ctx SpecContext) {
+		problem := waitForRefusal(ctx, server.URI("nowhere"))
 		Expect(problem.Rejected).To(BeTrue())
 		Expect(problem.Message).To(Equal(`the database refuses: database "nowhere" does not exist (SQLSTATE 3D000)`))
-		problem = refusedWith(ctx, "postgresql://user:canary@127.0.0.1:1/postgres")
+		problem = waitForRefusal(ctx, "postgresql://user:canary@127.0.0.1:1/postgres")
 		Expect(problem.Rejected).To(BeFalse())
 		Expect(problem.Message).To(Equal("the database refuses connections"))
-		problem = refusedWith(ctx, "postgresql://user:canary@127.0.0.1:port/postgres")
+		problem = waitForRefusal(ctx, "postgresql://user:canary@127.0.0.1:port/postgres")
 		Expect(problem.Message).To(Equal("the connection URI cannot be read"))
-		problem = refusedWith(ctx, strings.Replace(server.URI("postgres"), "sslmode=disable", "sslmode=require", 1))
+		problem = waitForRefusal(ctx, strings.Replace(server.URI("postgres"), "sslmode=disable", "sslmode=require", 1))
 		Expect(problem.Message).To(HavePrefix("the database does not offer TLS"))
 	})
 
-	It("gets its tables once from many that start at the same time, and keeps those of a newer version", func(ctx SpecContext) {
+	It("is migrated once by concurrent replicas, and keeps the tables of a newer version", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
 		var stores []*Store
 		for range 5 {
-			stores = append(stores, begun(ctx, project, uri))
+			stores = append(stores, startStore(ctx, project, uri))
 		}
 		for i, s := range stores {
 			Eventually(s.Ready).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Succeed())
 			_, err := s.Create(ctx, creationOf(i), verification.Limits{})
 			Expect(err).NotTo(HaveOccurred())
 		}
-		versions := scalar[int](ctx, fmt.Sprintf("SELECT count(*) - count(DISTINCT version_id) FROM %s.%s", schema, migrationsTable))
+		versions := queryScalar[int](ctx, fmt.Sprintf("SELECT count(*) - count(DISTINCT version_id) FROM %s.%s", schema, migrationsTable))
 		Expect(versions).To(BeZero(), "migrations that ran twice")
 
-		run(ctx,
+		execStatements(ctx,
 			fmt.Sprintf("INSERT INTO %s.%s (version_id, is_applied) VALUES (900, true)", schema, migrationsTable),
 			fmt.Sprintf("ALTER TABLE %s.phoneproof_requests ADD COLUMN later text", schema))
-		old := open(ctx, project, uri)
+		old := openStore(ctx, project, uri)
 		_, err := old.Create(ctx, creationOf(9), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(old.Get(ctx, creationOf(9).ID)).To(HaveField("Phase", verification.Pending))
 	})
 
-	It("commits what comes at once together, and one bad row fails alone", func(ctx SpecContext) {
+	It("commits concurrent operations together, and one bad row fails alone", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		const calls, bad = 200, 77
 		commits := func() int64 {
-			return scalar[int64](ctx, "SELECT sum(n) FROM (SELECT count(DISTINCT created_at) AS n FROM "+schema+".phoneproof_requests) AS t")
+			return queryScalar[int64](ctx, "SELECT sum(n) FROM (SELECT count(DISTINCT created_at) AS n FROM "+schema+".phoneproof_requests) AS t")
 		}
 		errs := make([]error, calls)
 		var all sync.WaitGroup
@@ -168,13 +168,13 @@ var _ = Describe("The database", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(s.Get(ctx, creationOf(i).ID)).To(HaveField("ID", creationOf(i).ID))
 		}
-		Expect(commits()).To(BeNumerically("<", calls/2), "a batch is stamped with one time")
+		Expect(commits()).To(BeNumerically("<", calls/2), "a batch has one timestamp")
 	})
 
 	It("survives serialization failures and deadlocks on every fifth transaction", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		s := open(ctx, project, uri)
-		run(ctx,
+		s := openStore(ctx, project, uri)
+		execStatements(ctx,
 			"CREATE SEQUENCE "+schema+".faults",
 			`CREATE FUNCTION `+schema+`.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 				IF nextval('`+schema+`.faults') % 5 = 0 THEN RAISE SQLSTATE '40001'; END IF;
@@ -191,17 +191,17 @@ var _ = Describe("The database", func() {
 		}
 		_, err := s.Create(ctx, creationOf(40), verification.Limits{PerKey: verification.Rate{Requests: 40, Period: time.Hour}})
 		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}), "each was counted once")
-		Expect(testutil.ToFloat64(s.metrics.repeats)).To(BeNumerically(">=", 20))
+		Expect(testutil.ToFloat64(s.metrics.retries)).To(BeNumerically(">=", 20))
 	})
 
-	It("has nothing acknowledged whose commit fails", func(ctx SpecContext) {
+	It("acknowledges nothing whose commit fails", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		_, err := s.Create(ctx, creationOf(0), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		before, err := s.Get(ctx, creationOf(0).ID)
 		Expect(err).NotTo(HaveOccurred())
-		run(ctx, // what is deferred happens at the commit, when each statement has succeeded
+		execStatements(ctx, // a deferred trigger fires at the commit, after all statements have succeeded
 			`CREATE FUNCTION `+schema+`.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit'; END $$`,
 			"CREATE CONSTRAINT TRIGGER fail AFTER INSERT OR UPDATE ON "+schema+".phoneproof_requests DEFERRABLE INITIALLY DEFERRED "+
 				"FOR EACH ROW EXECUTE FUNCTION "+schema+".fail()")
@@ -212,16 +212,16 @@ var _ = Describe("The database", func() {
 			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "sender", now)
 		})
 		Expect(err).To(MatchError(verification.Unavailable(nil)))
-		run(ctx, "DROP TRIGGER fail ON "+schema+".phoneproof_requests")
+		execStatements(ctx, "DROP TRIGGER fail ON "+schema+".phoneproof_requests")
 		Expect(s.Get(ctx, creationOf(1).ID)).Error().To(MatchError(verification.ErrNotFound))
 		Expect(s.Get(ctx, before.ID)).To(Equal(before))
 		Expect(s.Awaiting(ctx, "sender")).Error().To(MatchError(verification.ErrNotFound))
 	})
 
-	It("is busy, and blames no request, where another transaction is faster every time", func(ctx SpecContext) {
+	It("is unavailable, and blames no request, if every retry conflicts with another transaction", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		s := open(ctx, project, uri)
-		run(ctx,
+		s := openStore(ctx, project, uri)
+		execStatements(ctx,
 			`CREATE FUNCTION `+schema+`.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE SQLSTATE '23505'; END $$`,
 			"CREATE TRIGGER fail BEFORE INSERT ON "+schema+".phoneproof_group_admissions FOR EACH ROW EXECUTE FUNCTION "+schema+".fail()")
 		limits := verification.Limits{PerSubject: verification.Rate{Requests: 9, Period: time.Hour}}
@@ -232,13 +232,13 @@ var _ = Describe("The database", func() {
 		Expect(err).NotTo(MatchError(verification.ErrContent))
 	})
 
-	It("may be reached through PgBouncer in transaction mode", func(ctx SpecContext) {
+	It("works through PgBouncer in transaction mode", func(ctx SpecContext) {
 		port := newBouncer(ctx, "postgres")
-		run(ctx, "CREATE DATABASE bounced")
+		execStatements(ctx, "CREATE DATABASE bounced")
 		uri := fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/bounced?sslmode=disable&default_query_exec_mode=exec", port)
 		var stores []*Store
 		for range 3 {
-			stores = append(stores, open(ctx, project, uri))
+			stores = append(stores, openStore(ctx, project, uri))
 		}
 		limits := verification.Limits{
 			PerKey:         verification.Rate{Requests: 1000, Period: time.Hour},
@@ -264,9 +264,9 @@ var _ = Describe("The database", func() {
 
 	It("recognises a creation whose answer was lost", func(ctx SpecContext) {
 		uri, _ := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		in := creation{New: creationOf(1), version: newVersion()}
-		for range 2 { // the second is what a repetition does after the connection broke
+		for range 2 { // the second is a retry after a broken connection
 			c := &call[creation, verification.Created]{ctx: ctx, in: in, done: make(chan struct{})}
 			Expect(s.createAll(ctx, []*call[creation, verification.Created]{c})).To(Succeed())
 			Expect(c.err).NotTo(HaveOccurred())
@@ -274,9 +274,9 @@ var _ = Describe("The database", func() {
 		}
 	})
 
-	It("keeps a lease that one of many holds", func(ctx SpecContext) {
+	It("keeps a lease with one holder", func(ctx SpecContext) {
 		uri, _ := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		a, b := s.Lock("a"), s.Lock("b")
 		_, _, err := a.Get(ctx)
 		Expect(apierrors.IsNotFound(err)).To(BeTrue())

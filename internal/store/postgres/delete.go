@@ -11,7 +11,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// deleted is what is left of a request that was deleted, to delete what belongs to it.
+// deleted identifies a deleted request, to delete the rows that belong to it.
 type deleted struct{ id, phone string }
 
 func scanDeleted(row pgx.CollectableRow) (d deleted, err error) {
@@ -22,7 +22,7 @@ func scanDeleted(row pgx.CollectableRow) (d deleted, err error) {
 // Delete implements verification.Store.
 func (s *Store) Delete(ctx context.Context, id, version string) error {
 	var conflict bool
-	err := s.once(ctx, func(c *pgx.Conn) error {
+	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 		var gone []deleted
 		batch := &pgx.Batch{}
 		batch.Queue(sqlBegin)
@@ -38,7 +38,7 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 		if err := c.SendBatch(ctx, batch).Close(); err != nil {
 			return err
 		}
-		return s.forget(ctx, c, gone)
+		return s.deleteRelated(ctx, c, gone)
 	})
 	switch {
 	case err != nil:
@@ -54,16 +54,16 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 // Sweep implements verification.Sweeper.
 func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int) (verification.Swept, error) {
 	var expired []string
-	err := s.once(ctx, func(c *pgx.Conn) (err error) {
-		expired, err = ids(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit, verification.CodeRest))
+	err := s.inTransaction(ctx, func(c *pgx.Conn) (err error) {
+		expired, err = collectIDs(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit, verification.CodeRest))
 		return err
 	})
 	if err != nil {
 		return verification.Swept{}, err
 	}
-	s.tell(expired)
+	s.notifyAll(expired)
 	var gone []deleted
-	err = s.once(ctx, func(c *pgx.Conn) error {
+	err = s.inTransaction(ctx, func(c *pgx.Conn) error {
 		if _, err := c.Exec(ctx, sqlBegin); err != nil {
 			return err
 		}
@@ -74,7 +74,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 		if gone, err = pgx.CollectRows(rows, scanDeleted); err != nil {
 			return err
 		}
-		return s.forget(ctx, c, gone)
+		return s.deleteRelated(ctx, c, gone)
 	})
 	if err != nil {
 		return verification.Swept{Expired: len(expired)}, err
@@ -82,15 +82,15 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 	for _, d := range gone {
 		s.watch.Notify(d.id)
 	}
-	if s.dueAgain(&s.keysSweptAt, keysEvery) {
+	if s.intervalElapsed(&s.keysSweptAt, admissionSweepInterval) {
 		err = s.sweepAdmissions(ctx)
 	}
 	return verification.Swept{Expired: len(expired), Deleted: len(gone)}, err
 }
 
-// sweepAdmissions deletes the admissions of keys, prefixes and subjects that count no more.
+// sweepAdmissions deletes the admissions of keys, prefixes and subjects that no longer count.
 func (s *Store) sweepAdmissions(ctx context.Context) error {
-	return s.once(ctx, func(c *pgx.Conn) error {
+	return s.inTransaction(ctx, func(c *pgx.Conn) error {
 		for _, statement := range []string{sqlSweepKeys, sqlSweepGroups} {
 			if _, err := c.Exec(ctx, statement, s.options.Project); err != nil {
 				return fmt.Errorf("sweep admissions: %w", err)
@@ -100,8 +100,8 @@ func (s *Store) sweepAdmissions(ctx context.Context) error {
 	})
 }
 
-// forget deletes what belonged to requests, and ends the transaction that deleted them.
-func (s *Store) forget(ctx context.Context, c *pgx.Conn, gone []deleted) error {
+// deleteRelated deletes the rows that belonged to deleted requests, and commits the transaction.
+func (s *Store) deleteRelated(ctx context.Context, c *pgx.Conn, gone []deleted) error {
 	batch := &pgx.Batch{}
 	if len(gone) > 0 {
 		var requests, lines []string
@@ -119,14 +119,14 @@ func (s *Store) forget(ctx context.Context, c *pgx.Conn, gone []deleted) error {
 	return c.SendBatch(ctx, batch).Close()
 }
 
-func (s *Store) tell(changed []string) {
+func (s *Store) notifyAll(changed []string) {
 	for _, id := range changed {
 		s.watch.Notify(id)
 	}
 }
 
-// ids collects a column of ids.
-func ids(rows pgx.Rows, err error) ([]string, error) {
+// collectIDs collects a column of ids.
+func collectIDs(rows pgx.Rows, err error) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// placeDemand is what a batch counts for in windows of places. Its slices have one entry for each name.
+// placeDemand is the number of admissions that a batch asks for in placeWindows. Its slices have one entry per name.
 type placeDemand struct {
-	// names are in order, so that two batches do not wait for each other crosswise.
+	// names are sorted, so that two batches cannot deadlock.
 	names []string
 	rates []verification.Rate
-	// requests are those of the rates, and calls how many creations of the batch count for each name.
+	// requests are the limits of the rates; calls are the creations of the batch that count for each name.
 	requests, calls []int64
 }
 
-// newPlaceDemand returns the demand of so many calls for each name, whose rate rateOf returns.
+// newPlaceDemand returns the demand of calls, a number of creations by name. rateOf returns the rate of a name.
 func newPlaceDemand(calls map[string]int64, rateOf func(name string) verification.Rate) placeDemand {
 	var d placeDemand
 	for _, name := range slices.Sorted(maps.Keys(calls)) {
@@ -30,7 +30,7 @@ func newPlaceDemand(calls map[string]int64, rateOf func(name string) verificatio
 	return d
 }
 
-// demandOfNumbers returns the demand for phone numbers; none where they are not limited.
+// demandOfNumbers returns the demand for phone numbers; none if they are not limited.
 func demandOfNumbers(calls []*call[creation, verification.Created], limits verification.Limits) placeDemand {
 	if !limits.PerPhoneNumber.Limited() {
 		return placeDemand{}
@@ -42,7 +42,7 @@ func demandOfNumbers(calls []*call[creation, verification.Created], limits verif
 	return newPlaceDemand(numbers, func(string) verification.Rate { return limits.PerPhoneNumber })
 }
 
-// demandOfGroups returns the demand for prefixes and subjects; none where neither is limited.
+// demandOfGroups returns the demand for prefixes and subjects; none if neither is limited.
 func demandOfGroups(calls []*call[creation, verification.Created], limits verification.Limits) placeDemand {
 	groups := map[string]int64{}
 	for _, c := range calls {
@@ -55,7 +55,7 @@ func demandOfGroups(calls []*call[creation, verification.Created], limits verifi
 	return newPlaceDemand(groups, func(name string) verification.Rate { return groupRate(name, limits) })
 }
 
-// queueRead has the batch read what decides on the demand into windows.
+// queueRead queues the query that reads the admissions that decide on the demand into windows.
 func (d placeDemand) queueRead(batch *pgx.Batch, statement, project string, windows map[string]*placeWindow) {
 	if len(d.names) == 0 {
 		return
@@ -63,7 +63,7 @@ func (d placeDemand) queueRead(batch *pgx.Batch, statement, project string, wind
 	batch.Queue(statement, project, d.names, d.requests, d.calls, slices.Max(d.calls)).Query(readPlaces(windows))
 }
 
-// readPlaces returns the function that reads admissions into the windows that they belong to.
+// readPlaces returns a function that reads admissions into their windows.
 func readPlaces(windows map[string]*placeWindow) func(pgx.Rows) error {
 	return func(rows pgx.Rows) error {
 		var (
@@ -88,7 +88,7 @@ func readPlaces(windows map[string]*placeWindow) func(pgx.Rows) error {
 	}
 }
 
-// queueWrite has the batch store what the windows admitted, each under a place of its own.
+// queueWrite queues the insert of the admissions of the windows, each at its own place.
 func (d placeDemand) queueWrite(batch *pgx.Batch, statement, project string, windows map[string]*placeWindow, now time.Time) {
 	var (
 		names     []string
@@ -102,7 +102,7 @@ func (d placeDemand) queueWrite(batch *pgx.Batch, statement, project string, win
 		}
 		for place := range window.admitted {
 			names, places = append(names, name), append(places, window.last+1+place)
-			at, until = append(at, window.at(now)), append(until, window.at(now).Add(d.rates[i].Period))
+			at, until = append(at, window.rowTime(now)), append(until, window.rowTime(now).Add(d.rates[i].Period))
 		}
 	}
 	if len(names) > 0 {

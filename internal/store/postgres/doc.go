@@ -1,11 +1,11 @@
 // Package postgres keeps requests in PostgreSQL, or in a database that speaks its protocol, for any number of replicas.
 //
-// The invariants. A call that returns without an error has committed. The database's clock decides. What a worker
-// decided from a state is written by compare-and-set on the version of that state, so a write from an older state, or
-// after a lost lease, writes nothing. The rates of a key are counted under that key's row, those of a number by rows
-// whose numbers may not come twice; both in the transaction that inserts the request, so they are exact among replicas.
+// The invariants. A call that returns without an error has committed. The database's clock decides. A state is written by
+// compare-and-set on the version that it was derived from, so a write from an older state, or after a lost lease, writes
+// nothing. Rates per key are counted under the lock of the key's row; those per number, prefix and subject by rows with
+// unique places. Both happen in the transaction that inserts the request, so they are exact across replicas.
 //
-// Writes that wait while one is on its way go together in the next transaction (see batcher), so the cost of a commit is
-// shared and a lone write waits for nobody. All SQL is in sql.go. It stays within what CockroachDB and YugabyteDB run
-// too: no advisory locks, no LISTEN, no sequences, and every transaction may be repeated as a whole.
+// Writes that wait while a transaction runs share the next one (see batcher): they share the cost of a commit, and a lone
+// write does not wait. All SQL is in sql.go, and uses only what CockroachDB and YugabyteDB support too: no advisory locks,
+// no LISTEN, no sequences, and every transaction can be retried as a whole.
 package postgres

@@ -13,30 +13,33 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// encrypt reads a URI. One that does not say how means that nothing crosses a network unencrypted: pgx's own default does
-// without TLS wherever a server refuses it. What the environment or a service file says counts only where it is stricter.
-func encrypt(uri connectionURI) (*pgxpool.Config, error) {
+// parseEncrypted parses a URI. Without sslmode in the URI it requires TLS on a network, because pgx's own default falls back to
+// plain text if a server refuses TLS. The environment or a service file can only make this stricter.
+func parseEncrypted(uri connectionURI) (*pgxpool.Config, error) {
 	config, err := parseURI(uri.String())
-	if err != nil || uri.sslMode != "" || !slices.ContainsFunc(candidates(config.ConnConfig), exposed) {
+	if err != nil || uri.sslMode != "" || !slices.ContainsFunc(connectCandidates(config.ConnConfig), isCandidateExposed) {
 		return config, err
 	}
 	uri.sslMode = "require"
 	return parseURI(uri.String())
 }
 
-// requireSCRAM has the server ask for the password by SCRAM-SHA-256, in which it is never sent and the server proves that it
-// knows it. A server whose certificate is checked for its name, or one of this machine, may ask as it likes.
+// requireSCRAM requires SCRAM-SHA-256, which never sends the password and proves that the server knows it. Any method is allowed
+// for servers on this machine and for servers whose certificate is checked for their name.
 func requireSCRAM(config *pgx.ConnConfig) {
-	if slices.ContainsFunc(candidates(config), func(c *pgconn.FallbackConfig) bool { return !isLocal(c.Host) && !identified(c) }) {
+	if slices.ContainsFunc(connectCandidates(config), func(c *pgconn.FallbackConfig) bool {
+		return !isLocal(c.Host) && !verifiesServerName(c)
+	}) {
 		config.RequireAuth = "scram-sha-256"
 	}
 }
 
-// keepLocalhostLocal has the name localhost, which is trusted like loopback, lead nowhere else whatever DNS says.
+// keepLocalhostLocal drops other addresses than loopback from DNS answers for localhost, because that name is trusted like
+// loopback.
 func keepLocalhostLocal(config *pgx.ConnConfig) {
-	lookUp := config.LookupFunc
+	lookup := config.LookupFunc
 	config.LookupFunc = func(ctx context.Context, host string) ([]string, error) {
-		addresses, err := lookUp(ctx, host)
+		addresses, err := lookup(ctx, host)
 		if err != nil || !isLocalhost(host) {
 			return addresses, err
 		}
@@ -48,22 +51,21 @@ func keepLocalhostLocal(config *pgx.ConnConfig) {
 	}
 }
 
-// candidates returns every way to connect that pgx tries, in its order. A change of the TLSConfig they point to is one of the
-// config.
-func candidates(config *pgx.ConnConfig) []*pgconn.FallbackConfig {
+// connectCandidates returns the connection attempts of pgx in their order. They share their TLSConfig with config.
+func connectCandidates(config *pgx.ConnConfig) []*pgconn.FallbackConfig {
 	first := &pgconn.FallbackConfig{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}
 	return append([]*pgconn.FallbackConfig{first}, config.Fallbacks...)
 }
 
-// exposed reports whether a connection crosses a network without TLS.
-func exposed(c *pgconn.FallbackConfig) bool { return c.TLSConfig == nil && !isLocal(c.Host) }
+// isCandidateExposed reports whether a connection crosses a network without TLS.
+func isCandidateExposed(c *pgconn.FallbackConfig) bool { return c.TLSConfig == nil && !isLocal(c.Host) }
 
-// identified reports whether the server's certificate is checked for its name.
-func identified(c *pgconn.FallbackConfig) bool {
+// verifiesServerName reports whether the server's certificate is checked for its name.
+func verifiesServerName(c *pgconn.FallbackConfig) bool {
 	return c.TLSConfig != nil && !c.TLSConfig.InsecureSkipVerify
 }
 
-// isLocal reports whether a host is this machine: an address of loopback, localhost, or the folder of a Unix socket.
+// isLocal reports whether a host is this machine: a loopback address, localhost, or the directory of a Unix socket.
 func isLocal(host string) bool {
 	network, _ := pgconn.NetworkAddress(host, 0)
 	return network == "unix" || isLoopback(host) || isLocalhost(host)

@@ -16,8 +16,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// callsToBelieve is how often an impostor is tried before it is believed to get nothing.
-const callsToBelieve = 3
+// minImpostorCalls is the number of connections to an impostor after which it is assumed to learn nothing.
+const minImpostorCalls = 3
 
 var _ = Describe("An impostor in the place of the database", func() {
 	const (
@@ -25,53 +25,53 @@ var _ = Describe("An impostor in the place of the database", func() {
 		authentication = "the database does not authenticate as require_auth"
 	)
 
-	DescribeTable("learns nothing", func(ctx SpecContext, d demand, withTLS bool, before, parameters, message string) {
+	DescribeTable("learns nothing", func(ctx SpecContext, d authDemand, withTLS bool, before, parameters, message string) {
 		var certificate *tls.Certificate
 		if withTLS {
-			certificate = strangeCertificate()
+			certificate = untrustedCertificate()
 		}
 		i := newImpostor(d, certificate)
-		s := begun(ctx, project, i.uri(before, parameters))
+		s := startStore(ctx, project, i.databaseURI(before, parameters))
 		Eventually(func() int {
-			calls, _ := i.seen()
+			calls, _ := i.seenAnswers()
 			return calls
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeNumerically(">=", callsToBelieve))
-		_, gained := i.seen()
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeNumerically(">=", minImpostorCalls))
+		_, gained := i.seenAnswers()
 		Expect(gained).To(BeEmpty())
 		Expect(s.Problem()).To(MatchError(ContainSubstring(message)))
 	},
 		Entry("that refuses TLS", demandClear, false, "", "", noTLS),
 		Entry("that refuses TLS, as the second host", demandClear, false, "127.0.0.1:1,", "", "the database refuses connections"),
-		Entry("that refuses TLS, where sslmode is empty", demandClear, false, "", "?sslmode=", noTLS),
-		Entry("that may refuse TLS, but wants the password", demandClear, false, "", "?sslmode=prefer", authentication),
-		Entry("that need not encrypt, but wants the password", demandClear, false, "", "?sslmode=disable", authentication),
-		Entry("that need not encrypt, but wants a hash of the password", demandMD5, false, "", "?sslmode=allow", authentication),
-		Entry("that encrypts, and wants the password", demandClear, true, "", "", authentication),
-		Entry("that encrypts, and wants a hash of the password", demandMD5, true, "", "?sslmode=require", authentication),
-		Entry("that encrypts, and wants requests without a password", demandNothing, true, "", "", authentication),
+		Entry("that refuses TLS, with an empty sslmode", demandClear, false, "", "?sslmode=", noTLS),
+		Entry("that may refuse TLS, and asks for the password", demandClear, false, "", "?sslmode=prefer", authentication),
+		Entry("that need not encrypt, and asks for the password", demandClear, false, "", "?sslmode=disable", authentication),
+		Entry("that need not encrypt, and asks for a hash of the password", demandMD5, false, "", "?sslmode=allow", authentication),
+		Entry("that encrypts, and asks for the password", demandClear, true, "", "", authentication),
+		Entry("that encrypts, and asks for a hash of the password", demandMD5, true, "", "?sslmode=require", authentication),
+		Entry("that encrypts, and accepts any client without a password", demandNothing, true, "", "", authentication),
 	)
 
-	It("learns nothing where the environment goes without TLS", func(ctx SpecContext) {
+	It("learns nothing if the environment disables TLS", func(ctx SpecContext) {
 		GinkgoT().Setenv("PGSSLMODE", "disable")
 		GinkgoT().Setenv("PGREQUIREAUTH", "password")
 		i := newImpostor(demandClear, nil)
-		Expect(refusedWith(ctx, i.uri("", "")).Message).To(Equal(noTLS))
-		_, gained := i.seen()
+		Expect(waitForRefusal(ctx, i.databaseURI("", "")).Message).To(Equal(noTLS))
+		_, gained := i.seenAnswers()
 		Expect(gained).To(BeEmpty())
 	})
 
-	It("learns the password where the URI says so", func(ctx SpecContext) {
+	It("learns the password if the URI allows it", func(ctx SpecContext) {
 		i := newImpostor(demandClear, nil)
-		begun(ctx, project, i.uri("", "?sslmode=disable&require_auth=password"))
+		startStore(ctx, project, i.databaseURI("", "?sslmode=disable&require_auth=password"))
 		Eventually(func() string {
-			_, gained := i.seen()
+			_, gained := i.seenAnswers()
 			return gained
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(ContainSubstring("canary"))
 	})
 })
 
-// The roles of the server are named after the way in which it asks for their password.
-var _ = Describe("A database beyond loopback", Ordered, func() {
+// The roles of the server are named after their authentication method.
+var _ = Describe("A database that is not on loopback", Ordered, func() {
 	var (
 		host   string
 		remote *pgserver.Server
@@ -79,9 +79,9 @@ var _ = Describe("A database beyond loopback", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		host = ownHost()
-		authority, err := pgserver.NewAuthority("nobody's")
+		authority, err := pgserver.NewAuthority("unknown")
 		Expect(err).NotTo(HaveOccurred())
-		certificate, err := authority.Certify("nobody.example")
+		certificate, err := authority.Certify("unknown.example")
 		Expect(err).NotTo(HaveOccurred())
 		o := pgserver.Options{
 			Output: GinkgoWriter, Certificate: certificate,
@@ -106,49 +106,49 @@ var _ = Describe("A database beyond loopback", Ordered, func() {
 		return fmt.Sprintf("postgresql://%s:right@%s/shop%s", role, net.JoinHostPort(host, strconv.Itoa(remote.Port)), parameters)
 	}
 
-	DescribeTable("serves", func(ctx SpecContext, role, parameters string, encrypted bool) {
-		s := open(ctx, project, at(role, parameters))
+	DescribeTable("connects", func(ctx SpecContext, role, parameters string, encrypted bool) {
+		s := openStore(ctx, project, at(role, parameters))
 		var ssl bool
 		Expect(s.pool.Load().QueryRow(ctx, "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()").Scan(&ssl)).To(Succeed())
 		Expect(ssl).To(Equal(encrypted))
 		Expect(s.Unencrypted()).To(Equal(!encrypted))
 	},
-		Entry("encrypted, without a word about it", "scram", "", true),
-		Entry("encrypted, if it is preferred", "scram", "?sslmode=prefer", true),
-		Entry("unencrypted, if the URI says so", "scram", "?sslmode=disable", false),
-		Entry("by a hash, if the URI says so", "md5", "?require_auth=md5", true),
-		Entry("by the password itself, if the URI says so", "clear", "?require_auth=password", true),
-		Entry("without a password, if the URI says so", "trust", "?require_auth=none", true),
+		Entry("encrypted, by default", "scram", "", true),
+		Entry("encrypted, with sslmode=prefer", "scram", "?sslmode=prefer", true),
+		Entry("unencrypted, if the URI allows it", "scram", "?sslmode=disable", false),
+		Entry("by a hash, if the URI allows it", "md5", "?require_auth=md5", true),
+		Entry("by the password itself, if the URI allows it", "clear", "?require_auth=password", true),
+		Entry("without a password, if the URI allows it", "trust", "?require_auth=none", true),
 	)
 
 	DescribeTable("is refused", func(ctx SpecContext, role string) {
-		Expect(refusedWith(ctx, at(role, ""))).To(Equal(errAuthentication))
+		Expect(waitForRefusal(ctx, at(role, ""))).To(Equal(errAuthentication))
 	},
-		Entry("if it wants a hash", "md5"),
-		Entry("if it wants the password itself", "clear"),
-		Entry("if it wants no password", "trust"),
+		Entry("if it asks for a hash", "md5"),
+		Entry("if it asks for the password itself", "clear"),
+		Entry("if it asks for no password", "trust"),
 	)
 
 	It("is not unencrypted on loopback", func(ctx SpecContext) {
-		s := open(ctx, project, remote.URI("postgres"))
+		s := openStore(ctx, project, remote.URI("postgres"))
 		Expect(s.Unencrypted()).To(BeFalse())
 	})
 
-	It("refuses a relay that decrypts", func(ctx SpecContext) {
-		address := relay(ctx, host, net.JoinHostPort(host, strconv.Itoa(remote.Port)))
-		problem := refusedWith(ctx, "postgresql://scram:right@"+address+"/shop")
+	It("rejects a relay that decrypts", func(ctx SpecContext) {
+		address := startRelay(ctx, host, net.JoinHostPort(host, strconv.Itoa(remote.Port)))
+		problem := waitForRefusal(ctx, "postgresql://scram:right@"+address+"/shop")
 		Expect(problem.Rejected).To(BeTrue())
 		Expect(problem.Message).To(ContainSubstring("channel binding"))
 	})
 })
 
-// relay decrypts connections with a certificate of its own, and passes them on to a server, until the spec ends. It returns its
-// address.
-func relay(ctx context.Context, host, server string) (address string) {
+// startRelay starts a relay that decrypts connections with its own certificate and forwards them to a server, until the spec
+// ends. It returns its address.
+func startRelay(ctx context.Context, host, server string) (address string) {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	Expect(err).NotTo(HaveOccurred())
-	certificate := strangeCertificate()
+	certificate := untrustedCertificate()
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -156,7 +156,7 @@ func relay(ctx context.Context, host, server string) (address string) {
 			if err != nil {
 				return
 			}
-			serving.Go(func() { passOn(ctx, client, server, certificate) })
+			serving.Go(func() { relayConnection(ctx, client, server, certificate) })
 		}
 	})
 	DeferCleanup(func() {
@@ -166,14 +166,14 @@ func relay(ctx context.Context, host, server string) (address string) {
 	return listener.Addr().String()
 }
 
-func passOn(ctx context.Context, client net.Conn, server string, certificate *tls.Certificate) {
+func relayConnection(ctx context.Context, client net.Conn, server string, certificate *tls.Certificate) {
 	defer func() { _ = client.Close() }()
 	upstream, err := new(net.Dialer).DialContext(ctx, "tcp", server)
 	if err != nil {
 		return
 	}
 	defer func() { _ = upstream.Close() }()
-	wish, answer := make([]byte, 8), make([]byte, 1) // the request for TLS is passed on as it is
+	wish, answer := make([]byte, 8), make([]byte, 1) // the TLS request is forwarded unchanged
 	if _, err := io.ReadFull(client, wish); err != nil {
 		return
 	}

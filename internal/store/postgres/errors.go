@@ -14,19 +14,19 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// DatabaseError is why the database does not serve us. Its message is stable and holds nothing of a row, a URI or an address.
+// DatabaseError is the reason why the database is not usable. Its message is stable and contains no row, URI or address.
 type DatabaseError struct {
-	// Rejected says that the database answers and refuses; else it cannot be reached.
+	// Rejected reports whether the database answers and refuses; otherwise it cannot be reached.
 	Rejected bool
 	Message  string
-	// state is the SQLSTATE of the refusal.
+	// state is the SQLSTATE of the refusal; empty if there is none.
 	state string
 }
 
 // Error returns the message.
 func (p *DatabaseError) Error() string { return p.Message }
 
-// SQLSTATEs that decide what to do.
+// SQLSTATEs that change how an error is handled.
 const (
 	stateSerialization   = "40001"
 	stateDeadlock        = "40P01"
@@ -34,32 +34,32 @@ const (
 	stateReadOnly        = "25006"
 )
 
-// errRepeat ends a transaction that is to be repeated as a whole: another one was faster.
-var errRepeat = errors.New("another transaction was faster")
+// errRetry ends a transaction that must be retried as a whole because of a concurrent one.
+var errRetry = errors.New("conflict with a concurrent transaction")
 
-// errAuthentication stands for a server that asks for the password in a way that is not allowed, or for none.
+// errAuthentication reports a server that uses a forbidden authentication method, or none.
 var errAuthentication = &DatabaseError{
 	Rejected: true,
 	Message: "the database does not authenticate as require_auth in the connection URI demands, by default with SCRAM-SHA-256; " +
 		"no password was sent",
 }
 
-// problem strips an error of everything that may hold a row: of what the database says only the message is kept, and of
-// messages about values not even that.
-func problem(err error) *DatabaseError {
+// asDatabaseError removes everything from an error that may contain a row. It keeps only the message of the database, and not
+// even that for messages about values.
+func asDatabaseError(err error) *DatabaseError {
 	if known, ok := errors.AsType[*DatabaseError](err); ok {
 		return known
 	}
 	if refusal, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return refused(refusal)
+		return serverError(refusal)
 	}
 	if strings.Contains(err.Error(), "require_auth check failed") {
 		return errAuthentication
 	}
-	return &DatabaseError{Message: unreachable(err)}
+	return &DatabaseError{Message: describeUnreachable(err)}
 }
 
-func refused(e *pgconn.PgError) *DatabaseError {
+func serverError(e *pgconn.PgError) *DatabaseError {
 	class := e.Code[:min(2, len(e.Code))]
 	switch class {
 	case "22", "23":
@@ -71,8 +71,8 @@ func refused(e *pgconn.PgError) *DatabaseError {
 	}
 }
 
-// unreachable says in stable words why there is no answer.
-func unreachable(err error) string {
+// describeUnreachable returns a stable message for the reason why the database does not answer.
+func describeUnreachable(err error) string {
 	_, unknownCA := errors.AsType[x509.UnknownAuthorityError](err)
 	_, otherHost := errors.AsType[x509.HostnameError](err)
 	_, badCertificate := errors.AsType[*tls.CertificateVerificationError](err)
@@ -105,33 +105,33 @@ func unreachable(err error) string {
 	}
 }
 
-// unavailable is what a caller of the store is told of an error of the database.
-func unavailable(err error) error {
-	p := problem(err)
-	if aboutContent(p) {
+// unavailableError converts an error of the database to one for callers of the store: verification.ErrContent, or unavailable.
+func unavailableError(err error) error {
+	p := asDatabaseError(err)
+	if isContentError(p) {
 		return errors.Join(verification.ErrContent, p)
 	}
 	return verification.Unavailable(p)
 }
 
-// aboutContent tells whether an error is the fault of one row, so that the others may do without it. A key that is taken is
-// not: another transaction was faster, every time that this one was repeated.
-func aboutContent(err error) bool {
-	p := problem(err)
+// isContentError reports whether one row caused the error, so that the others can succeed without it. A unique violation does
+// not count: it is a conflict with another transaction in every retry.
+func isContentError(err error) bool {
+	p := asDatabaseError(err)
 	return p.state != stateUniqueViolation && (strings.HasPrefix(p.state, "22") || strings.HasPrefix(p.state, "23") || p.state == "54000")
 }
 
-// repeatable tells whether the whole transaction is to be tried again: the database asked for it, or the connection broke
-// and nobody knows what became of it. What was written by then is found by its version.
-func repeatable(err error) bool {
+// isRetryable reports whether the whole transaction should be retried: on the database's request, or after a broken connection,
+// whose outcome is unknown. A write that was committed is recognised by its version.
+func isRetryable(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	if errors.Is(err, errRepeat) {
+	if errors.Is(err, errRetry) {
 		return true
 	}
 	if _, connecting := errors.AsType[*pgconn.ConnectError](err); connecting {
-		return false // there is nobody to repeat it to
+		return false // no server to retry on
 	}
 	refusal, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

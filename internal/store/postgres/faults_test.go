@@ -19,53 +19,53 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// lossy is a way to the server on which every second answer to a transaction that was committed is lost: the client gets
-// a reset instead.
-type lossy struct {
+// lossyProxy is a proxy to the server that drops every second answer to a committed transaction: the client gets a connection
+// reset instead.
+type lossyProxy struct {
 	listener net.Listener
 	armed    atomic.Bool
 	commits  atomic.Int64
 	lost     atomic.Int64
 }
 
-func newLossy(ctx context.Context) *lossy {
+func newLossyProxy(ctx context.Context) *lossyProxy {
 	GinkgoHelper()
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	l := &lossy{listener: listener}
-	go l.accept() // ends with the listener
+	l := &lossyProxy{listener: listener}
+	go l.acceptConns() // ends with the listener
 	DeferCleanup(listener.Close)
 	return l
 }
 
-func (l *lossy) uri(schema string) string {
+func (l *lossyProxy) databaseURI(schema string) string {
 	port := l.listener.Addr().(*net.TCPAddr).Port
-	return with(fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable", port), "search_path", schema)
+	return withSetting(fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable", port), "search_path", schema)
 }
 
-func (l *lossy) accept() {
+func (l *lossyProxy) acceptConns() {
 	for {
 		client, err := l.listener.Accept()
 		if err != nil {
 			return
 		}
-		onward, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(server.Port)))
+		upstream, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(server.Port)))
 		if err != nil {
 			_ = client.Close()
 			continue
 		}
 		go func() {
-			_, _ = io.Copy(onward, client)
-			_ = onward.Close()
+			_, _ = io.Copy(upstream, client)
+			_ = upstream.Close()
 		}()
-		go l.answer(client.(*net.TCPConn), onward)
+		go l.forwardAnswers(client.(*net.TCPConn), upstream)
 	}
 }
 
-// answer passes the server's messages on, those of an exchange together: they are kept until the server is ready for the
-// next one, which is after the commit.
-func (l *lossy) answer(client *net.TCPConn, from net.Conn) {
+// forwardAnswers forwards the server's messages. After a write it holds them until the server is ready for the next query, which
+// is after the commit.
+func (l *lossyProxy) forwardAnswers(client *net.TCPConn, from net.Conn) {
 	defer func() {
 		_ = client.Close()
 		_ = from.Close()
@@ -110,22 +110,22 @@ func (l *lossy) answer(client *net.TCPConn, from net.Conn) {
 }
 
 var _ = Describe("A database whose connections break right after a commit", func() {
-	It("has each write once, and every caller learns of his own", func(ctx SpecContext) {
+	It("applies each write once, and every caller gets its own result", func(ctx SpecContext) {
 		schema := newSchema(ctx)
-		way := newLossy(ctx)
-		s := open(ctx, project, way.uri(schema))
-		way.armed.Store(true)
+		proxy := newLossyProxy(ctx)
+		s := openStore(ctx, project, proxy.databaseURI(schema))
+		proxy.armed.Store(true)
 		const calls = 30
 		limits := verification.Limits{PerKey: verification.Rate{Requests: calls, Period: time.Hour}}
 		for i := range calls {
 			created, err := s.Create(ctx, creationOf(i), limits)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(created.Existing).To(BeFalse(), "its own creation is nobody else's")
+			Expect(created.Existing).To(BeFalse(), "a retried creation is not reported as existing")
 		}
 		_, err := s.Create(ctx, creationOf(calls), limits)
 		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}), "each was counted once")
 		id := creationOf(0).ID
-		for range 2 { // a message that comes twice
+		for range 2 { // a message that is delivered twice
 			_, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
 				if r.Phase == verification.Verified {
 					return verification.ErrUnchanged
@@ -145,28 +145,28 @@ var _ = Describe("A database whose connections break right after a commit", func
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.Delivery.Attempts).To(Equal(20))
 		Expect(s.Delete(ctx, id, r.Version)).To(Succeed())
-		way.armed.Store(false)
-		Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests")).To(Equal(calls - 1))
-		Expect(way.lost.Load()).To(BeNumerically(">=", calls/2), "answers that were lost")
-		Expect(testutil.ToFloat64(s.metrics.repeats)).To(BeNumerically(">=", calls/2))
+		proxy.armed.Store(false)
+		Expect(queryScalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests")).To(Equal(calls - 1))
+		Expect(proxy.lost.Load()).To(BeNumerically(">=", calls/2), "lost answers")
+		Expect(testutil.ToFloat64(s.metrics.retries)).To(BeNumerically(">=", calls/2))
 	})
 })
 
 var _ = Describe("A flood of refusals", func() {
-	It("does not have everybody wait for the disk", func(ctx SpecContext) {
-		// What the connections of former specs did is counted when they are gone.
+	It("does not make other callers wait for the disk", func(ctx SpecContext) {
+		// The statistics of former specs' connections are flushed when they close.
 		Eventually(func() int {
-			return scalar[int](ctx, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
+			return queryScalar[int](ctx, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()")
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeZero())
 		uri, _ := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		limits := verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Hour}}
 		_, err := s.Create(ctx, creationOf(0), limits)
 		Expect(err).NotTo(HaveOccurred())
 		const refusals = 300
 		flushes := func() int {
-			run(ctx, "SELECT pg_stat_force_next_flush()")
-			return scalar[int](ctx, "SELECT wal_sync FROM pg_stat_wal")
+			execStatements(ctx, "SELECT pg_stat_force_next_flush()")
+			return queryScalar[int](ctx, "SELECT wal_sync FROM pg_stat_wal")
 		}
 		before := flushes()
 		for i := range refusals {
@@ -182,40 +182,40 @@ var _ = Describe("A flood of refusals", func() {
 	})
 })
 
-// Nothing that is dead can be removed while an old transaction might still look at it.
+// Dead rows cannot be removed while an old transaction might still read them.
 var _ = Describe("A transaction that stays open beside the store", func() {
-	It("makes nothing wrong", func(ctx SpecContext) {
+	It("does no harm", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		s := open(ctx, project, uri)
-		before := s.lives(ctx, 0)
-		old := connect(ctx)
+		s := openStore(ctx, project, uri)
+		before := s.runLifecycles(ctx, 0)
+		old := connectAsOwner(ctx)
 		defer func() { _ = old.Close(context.WithoutCancel(ctx)) }()
 		_, err := old.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 		Expect(err).NotTo(HaveOccurred())
 		var seen int
 		Expect(old.QueryRow(ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests").Scan(&seen)).To(Succeed())
-		during := s.lives(ctx, 1)
-		Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests")).To(BeZero(), "all have gone")
-		run(ctx, "VACUUM "+schema+".phoneproof_requests")
+		during := s.runLifecycles(ctx, 1)
+		Expect(queryScalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests")).To(BeZero(), "all requests are deleted")
+		execStatements(ctx, "VACUUM "+schema+".phoneproof_requests")
 		left := func() int {
-			return scalar[int](ctx, "SELECT count(*) FROM pg_stat_get_dead_tuples('"+schema+".phoneproof_requests'::regclass) AS n WHERE n > 0")
+			return queryScalar[int](ctx, "SELECT count(*) FROM pg_stat_get_dead_tuples('"+schema+".phoneproof_requests'::regclass) AS n WHERE n > 0")
 		}
-		Eventually(left).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(1), "they stay as long as somebody may look")
+		Eventually(left).WithContext(ctx).WithTimeout(time.Minute).Should(Equal(1), "dead rows stay while a transaction may read them")
 		Expect(old.QueryRow(ctx, "SELECT count(*) FROM "+schema+".phoneproof_requests").Scan(&seen)).To(Succeed())
-		Expect(seen).To(BeZero(), "what came later is not for it")
+		Expect(seen).To(BeZero(), "the old transaction does not see later rows")
 		_, err = old.Exec(ctx, "COMMIT")
 		Expect(err).NotTo(HaveOccurred())
-		// Connections tell up to ten seconds later what they deleted, which is then counted as dead once more.
+		// Connections report their deletions up to ten seconds late, and these are then counted as dead again.
 		Eventually(func() int {
-			run(ctx, "VACUUM "+schema+".phoneproof_requests")
+			execStatements(ctx, "VACUUM "+schema+".phoneproof_requests")
 			return left()
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeZero())
-		AddReportEntry("lives of a request", fmt.Sprintf("%v each before, %v beside the open transaction", before, during))
+		AddReportEntry("lifecycle of a request", fmt.Sprintf("%v each before, %v beside the open transaction", before, during))
 	})
 })
 
-// lives leads requests from creation to deletion, with claims between, and returns how long each took.
-func (s *Store) lives(ctx context.Context, round int) time.Duration {
+// runLifecycles takes requests from creation through claims to deletion, and returns the mean time for each.
+func (s *Store) runLifecycles(ctx context.Context, round int) time.Duration {
 	GinkgoHelper()
 	const clients, each = 16, 40
 	began := time.Now()

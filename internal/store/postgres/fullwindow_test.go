@@ -12,7 +12,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// limitsOf admit so many an hour by number, prefix and subject.
+// limitsOf returns limits of requests per hour by number, prefix and subject.
 func limitsOf(requests int) verification.Limits {
 	rate := verification.Rate{Requests: requests, Period: time.Hour}
 	return verification.Limits{
@@ -21,7 +21,8 @@ func limitsOf(requests int) verification.Limits {
 	}
 }
 
-// fillWindows stores so many admissions of the last seconds for the number, the prefix and the subject of a creation.
+// fillWindows stores that many admissions for the number, the prefix and the subject of a creation, one microsecond apart up to
+// now.
 func fillWindows(ctx context.Context, schema string, n verification.New, requests int) {
 	GinkgoHelper()
 	limits := limitsOf(requests)
@@ -29,24 +30,25 @@ func fillWindows(ctx context.Context, schema string, n verification.New, request
 		{"number_admissions", "number", lineOf(n)},
 		{"group_admissions", "name", prefixOf(n, limits)}, {"group_admissions", "name", subjectOf(n, limits)},
 	} {
-		run(ctx, fmt.Sprintf(`INSERT INTO %s.phoneproof_%s (project, %s, place, at, until)
+		execStatements(ctx, fmt.Sprintf(`INSERT INTO %s.phoneproof_%s (project, %s, place, at, until)
 			SELECT '%s', '%s', i, now() - (%d - i) * interval '1 microsecond', now() + interval '1 hour' FROM generate_series(1, %d) AS i`,
 			schema, window.table, window.column, project, window.name, requests, requests))
 	}
 }
 
-// countReads returns how many rows the database reads to decide on a creation, under the lock of its key.
+// countReads reports whether a creation is refused, and how many rows the database reads to decide on it under the lock of its
+// key.
 func countReads(ctx context.Context, uri string, n verification.New, limits verification.Limits) (refused bool, rows int) {
 	GinkgoHelper()
-	conn, err := pgx.Connect(ctx, uri) // its own: it counts what its connection has read
+	conn, err := pgx.Connect(ctx, uri) // its own, because the statistics are per connection
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { Expect(conn.Close(ctx)).To(Succeed()) }()
 	c := &call[creation, verification.Created]{ctx: ctx, in: creation{New: n, limits: limits, version: newVersion()}}
-	w, _, err := newCreationBatch(project, []*call[creation, verification.Created]{c}).read(ctx, conn)
+	w, _, err := newCreationBatch(project, []*call[creation, verification.Created]{c}).readWindows(ctx, conn)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(conn.QueryRow(ctx, `SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_xact_user_tables
 		WHERE relname IN ('phoneproof_number_admissions', 'phoneproof_group_admissions')`).Scan(&rows)).To(Succeed())
-	_, err = w.admit(n)
+	_, err = w.admitCreation(n)
 	if err != nil {
 		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}))
 	}
@@ -56,7 +58,7 @@ func countReads(ctx context.Context, uri string, n verification.New, limits veri
 var _ = Describe("A full window", func() {
 	It("of 10,000 costs as much to read as one of 10, by number, prefix and subject", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		_, err := open(ctx, project, uri).Create(ctx, creationOf(0), limitsOf(1)) // its key is known from now on
+		_, err := openStore(ctx, project, uri).Create(ctx, creationOf(0), limitsOf(1)) // inserts the row of the key
 		Expect(err).NotTo(HaveOccurred())
 		full, lowered, room := map[int]int{}, map[int]int{}, map[int]int{}
 		for i, requests := range []int{10, 10_000} {
@@ -78,9 +80,9 @@ var _ = Describe("A full window", func() {
 		}
 	})
 
-	It("is read as far as the batch may count, and no further", func(ctx SpecContext) {
+	It("is read only as far as the batch can count", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		_, err := s.Create(ctx, creationOf(0), limitsOf(1))
 		Expect(err).NotTo(HaveOccurred())
 		const stored, requests, batch = 1_000, 1_010, 20
@@ -91,7 +93,7 @@ var _ = Describe("A full window", func() {
 		limits.PerPhoneNumber = verification.Rate{}
 		calls := make([]*call[creation, verification.Created], batch)
 		for i := range calls {
-			in := creationOf(1_000_000 + i) // of one prefix
+			in := creationOf(1_000_000 + i) // all of one prefix
 			in.Subject = n.Subject
 			calls[i] = &call[creation, verification.Created]{ctx: ctx, in: creation{New: in, limits: limits, version: newVersion()}}
 		}
@@ -103,8 +105,8 @@ var _ = Describe("A full window", func() {
 				Expect(c.err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}), "creation %d", i)
 			}
 		}
-		places := scalar[string](ctx, "SELECT string_agg(name || ':' || n || ':' || last, ', ' ORDER BY name) FROM (SELECT name, count(*) AS n, "+
-			"max(place) AS last FROM "+schema+".phoneproof_group_admissions WHERE place > 1 GROUP BY name) AS t")
+		places := queryScalar[string](ctx, "SELECT string_agg(name || ':' || n || ':' || last, ', ' ORDER BY name) FROM "+
+			"(SELECT name, count(*) AS n, max(place) AS last FROM "+schema+".phoneproof_group_admissions WHERE place > 1 GROUP BY name) AS t")
 		Expect(places).To(Equal("prefix 491510100 backend:1009:1010, subject subject:1009:1010"))
 	})
 })

@@ -20,38 +20,38 @@ func ownHost() string {
 	host, err := pgserver.OwnAddress()
 	Expect(err).NotTo(HaveOccurred())
 	if host == "" {
-		Skip("this machine has no IPv4 address but loopback")
+		Skip("this machine has no IPv4 address other than loopback")
 	}
 	return host
 }
 
-// demand is how an impostor asks for the password.
-type demand struct {
+// authDemand is the way in which an impostor asks for the password.
+type authDemand struct {
 	message pgproto3.BackendMessage
-	answer  uint32 // the kind of answer that is expected
+	answer  uint32 // the type of the expected answer
 }
 
 var (
-	demandClear   = demand{&pgproto3.AuthenticationCleartextPassword{}, pgproto3.AuthTypeCleartextPassword}
-	demandMD5     = demand{&pgproto3.AuthenticationMD5Password{Salt: [4]byte{1, 2, 3, 4}}, pgproto3.AuthTypeMD5Password}
-	demandNothing = demand{&pgproto3.AuthenticationOk{}, pgproto3.AuthTypeOk}
+	demandClear   = authDemand{&pgproto3.AuthenticationCleartextPassword{}, pgproto3.AuthTypeCleartextPassword}
+	demandMD5     = authDemand{&pgproto3.AuthenticationMD5Password{Salt: [4]byte{1, 2, 3, 4}}, pgproto3.AuthTypeMD5Password}
+	demandNothing = authDemand{&pgproto3.AuthenticationOk{}, pgproto3.AuthTypeOk}
 )
 
-// impostor answers in the place of a database, and keeps what it is given after it has named its demand.
+// impostor answers in place of a database, and records the clients' answers to its demand.
 type impostor struct {
 	host, port string
 
 	listener    net.Listener
 	certificate *tls.Certificate // nil to refuse TLS
-	demand      demand
+	demand      authDemand
 
-	mu     sync.Mutex
-	calls  int
-	gained []string
+	mu      sync.Mutex
+	calls   int
+	answers []string
 }
 
 // newImpostor listens until the spec ends.
-func newImpostor(demand demand, certificate *tls.Certificate) *impostor {
+func newImpostor(demand authDemand, certificate *tls.Certificate) *impostor {
 	GinkgoHelper()
 	host := ownHost()
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
@@ -68,7 +68,7 @@ func newImpostor(demand demand, certificate *tls.Certificate) *impostor {
 			}
 			serving.Go(func() {
 				defer func() { _ = conn.Close() }()
-				i.serve(conn)
+				i.serveConn(conn)
 			})
 		}
 	})
@@ -79,13 +79,13 @@ func newImpostor(demand demand, certificate *tls.Certificate) *impostor {
 	return i
 }
 
-// uri returns the address of the impostor as that of a database, with more hosts before it.
-func (i *impostor) uri(before, parameters string) string {
+// databaseURI returns a URI of the impostor as a database, with other hosts before it.
+func (i *impostor) databaseURI(before, parameters string) string {
 	return fmt.Sprintf("postgresql://app:canary@%s%s:%s/shop%s", before, i.host, i.port, parameters)
 }
 
-func (i *impostor) serve(conn net.Conn) {
-	i.note(func() { i.calls++ })
+func (i *impostor) serveConn(conn net.Conn) {
+	i.withLock(func() { i.calls++ })
 	backend := pgproto3.NewBackend(conn, conn)
 	for {
 		message, err := backend.ReceiveStartupMessage()
@@ -112,25 +112,25 @@ func (i *impostor) serve(conn net.Conn) {
 	}
 	answer, err := backend.Receive()
 	if err == nil {
-		i.note(func() { i.gained = append(i.gained, fmt.Sprintf("%+v", answer)) })
+		i.withLock(func() { i.answers = append(i.answers, fmt.Sprintf("%+v", answer)) })
 	}
 }
 
-func (i *impostor) note(f func()) {
+func (i *impostor) withLock(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	f()
 }
 
-// seen returns how often it was called, and what it was given.
-func (i *impostor) seen() (calls int, gained string) {
+// seenAnswers returns the number of connections, and the recorded answers.
+func (i *impostor) seenAnswers() (calls int, gained string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.calls, strings.Join(i.gained, "\n")
+	return i.calls, strings.Join(i.answers, "\n")
 }
 
-// strangeCertificate is one that a server may show by which it is nobody.
-func strangeCertificate() *tls.Certificate {
+// untrustedCertificate returns a certificate of an authority that no client trusts.
+func untrustedCertificate() *tls.Certificate {
 	GinkgoHelper()
 	authority, err := pgserver.NewAuthority("strange")
 	Expect(err).NotTo(HaveOccurred())

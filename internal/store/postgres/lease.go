@@ -14,23 +14,23 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Lock returns the project's lease as a row, for processes without a cluster. Candidates must have identities of their own.
+// Lock returns the project's lease, stored as a row, for processes without a cluster. Each candidate needs a unique identity.
 func (s *Store) Lock(identity string) resourcelock.Interface {
 	return &leaseLock{store: s, identity: identity}
 }
 
-// leaseLock is a lease as a row. It is used by one elector, one call after another.
+// leaseLock is a lease stored as a row. It is used by one elector and is not safe for concurrent use.
 type leaseLock struct {
 	store    *Store
 	identity string
-	// version is that of the record which was read or written last; an update is from it or fails.
+	// version is the version of the record that was last read or written. An update of another version fails.
 	version int64
 }
 
-// Get returns the record of the lease; as electors expect it, an error of the API where there is none.
+// Get returns the record of the lease. If there is none, it returns NotFound as an API server does, because electors expect it.
 func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	var raw []byte
-	err := l.store.once(ctx, func(c *pgx.Conn) error {
+	err := l.store.inTransaction(ctx, func(c *pgx.Conn) error {
 		var text string
 		err := c.QueryRow(ctx, sqlReadLease, l.store.options.Project).Scan(&text, &l.version)
 		raw = []byte(text)
@@ -44,28 +44,28 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	}
 	record := &resourcelock.LeaderElectionRecord{}
 	if err := json.Unmarshal(raw, record); err != nil {
-		return nil, nil, fmt.Errorf("read the record of the lease: %w", err)
+		return nil, nil, fmt.Errorf("decode lease record: %w", err)
 	}
 	return record, raw, nil
 }
 
-// Create makes the lease.
+// Create creates the lease. It returns verification.ErrConflict if the lease exists.
 func (l *leaseLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, sqlCreateLease, record)
+	return l.writeRecord(ctx, sqlCreateLease, record)
 }
 
-// Update changes the lease, unless somebody else did since it was read.
+// Update changes the lease. It returns verification.ErrConflict if the lease has changed since it was read.
 func (l *leaseLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.write(ctx, sqlUpdateLease, record, l.version)
+	return l.writeRecord(ctx, sqlUpdateLease, record, l.version)
 }
 
-func (l *leaseLock) write(ctx context.Context, statement string, record resourcelock.LeaderElectionRecord, more ...any) error {
+func (l *leaseLock) writeRecord(ctx context.Context, statement string, record resourcelock.LeaderElectionRecord, more ...any) error {
 	raw, err := json.Marshal(record)
 	if err != nil {
-		return fmt.Errorf("write the record of the lease: %w", err)
+		return fmt.Errorf("encode lease record: %w", err)
 	}
 	var written bool
-	err = l.store.once(ctx, func(c *pgx.Conn) error {
+	err = l.store.inTransaction(ctx, func(c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, statement, append([]any{l.store.options.Project, string(raw)}, more...)...)
 		written = tag.RowsAffected() > 0
 		return err
@@ -83,10 +83,10 @@ func (l *leaseLock) write(ctx context.Context, statement string, record resource
 	return nil
 }
 
-// RecordEvent tells nobody: there is no cluster to tell.
+// RecordEvent does nothing: without a cluster there are no Events.
 func (l *leaseLock) RecordEvent(string) {}
 
-// Identity returns the candidate's own.
+// Identity returns the identity of the candidate.
 func (l *leaseLock) Identity() string { return l.identity }
 
 // Describe names the lease for logs.

@@ -5,41 +5,41 @@ import (
 	"time"
 )
 
-// leased holds the states of requests as this replica's claims left them, so that what a worker writes next needs no read
-// before it. A state that is not current any more costs a write that meets no row, and then the read.
-type leased struct {
+// leaseCache holds the states that this replica's claims returned, so that a worker's next write needs no read. An outdated
+// state costs one write without effect, and then the read.
+type leaseCache struct {
 	mu     sync.Mutex
-	states map[string]leasedState
+	states map[string]cachedState
 }
 
-type leasedState struct {
+type cachedState struct {
 	state
 
 	at time.Time
 }
 
-// put takes what a claim returned at a time of this process, and drops what was never asked for.
-func (l *leased) put(states []state, at time.Time) {
+// put stores the states of a claim, with a time of this process's clock, and drops entries older than maxStateAge.
+func (l *leaseCache) put(states []state, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, s := range l.states {
-		if at.Sub(s.at) >= freshness {
+		if at.Sub(s.at) >= maxStateAge {
 			delete(l.states, id)
 		}
 	}
 	if l.states == nil && len(states) > 0 {
-		l.states = make(map[string]leasedState)
+		l.states = make(map[string]cachedState)
 	}
 	for _, s := range states {
-		l.states[s.ID] = leasedState{s, at}
+		l.states[s.ID] = cachedState{s, at}
 	}
 }
 
-// take returns a state once, while a write that was decided from it would be taken.
-func (l *leased) take(id string, now time.Time) (state, bool) {
+// takeFresh removes a state and reports whether it is fresh enough for the database to accept a write from it.
+func (l *leaseCache) takeFresh(id string, now time.Time) (state, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, ok := l.states[id]
 	delete(l.states, id)
-	return s.state, ok && now.Sub(s.at) < freshness
+	return s.state, ok && now.Sub(s.at) < maxStateAge
 }

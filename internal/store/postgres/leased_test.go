@@ -22,7 +22,7 @@ var _ = Describe("A change after a claim", func() {
 
 	BeforeEach(func(ctx SpecContext) {
 		uri, _ := inSchema(ctx)
-		s, other = open(ctx, project, uri), open(ctx, project, uri)
+		s, other = openStore(ctx, project, uri), openStore(ctx, project, uri)
 		_, err := s.Create(ctx, creationOf(1), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		verified, err := s.Update(ctx, creationOf(1).ID, func(r *verification.Request, now time.Time) error {
@@ -33,10 +33,10 @@ var _ = Describe("A change after a claim", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(all).To(HaveLen(1))
 		claimed = all[0]
-		// It is fresh for two seconds only, which a machine that stalls would decide by.
-		fresh := s.leased.states[claimed.ID]
-		fresh.at, fresh.readAt = fresh.at.Add(time.Hour), fresh.readAt.Add(time.Hour)
-		s.leased.states[claimed.ID] = fresh
+		// The cached state is fresh for two seconds, and a stalled machine may take longer.
+		cached := s.leaseCache.states[claimed.ID]
+		cached.at, cached.readAt = cached.at.Add(time.Hour), cached.readAt.Add(time.Hour)
+		s.leaseCache.states[claimed.ID] = cached
 		Expect(claimed.ID).To(Equal(verified.ID))
 		reads = new(atomic.Int64)
 		s.reads.sizes = prometheus.ObserverFunc(func(float64) { reads.Add(1) })
@@ -49,7 +49,7 @@ var _ = Describe("A change after a claim", func() {
 		})
 	}
 
-	It("reads nothing again", func(ctx SpecContext) {
+	It("needs no read", func(ctx SpecContext) {
 		times := 0
 		written, err := record(ctx, &times)
 		Expect(err).NotTo(HaveOccurred())
@@ -58,7 +58,7 @@ var _ = Describe("A change after a claim", func() {
 		Expect(other.Get(ctx, claimed.ID)).To(HaveField("Delivery", written.Delivery))
 	})
 
-	It("sees what another replica wrote meanwhile", func(ctx SpecContext) {
+	It("sees a concurrent write of another replica", func(ctx SpecContext) {
 		_, err := other.Update(ctx, claimed.ID, func(r *verification.Request, _ time.Time) error {
 			r.Delivery.LastReason = "theirs"
 			return nil
@@ -71,11 +71,11 @@ var _ = Describe("A change after a claim", func() {
 			return nil
 		})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(times).To(Equal(2), "for the claimed state, which was not current, and for the one that was read")
+		Expect(times).To(Equal(2), "once for the outdated claimed state, and once for the state that was read")
 		Expect(written.Delivery).To(And(HaveField("LastReason", "theirs"), HaveField("LastStatusCode", 204)))
 	})
 
-	It("is refused for nothing but a state that was read", func(ctx SpecContext) {
+	It("is refused only on a state that was read", func(ctx SpecContext) {
 		refusal, times := errors.New("refused"), 0
 		for range 2 {
 			_, err := s.Update(ctx, claimed.ID, func(*verification.Request, time.Time) error {
@@ -88,9 +88,9 @@ var _ = Describe("A change after a claim", func() {
 		Expect(reads.Load()).To(BeEquivalentTo(2))
 	})
 
-	It("goes by a claim only while that is fresh", func(ctx SpecContext) {
-		s.leased.put(nil, time.Now().Add(time.Hour+freshness))
-		Expect(s.leased.states).To(BeEmpty(), "what nobody asks for goes with the next claim")
+	It("uses a claimed state only while it is fresh", func(ctx SpecContext) {
+		s.leaseCache.put(nil, time.Now().Add(time.Hour+maxStateAge))
+		Expect(s.leaseCache.states).To(BeEmpty(), "the next claim drops unused states")
 		times := 0
 		_, err := record(ctx, &times)
 		Expect(err).NotTo(HaveOccurred())
@@ -99,10 +99,10 @@ var _ = Describe("A change after a claim", func() {
 })
 
 var _ = Describe("A change whose process slept between its decision and its write", func() {
-	It("decides anew where it slept", func(ctx SpecContext) {
+	It("decides anew after the sleep", func(ctx SpecContext) {
 		schema := newSchema(ctx)
 		advance := newClock(ctx, schema, time.Date(2026, 2, 28, 12, 0, 0, 0, time.UTC))
-		s := open(ctx, project, with(server.URI("postgres"), "search_path", schema+",pg_catalog"))
+		s := openStore(ctx, project, withSetting(server.URI("postgres"), "search_path", schema+",pg_catalog"))
 		created, err := s.Create(ctx, creationOf(1), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		advance(creationOf(1).TTL - time.Second)
@@ -110,7 +110,7 @@ var _ = Describe("A change whose process slept between its decision and its writ
 		r, err := s.Update(ctx, created.Request.ID, func(r *verification.Request, now time.Time) error {
 			err := r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
 			if decided = append(decided, now); len(decided) == 1 {
-				advance(time.Minute) // by then the request is shown as expired
+				advance(time.Minute) // after that the request is shown as expired
 			}
 			return err
 		})
@@ -121,10 +121,10 @@ var _ = Describe("A change whose process slept between its decision and its writ
 	})
 })
 
-var _ = Describe("A binding whose request another replica made final meanwhile", func() {
+var _ = Describe("A binding whose request another replica made final concurrently", func() {
 	It("leaves the sender's earlier binding as it was", func(ctx SpecContext) {
 		uri, _ := inSchema(ctx)
-		s, other := open(ctx, project, uri), open(ctx, project, uri)
+		s, other := openStore(ctx, project, uri), openStore(ctx, project, uri)
 		bind := func(r *verification.Request, now time.Time) error {
 			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "anna", now)
 		}

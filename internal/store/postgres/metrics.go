@@ -6,29 +6,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics show how full batches are, how often transactions are repeated, and how the pool stands.
+// metrics counts the operations per batch and the retried transactions; newMetrics also registers gauges of the pool.
 type metrics struct {
 	batches *prometheus.HistogramVec
-	repeats prometheus.Counter
+	retries prometheus.Counter
 }
 
-// The operations that go in batches, as metrics name them.
+// The label values of batched operations.
 const (
 	opCreate = "create"
 	opUpdate = "update"
 	opRead   = "read"
 )
 
-// newMetrics makes the metrics of a store, and registers them where there is a registerer.
+// newMetrics returns the metrics of a store, registered unless registerer is nil.
 func newMetrics(s *Store, registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		batches: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "phoneproof_postgresql_batch_size", Buckets: []float64{1, 4, 16, 64, mostInBatch},
-			Help: "Operations that went to the database together.",
+			Name: "phoneproof_postgresql_batch_size", Buckets: []float64{1, 4, 16, 64, maxBatchSize},
+			Help: "Number of operations sent to the database in one batch.",
 		}, []string{"operation"}),
-		repeats: prometheus.NewCounter(prometheus.CounterOpts{
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "phoneproof_postgresql_repeats_total",
-			Help: "Transactions that were repeated: for a serialization failure, a deadlock, or a connection that broke.",
+			Help: "Retried transactions: after a serialization failure, a deadlock, or a broken connection.",
 		}),
 	}
 	for _, operation := range []string{opCreate, opUpdate, opRead} {
@@ -38,20 +38,20 @@ func newMetrics(s *Store, registerer prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	for _, collector := range []prometheus.Collector{
-		m.batches, m.repeats,
-		gauge("phoneproof_postgresql_connections", "Connections of this replica to the database.", func() float64 {
+		m.batches, m.retries,
+		newGauge("phoneproof_postgresql_connections", "Open connections of this replica to the database.", func() float64 {
 			if pool := s.pool.Load(); pool != nil {
 				return float64(pool.Stat().TotalConns())
 			}
 			return 0
 		}),
-		gauge("phoneproof_postgresql_connections_in_use", "Connections that are in a transaction.", func() float64 {
+		newGauge("phoneproof_postgresql_connections_in_use", "Connections that are currently in use.", func() float64 {
 			if pool := s.pool.Load(); pool != nil {
 				return float64(pool.Stat().AcquiredConns())
 			}
 			return 0
 		}),
-		gauge("phoneproof_postgresql_up", "1 while the database serves, else 0.", func() float64 {
+		newGauge("phoneproof_postgresql_up", "1 while the database is usable, otherwise 0.", func() float64 {
 			if s.Problem() == nil {
 				return 1
 			}
@@ -59,12 +59,12 @@ func newMetrics(s *Store, registerer prometheus.Registerer) (*metrics, error) {
 		}),
 	} {
 		if err := registerer.Register(collector); err != nil {
-			return nil, fmt.Errorf("register metrics of the database: %w", err)
+			return nil, fmt.Errorf("register database metrics: %w", err)
 		}
 	}
 	return m, nil
 }
 
-func gauge(name, help string, value func() float64) prometheus.Collector {
+func newGauge(name, help string, value func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/pressly/goose/v3/lock"
 )
 
-// The tables of goose have names of their own: the database may be shared with others who use it.
+// The tables of goose have our own names: other users of goose may share the database.
 const (
 	migrationsTable = "phoneproof_migrations"
 	lockTable       = "phoneproof_migrations_lock"
@@ -23,17 +23,17 @@ const (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrate makes the tables, or brings them up to date. The first replica does it under a row that is its lock, the others
-// wait. A database that a newer version has migrated is left as it is: what that did suits us too.
+// migrate creates or updates the tables. A row serves as a lock: the first replica migrates and the others wait. A database
+// that a newer version has migrated is left as it is, because migrations are backward compatible.
 func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
+		return fmt.Errorf("open migrations: %w", err)
 	}
 	locker, err := lock.NewPostgresTableLocker(
 		lock.WithTableName(lockTable), lock.WithTableLockTimeout(250*time.Millisecond, 1200))
 	if err != nil {
-		return fmt.Errorf("make the lock of migrations: %w", err)
+		return fmt.Errorf("create migration lock: %w", err)
 	}
 	db := stdlib.OpenDBFromPool(pool)
 	defer func() { _ = db.Close() }() // the pool stays open
@@ -44,28 +44,28 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	}
 	pending, err := provider.HasPending(ctx)
 	if err != nil {
-		return fmt.Errorf("look for migrations: %w", err)
+		return fmt.Errorf("find pending migrations: %w", err)
 	}
 	if !pending {
 		return nil
 	}
 	if _, err := provider.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+		return fmt.Errorf("apply migrations: %w", err)
 	}
-	return tune(ctx, pool)
+	return tuneTables(ctx, pool)
 }
 
-// tune sets what only PostgreSQL knows.
-func tune(ctx context.Context, pool *pgxpool.Pool) error {
+// tuneTables sets storage parameters that only PostgreSQL supports.
+func tuneTables(ctx context.Context, pool *pgxpool.Pool) error {
 	var version string
 	if err := pool.QueryRow(ctx, sqlVersion).Scan(&version); err != nil {
-		return fmt.Errorf("ask for the server's version: %w", err)
+		return fmt.Errorf("read server version: %w", err)
 	}
 	if !strings.HasPrefix(version, "PostgreSQL ") || strings.Contains(version, "-YB-") {
 		return nil
 	}
 	if _, err := pool.Exec(ctx, sqlTune); err != nil {
-		return fmt.Errorf("tune the tables: %w", err)
+		return fmt.Errorf("tune tables: %w", err)
 	}
 	return nil
 }

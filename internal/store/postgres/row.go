@@ -13,17 +13,17 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// state is a request as it was read.
+// state is a request as read from the database.
 type state struct {
 	verification.Request
 
 	version int64
-	// readAt is the database's time at which it was read.
+	// readAt is the database's time of the read.
 	readAt time.Time
 }
 
-// scan reads the columns of a request and a time after them.
-func scan(row pgx.CollectableRow) (state, error) {
+// scanState reads the columns of a request, followed by the time of the read.
+func scanState(row pgx.CollectableRow) (state, error) {
 	var (
 		s                                          state
 		claimed, actual, method, phase, assurance  string
@@ -38,10 +38,10 @@ func scan(row pgx.CollectableRow) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	if r.Phone, err = number(claimed); err != nil {
+	if r.Phone, err = parseNumber(claimed); err != nil {
 		return state{}, fmt.Errorf("request %s: phone: %w", r.ID, err)
 	}
-	if r.Actual, err = number(actual); err != nil {
+	if r.Actual, err = parseNumber(actual); err != nil {
 		return state{}, fmt.Errorf("request %s: actual: %w", r.ID, err)
 	}
 	if r.Contacts, err = decodeContacts(contacts); err != nil {
@@ -49,22 +49,22 @@ func scan(row pgx.CollectableRow) (state, error) {
 	}
 	r.Method, r.Phase, r.Assurance = verification.Method(method), verification.Phase(phase), verification.Assurance(assurance)
 	r.CreatedAt, r.ExpiresAt, s.readAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), s.readAt.UTC()
-	r.VerifiedAt, d.NextAttemptAt, d.LastAttemptAt = unset(verified), unset(next), unset(last)
-	d.DeliveredAt, d.ExhaustedAt = unset(delivered), unset(exhausted)
+	r.VerifiedAt, d.NextAttemptAt, d.LastAttemptAt = timeOrZero(verified), timeOrZero(next), timeOrZero(last)
+	d.DeliveredAt, d.ExhaustedAt = timeOrZero(delivered), timeOrZero(exhausted)
 	d.Attempts, d.LastStatusCode = int(attempts), int(statusCode)
 	r.Version = versionText(s.version)
 	return s, nil
 }
 
-// number reads a number; an empty text is none.
-func number(stored string) (phone.Number, error) {
+// parseNumber parses a stored number; an empty text is the zero number.
+func parseNumber(stored string) (phone.Number, error) {
 	if stored == "" {
 		return phone.Number{}, nil
 	}
 	return phone.FromE164(stored)
 }
 
-// contact is a verification.Contact in the column contacts.
+// contact is the JSON form of a verification.Contact in the column contacts.
 type contact struct {
 	Binding string `json:"binding"`
 	BoundAt int64  `json:"boundAt"` // microseconds
@@ -103,13 +103,13 @@ func decodeContacts(text string) ([]verification.Contact, error) {
 	return contacts, nil
 }
 
-// newVersion returns a version that never was: versions come from chance and grow by one with each write that the
-// database makes by itself, so none comes again, not even for an id that is created again.
-func newVersion() int64 { return rand.Int64N(1 << 62) } //nolint:gosec // no secret: it only has to be another one
+// newVersion returns a random version, so that no version repeats, not even for an id that is created again. Updates within the
+// database increment it.
+func newVersion() int64 { return rand.Int64N(1 << 62) } //nolint:gosec // not a secret: it only has to differ
 
 func versionText(version int64) string { return strconv.FormatInt(version, 10) }
 
-// parseVersion returns a version that no state has for a text that is none.
+// parseVersion returns -1, which no state has, for an invalid text.
 func parseVersion(text string) int64 {
 	version, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -118,31 +118,31 @@ func parseVersion(text string) int64 {
 	return version
 }
 
-// instant cuts off what the database does not keep.
-func instant(t time.Time) time.Time {
+// truncateTime truncates a time to microseconds, the precision of the database.
+func truncateTime(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}
 	}
 	return t.UTC().Truncate(time.Microsecond)
 }
 
-// unset reads a time that may be none.
-func unset(t *time.Time) time.Time {
+// timeOrZero converts a nullable column to a time.
+func timeOrZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
 	}
 	return t.UTC()
 }
 
-// set writes a time that may be none.
-func set(t time.Time) *time.Time {
+// timeOrNil converts a time to a nullable column.
+func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
 	return &t
 }
 
-// workOf says what a request will need next, and since when, whatever the policy.
+// workOf returns the next work of a request and the time from which it is due, for any policy.
 func workOf(r *verification.Request) (work int64, since time.Time) {
 	switch {
 	case r.Phase == verification.Pending:
@@ -150,21 +150,21 @@ func workOf(r *verification.Request) (work int64, since time.Time) {
 	case r.Phase == verification.Verified && r.Delivery.Wanted():
 		return workDeliver, r.Delivery.NextAttemptAt
 	default:
-		// Asked at the beginning of time with no retention, Next says since when nothing else is needed.
+		// At the zero time and without retention, Next returns the time since when only deletion is left.
 		return workDelete, verification.Next(r, time.Time{}, verification.Policy{}).At
 	}
 }
 
-// stored returns r as the database keeps it.
-func stored(r verification.Request) verification.Request {
-	r.VerifiedAt = instant(r.VerifiedAt)
+// normalizeTimes returns r with times as precise as the database stores them.
+func normalizeTimes(r verification.Request) verification.Request {
+	r.VerifiedAt = truncateTime(r.VerifiedAt)
 	contacts := make([]verification.Contact, len(r.Contacts))
 	for i, c := range r.Contacts {
-		contacts[i] = verification.Contact{Binding: c.Binding, BoundAt: instant(c.BoundAt), Kind: c.Kind}
+		contacts[i] = verification.Contact{Binding: c.Binding, BoundAt: truncateTime(c.BoundAt), Kind: c.Kind}
 	}
 	r.Contacts = contacts
 	d := &r.Delivery
-	d.NextAttemptAt, d.LastAttemptAt = instant(d.NextAttemptAt), instant(d.LastAttemptAt)
-	d.DeliveredAt, d.ExhaustedAt = instant(d.DeliveredAt), instant(d.ExhaustedAt)
+	d.NextAttemptAt, d.LastAttemptAt = truncateTime(d.NextAttemptAt), truncateTime(d.LastAttemptAt)
+	d.DeliveredAt, d.ExhaustedAt = truncateTime(d.DeliveredAt), truncateTime(d.ExhaustedAt)
 	return r
 }

@@ -2,16 +2,16 @@ package postgres
 
 import "strings"
 
-// columns are those of a request in the order of scan, each with a prefix.
-func columns(prefix string) string {
+// requestColumns returns the columns of a request in the order of scanState, each with a prefix.
+func requestColumns(prefix string) string {
 	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, "+
 		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
 		"delivered_at, exhausted_at, redelivered, epoch, version", ", ", ", "+prefix)
 }
 
-// decidingAdmissions returns the statement that finds, for each name, its last admission and those that have to leave before
-// the next ones fit: at a rate of so many requests, the first of them is that many places before the next. So a full window
-// costs as much as an empty one.
+// decidingAdmissions returns the statement that finds, for each name, its last admission and those that must leave before the
+// next ones fit. At a rate of n requests the first of these is n places before the next admission, so a full window costs as
+// much as an empty one.
 func decidingAdmissions(table, name string) string {
 	return strings.NewReplacer("TABLE", table, "NAME", name).Replace(`SELECT u.name, l.place, l.at, a.place, a.at
 		FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS u(name, requests, calls) CROSS JOIN LATERAL (
@@ -23,17 +23,17 @@ func decidingAdmissions(table, name string) string {
 		) AS a ON true`)
 }
 
-// The kinds of work in the column work, each with the meaning of the column since.
+// The values of the column work, each with the meaning of the column since.
 const (
 	workExpire  = 1 // since the request may be expired
 	workDeliver = 2 // since its event is due
-	workDelete  = 3 // since it needs nothing more; it goes after its retention
+	workDelete  = 3 // since it was finished; it is deleted after its retention
 )
 
-// Every statement. Those that read a clock call it by its bare name: tests put one of their own in front of it.
+// All statements. Clock functions have no schema prefix, because tests replace them by search_path.
 //
-// Many rows are read by a lateral join with a limit, and changed one by one in one transaction: then there is no plan but
-// a look-up by the whole primary key for each, whatever the planner believes about tables that nobody has analysed yet.
+// Many rows are read by a lateral join with a limit, and changed one by one in one transaction. That leaves the planner only a
+// lookup by the whole primary key for each, even on tables that were never analysed.
 var (
 	sqlBegin    = `BEGIN`
 	sqlCommit   = `COMMIT`
@@ -41,8 +41,8 @@ var (
 
 	sqlReady = `SELECT work FROM phoneproof_requests WHERE project = $1 AND id = '' LIMIT 1`
 
-	sqlRead = `SELECT ` + columns("r.") + `, clock_timestamp() FROM unnest($2::text[]) AS u(id) CROSS JOIN LATERAL (
-			SELECT ` + columns("") + ` FROM phoneproof_requests WHERE project = $1 AND id = u.id LIMIT 1
+	sqlRead = `SELECT ` + requestColumns("r.") + `, clock_timestamp() FROM unnest($2::text[]) AS u(id) CROSS JOIN LATERAL (
+			SELECT ` + requestColumns("") + ` FROM phoneproof_requests WHERE project = $1 AND id = u.id LIMIT 1
 		) AS r`
 
 	sqlVersions = `SELECT u.id, r.version FROM unnest($2::text[]) AS u(id) CROSS JOIN LATERAL (
@@ -55,11 +55,11 @@ var (
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
 
-	sqlAwaiting = `SELECT ` + columns("r.") + `, clock_timestamp()
+	sqlAwaiting = `SELECT ` + requestColumns("r.") + `, clock_timestamp()
 		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id
 		WHERE b.project = $1 AND b.binding = $2`
 
-	// Creation. The rows of keys are locked first, in their order, and everything is read after that.
+	// Creation. The rows of keys are locked first, in a fixed order, and everything else is read after that.
 
 	sqlAddKeys = `INSERT INTO phoneproof_keys (project, name, total, last_at)
 		SELECT $1, u.name, 0, clock_timestamp() FROM unnest($2::text[]) AS u(name)
@@ -70,19 +70,19 @@ var (
 
 	sqlNow = `SELECT statement_timestamp()`
 
-	// sqlKeyWindows finds the oldest admission of each key that still counts, at the time that it tells. The names are a
-	// subquery because PostgreSQL would look how many there are, find one, and plan the statement anew each time for that.
+	// sqlKeyWindows finds the oldest admission of each key that counts at the time that it returns. The names are a subquery
+	// because PostgreSQL would otherwise plan the statement anew each time for the number of names.
 	sqlKeyWindows = `SELECT u.name, statement_timestamp(), a.at, a.total, a.n
 		FROM unnest((SELECT $2::text[])) AS u(name) LEFT JOIN LATERAL (
 			SELECT at, total, n FROM phoneproof_key_admissions
 			WHERE project = $1 AND name = u.name AND at > statement_timestamp() - $3::interval ORDER BY at LIMIT 1
 		) AS a ON true`
 
-	// sqlKeyLeaves finds when the admission with that number stops counting, where it is not the oldest.
+	// sqlKeyLeaves finds the time of the admission with that number, if it is not the oldest.
 	sqlKeyLeaves = `SELECT at FROM phoneproof_key_admissions
 		WHERE project = $1 AND name = $2 AND at > $3::timestamptz AND total >= $4 ORDER BY at LIMIT 1`
 
-	// sqlNumbers finds what decides on the next admissions of each number, and sqlGroups of each prefix and subject.
+	// sqlNumbers finds the admissions that decide on the next ones of each number, and sqlGroups of each prefix and subject.
 	sqlNumbers = decidingAdmissions("phoneproof_number_admissions", "number")
 	sqlGroups  = decidingAdmissions("phoneproof_group_admissions", "name")
 
@@ -112,14 +112,14 @@ var (
 		SELECT $1, u.name, u.place, u.at, u.until
 		FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[]) AS u(name, place, at, until)`
 
-	// sqlUpdate writes a state over the one it was made from, unless the clock has gone on too far since.
+	// sqlUpdate replaces the state that a change was derived from, unless that state is too old by the database's clock.
 	sqlUpdate = `UPDATE phoneproof_requests SET
 			phase = $6, verified_at = $7, actual = $8, assurance = $9, contacts = $10, attempts = $11, next_attempt_at = $12,
 			last_attempt_at = $13, last_status_code = $14, last_reason = $15, delivered_at = $16, exhausted_at = $17,
 			redelivered = $18, work = $19, since = $20, version = $4, leased_until = '1970-01-01 00:00:00+00'
 		WHERE project = $1 AND id = $2 AND version = $3 AND clock_timestamp() < $5::timestamptz`
 
-	// sqlBind leads a sender to the request that the update before it, in the same transaction, bound him to.
+	// sqlBind maps a sender to the request that the preceding update in the same transaction bound them to.
 	sqlBind = `INSERT INTO phoneproof_bindings (project, binding, request_id)
 		SELECT project, $4::text, id FROM phoneproof_requests WHERE project = $1 AND id = $2 AND version = $3
 		ON CONFLICT (project, binding) DO UPDATE SET request_id = excluded.request_id`
@@ -128,12 +128,12 @@ var (
 
 	sqlUnbind = `DELETE FROM phoneproof_bindings WHERE project = $1 AND request_id = ANY ($2::text[])`
 
-	// sqlUncount drops the admissions of numbers that count no more. Requests are kept for longer than that, so with the
-	// last request of a number goes the last of its admissions.
+	// sqlUncount deletes the admissions of numbers that no longer count. Requests are kept longer, so the last admission of a
+	// number is deleted with its last request at the latest.
 	sqlUncount = `DELETE FROM phoneproof_number_admissions
 		WHERE project = $1 AND number = ANY ($2::text[]) AND until <= statement_timestamp()`
 
-	// sqlDue locks what may be claimed of each kind of work, and returns the longest overdue of all.
+	// sqlDue locks the claimable requests of each kind of work, and returns the longest overdue of all.
 	sqlDue = `SELECT id FROM (
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
@@ -163,13 +163,13 @@ var (
 		) AS finished
 		) AS due ORDER BY due_at, id LIMIT $2`
 
-	// sqlLease leases one of them.
+	// sqlLease leases one of the requests that sqlDue returned.
 	sqlLease = `UPDATE phoneproof_requests SET
 			epoch = epoch + 1, version = version + 1, leased_until = statement_timestamp() + $3::interval
 		WHERE project = $1 AND id = $2
-		RETURNING ` + columns("") + `, statement_timestamp()`
+		RETURNING ` + requestColumns("") + `, statement_timestamp()`
 
-	// The sweeps do in bulk what needs no more than a write.
+	// The sweeps expire and delete in bulk what needs no other step.
 
 	sqlSweepLapsed = `WITH due AS (
 			SELECT id FROM phoneproof_requests
@@ -203,13 +203,13 @@ var (
 
 	sqlUpdateLease = `UPDATE phoneproof_leases SET record = $2, version = version + 1 WHERE project = $1 AND version = $3`
 
-	// sqlServer asks what a connection must not be.
+	// sqlServer reads the setting that checkServer rejects.
 	sqlServer = `SELECT coalesce(current_setting('synchronous_commit', true), '')`
 
 	sqlVersion = `SELECT version()`
 
-	// sqlTune is for PostgreSQL itself, where the version says that it is: rows are rewritten a few times and then deleted,
-	// so there is to be room for that on their pages, and dead ones are to go soon.
+	// sqlTune is for PostgreSQL itself, as its version shows. Rows are rewritten a few times and then deleted, so pages need
+	// free space and dead rows must be vacuumed early.
 	sqlTune = `ALTER TABLE phoneproof_requests SET
 		(fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05)`
 )

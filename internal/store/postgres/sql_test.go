@@ -13,7 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// statements are all that a store ever sends.
+// statements holds every statement of the store.
 var statements = map[string]string{
 	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
@@ -24,10 +24,10 @@ var statements = map[string]string{
 	"sqlCreateLease": sqlCreateLease, "sqlUpdateLease": sqlUpdateLease, "sqlServer": sqlServer, "sqlVersion": sqlVersion, "sqlTune": sqlTune, "sqlBegin": sqlBegin, "sqlCommit": sqlCommit, "sqlRollback": sqlRollback,
 }
 
-// The parser is made from CockroachDB's grammar of version 20.1. It has all that is used here.
+// The parser is generated from the grammar of CockroachDB 20.1, which has every construct used here.
 func TestSQL_parsesWithTheGrammarOfCockroachDB(t *testing.T) {
 	for name, statement := range statements {
-		if name == "sqlTune" { // for PostgreSQL alone: others have no such settings
+		if name == "sqlTune" { // only for PostgreSQL: others have no such settings
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestSQL_parsesWithTheGrammarOfCockroachDB(t *testing.T) {
 	}
 }
 
-// A statement that nobody lists would be parsed by nobody.
-func TestSQL_isListedHere(t *testing.T) {
+// Statements missing from the list would not be parsed above.
+func TestSQL_isListed(t *testing.T) {
 	g := NewWithT(t)
 	sources, err := filepath.Glob("*.go")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -79,7 +79,7 @@ func TestSQL_isListedHere(t *testing.T) {
 	}
 }
 
-// Databases that are distributed keep no session, have no sequence that is not a hot spot, and wake nobody.
+// Distributed databases keep no sessions, their sequences are hot spots, and they send no notifications.
 func TestSQL_staysWithinThePortableCore(t *testing.T) {
 	g := NewWithT(t)
 	for name, statement := range statements {

@@ -15,41 +15,41 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// flights is how many batches of a kind are on their way at once. More would make each smaller, and its share of what a
-// transaction costs larger; creations of one key would wait for each other anyway.
-const flights = 1
+// maxConcurrentBatches bounds the batches of a kind that run at the same time. More would make batches smaller and each
+// operation dearer, and creations of one key would wait for each other anyway.
+const maxConcurrentBatches = 1
 
-// Options say which requests a store keeps, and where.
+// Options configure a Store.
 type Options struct {
 	// Project is "namespace/name".
 	Project string
-	// Address returns where the database is. A new one is taken within a second.
+	// Address returns the address of the database. A change takes effect within a second.
 	Address func() Address
 	Log     logr.Logger
-	// Clock is told the database's time; may be nil.
+	// Clock receives measurements of the database's time; may be nil.
 	Clock *storeclock.Clock
-	// Registerer takes the store's metrics; may be nil.
+	// Registerer registers the store's metrics; may be nil.
 	Registerer prometheus.Registerer
 }
 
-// Store is one replica's view of a project. It is safe for concurrent use, and answers once Start has connected it.
+// Store is one replica's view of a project. It is safe for concurrent use, and usable once Start has connected it.
 type Store struct {
 	options Options
 	metrics *metrics
 	pool    atomic.Pointer[pgxpool.Pool]
 	problem atomic.Pointer[DatabaseError]
-	// unencrypted is whether the connection that Ready used last crosses a network without TLS.
+	// unencrypted reports whether the connection that Ready used last crosses a network without TLS.
 	unencrypted atomic.Bool
 
-	crew    crew
-	creates batcher[creation, verification.Created]
-	updates batcher[change, bool]
-	reads   batcher[string, found]
-	watch   watch
-	leased  leased
-	due     chan struct{}
+	workers    workerGroup
+	creates    batcher[creation, verification.Created]
+	updates    batcher[change, bool]
+	reads      batcher[string, readResult]
+	watch      watch
+	leaseCache leaseCache
+	due        chan struct{}
 
-	// When what has no hurry was done last, by this process's clock.
+	// Times of the last runs of periodic work, in Unix nanoseconds of this process's clock.
 	abandonedAt, keysSweptAt atomic.Int64
 }
 
@@ -69,23 +69,24 @@ func New(o Options) (*Store, error) {
 	}
 	s.problem.Store(&DatabaseError{Message: "the database was not reached yet"})
 	s.creates = batcher[creation, verification.Created]{
-		crew: &s.crew, flights: flights, fits: creationFits, sizes: s.metrics.batches.WithLabelValues(opCreate),
+		workers: &s.workers, maxConcurrent: maxConcurrentBatches, newFilter: newCreationFilter,
+		sizes: s.metrics.batches.WithLabelValues(opCreate),
 		run: func(ctx context.Context, calls []*call[creation, verification.Created]) {
-			apart(ctx, calls, s.createAll)
+			runOrSplit(ctx, calls, s.createAll)
 		},
 	}
 	s.updates = batcher[change, bool]{
-		crew: &s.crew, flights: flights, sizes: s.metrics.batches.WithLabelValues(opUpdate),
-		run: func(ctx context.Context, calls []*call[change, bool]) { apart(ctx, calls, s.updateAll) },
+		workers: &s.workers, maxConcurrent: maxConcurrentBatches, sizes: s.metrics.batches.WithLabelValues(opUpdate),
+		run: func(ctx context.Context, calls []*call[change, bool]) { runOrSplit(ctx, calls, s.updateAll) },
 	}
-	s.reads = batcher[string, found]{
-		crew: &s.crew, flights: flights, sizes: s.metrics.batches.WithLabelValues(opRead),
-		run: func(ctx context.Context, calls []*call[string, found]) { apart(ctx, calls, s.readAll) },
+	s.reads = batcher[string, readResult]{
+		workers: &s.workers, maxConcurrent: maxConcurrentBatches, sizes: s.metrics.batches.WithLabelValues(opRead),
+		run: func(ctx context.Context, calls []*call[string, readResult]) { runOrSplit(ctx, calls, s.readAll) },
 	}
 	return s, nil
 }
 
-// Problem returns why the database does not serve us; nil if it does. It may be some seconds old.
+// Problem returns the reason why the database is not usable; nil if it is. It may be a few seconds old.
 func (s *Store) Problem() error {
 	if p := s.problem.Load(); p != nil {
 		return p
@@ -93,49 +94,49 @@ func (s *Store) Problem() error {
 	return nil
 }
 
-// Due returns a channel that gets a value, coalesced, after this replica made an event due: there is something to claim,
-// before the next poll would find it.
+// Due returns a channel that receives a coalesced value after this replica made an event due, so that it can be claimed before
+// the next poll.
 func (s *Store) Due() <-chan struct{} { return s.due }
 
 // Ready implements verification.Store.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.once(ctx, func(c *pgx.Conn) error {
+	return s.inTransaction(ctx, func(c *pgx.Conn) error {
 		s.noteEncryption(c)
 		_, err := c.Exec(ctx, sqlReady, s.options.Project)
 		return err
 	})
 }
 
-// Unencrypted reports whether requests cross a network without TLS on their way to the database, by what Ready last saw.
+// Unencrypted reports whether the connection of the last Ready crosses a network without TLS.
 func (s *Store) Unencrypted() bool { return s.unencrypted.Load() }
 
 func (s *Store) noteEncryption(c *pgx.Conn) {
 	now := isExposed(c.PgConn().Conn())
 	if before := s.unencrypted.Swap(now); now && !before {
-		s.options.Log.Info("the connection to the database is unencrypted")
+		s.options.Log.Info("database connection is unencrypted")
 	}
 }
 
 // Get implements verification.Store.
 func (s *Store) Get(ctx context.Context, id string) (verification.Request, error) {
-	read, err := s.read(ctx, id)
+	read, err := s.readState(ctx, id)
 	return read.Request, err
 }
 
-// Peek implements verification.Store. What is final could be remembered, but that it is still stored could not: reads are
-// batched instead.
+// Peek implements verification.Store. It always reads, in batches: a final state could be cached, but not whether the request is
+// still stored.
 func (s *Store) Peek(ctx context.Context, id string) (verification.Request, error) {
 	return s.Get(ctx, id)
 }
 
-// found is what a read came to.
-type found struct {
+// readResult is the result of a read; exists is false if there is no such request.
+type readResult struct {
 	state
 
 	exists bool
 }
 
-func (s *Store) read(ctx context.Context, id string) (state, error) {
+func (s *Store) readState(ctx context.Context, id string) (state, error) {
 	f, err := s.reads.do(ctx, id)
 	if err == nil && !f.exists {
 		err = verification.ErrNotFound
@@ -143,17 +144,17 @@ func (s *Store) read(ctx context.Context, id string) (state, error) {
 	if err != nil {
 		return state{}, err
 	}
-	f.Contacts = append([]verification.Contact(nil), f.Contacts...) // others may have read the same row
+	f.Contacts = append([]verification.Contact(nil), f.Contacts...) // callers of one batch may share the row
 	return f.state, nil
 }
 
-func (s *Store) readAll(ctx context.Context, calls []*call[string, found]) error {
+func (s *Store) readAll(ctx context.Context, calls []*call[string, readResult]) error {
 	ids := make([]string, len(calls))
 	for i, c := range calls {
 		ids[i] = c.in
 	}
-	return s.repeat(ctx, func(c *pgx.Conn) error {
-		states, err := s.fetch(ctx, c, ids)
+	return s.retryTransaction(ctx, func(c *pgx.Conn) error {
+		states, err := s.readRequests(ctx, c, ids)
 		if err != nil {
 			return err
 		}
@@ -165,16 +166,16 @@ func (s *Store) readAll(ctx context.Context, calls []*call[string, found]) error
 	})
 }
 
-// Awaiting implements verification.Store. A binding leads to the last request it was bound to, as long as that is stored
-// and has it among its contacts.
+// Awaiting implements verification.Store. A binding maps to the last request it was bound to, while that is stored and still has
+// it among its contacts.
 func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	var r verification.Request
-	err := s.once(ctx, func(c *pgx.Conn) error {
+	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, sqlAwaiting, s.options.Project, binding)
 		if err != nil {
 			return err
 		}
-		read, err := pgx.CollectExactlyOneRow(rows, scan)
+		read, err := pgx.CollectExactlyOneRow(rows, scanState)
 		r = read.Request
 		return err
 	})
@@ -187,7 +188,7 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 // Stored implements verification.Counter. It counts up to MostCounted of each kind.
 func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
 	var stored verification.Stored
-	err := s.once(ctx, func(c *pgx.Conn) error {
+	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 		return c.QueryRow(ctx, sqlStored, s.options.Project, verification.MostCounted).
 			Scan(&stored.Pending, &stored.Undelivered, &stored.Finished)
 	})
@@ -197,25 +198,26 @@ func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
 // Subscribe implements verification.Store.
 func (s *Store) Subscribe(id string) (<-chan struct{}, func()) { return s.watch.subscribe(id) }
 
-// once runs a transaction, repeating it as needed, for one caller.
-func (s *Store) once(ctx context.Context, f func(c *pgx.Conn) error) error {
+// inTransaction runs a transaction for one caller, with retries. Its errors are pgx.ErrNoRows, those of ctx, or errors for callers
+// of the store.
+func (s *Store) inTransaction(ctx context.Context, f func(c *pgx.Conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := s.repeat(ctx, f)
+	err := s.retryTransaction(ctx, f)
 	switch {
 	case err == nil, errors.Is(err, pgx.ErrNoRows):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	default:
-		return unavailable(err)
+		return unavailableError(err)
 	}
 }
 
-// dueAgain tells, once, that so much time has gone since it told the last time.
-func (s *Store) dueAgain(last *atomic.Int64, every time.Duration) bool {
+// intervalElapsed reports whether interval has passed since it last returned true. It returns true to one caller only.
+func (s *Store) intervalElapsed(last *atomic.Int64, interval time.Duration) bool {
 	now := time.Now().UnixNano()
 	before := last.Load()
-	return now-before >= int64(every) && last.CompareAndSwap(before, now)
+	return now-before >= int64(interval) && last.CompareAndSwap(before, now)
 }

@@ -24,7 +24,7 @@ func TestPostgres(t *testing.T) {
 	RunSpecs(t, "PostgreSQL store")
 }
 
-// server is the PostgreSQL of all specs; each has a schema of its own in it.
+// server is the PostgreSQL server of all specs; each spec uses its own schema.
 var server *pgserver.Server
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -37,25 +37,25 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(server.Stop)
 })
 
-// newSchema makes a schema and returns its name. Stores whose URI names it in search_path keep their tables there.
+// newSchema creates a schema and returns its name. Stores keep their tables there if search_path in their URI names it.
 func newSchema(ctx context.Context) string {
 	GinkgoHelper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
-	run(ctx, "CREATE SCHEMA "+name)
+	execStatements(ctx, "CREATE SCHEMA "+name)
 	return name
 }
 
-// newTenant makes a role that may use one schema of the database named postgres, its own, and returns the name of both. Its
-// tables get there by PostgreSQL's default search_path.
+// newTenant creates a role that may use only its own schema of the database postgres, and returns the name of both. PostgreSQL's
+// default search_path puts its tables there.
 func newTenant(ctx context.Context) string {
 	GinkgoHelper()
 	name := "tenant_" + strings.ToLower(rand.Text()[:12])
-	run(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD 'secret'", "CREATE SCHEMA AUTHORIZATION "+name)
+	execStatements(ctx, "CREATE ROLE "+name+" LOGIN PASSWORD 'secret'", "CREATE SCHEMA AUTHORIZATION "+name)
 	return name
 }
 
-// as returns a URI of the server for another role than its owner.
-func as(role, uri string) string { return strings.Replace(uri, "//postgres@", "//"+role+"@", 1) }
+// withRole returns a URI of the server for another role than its owner.
+func withRole(role, uri string) string { return strings.Replace(uri, "//postgres@", "//"+role+"@", 1) }
 
 // newBouncer runs a PgBouncer with three connections as a role until the spec ends, and returns its port.
 func newBouncer(ctx context.Context, role string) (port int) {
@@ -69,18 +69,18 @@ func newBouncer(ctx context.Context, role string) (port int) {
 	return port
 }
 
-// connect connects as the owner of the server.
-func connect(ctx context.Context) *pgx.Conn {
+// connectAsOwner connects as the owner of the server.
+func connectAsOwner(ctx context.Context) *pgx.Conn {
 	GinkgoHelper()
 	conn, err := pgx.Connect(ctx, server.URI("postgres"))
 	Expect(err).NotTo(HaveOccurred())
 	return conn
 }
 
-// run executes statements as the owner of the server.
-func run(ctx context.Context, statements ...string) {
+// execStatements executes statements as the owner of the server.
+func execStatements(ctx context.Context, statements ...string) {
 	GinkgoHelper()
-	conn := connect(ctx)
+	conn := connectAsOwner(ctx)
 	defer func() { Expect(conn.Close(ctx)).To(Succeed()) }()
 	for _, statement := range statements {
 		_, err := conn.Exec(ctx, statement)
@@ -88,42 +88,42 @@ func run(ctx context.Context, statements ...string) {
 	}
 }
 
-// with returns a URI with another setting.
-func with(uri, name, value string) string {
+// withSetting returns a URI with one more setting.
+func withSetting(uri, name, value string) string {
 	return uri + "&" + name + "=" + url.QueryEscape(value)
 }
 
-// newClock puts a clock in the schema that stands still, in front of the server's own, and returns what moves it on.
+// newClock creates a stopped clock in the schema that replaces the server's own, and returns a function that advances it.
 func newClock(ctx context.Context, schema string, at time.Time) (advance func(time.Duration)) {
 	GinkgoHelper()
-	run(ctx,
+	execStatements(ctx,
 		fmt.Sprintf("CREATE TABLE %s.clock (at timestamptz NOT NULL)", schema),
 		fmt.Sprintf("INSERT INTO %s.clock VALUES ('%s')", schema, at.Format(time.RFC3339Nano)),
 		fmt.Sprintf("CREATE FUNCTION %[1]s.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS 'SELECT at FROM %[1]s.clock'", schema),
 		fmt.Sprintf("CREATE FUNCTION %[1]s.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT at FROM %[1]s.clock'", schema),
 	)
 	return func(d time.Duration) {
-		run(context.WithoutCancel(ctx),
+		execStatements(context.WithoutCancel(ctx),
 			fmt.Sprintf("UPDATE %s.clock SET at = at + interval '%d microseconds'", schema, d.Microseconds()))
 	}
 }
 
-// open starts a store and ends it with the spec.
-func open(ctx context.Context, project, uri string) *Store {
+// openStore starts a store, waits until it is ready, and ends it with the spec.
+func openStore(ctx context.Context, project, uri string) *Store {
 	GinkgoHelper()
-	s := begun(ctx, project, uri)
+	s := startStore(ctx, project, uri)
 	Eventually(s.Ready).WithContext(ctx).WithTimeout(time.Minute).WithPolling(time.Millisecond).WithArguments(ctx).Should(Succeed())
 	return s
 }
 
-// begun starts a store, which may be without its database, and ends it with the spec.
-func begun(ctx context.Context, project, uri string) *Store {
+// startStore starts a store, whose database may be unavailable, and ends it with the spec.
+func startStore(ctx context.Context, project, uri string) *Store {
 	GinkgoHelper()
-	return begunAt(ctx, project, func() Address { return Address{URI: []byte(uri)} })
+	return startStoreAt(ctx, project, func() Address { return Address{URI: []byte(uri)} })
 }
 
-// begunAt starts a store whose address may change, and ends it with the spec.
-func begunAt(ctx context.Context, project string, address func() Address) *Store {
+// startStoreAt starts a store whose address may change, and ends it with the spec.
+func startStoreAt(ctx context.Context, project string, address func() Address) *Store {
 	GinkgoHelper()
 	s, err := New(Options{Project: project, Address: address, Log: logr.Discard(), Registerer: prometheus.NewRegistry()})
 	Expect(err).NotTo(HaveOccurred())

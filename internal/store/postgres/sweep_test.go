@@ -11,8 +11,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// life does something to a request that the domain may do, by chance.
-func life(r *verification.Request, now time.Time) error {
+// mutateRandomly makes a random change that the domain allows.
+func mutateRandomly(r *verification.Request, now time.Time) error {
 	later := time.Duration(rand.IntN(100)) * time.Hour
 	switch rand.IntN(5) {
 	case 0:
@@ -34,33 +34,33 @@ func life(r *verification.Request, now time.Time) error {
 	}
 }
 
-// lives stores requests of every age and state and returns them as they are.
-func lives(ctx context.Context, s *Store, n int) []verification.Request {
+// createVariedRequests stores requests of every age and state, and returns them as stored.
+func createVariedRequests(ctx context.Context, s *Store, n int) []verification.Request {
 	GinkgoHelper()
 	var all []verification.Request
 	for i := range n {
 		in := creationOf(i)
-		in.TTL = time.Duration(rand.IntN(100)-50)*time.Hour + 30*time.Minute // nothing lapses while the spec runs
+		in.TTL = time.Duration(rand.IntN(100)-50)*time.Hour + 30*time.Minute // no request expires while the spec runs
 		in.BodyHash = []string{"", "hash"}[i%2]
 		_, err := s.Create(ctx, in, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
-		r, err := s.Update(ctx, in.ID, life)
+		r, err := s.Update(ctx, in.ID, mutateRandomly)
 		Expect(err).NotTo(HaveOccurred())
 		all = append(all, r)
 	}
 	return all
 }
 
-var _ = Describe("What is due", func() {
+var _ = Describe("Due work", func() {
 	for name, events := range map[string]verification.EventPolicy{
 		"events are sent": verification.EventsOn, "events are paused": verification.EventsPaused, "there is no webhook": verification.EventsOff,
 	} {
 		policy := verification.Policy{Retention: 30 * time.Hour, Events: events}
 
-		It("is to a claim what it is to the domain, where "+name, func(ctx SpecContext) {
+		It("is the same to a claim as to the domain, where "+name, func(ctx SpecContext) {
 			uri, _ := inSchema(ctx)
-			s := open(ctx, project, uri)
-			all := lives(ctx, s, 200)
+			s := openStore(ctx, project, uri)
+			all := createVariedRequests(ctx, s, 200)
 			var want []string
 			for _, r := range all {
 				if verification.Next(&r, time.Now(), policy).Step != verification.StepWait {
@@ -76,10 +76,10 @@ var _ = Describe("What is due", func() {
 			Expect(got).To(ConsistOf(want))
 		})
 
-		It("is to a sweep what it is to the domain, where "+name, func(ctx SpecContext) {
+		It("is the same to a sweep as to the domain, where "+name, func(ctx SpecContext) {
 			uri, _ := inSchema(ctx)
-			s := open(ctx, project, uri)
-			all := lives(ctx, s, 200)
+			s := openStore(ctx, project, uri)
+			all := createVariedRequests(ctx, s, 200)
 			_, err := s.Sweep(ctx, policy, 1000)
 			Expect(err).NotTo(HaveOccurred())
 			_, err = s.Sweep(ctx, policy, 1000)
@@ -100,10 +100,10 @@ var _ = Describe("What is due", func() {
 		})
 	}
 
-	It("is to a sweep, and to a claim, nothing that is still shown as pending", func(ctx SpecContext) {
+	It("excludes requests that are still shown as pending from a sweep and a claim", func(ctx SpecContext) {
 		schema := newSchema(ctx)
 		advance := newClock(ctx, schema, time.Date(2026, 2, 28, 12, 0, 0, 0, time.UTC))
-		s := open(ctx, project, with(server.URI("postgres"), "search_path", schema+",pg_catalog"))
+		s := openStore(ctx, project, withSetting(server.URI("postgres"), "search_path", schema+",pg_catalog"))
 		created, err := s.Create(ctx, creationOf(1), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		policy := verification.Policy{Retention: time.Hour}
@@ -116,9 +116,9 @@ var _ = Describe("What is due", func() {
 		Expect(s.Get(ctx, created.Request.ID)).To(HaveField("Phase", verification.Expired))
 	})
 
-	It("is to a sweep no code that can come back until it has rested", func(ctx SpecContext) {
+	It("excludes codes that can come back from a sweep until they have rested", func(ctx SpecContext) {
 		uri, _ := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		resting, rested, random := creationOf(1), creationOf(2), creationOf(3)
 		resting.BodyHash, rested.BodyHash = "hash", "hash"
 		resting.TTL, rested.TTL, random.TTL = -time.Minute, -verification.CodeRest, -time.Minute
@@ -133,9 +133,9 @@ var _ = Describe("What is due", func() {
 		}
 	})
 
-	It("leaves no trace of a number once its last request is swept and its time is over", func(ctx SpecContext) {
+	It("leaves no trace of a number after its last request is swept and its windows have ended", func(ctx SpecContext) {
 		uri, schema := inSchema(ctx)
-		s := open(ctx, project, uri)
+		s := openStore(ctx, project, uri)
 		in := creationOf(1)
 		in.TTL, in.Subject = -time.Hour, "subject"
 		_, err := s.Create(ctx, in, verification.Limits{
@@ -145,13 +145,13 @@ var _ = Describe("What is due", func() {
 			PerSubject:     verification.Rate{Requests: 9, Period: time.Microsecond},
 		})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_group_admissions")).To(Equal(2), "the prefix and the subject")
+		Expect(queryScalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_group_admissions")).To(Equal(2), "the prefix and the subject")
 		for range 2 {
 			_, err = s.Sweep(ctx, verification.Policy{}, 10)
 			Expect(err).NotTo(HaveOccurred())
 		}
 		for _, table := range []string{"requests", "number_admissions", "key_admissions", "group_admissions"} {
-			Expect(scalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_"+table)).To(BeZero(), table)
+			Expect(queryScalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_"+table)).To(BeZero(), table)
 		}
 	})
 })

@@ -13,11 +13,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// freshness is how much later than it was decided a state may be written: a process that slept in between decides anew.
-// It is less than verification.ExpiryGrace, so nothing is verified that was already shown as expired.
-const freshness = 2 * time.Second
+// maxStateAge bounds the time between the read of a state and the write derived from it: a process that slept in between must
+// decide anew. It is less than verification.ExpiryGrace, so no request is verified after it was shown as expired.
+const maxStateAge = 2 * time.Second
 
-// change is a state to be written over the one it was made from.
+// change is a state that replaces the one it was derived from.
 type change struct {
 	before  state
 	after   verification.Request
@@ -28,26 +28,26 @@ type change struct {
 func (s *Store) Update(
 	ctx context.Context, id string, mutate func(r *verification.Request, now time.Time) error,
 ) (verification.Request, error) {
-	var tried int64 = -1
+	var attempted int64 = -1
 	for {
-		before, leased := s.leased.take(id, time.Now())
+		before, leased := s.leaseCache.takeFresh(id, time.Now())
 		if !leased {
 			var err error
-			if before, err = s.read(ctx, id); err != nil {
+			if before, err = s.readState(ctx, id); err != nil {
 				return verification.Request{}, err
 			}
 		}
-		if before.version == tried { // it was written after all: its answer was lost
+		if before.version == attempted { // the write was committed, but its answer was lost
 			return before.Request, nil
 		}
 		c := change{before: before, after: before.Request, version: newVersion()}
 		c.after.Contacts = slices.Clone(before.Contacts)
 		err := mutate(&c.after, before.readAt)
 		if err != nil && leased {
-			continue // only a write tells whether that state is still current
+			continue // a cached state may be outdated: decide on one that is read
 		}
 		if err == nil {
-			err = ctx.Err() // whoever gave up meanwhile is told nothing, so nothing may happen
+			err = ctx.Err() // a caller that has gone gets no answer, so nothing is written
 		}
 		if errors.Is(err, verification.ErrUnchanged) {
 			err = nil
@@ -56,22 +56,22 @@ func (s *Store) Update(
 		if err != nil {
 			return before.Request, err
 		}
-		c.keep()
+		c.restoreFixedFields()
 		written, err := s.updates.do(ctx, c)
 		if err != nil {
 			return verification.Request{}, err
 		}
 		if written {
 			s.watch.Notify(id)
-			s.announce(&c)
+			s.notifyDue(&c)
 			return c.after, nil
 		}
-		tried = c.version
+		attempted = c.version
 	}
 }
 
-// announce tells of an event that is due now.
-func (s *Store) announce(c *change) {
+// notifyDue notifies Due if the change made an event due.
+func (s *Store) notifyDue(c *change) {
 	if work, since := workOf(&c.after); work != workDeliver || since.After(c.before.readAt) {
 		return
 	}
@@ -81,9 +81,9 @@ func (s *Store) announce(c *change) {
 	}
 }
 
-// keep restores what no mutation may change and cuts off what the database does not keep.
-func (c *change) keep() {
-	before, after := c.before.Request, stored(c.after)
+// restoreFixedFields restores the fields that no mutation may change, and truncates times to the database's precision.
+func (c *change) restoreFixedFields() {
+	before, after := c.before.Request, normalizeTimes(c.after)
 	after.ID, after.Phone, after.Method = before.ID, before.Phone, before.Method
 	after.CreatedAt, after.ExpiresAt = before.CreatedAt, before.ExpiresAt
 	after.KeyName, after.BodyHash, after.Epoch = before.KeyName, before.BodyHash, before.Epoch
@@ -92,11 +92,11 @@ func (c *change) keep() {
 	c.after = after
 }
 
-// updateAll writes the states of a batch that are still made from the current ones, in one transaction.
+// updateAll writes the changes of a batch in one transaction, except those of outdated states.
 func (s *Store) updateAll(ctx context.Context, calls []*call[change, bool]) error {
-	// In order, so that two batches do not wait for each other crosswise.
+	// Sorted, so that two batches cannot deadlock.
 	slices.SortFunc(calls, func(a, b *call[change, bool]) int { return strings.Compare(a.in.after.ID, b.in.after.ID) })
-	return s.repeat(ctx, func(c *pgx.Conn) error {
+	return s.retryTransaction(ctx, func(c *pgx.Conn) error {
 		batch := &pgx.Batch{}
 		batch.Queue(sqlBegin)
 		for _, call := range calls {
@@ -104,7 +104,7 @@ func (s *Store) updateAll(ctx context.Context, calls []*call[change, bool]) erro
 		}
 		s.queueBindings(batch, calls)
 		batch.Queue(sqlCommit)
-		if batch.Len() == 3 { // a statement is a transaction
+		if batch.Len() == 3 { // a single statement needs no explicit transaction
 			batch.QueuedQueries = batch.QueuedQueries[1:2]
 		}
 		return c.SendBatch(ctx, batch).Close()
@@ -114,18 +114,18 @@ func (s *Store) updateAll(ctx context.Context, calls []*call[change, bool]) erro
 func (s *Store) queueUpdate(batch *pgx.Batch, c *call[change, bool]) {
 	r, d := &c.in.after, &c.in.after.Delivery
 	work, since := workOf(r)
-	batch.Queue(sqlUpdate, s.options.Project, r.ID, c.in.before.version, c.in.version, c.in.before.readAt.Add(freshness),
-		string(r.Phase), set(r.VerifiedAt), r.Actual.E164(), string(r.Assurance), encodeContacts(r.Contacts),
-		d.Attempts, set(d.NextAttemptAt), set(d.LastAttemptAt), d.LastStatusCode, d.LastReason,
-		set(d.DeliveredAt), set(d.ExhaustedAt), r.Redelivered, work, since,
+	batch.Queue(sqlUpdate, s.options.Project, r.ID, c.in.before.version, c.in.version, c.in.before.readAt.Add(maxStateAge),
+		string(r.Phase), timeOrNil(r.VerifiedAt), r.Actual.E164(), string(r.Assurance), encodeContacts(r.Contacts),
+		d.Attempts, timeOrNil(d.NextAttemptAt), timeOrNil(d.LastAttemptAt), d.LastStatusCode, d.LastReason,
+		timeOrNil(d.DeliveredAt), timeOrNil(d.ExhaustedAt), r.Redelivered, work, since,
 	).Exec(func(tag pgconn.CommandTag) error {
 		c.out = tag.RowsAffected() > 0
 		return nil
 	})
 }
 
-// queueBindings leads senders to the requests they were bound to. Only a contact that is new or newly bound leads to its
-// request: one that was there before may lead to a later one by now.
+// queueBindings maps senders to the requests they were bound to. It skips contacts that were there before, because they may map
+// to a later request by now.
 func (s *Store) queueBindings(batch *pgx.Batch, calls []*call[change, bool]) {
 	type binding struct {
 		sender string

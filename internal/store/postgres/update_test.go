@@ -10,7 +10,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-func TestChange_keepsWhatCreateDecided(t *testing.T) {
+func TestChange_restoreFixedFields(t *testing.T) {
 	g := NewWithT(t)
 	claimed, err := phone.Parse("+4915112345001")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -27,7 +27,7 @@ func TestChange_keepsWhatCreateDecided(t *testing.T) {
 		Phase: verification.Verified, VerifiedAt: created.Add(time.Second), Actual: other,
 	}
 	c := change{before: state{Request: before}, after: after, version: 2}
-	c.keep()
+	c.restoreFixedFields()
 
 	want := before
 	want.Phase, want.VerifiedAt, want.Actual = after.Phase, after.VerifiedAt, after.Actual

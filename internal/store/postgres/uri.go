@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// connectionURI is the text of a URI, with the parameters apart that decide about encryption and authentication. Only what the
-// text says in plain letters counts: a name in percent-encoding is left among the others, where what is added after it wins.
+// connectionURI is a URI with the parameters for encryption and authentication split off. Percent-encoded names are not
+// recognised: they stay among the other parameters, where a later one overrides them.
 type connectionURI struct {
 	server     string // everything before the question mark
 	parameters []string
 
-	sslMode, sslRootCert, requireAuth string // empty where the URI does not say
+	sslMode, sslRootCert, requireAuth string // empty if not in the URI
 }
 
-// splitURI takes a URI apart, and reports whether it is one. Of a parameter that occurs twice the last one counts, as in libpq.
+// splitURI splits a URI, and reports whether it is valid. The last of repeated parameters counts, as in libpq.
 func splitURI(text string) (uri connectionURI, ok bool) {
 	if !strings.HasPrefix(text, "postgresql://") && !strings.HasPrefix(text, "postgres://") {
 		return connectionURI{}, false
@@ -36,7 +36,7 @@ func splitURI(text string) (uri connectionURI, ok bool) {
 			uri.sslRootCert = value
 		case name == "require_auth":
 			uri.requireAuth = value
-		case parameter == "ssl=true": // as JDBC has it
+		case parameter == "ssl=true": // the JDBC form
 			uri.sslMode = "require"
 		case parameter != "":
 			uri.parameters = append(uri.parameters, parameter)
@@ -45,7 +45,7 @@ func splitURI(text string) (uri connectionURI, ok bool) {
 	return uri, true
 }
 
-// splitQuery returns what stands before and after the question mark of a URI. A password may hold another one.
+// splitQuery splits a URI at the question mark of its query. A password may contain another one.
 func splitQuery(uri string) (server, query string) {
 	_, query, found := strings.Cut(withoutUser(uri), "?")
 	if !found {
@@ -54,14 +54,14 @@ func splitQuery(uri string) (server, query string) {
 	return uri[:len(uri)-len(query)-1], query
 }
 
-// endsInBrackets reports whether the hosts of a URI end in an IPv6 address without its end. What follows, such as a question mark,
-// would be part of the address to pgx.
+// endsInBrackets reports whether the hosts of a URI end in an unclosed IPv6 address. To pgx a following question mark would be
+// part of the address.
 func endsInBrackets(server string) bool {
 	hosts, _, _ := strings.Cut(withoutUser(server), "/")
 	return strings.LastIndexByte(hosts, '[') > strings.LastIndexByte(hosts, ']')
 }
 
-// withoutUser returns what follows the user and password of a URI, which end at an @.
+// withoutUser returns the part of a URI after the user and password, which end at an @.
 func withoutUser(uri string) string {
 	_, rest, _ := strings.Cut(uri, "://")
 	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
@@ -70,7 +70,7 @@ func withoutUser(uri string) string {
 	return rest
 }
 
-// String returns the text of the URI, with a password that it may have.
+// String returns the URI, including its password.
 func (u connectionURI) String() string {
 	parameters := slices.Clip(u.parameters)
 	for _, p := range []struct{ name, value string }{
@@ -86,10 +86,9 @@ func (u connectionURI) String() string {
 	return u.server + "?" + strings.Join(parameters, "&")
 }
 
-// checked returns the text of the URI for a server that is checked by an authority from elsewhere. As in libpq, require is then
-// verify-ca, and sslrootcert=system means verify-full. A URI without sslmode means verify-full too, because an authority is named
-// to have the server checked.
-func (u connectionURI) checked() string {
+// verifiedText returns the URI for a server whose certificate is checked against an authority from outside the URI. As in libpq,
+// require becomes verify-ca and sslrootcert=system means verify-full; so does a URI without sslmode.
+func (u connectionURI) verifiedText() string {
 	switch {
 	case u.sslRootCert == "system", u.sslMode == "":
 		u.sslMode = "verify-full"
@@ -97,11 +96,11 @@ func (u connectionURI) checked() string {
 		u.sslMode = "verify-ca"
 	}
 	u.sslRootCert = ""
-	// Empty, and not left out: pgx would look into the environment and the home directory for one.
+	// Empty but present: otherwise pgx would take one from the environment or the home directory.
 	return u.String() + "&sslrootcert="
 }
 
-// parseURI reads a URI by pgx, whose errors repeat it.
+// parseURI parses a URI with pgx. It replaces pgx's errors because they contain the URI.
 func parseURI(text string) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(text)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// pollEvery is how soon a subscriber learns of what another replica changed; of its own changes a replica tells at once.
-// One query serves all subscribers. LISTEN would be faster, and would have all commits of the database wait in one line.
-const pollEvery = 300 * time.Millisecond
+// pollInterval is the interval at which a replica looks for changes by others; its own changes notify subscribers at once. One
+// query serves all subscribers. LISTEN would be faster, but would serialize all commits of the database.
+const pollInterval = 300 * time.Millisecond
 
-// watch tells subscribers of changes.
+// watch notifies subscribers of changes.
 type watch struct {
 	verification.Notifier
 
@@ -23,10 +23,10 @@ type watch struct {
 	watched map[string]*watched
 }
 
-// watched is a request that somebody subscribed to.
+// watched is a request with subscribers.
 type watched struct {
 	subscribers int
-	// version is that of the state which was seen last; -1 before any was, 0 where there is none.
+	// version is the version of the last state seen; -1 before the first look, 0 if the request does not exist.
 	version int64
 }
 
@@ -64,8 +64,8 @@ func (w *watch) subscribe(id string) (<-chan struct{}, func()) {
 	})
 }
 
-// ids are the requests that somebody subscribed to.
-func (w *watch) ids() []string {
+// watchedIDs returns the ids of requests with subscribers.
+func (w *watch) watchedIDs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	list := make([]string, 0, len(w.watched))
@@ -76,9 +76,9 @@ func (w *watch) ids() []string {
 	return list
 }
 
-// see notes the current versions of the ids that were asked for. What is seen for the first time is told of too: it may
-// have changed between the subscriber's own look and this one.
-func (w *watch) see(asked []string, current []versioned) {
+// recordVersions records the current versions of the ids that were queried, and notifies the subscribers of changed ones. The
+// first version notifies too: the request may have changed since the subscriber read it.
+func (w *watch) recordVersions(asked []string, current []versioned) {
 	versions := make(map[string]int64, len(current))
 	for _, v := range current {
 		versions[v.id] = v.version
@@ -97,9 +97,9 @@ func (w *watch) see(asked []string, current []versioned) {
 	}
 }
 
-// pollUntilDone looks for changes by other replicas while anybody waits for one.
+// pollUntilDone polls for changes by other replicas while there are subscribers, until ctx ends.
 func (s *Store) pollUntilDone(ctx context.Context) {
-	ticker := time.NewTicker(pollEvery)
+	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
 		select {
@@ -107,23 +107,23 @@ func (s *Store) pollUntilDone(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		asked := s.watch.ids()
+		asked := s.watch.watchedIDs()
 		if len(asked) == 0 {
 			continue
 		}
-		err := s.once(ctx, func(c *pgx.Conn) error {
+		err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 			rows, err := c.Query(ctx, sqlVersions, s.options.Project, asked)
 			if err != nil {
 				return err
 			}
 			current, err := pgx.CollectRows(rows, scanVersion)
 			if err == nil {
-				s.watch.see(asked, current)
+				s.watch.recordVersions(asked, current)
 			}
 			return err
 		})
 		if err != nil && ctx.Err() == nil {
-			s.options.Log.V(1).Info("could not look for changes", "reason", err.Error())
+			s.options.Log.V(1).Info("poll for changes failed, will retry", "reason", err.Error())
 		}
 	}
 }

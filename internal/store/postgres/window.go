@@ -8,144 +8,145 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// windows decide on the rates of one batch at one instant. They hold what was counted before, under the locks of the
-// transaction, and count what they admit.
+// windows apply the rates to one batch at one instant. They hold the stored admissions, read under the locks of the
+// transaction, and count the new ones.
 type windows struct {
 	limits  verification.Limits
 	now     time.Time
 	keys    map[string]*keyWindow
 	numbers map[string]*placeWindow
-	// groups are those of prefixes and subjects; nil where neither is limited.
+	// groups are the windows of prefixes and subjects; nil if neither is limited.
 	groups map[string]*placeWindow
 }
 
-// keyWindow counts the admissions of an API key. They are numbered from the key's first; those of one batch are one row.
+// keyWindow counts the admissions of an API key. They are numbered from the key's first; each batch is stored as one row.
 type keyWindow struct {
-	// total is the number of the last admission, lastAt its time.
+	// total is the number of the last admission; lastAt is its time.
 	total  int64
 	lastAt time.Time
 	// first is the oldest row that still counts; its n is zero if there is none.
 	first admissions
-	// leaves is when the admission stops counting that must go before another fits, where that is not in first.
+	// leaves is the time of the admission that must leave before another fits; zero if that is in first.
 	leaves time.Time
-	// admitted is how many this batch adds.
+	// admitted counts the admissions of this batch.
 	admitted int64
 }
 
-// admissions are a row of admissions at one instant: the n up to the number total.
+// admissions is a row of n admissions at one instant; total is the number of the last.
 type admissions struct {
 	at       time.Time
 	total, n int64
 }
 
-// counted is how many count now.
-func (w *keyWindow) counted() int64 {
+// currentCount returns the number of admissions that count now.
+func (w *keyWindow) currentCount() int64 {
 	if w.first.n == 0 {
 		return w.admitted
 	}
 	return w.total + w.admitted - (w.first.total - w.first.n)
 }
 
-// blocking returns the number of the admission that has to leave before rate admits another one.
-func (w *keyWindow) blocking(rate verification.Rate) int64 {
+// blockingNumber returns the number of the admission that must leave before rate admits another one.
+func (w *keyWindow) blockingNumber(rate verification.Rate) int64 {
 	return w.total + w.admitted + 1 - int64(rate.Requests)
 }
 
-// beyondFirst tells whether that admission is in a later row than the oldest that counts, as after a rate was lowered.
+// beyondFirst reports whether the blocking admission is in a later row than the oldest that counts, as after a rate was lowered.
 func (w *keyWindow) beyondFirst(rate verification.Rate) bool {
-	return w.first.n > 0 && w.counted() > int64(rate.Requests) && w.blocking(rate) > w.first.total
+	return w.first.n > 0 && w.currentCount() > int64(rate.Requests) && w.blockingNumber(rate) > w.first.total
 }
 
-// wait is how long it is until rate admits one more at now; zero if it does at once.
-func (w *keyWindow) wait(rate verification.Rate, now time.Time) time.Duration {
+// retryAfter returns how long after now rate admits one more; zero if it does at once.
+func (w *keyWindow) retryAfter(rate verification.Rate, now time.Time) time.Duration {
 	switch {
-	case w.counted() < int64(rate.Requests):
+	case w.currentCount() < int64(rate.Requests):
 		return 0
 	case !w.leaves.IsZero():
 		return w.leaves.Add(rate.Period).Sub(now)
 	default:
-		return w.oldest(now).Add(rate.Period).Sub(now)
+		return w.oldestTime(now).Add(rate.Period).Sub(now)
 	}
 }
 
-// oldest is the time of the oldest admission that counts.
-func (w *keyWindow) oldest(now time.Time) time.Time {
+// oldestTime returns the time of the oldest admission that counts.
+func (w *keyWindow) oldestTime(now time.Time) time.Time {
 	if w.first.n == 0 {
 		return now
 	}
 	return w.first.at
 }
 
-// add counts one more and returns what is left.
+// add counts one more admission and returns the remaining quota.
 func (w *keyWindow) add(rate verification.Rate, now time.Time) verification.Quota {
 	w.admitted++
 	return verification.Quota{
-		Remaining: rate.Requests - int(w.counted()),
-		Reset:     w.oldest(now).Add(rate.Period).Sub(now),
+		Remaining: rate.Requests - int(w.currentCount()),
+		Reset:     w.oldestTime(now).Add(rate.Period).Sub(now),
 	}
 }
 
-// at is the time of this batch's row. It never goes back where the clock does, so rows are in the order of their numbers.
-func (w *keyWindow) at(now time.Time) time.Time {
+// rowTime returns the time of this batch's row. It never goes back, even if the clock does, so times follow the numbers.
+func (w *keyWindow) rowTime(now time.Time) time.Time {
 	if now.Before(w.lastAt) {
 		return w.lastAt
 	}
 	return now
 }
 
-// placeWindow counts the admissions of a phone number, a prefix or a subject. They are numbered by their places, so the one
-// that has to leave before another fits is known by its place, and no other is read.
+// placeWindow counts the admissions of a phone number, a prefix or a subject. They are numbered by place, so the admission that
+// must leave before another fits is found by its place alone.
 type placeWindow struct {
-	// last is the place of the last admission that is stored, lastAt its time. Another transaction must not take the next.
+	// last is the place of the last stored admission; lastAt is its time. If another transaction takes the next one, this one is
+	// retried.
 	last   int64
 	lastAt time.Time
-	// times are those of the stored admissions that may have to leave, by place. One that is missing has left.
+	// times are the times by place of the stored admissions that may have to leave. A missing one has left.
 	times map[int64]time.Time
-	// admitted is how many this batch adds.
+	// admitted counts the admissions of this batch.
 	admitted int64
 }
 
-// wait is how long it is until rate admits one more at now; zero if it does at once.
-func (w *placeWindow) wait(rate verification.Rate, now time.Time) time.Duration {
+// retryAfter returns how long after now rate admits one more; zero if it does at once.
+func (w *placeWindow) retryAfter(rate verification.Rate, now time.Time) time.Duration {
 	place := w.last + w.admitted + 1 - int64(rate.Requests)
 	leaves, stored := w.times[place]
 	switch {
 	case place > w.last: // this batch added it
-		leaves = w.at(now)
+		leaves = w.rowTime(now)
 	case !stored:
 		return 0
 	}
 	return max(0, leaves.Add(rate.Period).Sub(now))
 }
 
-// add counts one more.
+// add counts one more admission.
 func (w *placeWindow) add() { w.admitted++ }
 
-// at is the time of what this batch adds. It never goes back where the clock does, so times are in the order of places.
-func (w *placeWindow) at(now time.Time) time.Time {
+// rowTime returns the time of this batch's admissions. It never goes back, even if the clock does, so times follow the places.
+func (w *placeWindow) rowTime(now time.Time) time.Time {
 	if now.Before(w.lastAt) {
 		return w.lastAt
 	}
 	return now
 }
 
-// admit counts a creation, or refuses it.
-func (w *windows) admit(n verification.New) (verification.Quota, error) {
+// admitCreation counts a creation and returns what is left for its key, or refuses it.
+func (w *windows) admitCreation(n verification.New) (verification.Quota, error) {
 	var waits verification.Waits
 	perKey, perNumber := w.limits.PerKey, w.limits.PerPhoneNumber
 	if perKey.Limited() {
-		waits.Key = w.keys[n.KeyName].wait(perKey, w.now)
+		waits.Key = w.keys[n.KeyName].retryAfter(perKey, w.now)
 	}
 	line := windowOf(w.numbers, lineOf(n))
 	if perNumber.Limited() {
-		waits.PhoneNumber = line.wait(perNumber, w.now)
+		waits.PhoneNumber = line.retryAfter(perNumber, w.now)
 	}
 	prefix, subject := prefixOf(n, w.limits), subjectOf(n, w.limits)
 	if prefix != "" {
-		waits.Prefix = windowOf(w.groups, prefix).wait(w.limits.PerPrefix.Rate, w.now)
+		waits.Prefix = windowOf(w.groups, prefix).retryAfter(w.limits.PerPrefix.Rate, w.now)
 	}
 	if subject != "" {
-		waits.Subject = windowOf(w.groups, subject).wait(w.limits.PerSubject, w.now)
+		waits.Subject = windowOf(w.groups, subject).retryAfter(w.limits.PerSubject, w.now)
 	}
 	if err := waits.Refusal(); err != nil {
 		return verification.Quota{}, err
@@ -164,7 +165,7 @@ func (w *windows) admit(n verification.New) (verification.Quota, error) {
 	return w.keys[n.KeyName].add(perKey, w.now), nil
 }
 
-// windowOf returns the window of that name, a new one where nothing was counted.
+// windowOf returns the window of a name, and adds an empty one if there is none.
 func windowOf(all map[string]*placeWindow, name string) *placeWindow {
 	window := all[name]
 	if window == nil {
@@ -174,13 +175,13 @@ func windowOf(all map[string]*placeWindow, name string) *placeWindow {
 	return window
 }
 
-// Prefixes and subjects share a table; their names begin differently.
+// Prefixes and subjects share a table; these beginnings keep their names apart.
 const (
 	prefixGroup  = "prefix "
 	subjectGroup = "subject "
 )
 
-// prefixOf is the name of the key's prefix that a creation counts for; empty where none limits it.
+// prefixOf returns the name of the key's prefix that a creation counts for; empty if there is no such limit.
 func prefixOf(n verification.New, limits verification.Limits) string {
 	group := limits.PerPrefix.Group(n)
 	if group.Prefix == "" {
@@ -189,7 +190,7 @@ func prefixOf(n verification.New, limits verification.Limits) string {
 	return prefixGroup + group.Prefix + " " + group.KeyName
 }
 
-// subjectOf is the name of the subject that a creation counts for; empty where none limits it.
+// subjectOf returns the name of the subject that a creation counts for; empty if there is no such limit.
 func subjectOf(n verification.New, limits verification.Limits) string {
 	if n.Subject == "" || !limits.PerSubject.Limited() {
 		return ""
@@ -205,5 +206,5 @@ func groupRate(name string, limits verification.Limits) verification.Rate {
 	return limits.PerSubject
 }
 
-// lineOf is the name that all forms of a number share.
+// lineOf returns the canonical form of a creation's number, which all its forms share.
 func lineOf(n verification.New) string { return phone.Canonical(n.Phone).E164() }

@@ -10,7 +10,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-func TestKeyWindow_whatCountsAndWhatHasToLeave(t *testing.T) {
+func TestKeyWindow_countAndRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
 	rate := verification.Rate{Requests: 10, Period: time.Minute}
@@ -20,35 +20,35 @@ func TestKeyWindow_whatCountsAndWhatHasToLeave(t *testing.T) {
 		wait        time.Duration
 		beyondFirst bool
 	}{
-		"nothing was ever admitted":      {keyWindow{}, 0, 0, false},
-		"everything has left":            {keyWindow{total: 50}, 0, 0, false},
-		"one row, with room":             {keyWindow{total: 9, first: admissions{at: ago(30), total: 9, n: 9}}, 9, 0, false},
-		"one row, full":                  {keyWindow{total: 10, first: admissions{at: ago(30), total: 10, n: 10}}, 10, 30 * time.Second, false},
-		"a later row counts too":         {keyWindow{total: 60, first: admissions{at: ago(50), total: 55, n: 5}}, 10, 10 * time.Second, false},
-		"of a row before only the rest":  {keyWindow{total: 59, first: admissions{at: ago(50), total: 55, n: 5}}, 9, 0, false},
-		"this batch fills it":            {keyWindow{total: 5, first: admissions{at: ago(20), total: 5, n: 5}, admitted: 5}, 10, 40 * time.Second, false},
-		"this batch alone fills it":      {keyWindow{total: 70, admitted: 10}, 10, time.Minute, false},
-		"the rate was lowered":           {keyWindow{total: 20, first: admissions{at: ago(40), total: 5, n: 5}, leaves: ago(10)}, 20, 50 * time.Second, true},
-		"lowered, but one row has it":    {keyWindow{total: 20, first: admissions{at: ago(40), total: 20, n: 20}}, 20, 20 * time.Second, false},
-		"the last that counts goes next": {keyWindow{total: 10, first: admissions{at: ago(60).Add(1), total: 10, n: 10}}, 10, 1, false},
+		"nothing was ever admitted":     {keyWindow{}, 0, 0, false},
+		"everything has left":           {keyWindow{total: 50}, 0, 0, false},
+		"one row, with room":            {keyWindow{total: 9, first: admissions{at: ago(30), total: 9, n: 9}}, 9, 0, false},
+		"one row, full":                 {keyWindow{total: 10, first: admissions{at: ago(30), total: 10, n: 10}}, 10, 30 * time.Second, false},
+		"a later row counts too":        {keyWindow{total: 60, first: admissions{at: ago(50), total: 55, n: 5}}, 10, 10 * time.Second, false},
+		"the oldest row left partly":    {keyWindow{total: 59, first: admissions{at: ago(50), total: 55, n: 5}}, 9, 0, false},
+		"this batch fills it":           {keyWindow{total: 5, first: admissions{at: ago(20), total: 5, n: 5}, admitted: 5}, 10, 40 * time.Second, false},
+		"this batch alone fills it":     {keyWindow{total: 70, admitted: 10}, 10, time.Minute, false},
+		"the rate was lowered":          {keyWindow{total: 20, first: admissions{at: ago(40), total: 5, n: 5}, leaves: ago(10)}, 20, 50 * time.Second, true},
+		"lowered within the oldest row": {keyWindow{total: 20, first: admissions{at: ago(40), total: 20, n: 20}}, 20, 20 * time.Second, false},
+		"the last one leaves next":      {keyWindow{total: 10, first: admissions{at: ago(60).Add(1), total: 10, n: 10}}, 10, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(test.window.counted()).To(Equal(test.counted))
-			g.Expect(test.window.wait(rate, now)).To(Equal(test.wait))
+			g.Expect(test.window.currentCount()).To(Equal(test.counted))
+			g.Expect(test.window.retryAfter(rate, now)).To(Equal(test.wait))
 			g.Expect(test.window.beyondFirst(rate)).To(Equal(test.beyondFirst))
 		})
 	}
 }
 
-func TestKeyWindow_rowsNeverGoBackWithTheClock(t *testing.T) {
+func TestKeyWindow_timesNeverDecrease(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	g.Expect((&keyWindow{lastAt: now.Add(time.Hour)}).at(now)).To(Equal(now.Add(time.Hour)))
-	g.Expect((&keyWindow{lastAt: now.Add(-time.Hour)}).at(now)).To(Equal(now))
+	g.Expect((&keyWindow{lastAt: now.Add(time.Hour)}).rowTime(now)).To(Equal(now.Add(time.Hour)))
+	g.Expect((&keyWindow{lastAt: now.Add(-time.Hour)}).rowTime(now)).To(Equal(now))
 }
 
-func TestPlaceWindow_waitsForTheOneThatHasToLeave(t *testing.T) {
+func TestPlaceWindow_retryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	ago := func(seconds int) time.Time { return now.Add(-time.Duration(seconds) * time.Second) }
 	places := map[int64]time.Time{7: ago(70), 8: ago(50), 9: ago(20), 10: ago(10)}
@@ -57,37 +57,37 @@ func TestPlaceWindow_waitsForTheOneThatHasToLeave(t *testing.T) {
 		requests int
 		wait     time.Duration
 	}{
-		"nothing was ever admitted":   {placeWindow{}, 1, 0},
-		"fewer than the rate admits":  {placeWindow{last: 2, times: map[int64]time.Time{1: ago(5), 2: ago(4)}}, 3, 0},
-		"the fourth last has left":    {placeWindow{last: 10, times: places}, 4, 0},
-		"the third last has not":      {placeWindow{last: 10, times: places}, 3, 10 * time.Second},
-		"the rate was lowered":        {placeWindow{last: 10, times: places}, 1, 50 * time.Second},
-		"the next one is swept":       {placeWindow{last: 10, times: map[int64]time.Time{9: ago(20)}}, 3, 0},
-		"this batch took the room":    {placeWindow{last: 10, times: places, admitted: 1}, 4, 10 * time.Second},
-		"this batch alone fills it":   {placeWindow{admitted: 2}, 2, time.Minute},
-		"this batch fills it again":   {placeWindow{last: 10, times: places, admitted: 1}, 1, time.Minute},
-		"it leaves at this very time": {placeWindow{last: 1, times: map[int64]time.Time{1: ago(60)}}, 1, 0},
+		"nothing was ever admitted":  {placeWindow{}, 1, 0},
+		"fewer than the rate admits": {placeWindow{last: 2, times: map[int64]time.Time{1: ago(5), 2: ago(4)}}, 3, 0},
+		"the fourth last has left":   {placeWindow{last: 10, times: places}, 4, 0},
+		"the third last has not":     {placeWindow{last: 10, times: places}, 3, 10 * time.Second},
+		"the rate was lowered":       {placeWindow{last: 10, times: places}, 1, 50 * time.Second},
+		"the next one is swept":      {placeWindow{last: 10, times: map[int64]time.Time{9: ago(20)}}, 3, 0},
+		"this batch took the place":  {placeWindow{last: 10, times: places, admitted: 1}, 4, 10 * time.Second},
+		"this batch alone fills it":  {placeWindow{admitted: 2}, 2, time.Minute},
+		"this batch fills it again":  {placeWindow{last: 10, times: places, admitted: 1}, 1, time.Minute},
+		"it leaves exactly now":      {placeWindow{last: 1, times: map[int64]time.Time{1: ago(60)}}, 1, 0},
 		"it leaves a microsecond later": {
 			placeWindow{last: 1, times: map[int64]time.Time{1: ago(60).Add(time.Microsecond)}}, 1, time.Microsecond,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rate := verification.Rate{Requests: test.requests, Period: time.Minute}
-			NewWithT(t).Expect(test.window.wait(rate, now)).To(Equal(test.wait))
+			NewWithT(t).Expect(test.window.retryAfter(rate, now)).To(Equal(test.wait))
 		})
 	}
 }
 
-func TestPlaceWindow_timesNeverGoBackWithTheClock(t *testing.T) {
+func TestPlaceWindow_timesNeverDecrease(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	w := &placeWindow{last: 1, lastAt: now.Add(time.Second), admitted: 1}
-	g.Expect(w.at(now)).To(Equal(now.Add(time.Second)))
-	g.Expect(w.at(now.Add(time.Hour))).To(Equal(now.Add(time.Hour)))
-	g.Expect(w.wait(verification.Rate{Requests: 1, Period: time.Minute}, now)).To(Equal(61*time.Second), "it counts from its own time")
+	g.Expect(w.rowTime(now)).To(Equal(now.Add(time.Second)))
+	g.Expect(w.rowTime(now.Add(time.Hour))).To(Equal(now.Add(time.Hour)))
+	g.Expect(w.retryAfter(verification.Rate{Requests: 1, Period: time.Minute}, now)).To(Equal(61*time.Second), "counted from the admission")
 }
 
-func TestDemand_asksForNothingThatIsNotLimited(t *testing.T) {
+func TestDemand_skipsUnlimited(t *testing.T) {
 	g := NewWithT(t)
 	number, err := phone.FromE164("+4915123456789")
 	g.Expect(err).NotTo(HaveOccurred())
