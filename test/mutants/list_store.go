@@ -9,9 +9,9 @@ const steppedPostgres = "by a clock that is stepped "
 var memoryMutants = []Mutant{
 	{
 		Name: "memory-rate-one-too-many", Promise: "design.md 4: exact in SQL and memory",
-		Symbol: "memory.(*windows).wait", Old: "len(times) < rate.Requests", New: "len(times) <= rate.Requests",
+		Symbol: "memory.(*windows).retryAfter", Old: "len(times) < rate.Requests", New: "len(times) <= rate.Requests",
 		Also: []Edit{{
-			Symbol: "memory.(*windows).wait",
+			Symbol: "memory.(*windows).retryAfter",
 			Old:    "times[len(times)-rate.Requests]",
 			New:    "times[max(0, len(times)-rate.Requests)]",
 		}},
@@ -19,27 +19,27 @@ var memoryMutants = []Mutant{
 	},
 	{
 		Name: "memory-forms-of-a-number-count-apart", Promise: "design.md 4: per canonical phone number",
-		Symbol: "memory.(*project).count", Old: "phone.Canonical(n.Phone)", New: "n.Phone",
+		Symbol: "memory.(*project).countAdmission", Old: "phone.Canonical(n.Phone)", New: "n.Phone",
 		Suite: "memory", Test: "rates",
 	},
 	{
 		Name: "memory-open-event-evicted", Promise: "design.md 4: an undelivered event is never dropped",
-		Symbol: "memory.(*room).place", Old: "case at.IsZero():", New: "case false:",
+		Symbol: "memory.(*room).placeRecord", Old: "case at.IsZero():", New: "case false:",
 		Suite: "memory", Test: "storage cap",
 	},
 	{
 		Name: "memory-lease-survives-a-write", Promise: "design.md 4: a lease and an epoch",
-		Symbol: "memory.(*project).write", Old: "rec.leasedUntil = time.Time{}", New: "",
+		Symbol: "memory.(*project).writeState", Old: "rec.leasedUntil = time.Time{}", New: "",
 		Suite: "memory", Test: "leases",
 	},
 	{
 		Name: "memory-claim-without-an-epoch", Promise: "design.md 4: a lease and an epoch",
-		Symbol: "memory.(*project).claim", Old: "rec.request.Epoch++", New: "",
+		Symbol: "memory.(*project).claimDue", Old: "rec.request.Epoch++", New: "",
 		Suite: "memory", Test: "leases",
 	},
 	{
 		Name: "memory-older-binding-comes-back", Promise: "design.md 3: one live binding per (account, sender), the latest wins",
-		Symbol: "memory.(*project).rebind",
+		Symbol: "memory.(*project).updateBindings",
 		Old:    "if !slices.Contains(before, c) {",
 		New:    "if slices.Contains(after, c) {",
 		Suite:  "memory", Test: "contacts",
@@ -51,7 +51,7 @@ var memoryMutants = []Mutant{
 	},
 	{
 		Name: "memory-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
-		Symbol: "memory.(*windows).trim", Old: "now.Add(-period).UnixMicro()+1", New: "now.Add(-period).UnixMicro()+2",
+		Symbol: "memory.(*windows).trimWindow", Old: "now.Add(-period).UnixMicro()+1", New: "now.Add(-period).UnixMicro()+2",
 		Suite: "memory", Test: "windows",
 	},
 }

@@ -13,11 +13,11 @@ import (
 
 // Options configure a Backend. The zero value is ready for use.
 type Options struct {
-	// Clock decides for every store of the backend; the real one where nil.
+	// Clock is the clock of every store of the backend; the real one if nil.
 	Clock clock.PassiveClock
 }
 
-// Backend is what a database would be: the state that all its stores share. It is safe for concurrent use.
+// Backend takes the place of a database: it holds the state that all its stores share. It is safe for concurrent use.
 type Backend struct {
 	clock   clock.PassiveClock
 	outage  atomic.Pointer[error]
@@ -34,7 +34,7 @@ func NewBackend(o Options) *Backend {
 }
 
 // Open returns a store of the project with that "namespace/name". Stores of one project share its requests, as
-// replicas do. A project is never forgotten: a process serves the few that it is configured for.
+// replicas do. Projects are never removed, because a process serves only the few that it is configured for.
 func (b *Backend) Open(name string) *Store {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,7 +46,7 @@ func (b *Backend) Open(name string) *Store {
 	return &Store{backend: b, project: p}
 }
 
-// Fail makes every store answer Unavailable because of err, until Fail(nil): a rehearsal of an outage.
+// Fail simulates an outage: every store returns Unavailable with err, until Fail(nil).
 func (b *Backend) Fail(err error) {
 	if err == nil {
 		b.outage.Store(nil)
@@ -55,8 +55,8 @@ func (b *Backend) Fail(err error) {
 	b.outage.Store(&err)
 }
 
-// admit is the door of every operation: none begins for a caller who has gone, or on a backend that is out.
-func (b *Backend) admit(ctx context.Context) error {
+// checkAvailable rejects calls whose context has ended, and all calls during an outage.
+func (b *Backend) checkAvailable(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -66,8 +66,8 @@ func (b *Backend) admit(ctx context.Context) error {
 	return nil
 }
 
-// now is the time that decides. Operations read it under the project's lock, so it is in the order of their effects.
-func (b *Backend) now() time.Time { return instant(b.clock.Now()) }
+// now returns the store clock's time. Operations read it under the project's lock, so times follow the order of their effects.
+func (b *Backend) now() time.Time { return truncateTime(b.clock.Now()) }
 
-// instant cuts a time to what a store keeps. The zero time stays zero.
-func instant(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+// truncateTime truncates a time to microseconds, the precision of a store. The zero time stays zero.
+func truncateTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }

@@ -13,7 +13,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The benchmarks run on a store that holds as many requests as a project of the default store may, with both rates on.
+// benchStored is the maximum number of requests in a project of the default store. The benchmarks run with both rates on.
 const benchStored = 1500
 
 var benchLimits = verification.Limits{
@@ -55,7 +55,7 @@ func benchVerify(r *verification.Request, now time.Time) error {
 	return nil
 }
 
-// BenchmarkCreate fills a store: both rates, an empty cap, no deletion.
+// BenchmarkCreate fills a store, with both rates, a cap that is never reached, and no deletion.
 func BenchmarkCreate(b *testing.B) {
 	store, _ := benchStore(b, benchStored)
 	limits := benchLimits
@@ -73,7 +73,7 @@ func BenchmarkCreate(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateAndDelete is a store in equilibrium.
+// BenchmarkCreateAndDelete keeps the number of stored requests constant.
 func BenchmarkCreateAndDelete(b *testing.B) {
 	for _, stored := range []int{benchStored, 100 * benchStored} {
 		b.Run(strconv.Itoa(stored), func(b *testing.B) {
@@ -93,7 +93,7 @@ func BenchmarkCreateAndDelete(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateFull evicts the oldest for each that it creates.
+// BenchmarkCreateFull evicts the oldest request for each creation.
 func BenchmarkCreateFull(b *testing.B) {
 	store, ids := benchStore(b, benchStored)
 	limits := verification.Limits{MaxStored: len(ids)}
@@ -142,7 +142,7 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkMixed is what decides about the lock: ten reads to a write, from every core.
+// BenchmarkMixed measures the lock: ten reads per write, from every core.
 func BenchmarkMixed(b *testing.B) {
 	store, ids := benchStore(b, benchStored)
 	ctx := context.WithoutCancel(b.Context())

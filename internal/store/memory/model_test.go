@@ -14,7 +14,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// model does by scanning everything what the store does by its indexes.
+// model implements the store by scanning all requests instead of using indexes.
 type model struct {
 	fixture
 
@@ -26,7 +26,7 @@ type model struct {
 	next     int
 }
 
-// TestStore_agreesWithAScan runs random operations against both.
+// TestStore_agreesWithAScan runs random operations against the store and the model.
 func TestStore_agreesWithAScan(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -34,12 +34,12 @@ func TestStore_agreesWithAScan(t *testing.T) {
 				fixture: newFixture(t), random: rand.New(rand.NewPCG(seed, seed)),
 				leases: map[string]time.Time{}, awaiting: map[string]string{}, created: map[string][]time.Time{},
 			}
-			steps := []func(){m.create, m.create, m.change, m.change, m.change, m.delete, m.claim}
+			steps := []func(){m.createRequest, m.createRequest, m.changeRequest, m.changeRequest, m.changeRequest, m.deleteRequest, m.claimRequests}
 			for step := range 1000 {
-				m.pass(time.Duration(m.random.IntN(40)) * time.Second)
+				m.advanceClock(time.Duration(m.random.IntN(40)) * time.Second)
 				steps[m.random.IntN(len(steps))]()
 				if step%10 == 0 {
-					m.compare()
+					m.compareAll()
 				}
 			}
 		})
@@ -48,9 +48,9 @@ func TestStore_agreesWithAScan(t *testing.T) {
 
 func (m *model) now() time.Time { return m.clock.Now() }
 
-func (m *model) create() {
+func (m *model) createRequest() {
 	m.next++
-	n := m.new(m.next)
+	n := m.newCreation(m.next)
 	n.KeyName, n.TTL = strconv.Itoa(m.random.IntN(3)), time.Duration(m.random.IntN(600))*time.Second
 	n.BodyHash = []string{"", "hash"}[m.random.IntN(2)]
 	limits := verification.Limits{
@@ -77,14 +77,14 @@ func (m *model) create() {
 		m.Expect(err).NotTo(HaveOccurred())
 		m.Expect(created.Key.Remaining).To(Equal(limits.PerKey.Requests - len(times) - 1))
 		for _, r := range evictable[:excess] {
-			m.forget(r.ID)
+			m.forgetRequest(r.ID)
 		}
 		m.requests = append(m.requests, created.Request)
 		m.created[n.KeyName] = append(m.created[n.KeyName], m.now())
 	}
 }
 
-func (m *model) forget(id string) {
+func (m *model) forgetRequest(id string) {
 	m.requests = slices.DeleteFunc(m.requests, func(r verification.Request) bool { return r.ID == id })
 	delete(m.leases, id)
 	for binding, bound := range m.awaiting {
@@ -94,8 +94,8 @@ func (m *model) forget(id string) {
 	}
 }
 
-// change does something to a request that the domain may do.
-func (m *model) change() {
+// changeRequest applies a random mutation of the domain to a request.
+func (m *model) changeRequest() {
 	if len(m.requests) == 0 {
 		return
 	}
@@ -131,13 +131,13 @@ func (m *model) change() {
 	if got.Version != r.Version {
 		delete(m.leases, r.ID)
 	}
-	m.rebind(*r, want)
+	m.rebindContacts(*r, want)
 	want.Version = got.Version
 	m.Expect(got).To(Equal(want))
 	*r = got
 }
 
-func (m *model) rebind(before, after verification.Request) {
+func (m *model) rebindContacts(before, after verification.Request) {
 	for _, c := range before.Contacts {
 		if after.BoundAt(c.Binding).IsZero() && m.awaiting[c.Binding] == after.ID {
 			delete(m.awaiting, c.Binding)
@@ -150,16 +150,16 @@ func (m *model) rebind(before, after verification.Request) {
 	}
 }
 
-func (m *model) delete() {
+func (m *model) deleteRequest() {
 	if len(m.requests) > 0 && m.random.IntN(3) == 0 {
 		r := m.requests[m.random.IntN(len(m.requests))]
 		m.Expect(m.Delete(m.t.Context(), r.ID, r.Version+"0")).To(MatchError(verification.ErrConflict))
 		m.Expect(m.Delete(m.t.Context(), r.ID, r.Version)).To(Succeed())
-		m.forget(r.ID)
+		m.forgetRequest(r.ID)
 	}
 }
 
-func (m *model) claim() {
+func (m *model) claimRequests() {
 	policy := verification.Policy{
 		Retention: time.Duration(m.random.IntN(2)) * 5 * time.Minute, Events: verification.EventPolicy(m.random.IntN(3)),
 	}
@@ -184,8 +184,8 @@ func (m *model) claim() {
 	}
 }
 
-// compare looks at all that is stored.
-func (m *model) compare() {
+// compareAll compares everything that is stored.
+func (m *model) compareAll() {
 	p := m.project
 	m.Expect(p.records).To(HaveLen(len(m.requests)))
 	for _, want := range m.requests {

@@ -6,24 +6,24 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Bounds of the advice to come back to a full store: a request may end at any moment, which no store can foresee, and
-// asking more than once a second helps nobody.
+// Bounds of Retry-After for a full store: a request may end at any moment, which cannot be predicted, and more than one try
+// per second does not help.
 const (
-	leastRoomWait = time.Second
-	mostRoomWait  = time.Minute
+	minRoomWait = time.Second
+	maxRoomWait = time.Minute
 )
 
-// room orders the requests of a project by which may go when the store is full. A request with an open event is in
-// neither timeline: only a write can make it evictable.
+// room orders the requests of a project for eviction from a full store. A request with an open event is in neither timeline,
+// because only a write can make it evictable.
 type room struct {
-	// ripening holds requests until they become evictable without a write: they lapse, or their code has rested.
+	// ripening holds requests that become evictable by time: when they lapse, or when their code has rested.
 	ripening timeline
-	// evictable holds what may go, by its creation.
+	// evictable holds the requests that can be evicted, by their creation.
 	evictable timeline
 }
 
-// place puts a request where it belongs at now.
-func (r *room) place(rec *record, now time.Time) {
+// placeRecord moves a request to its timeline at now.
+func (r *room) placeRecord(rec *record, now time.Time) {
 	at := rec.request.EvictableAt()
 	switch {
 	case at.IsZero():
@@ -35,34 +35,35 @@ func (r *room) place(rec *record, now time.Time) {
 	}
 }
 
-// ripen moves the requests that became evictable since it was called last.
-func (r *room) ripen(now time.Time) {
-	for rec := r.ripening.first(now); rec != nil; rec = r.ripening.first(now) {
-		r.place(rec, now)
+// moveEvictable moves the requests that have become evictable since its last call.
+func (r *room) moveEvictable(now time.Time) {
+	for rec := r.ripening.firstDue(now); rec != nil; rec = r.ripening.firstDue(now) {
+		r.placeRecord(rec, now)
 	}
 }
 
-// wait is how long to wait for room: until the next request becomes evictable, for all that can be known.
-func (r *room) wait(now time.Time) time.Duration {
+// retryAfter returns the time until the next request becomes evictable, within minRoomWait and maxRoomWait.
+func (r *room) retryAfter(now time.Time) time.Duration {
 	if len(r.ripening) == 0 {
-		return mostRoomWait
+		return maxRoomWait
 	}
 	ripe := time.UnixMicro(r.ripening[0].at).Sub(now)
-	return min(max(ripe, leastRoomWait), mostRoomWait)
+	return min(max(ripe, minRoomWait), maxRoomWait)
 }
 
-// makeRoom evicts until one more request fits under limit, the oldest first, or refuses and evicts nothing.
+// makeRoom evicts requests, the oldest first, until one more fits under limit. If that is impossible, it evicts nothing and
+// returns TooManyStored.
 func (p *project) makeRoom(limit int, now time.Time) error {
 	excess := len(p.records) + 1 - limit
 	if limit <= 0 || excess <= 0 {
 		return nil
 	}
-	p.room.ripen(now)
+	p.room.moveEvictable(now)
 	if len(p.room.evictable) < excess {
-		return verification.TooManyStored(p.room.wait(now))
+		return verification.TooManyStored(p.room.retryAfter(now))
 	}
 	for range excess {
-		p.remove(p.room.evictable[0].record)
+		p.removeRecord(p.room.evictable[0].record)
 	}
 	return nil
 }

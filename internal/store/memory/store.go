@@ -20,12 +20,12 @@ var (
 	_ verification.Counter = (*Store)(nil)
 )
 
-// Create implements verification.Store. Rates count from the moment they are set; a longer period counts what the
-// shorter one before it had kept.
+// Create implements verification.Store. A rate counts from the moment it is set; after a longer period replaces a shorter
+// one, only the admissions kept for the shorter one count.
 func (s *Store) Create(
 	ctx context.Context, n verification.New, limits verification.Limits,
 ) (verification.Created, error) {
-	if err := s.backend.admit(ctx); err != nil {
+	if err := s.backend.checkAvailable(ctx); err != nil {
 		return verification.Created{}, err
 	}
 	p := s.project
@@ -35,24 +35,24 @@ func (s *Store) Create(
 		return verification.Created{Request: clone(existing.request), Existing: true}, nil
 	}
 	now := s.backend.now()
-	if err := p.refusal(n, limits, now); err != nil {
+	if err := p.checkRates(n, limits, now); err != nil {
 		return verification.Created{}, err
 	}
 	if err := p.makeRoom(limits.MaxStored, now); err != nil {
 		return verification.Created{}, err
 	}
-	quota := p.count(n, limits, now)
-	return verification.Created{Request: p.insert(n, now), Key: quota}, nil
+	quota := p.countAdmission(n, limits, now)
+	return verification.Created{Request: p.insertRequest(n, now), Key: quota}, nil
 }
 
 // Get implements verification.Store.
 func (s *Store) Get(ctx context.Context, id string) (verification.Request, error) {
-	if err := s.backend.admit(ctx); err != nil {
+	if err := s.backend.checkAvailable(ctx); err != nil {
 		return verification.Request{}, err
 	}
 	s.project.mu.RLock()
 	defer s.project.mu.RUnlock()
-	return found(s.project.records[id])
+	return requestOrNotFound(s.project.records[id])
 }
 
 // Peek implements verification.Store.
@@ -60,12 +60,12 @@ func (s *Store) Peek(ctx context.Context, id string) (verification.Request, erro
 	return s.Get(ctx, id)
 }
 
-// Update implements verification.Store. mutate runs once, under the project's lock: a compare-and-set that cannot
-// fail. What makes a request the one it is (id, claimed number, method, times, key) stays whatever mutate does to it.
+// Update implements verification.Store. mutate runs once, under the project's lock, so the compare-and-set cannot fail. The
+// identity of a request (id, claimed number, method, times, key) does not change, whatever mutate does.
 func (s *Store) Update(
 	ctx context.Context, id string, mutate func(r *verification.Request, now time.Time) error,
 ) (verification.Request, error) {
-	if err := s.backend.admit(ctx); err != nil {
+	if err := s.backend.checkAvailable(ctx); err != nil {
 		return verification.Request{}, err
 	}
 	p := s.project
@@ -79,11 +79,11 @@ func (s *Store) Update(
 	next := clone(rec.request)
 	err := mutate(&next, now)
 	if err == nil {
-		err = ctx.Err() // whoever gave up meanwhile is told nothing, so nothing may have happened
+		err = ctx.Err() // a caller that has gone gets no answer, so nothing is written
 	}
 	switch {
 	case err == nil:
-		p.write(rec, next, now)
+		p.writeState(rec, next, now)
 	case errors.Is(err, verification.ErrUnchanged):
 		err = nil
 	}
@@ -92,7 +92,7 @@ func (s *Store) Update(
 
 // Delete implements verification.Store.
 func (s *Store) Delete(ctx context.Context, id, version string) error {
-	if err := s.backend.admit(ctx); err != nil {
+	if err := s.backend.checkAvailable(ctx); err != nil {
 		return err
 	}
 	p := s.project
@@ -105,20 +105,20 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 	case rec.request.Version != version:
 		return verification.ErrConflict
 	default:
-		p.remove(rec)
+		p.removeRecord(rec)
 		return nil
 	}
 }
 
-// Awaiting implements verification.Store. The last write that bound the sender wins, and of two within one microsecond
-// of the clock the one to another request than before.
+// Awaiting implements verification.Store. The last write that bound the sender wins; of two within one microsecond of the
+// clock, the one to another request than before.
 func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
-	if err := s.backend.admit(ctx); err != nil {
+	if err := s.backend.checkAvailable(ctx); err != nil {
 		return verification.Request{}, err
 	}
 	s.project.mu.RLock()
 	defer s.project.mu.RUnlock()
-	return found(s.project.awaiting[binding])
+	return requestOrNotFound(s.project.awaiting[binding])
 }
 
 // Subscribe implements verification.Store.
@@ -127,23 +127,23 @@ func (s *Store) Subscribe(id string) (<-chan struct{}, func()) {
 }
 
 // Ready implements verification.Store.
-func (s *Store) Ready(ctx context.Context) error { return s.backend.admit(ctx) }
+func (s *Store) Ready(ctx context.Context) error { return s.backend.checkAvailable(ctx) }
 
 // Claim implements verification.Queue.
 func (s *Store) Claim(
 	ctx context.Context, policy verification.Policy, limit int, lease time.Duration,
 ) ([]verification.Request, error) {
-	if err := s.backend.admit(ctx); err != nil {
+	if err := s.backend.checkAvailable(ctx); err != nil {
 		return nil, err
 	}
 	s.project.mu.Lock()
 	defer s.project.mu.Unlock()
-	return s.project.claim(policy, limit, lease, s.backend.now()), nil
+	return s.project.claimDue(policy, limit, lease, s.backend.now()), nil
 }
 
 // Stored implements verification.Counter.
 func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
-	if err := s.backend.admit(ctx); err != nil {
+	if err := s.backend.checkAvailable(ctx); err != nil {
 		return verification.Stored{}, err
 	}
 	s.project.mu.RLock()
@@ -155,7 +155,7 @@ func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
 	return stored, nil
 }
 
-func found(rec *record) (verification.Request, error) {
+func requestOrNotFound(rec *record) (verification.Request, error) {
 	if rec == nil {
 		return verification.Request{}, verification.ErrNotFound
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// fixture is a store with a clock to step.
+// fixture is a store with a fake clock.
 type fixture struct {
 	*Store
 	*WithT
@@ -26,25 +26,27 @@ type fixture struct {
 
 func newFixture(t *testing.T) fixture {
 	t.Helper()
-	clock := clocktesting.NewFakePassiveClock(begin)
+	clock := clocktesting.NewFakePassiveClock(startTime)
 	return fixture{Store: NewBackend(Options{Clock: clock}).Open("a/b"), WithT: NewWithT(t), t: t, clock: clock}
 }
 
-func (f fixture) pass(d time.Duration) { f.clock.SetTime(f.clock.Now().Add(d)) }
+func (f fixture) advanceClock(d time.Duration) { f.clock.SetTime(f.clock.Now().Add(d)) }
 
-func (f fixture) new(i int) verification.New {
+func (f fixture) newCreation(i int) verification.New {
 	number, err := phone.FromE164(fmt.Sprintf("+49151%08d", i))
 	f.Expect(err).NotTo(HaveOccurred())
-	return verification.New{ID: fmt.Sprint("id-", i), Phone: number, Method: verification.Telegram, TTL: time.Minute, KeyName: fmt.Sprint("key-", i)}
+	return verification.New{
+		ID: fmt.Sprint("id-", i), Phone: number, Method: verification.Telegram, TTL: time.Minute, KeyName: fmt.Sprint("key-", i),
+	}
 }
 
-func (f fixture) add(i int, limits verification.Limits) verification.Request {
-	created, err := f.Create(f.t.Context(), f.new(i), limits)
+func (f fixture) addRequest(i int, limits verification.Limits) verification.Request {
+	created, err := f.Create(f.t.Context(), f.newCreation(i), limits)
 	f.Expect(err).NotTo(HaveOccurred())
 	return created.Request
 }
 
-func TestStore_forgetsWhatIsIdle(t *testing.T) {
+func TestStore_dropsIdleEntries(t *testing.T) {
 	const many = 10_000
 	f := newFixture(t)
 	limits := verification.Limits{
@@ -52,7 +54,7 @@ func TestStore_forgetsWhatIsIdle(t *testing.T) {
 		PerPhoneNumber: verification.Rate{Requests: 5, Period: 10 * time.Minute},
 	}
 	for i := range many {
-		r := f.add(i, limits)
+		r := f.addRequest(i, limits)
 		r, err := f.Update(t.Context(), r.ID, func(r *verification.Request, now time.Time) error {
 			r.Contacts = []verification.Contact{{Binding: "binding of " + r.ID, BoundAt: now}}
 			return nil
@@ -64,44 +66,44 @@ func TestStore_forgetsWhatIsIdle(t *testing.T) {
 		cancel()
 	}
 	p := f.project
-	f.Expect(p.phones.byKey).To(HaveLen(many), "deleted requests count")
+	f.Expect(p.phones.byKey).To(HaveLen(many), "deleted requests still count")
 	f.Expect(p.records).To(BeEmpty())
 	f.Expect(p.awaiting).To(BeEmpty())
 	for _, line := range []timeline{p.work.waiting, p.work.due, p.room.ripening, p.room.evictable} {
 		f.Expect(line).To(BeEmpty())
 	}
 
-	f.pass(time.Minute)
-	f.add(many, limits)
+	f.advanceClock(time.Minute)
+	f.addRequest(many, limits)
 	f.Expect(p.keys.byKey).To(HaveLen(1))
 	f.Expect(p.keys.oldest.Len()).To(Equal(1))
 	f.Expect(p.phones.byKey).To(HaveLen(many+1), "their period is longer")
-	f.pass(10 * time.Minute)
-	f.add(many+1, limits)
+	f.advanceClock(10 * time.Minute)
+	f.addRequest(many+1, limits)
 	f.Expect(p.phones.byKey).To(HaveLen(1))
-	f.add(many+2, verification.Limits{})
-	f.Expect(p.phones.byKey).To(BeEmpty(), "no rate needs no windows")
+	f.addRequest(many+2, verification.Limits{})
+	f.Expect(p.phones.byKey).To(BeEmpty(), "without a rate there are no windows")
 }
 
 func TestStore_windowsHoldNoMoreThanTheirRate(t *testing.T) {
 	f := newFixture(t)
 	limits := verification.Limits{PerKey: verification.Rate{Requests: 3, Period: time.Minute}}
 	for i := range 10_000 {
-		n := f.new(i)
+		n := f.newCreation(i)
 		n.KeyName = "busy"
 		if _, err := f.Create(t.Context(), n, limits); err != nil {
 			f.Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}))
 		}
-		f.pass(time.Second)
+		f.advanceClock(time.Second)
 	}
 	times := windowOf[string](f.project.keys.byKey["busy"]).times
 	f.Expect(len(times)).To(BeNumerically("<=", 3))
 	f.Expect(cap(times)).To(BeNumerically("<=", 16))
 }
 
-func TestStore_keepsWhatARequestIs(t *testing.T) {
+func TestStore_keepsFixedFields(t *testing.T) {
 	f := newFixture(t)
-	before := f.add(1, verification.Limits{})
+	before := f.addRequest(1, verification.Limits{})
 	after, err := f.Update(t.Context(), before.ID, func(r *verification.Request, now time.Time) error {
 		*r = verification.Request{ID: "other", Epoch: 7, Version: "7", Phase: verification.Expired}
 		return nil
@@ -114,29 +116,29 @@ func TestStore_keepsWhatARequestIs(t *testing.T) {
 
 func TestStore_survivesAMutationThatPanics(t *testing.T) {
 	f := newFixture(t)
-	before := f.add(1, verification.Limits{})
+	before := f.addRequest(1, verification.Limits{})
 	f.Expect(func() {
 		_, _ = f.Update(t.Context(), before.ID, func(*verification.Request, time.Time) error { panic("mutation") })
 	}).To(PanicWith("mutation"))
 	f.Expect(f.Get(t.Context(), before.ID)).To(Equal(before))
 }
 
-// Times below a microsecond cannot be stored, and must not make a request due and not due at once: that would be a
-// loop without end.
+// Times finer than a microsecond cannot be stored, and must not make a request due and not due at the same time, which would
+// loop forever.
 func TestStore_handlesTimesBelowItsPrecision(t *testing.T) {
 	f := newFixture(t)
-	r := f.add(1, verification.Limits{})
+	r := f.addRequest(1, verification.Limits{})
 	for _, fraction := range []time.Duration{1, 999, 1001} {
 		_, err := f.Claim(t.Context(), verification.Policy{Retention: fraction}, 10, fraction)
 		f.Expect(err).NotTo(HaveOccurred())
-		f.pass(time.Minute + verification.ExpiryGrace)
+		f.advanceClock(time.Minute + verification.ExpiryGrace)
 		f.Expect(f.Claim(t.Context(), verification.Policy{Retention: fraction}, 10, fraction)).To(HaveLen(1))
 		f.Expect(f.Claim(t.Context(), verification.Policy{Retention: fraction}, 10, fraction)).To(BeEmpty())
-		f.pass(fraction + time.Microsecond)
+		f.advanceClock(fraction + time.Microsecond)
 		f.Expect(f.Claim(t.Context(), verification.Policy{Retention: fraction}, 10, fraction)).To(HaveLen(1))
-		f.pass(time.Millisecond)
+		f.advanceClock(time.Millisecond)
 	}
-	n := f.new(2)
+	n := f.newCreation(2)
 	n.TTL = time.Minute + 1
 	created, err := f.Create(t.Context(), n, verification.Limits{MaxStored: 1})
 	f.Expect(err).NotTo(HaveOccurred())
@@ -144,55 +146,55 @@ func TestStore_handlesTimesBelowItsPrecision(t *testing.T) {
 	f.Expect(f.Get(t.Context(), r.ID)).Error().To(MatchError(verification.ErrNotFound))
 }
 
-func TestStore_saysWhenThereMayBeRoom(t *testing.T) {
+func TestStore_returnsRetryAfterForRoom(t *testing.T) {
 	f := newFixture(t)
 	one := verification.Limits{MaxStored: 1}
-	r := f.add(1, one)
-	waits := func(want time.Duration) {
-		_, err := f.Create(t.Context(), f.new(2), one)
+	r := f.addRequest(1, one)
+	expectRetryAfter := func(want time.Duration) {
+		_, err := f.Create(t.Context(), f.newCreation(2), one)
 		var refusal *verification.Error
 		f.Expect(errors.As(err, &refusal)).To(BeTrue())
 		f.Expect(refusal.RetryAfter).To(Equal(want))
 	}
-	waits(time.Minute)
-	f.pass(35 * time.Second)
-	waits(30 * time.Second)
-	f.pass(30*time.Second - time.Microsecond)
-	waits(time.Second)
+	expectRetryAfter(time.Minute)
+	f.advanceClock(35 * time.Second)
+	expectRetryAfter(30 * time.Second)
+	f.advanceClock(30*time.Second - time.Microsecond)
+	expectRetryAfter(time.Second)
 	_, err := f.Update(t.Context(), r.ID, func(r *verification.Request, now time.Time) error {
 		r.Phase, r.Delivery.NextAttemptAt = verification.Verified, now
 		return nil
 	})
 	f.Expect(err).NotTo(HaveOccurred())
-	waits(time.Minute)
+	expectRetryAfter(time.Minute)
 }
 
 func TestStore_admitsAfterTheClockWasSetBack(t *testing.T) {
 	f := newFixture(t)
 	limits := verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Minute}}
-	n := f.new(1)
+	n := f.newCreation(1)
 	_, err := f.Create(t.Context(), n, limits)
 	f.Expect(err).NotTo(HaveOccurred())
-	f.pass(-time.Hour)
+	f.advanceClock(-time.Hour)
 	n.ID = "after"
 	_, err = f.Create(t.Context(), n, limits)
-	f.Expect(err).NotTo(HaveOccurred(), "an hour of refusals would punish clients for our clock")
+	f.Expect(err).NotTo(HaveOccurred(), "clients must not be refused for an hour because of our clock")
 	n.ID = "again"
 	_, err = f.Create(t.Context(), n, limits)
 	f.Expect(err).To(HaveOccurred())
 }
 
-func TestStore_tellsOfEviction(t *testing.T) {
+func TestStore_notifiesOfEviction(t *testing.T) {
 	f := newFixture(t)
-	r := f.add(1, verification.Limits{})
+	r := f.addRequest(1, verification.Limits{})
 	changes, cancel := f.Subscribe(r.ID)
 	defer cancel()
-	f.pass(time.Hour)
-	f.add(2, verification.Limits{MaxStored: 1})
+	f.advanceClock(time.Hour)
+	f.addRequest(2, verification.Limits{MaxStored: 1})
 	f.Expect(changes).To(Receive())
 }
 
-func TestBackend_fails(t *testing.T) {
+func TestBackend_Fail(t *testing.T) {
 	f := newFixture(t)
 	f.backend.Fail(errors.New("disk full"))
 	f.Expect(f.Ready(t.Context())).To(MatchError(ContainSubstring("disk full")))

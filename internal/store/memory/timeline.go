@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// timeline orders records by time, the earliest first. Every record holds its own place, so it can be moved or taken
-// out in O(log n) without a search. The zero value is ready.
+// timeline orders records by time, the earliest first. Every record holds its own place, so it can be moved or removed in
+// O(log n) without a search. The zero value is ready for use.
 type timeline []*place
 
-// place is where a record stands: in at most one timeline.
+// place is the position of a record in at most one timeline.
 type place struct {
 	record *record
 	at     int64 // in microseconds since 1970
@@ -17,9 +17,9 @@ type place struct {
 	index  int
 }
 
-// move puts the record into a timeline at that time, from wherever it was.
+// move moves the record to a timeline at that time, from any other or none.
 func (p *place) move(to *timeline, at time.Time) {
-	// Rounded up, so that what is not due by the last nanosecond is not taken for due by the microsecond.
+	// Rounded up, so that no record is due before its last nanosecond.
 	micros := at.Add(time.Microsecond - 1).UnixMicro()
 	if p.line != to {
 		p.leave()
@@ -31,7 +31,7 @@ func (p *place) move(to *timeline, at time.Time) {
 	heap.Fix(to, p.index)
 }
 
-// leave takes the record out of its timeline, if it is in one.
+// leave removes the record from its timeline, if it is in one.
 func (p *place) leave() {
 	if p.line != nil {
 		heap.Remove(p.line, p.index)
@@ -39,8 +39,8 @@ func (p *place) leave() {
 	}
 }
 
-// first returns the earliest record if its time has come, else nil.
-func (t timeline) first(now time.Time) *record {
+// firstDue returns the earliest record if its time has come, otherwise nil.
+func (t timeline) firstDue(now time.Time) *record {
 	if len(t) == 0 || t[0].at > now.UnixMicro() {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (t timeline) first(now time.Time) *record {
 // Len implements heap.Interface.
 func (t timeline) Len() int { return len(t) }
 
-// Less implements heap.Interface. Of equal times the one that was created first comes first.
+// Less implements heap.Interface. Records of equal time are ordered by creation.
 func (t timeline) Less(i, j int) bool {
 	if t[i].at != t[j].at {
 		return t[i].at < t[j].at
@@ -75,7 +75,7 @@ func (t *timeline) Push(x any) {
 func (t *timeline) Pop() any {
 	last := len(*t) - 1
 	p := (*t)[last]
-	(*t)[last] = nil // the array outlives the record
+	(*t)[last] = nil // releases the record: the array outlives it
 	*t = (*t)[:last]
 	return p
 }

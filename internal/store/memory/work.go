@@ -6,18 +6,18 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// work orders the requests of a project by what Next says about them. A record is in exactly one of its timelines.
+// work orders the requests of a project by the result of Next. A record is in exactly one of its timelines.
 type work struct {
-	// policy is the one that the order was made with.
+	// policy is the policy of the current order.
 	policy verification.Policy
-	// waiting holds requests until Next is to be asked again, or until the lease on them ends.
+	// waiting holds requests until Next must be called again, or until their lease ends.
 	waiting timeline
-	// due holds requests that need a step, by the time since when they do.
+	// due holds requests that need a step, by the time since when it is due.
 	due timeline
 }
 
-// place puts a request where it belongs at now.
-func (w *work) place(rec *record, now time.Time) {
+// placeRecord moves a request to its timeline at now.
+func (w *work) placeRecord(rec *record, now time.Time) {
 	if rec.leasedUntil.After(now) {
 		rec.inWork.move(&w.waiting, rec.leasedUntil)
 		return
@@ -27,36 +27,36 @@ func (w *work) place(rec *record, now time.Time) {
 		rec.inWork.move(&w.waiting, next.At)
 		return
 	}
-	// Asked at the beginning of time, Next says since when the step is due: the longest overdue goes first, whatever
-	// leases it went through.
+	// At the zero time, Next returns the time since when the step is due. So the longest overdue goes first, regardless of its
+	// leases.
 	rec.inWork.move(&w.due, verification.Next(&rec.request, time.Time{}, w.policy).At)
 }
 
-// wake moves the requests whose wait is over. Each moves once per wait.
-func (w *work) wake(now time.Time) {
-	for rec := w.waiting.first(now); rec != nil; rec = w.waiting.first(now) {
-		w.place(rec, now)
+// moveDue moves the requests whose wait is over. Each moves once per wait.
+func (w *work) moveDue(now time.Time) {
+	for rec := w.waiting.firstDue(now); rec != nil; rec = w.waiting.firstDue(now) {
+		w.placeRecord(rec, now)
 	}
 }
 
-// claim leases due requests to the caller. Subscribers are not told: they cannot see an epoch.
-func (p *project) claim(policy verification.Policy, limit int, lease time.Duration, now time.Time) []verification.Request {
+// claimDue leases due requests to the caller. It does not notify subscribers, because they cannot see an epoch.
+func (p *project) claimDue(policy verification.Policy, limit int, lease time.Duration, now time.Time) []verification.Request {
 	if policy != p.work.policy {
 		p.work.policy = policy
 		for _, rec := range p.records {
-			p.work.place(rec, now)
+			p.work.placeRecord(rec, now)
 		}
 	}
-	p.work.wake(now)
+	p.work.moveDue(now)
 	claimed := make([]verification.Request, 0, max(0, min(limit, len(p.work.due))))
 	for len(claimed) < limit {
-		rec := p.work.due.first(now)
+		rec := p.work.due.firstDue(now)
 		if rec == nil {
 			break
 		}
 		rec.request.Epoch++
 		rec.leasedUntil = now.Add(lease)
-		p.stamp(rec)
+		p.assignVersion(rec)
 		rec.inWork.move(&p.work.waiting, rec.leasedUntil)
 		claimed = append(claimed, clone(rec.request))
 	}
