@@ -10,8 +10,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// bent is a store every method of which can be replaced. Those that are not do what the memory store does.
-type bent struct {
+// faultyStore is a memory store of which every method can be replaced.
+type faultyStore struct {
 	inner     *memory.Store
 	project   string
 	elsewhere func(project string) *memory.Store
@@ -28,59 +28,59 @@ type bent struct {
 	claim     func(context.Context, verification.Policy, int, time.Duration) ([]verification.Request, error)
 }
 
-func straight(inner *memory.Store, w world) *bent {
-	s := &bent{inner: inner}
-	s.aim(inner)
+func newFaultyStore(inner *memory.Store, w environment) *faultyStore {
+	s := &faultyStore{inner: inner}
+	s.useStore(inner)
 	s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
-		w.remember.add(n.ID)
+		w.created.add(n.ID)
 		return inner.Create(ctx, n, l)
 	}
 	return s
 }
 
-// aim makes the memory store do everything.
-func (s *bent) aim(inner *memory.Store) {
+// useStore resets every method to that of the memory store.
+func (s *faultyStore) useStore(inner *memory.Store) {
 	s.inner = inner
 	s.create, s.get, s.update, s.remove = inner.Create, inner.Get, inner.Update, inner.Delete
 	s.awaiting, s.subscribe, s.ready, s.claim, s.peek = inner.Awaiting, inner.Subscribe, inner.Ready, inner.Claim, inner.Peek
 	s.stored = inner.Stored
 }
 
-func (s *bent) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
+func (s *faultyStore) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 	return s.create(ctx, n, l)
 }
-func (s *bent) Get(ctx context.Context, id string) (verification.Request, error) {
+func (s *faultyStore) Get(ctx context.Context, id string) (verification.Request, error) {
 	return s.get(ctx, id)
 }
-func (s *bent) Peek(ctx context.Context, id string) (verification.Request, error) {
+func (s *faultyStore) Peek(ctx context.Context, id string) (verification.Request, error) {
 	return s.peek(ctx, id)
 }
-func (s *bent) Update(ctx context.Context, id string, m func(*verification.Request, time.Time) error) (verification.Request, error) {
+func (s *faultyStore) Update(ctx context.Context, id string, m func(*verification.Request, time.Time) error) (verification.Request, error) {
 	return s.update(ctx, id, m)
 }
-func (s *bent) Delete(ctx context.Context, id, version string) error {
+func (s *faultyStore) Delete(ctx context.Context, id, version string) error {
 	return s.remove(ctx, id, version)
 }
-func (s *bent) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
+func (s *faultyStore) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	return s.awaiting(ctx, binding)
 }
-func (s *bent) Subscribe(id string) (<-chan struct{}, func())           { return s.subscribe(id) }
-func (s *bent) Stored(ctx context.Context) (verification.Stored, error) { return s.stored(ctx) }
-func (s *bent) Ready(ctx context.Context) error                         { return s.ready(ctx) }
-func (s *bent) Claim(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
+func (s *faultyStore) Subscribe(id string) (<-chan struct{}, func())           { return s.subscribe(id) }
+func (s *faultyStore) Stored(ctx context.Context) (verification.Stored, error) { return s.stored(ctx) }
+func (s *faultyStore) Ready(ctx context.Context) error                         { return s.ready(ctx) }
+func (s *faultyStore) Claim(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
 	return s.claim(ctx, p, n, lease)
 }
 
-// overwrite stores a state whatever is there.
-func (s *bent) overwrite(ctx context.Context, state verification.Request) (verification.Request, error) {
+// overwriteState stores a state unconditionally.
+func (s *faultyStore) overwriteState(ctx context.Context, state verification.Request) (verification.Request, error) {
 	return s.inner.Update(ctx, state.ID, func(r *verification.Request, _ time.Time) error {
 		*r = state
 		return nil
 	})
 }
 
-// shows changes what every reading method answers.
-func (s *bent) shows(change func(*verification.Request)) {
+// changeAnswers changes the requests that the methods return.
+func (s *faultyStore) changeAnswers(change func(*verification.Request)) {
 	get, peek, update, create, awaiting, claim := s.get, s.peek, s.update, s.create, s.awaiting, s.claim
 	s.get = func(ctx context.Context, id string) (verification.Request, error) {
 		r, err := get(ctx, id)
@@ -116,8 +116,8 @@ func (s *bent) shows(change func(*verification.Request)) {
 	}
 }
 
-// limits changes what creations ask for.
-func (s *bent) limits(change func(*verification.New, *verification.Limits)) {
+// changeCreations changes the arguments of creations.
+func (s *faultyStore) changeCreations(change func(*verification.New, *verification.Limits)) {
 	create := s.create
 	s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 		change(&n, &l)
@@ -125,32 +125,32 @@ func (s *bent) limits(change func(*verification.New, *verification.Limits)) {
 	}
 }
 
-// memoirs is a list that goroutines share.
-type memoirs struct {
+// sharedList is a list for concurrent use.
+type sharedList struct {
 	mu   sync.Mutex
 	list []string
 }
 
-func (m *memoirs) add(entry string) {
+func (m *sharedList) add(entry string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.list = append(m.list, entry)
 }
 
-func (m *memoirs) all() []string {
+func (m *sharedList) all() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.list)
 }
 
-// table is a map that goroutines share.
-type table[V any] struct {
+// sharedMap is a map for concurrent use.
+type sharedMap[V any] struct {
 	mu sync.Mutex
 	m  map[string]V
 }
 
-// change replaces an entry by what f makes of it and returns that.
-func (t *table[V]) change(key string, f func(V) V) V {
+// change replaces an entry with the result of f, and returns it.
+func (t *sharedMap[V]) change(key string, f func(V) V) V {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.m == nil {
@@ -160,9 +160,9 @@ func (t *table[V]) change(key string, f func(V) V) V {
 	return t.m[key]
 }
 
-func (t *table[V]) get(key string) V { return t.change(key, func(v V) V { return v }) }
+func (t *sharedMap[V]) get(key string) V { return t.change(key, func(v V) V { return v }) }
 
-// each bends every instance alike, without anything shared.
-func each(f func(*bent)) func(world) func(*bent) {
-	return func(world) func(*bent) { return f }
+// perInstance injects the same fault into every instance, without shared state.
+func perInstance(f func(*faultyStore)) func(environment) func(*faultyStore) {
+	return func(environment) func(*faultyStore) { return f }
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-func counts() []check {
-	return []check{{name: "counts what is stored by what it waits for", run: countsStored}}
+func countChecks() []check {
+	return []check{{name: "count stored requests by their next step", run: countsStored}}
 }
 
 func countsStored(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
-	t.create(ctx, a, t.new())
-	undelivered, delivered := t.create(ctx, a, t.new()), t.create(ctx, a, t.new())
-	expired, gone := t.create(ctx, b, t.new()), t.create(ctx, b, t.new())
-	t.update(ctx, a, undelivered.ID, verify(true))
-	t.update(ctx, b, delivered.ID, verify(false))
-	t.update(ctx, a, expired.ID, func(r *verification.Request, _ time.Time) error {
+	a, b := t.openReplica(), t.openReplica()
+	t.createRequest(ctx, a, t.newCreation())
+	undelivered, delivered := t.createRequest(ctx, a, t.newCreation()), t.createRequest(ctx, a, t.newCreation())
+	expired, gone := t.createRequest(ctx, b, t.newCreation()), t.createRequest(ctx, b, t.newCreation())
+	t.updateRequest(ctx, a, undelivered.ID, verifyClaimed(true))
+	t.updateRequest(ctx, b, delivered.ID, verifyClaimed(false))
+	t.updateRequest(ctx, a, expired.ID, func(r *verification.Request, _ time.Time) error {
 		r.Phase = verification.Expired
 		return nil
 	})

@@ -8,48 +8,48 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-func deletion() []check {
+func deletionChecks() []check {
 	return []check{
-		{name: "removes the state that the caller saw", run: deletesSeen},
-		{name: "refuses a state that is no longer the current one", run: deletesNothingNew},
-		{name: "leaves the id free, and its successor alone", run: deletesNoSuccessor},
+		{name: "deletes the version that the caller read", run: deletesSeen},
+		{name: "rejects an outdated version", run: deletesNothingNew},
+		{name: "frees the id and never deletes its successor", run: deletesNoSuccessor},
 	}
 }
 
 func deletesSeen(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
-	r, other := t.create(ctx, a, t.new()), t.create(ctx, a, t.new())
-	r = t.update(ctx, b, r.ID, verify(false))
+	a, b := t.openReplica(), t.openReplica()
+	r, other := t.createRequest(ctx, a, t.newCreation()), t.createRequest(ctx, a, t.newCreation())
+	r = t.updateRequest(ctx, b, r.ID, verifyClaimed(false))
 	t.Expect(a.Delete(ctx, r.ID, r.Version)).To(Succeed())
-	t.gone(ctx, a, r.ID)
-	t.gone(ctx, b, r.ID)
-	_, err := b.Update(ctx, r.ID, expire)
+	t.expectGone(ctx, a, r.ID)
+	t.expectGone(ctx, b, r.ID)
+	_, err := b.Update(ctx, r.ID, expireLapsed)
 	t.Expect(err).To(haveCode(verification.CodeNotFound))
-	t.Expect(a.Delete(ctx, r.ID, r.Version)).To(Succeed(), "gone already")
-	t.Expect(b.Delete(ctx, r.ID, "another")).To(Succeed(), "gone already, in whatever state")
-	t.Expect(t.get(ctx, a, other.ID)).To(be(other))
+	t.Expect(a.Delete(ctx, r.ID, r.Version)).To(Succeed(), "already deleted")
+	t.Expect(b.Delete(ctx, r.ID, "another")).To(Succeed(), "already deleted, with any version")
+	t.Expect(t.getRequest(ctx, a, other.ID)).To(equalRequest(other))
 }
 
 func deletesNothingNew(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
-	old := t.create(ctx, a, t.new())
-	current := t.update(ctx, b, old.ID, verify(true))
+	a, b := t.openReplica(), t.openReplica()
+	old := t.createRequest(ctx, a, t.newCreation())
+	current := t.updateRequest(ctx, b, old.ID, verifyClaimed(true))
 	t.Expect(a.Delete(ctx, old.ID, old.Version)).To(MatchError(verification.ErrConflict))
-	t.Expect(t.get(ctx, a, old.ID)).To(be(current))
+	t.Expect(t.getRequest(ctx, a, old.ID)).To(equalRequest(current))
 	t.Expect(a.Delete(ctx, old.ID, current.Version)).To(Succeed())
-	t.gone(ctx, b, old.ID)
+	t.expectGone(ctx, b, old.ID)
 }
 
-// deletesNoSuccessor lets an id come back, as a retry with the same Idempotency-Key does once its request is gone.
-// Versions that start anew with it would let a slow loop delete the request that it never saw.
+// deletesNoSuccessor creates an id again, as a retry with the same Idempotency-Key does after its request is deleted. If
+// versions started again with it, a slow worker could delete a request that it never read.
 func deletesNoSuccessor(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
-	n := t.new()
-	first := t.create(ctx, a, n)
+	a, b := t.openReplica(), t.openReplica()
+	n := t.newCreation()
+	first := t.createRequest(ctx, a, n)
 	t.Expect(b.Delete(ctx, n.ID, first.Version)).To(Succeed())
-	t.moment(ctx)
-	second := t.create(ctx, a, n)
+	t.passMoment(ctx)
+	second := t.createRequest(ctx, a, n)
 	t.Expect(second.CreatedAt).To(BeTemporally(">", first.CreatedAt))
 	t.Expect(b.Delete(ctx, n.ID, first.Version)).To(MatchError(verification.ErrConflict))
-	t.Expect(t.get(ctx, b, n.ID)).To(be(second))
+	t.Expect(t.getRequest(ctx, b, n.ID)).To(equalRequest(second))
 }

@@ -1,11 +1,10 @@
 // Package storetest is the contract of verification.Store and verification.Queue as tests: one suite that every store
-// passes, against the real server where it has one.
+// must pass, against its real server if it has one.
 //
-// The invariant: a check knows nothing but the contract. What differs between stores (whether their clock can be
-// stepped, whether their limits are exact while replicas race) is stated by their Harness. And every check can fail:
-// the package's own tests run the suite against stores that are broken on purpose, and each must be refused.
+// The invariant: a check relies on nothing but the contract. Differences between stores (whether their clock can be
+// stepped, whether their limits are exact under concurrent replicas) are declared by their Harness. Every check can fail:
+// the package's own tests run the suite against deliberately faulty stores, and it must reject each of them.
 //
-// Beyond the words of the contract the suite fixes two things. A store keeps times to the microsecond, in which all
-// its answers agree; what is finer is cut off. And any New.TTL is taken as it is, a negative one included: which
-// lifetimes make sense is up to the settings.
+// The suite adds two rules to the contract. A store keeps times to the microsecond in all its answers, and truncates finer
+// parts. It accepts any New.TTL unchanged, even a negative one, because the settings validate lifetimes.
 package storetest

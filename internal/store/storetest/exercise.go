@@ -7,15 +7,14 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
 
-	_ "github.com/phoneproof/phoneproof/test/skipped" // says which checks a store has no use for
+	_ "github.com/phoneproof/phoneproof/test/skipped" // reports skipped checks
 )
 
-// patience bounds one spec; the longest of them make some hundred writes and wait for a few leases, on a busy machine more
-// than once.
-const patience = 4 * time.Minute
+// specTimeout bounds one spec. The longest make a few hundred writes and wait for a few leases, on a busy machine repeatedly.
+const specTimeout = 4 * time.Minute
 
-// check is one promise of the contract. It asserts with the trial's own Gomega, so that it runs in a suite as well as
-// against a store that must fail it.
+// check is one rule of the contract. It asserts with the trial's own Gomega, so that it can also run against a store that
+// must fail it.
 type check struct {
 	name  string
 	needs need
@@ -27,33 +26,33 @@ type topic struct {
 	checks []check
 }
 
-func topics() []topic {
+func allTopics() []topic {
 	return []topic{
-		{"creation", creation()},
-		{"state", state()},
-		{"update", update()},
-		{"races", races()},
-		{"contacts", contacts()},
-		{"deletion", deletion()},
-		{"counts", counts()},
-		{"subscription", subscription()},
-		{"rates", rates()},
-		{"windows", slidingWindows()},
-		{"storage cap", storageCap()},
-		{"queue", queue()},
-		{"leases", leases()},
-		{"outage", outage()},
+		{"creation", creationChecks()},
+		{"state", stateChecks()},
+		{"update", updateChecks()},
+		{"races", raceChecks()},
+		{"contacts", contactChecks()},
+		{"deletion", deletionChecks()},
+		{"counts", countChecks()},
+		{"subscription", subscriptionChecks()},
+		{"rates", rateChecks()},
+		{"windows", windowChecks()},
+		{"storage cap", storageCapChecks()},
+		{"queue", queueChecks()},
+		{"leases", leaseChecks()},
+		{"outage", outageChecks()},
 	}
 }
 
 // Exercise registers the whole suite. Call it inside a Describe; newHarness is called once at the start of each spec.
 func Exercise(newHarness func() Harness) {
-	for _, topic := range topics() {
+	for _, topic := range allTopics() {
 		ginkgo.Describe(topic.name, func() {
 			for _, c := range topic.checks {
-				ginkgo.It(c.name, ginkgo.NodeTimeout(patience), func(ctx ginkgo.SpecContext) {
+				ginkgo.It(c.name, ginkgo.NodeTimeout(specTimeout), func(ctx ginkgo.SpecContext) {
 					harness := newHarness()
-					if why := harness.lacks(c.needs); why != "" {
+					if why := harness.missingNeed(c.needs); why != "" {
 						ginkgo.Skip(why)
 					}
 					c.run(ctx, newTrial(gomega.NewGomega(ginkgo.Fail), harness))

@@ -9,8 +9,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// bindings watches which requests a sender was bound to, oldest first.
-func bindings(s *bent, seen *table[[]string]) {
+// trackBindings records the requests that each sender was bound to, oldest first.
+func trackBindings(s *faultyStore, seen *sharedMap[[]string]) {
 	update := s.update
 	s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 		r, err := update(ctx, id, m)
@@ -28,7 +28,7 @@ func bindings(s *bent, seen *table[[]string]) {
 
 func contactMutants() []mutant {
 	return []mutant{
-		{"knows the last sender of a request alone", []string{"lead several senders"}, each(func(s *bent) {
+		{"finds only the last sender of a request", []string{"map several senders"}, perInstance(func(s *faultyStore) {
 			s.awaiting = func(ctx context.Context, binding string) (verification.Request, error) {
 				r, err := s.inner.Awaiting(ctx, binding)
 				if err == nil && r.Contacts[len(r.Contacts)-1].Binding != binding {
@@ -37,10 +37,10 @@ func contactMutants() []mutant {
 				return r, err
 			}
 		})},
-		{"keeps a sender's first request", []string{"lead a sender to the request"}, func(world) func(*bent) {
-			var seen table[[]string]
-			return func(s *bent) {
-				bindings(s, &seen)
+		{"keeps a sender's first request", []string{"map a sender to the request"}, func(environment) func(*faultyStore) {
+			var seen sharedMap[[]string]
+			return func(s *faultyStore) {
+				trackBindings(s, &seen)
 				s.awaiting = func(ctx context.Context, binding string) (verification.Request, error) {
 					if ids := seen.get(binding); len(ids) > 0 {
 						return s.inner.Get(ctx, ids[0])
@@ -49,19 +49,19 @@ func contactMutants() []mutant {
 				}
 			}
 		}},
-		{"looks for a request that is still open", []string{"never bring an earlier request back once the later one is final"}, func(world) func(*bent) {
-			return comesBack(func(r verification.Request, err error) bool { return err == nil && r.Phase.Final() })
+		{"falls back from a final request", []string{"never restore an earlier request after the later one is final"}, func(environment) func(*faultyStore) {
+			return fallsBack(func(r verification.Request, err error) bool { return err == nil && r.Phase.Final() })
 		}},
 		{
-			"looks for a request that is still there",
-			[]string{"never bring an earlier request back once the later one is deleted", "beyond eight lose the oldest"},
-			func(world) func(*bent) {
-				return comesBack(func(_ verification.Request, err error) bool { return errors.Is(err, verification.ErrNotFound) })
+			"falls back from a deleted request",
+			[]string{"never restore an earlier request after the later one is deleted", "drop the oldest beyond eight"},
+			func(environment) func(*faultyStore) {
+				return fallsBack(func(_ verification.Request, err error) bool { return errors.Is(err, verification.ErrNotFound) })
 			},
 		},
-		{"indexes with a delay", []string{"lead to the current state", "lead a sender to the request"}, func(world) func(*bent) {
-			var late table[[]verification.Request]
-			return func(s *bent) {
+		{"indexes with a delay", []string{"return the current state", "map a sender to the request"}, func(environment) func(*faultyStore) {
+			var late sharedMap[[]verification.Request]
+			return func(s *faultyStore) {
 				s.awaiting = func(ctx context.Context, binding string) (verification.Request, error) {
 					r, err := s.inner.Awaiting(ctx, binding)
 					if err != nil {
@@ -75,11 +75,11 @@ func contactMutants() []mutant {
 	}
 }
 
-// comesBack falls back to the request before, where the one that the sender was bound to last does not suit.
-func comesBack(unsuited func(verification.Request, error) bool) func(*bent) {
-	var seen table[[]string]
-	return func(s *bent) {
-		bindings(s, &seen)
+// fallsBack falls back to the sender's first request if the last one is unsuited.
+func fallsBack(unsuited func(verification.Request, error) bool) func(*faultyStore) {
+	var seen sharedMap[[]string]
+	return func(s *faultyStore) {
+		trackBindings(s, &seen)
 		s.awaiting = func(ctx context.Context, binding string) (verification.Request, error) {
 			r, err := s.inner.Awaiting(ctx, binding)
 			if ids := seen.get(binding); len(ids) > 0 && unsuited(r, err) {
@@ -92,21 +92,21 @@ func comesBack(unsuited func(verification.Request, error) bool) func(*bent) {
 
 func subscriptionMutants() []mutant {
 	return []mutant{
-		{"tells nobody", []string{"tells of a change by the same instance"}, each(func(s *bent) {
+		{"never notifies", []string{"notifies of a change by the same instance"}, perInstance(func(s *faultyStore) {
 			s.subscribe = func(string) (<-chan struct{}, func()) { return make(chan struct{}), func() {} }
 		})},
-		{"tells of its own writes alone", []string{"tells of a change by another", "tells of deletion"}, each(func(s *bent) {
-			var mine verification.Notifier
-			s.subscribe = mine.Subscribe
+		{"notifies of its own writes only", []string{"notifies of a change by another", "notifies of deletion"}, perInstance(func(s *faultyStore) {
+			var own verification.Notifier
+			s.subscribe = own.Subscribe
 			update := s.update
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
-				defer mine.Notify(id)
+				defer own.Notify(id)
 				return update(ctx, id, m)
 			}
 		})},
-		{"waits until a subscriber takes the news", []string{"never makes a writer wait"}, func(world) func(*bent) {
-			var subscribers table[chan struct{}]
-			return func(s *bent) {
+		{"waits until a subscriber receives", []string{"never makes a writer wait"}, func(environment) func(*faultyStore) {
+			var subscribers sharedMap[chan struct{}]
+			return func(s *faultyStore) {
 				s.subscribe = func(id string) (<-chan struct{}, func()) {
 					return subscribers.change(id, func(chan struct{}) chan struct{} { return make(chan struct{}) }), func() {}
 				}
@@ -124,7 +124,7 @@ func subscriptionMutants() []mutant {
 				}
 			}
 		}},
-		{"cannot be left", []string{"ends when it is cancelled"}, each(func(s *bent) {
+		{"ignores the cancellation of a subscription", []string{"ends when it is cancelled"}, perInstance(func(s *faultyStore) {
 			s.subscribe = func(id string) (<-chan struct{}, func()) {
 				changes, _ := s.inner.Subscribe(id)
 				return changes, func() {}

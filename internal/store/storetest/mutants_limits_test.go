@@ -12,15 +12,15 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// creations is a creation with a fault.
-type creations = func(context.Context, verification.New, verification.Limits) (verification.Created, error)
+// createFunc is the method Create.
+type createFunc = func(context.Context, verification.New, verification.Limits) (verification.Created, error)
 
-func bendsCreate(f func(s *bent, create creations) creations) func(world) func(*bent) {
-	return each(func(s *bent) { s.create = f(s, s.create) })
+func faultyCreate(f func(s *faultyStore, create createFunc) createFunc) func(environment) func(*faultyStore) {
+	return perInstance(func(s *faultyStore) { s.create = f(s, s.create) })
 }
 
-// countInVain makes the store count a creation that does not happen.
-func countInVain(ctx context.Context, s *bent, n verification.New, l verification.Limits) {
+// countInVain makes the store count a creation that does not take place.
+func countInVain(ctx context.Context, s *faultyStore, n verification.New, l verification.Limits) {
 	n.ID += "x"
 	l.PerKey.Requests, l.PerPhoneNumber.Requests, l.MaxStored = l.PerKey.Requests*100, l.PerPhoneNumber.Requests*100, 0
 	l.PerPrefix.Requests, l.PerSubject.Requests = l.PerPrefix.Requests*100, l.PerSubject.Requests*100
@@ -31,49 +31,49 @@ func countInVain(ctx context.Context, s *bent, n verification.New, l verificatio
 
 func rateMutants() []mutant {
 	return []mutant{
-		{"counts all keys together", []string{"admit as many requests per key"}, each(func(s *bent) {
-			s.limits(func(n *verification.New, _ *verification.Limits) { n.KeyName = "all" })
+		{"counts all keys together", []string{"admit as many requests per key"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.KeyName = "all" })
 		})},
-		{"counts all numbers together", []string{"admit as many requests per phone"}, each(func(s *bent) {
-			s.limits(func(n *verification.New, _ *verification.Limits) { n.Phone = number(claimed) })
+		{"counts all numbers together", []string{"admit as many requests per phone"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.Phone = mustNumber(claimedNumber) })
 		})},
-		{"counts whole numbers as prefixes", []string{"admit as many requests per prefix"}, each(func(s *bent) {
-			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerPrefix.Digits = 15 })
+		{"counts whole numbers as prefixes", []string{"admit as many requests per prefix"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(_ *verification.New, l *verification.Limits) { l.PerPrefix.Digits = 15 })
 		})},
-		{"counts a country as a prefix", []string{"admit as many requests per prefix"}, each(func(s *bent) {
-			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerPrefix.Digits = 2 })
+		{"counts a country as a prefix", []string{"admit as many requests per prefix"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(_ *verification.New, l *verification.Limits) { l.PerPrefix.Digits = 2 })
 		})},
-		{"counts the prefixes of all keys together", []string{"leave a key the prefixes"}, each(func(s *bent) {
-			s.limits(func(n *verification.New, l *verification.Limits) {
+		{"counts the prefixes of all keys together", []string{"limit the prefixes of each key"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, l *verification.Limits) {
 				if l.PerPrefix.Limited() {
 					n.KeyName = "all"
 				}
 			})
 		})},
-		{"counts all subjects together", []string{"admit as many requests per subject"}, each(func(s *bent) {
-			s.limits(func(n *verification.New, _ *verification.Limits) { n.Subject = "all" })
+		{"counts all subjects together", []string{"admit as many requests per subject"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.Subject = "all" })
 		})},
-		{"counts those without a subject as one", []string{"admit as many requests per subject"}, each(func(s *bent) {
-			s.limits(func(n *verification.New, _ *verification.Limits) { n.Subject = cmp.Or(n.Subject, "nobody") })
+		{"counts creations without a subject as one subject", []string{"admit as many requests per subject"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.Subject = cmp.Or(n.Subject, "none") })
 		})},
 		{"counts no subject", []string{
-			"admit as many requests per subject", "slide: ", "end to the microsecond", "count nothing by prefix or subject", "count deleted", "are not exceeded",
-		}, each(func(s *bent) {
-			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerSubject = verification.Rate{} })
+			"admit as many requests per subject", "slide: ", "end to the microsecond", "do not count by prefix or subject", "count deleted", "are not exceeded",
+		}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(_ *verification.New, l *verification.Limits) { l.PerSubject = verification.Rate{} })
 		})},
 		{"counts no prefix", []string{
-			"admit as many requests per prefix", "slide: ", "end to the microsecond", "count nothing by prefix or subject", "count deleted", "are not exceeded",
-		}, each(func(s *bent) {
-			s.limits(func(_ *verification.New, l *verification.Limits) { l.PerPrefix = verification.PrefixRate{} })
+			"admit as many requests per prefix", "slide: ", "end to the microsecond", "do not count by prefix or subject", "count deleted", "are not exceeded",
+		}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(_ *verification.New, l *verification.Limits) { l.PerPrefix = verification.PrefixRate{} })
 		})},
-		{"counts numbers as they are written", []string{"count the forms of one number"}, each(func(s *bent) {
-			s.limits(func(n *verification.New, _ *verification.Limits) {
+		{"counts the forms of a number separately", []string{"count the forms of one number"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) {
 				sum := fnv.New32a()
 				_, _ = sum.Write([]byte(n.Phone.E164()))
-				n.Phone = number(fmt.Sprintf("+49151%08d", sum.Sum32()%1e8))
+				n.Phone = mustNumber(fmt.Sprintf("+49151%08d", sum.Sum32()%1e8))
 			})
 		})},
-		{"counts retries", []string{"neither limit nor count"}, bendsCreate(func(s *bent, create creations) creations {
+		{"counts retries", []string{"neither limit nor count"}, faultyCreate(func(s *faultyStore, create createFunc) createFunc {
 			return func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 				c, err := create(ctx, n, l)
 				if c.Existing {
@@ -82,7 +82,7 @@ func rateMutants() []mutant {
 				return c, err
 			}
 		})},
-		{"counts what it refuses", []string{"do not count what they refused", "count nothing by prefix or subject", "admit one after the wait"}, bendsCreate(func(s *bent, create creations) creations {
+		{"counts refused creations", []string{"do not count refused creations", "do not count by prefix or subject", "admit one more after the returned wait"}, faultyCreate(func(s *faultyStore, create createFunc) createFunc {
 			return func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 				c, err := create(ctx, n, l)
 				if err != nil {
@@ -91,27 +91,27 @@ func rateMutants() []mutant {
 				return c, err
 			}
 		})},
-		{"counts what is stored", []string{"count deleted requests"}, func(w world) func(*bent) {
-			return countsItself(w, func(ctx context.Context, s *bent, c counted) bool {
+		{"counts only stored requests", []string{"count deleted requests"}, func(w environment) func(*faultyStore) {
+			return countsItself(w, func(ctx context.Context, s *faultyStore, c countedCreation) bool {
 				_, err := s.inner.Get(ctx, c.id)
 				return err == nil
 			})
 		}},
-		{"counts, and then creates", []string{"are not exceeded by creators"}, func(w world) func(*bent) {
-			return countsItself(w, func(context.Context, *bent, counted) bool {
-				yield()
+		{"counts before it creates, without a lock", []string{"are not exceeded by concurrent"}, func(w environment) func(*faultyStore) {
+			return countsItself(w, func(context.Context, *faultyStore, countedCreation) bool {
+				yieldProcessor()
 				return true
 			})
 		}},
-		{"counts from the last full period", []string{"slide: "}, func(w world) func(*bent) {
-			return countsItself(w, func(_ context.Context, _ *bent, c counted) bool {
+		{"counts from the last full period", []string{"slide: "}, func(w environment) func(*faultyStore) {
+			return countsItself(w, func(_ context.Context, _ *faultyStore, c countedCreation) bool {
 				return !c.at.Before(w.clock.Now().Truncate(c.period))
 			})
 		}},
-		{"keeps the limits that it saw first", []string{"follow a limit that is changed"}, func(world) func(*bent) {
-			var first table[verification.Limits]
-			return func(s *bent) {
-				s.limits(func(_ *verification.New, l *verification.Limits) {
+		{"keeps the first limits", []string{"follow a limit that is changed"}, func(environment) func(*faultyStore) {
+			var first sharedMap[verification.Limits]
+			return func(s *faultyStore) {
+				s.changeCreations(func(_ *verification.New, l *verification.Limits) {
 					*l = first.change("", func(old verification.Limits) verification.Limits {
 						if old == (verification.Limits{}) {
 							old = *l
@@ -121,32 +121,32 @@ func rateMutants() []mutant {
 				})
 			}
 		}},
-		{"tells what was left before", []string{"tell what is left"}, bendsCreate(func(_ *bent, create creations) creations {
+		{"returns the previous quota", []string{"return the remaining quota"}, faultyCreate(func(_ *faultyStore, create createFunc) createFunc {
 			return func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 				c, err := create(ctx, n, l)
 				c.Key.Remaining++
 				return c, err
 			}
 		})},
-		{"counts both ends of a window", []string{"end to the microsecond"}, each(func(s *bent) {
-			s.limits(func(_ *verification.New, l *verification.Limits) {
+		{"counts both ends of a window", []string{"end to the microsecond"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(_ *verification.New, l *verification.Limits) {
 				l.PerKey.Period += time.Microsecond
 				l.PerPhoneNumber.Period += time.Microsecond
 			})
 		})},
-		{"asks for whole seconds", []string{"say exactly when"}, bendsCreate(func(_ *bent, create creations) creations {
-			return waits(create, func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) })
+		{"rounds the wait to seconds", []string{"return exactly when"}, faultyCreate(func(_ *faultyStore, create createFunc) createFunc {
+			return changeRetryAfter(create, func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) })
 		})},
-		{"asks for half the wait", []string{"admit one after the wait"}, bendsCreate(func(_ *bent, create creations) creations {
-			return waits(create, func(d time.Duration) time.Duration { return d / 2 })
+		{"returns half the wait", []string{"admit one more after the returned wait"}, faultyCreate(func(_ *faultyStore, create createFunc) createFunc {
+			return changeRetryAfter(create, func(d time.Duration) time.Duration { return d / 2 })
 		})},
-		{"asks for the shorter wait", []string{"of all limits"}, bendsCreate(func(_ *bent, create creations) creations {
-			return waits(create, func(d time.Duration) time.Duration { return min(d, time.Minute) })
+		{"returns the shorter wait", []string{"return the longest wait"}, faultyCreate(func(_ *faultyStore, create createFunc) createFunc {
+			return changeRetryAfter(create, func(d time.Duration) time.Duration { return min(d, time.Minute) })
 		})},
 	}
 }
 
-func waits(create creations, change func(time.Duration) time.Duration) creations {
+func changeRetryAfter(create createFunc, change func(time.Duration) time.Duration) createFunc {
 	return func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 		c, err := create(ctx, n, l)
 		if refused, ok := errors.AsType[*verification.Error](err); ok {
@@ -158,16 +158,16 @@ func waits(create creations, change func(time.Duration) time.Duration) creations
 	}
 }
 
-type counted struct {
+type countedCreation struct {
 	id     string
 	at     time.Time
 	period time.Duration
 }
 
-// countsItself takes the rates out of the store's hands and counts the creations that suit.
-func countsItself(w world, suits func(context.Context, *bent, counted) bool) func(*bent) {
-	var admitted table[[]counted]
-	return func(s *bent) {
+// countsItself replaces the rates of the store, and counts only the creations that suits accepts.
+func countsItself(w environment, suits func(context.Context, *faultyStore, countedCreation) bool) func(*faultyStore) {
+	var admitted sharedMap[[]countedCreation]
+	return func(s *faultyStore) {
 		create := s.create
 		s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 			keys := map[string]verification.Rate{"key " + n.KeyName: l.PerKey, "number " + n.Phone.E164(): l.PerPhoneNumber}
@@ -175,7 +175,7 @@ func countsItself(w world, suits func(context.Context, *bent, counted) bool) fun
 				if !rate.Limited() {
 					continue
 				}
-				times := slices.DeleteFunc(slices.Clone(admitted.get(key)), func(c counted) bool {
+				times := slices.DeleteFunc(slices.Clone(admitted.get(key)), func(c countedCreation) bool {
 					c.period = rate.Period
 					return !c.at.After(w.clock.Now().Add(-rate.Period)) || !suits(ctx, s, c)
 				})
@@ -186,8 +186,8 @@ func countsItself(w world, suits func(context.Context, *bent, counted) bool) fun
 			c, err := create(ctx, n, verification.Limits{MaxStored: l.MaxStored})
 			if err == nil {
 				for key := range keys {
-					admitted.change(key, func(old []counted) []counted {
-						return append(slices.Clone(old), counted{id: n.ID, at: c.Request.CreatedAt})
+					admitted.change(key, func(old []countedCreation) []countedCreation {
+						return append(slices.Clone(old), countedCreation{id: n.ID, at: c.Request.CreatedAt})
 					})
 				}
 			}
@@ -196,13 +196,13 @@ func countsItself(w world, suits func(context.Context, *bent, counted) bool) fun
 	}
 }
 
-// evicts makes room by itself: of what suits, the first in that order goes.
-func evicts(w world, suits func(verification.Request) bool, before func(a, b verification.Request) int) func(*bent) {
-	return func(s *bent) {
+// evictsItself replaces the eviction of the store: of the requests that suits accepts, the first in the order of before goes.
+func evictsItself(w environment, suits func(verification.Request) bool, before func(a, b verification.Request) int) func(*faultyStore) {
+	return func(s *faultyStore) {
 		create := s.create
 		s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 			var stored []verification.Request
-			for _, id := range w.remember.all() {
+			for _, id := range w.created.all() {
 				if r, err := s.inner.Get(ctx, id); err == nil {
 					stored = append(stored, r)
 				}
@@ -227,38 +227,38 @@ func byCreation(a, b verification.Request) int { return a.CreatedAt.Compare(b.Cr
 
 func capMutants() []mutant {
 	return []mutant{
-		{"evicts what is open", []string{"never evicts what is open", "evicts the oldest that", "lets in an id"}, func(w world) func(*bent) {
-			return evicts(w, func(verification.Request) bool { return true }, byCreation)
+		{"evicts open requests", []string{"never evicts open requests", "evicts the oldest finished", "admits an existing id"}, func(w environment) func(*faultyStore) {
+			return evictsItself(w, func(verification.Request) bool { return true }, byCreation)
 		}},
-		{"evicts the youngest", []string{"evicts the oldest that", "follows a cap"}, func(w world) func(*bent) {
-			return evicts(w, func(r verification.Request) bool { return r.Evictable(w.clock.Now()) }, func(a, b verification.Request) int { return byCreation(b, a) })
+		{"evicts the newest", []string{"evicts the oldest finished", "follows a cap"}, func(w environment) func(*faultyStore) {
+			return evictsItself(w, func(r verification.Request) bool { return r.Evictable(w.clock.Now()) }, func(a, b verification.Request) int { return byCreation(b, a) })
 		}},
-		{"evicts what was verified first", []string{"evicts an earlier request"}, func(w world) func(*bent) {
-			return evicts(w, func(r verification.Request) bool { return r.Evictable(w.clock.Now()) }, func(a, b verification.Request) int {
+		{"evicts in the order of verification", []string{"evicts an earlier request"}, func(w environment) func(*faultyStore) {
+			return evictsItself(w, func(r verification.Request) bool { return r.Evictable(w.clock.Now()) }, func(a, b verification.Request) int {
 				return a.VerifiedAt.Compare(b.VerifiedAt)
 			})
 		}},
-		{"evicts only what is written as final", []string{"evicts the oldest that"}, func(w world) func(*bent) {
-			return evicts(w, func(r verification.Request) bool { return r.Phase.Final() && r.Evictable(w.clock.Now()) }, byCreation)
+		{"evicts only requests with a final phase", []string{"evicts the oldest finished"}, func(w environment) func(*faultyStore) {
+			return evictsItself(w, func(r verification.Request) bool { return r.Phase.Final() && r.Evictable(w.clock.Now()) }, byCreation)
 		}},
-		{"forgets that a code can come back", []string{"evicts no code that", "hands out no code that"}, each(func(s *bent) {
-			s.limits(func(n *verification.New, _ *verification.Limits) { n.BodyHash = "" })
+		{"ignores that a code can come back", []string{"evicts no code that", "hands out no code that"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.BodyHash = "" })
 		})},
-		{"evicts what is settled at once", []string{"evicts no code that"}, func(w world) func(*bent) {
-			return evicts(w, func(r verification.Request) bool {
+		{"evicts finished requests at once", []string{"evicts no code that"}, func(w environment) func(*faultyStore) {
+			return evictsItself(w, func(r verification.Request) bool {
 				r.BodyHash = ""
 				return r.Evictable(w.clock.Now())
 			}, byCreation)
 		}},
-		{"knows no cap", []string{"is not exceeded", "never evicts what is open"}, each(func(s *bent) {
-			s.limits(func(_ *verification.New, l *verification.Limits) { l.MaxStored = 0 })
+		{"ignores the cap", []string{"is not exceeded", "never evicts open requests"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(_ *verification.New, l *verification.Limits) { l.MaxStored = 0 })
 		})},
 	}
 }
 
 func countMutants() []mutant {
-	counts := func(change func(*verification.Stored)) func(world) func(*bent) {
-		return each(func(s *bent) {
+	counts := func(change func(*verification.Stored)) func(environment) func(*faultyStore) {
+		return perInstance(func(s *faultyStore) {
 			stored := s.stored
 			s.stored = func(ctx context.Context) (verification.Stored, error) {
 				n, err := stored(ctx)
@@ -267,10 +267,10 @@ func countMutants() []mutant {
 			}
 		})
 	}
-	caughtBy := []string{"counts what is stored"}
+	caughtBy := []string{"count stored requests"}
 	return []mutant{
 		{"counts nothing", caughtBy, counts(func(n *verification.Stored) { *n = verification.Stored{} })},
-		{"counts what is undelivered as finished", caughtBy, counts(func(n *verification.Stored) {
+		{"counts undelivered requests as finished", caughtBy, counts(func(n *verification.Stored) {
 			n.Finished, n.Undelivered = n.Finished+n.Undelivered, 0
 		})},
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-type claims = func(context.Context, verification.Policy, int, time.Duration) ([]verification.Request, error)
+type claimFunc = func(context.Context, verification.Policy, int, time.Duration) ([]verification.Request, error)
 
-func bendsClaim(f func(s *bent, claim claims) claims) func(world) func(*bent) {
-	return each(func(s *bent) { s.claim = f(s, s.claim) })
+func faultyClaim(f func(s *faultyStore, claim claimFunc) claimFunc) func(environment) func(*faultyStore) {
+	return perInstance(func(s *faultyStore) { s.claim = f(s, s.claim) })
 }
 
-// claimed changes what a claim hands out.
-func handsOut(change func([]verification.Request) []verification.Request) func(world) func(*bent) {
-	return bendsClaim(func(_ *bent, claim claims) claims {
+// changeClaimed changes the requests that a claim returns.
+func changeClaimed(change func([]verification.Request) []verification.Request) func(environment) func(*faultyStore) {
+	return faultyClaim(func(_ *faultyStore, claim claimFunc) claimFunc {
 		return func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
 			list, err := claim(ctx, p, n, lease)
 			return change(list), err
@@ -25,16 +25,16 @@ func handsOut(change func([]verification.Request) []verification.Request) func(w
 	})
 }
 
-func leasesFor(change func(time.Duration) time.Duration) func(world) func(*bent) {
-	return bendsClaim(func(_ *bent, claim claims) claims {
+func changeLease(change func(time.Duration) time.Duration) func(environment) func(*faultyStore) {
+	return faultyClaim(func(_ *faultyStore, claim claimFunc) claimFunc {
 		return func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
 			return claim(ctx, p, n, change(lease))
 		}
 	})
 }
 
-func under(change func(verification.Policy) verification.Policy) func(world) func(*bent) {
-	return bendsClaim(func(_ *bent, claim claims) claims {
+func changePolicy(change func(verification.Policy) verification.Policy) func(environment) func(*faultyStore) {
+	return faultyClaim(func(_ *faultyStore, claim claimFunc) claimFunc {
 		return func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
 			return claim(ctx, change(p), n, lease)
 		}
@@ -43,14 +43,14 @@ func under(change func(verification.Policy) verification.Policy) func(world) fun
 
 func queueMutants() []mutant {
 	return []mutant{
-		{"hands out the shortest overdue first", []string{"hands out due work", "that end give work back"}, handsOut(func(r []verification.Request) []verification.Request {
+		{"hands out the least overdue first", []string{"hands out due work", "return work in its original order"}, changeClaimed(func(r []verification.Request) []verification.Request {
 			slices.Reverse(r)
 			return r
 		})},
-		{"hands out all there is", []string{"hands out nothing before", "hands work out at its very time"}, func(w world) func(*bent) {
-			return func(s *bent) {
+		{"hands out all requests", []string{"hands out nothing before", "hands out work exactly when it is due"}, func(w environment) func(*faultyStore) {
+			return func(s *faultyStore) {
 				s.claim = func(ctx context.Context, _ verification.Policy, limit int, _ time.Duration) (all []verification.Request, _ error) {
-					for _, id := range w.remember.all() {
+					for _, id := range w.created.all() {
 						if r, err := s.inner.Get(ctx, id); err == nil && len(all) < limit {
 							all = append(all, r)
 						}
@@ -59,26 +59,26 @@ func queueMutants() []mutant {
 				}
 			}
 		}},
-		{"forgets whom a claim is about", []string{"hands out the current state"}, handsOut(func(r []verification.Request) []verification.Request {
+		{"drops the contacts of claimed requests", []string{"hands out the current state"}, changeClaimed(func(r []verification.Request) []verification.Request {
 			for i := range r {
 				r[i].Contacts = nil
 			}
 			return r
 		})},
-		{"sends while events are paused", []string{"hands out no event while"}, under(func(p verification.Policy) verification.Policy {
+		{"sends while events are paused", []string{"hands out no event while"}, changePolicy(func(p verification.Policy) verification.Policy {
 			p.Events = verification.EventsOn
 			return p
 		})},
-		{"knows no retention", []string{"hands out what is to be deleted", "hands out nothing before"}, under(func(p verification.Policy) verification.Policy {
+		{"ignores the retention", []string{"hands out deletions", "hands out nothing before"}, changePolicy(func(p verification.Policy) verification.Policy {
 			p.Retention = 0
 			return p
 		})},
-		{"drops the last of a batch", []string{"hands each of 500", "hands out due work"}, handsOut(func(r []verification.Request) []verification.Request {
+		{"drops the last of a batch", []string{"hands each of 500", "hands out due work"}, changeClaimed(func(r []verification.Request) []verification.Request {
 			return r[:max(min(1, len(r)), len(r)-1)]
 		})},
-		{"hands out again what was handed out before", []string{"hands each of 500", "keep work from others"}, func(world) func(*bent) {
-			var last table[[]verification.Request]
-			return func(s *bent) {
+		{"hands out requests again", []string{"hands each of 500", "keep work from others"}, func(environment) func(*faultyStore) {
+			var last sharedMap[[]verification.Request]
+			return func(s *faultyStore) {
 				claim := s.claim
 				s.claim = func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
 					list, err := claim(ctx, p, n, lease)
@@ -88,22 +88,22 @@ func queueMutants() []mutant {
 				}
 			}
 		}},
-		{"hands out no deletion", []string{"hands out every step", "hands out what is to be deleted"}, handsOut(func(r []verification.Request) []verification.Request {
+		{"hands out no deletion", []string{"hands out every step", "hands out deletions"}, changeClaimed(func(r []verification.Request) []verification.Request {
 			return slices.DeleteFunc(r, func(r verification.Request) bool { return r.Phase.Final() && !r.Delivery.Wanted() })
 		})},
-		{"knows no lease", []string{"keep work from others", "end neither early nor late", "hands each of 500"}, leasesFor(func(time.Duration) time.Duration {
+		{"ignores leases", []string{"keep work from others", "end neither early nor late", "hands each of 500"}, changeLease(func(time.Duration) time.Duration {
 			return 0
 		})},
 		{
 			"never ends a lease",
-			[]string{"keep work from others", "fence off a holder", "that end give work back"},
-			leasesFor(func(time.Duration) time.Duration { return 1000 * time.Hour }),
+			[]string{"keep work from others", "fence off a holder", "return work in its original order"},
+			changeLease(func(time.Duration) time.Duration { return 1000 * time.Hour }),
 		},
-		{"ends leases by the second", []string{"end neither early nor late"}, leasesFor(func(d time.Duration) time.Duration {
+		{"ends leases too early", []string{"end neither early nor late"}, changeLease(func(d time.Duration) time.Duration {
 			return d - time.Millisecond
 		})},
-		{"forgets epochs", []string{"fence off a holder", "count an epoch", "hands out the current state"}, each(func(s *bent) {
-			s.shows(func(r *verification.Request) { r.Epoch = 0 })
+		{"forgets epochs", []string{"fence off a holder", "count an epoch", "hands out the current state"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) { r.Epoch = 0 })
 			update := s.update
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 				return update(ctx, id, func(r *verification.Request, now time.Time) error {
@@ -112,9 +112,9 @@ func queueMutants() []mutant {
 				})
 			}
 		})},
-		{"keeps a lease that a write ended", []string{"end with the step"}, func(w world) func(*bent) {
-			var until table[time.Time]
-			return func(s *bent) {
+		{"keeps a lease that a write ended", []string{"end with the step"}, func(w environment) func(*faultyStore) {
+			var until sharedMap[time.Time]
+			return func(s *faultyStore) {
 				claim := s.claim
 				s.claim = func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
 					list, err := claim(ctx, p, n, lease)
@@ -136,7 +136,7 @@ func queueMutants() []mutant {
 
 func outageMutants() []mutant {
 	return []mutant{
-		{"works for callers who have gone", []string{"does nothing for a caller", "claims nothing for a caller"}, each(func(s *bent) {
+		{"works for callers that have gone", []string{"does nothing for a caller", "claims nothing for a caller"}, perInstance(func(s *faultyStore) {
 			get, claim := s.get, s.claim
 			s.get = func(ctx context.Context, id string) (verification.Request, error) {
 				return get(context.WithoutCancel(ctx), id)
@@ -145,17 +145,17 @@ func outageMutants() []mutant {
 				return claim(context.WithoutCancel(ctx), p, n, lease)
 			}
 		})},
-		{"writes and tells of no success", []string{"does what it says"}, each(func(s *bent) {
+		{"writes and reports failure", []string{"reports the actual outcome"}, perInstance(func(s *faultyStore) {
 			update := s.update
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 				r, err := update(context.WithoutCancel(ctx), id, m)
 				return r, errors.Join(err, ctx.Err())
 			}
 		})},
-		{"is never ready", []string{"is ready while"}, each(func(s *bent) {
+		{"is never ready", []string{"is ready while"}, perInstance(func(s *faultyStore) {
 			s.ready = func(context.Context) error { return verification.Unavailable(context.DeadlineExceeded) }
 		})},
-		{"takes an outage for nothing stored", []string{"is reported as unavailable by every", "is reported as unavailable by the queue"}, each(func(s *bent) {
+		{"reports an outage as not found", []string{"is reported as unavailable by every", "is reported as unavailable by the queue"}, perInstance(func(s *faultyStore) {
 			get, claim := s.get, s.claim
 			s.get = func(ctx context.Context, id string) (verification.Request, error) {
 				r, err := get(ctx, id)

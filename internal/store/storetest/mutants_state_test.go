@@ -14,7 +14,7 @@ import (
 
 func creationMutants() []mutant {
 	return []mutant{
-		{"never says that a request exists", []string{"returns the stored request", "neither limit nor count"}, each(func(s *bent) {
+		{"never reports an existing request", []string{"returns the stored request", "neither limit nor count"}, perInstance(func(s *faultyStore) {
 			create := s.create
 			s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 				c, err := create(ctx, n, l)
@@ -22,19 +22,19 @@ func creationMutants() []mutant {
 				return c, err
 			}
 		})},
-		{"looks before it creates, then trusts what it saw", []string{"makes one request of two hundred"}, each(func(s *bent) {
+		{"reads before it creates, without a lock", []string{"creates one request from two hundred"}, perInstance(func(s *faultyStore) {
 			create := s.create
 			s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 				_, err := s.inner.Get(ctx, n.ID)
-				yield()
+				yieldProcessor()
 				c, createErr := create(ctx, n, l)
 				c.Existing = err == nil
 				return c, createErr
 			}
 		})},
-		{"loses one creation in seven", []string{"loses none of many", "shows a new request at once"}, func(world) func(*bent) {
-			var count table[int]
-			return func(s *bent) {
+		{"loses one creation in seven", []string{"loses none of many", "shows a new request at once"}, func(environment) func(*faultyStore) {
+			var count sharedMap[int]
+			return func(s *faultyStore) {
 				create := s.create
 				s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 					c, err := create(ctx, n, l)
@@ -45,18 +45,18 @@ func creationMutants() []mutant {
 				}
 			}
 		}},
-		{"stamps with a clock of its own", []string{"stores a pending request"}, each(func(s *bent) {
-			s.shows(func(r *verification.Request) { r.CreatedAt = r.CreatedAt.Add(time.Second) })
+		{"uses its own clock", []string{"stores a pending request"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) { r.CreatedAt = r.CreatedAt.Add(time.Second) })
 		})},
 		{
 			"knows only one project",
 			[]string{"keeps projects apart", "admit as many requests per key", "admit as many requests per phone", "hands out work of its own"},
-			each(func(s *bent) { s.aim(s.elsewhere("everybody")) }),
+			perInstance(func(s *faultyStore) { s.useStore(s.elsewhere("shared")) }),
 		},
-		{"knows a project by the beginning of its name", []string{"keeps projects of one namespace", "hands out work of its own"}, each(func(s *bent) {
-			s.aim(s.elsewhere(strings.TrimSuffix(s.project, "-2")))
+		{"compares only the beginning of project names", []string{"keeps projects of one namespace", "hands out work of its own"}, perInstance(func(s *faultyStore) {
+			s.useStore(s.elsewhere(strings.TrimSuffix(s.project, "-2")))
 		})},
-		{"takes nothing for something", []string{"knows nothing of an id"}, each(func(s *bent) {
+		{"returns an empty request for an unknown id", []string{"finds nothing for an id"}, perInstance(func(s *faultyStore) {
 			s.get = func(ctx context.Context, id string) (verification.Request, error) {
 				r, err := s.inner.Get(ctx, id)
 				if errors.Is(err, verification.ErrNotFound) {
@@ -68,68 +68,68 @@ func creationMutants() []mutant {
 	}
 }
 
-// yield gives every other goroutine the chance to come between.
-func yield() {
+// yieldProcessor lets other goroutines run in between.
+func yieldProcessor() {
 	for range 20 {
 		runtime.Gosched()
 	}
 }
 
-func forgets(what, caughtBy string, forget func(*verification.Request)) mutant {
-	return mutant{"forgets " + what, []string{"gives back every field of a request that is " + caughtBy}, each(func(s *bent) { s.shows(forget) })}
+func forgetsField(what, caughtBy string, forget func(*verification.Request)) mutant {
+	return mutant{"forgets " + what, []string{"returns every field of a request that is " + caughtBy}, perInstance(func(s *faultyStore) { s.changeAnswers(forget) })}
 }
 
 func stateMutants() []mutant {
 	return slices.Concat(forgetfulMutants(), mixedUpMutants(), cachingMutants())
 }
 
-// forgetfulMutants keep less than they were given.
+// forgetfulMutants lose part of the data.
 func forgetfulMutants() []mutant {
 	return []mutant{
-		forgets("the last senders", "bound", func(r *verification.Request) { r.Contacts = r.Contacts[:min(4, len(r.Contacts))] }),
-		forgets("what a sender was asked for", "bound", func(r *verification.Request) {
+		forgetsField("the last senders", "bound", func(r *verification.Request) { r.Contacts = r.Contacts[:min(4, len(r.Contacts))] }),
+		forgetsField("the kind of a contact", "bound", func(r *verification.Request) {
 			for i := range r.Contacts {
 				r.Contacts[i].Kind = ""
 			}
 		}),
-		{"forgets the name that the text was prepared with", []string{"stores a pending request"}, each(func(s *bent) {
-			s.shows(func(r *verification.Request) { r.DisplayName = "" })
+		{"forgets the display name", []string{"stores a pending request"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) { r.DisplayName = "" })
 		})},
-		forgets("the number reported", "verified without", func(r *verification.Request) { r.Actual = number(claimed) }),
-		forgets("the assurance", "verified by", func(r *verification.Request) { r.Assurance = "" }),
-		forgets("the reason", "between two attempts", func(r *verification.Request) { r.Delivery.LastReason = "" }),
-		forgets("the last status", "delivered", func(r *verification.Request) { r.Delivery.LastStatusCode = 0 }),
-		forgets("milliseconds", "exhausted", func(r *verification.Request) {
+		forgetsField("the number reported", "verified without", func(r *verification.Request) { r.Actual = mustNumber(claimedNumber) }),
+		forgetsField("the assurance", "verified by", func(r *verification.Request) { r.Assurance = "" }),
+		forgetsField("the reason", "between two attempts", func(r *verification.Request) { r.Delivery.LastReason = "" }),
+		forgetsField("the last status", "delivered", func(r *verification.Request) { r.Delivery.LastStatusCode = 0 }),
+		forgetsField("milliseconds", "exhausted", func(r *verification.Request) {
 			r.Delivery.ExhaustedAt = r.Delivery.ExhaustedAt.Truncate(time.Millisecond)
 		}),
-		forgets("the wish", "due once more", func(r *verification.Request) { r.Redelivered = "" }),
-		forgets("the body", "expired", func(r *verification.Request) {
+		forgetsField("the redelivery", "due again", func(r *verification.Request) { r.Redelivered = "" }),
+		forgetsField("the body", "expired", func(r *verification.Request) {
 			if r.Phase == verification.Expired {
 				r.BodyHash = ""
 			}
 		}),
-		{"answers what it was told, keeps what it can", []string{"keeps times to the microsecond"}, each(func(s *bent) {
+		{"answers with finer times than it keeps", []string{"keeps times to the microsecond"}, perInstance(func(s *faultyStore) {
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
-				var told time.Time
+				var given time.Time
 				r, err := s.inner.Update(ctx, id, func(r *verification.Request, now time.Time) error {
 					err := m(r, now)
-					told = r.Delivery.NextAttemptAt
+					given = r.Delivery.NextAttemptAt
 					return err
 				})
-				r.Delivery.NextAttemptAt = told
+				r.Delivery.NextAttemptAt = given
 				return r, err
 			}
 		})},
 	}
 }
 
-// mixedUpMutants take one state for another: they share its slices, or its version.
+// mixedUpMutants confuse states: they share slices or versions.
 func mixedUpMutants() []mutant {
 	return []mutant{
-		{"hands out its own slices", []string{"hands out copies"}, func(world) func(*bent) {
-			var kept table[[]verification.Contact]
-			return func(s *bent) {
-				s.shows(func(r *verification.Request) {
+		{"returns its own slices", []string{"returns copies"}, func(environment) func(*faultyStore) {
+			var kept sharedMap[[]verification.Contact]
+			return func(s *faultyStore) {
+				s.changeAnswers(func(r *verification.Request) {
 					r.Contacts = kept.change(r.Version, func(c []verification.Contact) []verification.Contact {
 						if c == nil {
 							c = r.Contacts
@@ -139,9 +139,9 @@ func mixedUpMutants() []mutant {
 				})
 			}
 		}},
-		{"counts versions anew for each creation", []string{"leaves the id free"}, func(world) func(*bent) {
-			var versions table[map[string]string]
-			return func(s *bent) {
+		{"restarts versions with each creation", []string{"frees the id"}, func(environment) func(*faultyStore) {
+			var versions sharedMap[map[string]string]
+			return func(s *faultyStore) {
 				name := func(r *verification.Request) {
 					known := versions.change(r.ID+r.CreatedAt.String(), func(m map[string]string) map[string]string {
 						if m == nil {
@@ -154,7 +154,7 @@ func mixedUpMutants() []mutant {
 					})
 					r.Version = known[r.Version]
 				}
-				s.shows(name)
+				s.changeAnswers(name)
 				s.remove = func(ctx context.Context, id, version string) error {
 					r, err := s.inner.Get(ctx, id)
 					named := r
@@ -169,11 +169,11 @@ func mixedUpMutants() []mutant {
 	}
 }
 
-// cachingMutants answer with what was true once.
+// cachingMutants answer with outdated states.
 func cachingMutants() []mutant {
 	return []mutant{
-		{"answers from a cache", []string{"shows each write at once"}, each(func(s *bent) {
-			var cache table[*verification.Request]
+		{"answers from a cache", []string{"shows each write at once"}, perInstance(func(s *faultyStore) {
+			var cache sharedMap[*verification.Request]
 			s.get = func(ctx context.Context, id string) (verification.Request, error) {
 				r, err := s.inner.Get(ctx, id)
 				if err != nil {
@@ -187,8 +187,8 @@ func cachingMutants() []mutant {
 				}), nil
 			}
 		})},
-		{"remembers pending requests", []string{"shows each phase at once"}, each(func(s *bent) {
-			var cache table[*verification.Request]
+		{"caches pending requests", []string{"shows each phase at once"}, perInstance(func(s *faultyStore) {
+			var cache sharedMap[*verification.Request]
 			s.peek = func(ctx context.Context, id string) (verification.Request, error) {
 				r, err := s.inner.Peek(ctx, id)
 				if err != nil {
@@ -202,8 +202,8 @@ func cachingMutants() []mutant {
 				}), nil
 			}
 		})},
-		{"remembers what was deleted", []string{"lets those who peek"}, each(func(s *bent) {
-			var cache table[verification.Request]
+		{"caches deleted requests", []string{"shows only stored requests"}, perInstance(func(s *faultyStore) {
+			var cache sharedMap[verification.Request]
 			s.peek = func(ctx context.Context, id string) (verification.Request, error) {
 				r, err := s.inner.Peek(ctx, id)
 				if err == nil {
@@ -222,7 +222,7 @@ func updateMutants() []mutant {
 		{
 			"reads, decides and overwrites",
 			[]string{"lets each of 64", "has one winner", "ends in one final state"},
-			each(func(s *bent) {
+			perInstance(func(s *faultyStore) {
 				s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 					var now time.Time
 					r, err := s.inner.Update(ctx, id, func(_ *verification.Request, at time.Time) error {
@@ -232,15 +232,15 @@ func updateMutants() []mutant {
 					if err != nil {
 						return r, err
 					}
-					yield()
+					yieldProcessor()
 					if err := m(&r, now); err != nil {
 						return r, err
 					}
-					return s.overwrite(ctx, r)
+					return s.overwriteState(ctx, r)
 				}
 			}),
 		},
-		{"writes what a failed mutation left", []string{"returns a mutation's own error"}, each(func(s *bent) {
+		{"writes the changes of a failed mutation", []string{"returns a mutation's own error"}, perInstance(func(s *faultyStore) {
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 				var refused error
 				r, err := s.inner.Update(ctx, id, func(r *verification.Request, now time.Time) error {
@@ -250,7 +250,7 @@ func updateMutants() []mutant {
 				return r, errors.Join(err, refused)
 			}
 		})},
-		{"takes nothing to do for a write", []string{"writes nothing where"}, each(func(s *bent) {
+		{"writes unchanged requests", []string{"writes nothing if"}, perInstance(func(s *faultyStore) {
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 				return s.inner.Update(ctx, id, func(r *verification.Request, now time.Time) error {
 					before := *r
@@ -262,15 +262,15 @@ func updateMutants() []mutant {
 				})
 			}
 		})},
-		{"has one version for all", []string{"changes the version", "refuses a state that is no longer"}, each(func(s *bent) {
-			s.shows(func(r *verification.Request) { r.Version = "1" })
+		{"has one version for all states", []string{"changes the version", "rejects an outdated version"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) { r.Version = "1" })
 		})},
-		{"decides by the process's clock", []string{"tells mutations the time"}, each(func(s *bent) {
+		{"uses the process's clock", []string{"passes mutations the time"}, perInstance(func(s *faultyStore) {
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 				return s.inner.Update(ctx, id, func(r *verification.Request, _ time.Time) error { return m(r, time.Now()) })
 			}
 		})},
-		{"lets mutations forget that a state is final", []string{"never leaves a final state"}, each(func(s *bent) {
+		{"hides a final state from mutations", []string{"never leaves a final state"}, perInstance(func(s *faultyStore) {
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 				return s.inner.Update(ctx, id, func(r *verification.Request, now time.Time) error {
 					r.Phase = verification.Pending
@@ -280,9 +280,9 @@ func updateMutants() []mutant {
 			}
 		})},
 		{
-			"deletes whatever the version",
-			[]string{"either deletes or updates", "deletes one state once", "refuses a state that is no longer", "leaves the id free"},
-			each(func(s *bent) {
+			"deletes any version",
+			[]string{"either deletes or updates", "deletes one state once", "rejects an outdated version", "frees the id"},
+			perInstance(func(s *faultyStore) {
 				s.remove = func(ctx context.Context, id, _ string) error {
 					for {
 						r, err := s.inner.Get(ctx, id)
@@ -296,7 +296,7 @@ func updateMutants() []mutant {
 				}
 			}),
 		},
-		{"deletes nothing", []string{"removes the state"}, each(func(s *bent) {
+		{"deletes nothing", []string{"deletes the version"}, perInstance(func(s *faultyStore) {
 			s.remove = func(context.Context, string, string) error { return nil }
 		})},
 	}

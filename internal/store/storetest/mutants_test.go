@@ -17,40 +17,40 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// A mutant is the memory store with one fault that a store could well have.
+// mutant is the memory store with one realistic fault.
 type mutant struct {
 	fault string
-	// caughtBy are names of checks (or how they begin) that must refuse it.
+	// caughtBy are names, or beginnings of names, of the checks that must reject it.
 	caughtBy []string
-	// bend is called once per backend and returns what is done to each instance of it.
-	bend func(world) func(*bent)
+	// inject is called once per backend and returns the function that injects the fault into each instance.
+	inject func(environment) func(*faultyStore)
 }
 
-// world is what a mutant may know besides the store.
-type world struct {
+// environment is what a mutant can use besides the store.
+type environment struct {
 	clock *clocktesting.FakePassiveClock
-	// remember lists the ids of every creation that was asked for, oldest first.
-	remember *memoirs
+	// created lists the ids of all creations, also refused ones, oldest first.
+	created *sharedList
 }
 
-// TestChecks_acceptIntactStore shows that the runner below does not refuse whatever it is given.
+// TestChecks_acceptIntactStore shows that the runner below does not reject every store.
 func TestChecks_acceptIntactStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range allChecks() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if refusal := tryCheck(t, c, bentHarness(nil)); refusal != "" {
+			if refusal := tryCheck(t, c, faultyHarness(nil)); refusal != "" {
 				t.Error(refusal)
 			}
 		})
 	}
 }
 
-// TestChecks_acceptRealClock keeps the suite for servers whose clock nobody steps from rotting until there is one. In
-// the bubble the waits cost nothing.
+// TestChecks_acceptRealClock tests the suite for servers whose clock cannot be stepped. In the synctest bubble the waits take no
+// time.
 func TestChecks_acceptRealClock(t *testing.T) {
 	for _, c := range allChecks() {
-		if c.needs&aSteppedClock != 0 {
+		if c.needs&needsSteppedClock != 0 {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -72,9 +72,9 @@ func TestChecks_acceptRealClock(t *testing.T) {
 	}
 }
 
-func TestChecks_refuseMutants(t *testing.T) {
+func TestChecks_rejectMutants(t *testing.T) {
 	t.Parallel()
-	for _, m := range mutants() {
+	for _, m := range allMutants() {
 		for _, name := range m.caughtBy {
 			t.Run(m.fault+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -83,7 +83,7 @@ func TestChecks_refuseMutants(t *testing.T) {
 					t.Fatal("there is no such check")
 				}
 				for _, c := range matching {
-					if tryCheck(t, c, bentHarness(m.bend)) == "" {
+					if tryCheck(t, c, faultyHarness(m.inject)) == "" {
 						t.Errorf("accepted by: %s", c.name)
 					}
 				}
@@ -92,10 +92,10 @@ func TestChecks_refuseMutants(t *testing.T) {
 	}
 }
 
-// TestChecks_eachCanFail shows that no check is there for the count alone.
+// TestChecks_eachCanFail shows that every check rejects at least one mutant.
 func TestChecks_eachCanFail(t *testing.T) {
 	for _, c := range allChecks() {
-		if !slices.ContainsFunc(mutants(), func(m mutant) bool {
+		if !slices.ContainsFunc(allMutants(), func(m mutant) bool {
 			return slices.ContainsFunc(m.caughtBy, func(name string) bool { return strings.HasPrefix(c.name, name) })
 		}) {
 			t.Errorf("no mutant shows that this can fail: %s", c.name)
@@ -104,7 +104,7 @@ func TestChecks_eachCanFail(t *testing.T) {
 }
 
 func allChecks() (all []check) {
-	for _, topic := range topics() {
+	for _, topic := range allTopics() {
 		all = append(all, topic.checks...)
 	}
 	return all
@@ -114,13 +114,13 @@ func checksNamed(beginning string) []check {
 	return slices.DeleteFunc(allChecks(), func(c check) bool { return !strings.HasPrefix(c.name, beginning) })
 }
 
-// refusal is what a failed assertion throws, to end the check as Ginkgo would.
+// refusal is the panic value of a failed assertion; it ends the check as Ginkgo would.
 type refusal string
 
-// tryCheck runs a check outside of Ginkgo and returns what it refused, or nothing.
+// tryCheck runs a check outside Ginkgo and returns its failure, or an empty text.
 func tryCheck(t *testing.T, c check, h Harness) (why string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), specTimeout)
 	defer cancel()
 	defer func() {
 		switch thrown := recover().(type) {
@@ -132,24 +132,24 @@ func tryCheck(t *testing.T, c check, h Harness) (why string) {
 		}
 	}()
 	trial := newTrial(NewGomega(func(message string, _ ...int) { panic(refusal(message)) }), h)
-	trial.news = 200 * time.Millisecond
+	trial.notifyTimeout = 200 * time.Millisecond
 	c.run(ctx, trial)
 	return ""
 }
 
-// bentHarness is a stepped memory store, each instance of which is bent.
-func bentHarness(bend func(world) func(*bent)) Harness {
-	if bend == nil {
-		bend = func(world) func(*bent) { return func(*bent) {} }
+// faultyHarness is a memory store with a stepped clock and the fault in each instance.
+func faultyHarness(inject func(environment) func(*faultyStore)) Harness {
+	if inject == nil {
+		inject = func(environment) func(*faultyStore) { return func(*faultyStore) {} }
 	}
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC))
 	backend := memory.NewBackend(memory.Options{Clock: clock})
-	w := world{clock: clock, remember: &memoirs{}}
-	bendOne := bend(w)
+	w := environment{clock: clock, created: &sharedList{}}
+	injectOne := inject(w)
 	open := func(project string) verification.Store {
-		s := straight(backend.Open(project), w)
+		s := newFaultyStore(backend.Open(project), w)
 		s.project, s.elsewhere = project, backend.Open
-		bendOne(s)
+		injectOne(s)
 		return s
 	}
 	return Harness{
@@ -163,7 +163,7 @@ func bentHarness(bend func(world) func(*bent)) Harness {
 	}
 }
 
-func mutants() []mutant {
+func allMutants() []mutant {
 	return slices.Concat(creationMutants(), stateMutants(), updateMutants(), contactMutants(), subscriptionMutants(),
 		countMutants(), rateMutants(), capMutants(), queueMutants(), outageMutants())
 }

@@ -10,24 +10,24 @@ import (
 // mutation is the argument of Store.Update.
 type mutation = func(r *verification.Request, now time.Time) error
 
-// verify is a message from the claimed number; eventWanted makes its event due at once.
-func verify(eventWanted bool) mutation {
+// verifyClaimed returns the mutation for a message from the claimed number; eventWanted makes its event due at once.
+func verifyClaimed(eventWanted bool) mutation {
 	return func(r *verification.Request, now time.Time) error {
 		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, eventWanted)
 	}
 }
 
-// bind is a message from a sender whose number is not known.
-func bind(binding string) mutation {
+// bindSender returns the mutation for a message from a sender whose number is unknown.
+func bindSender(binding string) mutation {
 	return func(r *verification.Request, now time.Time) error {
 		return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now)
 	}
 }
 
-// dueIn is verify with an event that is due so much later.
+// dueIn returns verifyClaimed with an event that is due after d.
 func dueIn(d time.Duration) mutation {
 	return func(r *verification.Request, now time.Time) error {
-		if err := verify(true)(r, now); err != nil {
+		if err := verifyClaimed(true)(r, now); err != nil {
 			return err
 		}
 		r.Delivery.NextAttemptAt = now.Add(d)
@@ -35,10 +35,10 @@ func dueIn(d time.Duration) mutation {
 	}
 }
 
-// settled is verify with an event that was delivered before, so that retention counts from then.
-func settled(before time.Duration) mutation {
+// deliveredBefore returns verifyClaimed with an event that was delivered earlier, so that retention counts from then.
+func deliveredBefore(before time.Duration) mutation {
 	return func(r *verification.Request, now time.Time) error {
-		if err := verify(true)(r, now); err != nil {
+		if err := verifyClaimed(true)(r, now); err != nil {
 			return err
 		}
 		r.Delivery = verification.Delivery{Attempts: 1, LastAttemptAt: now.Add(-before), DeliveredAt: now.Add(-before)}
@@ -46,16 +46,16 @@ func settled(before time.Duration) mutation {
 	}
 }
 
-// logged notes an attempt that failed, whoever made it.
-func logged(r *verification.Request, now time.Time) error {
-	return failed(*r, now.Add(time.Minute))(r, now)
+// recordFailure records a failed attempt without a claim.
+func recordFailure(r *verification.Request, now time.Time) error {
+	return recordFailed(*r, now.Add(time.Minute))(r, now)
 }
 
-// expire is what a loop does to a lapsed request.
-func expire(r *verification.Request, now time.Time) error { return r.Expire(now) }
+// expireLapsed expires a lapsed request, as a worker does.
+func expireLapsed(r *verification.Request, now time.Time) error { return r.Expire(now) }
 
-// failed is a delivery attempt that is to be repeated at next; zero exhausts.
-func failed(claim verification.Request, next time.Time) mutation {
+// recordFailed returns the mutation for a failed delivery attempt with a retry at next; a zero next exhausts the event.
+func recordFailed(claim verification.Request, next time.Time) mutation {
 	return func(r *verification.Request, now time.Time) error {
 		return r.RecordAttempt(verification.Attempt{
 			Number: claim.Delivery.Attempts + 1, Epoch: claim.Epoch, At: now, StatusCode: 500, Reason: "status", Next: next,
@@ -63,8 +63,8 @@ func failed(claim verification.Request, next time.Time) mutation {
 	}
 }
 
-// delivered is a delivery attempt that the receiver took.
-func delivered(claim verification.Request) mutation {
+// recordDelivered returns the mutation for a successful delivery attempt.
+func recordDelivered(claim verification.Request) mutation {
 	return func(r *verification.Request, now time.Time) error {
 		return r.RecordAttempt(verification.Attempt{
 			Number: claim.Delivery.Attempts + 1, Epoch: claim.Epoch, At: now, StatusCode: 204, Delivered: true,
@@ -72,8 +72,8 @@ func delivered(claim verification.Request) mutation {
 	}
 }
 
-// race runs n calls at the same instant, or as near to it as goroutines get, and returns what each came to.
-func race[T any](n int, call func(i int) (T, error)) ([]T, []error) {
+// runRacers runs n calls as simultaneously as goroutines can, and returns their results and errors.
+func runRacers[T any](n int, call func(i int) (T, error)) ([]T, []error) {
 	var (
 		start   = make(chan struct{})
 		done    sync.WaitGroup

@@ -9,19 +9,19 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-func outage() []check {
+func outageChecks() []check {
 	return []check{
 		{name: "does nothing for a caller whose context has ended", run: outageOfContext},
-		{name: "claims nothing for a caller whose context has ended", needs: aQueue, run: outageOfClaim},
-		{name: "does what it says where a context ends in the middle", run: outageMidway},
+		{name: "claims nothing for a caller whose context has ended", needs: needsQueue, run: outageOfClaim},
+		{name: "reports the actual outcome if a context ends midway", run: outageMidway},
 		{name: "is ready while the backend answers", run: outageReady},
-		{name: "is reported as unavailable by every method", needs: anOutage, run: outageOfBackend},
-		{name: "is reported as unavailable by the queue", needs: anOutage | aQueue, run: outageOfQueue},
+		{name: "is reported as unavailable by every method", needs: needsOutage, run: outageOfBackend},
+		{name: "is reported as unavailable by the queue", needs: needsOutage | needsQueue, run: outageOfQueue},
 	}
 }
 
-// calls are all methods that reach the backend, each in a form that would succeed.
-func calls(s verification.Store, stored verification.Request, n verification.New) map[string]func(context.Context) error {
+// backendCalls returns calls of all methods that reach the backend, with arguments that would succeed.
+func backendCalls(s verification.Store, stored verification.Request, n verification.New) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Create": func(ctx context.Context) error {
 			_, err := s.Create(ctx, n, verification.Limits{})
@@ -37,7 +37,7 @@ func calls(s verification.Store, stored verification.Request, n verification.New
 			_, err := s.Get(ctx, stored.ID)
 			return err
 		},
-		"Get of nothing": func(ctx context.Context) error {
+		"Get of an unknown id": func(ctx context.Context) error {
 			_, err := s.Get(ctx, n.ID)
 			return err
 		},
@@ -46,19 +46,19 @@ func calls(s verification.Store, stored verification.Request, n verification.New
 			return err
 		},
 		"Update": func(ctx context.Context) error {
-			_, err := s.Update(ctx, stored.ID, verify(true))
+			_, err := s.Update(ctx, stored.ID, verifyClaimed(true))
 			return err
 		},
 		"Delete": func(ctx context.Context) error { return s.Delete(ctx, stored.ID, stored.Version) },
-		"Delete of nothing": func(ctx context.Context) error {
+		"Delete of an unknown id": func(ctx context.Context) error {
 			return s.Delete(ctx, n.ID, stored.Version)
 		},
 		"Awaiting": func(ctx context.Context) error {
 			_, err := s.Awaiting(ctx, "sender")
 			return err
 		},
-		"Awaiting of nothing": func(ctx context.Context) error {
-			_, err := s.Awaiting(ctx, "nobody")
+		"Awaiting of an unknown sender": func(ctx context.Context) error {
+			_, err := s.Awaiting(ctx, "unbound")
 			return err
 		},
 		"Ready": s.Ready,
@@ -66,74 +66,74 @@ func calls(s verification.Store, stored verification.Request, n verification.New
 }
 
 func outageOfContext(ctx context.Context, t *trial) {
-	s := t.open()
-	stored := t.update(ctx, s, t.create(ctx, s, t.new()).ID, bind("sender"))
-	n := t.new()
+	s := t.openReplica()
+	stored := t.updateRequest(ctx, s, t.createRequest(ctx, s, t.newCreation()).ID, bindSender("sender"))
+	n := t.newCreation()
 	ended, end := context.WithCancel(ctx)
 	end()
-	for name, call := range calls(s, stored, n) {
+	for name, call := range backendCalls(s, stored, n) {
 		t.Expect(call(ended)).To(MatchError(context.Canceled), name)
 	}
-	t.gone(ctx, s, n.ID)
-	t.Expect(t.get(ctx, s, stored.ID)).To(be(stored))
+	t.expectGone(ctx, s, n.ID)
+	t.Expect(t.getRequest(ctx, s, stored.ID)).To(equalRequest(stored))
 }
 
 func outageOfClaim(ctx context.Context, t *trial) {
-	s := t.open()
-	r := t.due(ctx, s)
+	s := t.openReplica()
+	r := t.createDue(ctx, s)
 	ended, end := context.WithCancel(ctx)
 	end()
-	_, err := t.harness.Queue(s).Claim(ended, sending(0), plenty, longLease)
+	_, err := t.harness.Queue(s).Claim(ended, sendingPolicy(0), manyRequests, longLease)
 	t.Expect(err).To(MatchError(context.Canceled))
-	t.Expect(ids(t.claim(ctx, s, sending(0), plenty, longLease))).To(Equal([]string{r.ID}))
+	t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(0), manyRequests, longLease))).To(Equal([]string{r.ID}))
 }
 
-// outageMidway ends the context where the decision is made but not written.
+// outageMidway ends the context after the decision and before the write.
 func outageMidway(ctx context.Context, t *trial) {
-	s := t.open()
-	before := t.create(ctx, s, t.new())
+	s := t.openReplica()
+	before := t.createRequest(ctx, s, t.newCreation())
 	midway, end := context.WithCancel(ctx)
 	defer end()
 	_, err := s.Update(midway, before.ID, func(r *verification.Request, now time.Time) error {
 		end()
-		return verify(true)(r, now)
+		return verifyClaimed(true)(r, now)
 	})
 	if err == nil {
-		t.Expect(t.get(ctx, s, before.ID).Phase).To(Equal(verification.Verified), "it was acknowledged")
+		t.Expect(t.getRequest(ctx, s, before.ID).Phase).To(Equal(verification.Verified), "the write was acknowledged")
 		return
 	}
 	t.Expect(err).To(MatchError(context.Canceled))
-	t.Expect(t.get(ctx, s, before.ID)).To(be(before))
+	t.Expect(t.getRequest(ctx, s, before.ID)).To(equalRequest(before))
 }
 
 func outageReady(ctx context.Context, t *trial) {
-	t.Expect(t.open().Ready(ctx)).To(Succeed())
+	t.Expect(t.openReplica().Ready(ctx)).To(Succeed())
 }
 
 func outageOfBackend(ctx context.Context, t *trial) {
-	s := t.open()
-	stored := t.update(ctx, s, t.create(ctx, s, t.new()).ID, bind("sender"))
-	n := t.new()
+	s := t.openReplica()
+	stored := t.updateRequest(ctx, s, t.createRequest(ctx, s, t.newCreation()).ID, bindSender("sender"))
+	n := t.newCreation()
 	repair := t.harness.Break()
-	for name, call := range calls(s, stored, n) {
+	for name, call := range backendCalls(s, stored, n) {
 		err := call(ctx)
 		t.Expect(err).To(haveCode(verification.CodeStoreUnavailable), name)
 		t.Expect(retryAfter(err)).To(BeNumerically(">", 0), name)
 	}
 	repair()
-	t.Eventually(s.Ready).WithContext(ctx).WithTimeout(patience / 2).Should(Succeed())
-	t.gone(ctx, s, n.ID)
-	t.Expect(t.get(ctx, s, stored.ID)).To(be(stored))
-	t.Expect(s.Awaiting(ctx, "sender")).To(be(stored))
+	t.Eventually(s.Ready).WithContext(ctx).WithTimeout(specTimeout / 2).Should(Succeed())
+	t.expectGone(ctx, s, n.ID)
+	t.Expect(t.getRequest(ctx, s, stored.ID)).To(equalRequest(stored))
+	t.Expect(s.Awaiting(ctx, "sender")).To(equalRequest(stored))
 }
 
 func outageOfQueue(ctx context.Context, t *trial) {
-	s := t.open()
-	r := t.due(ctx, s)
+	s := t.openReplica()
+	r := t.createDue(ctx, s)
 	repair := t.harness.Break()
-	_, err := t.harness.Queue(s).Claim(ctx, sending(0), plenty, longLease)
+	_, err := t.harness.Queue(s).Claim(ctx, sendingPolicy(0), manyRequests, longLease)
 	t.Expect(err).To(haveCode(verification.CodeStoreUnavailable))
 	repair()
-	t.Eventually(s.Ready).WithContext(ctx).WithTimeout(patience / 2).Should(Succeed())
-	t.Expect(ids(t.claim(ctx, s, sending(0), plenty, longLease))).To(Equal([]string{r.ID}))
+	t.Eventually(s.Ready).WithContext(ctx).WithTimeout(specTimeout / 2).Should(Succeed())
+	t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(0), manyRequests, longLease))).To(Equal([]string{r.ID}))
 }

@@ -10,33 +10,33 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// plenty is a limit, and a lease, that no check reaches.
+// A limit and a lease that no check reaches.
 const (
-	plenty    = 1000
-	longLease = time.Hour
+	manyRequests = 1000
+	longLease    = time.Hour
 )
 
-func queue() []check {
+func queueChecks() []check {
 	return []check{
-		{name: "hands out due work, the longest overdue first", needs: aQueue, run: queueOrder},
-		{name: "hands out nothing before its time", needs: aQueue, run: queueNotYet},
-		{name: "hands work out at its very time", needs: aQueue | aSteppedClock, run: queueOnTime},
-		{name: "hands out the current state", needs: aQueue, run: queueCurrent},
-		{name: "hands out work of its own project alone", needs: aQueue, run: queueProject},
-		{name: "hands out no event while events are paused", needs: aQueue, run: queuePaused},
-		{name: "hands out what is to be deleted once retention ends", needs: aQueue, run: queueRetention},
-		{name: "hands out no code that can come back until it has rested", needs: aQueue | aSteppedClock, run: queueLetsRest},
-		{name: "hands each of 500 due requests to one of many workers", needs: aQueue, run: queueRaced},
-		{name: "hands out every step of a life", needs: aQueue, run: queueLife},
+		{name: "hands out due work, the longest overdue first", needs: needsQueue, run: queueOrder},
+		{name: "hands out nothing before its time", needs: needsQueue, run: queueNotYet},
+		{name: "hands out work exactly when it is due", needs: needsQueue | needsSteppedClock, run: queueOnTime},
+		{name: "hands out the current state", needs: needsQueue, run: queueCurrent},
+		{name: "hands out work of its own project only", needs: needsQueue, run: queueProject},
+		{name: "hands out no event while events are paused", needs: needsQueue, run: queuePaused},
+		{name: "hands out deletions once retention ends", needs: needsQueue, run: queueRetention},
+		{name: "hands out no code that can come back until it has rested", needs: needsQueue | needsSteppedClock, run: queueKeepsResting},
+		{name: "hands each of 500 due requests to one of many workers", needs: needsQueue, run: queueRaced},
+		{name: "hands out every step of a lifecycle", needs: needsQueue, run: queueLife},
 	}
 }
 
-func sending(retention time.Duration) verification.Policy {
+func sendingPolicy(retention time.Duration) verification.Policy {
 	return verification.Policy{Retention: retention, Events: verification.EventsOn}
 }
 
-// claim claims through the store's queue.
-func (t *trial) claim(
+// claimWork claims through the store's queue.
+func (t *trial) claimWork(
 	ctx context.Context, s verification.Store, p verification.Policy, limit int, lease time.Duration,
 ) []verification.Request {
 	ginkgo.GinkgoHelper()
@@ -46,7 +46,7 @@ func (t *trial) claim(
 	return claims
 }
 
-func ids(requests []verification.Request) []string {
+func requestIDs(requests []verification.Request) []string {
 	list := make([]string, len(requests))
 	for i, r := range requests {
 		list[i] = r.ID
@@ -54,31 +54,31 @@ func ids(requests []verification.Request) []string {
 	return list
 }
 
-// queueOrder makes all three kinds of work, in an order that is neither that of creation nor that of ids.
+// queueOrder creates all three kinds of work, in an order that differs from those of creation and of ids.
 func queueOrder(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
+	a, b := t.openReplica(), t.openReplica()
 	want := make([]string, 12)
 	for i := range want {
 		at := (i * 5) % len(want)
-		want[at] = t.workSince(ctx, []verification.Store{a, b}[i%2], at)
+		want[at] = t.createWork(ctx, []verification.Store{a, b}[i%2], at)
 	}
-	t.lapse()
+	t.lapseRequests()
 	var got []string
 	for range 3 {
-		got = append(got, ids(t.claim(ctx, b, sending(0), 5, longLease))...)
+		got = append(got, requestIDs(t.claimWork(ctx, b, sendingPolicy(0), 5, longLease))...)
 	}
 	t.Expect(got).To(Equal(want))
-	t.Expect(t.claim(ctx, a, sending(0), plenty, longLease)).To(BeEmpty())
+	t.Expect(t.claimWork(ctx, a, sendingPolicy(0), manyRequests, longLease)).To(BeEmpty())
 }
 
-// workSince makes work that is due after lapse, of a lower order the longer.
-func (t *trial) workSince(ctx context.Context, s verification.Store, order int) string {
-	r := t.create(ctx, s, t.lapsing(order))
+// createWork creates work that is due after lapseRequests, and returns its id; a lower order is longer overdue.
+func (t *trial) createWork(ctx context.Context, s verification.Store, order int) string {
+	r := t.createRequest(ctx, s, t.newLapsing(order))
 	if order%3 == 0 {
 		return r.ID // to be expired
 	}
 	since := r.ExpiresAt.Add(verification.ExpiryGrace)
-	t.update(ctx, s, r.ID, func(r *verification.Request, _ time.Time) error {
+	t.updateRequest(ctx, s, r.ID, func(r *verification.Request, _ time.Time) error {
 		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, since, r.Phone
 		if order%3 == 1 {
 			r.Delivery.NextAttemptAt = since // to be delivered
@@ -91,128 +91,130 @@ func (t *trial) workSince(ctx context.Context, s verification.Store, order int) 
 }
 
 func queueNotYet(ctx context.Context, t *trial) {
-	s := t.open()
-	t.create(ctx, s, t.lasting())
-	t.update(ctx, s, t.create(ctx, s, t.new()).ID, dueIn(longLease))
-	t.update(ctx, s, t.create(ctx, s, t.new()).ID, settled(0))
-	t.update(ctx, s, t.create(ctx, s, t.new()).ID, verify(false))
-	t.Expect(t.claim(ctx, s, sending(longLease), plenty, longLease)).To(BeEmpty())
-	due := t.create(ctx, s, t.new()).ID
-	t.update(ctx, s, due, verify(true))
-	t.Expect(ids(t.claim(ctx, s, sending(longLease), plenty, longLease))).To(Equal([]string{due}))
-	t.Expect(t.claim(ctx, s, sending(longLease), 0, longLease)).To(BeEmpty())
+	s := t.openReplica()
+	t.createRequest(ctx, s, t.newLasting())
+	t.updateRequest(ctx, s, t.createRequest(ctx, s, t.newCreation()).ID, dueIn(longLease))
+	t.updateRequest(ctx, s, t.createRequest(ctx, s, t.newCreation()).ID, deliveredBefore(0))
+	t.updateRequest(ctx, s, t.createRequest(ctx, s, t.newCreation()).ID, verifyClaimed(false))
+	t.Expect(t.claimWork(ctx, s, sendingPolicy(longLease), manyRequests, longLease)).To(BeEmpty())
+	due := t.createRequest(ctx, s, t.newCreation()).ID
+	t.updateRequest(ctx, s, due, verifyClaimed(true))
+	t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(longLease), manyRequests, longLease))).To(Equal([]string{due}))
+	t.Expect(t.claimWork(ctx, s, sendingPolicy(longLease), 0, longLease)).To(BeEmpty())
 }
 
 func queueOnTime(ctx context.Context, t *trial) {
-	s := t.open()
+	s := t.openReplica()
 	const retention = time.Hour
-	pending := t.create(ctx, s, t.new()).ID
-	event := t.create(ctx, s, t.new()).ID
-	t.update(ctx, s, event, dueIn(20*time.Minute))
-	done := t.create(ctx, s, t.new()).ID
-	t.update(ctx, s, done, settled(0))
+	pending := t.createRequest(ctx, s, t.newCreation()).ID
+	event := t.createRequest(ctx, s, t.newCreation()).ID
+	t.updateRequest(ctx, s, event, dueIn(20*time.Minute))
+	done := t.createRequest(ctx, s, t.newCreation()).ID
+	t.updateRequest(ctx, s, done, deliveredBefore(0))
 	passed := time.Duration(0)
 	for _, due := range []struct {
 		id string
 		in time.Duration
 	}{{pending, 10*time.Minute + verification.ExpiryGrace}, {event, 20 * time.Minute}, {done, retention}} {
-		t.pass(ctx, due.in-passed-time.Microsecond)
-		t.Expect(t.claim(ctx, s, sending(retention), plenty, 24*time.Hour)).To(BeEmpty())
-		t.pass(ctx, time.Microsecond)
+		t.passTime(ctx, due.in-passed-time.Microsecond)
+		t.Expect(t.claimWork(ctx, s, sendingPolicy(retention), manyRequests, 24*time.Hour)).To(BeEmpty())
+		t.passTime(ctx, time.Microsecond)
 		passed = due.in
-		t.Expect(ids(t.claim(ctx, s, sending(retention), plenty, 24*time.Hour))).To(Equal([]string{due.id}))
+		t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(retention), manyRequests, 24*time.Hour))).To(Equal([]string{due.id}))
 	}
 }
 
 func queueCurrent(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
-	r := t.create(ctx, a, t.new())
-	t.bound(ctx, a, r.ID, "sender")
-	before := t.update(ctx, b, r.ID, verify(true))
-	claims := t.claim(ctx, a, sending(0), plenty, longLease)
+	a, b := t.openReplica(), t.openReplica()
+	r := t.createRequest(ctx, a, t.newCreation())
+	t.bindLater(ctx, a, r.ID, "sender")
+	before := t.updateRequest(ctx, b, r.ID, verifyClaimed(true))
+	claims := t.claimWork(ctx, a, sendingPolicy(0), manyRequests, longLease)
 	t.Expect(claims).To(HaveLen(1))
 	want := before
 	want.Epoch++
-	t.Expect(claims[0]).To(be(want, ignoringVersion))
-	t.Expect(t.get(ctx, b, r.ID)).To(be(claims[0]), "the claim is part of the state")
-	t.Expect(b.Awaiting(ctx, "sender")).To(be(claims[0]))
+	t.Expect(claims[0]).To(equalRequest(want, ignoringVersion))
+	t.Expect(t.getRequest(ctx, b, r.ID)).To(equalRequest(claims[0]), "the claim is part of the state")
+	t.Expect(b.Awaiting(ctx, "sender")).To(equalRequest(claims[0]))
 	claims[0].Contacts[0].Binding = "spoiled"
-	t.Expect(t.get(ctx, a, r.ID).Contacts[0].Binding).To(Equal("sender"))
+	t.Expect(t.getRequest(ctx, a, r.ID).Contacts[0].Binding).To(Equal("sender"))
 	t.Expect(b.Delete(ctx, r.ID, claims[0].Version)).To(Succeed(), "a claim's version is the current one")
-	t.gone(ctx, a, r.ID)
+	t.expectGone(ctx, a, r.ID)
 }
 
 func queueProject(ctx context.Context, t *trial) {
-	mine := t.open()
+	own := t.openReplica()
 	for _, name := range []string{newProject().Name(), t.project.Name() + "-2"} {
-		theirs := t.harness.Open(name)
-		id := t.create(ctx, theirs, t.new()).ID
-		t.update(ctx, theirs, id, verify(true))
-		t.Expect(t.claim(ctx, mine, sending(0), plenty, longLease)).To(BeEmpty())
-		t.Expect(ids(t.claim(ctx, theirs, sending(0), plenty, longLease))).To(Equal([]string{id}))
+		foreign := t.harness.Open(name)
+		id := t.createRequest(ctx, foreign, t.newCreation()).ID
+		t.updateRequest(ctx, foreign, id, verifyClaimed(true))
+		t.Expect(t.claimWork(ctx, own, sendingPolicy(0), manyRequests, longLease)).To(BeEmpty())
+		t.Expect(requestIDs(t.claimWork(ctx, foreign, sendingPolicy(0), manyRequests, longLease))).To(Equal([]string{id}))
 	}
 }
 
 func queuePaused(ctx context.Context, t *trial) {
-	s := t.open()
+	s := t.openReplica()
 	const retention = time.Hour
-	event := t.create(ctx, s, t.new()).ID
-	before := t.update(ctx, s, event, dueIn(-time.Second))
-	lapsed := t.create(ctx, s, t.lapsing(0)).ID
-	t.lapse()
+	event := t.createRequest(ctx, s, t.newCreation()).ID
+	before := t.updateRequest(ctx, s, event, dueIn(-time.Second))
+	lapsed := t.createRequest(ctx, s, t.newLapsing(0)).ID
+	t.lapseRequests()
 	paused := verification.Policy{Retention: retention, Events: verification.EventsPaused}
 	for range 3 {
-		for _, claim := range t.claim(ctx, s, paused, plenty, longLease) {
-			t.Expect(claim.ID).To(Equal(lapsed), "an event that is paused needs no step")
+		for _, claim := range t.claimWork(ctx, s, paused, manyRequests, longLease) {
+			t.Expect(claim.ID).To(Equal(lapsed), "a paused event needs no step")
 		}
 	}
-	t.Expect(t.get(ctx, s, event)).To(be(before))
+	t.Expect(t.getRequest(ctx, s, event)).To(equalRequest(before))
 
 	off := verification.Policy{Retention: 2 * retention, Events: verification.EventsOff}
-	t.Expect(t.claim(ctx, s, off, plenty, longLease)).To(BeEmpty())
-	t.Expect(ids(t.claim(ctx, s, sending(retention), plenty, 0))).To(Equal([]string{event}), "at once when it may go on")
-	t.Expect(t.claim(ctx, s, verification.Policy{Events: verification.EventsOff}, plenty, longLease)).
-		To(BeEmpty(), "kept, in case the webhook is set again")
+	t.Expect(t.claimWork(ctx, s, off, manyRequests, longLease)).To(BeEmpty())
+	t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(retention), manyRequests, 0))).
+		To(Equal([]string{event}), "due at once after the pause")
+	t.Expect(t.claimWork(ctx, s, verification.Policy{Events: verification.EventsOff}, manyRequests, longLease)).
+		To(BeEmpty(), "kept in case the webhook is configured again")
 }
 
 func queueRetention(ctx context.Context, t *trial) {
-	s := t.open()
+	s := t.openReplica()
 	const retention = 3 * time.Hour
-	old, young := t.create(ctx, s, t.new()).ID, t.create(ctx, s, t.new()).ID
-	t.update(ctx, s, old, settled(retention))
-	t.update(ctx, s, young, settled(retention-longLease))
-	claims := t.claim(ctx, s, sending(retention), plenty, longLease)
-	t.Expect(ids(claims)).To(Equal([]string{old}))
+	old, young := t.createRequest(ctx, s, t.newCreation()).ID, t.createRequest(ctx, s, t.newCreation()).ID
+	t.updateRequest(ctx, s, old, deliveredBefore(retention))
+	t.updateRequest(ctx, s, young, deliveredBefore(retention-longLease))
+	claims := t.claimWork(ctx, s, sendingPolicy(retention), manyRequests, longLease)
+	t.Expect(requestIDs(claims)).To(Equal([]string{old}))
 	t.Expect(s.Delete(ctx, old, claims[0].Version)).To(Succeed())
-	t.Expect(t.claim(ctx, s, sending(retention), plenty, longLease)).To(BeEmpty())
-	t.Expect(ids(t.claim(ctx, s, sending(time.Hour), plenty, longLease))).To(Equal([]string{young}), "retention was shortened")
+	t.Expect(t.claimWork(ctx, s, sendingPolicy(retention), manyRequests, longLease)).To(BeEmpty())
+	t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(time.Hour), manyRequests, longLease))).
+		To(Equal([]string{young}), "retention was shortened")
 }
 
-func queueLetsRest(ctx context.Context, t *trial) {
-	s := t.open()
+func queueKeepsResting(ctx context.Context, t *trial) {
+	s := t.openReplica()
 	const retention = time.Minute
-	verified, expired := t.create(ctx, s, t.keyed()), t.create(ctx, s, t.keyed())
-	t.update(ctx, s, verified.ID, verify(false))
-	t.pass(ctx, expired.ExpiresAt.Add(verification.ExpiryGrace).Sub(t.clock(ctx, s, expired.ID)))
-	t.update(ctx, s, expired.ID, expire)
+	verified, expired := t.createRequest(ctx, s, t.newKeyed()), t.createRequest(ctx, s, t.newKeyed())
+	t.updateRequest(ctx, s, verified.ID, verifyClaimed(false))
+	t.passTime(ctx, expired.ExpiresAt.Add(verification.ExpiryGrace).Sub(t.readClock(ctx, s, expired.ID)))
+	t.updateRequest(ctx, s, expired.ID, expireLapsed)
 	end := expired.ExpiresAt.Add(verification.CodeRest + retention)
-	t.pass(ctx, end.Sub(t.clock(ctx, s, expired.ID))-time.Microsecond)
-	t.Expect(t.claim(ctx, s, sending(retention), plenty, longLease)).To(BeEmpty())
-	t.pass(ctx, time.Microsecond)
-	t.Expect(ids(t.claim(ctx, s, sending(retention), plenty, longLease))).To(ConsistOf(verified.ID, expired.ID))
+	t.passTime(ctx, end.Sub(t.readClock(ctx, s, expired.ID))-time.Microsecond)
+	t.Expect(t.claimWork(ctx, s, sendingPolicy(retention), manyRequests, longLease)).To(BeEmpty())
+	t.passTime(ctx, time.Microsecond)
+	t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(retention), manyRequests, longLease))).To(ConsistOf(verified.ID, expired.ID))
 }
 
-// queueRaced claims with many workers until nothing is left.
+// queueRaced claims with many workers until no work is left.
 func queueRaced(ctx context.Context, t *trial) {
 	const due, workers = 500, 8
-	stores := t.replicas(4)
-	_, errs := race(10, func(i int) (struct{}, error) {
+	stores := t.openReplicas(4)
+	_, errs := runRacers(10, func(i int) (struct{}, error) {
 		for range due / 10 {
-			r, err := stores[i%4].Create(ctx, t.new(), verification.Limits{})
+			r, err := stores[i%4].Create(ctx, t.newCreation(), verification.Limits{})
 			if err != nil {
 				return struct{}{}, err
 			}
-			if _, err = stores[i%4].Update(ctx, r.Request.ID, verify(true)); err != nil {
+			if _, err = stores[i%4].Update(ctx, r.Request.ID, verifyClaimed(true)); err != nil {
 				return struct{}{}, err
 			}
 		}
@@ -220,51 +222,51 @@ func queueRaced(ctx context.Context, t *trial) {
 	})
 	t.Expect(errs).To(HaveEach(BeNil()))
 
-	claims, errs := race(workers, func(i int) ([]string, error) {
-		var mine []string
-		for misses := 0; misses < 3 && len(mine) <= due; { // others may hold for a moment what they do not take
-			claims, err := t.harness.Queue(stores[i%4]).Claim(ctx, sending(longLease), 7, longLease)
+	claims, errs := runRacers(workers, func(i int) ([]string, error) {
+		var own []string
+		for misses := 0; misses < 3 && len(own) <= due; { // others may briefly lock work that they do not claim
+			claims, err := t.harness.Queue(stores[i%4]).Claim(ctx, sendingPolicy(longLease), 7, longLease)
 			if err != nil {
 				return nil, err
 			}
 			if len(claims) == 0 {
 				misses++
 			}
-			mine = append(mine, ids(claims)...)
+			own = append(own, requestIDs(claims)...)
 		}
-		return mine, nil
+		return own, nil
 	})
 	t.Expect(errs).To(HaveEach(BeNil()))
 	times := map[string]int{}
-	for _, mine := range claims {
-		for _, id := range mine {
+	for _, own := range claims {
+		for _, id := range own {
 			times[id]++
 		}
 	}
-	t.Expect(times).To(HaveLen(due), "none is lost")
-	t.Expect(times).To(HaveEach(1), "none is handed out twice")
+	t.Expect(times).To(HaveLen(due), "no request is lost")
+	t.Expect(times).To(HaveEach(1), "no request is handed out twice")
 }
 
-// queueLife does what a loop does until every request is deleted.
+// queueLife executes the steps of claimed work until every request is deleted.
 func queueLife(ctx context.Context, t *trial) {
-	s := t.open()
-	verified, lapsed := t.create(ctx, s, t.lasting()), t.create(ctx, s, t.lapsing(0))
-	t.update(ctx, s, verified.ID, verify(true))
-	t.lapse()
+	s := t.openReplica()
+	verified, lapsed := t.createRequest(ctx, s, t.newLasting()), t.createRequest(ctx, s, t.newLapsing(0))
+	t.updateRequest(ctx, s, verified.ID, verifyClaimed(true))
+	t.lapseRequests()
 	steps := map[string][]verification.Step{}
 	for range 6 {
-		for _, claim := range t.claim(ctx, s, sending(0), 1, longLease) {
-			action := verification.Next(&claim, t.clock(ctx, s, claim.ID), sending(0))
+		for _, claim := range t.claimWork(ctx, s, sendingPolicy(0), 1, longLease) {
+			action := verification.Next(&claim, t.readClock(ctx, s, claim.ID), sendingPolicy(0))
 			steps[claim.ID] = append(steps[claim.ID], action.Step)
 			switch action.Step {
 			case verification.StepExpire:
-				t.update(ctx, s, claim.ID, expire)
+				t.updateRequest(ctx, s, claim.ID, expireLapsed)
 			case verification.StepDeliver:
-				t.update(ctx, s, claim.ID, delivered(claim))
+				t.updateRequest(ctx, s, claim.ID, recordDelivered(claim))
 			case verification.StepDelete:
 				t.Expect(s.Delete(ctx, claim.ID, claim.Version)).To(Succeed())
 			case verification.StepWait:
-				t.Expect(action).To(BeZero(), "work that was handed out needs a step")
+				t.Expect(action).To(BeZero(), "claimed work needs a step")
 			}
 		}
 	}

@@ -12,46 +12,46 @@ import (
 
 const (
 	racers = 64
-	// rounds is how often a race of two is run: an instant in which both could win must have a chance to come up.
+	// rounds is the number of runs of a race of two, so that a moment in which both could win is likely to occur.
 	rounds = 40
 )
 
-func races() []check {
+func raceChecks() []check {
 	return []check{
 		{name: "lets each of 64 racing updates see the one before", run: raceCounts},
 		{name: "has one winner among 64 racers for one request", run: raceWins},
-		{name: "ends in one final state where a message meets the expiry", run: raceFinal},
-		{name: "either deletes or updates where the two meet", run: raceDelete},
+		{name: "ends in one final state when a message races with the expiry", run: raceFinal},
+		{name: "either deletes or updates when both race", run: raceDelete},
 		{name: "deletes one state once", run: raceDeletes},
 	}
 }
 
-// raceCounts has every racer add one to what it sees. A store whose writes overwrite each other counts too few.
+// raceCounts makes every racer increment a counter. A store whose writes overwrite each other counts too few.
 func raceCounts(ctx context.Context, t *trial) {
-	stores := t.replicas(4)
-	id := t.create(ctx, stores[0], t.new()).ID
-	t.update(ctx, stores[0], id, verify(true))
-	results, errs := race(racers, func(i int) (verification.Request, error) {
+	stores := t.openReplicas(4)
+	id := t.createRequest(ctx, stores[0], t.newCreation()).ID
+	t.updateRequest(ctx, stores[0], id, verifyClaimed(true))
+	results, errs := runRacers(racers, func(i int) (verification.Request, error) {
 		return stores[i%len(stores)].Update(ctx, id, func(r *verification.Request, _ time.Time) error {
 			r.Delivery.Attempts++
 			return nil
 		})
 	})
 	t.Expect(errs).To(HaveEach(BeNil()))
-	t.Expect(t.get(ctx, stores[0], id).Delivery.Attempts).To(Equal(racers))
+	t.Expect(t.getRequest(ctx, stores[0], id).Delivery.Attempts).To(Equal(racers))
 	counts, versions := map[int]bool{}, map[string]bool{}
 	for _, r := range results {
 		counts[r.Delivery.Attempts], versions[r.Version] = true, true
 	}
-	t.Expect(counts).To(HaveLen(racers), "each was answered the state that it wrote")
+	t.Expect(counts).To(HaveLen(racers), "each got the state that it wrote")
 	t.Expect(versions).To(HaveLen(racers))
 }
 
 func raceWins(ctx context.Context, t *trial) {
-	stores := t.replicas(4)
-	id := t.create(ctx, stores[0], t.new()).ID
-	t.update(ctx, stores[0], id, verify(true))
-	results, errs := race(racers, func(i int) (verification.Request, error) {
+	stores := t.openReplicas(4)
+	id := t.createRequest(ctx, stores[0], t.newCreation()).ID
+	t.updateRequest(ctx, stores[0], id, verifyClaimed(true))
+	results, errs := runRacers(racers, func(i int) (verification.Request, error) {
 		return stores[i%len(stores)].Update(ctx, id, func(r *verification.Request, _ time.Time) error {
 			if r.Delivery.LastReason != "" {
 				return errRefused
@@ -60,7 +60,7 @@ func raceWins(ctx context.Context, t *trial) {
 			return nil
 		})
 	})
-	stored := t.get(ctx, stores[1], id)
+	stored := t.getRequest(ctx, stores[1], id)
 	winners := 0
 	for i, err := range errs {
 		if err == nil {
@@ -69,13 +69,13 @@ func raceWins(ctx context.Context, t *trial) {
 		} else {
 			t.Expect(err).To(MatchError(errRefused))
 		}
-		t.Expect(results[i]).To(be(stored), "losers are shown who won")
+		t.Expect(results[i]).To(equalRequest(stored), "losers get the winner's state")
 	}
 	t.Expect(winners).To(Equal(1), "winners")
 }
 
-// raceFinal leaves the clocks out: to replicas whose clocks differ enough, a request may be in time and lapsed at one
-// instant. Then nothing but the store's compare-and-set keeps the two final states apart.
+// raceFinal does not use clocks: replicas whose clocks differ may see a request as in time and as lapsed at one instant. Then
+// only the store's compare-and-set prevents two final states.
 func raceFinal(ctx context.Context, t *trial) {
 	final := func(phase verification.Phase) mutation {
 		return func(r *verification.Request, now time.Time) error {
@@ -89,14 +89,14 @@ func raceFinal(ctx context.Context, t *trial) {
 			return nil
 		}
 	}
-	stores := t.replicas(4)
+	stores := t.openReplicas(4)
 	phases := []verification.Phase{verification.Verified, verification.Expired, verification.Verified, verification.Expired}
 	for range rounds {
-		id := t.create(ctx, stores[0], t.new()).ID
-		results, errs := race(len(phases), func(i int) (verification.Request, error) {
+		id := t.createRequest(ctx, stores[0], t.newCreation()).ID
+		results, errs := runRacers(len(phases), func(i int) (verification.Request, error) {
 			return stores[i].Update(ctx, id, final(phases[i]))
 		})
-		stored := t.get(ctx, stores[0], id)
+		stored := t.getRequest(ctx, stores[0], id)
 		winners := 0
 		for i, err := range errs {
 			if err == nil {
@@ -105,47 +105,47 @@ func raceFinal(ctx context.Context, t *trial) {
 			} else {
 				t.Expect(err).To(MatchError(verification.ErrFinal))
 			}
-			t.Expect(results[i]).To(be(stored))
+			t.Expect(results[i]).To(equalRequest(stored))
 		}
-		t.Expect(winners).To(Equal(1), "final states that were acknowledged")
+		t.Expect(winners).To(Equal(1), "acknowledged final states")
 		t.Expect(stored.Delivery.Wanted()).To(Equal(stored.Phase == verification.Verified))
 	}
 }
 
 func raceDelete(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
+	a, b := t.openReplica(), t.openReplica()
 	for range rounds {
-		r := t.create(ctx, a, t.new())
-		_, errs := race(2, func(i int) (verification.Request, error) {
+		r := t.createRequest(ctx, a, t.newCreation())
+		_, errs := runRacers(2, func(i int) (verification.Request, error) {
 			if i == 0 {
 				return verification.Request{}, a.Delete(ctx, r.ID, r.Version)
 			}
-			return b.Update(ctx, r.ID, verify(true))
+			return b.Update(ctx, r.ID, verifyClaimed(true))
 		})
 		if errs[0] == nil {
 			t.Expect(errs[1]).To(haveCode(verification.CodeNotFound), "the request was deleted")
-			t.gone(ctx, b, r.ID)
+			t.expectGone(ctx, b, r.ID)
 			continue
 		}
 		t.Expect(errs).To(ConsistOf(MatchError(verification.ErrConflict), BeNil()), "the request was updated")
-		t.Expect(t.get(ctx, a, r.ID).Phase).To(Equal(verification.Verified))
+		t.Expect(t.getRequest(ctx, a, r.ID).Phase).To(Equal(verification.Verified))
 	}
 }
 
-// raceDeletes has deletions of an old state race with one of the current state: none may take the current one along.
+// raceDeletes runs concurrent deletions of an old version, which must not delete the current one, and then of the current one.
 func raceDeletes(ctx context.Context, t *trial) {
-	stores := t.replicas(4)
-	old := t.create(ctx, stores[0], t.new())
-	t.update(ctx, stores[0], old.ID, verify(true))
-	_, errs := race(racers, func(i int) (struct{}, error) {
+	stores := t.openReplicas(4)
+	old := t.createRequest(ctx, stores[0], t.newCreation())
+	t.updateRequest(ctx, stores[0], old.ID, verifyClaimed(true))
+	_, errs := runRacers(racers, func(i int) (struct{}, error) {
 		return struct{}{}, stores[i%len(stores)].Delete(ctx, old.ID, old.Version)
 	})
 	t.Expect(errs).To(HaveEach(MatchError(verification.ErrConflict)))
 
-	current := t.get(ctx, stores[1], old.ID)
-	_, errs = race(racers, func(i int) (struct{}, error) {
+	current := t.getRequest(ctx, stores[1], old.ID)
+	_, errs = runRacers(racers, func(i int) (struct{}, error) {
 		return struct{}{}, stores[i%len(stores)].Delete(ctx, old.ID, current.Version)
 	})
-	t.Expect(errs).To(HaveEach(BeNil()), "what is gone already is no error")
-	t.gone(ctx, stores[2], old.ID)
+	t.Expect(errs).To(HaveEach(BeNil()), "a deleted request is no error")
+	t.expectGone(ctx, stores[2], old.ID)
 }

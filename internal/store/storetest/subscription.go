@@ -10,86 +10,86 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-func subscription() []check {
+func subscriptionChecks() []check {
 	return []check{
-		{name: "tells of a change by the same instance", run: tellsOwnChange},
-		{name: "tells of a change by another instance", run: tellsOthersChange},
-		{name: "tells of deletion", run: tellsDeletion},
-		{name: "never makes a writer wait for a subscriber", run: tellsWithoutWaiting},
-		{name: "ends when it is cancelled", run: tellsNobodyWhoLeft},
+		{name: "notifies of a change by the same instance", run: notifiesOwnChange},
+		{name: "notifies of a change by another instance", run: notifiesOthersChange},
+		{name: "notifies of deletion", run: notifiesDeletion},
+		{name: "never makes a writer wait for a subscriber", run: notifiesWithoutWaiting},
+		{name: "ends when it is cancelled", run: notifiesNoneAfterCancel},
 	}
 }
 
-func (t *trial) told(ctx context.Context, changes <-chan struct{}) {
+func (t *trial) expectNotified(ctx context.Context, changes <-chan struct{}) {
 	ginkgo.GinkgoHelper()
-	t.Eventually(changes).WithContext(ctx).WithTimeout(t.news).WithPolling(time.Millisecond).Should(Receive())
+	t.Eventually(changes).WithContext(ctx).WithTimeout(t.notifyTimeout).WithPolling(time.Millisecond).Should(Receive())
 }
 
-// toldUntil waits as a long poll does: it reads after each change, and once more before it gives up.
-func (t *trial) toldUntil(ctx context.Context, s verification.Store, changes <-chan struct{}, id string, phase verification.Phase) {
+// waitForPhase waits as a long poll does: it reads, and reads again after each change.
+func (t *trial) waitForPhase(ctx context.Context, s verification.Store, changes <-chan struct{}, id string, phase verification.Phase) {
 	ginkgo.GinkgoHelper()
-	for t.get(ctx, s, id).Phase != phase {
-		t.told(ctx, changes)
+	for t.getRequest(ctx, s, id).Phase != phase {
+		t.expectNotified(ctx, changes)
 	}
 }
 
-func tellsOwnChange(ctx context.Context, t *trial) {
-	s := t.open()
-	id := t.create(ctx, s, t.new()).ID
+func notifiesOwnChange(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	id := t.createRequest(ctx, s, t.newCreation()).ID
 	t.harness.Settle()
 	changes, cancel := s.Subscribe(id)
 	defer cancel()
-	t.update(ctx, s, id, verify(true))
-	t.told(ctx, changes)
-	t.toldUntil(ctx, s, changes, id, verification.Verified)
+	t.updateRequest(ctx, s, id, verifyClaimed(true))
+	t.expectNotified(ctx, changes)
+	t.waitForPhase(ctx, s, changes, id, verification.Verified)
 }
 
-func tellsOthersChange(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
+func notifiesOthersChange(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
 	for range 5 {
-		id := t.create(ctx, a, t.new()).ID
+		id := t.createRequest(ctx, a, t.newCreation()).ID
 		t.harness.Settle()
 		changes, cancel := a.Subscribe(id)
-		t.update(ctx, b, id, verify(true))
-		t.told(ctx, changes)
-		t.toldUntil(ctx, a, changes, id, verification.Verified)
+		t.updateRequest(ctx, b, id, verifyClaimed(true))
+		t.expectNotified(ctx, changes)
+		t.waitForPhase(ctx, a, changes, id, verification.Verified)
 		cancel()
 	}
 }
 
-func tellsDeletion(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
-	id := t.create(ctx, a, t.new()).ID
+func notifiesDeletion(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	id := t.createRequest(ctx, a, t.newCreation()).ID
 	t.harness.Settle()
 	changes, cancel := a.Subscribe(id)
 	defer cancel()
-	t.remove(ctx, b, id)
-	t.told(ctx, changes)
+	t.deleteRequest(ctx, b, id)
+	t.expectNotified(ctx, changes)
 }
 
-func tellsWithoutWaiting(ctx context.Context, t *trial) {
-	s := t.open()
-	id := t.create(ctx, s, t.new()).ID
+func notifiesWithoutWaiting(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	id := t.createRequest(ctx, s, t.newCreation()).ID
 	changes, cancel := s.Subscribe(id)
 	defer cancel()
 	for range 20 {
-		t.moment(ctx)
-		t.update(ctx, s, id, bind("sender"))
+		t.passMoment(ctx)
+		t.updateRequest(ctx, s, id, bindSender("sender"))
 	}
-	t.told(ctx, changes)
+	t.expectNotified(ctx, changes)
 }
 
-// tellsNobodyWhoLeft uses a second subscription to know when the change was told.
-func tellsNobodyWhoLeft(ctx context.Context, t *trial) {
-	s := t.open()
-	id := t.create(ctx, s, t.new()).ID
+// notifiesNoneAfterCancel uses a second subscription to detect the notification of the change.
+func notifiesNoneAfterCancel(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	id := t.createRequest(ctx, s, t.newCreation()).ID
 	t.harness.Settle()
-	left, leave := s.Subscribe(id)
-	stayed, cancel := s.Subscribe(id)
+	cancelled, cancelFirst := s.Subscribe(id)
+	active, cancel := s.Subscribe(id)
 	defer cancel()
-	leave()
-	leave()
-	t.update(ctx, s, id, verify(true))
-	t.told(ctx, stayed)
-	t.Expect(left).NotTo(Receive())
+	cancelFirst()
+	cancelFirst()
+	t.updateRequest(ctx, s, id, verifyClaimed(true))
+	t.expectNotified(ctx, active)
+	t.Expect(cancelled).NotTo(Receive())
 }

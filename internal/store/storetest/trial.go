@@ -17,16 +17,16 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// trial is one run of a check: assertions, the store under test, and a project that nobody else uses.
+// trial is one run of a check, with its assertions, the store under test, and its own project.
 type trial struct {
 	Gomega
 
 	harness Harness
 	project verification.Project
-	// news bounds how long the word of a change may take to another replica.
-	news time.Duration
-	// passed is how long it has waited, where the clock cannot be stepped.
-	passed time.Duration
+	// notifyTimeout bounds the time until subscribers at another replica are notified of a change.
+	notifyTimeout time.Duration
+	// waited is the total time of waits, if the clock cannot be stepped.
+	waited time.Duration
 }
 
 func newTrial(g Gomega, h Harness) *trial {
@@ -39,62 +39,62 @@ func newTrial(g Gomega, h Harness) *trial {
 	if h.Settle == nil {
 		h.Settle = func() {}
 	}
-	return &trial{Gomega: g, harness: h, project: newProject(), news: 30 * time.Second}
+	return &trial{Gomega: g, harness: h, project: newProject(), notifyTimeout: 30 * time.Second}
 }
 
-// newProject returns a project in a namespace that was never used.
+// newProject returns a project in a new namespace.
 func newProject() verification.Project {
 	return verification.NewProject("storetest-" + strings.ToLower(rand.Text()[:12]) + "/project")
 }
 
-// tooLate is what ends a try that the machine was too slow for.
-type tooLate struct{}
+// tooSlow is the panic value that ends a run for which the machine was too slow.
+type tooSlow struct{}
 
-// timely lets a check count on the machine where nobody can step the clock: all that it does between its waits is to take
-// less than half a tick. A failure after more than that tells nothing; the check is run again, in ticks twice as long.
-func timely(run func(ctx context.Context, t *trial)) func(ctx context.Context, t *trial) {
+// repeatIfSlow wraps a check that assumes a fast machine if the clock cannot be stepped: its operations between waits must take
+// less than half a tick. A slower run that fails is inconclusive and is repeated with ticks twice as long.
+func repeatIfSlow(run func(ctx context.Context, t *trial)) func(ctx context.Context, t *trial) {
 	return func(ctx context.Context, t *trial) {
-		if t.stepped() {
+		if t.hasSteppedClock() {
 			run(ctx, t)
 			return
 		}
 		tick := t.harness.Tick
-		for !t.inTime(ctx, tick, run) {
+		for !t.runInTime(ctx, tick, run) {
 			tick *= 2
 		}
 	}
 }
 
-// inTime runs a check with a project of its own, and tells whether what it found counts.
-func (t *trial) inTime(ctx context.Context, tick time.Duration, run func(ctx context.Context, t *trial)) (counts bool) {
-	began, try := time.Now(), &trial{harness: t.harness, project: newProject(), news: t.news}
-	try.harness.Tick = tick
-	try.Gomega = NewGomega(func(message string, _ ...int) {
-		if time.Since(began)-try.passed > tick/2 && ctx.Err() == nil {
-			panic(tooLate{})
+// runInTime runs a check with its own project, and reports whether the result is conclusive.
+func (t *trial) runInTime(ctx context.Context, tick time.Duration, run func(ctx context.Context, t *trial)) (conclusive bool) {
+	began, attempt := time.Now(), &trial{harness: t.harness, project: newProject(), notifyTimeout: t.notifyTimeout}
+	attempt.harness.Tick = tick
+	attempt.Gomega = NewGomega(func(message string, _ ...int) {
+		if time.Since(began)-attempt.waited > tick/2 && ctx.Err() == nil {
+			panic(tooSlow{})
 		}
-		t.Expect(message).To(BeEmpty(), "it failed in time")
+		t.Expect(message).To(BeEmpty(), "the check failed in time")
 	})
 	defer func() {
 		switch thrown := recover(); thrown.(type) {
 		case nil:
-		case tooLate:
-			counts = false
+		case tooSlow:
+			conclusive = false
 		default:
 			panic(thrown)
 		}
 	}()
-	run(ctx, try)
+	run(ctx, attempt)
 	return true
 }
 
-// open returns another replica.
-func (t *trial) open() verification.Store { return t.harness.Open(t.project.Name()) }
+// openReplica returns another replica.
+func (t *trial) openReplica() verification.Store { return t.harness.Open(t.project.Name()) }
 
-func (t *trial) replicas(n int) []verification.Store {
+func (t *trial) openReplicas(n int) []verification.Store {
 	stores := make([]verification.Store, n)
 	for i := range stores {
-		stores[i] = t.open()
+		stores[i] = t.openReplica()
 	}
 	return stores
 }
@@ -105,44 +105,44 @@ func (t *trial) newID() string {
 	return t.project.RequestID(code)
 }
 
-// claimed is the number of requests whose number does not matter.
-const claimed = "+4915112345678"
+// claimedNumber is the number of requests for which any number will do.
+const claimedNumber = "+4915112345678"
 
-func number(e164 string) phone.Number {
+func mustNumber(e164 string) phone.Number {
 	n, err := phone.FromE164(e164)
 	if err != nil {
-		panic(err) // a number in a check is a constant
+		panic(err) // numbers in checks are constants
 	}
 	return n
 }
 
-func (t *trial) new() verification.New {
+func (t *trial) newCreation() verification.New {
 	return verification.New{
-		ID: t.newID(), Phone: number(claimed), Method: verification.Telegram, TTL: 10 * time.Minute, KeyName: "backend",
+		ID: t.newID(), Phone: mustNumber(claimedNumber), Method: verification.Telegram, TTL: 10 * time.Minute, KeyName: "backend",
 	}
 }
 
-// keyed returns a creation with an Idempotency-Key: the same one can come again after its request is deleted.
-func (t *trial) keyed() verification.New {
-	n := t.new()
+// newKeyed returns a creation with an Idempotency-Key, which can be repeated after its request is deleted.
+func (t *trial) newKeyed() verification.New {
+	n := t.newCreation()
 	n.BodyHash = "hash"
 	return n
 }
 
-// with returns a creation for that key and number.
-func (t *trial) with(key, e164 string) verification.New {
-	n := t.new()
-	n.KeyName, n.Phone = key, number(e164)
+// newForKey returns a creation for that key and number.
+func (t *trial) newForKey(key, e164 string) verification.New {
+	n := t.newCreation()
+	n.KeyName, n.Phone = key, mustNumber(e164)
 	return n
 }
 
-// create stores a new request, after every replica knows of what was written before.
-func (t *trial) create(ctx context.Context, s verification.Store, n verification.New) verification.Request {
+// createRequest stores a new request, after every replica has seen all earlier writes.
+func (t *trial) createRequest(ctx context.Context, s verification.Store, n verification.New) verification.Request {
 	ginkgo.GinkgoHelper()
-	return t.admitted(ctx, s, n, verification.Limits{}).Request
+	return t.expectAdmitted(ctx, s, n, verification.Limits{}).Request
 }
 
-func (t *trial) admitted(
+func (t *trial) expectAdmitted(
 	ctx context.Context, s verification.Store, n verification.New, limits verification.Limits,
 ) verification.Created {
 	ginkgo.GinkgoHelper()
@@ -153,8 +153,8 @@ func (t *trial) admitted(
 	return created
 }
 
-// refused expects that a creation is refused with the code, and returns its Retry-After.
-func (t *trial) refused(
+// expectRefused expects that a creation is refused with the code, and returns its Retry-After.
+func (t *trial) expectRefused(
 	ctx context.Context, s verification.Store, n verification.New, limits verification.Limits, code verification.ErrorCode,
 ) time.Duration {
 	ginkgo.GinkgoHelper()
@@ -162,66 +162,66 @@ func (t *trial) refused(
 	_, err := s.Create(ctx, n, limits)
 	t.Expect(err).To(haveCode(code))
 	retryAfter := retryAfter(err)
-	t.Expect(retryAfter).To(BeNumerically(">", 0), "a refusal says when to come back")
+	t.Expect(retryAfter).To(BeNumerically(">", 0), "a refusal has a Retry-After")
 	_, err = s.Get(ctx, n.ID)
 	t.Expect(err).To(haveCode(verification.CodeNotFound), "a refused creation stores nothing")
 	return retryAfter
 }
 
-func (t *trial) get(ctx context.Context, s verification.Store, id string) verification.Request {
+func (t *trial) getRequest(ctx context.Context, s verification.Store, id string) verification.Request {
 	ginkgo.GinkgoHelper()
 	r, err := s.Get(ctx, id)
 	t.Expect(err).NotTo(HaveOccurred())
 	return r
 }
 
-func (t *trial) peek(ctx context.Context, s verification.Store, id string) verification.Request {
+func (t *trial) peekRequest(ctx context.Context, s verification.Store, id string) verification.Request {
 	ginkgo.GinkgoHelper()
 	r, err := s.Peek(ctx, id)
 	t.Expect(err).NotTo(HaveOccurred())
 	return r
 }
 
-func (t *trial) update(ctx context.Context, s verification.Store, id string, m mutation) verification.Request {
+func (t *trial) updateRequest(ctx context.Context, s verification.Store, id string, m mutation) verification.Request {
 	ginkgo.GinkgoHelper()
 	r, err := s.Update(ctx, id, m)
 	t.Expect(err).NotTo(HaveOccurred())
 	return r
 }
 
-func (t *trial) remove(ctx context.Context, s verification.Store, id string) {
+func (t *trial) deleteRequest(ctx context.Context, s verification.Store, id string) {
 	ginkgo.GinkgoHelper()
-	t.Expect(s.Delete(ctx, id, t.get(ctx, s, id).Version)).To(Succeed())
+	t.Expect(s.Delete(ctx, id, t.getRequest(ctx, s, id).Version)).To(Succeed())
 }
 
-func (t *trial) gone(ctx context.Context, s verification.Store, id string) {
+func (t *trial) expectGone(ctx context.Context, s verification.Store, id string) {
 	ginkgo.GinkgoHelper()
 	_, err := s.Get(ctx, id)
 	t.Expect(err).To(haveCode(verification.CodeNotFound))
 }
 
-// clock reads the clock that decides for the store.
-func (t *trial) clock(ctx context.Context, s verification.Store, id string) time.Time {
+// readClock reads the store clock.
+func (t *trial) readClock(ctx context.Context, s verification.Store, id string) time.Time {
 	ginkgo.GinkgoHelper()
 	var read time.Time
-	t.update(ctx, s, id, func(_ *verification.Request, now time.Time) error {
+	t.updateRequest(ctx, s, id, func(_ *verification.Request, now time.Time) error {
 		read = now
 		return verification.ErrUnchanged
 	})
 	return read
 }
 
-// stepped tells whether time passes only when a check lets it.
-func (t *trial) stepped() bool { return t.harness.Advance != nil }
+// hasSteppedClock reports whether time passes only in passTime.
+func (t *trial) hasSteppedClock() bool { return t.harness.Advance != nil }
 
-// pass lets d pass on the store's clock.
-func (t *trial) pass(ctx context.Context, d time.Duration) {
+// passTime lets d pass on the store clock.
+func (t *trial) passTime(ctx context.Context, d time.Duration) {
 	ginkgo.GinkgoHelper()
-	if t.stepped() {
+	if t.hasSteppedClock() {
 		t.harness.Advance(d)
 		return
 	}
-	t.passed += d
+	t.waited += d
 	select {
 	case <-time.After(d):
 	case <-ctx.Done():
@@ -229,21 +229,21 @@ func (t *trial) pass(ctx context.Context, d time.Duration) {
 	}
 }
 
-// moment lets the least time pass that puts two events in order.
-func (t *trial) moment(ctx context.Context) { t.pass(ctx, time.Millisecond) }
+// passMoment lets enough time pass to order two events.
+func (t *trial) passMoment(ctx context.Context) { t.passTime(ctx, time.Millisecond) }
 
-// lapsing returns a creation of a request that has lapsed after lapse; those of a lower order are longer overdue.
-func (t *trial) lapsing(order int) verification.New {
-	n := t.new()
+// newLapsing returns a creation of a request that has lapsed after lapseRequests; a lower order is longer overdue.
+func (t *trial) newLapsing(order int) verification.New {
+	n := t.newCreation()
 	n.TTL = time.Minute + time.Duration(order)*time.Second
-	if !t.stepped() {
+	if !t.hasSteppedClock() {
 		n.TTL -= time.Hour
 	}
 	return n
 }
 
-func (t *trial) lapse() {
-	if t.stepped() {
+func (t *trial) lapseRequests() {
+	if t.hasSteppedClock() {
 		t.harness.Advance(time.Hour)
 	}
 }
@@ -260,11 +260,11 @@ func retryAfter(err error) time.Duration {
 	return refusal.RetryAfter
 }
 
-// be matches a request in all that the contract keeps.
-func be(want verification.Request, also ...cmp.Option) types.GomegaMatcher {
+// equalRequest matches a request in all fields that the contract covers.
+func equalRequest(want verification.Request, also ...cmp.Option) types.GomegaMatcher {
 	options := append([]cmp.Option{cmpopts.EquateEmpty(), cmpopts.EquateComparable(phone.Number{})}, also...)
 	return BeComparableTo(want, options...)
 }
 
-// ignoringVersion is for states that were written anew.
+// ignoringVersion ignores the version, for states that were written again.
 var ignoringVersion = cmpopts.IgnoreFields(verification.Request{}, "Version")

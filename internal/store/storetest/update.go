@@ -12,98 +12,98 @@ import (
 
 var errRefused = errors.New("refused by the mutation")
 
-func update() []check {
+func updateChecks() []check {
 	return []check{
 		{name: "returns a mutation's own error with the current state and writes nothing", run: updateFails},
-		{name: "writes nothing where the mutation finds nothing to do", run: updateUnchanged},
+		{name: "writes nothing if the mutation changes nothing", run: updateUnchanged},
 		{name: "changes the version with every write", run: updateVersions},
-		{name: "tells mutations the time of the clock that stamps requests", run: updateClock},
+		{name: "passes mutations the time of the clock that stamps requests", run: updateClock},
 		{name: "never leaves a final state", run: updateFinal},
 	}
 }
 
-// vandal changes a request in every way before it fails.
-func vandal(err error) mutation {
+// changeEverything returns a mutation that changes a request in every way and then returns err.
+func changeEverything(err error) mutation {
 	return func(r *verification.Request, now time.Time) error {
 		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, now, r.Phone
-		r.Delivery = verification.Delivery{Attempts: 7, NextAttemptAt: now, LastReason: "vandal"}
+		r.Delivery = verification.Delivery{Attempts: 7, NextAttemptAt: now, LastReason: "spoiled"}
 		for i := range r.Contacts {
-			r.Contacts[i].Binding = "vandal"
+			r.Contacts[i].Binding = "spoiled"
 		}
-		r.Contacts = append(r.Contacts, verification.Contact{Binding: "vandal", BoundAt: now})
+		r.Contacts = append(r.Contacts, verification.Contact{Binding: "spoiled", BoundAt: now})
 		return err
 	}
 }
 
 func updateFails(ctx context.Context, t *trial) {
-	s := t.open()
-	id := t.create(ctx, s, t.new()).ID
-	before := t.update(ctx, s, id, bind("sender"))
-	returned, err := s.Update(ctx, id, vandal(errRefused))
+	s := t.openReplica()
+	id := t.createRequest(ctx, s, t.newCreation()).ID
+	before := t.updateRequest(ctx, s, id, bindSender("sender"))
+	returned, err := s.Update(ctx, id, changeEverything(errRefused))
 	t.Expect(err).To(MatchError(errRefused))
-	t.Expect(returned).To(be(before))
-	t.unvandalised(ctx, before)
+	t.Expect(returned).To(equalRequest(before))
+	t.expectUnchanged(ctx, before)
 }
 
 func updateUnchanged(ctx context.Context, t *trial) {
-	s := t.open()
-	id := t.create(ctx, s, t.new()).ID
-	before := t.update(ctx, s, id, bind("sender"))
-	returned, err := s.Update(ctx, id, vandal(verification.ErrUnchanged))
+	s := t.openReplica()
+	id := t.createRequest(ctx, s, t.newCreation()).ID
+	before := t.updateRequest(ctx, s, id, bindSender("sender"))
+	returned, err := s.Update(ctx, id, changeEverything(verification.ErrUnchanged))
 	t.Expect(err).NotTo(HaveOccurred())
-	t.Expect(returned).To(be(before), "the version included")
-	t.unvandalised(ctx, before)
+	t.Expect(returned).To(equalRequest(before), "including the version")
+	t.expectUnchanged(ctx, before)
 }
 
-func (t *trial) unvandalised(ctx context.Context, before verification.Request) {
-	s := t.open()
-	t.Expect(t.get(ctx, s, before.ID)).To(be(before))
-	t.Expect(s.Awaiting(ctx, "sender")).To(be(before))
-	_, err := s.Awaiting(ctx, "vandal")
+func (t *trial) expectUnchanged(ctx context.Context, before verification.Request) {
+	s := t.openReplica()
+	t.Expect(t.getRequest(ctx, s, before.ID)).To(equalRequest(before))
+	t.Expect(s.Awaiting(ctx, "sender")).To(equalRequest(before))
+	_, err := s.Awaiting(ctx, "spoiled")
 	t.Expect(err).To(haveCode(verification.CodeNotFound))
 }
 
 func updateVersions(ctx context.Context, t *trial) {
-	s := t.open()
-	r := t.create(ctx, s, t.new())
+	s := t.openReplica()
+	r := t.createRequest(ctx, s, t.newCreation())
 	seen := map[string]bool{r.Version: true}
 	for range 10 {
-		t.moment(ctx) // so that each write differs from the one before
-		r = t.update(ctx, s, r.ID, bind("sender"))
+		t.passMoment(ctx) // so that each write differs from the previous one
+		r = t.updateRequest(ctx, s, r.ID, bindSender("sender"))
 		t.Expect(seen).NotTo(HaveKey(r.Version))
 		seen[r.Version] = true
 	}
 }
 
 func updateClock(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
-	id := t.create(ctx, a, t.new()).ID
-	before := t.clock(ctx, a, id)
-	t.pass(ctx, t.harness.Tick)
-	after := t.clock(ctx, b, id)
+	a, b := t.openReplica(), t.openReplica()
+	id := t.createRequest(ctx, a, t.newCreation()).ID
+	before := t.readClock(ctx, a, id)
+	t.passTime(ctx, t.harness.Tick)
+	after := t.readClock(ctx, b, id)
 	t.Expect(after.Sub(before)).To(BeNumerically(">=", t.harness.Tick))
-	if t.stepped() {
+	if t.hasSteppedClock() {
 		t.Expect(after.Sub(before)).To(Equal(t.harness.Tick))
 	}
-	t.Expect(t.create(ctx, a, t.new()).CreatedAt).NotTo(BeTemporally("<", after))
+	t.Expect(t.createRequest(ctx, a, t.newCreation()).CreatedAt).NotTo(BeTemporally("<", after))
 }
 
 func updateFinal(ctx context.Context, t *trial) {
-	a, b := t.open(), t.open()
-	expired := t.create(ctx, a, t.lapsing(1))
-	verified := t.create(ctx, a, t.new())
-	verified = t.update(ctx, b, verified.ID, verify(true))
-	t.lapse()
-	expired = t.update(ctx, b, expired.ID, expire)
+	a, b := t.openReplica(), t.openReplica()
+	expired := t.createRequest(ctx, a, t.newLapsing(1))
+	verified := t.createRequest(ctx, a, t.newCreation())
+	verified = t.updateRequest(ctx, b, verified.ID, verifyClaimed(true))
+	t.lapseRequests()
+	expired = t.updateRequest(ctx, b, expired.ID, expireLapsed)
 	t.Expect(expired.Phase).To(Equal(verification.Expired))
 
 	for _, s := range []verification.Store{a, b} {
-		t.Expect(s.Update(ctx, verified.ID, expire)).To(be(verified))
+		t.Expect(s.Update(ctx, verified.ID, expireLapsed)).To(equalRequest(verified))
 		for _, final := range []verification.Request{expired, verified} {
-			returned, err := s.Update(ctx, final.ID, verify(true))
+			returned, err := s.Update(ctx, final.ID, verifyClaimed(true))
 			t.Expect(err).To(MatchError(verification.ErrFinal))
-			t.Expect(returned).To(be(final))
-			t.Expect(t.get(ctx, s, final.ID)).To(be(final))
+			t.Expect(returned).To(equalRequest(final))
+			t.Expect(t.getRequest(ctx, s, final.ID)).To(equalRequest(final))
 		}
 	}
 }
