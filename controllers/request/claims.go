@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// DefaultClaimLease is longer than the longest attempt (30 s), a wait for its slot and the write after it.
+	// DefaultClaimLease is longer than the longest attempt (30 s), the wait for its slot and the write that records it.
 	DefaultClaimLease = 90 * time.Second
-	// claimBatch is what one claim takes at most, sweepBatch what one sweep does of each kind.
+	// claimBatch is the most that one claim takes, sweepBatch the most that one sweep does of each kind.
 	claimBatch = 100
 	sweepBatch = 1000
-	// ClaimFresh is how long a claim counts as a read. It took the row for this worker alone, for much longer.
+	// ClaimFresh is how long a claim counts as a read. The claim itself reserves the row for this worker for much longer.
 	ClaimFresh = time.Second
 	// minPoll and maxPoll bound the wait between claims: short while there is work, longer while there is none.
 	minPoll = 50 * time.Millisecond
 	maxPoll = time.Second
-	// fullPoll is the wait after a claim that was full, for the workers to make room for the next.
+	// fullPoll is the wait after a full claim. It lets the workers make room for the next one.
 	fullPoll = 2 * time.Millisecond
 )
 
-// announcer is a queue that knows of work which came up in this process.
-type announcer interface{ Due() <-chan struct{} }
+// dueNotifier is a queue that notifies of work which became due in this process.
+type dueNotifier interface{ Due() <-chan struct{} }
 
-// Claims is the source for stores whose workers compete: it claims due work and hands it in.
+// Claims returns the source for stores whose workers compete: it claims due work and adds it to the workqueue.
 func (c *Controller) Claims(queue verification.Queue) source.TypedSource[Item] {
 	return source.TypedFunc[Item](func(ctx context.Context, work workqueue.TypedRateLimitingInterface[Item]) error {
 		go c.claimUntilDone(ctx, queue, work) // a source must not block; the loop ends with the controller
@@ -39,8 +39,8 @@ func (c *Controller) Claims(queue verification.Queue) source.TypedSource[Item] {
 }
 
 func (c *Controller) claimUntilDone(ctx context.Context, queue verification.Queue, work workqueue.TypedRateLimitingInterface[Item]) {
-	var due <-chan struct{} // never, unless the queue tells
-	if a, ok := queue.(announcer); ok {
+	var due <-chan struct{} // never ready, unless the queue notifies
+	if a, ok := queue.(dueNotifier); ok {
 		due = a.Due()
 	}
 	wait := minPoll
@@ -55,46 +55,46 @@ func (c *Controller) claimUntilDone(ctx context.Context, queue verification.Queu
 		case <-timer.C:
 		}
 		switch c.claimOnce(ctx, queue, work) {
-		case full:
+		case claimedFull:
 			wait = fullPoll
-		case crowded:
+		case claimSkipped:
 			wait = min(2*wait, minPoll)
-		case some:
+		case claimedSome:
 			wait = minPoll
-		case none:
+		case claimedNone:
 			wait = min(2*max(wait, minPoll), maxPoll)
 		}
 	}
 }
 
-// haul is how much a claim brought in.
-type haul int
+// claimSize is how much a claim returned.
+type claimSize int
 
 const (
-	none haul = iota
-	some
-	full    // all that was asked for: there may be more
-	crowded // nothing was asked for: the workers have enough
+	claimedNone claimSize = iota
+	claimedSome
+	claimedFull  // all that was requested: there may be more
+	claimSkipped // nothing was requested: the workers have enough
 )
 
-// claimOnce hands in what is due and tells how much it was. It claims no more than can be begun soon, because what waits in
-// a queue uses up its lease, and no little at a time, because each claim is a transaction.
-func (c *Controller) claimOnce(ctx context.Context, queue verification.Queue, work workqueue.TypedRateLimitingInterface[Item]) haul {
+// claimOnce adds due requests to the workqueue and returns how many there were. It claims only what can start soon, because a
+// queued request uses up its lease, and never just a few, because each claim is a transaction.
+func (c *Controller) claimOnce(ctx context.Context, queue verification.Queue, work workqueue.TypedRateLimitingInterface[Item]) claimSize {
 	if c.Settings() == nil {
-		return none // there is no project yet to do it for
+		return claimedNone // there is no project yet
 	}
-	more := c.sweep(ctx, queue)
+	more := c.sweepRequests(ctx, queue)
 	free := claimBatch - work.Len()
 	if free < claimBatch/2 {
-		return crowded
+		return claimSkipped
 	}
 	at := c.Clock.Now()
-	claimed, err := queue.Claim(ctx, c.claimable(), free, c.ClaimLease)
+	claimed, err := queue.Claim(ctx, c.claimPolicy(), free, c.ClaimLease)
 	if ctx.Err() == nil {
-		c.claims.heard(c.Log, c.Clock.Now(), "claim due requests", err)
+		c.claims.logResult(c.Log, c.Clock.Now(), "claim due requests", err)
 	}
 	if err != nil {
-		return none
+		return claimedNone
 	}
 	for _, r := range claimed {
 		item := Item{ID: r.ID, Epoch: r.Epoch, Claimed: true}
@@ -103,18 +103,18 @@ func (c *Controller) claimOnce(ctx context.Context, queue verification.Queue, wo
 	}
 	switch {
 	case len(claimed) == free:
-		return full
+		return claimedFull
 	case more || len(claimed) > 0:
-		return some
+		return claimedSome
 	default:
-		return none
+		return claimedNone
 	}
 }
 
-// claimable is the policy to claim by. While the receiver has all that it may have at once, its events are left to
-// replicas that could send them.
-func (c *Controller) claimable() verification.Policy {
-	p := c.policy()
+// claimPolicy returns the policy to claim by. While the receiver has no free slot, its events are left to replicas that could
+// send them.
+func (c *Controller) claimPolicy() verification.Policy {
+	p := c.currentPolicy()
 	if hook := c.Settings().Webhook; p.Events == verification.EventsOn && hook != nil {
 		if c.Sender.Free(webhook.NewEndpoint(c.Namespace, hook)) == 0 {
 			p.Events = verification.EventsPaused
@@ -123,17 +123,18 @@ func (c *Controller) claimable() verification.Policy {
 	return p
 }
 
-// sweep does in bulk what can be, at most once per maxPoll unless there is more, and tells whether there is.
-func (c *Controller) sweep(ctx context.Context, queue verification.Queue) bool {
+// sweepRequests expires and deletes requests in bulk, at most once per maxPoll unless there are more. It reports whether there
+// are more.
+func (c *Controller) sweepRequests(ctx context.Context, queue verification.Queue) bool {
 	sweeper, ok := queue.(verification.Sweeper)
 	if !ok || c.Clock.Now().Before(c.nextSweep) {
 		return false
 	}
-	swept, err := sweeper.Sweep(ctx, c.policy(), sweepBatch)
+	swept, err := sweeper.Sweep(ctx, c.currentPolicy(), sweepBatch)
 	if ctx.Err() == nil {
-		c.sweeps.heard(c.Log, c.Clock.Now(), "sweep requests", err)
+		c.sweeps.logResult(c.Log, c.Clock.Now(), "sweep requests", err)
 	}
-	c.Metrics.swept(swept)
+	c.Metrics.countSwept(swept)
 	if swept.Expired == sweepBatch || swept.Deleted == sweepBatch {
 		return true
 	}
@@ -141,10 +142,10 @@ func (c *Controller) sweep(ctx context.Context, queue verification.Queue) bool {
 	return false
 }
 
-// handed holds requests as their claims read them, until the turn of each.
+// handed holds requests as their claims read them, until they are reconciled.
 type handed struct{ views sync.Map }
 
-// keep holds what a claim read, not what comes from the store.
+// keep holds what a claim read. What comes from the store is read again instead.
 func (h *handed) keep(item Item, v view) {
 	if !v.claimedAt.IsZero() {
 		h.views.Store(item, v)

@@ -13,7 +13,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// ledgered is a queue that can sweep, and writes down what it is asked for.
+// ledgered is a queue that can sweep and that records its calls.
 type ledgered struct {
 	claims []verification.Policy
 	sweeps int
@@ -21,19 +21,19 @@ type ledgered struct {
 	due    chan struct{}
 }
 
-// Claim gives one request of its own epoch.
+// Claim returns one request with its own epoch.
 func (l *ledgered) Claim(_ context.Context, p verification.Policy, _ int, _ time.Duration) ([]verification.Request, error) {
 	l.claims = append(l.claims, p)
 	return []verification.Request{{ID: "a", Epoch: int64(len(l.claims))}}, nil
 }
 
-// Sweep does as much as it was told to say.
+// Sweep returns the result that the test has set.
 func (l *ledgered) Sweep(context.Context, verification.Policy, int) (verification.Swept, error) {
 	l.sweeps++
 	return l.swept, nil
 }
 
-// Due never tells, unless a test does.
+// Due never notifies, unless a test does.
 func (l *ledgered) Due() <-chan struct{} { return l.due }
 
 func newWork(t *testing.T) workqueue.TypedRateLimitingInterface[Item] {
@@ -46,9 +46,9 @@ func newWork(t *testing.T) workqueue.TypedRateLimitingInterface[Item] {
 func TestClaims_leaveEventsToOthersWhileTheReceiverIsBusy(t *testing.T) {
 	w := newWorld(t)
 	queue, work := &ledgered{}, newWork(t)
-	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(some))
+	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
 	w.busy = &webhook.BusyError{After: time.Second}
-	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(some))
+	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
 	w.Expect(queue.claims[0].Events).To(Equal(verification.EventsOn))
 	w.Expect(queue.claims[1].Events).To(Equal(verification.EventsPaused))
 	w.Expect(work.Len()).To(Equal(2))
@@ -61,7 +61,7 @@ func TestClaims_sweepOnceAPeriodUnlessThereIsMore(t *testing.T) {
 		w.controller.claimOnce(t.Context(), queue, work)
 	}
 	w.Expect(queue.sweeps).To(Equal(1))
-	w.later(maxPoll)
+	w.stepClock(maxPoll)
 	queue.swept.Deleted = sweepBatch
 	for range 3 {
 		w.controller.claimOnce(t.Context(), queue, work)
@@ -75,29 +75,29 @@ func TestClaims_claimNothingWhileMuchWaits(t *testing.T) {
 	for epoch := range int64(claimBatch/2 + 1) {
 		work.Add(Item{ID: "b", Epoch: epoch})
 	}
-	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(crowded))
+	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimSkipped))
 	w.Expect(queue.claims).To(BeEmpty())
 	_, _ = work.Get()
-	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(some))
+	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
 	w.Expect(queue.claims).To(HaveLen(1))
 }
 
-// TestClaims_followEachOtherWhileThereIsMore has more due than one claim takes.
+// TestClaims_followEachOtherWhileThereIsMore has more due requests than one claim takes.
 func TestClaims_followEachOtherWhileThereIsMore(t *testing.T) {
 	w := newWorld(t)
 	for i := range claimBatch + 1 {
 		w.verify(strconv.Itoa(i))
 	}
 	queue, work := w.store.(verification.Queue), newWork(t)
-	hauls := func() []haul {
-		got := []haul{w.controller.claimOnce(t.Context(), queue, work)}
+	hauls := func() []claimSize {
+		got := []claimSize{w.controller.claimOnce(t.Context(), queue, work)}
 		for work.Len() > 0 {
 			item, _ := work.Get()
 			work.Done(item)
 		}
 		return got
 	}
-	w.Expect(append(append(hauls(), hauls()...), hauls()...)).To(Equal([]haul{full, some, none}))
+	w.Expect(append(append(hauls(), hauls()...), hauls()...)).To(Equal([]claimSize{claimedFull, claimedSome, claimedNone}))
 }
 
 // counted is a store that counts its reads.
@@ -117,8 +117,8 @@ func (c *counted) Get(ctx context.Context, id string) (verification.Request, err
 	return c.Store.Get(ctx, id)
 }
 
-// TestClaims_areAReadWhileTheyAreFresh sends what was claimed just now without asking for it again, and asks for what has
-// waited, or was claimed by another since.
+// TestClaims_areAReadWhileTheyAreFresh sends a freshly claimed request without reading it again, and reads one that has waited or
+// that another worker has claimed since.
 func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 	for name, tc := range map[string]struct {
 		meanwhile   func(w *world, queue verification.Queue)
@@ -126,12 +126,12 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 		sent        int
 	}{
 		"at once":              {func(*world, verification.Queue) {}, 0, 0, 1},
-		"a moment later":       {func(w *world, _ verification.Queue) { w.later(time.Second - 1) }, 0, 0, 1},
-		"a second later":       {func(w *world, _ verification.Queue) { w.later(time.Second) }, 0, 1, 1},
-		"after a clock's jump": {func(w *world, _ verification.Queue) { w.later(-time.Hour) }, 0, 0, 0},
+		"a moment later":       {func(w *world, _ verification.Queue) { w.stepClock(time.Second - 1) }, 0, 0, 1},
+		"a second later":       {func(w *world, _ verification.Queue) { w.stepClock(time.Second) }, 0, 1, 1},
+		"after a clock's jump": {func(w *world, _ verification.Queue) { w.stepClock(-time.Hour) }, 0, 0, 0},
 		"after another claim": {func(w *world, queue verification.Queue) {
-			w.later(DefaultClaimLease)
-			w.Expect(queue.Claim(w.t.Context(), w.controller.policy(), 1, time.Minute)).To(HaveLen(1))
+			w.stepClock(DefaultClaimLease)
+			w.Expect(queue.Claim(w.t.Context(), w.controller.currentPolicy(), 1, time.Minute)).To(HaveLen(1))
 		}, 0, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 			w.verify("a")
 			w.answer = answers(webhook.Delivered, 200, 0)
 			queue, work := w.store.(verification.Queue), newWork(t)
-			w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(some))
+			w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
 			tc.meanwhile(w, queue)
 			store := &counted{Store: w.store}
 			w.controller.Store = store
@@ -150,8 +150,8 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 	}
 }
 
-// TestClaims_areReadAgainAfterALongWait has an event whose slot comes late read again before it is sent, and not one whose
-// slot comes soon. While it waits nobody reads it.
+// TestClaims_areReadAgainAfterALongWait reads an event again before it is sent if its slot is late, but not if its slot is soon.
+// Nothing is read while it waits.
 func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
 	for later, gets := range map[time.Duration]int{time.Millisecond: 0, time.Second: 1} {
 		t.Run(later.String(), func(t *testing.T) {
@@ -159,13 +159,13 @@ func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
 			w.verify("a")
 			w.answer = answers(webhook.Delivered, 200, 0)
 			work := newWork(t)
-			w.Expect(w.controller.claimOnce(t.Context(), w.store.(verification.Queue), work)).To(Equal(some))
+			w.Expect(w.controller.claimOnce(t.Context(), w.store.(verification.Queue), work)).To(Equal(claimedSome))
 			store := &counted{Store: w.store}
 			w.controller.Store = store
 			item, _ := work.Get()
 			w.busy = &webhook.BusyError{After: time.Millisecond}
 			w.Expect(w.reconcile(item)).NotTo(BeZero())
-			w.later(later)
+			w.stepClock(later)
 			w.Expect(w.reconcile(item)).NotTo(BeZero())
 			w.Expect(store.gets).To(BeZero())
 			w.busy = nil
@@ -175,18 +175,19 @@ func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
 	}
 }
 
-// A worker whose claim another one has taken over does nothing, neither by what its claim read nor by what the store says now.
+// A worker whose claim was taken over by another one does nothing, neither by the state that its claim read nor by the stored
+// state.
 func TestReconcile_expiresNothingThatAnotherWorkerClaimed(t *testing.T) {
 	for name, remembered := range map[string]bool{"by what its claim read": true, "by what is stored now": false} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.create("a")
-			w.later(ttl + time.Minute)
+			w.stepClock(ttl + time.Minute)
 			claim := func() verification.Request {
-				claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.policy(), 1, time.Minute)
+				claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.currentPolicy(), 1, time.Minute)
 				w.Expect(err).NotTo(HaveOccurred())
 				w.Expect(claimed).To(HaveLen(1))
-				w.later(2 * time.Minute)
+				w.stepClock(2 * time.Minute)
 				return claimed[0]
 			}
 			first := claim()

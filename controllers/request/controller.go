@@ -21,12 +21,12 @@ import (
 )
 
 const (
-	// workers are more than one receiver may hold (webhook.MaxInFlight), so that requests which expire or go are
-	// never behind a receiver that hangs.
+	// workers is more than the slots of one receiver (webhook.MaxInFlight), so that expiries and deletions never wait behind a
+	// receiver that hangs.
 	workers = webhook.MaxInFlight + 8
 
-	// maxRefusals is how often a request may be refused for its own content before it is left alone, for refusedRest at
-	// a time: the cause may be a rule that somebody sets and takes back.
+	// maxRefusals is how often the store may refuse a request for its content before the request is skipped for refusedRest. The
+	// cause may be temporary, such as a validation rule that is removed later.
 	maxRefusals = 5
 	refusedRest = 10 * time.Minute
 
@@ -34,12 +34,12 @@ const (
 	maxBackoff = 30 * time.Second
 )
 
-// Item is a request that may need something.
+// Item is a request that may have work to do.
 type Item struct {
 	ID string
-	// Epoch is that of the claim, for stores whose workers compete; the zero value elsewhere.
+	// Epoch is the claim's epoch, for stores whose workers compete; zero elsewhere.
 	Epoch int64
-	// Claimed says that the item comes from a claim: when the request has to wait, the store hands it out again.
+	// Claimed is set if the item comes from a claim: when the request has to wait, the store returns it again.
 	Claimed bool
 }
 
@@ -50,26 +50,26 @@ type Sender interface {
 	Send(ctx context.Context, to webhook.Endpoint, e webhook.Event) (webhook.Result, error)
 }
 
-// Options are what a Controller works with.
+// Options configure a Controller.
 type Options struct {
 	Store    verification.Store
 	Settings func() *settings.Settings
 	Sender   Sender
-	// Namespace is the project's, which decides what its webhook may reach.
+	// Namespace is the project's; it decides which addresses the webhook may reach.
 	Namespace string
-	// Clock tells the time; the real one if nil.
+	// Clock is the time source; the real one if nil.
 	Clock clock.PassiveClock
-	// DeletesPerSecond paces deletion; zero does not.
+	// DeletesPerSecond limits the rate of deletions; zero is no limit.
 	DeletesPerSecond float64
-	// ClaimLease is how long what was claimed is this worker's; DefaultClaimLease if zero.
+	// ClaimLease is how long a claim reserves a request for this worker; DefaultClaimLease if zero.
 	ClaimLease time.Duration
-	// Attempted is told of every attempt that was recorded, for the health of the receiver; may be nil.
+	// Attempted is called after each recorded attempt, for the health of the receiver; may be nil.
 	Attempted func(verification.Attempt)
 	Metrics   *Metrics
 	Log       logr.Logger
 }
 
-// Controller moves requests on. Make a new one for each term of a lease.
+// Controller expires, delivers and deletes requests. One runs for each term of a lease.
 type Controller struct {
 	Options
 
@@ -77,12 +77,12 @@ type Controller struct {
 	handed   handed
 	unsaved  unsaved
 	refusals refusals
-	// Of the loop that claims.
+	// Used by the claim loop only.
 	nextSweep      time.Time
 	claims, sweeps outage
 }
 
-// New returns a controller that has not begun.
+// New returns a controller that is not running yet.
 func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -100,43 +100,43 @@ func New(o Options) *Controller {
 	return c
 }
 
-// Run works on what the source hands in, until ctx ends; then it waits for the work in hand. It may run again after that, as in
-// the next term of a lease: it knows then what it could not record before.
+// Run works on the items of the source until ctx ends, then waits for the work in progress. It may run again, as in the next term
+// of a lease: attempts that could not be recorded are kept for that.
 func (c *Controller) Run(ctx context.Context, from source.TypedSource[Item]) error {
 	loop, err := controller.NewTypedUnmanaged("request", controller.TypedOptions[Item]{
 		Reconciler:              c,
 		MaxConcurrentReconciles: workers,
-		// One loop per term of a lease: the name comes again.
+		// One loop runs per term of a lease, so the name repeats.
 		SkipNameValidation: new(true),
 		RecoverPanic:       new(true),
 		RateLimiter:        workqueue.NewTypedItemExponentialFailureRateLimiter[Item](minBackoff, maxBackoff),
 		Logger:             c.Log,
 	})
 	if err != nil {
-		return fmt.Errorf("make the request controller: %w", err)
+		return fmt.Errorf("create request controller: %w", err)
 	}
 	if err := loop.Watch(from); err != nil {
-		return fmt.Errorf("start the source of requests: %w", err)
+		return fmt.Errorf("watch request source: %w", err)
 	}
 	return loop.Start(ctx)
 }
 
-// pause is how long a request waits. held says that it waits for us (a slot, the pace of deletions) and not for its own
-// time: then a claim on it stays with this worker.
+// pause is how long a request waits. held is set if it waits for a resource of this process (a slot, the rate of deletions) and
+// not for its own time: this worker then keeps its claim.
 type pause struct {
 	length time.Duration
 	held   bool
 }
 
-// Reconcile does what the request needs until it has to wait.
+// Reconcile takes the steps that the request needs until it has to wait.
 func (c *Controller) Reconcile(ctx context.Context, item Item) (reconcile.Result, error) {
-	wait, err := c.advance(ctx, item)
+	wait, err := c.advanceRequest(ctx, item)
 	switch {
 	case err == nil:
 		c.refusals.forget(item.ID)
 	case errors.Is(err, verification.ErrContent) && c.refusals.add(item.ID) >= maxRefusals:
-		c.Metrics.skipped()
-		c.Log.Error(err, "left a request alone: the store refuses it for its own content", "request", item.ID)
+		c.Metrics.countSkip()
+		c.Log.Error(err, "request skipped: the store refuses its content", "request", item.ID)
 		return reconcile.Result{RequeueAfter: refusedRest}, nil
 	default:
 		return reconcile.Result{}, err
@@ -147,43 +147,43 @@ func (c *Controller) Reconcile(ctx context.Context, item Item) (reconcile.Result
 	return reconcile.Result{RequeueAfter: wait.length}, nil
 }
 
-// view is a request as it was seen.
+// view is a request as it was read.
 type view struct {
 	verification.Request
 
-	// claimedAt is when the claim was made that read it; zero if it was remembered by the store.
+	// claimedAt is the time of the claim that read it; zero if it came from the store's memory.
 	claimedAt time.Time
 }
 
-// live tells whether it is as good as read now: a claim took it for this worker alone, a moment ago.
-func (v *view) live(now time.Time) bool {
+// isFresh reports whether the view counts as read now: a claim reserved it for this worker a moment ago.
+func (v *view) isFresh(now time.Time) bool {
 	age := now.Sub(v.claimedAt)
 	return 0 <= age && age < ClaimFresh
 }
 
-// advance takes steps until one has to wait, and returns for how long; zero if nothing is ever to be done again.
-func (c *Controller) advance(ctx context.Context, item Item) (pause, error) {
+// advanceRequest takes steps until one has to wait, and returns for how long; zero if no step is left.
+func (c *Controller) advanceRequest(ctx context.Context, item Item) (pause, error) {
 	if err := c.saveUnsaved(ctx, item); err != nil {
 		return pause{}, err
 	}
-	v, err := c.look(ctx, item)
+	v, err := c.readView(ctx, item)
 	for err == nil {
 		if item.Claimed && v.Epoch != item.Epoch {
 			return pause{}, nil // another worker claimed it since
 		}
 		now := c.Clock.Now()
-		action := verification.Next(&v.Request, now, c.policy())
+		action := verification.Next(&v.Request, now, c.currentPolicy())
 		switch action.Step {
 		case verification.StepExpire:
-			v, err = c.expire(ctx, v.Request)
+			v, err = c.expireRequest(ctx, v.Request)
 		case verification.StepDeliver:
 			var wait time.Duration
-			if v, wait, err = c.deliver(ctx, item, v); wait > 0 {
+			if v, wait, err = c.deliverEvent(ctx, item, v); wait > 0 {
 				c.handed.keep(item, v)
 				return pause{length: wait, held: true}, err
 			}
 		case verification.StepDelete:
-			return c.delete(ctx, v.Request)
+			return c.deleteRequest(ctx, v.Request)
 		default:
 			return pause{length: action.At.Sub(now)}, nil
 		}
@@ -194,9 +194,9 @@ func (c *Controller) advance(ctx context.Context, item Item) (pause, error) {
 	return pause{}, fmt.Errorf("request %s: %w", item.ID, err)
 }
 
-// look returns what the item's claim read, or else what the store remembers. It need not be current: what is done because
-// of it is done to the current state.
-func (c *Controller) look(ctx context.Context, item Item) (view, error) {
+// readView returns the state that the item's claim read, or else what the store remembers. It need not be current, because each
+// step is checked against the current state.
+func (c *Controller) readView(ctx context.Context, item Item) (view, error) {
 	if v, ok := c.handed.take(item); ok {
 		return v, nil
 	}
@@ -209,12 +209,12 @@ func (c *Controller) look(ctx context.Context, item Item) (view, error) {
 	return view{Request: r}, err
 }
 
-func (c *Controller) policy() verification.Policy {
+func (c *Controller) currentPolicy() verification.Policy {
 	current := c.Settings()
 	return verification.Policy{Retention: current.Retention, Events: current.EventPolicy()}
 }
 
-func (c *Controller) expire(ctx context.Context, r verification.Request) (view, error) {
+func (c *Controller) expireRequest(ctx context.Context, r verification.Request) (view, error) {
 	epoch := r.Epoch
 	expired, err := c.Store.Update(ctx, r.ID, func(r *verification.Request, now time.Time) error {
 		if r.Epoch != epoch {
@@ -226,31 +226,31 @@ func (c *Controller) expire(ctx context.Context, r verification.Request) (view, 
 		return view{}, errEndOfTerm
 	}
 	if err != nil {
-		return view{}, fmt.Errorf("expire: %w", err)
+		return view{}, fmt.Errorf("expire request: %w", err)
 	}
-	c.Metrics.stepped(verification.StepExpire)
+	c.Metrics.countStep(verification.StepExpire)
 	return view{Request: expired}, nil
 }
 
-// delete removes a request that needs nothing more. It goes by the freshest state: an event may have been asked for anew.
-func (c *Controller) delete(ctx context.Context, r verification.Request) (pause, error) {
-	if wait := c.pace(); wait > 0 {
+// deleteRequest deletes a finished request. The store compares the version, because a redelivery may have been requested since.
+func (c *Controller) deleteRequest(ctx context.Context, r verification.Request) (pause, error) {
+	if wait := c.deletionDelay(); wait > 0 {
 		return pause{length: wait, held: true}, nil
 	}
 	err := c.Store.Delete(ctx, r.ID, r.Version)
 	switch {
-	case errors.Is(err, verification.ErrConflict): // it changed: ask again
-		return pause{length: jittered(minBackoff), held: true}, nil
+	case errors.Is(err, verification.ErrConflict): // it changed: decide again
+		return pause{length: addJitter(minBackoff), held: true}, nil
 	case err != nil:
-		return pause{}, fmt.Errorf("request %s: delete: %w", r.ID, err)
+		return pause{}, fmt.Errorf("delete request %s: %w", r.ID, err)
 	default:
-		c.Metrics.stepped(verification.StepDelete)
+		c.Metrics.countStep(verification.StepDelete)
 		return pause{}, nil
 	}
 }
 
-// pace returns how long to wait before one more deletion; zero means now.
-func (c *Controller) pace() time.Duration {
+// deletionDelay returns how long to wait before one more deletion; zero means now.
+func (c *Controller) deletionDelay() time.Duration {
 	if c.deletes == nil {
 		return 0
 	}
@@ -259,12 +259,12 @@ func (c *Controller) pace() time.Duration {
 	wait := reservation.DelayFrom(now)
 	if wait > 0 {
 		reservation.CancelAt(now)
-		return jittered(wait)
+		return addJitter(wait)
 	}
 	return 0
 }
 
-// jittered spreads what waits for the same thing.
-func jittered(d time.Duration) time.Duration {
+// addJitter spreads requests that wait for the same thing.
+func addJitter(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Float64()*float64(d)) //nolint:gosec // no secret
 }

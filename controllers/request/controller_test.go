@@ -23,7 +23,7 @@ const (
 	retention = time.Hour
 )
 
-// world is a controller over a memory store, with a sender that answers as the test says and a clock that it steps.
+// world is a controller over a memory store, with a scripted sender and a stepped clock.
 type world struct {
 	*WithT
 
@@ -34,12 +34,12 @@ type world struct {
 	settings   *settings.Settings
 	controller *Controller
 
-	// answer is what the receiver says; sent are the times and bodies it got.
+	// answer is the receiver's response; sent are the times and bodies that it received.
 	answer func(attempt int) (webhook.Result, error)
 	busy   error
 	sent   []time.Time
 	events []string
-	// wrap puts something between the loop and its sender; nil for nothing.
+	// wrap decorates the sender; nil for none.
 	wrap func(Sender) Sender
 }
 
@@ -56,17 +56,17 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart begins a new term with nothing but what is stored.
+// restart begins a new term with nothing but the stored state.
 func (w *world) restart() {
 	w.controller = New(Options{
 		Store: w.store, Settings: func() *settings.Settings { return w.settings }, Sender: w, Namespace: "shop", Clock: w.clock,
 	})
 }
 
-// Busy has a slot for everybody; Send is the one to send away.
+// Busy always has a slot, unless a test sets an error; Send may reject too.
 func (w *world) Busy(webhook.Endpoint) error { return w.busy }
 
-// Free is the receiver's too.
+// Free returns the free slots of the receiver.
 func (w *world) Free(webhook.Endpoint) int {
 	if w.busy != nil {
 		return 0
@@ -74,7 +74,7 @@ func (w *world) Free(webhook.Endpoint) int {
 	return webhook.SlowStart
 }
 
-// Send is the receiver.
+// Send plays the receiver.
 func (w *world) Send(_ context.Context, _ webhook.Endpoint, e webhook.Event) (webhook.Result, error) {
 	w.sent = append(w.sent, w.clock.Now())
 	w.events = append(w.events, e.ID())
@@ -117,7 +117,7 @@ func (w *world) get(id string) verification.Request {
 	return r
 }
 
-func (w *world) gone(id string) bool {
+func (w *world) isGone(id string) bool {
 	_, err := w.store.Get(w.t.Context(), id)
 	return errors.Is(err, verification.ErrNotFound)
 }
@@ -130,22 +130,22 @@ func (w *world) reconcile(item Item) time.Duration {
 	return result.RequeueAfter
 }
 
-func (w *world) later(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+func (w *world) stepClock(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 func TestReconcile_expiresExactlyOnTimeAndDeletesAfterRetention(t *testing.T) {
 	w := newWorld(t)
 	w.create("a")
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(ttl + verification.ExpiryGrace))
-	w.later(ttl + verification.ExpiryGrace - 1)
+	w.stepClock(ttl + verification.ExpiryGrace - 1)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(time.Duration(1)))
-	w.later(1)
+	w.stepClock(1)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
 	w.Expect(w.get("a").Phase).To(Equal(verification.Expired))
 	w.Expect(w.sent).To(BeEmpty(), "an expired request has no event")
-	w.later(retention)
+	w.stepClock(retention)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero())
-	w.Expect(w.gone("a")).To(BeTrue())
-	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero(), "what is gone needs nothing")
+	w.Expect(w.isGone("a")).To(BeTrue())
+	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero(), "a deleted request needs nothing")
 }
 
 func TestReconcile_deliversAtOnceAndDeletesAfterRetention(t *testing.T) {
@@ -157,13 +157,13 @@ func TestReconcile_deliversAtOnceAndDeletesAfterRetention(t *testing.T) {
 	w.Expect(delivery.Attempts).To(Equal(1))
 	w.Expect(delivery.LastStatusCode).To(Equal(204))
 	w.Expect(delivery.DeliveredAt).To(Equal(w.clock.Now()))
-	w.later(retention)
+	w.stepClock(retention)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero())
-	w.Expect(w.gone("a")).To(BeTrue())
+	w.Expect(w.isGone("a")).To(BeTrue())
 	w.Expect(w.sent).To(HaveLen(1))
 }
 
-// Every row of the schedule, with a new process before each attempt: nothing of it lives in memory.
+// Each row of the schedule runs in a new process, so nothing of the schedule lives in memory.
 func TestReconcile_followsTheScheduleThroughRestarts(t *testing.T) {
 	w := newWorld(t)
 	w.verify("a")
@@ -185,14 +185,14 @@ func TestReconcile_followsTheScheduleThroughRestarts(t *testing.T) {
 			break
 		}
 		w.Expect(wait).To(BeNumerically("~", schedule[i+1]+schedule[i+1]/10, schedule[i+1]/10+time.Second))
-		w.later(wait - 1)
+		w.stepClock(wait - 1)
 		w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(time.Duration(1)), "not a moment early")
-		w.later(1)
+		w.stepClock(1)
 	}
 	w.Expect(w.events).To(HaveEach(w.events[0]), "one webhook-id for every attempt")
-	w.later(retention)
+	w.stepClock(retention)
 	w.reconcile(Item{ID: "a"})
-	w.Expect(w.gone("a")).To(BeTrue())
+	w.Expect(w.isGone("a")).To(BeTrue())
 }
 
 func TestReconcile_deliversWhenTheReceiverRecovers(t *testing.T) {
@@ -205,7 +205,7 @@ func TestReconcile_deliversWhenTheReceiverRecovers(t *testing.T) {
 		return answers(webhook.Delivered, 200, 0)(attempt)
 	}
 	for range 4 {
-		w.later(w.reconcile(Item{ID: "a"}))
+		w.stepClock(w.reconcile(Item{ID: "a"}))
 	}
 	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero())
 	w.Expect(w.sent).To(HaveLen(4))
@@ -233,13 +233,13 @@ func TestReconcile_waitsWhileTheSecretCannotBeRead(t *testing.T) {
 	w.verify("a")
 	w.settings.Webhook.Signed = true
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.PausedRecheck))
-	w.later(1000 * time.Hour)
+	w.stepClock(1000 * time.Hour)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.PausedRecheck))
 	w.Expect(w.sent).To(BeEmpty())
-	w.Expect(w.get("a").Delivery.Attempts).To(BeZero(), "no attempt is used up")
+	w.Expect(w.get("a").Delivery.Attempts).To(BeZero(), "no attempt is counted")
 }
 
-func TestReconcile_whatIsNoAttemptUsesNothingUp(t *testing.T) {
+func TestReconcile_countsOnlyAttempts(t *testing.T) {
 	for name, test := range map[string]struct {
 		err   error
 		waits bool
@@ -285,7 +285,7 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsNotMadeAgain(t *testing.T) {
 	_, err := w.controller.Reconcile(t.Context(), Item{ID: "a"})
 	w.Expect(err).To(MatchError(ContainSubstring("record attempt")))
 	_, err = w.controller.Reconcile(t.Context(), Item{ID: "a"})
-	w.Expect(err).To(HaveOccurred(), "a failing store skips nothing")
+	w.Expect(err).To(HaveOccurred(), "nothing is skipped while the store fails")
 	w.backend.Fail(nil)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
 	w.Expect(w.sent).To(HaveLen(1))
@@ -303,7 +303,7 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsRecordedUnderTheNextClaim(t 
 			w.backend.Fail(nil)
 		},
 		"the store is back": func(*world, Item, Item) {},
-		"the former claim has its turn before": func(w *world, first, _ Item) {
+		"the former claim is reconciled first": func(w *world, first, _ Item) {
 			w.Expect(w.reconcile(first)).To(BeZero())
 		},
 	} {
@@ -312,8 +312,8 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsRecordedUnderTheNextClaim(t 
 			w.verify("a")
 			claim := func() Item {
 				t.Helper()
-				w.later(2 * time.Minute)
-				claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.policy(), 1, time.Minute)
+				w.stepClock(2 * time.Minute)
+				claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.currentPolicy(), 1, time.Minute)
 				w.Expect(err).NotTo(HaveOccurred())
 				w.Expect(claimed).To(HaveLen(1))
 				item := Item{ID: "a", Epoch: claimed[0].Epoch, Claimed: true}
@@ -361,7 +361,7 @@ func (refusing) Update(context.Context, string, func(*verification.Request, time
 func TestReconcile_leavesAloneWhatTheStoreRefusesFiveTimes(t *testing.T) {
 	w := newWorld(t)
 	w.create("a")
-	w.later(time.Hour)
+	w.stepClock(time.Hour)
 	w.controller.Store = refusing{w.store}
 	for range maxRefusals - 1 {
 		_, err := w.controller.Reconcile(t.Context(), Item{ID: "a"})
@@ -381,12 +381,12 @@ func TestReconcile_anotherWorkerRecordedFirst(t *testing.T) {
 		return answers(webhook.Retry, 500, 0)(attempt)
 	}
 	w.Expect(w.reconcile(Item{ID: "a"})).To(BeZero())
-	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero(), "what is recorded stays")
+	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero(), "a recorded attempt stays")
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
 	w.Expect(w.sent).To(HaveLen(1))
 }
 
-func TestReconcile_aWishDuringAnAttemptIsCarriedOutAfterIt(t *testing.T) {
+func TestReconcile_redeliversAfterTheAttemptInProgress(t *testing.T) {
 	w := newWorld(t)
 	w.verify("a")
 	w.answer = func(attempt int) (webhook.Result, error) {
@@ -400,7 +400,7 @@ func TestReconcile_aWishDuringAnAttemptIsCarriedOutAfterIt(t *testing.T) {
 		return answers(webhook.Delivered, 200, 0)(attempt)
 	}
 	w.reconcile(Item{ID: "a"})
-	w.Expect(w.get("a").Delivery.NextAttemptAt).To(Equal(w.clock.Now()), "the wish is not put off by what was in flight")
+	w.Expect(w.get("a").Delivery.NextAttemptAt).To(Equal(w.clock.Now()), "the attempt in flight does not delay the redelivery")
 	w.reconcile(Item{ID: "a"})
 	w.Expect(w.sent).To(HaveLen(2))
 	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero())
@@ -414,7 +414,7 @@ func TestReconcile_asksTheStoreAfreshBeforeItSends(t *testing.T) {
 	w.reconcile(Item{ID: "a"})
 	w.controller.Store = peeking{w.store, stale}
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
-	w.Expect(w.sent).To(HaveLen(1), "a cache that is behind sends nothing")
+	w.Expect(w.sent).To(HaveLen(1), "a stale cache sends nothing")
 }
 
 // peeking is a store whose cache is behind.
@@ -457,17 +457,17 @@ func TestReconcile_pacesDeletion(t *testing.T) {
 	for i := range 6 {
 		w.create(strconv.Itoa(i))
 	}
-	w.later(ttl + retention + time.Minute)
+	w.stepClock(ttl + retention + time.Minute)
 	deleted := func() (n int) {
 		for i := range 6 {
-			if w.reconcile(Item{ID: strconv.Itoa(i)}); w.gone(strconv.Itoa(i)) {
+			if w.reconcile(Item{ID: strconv.Itoa(i)}); w.isGone(strconv.Itoa(i)) {
 				n++
 			}
 		}
 		return n
 	}
 	w.Expect(deleted()).To(Equal(2))
-	w.later(time.Second)
+	w.stepClock(time.Second)
 	w.Expect(deleted()).To(Equal(4))
 }
 
@@ -477,7 +477,7 @@ func TestReconcile_aRemovedWebhookKeepsTheEventForItsLife(t *testing.T) {
 	hook := w.settings.Webhook
 	w.settings.Webhook = nil
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.EventLife))
-	w.later(10 * retention)
+	w.stepClock(10 * retention)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.EventLife - 10*retention))
 	w.settings.Webhook = hook
 	w.answer = answers(webhook.Delivered, 200, 0)
@@ -493,7 +493,7 @@ func TestReconcile_recordsAnAttemptAfterTheEndOfTheTerm(t *testing.T) {
 		end() // the receiver has the event, and this worker no lease any more
 		return answers(webhook.Delivered, 200, 0)(attempt)
 	}
-	_, _ = w.controller.Reconcile(term, Item{ID: "a"}) // the next step fails, as it must
+	_, _ = w.controller.Reconcile(term, Item{ID: "a"}) // the next step fails, as expected
 	w.Expect(w.get("a").Delivery.DeliveredAt).NotTo(BeZero())
 	w.Expect(w.get("a").Delivery.Attempts).To(Equal(1))
 }

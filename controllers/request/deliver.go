@@ -14,26 +14,26 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// errEndOfTerm says that this worker may not, or need not, go on with the request: whoever holds the lease does.
-var errEndOfTerm = errors.New("the request is no longer this worker's")
+// errEndOfTerm ends the work on a request that this worker may not, or need not, continue: the holder of the lease does.
+var errEndOfTerm = errors.New("request is no longer claimed by this worker")
 
-// RecordTimeout bounds the write that records an attempt. It is made even when the term has ended meanwhile: the
-// receiver has the event, and the next worker should know.
+// RecordTimeout bounds the write that records an attempt. The write is made even after the end of the term: the receiver has the
+// event, and the next worker has to know that.
 const RecordTimeout = 2 * time.Second
 
-// deliver makes one attempt, if the freshest state still asks for it, and returns the state after it. A wait above zero
-// means that no attempt could be made now.
-func (c *Controller) deliver(ctx context.Context, item Item, v view) (view, time.Duration, error) {
+// deliverEvent makes one attempt, if the current state still needs it, and returns the state after it. A wait above zero means that no
+// attempt could be made now.
+func (c *Controller) deliverEvent(ctx context.Context, item Item, v view) (view, time.Duration, error) {
 	current := c.Settings()
-	if current.Webhook == nil { // it was there a moment ago
+	if current.Webhook == nil { // it was removed a moment ago
 		return view{}, minBackoff, nil
 	}
 	to := webhook.NewEndpoint(c.Namespace, current.Webhook)
-	if err := c.Sender.Busy(to); err != nil { // before the read: what waits for a slot must cost the store nothing
+	if err := c.Sender.Busy(to); err != nil { // before the read: waiting for a slot must not load the store
 		return v, waitFor(err), nil
 	}
-	if !v.live(c.Clock.Now()) {
-		r, wanted, err := c.stillDue(ctx, item)
+	if !v.isFresh(c.Clock.Now()) {
+		r, wanted, err := c.readIfDue(ctx, item)
 		v = view{Request: r}
 		if err != nil || !wanted {
 			return v, 0, err
@@ -50,34 +50,33 @@ func (c *Controller) deliver(ctx context.Context, item Item, v view) (view, time
 	attempt := result.Attempt(v.Delivery.Attempts+1, v.Epoch, c.Clock.Now(), rand.Float64)
 	attempt.Redelivered = v.Redelivered
 	c.unsaved.put(item.ID, attempt)
-	r, wait, err := c.record(ctx, item.ID, attempt)
+	r, wait, err := c.recordAttempt(ctx, item.ID, attempt)
 	return view{Request: r}, wait, err
 }
 
-// stillDue reads the freshest state, and tells whether that asks for an attempt too.
-func (c *Controller) stillDue(ctx context.Context, item Item) (verification.Request, bool, error) {
+// readIfDue reads the current state, and reports whether that needs an attempt too.
+func (c *Controller) readIfDue(ctx context.Context, item Item) (verification.Request, bool, error) {
 	r, err := c.Store.Get(ctx, item.ID)
 	if err != nil {
-		return r, false, fmt.Errorf("read before sending: %w", err)
+		return r, false, fmt.Errorf("read request before sending: %w", err)
 	}
 	if item.Claimed && r.Epoch != item.Epoch {
 		return r, false, errEndOfTerm
 	}
-	return r, verification.Next(&r, c.Clock.Now(), c.policy()).Step == verification.StepDeliver, nil
+	return r, verification.Next(&r, c.Clock.Now(), c.currentPolicy()).Step == verification.StepDeliver, nil
 }
 
-// waitFor returns how long to wait after an error of Send that is no attempt; zero if another answer fits.
+// waitFor returns how long to wait after an error of Send that does not count as an attempt; zero for other errors.
 func waitFor(err error) time.Duration {
 	var busy *webhook.BusyError
 	switch {
 	case errors.As(err, &busy):
-		return busy.After // each caller is told another time already
+		return busy.After // the sender already spreads these times
 	case errors.Is(err, webhook.ErrPaused):
 		return verification.PausedRecheck
 	case errors.Is(err, webhook.ErrNoResources), errors.Is(err, webhook.ErrNotLeading):
-		// A lease that was not renewed for a moment is mostly renewed the next; if not, the term ends, and the queue
-		// with it.
-		return jittered(time.Second)
+		// A lease that was not renewed in time is mostly renewed a moment later; if not, the term ends, and the queue with it.
+		return addJitter(time.Second)
 	default:
 		return 0
 	}
@@ -91,12 +90,12 @@ func unlessWaiting(err error) error {
 	case errors.Is(err, context.Canceled):
 		return errEndOfTerm
 	default:
-		return fmt.Errorf("send: %w", err)
+		return fmt.Errorf("send event: %w", err)
 	}
 }
 
-// record persists an attempt.
-func (c *Controller) record(
+// recordAttempt stores an attempt.
+func (c *Controller) recordAttempt(
 	ctx context.Context, id string, attempt verification.Attempt,
 ) (verification.Request, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)
@@ -105,13 +104,13 @@ func (c *Controller) record(
 	switch {
 	case err == nil:
 		c.unsaved.drop(id)
-		c.Metrics.stepped(verification.StepDeliver)
+		c.Metrics.countStep(verification.StepDeliver)
 		c.Attempted(attempt)
 		return r, 0, nil
-	case errors.Is(err, verification.ErrLeaseLost): // it is kept: the claim since may be this worker's own
+	case errors.Is(err, verification.ErrLeaseLost): // the attempt is kept: the newer claim may be this worker's own
 		return r, 0, errEndOfTerm
 	case errors.Is(err, verification.ErrStaleAttempt):
-		c.unsaved.drop(id) // another worker recorded one: its state counts
+		c.unsaved.drop(id) // another worker recorded an attempt: its state counts
 		return r, 0, errEndOfTerm
 	case errors.Is(err, verification.ErrNotFound):
 		c.unsaved.drop(id)
@@ -119,29 +118,29 @@ func (c *Controller) record(
 	return r, 0, fmt.Errorf("record attempt: %w", err)
 }
 
-// saveUnsaved records the attempt that could not be recorded when it was made, so that it is not made again. Where the
-// store refuses writes for long the claim ends meanwhile: the attempt is then recorded under the next one of this worker.
+// saveUnsaved records an attempt that could not be recorded when it was made, so that it is not made again. If the store refuses
+// writes for long, the claim ends meanwhile; the attempt is then recorded under this worker's next claim.
 func (c *Controller) saveUnsaved(ctx context.Context, item Item) error {
 	attempt, ok := c.unsaved.get(item.ID)
 	if !ok {
 		return nil
 	}
-	c.handed.take(item) // the claim read it without the attempt
+	c.handed.take(item) // the claim read it without this attempt
 	if item.Epoch > attempt.Epoch {
 		attempt.Epoch = item.Epoch
 		c.unsaved.put(item.ID, attempt)
 	}
-	_, _, err := c.record(ctx, item.ID, attempt)
+	_, _, err := c.recordAttempt(ctx, item.ID, attempt)
 	if err != nil && !errors.Is(err, errEndOfTerm) && !errors.Is(err, verification.ErrNotFound) {
 		return fmt.Errorf("request %s: %w", item.ID, err)
 	}
 	return nil
 }
 
-// maxUnsaved is far more than the workers make between two outages.
+// maxUnsaved is far more than the workers attempt between two outages.
 const maxUnsaved = 4096
 
-// unsaved holds attempts that were made but not yet recorded. Of too many the oldest are forgotten, and made again.
+// unsaved holds attempts that were made but not yet recorded. If there are too many, the oldest are dropped, and made again.
 type unsaved struct{ attempts *lru.Cache }
 
 func newUnsaved() unsaved { return unsaved{lru.New(maxUnsaved)} }
@@ -157,7 +156,7 @@ func (u unsaved) get(id string) (verification.Attempt, bool) {
 	return a.(verification.Attempt), true //nolint:forcetypeassert // put stores nothing else
 }
 
-// refusals counts how often each request was refused for its own content.
+// refusals counts how often the store refused each request for its content.
 type refusals struct {
 	mu    sync.Mutex
 	count map[string]int

@@ -22,7 +22,7 @@ import (
 const (
 	manualWorkers = 2
 
-	// What waits for a failing store: it resumes within maxBackoff after the store does.
+	// Bounds of the retry delay while the store fails: work resumes within manualMaxBackoff after the store does.
 	manualMinBackoff = 200 * time.Millisecond
 	manualMaxBackoff = 30 * time.Second
 )
@@ -34,29 +34,29 @@ type ManualStore interface {
 	RejectManual(ctx context.Context, name, reason, message string) error
 }
 
-// ManualOptions are what a Controller works with.
+// ManualOptions configure a ManualController.
 type ManualOptions struct {
 	Store    ManualStore
 	Project  verification.Project
 	Settings func() *settings.Settings
-	// Invite returns the link and the text that belong to a code.
+	// Invite returns the link and the text for a code.
 	Invite func(*settings.Settings, verification.Method, verification.Code) (link, text string)
-	// Clock tells the time; the real one if nil.
+	// Clock is the time source; the real one if nil.
 	Clock   clock.PassiveClock
 	Metrics *ManualMetrics
-	// Observer is notified of each verification that is started by completing a draft; nil for none.
+	// Observer is notified of each verification that starts when a manual request is completed; nil for none.
 	Observer verification.Observer
 	Log      logr.Logger
 }
 
-// ManualController completes drafts. Make a new one for each term of a lease.
+// ManualController completes manual requests. One runs for each term of a lease.
 type ManualController struct {
 	ManualOptions
 
 	heldOff holdOff
 }
 
-// NewManualController returns a controller that has not begun.
+// NewManualController returns a controller that is not running yet.
 func NewManualController(o ManualOptions) *ManualController {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -64,55 +64,55 @@ func NewManualController(o ManualOptions) *ManualController {
 	return &ManualController{ManualOptions: o}
 }
 
-// Run works on the names that the source hands in, until ctx ends.
+// Run works on the names of the source until ctx ends.
 func (c *ManualController) Run(ctx context.Context, from source.TypedSource[string]) error {
 	loop, err := controller.NewTypedUnmanaged("draft", controller.TypedOptions[string]{
 		Reconciler:              c,
 		MaxConcurrentReconciles: manualWorkers,
-		SkipNameValidation:      new(true), // the name comes again with each term
+		SkipNameValidation:      new(true), // the name repeats with each term
 		RecoverPanic:            new(true),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[string](manualMinBackoff, manualMaxBackoff),
 		Logger:                  c.Log,
 	})
 	if err != nil {
-		return fmt.Errorf("make the draft controller: %w", err)
+		return fmt.Errorf("create manual request controller: %w", err)
 	}
 	if err := loop.Watch(from); err != nil {
-		return fmt.Errorf("start the source of drafts: %w", err)
+		return fmt.Errorf("watch manual request source: %w", err)
 	}
 	return loop.Start(ctx)
 }
 
-// Reconcile completes a draft, or says why it cannot be.
+// Reconcile completes a manual request, or records in its status why it is refused.
 func (c *ManualController) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
 	if rest := c.heldOff.remaining(name, c.Clock.Now()); rest > 0 {
 		return reconcile.Result{RequeueAfter: rest}, nil
 	}
-	err := c.complete(ctx, name)
+	err := c.completeRequest(ctx, name)
 	if refused := asManualRefusal(err); refused != nil {
-		return c.reject(ctx, name, refused)
+		return c.rejectRequest(ctx, name, refused)
 	}
-	if errors.Is(err, verification.ErrNotFound) { // deleted, or completed by now
+	if errors.Is(err, verification.ErrNotFound) { // deleted or already completed
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, err
 }
 
-// complete makes the draft a request, unless it returns why it is refused or what failed.
-func (c *ManualController) complete(ctx context.Context, name string) error {
-	draft, err := c.Store.ReadManual(ctx, name)
+// completeRequest completes the manual request. The error is the reason for a refusal, or a failure.
+func (c *ManualController) completeRequest(ctx context.Context, name string) error {
+	manual, err := c.Store.ReadManual(ctx, name)
 	if err != nil {
-		return fmt.Errorf("read draft %s: %w", name, err)
+		return fmt.Errorf("read manual request %s: %w", name, err)
 	}
 	current := c.Settings()
-	if err := checkSettings(draft, current); err != nil {
+	if err := checkSettings(manual, current); err != nil {
 		return err
 	}
 	code, err := c.Project.NewCode(rand.Reader)
 	if err != nil {
-		return fmt.Errorf("complete draft %s: %w", name, err)
+		return fmt.Errorf("complete manual request %s: %w", name, err)
 	}
-	link, text := c.Invite(current, draft.Method, code)
+	link, text := c.Invite(current, manual.Method, code)
 	_, err = c.Store.CompleteManual(ctx, name, kubernetes.Completion{
 		CodeID: c.Project.RequestID(code), Text: text, Link: link, TTL: current.TTL, DisplayName: current.DisplayName,
 	}, current.Limits)
@@ -123,27 +123,27 @@ func (c *ManualController) complete(ctx context.Context, name string) error {
 		c.heldOff.hold(name, c.Clock.Now(), failureRecheck)
 	}
 	if err != nil {
-		return fmt.Errorf("complete draft %s: %w", name, err)
+		return fmt.Errorf("complete manual request %s: %w", name, err)
 	}
 	if c.Observer != nil {
-		c.Observer.Started(draft.Method)
+		c.Observer.Started(manual.Method)
 	}
-	c.Log.Info("completed a request made by hand", "request", name)
+	c.Log.Info("manual request completed", "request", name)
 	return nil
 }
 
-// reject says in the draft's status why it is refused.
-func (c *ManualController) reject(ctx context.Context, name string, refused *manualRefusalError) (reconcile.Result, error) {
+// rejectRequest records in the manual request's status why it is refused.
+func (c *ManualController) rejectRequest(ctx context.Context, name string, refused *manualRefusalError) (reconcile.Result, error) {
 	err := c.Store.RejectManual(ctx, name, refused.reason, refused.message)
 	switch {
 	case errors.Is(err, verification.ErrContent):
-		c.Metrics.skipped()
-		c.Log.Error(err, "left a request alone: its condition cannot be written either", "request", name)
+		c.Metrics.countSkip()
+		c.Log.Error(err, "manual request skipped: its condition cannot be written", "request", name)
 		return reconcile.Result{}, nil
 	case err != nil:
-		return reconcile.Result{}, fmt.Errorf("reject draft %s: %w", name, err)
+		return reconcile.Result{}, fmt.Errorf("reject manual request %s: %w", name, err)
 	default:
-		c.Metrics.refused(refused.reason)
+		c.Metrics.countRefusal(refused.reason)
 		return reconcile.Result{RequeueAfter: refused.recheck}, nil
 	}
 }

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// contentRecheck is how long a draft rests that the store would not take for its content.
+	// contentRecheck is how long a manual request is held back after the store refused its content.
 	contentRecheck = 10 * time.Minute
-	// failureRecheck is how long one rests whose completion failed half-way.
+	// failureRecheck is how long it is held back after its completion failed half-way.
 	failureRecheck = 15 * time.Second
 )
 
-// holdOff holds back drafts whose completion failed. Completing writes a label first, which is a change that brings the
-// draft here again at once, past every backoff: without the brake it would go round for ever. The zero value is ready.
+// holdOff holds back manual requests whose completion failed. Completing writes a label first, and that change requeues the
+// request at once, past every backoff: without the hold-off it would loop for ever. The zero value is ready.
 type holdOff struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// hold holds the draft back for so long from now on.
+// hold holds the request back for the duration rest.
 func (b *holdOff) hold(name string, now time.Time, rest time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -29,7 +29,7 @@ func (b *holdOff) hold(name string, now time.Time, rest time.Duration) {
 	b.until[name] = now.Add(rest)
 }
 
-// remaining returns how long the draft is still held back, and forgets it once that is over.
+// remaining returns how long the request is still held back, and forgets it when that is over.
 func (b *holdOff) remaining(name string, now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

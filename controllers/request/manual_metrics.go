@@ -8,7 +8,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// ManualMetrics count drafts that are not completed. They outlive the controllers of single terms. A nil value counts nothing.
+// ManualMetrics count manual requests that are not completed. They outlive the controllers of single terms. A nil value counts
+// nothing.
 type ManualMetrics struct {
 	refusals *prometheus.CounterVec
 	skips    prometheus.Counter
@@ -19,19 +20,19 @@ func NewManualMetrics(registerer prometheus.Registerer) (*ManualMetrics, error) 
 	m := &ManualMetrics{
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_draft_refusals_total",
-			Help: "Refusals of requests made by hand, by the reason in their condition Accepted. One that is tried again counts again.",
+			Help: "Refusals of manual requests, by the reason in their condition Accepted. A retry counts again.",
 		}, []string{"reason"}),
 		skips: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "phoneproof_draft_skipped_total",
-			Help: "Requests made by hand that were left alone because not even their condition can be written.",
+			Help: "Manual requests that were skipped because not even their condition can be written.",
 		}),
 	}
 	for _, collector := range []prometheus.Collector{m.refusals, m.skips} {
 		if err := registerer.Register(collector); err != nil {
-			return nil, fmt.Errorf("register metrics of drafts: %w", err)
+			return nil, fmt.Errorf("register manual request metrics: %w", err)
 		}
 	}
-	for _, reason := range []string{ // a counter that is not there yet cannot be alerted on
+	for _, reason := range []string{ // alerts need the series to exist before its first increment
 		verifyv1.ReasonMalformed, verifyv1.ReasonPhoneNumberRefused, verifyv1.ReasonSuspended, verifyv1.ReasonMethodNotConfigured,
 		verifyv1.ReasonSecretsNotReady, verifyv1.ReasonRateLimited, verifyv1.ReasonTooManyStored,
 	} {
@@ -40,13 +41,13 @@ func NewManualMetrics(registerer prometheus.Registerer) (*ManualMetrics, error) 
 	return m, nil
 }
 
-func (m *ManualMetrics) refused(reason string) {
+func (m *ManualMetrics) countRefusal(reason string) {
 	if m != nil {
 		m.refusals.WithLabelValues(reason).Inc()
 	}
 }
 
-func (m *ManualMetrics) skipped() {
+func (m *ManualMetrics) countSkip() {
 	if m != nil {
 		m.skips.Inc()
 	}

@@ -11,26 +11,27 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// minRecheck is the least time until a draft is tried again, whatever a store says: no answer makes a busy loop.
+// minRecheck is the least time until a manual request is retried, whatever the store returns, so that no answer causes a busy
+// loop.
 const minRecheck = time.Second
 
-// manualRefusalError is why a draft cannot be completed, as its condition Accepted says it. Both texts are the same each time
-// for the same cause, and hold neither a number nor anything else of the object.
+// manualRefusalError is why a manual request cannot be completed, as in its condition Accepted. Both texts are constant for the same
+// cause, and contain neither a number nor anything else of the object.
 type manualRefusalError struct {
 	reason, message string
-	// recheck is when to try again; zero where nothing but a change of the object or of the settings could help, and
-	// either hands the draft in again.
+	// recheck is when to retry; zero if only a change of the object or of the settings could help, since either requeues the
+	// request.
 	recheck time.Duration
 }
 
-// Error returns the words of the condition.
+// Error returns the reason and message of the condition.
 func (r *manualRefusalError) Error() string { return r.reason + ": " + r.message }
 
 var errMalformed = &manualRefusalError{
 	reason: verifyv1.ReasonMalformed, message: "the object's content makes no sense, so it is skipped; delete it",
 }
 
-// checkSettings tells whether a project with these settings can serve a draft; nil if it can.
+// checkSettings returns why a project with these settings cannot serve the manual request; nil if it can.
 func checkSettings(d kubernetes.ManualRequest, s *settings.Settings) error {
 	if _, err := phone.Parse(d.Phone.E164()); err != nil {
 		return &manualRefusalError{reason: verifyv1.ReasonPhoneNumberRefused, message: "spec.phoneNumber: " + err.Error()}
@@ -56,8 +57,8 @@ func checkSettings(d kubernetes.ManualRequest, s *settings.Settings) error {
 	}
 }
 
-// asManualRefusal returns the refusal that an error stands for; nil where it is none. A malformed object does not exist for
-// anybody else, so its error matches verification.ErrNotFound too: ask this first.
+// asManualRefusal returns the refusal that an error stands for; nil if it is none. Call it before testing for
+// verification.ErrNotFound, which the error of a malformed object matches too.
 func asManualRefusal(err error) *manualRefusalError {
 	if refused, ok := errors.AsType[*manualRefusalError](err); ok {
 		return refused

@@ -128,7 +128,7 @@ func TestAsManualRefusal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			if tc.err != nil {
-				tc.err = fmt.Errorf("complete draft a: %w", tc.err)
+				tc.err = fmt.Errorf("complete manual request a: %w", tc.err)
 			}
 			refused := asManualRefusal(tc.err)
 			if tc.reason == "" {
@@ -138,7 +138,7 @@ func TestAsManualRefusal(t *testing.T) {
 			g.Expect(refused.reason).To(Equal(tc.reason))
 			g.Expect(refused.recheck).To(Equal(tc.recheck))
 			g.Expect(refused.message).NotTo(MatchRegexp("[0-9]{4}"), "a condition holds nothing of the object")
-			g.Expect(refused.message).NotTo(ContainSubstring("Retry-After"), "nobody reads headers here")
+			g.Expect(refused.message).NotTo(ContainSubstring("Retry-After"), "a condition has no headers")
 			g.Expect(refused).To(MatchError(tc.reason + ": " + refused.message))
 		})
 	}

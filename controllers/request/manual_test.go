@@ -22,7 +22,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// manualWorld is a controller over a store that answers as the test says, and notes what it is asked for.
+// manualWorld is a controller over a scripted store that records its calls.
 type manualWorld struct {
 	*WithT
 
@@ -31,15 +31,15 @@ type manualWorld struct {
 	clock      *clocktesting.FakePassiveClock
 	logs       string
 
-	draft                            kubernetes.ManualRequest
-	draftErr, completeErr, rejectErr error
-	completions                      []kubernetes.Completion
-	limits                           verification.Limits
-	rejections                       []manualRejection
-	invited                          verification.Code
-	reads                            int
-	started                          []verification.Method
-	completed                        chan string
+	manual                          kubernetes.ManualRequest
+	readErr, completeErr, rejectErr error
+	completions                     []kubernetes.Completion
+	limits                          verification.Limits
+	rejections                      []manualRejection
+	invited                         verification.Code
+	reads                           int
+	started                         []verification.Method
+	completed                       chan string
 }
 
 type manualRejection struct{ name, reason string }
@@ -48,8 +48,8 @@ func newManualWorld(t *testing.T) *manualWorld {
 	t.Helper()
 	w := &manualWorld{
 		WithT: NewWithT(t), settings: usableSettings(nil), completed: make(chan string, 1),
-		clock: clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)),
-		draft: kubernetes.ManualRequest{Name: "by-hand", Phone: parseNumber(t, mobile), Method: verification.WhatsApp},
+		clock:  clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)),
+		manual: kubernetes.ManualRequest{Name: "by-hand", Phone: parseNumber(t, mobile), Method: verification.WhatsApp},
 	}
 	metrics, err := NewManualMetrics(prometheus.NewRegistry())
 	w.Expect(err).NotTo(HaveOccurred())
@@ -65,13 +65,13 @@ func newManualWorld(t *testing.T) *manualWorld {
 	return w
 }
 
-// ReadManual implements Store.
+// ReadManual implements ManualStore.
 func (w *manualWorld) ReadManual(context.Context, string) (kubernetes.ManualRequest, error) {
 	w.reads++
-	return w.draft, w.draftErr
+	return w.manual, w.readErr
 }
 
-// CompleteManual implements Store.
+// CompleteManual implements ManualStore.
 func (w *manualWorld) CompleteManual(
 	_ context.Context, name string, c kubernetes.Completion, limits verification.Limits,
 ) (verification.Request, error) {
@@ -82,7 +82,7 @@ func (w *manualWorld) CompleteManual(
 	return verification.Request{}, w.completeErr
 }
 
-// RejectManual implements Store.
+// RejectManual implements ManualStore.
 func (w *manualWorld) RejectManual(_ context.Context, name, reason, message string) error {
 	w.Expect(message).NotTo(BeEmpty())
 	w.rejections = append(w.rejections, manualRejection{name, reason})
@@ -93,7 +93,9 @@ func (w *manualWorld) RejectManual(_ context.Context, name, reason, message stri
 func (w *manualWorld) Started(m verification.Method) { w.started = append(w.started, m) }
 
 // Verified implements verification.Observer.
-func (w *manualWorld) Verified(verification.Method, time.Duration) { w.Fail("a draft is not verified") }
+func (w *manualWorld) Verified(verification.Method, time.Duration) {
+	w.Fail("a manual request is not verified")
+}
 
 func (w *manualWorld) reconcile(t *testing.T) (reconcile.Result, error) {
 	t.Helper()
@@ -111,7 +113,7 @@ func TestManual_isCompleted(t *testing.T) {
 	w.Expect(w.started).To(Equal([]verification.Method{verification.WhatsApp}))
 	w.Expect(w.rejections).To(BeEmpty())
 	w.Expect(w.logs).To(ContainSubstring("by-hand"))
-	w.Expect(w.logs).NotTo(ContainSubstring(w.invited.Grouped()), "whoever has the code can be verified")
+	w.Expect(w.logs).NotTo(ContainSubstring(w.invited.Grouped()), "the code is a secret")
 }
 
 func TestManual_outcomes(t *testing.T) {
@@ -119,21 +121,21 @@ func TestManual_outcomes(t *testing.T) {
 	down := verification.Unavailable(broken)
 	malformed := &kubernetes.MalformedError{Name: "by-hand", Err: broken}
 	for name, tc := range map[string]struct {
-		draft, complete, reject error
-		edit                    func(*settings.Settings)
-		reason                  string
-		recheck                 time.Duration
-		fails                   error
-		completes               int
+		read, complete, reject error
+		edit                   func(*settings.Settings)
+		reason                 string
+		recheck                time.Duration
+		fails                  error
+		completes              int
 	}{
-		"gone, or no draft any more":   {draft: verification.ErrNotFound},
-		"malformed":                    {draft: malformed, reason: verifyv1.ReasonMalformed},
-		"store down at the draft":      {draft: down, fails: broken},
-		"store down at the completion": {complete: down, fails: broken, completes: 1},
-		"store down at the rejection":  {draft: malformed, reject: down, reason: verifyv1.ReasonMalformed, fails: broken},
-		"somebody else wrote first":    {complete: verification.ErrConflict, fails: verification.ErrConflict, completes: 1},
-		"gone at the completion":       {complete: verification.ErrNotFound, completes: 1},
-		"malformed at the completion":  {complete: malformed, reason: verifyv1.ReasonMalformed, completes: 1},
+		"deleted, or already completed": {read: verification.ErrNotFound},
+		"malformed":                     {read: malformed, reason: verifyv1.ReasonMalformed},
+		"store down at the read":        {read: down, fails: broken},
+		"store down at the completion":  {complete: down, fails: broken, completes: 1},
+		"store down at the rejection":   {read: malformed, reject: down, reason: verifyv1.ReasonMalformed, fails: broken},
+		"another writer was first":      {complete: verification.ErrConflict, fails: verification.ErrConflict, completes: 1},
+		"deleted at the completion":     {complete: verification.ErrNotFound, completes: 1},
+		"malformed at the completion":   {complete: malformed, reason: verifyv1.ReasonMalformed, completes: 1},
 		"no account": {
 			edit:   func(s *settings.Settings) { s.WhatsApp = nil },
 			reason: verifyv1.ReasonMethodNotConfigured,
@@ -150,11 +152,11 @@ func TestManual_outcomes(t *testing.T) {
 			complete: verification.TooManyStored(time.Minute),
 			reason:   verifyv1.ReasonTooManyStored, recheck: time.Minute, completes: 1,
 		},
-		"the condition is refused too": {draft: malformed, reject: verification.ErrContent, reason: verifyv1.ReasonMalformed},
+		"the condition is refused too": {read: malformed, reject: verification.ErrContent, reason: verifyv1.ReasonMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newManualWorld(t)
-			w.draftErr, w.completeErr, w.rejectErr = tc.draft, tc.complete, tc.reject
+			w.readErr, w.completeErr, w.rejectErr = tc.read, tc.complete, tc.reject
 			if tc.edit != nil {
 				tc.edit(w.settings)
 			}
@@ -184,15 +186,15 @@ func TestManual_outcomes(t *testing.T) {
 
 func TestManual_isLeftAloneIfItCannotEvenBeRejected(t *testing.T) {
 	w := newManualWorld(t)
-	w.draftErr, w.rejectErr = &kubernetes.MalformedError{Name: "by-hand", Err: errors.New(mobile)}, verification.ErrContent
+	w.readErr, w.rejectErr = &kubernetes.MalformedError{Name: "by-hand", Err: errors.New(mobile)}, verification.ErrContent
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.Expect(testutil.ToFloat64(w.controller.Metrics.skips)).To(BeEquivalentTo(1))
 	w.Expect(testutil.CollectAndCount(w.controller.Metrics.refusals)).To(BeEquivalentTo(7), "each reason has a series from the start")
-	w.Expect(w.logs).To(ContainSubstring("left a request alone"))
+	w.Expect(w.logs).To(ContainSubstring("request skipped"))
 	w.Expect(w.logs).NotTo(ContainSubstring(mobile), "the cause may quote the object")
 }
 
-// Completing writes a label before the store refuses the content, and that write brings the draft here again at once.
+// Completing writes a label before the store refuses the content, and that write requeues the manual request at once.
 func TestManual_doesNotLoopWithRefusedContent(t *testing.T) {
 	w := newManualWorld(t)
 	w.completeErr = verification.ErrContent
@@ -201,7 +203,7 @@ func TestManual_doesNotLoopWithRefusedContent(t *testing.T) {
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{RequeueAfter: contentRecheck - time.Minute}))
 	w.Expect(w.completions).To(HaveLen(1))
 	w.Expect(w.controller.Reconcile(t.Context(), "another")).To(Equal(reconcile.Result{}))
-	w.Expect(w.completions).To(HaveLen(2), "others go on")
+	w.Expect(w.completions).To(HaveLen(2), "other requests go on")
 
 	w.completeErr = nil
 	w.clock.SetTime(w.clock.Now().Add(contentRecheck))
@@ -221,7 +223,7 @@ func TestManual_usesTheCurrentSettings(t *testing.T) {
 
 func TestManualRun(t *testing.T) {
 	w := newManualWorld(t)
-	w.controller.Log = logr.Discard() // many write it
+	w.controller.Log = logr.Discard() // many goroutines write it
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

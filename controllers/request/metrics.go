@@ -8,7 +8,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Metrics count what the loops do. They outlive the controllers of single terms. A nil value counts nothing.
+// Metrics count the steps of the controller. They outlive the controllers of single terms. A nil value counts nothing.
 type Metrics struct {
 	steps *prometheus.CounterVec
 	skips prometheus.Counter
@@ -28,29 +28,29 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	}
 	for _, collector := range []prometheus.Collector{m.steps, m.skips} {
 		if err := registerer.Register(collector); err != nil {
-			return nil, fmt.Errorf("register metrics of the request loop: %w", err)
+			return nil, fmt.Errorf("register request metrics: %w", err)
 		}
 	}
 	for _, step := range []verification.Step{verification.StepExpire, verification.StepDeliver, verification.StepDelete} {
-		m.steps.WithLabelValues(step.String()) // a counter that is not there yet cannot be alerted on
+		m.steps.WithLabelValues(step.String()) // alerts need the series to exist before its first increment
 	}
 	return m, nil
 }
 
-func (m *Metrics) stepped(step verification.Step) {
+func (m *Metrics) countStep(step verification.Step) {
 	if m != nil {
 		m.steps.WithLabelValues(step.String()).Inc()
 	}
 }
 
-func (m *Metrics) swept(s verification.Swept) {
+func (m *Metrics) countSwept(s verification.Swept) {
 	if m != nil {
 		m.steps.WithLabelValues(verification.StepExpire.String()).Add(float64(s.Expired))
 		m.steps.WithLabelValues(verification.StepDelete.String()).Add(float64(s.Deleted))
 	}
 }
 
-func (m *Metrics) skipped() {
+func (m *Metrics) countSkip() {
 	if m != nil {
 		m.skips.Inc()
 	}

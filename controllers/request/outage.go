@@ -6,19 +6,19 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// tellOutage is how often a store that goes on failing is logged: it is asked every second, and at night somebody reads
-// the log for what else happens.
-const tellOutage = time.Minute
+// outageLogGap is how often a lasting failure of the store is logged. The store is called every second, and the log must stay
+// readable.
+const outageLogGap = time.Minute
 
-// outage logs that a store fails and that it answers again: the first failure at once, the rest now and then. The zero
-// value is a store that answers. It belongs to one goroutine.
+// outage logs when a store fails and when it recovers: the first failure at once, the rest once per outageLogGap. The zero value
+// is a store that works. It is for one goroutine only.
 type outage struct {
-	began, told time.Time
-	failures    int
+	began, lastLogged time.Time
+	failures          int
 }
 
-// heard takes the result of asking the store.
-func (o *outage) heard(log logr.Logger, now time.Time, doing string, err error) {
+// logResult takes the result of a call of the store.
+func (o *outage) logResult(log logr.Logger, now time.Time, doing string, err error) {
 	switch {
 	case err == nil && o.failures > 0:
 		log.Info("the store answers again", "asked", doing, "after", now.Sub(o.began).Round(time.Second).String(), "failures", o.failures)
@@ -29,9 +29,9 @@ func (o *outage) heard(log logr.Logger, now time.Time, doing string, err error) 
 			o.began = now
 		}
 		o.failures++
-		if o.failures == 1 || now.Sub(o.told) >= tellOutage {
-			log.Error(err, doing, "failures", o.failures)
-			o.told = now
+		if o.failures == 1 || now.Sub(o.lastLogged) >= outageLogGap {
+			log.Error(err, doing+" failed, will retry", "failures", o.failures)
+			o.lastLogged = now
 		}
 	}
 }

@@ -1,5 +1,5 @@
 package request
 
-// What noting a wish in the project's status and telling of it takes.
+// Needed to record a redelivery in the project's status, and to emit an Event about it.
 // +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationprojects/status,verbs=patch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch

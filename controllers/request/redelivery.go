@@ -20,37 +20,37 @@ const (
 	redeliveryMaxGap = 30 * time.Second
 )
 
-// Projects is where the project's object comes from; see settings.Object.
+// Projects provides the project's object; see settings.Object.
 type Projects interface {
 	Project() *verifyv1.VerificationProject
 	Observe() (changes <-chan struct{}, cancel func())
 }
 
-// RedeliveryOptions are what a Controller works with.
+// RedeliveryOptions configure a RedeliveryController.
 type RedeliveryOptions struct {
 	Projects Projects
 	Store    verification.Store
 	// Observed writes status.observedRedeliver.
 	Observed func(ctx context.Context, mark string) error
-	// Tell is told the outcome in words for the project's events: refused wishes too.
+	// Tell is called with the outcome of each redelivery, including refused ones, as text for the project's events.
 	Tell func(project *verifyv1.VerificationProject, granted bool, message string)
 	Log  logr.Logger
 }
 
-// RedeliveryController carries out wishes for redelivery. Make a new one for each term of a lease.
+// RedeliveryController carries out redeliveries that the project's annotation requests. One runs for each term of a lease.
 type RedeliveryController struct {
 	RedeliveryOptions
 
-	// handled is the last wish that was dealt with. The watch may still bring the status of before.
+	// handled is the last annotation that was carried out or refused. The watch may still bring the status of before.
 	handled string
 }
 
-// NewRedeliveryController returns a controller that has not begun.
+// NewRedeliveryController returns a controller that is not running yet.
 func NewRedeliveryController(o RedeliveryOptions) *RedeliveryController {
 	return &RedeliveryController{RedeliveryOptions: o}
 }
 
-// Run carries out the wish of each new annotation until ctx ends.
+// Run carries out each new annotation until ctx ends.
 func (c *RedeliveryController) Run(ctx context.Context) error {
 	changes, cancel := c.Projects.Observe()
 	defer cancel()
@@ -69,53 +69,53 @@ func (c *RedeliveryController) Run(ctx context.Context) error {
 func (c *RedeliveryController) reconcileUntilDone(ctx context.Context) {
 	backoff := wait.Backoff{Duration: redeliveryMinGap, Factor: 2, Jitter: 0.1, Steps: 10, Cap: redeliveryMaxGap}
 	for {
-		err := c.reconcile(ctx)
+		err := c.reconcileOnce(ctx)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		c.Log.Error(err, "a redelivery waits")
+		c.Log.Error(err, "redelivery failed, will retry")
 		sleep(ctx, backoff.Step())
 	}
 }
 
-// reconcile carries out the annotation's wish, if it is a new one.
-func (c *RedeliveryController) reconcile(ctx context.Context) error {
+// reconcileOnce carries out the annotation, if it is new.
+func (c *RedeliveryController) reconcileOnce(ctx context.Context) error {
 	project := c.Projects.Project()
 	if project == nil {
 		return nil
 	}
-	wish := project.Annotations[verifyv1.RedeliverAnnotation]
-	if wish == "" || redeliveryMark(wish) == project.Status.ObservedRedeliver || wish == c.handled {
+	annotation := project.Annotations[verifyv1.RedeliverAnnotation]
+	if annotation == "" || redeliveryMark(annotation) == project.Status.ObservedRedeliver || annotation == c.handled {
 		return nil
 	}
 	granted, message := false, malformedRedelivery
-	if id, ok := parseRedelivery(wish); ok {
+	if id, ok := parseRedelivery(annotation); ok {
 		var err error
-		if granted, message, err = c.redeliver(ctx, project, id, wish); err != nil {
+		if granted, message, err = c.redeliverEvent(ctx, project, id, annotation); err != nil {
 			return err
 		}
 	}
-	if err := c.Observed(ctx, redeliveryMark(wish)); err != nil {
-		return fmt.Errorf("note the redelivery in the project's status: %w", err)
+	if err := c.Observed(ctx, redeliveryMark(annotation)); err != nil {
+		return fmt.Errorf("record redelivery in project status: %w", err)
 	}
-	c.handled = wish
+	c.handled = annotation
 	c.Tell(project, granted, message)
 	return nil
 }
 
-// redeliver makes the event due, or says why it is refused. An error is the store's.
-func (c *RedeliveryController) redeliver(
-	ctx context.Context, project *verifyv1.VerificationProject, id, wish string,
+// redeliverEvent makes the event due, or returns why it is refused. Errors come from the store.
+func (c *RedeliveryController) redeliverEvent(
+	ctx context.Context, project *verifyv1.VerificationProject, id, annotation string,
 ) (granted bool, message string, err error) {
 	if project.Spec.Webhook == nil {
 		return false, "the project has no webhook, so there is nowhere to send an event", nil
 	}
-	_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(wish, now) })
+	_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(annotation, now) })
 	return describeRedelivery(id, err)
 }
 
-// describeRedelivery says in words what the store's answer means for the wish. The words repeat an id only where it is that of a
-// request: nobody knows what else stands there.
+// describeRedelivery turns the store's answer into a message. The message contains the id only if that is the id of a request,
+// because otherwise it could be anything.
 func describeRedelivery(id string, answer error) (granted bool, message string, err error) {
 	switch {
 	case answer == nil:
@@ -127,7 +127,7 @@ func describeRedelivery(id string, answer error) (granted bool, message string, 
 	case errors.Is(answer, verification.ErrContent):
 		return false, "request " + id + " cannot be changed", nil
 	default:
-		return false, "", fmt.Errorf("make the event due: %w", answer)
+		return false, "", fmt.Errorf("make event due: %w", answer)
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// inRedeliveryBubble runs the loop by a clock of its own. The loop stands still after synctest.Wait, so a test may look at what it
-// wrote without locks.
+// inRedeliveryBubble runs the loop with a fake clock. The loop is blocked after synctest.Wait, so a test may read what it wrote
+// without locks.
 func inRedeliveryBubble(t *testing.T, test func(w *redeliveryWorld, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newRedeliveryWorld(t)
-		w.delivered("a")
-		w.delivered("b")
+		w.createDelivered("a")
+		w.createDelivered("b")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.controller.Run(ctx) }()
@@ -31,35 +31,35 @@ func inRedeliveryBubble(t *testing.T, test func(w *redeliveryWorld, stop func())
 	})
 }
 
-// after lets that much time pass for the loop.
-func after(d time.Duration) {
+// advanceTime lets the loop run for that long.
+func advanceTime(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
-func TestRun_carriesOutEachWishAsItComes(t *testing.T) {
+func TestRun_carriesOutEachRedelivery(t *testing.T) {
 	inRedeliveryBubble(t, func(w *redeliveryWorld, _ func()) {
-		w.Expect(w.told).To(BeEmpty())
-		w.projects.wish("a/1")
-		after(redeliveryMinGap)
-		w.Expect(w.due("a")).To(BeTrue())
-		w.projects.wish("b/1")
-		after(redeliveryMinGap)
-		w.Expect(w.due("b")).To(BeTrue())
+		w.Expect(w.events).To(BeEmpty())
+		w.projects.annotate("a/1")
+		advanceTime(redeliveryMinGap)
+		w.Expect(w.isDue("a")).To(BeTrue())
+		w.projects.annotate("b/1")
+		advanceTime(redeliveryMinGap)
+		w.Expect(w.isDue("b")).To(BeTrue())
 		w.Expect(w.observed).To(Equal([]string{"a/1", "b/1"}))
 	})
 }
 
-func TestRun_takesUpWhatWasWishedBefore(t *testing.T) {
+func TestRun_carriesOutAnOlderRedelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRedeliveryWorld(t)
-		w.delivered("a")
-		w.projects.wish("a/1")
+		w.createDelivered("a")
+		w.projects.annotate("a/1")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.controller.Run(ctx) }()
 		synctest.Wait()
-		w.Expect(w.due("a")).To(BeTrue())
+		w.Expect(w.isDue("a")).To(BeTrue())
 		stop()
 		w.Expect(<-ended).To(Succeed())
 	})
@@ -72,45 +72,45 @@ func TestRun_atMostOneASecond(t *testing.T) {
 			w.projects.edit(func(p *verifyv1.VerificationProject) {
 				p.Annotations = map[string]string{verifyv1.RedeliverAnnotation: "a/" + time.Now().Format(time.RFC3339Nano)}
 			})
-			after(time.Second / 100)
+			advanceTime(time.Second / 100)
 		}
-		w.Expect(len(w.told)).To(BeNumerically("~", seconds, 1))
+		w.Expect(len(w.events)).To(BeNumerically("~", seconds, 1))
 	})
 }
 
 func TestRun_triesAgainWhileTheStoreIsDown(t *testing.T) {
 	inRedeliveryBubble(t, func(w *redeliveryWorld, _ func()) {
 		w.backend.Fail(errors.New("broken"))
-		w.projects.wish("a/1")
-		after(10 * time.Minute)
-		w.Expect(w.told).To(BeEmpty())
+		w.projects.annotate("a/1")
+		advanceTime(10 * time.Minute)
+		w.Expect(w.events).To(BeEmpty())
 		w.backend.Fail(nil)
-		after(2 * redeliveryMaxGap)
-		w.Expect(w.due("a")).To(BeTrue())
+		advanceTime(2 * redeliveryMaxGap)
+		w.Expect(w.isDue("a")).To(BeTrue())
 	})
 }
 
-func TestRun_aWishThatIsWithdrawnMeanwhile(t *testing.T) {
+func TestRun_redeliveryIsWithdrawnMeanwhile(t *testing.T) {
 	inRedeliveryBubble(t, func(w *redeliveryWorld, _ func()) {
 		w.backend.Fail(errors.New("broken"))
-		w.projects.wish("a/1")
-		after(time.Minute)
-		w.projects.wish("")
+		w.projects.annotate("a/1")
+		advanceTime(time.Minute)
+		w.projects.annotate("")
 		w.backend.Fail(nil)
-		after(2 * redeliveryMaxGap)
-		w.Expect(w.due("a")).To(BeFalse())
-		w.Expect(w.told).To(BeEmpty())
+		advanceTime(2 * redeliveryMaxGap)
+		w.Expect(w.isDue("a")).To(BeFalse())
+		w.Expect(w.events).To(BeEmpty())
 	})
 }
 
 func TestRun_endsAtOnce(t *testing.T) {
 	for name, before := range map[string]func(*redeliveryWorld){
 		"waiting for a change": func(*redeliveryWorld) {},
-		"pausing after one":    func(w *redeliveryWorld) { w.projects.wish("a/1") },
+		"pausing after one":    func(w *redeliveryWorld) { w.projects.annotate("a/1") },
 		"waiting for a store": func(w *redeliveryWorld) {
 			w.backend.Fail(errors.New("broken"))
-			w.projects.wish("a/1")
-			after(time.Minute)
+			w.projects.annotate("a/1")
+			advanceTime(time.Minute)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

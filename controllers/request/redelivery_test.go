@@ -21,7 +21,7 @@ import (
 
 var redeliveryStart = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// redeliveryEvent is what stands in the project's events.
+// redeliveryEvent is an event of the project.
 type redeliveryEvent struct {
 	granted bool
 	message string
@@ -40,7 +40,7 @@ type redeliveryWorld struct {
 
 	observedErr error
 	observed    []string
-	told        []redeliveryEvent
+	events      []redeliveryEvent
 }
 
 func newRedeliveryWorld(t *testing.T) *redeliveryWorld {
@@ -56,16 +56,16 @@ func newRedeliveryWorld(t *testing.T) *redeliveryWorld {
 func (w *redeliveryWorld) restart() {
 	w.controller = NewRedeliveryController(RedeliveryOptions{
 		Projects: w.projects, Store: w.store, Log: logr.Discard(),
-		Observed: func(_ context.Context, wish string) error {
+		Observed: func(_ context.Context, annotation string) error {
 			if w.observedErr != nil {
 				return w.observedErr
 			}
-			w.observed = append(w.observed, wish)
-			w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = wish })
+			w.observed = append(w.observed, annotation)
+			w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = annotation })
 			return nil
 		},
 		Tell: func(_ *verifyv1.VerificationProject, granted bool, message string) {
-			w.told = append(w.told, redeliveryEvent{granted, message})
+			w.events = append(w.events, redeliveryEvent{granted, message})
 		},
 	})
 }
@@ -80,18 +80,18 @@ func (w *redeliveryWorld) create(id string) {
 	w.Expect(err).NotTo(HaveOccurred())
 }
 
-// delivered stores a verified request whose event was delivered.
-func (w *redeliveryWorld) delivered(id string) {
+// createDelivered stores a verified request whose event was delivered.
+func (w *redeliveryWorld) createDelivered(id string) {
 	w.t.Helper()
 	w.create(id)
 	w.update(id, func(r *verification.Request, now time.Time) error {
 		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
 	})
-	w.deliver(id)
+	w.recordDelivery(id)
 }
 
-// deliver records that the receiver took the event.
-func (w *redeliveryWorld) deliver(id string) {
+// recordDelivery records that the receiver took the event.
+func (w *redeliveryWorld) recordDelivery(id string) {
 	w.t.Helper()
 	w.update(id, func(r *verification.Request, now time.Time) error {
 		return r.RecordAttempt(verification.Attempt{
@@ -106,58 +106,58 @@ func (w *redeliveryWorld) update(id string, mutate func(*verification.Request, t
 	w.Expect(err).NotTo(HaveOccurred())
 }
 
-// due tells whether the request's event is to be sent.
-func (w *redeliveryWorld) due(id string) bool {
+// isDue reports whether the request's event is due.
+func (w *redeliveryWorld) isDue(id string) bool {
 	w.t.Helper()
 	r, err := w.store.Get(w.t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
 	return r.Delivery.Wanted()
 }
 
-func (w *redeliveryWorld) reconcile() error { return w.controller.reconcile(w.t.Context()) }
+func (w *redeliveryWorld) reconcile() error { return w.controller.reconcileOnce(w.t.Context()) }
 
 func TestRedelivery_nothingToDo(t *testing.T) {
 	w := newRedeliveryWorld(t)
 	w.Expect(w.reconcile()).To(Succeed(), "without the annotation")
-	w.projects.wish("a/1")
+	w.projects.annotate("a/1")
 	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = "a/1" })
 	w.Expect(w.reconcile()).To(Succeed(), "with one that was observed")
 	w.projects.remove()
 	w.Expect(w.reconcile()).To(Succeed(), "without a project")
 	w.Expect(w.observed).To(BeEmpty())
-	w.Expect(w.told).To(BeEmpty())
+	w.Expect(w.events).To(BeEmpty())
 }
 
 func TestRedelivery_isGrantedOnce(t *testing.T) {
 	w := newRedeliveryWorld(t)
-	w.delivered("a")
-	w.projects.wish("a/1")
+	w.createDelivered("a")
+	w.projects.annotate("a/1")
 	w.Expect(w.reconcile()).To(Succeed())
-	w.Expect(w.due("a")).To(BeTrue())
+	w.Expect(w.isDue("a")).To(BeTrue())
 	w.Expect(w.observed).To(Equal([]string{"a/1"}))
-	w.Expect(w.told).To(Equal([]redeliveryEvent{{true, "the event of request a is sent once more"}}))
+	w.Expect(w.events).To(Equal([]redeliveryEvent{{true, "the event of request a is sent once more"}}))
 
-	w.deliver("a")
+	w.recordDelivery("a")
 	w.Expect(w.reconcile()).To(Succeed())
 	w.restart()
 	w.Expect(w.reconcile()).To(Succeed())
-	w.Expect(w.due("a")).To(BeFalse(), "neither this nor the next leader sends it again")
-	w.Expect(w.told).To(HaveLen(1))
+	w.Expect(w.isDue("a")).To(BeFalse(), "neither this nor the next leader sends it again")
+	w.Expect(w.events).To(HaveLen(1))
 
-	w.projects.wish("a/2")
+	w.projects.annotate("a/2")
 	w.Expect(w.reconcile()).To(Succeed())
-	w.Expect(w.due("a")).To(BeTrue(), "another nonce asks again")
-	w.Expect(w.told).To(HaveLen(2))
+	w.Expect(w.isDue("a")).To(BeTrue(), "another nonce asks again")
+	w.Expect(w.events).To(HaveLen(2))
 }
 
 func TestRedelivery_hastensAnAttemptThatIsDueLater(t *testing.T) {
 	w := newRedeliveryWorld(t)
-	w.delivered("a")
+	w.createDelivered("a")
 	w.update("a", func(r *verification.Request, now time.Time) error {
 		r.Delivery = verification.Delivery{Attempts: 3, NextAttemptAt: now.Add(time.Hour)}
 		return nil
 	})
-	w.projects.wish("a/1")
+	w.projects.annotate("a/1")
 	w.Expect(w.reconcile()).To(Succeed())
 	r, err := w.store.Get(t.Context(), "a")
 	w.Expect(err).NotTo(HaveOccurred())
@@ -165,89 +165,89 @@ func TestRedelivery_hastensAnAttemptThatIsDueLater(t *testing.T) {
 }
 
 func TestRedelivery_refusals(t *testing.T) {
-	for name, tc := range map[string]struct{ wish, message string }{
+	for name, tc := range map[string]struct{ annotation, message string }{
 		"unknown id":   {"nobody/1", "no such request"},
 		"not verified": {"pending/1", "request pending is not verified"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newRedeliveryWorld(t)
 			w.create("pending")
-			w.projects.wish(tc.wish)
+			w.projects.annotate(tc.annotation)
 			for range 2 {
 				w.Expect(w.reconcile()).To(Succeed())
 				w.restart()
 			}
-			w.Expect(w.observed).To(Equal([]string{tc.wish}), "a refusal is noted too")
-			w.Expect(w.told).To(HaveLen(1))
-			w.Expect(w.told[0].granted).To(BeFalse())
-			w.Expect(w.told[0].message).To(ContainSubstring(tc.message))
+			w.Expect(w.observed).To(Equal([]string{tc.annotation}), "a refusal is recorded too")
+			w.Expect(w.events).To(HaveLen(1))
+			w.Expect(w.events[0].granted).To(BeFalse())
+			w.Expect(w.events[0].message).To(ContainSubstring(tc.message))
 		})
 	}
 }
 
-// The status cannot hold every such wish, and yet only the first leader refuses it.
+// The status cannot hold every malformed annotation, and yet only the first leader refuses it.
 func TestRedelivery_malformed(t *testing.T) {
-	for name, wish := range map[string]string{
+	for name, annotation := range map[string]string{
 		"no slash": "a", "no id": "/1", "no nonce": "a/", "control character": "a/1\x7f", "a number": "+4915112345678/1",
 		"too long": "a/" + strings.Repeat("x", maxRedelivery),
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newRedeliveryWorld(t)
-			w.delivered("a")
-			w.projects.wish(wish)
+			w.createDelivered("a")
+			w.projects.annotate(annotation)
 			for range 2 {
 				for range 3 {
 					w.Expect(w.reconcile()).To(Succeed())
 				}
-				w.Expect(w.told).To(Equal([]redeliveryEvent{{false, malformedRedelivery}}), "and nothing of the annotation is repeated")
+				w.Expect(w.events).To(Equal([]redeliveryEvent{{false, malformedRedelivery}}), "and nothing of the annotation is repeated")
 				w.restart()
 			}
 			w.Expect(w.observed).To(ConsistOf(MatchRegexp(`^malformed:[0-9a-f]{8}$`)))
-			w.Expect(w.due("a")).To(BeFalse())
+			w.Expect(w.isDue("a")).To(BeFalse())
 
-			w.projects.wish("?/" + wish) // malformed in another way
+			w.projects.annotate("?/" + annotation) // malformed in another way
 			w.Expect(w.reconcile()).To(Succeed())
-			w.Expect(w.told).To(HaveLen(2))
+			w.Expect(w.events).To(HaveLen(2))
 
-			w.projects.wish("a/1")
+			w.projects.annotate("a/1")
 			w.Expect(w.reconcile()).To(Succeed())
-			w.Expect(w.due("a")).To(BeTrue())
+			w.Expect(w.isDue("a")).To(BeTrue())
 		})
 	}
 }
 
 func TestRedelivery_withoutAWebhook(t *testing.T) {
 	w := newRedeliveryWorld(t)
-	w.delivered("a")
+	w.createDelivered("a")
 	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Spec.Webhook = nil })
-	w.projects.wish("a/1")
+	w.projects.annotate("a/1")
 	w.Expect(w.reconcile()).To(Succeed())
-	w.Expect(w.due("a")).To(BeFalse())
-	w.Expect(w.told).To(Equal([]redeliveryEvent{{false, "the project has no webhook, so there is nowhere to send an event"}}))
+	w.Expect(w.isDue("a")).To(BeFalse())
+	w.Expect(w.events).To(Equal([]redeliveryEvent{{false, "the project has no webhook, so there is nowhere to send an event"}}))
 }
 
 func TestRedelivery_storeDown(t *testing.T) {
 	w := newRedeliveryWorld(t)
-	w.delivered("a")
-	w.projects.wish("a/1")
+	w.createDelivered("a")
+	w.projects.annotate("a/1")
 	broken := errors.New("broken")
 	w.backend.Fail(broken)
 	w.Expect(w.reconcile()).To(MatchError(broken))
 	w.Expect(w.observed).To(BeEmpty())
-	w.Expect(w.told).To(BeEmpty(), "nothing is refused for that")
+	w.Expect(w.events).To(BeEmpty(), "nothing is refused")
 	w.backend.Fail(nil)
 	w.Expect(w.reconcile()).To(Succeed())
-	w.Expect(w.due("a")).To(BeTrue())
+	w.Expect(w.isDue("a")).To(BeTrue())
 }
 
 func TestRedelivery_statusThatCannotBeWritten(t *testing.T) {
 	w := newRedeliveryWorld(t)
-	w.delivered("a")
-	w.projects.wish("a/1")
-	w.observedErr = errors.New("the API server is away")
+	w.createDelivered("a")
+	w.projects.annotate("a/1")
+	w.observedErr = errors.New("API server is unreachable")
 	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
-	w.Expect(w.due("a")).To(BeTrue())
-	w.deliver("a")
+	w.Expect(w.isDue("a")).To(BeTrue())
+	w.recordDelivery("a")
 	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
 	w.restart()
 	w.Expect(w.reconcile()).To(MatchError(w.observedErr))
@@ -255,22 +255,22 @@ func TestRedelivery_statusThatCannotBeWritten(t *testing.T) {
 	w.observedErr = nil
 	w.Expect(w.reconcile()).To(Succeed())
 	w.Expect(w.observed).To(Equal([]string{"a/1"}))
-	w.Expect(w.told).To(HaveLen(1))
-	w.Expect(w.due("a")).To(BeFalse(), "the request knows that it was sent for this wish")
+	w.Expect(w.events).To(HaveLen(1))
+	w.Expect(w.isDue("a")).To(BeFalse(), "the request records that it was sent for this annotation")
 }
 
-// The watch brings some other change before it brings the status.
+// The watch brings another change before it brings the status.
 func TestRedelivery_staleStatus(t *testing.T) {
 	w := newRedeliveryWorld(t)
-	w.delivered("a")
-	w.projects.wish("a/1")
+	w.createDelivered("a")
+	w.projects.annotate("a/1")
 	w.Expect(w.reconcile()).To(Succeed())
 	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = "" })
 	w.Expect(w.reconcile()).To(Succeed())
-	w.Expect(w.told).To(HaveLen(1), "nobody is told twice")
+	w.Expect(w.events).To(HaveLen(1), "no event is repeated")
 }
 
-// fakeProjects holds the project's object, as a watch would bring it.
+// fakeProjects holds the project's object as a watch would bring it.
 type fakeProjects struct {
 	changes verification.Notifier
 	project atomic.Pointer[verifyv1.VerificationProject]
@@ -298,7 +298,7 @@ func (p *fakeProjects) Observe() (changes <-chan struct{}, cancel func()) {
 	}
 }
 
-// edit makes a new object of the one before, since whoever has that may still read it.
+// edit replaces the object by a changed copy, since readers may still use the old one.
 func (p *fakeProjects) edit(change func(*verifyv1.VerificationProject)) {
 	next := p.project.Load().DeepCopy()
 	change(next)
@@ -306,9 +306,9 @@ func (p *fakeProjects) edit(change func(*verifyv1.VerificationProject)) {
 	p.changes.Notify("")
 }
 
-func (p *fakeProjects) wish(wish string) {
+func (p *fakeProjects) annotate(annotation string) {
 	p.edit(func(project *verifyv1.VerificationProject) {
-		metav1.SetMetaDataAnnotation(&project.ObjectMeta, verifyv1.RedeliverAnnotation, wish)
+		metav1.SetMetaDataAnnotation(&project.ObjectMeta, verifyv1.RedeliverAnnotation, annotation)
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// remembering is a store whose memory is behind. It counts what it is asked for.
+// remembering is a store whose memory is behind. It counts its calls.
 type remembering struct {
 	counted
 
@@ -35,7 +35,7 @@ func TestReconcile_asksForNothingThatItRemembers(t *testing.T) {
 	w.Expect(store.peeks + store.gets).To(BeZero())
 	store.stale = nil
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(ttl + verification.ExpiryGrace))
-	w.Expect(store.peeks).To(Equal(1), "what it never heard of")
+	w.Expect(store.peeks).To(Equal(1), "a request that is not in memory")
 }
 
 func TestReconcile_doesNothingToWhatChangedSinceItWasRemembered(t *testing.T) {
@@ -48,12 +48,12 @@ func TestReconcile_doesNothingToWhatChangedSinceItWasRemembered(t *testing.T) {
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	verified := w.get("a")
-	w.later(ttl + verification.ExpiryGrace)
+	w.stepClock(ttl + verification.ExpiryGrace)
 	store := &remembering{counted{Store: w.store}, &pending}
 	w.controller.Store = store
 	w.reconcile(Item{ID: "a"}) // to expire it
 	w.Expect(w.get("a").Phase).To(Equal(verification.Verified))
-	w.Expect(w.sent).To(HaveLen(1), "it is seen what it is now, and what that needs is done")
+	w.Expect(w.sent).To(HaveLen(1), "the current state decides")
 	store.stale = &verified
 	w.reconcile(Item{ID: "a"}) // to send its event
 	w.Expect(w.sent).To(HaveLen(1))

@@ -77,7 +77,7 @@ func TestRun_aReceiverThatHangsHoldsUpNothingElse(t *testing.T) {
 	for i := range 100 {
 		w.create(fmt.Sprint("lapses", i))
 	}
-	w.later(ttl + time.Minute)
+	w.stepClock(ttl + time.Minute)
 	release := make(chan struct{})
 	w.run(func(http.ResponseWriter, *http.Request) { <-release })
 	t.Cleanup(func() { close(release) }) // the server's Close, which comes after it, waits for its handlers
@@ -91,7 +91,7 @@ func TestRun_aReceiverThatHangsHoldsUpNothingElse(t *testing.T) {
 	w.Expect(w.get("hangs0").Delivery.Attempts).To(BeZero())
 }
 
-// poisoned is a sender that meets a bug with its first event.
+// poisoned is a sender that panics at its first event.
 type poisoned struct {
 	Sender
 
@@ -114,7 +114,7 @@ func TestRun_aPanicEndsNothing(t *testing.T) {
 		for i := range 10 {
 			r, err := w.store.Get(t.Context(), strconv.Itoa(i))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero(), "the request that met the bug is tried again")
+			g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero(), "the request that caused the panic is retried")
 		}
 	}).WithTimeout(30 * time.Second).Should(Succeed())
 }

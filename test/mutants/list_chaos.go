@@ -20,7 +20,7 @@ var chaosMutants = []Mutant{
 	},
 	{
 		Name: "chaos-sent-again-after-its-record", Promise: "reliability.md 4: nothing is sent after it was delivered",
-		Symbol: "request.(*Controller).deliver", Old: "return view{Request: r}, wait, err",
+		Symbol: "request.(*Controller).deliverEvent", Old: "return view{Request: r}, wait, err",
 		New: "if err == nil && attempt.Delivered && item.ID[5]%10 == 0 {\n\t\tagain := context.WithoutCancel(ctx)\n" +
 			"\t\ttime.AfterFunc(2*time.Second, func() { _, _ = c.Sender.Send(again, to, event) })\n\t}\n" +
 			"\treturn view{Request: r}, wait, err",

@@ -16,29 +16,29 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "expiry-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",
-		Symbol: "request.(*Controller).expire", Old: "if r.Epoch != epoch {", New: "if r.Epoch < epoch {",
+		Symbol: "request.(*Controller).expireRequest", Old: "if r.Epoch != epoch {", New: "if r.Epoch < epoch {",
 		Suite: "requests", Test: "TestReconcile_expiresNothing",
 	},
 	{
 		Name: "advance-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",
-		Symbol: "request.(*Controller).advance", Old: "item.Claimed && v.Epoch != item.Epoch", New: "false",
+		Symbol: "request.(*Controller).advanceRequest", Old: "item.Claimed && v.Epoch != item.Epoch", New: "false",
 		Suite: "requests", Test: "TestReconcile_expiresNothing",
 	},
 	{
 		Name: "sending-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",
-		Symbol: "request.(*Controller).stillDue", Old: "item.Claimed && r.Epoch != item.Epoch", New: "false",
+		Symbol: "request.(*Controller).readIfDue", Old: "item.Claimed && r.Epoch != item.Epoch", New: "false",
 		Suite: "requests", Test: "TestReconcile|TestClaims",
 	},
 	{
 		Name: "attempt-lost-with-the-term", Promise: "reliability.md 3: what was sent is recorded",
-		Symbol: "request.(*Controller).record",
+		Symbol: "request.(*Controller).recordAttempt",
 		Old:    "context.WithTimeout(context.WithoutCancel(ctx), RecordTimeout)",
 		New:    "context.WithTimeout(ctx, RecordTimeout)",
 		Suite:  "requests", Test: "TestReconcile|TestRun",
 	},
 	{
 		Name: "attempt-lost-with-a-failing-store", Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
-		Symbol: "request.(*Controller).deliver", Old: "c.unsaved.put(item.ID, attempt)", New: "",
+		Symbol: "request.(*Controller).deliverEvent", Old: "c.unsaved.put(item.ID, attempt)", New: "",
 		Suite: "requests", Test: "TestReconcile_anAttempt",
 	},
 	{
@@ -79,7 +79,7 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "sent-by-what-was-remembered", Promise: "adr 6: a live read before sending",
-		Symbol: "request.(*Controller).deliver", Old: "if !v.live(c.Clock.Now()) {", New: "if false {",
+		Symbol: "request.(*Controller).deliverEvent", Old: "if !v.isFresh(c.Clock.Now()) {", New: "if false {",
 		Suite: "requests", Test: "TestReconcile_asksTheStoreAfresh|TestClaims",
 	},
 	{
@@ -95,7 +95,7 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "attempt-forgotten-with-its-claim", Promise: "hazards.md F2: sent again with the same webhook-id, and no more than needed",
-		Symbol: "request.(*Controller).record",
+		Symbol: "request.(*Controller).recordAttempt",
 		Old:    "case errors.Is(err, verification.ErrLeaseLost):",
 		New:    "case errors.Is(err, verification.ErrLeaseLost):\n\t\tc.unsaved.drop(id)",
 		Suite:  "requests", Test: "TestReconcile_anAttempt",
@@ -116,17 +116,17 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "deletion-unpaced", Promise: "design.md 4: churn about 20 changes/s",
-		Symbol: "request.(*Controller).pace", Old: "if wait > 0 {", New: "if wait < 0 {",
+		Symbol: "request.(*Controller).deletionDelay", Old: "if wait > 0 {", New: "if wait < 0 {",
 		Suite: "requests", Test: "TestReconcile_pacesDeletion",
 	},
 	{
 		Name: "paused-delivery-hurries", Promise: "hazards.md F24: attempts not consumed",
 		Symbol: "request.waitFor", Old: "return verification.PausedRecheck", New: "return 0",
-		Suite: "requests", Test: "TestReconcile_waitsWhile|TestReconcile_whatIsNoAttempt",
+		Suite: "requests", Test: "TestReconcile_waitsWhile|TestReconcile_countsOnlyAttempts",
 	},
 	{
 		Name: "busy-receiver-claims-events", Promise: "design.md 6: a slow or dead receiver delays nothing but itself",
-		Symbol: "request.(*Controller).claimable", Old: "p.Events = verification.EventsPaused", New: "",
+		Symbol: "request.(*Controller).claimPolicy", Old: "p.Events = verification.EventsPaused", New: "",
 		Suite: "requests", Test: "TestClaims_leaveEvents",
 	},
 	{
@@ -136,20 +136,20 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "redelivery-granted-again", Promise: "design.md 6: the handled value is persisted",
-		Symbol: "request.(*RedeliveryController).reconcile", Old: "|| wish == c.handled", New: "",
+		Symbol: "request.(*RedeliveryController).reconcileOnce", Old: "|| annotation == c.handled", New: "",
 		Suite: "requests", Test: "TestRedelivery",
 	},
 	{
 		Name: "redelivery-not-persisted", Promise: "design.md 6: the handled value is persisted",
-		Symbol: "request.(*RedeliveryController).reconcile",
-		Old:    "if err := c.Observed(ctx, redeliveryMark(wish)); err != nil {",
+		Symbol: "request.(*RedeliveryController).reconcileOnce",
+		Old:    "if err := c.Observed(ctx, redeliveryMark(annotation)); err != nil {",
 		New:    "if err := ctx.Err(); err != nil {",
 		Suite:  "requests", Test: "TestRedelivery",
 	},
 	{
 		Name: "redelivery-dropped-with-the-store-down", Promise: "design.md 6: redeliver sends a VERIFIED request's event once more",
 		Symbol: "request.describeRedelivery",
-		Old:    `return false, "", fmt.Errorf("make the event due: %w", answer)`,
+		Old:    `return false, "", fmt.Errorf("make event due: %w", answer)`,
 		New:    `return false, fmt.Sprint(answer), nil`,
 		Suite:  "requests", Test: "TestRedelivery|TestDescribeRedelivery",
 	},
