@@ -15,72 +15,72 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// Projects is where the project's object comes from; see settings.Object.
+// Projects provides the project's object; see settings.Object.
 type Projects interface {
 	Project() *verifyv1.VerificationProject
 	Observe() (changes <-chan struct{}, cancel func())
 }
 
-// Options are what a Controller works with.
+// Options configure a Controller.
 type Options struct {
 	// Settings returns the current settings; never nil. Changes subscribes to their changes; see settings.Live.
 	Settings func() *settings.Settings
 	Changes  func() (changes <-chan struct{}, cancel func())
-	// Projects is where the object comes from whose status remembers; nil without a cluster, where nothing does.
+	// Projects provides the object whose status stores the last callback; nil without a cluster, where nothing is stored.
 	Projects Projects
-	// Remember writes the callback that was registered last into the status; empty for none. Nil without a cluster.
+	// Remember writes the last registered callback to the status; empty for none. Nil without a cluster.
 	Remember func(ctx context.Context, callback string) error
-	// Set and Withdraw tell the condition; see report.Board. Nil where nobody wants to know: then it is only logged.
+	// Set and Withdraw update the condition; see projectstatus.Board. If nil, the condition is only logged.
 	Set      func(metav1.Condition)
 	Withdraw func(conditionType string)
-	// Clock tells the time; the real one if nil.
+	// Clock is the time source; the real one if nil.
 	Clock clock.Clock
 	Log   logr.Logger
 }
 
-// messenger is what differs from platform to platform.
+// messenger holds what differs between the platforms.
 type messenger interface {
-	// condition is the type of the condition that is told.
-	condition() string
-	// plan says what the settings want.
-	plan(s *settings.Settings) plan
-	// remembered returns the callback in a status.
-	remembered(status *verifyv1.VerificationProjectStatus) string
-	// observe asks the platform for an account, register and remove change what it said. All are told settings that
-	// plan wanted to be asked about.
-	observe(ctx context.Context, s *settings.Settings) (seen, error)
-	register(ctx context.Context, s *settings.Settings, callback string) error
-	remove(ctx context.Context, s *settings.Settings) error
-	// explain puts an error of the calls above into words.
-	explain(err error, doing step) trouble
-	// waits returns how long the platform asks to wait; zero if it does not.
-	waits(err error) time.Duration
-	// fetch lets updates be fetched for these settings, or for none if nil, and tells how that goes and when to look
-	// again at the latest.
-	fetch(s *settings.Settings) (verdict, time.Duration)
-	// news gets a value when how that goes has changed; nil where nothing is fetched.
-	news() <-chan struct{}
+	// conditionType returns the type of the condition that the controller sets.
+	conditionType() string
+	// newPlan returns what the settings want.
+	newPlan(s *settings.Settings) plan
+	// storedCallback returns the callback in a status.
+	storedCallback(status *verifyv1.VerificationProjectStatus) string
+	// readState reads an account at the platform; registerCallback and removeCallback change its callback. All get settings whose
+	// plan needs the platform.
+	readState(ctx context.Context, s *settings.Settings) (platformState, error)
+	registerCallback(ctx context.Context, s *settings.Settings, callback string) error
+	removeCallback(ctx context.Context, s *settings.Settings) error
+	// explainError describes an error of the calls above for the project's owner.
+	explainError(err error, doing step) callFailure
+	// requestedWait returns how long the platform asks to wait; zero if it does not.
+	requestedWait(err error) time.Duration
+	// pollFor allows polling for updates with these settings, or stops it if they are nil. It returns the verdict on polling and
+	// the longest time until the next check.
+	pollFor(s *settings.Settings) (verdict, time.Duration)
+	// pollChanges gets a value when the verdict on polling has changed; nil if the platform has no polling.
+	pollChanges() <-chan struct{}
 }
 
-// Controller keeps a project's callback registered with one platform. Make a new one for each term of a lease.
+// Controller keeps a project's callback registered with one platform. One runs for each term of a lease.
 type Controller struct {
 	Options
 
 	messenger messenger
 
-	memory   memory
-	here     *tenancy // our callback, as this term knows it
-	leaving  *tenancy // one that is not wanted any more
-	said     metav1.Condition
-	failures int       // in a row
-	acted    bool      // the last look changed something
-	notUntil time.Time // the platform is not asked before
-	looked   time.Time
-	gone     bool // the project was deleted
+	memory         memory
+	current        *registration // our callback, as known in this term
+	obsolete       *registration // one that is to be removed
+	condition      metav1.Condition
+	failures       int       // in a row
+	changed        bool      // the last check changed something
+	notBefore      time.Time // the platform is not called earlier
+	checkedAt      time.Time
+	projectDeleted bool // the project was deleted
 }
 
-// tenancy is a callback of ours at an account, with the settings that lead there.
-type tenancy struct {
+// registration is a callback of ours at an account, with the settings that reach the account.
+type registration struct {
 	settings *settings.Settings
 	account  string
 	callback string
@@ -94,47 +94,47 @@ func newController(o Options, m messenger) *Controller {
 	return &Controller{Options: o, messenger: m}
 }
 
-// reconcile looks once, and returns when to look again; zero if only a change makes a difference.
-func (c *Controller) reconcile(ctx context.Context) time.Duration {
-	c.looked = c.Clock.Now()
+// reconcileOnce checks once, and returns when to check again; zero if only a change can make a difference.
+func (c *Controller) reconcileOnce(ctx context.Context) time.Duration {
+	c.checkedAt = c.Clock.Now()
 	s := c.Settings()
-	p := c.messenger.plan(s)
-	c.gone = c.deleted()
-	p.absent = p.absent || c.gone
-	if c.here != nil && (p.absent || p.account != "" && p.account != c.here.account) {
-		c.here, c.leaving, c.memory = nil, c.here, memory{}
+	p := c.messenger.newPlan(s)
+	c.projectDeleted = c.isProjectDeleted()
+	p.absent = p.absent || c.projectDeleted
+	if c.current != nil && (p.absent || p.account != "" && p.account != c.current.account) {
+		c.current, c.obsolete, c.memory = nil, c.current, memory{}
 	}
-	farewell := c.leave(ctx, p)
-	return earliest(farewell, c.stay(ctx, s, p))
+	farewell := c.removeObsolete(ctx, p)
+	return earlierWait(farewell, c.keepRegistered(ctx, s, p))
 }
 
-// stay sees to the callback that is wanted.
-func (c *Controller) stay(ctx context.Context, s *settings.Settings, p plan) time.Duration {
+// keepRegistered takes care of the callback that the settings want.
+func (c *Controller) keepRegistered(ctx context.Context, s *settings.Settings, p plan) time.Duration {
 	switch {
 	case p.absent:
-		c.messenger.fetch(nil)
-		c.withdraw()
+		c.messenger.pollFor(nil)
+		c.withdrawCondition()
 		return 0
-	case p.said != verdict{}:
-		c.messenger.fetch(nil)
-		if p.said.reason == verifyv1.ReasonRegistrationByHand {
-			c.here = nil // it is not ours to remove any more
+	case p.verdict != verdict{}:
+		c.messenger.pollFor(nil)
+		if p.verdict.reason == verifyv1.ReasonRegistrationByHand {
+			c.current = nil // it is the user's now, so it is never removed
 		}
 		c.failures = 0
-		c.say(s, p.said)
+		c.setCondition(s, p.verdict)
 		return 0
 	}
-	if wait := c.notUntil.Sub(c.looked); wait > 0 {
+	if wait := c.notBefore.Sub(c.checkedAt); wait > 0 {
 		return wait
 	}
-	wait, err := c.look(ctx, s, p)
+	wait, err := c.checkPlatform(ctx, s, p)
 	if err != nil {
-		return c.failed(ctx, s, err)
+		return c.handleFailure(ctx, s, err)
 	}
 	return wait
 }
 
-// stepError is a call that failed, and what it was for.
+// stepError is a failed call and its step.
 type stepError struct {
 	error
 
@@ -143,182 +143,182 @@ type stepError struct {
 
 func (e stepError) Unwrap() error { return e.error }
 
-// look asks the platform, does what is to be done, and says how it stands.
-func (c *Controller) look(ctx context.Context, s *settings.Settings, p plan) (time.Duration, error) {
-	found, err := c.messenger.observe(ctx, s)
+// checkPlatform reads the platform, takes the step that is needed, and sets the condition.
+func (c *Controller) checkPlatform(ctx context.Context, s *settings.Settings, p plan) (time.Duration, error) {
+	found, err := c.messenger.readState(ctx, s)
 	if err != nil {
-		return 0, stepError{err, stepNone}
+		return 0, stepError{fmt.Errorf("read platform state: %w", err), stepNone}
 	}
-	do, says := decide(p, found, c.known())
+	do, says := decideStep(p, found, c.earlierCallbacks())
 	switch do {
 	case stepNone:
 	case stepRegister:
-		if err := c.messenger.register(ctx, s, p.callback); err != nil {
-			return 0, stepError{err, do}
+		if err := c.messenger.registerCallback(ctx, s, p.callback); err != nil {
+			return 0, stepError{fmt.Errorf("register callback: %w", err), do}
 		}
-		c.Log.Info("registered our callback")
+		c.Log.Info("callback registered")
 	case stepRemove:
-		if err := c.messenger.remove(ctx, s); err != nil {
-			return 0, stepError{err, do}
+		if err := c.messenger.removeCallback(ctx, s); err != nil {
+			return 0, stepError{fmt.Errorf("remove callback: %w", err), do}
 		}
-		c.Log.Info("removed our callback: updates are fetched from now on")
+		c.Log.Info("callback removed, updates are polled from now on")
 	}
-	again := c.settle(s, p, do, says)
+	again := c.recordState(s, p, do, says)
 	if stands := says.reason != verifyv1.ReasonCallbackTaken && says.reason != verifyv1.ReasonAccountMismatch; stands {
-		err = c.remember(ctx, p.callback)
+		err = c.saveCallback(ctx, p.callback)
 	}
 	return again, err
 }
 
-// settle notes what stands at the platform now, says it, and returns when to look again.
-func (c *Controller) settle(s *settings.Settings, p plan, do step, says verdict) time.Duration {
-	again := jittered(steadyEvery)
-	if do != stepNone && !c.acted {
-		again = soonAfter
+// recordState keeps the state that the platform has now, sets the condition, and returns when to check again.
+func (c *Controller) recordState(s *settings.Settings, p plan, do step, says verdict) time.Duration {
+	again := addJitter(checkInterval)
+	if do != stepNone && !c.changed {
+		again = recheckDelay
 	}
-	c.acted = do != stepNone
+	c.changed = do != stepNone
 	switch {
 	case says == verdict{}:
-		c.here, c.memory = nil, memory{}
+		c.current, c.memory = nil, memory{}
 		var recheck time.Duration
-		says, recheck = c.messenger.fetch(s)
-		again = earliest(again, recheck)
+		says, recheck = c.messenger.pollFor(s)
+		again = earlierWait(again, recheck)
 	case says.reason == verifyv1.ReasonCallbackTaken, says.reason == verifyv1.ReasonAccountMismatch:
-		c.messenger.fetch(nil)
-		c.here, c.memory = nil, memory{}
+		c.messenger.pollFor(nil)
+		c.current, c.memory = nil, memory{}
 	default:
-		c.messenger.fetch(nil)
-		c.here = &tenancy{settings: s, account: p.account, callback: p.callback}
+		c.messenger.pollFor(nil)
+		c.current = &registration{settings: s, account: p.account, callback: p.callback}
 		c.memory = memory{callbacks: []string{p.callback}, secret: p.secret}
 	}
-	c.say(s, says)
+	c.setCondition(s, says)
 	if says.status == metav1.ConditionTrue {
 		c.failures = 0
 		return again
 	}
 	c.failures++
-	return earliest(again, retryAfter(c.failures))
+	return earlierWait(again, retryAfter(c.failures))
 }
 
-// failed says what went wrong, unless it may pass by itself, and returns when to try again.
-func (c *Controller) failed(ctx context.Context, s *settings.Settings, err error) time.Duration {
+// handleFailure sets the condition, unless the failure may be temporary, and returns when to retry.
+func (c *Controller) handleFailure(ctx context.Context, s *settings.Settings, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
 	c.failures++
 	wait := retryAfter(c.failures)
-	if asked := c.messenger.waits(err); asked > 0 {
+	if asked := c.messenger.requestedWait(err); asked > 0 {
 		wait = max(wait, asked)
-		c.notUntil = c.Clock.Now().Add(asked)
+		c.notBefore = c.Clock.Now().Add(asked)
 	}
 	failure, ok := errors.AsType[stepError](err)
-	if !ok { // the API server's: what was to be said is said
-		c.Log.Error(err, "our callback is not noted in the project's status yet")
+	if !ok { // an error of the API server: the condition is already set
+		c.Log.Error(err, "status update failed, will retry")
 		return wait
 	}
-	t := c.messenger.explain(failure.error, failure.doing)
+	t := c.messenger.explainError(failure.error, failure.doing)
 	switch {
 	case !t.temporary, c.failures >= patience:
-		c.say(s, t.verdict())
-	case c.untold():
-		c.say(s, verdict{metav1.ConditionUnknown, verifyv1.ReasonRegistering, "the messenger's platform is being asked"})
+		c.setCondition(s, t.toVerdict())
+	case c.hasNoCondition():
+		c.setCondition(s, verdict{metav1.ConditionUnknown, verifyv1.ReasonRegistering, "the messenger's platform is being asked"})
 	}
-	c.Log.V(1).Info("the messenger's platform is asked again", "cause", err.Error(), "after", wait.String())
+	c.Log.V(1).Info("platform check failed, will retry", "cause", err.Error(), "after", wait.String())
 	return wait
 }
 
-// leave removes a callback that is not wanted any more, if it is still ours.
-func (c *Controller) leave(ctx context.Context, p plan) time.Duration {
-	t := c.leaving
+// removeObsolete removes a callback that is no longer wanted, if it is still ours.
+func (c *Controller) removeObsolete(ctx context.Context, p plan) time.Duration {
+	t := c.obsolete
 	if t == nil {
 		return 0
 	}
-	found, err := c.messenger.observe(ctx, t.settings)
+	found, err := c.messenger.readState(ctx, t.settings)
 	if err == nil && found.mismatch == "" && found.callback == t.callback {
-		if err = c.messenger.remove(ctx, t.settings); err == nil {
-			c.Log.Info("removed our callback: the messenger is not part of the project any more")
+		if err = c.messenger.removeCallback(ctx, t.settings); err == nil {
+			c.Log.Info("callback removed, the project no longer uses the messenger")
 		}
 	}
 	if err != nil {
 		t.tries++
-		if c.messenger.explain(err, stepRemove).temporary && t.tries < maxFarewells && ctx.Err() == nil {
-			return max(retryAfter(t.tries), c.messenger.waits(err))
+		if c.messenger.explainError(err, stepRemove).temporary && t.tries < maxRemovals && ctx.Err() == nil {
+			return max(retryAfter(t.tries), c.messenger.requestedWait(err))
 		}
-		c.Log.Info("our callback stays registered: the platform does not let us remove it", "cause", err.Error())
+		c.Log.Info("callback removal failed, callback stays registered", "cause", err.Error())
 	}
-	c.leaving = nil
-	if p.absent && !c.gone {
-		if err := c.remember(ctx, ""); err != nil {
-			c.Log.Error(err, "a callback that is gone is still noted in the project's status")
+	c.obsolete = nil
+	if p.absent && !c.projectDeleted {
+		if err := c.saveCallback(ctx, ""); err != nil {
+			c.Log.Error(err, "status update failed, a removed callback is still listed")
 		}
 	}
 	return 0
 }
 
-// known returns what is known of earlier registrations.
-func (c *Controller) known() memory {
+// earlierCallbacks returns the callbacks that were registered earlier, in this term or by the status.
+func (c *Controller) earlierCallbacks() memory {
 	m := c.memory
-	if project := c.project(); project != nil {
-		if callback := c.messenger.remembered(&project.Status); callback != "" {
+	if project := c.currentProject(); project != nil {
+		if callback := c.messenger.storedCallback(&project.Status); callback != "" {
 			m.callbacks = append([]string{callback}, m.callbacks...)
 		}
 	}
 	return m
 }
 
-// remember notes the callback in the status, if it is another one.
-func (c *Controller) remember(ctx context.Context, callback string) error {
-	project := c.project()
-	if c.Remember == nil || project == nil || c.messenger.remembered(&project.Status) == callback {
+// saveCallback writes the callback to the status, if it differs.
+func (c *Controller) saveCallback(ctx context.Context, callback string) error {
+	project := c.currentProject()
+	if c.Remember == nil || project == nil || c.messenger.storedCallback(&project.Status) == callback {
 		return nil
 	}
 	if err := c.Remember(ctx, callback); err != nil {
-		return fmt.Errorf("note the callback in the project's status: %w", err)
+		return fmt.Errorf("store callback in project status: %w", err)
 	}
 	return nil
 }
 
-func (c *Controller) project() *verifyv1.VerificationProject {
+func (c *Controller) currentProject() *verifyv1.VerificationProject {
 	if c.Projects == nil {
 		return nil
 	}
 	return c.Projects.Project()
 }
 
-// deleted tells whether there was an object and is none any more: settings outlive it.
-func (c *Controller) deleted() bool { return c.Projects != nil && c.Projects.Project() == nil }
+// isProjectDeleted reports whether the project's object is gone. The settings outlive it.
+func (c *Controller) isProjectDeleted() bool { return c.Projects != nil && c.Projects.Project() == nil }
 
-// untold tells whether nobody has said anything yet, in this term or before.
-func (c *Controller) untold() bool {
-	if c.said.Type != "" {
+// hasNoCondition reports whether the condition was never set, in this term or before.
+func (c *Controller) hasNoCondition() bool {
+	if c.condition.Type != "" {
 		return false
 	}
-	project := c.project()
-	return project == nil || meta.FindStatusCondition(project.Status.Conditions, c.messenger.condition()) == nil
+	project := c.currentProject()
+	return project == nil || meta.FindStatusCondition(project.Status.Conditions, c.messenger.conditionType()) == nil
 }
 
-func (c *Controller) say(s *settings.Settings, v verdict) {
+func (c *Controller) setCondition(s *settings.Settings, v verdict) {
 	condition := metav1.Condition{
-		Type: c.messenger.condition(), Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: s.Generation,
+		Type: c.messenger.conditionType(), Status: v.status, Reason: v.reason, Message: v.message, ObservedGeneration: s.Generation,
 	}
-	if c.said.Status != v.status || c.said.Reason != v.reason || c.said.Message != v.message {
-		c.Log.Info(condition.Type, "status", v.status, "reason", v.reason, "message", v.message)
+	if c.condition.Status != v.status || c.condition.Reason != v.reason || c.condition.Message != v.message {
+		c.Log.Info("condition changed", "condition", condition.Type, "status", v.status, "reason", v.reason, "message", v.message)
 	}
-	c.said = condition
+	c.condition = condition
 	if c.Set != nil {
 		c.Set(condition)
 	}
 }
 
-func (c *Controller) withdraw() {
-	c.said, c.failures = metav1.Condition{}, 0
+func (c *Controller) withdrawCondition() {
+	c.condition, c.failures = metav1.Condition{}, 0
 	if c.Withdraw != nil {
-		c.Withdraw(c.messenger.condition())
+		c.Withdraw(c.messenger.conditionType())
 	}
 }
 
-// earliest returns the shorter wait; zero is none.
-func earliest(a, b time.Duration) time.Duration {
+// earlierWait returns the shorter wait; zero is none.
+func earlierWait(a, b time.Duration) time.Duration {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}

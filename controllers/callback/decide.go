@@ -9,70 +9,74 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// verdict is what a condition says, but for its type and generation. Its zero value says nothing.
+// verdict is the content of a condition, without its type and generation. Its zero value sets no condition.
 type verdict struct {
 	status  metav1.ConditionStatus
 	reason  string
 	message string
 }
 
-func good(reason, message string) verdict { return verdict{metav1.ConditionTrue, reason, message} }
-func bad(reason, message string) verdict  { return verdict{metav1.ConditionFalse, reason, message} }
+func trueVerdict(reason, message string) verdict {
+	return verdict{metav1.ConditionTrue, reason, message}
+}
+func falseVerdict(reason, message string) verdict {
+	return verdict{metav1.ConditionFalse, reason, message}
+}
 
 // plan is what the settings want at one platform.
 type plan struct {
-	// absent says that the project does not use the messenger.
+	// absent is set if the project does not use the messenger.
 	absent bool
-	// said is what there is to say without asking the platform; then it is not asked.
-	said verdict
+	// verdict is set if the condition is known without calling the platform; then it is not called.
+	verdict verdict
 
-	// platform and field are how messages call the platform and the messenger's part of the spec.
+	// platform and field name the platform and the messenger's part of the spec in messages.
 	platform string
 	field    string
 
-	// account is whose callback it is: another one is another account.
+	// account identifies the owner of the callback.
 	account string
-	// secret is a digest of what the registration carries: another one has to be registered.
+	// secret is a digest of what the registration carries: if it differs, the callback is registered again.
 	secret [sha256.Size]byte
-	// unseen says that the platform never tells the secret of a callback, so that only what was registered in this term
-	// is known to have the right one.
-	unseen bool
-	// callback is to be registered; empty where none may be, because updates are fetched.
+	// secretHidden is set if the platform never returns the secret of a callback, so that only a registration of this term is
+	// known to have the right one.
+	secretHidden bool
+	// callback is the one to register; empty if none may be, because updates are polled.
 	callback string
-	// home is the callback that the project's address makes, whether it is wanted or not.
-	home     string
-	takeOver bool
+	// ownCallback is the callback for the project's address, whether it is wanted or not.
+	ownCallback string
+	takeOver    bool
 }
 
-// seen is what a platform says.
-type seen struct {
-	// mismatch says why the account is not the one that the project means; empty if it is.
+// platformState is the state of an account at its platform.
+type platformState struct {
+	// mismatch is why the account is not the one that the project names; empty if it is.
 	mismatch string
 	// callback is the registered one; empty if there is none.
 	callback string
-	// drifted says that it is registered with other terms than ours.
+	// drifted is set if it is registered with options that differ from ours.
 	drifted bool
-	// failing says why deliveries to it fail just now; empty if they do not.
+	// failing is why deliveries to it fail now; empty if they do not.
 	failing string
 }
 
 // memory is what is known of earlier registrations.
 type memory struct {
-	// callbacks are those that we registered, by what status and this term remember.
+	// callbacks are those that were registered by us, as stored in the status and in this term.
 	callbacks []string
-	// secret is that of the registration that is known to stand; zero if none is.
+	// secret is the digest of the registration that exists now; zero if unknown.
 	secret [sha256.Size]byte
 }
 
-// stale tells whether a callback of ours may have been registered with another secret than the present one.
-func (m memory) stale(p plan) bool {
+// hasStaleSecret reports whether a callback of ours may be registered with another secret than the present one.
+func (m memory) hasStaleSecret(p plan) bool {
 	if m.secret == ([sha256.Size]byte{}) {
-		return p.unseen
+		return p.secretHidden
 	}
 	return m.secret != p.secret
 }
 
-// step is what is to be done at a platform.
+// step is a change to make at a platform.
 type step int
 
 const (
@@ -81,37 +85,37 @@ const (
 	stepRemove
 )
 
-// decide returns what to do, and what to say once it is done. Where updates are fetched and may be, it says nothing: how
-// that goes, the poller knows.
-func decide(p plan, s seen, m memory) (step, verdict) {
-	registered := good(verifyv1.ReasonRegistered, p.platform+" delivers messages to this project")
+// decideStep returns the step to take, and the verdict after it. The verdict is empty if updates may be polled, since the poller
+// provides it then.
+func decideStep(p plan, s platformState, m memory) (step, verdict) {
+	registered := trueVerdict(verifyv1.ReasonRegistered, p.platform+" delivers messages to this project")
 	if s.failing != "" && s.callback == p.callback {
-		registered = bad(verifyv1.ReasonCallbackUnreachable, s.failing)
+		registered = falseVerdict(verifyv1.ReasonCallbackUnreachable, s.failing)
 	}
-	ours := s.callback == p.callback || s.callback == p.home || slices.Contains(m.callbacks, s.callback)
+	ours := s.callback == p.callback || s.callback == p.ownCallback || slices.Contains(m.callbacks, s.callback)
 	switch {
 	case s.mismatch != "":
-		return stepNone, bad(verifyv1.ReasonAccountMismatch, s.mismatch)
+		return stepNone, falseVerdict(verifyv1.ReasonAccountMismatch, s.mismatch)
 	case s.callback != "" && !ours && !p.takeOver:
-		return stepNone, bad(verifyv1.ReasonCallbackTaken, "somebody else's callback is registered with "+p.platform+
+		return stepNone, falseVerdict(verifyv1.ReasonCallbackTaken, "another callback is registered with "+p.platform+
 			" for this account; remove it there, or set "+p.field+".takeOver to true")
 	case p.callback == "" && s.callback == "":
 		return stepNone, verdict{}
 	case p.callback == "":
 		return stepRemove, verdict{}
-	case s.callback != p.callback, s.drifted, m.stale(p):
+	case s.callback != p.callback, s.drifted, m.hasStaleSecret(p):
 		return stepRegister, registered
 	default:
 		return stepNone, registered
 	}
 }
 
-// trouble is a call that failed, in words for the project's owner.
-type trouble struct {
+// callFailure is a failed call, described for the project's owner.
+type callFailure struct {
 	reason  string
 	message string
-	// temporary says that the same call may succeed later without anybody doing anything.
+	// temporary is set if the same call may succeed later without any change.
 	temporary bool
 }
 
-func (t trouble) verdict() verdict { return bad(t.reason, t.message) }
+func (t callFailure) toVerdict() verdict { return falseVerdict(t.reason, t.message) }

@@ -20,9 +20,9 @@ const (
 
 func TestDecide(t *testing.T) {
 	one, two := sha256.Sum256([]byte("one")), sha256.Sum256([]byte("two"))
-	webhook := plan{platform: "Telegram", field: "spec.telegram", callback: ourURL, home: ourURL, secret: one}
+	webhook := plan{platform: "Telegram", field: "spec.telegram", callback: ourURL, ownCallback: ourURL, secret: one}
 	unseen, takeOver, fetched := webhook, webhook, webhook
-	unseen.unseen = true
+	unseen.secretHidden = true
 	takeOver.takeOver = true
 	fetched.callback = ""
 	fetchedTakeOver := fetched
@@ -32,38 +32,38 @@ func TestDecide(t *testing.T) {
 
 	for name, row := range map[string]struct {
 		plan   plan
-		seen   seen
+		seen   platformState
 		memory memory
 		step   step
 		reason string
 	}{
-		"nothing is registered":                          {webhook, seen{}, nothing, stepRegister, verifyv1.ReasonRegistered},
-		"nothing any more":                               {webhook, seen{}, known(ourURL), stepRegister, verifyv1.ReasonRegistered},
-		"ours, by an earlier term":                       {webhook, seen{callback: ourURL}, nothing, stepNone, verifyv1.ReasonRegistered},
-		"ours, with who knows which secret":              {unseen, seen{callback: ourURL}, nothing, stepRegister, verifyv1.ReasonRegistered},
-		"ours, with this secret":                         {unseen, seen{callback: ourURL}, known(), stepNone, verifyv1.ReasonRegistered},
-		"ours, with another secret":                      {webhook, seen{callback: ourURL}, memory{secret: two}, stepRegister, verifyv1.ReasonRegistered},
-		"ours, with other terms":                         {webhook, seen{callback: ourURL, drifted: true}, known(), stepRegister, verifyv1.ReasonRegistered},
-		"ours, and deliveries fail":                      {webhook, seen{callback: ourURL, failing: "why"}, known(), stepNone, verifyv1.ReasonCallbackUnreachable},
-		"ours, registered again while they fail":         {unseen, seen{callback: ourURL, failing: "why"}, nothing, stepRegister, verifyv1.ReasonCallbackUnreachable},
-		"ours of an earlier address":                     {webhook, seen{callback: formerURL}, known(formerURL), stepRegister, verifyv1.ReasonRegistered},
-		"the earlier one's failures are over":            {webhook, seen{callback: formerURL, failing: "why"}, known(formerURL), stepRegister, verifyv1.ReasonRegistered},
-		"an address that nobody remembers":               {webhook, seen{callback: formerURL}, nothing, stepNone, verifyv1.ReasonCallbackTaken},
-		"somebody else's":                                {webhook, seen{callback: foreignURL}, known(ourURL), stepNone, verifyv1.ReasonCallbackTaken},
-		"somebody else's, with other terms":              {webhook, seen{callback: foreignURL, drifted: true}, memory{secret: two}, stepNone, verifyv1.ReasonCallbackTaken},
-		"somebody else's, to be taken":                   {takeOver, seen{callback: foreignURL}, nothing, stepRegister, verifyv1.ReasonRegistered},
-		"another account":                                {webhook, seen{mismatch: "why"}, known(), stepNone, verifyv1.ReasonAccountMismatch},
-		"another account, to be taken":                   {takeOver, seen{mismatch: "why", callback: foreignURL}, known(), stepNone, verifyv1.ReasonAccountMismatch},
-		"fetched, with nothing registered":               {fetched, seen{}, nothing, stepNone, ""},
-		"fetched, with ours of a moment ago":             {fetched, seen{callback: ourURL}, nothing, stepRemove, ""},
-		"fetched, with ours of an earlier address":       {fetched, seen{callback: formerURL}, known(formerURL), stepRemove, ""},
-		"fetched, with somebody else's":                  {fetched, seen{callback: foreignURL}, known(formerURL), stepNone, verifyv1.ReasonCallbackTaken},
-		"fetched, with somebody else's, to be taken":     {fetchedTakeOver, seen{callback: foreignURL}, nothing, stepRemove, ""},
-		"fetched, with the token of somebody else's bot": {fetchedTakeOver, seen{mismatch: "why"}, nothing, stepNone, verifyv1.ReasonAccountMismatch},
+		"nothing is registered":                  {webhook, platformState{}, nothing, stepRegister, verifyv1.ReasonRegistered},
+		"no longer registered":                   {webhook, platformState{}, known(ourURL), stepRegister, verifyv1.ReasonRegistered},
+		"ours, by an earlier term":               {webhook, platformState{callback: ourURL}, nothing, stepNone, verifyv1.ReasonRegistered},
+		"ours, with an unknown secret":           {unseen, platformState{callback: ourURL}, nothing, stepRegister, verifyv1.ReasonRegistered},
+		"ours, with this secret":                 {unseen, platformState{callback: ourURL}, known(), stepNone, verifyv1.ReasonRegistered},
+		"ours, with another secret":              {webhook, platformState{callback: ourURL}, memory{secret: two}, stepRegister, verifyv1.ReasonRegistered},
+		"ours, with other options":               {webhook, platformState{callback: ourURL, drifted: true}, known(), stepRegister, verifyv1.ReasonRegistered},
+		"ours, and deliveries fail":              {webhook, platformState{callback: ourURL, failing: "why"}, known(), stepNone, verifyv1.ReasonCallbackUnreachable},
+		"ours, registered again while they fail": {unseen, platformState{callback: ourURL, failing: "why"}, nothing, stepRegister, verifyv1.ReasonCallbackUnreachable},
+		"ours of an earlier address":             {webhook, platformState{callback: formerURL}, known(formerURL), stepRegister, verifyv1.ReasonRegistered},
+		"the earlier one's failures are over":    {webhook, platformState{callback: formerURL, failing: "why"}, known(formerURL), stepRegister, verifyv1.ReasonRegistered},
+		"an unknown address":                     {webhook, platformState{callback: formerURL}, nothing, stepNone, verifyv1.ReasonCallbackTaken},
+		"foreign":                                {webhook, platformState{callback: foreignURL}, known(ourURL), stepNone, verifyv1.ReasonCallbackTaken},
+		"foreign, with other options":            {webhook, platformState{callback: foreignURL, drifted: true}, memory{secret: two}, stepNone, verifyv1.ReasonCallbackTaken},
+		"foreign, to be taken over":              {takeOver, platformState{callback: foreignURL}, nothing, stepRegister, verifyv1.ReasonRegistered},
+		"another account":                        {webhook, platformState{mismatch: "why"}, known(), stepNone, verifyv1.ReasonAccountMismatch},
+		"another account, to be taken over":      {takeOver, platformState{mismatch: "why", callback: foreignURL}, known(), stepNone, verifyv1.ReasonAccountMismatch},
+		"polling, nothing registered":            {fetched, platformState{}, nothing, stepNone, ""},
+		"polling, ours registered":               {fetched, platformState{callback: ourURL}, nothing, stepRemove, ""},
+		"polling, ours of an earlier address":    {fetched, platformState{callback: formerURL}, known(formerURL), stepRemove, ""},
+		"polling, foreign":                       {fetched, platformState{callback: foreignURL}, known(formerURL), stepNone, verifyv1.ReasonCallbackTaken},
+		"polling, foreign, to be taken over":     {fetchedTakeOver, platformState{callback: foreignURL}, nothing, stepRemove, ""},
+		"polling, token of another bot":          {fetchedTakeOver, platformState{mismatch: "why"}, nothing, stepNone, verifyv1.ReasonAccountMismatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			do, says := decide(row.plan, row.seen, row.memory)
+			do, says := decideStep(row.plan, row.seen, row.memory)
 			g.Expect(do).To(Equal(row.step))
 			g.Expect(says.reason).To(Equal(row.reason))
 			switch row.reason {
@@ -75,7 +75,7 @@ func TestDecide(t *testing.T) {
 				g.Expect(says.status).To(Equal(metav1.ConditionFalse))
 			}
 			g.Expect(says.message).NotTo(ContainSubstring("example"), "no address")
-			again, same := decide(row.plan, row.seen, row.memory)
+			again, same := decideStep(row.plan, row.seen, row.memory)
 			g.Expect(again).To(Equal(do))
 			g.Expect(same).To(Equal(says))
 		})
@@ -94,25 +94,25 @@ func TestFailing(t *testing.T) {
 		return changed
 	}
 	g := NewWithT(t)
-	g.Expect(failing(info, now)).To(ContainSubstring("the status 503"))
+	g.Expect(deliveryProblem(info, now)).To(ContainSubstring("the status 503"))
 	for name, fine := range map[string]telegram.WebhookInfo{
 		"nothing waits":         without(func(i *telegram.WebhookInfo) { i.PendingUpdateCount = 0 }),
 		"no error ever":         without(func(i *telegram.WebhookInfo) { i.LastErrorDate = 0 }),
 		"the error is long ago": without(func(i *telegram.WebhookInfo) { i.LastErrorDate = now.Add(-time.Hour).Unix() }),
 		"no webhook":            without(func(i *telegram.WebhookInfo) { i.URL = "" }),
 	} {
-		g.Expect(failing(fine, now)).To(BeEmpty(), name)
+		g.Expect(deliveryProblem(fine, now)).To(BeEmpty(), name)
 		fine.LastErrorMessage = unauthorized
-		g.Expect(strange(fine, now)).To(BeFalse(), name)
+		g.Expect(hasForeignSecret(fine, now)).To(BeFalse(), name)
 	}
-	g.Expect(strange(info, now)).To(BeFalse(), "503 is no matter of secrets")
+	g.Expect(hasForeignSecret(info, now)).To(BeFalse(), "503 does not mean a wrong secret")
 	info.LastErrorMessage = unauthorized
-	g.Expect(strange(info, now)).To(BeTrue())
+	g.Expect(hasForeignSecret(info, now)).To(BeTrue())
 }
 
 const unauthorized = "Wrong response from the webhook: 401 Unauthorized"
 
-// TestUndeliverable: what Telegram says is put into our words, so whatever is in it goes no further.
+// TestUndeliverable: Telegram's texts are mapped to our own, so that their content is never passed on.
 func TestUndeliverable(t *testing.T) {
 	for says, means := range map[string]string{
 		"Bad Request: bad webhook: Failed to resolve host: Name or service not known":       "resolved",
@@ -130,7 +130,7 @@ func TestUndeliverable(t *testing.T) {
 		"": "https and IPv4",
 		"Wrong response from the webhook: 503 Service Unavailable (at 2026-11-21 10:00:00.12)": "the status 503",
 	} {
-		message := undeliverable(says)
+		message := describeUndeliverable(says)
 		g := NewWithT(t)
 		g.Expect(message).To(ContainSubstring(means), says)
 		g.Expect(message).NotTo(MatchRegexp(`canary|4915|example|2026|10\.0`))
@@ -146,5 +146,5 @@ func TestRetryAfter(t *testing.T) {
 			g.Expect(retryAfter(failures)).To(And(BeNumerically("<=", most), BeNumerically(">=", most*4/5)))
 		}
 	}
-	g.Expect(steadyEvery).To(BeNumerically("<=", time.Hour), "at least hourly")
+	g.Expect(checkInterval).To(BeNumerically("<=", time.Hour), "at least hourly")
 }

@@ -10,36 +10,35 @@ import (
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 )
 
-// recentError is how long an error of Telegram's counts as one of now. While a webhook fails Telegram tries at least once a
-// minute (WebhookActor.cpp), so there is a newer one if it still does.
+// recentError is how long an error of Telegram's counts as current. While a webhook fails, Telegram retries at least once a
+// minute (WebhookActor.cpp), so a lasting failure has a newer error.
 const recentError = 10 * time.Minute
 
-// failing returns why Telegram does not get rid of what waits for a webhook; empty if it does. An error behind which
-// nothing waits any more is over.
-func failing(info telegram.WebhookInfo, now time.Time) string {
+// deliveryProblem returns why Telegram cannot deliver the updates that wait for a webhook; empty if it can. An error with no
+// waiting updates is over.
+func deliveryProblem(info telegram.WebhookInfo, now time.Time) string {
 	if info.URL == "" || info.PendingUpdateCount == 0 || now.Sub(info.LastErrorAt()) > recentError {
 		return ""
 	}
-	return undeliverable(info.LastErrorMessage)
+	return describeUndeliverable(info.LastErrorMessage)
 }
 
-// strange tells whether our own hook refuses what Telegram posts, because it does not carry our secret: our address was
-// registered with another one, by a former leader or from elsewhere. Telegram never tells the secret, so this is how that
-// shows.
-func strange(info telegram.WebhookInfo, now time.Time) bool {
-	if failing(info, now) == "" {
+// hasForeignSecret reports whether our own hook refuses Telegram's posts for a wrong secret: our address was registered with
+// another one, by a former leader or from elsewhere. Telegram never returns the secret, so only its errors reveal that.
+func hasForeignSecret(info telegram.WebhookInfo, now time.Time) bool {
+	if deliveryProblem(info, now) == "" {
 		return false
 	}
-	status := answered.FindStringSubmatch(info.LastErrorMessage)
+	status := responseStatus.FindStringSubmatch(info.LastErrorMessage)
 	return status != nil && status[1] == strconv.Itoa(http.StatusUnauthorized)
 }
 
-// answered finds the status in "Wrong response from the webhook: 503 Service Unavailable".
-var answered = regexp.MustCompile(`response from the webhook: ([1-5][0-9]{2})\b`)
+// responseStatus finds the status in "Wrong response from the webhook: 503 Service Unavailable".
+var responseStatus = regexp.MustCompile(`response from the webhook: ([1-5][0-9]{2})\b`)
 
-// causes put what Telegram says of a webhook into our words, because nobody promises what is in its own: the first that
-// occurs counts. They are texts of WebhookActor.cpp, Client.cpp and of the libraries below them.
-var causes = []struct{ says, means string }{
+// deliveryErrors maps Telegram's error texts to our own, because Telegram's may contain anything; the first match counts. The
+// texts are those of WebhookActor.cpp, Client.cpp and the libraries below them.
+var deliveryErrors = []struct{ says, means string }{
 	{"resolve", "the name of its host cannot be resolved"},
 	{"reserved", "its host has an address that is not public"},
 	{"ports", "Telegram takes the ports 443, 80, 88 and 8443 only"},
@@ -53,13 +52,13 @@ var causes = []struct{ says, means string }{
 	{"connection", "connections to it break"},
 }
 
-// undeliverable says that Telegram does not reach our webhook, and why as far as it is known.
-func undeliverable(telegramSays string) string {
+// describeUndeliverable returns the message for a webhook that Telegram cannot reach, with the cause if it is known.
+func describeUndeliverable(telegramSays string) string {
 	const message = "Telegram cannot deliver messages to spec.baseURL: "
-	if status := answered.FindStringSubmatch(telegramSays); status != nil {
+	if status := responseStatus.FindStringSubmatch(telegramSays); status != nil {
 		return message + "it answers with the status " + status[1]
 	}
-	for _, cause := range causes {
+	for _, cause := range deliveryErrors {
 		if strings.Contains(strings.ToLower(telegramSays), cause.says) {
 			return message + cause.means
 		}

@@ -1,23 +1,23 @@
-// Package callback keeps a project's callbacks registered with the messengers' platforms, and says how that stands.
+// Package callback keeps a project's callbacks registered with the messengers' platforms, and reports their state.
 //
-//	settings ------------------> plan --.
-//	the platform --------------> seen ---+--> decide --> register, remove or nothing --> condition, when to look again
-//	status: the last callback --> memory '
+//	settings ------------------> plan -----------.
+//	the platform --------------> platformState ---+--> decideStep --> register, remove or nothing --> condition, next check
+//	status: the last callback --> memory ---------'
 //
-// There is one Controller for each messenger, made anew for each term of a lease. It looks when the settings change, a
-// minute after it changed something, several times an hour, and more and more seldom while something is wrong; never
-// before the platform says it may.
+// There is one Controller for each messenger and each term of a lease. It checks when the settings change, a minute after it
+// changed something, several times an hour, and with a growing delay while there is a problem; never before the platform allows
+// it.
 //
 // Invariants:
-//   - A callback that somebody else registered is neither replaced nor removed unless the project says takeOver. Ours are
-//     the one that the project's address makes now, and those that were registered by us as status remembers.
-//   - A callback is remembered once the platform took it, so that what status says was ours really was.
-//   - Telegram's updates are fetched only with a token that is known to be the bot's, while no webhook is set, and
-//     nothing that waits at Telegram is ever dropped.
-//   - Where the messenger is taken out of the project, or the project is deleted, while somebody leads, our own callback
+//   - A foreign callback is neither replaced nor removed unless the project sets takeOver. Ours are the one for the project's
+//     present address, and those that we registered before, as stored in the status.
+//   - A callback is stored after the platform took it, so that every callback in the status really was ours.
+//   - Telegram's updates are polled only with a token that is known to be the bot's, while no webhook is set, and
+//     updates that wait at Telegram are never dropped.
+//   - If the messenger is removed from the project, or the project is deleted, while there is a leader, our own callback
 //     is removed. A suspended project keeps it: messages wait at the platform.
-//   - Messages of conditions are the same each time for the same cause, and hold no token, number, id, address or time.
+//   - Messages of conditions are constant for the same cause, and contain no token, number, id, address or time.
 package callback
 
-// What remembering a callback in the project's status takes.
+// Needed to store the callback in the project's status.
 // +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationprojects/status,verbs=patch

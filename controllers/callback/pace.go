@@ -6,28 +6,28 @@ import (
 )
 
 const (
-	// steadyEvery is how often a platform is asked while all is well. Each look costs it two small calls.
-	steadyEvery = 15 * time.Minute
-	// soonAfter is when it is asked again after something was changed there: did it stay, do deliveries succeed?
-	soonAfter = time.Minute
-	// firstRetry is how soon it is asked again when something is wrong; each time in a row doubles that, up to maxRetry.
+	// checkInterval is how often a platform is checked while all is well. Each check takes two small calls.
+	checkInterval = 15 * time.Minute
+	// recheckDelay is the time until the check after a change: is the callback still there, do deliveries succeed?
+	recheckDelay = time.Minute
+	// firstRetry is the delay after the first failure; each failure in a row doubles it, up to maxRetry.
 	firstRetry = 5 * time.Second
 	maxRetry   = 10 * time.Minute
-	// patience is how many failures in a row that may pass by themselves are not told: about a minute.
+	// patience is how many temporary failures in a row are not reported yet: about a minute.
 	patience = 4
-	// maxFarewells is how often the removal of a callback that is not wanted any more is tried.
-	maxFarewells = 5
-	// minGap is the least time between two looks for changes of the settings, newsGap between those for a poller's news.
+	// maxRemovals is how often the removal of an obsolete callback is tried.
+	maxRemovals = 5
+	// minGap is the least time between two checks for changes of the settings, pollGap for changes of the poller's state.
 	minGap  = time.Second
-	newsGap = 5 * time.Second
+	pollGap = 5 * time.Second
 )
 
 // retryAfter returns how long to wait after that many failures in a row.
 func retryAfter(failures int) time.Duration {
-	return jittered(min(firstRetry<<min(max(failures-1, 0), 10), maxRetry))
+	return addJitter(min(firstRetry<<min(max(failures-1, 0), 10), maxRetry))
 }
 
-// jittered spreads what many projects would do at the same time. It never makes a wait longer.
-func jittered(d time.Duration) time.Duration {
+// addJitter spreads the checks of many projects. It never makes a wait longer.
+func addJitter(d time.Duration) time.Duration {
 	return d - time.Duration(rand.Float64()*float64(d)/5) //nolint:gosec // no secret
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// poll has the settings want updates to be fetched.
-func (w *world) poll() {
+// enablePolling edits the settings so that updates are polled.
+func (w *world) enablePolling() {
 	w.edit(func(s *settings.Settings) { s.Telegram.Polling = true })
 }
 
@@ -22,73 +22,73 @@ func (w *world) polling() *polling { return w.platform.messenger.(*botAPI).polli
 
 func TestPolling_removesOurWebhookFirst(t *testing.T) {
 	w := newTelegram(t)
-	w.is(verifyv1.ReasonRegistered)
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeFalse())
-	w.poll()
-	w.is(verifyv1.ReasonPolling)
+	w.expectTrue(verifyv1.ReasonRegistered)
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse())
+	w.enablePolling()
+	w.expectTrue(verifyv1.ReasonPolling)
 	w.Expect(w.platform.callback).To(BeEmpty())
 	w.Expect(w.remembered).To(Equal([]string{botURL, ""}))
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeTrue())
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue())
 	w.Expect(w.polling().wake).To(HaveLen(1))
 
 	w.edit(func(s *settings.Settings) { s.Telegram.Polling = false })
-	w.is(verifyv1.ReasonRegistered)
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeFalse())
+	w.expectTrue(verifyv1.ReasonRegistered)
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse())
 	w.Expect(w.platform.callback).To(Equal(botURL))
 }
 
-func TestPolling_leavesSomebodyElsesWebhook(t *testing.T) {
+func TestPolling_keepsForeignWebhook(t *testing.T) {
 	w := newTelegram(t)
-	w.poll()
-	w.is(verifyv1.ReasonPolling)
-	w.platform.callback = foreignURL // somebody sets one while we fetch
-	w.isNot(verifyv1.ReasonCallbackTaken)
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeFalse())
+	w.enablePolling()
+	w.expectTrue(verifyv1.ReasonPolling)
+	w.platform.callback = foreignURL // another program sets one while we poll
+	w.expectFalse(verifyv1.ReasonCallbackTaken)
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse())
 	w.Expect(w.platform.callback).To(Equal(foreignURL))
 	w.edit(func(s *settings.Settings) { s.Telegram.TakeOver = true })
-	w.is(verifyv1.ReasonPolling)
+	w.expectTrue(verifyv1.ReasonPolling)
 	w.Expect(w.platform.callback).To(BeEmpty())
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeTrue())
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue())
 }
 
-// TestPolling_onlyTheBotsOwnToken: a token may be fetched with once it was looked at, and no other one by that.
+// TestPolling_onlyTheBotsOwnToken: a token may be used for polling after it was checked; that allows no other token.
 func TestPolling_onlyTheBotsOwnToken(t *testing.T) {
 	w := newTelegram(t)
-	w.poll()
-	w.is(verifyv1.ReasonPolling)
+	w.enablePolling()
+	w.expectTrue(verifyv1.ReasonPolling)
 	w.edit(func(s *settings.Settings) { s.Telegram.BotToken = settings.NewSecret([]byte("77:another")) })
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeFalse(), "not yet")
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse(), "not yet")
 	w.platform.seen.mismatch = "why"
-	w.isNot(verifyv1.ReasonAccountMismatch)
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeFalse())
+	w.expectFalse(verifyv1.ReasonAccountMismatch)
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse())
 	w.platform.seen.mismatch = ""
-	w.is(verifyv1.ReasonPolling)
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeTrue())
+	w.expectTrue(verifyv1.ReasonPolling)
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue())
 	for name, change := range map[string]func(*settings.Settings){
-		"the secret goes":    func(s *settings.Settings) { s.Telegram.BotToken = settings.Secret{} },
-		"the messenger goes": func(s *settings.Settings) { s.Telegram = nil },
+		"the secret is removed":    func(s *settings.Settings) { s.Telegram.BotToken = settings.Secret{} },
+		"the messenger is removed": func(s *settings.Settings) { s.Telegram = nil },
 	} {
 		before := w.settings
 		w.edit(change)
-		w.look()
-		w.Expect(w.polling().permitted(before.Telegram)).To(BeFalse(), name)
+		w.reconcile()
+		w.Expect(w.polling().allows(before.Telegram)).To(BeFalse(), name)
 		w.settings = before
-		w.look()
-		w.Expect(w.polling().permitted(before.Telegram)).To(BeTrue(), name)
+		w.reconcile()
+		w.Expect(w.polling().allows(before.Telegram)).To(BeTrue(), name)
 	}
 }
 
-// TestPolling_platformAway: what was permitted stays so, because the poller finds out by itself.
+// TestPolling_platformAway: polling stays allowed, because the poller notices the outage itself.
 func TestPolling_platformAway(t *testing.T) {
 	w := newTelegram(t)
-	w.poll()
-	w.is(verifyv1.ReasonPolling)
+	w.enablePolling()
+	w.expectTrue(verifyv1.ReasonPolling)
 	w.platform.err = errAway
 	for range 2 * patience {
-		w.look()
+		w.reconcile()
 	}
-	w.isNot(verifyv1.ReasonPlatformUnreachable)
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeTrue())
+	w.expectFalse(verifyv1.ReasonPlatformUnreachable)
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue())
 }
 
 func TestPolling_verdict(t *testing.T) {
@@ -101,39 +101,39 @@ func TestPolling_verdict(t *testing.T) {
 			g := NewWithT(t)
 			clock := clocktesting.NewFakeClock(begin)
 			p := newPolling(clock)
-			p.report(telegram.PollRunning, nil)
+			p.recordState(telegram.PollRunning, nil)
 			clock.Step(time.Hour)
-			p.report(state, nil)
-			says, wait := p.verdict()
+			p.recordState(state, nil)
+			says, wait := p.currentVerdict()
 			g.Expect(says.reason).To(Equal(verifyv1.ReasonPolling), "at first it may be a change of leaders")
 			if reason == verifyv1.ReasonPolling {
 				g.Expect(wait).To(BeZero())
 				return
 			}
-			g.Expect(wait).To(Equal(standing))
-			clock.Step(standing / 2)
-			p.report(state, nil)
-			_, wait = p.verdict()
-			g.Expect(wait).To(Equal(standing/2), "the same again is nothing new")
-			clock.Step(standing / 2)
-			says, _ = p.verdict()
+			g.Expect(wait).To(Equal(pollProblemDelay))
+			clock.Step(pollProblemDelay / 2)
+			p.recordState(state, nil)
+			_, wait = p.currentVerdict()
+			g.Expect(wait).To(Equal(pollProblemDelay/2), "an unchanged state is not recorded")
+			clock.Step(pollProblemDelay / 2)
+			says, _ = p.currentVerdict()
 			g.Expect(says.status).To(Equal(metav1.ConditionFalse))
 			g.Expect(says.reason).To(Equal(reason))
-			p.report(telegram.PollRunning, nil)
-			says, _ = p.verdict()
+			p.recordState(telegram.PollRunning, nil)
+			says, _ = p.currentVerdict()
 			g.Expect(says.reason).To(Equal(verifyv1.ReasonPolling))
 		})
 	}
 }
 
-func TestPolling_tellsTheController(t *testing.T) {
+func TestPolling_notifiesTheController(t *testing.T) {
 	w := newTelegram(t)
-	w.poll()
-	w.is(verifyv1.ReasonPolling)
-	w.polling().report(telegram.PollConflict, nil)
-	w.Expect(w.polling().news).To(HaveLen(1))
-	w.Expect(w.is(verifyv1.ReasonPolling)).To(Equal(standing))
-	w.clock.Step(standing)
-	w.isNot(verifyv1.ReasonCallbackTaken)
-	w.Expect(w.polling().permitted(w.settings.Telegram)).To(BeTrue(), "it goes on trying")
+	w.enablePolling()
+	w.expectTrue(verifyv1.ReasonPolling)
+	w.polling().recordState(telegram.PollConflict, nil)
+	w.Expect(w.polling().changes).To(HaveLen(1))
+	w.Expect(w.expectTrue(verifyv1.ReasonPolling)).To(Equal(pollProblemDelay))
+	w.clock.Step(pollProblemDelay)
+	w.expectFalse(verifyv1.ReasonCallbackTaken)
+	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue(), "polling goes on")
 }

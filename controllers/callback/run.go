@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Run looks, again and again, until ctx ends.
+// Run checks repeatedly until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	changes, cancel := c.Changes()
 	defer cancel()
@@ -16,13 +16,13 @@ func (c *Controller) Run(ctx context.Context) error {
 		defer stop()
 	}
 	for ctx.Err() == nil {
-		c.rest(ctx, c.reconcile(ctx), changes, objects)
+		c.waitUntilDue(ctx, c.reconcileOnce(ctx), changes, objects)
 	}
 	return nil
 }
 
-// rest returns when it is time to look again.
-func (c *Controller) rest(ctx context.Context, wait time.Duration, changes, objects <-chan struct{}) {
+// waitUntilDue returns when the next check is due.
+func (c *Controller) waitUntilDue(ctx context.Context, wait time.Duration, changes, objects <-chan struct{}) {
 	var due <-chan time.Time
 	if wait > 0 {
 		timer := c.Clock.NewTimer(wait)
@@ -37,22 +37,22 @@ func (c *Controller) rest(ctx context.Context, wait time.Duration, changes, obje
 			return
 		case <-changes:
 			c.failures = 0
-			c.pause(ctx, minGap)
+			c.waitGap(ctx, minGap)
 			return
-		case <-c.messenger.news():
-			c.pause(ctx, newsGap)
+		case <-c.messenger.pollChanges():
+			c.waitGap(ctx, pollGap)
 			return
-		case <-objects: // its status changes all the time, by us too
-			if c.deleted() != c.gone {
+		case <-objects: // its status changes often, also by our own writes
+			if c.isProjectDeleted() != c.projectDeleted {
 				return
 			}
 		}
 	}
 }
 
-// pause returns when the last look is that long ago.
-func (c *Controller) pause(ctx context.Context, gap time.Duration) {
-	wait := gap - c.Clock.Since(c.looked)
+// waitGap returns when the last check is that long ago.
+func (c *Controller) waitGap(ctx context.Context, gap time.Duration) {
+	wait := gap - c.Clock.Since(c.checkedAt)
 	if wait <= 0 {
 		return
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// inBubble runs the loop by a clock of its own. The loop stands still after synctest.Wait, so a test may look at what it
-// wrote without locks.
+// inBubble runs the loop with a fake clock. The loop is blocked after synctest.Wait, so a test may read what it wrote without
+// locks.
 func inBubble(t *testing.T, test func(w *world, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,10 +32,10 @@ func inBubble(t *testing.T, test func(w *world, stop func())) {
 	})
 }
 
-// after lets that much time pass for the loop.
-func (w *world) after(d time.Duration) {
+// advanceTime lets the loop run for that long.
+func (w *world) advanceTime(d time.Duration) {
 	w.turn.Lock()
-	w.turn.Unlock() //nolint:staticcheck // it is the order that counts
+	w.turn.Unlock() //nolint:staticcheck // only the order counts
 	<-time.After(d)
 	synctest.Wait()
 }
@@ -43,26 +43,26 @@ func (w *world) after(d time.Duration) {
 func TestRun_looksSeveralTimesAnHour(t *testing.T) {
 	inBubble(t, func(w *world, _ func()) {
 		w.Expect(w.platform.calls).To(Equal([]string{"observe", "register"}))
-		w.after(soonAfter)
+		w.advanceTime(recheckDelay)
 		w.Expect(w.platform.calls).To(HaveLen(3))
-		w.after(10 * time.Hour)
+		w.advanceTime(10 * time.Hour)
 		w.Expect(len(w.platform.calls) - 3).To(BeNumerically("~", 45, 6))
 		w.platform.callback = ""
-		w.after(steadyEvery)
-		w.Expect(w.platform.callback).To(Equal(botURL), "mended")
+		w.advanceTime(checkInterval)
+		w.Expect(w.platform.callback).To(Equal(botURL), "restored")
 	})
 }
 
 func TestRun_reactsToSettingsAtOnce(t *testing.T) {
 	inBubble(t, func(w *world, _ func()) {
-		w.after(time.Minute + time.Second)
+		w.advanceTime(time.Minute + time.Second)
 		w.edit(func(s *settings.Settings) { s.BaseURL = "https://new.example.com" })
 		synctest.Wait()
 		w.Expect(w.platform.callback).To(HavePrefix("https://new.example.com/"))
 		before := len(w.platform.calls)
 		for range 1000 {
 			w.edit(func(*settings.Settings) {})
-			w.after(10 * time.Millisecond)
+			w.advanceTime(10 * time.Millisecond)
 		}
 		w.Expect(len(w.platform.calls)-before).To(BeNumerically("~", 10, 1), "but not more often than that")
 	})
@@ -72,21 +72,21 @@ func TestRun_backsOff(t *testing.T) {
 	inBubble(t, func(w *world, _ func()) {
 		w.platform.err = errAway
 		w.platform.calls = nil
-		w.after(24 * time.Hour)
+		w.advanceTime(24 * time.Hour)
 		w.Expect(len(w.platform.calls)).To(BeNumerically("~", 24*60/9, 40))
 		w.platform.err = telegram.ErrCredentials
-		w.after(maxRetry)
+		w.advanceTime(maxRetry)
 		w.platform.err = nil
-		w.edit(func(s *settings.Settings) { s.Telegram.BotToken = settings.NewSecret([]byte("77:mended")) })
-		w.after(minGap)
-		w.Expect(w.conditions[len(w.conditions)-1].Reason).To(Equal(verifyv1.ReasonRegistered), "what is mended counts at once")
+		w.edit(func(s *settings.Settings) { s.Telegram.BotToken = settings.NewSecret([]byte("77:replaced")) })
+		w.advanceTime(minGap)
+		w.Expect(w.conditions[len(w.conditions)-1].Reason).To(Equal(verifyv1.ReasonRegistered), "a fix counts at once")
 	})
 }
 
-// TestRun_itsOwnStatusIsNoNews: only the end of the project is.
-func TestRun_itsOwnStatusIsNoNews(t *testing.T) {
+// TestRun_ignoresItsOwnStatus: only the deletion of the project counts.
+func TestRun_ignoresItsOwnStatus(t *testing.T) {
 	inBubble(t, func(w *world, _ func()) {
-		w.after(2 * time.Minute)
+		w.advanceTime(2 * time.Minute)
 		before := len(w.platform.calls)
 		for range 100 {
 			w.projects.replace(w.projects.Project().DeepCopy())
@@ -96,26 +96,26 @@ func TestRun_itsOwnStatusIsNoNews(t *testing.T) {
 		w.projects.replace(nil)
 		synctest.Wait()
 		w.Expect(w.platform.callback).To(BeEmpty())
-		w.status("")
-		w.after(minGap)
-		w.Expect(w.platform.callback).To(Equal(botURL), "it was made anew")
+		w.setStatus("")
+		w.advanceTime(minGap)
+		w.Expect(w.platform.callback).To(Equal(botURL), "it was registered again")
 	})
 }
 
-func TestRun_newsOfThePoller(t *testing.T) {
+func TestRun_changesOfThePoller(t *testing.T) {
 	inBubble(t, func(w *world, _ func()) {
-		w.poll()
-		w.after(time.Minute)
+		w.enablePolling()
+		w.advanceTime(time.Minute)
 		before := len(w.platform.calls)
 		for range 100 { // two pollers that end each other
-			w.polling().report(telegram.PollConflict, nil)
-			w.after(time.Second)
-			w.polling().report(telegram.PollRunning, nil)
-			w.after(time.Second)
+			w.polling().recordState(telegram.PollConflict, nil)
+			w.advanceTime(time.Second)
+			w.polling().recordState(telegram.PollRunning, nil)
+			w.advanceTime(time.Second)
 		}
-		w.Expect(len(w.platform.calls) - before).To(BeNumerically("<=", 200/int(newsGap/time.Second)+2))
-		w.polling().report(telegram.PollConflict, nil)
-		w.after(newsGap + standing)
+		w.Expect(len(w.platform.calls) - before).To(BeNumerically("<=", 200/int(pollGap/time.Second)+2))
+		w.polling().recordState(telegram.PollConflict, nil)
+		w.advanceTime(pollGap + pollProblemDelay)
 		w.Expect(w.conditions[len(w.conditions)-1].Reason).To(Equal(verifyv1.ReasonCallbackTaken))
 	})
 }
@@ -124,7 +124,7 @@ func TestRun_endsAtOnce(t *testing.T) {
 	for name, before := range map[string]func(*world){
 		"waiting":                func(*world) {},
 		"pausing after a change": func(w *world) { w.edit(func(*settings.Settings) {}); w.edit(func(*settings.Settings) {}) },
-		"backing off":            func(w *world) { w.platform.err = errAway; w.after(time.Hour) },
+		"backing off":            func(w *world) { w.platform.err = errAway; w.advanceTime(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world, stop func()) {

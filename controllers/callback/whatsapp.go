@@ -15,8 +15,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// NewWhatsApp returns the controller of the callback at Meta: the override of the phone number, which comes before that
-// of its business account and of the app. Those are left alone.
+// NewWhatsApp returns the controller of the callback at Meta. It sets the override of the phone number, which precedes those of
+// the business account and of the app; these are left alone.
 func NewWhatsApp(o Options, client *whatsapp.Client) *Controller {
 	return newController(o, graph{client})
 }
@@ -24,25 +24,25 @@ func NewWhatsApp(o Options, client *whatsapp.Client) *Controller {
 // graph is Meta's Graph API.
 type graph struct{ client *whatsapp.Client }
 
-func (graph) condition() string { return verifyv1.ConditionWhatsAppReady }
+func (graph) conditionType() string { return verifyv1.ConditionWhatsAppReady }
 
-func (graph) plan(s *settings.Settings) plan {
+func (graph) newPlan(s *settings.Settings) plan {
 	a := s.WhatsApp
 	if a == nil {
 		return plan{absent: true}
 	}
 	p := plan{
 		platform: "Meta", field: "spec.whatsapp", account: a.PhoneNumberID, takeOver: a.TakeOver,
-		callback: s.BaseURL + whatsapp.Path, home: s.BaseURL + whatsapp.Path,
+		callback: s.BaseURL + whatsapp.Path, ownCallback: s.BaseURL + whatsapp.Path,
 	}
 	switch {
 	case !a.AppSecret.Usable(), a.RegisterWebhook && !a.AccessToken.Usable():
-		p.said = bad(verifyv1.ReasonSecretsNotReady, "the secrets of the WhatsApp account cannot be read; see SecretsReady")
+		p.verdict = falseVerdict(verifyv1.ReasonSecretsNotReady, "the secrets of the WhatsApp account cannot be read; see SecretsReady")
 	case !a.RegisterWebhook:
-		p.said = good(verifyv1.ReasonRegistrationByHand,
+		p.verdict = trueVerdict(verifyv1.ReasonRegistrationByHand,
 			"the callback is registered with Meta by hand, as spec.whatsapp.registerWebhook says, and not checked")
 	case len(p.callback) > whatsapp.MaxCallbackBytes:
-		p.said = bad(verifyv1.ReasonCallbackUnreachable, fmt.Sprintf(
+		p.verdict = falseVerdict(verifyv1.ReasonCallbackUnreachable, fmt.Sprintf(
 			"Meta takes callbacks of at most %d characters, and spec.baseURL makes a longer one; use a shorter address", whatsapp.MaxCallbackBytes))
 	default:
 		p.secret = sha256.Sum256([]byte(whatsapp.VerifyToken(s.Project, a.AppSecret.Current())))
@@ -50,7 +50,7 @@ func (graph) plan(s *settings.Settings) plan {
 	return p
 }
 
-func (graph) remembered(status *verifyv1.VerificationProjectStatus) string {
+func (graph) storedCallback(status *verifyv1.VerificationProjectStatus) string {
 	return callbackOf(status.WhatsApp)
 }
 
@@ -61,16 +61,16 @@ func callbackOf(status *verifyv1.ChannelStatus) string {
 	return status.CallbackURL
 }
 
-func (m graph) observe(ctx context.Context, s *settings.Settings) (seen, error) {
+func (m graph) readState(ctx context.Context, s *settings.Settings) (platformState, error) {
 	number, err := m.client.PhoneNumber(ctx, s.WhatsApp)
 	if err != nil {
-		return seen{}, err
+		return platformState{}, err
 	}
 	callbacks, err := m.client.Callbacks(ctx, s.WhatsApp)
 	if err != nil {
-		return seen{}, err
+		return platformState{}, err
 	}
-	found := seen{callback: callbacks.PhoneNumber}
+	found := platformState{callback: callbacks.PhoneNumber}
 	if !sameNumber(number.DisplayPhoneNumber, s.WhatsApp.PhoneNumber) {
 		found.mismatch = "spec.whatsapp.phoneNumberID is the id of another number than spec.whatsapp.phoneNumber, " +
 			"so users would write to the wrong one; correct one of the two"
@@ -78,9 +78,9 @@ func (m graph) observe(ctx context.Context, s *settings.Settings) (seen, error) 
 	return found, nil
 }
 
-// sameNumber tells whether the number that Meta displays is the project's. One that cannot be read is no contradiction.
+// sameNumber reports whether the number that Meta displays is the project's. An unreadable number is no contradiction.
 func sameNumber(displayed, own string) bool {
-	a, b := digits(displayed), digits(own)
+	a, b := keepDigits(displayed), keepDigits(own)
 	if a == "" || a == b {
 		return true
 	}
@@ -92,7 +92,7 @@ func sameNumber(displayed, own string) bool {
 	return err == nil && phone.Same(one, other)
 }
 
-func digits(s string) string {
+func keepDigits(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < '0' || r > '9' {
 			return -1
@@ -101,44 +101,44 @@ func digits(s string) string {
 	}, s)
 }
 
-func (m graph) register(ctx context.Context, s *settings.Settings, callback string) error {
+func (m graph) registerCallback(ctx context.Context, s *settings.Settings, callback string) error {
 	token := whatsapp.VerifyToken(s.Project, s.WhatsApp.AppSecret.Current())
 	return m.client.SetCallback(ctx, s.WhatsApp, callback, token)
 }
 
-func (m graph) remove(ctx context.Context, s *settings.Settings) error {
+func (m graph) removeCallback(ctx context.Context, s *settings.Settings) error {
 	return m.client.RemoveCallback(ctx, s.WhatsApp)
 }
 
-func (graph) explain(err error, doing step) trouble {
+func (graph) explainError(err error, doing step) callFailure {
 	if errors.Is(err, whatsapp.ErrNoSimulator) {
-		return trouble{reason: verifyv1.ReasonCredentialsRejected, message: noSimulator}
+		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: noSimulator}
 	}
 	failure, ok := errors.AsType[*whatsapp.Error](err)
 	switch {
 	case !ok:
-		return trouble{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API cannot be asked", true}
+		return callFailure{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API cannot be asked", true}
 	case failure.Kind == whatsapp.KindCredentials:
-		return trouble{reason: verifyv1.ReasonCredentialsRejected, message: "Meta refuses the access token: it is wrong or expired, " +
+		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: "Meta refuses the access token: it is wrong or expired, " +
 			"or lacks a permission; put a valid one into the Secret of spec.whatsapp.accessTokenSecretRef"}
 	case failure.Kind == whatsapp.KindRateLimited:
-		return trouble{verifyv1.ReasonPlatformFailing, "Meta's Graph API asks to wait: there were too many calls", true}
+		return callFailure{verifyv1.ReasonPlatformFailing, "Meta's Graph API asks to wait: there were too many calls", true}
 	case failure.PlatformFailed():
-		return trouble{verifyv1.ReasonPlatformFailing, graphFailed(failure), true}
+		return callFailure{verifyv1.ReasonPlatformFailing, graphFailed(failure), true}
 	case failure.Kind == whatsapp.KindUnavailable:
-		return trouble{verifyv1.ReasonPlatformUnreachable, "something else answers in place of Meta's Graph API; look at the proxies between", true}
+		return callFailure{verifyv1.ReasonPlatformUnreachable, "something else answers in place of Meta's Graph API; look at the proxies between", true}
 	case failure.Temporary():
-		return trouble{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API does not answer; wait, or look at what the pods may reach", true}
+		return callFailure{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API does not answer; wait, or look at what the pods may reach", true}
 	case doing == stepNone:
-		return trouble{reason: verifyv1.ReasonAccountMismatch, message: "the access token leads to no number with the id " +
+		return callFailure{reason: verifyv1.ReasonAccountMismatch, message: "the access token leads to no number with the id " +
 			"in spec.whatsapp.phoneNumberID; correct the id, or use a token of the business that owns the number"}
 	default:
-		return trouble{reason: verifyv1.ReasonCallbackUnreachable, message: "Meta could not verify the callback at spec.baseURL: " +
+		return callFailure{reason: verifyv1.ReasonCallbackUnreachable, message: "Meta could not verify the callback at spec.baseURL: " +
 			"it must be reachable from the internet, by https with a valid certificate, and lead to this project"}
 	}
 }
 
-// graphFailed is the message for an answer that says that the Graph API failed. Meta has codes for that, some with the status 400.
+// graphFailed returns the message for an answer by which the Graph API failed. Meta has codes for that, some with the status 400.
 func graphFailed(e *whatsapp.Error) string {
 	const platform = "Meta's Graph API"
 	if e.Code != 0 && e.Status < http.StatusInternalServerError {
@@ -147,7 +147,7 @@ func graphFailed(e *whatsapp.Error) string {
 	return platformFailed(platform, e.Status, e.Code == 0)
 }
 
-// platformFailed is the message for a status of at least 500. An answer that is foreign is not in the platform's form.
+// platformFailed returns the message for a status of at least 500. A foreign answer is not in the platform's form.
 func platformFailed(platform string, status int, foreign bool) string {
 	if foreign {
 		return fmt.Sprintf("%s answered %d, or a proxy in front of it; wait, or look at its status page and at the proxies between",
@@ -158,13 +158,13 @@ func platformFailed(platform string, status int, foreign bool) string {
 
 const noSimulator = "the credentials begin with sim_, and this server has no simulator; put those of a real account into the Secret"
 
-func (graph) waits(err error) time.Duration {
+func (graph) requestedWait(err error) time.Duration {
 	if failure, ok := errors.AsType[*whatsapp.Error](err); ok {
 		return failure.RetryAfter
 	}
 	return 0
 }
 
-func (graph) fetch(*settings.Settings) (verdict, time.Duration) { return verdict{}, 0 }
+func (graph) pollFor(*settings.Settings) (verdict, time.Duration) { return verdict{}, 0 }
 
-func (graph) news() <-chan struct{} { return nil }
+func (graph) pollChanges() <-chan struct{} { return nil }

@@ -27,19 +27,19 @@ const (
 	ownNumber   = "+15550783881"
 )
 
-// platform is a messenger's platform in memory, with the plans and the words of the true messenger.
+// platform is a messenger's platform in memory, with the plans and the messages of the real messenger.
 type platform struct {
 	messenger
 
 	callback string
-	seen     seen // but for its callback
+	seen     platformState // without the callback
 	err      error
 	fails    map[string]error // by call
 	calls    []string
-	secrets  []string // of the tokens that calls were made with
+	secrets  []string // the tokens used by the calls
 }
 
-func (p *platform) called(what string, s *settings.Settings) error {
+func (p *platform) recordCall(what string, s *settings.Settings) error {
 	p.calls = append(p.calls, what)
 	if s.Telegram != nil {
 		p.secrets = append(p.secrets, string(s.Telegram.BotToken.Current()))
@@ -50,30 +50,30 @@ func (p *platform) called(what string, s *settings.Settings) error {
 	return p.err
 }
 
-func (p *platform) observe(_ context.Context, s *settings.Settings) (seen, error) {
+func (p *platform) readState(_ context.Context, s *settings.Settings) (platformState, error) {
 	found := p.seen
 	found.callback = p.callback
-	return found, p.called("observe", s)
+	return found, p.recordCall("observe", s)
 }
 
-func (p *platform) register(_ context.Context, s *settings.Settings, callback string) error {
-	if err := p.called("register", s); err != nil {
+func (p *platform) registerCallback(_ context.Context, s *settings.Settings, callback string) error {
+	if err := p.recordCall("register", s); err != nil {
 		return err
 	}
 	p.callback = callback
 	return nil
 }
 
-func (p *platform) remove(_ context.Context, s *settings.Settings) error {
-	if err := p.called("remove", s); err != nil {
+func (p *platform) removeCallback(_ context.Context, s *settings.Settings) error {
+	if err := p.recordCall("remove", s); err != nil {
 		return err
 	}
 	p.callback = ""
 	return nil
 }
 
-// changes counts the calls that changed something.
-func (p *platform) changes() int {
+// countChanges counts the calls that changed something.
+func (p *platform) countChanges() int {
 	n := 0
 	for _, call := range p.calls {
 		if call != "observe" {
@@ -83,7 +83,7 @@ func (p *platform) changes() int {
 	return n
 }
 
-// projects is a project's object that tests edit; nil where it was deleted.
+// projects is a project's object that tests edit; nil after its deletion.
 type projects struct {
 	mu      sync.Mutex
 	project *verifyv1.VerificationProject
@@ -111,7 +111,7 @@ type world struct {
 
 	t          *testing.T
 	clock      *clocktesting.FakeClock
-	turn       sync.Mutex // what a test does before it hands over comes before what a running controller does then
+	turn       sync.Mutex // orders the steps of a test before those of a running controller
 	settings   *settings.Settings
 	changed    verification.Notifier
 	projects   *projects
@@ -171,7 +171,7 @@ func (w *world) restart() {
 				return w.rememberErr
 			}
 			w.remembered = append(w.remembered, callback)
-			w.status(callback)
+			w.setStatus(callback)
 			return nil
 		},
 		Set:      func(c metav1.Condition) { w.conditions = append(w.conditions, c) },
@@ -180,8 +180,8 @@ func (w *world) restart() {
 	}, w.platform)
 }
 
-// status has the project's status say which callback was registered last.
-func (w *world) status(callback string) {
+// setStatus writes the last registered callback to the project's status.
+func (w *world) setStatus(callback string) {
 	status := &verifyv1.ChannelStatus{CallbackURL: callback}
 	project := &verifyv1.VerificationProject{}
 	project.Status.Telegram, project.Status.WhatsApp = status, status
@@ -205,36 +205,36 @@ func (w *world) edit(change func(*settings.Settings)) {
 	w.changed.Notify("")
 }
 
-// look reconciles, and returns the condition that is told and when to look again.
-func (w *world) look() (metav1.Condition, time.Duration) {
+// reconcile reconciles once, and returns the condition and when to check again.
+func (w *world) reconcile() (metav1.Condition, time.Duration) {
 	w.t.Helper()
-	wait := w.controller.reconcile(w.t.Context())
+	wait := w.controller.reconcileOnce(w.t.Context())
 	if len(w.conditions) == 0 {
 		return metav1.Condition{}, wait
 	}
 	last := w.conditions[len(w.conditions)-1]
-	w.Expect(last.Message).NotTo(MatchRegexp(`canary|[0-9]{6}|example\.`), "nothing that a status must not hold")
+	w.Expect(last.Message).NotTo(MatchRegexp(`canary|[0-9]{6}|example\.`), "a condition contains none of these")
 	return last, wait
 }
 
-// says reconciles, and expects what is told.
-func (w *world) says(status metav1.ConditionStatus, reason string) time.Duration {
+// expect reconciles, and compares the condition.
+func (w *world) expect(status metav1.ConditionStatus, reason string) time.Duration {
 	w.t.Helper()
-	condition, wait := w.look()
+	condition, wait := w.reconcile()
 	w.Expect(condition.Status).To(Equal(status), condition.Message)
 	w.Expect(condition.Reason).To(Equal(reason), condition.Message)
 	w.Expect(condition.ObservedGeneration).To(Equal(w.settings.Generation))
 	return wait
 }
 
-func (w *world) is(reason string) time.Duration {
+func (w *world) expectTrue(reason string) time.Duration {
 	w.t.Helper()
-	return w.says(metav1.ConditionTrue, reason)
+	return w.expect(metav1.ConditionTrue, reason)
 }
 
-func (w *world) isNot(reason string) time.Duration {
+func (w *world) expectFalse(reason string) time.Duration {
 	w.t.Helper()
-	return w.says(metav1.ConditionFalse, reason)
+	return w.expect(metav1.ConditionFalse, reason)
 }
 
 var errAway = errors.New("away")
