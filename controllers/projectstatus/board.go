@@ -9,47 +9,47 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Board is where the loops of a term put what they learn, for the Controller to write. Each term of a lease has a new
-// one. It is safe for concurrent use.
+// Board collects what the loops of a term learn, for the Controller to write. Each term of a lease has a new one. It is safe for
+// concurrent use.
 type Board struct {
 	mu      sync.Mutex
 	learned learned
 	changed chan struct{}
 }
 
-// learned is what a board has at one moment.
+// learned is a snapshot of a Board.
 type learned struct {
-	// said has what was set, by type; nil for what was withdrawn. Of other types nobody has said anything.
-	said     map[string]*metav1.Condition
-	storage  *verdict // nil before the first look was believed
-	receiver evidence
+	// conditions holds the last condition of each type; nil for a withdrawn one. Types that are missing were never set in this
+	// term.
+	conditions map[string]*metav1.Condition
+	storage    *verdict // nil until the first result counts
+	receiver   evidence
 }
 
-// NewBoard returns a board on which nothing was said yet.
+// NewBoard returns an empty board.
 func NewBoard() *Board {
-	return &Board{learned: learned{said: map[string]*metav1.Condition{}}, changed: make(chan struct{}, 1)}
+	return &Board{learned: learned{conditions: map[string]*metav1.Condition{}}, changed: make(chan struct{}, 1)}
 }
 
-// Set says what is true of one condition by now, in place of what was said of its type. ObservedGeneration is that of the
-// settings it was judged by, so after each change of the settings it has to be said anew; LastTransitionTime is left to
-// the Controller.
+// Set replaces the condition of one type. ObservedGeneration is the generation of the settings that it was judged by, so it must
+// be set again after each change of the settings; LastTransitionTime is set by the Controller.
 func (b *Board) Set(condition metav1.Condition) {
 	condition.LastTransitionTime = metav1.Time{}
-	b.say(condition.Type, &condition)
+	b.update(condition.Type, &condition)
 }
 
-// Withdraw says that the condition of a type does not apply, so that it is taken off the project.
-func (b *Board) Withdraw(conditionType string) { b.say(conditionType, nil) }
+// Withdraw removes the condition of a type from the project, because it no longer applies.
+func (b *Board) Withdraw(conditionType string) { b.update(conditionType, nil) }
 
-func (b *Board) say(conditionType string, condition *metav1.Condition) {
+func (b *Board) update(conditionType string, condition *metav1.Condition) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before, known := b.learned.said[conditionType]
+	before, known := b.learned.conditions[conditionType]
 	if known && (before == condition || before != nil && condition != nil && *before == *condition) {
 		return
 	}
-	b.learned.said[conditionType] = condition
-	b.ring()
+	b.learned.conditions[conditionType] = condition
+	b.notify()
 }
 
 // Attempted takes the outcome of an attempt to deliver an event.
@@ -57,38 +57,38 @@ func (b *Board) Attempted(a verification.Attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before := b.learned.receiver.state
-	b.learned.receiver = b.learned.receiver.after(a)
+	b.learned.receiver = b.learned.receiver.withAttempt(a)
 	if b.learned.receiver.state != before {
-		b.ring()
+		b.notify()
 	}
 }
 
-// anotherReceiver forgets what was learned of the receiver, because events go to another one from now on.
-func (b *Board) anotherReceiver() {
+// resetReceiver forgets what was learned of the receiver, because events go to another one from now on.
+func (b *Board) resetReceiver() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.learned.receiver = evidence{state: takes}
+	b.learned.receiver = evidence{state: receiverHealthy}
 }
 
-// stored takes what is believed of the store.
-func (b *Board) stored(v verdict) {
+// setStorage sets the verdict on the store.
+func (b *Board) setStorage(v verdict) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.learned.storage = &v
-	b.ring()
+	b.notify()
 }
 
-// snapshot returns what was learned so far.
+// snapshot returns a copy of what was learned so far.
 func (b *Board) snapshot() learned {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.learned
-	now.said = maps.Clone(now.said)
+	now.conditions = maps.Clone(now.conditions)
 	return now
 }
 
-// ring tells that there is something new, once until somebody looks.
-func (b *Board) ring() {
+// notify signals a change. Changes before the next read count as one.
+func (b *Board) notify() {
 	select {
 	case b.changed <- struct{}{}:
 	default:

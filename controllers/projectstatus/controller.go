@@ -25,20 +25,20 @@ import (
 const fieldOwner = client.FieldOwner("phoneproof-serve")
 
 const (
-	// quiet is how long news are collected before they are written: a change of the spec makes several.
+	// quiet is how long changes are collected before they are written: one change of the spec causes several.
 	quiet = 200 * time.Millisecond
-	// burst writes may follow one another, and from then on one in every gap: a condition that cannot make up its mind
-	// must not become a load.
+	// burst writes may follow one another; after that there is one in every gap, so that a flapping condition does not become a
+	// load.
 	burst = 5
 	gap   = 10 * time.Second
-	// What waits for a failing API server resumes within maxBackoff after it does.
+	// Bounds of the retry delay while the API server fails: work resumes within maxBackoff after it does.
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
 	// callTimeout bounds one call.
 	callTimeout = 10 * time.Second
 )
 
-// Projects is where the project's object comes from; see settings.Object.
+// Projects provides the project's object and settings; see settings.Object.
 type Projects interface {
 	Project() *verifyv1.VerificationProject
 	Observe() (changes <-chan struct{}, cancel func())
@@ -46,41 +46,41 @@ type Projects interface {
 	Subscribe() (changes <-chan struct{}, cancel func())
 }
 
-// Client is what reads and writes the object; a client.Client without a cache.
+// Client reads and writes the object; a client.Client without a cache.
 type Client interface {
 	client.Reader
 	client.StatusClient
 }
 
-// Options are what a Controller works with.
+// Options configure a Controller.
 type Options struct {
 	Projects Projects
 	Client   Client
 	Board    *Board
-	// Storage tells whether a request could be stored now: nil, a *StorageError, or an error of the store.
+	// Storage checks whether a request could be stored now. It returns nil, a *StorageError, or an error of the store.
 	Storage func(ctx context.Context) error
-	// Unencrypted reports whether requests cross a network without TLS on their way to the store; they do not if nil.
+	// Unencrypted reports whether requests cross a network without TLS on their way to the store; nil means that they do not.
 	Unencrypted func() bool
-	// StoragePeriod is how often a store that serves is asked; 30 s if zero.
+	// StoragePeriod is how often a working store is checked; 30 s if zero.
 	StoragePeriod time.Duration
-	// Tell is told of each change of a status, after it was written.
+	// Tell is called after a status change has been written.
 	Tell func(project *verifyv1.VerificationProject, condition metav1.Condition, bad bool)
-	// Clock tells the time; the real one if nil.
+	// Clock is the time source; the real one if nil.
 	Clock clock.PassiveClock
 	Log   logr.Logger
 }
 
-// Controller writes conditions. Make a new one for each term of a lease.
+// Controller writes conditions. One runs for each term of a lease.
 type Controller struct {
 	Options
 
-	writes *rate.Limiter
-	known  known
-	told   []metav1.Condition
-	url    string // of the receiver that the board has learned of
+	writes      *rate.Limiter
+	known       known
+	reported    []metav1.Condition
+	receiverURL string // the receiver's URL that the board's state belongs to
 }
 
-// New returns a controller that has not begun.
+// New returns a controller that is not running yet.
 func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -92,22 +92,22 @@ func New(o Options) *Controller {
 	return &Controller{Options: o, writes: rate.NewLimiter(rate.Every(gap), burst)}
 }
 
-// Run keeps the project's conditions true until ctx ends.
+// Run keeps the project's conditions current until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.watchStorage(ctx) })
-	group.Go(func() error { return c.write(ctx) })
+	group.Go(func() error { return c.writeUntilDone(ctx) })
 	return group.Wait()
 }
 
-func (c *Controller) write(ctx context.Context) error {
+func (c *Controller) writeUntilDone(ctx context.Context) error {
 	project, forgetProject := c.Projects.Observe()
 	defer forgetProject()
 	current, forgetSettings := c.Projects.Subscribe()
 	defer forgetSettings()
 	for ctx.Err() == nil {
 		sleep(ctx, quiet)
-		c.insist(ctx)
+		c.reconcileUntilDone(ctx)
 		select {
 		case <-project:
 		case <-current:
@@ -118,78 +118,81 @@ func (c *Controller) write(ctx context.Context) error {
 	return nil
 }
 
-// insist reconciles until that succeeds, or ctx ends.
-func (c *Controller) insist(ctx context.Context) {
+// reconcileUntilDone reconciles until that succeeds, or ctx ends.
+func (c *Controller) reconcileUntilDone(ctx context.Context) {
 	backoff := wait.Backoff{Duration: minBackoff, Factor: 2, Jitter: 0.1, Steps: 10, Cap: maxBackoff}
 	for ctx.Err() == nil {
-		pause, err := c.reconcile(ctx)
+		pause, err := c.reconcileOnce(ctx)
 		switch {
 		case err == nil && pause == 0:
 			return
 		case err != nil && ctx.Err() == nil:
-			c.Log.Error(err, "the project's conditions wait")
+			c.Log.Error(err, "status update failed, will retry")
 			pause = backoff.Step()
 		}
 		sleep(ctx, pause)
 	}
 }
 
-// reconcile writes the conditions if the project has others. A pause above zero says when to come back instead.
-func (c *Controller) reconcile(ctx context.Context) (pause time.Duration, err error) {
+// reconcileOnce writes the conditions if the project's differ. A pause above zero is how long to wait before the write.
+func (c *Controller) reconcileOnce(ctx context.Context) (pause time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	project := c.Projects.Project()
 	if project == nil {
 		return 0, nil
 	}
-	if err := c.learn(ctx, project); err != nil || c.known.uid != project.UID {
+	if err := c.readStatus(ctx, project); err != nil || c.known.uid != project.UID {
 		return 0, err
 	}
 	c.known = c.known.latest(project)
-	wanted := judge(c.observe(), metav1.NewTime(c.Clock.Now()).Rfc3339Copy())
-	if !same(wanted, c.known.conditions) {
-		if pause := c.pace(); pause > 0 {
+	wanted := judgeConditions(c.observeInputs(), metav1.NewTime(c.Clock.Now()).Rfc3339Copy())
+	if !equalConditions(wanted, c.known.conditions) {
+		if pause := c.writeDelay(); pause > 0 {
 			return pause, nil
 		}
-		switch err := c.apply(ctx, project, wanted); {
+		switch err := c.applyConditions(ctx, project, wanted); {
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-			return 0, nil // it is another one by now, or gone: the watch will bring it, and with it another try
+			return 0, nil // replaced or deleted: the watch brings the change, which starts another reconciliation
 		case err != nil:
 			return 0, err
 		}
 	}
-	c.tell(project, wanted)
+	c.notifyChanges(project, wanted)
 	return 0, nil
 }
 
-// learn reads what the leader before has left, when the term begins and when the object is another one. The watch may
-// not have brought its last write yet. Where the API server has no such object the watch will say so soon.
-func (c *Controller) learn(ctx context.Context, project *verifyv1.VerificationProject) error {
+// readStatus reads the former leader's conditions, when the term begins and when the object is replaced. The watch may not have
+// brought its last write yet. If the API server has no such object, the watch will report that soon.
+func (c *Controller) readStatus(ctx context.Context, project *verifyv1.VerificationProject) error {
 	if c.known.uid == project.UID {
 		return nil
 	}
 	found := &verifyv1.VerificationProject{}
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(project), found); err != nil {
-		return client.IgnoreNotFound(err)
+		if err = client.IgnoreNotFound(err); err != nil {
+			return fmt.Errorf("read project status: %w", err)
+		}
+		return nil
 	}
 	c.known = knownOf(found)
-	c.told = c.known.conditions
+	c.reported = c.known.conditions
 	return nil
 }
 
-func (c *Controller) observe() observation {
+func (c *Controller) observeInputs() observation {
 	current := c.Projects.Current()
-	if current.Webhook != nil && current.Webhook.URL != c.url {
-		if c.url != "" {
-			c.Board.anotherReceiver()
+	if current.Webhook != nil && current.Webhook.URL != c.receiverURL {
+		if c.receiverURL != "" {
+			c.Board.resetReceiver()
 		}
-		c.url = current.Webhook.URL
+		c.receiverURL = current.Webhook.URL
 	}
 	return observation{settings: current, learned: c.Board.snapshot(), present: c.known.conditions}
 }
 
-// pace returns how long to wait before one more write; zero means now.
-func (c *Controller) pace() time.Duration {
+// writeDelay returns how long to wait before one more write; zero means now.
+func (c *Controller) writeDelay() time.Duration {
 	now := c.Clock.Now()
 	reservation := c.writes.ReserveN(now, 1)
 	pause := reservation.DelayFrom(now)
@@ -199,10 +202,10 @@ func (c *Controller) pace() time.Duration {
 	return pause
 }
 
-// apply writes all of the conditions, if the object is still the one that they were judged by. So a leader that does not
-// know yet that it is none overwrites nothing, and what was meant for a project that was deleted never gets onto another
-// one of its name; the UID alone would not see to it, because writes to a status leave the metadata out.
-func (c *Controller) apply(ctx context.Context, project *verifyv1.VerificationProject, wanted []metav1.Condition) error {
+// applyConditions writes all of the conditions, if the object's version is still the one that they were judged by. So a former
+// leader overwrites nothing, and the conditions of a deleted project never reach another one of its name. The UID alone would not
+// prevent that, because status writes ignore the metadata.
+func (c *Controller) applyConditions(ctx context.Context, project *verifyv1.VerificationProject, wanted []metav1.Condition) error {
 	status := verifyv1ac.VerificationProjectStatus()
 	for _, condition := range wanted {
 		status.WithConditions(metav1ac.Condition().
@@ -212,20 +215,20 @@ func (c *Controller) apply(ctx context.Context, project *verifyv1.VerificationPr
 	applied := verifyv1ac.VerificationProject(project.Name, project.Namespace).
 		WithUID(project.UID).WithResourceVersion(c.known.version).WithStatus(status)
 	if err := c.Client.Status().Apply(ctx, applied, fieldOwner, client.ForceOwnership); err != nil {
-		return fmt.Errorf("apply the conditions of project %s: %w", client.ObjectKeyFromObject(project), err)
+		return fmt.Errorf("apply conditions of project %s: %w", client.ObjectKeyFromObject(project), err)
 	}
 	c.known.conditions = wanted
-	c.known.version = *applied.ResourceVersion // the answer is read into what was sent
+	c.known.version = *applied.ResourceVersion // the response is decoded into the request
 	return nil
 }
 
-// tell tells what has changed since it was told last.
-func (c *Controller) tell(project *verifyv1.VerificationProject, wanted []metav1.Condition) {
-	for _, condition := range transitions(c.told, wanted) {
+// notifyChanges reports the status changes since the last call.
+func (c *Controller) notifyChanges(project *verifyv1.VerificationProject, wanted []metav1.Condition) {
+	for _, condition := range transitions(c.reported, wanted) {
 		c.Log.Info("a condition changed", "type", condition.Type, "status", condition.Status, "reason", condition.Reason)
-		c.Tell(project, condition, bad(condition))
+		c.Tell(project, condition, isBad(condition))
 	}
-	c.told = wanted
+	c.reported = wanted
 }
 
 // sleep returns after d, or when ctx ends.

@@ -10,38 +10,38 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// served are the types of the conditions that serve answers for, in the order in which they are written.
+// served lists the types of the conditions that serve maintains, in the order in which they are written.
 var served = []string{
 	verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionWhatsAppReady,
 	verifyv1.ConditionTelegramReady, verifyv1.ConditionWebhookHealthy, verifyv1.ConditionSimulated,
 	verifyv1.ConditionLimitsContradict,
 }
 
-// observation is all that the conditions are judged by.
+// observation is the input of judgeConditions.
 type observation struct {
 	settings *settings.Settings
 	learned  learned
-	present  []metav1.Condition // of our types, as the project has them
+	present  []metav1.Condition // of our types, as in the project's status
 }
 
-// judge returns the conditions that the project should have.
-func judge(o observation, now metav1.Time) []metav1.Condition {
-	said := o.learned.said
+// judgeConditions returns the conditions that the project should have.
+func judgeConditions(o observation, now metav1.Time) []metav1.Condition {
+	said := o.learned.conditions
 	say := func(condition metav1.Condition) {
 		condition.ObservedGeneration = o.settings.Generation
 		said[condition.Type] = &condition
 	}
 	say(secretsReady(o.settings.Problems))
-	say(yes(verifyv1.ConditionSimulated, verifyv1.ReasonSimulatorCredentials,
+	say(conditionTrue(verifyv1.ConditionSimulated, verifyv1.ReasonSimulatorCredentials,
 		"credentials begin with sim_, so nothing here is true of a real phone"))
-	say(yes(verifyv1.ConditionLimitsContradict, verifyv1.ReasonKeysFillStore,
+	say(conditionTrue(verifyv1.ConditionLimitsContradict, verifyv1.ReasonKeysFillStore,
 		o.settings.LimitsContradiction+". To remove it, run: "+o.settings.LimitsCommand))
 	if o.settings.Webhook != nil {
 		say(webhookHealthy(o.settings, o.learned.receiver, meta.FindStatusCondition(o.present, verifyv1.ConditionWebhookHealthy)))
 	}
 	if v := o.learned.storage; v != nil {
-		condition := no(verifyv1.ConditionStorageReady, v.reason, v.message)
-		if v.good() {
+		condition := conditionFalse(verifyv1.ConditionStorageReady, v.reason, v.message)
+		if v.isGood() {
 			condition.Status = metav1.ConditionTrue
 		}
 		say(condition)
@@ -53,16 +53,16 @@ func judge(o observation, now metav1.Time) []metav1.Condition {
 		if !judged {
 			condition = present
 		}
-		if condition == nil || !applies(o.settings, conditionType) {
+		if condition == nil || !isApplicable(o.settings, conditionType) {
 			continue
 		}
-		wanted = append(wanted, since(*condition, present, now))
+		wanted = append(wanted, withTransitionTime(*condition, present, now))
 	}
 	return wanted
 }
 
-// applies tells whether a project with these settings has a condition of that type.
-func applies(s *settings.Settings, conditionType string) bool {
+// isApplicable reports whether a project with these settings has a condition of that type.
+func isApplicable(s *settings.Settings, conditionType string) bool {
 	switch conditionType {
 	case verifyv1.ConditionWhatsAppReady:
 		return s.WhatsApp != nil
@@ -79,8 +79,8 @@ func applies(s *settings.Settings, conditionType string) bool {
 	}
 }
 
-// since returns the condition with the time of its last transition.
-func since(condition metav1.Condition, present *metav1.Condition, now metav1.Time) metav1.Condition {
+// withTransitionTime returns the condition with the time of its last transition.
+func withTransitionTime(condition metav1.Condition, present *metav1.Condition, now metav1.Time) metav1.Condition {
 	condition.LastTransitionTime = now
 	if present != nil && present.Status == condition.Status {
 		condition.LastTransitionTime = present.LastTransitionTime
@@ -88,8 +88,8 @@ func since(condition metav1.Condition, present *metav1.Condition, now metav1.Tim
 	return condition
 }
 
-// ours returns the conditions of our types, in the order in which they are written.
-func ours(conditions []metav1.Condition) []metav1.Condition {
+// servedConditions returns the conditions of our types, in the order in which they are written.
+func servedConditions(conditions []metav1.Condition) []metav1.Condition {
 	var found []metav1.Condition
 	for _, conditionType := range served {
 		if condition := meta.FindStatusCondition(conditions, conditionType); condition != nil {
@@ -99,8 +99,8 @@ func ours(conditions []metav1.Condition) []metav1.Condition {
 	return found
 }
 
-// same tells whether two lists in that order say the same.
-func same(a, b []metav1.Condition) bool {
+// equalConditions reports whether two lists in that order are equal.
+func equalConditions(a, b []metav1.Condition) bool {
 	return slices.EqualFunc(a, b, func(a, b metav1.Condition) bool {
 		equal := a.LastTransitionTime.Equal(&b.LastTransitionTime)
 		a.LastTransitionTime, b.LastTransitionTime = metav1.Time{}, metav1.Time{}
@@ -108,15 +108,15 @@ func same(a, b []metav1.Condition) bool {
 	})
 }
 
-// transitions returns the conditions of now that somebody should hear of: those whose status is known and another one than
-// before, and at their first appearance the bad ones alone.
+// transitions returns the conditions to report: those with a known status that differs from before, and of new conditions only
+// the bad ones.
 func transitions(before, now []metav1.Condition) []metav1.Condition {
 	var changed []metav1.Condition
 	for _, condition := range now {
 		old := meta.FindStatusCondition(before, condition.Type)
 		switch {
 		case condition.Status == metav1.ConditionUnknown:
-		case old == nil && !bad(condition):
+		case old == nil && !isBad(condition):
 		case old == nil || old.Status != condition.Status:
 			changed = append(changed, condition)
 		}
@@ -124,16 +124,16 @@ func transitions(before, now []metav1.Condition) []metav1.Condition {
 	return changed
 }
 
-// bad reports whether a condition is one to look at. Simulated and LimitsContradict are better not True.
-func bad(condition metav1.Condition) bool {
+// isBad reports whether a condition needs attention. Simulated and LimitsContradict do so if True.
+func isBad(condition metav1.Condition) bool {
 	warns := condition.Type == verifyv1.ConditionSimulated || condition.Type == verifyv1.ConditionLimitsContradict
 	return (condition.Status == metav1.ConditionTrue) == warns
 }
 
-func yes(conditionType, reason, message string) metav1.Condition {
+func conditionTrue(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
-func no(conditionType, reason, message string) metav1.Condition {
+func conditionFalse(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }

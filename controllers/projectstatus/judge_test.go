@@ -19,8 +19,8 @@ var (
 	now     = metav1.NewTime(earlier.Add(time.Hour))
 )
 
-// simple returns the settings of a project with a messenger and nothing that could be wrong.
-func simple() *settings.Settings {
+// simpleSettings returns the settings of a project with a messenger and no problems.
+func simpleSettings() *settings.Settings {
 	return &settings.Settings{Project: "books/shop", Generation: 7, WhatsApp: &settings.WhatsApp{}}
 }
 
@@ -31,7 +31,7 @@ func condition(conditionType string, status metav1.ConditionStatus, reason strin
 	}
 }
 
-func said(conditions ...metav1.Condition) map[string]*metav1.Condition {
+func conditionsByType(conditions ...metav1.Condition) map[string]*metav1.Condition {
 	all := map[string]*metav1.Condition{}
 	for _, c := range conditions {
 		all[c.Type] = &c
@@ -47,20 +47,20 @@ func typesOf(conditions []metav1.Condition) []string {
 	return all
 }
 
-func TestJudge_whatNobodyJudgedStays(t *testing.T) {
+func TestJudge_unjudgedConditionsStay(t *testing.T) {
 	g := NewWithT(t)
 	present := []metav1.Condition{
 		condition(verifyv1.ConditionSecretsReady, metav1.ConditionTrue, verifyv1.ReasonSecretsRead),
 		condition(verifyv1.ConditionStorageReady, metav1.ConditionFalse, verifyv1.ReasonStorageFull),
 		condition(verifyv1.ConditionWhatsAppReady, metav1.ConditionTrue, verifyv1.ReasonRegistered),
 	}
-	wanted := judge(observation{settings: simple(), learned: learned{said: said()}, present: present}, now)
+	wanted := judgeConditions(observation{settings: simpleSettings(), learned: learned{conditions: conditionsByType()}, present: present}, now)
 	g.Expect(wanted).To(HaveLen(3))
 	g.Expect(wanted[0]).To(Equal(metav1.Condition{
 		Type: verifyv1.ConditionSecretsReady, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonSecretsRead,
 		Message: "every referenced Secret and key can be used", ObservedGeneration: 7, LastTransitionTime: earlier,
 	}), "judged by the present generation, since the old time")
-	g.Expect(wanted[1:]).To(Equal(present[1:]), "also the generation it was judged by")
+	g.Expect(wanted[1:]).To(Equal(present[1:]), "including the generation they were judged by")
 }
 
 func TestJudge_timeOfTheLastTransition(t *testing.T) {
@@ -80,34 +80,34 @@ func TestJudge_timeOfTheLastTransition(t *testing.T) {
 				Type: verifyv1.ConditionWhatsAppReady, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonRegistered,
 				ObservedGeneration: 5, LastTransitionTime: metav1.NewTime(now.Add(time.Hour)),
 			})
-			wanted := judge(observation{settings: simple(), learned: board.snapshot(), present: tc.present}, now)
+			wanted := judgeConditions(observation{settings: simpleSettings(), learned: board.snapshot(), present: tc.present}, now)
 			g.Expect(typesOf(wanted)).To(Equal([]string{verifyv1.ConditionSecretsReady, verifyv1.ConditionWhatsAppReady}))
 			g.Expect(wanted[1].LastTransitionTime).To(Equal(tc.want))
-			g.Expect(wanted[1].ObservedGeneration).To(BeEquivalentTo(5), "that of whoever judged it")
+			g.Expect(wanted[1].ObservedGeneration).To(BeEquivalentTo(5), "the generation that it was judged by")
 		})
 	}
 }
 
-func TestJudge_whatDoesNotApplyIsTakenOff(t *testing.T) {
+func TestJudge_removesWhatDoesNotApply(t *testing.T) {
 	g := NewWithT(t)
 	var present []metav1.Condition
 	for _, conditionType := range served {
 		present = append(present, condition(conditionType, metav1.ConditionTrue, "Any"))
 	}
 	of := func(s *settings.Settings, l learned) []string {
-		return typesOf(judge(observation{settings: s, learned: l, present: present}, now))
+		return typesOf(judgeConditions(observation{settings: s, learned: l, present: present}, now))
 	}
 	everything := &settings.Settings{
 		WhatsApp: &settings.WhatsApp{}, Telegram: &settings.Telegram{}, Webhook: &settings.Webhook{}, Simulated: true,
 		LimitsContradiction: "the keys can fill the store",
 	}
-	g.Expect(of(everything, learned{said: said()})).To(Equal(served))
-	g.Expect(of(simple(), learned{said: said()})).To(Equal(served[:3]))
+	g.Expect(of(everything, learned{conditions: conditionsByType()})).To(Equal(served))
+	g.Expect(of(simpleSettings(), learned{conditions: conditionsByType()})).To(Equal(served[:3]))
 	withdrawn := NewBoard()
 	withdrawn.Withdraw(verifyv1.ConditionWhatsAppReady)
-	g.Expect(of(simple(), withdrawn.snapshot())).To(Equal(served[:2]))
-	late := said(condition(verifyv1.ConditionTelegramReady, metav1.ConditionTrue, "Any"))
-	g.Expect(of(simple(), learned{said: late})).To(Equal(served[:3]), "said before the account was taken away")
+	g.Expect(of(simpleSettings(), withdrawn.snapshot())).To(Equal(served[:2]))
+	late := conditionsByType(condition(verifyv1.ConditionTelegramReady, metav1.ConditionTrue, "Any"))
+	g.Expect(of(simpleSettings(), learned{conditions: late})).To(Equal(served[:3]), "set before the account was removed")
 }
 
 func TestJudge_storage(t *testing.T) {
@@ -115,11 +115,11 @@ func TestJudge_storage(t *testing.T) {
 	for _, v := range []verdict{
 		verdictOf(nil, false), verdictOf(errors.New("broken"), false), verdictOf(verification.TooManyStored(time.Second), false),
 	} {
-		wanted := judge(observation{settings: simple(), learned: learned{said: said(), storage: &v}}, now)
+		wanted := judgeConditions(observation{settings: simpleSettings(), learned: learned{conditions: conditionsByType(), storage: &v}}, now)
 		g.Expect(typesOf(wanted)).To(Equal([]string{verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady}))
 		g.Expect(wanted[1].Reason).To(Equal(v.reason))
 		g.Expect(wanted[1].Message).To(Equal(v.message))
-		g.Expect(wanted[1].Status).To(Equal(map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[v.good()]))
+		g.Expect(wanted[1].Status).To(Equal(map[bool]metav1.ConditionStatus{true: metav1.ConditionTrue, false: metav1.ConditionFalse}[v.isGood()]))
 		g.Expect(wanted[1].ObservedGeneration).To(BeEquivalentTo(7))
 	}
 }
@@ -130,38 +130,38 @@ func TestJudge_theSameAgainIsTheSame(t *testing.T) {
 	o := observation{
 		settings: &settings.Settings{Generation: 7, WhatsApp: &settings.WhatsApp{}, Webhook: &settings.Webhook{}, Simulated: true},
 		learned: learned{
-			storage: &v, receiver: evidence{state: fails, failures: 9, word: "timeout"},
-			said: said(condition(verifyv1.ConditionWhatsAppReady, metav1.ConditionTrue, verifyv1.ReasonRegistered)),
+			storage: &v, receiver: evidence{state: receiverFailing, failures: 9, cause: "timeout"},
+			conditions: conditionsByType(condition(verifyv1.ConditionWhatsAppReady, metav1.ConditionTrue, verifyv1.ReasonRegistered)),
 		},
 	}
-	first := judge(o, now)
+	first := judgeConditions(o, now)
 	g.Expect(first).To(HaveLen(5))
-	o.present, o.learned.receiver.word = first, "http_500"
-	second := judge(o, metav1.NewTime(now.Add(time.Hour)))
-	g.Expect(same(first, second)).To(BeTrue(), "%v", second)
+	o.present, o.learned.receiver.cause = first, "http_500"
+	second := judgeConditions(o, metav1.NewTime(now.Add(time.Hour)))
+	g.Expect(equalConditions(first, second)).To(BeTrue(), "%v", second)
 	for i := range first {
 		other := append([]metav1.Condition(nil), first...)
 		other[i].LastTransitionTime = earlier
-		g.Expect(same(first, other)).To(BeFalse())
+		g.Expect(equalConditions(first, other)).To(BeFalse())
 		other[i] = first[i]
 		other[i].ObservedGeneration++
-		g.Expect(same(first, other)).To(BeFalse())
+		g.Expect(equalConditions(first, other)).To(BeFalse())
 	}
-	g.Expect(same(first, first[1:])).To(BeFalse())
+	g.Expect(equalConditions(first, first[1:])).To(BeFalse())
 }
 
 func TestJudge_limitsThatContradict(t *testing.T) {
 	g := NewWithT(t)
-	s := simple()
+	s := simpleSettings()
 	s.LimitsContradiction, s.LimitsCommand = "the keys can fill the store", "kubectl patch"
-	wanted := judge(observation{settings: s, learned: learned{said: said()}}, now)
+	wanted := judgeConditions(observation{settings: s, learned: learned{conditions: conditionsByType()}}, now)
 	g.Expect(wanted).To(ContainElement(metav1.Condition{
 		Type: verifyv1.ConditionLimitsContradict, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonKeysFillStore,
 		Message: "the keys can fill the store. To remove it, run: kubectl patch", ObservedGeneration: 7, LastTransitionTime: now,
 	}))
 	g.Expect(transitions(nil, wanted)).To(ContainElement(HaveField("Type", verifyv1.ConditionLimitsContradict)), "an Event reports it")
-	g.Expect(typesOf(judge(observation{settings: simple(), learned: learned{said: said()}, present: wanted}, now))).
-		NotTo(ContainElement(verifyv1.ConditionLimitsContradict), "it goes with its cause")
+	g.Expect(typesOf(judgeConditions(observation{settings: simpleSettings(), learned: learned{conditions: conditionsByType()}, present: wanted}, now))).
+		NotTo(ContainElement(verifyv1.ConditionLimitsContradict), "it is removed with its cause")
 }
 
 func TestSecretsReady(t *testing.T) {
@@ -231,20 +231,20 @@ func TestSecretsReady_namesSomeOfMany(t *testing.T) {
 	g.Expect(secretsReady(problems[:maxNamed]).Message).To(HaveSuffix("spec.9: Secret shop, key k is empty"))
 }
 
-func TestWords_coverEveryReason(t *testing.T) {
+func TestProblemTexts_coverEveryReason(t *testing.T) {
 	g := NewWithT(t)
 	for _, reason := range []settings.Reason{
 		settings.ReasonMissing, settings.ReasonNotMounted, settings.ReasonUnreadable, settings.ReasonEmpty, settings.ReasonTooShort,
 		settings.ReasonTooLong, settings.ReasonInvalid, settings.ReasonRepeated, settings.ReasonNoCertificate,
 		settings.ReasonMixedSimulator, settings.ReasonNotBase64, settings.ReasonWebhookSecretTooShort,
 	} {
-		g.Expect(words).To(HaveKeyWithValue(reason, Not(BeEmpty())))
+		g.Expect(problemTexts).To(HaveKeyWithValue(reason, Not(BeEmpty())))
 	}
 }
 
 func TestVerdictOf(t *testing.T) {
 	refusedBy := &StorageError{Rejected: true, Message: "the password is wrong", Err: errors.New("28P01")}
-	silent := &StorageError{Message: "nobody answers", Err: errors.New("10.1.2.3:5432: connection refused")}
+	silent := &StorageError{Message: "no answer", Err: errors.New("10.1.2.3:5432: connection refused")}
 	for name, tc := range map[string]struct {
 		err    error
 		reason string
@@ -262,13 +262,13 @@ func TestVerdictOf(t *testing.T) {
 			v := verdictOf(tc.err, false)
 			g.Expect(v.reason).To(Equal(tc.reason))
 			g.Expect(v.message).NotTo(BeEmpty())
-			g.Expect(v.good()).To(Equal(tc.err == nil))
+			g.Expect(v.isGood()).To(Equal(tc.err == nil))
 		})
 	}
 	g := NewWithT(t)
 	g.Expect(verdictOf(refusedBy, false).message).To(Equal("the password is wrong"), "and nothing of the cause")
 	g.Expect(refusedBy).To(MatchError("the password is wrong: 28P01"))
-	g.Expect(verdictOf(silent, false).message).To(Equal("nobody answers"), "and nothing of the cause")
+	g.Expect(verdictOf(silent, false).message).To(Equal("no answer"), "and nothing of the cause")
 	g.Expect(verdictOf(nil, true)).To(Equal(verdict{
 		verifyv1.ReasonStorageReachable, "requests can be stored; the connection to the database is unencrypted",
 	}))
@@ -282,11 +282,11 @@ func TestSteady(t *testing.T) {
 		looks    []verdict
 		believed []bool
 	}{
-		"good news at once":           {[]verdict{good, good}, []bool{true, false}},
-		"bad news at the third":       {[]verdict{down, down, down, down}, []bool{false, false, true, false}},
-		"a moment is nothing":         {[]verdict{good, down, down, good, down, good}, []bool{true, false, false, false, false, false}},
+		"good at once":                {[]verdict{good, good}, []bool{true, false}},
+		"bad at the third":            {[]verdict{down, down, down, down}, []bool{false, false, true, false}},
+		"a short failure":             {[]verdict{good, down, down, good, down, good}, []bool{true, false, false, false, false, false}},
 		"recovery at the third":       {[]verdict{full, full, full, good, good, good}, []bool{false, false, true, false, false, true}},
-		"two troubles do not add up":  {[]verdict{good, down, full, down, full, full, full}, []bool{true, false, false, false, false, false, true}},
+		"two problems do not add up":  {[]verdict{good, down, full, down, full, full, full}, []bool{true, false, false, false, false, false, true}},
 		"the words may change":        {[]verdict{good, down, late, down, late, late, late}, []bool{true, false, false, true, false, false, true}},
 		"good before it was believed": {[]verdict{down, down, good}, []bool{false, false, true}},
 	} {
@@ -294,8 +294,8 @@ func TestSteady(t *testing.T) {
 			g := NewWithT(t)
 			var s steady
 			for i, v := range tc.looks {
-				g.Expect(s.note(v)).To(Equal(tc.believed[i]), "look %d", i)
-				g.Expect(s.next(time.Minute)).To(Equal(map[bool]time.Duration{true: time.Minute, false: 6 * time.Second}[v.good() && s.believed == v]))
+				g.Expect(s.addCheck(v)).To(Equal(tc.believed[i]), "look %d", i)
+				g.Expect(s.nextDelay(time.Minute)).To(Equal(map[bool]time.Duration{true: time.Minute, false: 6 * time.Second}[v.isGood() && s.believed == v]))
 			}
 		})
 	}
@@ -308,15 +308,15 @@ func TestTransitions(t *testing.T) {
 	const ready, simulated = verifyv1.ConditionSecretsReady, verifyv1.ConditionSimulated
 	for name, tc := range map[string]struct {
 		before, now []metav1.Condition
-		told        bool
+		events      bool
 	}{
 		"first and good":              {nil, is(ready, metav1.ConditionTrue), false},
 		"first and bad":               {nil, is(ready, metav1.ConditionFalse), true},
 		"first and unknown":           {nil, is(ready, metav1.ConditionUnknown), false},
-		"gets bad":                    {is(ready, metav1.ConditionTrue), is(ready, metav1.ConditionFalse), true},
+		"becomes bad":                 {is(ready, metav1.ConditionTrue), is(ready, metav1.ConditionFalse), true},
 		"stays bad":                   {is(ready, metav1.ConditionFalse), is(ready, metav1.ConditionFalse), false},
-		"gets good":                   {is(ready, metav1.ConditionFalse), is(ready, metav1.ConditionTrue), true},
-		"gets unknown":                {is(ready, metav1.ConditionTrue), is(ready, metav1.ConditionUnknown), false},
+		"becomes good":                {is(ready, metav1.ConditionFalse), is(ready, metav1.ConditionTrue), true},
+		"becomes unknown":             {is(ready, metav1.ConditionTrue), is(ready, metav1.ConditionUnknown), false},
 		"is known again":              {is(ready, metav1.ConditionUnknown), is(ready, metav1.ConditionTrue), true},
 		"goes":                        {is(ready, metav1.ConditionFalse), nil, false},
 		"is simulated from now on":    {nil, is(simulated, metav1.ConditionTrue), true},
@@ -325,7 +325,7 @@ func TestTransitions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			if tc.told {
+			if tc.events {
 				g.Expect(transitions(tc.before, tc.now)).To(Equal(tc.now))
 			} else {
 				g.Expect(transitions(tc.before, tc.now)).To(BeEmpty())

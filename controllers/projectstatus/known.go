@@ -8,21 +8,21 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// known is the newest state of the object: as it was read or written last, or as the watch brought it.
+// known is the newest known state of the object: from the last read or write, or from the watch.
 type known struct {
 	uid     types.UID
 	version string
-	// conditions are those of our types, or those that were written. If the object has others after a write, somebody else
-	// holds on to one of them, and to write again would change nothing.
+	// conditions are those of our types, or those that were written last. If the object's differ right after a write, another
+	// field owner holds one of them, and another write would change nothing.
 	conditions []metav1.Condition
 }
 
 func knownOf(project *verifyv1.VerificationProject) known {
-	return known{uid: project.UID, version: project.ResourceVersion, conditions: ours(project.Status.Conditions)}
+	return known{uid: project.UID, version: project.ResourceVersion, conditions: servedConditions(project.Status.Conditions)}
 }
 
-// latest returns what is known when the watch has brought the object: it may be behind our own writes. Versions that
-// cannot be compared are taken as they come.
+// latest returns the newer state of k and the object that the watch brought, which may be behind our own writes. If the versions
+// cannot be compared, the watch counts.
 func (k known) latest(project *verifyv1.VerificationProject) known {
 	order, err := resourceversion.CompareResourceVersion(k.version, project.ResourceVersion)
 	if err == nil && order >= 0 {

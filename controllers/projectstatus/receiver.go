@@ -11,10 +11,10 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// failuresToTell is how many attempts must fail in a row before a receiver is said to be failing: one can be a deploy.
-const failuresToTell = 3
+// failuresToReport is how many attempts must fail in a row before a receiver counts as failing: a single failure can be a deploy.
+const failuresToReport = 3
 
-// refusals say of each reason for which our own rules refuse an attempt what is wrong with the URL, and what mends it.
+// refusals maps each reason for which our own rules refuse an attempt to what is wrong with the URL, and how to correct it.
 var refusals = map[string]string{
 	string(webhook.ReasonBlockedAddress): "the host of spec.webhook.url does not exist, or leads to an address that the cluster's " +
 		"administrator has not allowed; see --webhook-allow",
@@ -23,61 +23,61 @@ var refusals = map[string]string{
 	string(webhook.ReasonPlainHTTP): "spec.webhook.url is plain http to a public address; use https",
 }
 
-// troubles are the reasons that a new leader cannot see for itself before the next attempt.
-var troubles = []string{verifyv1.ReasonReceiverFailing, verifyv1.ReasonAddressRefused}
+// stickyReasons are reasons that a new leader cannot verify before the next attempt.
+var stickyReasons = []string{verifyv1.ReasonReceiverFailing, verifyv1.ReasonAddressRefused}
 
-// receiverState is what attempts say about a receiver.
+// receiverState is the state of a receiver by its attempts.
 type receiverState int
 
 const (
-	unknown receiverState = iota // nothing in this term so far: what the leader before found still holds
-	takes
-	fails
-	refused // its address is
+	receiverUnknown receiverState = iota // nothing in this term so far: the former leader's result still holds
+	receiverHealthy
+	receiverFailing
+	receiverRefused // its address is refused
 )
 
-// evidence is what was seen of a receiver in this term. Its zero value is the state before the first attempt.
+// evidence is the result of the attempts in this term. Its zero value is the state before the first attempt.
 type evidence struct {
 	state    receiverState
 	failures int    // in a row
-	word     string // for the attempt that made it fail, or be refused
+	cause    string // of the attempt that made it fail, or be refused
 }
 
-// after returns the evidence with one more attempt.
-func (e evidence) after(a verification.Attempt) evidence {
+// withAttempt returns the evidence with one more attempt.
+func (e evidence) withAttempt(a verification.Attempt) evidence {
 	if a.Delivered {
-		return evidence{state: takes}
+		return evidence{state: receiverHealthy}
 	}
 	e.failures++
 	switch _, ours := refusals[a.Reason]; {
-	case ours: // no deploy, and the next one will be too
-		e.state, e.word = refused, a.Reason
-	case e.failures >= failuresToTell && e.state != fails:
-		e.state, e.word = fails, a.Reason
+	case ours: // not a deploy, and the next attempt will be refused too
+		e.state, e.cause = receiverRefused, a.Reason
+	case e.failures >= failuresToReport && e.state != receiverFailing:
+		e.state, e.cause = receiverFailing, a.Reason
 	}
 	return e
 }
 
-// webhookHealthy judges the receiver. present is the condition as it stands, which is the memory of former leaders.
+// webhookHealthy judges the receiver. present is the current condition, which carries the state of former leaders.
 func webhookHealthy(s *settings.Settings, e evidence, present *metav1.Condition) metav1.Condition {
 	if s.EventPolicy() == verification.EventsPaused {
-		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonSigningSecretMissing,
+		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonSigningSecretMissing,
 			"the Secret of spec.webhook.secretRef cannot be used; events wait for it; see the condition SecretsReady")
 	}
-	remembered := present != nil && present.Status == metav1.ConditionFalse && slices.Contains(troubles, present.Reason)
+	remembered := present != nil && present.Status == metav1.ConditionFalse && slices.Contains(stickyReasons, present.Reason)
 	switch {
-	case e.state == fails:
+	case e.state == receiverFailing:
 		if remembered && present.Reason == verifyv1.ReasonReceiverFailing {
-			return *present // another word for the same trouble is no news
+			return *present // another cause of the same problem is no change
 		}
-		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonReceiverFailing,
-			"the webhook's receiver fails ("+e.word+"); events wait and are sent again")
-	case e.state == refused:
-		return no(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonAddressRefused, refusals[e.word])
-	case e.state == unknown && remembered:
+		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonReceiverFailing,
+			"the webhook's receiver fails ("+e.cause+"); events wait and are sent again")
+	case e.state == receiverRefused:
+		return conditionFalse(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonAddressRefused, refusals[e.cause])
+	case e.state == receiverUnknown && remembered:
 		return *present
 	default:
-		return yes(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonNoFailures,
+		return conditionTrue(verifyv1.ConditionWebhookHealthy, verifyv1.ReasonNoFailures,
 			"the webhook's receiver takes events, as far as is known")
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 var errDown = errors.New("the API server is down")
 
-// day is longer than anything here waits for.
+// day is longer than any wait here.
 const day = 24 * time.Hour
 
 var missing = []settings.Problem{{Field: "spec.app", Secret: "shop", Key: "app", Reason: settings.ReasonMissing}}
@@ -31,76 +31,76 @@ func TestRun_aSteadyProjectCostsOneWrite(t *testing.T) {
 		w.begin()
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretsRead", "StorageReady StorageReachable"}))
 		pass(day)
-		for range 10 { // what is no news to a condition
+		for range 10 { // events that change no condition
 			w.stored.Annotations = map[string]string{"at": time.Now().String()}
 			w.change()
 			w.changes.Notify("settings")
 			pass(time.Minute)
 		}
 		w.Expect(w.writes).To(HaveLen(1))
-		w.Expect(w.told).To(BeEmpty(), "all is well")
+		w.Expect(w.events).To(BeEmpty(), "all is well")
 
 		w.takeover()
 		pass(day)
-		w.Expect(w.writes).To(BeEmpty(), "a change of leaders is no news")
+		w.Expect(w.writes).To(BeEmpty(), "a change of leaders writes nothing")
 	})
 }
 
-func TestRun_writesAndTellsEachChangeOnce(t *testing.T) {
+func TestRun_writesAndReportsEachChangeOnce(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
 		first := w.stored.Status.Conditions[0].LastTransitionTime
 		pass(time.Hour)
-		w.set(func(s *settings.Settings) { s.Problems = missing })
+		w.setSettings(func(s *settings.Settings) { s.Problems = missing })
 		pass(quiet)
 		w.Expect(w.conditions()).To(ContainElement("SecretsReady SecretMissing"))
 		w.Expect(w.stored.Status.Conditions[0].LastTransitionTime.Time).To(BeTemporally("~", first.Add(time.Hour), time.Second))
-		w.Expect(w.told).To(Equal([]string{"SecretsReady SecretMissing bad"}))
+		w.Expect(w.events).To(Equal([]string{"SecretsReady SecretMissing bad"}))
 		pass(day)
-		w.set(func(s *settings.Settings) { s.Problems = nil })
+		w.setSettings(func(s *settings.Settings) { s.Problems = nil })
 		pass(quiet)
-		w.Expect(w.told).To(Equal([]string{"SecretsReady SecretMissing bad", "SecretsReady SecretsRead"}))
+		w.Expect(w.events).To(Equal([]string{"SecretsReady SecretMissing bad", "SecretsReady SecretsRead"}))
 		pass(day)
 		w.Expect(w.writes).To(HaveLen(3))
 	})
 }
 
-func TestRun_aNewGenerationIsWrittenAndNotTold(t *testing.T) {
+func TestRun_aNewGenerationIsWrittenAndNotReported(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
-		w.set(func(*settings.Settings) {})
+		w.setSettings(func(*settings.Settings) {})
 		w.board.Set(metav1.Condition{
 			Type: verifyv1.ConditionWhatsAppReady, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonRegistered, ObservedGeneration: 8,
 		})
 		pass(quiet)
-		w.Expect(w.writes).To(HaveLen(2), "together with what another loop says about it")
+		w.Expect(w.writes).To(HaveLen(2), "together with another loop's condition")
 		for _, c := range w.stored.Status.Conditions {
 			w.Expect(c.ObservedGeneration).To(BeEquivalentTo(8))
 		}
-		w.Expect(w.told).To(BeEmpty())
+		w.Expect(w.events).To(BeEmpty())
 	})
 }
 
-func TestRun_theReceiversRecoveryIsToldByAnotherLeader(t *testing.T) {
+func TestRun_theReceiversRecoveryIsReportedByAnotherLeader(t *testing.T) {
 	inBubble(t, func(w *world) {
 		withWebhook(w.current)
 		w.begin()
 		w.attempts(failed, failed, failed, failed)
 		pass(quiet)
-		w.Expect(w.told).To(Equal([]string{"WebhookHealthy ReceiverFailing bad"}))
+		w.Expect(w.events).To(Equal([]string{"WebhookHealthy ReceiverFailing bad"}))
 		w.Expect(w.stored.Status.Conditions[2].Message).To(ContainSubstring("(http_500)"))
 
 		w.takeover()
 		pass(day)
 		w.attempts(timedOut, timedOut, timedOut, timedOut)
 		pass(quiet)
-		w.Expect(w.told).To(BeEmpty(), "it was told")
+		w.Expect(w.events).To(BeEmpty(), "it was reported already")
 		w.Expect(w.writes).To(BeEmpty())
 
 		w.takeover()
 		w.attempts(delivered, delivered)
 		pass(quiet)
-		w.Expect(w.told).To(Equal([]string{"WebhookHealthy NoFailures"}))
+		w.Expect(w.events).To(Equal([]string{"WebhookHealthy NoFailures"}))
 		w.attempts(failed, failed, delivered)
 		pass(quiet)
 		w.Expect(w.writes).To(HaveLen(1))
@@ -113,15 +113,15 @@ func TestRun_anotherReceiverBeginsAnew(t *testing.T) {
 		w.begin()
 		w.attempts(failed, failed, failed)
 		pass(quiet)
-		w.set(func(s *settings.Settings) { s.Webhook = &settings.Webhook{URL: "https://new.example.com/hook"} })
+		w.setSettings(func(s *settings.Settings) { s.Webhook = &settings.Webhook{URL: "https://new.example.com/hook"} })
 		pass(quiet)
 		w.attempts(failed)
 		pass(quiet)
 		w.Expect(w.conditions()).To(ContainElement("WebhookHealthy NoFailures"))
-		w.set(func(s *settings.Settings) { s.Webhook = nil })
+		w.setSettings(func(s *settings.Settings) { s.Webhook = nil })
 		pass(quiet)
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretsRead", "StorageReady StorageReachable"}))
-		w.Expect(w.told).To(Equal([]string{"WebhookHealthy ReceiverFailing bad", "WebhookHealthy NoFailures"}))
+		w.Expect(w.events).To(Equal([]string{"WebhookHealthy ReceiverFailing bad", "WebhookHealthy NoFailures"}))
 	})
 }
 
@@ -130,27 +130,27 @@ func TestRun_storage(t *testing.T) {
 		w.begin()
 		w.storage = verification.TooManyStored(time.Second)
 		pass(defaultStoragePeriod)
-		w.Expect(w.conditions()).To(ContainElement("StorageReady StorageReachable"), "one look is not enough")
-		pass(looksToBelieve * defaultStoragePeriod / doubtFactor)
+		w.Expect(w.conditions()).To(ContainElement("StorageReady StorageReachable"), "one check is not enough")
+		pass(checksToBelieve * defaultStoragePeriod / doubtFactor)
 		w.Expect(w.conditions()).To(ContainElement("StorageReady StorageFull"))
 		w.storage = nil
-		pass((looksToBelieve + 1) * defaultStoragePeriod / doubtFactor) // and not defaultStoragePeriod: who waits for it wants to know
-		w.Expect(w.told).To(Equal([]string{"StorageReady StorageFull bad", "StorageReady StorageReachable"}))
+		pass((checksToBelieve + 1) * defaultStoragePeriod / doubtFactor) // not defaultStoragePeriod: an outage is checked more often
+		w.Expect(w.events).To(Equal([]string{"StorageReady StorageFull bad", "StorageReady StorageReachable"}))
 	})
 }
 
 func TestRun_aStoreThatHangsHoldsNothingBack(t *testing.T) {
 	inBubble(t, func(w *world) {
-		w.set(func(s *settings.Settings) { s.Problems = missing })
+		w.setSettings(func(s *settings.Settings) { s.Problems = missing })
 		w.storage = errDown
 		w.begin()
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretMissing"}), "nothing is known of the store yet")
-		pass(looksToBelieve * defaultStoragePeriod / doubtFactor)
+		pass(checksToBelieve * defaultStoragePeriod / doubtFactor)
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretMissing", "StorageReady StorageUnreachable"}))
 	})
 }
 
-// TestRun_aWatchThatLags: neither the first look of a term nor what follows a write may go by an old state.
+// TestRun_aWatchThatLags: neither the first reconciliation of a term nor one after a write may use a stale state.
 func TestRun_aWatchThatLags(t *testing.T) {
 	inBubble(t, func(w *world) {
 		withWebhook(w.current)
@@ -158,15 +158,15 @@ func TestRun_aWatchThatLags(t *testing.T) {
 		w.lagging = true
 		w.attempts(failed, failed, failed)
 		pass(quiet)
-		w.Expect(w.told).To(HaveLen(1))
+		w.Expect(w.events).To(HaveLen(1))
 		w.takeover()
 		w.changes.Notify("")
 		pass(time.Minute)
-		w.Expect(w.told).To(BeEmpty())
-		w.Expect(w.writes).To(BeEmpty(), "the watch does not know of the last write")
+		w.Expect(w.events).To(BeEmpty())
+		w.Expect(w.writes).To(BeEmpty(), "the watch has not brought the last write")
 		w.attempts(delivered)
 		pass(quiet)
-		w.Expect(w.told).To(Equal([]string{"WebhookHealthy NoFailures"}))
+		w.Expect(w.events).To(Equal([]string{"WebhookHealthy NoFailures"}))
 		for range 5 {
 			w.changes.Notify("")
 			pass(time.Minute)
@@ -185,49 +185,49 @@ func TestRun_anAPIServerThatFails(t *testing.T) {
 		w.Expect(w.stored.Status.Conditions).To(BeEmpty())
 		w.down = nil
 		pass(2 * maxBackoff)
-		w.Expect(w.conditions()).NotTo(BeEmpty(), "the first look is tried again")
+		w.Expect(w.conditions()).NotTo(BeEmpty(), "the first read is retried")
 
 		w.down = errDown
-		w.set(func(s *settings.Settings) { s.Problems = missing })
+		w.setSettings(func(s *settings.Settings) { s.Problems = missing })
 		pass(time.Hour)
 		w.Expect(w.failed).To(And(BeNumerically(">", 100), BeNumerically("<", 200)), "tries in an hour")
-		w.Expect(w.told).To(BeEmpty(), "nothing is told before it was written")
+		w.Expect(w.events).To(BeEmpty(), "nothing is reported before it was written")
 		w.down = nil
 		pass(2 * maxBackoff)
-		w.Expect(w.told).To(Equal([]string{"SecretsReady SecretMissing bad"}))
+		w.Expect(w.events).To(Equal([]string{"SecretsReady SecretMissing bad"}))
 		w.Expect(w.writes).To(HaveLen(2))
 	})
 }
 
-// TestRun_anAnswerThatIsLost: the write happened, and is told once.
+// TestRun_anAnswerThatIsLost: the write happened, and is reported once.
 func TestRun_anAnswerThatIsLost(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
 		w.down, w.mute = errDown, true
-		w.set(func(s *settings.Settings) { s.Problems = missing })
+		w.setSettings(func(s *settings.Settings) { s.Problems = missing })
 		pass(quiet)
 		w.Expect(w.conditions()).To(ContainElement("SecretsReady SecretMissing"))
-		w.Expect(w.told).To(BeEmpty())
+		w.Expect(w.events).To(BeEmpty())
 		pass(2 * minBackoff)
-		w.Expect(w.told).To(Equal([]string{"SecretsReady SecretMissing bad"}))
+		w.Expect(w.events).To(Equal([]string{"SecretsReady SecretMissing bad"}))
 		w.Expect(w.writes).To(HaveLen(2), "the watch brought it")
 	})
 }
 
-func TestRun_whatIsBackBeforeItWasWrittenIsNoNews(t *testing.T) {
+func TestRun_aChangeThatIsRevertedBeforeTheWriteIsNotReported(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
 		for range 50 {
-			w.set(func(s *settings.Settings) { s.Problems = missing })
-			w.set(func(s *settings.Settings) { s.Problems = nil; s.Generation -= 2 })
+			w.setSettings(func(s *settings.Settings) { s.Problems = missing })
+			w.setSettings(func(s *settings.Settings) { s.Problems = nil; s.Generation -= 2 })
 			pass(quiet)
 		}
 		w.Expect(w.writes).To(HaveLen(1))
-		w.Expect(w.told).To(BeEmpty())
+		w.Expect(w.events).To(BeEmpty())
 	})
 }
 
-func TestRun_aConditionThatCannotMakeUpItsMindIsPaced(t *testing.T) {
+func TestRun_aFlappingConditionIsPaced(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
 		const minutes = 10
@@ -243,7 +243,7 @@ func TestRun_aConditionThatCannotMakeUpItsMindIsPaced(t *testing.T) {
 	})
 }
 
-func TestRun_whatSomebodyElseChangedIsMended(t *testing.T) {
+func TestRun_correctsForeignChanges(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
 		pass(time.Hour)
@@ -252,13 +252,13 @@ func TestRun_whatSomebodyElseChangedIsMended(t *testing.T) {
 		pass(quiet)
 		w.Expect(w.stored.Status.Conditions[0].Status).To(Equal(metav1.ConditionTrue))
 		w.Expect(w.writes).To(HaveLen(2))
-		w.Expect(w.told).To(BeEmpty())
+		w.Expect(w.events).To(BeEmpty())
 	})
 }
 
-// TestRun_aConditionThatIsSomebodyElses: what does not apply and is held by another field owner cannot be taken off, and
-// is not fought over.
-func TestRun_aConditionThatIsSomebodyElses(t *testing.T) {
+// TestRun_aForeignCondition: a condition that no longer applies but has another field owner cannot be removed, and is not written
+// repeatedly.
+func TestRun_aForeignCondition(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
 		w.stored.Status.Conditions = append(w.stored.Status.Conditions, metav1.Condition{
@@ -280,15 +280,15 @@ func TestRun_anotherProjectOfTheSameName(t *testing.T) {
 	inBubble(t, func(w *world) {
 		w.begin()
 		w.lagging = true
-		w.create("second") // which the watch does not know yet
-		w.set(func(s *settings.Settings) { s.Problems = missing })
+		w.create("second") // which the watch has not brought yet
+		w.setSettings(func(s *settings.Settings) { s.Problems = missing })
 		pass(time.Minute)
 		w.Expect(w.stored.Status.Conditions).To(BeEmpty(), "the write was meant for another object")
 		w.Expect(w.failed).NotTo(BeZero())
 		w.catchUp()
 		pass(2 * maxBackoff)
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretMissing", "StorageReady StorageReachable"}))
-		w.Expect(w.told).To(Equal([]string{"SecretsReady SecretMissing bad"}))
+		w.Expect(w.events).To(Equal([]string{"SecretsReady SecretMissing bad"}))
 	})
 }
 
@@ -297,15 +297,15 @@ func TestRun_aProjectThatIsDeleted(t *testing.T) {
 		w.begin()
 		pass(time.Minute)
 		watched := w.watched
-		w.stored = nil // and the watch does not know yet
-		w.set(func(s *settings.Settings) { s.Problems = missing })
+		w.stored = nil // which the watch has not brought yet
+		w.setSettings(func(s *settings.Settings) { s.Problems = missing })
 		pass(time.Minute)
 		w.Expect(w.watched).To(Equal(watched))
 		w.Expect(w.stored).To(BeNil())
 		w.remove()
 		pass(day)
-		w.Expect(w.failed).To(Equal(1), "and it is not tried again")
-		w.Expect(w.told).To(BeEmpty())
+		w.Expect(w.failed).To(Equal(1), "it is not retried")
+		w.Expect(w.events).To(BeEmpty())
 
 		w.end()
 		w.begin()
@@ -318,9 +318,9 @@ func TestRun_aProjectThatIsDeleted(t *testing.T) {
 
 func TestRun_endsAtOnce(t *testing.T) {
 	for name, before := range map[string]func(w *world){
-		"waiting for news":           func(*world) { pass(time.Hour) },
-		"collecting news":            func(w *world) { w.changes.Notify(""); pass(quiet / 2) },
-		"waiting for the API server": func(w *world) { w.down = errDown; w.set(withWebhook); pass(time.Hour) },
+		"waiting for changes":        func(*world) { pass(time.Hour) },
+		"collecting changes":         func(w *world) { w.changes.Notify(""); pass(quiet / 2) },
+		"waiting for the API server": func(w *world) { w.down = errDown; w.setSettings(withWebhook); pass(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(w *world) {

@@ -10,11 +10,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// maxNamed is how many secrets a message names. More have one cause, and one look at the Secret shows it.
+// maxNamed is how many secrets a message names. More than that have one cause, and the Secret itself shows it.
 const maxNamed = 10
 
-// words say what is wrong with a secret.
-var words = map[settings.Reason]string{
+// problemTexts describe what is wrong with a secret.
+var problemTexts = map[settings.Reason]string{
 	settings.ReasonMissing:        "is missing",
 	settings.ReasonNotMounted:     "is not mounted into this pod yet",
 	settings.ReasonUnreadable:     "cannot be read",
@@ -31,17 +31,17 @@ var words = map[settings.Reason]string{
 		"phoneproof keygen --webhook makes one",
 }
 
-// secretsReady judges the secrets. What is missing comes first, because it explains most of what else may be wrong; what
-// waits for a rollout is not known to be wrong at all.
+// secretsReady judges the secrets. Missing ones come first, because they explain most other problems; those that wait for a
+// rollout are not known to be wrong at all.
 func secretsReady(problems []settings.Problem) metav1.Condition {
 	if len(problems) == 0 {
-		return yes(verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretsRead, "every referenced Secret and key can be used")
+		return conditionTrue(verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretsRead, "every referenced Secret and key can be used")
 	}
 	found := map[settings.Reason]bool{}
 	for _, p := range problems {
 		found[p.Reason] = true
 	}
-	condition := no(verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretInvalid, describe(problems))
+	condition := conditionFalse(verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretInvalid, describeProblems(problems))
 	switch {
 	case found[settings.ReasonMissing]:
 		condition.Reason = verifyv1.ReasonSecretMissing
@@ -51,11 +51,11 @@ func secretsReady(problems []settings.Problem) metav1.Condition {
 	return condition
 }
 
-// describe names secrets in the order in which the settings sort them.
-func describe(problems []settings.Problem) string {
+// describeProblems lists secrets in the order of the settings.
+func describeProblems(problems []settings.Problem) string {
 	var texts []string
 	for _, p := range problems[:min(len(problems), maxNamed)] {
-		texts = append(texts, fmt.Sprintf("%s: Secret %s, key %s %s", p.Field, p.Secret, p.Key, words[p.Reason]))
+		texts = append(texts, fmt.Sprintf("%s: Secret %s, key %s %s", p.Field, p.Secret, p.Key, problemTexts[p.Reason]))
 	}
 	if more := len(problems) - maxNamed; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))

@@ -11,22 +11,22 @@ import (
 )
 
 const (
-	// defaultStoragePeriod is how often a store that serves is asked whether it does. One that does not, or that says
-	// something else than it did, is asked doubtFactor times as often.
+	// defaultStoragePeriod is how often a working store is checked. A failing one, or one whose result changes, is checked
+	// doubtFactor times as often.
 	defaultStoragePeriod = 30 * time.Second
 	doubtFactor          = 10
-	// storageTimeout is how long it may take to say so.
+	// storageTimeout bounds one check.
 	storageTimeout = 10 * time.Second
-	// looksToBelieve is how often a store must say something new in a row: one timeout is no outage, and a full store has
-	// room for a moment whenever a request expires.
-	looksToBelieve = 3
+	// checksToBelieve is how many equal results in a row count as a change: one timeout is no outage, and a full store has room
+	// for a moment whenever a request expires.
+	checksToBelieve = 3
 )
 
-// StorageError says why a store does not serve us.
+// StorageError is why a store cannot be used.
 type StorageError struct {
-	// Rejected says that the store answers and refuses; else it cannot be reached.
+	// Rejected is set if the store answers and refuses; else it cannot be reached.
 	Rejected bool
-	// Message says why in words for the project's owner: the same for the same cause, and without a secret.
+	// Message describes the cause for the project's owner: constant for the same cause, and without a secret.
 	Message string
 	Err     error
 }
@@ -37,30 +37,30 @@ func (e *StorageError) Error() string { return e.Message + ": " + e.Err.Error() 
 // Unwrap returns the cause.
 func (e *StorageError) Unwrap() error { return e.Err }
 
-// verdict is what one look at a store gave.
+// verdict is the result of one check of a store.
 type verdict struct{ reason, message string }
 
-func (v verdict) good() bool { return v.reason == verifyv1.ReasonStorageReachable }
+func (v verdict) isGood() bool { return v.reason == verifyv1.ReasonStorageReachable }
 
-// The messages about a store that serves.
+// Messages for a store that works.
 const (
 	messageStored      = "requests can be stored"
 	messageUnencrypted = "requests can be stored; the connection to the database is unencrypted"
 )
 
-// verdictOf judges what a store says.
+// verdictOf returns the verdict for the error of a check.
 func verdictOf(err error, unencrypted bool) verdict {
-	told, ok := errors.AsType[*StorageError](err)
+	storageErr, ok := errors.AsType[*StorageError](err)
 	known, _ := errors.AsType[*verification.Error](err)
 	switch {
 	case err == nil && unencrypted:
 		return verdict{verifyv1.ReasonStorageReachable, messageUnencrypted}
 	case err == nil:
 		return verdict{verifyv1.ReasonStorageReachable, messageStored}
-	case ok && told.Rejected:
-		return verdict{verifyv1.ReasonStorageRejected, told.Message}
+	case ok && storageErr.Rejected:
+		return verdict{verifyv1.ReasonStorageRejected, storageErr.Message}
 	case ok:
-		return verdict{verifyv1.ReasonStorageUnreachable, told.Message}
+		return verdict{verifyv1.ReasonStorageUnreachable, storageErr.Message}
 	case known != nil && known.Code == verification.CodeTooManyStored:
 		return verdict{
 			verifyv1.ReasonStorageFull,
@@ -71,54 +71,54 @@ func verdictOf(err error, unencrypted bool) verdict {
 	}
 }
 
-// steady believes what was said often enough. Its zero value believes the first good news.
+// steady accepts a verdict that was seen often enough. Its zero value accepts the first good one.
 type steady struct {
 	believed  verdict
 	candidate verdict
 	seen      int
 }
 
-// note takes one look and tells whether it changes what is believed.
-func (s *steady) note(v verdict) bool {
+// addCheck takes one verdict and reports whether the accepted one changes.
+func (s *steady) addCheck(v verdict) bool {
 	if v == s.believed {
 		s.seen = 0
 		return false
 	}
-	if v.reason != s.candidate.reason { // the words may change from look to look
+	if v.reason != s.candidate.reason { // the message may change from check to check
 		s.seen = 0
 	}
 	s.candidate = v
 	s.seen++
-	if s.seen < looksToBelieve && (s.believed != verdict{} || !v.good()) {
+	if s.seen < checksToBelieve && (s.believed != verdict{} || !v.isGood()) {
 		return false
 	}
 	s.believed, s.seen = v, 0
 	return true
 }
 
-// next is how long to wait for the next look, if a store that serves is looked at once in a period.
-func (s *steady) next(period time.Duration) time.Duration {
-	if s.seen == 0 && s.believed.good() {
+// nextDelay returns the time until the next check. A working store is checked once in a period.
+func (s *steady) nextDelay(period time.Duration) time.Duration {
+	if s.seen == 0 && s.believed.isGood() {
 		return period
 	}
 	return period / doubtFactor
 }
 
-// watchStorage looks at the store until ctx ends.
+// watchStorage checks the store until ctx ends.
 func (c *Controller) watchStorage(ctx context.Context) error {
 	var believed steady
 	for ctx.Err() == nil {
-		err := c.lookAtStorage(ctx)
-		if v := verdictOf(err, c.Unencrypted()); ctx.Err() == nil && believed.note(v) { // else the look ended with the term
-			c.Board.stored(v)
-			c.Log.Info("what the store says changed", "reason", v.reason, "cause", fmt.Sprint(err))
+		err := c.checkStorage(ctx)
+		if v := verdictOf(err, c.Unencrypted()); ctx.Err() == nil && believed.addCheck(v) { // else the check ended with the term
+			c.Board.setStorage(v)
+			c.Log.Info("storage state changed", "reason", v.reason, "cause", fmt.Sprint(err))
 		}
-		sleep(ctx, believed.next(c.StoragePeriod))
+		sleep(ctx, believed.nextDelay(c.StoragePeriod))
 	}
 	return nil
 }
 
-func (c *Controller) lookAtStorage(ctx context.Context) error {
+func (c *Controller) checkStorage(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storageTimeout)
 	defer cancel()
 	return c.Storage(ctx)

@@ -36,7 +36,7 @@ var (
 	server *rest.Config
 )
 
-// TestStatus is the part of this package's tests that has an API server, started once.
+// TestStatus runs the tests of this package that need an API server, started once.
 func TestStatus(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "The conditions in a project's status")
@@ -57,7 +57,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	root, err := controlplane.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
-	// The smaller of the two roles: conditions are written whichever store there is.
+	// The smaller of the two roles: conditions are written with either store.
 	manifest, err := os.ReadFile(filepath.Join(root, "config", "rbac", "server_postgresql_role.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	role := &rbacv1.ClusterRole{}
@@ -65,18 +65,18 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(admin.Create(ctx, role)).To(Succeed())
 })
 
-// term is a controller of the real API server's project. It is called by hand, and sees what the watch would bring.
+// term is a controller of a project on a real API server. The test calls it directly, and plays the watch.
 type term struct {
 	*Controller
 
 	key     client.ObjectKey
 	project *verifyv1.VerificationProject
 	current *settings.Settings
-	told    []string
+	events  []string
 	writes  atomic.Int64
 }
 
-// newTerm makes a project in a namespace of its own and begins a term.
+// newTerm creates a project in a namespace of its own and begins a term.
 func newTerm(ctx context.Context) *term {
 	GinkgoHelper()
 	namespace := "test-" + strings.ToLower(rand.Text()[:12])
@@ -86,11 +86,11 @@ func newTerm(ctx context.Context) *term {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "phoneproof-server-postgresql"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: "serve"}},
 	})).To(Succeed())
-	t := &term{key: client.ObjectKey{Namespace: namespace, Name: "shop"}, current: simple()}
+	t := &term{key: client.ObjectKey{Namespace: namespace, Name: "shop"}, current: simpleSettings()}
 	t.create(ctx)
 	t.look(ctx)
 	t.begin()
-	Eventually(func() error { // the authorizer learns of the binding by a watch
+	Eventually(func() error { // the authorizer sees the binding through a watch
 		return t.Client.Get(ctx, t.key, &verifyv1.VerificationProject{})
 	}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
 	return t
@@ -109,11 +109,11 @@ func (t *term) begin() {
 	})
 	direct, err := client.New(config, client.Options{Scheme: admin.Scheme(), Mapper: verifyv1.Mapper()})
 	Expect(err).NotTo(HaveOccurred())
-	t.told = nil
+	t.events = nil
 	t.Controller = New(Options{
 		Projects: t, Client: direct, Board: NewBoard(), Log: GinkgoLogr,
 		Tell: func(_ *verifyv1.VerificationProject, c metav1.Condition, _ bool) {
-			t.told = append(t.told, c.Type+" "+c.Reason)
+			t.events = append(t.events, c.Type+" "+c.Reason)
 		},
 	})
 }
@@ -138,7 +138,7 @@ func (t *term) create(ctx context.Context) {
 	})).To(Succeed())
 }
 
-// look brings the object, as the watch does.
+// readProject reads the object, as the watch does.
 func (t *term) look(ctx context.Context) *verifyv1.VerificationProject {
 	GinkgoHelper()
 	t.project = &verifyv1.VerificationProject{}
@@ -146,11 +146,11 @@ func (t *term) look(ctx context.Context) *verifyv1.VerificationProject {
 	return t.project
 }
 
-// steps reconciles and returns how many writes that took.
+// countWrites reconciles and returns the number of writes.
 func (t *term) steps(ctx context.Context) int64 {
 	GinkgoHelper()
 	before := t.writes.Load()
-	pause, err := t.reconcile(ctx)
+	pause, err := t.reconcileOnce(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(pause).To(BeZero())
 	return t.writes.Load() - before
@@ -169,7 +169,7 @@ func (*term) Observe() (changes <-chan struct{}, cancel func()) { return nil, fu
 func (*term) Subscribe() (changes <-chan struct{}, cancel func()) { return nil, func() {} }
 
 var _ = Describe("Conditions in a status", func() {
-	It("belong to one field owner, beside those of others", func(ctx SpecContext) {
+	It("belong to one field owner, beside the conditions of others", func(ctx SpecContext) {
 		t := newTerm(ctx)
 		foreign := metav1.Condition{
 			Type: verifyv1.ConditionReady, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonReady,
@@ -178,18 +178,18 @@ var _ = Describe("Conditions in a status", func() {
 		t.project.Status.ObservedRedeliver = "a/1"
 		t.project.Status.Conditions = []metav1.Condition{foreign}
 		Expect(admin.Status().Update(ctx, t.project, client.FieldOwner("operator"))).To(Succeed())
-		t.Board.Set(yes(verifyv1.ConditionWhatsAppReady, verifyv1.ReasonRegistered, ""))
+		t.Board.Set(conditionTrue(verifyv1.ConditionWhatsAppReady, verifyv1.ReasonRegistered, ""))
 		t.current.Simulated = true
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1))
 
 		status := t.look(ctx).Status
 		Expect(status.ObservedRedeliver).To(Equal("a/1"))
 		Expect(*meta.FindStatusCondition(status.Conditions, foreign.Type)).To(HaveField("LastTransitionTime.Time", BeTemporally("==", foreign.LastTransitionTime.Time)))
-		Expect(typesOf(ours(status.Conditions))).To(Equal([]string{
+		Expect(typesOf(servedConditions(status.Conditions))).To(Equal([]string{
 			verifyv1.ConditionSecretsReady, verifyv1.ConditionWhatsAppReady, verifyv1.ConditionSimulated,
 		}))
-		Expect(ours(status.Conditions)[0].ObservedGeneration).To(BeEquivalentTo(7))
-		Expect(t.told).To(Equal([]string{"Simulated SimulatorCredentials"}))
+		Expect(servedConditions(status.Conditions)[0].ObservedGeneration).To(BeEquivalentTo(7))
+		Expect(t.events).To(Equal([]string{"Simulated SimulatorCredentials"}))
 		Expect(t.steps(ctx)).To(BeZero())
 
 		t.current.Simulated = false
@@ -203,7 +203,7 @@ var _ = Describe("Conditions in a status", func() {
 		}
 	})
 
-	It("cost nothing while they are what they were, also for another leader and behind a watch that lags", func(ctx SpecContext) {
+	It("cost no write while they are unchanged, also for another leader and behind a watch that lags", func(ctx SpecContext) {
 		t := newTerm(ctx)
 		t.current.Problems = missing
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1))
@@ -215,31 +215,31 @@ var _ = Describe("Conditions in a status", func() {
 		t.begin()
 		t.project.Status = verifyv1.VerificationProjectStatus{} // as before the write
 		Expect(t.steps(ctx)).To(BeZero())
-		Expect(t.told).To(BeEmpty())
+		Expect(t.events).To(BeEmpty())
 		Expect(t.look(ctx).ResourceVersion).To(Equal(version))
 		t.current.Problems = nil
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1))
-		Expect(t.told).To(Equal([]string{"SecretsReady SecretsRead"}))
+		Expect(t.events).To(Equal([]string{"SecretsReady SecretsRead"}))
 	})
 
-	It("never get onto another object, and never make one", func(ctx SpecContext) {
+	It("never reach another object, and never create one", func(ctx SpecContext) {
 		t := newTerm(ctx)
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1))
 		Expect(admin.Delete(ctx, t.look(ctx).DeepCopy())).To(Succeed())
 		t.current.Problems = missing
-		Expect(t.steps(ctx)).To(BeEquivalentTo(1), "the watch does not know yet")
+		Expect(t.steps(ctx)).To(BeEquivalentTo(1), "the watch has not brought the deletion")
 		Expect(apierrors.IsNotFound(admin.Get(ctx, t.key, &verifyv1.VerificationProject{}))).To(BeTrue())
-		Expect(t.told).To(BeEmpty())
+		Expect(t.events).To(BeEmpty())
 
 		t.create(ctx)
-		Expect(t.steps(ctx)).To(BeEquivalentTo(1), "and not that there is another one")
+		Expect(t.steps(ctx)).To(BeEquivalentTo(1), "nor the new object")
 		Expect(t.look(ctx).Status.Conditions).To(BeEmpty())
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1))
-		Expect(ours(t.look(ctx).Status.Conditions)).To(HaveLen(1))
-		Expect(t.told).To(Equal([]string{"SecretsReady SecretMissing"}))
+		Expect(servedConditions(t.look(ctx).Status.Conditions)).To(HaveLen(1))
+		Expect(t.events).To(Equal([]string{"SecretsReady SecretMissing"}))
 	})
 
-	It("are never written by a leader that another one has replaced", func(ctx SpecContext) {
+	It("are never written by a former leader", func(ctx SpecContext) {
 		t := newTerm(ctx)
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1))
 		old, seen := t.Controller, t.look(ctx)
@@ -247,21 +247,21 @@ var _ = Describe("Conditions in a status", func() {
 		t.current.Problems = missing
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1))
 
-		t.Controller, t.project, t.current = old, seen, simple()
-		t.Board.Set(yes(verifyv1.ConditionWhatsAppReady, verifyv1.ReasonRegistered, ""))
-		t.told = nil
+		t.Controller, t.project, t.current = old, seen, simpleSettings()
+		t.Board.Set(conditionTrue(verifyv1.ConditionWhatsAppReady, verifyv1.ReasonRegistered, ""))
+		t.events = nil
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1), "it tries")
 		Expect(typesOf(t.look(ctx).Status.Conditions)).To(Equal([]string{verifyv1.ConditionSecretsReady}))
 		Expect(t.project.Status.Conditions[0].Reason).To(Equal(verifyv1.ReasonSecretMissing))
-		Expect(t.told).To(BeEmpty())
+		Expect(t.events).To(BeEmpty())
 	})
 
-	It("leave those alone that somebody else owns, without fighting over them", func(ctx SpecContext) {
+	It("leave those of other field owners alone, without repeated writes", func(ctx SpecContext) {
 		t := newTerm(ctx)
 		t.project.Status.Conditions = []metav1.Condition{{
 			Type: verifyv1.ConditionTelegramReady, Status: metav1.ConditionTrue, Reason: "Foreign", LastTransitionTime: metav1.Now(),
 		}}
-		Expect(admin.Status().Update(ctx, t.project, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(admin.Status().Update(ctx, t.project, client.FieldOwner("foreign"))).To(Succeed())
 		Expect(t.steps(ctx)).To(BeEquivalentTo(1))
 		t.look(ctx)
 		for range 3 {

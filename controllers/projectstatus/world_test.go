@@ -25,56 +25,56 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// fence orders what a test did before what the loops do from then on, which the timers of a bubble alone do not.
+// fence orders the steps of a test before those of the loops, which the timers of a bubble alone do not.
 var fence sync.Mutex
 
-func order() {
+func orderSteps() {
 	fence.Lock()
 	defer fence.Unlock()
 }
 
-// pass lets that much time pass, and returns when everything stands still.
+// pass lets that much time pass, and returns when all goroutines are blocked.
 func pass(d time.Duration) {
-	order()
+	orderSteps()
 	<-time.After(d)
 	synctest.Wait()
 }
 
-// world is an API server with one project, a watch of it, and the controller of a term. What it serves is kept by hand;
-// that the real one does the same is in suite_test.go. In a bubble a test may look at everything once all stands still.
+// world is an API server with one project, a watch of it, and the controller of a term. The server is a fake; suite_test.go
+// compares it with the real one. In a bubble a test may read everything when all goroutines are blocked.
 type world struct {
 	*WithT
 
 	t *testing.T
 
-	// stored is the object; nil when there is none.
+	// stored is the object; nil if there is none.
 	stored  *verifyv1.VerificationProject
 	version int
-	// writes are the conditions of each apply that succeeded; failed counts those that did not.
+	// writes are the conditions of each successful apply; failed counts the others.
 	writes [][]metav1.Condition
 	failed int
-	// down is what the API server answers instead; mute says that it does what it is asked before that.
+	// down is the API server's error; mute is set if it fails after it has processed the request.
 	down error
 	mute bool
 
-	// watched is what the watch has brought; lagging says that it brings nothing for the moment.
+	// watched is what the watch has brought; lagging stops the watch.
 	watched  *verifyv1.VerificationProject
 	lagging  bool
 	current  *settings.Settings
 	changes  verification.Notifier
 	storage  error
-	told     []string
+	events   []string
 	board    *Board
 	stop     context.CancelFunc
 	ended    chan error
 	follower int
 }
 
-// inBubble runs a test by a clock of its own.
+// inBubble runs a test with a fake clock.
 func inBubble(t *testing.T, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{WithT: NewWithT(t), t: t, current: simple()}
+		w := &world{WithT: NewWithT(t), t: t, current: simpleSettings()}
 		w.create("first")
 		test(w)
 		w.end()
@@ -82,25 +82,25 @@ func inBubble(t *testing.T, test func(w *world)) {
 	})
 }
 
-// begin starts a term and returns when it stands still.
+// begin starts a term and returns when it is idle.
 func (w *world) begin() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.board, w.stop, w.ended = NewBoard(), stop, make(chan error, 1)
 	c := New(Options{
 		Projects: w, Client: w, Board: w.board, Log: logr.Discard(),
 		Storage: func(context.Context) error {
-			order()
+			orderSteps()
 			return w.storage
 		},
 		Tell: func(_ *verifyv1.VerificationProject, condition metav1.Condition, bad bool) {
-			w.told = append(w.told, condition.Type+" "+condition.Reason+map[bool]string{true: " bad", false: ""}[bad])
+			w.events = append(w.events, condition.Type+" "+condition.Reason+map[bool]string{true: " bad", false: ""}[bad])
 		},
 	})
 	go func() { w.ended <- c.Run(ctx) }()
 	pass(quiet)
 }
 
-// end ends the term, if one is on.
+// end ends the term, if one is running.
 func (w *world) end() {
 	if w.stop != nil {
 		w.stop()
@@ -109,10 +109,10 @@ func (w *world) end() {
 	}
 }
 
-// takeover begins another term, as another leader would, and forgets what was told.
+// takeover begins another term, as another leader would, and clears the recorded events.
 func (w *world) takeover() {
 	w.end()
-	w.told, w.writes = nil, nil
+	w.events, w.writes = nil, nil
 	w.begin()
 }
 
@@ -141,8 +141,8 @@ func (w *world) catchUp() {
 	w.changes.Notify("")
 }
 
-// set makes other settings the current ones.
-func (w *world) set(edit func(*settings.Settings)) {
+// setSettings edits the current settings.
+func (w *world) setSettings(edit func(*settings.Settings)) {
 	next := *w.current
 	edit(&next)
 	next.Generation++
@@ -156,7 +156,7 @@ func (w *world) attempts(all ...verification.Attempt) {
 	}
 }
 
-// conditions says what the object has, as TYPE REASON.
+// conditions returns the object's conditions, as TYPE REASON.
 func (w *world) conditions() []string {
 	var all []string
 	for _, c := range w.stored.Status.Conditions {
@@ -167,13 +167,13 @@ func (w *world) conditions() []string {
 
 // Project implements Projects.
 func (w *world) Project() *verifyv1.VerificationProject {
-	order()
+	orderSteps()
 	return w.watched
 }
 
 // Current implements Projects.
 func (w *world) Current() *settings.Settings {
-	order()
+	orderSteps()
 	return w.current
 }
 
@@ -196,7 +196,7 @@ var resource = schema.GroupResource{Group: "phoneproof.dev", Resource: "verifica
 
 // Get implements Client.
 func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	order()
+	orderSteps()
 	if w.down != nil {
 		return w.down
 	}
@@ -215,7 +215,7 @@ func (w *world) List(context.Context, client.ObjectList, ...client.ListOption) e
 // Status implements Client.
 func (w *world) Status() client.SubResourceWriter { return statusOf{world: w} }
 
-// statusOf writes the status by apply and in no other way.
+// statusOf is a status writer that supports only Apply.
 type statusOf struct {
 	client.SubResourceWriter
 
@@ -224,7 +224,7 @@ type statusOf struct {
 
 // Apply implements client.SubResourceWriter.
 func (s statusOf) Apply(_ context.Context, applied runtime.ApplyConfiguration, o ...client.SubResourceApplyOption) error {
-	order()
+	orderSteps()
 	w, given := s.world, applied.(*verifyv1ac.VerificationProjectApplyConfiguration)
 	w.Expect(o).To(ConsistOf(fieldOwner, client.ForceOwnership))
 	switch {
