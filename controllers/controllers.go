@@ -12,7 +12,7 @@
 //	projectstatus  projectstatus  the project's status, as far as    serve    the project's lease is held
 //	                              serve writes it
 //
-// A term of a lease begins with fresh controllers and ends with them, so none keeps what another leader may have changed.
+// A term of a lease begins with new controllers and ends with them, so none keeps what another leader may have changed.
 package controllers
 
 import (
@@ -31,36 +31,36 @@ import (
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
 )
 
-// Loop is one controller with its source. Run ends with its context; anything else is a failure.
+// Loop is one controller with its source. Run ends with its context; an earlier end is a failure.
 type Loop struct {
 	// Name is that of the table above.
 	Name string
 	Run  func(ctx context.Context) error
 }
 
-// Objects is where a project's objects come from; see kubernetes.Store.
+// Objects is the watch of a project's objects; see kubernetes.Store.
 type Objects interface {
 	Watch(listener func(kubernetes.Change)) (stop func())
 	All() []kubernetes.Change
 }
 
-// TermOptions are what the controllers of a term work with.
+// TermOptions configure the controllers of a term.
 type TermOptions struct {
-	// Objects are the project's requests; nil where a database has them. What is due there is claimed by every replica,
-	// whoever holds the lease.
+	// Objects are the project's requests; nil if they are in a database. Then every replica claims due requests, with or without
+	// the lease.
 	Objects Objects
-	// Settings subscribes to changes of the settings; see settings.Live. A new retention, or a secret that is back,
-	// moves what waits, so everything is asked again.
+	// Settings subscribes to changes of the settings; see settings.Live. A new retention, or a restored secret, changes what is
+	// due, so all requests are queued again.
 	Settings func() (changes <-chan struct{}, cancel func())
-	// Request outlives the term: an attempt that could not be recorded in one is recorded in the next, and not made again.
-	// It is nil where Objects is.
+	// Request outlives the term: an attempt that could not be recorded in one is recorded in the next, and not made again. It is
+	// nil if Objects is.
 	Request    *request.Controller
 	Draft      request.ManualOptions
 	Redelivery request.RedeliveryOptions
 	Report     projectstatus.Options
 }
 
-// Term returns the loops of the holder of a project's lease, for one term.
+// Term returns the loops that the holder of a project's lease runs for one term.
 func Term(o TermOptions) []Loop {
 	loops := []Loop{
 		{"redelivery", func(ctx context.Context) error { return request.NewRedeliveryController(o.Redelivery).Run(ctx) }},
@@ -71,31 +71,30 @@ func Term(o TermOptions) []Loop {
 	}
 	return append(loops, []Loop{
 		{"request", func(ctx context.Context) error {
-			return o.Request.Run(ctx, changes(o, func(c kubernetes.Change) (request.Item, bool) {
+			return o.Request.Run(ctx, newSource(o, func(c kubernetes.Change) (request.Item, bool) {
 				return request.Item{ID: c.ID}, c.Kind == kubernetes.KindRequest
 			}))
 		}},
 		{"manual", func(ctx context.Context) error {
-			return request.NewManualController(o.Draft).Run(ctx, changes(o, func(c kubernetes.Change) (string, bool) {
+			return request.NewManualController(o.Draft).Run(ctx, newSource(o, func(c kubernetes.Change) (string, bool) {
 				return c.ID, c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
 			}))
 		}},
 	}...)
 }
 
-// ChannelOptions are what the controllers of the callbacks work with.
+// ChannelOptions configure the controllers of the callbacks.
 type ChannelOptions struct {
 	WhatsApp callback.Options
 	Graph    *whatsapp.Client
 
 	Telegram callback.Options
 	BotAPI   *telegram.Client
-	// Bot takes the updates that are fetched.
+	// Bot takes the polled updates.
 	Bot *telegram.Channel
 }
 
-// Channels returns the loops of the callbacks, made afresh: for the term of a lease, whichever store there is, or for a
-// process that needs none.
+// Channels returns new loops for the callbacks: for the term of a lease, with either store, or for a process that needs no lease.
 func Channels(o ChannelOptions) []Loop {
 	return []Loop{
 		{"whatsapp", func(ctx context.Context) error { return callback.NewWhatsApp(o.WhatsApp, o.Graph).Run(ctx) }},
@@ -103,7 +102,7 @@ func Channels(o ChannelOptions) []Loop {
 	}
 }
 
-// Run runs loops until ctx ends. When one fails, the others end too.
+// Run runs loops until ctx ends. If one fails, the others end too.
 func Run(ctx context.Context, loops []Loop) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, loop := range loops {
@@ -117,9 +116,9 @@ func Run(ctx context.Context, loops []Loop) error {
 	return group.Wait()
 }
 
-// changes is the source of a controller over the watch of objects: what was there first, every change from then on, and
-// everything again when the settings change, as far as pick takes it.
-func changes[T comparable](o TermOptions, pick func(kubernetes.Change) (T, bool)) source.TypedSource[T] {
+// newSource returns the source of a controller over the watch of objects: all objects at first, then each change, and all objects
+// again when the settings change. pick selects the items.
+func newSource[T comparable](o TermOptions, pick func(kubernetes.Change) (T, bool)) source.TypedSource[T] {
 	return source.TypedFunc[T](func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[T]) error {
 		add := func(change kubernetes.Change) {
 			if item, ok := pick(change); ok {

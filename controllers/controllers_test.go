@@ -26,7 +26,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// TestTable_isComplete holds the package comment against the folders.
+// TestTable_isComplete compares the package comment with the folders.
 func TestTable_isComplete(t *testing.T) {
 	g := NewWithT(t)
 	file, err := parser.ParseFile(token.NewFileSet(), "controllers.go", nil, parser.ParseComments|parser.PackageClauseOnly)
@@ -87,71 +87,71 @@ func (o *objects) listeners() int {
 	return len(o.listener)
 }
 
-// asked notes which loop is asked about which object; nothing it says keeps a loop busy.
-type asked struct {
+// callRecorder records which loop reads which object; its answers keep no loop busy.
+type callRecorder struct {
 	verification.Store
 
 	names chan string
 }
 
-// Peek is the request loop's first question.
-func (a asked) Peek(_ context.Context, id string) (verification.Request, error) {
+// Peek is the first call of the request loop.
+func (a callRecorder) Peek(_ context.Context, id string) (verification.Request, error) {
 	a.names <- "request " + id
 	return verification.Request{}, verification.ErrNotFound
 }
 
-// Draft is the draft loop's first question.
-func (a asked) ReadManual(_ context.Context, name string) (kubernetes.ManualRequest, error) {
+// ReadManual is the first call of the draft loop.
+func (a callRecorder) ReadManual(_ context.Context, name string) (kubernetes.ManualRequest, error) {
 	a.names <- "draft " + name
 	return kubernetes.ManualRequest{}, verification.ErrNotFound
 }
 
-// Complete is never asked for.
-func (asked) CompleteManual(
+// CompleteManual is never called.
+func (callRecorder) CompleteManual(
 	context.Context, string, kubernetes.Completion, verification.Limits,
 ) (verification.Request, error) {
 	return verification.Request{}, errors.New("unexpected")
 }
 
-// Reject is never asked for.
-func (asked) RejectManual(context.Context, string, string, string) error {
+// RejectManual is never called.
+func (callRecorder) RejectManual(context.Context, string, string, string) error {
 	return errors.New("unexpected")
 }
 
-// Project is the redelivery loop's first question.
-func (a asked) Project() *verifyv1.VerificationProject {
+// Project is the first call of the redelivery loop.
+func (a callRecorder) Project() *verifyv1.VerificationProject {
 	a.names <- "redelivery"
 	return nil
 }
 
-// Observe brings nothing.
-func (asked) Observe() (changes <-chan struct{}, cancel func()) { return nil, func() {} }
+// Observe brings no changes.
+func (callRecorder) Observe() (changes <-chan struct{}, cancel func()) { return nil, func() {} }
 
-// reported is a project that does not exist. It notes that the report loop asked for it.
-type reported struct {
-	asked
+// missingProject is a project that does not exist. It records that the report loop read it.
+type missingProject struct {
+	callRecorder
 
 	once *sync.Once
 }
 
-// Project is the report loop's first question.
-func (r reported) Project() *verifyv1.VerificationProject {
+// Project is the first call of the report loop.
+func (r missingProject) Project() *verifyv1.VerificationProject {
 	r.once.Do(func() { r.names <- "report" })
 	return nil
 }
 
-// Current is never asked for.
-func (reported) Current() *settings.Settings { return nil }
+// Current is never called.
+func (missingProject) Current() *settings.Settings { return nil }
 
-// Subscribe brings nothing.
-func (reported) Subscribe() (changes <-chan struct{}, cancel func()) { return nil, func() {} }
+// Subscribe brings no changes.
+func (missingProject) Subscribe() (changes <-chan struct{}, cancel func()) { return nil, func() {} }
 
 func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	watch := &objects{}
 	watch.change(kubernetes.Change{ID: "before", Kind: kubernetes.KindRequest})
 	var settingsChanges verification.Notifier
-	store := asked{memory.NewBackend(memory.Options{}).Open("shop/acme"), make(chan string, 10)}
+	store := callRecorder{memory.NewBackend(memory.Options{}).Open("shop/acme"), make(chan string, 10)}
 	loops := Term(TermOptions{
 		Objects:  watch,
 		Settings: func() (<-chan struct{}, func()) { return settingsChanges.Subscribe("") },
@@ -161,7 +161,7 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 		Draft:      request.ManualOptions{Store: store, Log: logr.Discard()},
 		Redelivery: request.RedeliveryOptions{Projects: store, Log: logr.Discard()},
 		Report: projectstatus.Options{
-			Projects: reported{store, &sync.Once{}}, Board: projectstatus.NewBoard(), Log: logr.Discard(),
+			Projects: missingProject{store, &sync.Once{}}, Board: projectstatus.NewBoard(), Log: logr.Discard(),
 			Storage: func(context.Context) error { return nil },
 		},
 	})
@@ -177,7 +177,7 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 			case name := <-store.names:
 				got = append(got, name)
 			case <-time.After(30 * time.Second):
-				t.Fatal("nobody asks any more, after ", got)
+				t.Fatal("no loop reads any more, after ", got)
 			}
 		}
 		g.Expect(got).To(ConsistOf(names))
@@ -200,23 +200,23 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 	g.Expect(store.names).To(BeEmpty())
 }
 
-// receiver takes every event, tells of it, and has the store fail from then on.
-type receiver struct {
+// failingStoreReceiver takes every event, signals it, and lets the store fail from then on.
+type failingStoreReceiver struct {
 	took  chan struct{}
 	store *memory.Backend
 }
 
-func (receiver) Busy(webhook.Endpoint) error { return nil }
-func (receiver) Free(webhook.Endpoint) int   { return 1 }
+func (failingStoreReceiver) Busy(webhook.Endpoint) error { return nil }
+func (failingStoreReceiver) Free(webhook.Endpoint) int   { return 1 }
 
-func (r receiver) Send(context.Context, webhook.Endpoint, webhook.Event) (webhook.Result, error) {
+func (r failingStoreReceiver) Send(context.Context, webhook.Endpoint, webhook.Event) (webhook.Result, error) {
 	r.store.Fail(errors.New("no space left on device"))
 	r.took <- struct{}{}
 	return webhook.Result{Verdict: webhook.Verdict{Outcome: webhook.Delivered, StatusCode: http.StatusNoContent}}, nil
 }
 
-// TestTerm_recordsWhatTheTermBeforeCouldNot has the same process lead again, after a store that was away for the rest of its
-// term: it sends nothing twice.
+// TestTerm_recordsWhatTheTermBeforeCouldNot leads again in the same process, after the store was down for the rest of the first
+// term: nothing is sent twice.
 func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 	g := NewWithT(t)
 	backend := memory.NewBackend(memory.Options{})
@@ -232,9 +232,9 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	watch := &objects{}
 	watch.change(kubernetes.Change{ID: "a", Kind: kubernetes.KindRequest})
-	sender := receiver{make(chan struct{}, 10), backend}
+	sender := failingStoreReceiver{make(chan struct{}, 10), backend}
 	terms := TermOptions{
-		Objects: watch, Settings: reported{}.Subscribe,
+		Objects: watch, Settings: missingProject{}.Subscribe,
 		Request: request.New(request.Options{
 			Store: store, Sender: sender, Log: logr.Discard(),
 			Settings: func() *settings.Settings {
