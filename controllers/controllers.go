@@ -1,15 +1,15 @@
 // Package controllers lists every control loop of PhoneProof, by folder:
 //
 //	folder         loop           moves                              in       while
-//	project        project        projects, to running APIs          operator the operator's lease is held
-//	request        request        stored requests, to their end      serve    the project's lease is held; on every replica
+//	project        (operator)     projects, to running APIs          operator the operator's lease is held
+//	request        lifecycle      stored requests, to their end      serve    the project's lease is held; on every replica
 //	                                                                          if the store hands out claims (memory, PostgreSQL)
-//	request        manual         manual requests, until they are    serve    the project's lease is held, with the
-//	                              like any other                              Kubernetes store
+//	request        manual         those created with kubectl, until  serve    the project's lease is held, with the
+//	                              they are like any other                     Kubernetes store
 //	request        redelivery     the project's annotation           serve    the project's lease is held
 //	callback       whatsapp,      the callbacks at the messengers,   serve    the project's lease is held; always, without
 //	               telegram       and Telegram's updates                      a cluster
-//	projectstatus  projectstatus  the project's status, as far as    serve    the project's lease is held
+//	projectstatus  conditions     the project's status, as far as    serve    the project's lease is held
 //	                              serve writes it
 //
 // A term of a lease begins with new controllers and ends with them, so none keeps what another leader may have changed.
@@ -64,13 +64,13 @@ type TermOptions struct {
 func Term(o TermOptions) []Loop {
 	loops := []Loop{
 		{"redelivery", func(ctx context.Context) error { return request.NewRedeliveryController(o.Redelivery).Run(ctx) }},
-		{"projectstatus", func(ctx context.Context) error { return projectstatus.New(o.Report).Run(ctx) }},
+		{"conditions", func(ctx context.Context) error { return projectstatus.New(o.Report).Run(ctx) }},
 	}
 	if o.Objects == nil {
 		return loops
 	}
 	return append(loops, []Loop{
-		{"request", func(ctx context.Context) error {
+		{"lifecycle", func(ctx context.Context) error {
 			return o.Request.Run(ctx, newSource(o, func(c kubernetes.Change) (request.Item, bool) {
 				return request.Item{ID: c.ID}, c.Kind == kubernetes.KindRequest
 			}))

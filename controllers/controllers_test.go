@@ -246,7 +246,7 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			ended <- Run(ctx, slices.DeleteFunc(Term(terms), func(l Loop) bool { return l.Name != "request" }))
+			ended <- Run(ctx, slices.DeleteFunc(Term(terms), func(l Loop) bool { return l.Name != "lifecycle" }))
 		}()
 		until()
 		stop()

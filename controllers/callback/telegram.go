@@ -133,7 +133,9 @@ func (*botAPI) explainError(err error, doing step) callFailure {
 	case failure != nil && failure.Code != 0:
 		return callFailure{verifyv1.ReasonPlatformUnreachable, "something else answers in place of Telegram's Bot API; look at the proxies between", true}
 	default:
-		return callFailure{verifyv1.ReasonPlatformUnreachable, "Telegram's Bot API does not answer; wait, or look at what the pods may reach", true}
+		return callFailure{
+			verifyv1.ReasonPlatformUnreachable, "Telegram's Bot API does not answer; wait, or look at what the pods may reach", true,
+		}
 	}
 }
 
