@@ -19,7 +19,7 @@ import (
 var _ = Describe("With a cache of labelled objects alone", func() {
 	It("a steady project costs no request at all", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
-		requests := w.cached(ctx)
+		requests := w.useCache(ctx)
 
 		By("creating the children")
 		children := len(render.Project(w.project, w.options).List())
@@ -38,10 +38,10 @@ var _ = Describe("With a cache of labelled objects alone", func() {
 		Expect(requests.all()).To(BeEmpty())
 	})
 
-	It("an object of somebody else without the label is a conflict", func(ctx SpecContext) {
+	It("a foreign object without the label is a conflict", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
 		taken := w.takeNames(ctx, kinds, unlabelled)
-		w.cached(ctx)
+		w.useCache(ctx)
 		result, _ := w.apply(ctx)
 		expectUntouched(ctx, taken)
 		Expect(result.Applied).To(BeEmpty())
@@ -49,9 +49,9 @@ var _ = Describe("With a cache of labelled objects alone", func() {
 	})
 })
 
-// cached makes the applier read from a cache as the operator's, and returns what counts all requests from then on but the
-// cache's own.
-func (w *world) cached(ctx context.Context) *writes {
+// useCache makes the applier read from a cache like the operator's. It returns the counter of all later requests, without those
+// of the cache itself.
+func (w *world) useCache(ctx context.Context) *writes {
 	GinkgoHelper()
 	labelled, err := labels.NewRequirement(verifyv1.ProjectLabel, selection.Exists, nil)
 	Expect(err).NotTo(HaveOccurred())

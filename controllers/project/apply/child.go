@@ -15,7 +15,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// child is one that is wanted.
+// child is a wanted child.
 type child struct {
 	Ref
 
@@ -23,29 +23,29 @@ type child struct {
 	wanted map[string]any
 }
 
-// children returns the wanted ones, in the order in which they are to be applied.
-func (a *Applier) children(wanted render.Children) ([]child, error) {
+// listChildren returns the wanted children in the order in which they are applied.
+func (a *Applier) listChildren(wanted render.Children) ([]child, error) {
 	kinds := map[string]kind{}
-	for _, k := range a.kinds() {
+	for _, k := range a.listKinds() {
 		kinds[k.gvk.Kind] = k
 	}
 	var children []child
 	for _, configuration := range wanted.List() {
-		object, err := content(configuration)
+		object, err := toContent(configuration)
 		if err != nil {
 			return nil, err
 		}
 		u := unstructured.Unstructured{Object: object}
 		k, ok := kinds[u.GetKind()]
 		if !ok {
-			return nil, fmt.Errorf("the cluster has no %s", u.GetKind())
+			return nil, fmt.Errorf("unknown kind %s in the cluster", u.GetKind())
 		}
 		children = append(children, child{Ref: Ref{u.GetKind(), u.GetName()}, kind: k, wanted: object})
 	}
 	return children, nil
 }
 
-// needs says which other child a child is about: a foreign ServiceAccount must get neither our rights nor our pods, a foreign
+// needs maps a child to the one that it depends on: a foreign ServiceAccount must get neither our rights nor our pods, a foreign
 // Service must not be exposed, and a foreign Deployment must not be scaled.
 var needs = map[string]string{
 	kindBinding:    kindAccount,
@@ -55,65 +55,65 @@ var needs = map[string]string{
 	kindHTTPRoute:  kindService,
 }
 
-// apply makes one child what is wanted.
-func (r *run) apply(ctx context.Context, c child) {
-	if r.waits(c.Ref) {
+// applyChild makes one child what is wanted.
+func (r *run) applyChild(ctx context.Context, c child) {
+	if r.mustWait(c.Ref) {
 		r.result.Waiting = append(r.result.Waiting, c.Ref)
 		if c.Kind == kindAutoscaler || c.Kind == kindIngress || c.Kind == kindHTTPRoute {
-			delete(r.wanted, c.Ref) // one that is there already goes: it would act on what is not ours, or lead to it
+			delete(r.wanted, c.Ref) // an existing one is deleted: it would act on a foreign object, or expose it
 		}
 		return
 	}
-	err := r.try(ctx, c)
-	if rejection, ok := rejected(c.Ref, err); ok {
+	err := r.writeIfNeeded(ctx, c)
+	if rejection, ok := asRejection(c.Ref, err); ok {
 		r.result.Rejections = append(r.result.Rejections, rejection)
-	} else if err != nil && !ending(err) {
+	} else if err != nil && !isEnding(err) {
 		r.errs = append(r.errs, fmt.Errorf("apply %s: %w", c.Ref, err))
 	}
 }
 
-// waits tells whether a child must not be applied now, because what it needs is not ours.
-func (r *run) waits(ref Ref) bool {
+// mustWait reports whether a child must not be applied now, because what it needs is not ours.
+func (r *run) mustWait(ref Ref) bool {
 	need, ok := needs[ref.Kind]
 	return ok && slices.ContainsFunc(slices.Concat(r.result.Conflicts, r.result.Waiting), func(other Ref) bool { return other.Kind == need })
 }
 
-// try writes a child if it is not as it should be.
-func (r *run) try(ctx context.Context, c child) error {
-	found, err := r.find(ctx, c)
+// writeIfNeeded writes a child if it differs from what is wanted.
+func (r *run) writeIfNeeded(ctx context.Context, c child) error {
+	found, err := r.findChild(ctx, c)
 	if err != nil {
 		return err
 	}
 	if found == nil {
-		err := r.create(ctx, c)
+		err := r.createChild(ctx, c)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
-		// There is one that the cache did not show: not yet, or never, because it does not have our label.
-		if found, err = get(ctx, r.Live, c); err != nil {
+		// There is one that the cache did not show: not yet, or never, because it lacks our label.
+		if found, err = getChild(ctx, r.Live, c); err != nil {
 			return err
 		}
 	}
-	if !owned(found, r.Project) {
+	if !isOwned(found, r.Project) {
 		r.result.Conflicts = append(r.result.Conflicts, c.Ref)
 		return nil
 	}
-	return r.update(ctx, c, found)
+	return r.updateChild(ctx, c, found)
 }
 
-// find returns the child as the cache shows it, whoever owns it, or nil where it shows none.
-func (r *run) find(ctx context.Context, c child) (client.Object, error) {
+// findChild returns the child from the cache, with any owner; nil if there is none.
+func (r *run) findChild(ctx context.Context, c child) (client.Object, error) {
 	if found, ok := r.Observed.objects[c.Ref]; ok {
 		return found, nil
 	}
-	found, err := get(ctx, r.Client, c)
+	found, err := getChild(ctx, r.Client, c)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	return found, err
 }
 
-func get(ctx context.Context, from client.Reader, c child) (client.Object, error) {
+func getChild(ctx context.Context, from client.Reader, c child) (client.Object, error) {
 	object := c.kind.newObject()
 	namespace, _, _ := unstructured.NestedString(c.wanted, "metadata", "namespace") // rendered, so it is a string
 	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: c.Name}, object); err != nil {
@@ -122,20 +122,19 @@ func get(ctx context.Context, from client.Reader, c child) (client.Object, error
 	return object, nil
 }
 
-// create applies a child that does not exist, and only then: to one that exists the server answers with a conflict, because
-// no object has the first version that etcd counts.
-func (r *run) create(ctx context.Context, c child) error {
-	if _, err := r.write(ctx, c, "resourceVersion", "1"); err != nil {
+// createChild applies a child only if it does not exist: an existing object has another resourceVersion than 1, so the server
+// answers with a conflict.
+func (r *run) createChild(ctx context.Context, c child) error {
+	if _, err := r.writeChild(ctx, c, "resourceVersion", "1"); err != nil {
 		return err
 	}
 	r.result.Applied = append(r.result.Applied, c.Ref)
 	return nil
 }
 
-// update applies a child if what we own of the object is not what is wanted: a field is missing or other than it should be,
-// is somebody else's by now, or is ours and no longer wanted. The UID keeps the server from applying to another object that
-// has got the name meanwhile.
-func (r *run) update(ctx context.Context, c child, found client.Object) error {
+// updateChild applies a child if the fields that we own differ from what is wanted: a field is missing, differs, has another
+// owner by now, or is no longer wanted. The UID prevents a write to another object that has taken the name.
+func (r *run) updateChild(ctx context.Context, c child, found client.Object) error {
 	condition, value := "uid", string(found.GetUID())
 	if deployment, ok := found.(*appsv1.Deployment); ok {
 		if r.HoldDeployment {
@@ -149,18 +148,18 @@ func (r *run) update(ctx context.Context, c child, found client.Object) error {
 			condition, value = "resourceVersion", found.GetResourceVersion()
 		}
 	}
-	// What cannot be extracted, such as a list in which somebody repeats a key, is not as it should be.
+	// A state that cannot be extracted, such as a list with a repeated key, counts as different.
 	have, err := c.kind.extract(found)
 	if err == nil && reflect.DeepEqual(have, c.wanted) {
 		r.settled[c.Ref] = true
 		return nil
 	}
-	version, err := r.write(ctx, c, condition, value)
+	version, err := r.writeChild(ctx, c, condition, value)
 	switch {
 	case err != nil:
 		return err
 	case version == found.GetResourceVersion():
-		// The server's admission makes it what it was, as a policy does that rewrites images: it cannot be nearer to wanted.
+		// The server's admission restores the former state, as a policy does that rewrites images: it cannot be closer to wanted.
 		r.settled[c.Ref] = true
 	default:
 		r.result.Applied = append(r.result.Applied, c.Ref)
@@ -168,8 +167,8 @@ func (r *run) update(ctx context.Context, c child, found client.Object) error {
 	return nil
 }
 
-// write applies a child on a condition, and returns the version that the object has then.
-func (r *run) write(ctx context.Context, c child, condition, value string) (string, error) {
+// writeChild applies a child on a condition, and returns the new version of the object.
+func (r *run) writeChild(ctx context.Context, c child, condition, value string) (string, error) {
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.wanted)}
 	if err := unstructured.SetNestedField(u.Object, value, "metadata", condition); err != nil {
 		return "", err

@@ -32,13 +32,13 @@ func everything() rendertest.Case {
 	return c
 }
 
-// kinds are those of everything.
+// kinds lists the kinds of everything.
 var kinds = []string{
 	"ServiceAccount", "RoleBinding", "NetworkPolicy", "Service", "Deployment", "PodDisruptionBudget", "HorizontalPodAutoscaler",
 	"Ingress", "HTTPRoute",
 }
 
-// takeNames creates an object of somebody else under the name of each of a project's children of these kinds.
+// takeNames creates foreign objects under the names of a project's children of these kinds.
 func (w *world) takeNames(ctx context.Context, kinds []string, change func(*unstructured.Unstructured)) []*unstructured.Unstructured {
 	GinkgoHelper()
 	w.project.Default()
@@ -52,7 +52,7 @@ func (w *world) takeNames(ctx context.Context, kinds []string, change func(*unst
 		}
 		object.SetOwnerReferences(nil)
 		change(object)
-		Expect(admin.Create(ctx, object, client.FieldOwner("somebody"))).To(Succeed())
+		Expect(admin.Create(ctx, object, client.FieldOwner("foreign"))).To(Succeed())
 		taken = append(taken, object)
 	}
 	Expect(taken).To(HaveLen(len(kinds)))
@@ -79,7 +79,7 @@ func expectUntouched(ctx context.Context, objects []*unstructured.Unstructured) 
 	}
 }
 
-var _ = Describe("An object of somebody else under the name of a child", func() {
+var _ = Describe("A foreign object under the name of a child", func() {
 	for name, change := range map[string]func(*unstructured.Unstructured){
 		"with no owner": func(*unstructured.Unstructured) {},
 		"with no label": func(o *unstructured.Unstructured) { o.SetLabels(nil) },
@@ -93,7 +93,7 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 			o.SetOwnerReferences([]metav1.OwnerReference{owner("VerificationProject", rendertest.UID, false)})
 		},
 	} {
-		It("is a conflict and stays as it is: "+name, func(ctx SpecContext) {
+		It("is a conflict and stays unchanged: "+name, func(ctx SpecContext) {
 			w := newWorld(ctx, everything())
 			taken := w.takeNames(ctx, kinds, change)
 			result, _ := w.apply(ctx)
@@ -105,7 +105,7 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 	}
 
 	for _, kind := range kinds {
-		It("keeps back what is about it, and nothing else: "+kind, func(ctx SpecContext) {
+		It("holds back what depends on it, and nothing else: "+kind, func(ctx SpecContext) {
 			w := newWorld(ctx, everything())
 			taken := w.takeNames(ctx, []string{kind}, unlabelled)
 			w.applier.Client = emptyCache{w.applier.Client}
@@ -121,7 +121,7 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 			Expect(result.Applied).To(HaveLen(len(kinds) - 1 - len(about)))
 		})
 
-		It("stays as it is even if it appears right before the child would be created: "+kind, func(ctx SpecContext) {
+		It("stays unchanged even if it appears right before the child would be created: "+kind, func(ctx SpecContext) {
 			w := newWorld(ctx, everything())
 			var taken []*unstructured.Unstructured
 			w.applier.Client = beforeApply{w.applier.Client, func(ctx context.Context, child *unstructured.Unstructured) {
@@ -129,7 +129,7 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 					foreign := child.DeepCopy()
 					foreign.SetOwnerReferences(nil)
 					foreign.SetResourceVersion("")
-					Expect(admin.Create(ctx, foreign, client.FieldOwner("somebody"))).To(Succeed())
+					Expect(admin.Create(ctx, foreign, client.FieldOwner("foreign"))).To(Succeed())
 					taken = append(taken, foreign)
 				}
 			}}
@@ -140,9 +140,9 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 		})
 	}
 
-	It("is not left to an autoscaler of ours", func(ctx SpecContext) {
+	It("is not scaled by an autoscaler of ours", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(admin.Delete(ctx, read[appsv1.Deployment](ctx, w))).To(Succeed())
 		taken := w.takeNames(ctx, []string{"Deployment"}, unlabelled)
 		result, _ := w.apply(ctx)
@@ -156,9 +156,9 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 		Expect(kindsOf(result.Applied)).To(Equal([]string{"Deployment", "HorizontalPodAutoscaler"}))
 	})
 
-	It("is not led to by what exposes our Service", func(ctx SpecContext) {
+	It("is not exposed by what exposes our Service", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(admin.Delete(ctx, read[corev1.Service](ctx, w))).To(Succeed())
 		taken := w.takeNames(ctx, []string{"Service"}, unlabelled)
 		result, _ := w.apply(ctx)
@@ -172,7 +172,7 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 		Expect(kindsOf(result.Applied)).To(Equal([]string{"Service", "Ingress", "HTTPRoute"}))
 	})
 
-	It("is found even if the cache does not show it, and then stays as it is", func(ctx SpecContext) {
+	It("is found even if the cache does not show it, and then stays unchanged", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
 		taken := w.takeNames(ctx, kinds, unlabelled)
 		w.applier.Client = emptyCache{w.applier.Client}
@@ -181,9 +181,9 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 		Expect(append(result.Conflicts, result.Waiting...)).To(HaveLen(len(taken)))
 	})
 
-	It("stays as it is even if it takes the place of a child right before that is changed", func(ctx SpecContext) {
+	It("stays unchanged even if it replaces a child right before that is changed", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		w.options.Image = "another"
 		w.project.Spec.Expose.Service.Annotations = map[string]verifyv1.AnnotationValue{"a": "b"}
 		w.project.Spec.Expose.Ingress.Host = "other.example.com"
@@ -195,15 +195,15 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 			foreign.SetOwnerReferences(nil)
 			foreign.SetResourceVersion("")
 			foreign.SetUID("")
-			Expect(admin.Create(ctx, foreign, client.FieldOwner("somebody"))).To(Succeed())
+			Expect(admin.Create(ctx, foreign, client.FieldOwner("foreign"))).To(Succeed())
 			taken = append(taken, foreign)
 		}}
-		result, _, err := w.try(ctx, apply.Request{})
+		result, _, err := w.tryApply(ctx, apply.Request{})
 		Expect(taken).To(HaveLen(4))
 		expectUntouched(ctx, taken)
 		Expect(result.Applied).To(BeEmpty())
 		Expect(result.Rejections).To(BeEmpty())
-		Expect(err).To(HaveOccurred(), "so that it is looked at again")
+		Expect(err).To(HaveOccurred(), "so that it is retried")
 	})
 
 	It("stops nothing that does not depend on it", func(ctx SpecContext) {
@@ -221,7 +221,7 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 		Expect(writes).To(Equal(1))
 	})
 
-	It("costs nothing where the cache shows it", func(ctx SpecContext) {
+	It("costs nothing if the cache shows it", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
 		w.takeNames(ctx, kinds, unlabelled)
 		_, writes := w.apply(ctx)
@@ -230,33 +230,33 @@ var _ = Describe("An object of somebody else under the name of a child", func() 
 })
 
 var _ = Describe("A child that the cache does not show", func() {
-	It("is taken for what it is", func(ctx SpecContext) {
+	It("is found on the API server", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		w.applier.Client = emptyCache{w.applier.Client}
 		result, _ := w.apply(ctx)
 		Expect(result).To(Equal(apply.Result{}))
 	})
 
-	It("gets back the label without which the cache does not show it", func(ctx SpecContext) {
+	It("gets back the label that the cache needs", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		d := read[appsv1.Deployment](ctx, w)
 		d.Labels = nil
 		Expect(admin.Update(ctx, d)).To(Succeed())
 		observed := w.observe(ctx)
 		w.applier.Client = emptyCache{w.applier.Client}
-		result, _, err := w.try(ctx, apply.Request{Observed: observed})
+		result, _, err := w.tryApply(ctx, apply.Request{Observed: observed})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.Applied).To(Equal(w.refs("Deployment")))
 		Expect(read[appsv1.Deployment](ctx, w).Labels).To(Equal(render.Labels(w.project)))
 	})
 })
 
-var _ = Describe("A child that is not wanted any more", func() {
+var _ = Describe("A child that is no longer wanted", func() {
 	It("goes", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		w.project.Spec = smallest().Project.Spec
 		result, writes := w.apply(ctx)
 		Expect(result.Deleted).To(ConsistOf(
@@ -267,9 +267,9 @@ var _ = Describe("A child that is not wanted any more", func() {
 		Expect(w.get(ctx, &networkingv1.Ingress{})).To(MatchError(ContainSubstring("not found")))
 	})
 
-	It("goes whatever its name", func(ctx SpecContext) {
+	It("is deleted whatever its name", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		other := asUnstructured(render.Service(w.project))
 		other.SetName("from-another-version")
 		Expect(admin.Create(ctx, other)).To(Succeed())
@@ -277,7 +277,7 @@ var _ = Describe("A child that is not wanted any more", func() {
 		Expect(result.Deleted).To(Equal([]apply.Ref{{Kind: "Service", Name: "from-another-version"}}))
 	})
 
-	It("stays if it is somebody else's", func(ctx SpecContext) {
+	It("stays if it is foreign", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
 		taken := w.takeNames(ctx, kinds, func(*unstructured.Unstructured) {})
 		w.project.Spec = smallest().Project.Spec
@@ -288,13 +288,13 @@ var _ = Describe("A child that is not wanted any more", func() {
 
 	It("stays if it was changed since it was observed", func(ctx SpecContext) {
 		w := newWorld(ctx, everything())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		w.project.Spec = smallest().Project.Spec
 		observed := w.observe(ctx)
 		ingress := read[networkingv1.Ingress](ctx, w)
 		ingress.OwnerReferences = nil
 		Expect(admin.Update(ctx, ingress)).To(Succeed())
-		result, _, err := w.try(ctx, apply.Request{Observed: observed})
+		result, _, err := w.tryApply(ctx, apply.Request{Observed: observed})
 		Expect(err).To(MatchError(ContainSubstring("delete Ingress " + w.name())))
 		Expect(result.Deleted).To(HaveLen(4))
 		read[networkingv1.Ingress](ctx, w)
@@ -313,7 +313,7 @@ func owner(kind string, uid types.UID, controls bool) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: verifyv1.GroupVersion.String(), Kind: kind, Name: "shop", UID: uid, Controller: new(controls)}
 }
 
-// beforeApply does something right before each Apply.
+// beforeApply calls a function before each Apply.
 type beforeApply struct {
 	client.Client
 

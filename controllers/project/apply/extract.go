@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// content returns an apply configuration as the JSON object that is sent, so that two can be compared whatever made them.
-func content(configuration any) (map[string]any, error) {
+// toContent returns an apply configuration as the JSON object that is sent, so that two of them can be compared.
+func toContent(configuration any) (map[string]any, error) {
 	data, err := json.Marshal(configuration)
 	if err != nil {
 		return nil, fmt.Errorf("encode %T: %w", configuration, err)
@@ -24,8 +24,8 @@ func content(configuration any) (map[string]any, error) {
 	return u.Object, nil
 }
 
-// httpRouteType is what fields of an HTTPRoute's managedFields mean: as with all custom resources lists are atomic and maps
-// are not, but for the metadata, which is the same in all kinds.
+// httpRouteType is the schema of an HTTPRoute's managedFields: as in all custom resources lists are atomic and maps are not,
+// except in the metadata, which is the same in all kinds.
 var httpRouteType = func() typed.ParseableType {
 	parser, err := typed.NewParser(`types:
 - name: HTTPRoute
@@ -75,7 +75,7 @@ var httpRouteType = func() typed.ParseableType {
 	return parser.Type("HTTPRoute")
 }()
 
-// httpRouteConfiguration is what can be owned of an HTTPRoute.
+// httpRouteConfiguration holds the fields of an HTTPRoute that can be owned.
 type httpRouteConfiguration struct {
 	metav1ac.TypeMetaApplyConfiguration
 
@@ -86,7 +86,7 @@ type httpRouteConfiguration struct {
 func extractHTTPRoute(object client.Object) (map[string]any, error) {
 	route := httpRouteConfiguration{Metadata: &metav1ac.ObjectMetaApplyConfiguration{}}
 	if err := managedfields.ExtractInto(object, httpRouteType, string(FieldOwner), &route, ""); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("extract owned fields: %w", err)
 	}
 	if route.Metadata == nil {
 		route.Metadata = &metav1ac.ObjectMetaApplyConfiguration{}
@@ -94,5 +94,5 @@ func extractHTTPRoute(object client.Object) (map[string]any, error) {
 	route.Metadata.Name, route.Metadata.Namespace = new(object.GetName()), new(object.GetNamespace())
 	version, kind := object.GetObjectKind().GroupVersionKind().ToAPIVersionAndKind()
 	route.APIVersion, route.Kind = &version, &kind
-	return content(route)
+	return toContent(route)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// The kinds that are treated apart.
+// Kinds with rules of their own.
 const (
 	kindAccount    = "ServiceAccount"
 	kindBinding    = "RoleBinding"
@@ -33,17 +33,17 @@ const (
 	kindHTTPRoute  = "HTTPRoute"
 )
 
-// kind is one kind of children.
+// kind describes one kind of children.
 type kind struct {
 	gvk       schema.GroupVersionKind
 	newObject func() client.Object
 	newList   func() client.ObjectList
-	// extract returns what FieldOwner owns of an object, with its values.
+	// extract returns the fields of an object that FieldOwner owns, with their values.
 	extract func(client.Object) (map[string]any, error)
 }
 
-// kinds are those of all children that the cluster can have now, in no order that matters.
-func (a *Applier) kinds() []kind {
+// listKinds returns the kinds of children that the cluster can have now. Their order does not matter.
+func (a *Applier) listKinds() []kind {
 	if a.HTTPRoutes() {
 		return allKinds
 	}
@@ -54,34 +54,34 @@ func (a *Applier) kinds() []kind {
 func Objects(httpRoutes bool) []client.Object {
 	a := Applier{Options{HTTPRoutes: func() bool { return httpRoutes }}}
 	var objects []client.Object
-	for _, k := range a.kinds() {
+	for _, k := range a.listKinds() {
 		objects = append(objects, k.newObject())
 	}
 	return objects
 }
 
 var allKinds = []kind{
-	builtin[corev1.ServiceAccount, corev1.ServiceAccountList](corev1.SchemeGroupVersion, kindAccount,
+	builtinKind[corev1.ServiceAccount, corev1.ServiceAccountList](corev1.SchemeGroupVersion, kindAccount,
 		corev1ac.ExtractServiceAccount),
-	builtin[rbacv1.RoleBinding, rbacv1.RoleBindingList](rbacv1.SchemeGroupVersion, kindBinding,
+	builtinKind[rbacv1.RoleBinding, rbacv1.RoleBindingList](rbacv1.SchemeGroupVersion, kindBinding,
 		rbacv1ac.ExtractRoleBinding),
-	builtin[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](networkingv1.SchemeGroupVersion, "NetworkPolicy",
+	builtinKind[networkingv1.NetworkPolicy, networkingv1.NetworkPolicyList](networkingv1.SchemeGroupVersion, "NetworkPolicy",
 		networkingv1ac.ExtractNetworkPolicy),
-	builtin[corev1.Service, corev1.ServiceList](corev1.SchemeGroupVersion, kindService,
+	builtinKind[corev1.Service, corev1.ServiceList](corev1.SchemeGroupVersion, kindService,
 		corev1ac.ExtractService),
-	builtin[appsv1.Deployment, appsv1.DeploymentList](appsv1.SchemeGroupVersion, kindDeployment,
+	builtinKind[appsv1.Deployment, appsv1.DeploymentList](appsv1.SchemeGroupVersion, kindDeployment,
 		appsv1ac.ExtractDeployment),
-	builtin[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](policyv1.SchemeGroupVersion, "PodDisruptionBudget",
+	builtinKind[policyv1.PodDisruptionBudget, policyv1.PodDisruptionBudgetList](policyv1.SchemeGroupVersion, "PodDisruptionBudget",
 		policyv1ac.ExtractPodDisruptionBudget),
-	builtin[autoscalingv2.HorizontalPodAutoscaler, autoscalingv2.HorizontalPodAutoscalerList](
+	builtinKind[autoscalingv2.HorizontalPodAutoscaler, autoscalingv2.HorizontalPodAutoscalerList](
 		autoscalingv2.SchemeGroupVersion, kindAutoscaler, autoscalingv2ac.ExtractHorizontalPodAutoscaler),
-	builtin[networkingv1.Ingress, networkingv1.IngressList](networkingv1.SchemeGroupVersion, kindIngress,
+	builtinKind[networkingv1.Ingress, networkingv1.IngressList](networkingv1.SchemeGroupVersion, kindIngress,
 		networkingv1ac.ExtractIngress),
-	httpRoute(), // the last: a cluster may not have it
+	httpRouteKind(), // last, because a cluster may not have it
 }
 
-// builtin returns a kind of Kubernetes itself. O and L are the structs of object and list.
-func builtin[O, L any, PO interface {
+// builtinKind returns a kind of Kubernetes itself. O and L are the structs of object and list.
+func builtinKind[O, L any, PO interface {
 	*O
 	client.Object
 }, PL interface {
@@ -95,18 +95,18 @@ func builtin[O, L any, PO interface {
 		extract: func(object client.Object) (map[string]any, error) {
 			child, ok := object.(PO)
 			if !ok {
-				return nil, fmt.Errorf("a %T is not a %s", object, name)
+				return nil, fmt.Errorf("unexpected type %T for %s", object, name)
 			}
 			owned, err := extract(child, string(FieldOwner))
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("extract owned fields: %w", err)
 			}
-			return content(owned)
+			return toContent(owned)
 		},
 	}
 }
 
-func httpRoute() kind {
+func httpRouteKind() kind {
 	return kind{
 		gvk: render.HTTPRouteKind,
 		newObject: func() client.Object {

@@ -10,24 +10,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxMessage bounds what of an API server's words is repeated.
+// maxMessage bounds how much of an API server's message is repeated.
 const maxMessage = 256
 
-// untyped is how the server words its refusal of a configuration that breaks the rules of apply itself, such as a list that
-// repeats a key. It answers 500 then, though trying again cannot help.
-var untyped = regexp.MustCompile(`^failed to create typed patch object \(.*?\): (?:errors:\s*)?\.?([^\s:]+): `)
+// invalidConfiguration matches the server's message for a configuration that breaks the rules of apply itself, such as a list
+// that repeats a key. Its status is 500, though a retry cannot help.
+var invalidConfiguration = regexp.MustCompile(`^failed to create typed patch object \(.*?\): (?:errors:\s*)?\.?([^\s:]+): `)
 
-// rejected tells whether an error is a refusal of the child as it is, and says what the server says of it.
-func rejected(ref Ref, err error) (Rejection, bool) {
+// asRejection returns the rejection that an error stands for, and reports whether it is one.
+func asRejection(ref Ref, err error) (Rejection, bool) {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
-	if !ok || ending(err) || replaced(err) {
+	if !ok || isEnding(err) || isReplaced(err) {
 		return Rejection{}, false
 	}
 	answer := status.Status()
 	rejection := Rejection{Ref: ref, Message: answer.Message}
 	switch {
-	case untyped.MatchString(answer.Message):
-		found := untyped.FindStringSubmatch(answer.Message)
+	case invalidConfiguration.MatchString(answer.Message):
+		found := invalidConfiguration.FindStringSubmatch(answer.Message)
 		rejection.Field, rejection.Message = found[1], strings.TrimPrefix(answer.Message, found[0])
 	case apierrors.IsInvalid(err):
 		if cause := firstCause(answer); cause != nil {
@@ -38,15 +38,15 @@ func rejected(ref Ref, err error) (Rejection, bool) {
 	default:
 		return Rejection{}, false
 	}
-	rejection.Message = bounded(rejection.Message)
+	rejection.Message = truncateMessage(rejection.Message)
 	return rejection, true
 }
 
-// ending tells whether an error says that the namespace is being deleted, and the project with it.
-func ending(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }
+// isEnding reports whether the namespace, and the project with it, is being deleted.
+func isEnding(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }
 
-// replaced tells whether an error says that the object we meant is gone, and another one has its name.
-func replaced(err error) bool {
+// isReplaced reports whether the object that was meant is gone, and another one has its name.
+func isReplaced(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok || !apierrors.IsInvalid(err) {
 		return false
@@ -62,7 +62,7 @@ func firstCause(status metav1.Status) *metav1.StatusCause {
 	return &status.Details.Causes[0]
 }
 
-func bounded(message string) string {
+func truncateMessage(message string) string {
 	if len(message) <= maxMessage {
 		return message
 	}

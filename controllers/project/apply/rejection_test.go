@@ -67,7 +67,7 @@ var _ = Describe("A child that the API server refuses", func() {
 		quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}}
 		Expect(admin.Status().Update(ctx, quota)).To(Succeed())
 		Eventually(func(g Gomega) {
-			result, _, err := w.try(ctx, apply.Request{})
+			result, _, err := w.tryApply(ctx, apply.Request{})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(result.Rejections).To(HaveLen(1))
 			g.Expect(result.Rejections[0].Ref).To(Equal(w.refs("Deployment")[0]))
@@ -76,7 +76,7 @@ var _ = Describe("A child that the API server refuses", func() {
 		Expect(w.get(ctx, &appsv1.Deployment{})).NotTo(Succeed())
 	})
 
-	It("is refused for want of a right", func(ctx SpecContext) {
+	It("is refused for a missing right", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
 		config, err := plane.ServiceAccount(w.project.Namespace, "operator")
 		Expect(err).NotTo(HaveOccurred())
@@ -89,17 +89,17 @@ var _ = Describe("A child that the API server refuses", func() {
 		Expect(err).NotTo(HaveOccurred())
 		observed := w.observe(ctx)
 		w.applier.Client, w.applier.Live = emptyCache{viewer}, viewer
-		result, _, err := w.try(ctx, apply.Request{Observed: observed})
+		result, _, err := w.tryApply(ctx, apply.Request{Observed: observed})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.Rejections).To(HaveLen(4))
 		Expect(result.Rejections[0].Message).To(ContainSubstring(`cannot patch resource "serviceaccounts"`))
 	})
 
-	It("is not refused, but ends, with its namespace", func(ctx SpecContext) {
+	It("is not refused, but deleted, with its namespace", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
 		Expect(admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.project.Namespace}})).To(Succeed())
-		Eventually(func(g Gomega) { // admission learns of it through a watch
-			result, _, err := w.try(ctx, apply.Request{})
+		Eventually(func(g Gomega) { // admission sees it through a watch
+			result, _, err := w.tryApply(ctx, apply.Request{})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(result).To(Equal(apply.Result{}))
 		}).WithTimeout(timeout).Should(Succeed())

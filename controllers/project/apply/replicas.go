@@ -8,31 +8,31 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// handOver corrects the number of pods in a wanted Deployment that exists, for an autoscaler is to set it or has set it. It
-// tells whether the number depends on what was observed, so that an autoscaler's next write makes it wrong.
+// handOver corrects the number of pods in the wanted state of an existing Deployment, because an autoscaler sets it or will set
+// it. It reports whether the number depends on the observed one, so that a write of the autoscaler would make it stale.
 func handOver(wanted map[string]any, autoscaled bool, found *appsv1.Deployment) (guarded bool, err error) {
 	if !autoscaled || ptr.Deref(found.Spec.Replicas, 0) == 0 {
-		return false, nil // an autoscaler leaves 0 alone: the pods begin with what is rendered
+		return false, nil // an autoscaler ignores 0: the pods start with the rendered number
 	}
-	if scaled(found) {
+	if isScaled(found) {
 		unstructured.RemoveNestedField(wanted, "spec", "replicas")
 		return false, nil
 	}
-	// Who stops sending a field that nobody else owns takes it away: the number would fall to the default, 1.
+	// If the only owner stops sending a field, the field is removed: the number would fall to the default, 1.
 	return true, unstructured.SetNestedField(wanted, int64(*found.Spec.Replicas), "spec", "replicas")
 }
 
-// scaled tells whether an autoscaler owns the number of pods: whoever wrote it last did so by the subresource scale.
-func scaled(d *appsv1.Deployment) bool {
+// isScaled reports whether an autoscaler owns the number of pods: its last writer used the subresource scale.
+func isScaled(d *appsv1.Deployment) bool {
 	for _, entry := range d.ManagedFields {
-		if entry.Subresource == "scale" && owns(entry, fieldpath.MakePathOrDie("spec", "replicas")) {
+		if entry.Subresource == "scale" && ownsField(entry, fieldpath.MakePathOrDie("spec", "replicas")) {
 			return true
 		}
 	}
 	return false
 }
 
-func owns(entry metav1.ManagedFieldsEntry, path fieldpath.Path) bool {
+func ownsField(entry metav1.ManagedFieldsEntry, path fieldpath.Path) bool {
 	if entry.FieldsV1 == nil {
 		return false
 	}

@@ -36,7 +36,7 @@ var _ = Describe("The number of pods", func() {
 	BeforeEach(func(ctx SpecContext) {
 		w = newWorld(ctx, smallest())
 		w.project.Spec.Server.Replicas = new(int32(5))
-		w.settle(ctx)
+		w.applyAll(ctx)
 	})
 
 	It("never falls while an autoscaler takes it over", func(ctx SpecContext) {
@@ -44,7 +44,7 @@ var _ = Describe("The number of pods", func() {
 
 		w.project.Spec.Server.Autoscaling = autoscaling
 		result, writes := w.apply(ctx)
-		Expect(result.Applied).To(Equal(w.refs("HorizontalPodAutoscaler")), "the Deployment is as it should be")
+		Expect(result.Applied).To(Equal(w.refs("HorizontalPodAutoscaler")), "the Deployment is unchanged")
 		Expect(writes).To(Equal(1))
 
 		By("changing something else before the autoscaler has chosen a number")
@@ -58,51 +58,51 @@ var _ = Describe("The number of pods", func() {
 		_, writes = w.apply(ctx)
 		Expect(writes).To(BeZero())
 		w.options.Image = "a third one"
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(7))
 
-		By("letting it choose a lower one, which is its right")
+		By("letting it choose a lower one")
 		scale(ctx, 5)
 		w.options.Image = "a fourth one"
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(history()).To(HaveEach(BeNumerically(">=", 5)))
 		Expect(history()).To(ContainElements(5, 7))
 	})
 
-	It("is not set back by an operator that has not seen yet what the autoscaler chose", func(ctx SpecContext) {
+	It("is not reset by an operator that has not seen the autoscaler's choice yet", func(ctx SpecContext) {
 		w.project.Spec.Server.Autoscaling = autoscaling
-		w.settle(ctx)
+		w.applyAll(ctx)
 		observed := w.observe(ctx)
 		scale(ctx, 7)
 		w.options.Image = "another"
-		_, _, err := w.try(ctx, apply.Request{Observed: observed})
+		_, _, err := w.tryApply(ctx, apply.Request{Observed: observed})
 		Expect(err).To(MatchError(ContainSubstring("apply Deployment")))
 		Expect(replicas(ctx)).To(Equal(7))
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(7))
 		Expect(read[appsv1.Deployment](ctx, w).Spec.Template.Spec.Containers[0].Image).To(Equal("another"))
 	})
 
 	It("is kept if it is edited before the autoscaler has chosen one", func(ctx SpecContext) {
 		w.project.Spec.Server.Autoscaling = autoscaling
-		w.settle(ctx)
+		w.applyAll(ctx)
 		d := read[appsv1.Deployment](ctx, w)
 		d.Spec.Replicas = new(int32(6))
 		Expect(admin.Update(ctx, d)).To(Succeed())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(6))
 	})
 
-	It("begins with the lowest one where there is an autoscaler from the start", func(ctx SpecContext) {
+	It("starts at the minimum if there is an autoscaler from the start", func(ctx SpecContext) {
 		w = newWorld(ctx, smallest())
 		w.project.Spec.Server.Autoscaling = &verifyv1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: 10}
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(3))
 	})
 
 	It("is the declared one again once there is no autoscaler, which goes first", func(ctx SpecContext) {
 		w.project.Spec.Server.Autoscaling = autoscaling
-		w.settle(ctx)
+		w.applyAll(ctx)
 		scale(ctx, 9)
 		w.project.Spec.Server.Autoscaling, w.project.Spec.Server.Replicas = nil, new(int32(4))
 		result, writes := w.apply(ctx)
@@ -114,19 +114,19 @@ var _ = Describe("The number of pods", func() {
 		Expect(writes).To(BeZero())
 	})
 
-	It("is 0 while suspended, without an autoscaler, and begins anew after that", func(ctx SpecContext) {
+	It("is 0 while suspended, without an autoscaler, and starts again after that", func(ctx SpecContext) {
 		w.project.Spec.Server.Autoscaling = autoscaling
-		w.settle(ctx)
+		w.applyAll(ctx)
 		scale(ctx, 9)
 
 		w.project.Spec.Suspend = new(true)
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(0))
 		Expect(w.get(ctx, &autoscalingv2.HorizontalPodAutoscaler{})).To(MatchError(ContainSubstring("not found")))
 
 		w.project.Spec.Suspend = nil
-		w.settle(ctx)
-		Expect(replicas(ctx)).To(Equal(2), "an autoscaler leaves 0 as it is")
+		w.applyAll(ctx)
+		Expect(replicas(ctx)).To(Equal(2), "an autoscaler ignores 0")
 		read[autoscalingv2.HorizontalPodAutoscaler](ctx, w)
 		scale(ctx, 8)
 		_, writes := w.apply(ctx)
@@ -135,29 +135,29 @@ var _ = Describe("The number of pods", func() {
 
 	It("is the declared one after a suspension", func(ctx SpecContext) {
 		w.project.Spec.Suspend = new(true)
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(0))
 		w.project.Spec.Suspend = nil
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(5))
 	})
 
-	It("is mended where somebody scales by hand, unless an autoscaler is to decide", func(ctx SpecContext) {
+	It("is corrected after a manual scale, unless an autoscaler decides", func(ctx SpecContext) {
 		scale(ctx, 1)
 		_, writes := w.apply(ctx)
 		Expect(writes).To(Equal(1))
 		Expect(replicas(ctx)).To(Equal(5))
 
 		w.project.Spec.Server.Autoscaling = autoscaling
-		w.settle(ctx)
-		scale(ctx, 0) // with 0 an autoscaler would never act again
-		w.settle(ctx)
+		w.applyAll(ctx)
+		scale(ctx, 0) // at 0 an autoscaler would never act again
+		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(2))
 	})
 })
 
-// watchReplicas follows the number of pods in every version of the Deployment from now on. The function that it returns
-// gives all of them up to the version that is current when it is called.
+// watchReplicas records the number of pods in every version of the Deployment from now on. The returned function returns all of
+// them up to the version at the time of its call.
 func watchReplicas(ctx SpecContext, w *world) func() []int {
 	GinkgoHelper()
 	d := read[appsv1.Deployment](ctx, w)

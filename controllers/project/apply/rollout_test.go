@@ -12,7 +12,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// rollOut does what the Deployment's controller does: it reports that the newest pods are all there are but for these.
+// rollOut does what the Deployment's controller does: it reports that all pods are new, except for these.
 func (w *world) rollOut(ctx context.Context, old, ending int32) {
 	GinkgoHelper()
 	d := read[appsv1.Deployment](ctx, w)
@@ -24,9 +24,9 @@ func (w *world) rollOut(ctx context.Context, old, ending int32) {
 }
 
 var _ = Describe("Another storage", func() {
-	It("takes the rights of the old pods only when they are gone", func(ctx SpecContext) {
+	It("removes the rights of the old pods only when these are gone", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		w.rollOut(ctx, 0, 0)
 		old := []apply.Ref{{Kind: "RoleBinding", Name: w.name() + "-kubernetes"}}
 
@@ -57,7 +57,7 @@ var _ = Describe("Another storage", func() {
 })
 
 var _ = Describe("Rolls", func() {
-	It("tells whether pods would be replaced", func(ctx SpecContext) {
+	It("reports whether pods would be replaced", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
 		rolls := func() bool {
 			GinkgoHelper()
@@ -66,7 +66,7 @@ var _ = Describe("Rolls", func() {
 			return rolls
 		}
 		Expect(rolls()).To(BeFalse(), "there are none")
-		w.settle(ctx)
+		w.applyAll(ctx)
 		Expect(rolls()).To(BeFalse(), "nothing changes")
 		w.project.Spec.Server.Replicas = new(int32(7))
 		Expect(rolls()).To(BeFalse(), "the number changes")
@@ -78,12 +78,12 @@ var _ = Describe("Rolls", func() {
 var _ = Describe("A Deployment that is held", func() {
 	It("stays as it is, with its rights, while the other children change", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		w.rollOut(ctx, 0, 0)
 		before := read[appsv1.Deployment](ctx, w)
 		w.options.Image, w.options.NamespacedRoles = "another", true
 		w.project.Spec.Expose.Service.Type = verifyv1.ServiceNodePort
-		result, _, err := w.try(ctx, apply.Request{HoldDeployment: true})
+		result, _, err := w.tryApply(ctx, apply.Request{HoldDeployment: true})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(read[appsv1.Deployment](ctx, w)).To(Equal(before))
 		Expect(result.Applied).To(ConsistOf(
@@ -91,9 +91,9 @@ var _ = Describe("A Deployment that is held", func() {
 		Expect(result.Waiting).To(ConsistOf(apply.Ref{Kind: "RoleBinding", Name: w.name() + "-kubernetes"}))
 	})
 
-	It("is made where there is none", func(ctx SpecContext) {
+	It("is created if there is none", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
-		_, _, err := w.try(ctx, apply.Request{HoldDeployment: true})
+		_, _, err := w.tryApply(ctx, apply.Request{HoldDeployment: true})
 		Expect(err).NotTo(HaveOccurred())
 		read[appsv1.Deployment](ctx, w)
 	})
@@ -106,7 +106,7 @@ var _ = Describe("Options of the Service", func() {
 			verifyv1.ServiceLoadBalancer, verifyv1.ServiceClusterIP, verifyv1.ServiceNodePort, verifyv1.ServiceClusterIP,
 		} {
 			w.project.Spec.Expose.Service.Type = kind
-			w.settle(ctx)
+			w.applyAll(ctx)
 		}
 	})
 })

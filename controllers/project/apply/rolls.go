@@ -9,29 +9,29 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// Rolls tells whether applying the wanted Deployment would replace the pods of the one that is there.
+// Rolls reports whether applying the wanted Deployment would replace the pods of the existing one.
 func Rolls(observed *Observed, wanted render.Children) (bool, error) {
 	found := observed.Deployment()
 	if found == nil || wanted.Deployment == nil {
 		return false, nil
 	}
-	want, err := template(wanted.Deployment)
+	want, err := podTemplate(wanted.Deployment)
 	if err != nil {
 		return false, err
 	}
 	owned, err := appsv1ac.ExtractDeployment(found, string(FieldOwner))
 	if err != nil {
-		return true, nil //nolint:nilerr // whatever cannot be extracted is applied
+		return true, nil //nolint:nilerr // a state that cannot be extracted is applied
 	}
-	have, err := template(owned)
+	have, err := podTemplate(owned)
 	if err != nil {
 		return false, err
 	}
 	return !reflect.DeepEqual(have, want), nil
 }
 
-func template(d *appsv1ac.DeploymentApplyConfiguration) (any, error) {
-	object, err := content(d)
+func podTemplate(d *appsv1ac.DeploymentApplyConfiguration) (any, error) {
+	object, err := toContent(d)
 	if err != nil {
 		return nil, err
 	}

@@ -36,9 +36,9 @@ var _ = Describe("A steady project", func() {
 		})
 	}
 
-	It("has nothing to mend after somebody else's additions", func(ctx SpecContext) {
+	It("writes nothing after foreign additions", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
-		w.settle(ctx)
+		w.applyAll(ctx)
 		d := read[appsv1.Deployment](ctx, w)
 		d.Annotations = map[string]string{"example.com/team": "shop"}
 		d.Labels["example.com/team"] = "shop"
@@ -54,7 +54,7 @@ var _ = Describe("A steady project", func() {
 		Expect(d.Spec.Template.Annotations).To(HaveKey("kubectl.kubernetes.io/restartedAt"))
 	})
 
-	It("is not put right for ever where the cluster's admission knows better", func(ctx SpecContext) {
+	It("is not corrected for ever if the cluster's admission changes it", func(ctx SpecContext) {
 		w := newWorld(ctx, smallest())
 		rewriteImages(ctx, w.project.Namespace)
 		w.apply(ctx)
@@ -71,11 +71,11 @@ var _ = Describe("Drift", func() {
 
 	BeforeEach(func(ctx SpecContext) {
 		w = newWorld(ctx, smallest())
-		w.settle(ctx)
+		w.applyAll(ctx)
 	})
 
-	// mended applies until nothing is left to do, which takes one write.
-	mended := func(ctx SpecContext) {
+	// expectOneWrite applies until nothing is left to do, which takes one write.
+	expectOneWrite := func(ctx SpecContext) {
 		GinkgoHelper()
 		_, writes := w.apply(ctx)
 		Expect(writes).To(Equal(1), "%v", w.writes.all())
@@ -83,14 +83,14 @@ var _ = Describe("Drift", func() {
 		Expect(writes).To(BeZero(), "%v", w.writes.all())
 	}
 
-	It("by an edit is mended by one write", func(ctx SpecContext) {
+	It("by an edit is corrected by one write", func(ctx SpecContext) {
 		d := read[appsv1.Deployment](ctx, w)
 		d.Spec.Replicas = new(int32(0))
 		d.Spec.Template.Spec.Containers[0].Image = "evil"
 		d.Spec.Template.Spec.Containers[0].Args = append(d.Spec.Template.Spec.Containers[0].Args, "--store=memory")
 		delete(d.Labels, "app.kubernetes.io/instance")
 		Expect(admin.Update(ctx, d)).To(Succeed())
-		mended(ctx)
+		expectOneWrite(ctx)
 		d = read[appsv1.Deployment](ctx, w)
 		Expect(*d.Spec.Replicas).To(BeEquivalentTo(2))
 		Expect(d.Spec.Template.Spec.Containers[0].Image).To(Equal(w.options.Image))
@@ -98,22 +98,22 @@ var _ = Describe("Drift", func() {
 		Expect(d.Labels).To(HaveKey("app.kubernetes.io/instance"))
 	})
 
-	It("by somebody who takes a field with force is mended by one write", func(ctx SpecContext) {
+	It("by a client that takes a field with force is corrected by one write", func(ctx SpecContext) {
 		service := render.Service(w.project)
 		service.Labels, service.OwnerReferences, service.Spec.Ports = nil, nil, nil
 		service.Spec.Selector = map[string]string{"app": "evil"}
 		Expect(admin.Apply(ctx, service, client.FieldOwner("rival"), client.ForceOwnership)).To(Succeed())
-		mended(ctx)
+		expectOneWrite(ctx)
 		Expect(read[corev1.Service](ctx, w).Spec.Selector).To(Equal(render.Selector(w.project)))
 	})
 
-	It("by a subject that is added to our binding's own is mended by one write", func(ctx SpecContext) {
+	It("by a subject that is added to our binding's own is corrected by one write", func(ctx SpecContext) {
 		binding := &rbacv1.RoleBinding{}
 		key := client.ObjectKey{Namespace: w.project.Namespace, Name: w.name() + "-kubernetes"}
 		Expect(admin.Get(ctx, key, binding)).To(Succeed())
 		binding.Subjects[0].Name = "evil"
 		Expect(admin.Update(ctx, binding)).To(Succeed())
-		mended(ctx)
+		expectOneWrite(ctx)
 		Expect(admin.Get(ctx, key, binding)).To(Succeed())
 		Expect(binding.Subjects).To(HaveLen(1))
 		Expect(binding.Subjects[0].Name).To(Equal(w.name()))
@@ -138,30 +138,30 @@ var _ = Describe("Drift", func() {
 		Expect(writes).To(BeZero())
 	})
 
-	It("by the loss of the record of who owns what is mended by one write", func(ctx SpecContext) {
+	It("by the loss of the managed fields is corrected by one write", func(ctx SpecContext) {
 		d := read[appsv1.Deployment](ctx, w)
 		d.ManagedFields = []metav1.ManagedFieldsEntry{{}}
 		Expect(admin.Update(ctx, d)).To(Succeed())
 		Expect(read[appsv1.Deployment](ctx, w).ManagedFields).To(BeEmpty())
-		mended(ctx)
+		expectOneWrite(ctx)
 	})
 
-	It("by a deletion is mended by one write", func(ctx SpecContext) {
+	It("by a deletion is corrected by one write", func(ctx SpecContext) {
 		Expect(admin.Delete(ctx, read[appsv1.Deployment](ctx, w))).To(Succeed())
-		mended(ctx)
+		expectOneWrite(ctx)
 		read[appsv1.Deployment](ctx, w)
 	})
 
-	It("by the loss of our label is mended by one write", func(ctx SpecContext) {
+	It("by the loss of our label is corrected by one write", func(ctx SpecContext) {
 		d := read[appsv1.Deployment](ctx, w)
 		d.Labels = nil
 		Expect(admin.Update(ctx, d)).To(Succeed())
-		mended(ctx)
+		expectOneWrite(ctx)
 		Expect(read[appsv1.Deployment](ctx, w).Labels).To(Equal(render.Labels(w.project)))
 	})
 })
 
-// rewriteImages makes the API server replace the image of every Deployment in a namespace, and returns once it does.
+// rewriteImages makes the API server replace the image of every Deployment in a namespace, and returns when it does.
 func rewriteImages(ctx SpecContext, namespace string) {
 	GinkgoHelper()
 	name := "rewrite-images-in-" + namespace

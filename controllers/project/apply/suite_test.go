@@ -29,7 +29,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// timeout is how long a test waits for what must happen. It is long: the machine may be busy.
+// timeout is how long a test waits for a result. It is long because the machine may be busy.
 const timeout = time.Minute
 
 func TestApply(t *testing.T) {
@@ -39,7 +39,7 @@ func TestApply(t *testing.T) {
 
 var (
 	plane *controlplane.ControlPlane
-	// admin plays everybody who is not the operator.
+	// admin plays all clients other than the operator.
 	admin client.WithWatch
 	// operator has the operator's generated rights, and no others.
 	operator *rest.Config
@@ -67,7 +67,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	own, err := client.New(operator, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(func() error { // the authorizer learns of a binding through its own watch
+	Eventually(func() error { // the authorizer sees a binding through a watch
 		return own.List(ctx, &corev1.ServiceList{})
 	}).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 })
@@ -82,7 +82,7 @@ type world struct {
 
 var worlds int
 
-// newWorld makes the world of a project, which moves to a namespace of its own.
+// newWorld creates the world of a project, in a namespace of its own.
 func newWorld(ctx SpecContext, c rendertest.Case) *world {
 	GinkgoHelper()
 	worlds++
@@ -102,16 +102,16 @@ func newWorld(ctx SpecContext, c rendertest.Case) *world {
 // smallest is the case of the smallest project.
 func smallest() rendertest.Case { return rendertest.Cases()[0] }
 
-// apply observes and applies once, as a reconciliation does, and returns how many requests that writes it took.
+// apply observes and applies once, as a reconciliation does, and returns the number of write requests.
 func (w *world) apply(ctx context.Context) (apply.Result, int) {
 	GinkgoHelper()
-	result, writes, err := w.try(ctx, apply.Request{})
+	result, writes, err := w.tryApply(ctx, apply.Request{})
 	Expect(err).NotTo(HaveOccurred())
 	return result, writes
 }
 
-// try does the same and fails where that does. Unset fields of the request are filled in.
-func (w *world) try(ctx context.Context, r apply.Request) (apply.Result, int, error) {
+// tryApply does the same but returns the error. Unset fields of the request are filled in.
+func (w *world) tryApply(ctx context.Context, r apply.Request) (apply.Result, int, error) {
 	GinkgoHelper()
 	if r.Observed == nil {
 		r.Observed = w.observe(ctx)
@@ -130,25 +130,25 @@ func (w *world) observe(ctx context.Context) *apply.Observed {
 	return observed
 }
 
-// settle applies until there is nothing left to write.
-func (w *world) settle(ctx context.Context) {
+// applyAll applies until nothing is left to write.
+func (w *world) applyAll(ctx context.Context) {
 	GinkgoHelper()
 	for range 3 {
 		if _, writes := w.apply(ctx); writes == 0 {
 			return
 		}
 	}
-	Fail(fmt.Sprintf("it does not come to rest, and writes again: %v", w.writes.all()))
+	Fail(fmt.Sprintf("it does not settle, and writes again: %v", w.writes.all()))
 }
 
 func (w *world) name() string { return render.Name(w.project.Name) }
 
-// get reads the child of the usual name into an object.
+// get reads the child with the usual name into an object.
 func (w *world) get(ctx context.Context, object client.Object) error {
 	return admin.Get(ctx, client.ObjectKey{Namespace: w.project.Namespace, Name: w.name()}, object)
 }
 
-// read is get for what must be there.
+// read is get for an object that must exist.
 func read[O any, P interface {
 	*O
 	client.Object
@@ -168,7 +168,7 @@ func (w *world) refs(kinds ...string) []apply.Ref {
 	return refs
 }
 
-// writes counts the requests of a client that write, or all.
+// writes counts the write requests of a client, or all requests.
 type writes struct {
 	reads bool
 	mu    sync.Mutex
@@ -202,7 +202,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// emptyCache is a client whose cache shows nothing: not yet, or because objects lack the label that it is restricted to.
+// emptyCache is a client whose cache is empty: not yet filled, or restricted to a label that the objects lack.
 type emptyCache struct{ client.Client }
 
 func (emptyCache) Get(_ context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
