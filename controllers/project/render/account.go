@@ -8,17 +8,18 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// The servers' roles are rolePrefix and the storage. They come with the installation; the operator may bind these two and no
-// others.
+// A server's role is named rolePrefix and the storage. The roles come with the installation; the operator may bind these two and
+// no others.
 const (
 	rolePrefix = "phoneproof-server-"
 	kubernetes = "kubernetes"
 	postgresql = "postgresql"
-	// namespaced ends the name of a binding to a Role.
-	namespaced = "-ns"
+	// namespacedSuffix ends the name of a binding to a Role.
+	namespacedSuffix = "-ns"
 )
 
-// ServiceAccount is who the project's pods are. It mounts no token by itself: somebody else's pod would get one too.
+// ServiceAccount is the identity of the project's pods. It does not mount its token by default, because a foreign pod would get
+// the token too.
 func ServiceAccount(p *verifyv1.VerificationProject) *corev1ac.ServiceAccountApplyConfiguration {
 	return corev1ac.ServiceAccount(Name(p.Name), p.Namespace).
 		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
@@ -26,20 +27,20 @@ func ServiceAccount(p *verifyv1.VerificationProject) *corev1ac.ServiceAccountApp
 }
 
 // RoleBinding gives the project's pods the rights that their storage needs. A binding's role is immutable, so each role has a
-// binding of its own name.
+// binding with a name of its own.
 func RoleBinding(p *verifyv1.VerificationProject, o Options) *rbacv1ac.RoleBindingApplyConfiguration {
-	name, kind := Name(p.Name)+"-"+storage(p), "ClusterRole"
+	name, kind := Name(p.Name)+"-"+storageName(p), "ClusterRole"
 	if o.NamespacedRoles {
-		name, kind = name+namespaced, "Role"
+		name, kind = name+namespacedSuffix, "Role"
 	}
 	return rbacv1ac.RoleBinding(name, p.Namespace).
 		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
-		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind(kind).WithName(rolePrefix + storage(p))).
+		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind(kind).WithName(rolePrefix + storageName(p))).
 		WithSubjects(rbacv1ac.Subject().WithKind(rbacv1.ServiceAccountKind).WithName(Name(p.Name)).WithNamespace(p.Namespace))
 }
 
-// storage names the project's storage as roles and serve's --store do.
-func storage(p *verifyv1.VerificationProject) string {
+// storageName names the project's storage as in roles and in serve's --store.
+func storageName(p *verifyv1.VerificationProject) string {
 	if p.Spec.Storage.Type == verifyv1.StoragePostgreSQL {
 		return postgresql
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render/rendertest"
 )
 
-// Whatever a spec holds is rendered, and always to the same: one that makes no sense is the API server's to refuse, and
-// must not keep the operator from the other projects.
+// Every spec is rendered, and always to the same objects. The API server refuses an invalid one; it must not keep the operator
+// from the other projects.
 func TestProject_of_any_spec(t *testing.T) {
 	g := NewWithT(t)
 	o := rendertest.Options()

@@ -6,15 +6,16 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// drainDelay is how long a pod that stops still answers, and asks each client to come back elsewhere.
+// drainDelay is how long a stopping pod still answers, and asks each client to reconnect elsewhere.
 const drainDelay = "5s"
 
-// arguments are serve's. What the project may change without a restart is not among them: serve reads it from the project.
-func arguments(p *verifyv1.VerificationProject, o Options) []string {
+// listArguments returns the arguments of serve. What the project may change without a restart is not among them: serve reads it
+// from the project.
+func listArguments(p *verifyv1.VerificationProject, o Options) []string {
 	args := []string{
 		"serve",
 		"--project=" + p.Namespace + "/" + p.Name,
-		"--store=" + storage(p),
+		"--store=" + storageName(p),
 		"--secrets-dir=" + secretsDir,
 		"--mounted-secrets=" + strings.Join(mountedPaths(p), ","),
 		"--drain-delay=" + drainDelay,

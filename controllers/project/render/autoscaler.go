@@ -9,7 +9,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// HorizontalPodAutoscaler sets the number of pods; nil where the project wants none, or no pod at all.
+// HorizontalPodAutoscaler sets the number of pods; nil if the project wants none, or no pods.
 func HorizontalPodAutoscaler(p *verifyv1.VerificationProject) *autoscalingv2ac.HorizontalPodAutoscalerApplyConfiguration {
 	settings := p.Spec.Server.Autoscaling
 	if settings == nil || p.Suspended() {

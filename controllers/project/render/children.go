@@ -14,7 +14,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// Children are the objects that a project wants. One that is nil is not wanted, and goes if it is ours.
+// Children are the objects that a project wants. A nil one is not wanted, and is deleted if it is ours.
 type Children struct {
 	ServiceAccount          *corev1ac.ServiceAccountApplyConfiguration
 	RoleBinding             *rbacv1ac.RoleBindingApplyConfiguration
@@ -27,8 +27,8 @@ type Children struct {
 	HTTPRoute               *unstructured.Unstructured
 }
 
-// Project returns the children of a project, built anew each time: applying a configuration uses it up. The project must
-// have its defaults and a UID.
+// Project returns the children of a project, built anew for each call, because applying a configuration modifies it. The project
+// must have its defaults and a UID.
 func Project(p *verifyv1.VerificationProject, o Options) Children {
 	return Children{
 		ServiceAccount:          ServiceAccount(p),

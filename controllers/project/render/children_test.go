@@ -63,7 +63,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// Rendering must not lean on a project that others read at the same time, such as the cache's.
+// Rendering must not modify a project that others read at the same time, such as the cache's.
 func TestProject_leaves_the_project_alone(t *testing.T) {
 	g := NewWithT(t)
 	for _, c := range rendertest.Cases() {

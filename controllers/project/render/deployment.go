@@ -9,18 +9,18 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// progressDeadline is how long new pods may take to become ready before they are given up, in seconds.
+// progressDeadline is how long new pods may take to become ready until the rollout fails, in seconds.
 const progressDeadline = 600
 
-// Deployment runs the project's pods. A rollout starts new pods before it stops old ones: it is never short of any.
+// Deployment runs the project's pods. A rollout starts new pods before it stops old ones, so their number never falls.
 func Deployment(p *verifyv1.VerificationProject, o Options) *appsv1ac.DeploymentApplyConfiguration {
 	return appsv1ac.Deployment(Name(p.Name), p.Namespace).
 		WithLabels(Labels(p)).WithOwnerReferences(OwnerReference(p)).
 		WithSpec(appsv1ac.DeploymentSpec().
 			WithReplicas(Replicas(p)).
 			WithRevisionHistoryLimit(2).
-			WithProgressDeadlineSeconds(progressDeadline). // the default, but not for others to set: it ends a turn to roll
-			WithSelector(selector(p)).
+			WithProgressDeadlineSeconds(progressDeadline). // the default, but explicit, because it ends a turn to roll
+			WithSelector(podSelector(p)).
 			WithStrategy(appsv1ac.DeploymentStrategy().
 				WithType(appsv1.RollingUpdateDeploymentStrategyType).
 				WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
@@ -28,7 +28,7 @@ func Deployment(p *verifyv1.VerificationProject, o Options) *appsv1ac.Deployment
 			WithTemplate(podTemplate(p, o)))
 }
 
-// Replicas is how many pods the project declares. With an autoscaler it is how many to begin with.
+// Replicas returns the number of pods that the project declares. With an autoscaler it is the initial number.
 func Replicas(p *verifyv1.VerificationProject) int32 {
 	server := &p.Spec.Server
 	switch {

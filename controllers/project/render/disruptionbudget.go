@@ -9,8 +9,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// PodDisruptionBudget bounds how many pods a node's drain may stop at once; nil where the project wants none. Pods that are
-// not ready never hold up a drain: moving may be what mends them.
+// PodDisruptionBudget bounds how many pods a node's drain may stop at once; nil if the project wants none. Pods that are not
+// ready never block a drain: a move may help them.
 func PodDisruptionBudget(p *verifyv1.VerificationProject) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	settings := p.Spec.Server.PodDisruptionBudget
 	if settings == nil {
@@ -21,5 +21,5 @@ func PodDisruptionBudget(p *verifyv1.VerificationProject) *policyv1ac.PodDisrupt
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
 			WithMaxUnavailable(intstr.FromInt32(ptr.Deref(settings.MaxUnavailable, verifyv1.DefaultMaxUnavailable))).
 			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(selector(p)))
+			WithSelector(podSelector(p)))
 }

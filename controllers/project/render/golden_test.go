@@ -17,7 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// The golden of the smallest project holds all of its children, that of any other the children that differ from these.
+// The golden file of the smallest project holds all of its children, that of any other the children that differ.
 func TestProject_goldens(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]bool{}
@@ -47,7 +47,7 @@ func TestProject_goldens(t *testing.T) {
 	files, err := filepath.Glob(goldenFile("*"))
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, file := range files {
-		g.Expect(seen).To(HaveKey(file), "a golden without its case")
+		g.Expect(seen).To(HaveKey(file), "a golden file without its case")
 	}
 }
 

@@ -6,22 +6,22 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// EveryHost stands for the host of an Ingress that names none.
+// EveryHost stands for the host of an Ingress without one.
 const EveryHost = "*"
 
-// IngressHost returns the host name that the project's Ingress answers to, or EveryHost; empty where the project wants none.
+// IngressHost returns the host name of the project's Ingress, or EveryHost; empty if the project wants no Ingress.
 func IngressHost(p *verifyv1.VerificationProject) string {
 	if p.Spec.Expose.Ingress == nil {
 		return ""
 	}
-	if host := hostname(p.Spec.EffectiveIngressHost()); host != "" {
+	if host := dnsHost(p.Spec.EffectiveIngressHost()); host != "" {
 		return host
 	}
 	return EveryHost
 }
 
-// RouteHosts returns the host names that the project's HTTPRoute answers to. It is empty where the project wants no HTTPRoute,
-// and where the route names no host: then it answers to what its Gateways, of the same namespace, do.
+// RouteHosts returns the host names of the project's HTTPRoute. It is empty if the project wants no HTTPRoute, or if the route
+// names no host: then it answers to the hosts of its Gateways in the same namespace.
 func RouteHosts(p *verifyv1.VerificationProject) []string {
 	settings := p.Spec.Expose.HTTPRoute
 	if settings == nil {
@@ -31,7 +31,7 @@ func RouteHosts(p *verifyv1.VerificationProject) []string {
 	for _, host := range settings.Hostnames {
 		hosts = append(hosts, string(host))
 	}
-	if base := hostname(p.Spec.BaseHost()); len(hosts) == 0 && base != "" {
+	if base := dnsHost(p.Spec.BaseHost()); len(hosts) == 0 && base != "" {
 		hosts = append(hosts, base)
 	}
 	return hosts
@@ -42,7 +42,7 @@ func SetRouteHosts(route *unstructured.Unstructured, hosts []string) {
 	_ = unstructured.SetNestedStringSlice(route.Object, hosts, "spec", "hostnames") // spec is a map: HTTPRoute made it
 }
 
-// Paths returns the paths that Ingress and HTTPRoute lead to.
+// Paths returns the paths that Ingress and HTTPRoute expose.
 func Paths(p *verifyv1.VerificationProject) []string {
 	var paths []string
 	for _, e := range exposedPaths(p) {

@@ -18,11 +18,11 @@ func TestHosts(t *testing.T) {
 		ingress string
 		routes  []string
 	}{
-		"none wanted":                    {"https://a.example.com", verifyv1.Expose{}, "", nil},
-		"by baseURL, without its port":   {"https://a.example.com:8443/x", verifyv1.Expose{Ingress: ingress(""), HTTPRoute: &verifyv1.HTTPRouteSettings{}}, "a.example.com", []string{"a.example.com"}},
-		"of their own":                   {"https://a.example.com", verifyv1.Expose{Ingress: ingress("b.example.com"), HTTPRoute: &verifyv1.HTTPRouteSettings{Hostnames: []verifyv1.Hostname{"*.c.example.com", "d.example.com"}}}, "b.example.com", []string{"*.c.example.com", "d.example.com"}},
-		"an address is no name":          {"http://192.0.2.1", verifyv1.Expose{Ingress: ingress(""), HTTPRoute: &verifyv1.HTTPRouteSettings{}}, EveryHost, nil},
-		"nothing to take one's own from": {"", verifyv1.Expose{HTTPRoute: &verifyv1.HTTPRouteSettings{}}, "", nil},
+		"none wanted":                  {"https://a.example.com", verifyv1.Expose{}, "", nil},
+		"by baseURL, without its port": {"https://a.example.com:8443/x", verifyv1.Expose{Ingress: ingress(""), HTTPRoute: &verifyv1.HTTPRouteSettings{}}, "a.example.com", []string{"a.example.com"}},
+		"of their own":                 {"https://a.example.com", verifyv1.Expose{Ingress: ingress("b.example.com"), HTTPRoute: &verifyv1.HTTPRouteSettings{Hostnames: []verifyv1.Hostname{"*.c.example.com", "d.example.com"}}}, "b.example.com", []string{"*.c.example.com", "d.example.com"}},
+		"an IP address":                {"http://192.0.2.1", verifyv1.Expose{Ingress: ingress(""), HTTPRoute: &verifyv1.HTTPRouteSettings{}}, EveryHost, nil},
+		"no base URL":                  {"", verifyv1.Expose{HTTPRoute: &verifyv1.HTTPRouteSettings{}}, "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -7,17 +7,18 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// HTTPRouteKind is the kind of the Gateway API. It has no Go type here: the API is optional, and four fields of it are used.
+// HTTPRouteKind is the kind of the Gateway API. There is no Go type for it here, because the API is optional and only four of its
+// fields are used.
 var HTTPRouteKind = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
 
-// HTTPRoute leads from a Gateway to the Service; nil where the project wants none, or the cluster knows none. Lists of it are
-// atomic, so what the API server would add to their elements stands here.
+// HTTPRoute connects a Gateway to the Service; nil if the project wants none, or the cluster has no such kind. Its lists are
+// atomic, so the defaults that the API server would add to their elements are set here.
 func HTTPRoute(p *verifyv1.VerificationProject, o Options) *unstructured.Unstructured {
 	settings := p.Spec.Expose.HTTPRoute
 	if settings == nil || !o.HTTPRoutes {
 		return nil
 	}
-	spec := map[string]any{"parentRefs": gateways(settings.ParentRefs), "rules": routeRules(p)}
+	spec := map[string]any{"parentRefs": listGateways(settings.ParentRefs), "rules": routeRules(p)}
 	route := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	if hosts := RouteHosts(p); len(hosts) > 0 {
 		SetRouteHosts(route, hosts)
@@ -33,7 +34,7 @@ func HTTPRoute(p *verifyv1.VerificationProject, o Options) *unstructured.Unstruc
 	return route
 }
 
-func gateways(refs []verifyv1.GatewayRef) []any {
+func listGateways(refs []verifyv1.GatewayRef) []any {
 	var parents []any
 	for _, ref := range refs {
 		parent := map[string]any{"group": HTTPRouteKind.Group, "kind": "Gateway", "name": ref.Name}

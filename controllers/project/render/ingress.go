@@ -7,7 +7,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// Ingress leads from outside to the Service; nil where the project wants none.
+// Ingress exposes the Service outside the cluster; nil if the project wants none.
 func Ingress(p *verifyv1.VerificationProject) *networkingv1ac.IngressApplyConfiguration {
 	settings := p.Spec.Expose.Ingress
 	if settings == nil {
@@ -19,7 +19,7 @@ func Ingress(p *verifyv1.VerificationProject) *networkingv1ac.IngressApplyConfig
 	}
 	rule := networkingv1ac.IngressRule().WithHTTP(paths)
 	tls := networkingv1ac.IngressTLS()
-	if host := hostname(p.Spec.EffectiveIngressHost()); host != "" {
+	if host := dnsHost(p.Spec.EffectiveIngressHost()); host != "" {
 		rule.WithHost(host)
 		tls.WithHosts(host)
 	}
@@ -36,7 +36,7 @@ func Ingress(p *verifyv1.VerificationProject) *networkingv1ac.IngressApplyConfig
 		WithSpec(spec)
 }
 
-func ingressPath(p *verifyv1.VerificationProject, e exposed) *networkingv1ac.HTTPIngressPathApplyConfiguration {
+func ingressPath(p *verifyv1.VerificationProject, e exposedPath) *networkingv1ac.HTTPIngressPathApplyConfiguration {
 	kind := networkingv1.PathTypeExact
 	if e.prefix {
 		kind = networkingv1.PathTypePrefix

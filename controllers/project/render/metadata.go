@@ -6,7 +6,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// Labels returns those of every child.
+// Labels returns the labels of every child.
 func Labels(p *verifyv1.VerificationProject) map[string]string {
 	labels := Selector(p)
 	labels["app.kubernetes.io/instance"] = labels[verifyv1.ProjectLabel]
@@ -14,8 +14,8 @@ func Labels(p *verifyv1.VerificationProject) map[string]string {
 	return labels
 }
 
-// Selector returns the labels that select a project's pods and no others. A Deployment's selector is immutable: these stay
-// as they are for ever.
+// Selector returns the labels that select a project's pods and no others. A Deployment's selector is immutable, so these never
+// change.
 func Selector(p *verifyv1.VerificationProject) map[string]string {
 	return map[string]string{
 		"app.kubernetes.io/name":      "phoneproof",
@@ -24,7 +24,7 @@ func Selector(p *verifyv1.VerificationProject) map[string]string {
 	}
 }
 
-// OwnerReference makes the project the controller of a child: what is deleted with it, and what the operator takes for its
+// OwnerReference makes the project the controller of a child: the child is deleted with it, and the operator treats it as its
 // own. It does not block the project's deletion, because that would need a right on the project's finalizers.
 func OwnerReference(p *verifyv1.VerificationProject) *metav1ac.OwnerReferenceApplyConfiguration {
 	return metav1ac.OwnerReference().
@@ -32,6 +32,6 @@ func OwnerReference(p *verifyv1.VerificationProject) *metav1ac.OwnerReferenceApp
 		WithName(p.Name).WithUID(p.UID).WithController(true)
 }
 
-func selector(p *verifyv1.VerificationProject) *metav1ac.LabelSelectorApplyConfiguration {
+func podSelector(p *verifyv1.VerificationProject) *metav1ac.LabelSelectorApplyConfiguration {
 	return metav1ac.LabelSelector().WithMatchLabels(Selector(p))
 }

@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// namePrefix keeps clear of objects that somebody gave the project's own name, and begins every name with a letter, as
+	// namePrefix avoids conflicts with foreign objects that have the project's own name, and begins every name with a letter, as
 	// a Service's must.
 	namePrefix = "phoneproof-"
-	// maxName leaves room for the longest ending, so that every child's name fits in the 63 characters of a DNS label.
-	maxName    = 63 - len("-"+postgresql+namespaced)
+	// maxName leaves room for the longest suffix, so that every child's name fits in the 63 characters of a DNS label.
+	maxName    = 63 - len("-"+postgresql+namespacedSuffix)
 	hashDigits = 10
 )
 
@@ -21,9 +21,9 @@ var (
 	hashed   = regexp.MustCompile(`-[0-9a-f]{10}$`)
 )
 
-// Name returns the name of a project's children: phoneproof-PROJECT where that can name a Service, else the start of it with
-// a hash of the project's whole name. A project whose own name could be taken for one with a hash gets a hash too, so that no
-// two projects of a namespace share a name.
+// Name returns the name of a project's children: phoneproof-PROJECT if that is a valid name of a Service, else a prefix of it
+// with a hash of the project's whole name. A project whose own name looks like one with a hash gets a hash too, so that no two
+// projects of a namespace share a name.
 func Name(project string) string {
 	name := namePrefix + project
 	if len(name) <= maxName && dnsLabel.MatchString(project) && !hashed.MatchString(name) {

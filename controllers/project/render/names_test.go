@@ -18,9 +18,9 @@ func TestName_of_plain_projects(t *testing.T) {
 		"shop":   "phoneproof-shop",
 		"0":      "phoneproof-0",
 		"a-b--c": "phoneproof-a-b--c",
-		// The longest that is kept as it is.
+		// The longest that is kept unchanged.
 		strings.Repeat("x", 38): "phoneproof-" + strings.Repeat("x", 38),
-		// Ten of what is no hash.
+		// Ten characters that are no hash.
 		"shop-abcdefghij": "phoneproof-shop-abcdefghij",
 	} {
 		g.Expect(render.Name(project)).To(Equal(want))
@@ -35,14 +35,14 @@ func TestName_with_a_hash(t *testing.T) {
 		strings.Repeat("x", 39): "phoneproof-x{27}-[0-9a-f]{10}",
 		// The cut falls on a dot.
 		strings.Repeat("x", 26) + ".yyyyyyyyyyyyy": "phoneproof-x{26}-[0-9a-f]{10}",
-		// What could be taken for the name of another project with its hash.
+		// Looks like the name of another project with its hash.
 		"shop-0123456789": "phoneproof-shop-0123456789-[0-9a-f]{10}",
 	} {
 		g.Expect(render.Name(project)).To(MatchRegexp("^" + want + "$"))
 	}
 }
 
-// Names are for ever: another name would leave the old children to be deleted and their pods with them.
+// Names must never change: a new name would delete the old children, and their pods with them.
 func TestName_is_stable(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(render.Name("shop.example.com")).To(Equal("phoneproof-shop-example-com-951623a26f"))
@@ -58,7 +58,7 @@ func TestName_fits_and_is_unique(t *testing.T) {
 	for i := range 1000 {
 		projects = append(projects, fmt.Sprintf("%s.%d", strings.Repeat("y", 60), i))
 	}
-	// Projects that are named as the children of others, without the prefix.
+	// Projects with the names of other projects' children, without the prefix.
 	for _, project := range projects {
 		projects = append(projects, strings.TrimPrefix(render.Name(project), "phoneproof-"))
 	}

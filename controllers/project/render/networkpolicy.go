@@ -9,17 +9,17 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// NetworkPolicy lets only the named peers reach the pods; nil where the project wants none. The kubelet's probes come from
-// the pod's own node, which no policy shuts out.
+// NetworkPolicy lets only the named peers reach the pods; nil if the project wants none. The kubelet's probes come from the pod's
+// own node, which no policy blocks.
 func NetworkPolicy(p *verifyv1.VerificationProject) *networkingv1ac.NetworkPolicyApplyConfiguration {
 	settings := p.Spec.NetworkPolicy
 	if settings == nil {
 		return nil
 	}
 	spec := networkingv1ac.NetworkPolicySpec().
-		WithPodSelector(selector(p)).
+		WithPodSelector(podSelector(p)).
 		WithPolicyTypes(networkingv1.PolicyTypeIngress).
-		WithIngress(ingressRule(apiPortNumber, settings.IngressFrom)) // no peers: everybody
+		WithIngress(ingressRule(apiPortNumber, settings.IngressFrom)) // no peers means all peers
 	if len(settings.MetricsFrom) > 0 {
 		spec.WithIngress(ingressRule(healthPortNumber, settings.MetricsFrom))
 	}
@@ -31,6 +31,6 @@ func NetworkPolicy(p *verifyv1.VerificationProject) *networkingv1ac.NetworkPolic
 func ingressRule(port int32, from []networkingv1.NetworkPolicyPeer) *networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
 	rule := networkingv1ac.NetworkPolicyIngressRule().
 		WithPorts(networkingv1ac.NetworkPolicyPort().WithProtocol(corev1.ProtocolTCP).WithPort(intstr.FromInt32(port)))
-	rule.From = configuration[[]networkingv1ac.NetworkPolicyPeerApplyConfiguration](from)
+	rule.From = toConfiguration[[]networkingv1ac.NetworkPolicyPeerApplyConfiguration](from)
 	return rule
 }

@@ -37,7 +37,7 @@ func TestDeployment_leavesUserAndGroupToTheCluster(t *testing.T) {
 	}
 }
 
-// Without runAsUser the kubelet judges runAsNonRoot by the image, and cannot by a name.
+// Without runAsUser the kubelet checks runAsNonRoot by the image's user, which must be a number.
 func TestDockerfile_hasANumericUser(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../../../Dockerfile")

@@ -8,7 +8,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// Options are what the cluster's administrator decides for all projects, by flags of the operator.
+// Options are the decisions of the cluster's administrator for all projects, by flags of the operator.
 type Options struct {
 	// Image is the server's image. Required.
 	Image string
@@ -16,14 +16,14 @@ type Options struct {
 	PullPolicy corev1.PullPolicy
 	// PullSecrets are the names of Secrets for the image's registry, in each project's namespace.
 	PullSecrets []string
-	// NamespacedRoles tells that the server's roles are Roles in each namespace, instead of ClusterRoles.
+	// NamespacedRoles is set if the server's roles are Roles in each namespace, instead of ClusterRoles.
 	NamespacedRoles bool
-	// HTTPRoutes tells that the cluster has the Gateway API's HTTPRoute. Without it none is rendered.
+	// HTTPRoutes is set if the cluster has the Gateway API's HTTPRoute. Otherwise none is rendered.
 	HTTPRoutes bool
-	// WhatsAppURL, TelegramURL and SimulatorURL are where the platforms are; the public ones, and no simulator, if empty.
+	// WhatsAppURL, TelegramURL and SimulatorURL are the addresses of the platforms; the public ones, and no simulator, if empty.
 	WhatsAppURL, TelegramURL, SimulatorURL string
-	// WebhookAllow and WebhookDeny say which addresses webhooks may reach. A project's pods are told those rules that
-	// concern their namespace.
+	// WebhookAllow and WebhookDeny are the addresses that webhooks may and may not reach. A project's pods get only the rules for
+	// their namespace.
 	WebhookAllow []webhook.AllowRule
 	WebhookDeny  []netip.Prefix
 	// LogFormat and LogLevel of the servers; serve's own defaults if empty.

@@ -6,17 +6,17 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// exposed is a path that is reachable from outside.
-type exposed struct {
+// exposedPath is a path that is reachable from outside.
+type exposedPath struct {
 	path   string
-	prefix bool // whatever is below it too
+	prefix bool // includes all paths below it
 }
 
-// exposedPaths returns what Ingress and HTTPRoute lead to, and nothing else: the API, the messengers' callbacks, and the
+// exposedPaths returns the paths that Ingress and HTTPRoute expose, and nothing else: the API, the messengers' callbacks, and the
 // API's description.
-func exposedPaths(p *verifyv1.VerificationProject) []exposed {
+func exposedPaths(p *verifyv1.VerificationProject) []exposedPath {
 	base := p.Spec.BasePath()
-	return []exposed{
+	return []exposedPath{
 		{path: base + "/api/verify/", prefix: true},
 		{path: base + "/hooks/whatsapp"},
 		{path: base + "/hooks/telegram"},
@@ -24,8 +24,8 @@ func exposedPaths(p *verifyv1.VerificationProject) []exposed {
 	}
 }
 
-// hostname returns host, or nothing for an IP address: requests to one can be matched by no rule that names a host.
-func hostname(host string) string {
+// dnsHost returns host, or nothing for an IP address: no rule with a host name matches requests to one.
+func dnsHost(host string) string {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return ""
 	}

@@ -11,12 +11,12 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// placed says where the pods may run.
-func placed(spec *corev1ac.PodSpecApplyConfiguration, p *verifyv1.VerificationProject) *corev1ac.PodSpecApplyConfiguration {
+// placePods sets the constraints on the nodes of the pods.
+func placePods(spec *corev1ac.PodSpecApplyConfiguration, p *verifyv1.VerificationProject) *corev1ac.PodSpecApplyConfiguration {
 	server := &p.Spec.Server
 	spec.NodeSelector = verifyv1.Strings(server.NodeSelector)
-	spec.Affinity = configuration[*corev1ac.AffinityApplyConfiguration](server.Affinity)
-	spec.Tolerations = configuration[[]corev1ac.TolerationApplyConfiguration](server.Tolerations)
+	spec.Affinity = toConfiguration[*corev1ac.AffinityApplyConfiguration](server.Affinity)
+	spec.Tolerations = toConfiguration[[]corev1ac.TolerationApplyConfiguration](server.Tolerations)
 	if server.PriorityClassName != "" {
 		spec.WithPriorityClassName(server.PriorityClassName)
 	}
@@ -27,27 +27,27 @@ func placed(spec *corev1ac.PodSpecApplyConfiguration, p *verifyv1.VerificationPr
 			{MaxSkew: 1, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.ScheduleAnyway},
 		}
 	}
-	spec.TopologySpreadConstraints = configuration[[]corev1ac.TopologySpreadConstraintApplyConfiguration](constraints)
+	spec.TopologySpreadConstraints = toConfiguration[[]corev1ac.TopologySpreadConstraintApplyConfiguration](constraints)
 	for i := range spec.TopologySpreadConstraints {
 		spreadOwn(&spec.TopologySpreadConstraints[i], p)
 	}
 	return spec
 }
 
-// spreadOwn makes a constraint that selects no pods count the project's own. Without matchLabelKeys the old pods would count
-// in a rollout, and the new ones would end up unevenly.
+// spreadOwn makes a constraint without a selector count the project's own pods. Without matchLabelKeys the old pods would count
+// during a rollout, and the new ones would be spread unevenly.
 func spreadOwn(constraint *corev1ac.TopologySpreadConstraintApplyConfiguration, p *verifyv1.VerificationProject) {
 	if constraint.LabelSelector != nil {
 		return
 	}
-	constraint.LabelSelector = selector(p)
+	constraint.LabelSelector = podSelector(p)
 	if constraint.MatchLabelKeys == nil {
 		constraint.WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
 	}
 }
 
-// configuration returns an API value in the form of its apply configuration, which has the same JSON.
-func configuration[T any](value any) T {
+// toConfiguration returns an API value as its apply configuration, which has the same JSON.
+func toConfiguration[T any](value any) T {
 	var out T
 	data, err := json.Marshal(value)
 	if err == nil {

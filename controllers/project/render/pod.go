@@ -10,11 +10,10 @@ import (
 )
 
 const (
-	// gracePeriod covers everything between the wish to stop a pod and its end, in seconds: stopDelay, drainDelay, 15 for
-	// requests in flight, and 10 for what stands behind them.
+	// gracePeriod is the time from the request to stop a pod to its end, in seconds: stopDelay, drainDelay, 15 for requests in
+	// flight, and 10 for the work behind them.
 	gracePeriod = 40
-	// stopDelay is how long a pod that is to stop goes on as if nothing were, in seconds, until everybody who sends it
-	// requests knows.
+	// stopDelay is how long a stopping pod still works as usual, in seconds, until all senders of requests have noticed.
 	stopDelay = 5
 )
 
@@ -22,7 +21,7 @@ func podTemplate(p *verifyv1.VerificationProject, o Options) *corev1ac.PodTempla
 	return corev1ac.PodTemplateSpec().WithLabels(Labels(p)).WithSpec(podSpec(p, o))
 }
 
-// podSpec meets the Pod Security Standard "restricted". It sets no user and no group: the image has them, and OpenShift's
+// podSpec conforms to the Pod Security Standard "restricted". It sets no user and no group: the image has them, and OpenShift's
 // restricted-v2, which gives each namespace its own, refuses any other.
 func podSpec(p *verifyv1.VerificationProject, o Options) *corev1ac.PodSpecApplyConfiguration {
 	spec := corev1ac.PodSpec().
@@ -33,10 +32,10 @@ func podSpec(p *verifyv1.VerificationProject, o Options) *corev1ac.PodSpecApplyC
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
-		WithContainers(container(p, o)).
+		WithContainers(newContainer(p, o)).
 		WithVolumes(secretsVolume(p))
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(o.PullSecrets))) { // apply takes no name twice
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(o.PullSecrets))) { // apply refuses a repeated name
 		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 	}
-	return placed(spec, p)
+	return placePods(spec, p)
 }

@@ -12,41 +12,41 @@ import (
 const (
 	secretsVolumeName = "secrets"
 	secretsDir        = "/etc/phoneproof/secrets" //nolint:gosec // a path
-	// secretsMode lets any user of the container read, because the files belong to root. There is no other container in the
-	// pod, and on the node the volume lies below a folder that only root may enter.
+	// secretsMode lets any user of the container read the files, because they belong to root. There is no other container in the
+	// pod, and on the node the volume is below a folder that only root may enter.
 	secretsMode = 0o444
 )
 
-// secretsVolume holds the file SECRET/KEY for every Secret key that the project names. One that is missing is left out, and
-// appears when it is made: the pods run without it and say so.
+// secretsVolume holds the file SECRET/KEY for every Secret key that the project names. A missing one is left out, and appears
+// when it is created: until then the pods run without it and report that.
 func secretsVolume(p *verifyv1.VerificationProject) *corev1ac.VolumeApplyConfiguration {
 	projected := corev1ac.ProjectedVolumeSource().WithDefaultMode(secretsMode)
-	for _, ref := range mounted(p) {
+	for _, ref := range mountedRefs(p) {
 		last := len(projected.Sources) - 1
 		if last < 0 || *projected.Sources[last].Secret.Name != ref.Name {
 			projected.WithSources(corev1ac.VolumeProjection().
 				WithSecret(corev1ac.SecretProjection().WithName(ref.Name).WithOptional(true)))
 			last++
 		}
-		projected.Sources[last].Secret.WithItems(corev1ac.KeyToPath().WithKey(ref.Key).WithPath(path(ref)))
+		projected.Sources[last].Secret.WithItems(corev1ac.KeyToPath().WithKey(ref.Key).WithPath(mountPath(ref)))
 	}
 	return corev1ac.Volume().WithName(secretsVolumeName).WithProjected(projected)
 }
 
-// mounted returns the Secret keys that the pods mount, sorted: the order in the spec makes no difference to the pods.
-func mounted(p *verifyv1.VerificationProject) []verifyv1.SecretKeyRef {
+// mountedRefs returns the Secret keys that the pods mount, sorted, so that the order in the spec makes no difference to the pods.
+func mountedRefs(p *verifyv1.VerificationProject) []verifyv1.SecretKeyRef {
 	return slices.SortedFunc(slices.Values(p.Spec.SecretRefs()), func(a, b verifyv1.SecretKeyRef) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key))
 	})
 }
 
-// mountedPaths returns the files that mounted Secret keys become.
+// mountedPaths returns the files of the mounted Secret keys.
 func mountedPaths(p *verifyv1.VerificationProject) []string {
 	var paths []string
-	for _, ref := range mounted(p) {
-		paths = append(paths, path(ref))
+	for _, ref := range mountedRefs(p) {
+		paths = append(paths, mountPath(ref))
 	}
 	return paths
 }
 
-func path(ref verifyv1.SecretKeyRef) string { return ref.Name + "/" + ref.Key }
+func mountPath(ref verifyv1.SecretKeyRef) string { return ref.Name + "/" + ref.Key }

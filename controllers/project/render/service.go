@@ -8,10 +8,10 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// servicePort is where the Service offers the API.
+// servicePort is the Service's port of the API.
 const servicePort = 80
 
-// Service stands before the pods. It leads to the API only: health and metrics are asked of each pod.
+// Service is the Service of the pods. It exposes the API only: health and metrics are read from each pod.
 func Service(p *verifyv1.VerificationProject) *corev1ac.ServiceApplyConfiguration {
 	settings := &p.Spec.Expose.Service
 	return corev1ac.Service(Name(p.Name), p.Namespace).

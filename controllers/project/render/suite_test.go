@@ -19,7 +19,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// TestGoldens shows every golden to a real API server.
+// TestGoldens applies every golden file to a real API server.
 func TestGoldens(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Goldens")
@@ -37,7 +37,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(plane.Stop)
 	admin, err = client.New(plane.Config, client.Options{})
 	Expect(err).NotTo(HaveOccurred())
-	// Pods that are not restricted are refused here, and what an old field means may not be.
+	// Pods that are not restricted, by the latest version of the standard, are refused here.
 	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: rendertest.Project().Namespace,
 		Labels: map[string]string{
@@ -48,7 +48,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 var _ = Describe("An API server", func() {
 	for _, c := range rendertest.Cases() {
-		It("takes the golden of "+c.Name, func(ctx SpecContext) {
+		It("accepts the golden file of "+c.Name, func(ctx SpecContext) {
 			golden, err := os.ReadFile(goldenFile(c.Name))
 			Expect(err).NotTo(HaveOccurred())
 			for document := range strings.SplitSeq(string(golden), "---\n") {
@@ -86,7 +86,7 @@ func dryRun(ctx SpecContext, object *unstructured.Unstructured) error {
 	return admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.FieldOwner("test"))
 }
 
-// podOf returns what a ReplicaSet of a Deployment would create.
+// podOf returns the pod that a ReplicaSet of a Deployment would create.
 func podOf(object *unstructured.Unstructured) *corev1.Pod {
 	GinkgoHelper()
 	var deployment appsv1.Deployment

@@ -18,8 +18,8 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render/rendertest"
 )
 
-// full returns a project that sets every field of its spec.
-func full() *verifyv1.VerificationProject {
+// fullProject returns a project that sets every field of its spec.
+func fullProject() *verifyv1.VerificationProject {
 	p := rendertest.Project()
 	for _, c := range rendertest.Cases() {
 		fill(reflect.ValueOf(&p.Spec).Elem(), reflect.ValueOf(c.Project.DeepCopy().Spec))
@@ -35,7 +35,7 @@ func full() *verifyv1.VerificationProject {
 	return p
 }
 
-// fill sets what is unset in a struct, and in the structs inside it.
+// fill sets the unset fields of a struct, and of the structs inside it.
 func fill(to, from reflect.Value) {
 	for i := range to.NumField() {
 		switch field := to.Field(i); {
@@ -47,7 +47,7 @@ func fill(to, from reflect.Value) {
 	}
 }
 
-// unrelated are changes that the pods learn of by themselves, by the field of the spec.
+// unrelated holds the changes that the pods read by themselves, by the field of the spec.
 var unrelated = map[string]func(*verifyv1.VerificationProjectSpec){
 	"ProjectID":   func(s *verifyv1.VerificationProjectSpec) { s.ProjectID = "other" },
 	"DisplayName": func(s *verifyv1.VerificationProjectSpec) { s.DisplayName = "Other" },
@@ -92,22 +92,22 @@ var unrelated = map[string]func(*verifyv1.VerificationProjectSpec){
 
 func TestDeployment_pods_are_not_replaced_by_unrelated_changes(t *testing.T) {
 	g := NewWithT(t)
-	want := template(full(), rendertest.Options())
+	want := encodeTemplate(fullProject(), rendertest.Options())
 	for field := range reflect.TypeFor[verifyv1.VerificationProjectSpec]().Fields() {
 		if field.Name == "Storage" {
-			continue // its type decides on the pods' store, and its Secret is mounted
+			continue // its type selects the pods' store, and its Secret is mounted
 		}
-		g.Expect(unrelated).To(HaveKey(field.Name), "say of each field of the spec what does not concern the pods")
-		p := full()
+		g.Expect(unrelated).To(HaveKey(field.Name), "each field of the spec needs an unrelated change")
+		p := fullProject()
 		unrelated[field.Name](&p.Spec)
-		g.Expect(reflect.DeepEqual(p.Spec, full().Spec)).To(BeFalse(), field.Name+" is changed")
-		g.Expect(template(p, rendertest.Options())).To(Equal(want), field.Name)
+		g.Expect(reflect.DeepEqual(p.Spec, fullProject().Spec)).To(BeFalse(), field.Name+" is changed")
+		g.Expect(encodeTemplate(p, rendertest.Options())).To(Equal(want), field.Name)
 	}
-	p := full()
+	p := fullProject()
 	p.Labels, p.Annotations = map[string]string{"team": "shop"}, map[string]string{verifyv1.RedeliverAnnotation: "vr1/2"}
 	p.UID, p.Generation, p.ResourceVersion = "another", 7, "8"
 	p.Status.ObservedGeneration = 7
-	g.Expect(template(p, rendertest.Options())).To(Equal(want), "metadata and status")
+	g.Expect(encodeTemplate(p, rendertest.Options())).To(Equal(want), "metadata and status")
 }
 
 func TestDeployment_pods_are_replaced_by_what_concerns_them(t *testing.T) {
@@ -128,9 +128,9 @@ func TestDeployment_pods_are_replaced_by_what_concerns_them(t *testing.T) {
 		"log":          func(_ *verifyv1.VerificationProject, o *render.Options) { o.LogLevel = "debug" },
 	} {
 		g := NewWithT(t)
-		p, o := full(), rendertest.Options()
+		p, o := fullProject(), rendertest.Options()
 		change(p, &o)
-		g.Expect(template(p, o)).NotTo(Equal(template(full(), rendertest.Options())), name)
+		g.Expect(encodeTemplate(p, o)).NotTo(Equal(encodeTemplate(fullProject(), rendertest.Options())), name)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestDeployment_knows_only_the_rules_of_its_namespace(t *testing.T) {
 	}))
 }
 
-func template(p *verifyv1.VerificationProject, o render.Options) string {
+func encodeTemplate(p *verifyv1.VerificationProject, o render.Options) string {
 	p.Default()
 	data, err := yaml.Marshal(render.Deployment(p, o).Spec.Template)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package rendertest has projects for the tests of what the operator renders and applies: a smallest one, and one for each
-// option that changes a child.
+// Package rendertest provides projects for the tests of rendering and applying: a smallest one, and one for each option that
+// changes a child.
 package rendertest
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// Case is a project and the options that go with it.
+// Case is a project with its options.
 type Case struct {
 	Name    string
 	Project *verifyv1.VerificationProject
 	Options render.Options
 }
 
-// UID is that of every project here.
+// UID is the UID of every project here.
 const UID = types.UID("5d3a4f7e-0c1b-4b8e-9a55-6f1f3c2d7e90")
 
 // Project returns the smallest project: one API key, one messenger, and defaults.
@@ -31,18 +31,18 @@ func Project() *verifyv1.VerificationProject {
 	p := &verifyv1.VerificationProject{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: UID},
 		Spec: verifyv1.VerificationProjectSpec{
-			APIKeys:  []verifyv1.APIKey{{Name: "backend", SecretRef: ref("shop-backend", "api-key")}},
-			Telegram: &verifyv1.Telegram{BotUsername: "ShopBot", BotTokenSecretRef: ref("shop-telegram", "token")},
+			APIKeys:  []verifyv1.APIKey{{Name: "backend", SecretRef: secretRef("shop-backend", "api-key")}},
+			Telegram: &verifyv1.Telegram{BotUsername: "ShopBot", BotTokenSecretRef: secretRef("shop-telegram", "token")},
 		},
 	}
 	p.Default()
 	return p
 }
 
-// Options returns the smallest ones.
+// Options returns the smallest options.
 func Options() render.Options { return render.Options{Image: "registry.example.com/phoneproof:1.0.0"} }
 
-// Cases returns the smallest project first, then one that differs in one option each.
+// Cases returns the smallest project first, then one per option that differs in that option.
 func Cases() []Case {
 	cases := []Case{{"minimal", Project(), Options()}}
 	for _, option := range options {
@@ -61,10 +61,10 @@ var options = []struct {
 	{"name-long", func(p *verifyv1.VerificationProject, _ *render.Options) { p.Name = longName }},
 	{"name-dotted", func(p *verifyv1.VerificationProject, _ *render.Options) { p.Name = "0shop.example.com" }},
 
-	{"secrets", secrets},
-	{"postgresql", postgresql},
+	{"secrets", useSecrets},
+	{"postgresql", usePostgreSQL},
 	{"postgresql-ca", func(p *verifyv1.VerificationProject, o *render.Options) {
-		postgresql(p, o)
+		usePostgreSQL(p, o)
 		p.Spec.Storage.PostgreSQL.CASecretRef = &verifyv1.CASecretRef{Name: "shop-db-ca"}
 	}},
 	{"suspended", func(p *verifyv1.VerificationProject, _ *render.Options) { p.Spec.Suspend = new(true) }},
@@ -73,16 +73,16 @@ var options = []struct {
 	{"autoscaling", func(p *verifyv1.VerificationProject, _ *render.Options) {
 		p.Spec.Server.Autoscaling = &verifyv1.Autoscaling{MaxReplicas: 10}
 	}},
-	{"autoscaling-full", autoscaling},
+	{"autoscaling-full", useAutoscaling},
 	{"autoscaling-suspended", func(p *verifyv1.VerificationProject, o *render.Options) {
-		autoscaling(p, o)
+		useAutoscaling(p, o)
 		p.Spec.Suspend = new(true)
 	}},
 	{"disruption-budget", func(p *verifyv1.VerificationProject, _ *render.Options) {
 		p.Spec.Server.PodDisruptionBudget = &verifyv1.PodDisruptionBudget{}
 	}},
-	{"resources", resources},
-	{"placement", placement},
+	{"resources", useResources},
+	{"placement", usePlacement},
 	{"spread-own", func(p *verifyv1.VerificationProject, _ *render.Options) {
 		p.Spec.Server.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{
 			{MaxSkew: 2, TopologyKey: corev1.LabelTopologyZone, WhenUnsatisfiable: corev1.DoNotSchedule},
@@ -102,7 +102,7 @@ var options = []struct {
 		p.Spec.BaseURL = "https://verify.example.com"
 		p.Spec.Expose.Ingress = &verifyv1.IngressSettings{}
 	}},
-	{"ingress-full", ingress},
+	{"ingress-full", useIngress},
 	{"ingress-address", func(p *verifyv1.VerificationProject, _ *render.Options) {
 		p.Spec.BaseURL = "http://192.0.2.7:8080"
 		p.Spec.Expose.Ingress = &verifyv1.IngressSettings{}
@@ -111,11 +111,11 @@ var options = []struct {
 		o.HTTPRoutes = true
 		p.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
 	}},
-	{"httproute-full", httpRoute},
+	{"httproute-full", useHTTPRoute},
 	{"network-policy", func(p *verifyv1.VerificationProject, _ *render.Options) {
 		p.Spec.NetworkPolicy = &verifyv1.NetworkPolicy{}
 	}},
-	{"network-policy-full", networkPolicy},
+	{"network-policy-full", useNetworkPolicy},
 
 	{"roles-namespaced", func(_ *verifyv1.VerificationProject, o *render.Options) { o.NamespacedRoles = true }},
 	{"image", func(_ *verifyv1.VerificationProject, o *render.Options) {
@@ -128,11 +128,11 @@ var options = []struct {
 		o.TelegramURL = "https://bots.example.com"
 		o.SimulatorURL = "http://simulator.phoneproof-system:8080"
 	}},
-	{"webhook-rules", webhookRules},
+	{"webhook-rules", useWebhookRules},
 	{"log", func(_ *verifyv1.VerificationProject, o *render.Options) { o.LogFormat, o.LogLevel = "text", "debug" }},
 }
 
-// longName is as long as a name may be.
+// longName is a name of the greatest length.
 var longName = func() string {
 	name := "a-project-whose-name-says-all-there-is-to-say-about-it."
 	for len(name) < 253 {
@@ -141,46 +141,48 @@ var longName = func() string {
 	return name
 }()
 
-func ref(name, key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: name, Key: key} }
+func secretRef(name, key string) verifyv1.SecretKeyRef {
+	return verifyv1.SecretKeyRef{Name: name, Key: key}
+}
 
-func secrets(p *verifyv1.VerificationProject, _ *render.Options) {
+func useSecrets(p *verifyv1.VerificationProject, _ *render.Options) {
 	p.Spec.APIKeys = []verifyv1.APIKey{
-		{Name: "mobile", SecretRef: ref("shop", "api-key-mobile")},
-		{Name: "backend", SecretRef: ref("shop", "api-key")},
-		{Name: "old-backend", SecretRef: ref("shop", "api-key")},
+		{Name: "mobile", SecretRef: secretRef("shop", "api-key-mobile")},
+		{Name: "backend", SecretRef: secretRef("shop", "api-key")},
+		{Name: "old-backend", SecretRef: secretRef("shop", "api-key")},
 	}
 	p.Spec.Webhook = &verifyv1.Webhook{
 		URL:               "https://shop.example.com/hooks/phone",
-		SecretRef:         new(ref("shop", "webhook")),
-		PreviousSecretRef: new(ref("shop-old", "webhook")),
+		SecretRef:         new(secretRef("shop", "webhook")),
+		PreviousSecretRef: new(secretRef("shop-old", "webhook")),
 	}
 	p.Spec.WhatsApp = &verifyv1.WhatsApp{
 		PhoneNumber: "+15550100125", PhoneNumberID: "106540352242924",
-		AccessTokenSecretRef: ref("shop.whatsapp", "access-token"), AppSecretRef: ref("shop.whatsapp", "app-secret"),
+		AccessTokenSecretRef: secretRef("shop.whatsapp", "access-token"), AppSecretRef: secretRef("shop.whatsapp", "app-secret"),
 	}
 }
 
-func postgresql(p *verifyv1.VerificationProject, _ *render.Options) {
+func usePostgreSQL(p *verifyv1.VerificationProject, _ *render.Options) {
 	p.Spec.Storage = verifyv1.Storage{
 		Type:       verifyv1.StoragePostgreSQL,
 		PostgreSQL: &verifyv1.PostgreSQL{URISecretRef: verifyv1.URISecretRef{Name: "shop-db-app"}},
 	}
 }
 
-func autoscaling(p *verifyv1.VerificationProject, _ *render.Options) {
+func useAutoscaling(p *verifyv1.VerificationProject, _ *render.Options) {
 	p.Spec.Server.Autoscaling = &verifyv1.Autoscaling{
 		MinReplicas: new(int32(3)), MaxReplicas: 12, TargetCPUUtilization: new(int32(55)),
 	}
 }
 
-func resources(p *verifyv1.VerificationProject, _ *render.Options) {
+func useResources(p *verifyv1.VerificationProject, _ *render.Options) {
 	p.Spec.Server.Resources = &verifyv1.Resources{
 		Requests: &verifyv1.ResourceAmounts{CPU: new(resource.MustParse("0.25")), Memory: new(resource.MustParse("128Mi"))},
 		Limits:   &verifyv1.ResourceAmounts{CPU: new(resource.MustParse("2000m")), Memory: new(resource.MustParse("0.5Gi"))},
 	}
 }
 
-func placement(p *verifyv1.VerificationProject, _ *render.Options) {
+func usePlacement(p *verifyv1.VerificationProject, _ *render.Options) {
 	server := &p.Spec.Server
 	server.NodeSelector = map[string]verifyv1.LabelValue{"example.com/pool": "public", "kubernetes.io/arch": "arm64"}
 	server.PriorityClassName = "system-cluster-critical"
@@ -210,7 +212,7 @@ func placement(p *verifyv1.VerificationProject, _ *render.Options) {
 	}}
 }
 
-func ingress(p *verifyv1.VerificationProject, _ *render.Options) {
+func useIngress(p *verifyv1.VerificationProject, _ *render.Options) {
 	p.Spec.BaseURL = "https://api.example.com/phones/v1/"
 	p.Spec.Expose.Ingress = &verifyv1.IngressSettings{
 		ClassName: "nginx", Host: "verify.example.com", TLSSecretName: "verify-example-com-tls",
@@ -218,7 +220,7 @@ func ingress(p *verifyv1.VerificationProject, _ *render.Options) {
 	}
 }
 
-func httpRoute(p *verifyv1.VerificationProject, o *render.Options) {
+func useHTTPRoute(p *verifyv1.VerificationProject, o *render.Options) {
 	o.HTTPRoutes = true
 	p.Spec.BaseURL = "https://api.example.com/phones"
 	p.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{
@@ -227,7 +229,7 @@ func httpRoute(p *verifyv1.VerificationProject, o *render.Options) {
 	}
 }
 
-func networkPolicy(p *verifyv1.VerificationProject, _ *render.Options) {
+func useNetworkPolicy(p *verifyv1.VerificationProject, _ *render.Options) {
 	p.Spec.NetworkPolicy = &verifyv1.NetworkPolicy{
 		IngressFrom: []networkingv1.NetworkPolicyPeer{
 			{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "gateway"}}},
@@ -242,7 +244,7 @@ func networkPolicy(p *verifyv1.VerificationProject, _ *render.Options) {
 	}
 }
 
-func webhookRules(_ *verifyv1.VerificationProject, o *render.Options) {
+func useWebhookRules(_ *verifyv1.VerificationProject, o *render.Options) {
 	for _, rule := range []string{"10.1.0.0/16", "shop=10.96.0.0/12:8443", "bank=10.2.0.0/16", "shop=[fd00:1::/32]:443"} {
 		parsed, err := webhook.ParseAllowRule(rule)
 		if err != nil {
