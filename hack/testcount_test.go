@@ -139,7 +139,7 @@ func TestSkipped(t *testing.T) {
 			input: recorded(t, "ginkgo-passed.txt") + "  SKIPPED SPEC It takes long: left to make test-slow\n",
 			want:  "skipped: spec: It takes long: left to make test-slow\n",
 		},
-		"a reason that nobody gives is a failure": {
+		"a skip without a reason is a failure": {
 			input: `{"Action":"skip","Package":"m/a","Test":"TestA"}` + "\n",
 			want:  "skipped: a TestA: NO REASON GIVEN\n",
 			code:  1,

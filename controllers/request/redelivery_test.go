@@ -166,7 +166,7 @@ func TestRedelivery_hastensAnAttemptThatIsDueLater(t *testing.T) {
 
 func TestRedelivery_refusals(t *testing.T) {
 	for name, tc := range map[string]struct{ annotation, message string }{
-		"unknown id":   {"nobody/1", "no such request"},
+		"unknown id":   {"unknown/1", "no such request"},
 		"not verified": {"pending/1", "request pending is not verified"},
 	} {
 		t.Run(name, func(t *testing.T) {

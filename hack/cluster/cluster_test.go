@@ -47,7 +47,7 @@ func TestProcess_thatEndedIsNotAlive(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	p := process{PID: cmd.Process.Pid, Start: start}
 
-	g.Expect(p.end(t.Context())).To(Succeed()) // although nobody has waited for it yet
+	g.Expect(p.end(t.Context())).To(Succeed()) // before anything has waited for it
 	g.Expect(p.alive()).To(BeFalse())
 	g.Expect(cmd.Wait()).To(MatchError("signal: terminated"))
 	g.Expect(p.end(t.Context())).To(Succeed())

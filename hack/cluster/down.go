@@ -132,7 +132,7 @@ func ours(path string) bool {
 }
 
 // removeFiles deletes the cluster's folders, and what its programs keep in places that cannot be chosen, as far as
-// nobody else has anything there.
+// nothing else has anything there.
 func removeFiles() error {
 	for _, pattern := range []string{
 		"/var/lib/kubelet/device-plugins/*", // kubelet's socket and checkpoint

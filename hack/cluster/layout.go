@@ -9,7 +9,7 @@ import (
 )
 
 // Where everything is. The node has an address of its own, on a bridge that no other machine is connected to, so the
-// cluster works without a network and nobody outside reaches it.
+// cluster works without a network and is not reached from outside.
 const (
 	stateDir = "/var/lib/phoneproof-cluster" // data, keys, logs: what a reboot leaves
 	runDir   = "/run/phoneproof-cluster"     // sockets and process ids: what it does not

@@ -1,7 +1,7 @@
 // Command cluster runs a real single-node Kubernetes on this machine, from bin/kube and the distribution's containerd:
 // pods, DNS and service addresses, without a container registry, a download or Docker.
 //
-//	cluster up                     start it, or mend what died of it
+//	cluster up                     start it, or restart what died of it
 //	cluster down                   end it and remove everything it made
 //	cluster status                 say what runs
 //	cluster restart COMPONENT      end one component and start it again

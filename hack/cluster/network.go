@@ -111,7 +111,7 @@ func networkUp(ctx context.Context) error {
 	return nil
 }
 
-// forwardRules let packets pass that stay among the pods; a machine with Docker drops what nobody allows.
+// forwardRules let packets pass that stay among the pods; a machine with Docker drops what no rule allows.
 func forwardRules() [][]string {
 	return [][]string{{"FORWARD", "-i", podBridge, "-o", podBridge, "-m", "comment", "--comment", "phoneproof-cluster", "-j", "ACCEPT"}}
 }
@@ -172,7 +172,7 @@ func withoutKube(saved string) string {
 	return kept.String()
 }
 
-// foreignNode says whether another Kubernetes node works on this machine: two of them would delete each other's rules.
+// foreignNode reports whether another Kubernetes node works on this machine: two of them would delete each other's rules.
 func foreignNode(ctx context.Context) (bool, error) {
 	if _, err := os.Stat(state("sysctls.json")); err == nil {
 		return false, nil // ours

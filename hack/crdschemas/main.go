@@ -27,7 +27,7 @@ func run(args []string) error {
 	if len(args) < 2 {
 		return errors.New("want an output folder and at least one file")
 	}
-	if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // a folder for everybody to read
+	if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // a folder for all to read
 		return fmt.Errorf("make output folder: %w", err)
 	}
 	for _, file := range args[1:] {

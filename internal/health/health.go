@@ -1,6 +1,6 @@
 // Package health serves what a kubelet and Prometheus ask for, on a port of its own: /livez, /readyz, /metrics, and
 // /problems, the secrets that cannot be used and the change of the project that was refused. Liveness never depends on
-// anything outside the process: a restart mends no store.
+// anything outside the process: a restart repairs no store.
 package health
 
 import (
@@ -60,7 +60,7 @@ func New(listener net.Listener, o Options) *Server {
 	return &Server{listener: bounded, http: server, readiness: readiness}
 }
 
-// Start serves until ctx ends. It is the last to go: probes are answered while requests drain, and whoever still reads
+// Start serves until ctx ends. It is the last to go: probes are answered while requests drain, and a client that still reads
 // an answer then has a second for it.
 func (s *Server) Start(ctx context.Context) error {
 	checks, stopChecks := context.WithCancel(ctx)
@@ -85,7 +85,7 @@ func (s *Server) shutdown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close() // whoever still reads is cut off
+		_ = s.http.Close() // a client that still reads is cut off
 	}
 }
 

@@ -39,8 +39,8 @@ func ask(o Options, method, path string) *httptest.ResponseRecorder {
 
 func TestProblems(t *testing.T) {
 	for name, list := range map[string]func() []settings.Problem{
-		"none":          func() []settings.Problem { return nil },
-		"nobody-to-ask": nil,
+		"none":            func() []settings.Problem { return nil },
+		"without-a-check": nil,
 		"some": func() []settings.Problem {
 			return []settings.Problem{
 				{Field: "spec.apiKeys[backend].secretRef", Secret: "shop", Key: "api-key", Reason: settings.ReasonTooShort},
@@ -170,7 +170,7 @@ func (p *pipes) Close() error {
 
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-// blocked returns metrics that nobody gets until release is closed. asked is closed when they are gathered.
+// blocked returns metrics that are not answered until release is closed. asked is closed when they are gathered.
 func blocked(release <-chan struct{}) (metrics prometheus.Gatherer, asked <-chan struct{}) {
 	registry, begun := prometheus.NewRegistry(), make(chan struct{})
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "phoneproof_test", Help: "Tests."}, func() float64 {

@@ -79,7 +79,7 @@ func (r *Readiness) runCheck(ctx context.Context) error {
 	return result
 }
 
-// check makes a check. One that panics has failed: a restart mends no store.
+// check makes a check. One that panics has failed: a restart repairs no store.
 func (r *Readiness) check(ctx context.Context) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

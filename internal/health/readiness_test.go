@@ -21,7 +21,7 @@ import (
 func TestLivez_dependsOnNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		server := run(t, Options{Check: func(context.Context) error { panic("a restart mends no store") }})
+		server := run(t, Options{Check: func(context.Context) error { panic("a restart repairs no store") }})
 		synctest.Wait()
 		g.Expect(server.get("/livez")).To(Equal("200 ok\n"))
 		g.Expect(server.get("/readyz")).To(Equal("503 not ready\n"))

@@ -44,7 +44,7 @@ func (d *decisions) find(key tokenKey) (status int, known bool) {
 	return status, now.Before(found.known)
 }
 
-// store keeps a decision. If memory is full, refusals go first: strangers must not make anybody unknown.
+// store keeps a decision. If memory is full, refusals go first: strangers must not push out an admitted client.
 func (d *decisions) store(key tokenKey, status int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

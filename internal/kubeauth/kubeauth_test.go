@@ -26,7 +26,7 @@ type world struct {
 	clock *clocktesting.FakePassiveClock
 	asked atomic.Int64
 	down  atomic.Bool
-	// revoked reports whether nobody may any more.
+	// revoked reports whether all are refused from now on.
 	revoked atomic.Bool
 	calls   int
 }
@@ -40,7 +40,7 @@ func newWorld() *world {
 			return true, nil, errors.New("connection refused")
 		}
 		review := a.(k8stesting.CreateAction).GetObject().(*authenticationv1.TokenReview).DeepCopy()
-		user := map[string]string{"the-scraper": "prometheus", "the-new-scraper": "prometheus", "somebody": "somebody"}[review.Spec.Token]
+		user := map[string]string{"the-scraper": "prometheus", "the-new-scraper": "prometheus", "the-stranger": "stranger"}[review.Spec.Token]
 		review.Status.Authenticated, review.Status.User.Username = user != "", user
 		return true, review, nil
 	})
@@ -81,9 +81,9 @@ func TestHandler_whoMay(t *testing.T) {
 	}{
 		"who may":           {"GET", []string{"Bearer the-scraper"}, 200, 1},
 		"other spelling":    {"GET", []string{"bearer  the-scraper"}, 200, 1},
-		"who may not":       {"GET", []string{"Bearer somebody"}, 403, 1},
+		"who may not":       {"GET", []string{"Bearer the-stranger"}, 403, 1},
 		"a stranger":        {"GET", []string{"Bearer a-guess"}, 401, 1},
-		"nobody":            {"GET", nil, 401, 0},
+		"no header":         {"GET", nil, 401, 0},
 		"no token":          {"GET", []string{"Bearer "}, 401, 0},
 		"another scheme":    {"GET", []string{"Basic the-scraper"}, 401, 0},
 		"two of them":       {"GET", []string{"Bearer the-scraper", "Bearer the-scraper"}, 401, 0},

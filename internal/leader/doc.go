@@ -3,7 +3,7 @@
 // answering.
 //
 // Invariants: the work of a term ends before its lease is given up on purpose, and Firm tells, by the monotonic clock and
-// before each side effect, whether the lease was renewed recently enough that nobody else can hold it.
+// before each side effect, whether the lease was renewed recently enough that no other replica can hold it.
 package leader
 
 // What a campaign takes.

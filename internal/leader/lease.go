@@ -44,7 +44,7 @@ type Options struct {
 	Namespace string
 	Name      string
 	// Owner is the object that the lease goes with; nil while that is not known, and then no lease is made. Without
-	// Owner the lease belongs to nobody.
+	// Owner the lease has no owner.
 	Owner func() *metav1.OwnerReference
 	// Lock keeps the lease where there is no cluster; then Client is not used.
 	Lock resourcelock.Interface
@@ -88,8 +88,8 @@ func (o *Options) newLeaseLock() resourcelock.Interface {
 	return &ownedLock{LeaseLock: lock, owner: o.Owner}
 }
 
-// HeldSafely tells whether the lease was renewed within half its duration. Whoever acts on it knows that nobody else can have
-// taken the lease, and has the other half of the time to finish.
+// HeldSafely reports whether the lease was renewed within half its duration. Then no other replica can have taken it, and the
+// other half is left to finish what is begun.
 func (c *Elector) HeldSafely() bool {
 	renewed := c.lock.renewedAt()
 	return !renewed.IsZero() && time.Since(renewed) < c.Times.Duration/2
@@ -111,7 +111,7 @@ func (c *Elector) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that every replica campaigns.
+// NeedLeaderElection returns false: every replica campaigns.
 func (c *Elector) NeedLeaderElection() bool { return false }
 
 func (c *Elector) electionConfig(lead func(context.Context)) leaderelection.LeaderElectionConfig {

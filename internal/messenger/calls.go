@@ -21,7 +21,7 @@ const (
 	// CallUnreachable is a call without an answer, Timeout one whose answer did not come in time.
 	CallUnreachable CallFailure = "unreachable"
 	CallTimeout     CallFailure = "timeout"
-	// CallPlatformError is an answer that says that the platform failed, such as 500, its own or that of a proxy in front of it.
+	// CallPlatformError is an answer of a failing platform, such as 500, its own or that of a proxy in front of it.
 	CallPlatformError CallFailure = "failing"
 	// CallUnreadable is an answer that is not one of the platform's.
 	CallUnreadable  CallFailure = "unreadable"

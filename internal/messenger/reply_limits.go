@@ -47,7 +47,7 @@ func NewCooldown(things int, pause time.Duration) *Cooldown {
 	return &Cooldown{hasher: newHasher(), pause: pause, times: lru.New(things)}
 }
 
-// TryStart tells whether what the words name did not happen within the pause before now, and if so notes that it happens now.
+// TryStart reports whether what the words name did not happen within the pause before now, and if so records that it does now.
 func (o *Cooldown) TryStart(now time.Time, words ...string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,7 +71,7 @@ const (
 	strangerPause = 24 * time.Hour
 	// strangersPerSecond is how many such answers there are, to all of them together.
 	strangersPerSecond = 1
-	// maxStrangers holds everybody who can have got one within the pause, with a margin: nobody is forgotten early.
+	// maxStrangers holds all senders that can have got one within the pause, with a margin: none is forgotten early.
 	maxStrangers = 90_000
 )
 
@@ -91,12 +91,12 @@ type StrangerLimiter struct {
 	rate     *rate.Limiter
 }
 
-// NewStrangerLimiter returns a decider that knows nobody.
+// NewStrangerLimiter returns a limiter that knows no sender.
 func NewStrangerLimiter() *StrangerLimiter {
 	return &StrangerLimiter{answered: NewCooldown(maxStrangers, strangerPause), rate: rate.NewLimiter(strangersPerSecond, 1)}
 }
 
-// Decide says whether a sender is answered now, and remembers it if so.
+// Decide returns whether a sender is answered now, and remembers it if so.
 func (s *StrangerLimiter) Decide(now time.Time, sender string) StrangerDecision {
 	switch {
 	case !s.answered.TryStart(now, sender):
@@ -114,7 +114,7 @@ func (s *StrangerLimiter) Undo(sender string) { s.answered.Undo(sender) }
 
 const (
 	// MaxPerSender bounds the messages of one sender that are looked at within SenderWindow, so that guessing codes and
-	// making us write costs little. Nobody who verifies a number needs more than a few.
+	// making us write costs little. A verification needs no more than a few.
 	MaxPerSender = 20
 	// SenderWindow is the time that messages are counted in.
 	SenderWindow = time.Minute
@@ -131,7 +131,7 @@ type SenderLimiter struct {
 	until  time.Time
 }
 
-// NewSenderLimiter returns a count of nobody.
+// NewSenderLimiter returns a limiter that has counted nothing.
 func NewSenderLimiter() *SenderLimiter { return &SenderLimiter{hasher: newHasher()} }
 
 // Exceeded reports whether a sender had all the messages that one may have.

@@ -73,7 +73,7 @@ func TestReplyQueue_sendsWhatWaitsAtTheEnd(t *testing.T) {
 	g.Expect(sent.Load()).To(BeEquivalentTo(ReplyQueueSize))
 }
 
-// TestReplyQueue_ends in time though nobody answers, and leaves nothing running.
+// TestReplyQueue_ends in time without an answer, and leaves nothing running.
 func TestReplyQueue_ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

@@ -44,7 +44,7 @@ const (
 )
 
 // Error is the refusal of a number. Its message is written for the API's
-// client: it says what is wrong and how to mend it, and it never holds any part
+// client: it says what is wrong and how to fix it, and it never holds any part
 // of the number.
 type Error struct {
 	Reason  Reason

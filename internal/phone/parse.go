@@ -15,7 +15,7 @@ import "github.com/nyaruka/phonenumbers"
 //
 // Which lines are accepted follows one rule: the user sends us a message, so a
 // doubtful line costs nothing and is let through; refused is what cannot send
-// one, and what would cost whoever calls it later.
+// one, and what would be expensive to call later.
 //
 //   - Accepted: mobile, landline (WhatsApp runs on them), VoIP, personal numbers,
 //     national toll-free, shared-cost and universal access numbers (businesses

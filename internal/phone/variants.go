@@ -42,8 +42,8 @@ func Variants(n Number) []Number {
 
 // Canonical returns the one form that all variants of a line share, today's
 // mobile form: for limits and comparison only. What is answered or stored is the
-// form that was given; an Argentine landline even gets a form here that nobody
-// writes.
+// form that was given; an Argentine landline even gets a form here that is never
+// written.
 func Canonical(n Number) Number {
 	_, canonical := n.forms()
 	return canonical

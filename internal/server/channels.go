@@ -96,7 +96,7 @@ func (c *channels) registration(common callback.Options) controllers.ChannelOpti
 	return o
 }
 
-// registerAlone keeps the callbacks registered by a process that has no rivals, and nobody to report to.
+// registerAlone keeps the callbacks registered by a process that has neither rivals nor a project status.
 func (s *server) registerAlone(c *channels, changes func() (<-chan struct{}, func())) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		return controllers.Run(ctx, controllers.Channels(c.registration(callback.Options{

@@ -101,7 +101,7 @@ func (o *Options) Complete() error {
 	return errors.Join(CheckAddress("bind-address", o.Address), CheckAddress("health-bind-address", o.HealthAddress))
 }
 
-// CheckAddress reports an address without a port: net.Listen would take a random one, which nobody knows.
+// CheckAddress reports an address without a port: net.Listen would take a random one, which is not announced.
 func CheckAddress(flag, address string) error {
 	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
 		return fmt.Errorf("--%s is %q: want HOST:PORT or :PORT", flag, address)

@@ -55,7 +55,7 @@ func newIdentity() (string, error) {
 	return host + "_" + uuid.NewString(), nil
 }
 
-// databaseServes tells whether a request could be stored in the database, for the project's conditions.
+// databaseServes reports whether a request could be stored in the database, for the project's conditions.
 func (c *cluster) databaseServes(ctx context.Context) error {
 	err := c.database.Ready(ctx)
 	if problem, ok := errors.AsType[*postgres.DatabaseError](err); ok {
@@ -64,7 +64,7 @@ func (c *cluster) databaseServes(ctx context.Context) error {
 	return err
 }
 
-// attempted tells the board of the present term of an attempt. Without a term nobody reports.
+// attempted passes an attempt to the board of the current term. Without a term nothing is reported.
 func (c *cluster) attempted(a verification.Attempt) {
 	if board := c.board.Load(); board != nil {
 		board.Attempted(a)

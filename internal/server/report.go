@@ -23,7 +23,7 @@ func (c *cluster) report(board *projectstatus.Board, storage func(context.Contex
 	return options
 }
 
-// room tells whether one more request could be stored as an object.
+// room reports whether one more request could be stored as an object.
 func (c *cluster) room(ctx context.Context) error {
 	if err := c.store.Ready(ctx); err != nil {
 		return err

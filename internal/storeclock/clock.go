@@ -1,5 +1,5 @@
-// Package storeclock keeps the time that the replicas of a project agree on: that of the store behind them, whatever the
-// clocks of their machines say. A machine that is an hour ahead would otherwise expire what others have just begun, and
+// Package storeclock keeps the store clock: the time that all replicas of a project use, whatever the clocks of their machines
+// show. A machine that is an hour ahead would otherwise expire what others have just begun, and
 // one that is behind would leave due events lying.
 //
 // The invariant: after an answer of the store, Now is within Tolerance of the store's time, as far as an answer that took
@@ -15,11 +15,11 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Tolerance is how far a machine's clock may be from the store's and still be gone by. It is far less than what separates
+// Tolerance is the largest clock difference that is ignored. It is far less than what separates
 // the end of a request's time from its expiry, and far more than what clocks that are kept right differ by.
 const Tolerance = time.Second
 
-// Clock tells the agreed time. Its timers are the machine's: how long something takes is the same everywhere.
+// Clock returns the store's time. Its timers are the machine's: how long something takes is the same everywhere.
 type Clock struct {
 	clock.Clock
 
@@ -31,17 +31,17 @@ type Clock struct {
 // New returns a clock that is the machine's until the store's time is known.
 func New(machine clock.Clock, log logr.Logger) *Clock { return &Clock{Clock: machine, log: log} }
 
-// Now returns the agreed time.
+// Now returns the store's time.
 func (c *Clock) Now() time.Time { return c.Clock.Now().Add(c.Offset()) }
 
-// Since returns how much of the agreed time has gone since t.
+// Since returns how much of the store's time has passed since t.
 func (c *Clock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // Offset is what has to be added to the machine's time; zero while that is right.
 func (c *Clock) Offset() time.Duration { return time.Duration(c.offset.Load()) }
 
 // BeginMeasurement notes that the store is asked, and returns what takes the time that its answer tells, which is the store's own up to
-// resolution later. It may be called on a clock that is nil, for stores that nobody needs the time of.
+// resolution later. It may be called on a nil clock, for stores whose time is not needed.
 func (c *Clock) BeginMeasurement() (told func(at time.Time, resolution time.Duration)) {
 	if c == nil {
 		return func(time.Time, time.Duration) {}

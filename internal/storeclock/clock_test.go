@@ -96,7 +96,7 @@ func TestRoundTripper(t *testing.T) {
 	g.Expect(c.Offset()).To(Equal(time.Hour + time.Second/2))
 	for _, date = range []string{"", "soon"} {
 		ask()
-		g.Expect(c.Offset()).To(Equal(time.Hour+time.Second/2), "nothing was told")
+		g.Expect(c.Offset()).To(Equal(time.Hour+time.Second/2), "nothing was measured")
 	}
 	date = noon.Format(http.TimeFormat)
 	ask()
