@@ -41,12 +41,12 @@ func (p *polling) allow(account *settings.Telegram) {
 	defer p.mu.Unlock()
 	p.account = account
 	if account != nil {
-		notify(p.wake)
+		notifyChannel(p.wake)
 	}
 }
 
-// allows reports whether that account's updates may be polled. An unchecked token may be another bot's.
-func (p *polling) allows(account *settings.Telegram) bool {
+// isAllowed reports whether that account's updates may be polled. An unchecked token may be another bot's.
+func (p *polling) isAllowed(account *settings.Telegram) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.account != nil && bytes.Equal(p.account.BotToken.Current(), account.BotToken.Current())
@@ -60,7 +60,7 @@ func (p *polling) recordState(state telegram.PollState, _ error) {
 		return
 	}
 	p.state, p.since = state, p.clock.Now()
-	notify(p.changes)
+	notifyChannel(p.changes)
 }
 
 // currentVerdict returns the verdict on polling, and the longest time until the next check; zero for no limit.
@@ -77,7 +77,8 @@ func (p *polling) currentVerdict() (verdict, time.Duration) {
 	case telegram.PollUnavailable:
 		trouble = falseVerdict(verifyv1.ReasonPlatformUnreachable, "Telegram does not answer long polls; wait, or look at the proxies between")
 	case telegram.PollFailing:
-		trouble = falseVerdict(verifyv1.ReasonPlatformFailing, "Telegram fails or asks to wait, or refuses long polls; wait, or look at its status page")
+		trouble = falseVerdict(verifyv1.ReasonPlatformFailing,
+			"Telegram fails or asks to wait, or refuses long polls; wait, or look at its status page")
 	case telegram.PollIdle, telegram.PollRunning, telegram.PollHeld: // a message that cannot be stored is a problem of the store
 		return fine, 0
 	}
@@ -87,7 +88,7 @@ func (p *polling) currentVerdict() (verdict, time.Duration) {
 	return trouble, 0
 }
 
-func notify(ch chan struct{}) {
+func notifyChannel(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default: // a value that is still unread is enough

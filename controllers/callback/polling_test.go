@@ -23,17 +23,17 @@ func (w *world) polling() *polling { return w.platform.messenger.(*botAPI).polli
 func TestPolling_removesOurWebhookFirst(t *testing.T) {
 	w := newTelegram(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse())
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeFalse())
 	w.enablePolling()
 	w.expectTrue(verifyv1.ReasonPolling)
 	w.Expect(w.platform.callback).To(BeEmpty())
 	w.Expect(w.remembered).To(Equal([]string{botURL, ""}))
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue())
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeTrue())
 	w.Expect(w.polling().wake).To(HaveLen(1))
 
 	w.edit(func(s *settings.Settings) { s.Telegram.Polling = false })
 	w.expectTrue(verifyv1.ReasonRegistered)
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse())
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeFalse())
 	w.Expect(w.platform.callback).To(Equal(botURL))
 }
 
@@ -43,12 +43,12 @@ func TestPolling_keepsForeignWebhook(t *testing.T) {
 	w.expectTrue(verifyv1.ReasonPolling)
 	w.platform.callback = foreignURL // another program sets one while we poll
 	w.expectFalse(verifyv1.ReasonCallbackTaken)
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse())
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeFalse())
 	w.Expect(w.platform.callback).To(Equal(foreignURL))
 	w.edit(func(s *settings.Settings) { s.Telegram.TakeOver = true })
 	w.expectTrue(verifyv1.ReasonPolling)
 	w.Expect(w.platform.callback).To(BeEmpty())
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue())
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeTrue())
 }
 
 // TestPolling_onlyTheBotsOwnToken: a token may be used for polling after it was checked; that allows no other token.
@@ -57,13 +57,13 @@ func TestPolling_onlyTheBotsOwnToken(t *testing.T) {
 	w.enablePolling()
 	w.expectTrue(verifyv1.ReasonPolling)
 	w.edit(func(s *settings.Settings) { s.Telegram.BotToken = settings.NewSecret([]byte("77:another")) })
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse(), "not yet")
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeFalse(), "not yet")
 	w.platform.seen.mismatch = "why"
 	w.expectFalse(verifyv1.ReasonAccountMismatch)
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeFalse())
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeFalse())
 	w.platform.seen.mismatch = ""
 	w.expectTrue(verifyv1.ReasonPolling)
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue())
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeTrue())
 	for name, change := range map[string]func(*settings.Settings){
 		"the secret is removed":    func(s *settings.Settings) { s.Telegram.BotToken = settings.Secret{} },
 		"the messenger is removed": func(s *settings.Settings) { s.Telegram = nil },
@@ -71,10 +71,10 @@ func TestPolling_onlyTheBotsOwnToken(t *testing.T) {
 		before := w.settings
 		w.edit(change)
 		w.reconcile()
-		w.Expect(w.polling().allows(before.Telegram)).To(BeFalse(), name)
+		w.Expect(w.polling().isAllowed(before.Telegram)).To(BeFalse(), name)
 		w.settings = before
 		w.reconcile()
-		w.Expect(w.polling().allows(before.Telegram)).To(BeTrue(), name)
+		w.Expect(w.polling().isAllowed(before.Telegram)).To(BeTrue(), name)
 	}
 }
 
@@ -88,7 +88,7 @@ func TestPolling_platformAway(t *testing.T) {
 		w.reconcile()
 	}
 	w.expectFalse(verifyv1.ReasonPlatformUnreachable)
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue())
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeTrue())
 }
 
 func TestPolling_verdict(t *testing.T) {
@@ -135,5 +135,5 @@ func TestPolling_notifiesTheController(t *testing.T) {
 	w.Expect(w.expectTrue(verifyv1.ReasonPolling)).To(Equal(pollProblemDelay))
 	w.clock.Step(pollProblemDelay)
 	w.expectFalse(verifyv1.ReasonCallbackTaken)
-	w.Expect(w.polling().allows(w.settings.Telegram)).To(BeTrue(), "polling goes on")
+	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeTrue(), "polling goes on")
 }

@@ -30,7 +30,7 @@ func NewTelegram(o Options, client *telegram.Client, bot *telegram.Channel) *Tel
 	return &Telegram{
 		Controller: newController(o, api),
 		poller: bot.NewPoller(telegram.PollerOptions{
-			Permitted: api.polling.allows, Wake: api.polling.wake, Report: api.polling.recordState,
+			Permitted: api.polling.isAllowed, Wake: api.polling.wake, Report: api.polling.recordState,
 		}),
 	}
 }
@@ -131,10 +131,14 @@ func (*botAPI) explainError(err error, doing step) callFailure {
 	case failure != nil && failure.PlatformFailed():
 		return callFailure{verifyv1.ReasonPlatformFailing, platformFailed("Telegram's Bot API", failure.Code, failure.Foreign), true}
 	case failure != nil && failure.Code != 0:
-		return callFailure{verifyv1.ReasonPlatformUnreachable, "something else answers in place of Telegram's Bot API; look at the proxies between", true}
+		return callFailure{
+			verifyv1.ReasonPlatformUnreachable,
+			"something else answers in place of Telegram's Bot API; look at the proxies between", true,
+		}
 	default:
 		return callFailure{
-			verifyv1.ReasonPlatformUnreachable, "Telegram's Bot API does not answer; wait, or look at what the pods may reach", true,
+			verifyv1.ReasonPlatformUnreachable,
+			"Telegram's Bot API does not answer; wait, or look at what the pods may reach", true,
 		}
 	}
 }

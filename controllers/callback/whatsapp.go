@@ -126,7 +126,10 @@ func (graph) explainError(err error, doing step) callFailure {
 	case failure.PlatformFailed():
 		return callFailure{verifyv1.ReasonPlatformFailing, graphFailed(failure), true}
 	case failure.Kind == whatsapp.KindUnavailable:
-		return callFailure{verifyv1.ReasonPlatformUnreachable, "something else answers in place of Meta's Graph API; look at the proxies between", true}
+		return callFailure{
+			verifyv1.ReasonPlatformUnreachable,
+			"something else answers in place of Meta's Graph API; look at the proxies between", true,
+		}
 	case failure.Temporary():
 		return callFailure{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API does not answer; wait, or look at what the pods may reach", true}
 	case doing == stepNone:

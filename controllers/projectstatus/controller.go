@@ -224,7 +224,7 @@ func (c *Controller) applyConditions(ctx context.Context, project *verifyv1.Veri
 
 // notifyChanges reports the status changes since the last call.
 func (c *Controller) notifyChanges(project *verifyv1.VerificationProject, wanted []metav1.Condition) {
-	for _, condition := range transitions(c.reported, wanted) {
+	for _, condition := range findTransitions(c.reported, wanted) {
 		c.Log.Info("a condition changed", "type", condition.Type, "status", condition.Status, "reason", condition.Reason)
 		c.Tell(project, condition, isBad(condition))
 	}

@@ -108,9 +108,9 @@ func equalConditions(a, b []metav1.Condition) bool {
 	})
 }
 
-// transitions returns the conditions to report: those with a known status that differs from before, and of new conditions only
+// findTransitions returns the conditions to report: those with a known status that differs from before, and of new conditions only
 // the bad ones.
-func transitions(before, now []metav1.Condition) []metav1.Condition {
+func findTransitions(before, now []metav1.Condition) []metav1.Condition {
 	var changed []metav1.Condition
 	for _, condition := range now {
 		old := meta.FindStatusCondition(before, condition.Type)

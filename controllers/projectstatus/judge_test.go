@@ -159,7 +159,7 @@ func TestJudge_limitsThatContradict(t *testing.T) {
 		Type: verifyv1.ConditionLimitsContradict, Status: metav1.ConditionTrue, Reason: verifyv1.ReasonKeysFillStore,
 		Message: "the keys can fill the store. To remove it, run: kubectl patch", ObservedGeneration: 7, LastTransitionTime: now,
 	}))
-	g.Expect(transitions(nil, wanted)).To(ContainElement(HaveField("Type", verifyv1.ConditionLimitsContradict)), "an Event reports it")
+	g.Expect(findTransitions(nil, wanted)).To(ContainElement(HaveField("Type", verifyv1.ConditionLimitsContradict)), "an Event reports it")
 	g.Expect(typesOf(judgeConditions(observation{settings: simpleSettings(), learned: learned{conditions: conditionsByType()}, present: wanted}, now))).
 		NotTo(ContainElement(verifyv1.ConditionLimitsContradict), "it is removed with its cause")
 }
@@ -326,9 +326,9 @@ func TestTransitions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			if tc.events {
-				g.Expect(transitions(tc.before, tc.now)).To(Equal(tc.now))
+				g.Expect(findTransitions(tc.before, tc.now)).To(Equal(tc.now))
 			} else {
-				g.Expect(transitions(tc.before, tc.now)).To(BeEmpty())
+				g.Expect(findTransitions(tc.before, tc.now)).To(BeEmpty())
 			}
 		})
 	}

@@ -155,7 +155,7 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "polls-the-token-of-another-bot", Promise: "platforms.md: to fetch is to take updates from whoever else wants them",
-		Symbol: "callback.(*polling).allows",
+		Symbol: "callback.(*polling).isAllowed",
 		Old:    "&& bytes.Equal(p.account.BotToken.Current(), account.BotToken.Current())",
 		New:    "&& account != nil && !bytes.Equal(nil, []byte{1, 2})",
 		Suite:  "callbacks", Test: "TestPolling",
