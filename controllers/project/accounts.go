@@ -6,18 +6,18 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// accountIndex finds the projects that name a messenger account.
+// accountIndex is the index of projects by their messenger accounts.
 const accountIndex = "phoneproof.dev/account"
 
-// The messengers, as account names begin.
+// Prefixes of account names, by messenger.
 const (
 	whatsAppPrefix = "whatsapp:"
 	telegramPrefix = "telegram:"
 )
 
-// accounts returns the messenger accounts of a project, as they stand in the index, in claims and in grants. Telegram's
-// usernames are the same in any case.
-func accounts(spec *verifyv1.VerificationProjectSpec) []string {
+// listAccounts returns the messenger accounts of a project, as in the index, in claims and in grants. Telegram's usernames are
+// case-insensitive.
+func listAccounts(spec *verifyv1.VerificationProjectSpec) []string {
 	var out []string
 	if spec.WhatsApp != nil {
 		out = append(out, whatsAppPrefix+spec.WhatsApp.PhoneNumberID)
@@ -28,7 +28,7 @@ func accounts(spec *verifyv1.VerificationProjectSpec) []string {
 	return out
 }
 
-// accountField returns the field of the spec in which an account stands.
+// accountField returns the field of the spec that holds an account.
 func accountField(account string) string {
 	if strings.HasPrefix(account, whatsAppPrefix) {
 		return "spec.whatsapp.phoneNumberID"

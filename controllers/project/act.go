@@ -16,38 +16,39 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// How long to wait where nothing tells that trying again may help.
+// Delays until a retry, if no event announces that it may help.
 const (
-	// afterConflict: objects of others are not watched.
+	// afterConflict: foreign objects are not watched.
 	afterConflict = time.Minute
-	// afterRejection: what refused a child, such as a quota or a policy, may be changed.
+	// afterRejection: the cause of a rejection, such as a quota or a policy, may change.
 	afterRejection = 10 * time.Minute
-	// afterHeld: the exposure or project that gives up a host wakes this one, so this is for a wake-up that was missed.
+	// afterHeld: the exposure or project that gives up a host requeues this one, so this delay covers a missed event.
 	afterHeld = 10 * time.Minute
-	// afterQueued: whoever gives up its turn wakes the next, so this is for the one that was woken and did not take it.
+	// afterQueued: the project that gives up its turn requeues the next, so this delay covers one that was requeued and did not
+	// take the turn.
 	afterQueued = time.Minute
 )
 
-// act carries out a decision.
-func (c *Controller) act(ctx context.Context, seen *observed, d decision) outcome {
+// carryOutDecision carries out a decision.
+func (c *Controller) carryOutDecision(ctx context.Context, seen *observed, d decision) outcome {
 	done := outcome{project: seen.project, deployment: seen.children.Deployment(), blocker: d.blocker, now: c.Clock.Now()}
 	for i := range seen.accounts {
 		done.claims = append(done.claims, seen.accounts[i].claim)
 	}
 	switch d.action {
 	case carryOut:
-		c.carryOut(ctx, seen, &done)
+		c.applyWanted(ctx, seen, &done)
 	case stop:
-		done.err = errors.Join(c.stop(ctx, seen), c.removeDenied(ctx, seen))
+		done.err = errors.Join(c.stopPods(ctx, seen), c.removeDenied(ctx, seen))
 	case keep:
 		done.err = c.removeDenied(ctx, seen)
 	}
 	done.shared = describeShared(seen.accounts, done.sharedHosts)
 	if done.blocker == nil && done.err != nil {
-		done.blocker = unfinished(done.err, steady(seen.project))
+		done.blocker = unfinishedBlocker(done.err, isSteady(seen.project))
 	}
 	if rolloutOf(done.deployment) == rolledOut && !seen.project.Suspended() {
-		done.again = findSooner(done.again, done.starting())
+		done.again = findSooner(done.again, done.remainingStart())
 	}
 	return done
 }
@@ -60,17 +61,17 @@ func findSooner(one, other time.Duration) time.Duration {
 	return min(one, other)
 }
 
-// carryOut applies what the project wants.
-func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome) {
+// applyWanted applies what the project wants.
+func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outcome) {
 	options := c.Render
 	options.HTTPRoutes = seen.routes
 	wanted := render.Project(seen.project, options)
 	rolls, err := apply.Rolls(seen.children, wanted)
 	if err != nil {
-		done.err = fmt.Errorf("compare the pod template: %w", err)
+		done.err = fmt.Errorf("compare pod template: %w", err)
 		return
 	}
-	decided, lost, err := c.hosts.request(ctx, c.client, seen.routes, newHostRequest(seen), &c.Permissions)
+	decided, lost, err := c.hosts.requestHosts(ctx, c.client, seen.routes, newHostRequest(seen), &c.Permissions)
 	c.addAsking(ctx, c.queue, seen.project, lost)
 	if err != nil {
 		done.err = err
@@ -78,9 +79,9 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	}
 	limitExposures(&wanted, seen.project, decided.open)
 	done.sharedHosts = decided.shared
-	// A rollout that the project did not ask for waits for its turn, unless it undoes what somebody did to the pods.
+	// A rollout that the project did not ask for waits for its turn, unless it reverts an edit of the pods.
 	hold := false
-	if rolls && steady(seen.project) && !seen.project.Suspended() && !arePodsEdited(done.deployment) {
+	if rolls && isSteady(seen.project) && !seen.project.Suspended() && !arePodsEdited(done.deployment) {
 		taken, err := c.turns.take(ctx, c.client, done.deployment, c.MaxUnreadyRollouts, done.now)
 		if err != nil {
 			done.err = err
@@ -95,18 +96,18 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	if isExposureRefused(result) {
 		c.releaseRefusedHosts(ctx, seen.project)
 	}
-	done.rolled = rolls && applied(result, done.deployment.Name)
+	done.rolled = rolls && isDeploymentApplied(result, done.deployment.Name)
 	if rolls && !hold && !done.rolled {
 		c.turns.giveBack(done.deployment.UID)
 	}
-	if restored := restoredChildren(result, decided.opened); steady(seen.project) && len(restored) > 0 {
-		c.pace.mended(seen.project, c.Clock.Now())
-		c.Log.Info("put the children right", "project", client.ObjectKeyFromObject(seen.project), "children", restored)
+	if restored := restoredChildren(result, decided.opened); isSteady(seen.project) && len(restored) > 0 {
+		c.pace.recordCorrection(seen.project, c.Clock.Now())
+		c.Log.Info("children corrected", "project", client.ObjectKeyFromObject(seen.project), "children", restored)
 	}
-	if seen.project.Suspended() && withheld(result) {
-		done.err = errors.Join(done.err, c.stop(ctx, seen))
+	if seen.project.Suspended() && isReplicasUnset(result) {
+		done.err = errors.Join(done.err, c.stopPods(ctx, seen))
 	}
-	hindrance, again := hindered(seen, result, decided, hold)
+	hindrance, again := findObstacle(seen, result, decided, hold)
 	switch {
 	case done.blocker == nil:
 		done.blocker, done.again = hindrance, again
@@ -115,35 +116,35 @@ func (c *Controller) carryOut(ctx context.Context, seen *observed, done *outcome
 	}
 }
 
-// releaseRefusedHosts takes back the hosts of exposures that could not be made, and wakes the projects that wait for them. Those that
-// were refused themselves try again on their own: they would wake each other without end.
+// releaseRefusedHosts takes back the hosts of exposures that could not be created, and requeues the projects that wait for them,
+// except those that were refused themselves: these retry on their own, and would requeue each other for ever.
 func (c *Controller) releaseRefusedHosts(ctx context.Context, p *verifyv1.VerificationProject) {
 	now := c.Clock.Now()
 	c.pace.recordRefusal(p, now)
 	for _, other := range c.listAsking(ctx, p, c.hosts.releaseHosts(p.UID)) {
 		if !c.pace.wasRefused(other, now) {
-			c.queue.AddAfter(request(other), delayAsking(p, other))
+			c.queue.AddAfter(requestFor(other), delayAsking(p, other))
 		}
 	}
 }
 
 // restoredChildren returns the children that differed from what was applied before. Those that are exposed at new hosts do not
-// count: the operator itself delays them until a pod answers.
+// count, because the operator itself delays them until a pod answers.
 func restoredChildren(result apply.Result, opened bool) []apply.Ref {
 	return slices.DeleteFunc(slices.Concat(result.Applied, result.Deleted), func(ref apply.Ref) bool {
 		return opened && isExposure(ref)
 	})
 }
 
-// withheld tells whether the Deployment could not be told how many pods to run.
-func withheld(result apply.Result) bool {
+// isReplicasUnset reports whether the Deployment's number of pods could not be set.
+func isReplicasUnset(result apply.Result) bool {
 	isDeployment := func(ref apply.Ref) bool { return ref.Kind == "Deployment" }
 	return slices.ContainsFunc(result.Waiting, isDeployment) ||
 		slices.ContainsFunc(result.Rejections, func(r apply.Rejection) bool { return isDeployment(r.Ref) })
 }
 
-// stop deletes what runs pods, in the background: the pods follow.
-func (c *Controller) stop(ctx context.Context, seen *observed) error {
+// stopPods deletes the Deployment in the background; its pods are deleted after it.
+func (c *Controller) stopPods(ctx context.Context, seen *observed) error {
 	deployment := seen.children.Deployment()
 	if deployment == nil || deployment.DeletionTimestamp != nil {
 		return nil
@@ -155,35 +156,35 @@ func (c *Controller) stop(ctx context.Context, seen *observed) error {
 	return nil
 }
 
-// enforceGrants stops what a project that is being deleted must not run. A finalizer can keep the project, and with it its
-// children, for any time; otherwise they go with it, and its status is written no more.
+// enforceGrants stops what a project that is being deleted must not run. A finalizer can keep the project and its children for
+// any time; otherwise the children are deleted with it, and its status is no longer written.
 func (c *Controller) enforceGrants(ctx context.Context, project *verifyv1.VerificationProject) error {
 	children, err := c.applier.Observe(ctx, project)
 	if err != nil {
-		return fmt.Errorf("observe a project that is being deleted: %w", err)
+		return fmt.Errorf("observe project in deletion: %w", err)
 	}
 	seen := &observed{project: project, children: children}
-	for _, name := range accounts(&project.Spec) {
+	for _, name := range listAccounts(&project.Spec) {
 		if c.Permissions.mayUseAccount(project.Namespace, name) {
 			continue
 		}
-		if err := c.stop(ctx, seen); err != nil {
+		if err := c.stopPods(ctx, seen); err != nil {
 			return err
 		}
 	}
 	return c.removeDenied(ctx, seen)
 }
 
-// hindered says what keeps a project from what it declares, as applying it has shown, and when to try again; nil if
-// nothing does.
-func hindered(seen *observed, result apply.Result, decided hostDecision, held bool) (*blocker, time.Duration) {
+// findObstacle returns why the project differs from its spec, by the result of applying it, and when to retry; nil if it does not
+// differ.
+func findObstacle(seen *observed, result apply.Result, decided hostDecision, held bool) (*blocker, time.Duration) {
 	closed := explainHosts(decided)
 	switch {
 	case len(result.Conflicts) > 0:
 		return &blocker{stalls, verifyv1.ReasonConflict, fmt.Sprintf(
-			"%s exists and does not belong to this project; delete or rename it", names(result.Conflicts))}, afterConflict
+			"%s exists and does not belong to this project; delete or rename it", joinRefs(result.Conflicts))}, afterConflict
 	case len(result.Rejections) > 0:
-		return &blocker{stalls, verifyv1.ReasonChildRejected, refusedChild(result.Rejections[0])}, afterRejection
+		return &blocker{stalls, verifyv1.ReasonChildRejected, describeRejection(result.Rejections[0])}, afterRejection
 	case len(decided.held) > 0:
 		return closed, afterHeld
 	case closed != nil:
@@ -199,15 +200,16 @@ func hindered(seen *observed, result apply.Result, decided hostDecision, held bo
 	}
 }
 
-func refusedChild(r apply.Rejection) string {
+func describeRejection(r apply.Rejection) string {
 	if r.Field == "" {
 		return fmt.Sprintf("the API server refuses %s: %s", r.Ref, r.Message)
 	}
 	return fmt.Sprintf("the API server refuses %s: %s: %s", r.Ref, r.Field, r.Message)
 }
 
-// unfinished says in stable words that something is tried again. A project whose spec was carried out before goes on working.
-func unfinished(err error, steady bool) *blocker {
+// unfinishedBlocker describes an error that is retried, in constant words. A project whose spec was carried out before goes on
+// working.
+func unfinishedBlocker(err error, steady bool) *blocker {
 	b := &blocker{waits, verifyv1.ReasonProgressing, "not everything is applied yet: the API server does not answer; it is tried again"}
 	if reason := apierrors.ReasonForError(err); reason != "" {
 		b.message = fmt.Sprintf("not everything is applied yet: the API server answers %s; it is tried again", reason)
@@ -218,14 +220,16 @@ func unfinished(err error, steady bool) *blocker {
 	return b
 }
 
-// steady tells whether the spec, as it is now, was carried out before, or refused.
-func steady(p *verifyv1.VerificationProject) bool { return p.Status.ObservedGeneration == p.Generation }
+// isSteady reports whether the current spec was carried out before, or refused.
+func isSteady(p *verifyv1.VerificationProject) bool {
+	return p.Status.ObservedGeneration == p.Generation
+}
 
-func applied(result apply.Result, deployment string) bool {
+func isDeploymentApplied(result apply.Result, deployment string) bool {
 	return slices.Contains(result.Applied, apply.Ref{Kind: "Deployment", Name: deployment})
 }
 
-func names(refs []apply.Ref) string {
+func joinRefs(refs []apply.Ref) string {
 	var out []string
 	for _, ref := range refs {
 		out = append(out, ref.String())
@@ -233,5 +237,5 @@ func names(refs []apply.Ref) string {
 	return strings.Join(out, ", ")
 }
 
-// overtaken tells whether something was changed in the meantime. It is looked at again, and nothing is said of it.
-func (o outcome) overtaken() bool { return apierrors.IsConflict(o.err) }
+// isOvertaken reports whether an object was changed in the meantime. The project is then reconciled again, without a new status.
+func (o outcome) isOvertaken() bool { return apierrors.IsConflict(o.err) }

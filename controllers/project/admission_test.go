@@ -24,7 +24,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// warnings collects what the API server warns of.
+// warnings collects the warnings of the API server.
 type warnings struct {
 	mu    sync.Mutex
 	texts []string
@@ -37,7 +37,7 @@ func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.texts = append(w.texts, text)
 }
 
-// take returns what was collected since the last call.
+// take returns the warnings since the last call.
 func (w *warnings) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,13 +65,13 @@ func manualRequest(namespace, project string) *verifyv1.VerificationRequest {
 	}
 }
 
-// The policies of config/admission on a real API server, beside a real operator.
+// The policies of config/admission on a real API server, with a real operator.
 var _ = Describe("A manual request", Ordered, func() {
 	var (
 		user   client.Client
 		warned *warnings
 	)
-	// create makes a request, which succeeds, and returns the warnings.
+	// create creates a request, which succeeds, and returns the warnings.
 	create := func(ctx context.Context, r *verifyv1.VerificationRequest) []string {
 		GinkgoHelper()
 		Expect(user.Create(ctx, r)).To(Succeed())
@@ -97,12 +97,12 @@ var _ = Describe("A manual request", Ordered, func() {
 		}
 		user, warned = warnedClient(plane.Config)
 		namespace := newNamespace(ctx)
-		Eventually(func() []string { // policies come to the API server by a watch
+		Eventually(func() []string { // the API server sees policies through a watch
 			return create(ctx, manualRequest(namespace, "any"))
 		}).WithContext(ctx).ShouldNot(BeEmpty())
 	})
 
-	It("is taken with a warning until the operator has taken its project up, and without one from then on", func(ctx SpecContext) {
+	It("is accepted with a warning until the operator has reconciled its project, and without one after that", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		Expect(create(ctx, manualRequest(namespace, "shop"))).To(Equal(unserved(namespace, "shop")), "no project at all")
 
@@ -112,7 +112,7 @@ var _ = Describe("A manual request", Ordered, func() {
 
 		operate(ctx, operator, usual())
 		deployment(ctx, project)
-		Eventually(func() []string { // the authorizer learns of a binding through its own watch
+		Eventually(func() []string { // the authorizer sees a binding through a watch
 			return create(ctx, manualRequest(namespace, "shop"))
 		}).WithContext(ctx).Should(BeEmpty())
 		Expect(create(ctx, manualRequest(namespace, "shopp"))).To(Equal(unserved(namespace, "shopp")), "another name beside it")
@@ -124,7 +124,7 @@ var _ = Describe("A manual request", Ordered, func() {
 			Should(Equal(unserved(namespace, "shop")))
 	})
 
-	It("is not what the API makes: those are taken without a warning", func(ctx SpecContext) {
+	It("differs from requests of the API, which are accepted without a warning", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		r := manualRequest(namespace, "shop")
 		now := time.Now()

@@ -14,11 +14,11 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// maxAnnotatedHosts is how many host names the annotations of a project may hold: each is looked up.
+// maxAnnotatedHosts is how many host names the annotations of a project may hold, because each is looked up.
 const maxAnnotatedHosts = 32
 
-// hostAnnotations are the names of annotations that hold host names, after the slash: what stands before it is a flag of each
-// controller. Those of external-dns and of load balancers end in hostname and are not listed.
+// hostAnnotations are the names of annotations that hold host names, after the slash: the prefix is a flag of each controller.
+// Those of external-dns and of load balancers end in hostname and are not listed.
 var hostAnnotations = map[string]bool{
 	"server-alias":        true, // ingress-nginx, HAProxy Ingress
 	"server-alias-regex":  true, // HAProxy Ingress
@@ -31,7 +31,7 @@ var hostAnnotations = map[string]bool{
 	"domainName":          true, // external-dns --compatibility=molecule
 }
 
-// hostAnnotationKeys are keys whose names alone say too little: external-dns --compatibility=kops-dns-controller.
+// hostAnnotationKeys are full keys whose names alone are not specific enough: external-dns --compatibility=kops-dns-controller.
 var hostAnnotationKeys = map[string]bool{"dns.alpha.kubernetes.io/external": true, "dns.alpha.kubernetes.io/internal": true}
 
 const (
@@ -52,8 +52,8 @@ func holdsHosts(key string) bool {
 	return strings.HasSuffix(name, "hostname") || hostAnnotations[name] || hostAnnotationKeys[key] || strings.HasPrefix(name, traefikDomains)
 }
 
-// readAnnotation returns the host names that an annotation asks for, as they stand in grants. The host is the one that the rules
-// of the same object name; empty if they name none.
+// readAnnotation returns the host names that an annotation asks for, in the form of grants. The host is the one in the rules of
+// the same object; empty if they have none.
 func readAnnotation(key, value, host string) []string {
 	switch {
 	case annotationName(key) == wwwRedirect:
@@ -85,7 +85,7 @@ func readAnnotations(annotations map[string]string, host string) []string {
 	return names
 }
 
-// limitAnnotation returns the value of an annotation with the permitted host names alone; ok is false if none is left.
+// limitAnnotation returns the value of an annotation with only the permitted host names; ok is false if none is left.
 func limitAnnotation(key, value, host string, permitted func(string) bool) (limited string, ok bool) {
 	names := readAnnotation(key, value, host)
 	kept := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !permitted(name) })
@@ -99,7 +99,7 @@ func limitAnnotation(key, value, host string, permitted func(string) bool) (limi
 	}
 }
 
-// limitAnnotations takes the host names that are not permitted from the annotations of one object.
+// limitAnnotations removes the host names that are not permitted from the annotations of one object.
 func limitAnnotations(annotations map[string]string, host string, permitted func(string) bool) {
 	for key, value := range annotations {
 		limited, ok := limitAnnotation(key, value, host, permitted)
@@ -111,8 +111,8 @@ func limitAnnotations(annotations map[string]string, host string, permitted func
 	}
 }
 
-// isHostName reports whether every controller reads a name in an annotation as the operator does: external-dns takes spaces
-// out and maps letters of other scripts, others take regular expressions.
+// isHostName reports whether every controller reads a name in an annotation as the operator does: external-dns removes spaces and
+// maps letters of other scripts, others accept regular expressions.
 func isHostName(name string) bool {
 	return len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, wildcard))) == 0
 }
@@ -129,14 +129,14 @@ func collectAnnotated(p *verifyv1.VerificationProject) []string {
 	return names[:min(len(names), maxAnnotatedHosts)]
 }
 
-// refuseHostAnnotations says which annotation asks for hosts in a form that the operator cannot limit; empty if none does.
+// refuseHostAnnotations returns which annotation asks for hosts in a form that the operator cannot limit; empty if none does.
 func refuseHostAnnotations(p *verifyv1.VerificationProject) string {
 	count := 0
 	check := func(field string, annotations map[string]verifyv1.AnnotationValue, host string) string {
 		for _, key := range slices.Sorted(maps.Keys(annotations)) {
 			names := readAnnotation(key, string(annotations[key]), host)
 			if i := slices.IndexFunc(names, func(name string) bool { return !isHostName(name) }); i >= 0 {
-				return fmt.Sprintf("%s: %s holds %s, which is no DNS name", field, key, quoted(names[i]))
+				return fmt.Sprintf("%s: %s holds %s, which is no DNS name", field, key, quoteValue(names[i]))
 			}
 			if setsHostCondition(key, string(annotations[key])) {
 				return fmt.Sprintf("%s: %s adds host names to a rule; name them in a list that the operator can read", field, key)
@@ -153,7 +153,7 @@ func refuseHostAnnotations(p *verifyv1.VerificationProject) string {
 	return check("spec.expose.ingress.annotations", p.Spec.Expose.Ingress.Annotations, render.IngressHost(p))
 }
 
-// setsHostCondition reports whether an annotation of the AWS Load Balancer Controller adds hosts to a rule. Taking it out could
+// setsHostCondition reports whether an annotation of the AWS Load Balancer Controller adds hosts to a rule. Removing it could
 // open a rule that it restricts, so it is refused.
 func setsHostCondition(key, value string) bool {
 	if !strings.HasPrefix(annotationName(key), albConditions) {

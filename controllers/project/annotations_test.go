@@ -51,7 +51,7 @@ var _ = Describe("An annotation", func() {
 		Entry("an empty one", "", "", true),
 	)
 
-	DescribeTable("is refused where the operator cannot limit it",
+	DescribeTable("is refused if the operator cannot limit it",
 		func(key, value, refusal string) {
 			p := newProject("shop", "shop")
 			p.Spec.Expose.Ingress = &verifyv1.IngressSettings{Host: a, Annotations: map[string]verifyv1.AnnotationValue{
@@ -76,7 +76,7 @@ var _ = Describe("An annotation", func() {
 		Entry("JSON that restricts a rule", "alb.ingress.kubernetes.io/conditions.a", `[{"field":"source-ip"}]`, ""),
 	)
 
-	It("is refused where there are too many hosts to look up", func() {
+	It("is refused if there are too many hosts to look up", func() {
 		p := newProject("shop", "shop")
 		var names []string
 		for i := range maxAnnotatedHosts + 1 {
@@ -103,7 +103,7 @@ var _ = Describe("An annotation", func() {
 		Expect(p.Spec.Expose.Ingress.Annotations).To(HaveKey(alias), "the project itself is not changed")
 	})
 
-	It("takes from an object that exists what is granted to another namespace, or is no DNS name", func() {
+	It("loses hosts of an existing object that are granted to another namespace, or are no DNS names", func() {
 		permissions := Permissions{HostGrants: []Grant{{"bank", b}}}
 		ingress := &networkingv1.Ingress{}
 		ingress.Namespace = "shop"

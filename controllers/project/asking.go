@@ -15,7 +15,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// ofExposures reconciles the project that an exposure belongs to, and those that ask for a host which the exposure gives up.
+// ofExposures reconciles the project that owns an exposure, and the projects that ask for a host which the exposure gives up.
 func (c *Controller) ofExposures() handler.EventHandler {
 	add := func(ctx context.Context, queue queue, before, after client.Object) {
 		owner := projectOf(before)
@@ -40,8 +40,8 @@ func (c *Controller) ofExposures() handler.EventHandler {
 	}
 }
 
-// findLostHosts returns the hosts that an exposure had before a change, and after it has no more, or at other paths. After is nil if it
-// was deleted.
+// findLostHosts returns the hosts that an exposure had before a change and no longer has, or has at other paths. After is nil if
+// it was deleted.
 func findLostHosts(before, after client.Object) []string {
 	had := indexByHost(before)
 	if after == nil {
@@ -54,8 +54,8 @@ func findLostHosts(before, after client.Object) []string {
 	return subtractHosts(had, indexByHost(after))
 }
 
-// addAskingProject adds the projects that ask for a host which a project asks for no more, or at other paths. After is nil if it was
-// deleted.
+// addAskingProject adds the projects that ask for a host which a project no longer asks for, or asks for at other paths. After is
+// nil if it was deleted.
 func (c *Controller) addAskingProject(ctx context.Context, queue queue, before, after client.Object) {
 	former, ok := before.(*verifyv1.VerificationProject)
 	if !ok {
@@ -68,15 +68,15 @@ func (c *Controller) addAskingProject(ctx context.Context, queue queue, before, 
 	c.addAsking(ctx, queue, former, lost)
 }
 
-// addAsking adds the other projects that ask for one of some hosts, a little later: the first that is reconciled gets it.
+// addAsking adds the other projects that ask for one of these hosts, after a delay: the first that is reconciled gets it.
 func (c *Controller) addAsking(ctx context.Context, queue queue, self *verifyv1.VerificationProject, hosts []string) {
 	for _, other := range c.listAsking(ctx, self, hosts) {
-		queue.AddAfter(request(other), delayAsking(self, other))
+		queue.AddAfter(requestFor(other), delayAsking(self, other))
 	}
 }
 
-// listAsking returns the other projects that ask for one of some hosts, in all namespaces: several may share a host by grant. If a list
-// fails some are missing; they look again after afterHeld. The projects must not be changed.
+// listAsking returns the other projects that ask for one of these hosts, in all namespaces: several may share a host by grant. If
+// a list fails, some are missing; they are reconciled after afterHeld. The projects must not be changed.
 func (c *Controller) listAsking(
 	ctx context.Context, self *verifyv1.VerificationProject, hosts []string,
 ) (others []*verifyv1.VerificationProject) {
@@ -84,7 +84,7 @@ func (c *Controller) listAsking(
 	for _, host := range hosts {
 		var asking verifyv1.VerificationProjectList
 		if err := c.client.List(ctx, &asking, client.MatchingFields{hostIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
-			c.Log.Error(err, "list of projects that ask for a host failed")
+			c.Log.Error(err, "list projects that ask for host failed")
 			return others
 		}
 		for i := range asking.Items {
@@ -97,7 +97,7 @@ func (c *Controller) listAsking(
 	return others
 }
 
-// delayAsking returns after how long a project is looked at when another one gives up a host.
+// delayAsking returns the delay of the reconciliation of a project when another one gives up a host.
 func delayAsking(self, other *verifyv1.VerificationProject) time.Duration {
 	if other.Namespace == self.Namespace {
 		return settling

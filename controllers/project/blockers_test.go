@@ -14,8 +14,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-var _ = Describe("Somebody else's object", func() {
-	It("is left as it is, and named, until it goes", func(ctx SpecContext) {
+var _ = Describe("A foreign object", func() {
+	It("stays unchanged, and is named, until it is deleted", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		foreign := someDeployment(namespace, "phoneproof-shop")
@@ -32,15 +32,15 @@ var _ = Describe("Somebody else's object", func() {
 
 		Expect(admin.Delete(ctx, foreign)).To(Succeed())
 		touch(ctx, project)
-		ready(ctx, project)
+		makeReady(ctx, project)
 	})
 })
 
-var _ = Describe("What the administrator has not allowed", func() {
-	It("is refused by field and flag, and what runs goes on", func(ctx SpecContext) {
+var _ = Describe("A spec that the administrator has not allowed", func() {
+	It("is refused by field and flag, and its pods go on", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		before := deployment(ctx, project)
 
 		change(ctx, project, func(s *spec) { s.Server.PriorityClassName, s.Server.Replicas = "system-node-critical", new(int32(7)) })
@@ -62,7 +62,7 @@ var _ = Describe("What the administrator has not allowed", func() {
 		allowing := usual()
 		allowing.Permissions.PriorityClasses = []string{"system-*"}
 		operate(ctx, operator, allowing)
-		ready(ctx, project)
+		makeReady(ctx, project)
 		Expect(*deployment(ctx, project).Spec.Replicas).To(BeEquivalentTo(7))
 	})
 })
@@ -82,7 +82,7 @@ var _ = Describe("A child that the API server refuses", func() {
 
 		change(ctx, project, func(s *spec) { s.Server.Tolerations = nil })
 		expectEvent(ctx, project, corev1.EventTypeNormal, verifyv1.ReasonProgressing)
-		ready(ctx, project)
+		makeReady(ctx, project)
 	})
 })
 
@@ -108,7 +108,7 @@ func whatsApp(id string) *verifyv1.WhatsApp {
 	}
 }
 
-// touch changes something of a project that means nothing, which has it looked at again.
+// touch changes something irrelevant in a project, so that it is reconciled.
 func touch(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -120,7 +120,7 @@ func touch(ctx context.Context, project *verifyv1.VerificationProject) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// nextSecond returns when a new object would be younger than the project: the age of objects is counted in seconds.
+// nextSecond returns when a new object would be younger than the project, because ages are counted in seconds.
 func nextSecond(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
 	Eventually(func() bool {

@@ -12,24 +12,24 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// maxClockDifference is how far ahead of this operator's clock a recorded claim may be and still push new claims behind it.
+// maxClockDifference is how far ahead of this operator's clock a recorded claim may be and still order new claims after it.
 const maxClockDifference = time.Hour
 
-// claim is the time since which a project has named an account.
+// claim is the time since when a project has named an account.
 type claim struct {
 	project *verifyv1.VerificationProject
 	since   time.Time
 }
 
-// claims gives the projects of a namespace their claims on accounts. They are persisted in the projects' status; kept here are
-// those that the cache does not show yet. One operator works at a time, so the order that it gives is the only one.
+// claims orders the claims of the projects of a namespace on accounts. They are persisted in the projects' status; this holds
+// those that the cache does not show yet. Only one operator works at a time, so its order is the only one.
 type claims struct {
 	mu   sync.Mutex
 	made map[types.UID]map[string]time.Time
 }
 
-// recordClaims returns the claims on an account of the projects of one namespace that name it, the oldest first. Projects without a
-// claim get one, after all others, in the order of their creation. The caller holds the lock.
+// recordClaims returns the claims on an account of the projects of one namespace that name it, the oldest first. Projects without
+// a claim get one, after all others, in the order of their creation. The caller holds the lock.
 func (c *claims) recordClaims(rivals []*verifyv1.VerificationProject, account string, now time.Time) []claim {
 	ordered := orderClaims(rivals, account, c.made, now)
 	for i := range ordered {
@@ -45,11 +45,12 @@ func (c *claims) recordClaims(rivals []*verifyv1.VerificationProject, account st
 	return ordered
 }
 
-// release forgets the claims of a project that its status shows, and those on accounts that left its spec: a claim is lost then.
+// release forgets the claims of a project that its status shows, and those on accounts that its spec no longer names: such a
+// claim is lost.
 func (c *claims) release(project *verifyv1.VerificationProject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	named := accounts(&project.Spec)
+	named := listAccounts(&project.Spec)
 	for account := range c.made[project.UID] {
 		_, shown := findRecordedClaim(project, account)
 		if shown || !slices.Contains(named, account) {
@@ -61,7 +62,7 @@ func (c *claims) release(project *verifyv1.VerificationProject) {
 	}
 }
 
-// forgetClaims drops a project that is gone.
+// forgetClaims drops a deleted project.
 func (c *claims) forgetClaims(project types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +80,7 @@ func orderClaims(
 			unclaimed = append(unclaimed, claim{project: rival})
 			continue
 		}
-		// Clocks of successive leaders differ: a new claim is newer than those it finds, whatever this clock says.
+		// Clocks of successive leaders differ: a new claim must be newer than the existing ones, whatever this clock shows.
 		if since.After(latest) && since.Sub(now) <= maxClockDifference {
 			latest = since
 		}
@@ -94,8 +95,8 @@ func orderClaims(
 	return list
 }
 
-// findClaimTime returns since when a project has had an account in its spec. No claim is older than its project, whatever
-// the status says.
+// findClaimTime returns since when a project has named an account. No claim is older than its project, whatever the status
+// contains.
 func findClaimTime(p *verifyv1.VerificationProject, account string, made map[types.UID]map[string]time.Time) (time.Time, bool) {
 	created := p.CreationTimestamp.UTC()
 	if since, ok := findRecordedClaim(p, account); ok {
@@ -107,7 +108,7 @@ func findClaimTime(p *verifyv1.VerificationProject, account string, made map[typ
 	if since, ok := made[p.UID][account]; ok {
 		return since, true
 	}
-	// An operator that kept no claims acted on it. Its rule counts once more: the older project wins.
+	// An operator that stored no claims acted on it. Its rule counts once more: the older project wins.
 	if len(p.Status.Claims) == 0 && p.Status.ObservedGeneration > 0 {
 		return created, true
 	}
@@ -123,14 +124,13 @@ func findRecordedClaim(p *verifyv1.VerificationProject, account string) (time.Ti
 	return time.Time{}, false
 }
 
-// compareClaims orders claims by time. Those of the same time are ordered by creation and name, so every operator comes to the
-// same order.
+// compareClaims orders claims by time, and those of the same time by creation and name, so every operator gets the same order.
 func compareClaims(a, b claim) int {
 	return cmp.Or(a.since.Compare(b.since),
 		a.project.CreationTimestamp.Compare(b.project.CreationTimestamp.Time), cmp.Compare(a.project.Name, b.project.Name))
 }
 
-// newAccountClaim returns a claim as the status holds it.
+// newAccountClaim returns a claim in the form of the status.
 func newAccountClaim(account string, since time.Time) verifyv1.AccountClaim {
 	return verifyv1.AccountClaim{Account: account, Since: metav1.NewMicroTime(since)}
 }

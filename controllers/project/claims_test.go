@@ -15,7 +15,7 @@ var _ = Describe("Claims on an account", func() {
 	const account = "telegram:x_bot"
 	now := time.Unix(1_800_000_000, 0)
 	ago := func(d time.Duration) *time.Time { return new(now.Add(-d)) }
-	// named returns a project that names the account, created so long ago, with the claim that its status holds.
+	// named returns a project of that age that names the account, with the claim in its status.
 	named := func(name string, age time.Duration, claimed *time.Time) verifyv1.VerificationProject {
 		p := newProject("shop", name)
 		p.UID, p.CreationTimestamp = types.UID(name), metav1.NewTime(now.Add(-age))
@@ -26,7 +26,7 @@ var _ = Describe("Claims on an account", func() {
 		}
 		return *p
 	}
-	// upgraded is one that an operator acted on which kept no claims.
+	// upgraded returns a project that an operator without claims acted on.
 	upgraded := func(p verifyv1.VerificationProject) verifyv1.VerificationProject {
 		p.Status.ObservedGeneration = 3
 		return p

@@ -42,7 +42,7 @@ func newProject(namespace, name string) *verifyv1.VerificationProject {
 
 var bots int
 
-// bot returns a username that no other project has.
+// bot returns a unique username.
 func bot() string {
 	bots++
 	digits := []byte("a000000")
@@ -52,7 +52,7 @@ func bot() string {
 	return string(digits) + "_bot"
 }
 
-// create makes a project.
+// create creates a project.
 func create(ctx context.Context, project *verifyv1.VerificationProject) *verifyv1.VerificationProject {
 	GinkgoHelper()
 	Expect(admin.Create(ctx, project)).To(Succeed())
@@ -71,7 +71,7 @@ func change(ctx context.Context, project *verifyv1.VerificationProject, edit fun
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// find returns a condition of a project as it is now; an empty one if there is none.
+// find returns a current condition of a project; an empty one if there is none.
 func find(ctx context.Context, project *verifyv1.VerificationProject, name string) metav1.Condition {
 	GinkgoHelper()
 	var now verifyv1.VerificationProject
@@ -79,7 +79,7 @@ func find(ctx context.Context, project *verifyv1.VerificationProject, name strin
 	return ptr.Deref(meta.FindStatusCondition(now.Status.Conditions, name), metav1.Condition{})
 }
 
-// expectCondition waits until a condition of a project, of its present spec, has a reason.
+// expectCondition waits until a condition of a project, for its current spec, has a reason.
 func expectCondition(ctx context.Context, project *verifyv1.VerificationProject, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	GinkgoHelper()
 	var c metav1.Condition
@@ -96,7 +96,7 @@ func expectCondition(ctx context.Context, project *verifyv1.VerificationProject,
 	return c
 }
 
-// expectReady waits until a project is Ready and at rest.
+// expectReady waits until a project is Ready and not Reconciling.
 func expectReady(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
 	expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionTrue, verifyv1.ReasonReady)
@@ -105,13 +105,13 @@ func expectReady(ctx context.Context, project *verifyv1.VerificationProject) {
 	}
 }
 
-// report applies serve's conditions, as the lease holder does: good ones for the present spec, and those given.
+// report applies serve's conditions, as the lease holder does: good ones for the current spec, and the given ones.
 func report(ctx context.Context, project *verifyv1.VerificationProject, others ...metav1.Condition) {
 	GinkgoHelper()
 	var now verifyv1.VerificationProject
 	Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), &now)).To(Succeed())
 	status := verifyv1ac.VerificationProjectStatus()
-	for _, name := range folded(&now.Spec) {
+	for _, name := range readyInputs(&now.Spec) {
 		c := metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: "Fine", Message: "it works"}
 		if i := slices.IndexFunc(others, func(o metav1.Condition) bool { return o.Type == name }); i >= 0 {
 			c = others[i]
@@ -123,7 +123,7 @@ func report(ctx context.Context, project *verifyv1.VerificationProject, others .
 		client.FieldOwner("phoneproof-serve"), client.ForceOwnership)).To(Succeed())
 }
 
-// deployment returns the project's Deployment once it is there.
+// deployment returns the project's Deployment once it exists.
 func deployment(ctx context.Context, project *verifyv1.VerificationProject) *appsv1.Deployment {
 	GinkgoHelper()
 	d := &appsv1.Deployment{}
@@ -133,7 +133,7 @@ func deployment(ctx context.Context, project *verifyv1.VerificationProject) *app
 	return d
 }
 
-// The states that roll can bring a Deployment to.
+// The states of a rollout that setRollout can set.
 const (
 	allReady  = "ready"
 	noneReady = "none ready"
@@ -141,15 +141,15 @@ const (
 	givenUp   = "given up"
 )
 
-// roll gives the project's Deployment the status that its controller would, once its pods are in that state.
-func roll(ctx context.Context, project *verifyv1.VerificationProject, state string) {
+// setRollout gives the project's Deployment the status that its controller would, once its pods are in that state.
+func setRollout(ctx context.Context, project *verifyv1.VerificationProject, state string) {
 	GinkgoHelper()
 	Eventually(func() error {
-		return play(ctx, deployment(ctx, project), state)
+		return playRollout(ctx, deployment(ctx, project), state)
 	}).WithContext(ctx).Should(Succeed())
 }
 
-func play(ctx context.Context, d *appsv1.Deployment, state string) error {
+func playRollout(ctx context.Context, d *appsv1.Deployment, state string) error {
 	n := ptr.Deref(d.Spec.Replicas, 1)
 	status := appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n}
 	progressing := appsv1.DeploymentCondition{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "ReplicaSetUpdated"}
@@ -168,9 +168,9 @@ func play(ctx context.Context, d *appsv1.Deployment, state string) error {
 	return admin.Status().Update(ctx, d)
 }
 
-// kubelets plays the Deployment controller for every Deployment of a namespace, until the spec ends: all pods are ready at
+// runKubelets plays the Deployment controller for every Deployment of a namespace, until the spec ends: all pods are ready at
 // once.
-func kubelets(ctx context.Context, namespace string) {
+func runKubelets(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
@@ -181,7 +181,7 @@ func kubelets(ctx context.Context, namespace string) {
 			if admin.List(ctx, &all, client.InNamespace(namespace)) == nil {
 				for i := range all.Items {
 					if all.Items[i].Status.ObservedGeneration < all.Items[i].Generation {
-						_ = play(ctx, &all.Items[i], allReady) // the next round tries again
+						_ = playRollout(ctx, &all.Items[i], allReady) // the next round retries
 					}
 				}
 			}
@@ -197,7 +197,7 @@ func kubelets(ctx context.Context, namespace string) {
 	})
 }
 
-// children returns what belongs to a project, as KIND NAME.
+// children returns the children of a project, as KIND NAME.
 func children(ctx context.Context, project *verifyv1.VerificationProject) []string {
 	GinkgoHelper()
 	var out []string
@@ -212,7 +212,7 @@ func children(ctx context.Context, project *verifyv1.VerificationProject) []stri
 	return out
 }
 
-// objectsOf returns all objects of a namespace whose kind children have.
+// objectsOf returns all objects of a namespace with the kinds of children.
 func objectsOf(ctx context.Context, namespace string) []client.Object {
 	GinkgoHelper()
 	var out []client.Object
@@ -233,14 +233,14 @@ func objectsOf(ctx context.Context, namespace string) []client.Object {
 	return out
 }
 
-// ready makes a project Ready by all that play: whatever the operator still changes is rolled out too.
-func ready(ctx context.Context, project *verifyv1.VerificationProject) {
+// makeReady makes a project Ready as the other controllers would: later changes of the operator are rolled out too.
+func makeReady(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
 	deployment(ctx, project)
 	report(ctx, project)
 	Eventually(func(g Gomega) {
-		if d := deployment(ctx, project); rolloutOf(d) != rolledOut || !available(d) {
-			g.Expect(play(ctx, d, allReady)).To(Succeed())
+		if d := deployment(ctx, project); rolloutOf(d) != rolledOut || !isAvailable(d) {
+			g.Expect(playRollout(ctx, d, allReady)).To(Succeed())
 		}
 		now := current(ctx, project)
 		c := meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionReady)
@@ -253,6 +253,6 @@ func ready(ctx context.Context, project *verifyv1.VerificationProject) {
 
 func quantity(text string) resource.Quantity { return resource.MustParse(text) }
 
-// kindOf and nameOf return the parts of what children returns.
+// kindOf and nameOf return the parts of a child as children returns it.
 func kindOf(child string) string { return strings.Fields(child)[0] }
 func nameOf(child string) string { return strings.Fields(child)[1] }

@@ -16,13 +16,13 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-var _ = Describe("A pod template that somebody changes again and again", func() {
-	It("is put right ever more rarely too: each time means new pods", func(ctx SpecContext) {
+var _ = Describe("A pod template with repeated foreign changes", func() {
+	It("is corrected with a growing delay too, because each time means new pods", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		writes := len(accepted(op.written(project.Namespace, "deployments")))
-		mended := func() int { return len(accepted(op.written(project.Namespace, "deployments"))) - writes }
+		corrections := func() int { return len(accepted(op.written(project.Namespace, "deployments"))) - writes }
 		image := func() string { return deployment(ctx, project).Spec.Template.Spec.Containers[0].Image }
 		overwrite := func() {
 			patch := client.RawPatch(types.StrategicMergePatchType,
@@ -30,22 +30,22 @@ var _ = Describe("A pod template that somebody changes again and again", func() 
 			Expect(admin.Patch(ctx, deployment(ctx, project), patch)).To(Succeed())
 		}
 		start := time.Now()
-		for range mendingBurst {
+		for range correctionBurst {
 			overwrite()
-			Eventually(image).WithContext(ctx).WithTimeout(2 * mendingInterval).Should(Equal(usual().Render.Image))
+			Eventually(image).WithContext(ctx).WithTimeout(2 * correctionInterval).Should(Equal(usual().Render.Image))
 		}
 		overwrite()
 		Consistently(func() bool {
-			return mended() <= mendingBurst+int(time.Since(start)/mendingInterval)
+			return corrections() <= correctionBurst+int(time.Since(start)/correctionInterval)
 		}).WithContext(ctx).WithTimeout(10 * settling).Should(BeTrue())
 	})
 })
 
-var _ = Describe("A status that somebody overwrites again and again", func() {
-	It("is put right ever more rarely, also where it lies about the generation", func(ctx SpecContext) {
+var _ = Describe("A status with repeated foreign changes", func() {
+	It("is corrected with a growing delay, even if its generation is wrong", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		written := func() int { return len(op.written(project.Namespace, "verificationprojects", "/status 200")) }
 		before := written()
 		overwrite := func() {
@@ -57,17 +57,17 @@ var _ = Describe("A status that somebody overwrites again and again", func() {
 			}).WithContext(ctx).Should(Succeed())
 		}
 		start := time.Now()
-		for range mendingBurst {
+		for range correctionBurst {
 			overwrite()
 			Eventually(func() int64 { return current(ctx, project).Status.ObservedGeneration }).WithContext(ctx).
-				WithTimeout(2 * mendingInterval).Should(Equal(project.Generation))
+				WithTimeout(2 * correctionInterval).Should(Equal(project.Generation))
 		}
 		overwrite()
 		Consistently(func() bool {
-			return written()-before <= mendingBurst+int(time.Since(start)/mendingInterval)
+			return written()-before <= correctionBurst+int(time.Since(start)/correctionInterval)
 		}).WithContext(ctx).WithTimeout(10 * settling).Should(BeTrue())
 
-		By("doing what the project asks for all the same, at once")
+		By("carrying out a change of the project at once")
 		change(ctx, project, func(s *spec) { s.DisplayName = "Shop" })
 		report(ctx, project)
 		expectReady(ctx, project)
@@ -75,10 +75,10 @@ var _ = Describe("A status that somebody overwrites again and again", func() {
 })
 
 var _ = Describe("Suspending", func() {
-	It("stops the pods also where the API server refuses what they are to be", func(ctx SpecContext) {
+	It("stops the pods even if the API server refuses the Deployment", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		change(ctx, project, func(s *spec) { s.Server.Tolerations = []corev1.Toleration{{Key: "a key", Operator: "Exists"}} })
 		expectCondition(ctx, project, verifyv1.ConditionStalled, "True", verifyv1.ReasonChildRejected)
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, "True", verifyv1.ReasonPodsAvailable)
@@ -90,12 +90,12 @@ var _ = Describe("Suspending", func() {
 		expectCondition(ctx, project, verifyv1.ConditionStalled, "True", verifyv1.ReasonChildRejected)
 
 		change(ctx, project, func(s *spec) { s.Suspend, s.Server.Tolerations = nil, nil })
-		ready(ctx, project)
+		makeReady(ctx, project)
 	})
 })
 
 var _ = Describe("The status of a child that the cluster keeps", func() {
-	It("brings no project to the operator, as an autoscaler's would several times a minute", func(ctx SpecContext) {
+	It("requeues no project, as an autoscaler's would several times a minute", func(ctx SpecContext) {
 		autoscaler := &autoscalingv2.HorizontalPodAutoscaler{
 			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(ctx), Name: "shop"},
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -117,8 +117,8 @@ var _ = Describe("The status of a child that the cluster keeps", func() {
 	})
 })
 
-var _ = Describe("A Deployment that somebody paused", func() {
-	DescribeTable("has no turn, and is on its way only where new pods are due",
+var _ = Describe("A paused Deployment", func() {
+	DescribeTable("has no turn, and is in progress only if new pods are due",
 		func(generation int64, updated int32, want rollout) {
 			d := pods(rolling, 2)
 			d.Spec.Paused, d.Generation = true, generation
@@ -132,16 +132,16 @@ var _ = Describe("A Deployment that somebody paused", func() {
 		Entry("and changed just now", int64(3), int32(2), paused),
 	)
 
-	It("is told with what to do", func(ctx SpecContext) {
+	It("is reported with what to do", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		kubectl(ctx, "rollout", "pause", "--namespace", project.Namespace, "deployment/phoneproof-shop")
 		change(ctx, project, func(s *spec) { s.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "web"} })
 		Eventually(func() string { return find(ctx, project, verifyv1.ConditionReady).Message }).WithContext(ctx).
 			Should(ContainSubstring("kubectl rollout resume"))
 		kubectl(ctx, "rollout", "resume", "--namespace", project.Namespace, "deployment/phoneproof-shop")
-		ready(ctx, project)
+		makeReady(ctx, project)
 	})
 })
 
@@ -152,7 +152,7 @@ var _ = Describe("Deployments that are no project's", func() {
 		o.MaxUnreadyRollouts = 1
 		first := operate(ctx, operator, o, namespace)
 		project := create(ctx, newProject(namespace, "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		first.stop()
 		foreign := someDeployment(namespace, "never-ready")
 		foreign.Labels = map[string]string{verifyv1.ProjectLabel: "shop"}

@@ -19,17 +19,17 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// Options are what a Controller works with.
+// Options configure a Controller.
 type Options struct {
-	// Render is what the cluster's administrator decides for all projects. Whether there are HTTPRoutes is found out.
+	// Render holds the decisions of the cluster's administrator for all projects. HTTPRoutes is discovered.
 	Render render.Options
 	// Permissions are what projects may ask for.
 	Permissions Permissions
 	// Namespaces are those of CacheOptions.
 	Namespaces []string
-	// MaxUnreadyRollouts is how many Deployments may get new pods at a time that is not of their project's making.
+	// MaxUnreadyRollouts is how many Deployments may get new pods at a time for reasons other than a change of their project.
 	MaxUnreadyRollouts int
-	// GatewayPeriod is how often it is asked whether the Gateway API was installed; 30 s if zero.
+	// GatewayPeriod is how often the Gateway API is discovered; 30 s if zero.
 	GatewayPeriod time.Duration
 	Clock         clock.Clock
 	Log           logr.Logger
@@ -40,7 +40,7 @@ type Controller struct {
 	Options
 
 	client   client.Client
-	live     client.Reader // asks the API server itself
+	live     client.Reader // reads from the API server, not from the cache
 	applier  *apply.Applier
 	gateway  *gateway
 	recorder events.EventRecorder
@@ -51,66 +51,65 @@ type Controller struct {
 	hosts    hosts
 }
 
-// Reconcile brings one project closer to what it declares, and says in its status how it stands.
+// Reconcile brings one project closer to its spec, and reports the result in its status.
 func (c *Controller) Reconcile(ctx context.Context, project *verifyv1.VerificationProject) (reconcile.Result, error) {
 	if !project.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, c.enforceGrants(ctx, project)
 	}
-	if wait := c.pace.wait(project, c.Clock.Now()); wait > 0 {
+	if wait := c.pace.delay(project, c.Clock.Now()); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	seen, err := c.observe(ctx, project)
+	seen, err := c.observeProject(ctx, project)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	done := c.act(ctx, seen, decide(seen, &c.Permissions))
-	if done.overtaken() {
+	done := c.carryOutDecision(ctx, seen, decideAction(seen, &c.Permissions))
+	if done.isOvertaken() {
 		return reconcile.Result{RequeueAfter: settling}, nil
 	}
-	if err := c.report(ctx, seen, done); err != nil {
+	if err := c.writeStatus(ctx, seen, done); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: done.again}, done.err
 }
 
-// report writes the project's status, if it says anything new, and tells of it once it is written.
-func (c *Controller) report(ctx context.Context, seen *observed, done outcome) error {
+// writeStatus writes the project's status, if it differs, and emits Events after the write.
+func (c *Controller) writeStatus(ctx context.Context, seen *observed, done outcome) error {
 	before := &seen.project.Status
 	conditions := done.conditions()
-	list := timed(conditions, before.Conditions, metav1.NewTime(c.Clock.Now()))
+	list := withTimes(conditions, before.Conditions, metav1.NewTime(c.Clock.Now()))
 	generation := seen.project.Generation
 	if done.err != nil {
-		generation = before.ObservedGeneration // it was not all acted on
+		generation = before.ObservedGeneration // it was not carried out completely
 	}
-	if recorded(before, generation, list, done.claims) {
+	if isRecorded(before, generation, list, done.claims) {
 		return nil
 	}
 	err := c.client.Status().Apply(ctx, statusOf(seen.project, generation, list, done.claims), statusOwner, client.ForceOwnership)
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return nil // the project has changed, which leads here again, or is gone
+		return nil // the project has changed, which requeues it, or was deleted
 	case err != nil:
-		return fmt.Errorf("apply the status of %s/%s: %w", seen.project.Namespace, seen.project.Name, err)
+		return fmt.Errorf("apply status of project %s/%s: %w", seen.project.Namespace, seen.project.Name, err)
 	}
-	if c.pace.repeats(seen.project.UID, generation, conditions) {
-		c.pace.mended(seen.project, c.Clock.Now())
+	if c.pace.recordStatement(seen.project.UID, generation, conditions) {
+		c.pace.recordCorrection(seen.project, c.Clock.Now())
 	}
-	if told := transition(before.Conditions, list); told != nil {
-		c.recorder.Eventf(seen.project, nil, told.kind, told.reason, "Reconcile", "%s", told.note)
+	if event := findTransition(before.Conditions, list); event != nil {
+		c.recorder.Eventf(seen.project, nil, event.kind, event.reason, "Reconcile", "%s", event.note)
 	}
-	if told := newlyShared(before.Conditions, list); told != nil {
-		c.recorder.Eventf(seen.project, nil, told.kind, told.reason, "Reconcile", "%s", told.note)
+	if event := newlyShared(before.Conditions, list); event != nil {
+		c.recorder.Eventf(seen.project, nil, event.kind, event.reason, "Reconcile", "%s", event.note)
 		c.logShared(seen, done)
 	}
 	return nil
 }
 
-// statusOwner is the field owner of the operator's conditions. It is the owner of the children too, which have no status of
-// ours.
+// statusOwner is the field owner of the operator's conditions. It also owns the children, which have no status of ours.
 const statusOwner = apply.FieldOwner
 
-// statusOf returns the operator's part of a status. The version keeps it from being judged by what is outdated: the status
-// of before may be our own that the cache does not show yet.
+// statusOf returns the operator's part of a status. The resource version prevents a write that was judged by a stale status: the
+// former one may be our own that the cache does not show yet.
 func statusOf(
 	p *verifyv1.VerificationProject, generation int64, list []metav1.Condition, claims []verifyv1.AccountClaim,
 ) *verifyv1ac.VerificationProjectApplyConfiguration {
@@ -124,7 +123,7 @@ func statusOf(
 	return verifyv1ac.VerificationProject(p.Name, p.Namespace).WithResourceVersion(p.ResourceVersion).WithStatus(status)
 }
 
-// logShared names for the administrator what the conditions leave out: the projects of other namespaces.
+// logShared names the projects of other namespaces for the administrator, because the conditions leave them out.
 func (c *Controller) logShared(seen *observed, done outcome) {
 	for i := range seen.accounts {
 		if a := &seen.accounts[i]; len(a.elsewhere) > 0 {

@@ -12,29 +12,29 @@ import (
 type action int
 
 const (
-	// carryOut applies all that the project wants, and removes what it does not want any more.
+	// carryOut applies all that the project wants, and deletes what it no longer wants.
 	carryOut action = iota
-	// keep leaves everything as it is: what runs goes on running.
+	// keep changes nothing: running pods go on running.
 	keep
-	// stop removes what runs pods, and leaves the rest as it is.
+	// stop deletes the Deployment, and leaves the rest unchanged.
 	stop
 )
 
-// weight is what a blocker means for the project's conditions.
+// weight is the effect of a blocker on the project's conditions.
 type weight int
 
 const (
-	// plain makes it not Ready, and that is all.
+	// plain makes it not Ready, without other conditions.
 	plain weight = iota
-	// stalls until somebody edits the project, or what it names.
+	// stalls until the project, or an object that it names, is edited.
 	stalls
-	// waits for something that comes by itself.
+	// waits for an event that comes by itself.
 	waits
 	// aside waits too, while the pods work as before.
 	aside
 )
 
-// blocker is why a project is not as it declares, or not yet. The message is the same each time for the same cause.
+// blocker is why a project differs from its spec. The message is constant for the same cause.
 type blocker struct {
 	weight  weight
 	reason  string
@@ -47,14 +47,14 @@ type decision struct {
 	blocker *blocker // nil if there is none
 }
 
-// decide asks the rules in their order; the first that answers decides.
-func decide(o *observed, permissions *Permissions) decision {
+// decideAction applies the rules in their order; the first that returns a decision counts.
+func decideAction(o *observed, permissions *Permissions) decision {
 	for _, rule := range []func(*observed, *Permissions) *decision{
-		suspended,         // nothing is to run: this works in every state of a project, as a brake must
-		accountNotGranted, // the pods follow the spec, also one that is refused, so the administrator's word stops them
-		invalidSpec,       // rendering it could do anything
-		notPermitted,      // the administrator has the last word
-		accountInUse,      // what does not run is not started; what runs goes on
+		checkSuspended,    // no pod may run: this works in every state of a project, because it is the emergency brake
+		checkAccountGrant, // the pods follow the spec, even a refused one, so a grant to another namespace stops them
+		checkSpec,         // rendering it could do anything
+		checkPermissions,  // the administrator decides
+		checkAccountClaim, // what does not run is not started; what runs goes on
 	} {
 		if d := rule(o, permissions); d != nil {
 			return *d
@@ -63,18 +63,18 @@ func decide(o *observed, permissions *Permissions) decision {
 	return decision{action: carryOut}
 }
 
-func suspended(o *observed, permissions *Permissions) *decision {
+func checkSuspended(o *observed, permissions *Permissions) *decision {
 	if !o.project.Suspended() {
 		return nil
 	}
 	d := decision{action: carryOut, blocker: &blocker{plain, verifyv1.ReasonSuspended, suspendedMessage}}
-	if invalidSpec(o, permissions) != nil || notPermitted(o, permissions) != nil {
+	if checkSpec(o, permissions) != nil || checkPermissions(o, permissions) != nil {
 		d.action = stop
 	}
 	return &d
 }
 
-func invalidSpec(o *observed, _ *Permissions) *decision {
+func checkSpec(o *observed, _ *Permissions) *decision {
 	errs := o.project.Validate()
 	if len(errs) == 0 {
 		return nil
@@ -82,8 +82,8 @@ func invalidSpec(o *observed, _ *Permissions) *decision {
 	return &decision{action: keep, blocker: &blocker{stalls, verifyv1.ReasonInvalidSpec, withoutValue(errs[0])}}
 }
 
-func notPermitted(o *observed, permissions *Permissions) *decision {
-	text := permissions.refusal(&o.project.Spec)
+func checkPermissions(o *observed, permissions *Permissions) *decision {
+	text := permissions.findRefusal(&o.project.Spec)
 	if text == "" {
 		text = refuseHostAnnotations(o.project)
 	}
@@ -93,7 +93,7 @@ func notPermitted(o *observed, permissions *Permissions) *decision {
 	return &decision{action: keep, blocker: &blocker{stalls, verifyv1.ReasonNotPermitted, text}}
 }
 
-func accountNotGranted(o *observed, permissions *Permissions) *decision {
+func checkAccountGrant(o *observed, permissions *Permissions) *decision {
 	for i := range o.accounts {
 		name := o.accounts[i].name
 		if !permissions.mayUseAccount(o.project.Namespace, name) {
@@ -105,9 +105,9 @@ func accountNotGranted(o *observed, permissions *Permissions) *decision {
 	return nil
 }
 
-// accountInUse keeps a project from being started whose account another project of its namespace claimed before. That is no
-// reason to stop one that runs: a claim can be forged by those who may edit the namespace.
-func accountInUse(o *observed, _ *Permissions) *decision {
+// checkAccountClaim prevents the start of a project whose account another project of its namespace claimed before. It does not stop a
+// running one, because editors of the namespace can forge a claim.
+func checkAccountClaim(o *observed, _ *Permissions) *decision {
 	for i := range o.accounts {
 		account := &o.accounts[i]
 		if account.holder != nil {
@@ -119,7 +119,7 @@ func accountInUse(o *observed, _ *Permissions) *decision {
 	return nil
 }
 
-// withoutValue returns an error about a field without the value that it refuses, which may be a secret.
+// withoutValue returns an error about a field without the refused value, which may be a secret.
 func withoutValue(err *field.Error) string {
 	if err.Detail == "" {
 		return fmt.Sprintf("%s: %s", err.Field, err.Type)

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("A decision", func() {
-	// Each entry breaks what it names; the first rule that minds decides.
+	// Each entry breaks the rule that it names; the first broken rule decides.
 	const (
 		invalid   = "invalid"
 		forbidden = "forbidden"
@@ -20,7 +20,7 @@ var _ = Describe("A decision", func() {
 		granted   = "granted"
 		suspend   = "suspended"
 	)
-	DescribeTable("is that of the first rule that minds",
+	DescribeTable("is that of the first broken rule",
 		func(want action, reason string, wrong ...string) {
 			project := newProject("shop", "shop")
 			project.UID = "own"
@@ -41,7 +41,7 @@ var _ = Describe("A decision", func() {
 					project.Spec.Suspend = new(true)
 				}
 			}
-			d := decide(o, permissions)
+			d := decideAction(o, permissions)
 			Expect(d.action).To(Equal(want))
 			if reason == "" {
 				Expect(d.blocker).To(BeNil())
@@ -51,14 +51,14 @@ var _ = Describe("A decision", func() {
 		},
 		Entry("none", carryOut, ""),
 		Entry("suspend", carryOut, verifyv1.ReasonSuspended, suspend),
-		Entry("suspend, also of what must not be rendered", stop, verifyv1.ReasonSuspended, suspend, invalid),
-		Entry("suspend, also of what is not permitted", stop, verifyv1.ReasonSuspended, suspend, forbidden),
+		Entry("suspend, also of a spec that must not be rendered", stop, verifyv1.ReasonSuspended, suspend, invalid),
+		Entry("suspend, also of a spec that is not permitted", stop, verifyv1.ReasonSuspended, suspend, forbidden),
 		Entry("suspend, also without the account", carryOut, verifyv1.ReasonSuspended, suspend, held),
 		Entry("the spec's own rules", keep, verifyv1.ReasonInvalidSpec, invalid, forbidden),
 		Entry("the administrator's", keep, verifyv1.ReasonNotPermitted, forbidden),
 		Entry("the older claim: what runs goes on", keep, verifyv1.ReasonAccountInUse, held),
 		Entry("the older claim, after all that is wrong with the project itself", keep, verifyv1.ReasonInvalidSpec, held, invalid),
-		Entry("the administrator's, who gave the account to another namespace", stop, verifyv1.ReasonNotPermitted, granted, held),
+		Entry("the administrator's grant of the account to another namespace", stop, verifyv1.ReasonNotPermitted, granted, held),
 		Entry("the same of what must not be rendered: the pods follow the spec", stop, verifyv1.ReasonNotPermitted, granted, invalid),
 		Entry("suspend, also without a grant", carryOut, verifyv1.ReasonSuspended, suspend, granted),
 	)
@@ -67,31 +67,31 @@ var _ = Describe("A decision", func() {
 		project := newProject("shop", "shop")
 		project.Spec.Telegram.BotUsername = "Ada_Books_BOT"
 		project.Spec.WhatsApp = whatsApp("007")
-		Expect(accounts(&project.Spec)).To(Equal([]string{"whatsapp:007", "telegram:ada_books_bot"}))
+		Expect(listAccounts(&project.Spec)).To(Equal([]string{"whatsapp:007", "telegram:ada_books_bot"}))
 	})
 })
 
 var _ = Describe("The pace", func() {
-	It("lets a few mendings through and then one per interval, for each project", func() {
+	It("allows a few corrections and then one per interval, for each project", func() {
 		var p pace
 		now := time.Unix(1_800_000_000, 0)
 		project := newProject("shop", "shop")
 		project.UID = "own"
-		for range mendingBurst {
-			Expect(p.wait(project, now)).To(BeZero())
-			p.mended(project, now)
+		for range correctionBurst {
+			Expect(p.delay(project, now)).To(BeZero())
+			p.recordCorrection(project, now)
 		}
-		Expect(p.wait(project, now)).To(BeNumerically("~", mendingInterval, time.Second))
-		Expect(p.wait(project, now.Add(mendingInterval))).To(BeZero())
+		Expect(p.delay(project, now)).To(BeNumerically("~", correctionInterval, time.Second))
+		Expect(p.delay(project, now.Add(correctionInterval))).To(BeZero())
 
 		other := newProject("shop", "other")
 		other.UID = "other"
-		Expect(p.wait(other, now)).To(BeZero())
+		Expect(p.delay(other, now)).To(BeZero())
 		project.Generation = 2
-		Expect(p.wait(project, now)).To(BeZero(), "its own change is no mending")
+		Expect(p.delay(project, now)).To(BeZero(), "its own change is no correction")
 
-		p.mended(other, now.Add(time.Hour))
-		Expect(p.limits).To(HaveLen(1), "what is full again is forgotten")
+		p.recordCorrection(other, now.Add(time.Hour))
+		Expect(p.limits).To(HaveLen(1), "full limiters are forgotten")
 		p.forget(other.UID)
 		Expect(p.limits).To(BeEmpty())
 	})
@@ -103,7 +103,7 @@ var _ = Describe("The pace", func() {
 		own.UID, other.UID = "own", "other"
 		p.recordRefusal(own, now)
 		Expect(p.wasRefused(own, now.Add(afterRejection-1))).To(BeTrue())
-		Expect(p.wasRefused(own, now.Add(afterRejection))).To(BeFalse(), "it is tried again by itself")
+		Expect(p.wasRefused(own, now.Add(afterRejection))).To(BeFalse(), "it is retried by itself")
 		Expect(p.wasRefused(other, now)).To(BeFalse())
 		own.Generation++
 		Expect(p.wasRefused(own, now)).To(BeFalse(), "the spec may be right now")
@@ -112,17 +112,17 @@ var _ = Describe("The pace", func() {
 		Expect(p.wasRefused(own, now)).To(BeFalse())
 	})
 
-	It("knows what a status was told already", func() {
+	It("knows the last status", func() {
 		var p pace
 		list := []metav1.Condition{{Type: verifyv1.ConditionReady, Reason: verifyv1.ReasonReady}}
 		others := []metav1.Condition{{Type: verifyv1.ConditionReady, Reason: verifyv1.ReasonProgressing}}
-		Expect(p.repeats("own", 1, list)).To(BeFalse())
-		Expect(p.repeats("other", 1, list)).To(BeFalse())
-		Expect(p.repeats("own", 1, slices.Clone(list))).To(BeTrue())
-		Expect(p.repeats("own", 2, list)).To(BeFalse())
-		Expect(p.repeats("own", 2, others)).To(BeFalse())
-		Expect(p.repeats("own", 2, list)).To(BeFalse(), "what comes and goes is no repetition")
+		Expect(p.recordStatement("own", 1, list)).To(BeFalse())
+		Expect(p.recordStatement("other", 1, list)).To(BeFalse())
+		Expect(p.recordStatement("own", 1, slices.Clone(list))).To(BeTrue())
+		Expect(p.recordStatement("own", 2, list)).To(BeFalse())
+		Expect(p.recordStatement("own", 2, others)).To(BeFalse())
+		Expect(p.recordStatement("own", 2, list)).To(BeFalse(), "alternating conditions are no repetition")
 		p.forget("own")
-		Expect(p.repeats("own", 2, list)).To(BeFalse())
+		Expect(p.recordStatement("own", 2, list)).To(BeFalse())
 	})
 })

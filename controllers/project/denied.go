@@ -15,8 +15,8 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/apply"
 )
 
-// removeDenied takes the hosts that are granted to another namespace from the children of a project that is otherwise left as
-// it is: a grant holds in every state of a project.
+// removeDenied removes the hosts that are granted to another namespace from the children of a project that otherwise stays
+// unchanged: a grant holds in every state of a project.
 func (c *Controller) removeDenied(ctx context.Context, seen *observed) error {
 	var errs []error
 	for _, object := range seen.children.Exposures() {
@@ -27,8 +27,8 @@ func (c *Controller) removeDenied(ctx context.Context, seen *observed) error {
 	return errors.Join(errs...)
 }
 
-// removeDeniedFrom takes the denied hosts from one child. An Ingress has a single host, and a route without any would answer to
-// all of its Gateway's: both are deleted then.
+// removeDeniedFrom removes the denied hosts from one child. An Ingress has a single host, and a route without any would answer to
+// all hosts of its Gateway: both are deleted then.
 func (c *Controller) removeDeniedFrom(ctx context.Context, object client.Object) error {
 	hosts, _ := readRules(object)
 	permitted := c.Permissions.selectPermitted(object.GetNamespace(), hosts)
@@ -50,9 +50,9 @@ func (c *Controller) removeDeniedFrom(ctx context.Context, object client.Object)
 	patch["metadata"] = metadata
 	data, err := json.Marshal(patch)
 	if err != nil {
-		return fmt.Errorf("encode the permitted hosts: %w", err)
+		return fmt.Errorf("encode permitted hosts: %w", err)
 	}
-	changed, ok := object.DeepCopyObject().(client.Object) // the cache's own must not be changed
+	changed, ok := object.DeepCopyObject().(client.Object) // the cache's object must not be changed
 	if !ok {
 		return fmt.Errorf("copy %T", object)
 	}
@@ -67,7 +67,7 @@ func wrapUnlessGone(err error, doing string) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// selectPermitted returns those of some hosts that the projects of a namespace may answer to.
+// selectPermitted returns the hosts that the projects of a namespace may answer to.
 func (p *Permissions) selectPermitted(namespace string, hosts []string) []string {
 	return slices.DeleteFunc(slices.Clone(hosts), func(host string) bool { return !p.mayUseHost(namespace, host) })
 }

@@ -16,7 +16,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-var _ = Describe("What somebody changes in the children", func() {
+var _ = Describe("A foreign change of the children", func() {
 	image := func(ctx context.Context, project *verifyv1.VerificationProject) func() string {
 		return func() string { return deployment(ctx, project).Spec.Template.Spec.Containers[0].Image }
 	}
@@ -25,25 +25,25 @@ var _ = Describe("What somebody changes in the children", func() {
 		Expect(admin.Patch(ctx, object, client.RawPatch(types.StrategicMergePatchType, []byte(merge)))).To(Succeed())
 	}
 
-	It("is put right, once, whoever else is being rolled", func(ctx SpecContext) {
+	It("is corrected once, during any other rollout", func(ctx SpecContext) {
 		o := usual()
 		o.MaxUnreadyRollouts = 1
 		op := operate(ctx, operator, o)
 		deployment(ctx, create(ctx, newProject(newNamespace(ctx), "unready")))
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		before := deployment(ctx, project)
 		writes := len(accepted(op.written(project.Namespace, "deployments")))
 
 		patch(ctx, deployment(ctx, project), `{"spec": {"replicas": 0, "template": {"spec": {"containers": [{"name": "server", "image": "evil"}]}}}}`)
 		Eventually(image(ctx, project)).WithContext(ctx).Should(Equal(usual().Render.Image))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		after := deployment(ctx, project)
 		Expect(after.Spec).To(Equal(before.Spec))
 		Expect(after.Generation-before.Generation).To(BeEquivalentTo(2), "the change, and its undoing")
-		// A look whose cache is a moment old may write the same once more, which changes nothing.
+		// A reconciliation with a slightly stale cache may repeat the write, which changes nothing.
 		Expect(len(accepted(op.written(project.Namespace, "deployments"))) - writes).To(And(
-			BeNumerically(">=", 1), BeNumerically("<=", mendingBurst)))
+			BeNumerically(">=", 1), BeNumerically("<=", correctionBurst)))
 
 		By("leaving alone what it does not own")
 		patch(ctx, deployment(ctx, project), `{"metadata": {"annotations": {"example.com/team": "blue"}}}`)
@@ -51,23 +51,23 @@ var _ = Describe("What somebody changes in the children", func() {
 			WithTimeout(3 * settling).Should(Equal("blue"))
 	})
 
-	It("is made again where it was deleted", func(ctx SpecContext) {
+	It("is corrected after a deletion", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		for _, name := range children(ctx, project) {
 			Expect(kubectl(ctx, "delete", "--namespace", project.Namespace, kindOf(name), nameOf(name))).To(ContainSubstring("deleted"))
 		}
 		Eventually(children).WithContext(ctx).WithArguments(ctx, project).Should(HaveLen(4))
-		ready(ctx, project)
+		makeReady(ctx, project)
 	})
 
-	It("again and again is put right ever more rarely", func(ctx SpecContext) {
+	It("is corrected with a growing delay if it is repeated", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		writes := len(accepted(op.written(project.Namespace, "services")))
-		mended := func() int { return len(accepted(op.written(project.Namespace, "services"))) - writes }
+		corrections := func() int { return len(accepted(op.written(project.Namespace, "services"))) - writes }
 		service := func() *corev1.Service {
 			s := &corev1.Service{}
 			Expect(admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: "phoneproof-shop"}, s)).To(Succeed())
@@ -75,17 +75,17 @@ var _ = Describe("What somebody changes in the children", func() {
 		}
 		start := time.Now()
 		label := func() string { return service().Labels["app.kubernetes.io/managed-by"] }
-		for range mendingBurst {
-			patch(ctx, service(), `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}}`)
-			Eventually(label).WithContext(ctx).WithTimeout(2 * mendingInterval).Should(Equal("phoneproof-operator"))
+		for range correctionBurst {
+			patch(ctx, service(), `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "another"}}}`)
+			Eventually(label).WithContext(ctx).WithTimeout(2 * correctionInterval).Should(Equal("phoneproof-operator"))
 		}
-		patch(ctx, service(), `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "somebody"}}}`)
-		// A look whose cache is a moment old mends once more, and takes of the same bound.
+		patch(ctx, service(), `{"metadata": {"labels": {"app.kubernetes.io/managed-by": "another"}}}`)
+		// A reconciliation with a slightly stale cache corrects once more, and uses the same budget.
 		Consistently(func() bool {
-			return mended() <= mendingBurst+int(time.Since(start)/mendingInterval)
+			return corrections() <= correctionBurst+int(time.Since(start)/correctionInterval)
 		}).WithContext(ctx).WithTimeout(10 * settling).Should(BeTrue())
 
-		By("doing what the project asks for all the same, at once")
+		By("carrying out a change of the project at once")
 		change(ctx, project, func(s *spec) { s.Server.Replicas = new(int32(3)) })
 		Eventually(func() int32 { return ptr.Deref(deployment(ctx, project).Spec.Replicas, 0) }).WithContext(ctx).Should(BeEquivalentTo(3))
 		Eventually(label).WithContext(ctx).Should(Equal("phoneproof-operator"))
@@ -104,7 +104,7 @@ var _ = Describe("An upgrade of the operator", func() {
 			all[i] = create(ctx, newProject(namespace, "shop-"+string(rune('a'+i))))
 		}
 		for _, project := range all {
-			ready(ctx, project)
+			makeReady(ctx, project)
 		}
 		first.stop()
 
@@ -131,7 +131,7 @@ var _ = Describe("An upgrade of the operator", func() {
 		}
 
 		By("going on as one becomes ready")
-		Expect(play(ctx, begun(), allReady)).To(Succeed())
+		Expect(playRollout(ctx, begun(), allReady)).To(Succeed())
 		Eventually(rolled).WithContext(ctx).Should(HaveLen(limit + 1))
 
 		By("counting what another operator began")
@@ -139,8 +139,8 @@ var _ = Describe("An upgrade of the operator", func() {
 		operate(ctx, operator, o, namespace)
 		Consistently(rolled).WithContext(ctx).WithTimeout(10 * settling).Should(HaveLen(limit + 1))
 
-		By("not waiting for what is stuck, nor letting a project's own change wait")
-		Expect(play(ctx, begun(), givenUp)).To(Succeed())
+		By("neither waiting for stuck rollouts, nor delaying a project's own change")
+		Expect(playRollout(ctx, begun(), givenUp)).To(Succeed())
 		Eventually(rolled).WithContext(ctx).Should(HaveLen(limit + 2))
 		last := all[projects-1]
 		for _, project := range all {
@@ -151,10 +151,10 @@ var _ = Describe("An upgrade of the operator", func() {
 		change(ctx, last, func(s *spec) { s.DisplayName = "Shop" })
 		Eventually(rolled).WithContext(ctx).Should(HaveLen(limit + 3))
 
-		kubelets(ctx, namespace)
+		runKubelets(ctx, namespace)
 		Eventually(rolled).WithContext(ctx).Should(HaveLen(projects))
 		for _, project := range all {
-			roll(ctx, project, allReady) // also what was stuck
+			setRollout(ctx, project, allReady) // including the stuck one
 			report(ctx, project)
 			Eventually(find).WithContext(ctx).WithArguments(ctx, project, verifyv1.ConditionReconciling).Should(BeZero())
 			expectReady(ctx, project)
@@ -163,15 +163,15 @@ var _ = Describe("An upgrade of the operator", func() {
 })
 
 var _ = Describe("A rollout that does not become ready", func() {
-	It("is told, while the former pods answer", func(ctx SpecContext) {
+	It("is reported, while the former pods answer", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		change(ctx, project, func(s *spec) { s.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "none"} })
 		expectCondition(ctx, project, verifyv1.ConditionReady, "False", verifyv1.ReasonProgressing)
-		roll(ctx, project, oldReady)
+		setRollout(ctx, project, oldReady)
 		expectCondition(ctx, project, verifyv1.ConditionReconciling, "True", verifyv1.ReasonProgressing)
-		roll(ctx, project, givenUp)
+		setRollout(ctx, project, givenUp)
 		stalled := expectCondition(ctx, project, verifyv1.ConditionStalled, "True", verifyv1.ReasonRolloutStuck)
 		Expect(stalled.Message).To(HavePrefix("the new pods do not become ready"))
 		Expect(find(ctx, project, verifyv1.ConditionReconciling)).To(BeZero())
@@ -179,21 +179,21 @@ var _ = Describe("A rollout that does not become ready", func() {
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, "True", verifyv1.ReasonPodsAvailable)
 		expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonRolloutStuck)
 
-		By("mending and applying everything as ever")
+		By("correcting and applying everything as before")
 		Expect(kubectl(ctx, "delete", "--namespace", project.Namespace, "service", "phoneproof-shop")).To(ContainSubstring("deleted"))
 		Eventually(children).WithContext(ctx).WithArguments(ctx, project).Should(ContainElement("Service phoneproof-shop"))
 		change(ctx, project, func(s *spec) { s.Server.NodeSelector = nil })
 		expectCondition(ctx, project, verifyv1.ConditionReconciling, "True", verifyv1.ReasonProgressing)
 		Expect(find(ctx, project, verifyv1.ConditionStalled)).To(BeZero())
-		ready(ctx, project)
+		makeReady(ctx, project)
 
-		By("telling when no pod answers any more")
+		By("reporting when no pod answers any more")
 		d := deployment(ctx, project)
 		d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0
 		Expect(admin.Status().Update(ctx, d)).To(Succeed())
 		expectCondition(ctx, project, verifyv1.ConditionReady, "False", verifyv1.ReasonPodsUnavailable)
 		expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonPodsUnavailable)
-		roll(ctx, project, allReady)
+		setRollout(ctx, project, allReady)
 		expectReady(ctx, project)
 		expectEvent(ctx, project, corev1.EventTypeNormal, verifyv1.ReasonReady)
 	})

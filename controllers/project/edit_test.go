@@ -16,12 +16,12 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// docs/security.md says this to administrators. If Kubernetes ever takes tokens out of the role, the page can be corrected.
+// docs/security.md documents this for administrators. If Kubernetes ever removes tokens from the role, the page can be corrected.
 var _ = Describe("The built-in role edit", func() {
 	It("may verify numbers by a token of a project's pods, and not without", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
-		ready(ctx, create(ctx, project))
+		makeReady(ctx, create(ctx, project))
 		namespace := project.Namespace
 		Expect(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "developer"}})).To(Succeed())
 		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
@@ -33,7 +33,7 @@ var _ = Describe("The built-in role edit", func() {
 		developer := asAccount(ctx, namespace, "developer")
 
 		var token *authenticationv1.TokenRequest
-		Eventually(func() (err error) { // the authorizer learns of a binding through its own watch
+		Eventually(func() (err error) { // the authorizer sees a binding through a watch
 			token, err = clientsOf(developer).CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "phoneproof-shop",
 				&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 			return err
@@ -56,7 +56,7 @@ var _ = Describe("An Ingress that its writer declares a project's", func() {
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: evil.namespace, Name: "tenant"}},
 		})).To(Succeed())
 		owner := evil.create(ctx, "owner", func(*spec) {})
-		ready(ctx, owner) // a rollout under way would take a turn from other specs
+		makeReady(ctx, owner) // an unfinished rollout would take a turn from other specs
 		forged := &networkingv1.Ingress{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: evil.namespace, Name: "forged", Labels: map[string]string{verifyv1.ProjectLabel: "unseen"},
@@ -72,7 +72,7 @@ var _ = Describe("An Ingress that its writer declares a project's", func() {
 		shop := victim.create(ctx, "shop", func(s *spec) {
 			s.BaseURL, s.Expose.Ingress = "https://"+host, &verifyv1.IngressSettings{}
 		})
-		ready(ctx, shop)
+		makeReady(ctx, shop)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
 		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero())
 	})

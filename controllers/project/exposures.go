@@ -19,7 +19,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// exposure is what leads from outside to the pods of a project: an Ingress, an HTTPRoute, or a Service with annotations.
+// exposure exposes the pods of a project: an Ingress, an HTTPRoute, or a Service with annotations.
 type exposure struct {
 	namespace, project string
 	owner              types.UID
@@ -27,10 +27,10 @@ type exposure struct {
 	paths              []string
 }
 
-// hostIndex finds the exposures that answer to a host, and the projects that ask for it.
+// hostIndex is the index of exposures by the hosts that they answer to, and of projects by the hosts that they ask for.
 const hostIndex = "phoneproof.dev/host"
 
-// indexByHost returns the hosts of an exposure for the index; none for an object that the operator did not make.
+// indexByHost returns the hosts of an exposure for the index; none for an object that the operator did not create.
 func indexByHost(object client.Object) []string {
 	owner := projectOf(object)
 	if owner == nil || render.Name(owner.Name) != object.GetName() {
@@ -73,7 +73,7 @@ func listExposures(ctx context.Context, reader client.Reader, routes bool, host 
 	var exposures []exposure
 	for _, list := range lists {
 		if err := reader.List(ctx, list, client.MatchingFields{hostIndex: host}, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list the %T of a host: %w", list, err)
+			return nil, fmt.Errorf("list %T by host: %w", list, err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			object, ok := item.(client.Object)
@@ -87,13 +87,14 @@ func listExposures(ctx context.Context, reader client.Reader, routes bool, host 
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("read the exposures of a host: %w", err)
+			return nil, fmt.Errorf("read exposures by host: %w", err)
 		}
 	}
 	return exposures, nil
 }
 
-// findExposure reads the exposure that an object is, with its project from the cache; ok is false for an object that is no project's.
+// findExposure returns an object as an exposure, with its project from the cache; ok is false if the object belongs to no
+// project.
 func findExposure(ctx context.Context, reader client.Reader, object client.Object) (e exposure, ok bool, err error) {
 	owner := projectOf(object)
 	if owner == nil {
@@ -107,7 +108,7 @@ func findExposure(ctx context.Context, reader client.Reader, object client.Objec
 	return e, ok, nil
 }
 
-// findProject reads a project from the cache; nil if it is gone. It must not be changed.
+// findProject reads a project from the cache; nil if it was deleted. It must not be changed.
 func findProject(
 	ctx context.Context, reader client.Reader, key client.ObjectKey, uid types.UID,
 ) (*verifyv1.VerificationProject, error) {
@@ -117,15 +118,15 @@ func findProject(
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read the project %s: %w", key, err)
+		return nil, fmt.Errorf("read project %s: %w", key, err)
 	case p.UID != uid:
 		return nil, nil
 	}
 	return &p, nil
 }
 
-// readExposure reads the exposure that an object of a project is. Anyone who may write Ingresses can name a project as the owner, so
-// the object must have the name and label that the operator gives, and only hosts count that the project asks for.
+// readExposure returns an object of a project as an exposure. Anyone who may write Ingresses can name a project as the owner, so
+// the object must have the operator's name and label, and only hosts count that the project asks for.
 func readExposure(object client.Object, p *verifyv1.VerificationProject) (e exposure, ok bool) {
 	owner := projectOf(object)
 	if owner == nil || owner.UID != p.UID || p.Namespace != object.GetNamespace() || render.Name(p.Name) != object.GetName() ||
@@ -147,7 +148,7 @@ func readHosts(object client.Object) (hosts, paths []string) {
 	return append(hosts, readAnnotations(object.GetAnnotations(), findRuleHost(hosts))...), paths
 }
 
-// findRuleHost returns the host of the rules of an Ingress, which the operator gives one; empty if there is none.
+// findRuleHost returns the host in the rules of an Ingress, which has at most one; empty if there is none.
 func findRuleHost(hosts []string) string {
 	if len(hosts) == 0 {
 		return ""
@@ -155,7 +156,7 @@ func findRuleHost(hosts []string) string {
 	return hosts[0]
 }
 
-// readRules returns what the rules of an Ingress or HTTPRoute answer to.
+// readRules returns the hosts and paths in the rules of an Ingress or HTTPRoute.
 func readRules(object client.Object) (names, paths []string) {
 	switch o := object.(type) {
 	case *networkingv1.Ingress:
@@ -183,7 +184,7 @@ func readIngressRules(ingress *networkingv1.Ingress) (names, paths []string) {
 	return names, paths
 }
 
-// readRouteRules reads what an HTTPRoute answers to. What is not in the form that the operator gave it is skipped.
+// readRouteRules returns the hosts and paths of an HTTPRoute. Parts that differ from the operator's form are skipped.
 func readRouteRules(route *unstructured.Unstructured) (names, paths []string) {
 	names, _, _ = unstructured.NestedStringSlice(route.Object, "spec", "hostnames")
 	rules, _, _ := unstructured.NestedSlice(route.Object, "spec", "rules")
@@ -199,8 +200,8 @@ func readRouteRules(route *unstructured.Unstructured) (names, paths []string) {
 	return names, paths
 }
 
-// limitExposures takes the hosts that are not open from what is to be applied. A route that keeps none goes: without any it would
-// answer to all of its Gateway's.
+// limitExposures removes the hosts that are not open from what is to be applied. A route without any is removed, because it would
+// answer to all hosts of its Gateway.
 func limitExposures(wanted *render.Children, p *verifyv1.VerificationProject, open []string) {
 	isOpen := func(host string) bool { return slices.Contains(open, host) }
 	limitAnnotations(wanted.Service.Annotations, "", isOpen)
@@ -222,12 +223,12 @@ func limitExposures(wanted *render.Children, p *verifyv1.VerificationProject, op
 	render.SetRouteHosts(wanted.HTTPRoute, kept)
 }
 
-// isExposure reports whether a child is exposed at hosts.
+// isExposure reports whether a child answers to hosts.
 func isExposure(ref apply.Ref) bool {
 	return ref.Kind == "Ingress" || ref.Kind == "Service" || ref.Kind == render.HTTPRouteKind.Kind
 }
 
-// isExposureRefused reports whether an exposure with open hosts could not be made.
+// isExposureRefused reports whether an exposure with open hosts could not be created.
 func isExposureRefused(result apply.Result) bool {
 	return slices.ContainsFunc(slices.Concat(result.Conflicts, result.Waiting), isExposure) ||
 		slices.ContainsFunc(result.Rejections, func(r apply.Rejection) bool { return isExposure(r.Ref) })

@@ -22,69 +22,68 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// queue is the controller's.
+// queue is the controller's workqueue.
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// gateway knows whether the cluster has the Gateway API's HTTPRoute, which may be installed at any time, also after the
-// operator. It is a source of the controller: no project is reconciled before the first answer, and when the API comes,
-// the projects that wait for it are, and its objects are watched from then on.
+// gateway discovers whether the cluster has the Gateway API's HTTPRoute, which may be installed at any time, even after the
+// operator. It is a source of the controller: no project is reconciled before the first result, and when the API appears, the
+// projects that wait for it are requeued, and its objects are watched from then on.
 //
-// The API server is asked now and then, because a watch on CustomResourceDefinitions would need a right on all of them.
-// HTTPRoutes that cannot be read, for want of a right or because their definition is broken, count as absent: they must not
-// hold up the projects.
+// It polls the API server, because a watch on CustomResourceDefinitions would need a right on all of them. HTTPRoutes that cannot
+// be read, for a missing right or a broken definition, count as absent: they must not block the projects.
 type gateway struct {
 	// discover lists the resources of a group and version.
 	discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
-	live     client.Reader // asks the API server itself
-	// routes makes a source of HTTPRoutes. A source begins once: one that did not may still be about to end.
+	live     client.Reader // reads from the API server, not from the cache
+	// routes returns a new source of HTTPRoutes. A source starts once, and one that failed to start may still be ending.
 	routes func() source.SyncingSource
-	// index makes HTTPRoutes be found by their hosts, once per watch.
+	// index adds the index of HTTPRoutes by their hosts, once per watch.
 	index    func(ctx context.Context) error
 	unwatch  func(ctx context.Context) error
 	projects client.Reader
-	// namespaces are those that are watched; none for all.
+	// namespaces are the watched ones; none for all.
 	namespaces []string
 	period     time.Duration
 	log        logr.Logger
 
 	found    atomic.Bool
 	watching bool
-	told     bool // that there are HTTPRoutes which cannot be read
+	logged   bool // an unreadable HTTPRoute was logged
 	once     sync.Once
-	known    chan struct{} // closed with the first answer
+	known    chan struct{} // closed at the first result
 }
 
-// present tells whether the API is there.
-func (g *gateway) present() bool { return g.found.Load() }
+// isPresent reports whether the API is available.
+func (g *gateway) isPresent() bool { return g.found.Load() }
 
 // String returns the source's name in logs.
 func (g *gateway) String() string { return "gateway source" }
 
-// Format prints the name for every verb: printing the fields would read them while follow writes them.
+// Format prints the name for every verb, because printing the fields would race with pollUntilDone.
 func (g *gateway) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, g.String()) }
 
-// Start asks from now on, until ctx ends.
+// Start polls until ctx ends.
 func (g *gateway) Start(ctx context.Context, queue queue) error {
-	go g.follow(ctx, queue)
+	go g.pollUntilDone(ctx, queue)
 	return nil
 }
 
-// WaitForSync returns when the first answer is there.
+// WaitForSync returns at the first result.
 func (g *gateway) WaitForSync(ctx context.Context) error {
 	select {
 	case <-g.known:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("ask whether the cluster has HTTPRoutes: %w", ctx.Err())
+		return fmt.Errorf("discover HTTPRoutes: %w", ctx.Err())
 	}
 }
 
-func (g *gateway) follow(ctx context.Context, queue queue) {
+func (g *gateway) pollUntilDone(ctx context.Context, queue queue) {
 	ticker := time.NewTicker(g.period)
 	defer ticker.Stop()
 	for {
-		if err := g.look(ctx, queue); err != nil && ctx.Err() == nil {
-			g.log.Error(err, "the Gateway API waits")
+		if err := g.pollOnce(ctx, queue); err != nil && ctx.Err() == nil {
+			g.log.Error(err, "Gateway API discovery failed, will retry")
 		}
 		select {
 		case <-ticker.C:
@@ -94,46 +93,46 @@ func (g *gateway) follow(ctx context.Context, queue queue) {
 	}
 }
 
-// look asks once, and acts on a new answer.
-func (g *gateway) look(ctx context.Context, queue queue) error {
+// pollOnce discovers the API once, and acts on a change.
+func (g *gateway) pollOnce(ctx context.Context, queue queue) error {
 	list, err := g.discover(ctx, render.HTTPRouteKind.GroupVersion().String())
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("ask whether the cluster has HTTPRoutes: %w", err)
+		return fmt.Errorf("discover HTTPRoutes: %w", err)
 	}
-	found := err == nil && serves(list)
+	found := err == nil && hasHTTPRoute(list)
 	if found && !g.watching {
-		found = g.watch(ctx, queue)
+		found = g.ensureWatch(ctx, queue)
 	}
 	changed := g.found.Swap(found) != found
 	g.once.Do(func() { close(g.known) })
 	if !changed {
 		return nil
 	}
-	g.log.Info("the cluster's HTTPRoute", "found", found)
-	return g.wake(ctx, queue)
+	g.log.Info("HTTPRoute availability changed", "found", found)
+	return g.requeueProjects(ctx, queue)
 }
 
-// gatewayPatience is how long HTTPRoutes may take to be read. It is much less than the time in which all sources of a
-// controller must have begun.
+// gatewayPatience is how long HTTPRoutes may take to be read. It is much less than the time in which all sources of a controller
+// must have started.
 const gatewayPatience = 20 * time.Second
 
-// watch makes sure that HTTPRoutes are watched, and tells whether they are. Should the API go away again, the watch keeps
-// trying.
-func (g *gateway) watch(ctx context.Context, queue queue) bool {
-	err := g.list(ctx)
+// ensureWatch makes sure that HTTPRoutes are watched, and reports whether they are. If the API is removed, the watch keeps
+// retrying.
+func (g *gateway) ensureWatch(ctx context.Context, queue queue) bool {
+	err := g.checkReadable(ctx)
 	if err == nil {
-		err = g.begin(ctx, queue)
+		err = g.startWatch(ctx, queue)
 	}
-	if err != nil && !g.told && ctx.Err() == nil {
-		g.log.Error(err, "the cluster has HTTPRoutes that cannot be read, so there are none for now")
+	if err != nil && !g.logged && ctx.Err() == nil {
+		g.log.Error(err, "list HTTPRoutes failed, treated as absent")
 	}
-	g.told, g.watching = err != nil, err == nil
+	g.logged, g.watching = err != nil, err == nil
 	return g.watching
 }
 
-// list asks for one HTTPRoute. Where that fails a watch must not begin: until it has read everything, whatever is read from
-// the same cache waits for it.
-func (g *gateway) list(ctx context.Context) error {
+// checkReadable lists one HTTPRoute. If that fails, a watch must not start: until it has read everything, all reads of these
+// objects from the cache would wait for it.
+func (g *gateway) checkReadable(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, gatewayPatience)
 	defer cancel()
 	namespaces := g.namespaces
@@ -150,8 +149,8 @@ func (g *gateway) list(ctx context.Context) error {
 	return nil
 }
 
-// begin starts the watch and returns when what is there has come, or is not going to.
-func (g *gateway) begin(ctx context.Context, queue queue) error {
+// startWatch starts the watch and returns when the existing objects are read, or on a failure.
+func (g *gateway) startWatch(ctx context.Context, queue queue) error {
 	bounded, cancel := context.WithTimeout(ctx, gatewayPatience)
 	defer cancel()
 	if err := g.index(bounded); err != nil {
@@ -167,8 +166,8 @@ func (g *gateway) begin(ctx context.Context, queue queue) error {
 	return nil
 }
 
-// wake reconciles the projects that want an HTTPRoute, and those that wait for a host which an HTTPRoute may have had.
-func (g *gateway) wake(ctx context.Context, queue queue) error {
+// requeueProjects reconciles the projects that want an HTTPRoute, and those that wait for a host which an HTTPRoute may have had.
+func (g *gateway) requeueProjects(ctx context.Context, queue queue) error {
 	var all verifyv1.VerificationProjectList
 	if err := g.projects.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list projects: %w", err)
@@ -181,7 +180,7 @@ func (g *gateway) wake(ctx context.Context, queue queue) error {
 	return nil
 }
 
-func serves(list *metav1.APIResourceList) bool {
+func hasHTTPRoute(list *metav1.APIResourceList) bool {
 	for i := range list.APIResources {
 		if list.APIResources[i].Kind == render.HTTPRouteKind.Kind {
 			return true

@@ -38,7 +38,7 @@ var _ = Describe("The Gateway API", func() {
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
 		create(ctx, project)
-		roll(ctx, project, allReady)
+		setRollout(ctx, project, allReady)
 		report(ctx, project)
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonGatewayAPIMissing)
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
@@ -75,7 +75,7 @@ var _ = Describe("The Gateway API", func() {
 })
 
 var _ = Describe("HTTPRoutes that the operator may not read", func() {
-	It("count as absent, and hold up no project, until it may", func(ctx SpecContext) {
+	It("count as absent, and block no project, until it may", func(ctx SpecContext) {
 		const name = "phoneproof-trimmed"
 		installGatewayAPI(ctx)
 		namespace := newNamespace(ctx)
@@ -95,7 +95,7 @@ var _ = Describe("HTTPRoutes that the operator may not read", func() {
 
 		operate(ctx, trimmed, usual(), namespace)
 		without := create(ctx, newProject(namespace, "without"))
-		ready(ctx, without)
+		makeReady(ctx, without)
 		with := newProject(namespace, "with")
 		with.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
 		create(ctx, with)
@@ -103,13 +103,13 @@ var _ = Describe("HTTPRoutes that the operator may not read", func() {
 
 		role.Rules = all
 		Expect(admin.Update(ctx, role)).To(Succeed())
-		ready(ctx, with)
+		makeReady(ctx, with)
 		Expect(metav1.IsControlledBy(route(ctx, with), with)).To(BeTrue())
 	})
 })
 
 var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
-	It("is taken back, and tried again", func(ctx SpecContext) {
+	It("is removed, and retried", func(ctx SpecContext) {
 		installGatewayAPI(ctx)
 		var asked, waited, unwatched int
 		g := &gateway{
@@ -118,7 +118,7 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 			},
 			live: admin, projects: admin, log: GinkgoLogr, known: make(chan struct{}),
 			routes: func() source.SyncingSource {
-				return beginning(func(ctx context.Context) error {
+				return fakeSource(func(ctx context.Context) error {
 					waited++
 					deadline, ok := ctx.Deadline()
 					Expect(ok).To(BeTrue())
@@ -139,15 +139,15 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 		DeferCleanup(requests.ShutDown)
 		for _, present := range []bool{false, true, true} {
 			asked++
-			Expect(g.look(ctx, requests)).To(Succeed())
-			Expect(g.present()).To(Equal(present), "answer %d", asked)
+			Expect(g.pollOnce(ctx, requests)).To(Succeed())
+			Expect(g.isPresent()).To(Equal(present), "answer %d", asked)
 			Expect(g.known).To(BeClosed(), "the projects are held up")
 		}
 		Expect([]int{waited, unwatched}).To(Equal([]int{2, 1}))
 	})
 
 	It("shares nothing with the one after it, while it ends", func(ctx SpecContext) {
-		// What ends late is a goroutine of controller-runtime's, so only the race detector sees what it touches.
+		// The late goroutine is controller-runtime's, so only the race detector sees what it accesses.
 		g := &gateway{
 			log: GinkgoLogr,
 			routes: func() source.SyncingSource {
@@ -161,13 +161,13 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 		DeferCleanup(requests.ShutDown)
 		for range 20 {
 			impatient, cancel := context.WithTimeout(ctx, time.Millisecond)
-			Expect(g.begin(impatient, requests)).NotTo(Succeed())
+			Expect(g.startWatch(impatient, requests)).NotTo(Succeed())
 			cancel()
 		}
 	})
 })
 
-// controller-runtime prints a source that did not sync in time, while the source runs; the race detector judges.
+// controller-runtime prints a source that did not sync in time, while the source runs; only the race detector sees that.
 var _ = Describe("The sources of the controller", func() {
 	It("can be printed in every way while they run", func(ctx SpecContext) {
 		var answers atomic.Int64
@@ -180,7 +180,7 @@ var _ = Describe("The sources of the controller", func() {
 				return &metav1.APIResourceList{APIResources: []metav1.APIResource{{Kind: kind}}}, nil
 			},
 			live: admin, projects: admin, log: GinkgoLogr, known: make(chan struct{}), period: time.Nanosecond,
-			routes: func() source.SyncingSource { return beginning(func(context.Context) error { return nil }) },
+			routes: func() source.SyncingSource { return fakeSource(func(context.Context) error { return nil }) },
 			index:  func(context.Context) error { return nil },
 		}
 		installGatewayAPI(ctx)
@@ -193,7 +193,7 @@ var _ = Describe("The sources of the controller", func() {
 		c := New(Options{})
 		c.gateway = g
 		for asked := answers.Load(); answers.Load() < asked+10; {
-			for _, s := range c.sources(&informertest.FakeInformers{}) {
+			for _, s := range c.listSources(&informertest.FakeInformers{}) {
 				Expect(fmt.Sprintf("%v %+v %s", s, s, s)).NotTo(ContainSubstring("{"), "it prints its fields")
 			}
 			Expect(fmt.Sprintf("%#v, %d", g, g)).To(Equal("gateway source, gateway source"))
@@ -201,14 +201,14 @@ var _ = Describe("The sources of the controller", func() {
 	})
 })
 
-// beginning is a source that begins as the function says.
-type beginning func(context.Context) error
+// fakeSource is a source whose sync is the function.
+type fakeSource func(context.Context) error
 
-func (b beginning) Start(context.Context, queue) error { return nil }
+func (b fakeSource) Start(context.Context, queue) error { return nil }
 
-func (b beginning) WaitForSync(ctx context.Context) error { return b(ctx) }
+func (b fakeSource) WaitForSync(ctx context.Context) error { return b(ctx) }
 
-// installGatewayAPI makes the API server know HTTPRoutes, until the spec ends.
+// installGatewayAPI installs HTTPRoutes in the API server until the spec ends.
 func installGatewayAPI(ctx context.Context) client.Object {
 	GinkgoHelper()
 	root, err := controlplane.RepositoryRoot()
@@ -217,7 +217,7 @@ func installGatewayAPI(ctx context.Context) client.Object {
 	Expect(err).NotTo(HaveOccurred())
 	crd := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal(content, &crd.Object)).To(Succeed())
-	Eventually(func() error { return admin.Create(ctx, crd) }).WithContext(ctx).Should(Succeed()) // a former one may be on its way out
+	Eventually(func() error { return admin.Create(ctx, crd) }).WithContext(ctx).Should(Succeed()) // a former one may still be deleted
 	DeferCleanup(func(ctx context.Context) {
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, crd))).To(Succeed())
 		Eventually(func() bool {
@@ -227,11 +227,11 @@ func installGatewayAPI(ctx context.Context) client.Object {
 	})
 	served := &unstructured.UnstructuredList{}
 	served.SetGroupVersionKind(render.HTTPRouteKind)
-	Eventually(func() error { return admin.List(ctx, served) }).WithContext(ctx).Should(Succeed(), "known is not yet served")
+	Eventually(func() error { return admin.List(ctx, served) }).WithContext(ctx).Should(Succeed(), "an installed kind is not served at once")
 	return crd
 }
 
-// route returns the project's HTTPRoute as it is now; an empty one if there is none.
+// route returns the project's current HTTPRoute; an empty one if there is none.
 func route(ctx context.Context, project *verifyv1.VerificationProject) *unstructured.Unstructured {
 	GinkgoHelper()
 	found := &unstructured.Unstructured{}

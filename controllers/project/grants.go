@@ -34,7 +34,7 @@ func ParseAccountGrant(text string) (Grant, error) {
 	return grant, nil
 }
 
-// ParseHostGrant reads NAMESPACE=HOST. A host that begins with "*." stands for every name below it too, and "*" for all.
+// ParseHostGrant reads NAMESPACE=HOST. A host that begins with "*." covers every name below it too, and "*" all names.
 func ParseHostGrant(text string) (Grant, error) {
 	grant, err := parseGrant(text)
 	if err == nil {
@@ -63,11 +63,11 @@ func (p *Permissions) mayUseAccount(namespace, account string) bool {
 	return len(owners) == 0 || owners[namespace]
 }
 
-// wildcard begins a host name that stands for every name below it.
+// wildcard begins a host name that covers every name below it.
 const wildcard = "*."
 
 // mayUseHost reports whether the projects of a namespace may answer to a host. The most specific grant that covers the host
-// decides. A wildcard that no grant covers must not take in a host of another namespace.
+// decides. A wildcard without a grant must not include a host of another namespace.
 func (p *Permissions) mayUseHost(namespace, host string) bool {
 	if owners := p.findHostOwners(host); len(owners) > 0 {
 		return owners[namespace]
@@ -112,11 +112,11 @@ func listPatterns(host string) []string {
 
 // grantIndex finds the namespaces of grants.
 type grantIndex struct {
-	accounts, hosts map[string]map[string]bool // by the name that is granted
+	accounts, hosts map[string]map[string]bool // by the granted name
 	below           map[string]map[string]bool // by each wildcard above a granted host
 }
 
-// indexGrants returns the index of the grants. New makes it once.
+// indexGrants returns the index of the grants. New builds it once.
 func (p *Permissions) indexGrants() *grantIndex {
 	if p.grants != nil {
 		return p.grants

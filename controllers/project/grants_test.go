@@ -44,7 +44,7 @@ var _ = Describe("A grant", func() {
 		Entry("one of them", "shop", "telegram:ada_bot", true),
 		Entry("the other", "staging", "telegram:ada_bot", true),
 		Entry("another", "bank", "telegram:ada_bot", false),
-		Entry("what is not granted is for all", "bank", "telegram:another_bot", true),
+		Entry("without a grant it is for all", "bank", "telegram:another_bot", true),
 	)
 	DescribeTable("of a host is for the namespaces of the most specific one",
 		func(namespace, host string, want bool) {
@@ -64,10 +64,10 @@ var _ = Describe("A grant", func() {
 		Entry("a wildcard over another's host", "shop", "*.example.org", false),
 		Entry("one of two with a name of one letter", "shop", "a.short.example.com", false),
 		Entry("a wildcard over its own", "bank", "*.example.org", true),
-		Entry("what is not granted is for all", "bank", "verify.example.net", true),
+		Entry("without a grant it is for all", "bank", "verify.example.net", true),
 		Entry("an Ingress without a host takes in those of others", "bank", "*", false),
 	)
-	It("of every host leaves to others what is granted to them by name", func() {
+	It("of every host excludes the hosts that are granted to others by name", func() {
 		all := Permissions{HostGrants: []Grant{{"platform", "*"}, {"shop", "a.example.com"}}}
 		Expect(all.mayUseHost("platform", "*")).To(BeTrue())
 		Expect(all.mayUseHost("shop", "*")).To(BeFalse())

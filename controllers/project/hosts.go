@@ -13,26 +13,26 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// hostRequest is a project that wants to answer to the hosts of its exposure.
+// hostRequest is a project's request for the hosts of its exposure.
 type hostRequest struct {
 	exposure
 
-	present []string // hosts that its exposures answer to already
+	present []string // hosts of its existing exposures
 	answers bool     // one of its pods answers
 }
 
-// hostDecision is what becomes of the hosts that a project wants. Those in no list wait until a pod answers.
+// hostDecision is the result for the hosts that a project wants. Those in no list wait until a pod answers.
 type hostDecision struct {
 	open   []string // its exposures may answer to these
-	shared []string // these too, and a project of another namespace does as well
+	shared []string // these too, but a project of another namespace has them as well
 	denied []string // these are granted to other namespaces
-	held   []string // these stay with another project that answers to them
+	held   []string // another project has these
 	opened bool     // one of the open hosts is new to the project
 }
 
-// decideHosts decides about each host by the exposures that there are, which only the operator makes. Who has an exposure for a host
-// keeps it, and no project gets one before a pod answers: a host cannot be held by a project that never served. An Ingress without a
-// host keeps no project of another namespace from having one: they may lead to different addresses.
+// decideHosts decides on each host by the existing exposures, which only the operator creates. A project that has an exposure for
+// a host keeps it, and none gets one before a pod answers, so a project that never served cannot hold a host. An Ingress without
+// a host does not exclude projects of other namespaces, because they may have different addresses.
 func decideHosts(request *hostRequest, others []exposure, permissions *Permissions) hostDecision {
 	var d hostDecision
 	for _, host := range request.hosts {
@@ -57,8 +57,8 @@ func decideHosts(request *hostRequest, others []exposure, permissions *Permissio
 	return d
 }
 
-// findRivals reports whether a project of another namespace answers to a host, and whether one of the same namespace, or of one that
-// shares the host by grant, answers to it at the same paths.
+// findRivals reports whether a project of another namespace answers to a host, and whether one of the same namespace, or of one
+// that shares the host by grant, answers to it at the same paths.
 func findRivals(request *hostRequest, host string, others []exposure, permissions *Permissions) (elsewhere, beside bool) {
 	for i := range others {
 		other := &others[i]
@@ -75,8 +75,8 @@ func findRivals(request *hostRequest, host string, others []exposure, permission
 	return elsewhere, beside
 }
 
-// hosts decides about hosts one project at a time, so that two never get the same one. Kept here is what each was given last:
-// the cache may not show it yet, and an exposure that was deleted by mistake is made again.
+// hosts decides on hosts for one project at a time, so that two never get the same one. It holds the last result of each project,
+// because the cache may not show it yet, and an exposure that was deleted by mistake is created again.
 type hosts struct {
 	mu    sync.Mutex
 	given map[types.UID]exposure
@@ -84,9 +84,9 @@ type hosts struct {
 	holders map[string]map[types.UID]bool
 }
 
-// request decides about the hosts that a project wants. Exposures are read under the lock, as in turns. Lost are the hosts that the
-// project was given before and does not get any more.
-func (h *hosts) request(
+// requestHosts decides on the hosts that a project wants. Exposures are read under the lock, as in turns. Lost are the hosts that
+// the project was given before and no longer gets.
+func (h *hosts) requestHosts(
 	ctx context.Context, reader client.Reader, routes bool, request *hostRequest, p *Permissions,
 ) (decision hostDecision, lost []string, err error) {
 	h.mu.Lock()
@@ -104,7 +104,7 @@ func (h *hosts) request(
 	decision.opened = slices.ContainsFunc(decision.open, func(host string) bool {
 		return !slices.Contains(former, host) && !slices.Contains(request.present, host)
 	})
-	// The project may have been deleted since its reconciliation began, after which nothing else would drop what it was given.
+	// The project may have been deleted since its reconciliation began; after that nothing else would drop its hosts.
 	key := client.ObjectKey{Namespace: request.namespace, Name: request.project}
 	project, err := findProject(ctx, reader, key, request.owner)
 	if project != nil && len(decision.open) > 0 {
@@ -113,7 +113,7 @@ func (h *hosts) request(
 	return decision, subtractHosts(former, decision.open), err
 }
 
-// listRivals returns the exposures that answer to a host, and what was given and is not to be seen yet.
+// listRivals returns the exposures that answer to a host, and the given ones that the cache does not show yet.
 func (h *hosts) listRivals(ctx context.Context, reader client.Reader, routes bool, host string) ([]exposure, error) {
 	rivals, err := listExposures(ctx, reader, routes, host)
 	if err != nil {
@@ -125,7 +125,7 @@ func (h *hosts) listRivals(ctx context.Context, reader client.Reader, routes boo
 		if err != nil {
 			return nil, err
 		}
-		// A host that left the spec is free, also where the spec is refused and so nothing is applied.
+		// A host that the spec no longer names is free, even if the spec is refused and so nothing is applied.
 		if p != nil && slices.Contains(collectHosts(p, true), host) {
 			rivals = append(rivals, given)
 		}
@@ -133,7 +133,7 @@ func (h *hosts) listRivals(ctx context.Context, reader client.Reader, routes boo
 	return rivals, nil
 }
 
-// recordGiven notes what a project was given. The caller holds the lock.
+// recordGiven records the hosts that a project was given. The caller holds the lock.
 func (h *hosts) recordGiven(e *exposure, open []string) {
 	if h.given == nil {
 		h.given, h.holders = map[types.UID]exposure{}, map[string]map[types.UID]bool{}
@@ -149,7 +149,7 @@ func (h *hosts) recordGiven(e *exposure, open []string) {
 	}
 }
 
-// removeGiven takes back what a project was given, and returns those hosts. The caller holds the lock.
+// removeGiven takes back the hosts of a project, and returns them. The caller holds the lock.
 func (h *hosts) removeGiven(project types.UID) []string {
 	former := h.given[project].hosts
 	delete(h.given, project)
@@ -162,7 +162,7 @@ func (h *hosts) removeGiven(project types.UID) []string {
 	return former
 }
 
-// releaseHosts takes back what was given to a project, and returns those hosts: it is gone, or its exposures could not be made.
+// releaseHosts takes back the hosts of a project that was deleted, or whose exposures could not be created, and returns them.
 func (h *hosts) releaseHosts(project types.UID) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -181,7 +181,7 @@ func newHostRequest(seen *observed) *hostRequest {
 		exposure: exposure{
 			namespace: p.Namespace, project: p.Name, owner: p.UID, hosts: collectHosts(p, seen.routes), paths: render.Paths(p),
 		},
-		answers: available(seen.children.Deployment()) && !p.Suspended(),
+		answers: isAvailable(seen.children.Deployment()) && !p.Suspended(),
 	}
 	for _, object := range seen.children.Exposures() {
 		if own, ok := readExposure(object, p); ok {
@@ -191,15 +191,15 @@ func newHostRequest(seen *observed) *hostRequest {
 	return r
 }
 
-// explainHosts returns the blocker that a decision about hosts means; nil if the project got its hosts, or only waits for its pods.
+// explainHosts returns the blocker for a decision on hosts; nil if the project got its hosts, or only waits for its pods.
 func explainHosts(d hostDecision) *blocker {
 	switch {
 	case len(d.denied) > 0:
 		return &blocker{stalls, verifyv1.ReasonNotPermitted, fmt.Sprintf("spec.expose: the host name %s is granted to another "+
-			"namespace by the cluster's administrator (operator flag %s)", quoted(d.denied[0]), hostGrantFlag)}
+			"namespace by the cluster's administrator (operator flag %s)", quoteValue(d.denied[0]), hostGrantFlag)}
 	case len(d.held) > 0:
 		return &blocker{stalls, verifyv1.ReasonHostInUse, fmt.Sprintf("spec.expose: another project already answers to the host name "+
-			"%s; use another one, or ask the cluster's administrator to grant it (operator flag %s)", quoted(d.held[0]), hostGrantFlag)}
+			"%s; use another one, or ask the cluster's administrator to grant it (operator flag %s)", quoteValue(d.held[0]), hostGrantFlag)}
 	default:
 		return nil
 	}

@@ -34,7 +34,7 @@ var _ = Describe("A host name", func() {
 	}
 	granted := &Permissions{HostGrants: []Grant{{"shop", a}, {"staging", a}}}
 
-	DescribeTable("stays with who answers to it",
+	DescribeTable("stays with the project that answers to it",
 		func(r *hostRequest, permissions *Permissions, want hostDecision, others ...exposure) {
 			if permissions == nil {
 				permissions = &Permissions{}
@@ -50,11 +50,11 @@ var _ = Describe("A host name", func() {
 		Entry("the same namespace has it at the same paths", wants(a), nil, hostDecision{held: []string{a}}, other("shop", paths, a)),
 		Entry("the same namespace has it at other paths", wants(a), nil, hostDecision{open: []string{a}}, other("shop", []string{"/bank/api/verify/"}, a)),
 		Entry("some of several", wants(a, b), nil, hostDecision{open: []string{b}, held: []string{a}}, other("bank", paths, a)),
-		Entry("two have it: neither loses it, and both are told", has(wants(a), a), nil,
+		Entry("two have it: neither loses it, and both are shared", has(wants(a), a), nil,
 			hostDecision{open: []string{a}, shared: []string{a}}, other("bank", paths, a)),
 		Entry("its own other exposure has it", wants(a), nil, hostDecision{open: []string{a}},
 			exposure{namespace: "shop", project: "own", owner: "own", hosts: []string{a}, paths: paths}),
-		Entry("what is left of a former project of its name is told otherwise", wants(a), nil, hostDecision{open: []string{a}},
+		Entry("another owner: a former project of its name", wants(a), nil, hostDecision{open: []string{a}},
 			exposure{namespace: "shop", project: "own", owner: "former", hosts: []string{a}, paths: paths}),
 		Entry("a wildcard holds no name below it", wants(a), nil, hostDecision{open: []string{a}}, other("bank", paths, "*.example.com")),
 		Entry("a wildcard holds itself", wants("*.example.com"), nil, hostDecision{held: []string{"*.example.com"}}, other("bank", paths, "*.example.com")),
@@ -62,16 +62,16 @@ var _ = Describe("A host name", func() {
 			hostDecision{open: []string{render.EveryHost}, shared: []string{render.EveryHost}}, other("bank", paths, render.EveryHost)),
 		Entry("every host is held inside a namespace", wants(render.EveryHost), nil,
 			hostDecision{held: []string{render.EveryHost}}, other("shop", paths, render.EveryHost)),
-		Entry("every host takes in what is granted to another namespace", has(wants(render.EveryHost), render.EveryHost),
+		Entry("every host includes one that is granted to another namespace", has(wants(render.EveryHost), render.EveryHost),
 			&Permissions{HostGrants: []Grant{{"bank", b}}}, hostDecision{denied: []string{render.EveryHost}}),
-		Entry("it is granted to another namespace: also who has it loses it", has(wants(b), b),
+		Entry("it is granted to another namespace: its holder loses it", has(wants(b), b),
 			&Permissions{HostGrants: []Grant{{"bank", b}}}, hostDecision{denied: []string{b}}),
-		Entry("it is granted: who has it without a grant holds it no more", wants(a), granted, hostDecision{open: []string{a}}, other("bank", paths, a)),
+		Entry("it is granted: its holder without a grant loses it", wants(a), granted, hostDecision{open: []string{a}}, other("bank", paths, a)),
 		Entry("it is granted to both, at other paths", wants(a), granted, hostDecision{open: []string{a}}, other("staging", []string{"/staging/api/verify/"}, a)),
 		Entry("it is granted to both, at the same paths", wants(a), granted, hostDecision{held: []string{a}}, other("staging", paths, a)),
 	)
 
-	It("is taken from what is applied, and a route that keeps none goes", func() {
+	It("is removed from the wanted children, and a route without hosts too", func() {
 		project := newProject("shop", "own")
 		project.Spec.BaseURL = "https://a.example.com:8443/verify"
 		project.Spec.Expose.Ingress = &verifyv1.IngressSettings{}
@@ -102,7 +102,7 @@ var _ = Describe("A host name", func() {
 		Expect(none.HTTPRoute).To(BeNil())
 	})
 
-	It("is read from what the operator made, with its paths", func() {
+	It("is read from the operator's objects, with their paths", func() {
 		project := newProject("shop", "own")
 		project.UID = "own"
 		project.Spec.BaseURL = "https://a.example.com:8443/verify"
@@ -124,7 +124,7 @@ var _ = Describe("A host name", func() {
 		Expect(ok).To(BeTrue())
 		Expect(made).To(Equal(want))
 
-		By("skipping what only names the project as its owner")
+		By("skipping objects that only name the project as their owner")
 		ingress.Spec.Rules = append(ingress.Spec.Rules, networkingv1.IngressRule{Host: b})
 		made, _ = read()
 		Expect(made.hosts).To(Equal([]string{a}), "a host that the project does not ask for")
@@ -153,7 +153,7 @@ var _ = Describe("A host name", func() {
 			GinkgoHelper()
 			r := wants(a)
 			r.exposure = exposure{namespace: namespace, project: name, owner: uid, hosts: []string{a}, paths: paths}
-			decision, _, err := given.request(ctx, reader, false, r, &Permissions{})
+			decision, _, err := given.requestHosts(ctx, reader, false, r, &Permissions{})
 			Expect(err).NotTo(HaveOccurred())
 			return decision
 		}
@@ -169,23 +169,23 @@ var _ = Describe("A host name", func() {
 		Expect(request("bank", "next", "next")).To(Equal(hostDecision{open: []string{a}}), "it is not new any more")
 		Expect(request("shop", "own", "own")).To(Equal(hostDecision{held: []string{a}}), "the cache does not show the Ingress yet")
 
-		By("being free once it has left the spec, whatever was given")
+		By("being free once it has left the spec, even if it was given")
 		next = next.DeepCopy()
 		next.Spec.Expose.Ingress.Host = b
 		reader.addObjects(next)
 		Expect(request("shop", "own", "own")).To(Equal(hostDecision{open: []string{a}, opened: true}))
 	})
 
-	It("is named by what is lost when a project gets it no more", func(ctx SpecContext) {
+	It("is returned as lost when a project no longer gets it", func(ctx SpecContext) {
 		reader := newIndexedReader(ctx)
 		own := newProject("shop", "own")
 		own.UID = "own"
 		reader.addObjects(own)
 		var given hosts
-		_, lost, err := given.request(ctx, reader, false, wants(a, b), &Permissions{})
+		_, lost, err := given.requestHosts(ctx, reader, false, wants(a, b), &Permissions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(lost).To(BeEmpty())
-		_, lost, err = given.request(ctx, reader, false, wants(b), &Permissions{})
+		_, lost, err = given.requestHosts(ctx, reader, false, wants(b), &Permissions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(lost).To(Equal([]string{a}))
 		Expect(given.releaseHosts("own")).To(Equal([]string{b}))

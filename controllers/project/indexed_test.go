@@ -26,10 +26,10 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// indexedReader is the operator's cache with its indexes, but without an API server, so it can hold thousands of projects. It counts
-// the objects that it returns.
+// indexedReader is the operator's cache with its indexes, but without an API server, so it can hold thousands of projects. It
+// counts the objects that it returns.
 type indexedReader struct {
-	client.Client // for the methods that are not used
+	client.Client // for the unused methods
 
 	stores map[reflect.Type]cache.Indexer
 	read   int
@@ -107,7 +107,7 @@ func (r *indexedReader) List(_ context.Context, out client.ObjectList, options .
 	return meta.SetList(out, objects)
 }
 
-// crowd is a cache with some projects, each in its own namespace with an account, a host and children.
+// crowd is a cache with some projects, each in a namespace of its own with an account, a host and children.
 type crowd struct {
 	*Controller
 
@@ -140,16 +140,16 @@ func newCrowd(ctx context.Context, size int) *crowd {
 	return c
 }
 
-// The locked work of one reconciliation, by what it is for.
+// lockedWork is the work of one reconciliation under a lock, by its purpose.
 var lockedWork = map[string]func(context.Context, *crowd) error{
 	"claim": func(ctx context.Context, c *crowd) error {
-		return c.claimAccount(ctx, &account{name: accounts(&c.project.Spec)[0]}, c.project)
+		return c.claimAccount(ctx, &account{name: listAccounts(&c.project.Spec)[0]}, c.project)
 	},
 	"host": func(ctx context.Context, c *crowd) error {
 		request := &hostRequest{answers: true, exposure: exposure{
 			namespace: c.project.Namespace, project: c.project.Name, owner: c.project.UID, hosts: collectHosts(c.project, true),
 		}}
-		_, _, err := c.hosts.request(ctx, c.reader, false, request, &c.Permissions)
+		_, _, err := c.hosts.requestHosts(ctx, c.reader, false, request, &c.Permissions)
 		return err
 	},
 	"turn": func(ctx context.Context, c *crowd) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/gitops"
 )
 
-// health is what tools that wait for a project make of it.
+// health is the state of a project as seen by tools that wait for it.
 type health struct {
 	Kstatus, Flux status.Status
 	ArgoCD        string
@@ -56,7 +56,7 @@ var _ = Describe("Tools that wait for a project", func() {
 		Expect(current(ctx, project).Status).To(Equal(verifyv1.VerificationProjectStatus{ObservedGeneration: -1}))
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
 
-		By("letting serve speak first")
+		By("letting serve report first")
 		report(ctx, project)
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
 
@@ -64,7 +64,7 @@ var _ = Describe("Tools that wait for a project", func() {
 		op := operate(ctx, operator, usual())
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		Expect(healthOf(ctx, checks, project)).To(Equal(reached))
 
 		By("editing the spec while no operator runs")
@@ -72,7 +72,7 @@ var _ = Describe("Tools that wait for a project", func() {
 		change(ctx, project, func(s *spec) { s.DisplayName = "Shop" })
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
 		operate(ctx, operator, usual())
-		ready(ctx, project)
+		makeReady(ctx, project)
 		Expect(healthOf(ctx, checks, project)).To(Equal(reached))
 	})
 
@@ -85,12 +85,12 @@ var _ = Describe("Tools that wait for a project", func() {
 		Expect(healthOf(ctx, checks, project)).To(Equal(failed))
 	})
 
-	It("are through with one that is suspended, but for those that go by kstatus alone", func(ctx SpecContext) {
+	It("succeed for one that is suspended, except those that use kstatus alone", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Suspend = new(true)
 		create(ctx, project)
-		roll(ctx, project, allReady)
+		setRollout(ctx, project, allReady)
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
 		Eventually(healthOf).WithContext(ctx).WithArguments(checks, project).
 			Should(Equal(health{status.InProgressStatus, status.CurrentStatus, "Suspended"}))

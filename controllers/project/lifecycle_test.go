@@ -23,11 +23,11 @@ var _ = Describe("A project", func() {
 			"ServiceAccount phoneproof-shop", "RoleBinding phoneproof-shop-kubernetes"))
 
 		By("waiting for what its pods report")
-		roll(ctx, project, allReady)
+		setRollout(ctx, project, allReady)
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionUnknown, verifyv1.ReasonNotReported)
 
-		By("believing them")
+		By("accepting them")
 		report(ctx, project)
 		expectReady(ctx, project)
 	})
@@ -35,7 +35,7 @@ var _ = Describe("A project", func() {
 	It("is not Ready while serve says so, without a change of what runs", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		before := deployment(ctx, project)
 
 		const message = "Secret shop has no key api-key"
@@ -52,19 +52,19 @@ var _ = Describe("A project", func() {
 		Expect(accepted(op.written(project.Namespace, "deployments"))).To(HaveLen(1), "made once")
 	})
 
-	It("takes with it what it made", func(ctx SpecContext) {
+	It("has its children deleted with it", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		for _, object := range objectsOf(ctx, project.Namespace) {
 			if metav1.IsControlledBy(object, project) {
 				Expect(object.GetOwnerReferences()).To(HaveLen(1))
 				Expect(object.GetOwnerReferences()[0].BlockOwnerDeletion).To(BeNil())
 			}
 		}
-		// No garbage collector runs here; that nothing is made anew is the operator's part.
+		// No garbage collector runs here; the operator's part is that nothing is created again.
 		Expect(admin.Delete(ctx, project)).To(Succeed())
-		Eventually(func() error { // the news of children comes by watches of their own
+		Eventually(func() error { // changes of children come through their own watches
 			return op.manager.GetCache().Get(ctx, client.ObjectKeyFromObject(project), &verifyv1.VerificationProject{})
 		}).WithContext(ctx).Should(Satisfy(apierrors.IsNotFound))
 		Expect(admin.Delete(ctx, deployment(ctx, project))).To(Succeed())
@@ -75,7 +75,7 @@ var _ = Describe("A project", func() {
 	It("can be waited for with kubectl", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		Expect(kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "--namespace", project.Namespace, "vproj/shop")).
 			To(ContainSubstring("condition met"))
 		change(ctx, project, func(s *verifyv1.VerificationProjectSpec) { s.DisplayName = "Shop" })

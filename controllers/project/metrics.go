@@ -11,8 +11,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// reportedConditions are those that have a metric: this list and the number of projects bound how many series there are,
-// because each has one at a time. Reasons are a fixed list as well, see package v1alpha1.
+// reportedConditions are the conditions with a metric: this list and the number of projects bound the number of series, because
+// each has one at a time. Reasons are a fixed list as well, see package v1alpha1.
 var reportedConditions = map[string]bool{
 	verifyv1.ConditionReady: true, verifyv1.ConditionReconciling: true, verifyv1.ConditionStalled: true,
 	verifyv1.ConditionAvailable: true, verifyv1.ConditionSecretsReady: true, verifyv1.ConditionStorageReady: true,
@@ -25,8 +25,8 @@ var conditionDescription = prometheus.NewDesc("phoneproof_project_condition",
 	"The conditions of each VerificationProject: 1 for the status and the reason that it has. Its absence is not a status.",
 	[]string{"namespace", "name", "type", "status", "reason"}, nil)
 
-// Metrics is a collector of the projects' conditions. It reads them from the cache when it is asked, so a project that is
-// gone leaves nothing behind.
+// Metrics is a collector of the projects' conditions. It reads them from the cache at each scrape, so a deleted project leaves
+// nothing behind.
 type Metrics struct {
 	reader client.Reader
 	log    logr.Logger
@@ -42,12 +42,12 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) { out <- conditionDescri
 
 // Collect reads the conditions.
 func (m *Metrics) Collect(out chan<- prometheus.Metric) {
-	const patience = 5 * time.Second // for a cache that is being filled
+	const patience = 5 * time.Second // for a cache that is still filling
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var all verifyv1.VerificationProjectList
 	if err := m.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		m.log.V(1).Info("no project's conditions can be read", "reason", err.Error())
+		m.log.V(1).Info("list projects for metrics failed", "reason", err.Error())
 		return
 	}
 	for i := range all.Items {

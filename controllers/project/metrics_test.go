@@ -23,7 +23,7 @@ var _ = Describe("The metrics of projects", func() {
 	It("have each known condition once, with its status and reason, and nothing of projects that are gone", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		series := func(name, status, reason string) string {
 			return fmt.Sprintf(`phoneproof_project_condition{name="shop",namespace=%q,reason=%q,status=%q,type=%q} 1`,
 				project.Namespace, reason, status, name)

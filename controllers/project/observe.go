@@ -14,15 +14,15 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// observed is what a project's reconciliation is decided by.
+// observed is the input of a decision.
 type observed struct {
-	// project has its defaults, also those of fields that did not exist when it was stored.
+	// project has its defaults, including those of fields that did not exist when it was stored.
 	project *verifyv1.VerificationProject
 	// accounts are the project's messenger accounts, with its claims on them.
 	accounts []account
-	// children are those that it has.
+	// children are the existing ones.
 	children *apply.Observed
-	// routes tells whether the cluster has the Gateway API.
+	// routes is set if the cluster has the Gateway API.
 	routes bool
 }
 
@@ -32,16 +32,16 @@ type account struct {
 	claim verifyv1.AccountClaim
 	// holder is the project of the same namespace with an older claim; nil if there is none.
 	holder *verifyv1.VerificationProject
-	// elsewhere are the projects of other namespaces that name it and may.
+	// elsewhere are the projects of other namespaces that may name it and do.
 	elsewhere []client.ObjectKey
 }
 
-// observe reads all of it, from the cache.
-func (c *Controller) observe(ctx context.Context, project *verifyv1.VerificationProject) (*observed, error) {
-	o := &observed{project: project.DeepCopy(), routes: c.gateway.present()}
+// observeProject reads the input from the cache.
+func (c *Controller) observeProject(ctx context.Context, project *verifyv1.VerificationProject) (*observed, error) {
+	o := &observed{project: project.DeepCopy(), routes: c.gateway.isPresent()}
 	o.project.Default()
 	c.claims.release(project)
-	for _, name := range accounts(&o.project.Spec) {
+	for _, name := range listAccounts(&o.project.Spec) {
 		a, err := c.observeAccount(ctx, name, project)
 		if err != nil {
 			return nil, err
@@ -50,12 +50,12 @@ func (c *Controller) observe(ctx context.Context, project *verifyv1.Verification
 	}
 	var err error
 	if o.children, err = c.applier.Observe(ctx, project); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("observe children: %w", err)
 	}
 	return o, nil
 }
 
-// observeAccount finds out who else names an account of a project.
+// observeAccount finds the other projects that name an account of a project.
 func (c *Controller) observeAccount(ctx context.Context, name string, project *verifyv1.VerificationProject) (account, error) {
 	a := account{name: name}
 	if err := c.claimAccount(ctx, &a, project); err != nil {
@@ -67,16 +67,16 @@ func (c *Controller) observeAccount(ctx context.Context, name string, project *v
 	return a, nil
 }
 
-// claimAccount puts the project's claim on an account in order with those of its namespace. A project that is being deleted has none.
+// claimAccount orders the project's claim on an account among those of its namespace. A project that is being deleted has none.
 func (c *Controller) claimAccount(ctx context.Context, a *account, project *verifyv1.VerificationProject) error {
-	// Read under the lock: what was read before another claimed the account would not show that it names it.
+	// Read under the lock: an earlier read might not show that another project names the account.
 	c.claims.mu.Lock()
 	defer c.claims.mu.Unlock()
 	var beside verifyv1.VerificationProjectList
 	err := c.client.List(ctx, &beside, client.InNamespace(project.Namespace), client.MatchingFields{accountIndex: a.name},
 		client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return fmt.Errorf("list the namespace's projects with an account: %w", err)
+		return fmt.Errorf("list projects of namespace by account: %w", err)
 	}
 	rivals := []*verifyv1.VerificationProject{project}
 	for i := range beside.Items {
@@ -95,14 +95,15 @@ func (c *Controller) claimAccount(ctx context.Context, a *account, project *veri
 	return nil
 }
 
-// findSharing finds the projects of other namespaces that use an account. One that is being deleted does while its Deployment exists.
+// findSharing finds the projects of other namespaces that use an account. A project that is being deleted uses it while its
+// Deployment exists.
 func (c *Controller) findSharing(ctx context.Context, a *account, project *verifyv1.VerificationProject) error {
 	if !c.Permissions.mayUseAccount(project.Namespace, a.name) {
 		return nil
 	}
 	var sharing verifyv1.VerificationProjectList
 	if err := c.client.List(ctx, &sharing, client.MatchingFields{accountIndex: a.name}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list the projects with an account: %w", err)
+		return fmt.Errorf("list projects by account: %w", err)
 	}
 	for i := range sharing.Items {
 		other := &sharing.Items[i]
@@ -130,7 +131,7 @@ func (c *Controller) usesAccount(ctx context.Context, other *verifyv1.Verificati
 	key := client.ObjectKey{Namespace: other.Namespace, Name: render.Name(other.Name)}
 	err := c.client.Get(ctx, key, &deployment, client.UnsafeDisableDeepCopy)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("read the Deployment of a project that is being deleted: %w", err)
+		return false, fmt.Errorf("read Deployment of project in deletion: %w", err)
 	}
 	return err == nil && metav1.IsControlledBy(&deployment, other), nil
 }

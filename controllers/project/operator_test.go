@@ -19,7 +19,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// usual is what an operator is run with where a spec says nothing else.
+// usual returns the default options of an operator.
 func usual() Options {
 	return Options{
 		Render: render.Options{Image: "ghcr.io/phoneproof/phoneproof:1.0.0"},
@@ -32,7 +32,7 @@ func usual() Options {
 	}
 }
 
-// running is an operator that runs in this process.
+// running is an operator in this process.
 type running struct {
 	*requests
 
@@ -69,7 +69,7 @@ func operate(ctx context.Context, as *rest.Config, o Options, namespaces ...stri
 	return r
 }
 
-// requests counts what a client asks of the API server.
+// requests counts the requests of a client to the API server.
 type requests struct {
 	mu     sync.Mutex
 	writes []string
@@ -92,10 +92,10 @@ func (r *requests) count(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// beforeNamespace is what stands before the namespace in a path.
+// beforeNamespace matches the path up to the namespace.
 var beforeNamespace = regexp.MustCompile(`^/apis?/(.*/)?v[0-9a-z]+/namespaces/`)
 
-// written returns the requests that write and whose path holds all of the texts.
+// written returns the write requests whose path contains all of the texts.
 func (r *requests) written(texts ...string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,7 +28,7 @@ var _ = Describe("An option", func() {
 			project.Spec.BaseURL = "https://verify.example.com"
 			project.Spec.Telegram.Updates = verifyv1.TelegramUpdatesPolling
 			create(ctx, project)
-			ready(ctx, project)
+			makeReady(ctx, project)
 			without := children(ctx, project)
 			Expect(without).NotTo(ContainElement(child))
 
@@ -51,13 +51,13 @@ var _ = Describe("An option", func() {
 	It("of the storage replaces the rights of the pods, once none needs the former", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		change(ctx, project, func(s *spec) {
 			s.Storage = verifyv1.Storage{Type: verifyv1.StoragePostgreSQL, PostgreSQL: &verifyv1.PostgreSQL{URISecretRef: verifyv1.URISecretRef{Name: "db"}}}
 		})
 		Eventually(children).WithContext(ctx).WithArguments(ctx, project).
 			Should(ContainElements("RoleBinding phoneproof-shop-postgresql", "RoleBinding phoneproof-shop-kubernetes"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		Eventually(children).WithContext(ctx).WithArguments(ctx, project).
 			ShouldNot(ContainElement("RoleBinding phoneproof-shop-kubernetes"))
 	})
@@ -68,10 +68,10 @@ var _ = Describe("An option", func() {
 		func(ctx SpecContext, edit func(*spec), shows func(context.Context, *verifyv1.VerificationProject) any, want any) {
 			operate(ctx, operator, usual())
 			project := create(ctx, newProject(newNamespace(ctx), "shop"))
-			ready(ctx, project)
+			makeReady(ctx, project)
 			change(ctx, project, edit)
 			Eventually(shows).WithContext(ctx).WithArguments(ctx, project).Should(BeEquivalentTo(want))
-			ready(ctx, project)
+			makeReady(ctx, project)
 		},
 		Entry("replicas", func(s *spec) { s.Server.Replicas = new(int32(3)) },
 			ofDeployment(func(d *appsv1.Deployment) any { return *d.Spec.Replicas }), 3),
@@ -118,7 +118,7 @@ var _ = Describe("An option", func() {
 	It("that is for serve alone changes no child", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		before := len(op.written(project.Namespace, "phoneproof-shop"))
 		change(ctx, project, func(s *spec) {
 			s.DisplayName = "Shop"
@@ -140,23 +140,23 @@ var _ = Describe("The number of pods", func() {
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.Replicas = new(int32(5))
 		create(ctx, project)
-		ready(ctx, project)
+		makeReady(ctx, project)
 		seen := watchReplicas(ctx, project)
 
 		change(ctx, project, func(s *spec) { s.Server.Autoscaling = &verifyv1.Autoscaling{MaxReplicas: 9} })
 		Eventually(children).WithContext(ctx).WithArguments(ctx, project).Should(ContainElement("HorizontalPodAutoscaler phoneproof-shop"))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		for _, n := range []int32{7, 4} {
 			scale(ctx, project, n)
-			ready(ctx, project)
+			makeReady(ctx, project)
 		}
 		change(ctx, project, func(s *spec) { s.Server.Replicas = new(int32(6)) }) // ignored while there is an autoscaler
-		ready(ctx, project)
+		makeReady(ctx, project)
 		Expect(*deployment(ctx, project).Spec.Replicas).To(BeEquivalentTo(4))
 
 		change(ctx, project, func(s *spec) { s.Server.Autoscaling = nil })
 		Eventually(func() int32 { return *deployment(ctx, project).Spec.Replicas }).WithContext(ctx).Should(BeEquivalentTo(6))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		Expect(seen()).To(Equal([]int32{5, 7, 4, 6}))
 	})
 
@@ -165,21 +165,21 @@ var _ = Describe("The number of pods", func() {
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.Autoscaling = &verifyv1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: 9}
 		create(ctx, project)
-		ready(ctx, project)
+		makeReady(ctx, project)
 		scale(ctx, project, 5)
-		ready(ctx, project)
+		makeReady(ctx, project)
 
 		change(ctx, project, func(s *spec) { s.Suspend = new(true) })
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
 		Eventually(func() int32 { return *deployment(ctx, project).Spec.Replicas }).WithContext(ctx).Should(BeZero())
-		roll(ctx, project, allReady)
+		setRollout(ctx, project, allReady)
 		Expect(children(ctx, project)).NotTo(ContainElement(HavePrefix("HorizontalPodAutoscaler")))
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonSuspended)
 		Expect(find(ctx, project, verifyv1.ConditionReconciling)).To(Equal(metav1.Condition{}))
 
 		change(ctx, project, func(s *spec) { s.Suspend = nil })
 		Eventually(func() int32 { return *deployment(ctx, project).Spec.Replicas }).WithContext(ctx).Should(BeEquivalentTo(3))
-		ready(ctx, project)
+		makeReady(ctx, project)
 		Expect(children(ctx, project)).To(ContainElement(HavePrefix("HorizontalPodAutoscaler")))
 	})
 })
@@ -207,7 +207,7 @@ func scale(ctx context.Context, project *verifyv1.VerificationProject, n int32) 
 		client.FieldOwner("kube-controller-manager"))).To(Succeed())
 }
 
-// watchReplicas returns a function that returns the numbers of pods that the Deployment was ever told to have, from now on.
+// watchReplicas returns a function that returns all numbers of pods of the Deployment from now on.
 func watchReplicas(ctx context.Context, project *verifyv1.VerificationProject) func() []int32 {
 	GinkgoHelper()
 	watching, err := admin.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(project.Namespace))
@@ -216,7 +216,7 @@ func watchReplicas(ctx context.Context, project *verifyv1.VerificationProject) f
 	return func() (numbers []int32) {
 		GinkgoHelper()
 		now := deployment(ctx, project).ResourceVersion
-		for version := ""; version != now; { // what a watch brings may be late
+		for version := ""; version != now; { // a watch may be late
 			var event watch.Event
 			Eventually(watching.ResultChan()).WithContext(ctx).Should(Receive(&event))
 			d, ok := event.Object.(*appsv1.Deployment)

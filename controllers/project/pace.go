@@ -12,19 +12,19 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// What somebody changes in a project's children or status is put right at once for the first few times, and from then on once per
-// interval: two who disagree for ever are to cost little.
+// Foreign changes of a project's children or status are corrected at once for the first few times, and then once per interval, so
+// that clients that disagree for ever cost little.
 const (
-	mendingInterval = time.Minute
-	mendingBurst    = 5
+	correctionInterval = time.Minute
+	correctionBurst    = 5
 )
 
-// pace bounds how often the children and the status of each project are mended. A change of the project itself is not
-// bounded. It starts anew with each process, which is no harm.
+// pace limits how often the children and the status of each project are corrected. A change of the project itself is not limited.
+// It starts empty with each process, which is harmless.
 type pace struct {
-	mu     sync.Mutex
-	limits map[types.UID]limit
-	told   map[types.UID]statement
+	mu         sync.Mutex
+	limits     map[types.UID]limit
+	statements map[types.UID]statement
 	// refused are the last refusals of projects' exposures.
 	refused map[types.UID]refusal
 }
@@ -35,21 +35,21 @@ type refusal struct {
 	at         time.Time
 }
 
-// limit is that of a project, and the generation in which it was mended last.
+// limit is the limiter of a project, with the generation in which it was corrected last.
 type limit struct {
 	*rate.Limiter
 
 	generation int64
 }
 
-// statement is what a project's status was told to say.
+// statement is the last status that was written for a project.
 type statement struct {
 	generation int64
 	conditions []metav1.Condition // without times
 }
 
-// wait returns how long a project is to be left alone.
-func (p *pace) wait(project *verifyv1.VerificationProject, now time.Time) time.Duration {
+// delay returns how long a project must not be corrected.
+func (p *pace) delay(project *verifyv1.VerificationProject, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	limit, ok := p.limits[project.UID]
@@ -57,13 +57,13 @@ func (p *pace) wait(project *verifyv1.VerificationProject, now time.Time) time.D
 		return 0
 	}
 	if missing := 1 - limit.TokensAt(now); missing > 0 {
-		return time.Duration(missing * float64(mendingInterval))
+		return time.Duration(missing * float64(correctionInterval))
 	}
 	return 0
 }
 
-// mended notes that a project was put right.
-func (p *pace) mended(project *verifyv1.VerificationProject, now time.Time) {
+// recordCorrection records that a project was corrected.
+func (p *pace) recordCorrection(project *verifyv1.VerificationProject, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.limits == nil {
@@ -71,19 +71,19 @@ func (p *pace) mended(project *verifyv1.VerificationProject, now time.Time) {
 	}
 	mine, ok := p.limits[project.UID]
 	if !ok {
-		for uid, limit := range p.limits { // those that are full again say nothing
-			if limit.TokensAt(now) >= mendingBurst {
+		for uid, limit := range p.limits { // full limiters hold no information
+			if limit.TokensAt(now) >= correctionBurst {
 				delete(p.limits, uid)
 			}
 		}
-		mine.Limiter = rate.NewLimiter(rate.Every(mendingInterval), mendingBurst)
+		mine.Limiter = rate.NewLimiter(rate.Every(correctionInterval), correctionBurst)
 	}
 	mine.generation = project.Generation
 	p.limits[project.UID] = mine
 	mine.AllowN(now, 1)
 }
 
-// recordRefusal notes that the exposures of a project were refused.
+// recordRefusal records that the exposures of a project were refused.
 func (p *pace) recordRefusal(project *verifyv1.VerificationProject, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (p *pace) recordRefusal(project *verifyv1.VerificationProject, now time.Tim
 	p.refused[project.UID] = refusal{project.Generation, now}
 }
 
-// wasRefused reports whether the exposures of a project, as it is now, were refused in the last afterRejection.
+// wasRefused reports whether the exposures of a project, in its current generation, were refused in the last afterRejection.
 func (p *pace) wasRefused(project *verifyv1.VerificationProject, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,24 +101,24 @@ func (p *pace) wasRefused(project *verifyv1.VerificationProject, now time.Time) 
 	return ok && last.generation == project.Generation && now.Sub(last.at) < afterRejection
 }
 
-// repeats notes what a project's status was told to say, and tells whether that is what it was told before: if so, somebody
-// else has overwritten it.
-func (p *pace) repeats(project types.UID, generation int64, conditions []metav1.Condition) bool {
+// recordStatement records the written status of a project, and reports whether it was the same before: then another client has
+// overwritten it.
+func (p *pace) recordStatement(project types.UID, generation int64, conditions []metav1.Condition) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.told == nil {
-		p.told = map[types.UID]statement{}
+	if p.statements == nil {
+		p.statements = map[types.UID]statement{}
 	}
-	before, ok := p.told[project]
-	p.told[project] = statement{generation, conditions}
+	before, ok := p.statements[project]
+	p.statements[project] = statement{generation, conditions}
 	return ok && before.generation == generation && slices.Equal(before.conditions, conditions)
 }
 
-// forget drops a project that is gone.
+// forget drops a deleted project.
 func (p *pace) forget(project types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.limits, project)
-	delete(p.told, project)
+	delete(p.statements, project)
 	delete(p.refused, project)
 }

@@ -11,22 +11,23 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// anything is the pattern that every value matches, an empty one too.
+// anything is the pattern that matches every value, even an empty one.
 const anything = "*"
 
-// Permissions are what the cluster's administrator lets projects ask for. A pattern is a whole value, or has * for any
-// text without a slash; * alone matches everything.
+// Permissions are what the cluster's administrator lets projects ask for. A pattern is a whole value, or has * for any text
+// without a slash; * alone matches everything.
 type Permissions struct {
-	// Annotations are patterns of the keys that may stand on Service and Ingress.
+	// Annotations are patterns of the allowed keys on Service and Ingress.
 	Annotations []string
-	// PriorityClasses are patterns of the PriorityClasses that pods may have.
+	// PriorityClasses are patterns of the allowed PriorityClasses of pods.
 	PriorityClasses []string
-	// Tolerations are patterns of the keys of taints that pods may tolerate. A toleration without a key tolerates every
-	// taint, so only * allows it.
+	// Tolerations are patterns of the taint keys that pods may tolerate. A toleration without a key tolerates every taint, so
+	// only * allows it.
 	Tolerations []string
-	// ServiceTypes are the types that a Service may have.
+	// ServiceTypes are the allowed types of a Service.
 	ServiceTypes []string
-	// AccountGrants and HostGrants give messenger accounts and host names to namespaces: projects of others may not have them.
+	// AccountGrants and HostGrants give messenger accounts and host names to namespaces: projects of other namespaces may not use
+	// them.
 	AccountGrants, HostGrants []Grant
 
 	grants *grantIndex // nil outside of a Controller
@@ -38,7 +39,7 @@ const (
 	hostGrantFlag    = "--grant-host"
 )
 
-// Validate returns what is wrong with the patterns.
+// Validate reports invalid patterns and types.
 func (p *Permissions) Validate() error {
 	for flag, patterns := range map[string][]string{
 		"--allow-annotation": p.Annotations, "--allow-priority-class": p.PriorityClasses, "--allow-toleration": p.Tolerations,
@@ -59,45 +60,46 @@ func (p *Permissions) Validate() error {
 	return nil
 }
 
-// refusal says which field asks for something that is not allowed, and by which flag it would be; empty if all is.
-func (p *Permissions) refusal(spec *verifyv1.VerificationProjectSpec) string {
-	if text := p.refusedAnnotation("spec.expose.service.annotations", spec.Expose.Service.Annotations); text != "" {
+// findRefusal returns which field asks for something that is not allowed, with the flag that would allow it; empty if all is
+// allowed.
+func (p *Permissions) findRefusal(spec *verifyv1.VerificationProjectSpec) string {
+	if text := p.checkAnnotations("spec.expose.service.annotations", spec.Expose.Service.Annotations); text != "" {
 		return text
 	}
 	if ingress := spec.Expose.Ingress; ingress != nil {
-		if text := p.refusedAnnotation("spec.expose.ingress.annotations", ingress.Annotations); text != "" {
+		if text := p.checkAnnotations("spec.expose.ingress.annotations", ingress.Annotations); text != "" {
 			return text
 		}
 	}
 	if name := string(spec.Expose.Service.Type); name != "" && !slices.Contains(p.ServiceTypes, name) {
-		return refused("spec.expose.service.type", name, "--allow-service-type")
+		return describeRefusal("spec.expose.service.type", name, "--allow-service-type")
 	}
-	if name := spec.Server.PriorityClassName; name != "" && !matches(p.PriorityClasses, name) {
-		return refused("spec.server.priorityClassName", name, "--allow-priority-class")
+	if name := spec.Server.PriorityClassName; name != "" && !matchesAny(p.PriorityClasses, name) {
+		return describeRefusal("spec.server.priorityClassName", name, "--allow-priority-class")
 	}
-	return p.refusedToleration(spec.Server.Tolerations)
+	return p.checkTolerations(spec.Server.Tolerations)
 }
 
-func (p *Permissions) refusedAnnotation(field string, annotations map[string]verifyv1.AnnotationValue) string {
+func (p *Permissions) checkAnnotations(field string, annotations map[string]verifyv1.AnnotationValue) string {
 	for _, key := range slices.Sorted(maps.Keys(annotations)) {
-		if !matches(p.Annotations, key) {
-			return refused(field, key, "--allow-annotation")
+		if !matchesAny(p.Annotations, key) {
+			return describeRefusal(field, key, "--allow-annotation")
 		}
 	}
 	return ""
 }
 
-func (p *Permissions) refusedToleration(tolerations []corev1.Toleration) string {
+func (p *Permissions) checkTolerations(tolerations []corev1.Toleration) string {
 	for i, toleration := range tolerations {
-		if !matches(p.Tolerations, toleration.Key) {
-			return refused(fmt.Sprintf("spec.server.tolerations[%d].key", i), toleration.Key, "--allow-toleration")
+		if !matchesAny(p.Tolerations, toleration.Key) {
+			return describeRefusal(fmt.Sprintf("spec.server.tolerations[%d].key", i), toleration.Key, "--allow-toleration")
 		}
 	}
 	return ""
 }
 
-// matches tells whether a value matches one of the patterns.
-func matches(patterns []string, value string) bool {
+// matchesAny reports whether a value matches one of the patterns.
+func matchesAny(patterns []string, value string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		if pattern == anything {
 			return true
@@ -107,12 +109,12 @@ func matches(patterns []string, value string) bool {
 	})
 }
 
-func refused(field, value, flag string) string {
-	return fmt.Sprintf("%s: %s is not allowed by the cluster's administrator (operator flag %s)", field, quoted(value), flag)
+func describeRefusal(field, value, flag string) string {
+	return fmt.Sprintf("%s: %s is not allowed by the cluster's administrator (operator flag %s)", field, quoteValue(value), flag)
 }
 
-// quoted returns a value that somebody chose, fit for a message: in quotes, on one line, and not too long.
-func quoted(value string) string {
+// quoteValue returns a user's value in the form of a message: in quotes, on one line, and shortened.
+func quoteValue(value string) string {
 	const most = 128
 	if len(value) > most {
 		value = value[:most] + "..."

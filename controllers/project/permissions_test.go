@@ -17,7 +17,7 @@ var _ = Describe("Permissions", func() {
 		func(edit func(*spec), p Permissions, refusal string) {
 			var s spec
 			edit(&s)
-			Expect(p.refusal(&s)).To(Equal(refusal))
+			Expect(p.findRefusal(&s)).To(Equal(refusal))
 		},
 		Entry("nothing of an empty spec", func(*spec) {}, Permissions{}, ""),
 		Entry("an annotation that matches no pattern", func(s *spec) { s.Expose.Service.Annotations = notes("example.com/two") }, usual,
@@ -58,10 +58,10 @@ var _ = Describe("Permissions", func() {
 		Entry("a type of Service that is none", Permissions{ServiceTypes: []string{"ExternalName"}}, `--allow-service-type is "ExternalName"`),
 	)
 
-	It("repeat a value on one line and not in full length", func() {
+	It("repeat a value on one line, shortened", func() {
 		long := make([]byte, 1000)
-		Expect(len(quoted(string(long)))).To(BeNumerically("<", 600))
-		Expect(quoted("a\nb")).To(Equal(`"a\nb"`))
+		Expect(len(quoteValue(string(long)))).To(BeNumerically("<", 600))
+		Expect(quoteValue("a\nb")).To(Equal(`"a\nb"`))
 	})
 })
 

@@ -14,8 +14,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// poisons are contents of a spec that the schema lets through and that no child can have, or that are as large or as odd as
-// the schema allows.
+// poisons are contents of a spec that the schema accepts but that no child can have, or that are as large or as odd as the schema
+// allows.
 var poisons = map[string]string{
 	"a toleration that no pod may have":  `{server: {tolerations: [{key: "a b", operator: Nonsense, effect: What, tolerationSeconds: -9007199254740991}]}}`,
 	"an affinity of nonsense":            `{server: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: "!", operator: "?", values: [""]}]}]}}}}}`,
@@ -51,7 +51,7 @@ func keys() string {
 }
 
 var _ = Describe("A poisoned project", func() {
-	It("harms nobody but itself", func(ctx SpecContext) {
+	It("harms no other project", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		var poisoned []*verifyv1.VerificationProject
@@ -65,9 +65,9 @@ var _ = Describe("A poisoned project", func() {
 
 		By("working for others meanwhile")
 		good := create(ctx, newProject(newNamespace(ctx), "shop"))
-		ready(ctx, good)
+		makeReady(ctx, good)
 
-		By("being told what is wrong, each in its own status")
+		By("reporting the problem of each in its own status")
 		for _, project := range poisoned {
 			Eventually(func(g Gomega) {
 				now := current(ctx, project)
@@ -82,22 +82,22 @@ var _ = Describe("A poisoned project", func() {
 			g.Consistently(settled).WithContext(ctx).WithTimeout(10*settling).Should(Equal(settled()), "no hot loop")
 		}).WithContext(ctx).Should(Succeed())
 		change(ctx, good, func(s *spec) { s.Server.Replicas = new(int32(3)) })
-		ready(ctx, good)
+		makeReady(ctx, good)
 	})
 
 	// A project that was stored before a rule existed.
-	It("that no rule would let in today is refused by field, without its value", func() {
+	It("that no rule would accept today is refused by field, without its value", func() {
 		project := newProject("shop", "shop")
 		project.Default()
 		project.Spec.Webhook = &verifyv1.Webhook{URL: "ftp://example.com/?token=hunter2"}
-		d := decide(&observed{project: project}, &Permissions{})
+		d := decideAction(&observed{project: project}, &Permissions{})
 		Expect(d.action).To(Equal(keep))
 		Expect(d.blocker.reason).To(Equal(verifyv1.ReasonInvalidSpec))
 		Expect(d.blocker.message).To(And(HavePrefix("spec.webhook.url: "), Not(ContainSubstring("hunter2"))))
 	})
 })
 
-// poison creates a project with that content, which the API server must take.
+// poison creates a project with that content, which the API server must accept.
 func poison(ctx context.Context, namespace string, i int, name, content string) *verifyv1.VerificationProject {
 	GinkgoHelper()
 	project := newProject(namespace, fmt.Sprintf("poison-%d", i))

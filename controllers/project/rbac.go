@@ -1,7 +1,7 @@
 package project
 
-// What the operator takes: nothing of Secrets, nothing of VerificationRequests. It gives the project's pods a role that it
-// does not have itself, so it may bind these two by name, and no other.
+// The operator's rights: none on Secrets, none on VerificationRequests. It binds the project's pods to a role that it does not
+// have itself, so it may bind these two by name, and no other.
 // +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationprojects,verbs=get;list;watch
 // +kubebuilder:rbac:groups=phoneproof.dev,resources=verificationprojects/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=serviceaccounts;services,verbs=create;delete;get;list;patch;watch

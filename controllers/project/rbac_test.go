@@ -22,11 +22,11 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// updateVariable makes the specs below write what the API server says instead of comparing it.
+// updateVariable makes the specs below write the API server's answer instead of comparing it.
 const updateVariable = "PHONEPROOF_UPDATE"
 
 var _ = Describe("The operator's rights", func() {
-	// What the API server itself says of a token, as "kubectl auth can-i --list" shows it.
+	// The API server's answer for a token, as "kubectl auth can-i --list" shows it.
 	It("are those and no others", func(ctx SpecContext) {
 		expectRights(ctx, operator, newNamespace(ctx), "operator.txt")
 	})
@@ -67,7 +67,7 @@ var _ = Describe("The operator's rights", func() {
 			_, err := clientsOf(operator).RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: "attempt-"},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: role},
-				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "anybody"}},
+				Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "another"}},
 			}, metav1.CreateOptions{})
 			return err
 		}
@@ -89,7 +89,7 @@ var _ = Describe("The rights of a project's pods", func() {
 			operate(ctx, operator, usual())
 			project := newProject(newNamespace(ctx), "shop")
 			project.Spec.Storage = storage
-			ready(ctx, create(ctx, project))
+			makeReady(ctx, create(ctx, project))
 			expectRights(ctx, asAccount(ctx, project.Namespace, "phoneproof-shop"), project.Namespace, golden)
 		},
 		Entry("with its requests as objects", verifyv1.Storage{Type: verifyv1.StorageKubernetes}, "server_kubernetes.txt"),
@@ -119,7 +119,7 @@ var _ = Describe("An operator for some namespaces", func() {
 		ignored := create(ctx, newProject(other, "shop"))
 		for _, namespace := range watched {
 			project := create(ctx, newProject(namespace, "shop"))
-			ready(ctx, project)
+			makeReady(ctx, project)
 			var bindings rbacv1.RoleBindingList
 			Expect(admin.List(ctx, &bindings, client.InNamespace(namespace), client.HasLabels{verifyv1.ProjectLabel})).To(Succeed())
 			Expect(bindings.Items).To(HaveLen(1))
@@ -140,11 +140,11 @@ func clientsOf(config *rest.Config) *clientset.Clientset {
 	return c
 }
 
-// expectRights compares what somebody may do in a namespace with a file.
+// expectRights compares the rights of an account in a namespace with a file.
 func expectRights(ctx context.Context, config *rest.Config, namespace, golden string) {
 	GinkgoHelper()
 	var got []string
-	Eventually(func() []string { // the authorizer learns of a binding through its own watch
+	Eventually(func() []string { // the authorizer sees a binding through a watch
 		got = rights(ctx, config, namespace)
 		return got
 	}).WithContext(ctx).ShouldNot(BeEmpty())
@@ -157,7 +157,7 @@ func expectRights(ctx context.Context, config *rest.Config, namespace, golden st
 	Expect(got).To(Equal(lines(string(want))))
 }
 
-// rights returns what the API server lets somebody do in a namespace, without what everybody may do.
+// rights returns what the API server allows an account in a namespace, without what it allows to all.
 func rights(ctx context.Context, config *rest.Config, namespace string) []string {
 	GinkgoHelper()
 	review, err := clientsOf(config).AuthorizationV1().SelfSubjectRulesReviews().Create(ctx,

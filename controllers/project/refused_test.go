@@ -20,7 +20,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// wakeLimit is well under a minute, after which an operator that only looks again would have found the host free as well.
+// wakeLimit is well under a minute, because an operator that only polls would find the host free after that.
 const wakeLimit = 25 * time.Second
 
 // exposeAt makes a project ask for the host of its base URL by an Ingress.
@@ -35,9 +35,9 @@ func expectRefused(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
 	deployment(ctx, project)
 	report(ctx, project)
-	roll(ctx, project, allReady)
+	setRollout(ctx, project, allReady)
 	expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
-	// Its own status wakes it once more. From then on only what happens to the holder can.
+	// Its own status requeues it once more. From then on only events about the holder can.
 	Consistently(find).WithContext(ctx).WithArguments(ctx, project, verifyv1.ConditionStalled).WithTimeout(5 * settling).
 		Should(HaveField("Reason", verifyv1.ReasonHostInUse))
 }
@@ -48,7 +48,7 @@ func expectHost(ctx context.Context, project *verifyv1.VerificationProject, host
 	Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, project).WithTimeout(wakeLimit).Should(Equal(host))
 }
 
-// takeIngressName makes a foreign Ingress with the name of a project's.
+// takeIngressName creates a foreign Ingress with the name of a project's.
 func takeIngressName(ctx context.Context, namespace, project string) {
 	GinkgoHelper()
 	foreign := &networkingv1.Ingress{
@@ -85,7 +85,7 @@ var _ = Describe("A project that was refused a host", func() {
 		operate(ctx, operator, usual())
 		holder := create(ctx, newProject(newNamespace(ctx), "holder"))
 		change(ctx, holder, exposeAt(base))
-		ready(ctx, holder)
+		makeReady(ctx, holder)
 		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
 		change(ctx, waiting, exposeAt(base))
 		expectRefused(ctx, waiting)
@@ -103,7 +103,7 @@ var _ = Describe("A project that was refused a host", func() {
 			ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}, Hostnames: []verifyv1.Hostname{host},
 		}
 		create(ctx, holder)
-		ready(ctx, holder)
+		makeReady(ctx, holder)
 		Eventually(func() string { return string(route(ctx, holder).GetUID()) }).WithContext(ctx).ShouldNot(BeEmpty())
 		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
 		change(ctx, waiting, exposeAt(base))
@@ -119,7 +119,7 @@ var _ = Describe("A project that was refused a host", func() {
 		namespace := newNamespace(ctx)
 		holder := create(ctx, newProject(namespace, "holder"))
 		change(ctx, holder, exposeAt(base))
-		ready(ctx, holder)
+		makeReady(ctx, holder)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, holder).Should(Equal(host))
 		waiting := create(ctx, newProject(namespace, "waiting"))
 		change(ctx, waiting, exposeAt(base))
@@ -142,10 +142,10 @@ var _ = Describe("A project that was refused a host", func() {
 		for _, project := range []*verifyv1.VerificationProject{loser, waiting} {
 			deployment(ctx, project)
 			report(ctx, project)
-			roll(ctx, project, allReady)
+			setRollout(ctx, project, allReady)
 		}
 		expectHost(ctx, waiting, host)
-		// The loser is told of the Ingress, or, if it asked again after it gave the host up, of the host.
+		// The loser's reason is the Ingress or, if it asked again after it gave the host up, the host.
 		Eventually(stalledReason).WithContext(ctx).WithArguments(ctx, loser).Should(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
 	})
 
@@ -161,7 +161,7 @@ var _ = Describe("A project that was refused a host", func() {
 		operate(ctx, account, usual(), namespaces...)
 		holder := create(ctx, newProject(namespaces[0], "holder"))
 		change(ctx, holder, exposeAt(base))
-		ready(ctx, holder)
+		makeReady(ctx, holder)
 		waiting := create(ctx, newProject(namespaces[1], "waiting"))
 		change(ctx, waiting, exposeAt(base))
 		expectRefused(ctx, waiting)
@@ -174,7 +174,7 @@ var _ = Describe("A project that was refused a host", func() {
 	})
 })
 
-// countReconciliations returns how often projects were reconciled in this process.
+// countReconciliations returns how many reconciliations of projects there were in this process.
 func countReconciliations() (all float64) {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -189,7 +189,7 @@ func countReconciliations() (all float64) {
 	return all
 }
 
-// delays is a queue that notes after how long each project is to be looked at.
+// delays is a queue that records the delay of each project.
 type delays struct {
 	queue
 
@@ -198,7 +198,7 @@ type delays struct {
 
 func (d delays) AddAfter(r reconcile.Request, after time.Duration) { d.of[r.String()] = after }
 
-var _ = Describe("Who waits for a host", func() {
+var _ = Describe("A project that waits for a host", func() {
 	newAsking := func(ctx context.Context) (c *Controller, woken delays, all []*verifyv1.VerificationProject) {
 		reader := newIndexedReader(ctx)
 		for _, namespace := range []string{"holder", "other"} {
@@ -216,13 +216,13 @@ var _ = Describe("Who waits for a host", func() {
 		return c, woken, all
 	}
 
-	It("is woken also in a namespace that shares every host by grant", func(ctx SpecContext) {
+	It("is requeued also in a namespace that shares every host by grant", func(ctx SpecContext) {
 		c, woken, all := newAsking(ctx)
 		c.addAsking(ctx, woken, all[0], []string{render.EveryHost})
 		Expect(woken.of).To(Equal(map[string]time.Duration{"holder/two": settling, "other/one": sharingDelay, "other/two": sharingDelay}))
 	})
 
-	It("is woken by each refusal, but not after it was refused itself", func(ctx SpecContext) {
+	It("is requeued by each refusal, but not after it was refused itself", func(ctx SpecContext) {
 		c, woken, all := newAsking(ctx)
 		refuse := func(p *verifyv1.VerificationProject) map[string]time.Duration {
 			clear(woken.of)
@@ -239,7 +239,7 @@ var _ = Describe("Who waits for a host", func() {
 		Expect(refuse(all[0])).To(BeEmpty())
 	})
 
-	DescribeTable("is woken a few times by exposures that are refused, and not without end",
+	DescribeTable("is requeued a few times by refused exposures, and not for ever",
 		func(ctx SpecContext, base string, obstruct func(context.Context, string, string), reason string) {
 			op := operate(ctx, operator, usual())
 			namespace := newNamespace(ctx)
@@ -253,7 +253,7 @@ var _ = Describe("Who waits for a host", func() {
 			for _, p := range refused {
 				deployment(ctx, p)
 				report(ctx, p)
-				roll(ctx, p, allReady)
+				setRollout(ctx, p, allReady)
 			}
 			for _, p := range refused {
 				Eventually(stalledReason).WithContext(ctx).WithArguments(ctx, p).Should(BeElementOf(reason, verifyv1.ReasonHostInUse))
@@ -266,7 +266,7 @@ var _ = Describe("Who waits for a host", func() {
 				g.Expect(written).To(Equal(beforeWritten))
 			}).WithContext(ctx).WithPolling(20 * settling).Should(Succeed())
 		},
-		Entry("because others have their names", "https://circle.refused.example.com", takeIngressName, verifyv1.ReasonConflict),
+		Entry("because foreign objects have their names", "https://circle.refused.example.com", takeIngressName, verifyv1.ReasonConflict),
 		Entry("by the API server", "https://_circle.refused.example.com",
 			func(context.Context, string, string) {}, verifyv1.ReasonChildRejected),
 	)
@@ -297,7 +297,7 @@ var _ = Describe("A host in an annotation", func() {
 			operate(ctx, operator, allowing())
 			evil, victim := newTenant(ctx), newTenant(ctx)
 			shop := victim.create(ctx, "shop", exposeAt("https://"+host))
-			ready(ctx, shop)
+			makeReady(ctx, shop)
 			Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
 
 			thief := evil.create(ctx, "thief", asks(own, on, key, value))
@@ -335,7 +335,7 @@ var _ = Describe("A host in an annotation", func() {
 		shop := victim.create(ctx, "shop", asks(own, &corev1.Service{}, key, named))
 		deployment(ctx, shop)
 		Expect(annotationOf(ctx, shop, &corev1.Service{}, key)).To(BeEmpty(), "no pod answers yet")
-		ready(ctx, shop)
+		makeReady(ctx, shop)
 		Eventually(annotationOf).WithContext(ctx).WithArguments(ctx, shop, &corev1.Service{}, key).Should(Equal(named))
 		thief := evil.create(ctx, "thief", exposeAt("https://"+named))
 		expectRefused(ctx, thief)
@@ -356,8 +356,8 @@ var _ = Describe("A host in an annotation", func() {
 			o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
 			operate(ctx, operator, o)
 			thief := evil.create(ctx, "thief", asks("h.thief.example.com", &networkingv1.Ingress{}, key, value))
-			told := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
-			Expect(told.Message).To(ContainSubstring(key))
+			condition := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+			Expect(condition.Message).To(ContainSubstring(key))
 			Expect(children(ctx, thief)).To(BeEmpty())
 		},
 		Entry("external-dns takes spaces out", "external-dns.alpha.kubernetes.io/hostname", "ba nk.annotated.example.com"),
@@ -368,7 +368,7 @@ var _ = Describe("A host in an annotation", func() {
 	)
 })
 
-var _ = Describe("What is granted to two namespaces", func() {
+var _ = Describe("A grant to two namespaces", func() {
 	It("is shared: a host at two paths by both, at one path by the first, an account by both", func(ctx SpecContext) {
 		const host, base = "both.refused.example.com", "https://both.refused.example.com"
 		one, two, none := newTenant(ctx), newTenant(ctx), newTenant(ctx)
@@ -381,7 +381,7 @@ var _ = Describe("What is granted to two namespaces", func() {
 			exposeAt(base)(s)
 			s.Telegram.BotUsername = account
 		})
-		ready(ctx, first)
+		makeReady(ctx, first)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, first).Should(Equal(host))
 
 		By("letting the second in at another path, with the same account")
@@ -389,11 +389,11 @@ var _ = Describe("What is granted to two namespaces", func() {
 			exposeAt(base + "/second")(s)
 			s.Telegram.BotUsername = account
 		})
-		ready(ctx, second)
+		makeReady(ctx, second)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, second).Should(Equal(host))
 		for _, project := range []*verifyv1.VerificationProject{first, second} {
-			told := expectCondition(ctx, project, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
-			Expect(told.Message).NotTo(ContainSubstring(host), "both may have the host")
+			condition := expectCondition(ctx, project, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
+			Expect(condition.Message).NotTo(ContainSubstring(host), "both may have the host")
 		}
 
 		By("keeping a third at the path of the first from it, until that goes")
@@ -406,7 +406,7 @@ var _ = Describe("What is granted to two namespaces", func() {
 		stranger := none.create(ctx, "stranger", exposeAt(base+"/stranger"))
 		deployment(ctx, stranger)
 		report(ctx, stranger)
-		roll(ctx, stranger, allReady)
+		setRollout(ctx, stranger, allReady)
 		expectCondition(ctx, stranger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
 		Expect(ingressHost(ctx, stranger)).To(BeEmpty())
 		thief := none.create(ctx, "thief", func(s *spec) { s.Telegram.BotUsername = account })

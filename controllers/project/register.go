@@ -31,25 +31,25 @@ const (
 	workers = 4
 	// reconciliationTimeout ends a reconciliation whose calls hang.
 	reconciliationTimeout = time.Minute
-	// The first and the longest wait before a project that failed is tried again.
+	// Delays before the first and the last retry of a failed project.
 	firstRetry, lastRetry = 100 * time.Millisecond, 2 * time.Minute
-	// gatewayPeriod is how often it is asked whether the Gateway API was installed.
+	// gatewayPeriod is how often the Gateway API is discovered.
 	gatewayPeriod = 30 * time.Second
 )
 
-// Scheme returns the kinds that the controller works with.
+// Scheme returns the API types that the controller uses.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, verifyv1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return nil, fmt.Errorf("make scheme: %w", err)
+			return nil, fmt.Errorf("register API types: %w", err)
 		}
 	}
 	return scheme, nil
 }
 
-// CacheOptions returns what the controller's cache must hold: all projects, and of everything else only what belongs to one.
-// No namespaces mean all of them.
+// CacheOptions returns the options of the controller's cache: it holds all projects, and of other kinds only objects that belong
+// to one. No namespaces mean all of them.
 func CacheOptions(namespaces []string) (cache.Options, error) {
 	ofProjects, err := labels.NewRequirement(verifyv1.ProjectLabel, selection.Exists, nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 	o := cache.Options{
 		DefaultLabelSelector: labels.NewSelector().Add(*ofProjects),
 		ByObject: map[client.Object]cache.ByObject{
-			// Of the children the managed fields are needed: they tell what is ours.
+			// The managed fields of children are needed: they show which fields are ours.
 			&verifyv1.VerificationProject{}: {Label: labels.Everything(), Transform: cache.TransformStripManagedFields()},
 		},
 	}
@@ -71,7 +71,8 @@ func CacheOptions(namespaces []string) (cache.Options, error) {
 	return o, nil
 }
 
-// ClientOptions returns how the controller's client reads: HTTPRoutes from the cache too, which have no Go type here.
+// ClientOptions returns the options of the controller's client: it reads HTTPRoutes from the cache too, which have no Go type
+// here.
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{Unstructured: true}}
 }
@@ -88,12 +89,12 @@ func New(o Options) *Controller {
 	return &Controller{Options: o}
 }
 
-// Register makes a manager run the controller while it leads. The manager must have been made with Scheme, CacheOptions and
+// Register adds the controller to a manager, to run while that leads. The manager must use Scheme, CacheOptions and
 // ClientOptions.
 func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 	resources, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return fmt.Errorf("make discovery client: %w", err)
+		return fmt.Errorf("create discovery client: %w", err)
 	}
 	if err := indexFields(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 		unwatch:  func(ctx context.Context) error { return mgr.GetCache().RemoveInformer(ctx, route) },
 		projects: c.client, period: c.GatewayPeriod, log: c.Log, known: make(chan struct{}),
 	}
-	c.applier = apply.New(apply.Options{Client: c.client, Live: c.live, HTTPRoutes: c.gateway.present})
+	c.applier = apply.New(apply.Options{Client: c.client, Live: c.live, HTTPRoutes: c.gateway.isPresent})
 
 	made, err := controller.New("project", mgr, controller.Options{
 		Reconciler:              reconcile.AsReconciler(c.client, c),
@@ -122,18 +123,18 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
 	})
 	if err != nil {
-		return fmt.Errorf("make project controller: %w", err)
+		return fmt.Errorf("create project controller: %w", err)
 	}
-	for _, s := range c.sources(mgr.GetCache()) {
+	for _, s := range c.listSources(mgr.GetCache()) {
 		if err := made.Watch(s); err != nil {
-			return fmt.Errorf("watch for the project controller: %w", err)
+			return fmt.Errorf("watch project controller source: %w", err)
 		}
 	}
 	return nil
 }
 
-// sources are what brings projects to the controller.
-func (c *Controller) sources(cache cache.Cache) []source.Source {
+// listSources returns the sources of the controller.
+func (c *Controller) listSources(cache cache.Cache) []source.Source {
 	list := []source.Source{
 		source.Func(func(_ context.Context, queue queue) error {
 			c.queue = queue
@@ -146,7 +147,7 @@ func (c *Controller) sources(cache cache.Cache) []source.Source {
 	for _, object := range apply.Objects(false) {
 		switch object.(type) {
 		case *appsv1.Deployment:
-			list = append(list, source.Kind(cache, object, ofChildren())) // its status is the pods'
+			list = append(list, source.Kind(cache, object, ofChildren())) // its status depends on its pods
 		case *networkingv1.Ingress, *corev1.Service:
 			list = append(list, source.Kind(cache, object, c.ofExposures(), withoutStatus()))
 		default:

@@ -19,8 +19,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// life is what happens to a project in the specs below: each step is a change by its user.
-var life = []func(*spec){
+// lifeSteps is the life of a project in the specs below: each step is a change by its user.
+var lifeSteps = []func(*spec){
 	func(s *spec) { s.Server.Replicas = new(int32(4)) },
 	func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{Host: "a.example.com"} },
 	func(s *spec) { s.NetworkPolicy = &verifyv1.NetworkPolicy{} },
@@ -34,16 +34,16 @@ var life = []func(*spec){
 }
 
 var _ = Describe("An operator that is stopped in the middle", func() {
-	It("leaves nothing that another one does not finish", func(ctx SpecContext) {
+	It("leaves nothing unfinished by the next one", func(ctx SpecContext) {
 		untouched := newNamespace(ctx)
 		stop := operate(ctx, operator, usual(), untouched).stop
-		want := live(ctx, untouched, func() {})
+		want := liveThrough(ctx, untouched, func() {})
 		stop()
 
 		for range 4 {
 			namespace := newNamespace(ctx)
 			stop := operate(ctx, operator, usual(), namespace).stop
-			got := live(ctx, namespace, func() {
+			got := liveThrough(ctx, namespace, func() {
 				after := time.NewTimer(rand.N(60 * time.Millisecond))
 				<-after.C
 				stop()
@@ -55,18 +55,18 @@ var _ = Describe("An operator that is stopped in the middle", func() {
 	})
 })
 
-// live leads a project through its life, and returns all objects of its namespace in the end. Right after each change
-// something may happen.
-func live(ctx context.Context, namespace string, happens func()) []string {
+// liveThrough takes a project through its life, and returns all objects of its namespace at the end. It calls happens right after
+// each change.
+func liveThrough(ctx context.Context, namespace string, happens func()) []string {
 	GinkgoHelper()
 	project := newProject(namespace, "shop")
 	project.Spec.Telegram.BotUsername = "life_of_" + strings.ReplaceAll(namespace, "-", "_") + "_bot"
-	kubelets(ctx, namespace)
+	runKubelets(ctx, namespace)
 	create(ctx, project)
 	happens()
 	report(ctx, project)
 	expectReady(ctx, project)
-	for _, step := range life {
+	for _, step := range lifeSteps {
 		change(ctx, project, step)
 		happens()
 		if project.Suspended() {
@@ -77,13 +77,13 @@ func live(ctx context.Context, namespace string, happens func()) []string {
 		expectReady(ctx, project)
 	}
 	Eventually(children).WithContext(ctx).WithArguments(ctx, project).ShouldNot(ContainElement("RoleBinding phoneproof-shop-kubernetes"))
-	// One that was stopped between its writes leaves it to the cluster to show that pods are due.
+	// If one was stopped between its writes, only the cluster shows that pods are due.
 	Eventually(func() rollout { return rolloutOf(deployment(ctx, project)) }).WithContext(ctx).Should(Equal(rolledOut))
 	expectReady(ctx, project)
 	var out []string
 	for _, object := range append(objectsOf(ctx, namespace), current(ctx, project)) {
 		if metav1.IsControlledBy(object, project) || object.GetUID() == project.UID {
-			out = append(out, normal(object))
+			out = append(out, normalize(object))
 		}
 	}
 	slices.Sort(out)
@@ -97,9 +97,9 @@ func current(ctx context.Context, project *verifyv1.VerificationProject) *verify
 	return now
 }
 
-// normal returns an object as text, without what differs from one life to another: names of the namespace, ids, times, and
-// how often it was written.
-func normal(object client.Object) string {
+// normalize returns an object as text, without what differs between two lives: names of the namespace, ids, times, and the number
+// of writes.
+func normalize(object client.Object) string {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	Expect(err).NotTo(HaveOccurred())

@@ -5,19 +5,19 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// rollout is how far the pods of a Deployment are on their way to its template.
+// rollout is the state of the pods of a Deployment with respect to its template.
 type rollout int
 
 const (
-	// rolledOut: every pod is made from the present template. Pods that fail later do not change that.
+	// rolledOut: every pod is from the current template. Pods that fail later do not change that.
 	rolledOut rollout = iota
-	// rolling: new pods take the place of old ones.
+	// rolling: new pods replace old ones.
 	rolling
-	// stuck: new pods did not become ready in the time that they have. The old ones go on.
+	// stuck: new pods did not become ready in time. The old ones stay.
 	stuck
-	// paused: somebody paused the Deployment, and new pods are due.
+	// paused: the Deployment was paused while new pods are due.
 	paused
-	// unseen: the Deployment was changed, perhaps in its number of replicas alone, and the cluster has not looked at it.
+	// unseen: the Deployment was changed, perhaps only in its number of replicas, and its controller has not observed that yet.
 	unseen
 )
 
@@ -27,8 +27,8 @@ const (
 	reasonStuck     = "ProgressDeadlineExceeded"
 )
 
-// rolloutOf reads the state of a rollout from the status that the cluster gives to the Deployment. It is the condition
-// that tells a rollout from pods that come and go for other reasons, such as an autoscaler.
+// rolloutOf returns the state of a rollout by the Deployment's status. The condition Progressing distinguishes a rollout from
+// other changes of pods, such as those of an autoscaler.
 func rolloutOf(deployment *appsv1.Deployment) rollout {
 	if deployment == nil {
 		return rolling
@@ -45,7 +45,7 @@ func rolloutOf(deployment *appsv1.Deployment) rollout {
 	seen := deployment.Status.ObservedGeneration >= deployment.Generation
 	switch {
 	case deployment.Spec.Paused && seen && deployment.Status.UpdatedReplicas >= deployment.Status.Replicas:
-		return rolledOut // there is nothing to hold up, whatever the condition says of the pause
+		return rolledOut // nothing is held up, whatever the condition reports about the pause
 	case deployment.Spec.Paused:
 		return paused
 	case !seen && reason == reasonRolledOut:
@@ -61,8 +61,8 @@ func rolloutOf(deployment *appsv1.Deployment) rollout {
 	}
 }
 
-// available tells whether a pod answers.
-func available(deployment *appsv1.Deployment) bool {
+// isAvailable reports whether a pod answers.
+func isAvailable(deployment *appsv1.Deployment) bool {
 	return deployment != nil && deployment.Status.AvailableReplicas > 0
 }
 

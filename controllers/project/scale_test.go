@@ -19,8 +19,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// scaleVariable says how many projects the spec below makes; 500 are what the operator is made for. At that size it also
-// watches for a whole minute that nothing is written at rest.
+// scaleVariable is the number of projects in the spec below; the operator is made for 500. At that size the spec also checks for
+// a whole minute that nothing is written at rest.
 const scaleVariable = "PHONEPROOF_SCALE"
 
 var _ = Describe("Many projects", func() {
@@ -51,30 +51,30 @@ var _ = Describe("Many projects", func() {
 		}
 
 		start := time.Now()
-		each(ctx, projects, func(project *verifyv1.VerificationProject) { create(ctx, project) })
-		each(ctx, projects, func(project *verifyv1.VerificationProject) { deployment(ctx, project) })
+		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { create(ctx, project) })
+		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { deployment(ctx, project) })
 		made := time.Since(start)
 		// A pod reports before it answers.
-		each(ctx, projects, func(project *verifyv1.VerificationProject) { report(ctx, project) })
-		each(ctx, projects, func(project *verifyv1.VerificationProject) { roll(ctx, project, allReady) })
-		each(ctx, projects, func(project *verifyv1.VerificationProject) { expectReady(ctx, project) })
+		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { report(ctx, project) })
+		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { setRollout(ctx, project, allReady) })
+		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { expectReady(ctx, project) })
 		all := time.Since(start)
 
 		var asked []string
-		Eventually(func(g Gomega) { // the last looks may still be under way
+		Eventually(func(g Gomega) { // the last reconciliations may still be running
 			asked = op.written()
 			g.Consistently(op.written).WithContext(ctx).WithArguments().WithTimeout(rest).WithPolling(time.Second).Should(Equal(asked))
 		}).WithContext(ctx).WithTimeout(5*rest).Should(Succeed(), "at rest")
 		refused := refusals(asked)
 		writes := perProject(asked)
-		most := slices.Max(slices.Collect(maps.Values(extra(ctx, writes, projects))))
+		most := slices.Max(slices.Collect(maps.Values(extraWrites(ctx, writes, projects))))
 		AddReportEntry("cost", fmt.Sprintf("%d projects: %s until all had pods, %s until all were Ready; %d writes in all, "+
 			"%d refused, "+
 			"at most %d more than children; heap %d MiB with the tests' own", n, made.Round(time.Millisecond),
 			all.Round(time.Millisecond), len(asked), len(refused), most, heap()>>20), ReportEntryVisibilityAlways)
 		Expect(most).To(BeNumerically("<=", 2), "%v", writes)
-		// Serve's report may come between the operator's look and its own, which is then refused. So is what a look repeats
-		// whose cache is a moment old, as on a slow machine many are; a loop of them would be more than all that is written.
+		// Serve's report may come between the operator's read and its write, which is then refused. So is a write that a stale
+		// cache repeats, which is common on a slow machine; a loop of them would exceed all other writes.
 		Expect(len(refused)).To(BeNumerically("<", len(accepted(asked))), "%v", refused)
 
 		By("costing nothing either when another operator takes over")
@@ -84,14 +84,14 @@ var _ = Describe("Many projects", func() {
 		change(ctx, last, func(s *spec) { s.Server.Resources = nil; s.DisplayName = "Shop" })
 		Eventually(find).WithContext(ctx).WithArguments(ctx, last, verifyv1.ConditionReady).WithTimeout(5 * time.Minute).
 			Should(HaveField("Reason", verifyv1.ReasonNotReported))
-		// A look at a project whose cache is a moment old may write the same again, which is refused.
+		// A reconciliation with a slightly stale cache may repeat the write, which is refused.
 		Eventually(func() []string { return accepted(next.written()) }).WithContext(ctx).
 			Should(ConsistOf(ContainSubstring("%s/status", last.Name)))
 	})
 })
 
-// each does something for every project, some at a time.
-func each(ctx context.Context, projects []*verifyv1.VerificationProject, do func(*verifyv1.VerificationProject)) {
+// forEach calls a function for every project, some at a time.
+func forEach(ctx context.Context, projects []*verifyv1.VerificationProject, do func(*verifyv1.VerificationProject)) {
 	GinkgoHelper()
 	group, _ := errgroup.WithContext(ctx)
 	group.SetLimit(8)
@@ -107,7 +107,7 @@ func each(ctx context.Context, projects []*verifyv1.VerificationProject, do func
 
 var ofProject = regexp.MustCompile(`/(?:phoneproof-)?(p[0-9]+)(?:[-/ ]|$)`)
 
-// perProject groups requests by the project that they are for. Events are told of trouble alone, so there are none.
+// perProject groups requests by their project. Only problems have Events, so there are none here.
 func perProject(writes []string) map[string][]string {
 	GinkgoHelper()
 	out := map[string][]string{}
@@ -119,8 +119,8 @@ func perProject(writes []string) map[string][]string {
 	return out
 }
 
-// extra returns how many more writes each project cost than it has children.
-func extra(ctx context.Context, writes map[string][]string, projects []*verifyv1.VerificationProject) map[string]int {
+// extraWrites returns how many more writes each project cost than it has children.
+func extraWrites(ctx context.Context, writes map[string][]string, projects []*verifyv1.VerificationProject) map[string]int {
 	GinkgoHelper()
 	owned := map[string]int{}
 	for _, object := range objectsOf(ctx, projects[0].Namespace) {
@@ -136,17 +136,17 @@ func extra(ctx context.Context, writes map[string][]string, projects []*verifyv1
 	return out
 }
 
-// refusals returns the requests that were refused and therefore wrote nothing.
+// refusals returns the refused requests, which wrote nothing.
 func refusals(writes []string) []string {
-	return slices.DeleteFunc(slices.Clone(writes), wrote)
+	return slices.DeleteFunc(slices.Clone(writes), isAccepted)
 }
 
-// accepted returns the others.
+// accepted returns the other requests.
 func accepted(writes []string) []string {
-	return slices.DeleteFunc(slices.Clone(writes), func(write string) bool { return !wrote(write) })
+	return slices.DeleteFunc(slices.Clone(writes), func(write string) bool { return !isAccepted(write) })
 }
 
-func wrote(write string) bool {
+func isAccepted(write string) bool {
 	return strings.HasSuffix(write, " 200") || strings.HasSuffix(write, " 201")
 }
 

@@ -7,8 +7,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// describeShared returns what a project has in common with projects of other namespaces; nil if nothing. These are not named: who
-// reads the status of one project may not see the others.
+// describeShared returns what a project shares with projects of other namespaces; nil if nothing. The message does not name them,
+// because readers of one project's status may not see the others.
 func describeShared(accounts []account, hosts []string) *blocker {
 	var texts []string
 	reason := verifyv1.ReasonHostShared
@@ -22,7 +22,7 @@ func describeShared(accounts []account, hosts []string) *blocker {
 	}
 	for _, host := range hosts {
 		texts = append(texts, fmt.Sprintf("spec.expose: a project of another namespace answers to the host name %s too; the cluster's "+
-			"administrator can grant it to one namespace (operator flag %s)", quoted(host), hostGrantFlag))
+			"administrator can grant it to one namespace (operator flag %s)", quoteValue(host), hostGrantFlag))
 	}
 	if len(texts) == 0 {
 		return nil

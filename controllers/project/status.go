@@ -12,49 +12,49 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// ownConditions are those that the operator applies. All others of a project are serve's.
+// ownConditions are the conditions that the operator applies. All others of a project are serve's.
 var ownConditions = []string{
 	verifyv1.ConditionReady, verifyv1.ConditionReconciling, verifyv1.ConditionStalled, verifyv1.ConditionAvailable,
 	verifyv1.ConditionShared,
 }
 
-// outcome is what came of a project's reconciliation, and what its conditions are judged by.
+// outcome is the result of a project's reconciliation, and the input of its conditions.
 type outcome struct {
 	project    *verifyv1.VerificationProject
-	deployment *appsv1.Deployment // as it was observed; nil if there is none
-	blocker    *blocker           // nil if the project is carried out as it declares
-	beside     *blocker           // what stalls a project that is suspended; nil if nothing does
-	shared     *blocker           // what the project has in common with others of other namespaces; nil if nothing
+	deployment *appsv1.Deployment // as observed; nil if there is none
+	blocker    *blocker           // nil if the project is carried out as declared
+	beside     *blocker           // what stalls a suspended project; nil if nothing does
+	shared     *blocker           // what the project shares with projects of other namespaces; nil if nothing
 	claims     []verifyv1.AccountClaim
-	// sharedHosts are the host names among that.
+	// sharedHosts are the shared host names.
 	sharedHosts []string
 	now         time.Time
-	// rolled tells that the pod template was changed just now, so that deployment does not know of it yet.
+	// rolled is set if the pod template was changed just now, so that deployment does not show it yet.
 	rolled bool
-	// err is what is to be tried again, and again when to look again where nothing brings the project back.
+	// err is the failure to retry, and again the delay of the next reconciliation if no event causes one.
 	err   error
 	again time.Duration
 }
 
-// conditions returns the operator's conditions, without times. They follow kstatus: Reconciling, Stalled and Shared are there
-// only while they are true.
+// conditions returns the operator's conditions, without times. They follow kstatus: Reconciling, Stalled and Shared exist only
+// while they are true.
 func (o outcome) conditions() []metav1.Condition {
-	list := []metav1.Condition{o.ready(), o.available()}
-	if c, ok := o.reconciling(); ok {
+	list := []metav1.Condition{o.readyCondition(), o.availableCondition()}
+	if c, ok := o.reconcilingCondition(); ok {
 		list = append(list, c)
 	}
-	if b := o.stalled(); b != nil {
-		list = append(list, o.condition(verifyv1.ConditionStalled, metav1.ConditionTrue, b.reason, b.message))
+	if b := o.findStall(); b != nil {
+		list = append(list, o.newCondition(verifyv1.ConditionStalled, metav1.ConditionTrue, b.reason, b.message))
 	}
 	if s := o.shared; s != nil {
-		list = append(list, o.condition(verifyv1.ConditionShared, metav1.ConditionTrue, s.reason, s.message))
+		list = append(list, o.newCondition(verifyv1.ConditionShared, metav1.ConditionTrue, s.reason, s.message))
 	}
 	return list
 }
 
-// stalled returns what somebody has to do something about; nil if there is nothing. A stuck rollout is that while nothing
-// else is on its way, which may end it.
-func (o outcome) stalled() *blocker {
+// findStall returns the blocker that needs an action by a person; nil if there is none. A stuck rollout counts unless another
+// change is in progress, which may end it.
+func (o outcome) findStall() *blocker {
 	switch b := o.blocker; {
 	case o.beside != nil:
 		return o.beside
@@ -62,43 +62,43 @@ func (o outcome) stalled() *blocker {
 		return b
 	case b != nil && b.weight != plain:
 		return nil
-	case o.stuck():
+	case o.isStuck():
 		return &blocker{stalls, verifyv1.ReasonRolloutStuck, rolloutStuck}
 	default:
 		return nil
 	}
 }
 
-// stuck tells whether new pods had their time to become ready.
-func (o outcome) stuck() bool {
+// isStuck reports whether new pods failed to become ready in time.
+func (o outcome) isStuck() bool {
 	return !o.project.Suspended() && !o.rolled && rolloutOf(o.deployment) == stuck
 }
 
 const rolloutStuck = "the new pods do not become ready, so the former ones were kept; " +
 	"look at the pods of the project's Deployment and their events"
 
-// ready is the answer to "does it work as declared?", and if not, the one thing to look at first.
-func (o outcome) ready() metav1.Condition {
+// readyCondition answers "does it work as declared?" and, if not, names the first thing to look at.
+func (o outcome) readyCondition() metav1.Condition {
 	condition := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return o.condition(verifyv1.ConditionReady, status, reason, message)
+		return o.newCondition(verifyv1.ConditionReady, status, reason, message)
 	}
 	if b := o.blocker; b != nil && b.weight != aside {
 		return condition(metav1.ConditionFalse, b.reason, b.message)
 	}
-	// What serve says is worth more than that pods come and go: it names what to mend.
-	if c := o.reported(metav1.ConditionFalse); c != nil && available(o.deployment) {
+	// Serve's conditions matter more than pods that come and go, because they name what to correct.
+	if c := o.findReported(metav1.ConditionFalse); c != nil && isAvailable(o.deployment) {
 		return condition(metav1.ConditionFalse, c.Reason, c.Message)
 	}
-	if o.stuck() {
+	if o.isStuck() {
 		return condition(metav1.ConditionFalse, verifyv1.ReasonRolloutStuck, rolloutStuck)
 	}
-	if message := o.rolling(); message != "" {
+	if message := o.describeRollout(); message != "" {
 		return condition(metav1.ConditionFalse, verifyv1.ReasonProgressing, message)
 	}
-	if !available(o.deployment) {
+	if !isAvailable(o.deployment) {
 		return condition(metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable, podsUnavailable)
 	}
-	if c := o.reported(metav1.ConditionUnknown); c != nil {
+	if c := o.findReported(metav1.ConditionUnknown); c != nil {
 		return condition(metav1.ConditionUnknown, c.Reason, c.Message)
 	}
 	return condition(metav1.ConditionTrue, verifyv1.ReasonReady, "the API works as declared")
@@ -108,19 +108,19 @@ const suspendedMessage = "spec.suspend is true: no pod runs, requests stay store
 
 const podsUnavailable = "no pod answers; look at the pods of the project's Deployment and their events"
 
-func (o outcome) available() metav1.Condition {
+func (o outcome) availableCondition() metav1.Condition {
 	switch {
-	case available(o.deployment):
-		return o.condition(verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable, "at least one pod answers")
+	case isAvailable(o.deployment):
+		return o.newCondition(verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable, "at least one pod answers")
 	case o.project.Suspended():
-		return o.condition(verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonSuspended, suspendedMessage)
+		return o.newCondition(verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonSuspended, suspendedMessage)
 	default:
-		return o.condition(verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable, podsUnavailable)
+		return o.newCondition(verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable, podsUnavailable)
 	}
 }
 
-func (o outcome) reconciling() (c metav1.Condition, ok bool) {
-	reason, message := verifyv1.ReasonProgressing, o.rolling()
+func (o outcome) reconcilingCondition() (c metav1.Condition, ok bool) {
+	reason, message := verifyv1.ReasonProgressing, o.describeRollout()
 	if b := o.blocker; b != nil {
 		switch b.weight {
 		case stalls:
@@ -130,11 +130,11 @@ func (o outcome) reconciling() (c metav1.Condition, ok bool) {
 		case plain:
 		}
 	}
-	return o.condition(verifyv1.ConditionReconciling, metav1.ConditionTrue, reason, message), message != ""
+	return o.newCondition(verifyv1.ConditionReconciling, metav1.ConditionTrue, reason, message), message != ""
 }
 
-// rolling says what pods are on their way; empty if none are, or are stuck.
-func (o outcome) rolling() string {
+// describeRollout returns which pods are being started; empty if none are, or if they are stuck.
+func (o outcome) describeRollout() string {
 	const underway = "new pods are being started; the former ones answer until these are ready"
 	state := rolloutOf(o.deployment)
 	switch {
@@ -145,15 +145,15 @@ func (o outcome) rolling() string {
 	}
 	switch state {
 	case rolledOut:
-		if o.starting() > 0 {
+		if o.remainingStart() > 0 {
 			return "pods are being started"
 		}
 		return ""
 	case paused:
 		return "the project's Deployment was paused, so its new pods are not started; run kubectl rollout resume"
 	case unseen:
-		// Whoever changed the Deployment said then whether pods are to be replaced, or only more or fewer to run.
-		if o.starting() == 0 && !meta.IsStatusConditionTrue(o.project.Status.Conditions, verifyv1.ConditionReconciling) {
+		// The last change of the Deployment already reported whether pods are replaced, or only their number changes.
+		if o.remainingStart() == 0 && !meta.IsStatusConditionTrue(o.project.Status.Conditions, verifyv1.ConditionReconciling) {
 			return ""
 		}
 		return underway
@@ -164,13 +164,14 @@ func (o outcome) rolling() string {
 	}
 }
 
-// startDeadline is how long the pods of a project that was suspended may take to answer. With a new template the cluster
-// itself counts that time, and it is the same.
+// startDeadline is how long the pods of a formerly suspended project may take to answer. With a new template the cluster itself
+// counts that time, and it is the same.
 const startDeadline = 10 * time.Minute
 
-// starting returns how much longer pods that run again after a suspension may take; zero if they do not, or had their time.
-func (o outcome) starting() time.Duration {
-	if available(o.deployment) {
+// remainingStart returns how much longer pods that run again after a suspension may take; zero if there are none, or their time
+// is over.
+func (o outcome) remainingStart() time.Duration {
+	if isAvailable(o.deployment) {
 		return 0
 	}
 	conditions := o.project.Status.Conditions
@@ -184,10 +185,10 @@ func (o outcome) starting() time.Duration {
 	return max(0, c.LastTransitionTime.Add(startDeadline).Sub(o.now))
 }
 
-// reported returns the first condition that serve owes the project and that has the status; nil if none has. One that is
-// missing, or that speaks of another generation of the spec, is unknown.
-func (o outcome) reported(status metav1.ConditionStatus) *metav1.Condition {
-	for _, name := range folded(&o.project.Spec) {
+// findReported returns the first condition that serve reports on the project with this status; nil if there is none. One that is
+// missing, or of another generation of the spec, is unknown.
+func (o outcome) findReported(status metav1.ConditionStatus) *metav1.Condition {
+	for _, name := range readyInputs(&o.project.Spec) {
 		c := meta.FindStatusCondition(o.project.Status.Conditions, name)
 		if c == nil || c.ObservedGeneration != o.project.Generation {
 			c = &metav1.Condition{Type: name, Status: metav1.ConditionUnknown, Reason: verifyv1.ReasonNotReported,
@@ -200,9 +201,9 @@ func (o outcome) reported(status metav1.ConditionStatus) *metav1.Condition {
 	return nil
 }
 
-// folded returns the conditions that Ready consists of, first the ones that others follow from. WebhookHealthy is none of
-// them: a receiver that is down is not this API's fault.
-func folded(spec *verifyv1.VerificationProjectSpec) []string {
+// readyInputs returns the conditions that Ready depends on, causes first. WebhookHealthy is not among them: a receiver that is
+// down is not this API's fault.
+func readyInputs(spec *verifyv1.VerificationProjectSpec) []string {
 	names := []string{verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady}
 	if spec.WhatsApp != nil {
 		names = append(names, verifyv1.ConditionWhatsAppReady)
@@ -213,14 +214,14 @@ func folded(spec *verifyv1.VerificationProjectSpec) []string {
 	return names
 }
 
-func (o outcome) condition(name string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
+func (o outcome) newCondition(name string, status metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return metav1.Condition{
 		Type: name, Status: status, Reason: reason, Message: message, ObservedGeneration: o.project.Generation,
 	}
 }
 
-// timed gives each condition its lastTransitionTime: that of before, while its status is the same.
-func timed(list, before []metav1.Condition, now metav1.Time) []metav1.Condition {
+// withTimes sets the lastTransitionTime of each condition: the former one while its status is the same.
+func withTimes(list, before []metav1.Condition, now metav1.Time) []metav1.Condition {
 	out := slices.Clone(list)
 	for i := range out {
 		out[i].LastTransitionTime = now
@@ -231,8 +232,8 @@ func timed(list, before []metav1.Condition, now metav1.Time) []metav1.Condition 
 	return out
 }
 
-// recorded tells whether a project's status says all this already.
-func recorded(
+// isRecorded reports whether a project's status contains all this already.
+func isRecorded(
 	status *verifyv1.VerificationProjectStatus, generation int64, want []metav1.Condition, claims []verifyv1.AccountClaim,
 ) bool {
 	unclaimed := func(want verifyv1.AccountClaim) bool {

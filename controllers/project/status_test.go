@@ -21,7 +21,7 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/apply"
 )
 
-// pods returns a Deployment in a state of its rollout, with so many pods that answer.
+// pods returns a Deployment in a state of its rollout, with that many pods that answer.
 func pods(state rollout, answer int32) *appsv1.Deployment {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 	d.Status.ObservedGeneration, d.Status.AvailableReplicas = 2, answer
@@ -33,8 +33,8 @@ func pods(state rollout, answer int32) *appsv1.Deployment {
 	return d
 }
 
-// says returns serve's conditions, all True for this generation but those given as TYPE, STATUS, REASON.
-func says(generation int64, others ...string) []metav1.Condition {
+// serveConditions returns serve's conditions, all True for this generation except those given as TYPE, STATUS, REASON.
+func serveConditions(generation int64, others ...string) []metav1.Condition {
 	var list []metav1.Condition
 	for _, name := range []string{verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionTelegramReady} {
 		c := metav1.Condition{Type: name, Status: metav1.ConditionTrue, Reason: "Fine", ObservedGeneration: generation}
@@ -79,111 +79,111 @@ var _ = Describe("The conditions", func() {
 	)
 	DescribeTable("say the first thing to look at",
 		func(o outcome, want ...string) { Expect(shown(o)).To(Equal(want)) },
-		Entry("all is well", outcome{project: project(says(3)...), deployment: pods(rolledOut, 2)}, "Ready=True Ready", up),
+		Entry("all is well", outcome{project: project(serveConditions(3)...), deployment: pods(rolledOut, 2)}, "Ready=True Ready", up),
 		Entry("nothing is there yet", outcome{project: project()}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
 		Entry("pods are being started", outcome{project: project(), deployment: pods(rolling, 0)},
 			"Ready=False Progressing", down, "Reconciling=True Progressing"),
-		Entry("pods were replaced just now", outcome{project: project(says(3)...), deployment: pods(rolledOut, 2), rolled: true},
+		Entry("pods were replaced just now", outcome{project: project(serveConditions(3)...), deployment: pods(rolledOut, 2), rolled: true},
 			"Ready=False Progressing", up, "Reconciling=True Progressing"),
-		Entry("new pods do not become ready", outcome{project: project(says(3)...), deployment: pods(stuck, 2)},
+		Entry("new pods do not become ready", outcome{project: project(serveConditions(3)...), deployment: pods(stuck, 2)},
 			"Ready=False RolloutStuck", up, "Stalled=True RolloutStuck"),
 		Entry("new pods do not become ready, and serve knows why", outcome{
-			project: project(says(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(stuck, 2),
+			project: project(serveConditions(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(stuck, 2),
 		}, "Ready=False SecretMissing", up, "Stalled=True RolloutStuck"),
 		Entry("the first pods do not become ready", outcome{project: project(), deployment: pods(stuck, 0)},
 			"Ready=False RolloutStuck", down, "Stalled=True RolloutStuck"),
-		Entry("what was stuck gets other pods", outcome{project: project(says(3)...), deployment: pods(stuck, 2), rolled: true},
+		Entry("a stuck rollout gets other pods", outcome{project: project(serveConditions(3)...), deployment: pods(stuck, 2), rolled: true},
 			"Ready=False Progressing", up, "Reconciling=True Progressing"),
-		Entry("what was stuck gets other pods when it has a turn", outcome{
-			project: project(says(3)...), deployment: pods(stuck, 2), blocker: &blocker{aside, verifyv1.ReasonRolloutQueued, "m"},
+		Entry("a stuck rollout gets other pods when it has a turn", outcome{
+			project: project(serveConditions(3)...), deployment: pods(stuck, 2), blocker: &blocker{aside, verifyv1.ReasonRolloutQueued, "m"},
 		}, "Ready=False RolloutStuck", up, "Reconciling=True RolloutQueued"),
 		Entry("new pods do not become ready, and something else is missing", outcome{
-			project: project(says(3)...), deployment: pods(stuck, 2), blocker: &blocker{plain, verifyv1.ReasonGatewayAPIMissing, "m"},
+			project: project(serveConditions(3)...), deployment: pods(stuck, 2), blocker: &blocker{plain, verifyv1.ReasonGatewayAPIMissing, "m"},
 		}, "Ready=False GatewayAPIMissing", up, "Stalled=True RolloutStuck"),
-		Entry("no pod answers", outcome{project: project(says(3)...), deployment: pods(rolledOut, 0)},
+		Entry("no pod answers", outcome{project: project(serveConditions(3)...), deployment: pods(rolledOut, 0)},
 			"Ready=False PodsUnavailable", down),
-		Entry("nobody has reported", outcome{project: project(), deployment: pods(rolledOut, 2)}, "Ready=Unknown NotReported", up),
-		Entry("reports are of another spec", outcome{project: project(says(2)...), deployment: pods(rolledOut, 2)},
+		Entry("serve has not reported", outcome{project: project(), deployment: pods(rolledOut, 2)}, "Ready=Unknown NotReported", up),
+		Entry("serve's reports are of another spec", outcome{project: project(serveConditions(2)...), deployment: pods(rolledOut, 2)},
 			"Ready=Unknown NotReported", up),
 		Entry("a secret is missing", outcome{
-			project:    project(says(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing", verifyv1.ConditionTelegramReady, "False", "SecretsNotReady")...),
+			project:    project(serveConditions(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing", verifyv1.ConditionTelegramReady, "False", "SecretsNotReady")...),
 			deployment: pods(rolledOut, 2),
 		}, "Ready=False SecretMissing", up),
-		Entry("a secret is missing while pods are replaced: that is worth more",
-			outcome{project: project(says(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(rolling, 2)},
+		Entry("a secret is missing while pods are replaced: the secret comes first",
+			outcome{project: project(serveConditions(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(rolling, 2)},
 			"Ready=False SecretMissing", up, "Reconciling=True Progressing"),
-		Entry("a report without a pod that answers counts for nothing",
-			outcome{project: project(says(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(rolledOut, 0)},
+		Entry("a report without a pod that answers does not count",
+			outcome{project: project(serveConditions(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing")...), deployment: pods(rolledOut, 0)},
 			"Ready=False PodsUnavailable", down),
-		Entry("what is known to be wrong comes before what is not known",
-			outcome{project: project(says(3, verifyv1.ConditionSecretsReady, "Unknown", "AwaitingRollout", verifyv1.ConditionTelegramReady, "False", "CallbackTaken")...), deployment: pods(rolledOut, 2)},
+		Entry("a known problem comes before an unknown status",
+			outcome{project: project(serveConditions(3, verifyv1.ConditionSecretsReady, "Unknown", "AwaitingRollout", verifyv1.ConditionTelegramReady, "False", "CallbackTaken")...), deployment: pods(rolledOut, 2)},
 			"Ready=False CallbackTaken", up),
 		Entry("a pod does not see a new reference yet",
-			outcome{project: project(says(3, verifyv1.ConditionSecretsReady, "Unknown", "AwaitingRollout")...), deployment: pods(rolledOut, 2)},
+			outcome{project: project(serveConditions(3, verifyv1.ConditionSecretsReady, "Unknown", "AwaitingRollout")...), deployment: pods(rolledOut, 2)},
 			"Ready=Unknown AwaitingRollout", up),
-		Entry("a stalled project is not on its way", outcome{
-			project: project(says(3)...), deployment: pods(rolling, 1), blocker: &blocker{stalls, verifyv1.ReasonConflict, "m"},
+		Entry("a stalled project is not reconciling", outcome{
+			project: project(serveConditions(3)...), deployment: pods(rolling, 1), blocker: &blocker{stalls, verifyv1.ReasonConflict, "m"},
 		}, "Ready=False Conflict", up, "Stalled=True Conflict"),
 		Entry("a queued one works", outcome{
-			project: project(says(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{aside, verifyv1.ReasonRolloutQueued, "m"},
+			project: project(serveConditions(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{aside, verifyv1.ReasonRolloutQueued, "m"},
 		}, "Ready=True Ready", up, "Reconciling=True RolloutQueued"),
-		Entry("what fails for now is on its way", outcome{
-			project: project(says(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{waits, verifyv1.ReasonProgressing, "m"},
+		Entry("a temporary failure is reconciling", outcome{
+			project: project(serveConditions(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{waits, verifyv1.ReasonProgressing, "m"},
 		}, "Ready=False Progressing", up, "Reconciling=True Progressing"),
 		Entry("the Gateway API is missing", outcome{
-			project: project(says(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{plain, verifyv1.ReasonGatewayAPIMissing, "m"},
+			project: project(serveConditions(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{plain, verifyv1.ReasonGatewayAPIMissing, "m"},
 		}, "Ready=False GatewayAPIMissing", up),
 		Entry("suspended", outcome{
-			project: suspended(project(says(3)...)), deployment: pods(rolling, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
+			project: suspended(project(serveConditions(3)...)), deployment: pods(rolling, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
 		}, "Ready=False Suspended", "Available=False Suspended"),
-		Entry("suspended, with something in its way", outcome{
-			project: suspended(project(says(3)...)), deployment: pods(stuck, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
+		Entry("suspended, with a conflict", outcome{
+			project: suspended(project(serveConditions(3)...)), deployment: pods(stuck, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
 			beside: &blocker{stalls, verifyv1.ReasonConflict, "n"},
 		}, "Ready=False Suspended", "Available=False Suspended", "Stalled=True Conflict"),
 		Entry("suspended while new pods do not become ready", outcome{
-			project: suspended(project(says(3)...)), deployment: pods(stuck, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
+			project: suspended(project(serveConditions(3)...)), deployment: pods(stuck, 0), blocker: &blocker{plain, verifyv1.ReasonSuspended, "m"},
 		}, "Ready=False Suspended", "Available=False Suspended"),
 		Entry("pods start after a suspension", outcome{
-			project:    project(append(says(3), was("Available", "False", "Suspended", time.Hour))...),
+			project:    project(append(serveConditions(3), was("Available", "False", "Suspended", time.Hour))...),
 			deployment: pods(unseen, 0),
 		}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
 		Entry("they are still starting", outcome{
-			project:    project(append(says(3), was("Available", "False", "PodsUnavailable", time.Hour), was("Reconciling", "True", "Progressing", time.Minute))...),
+			project:    project(append(serveConditions(3), was("Available", "False", "PodsUnavailable", time.Hour), was("Reconciling", "True", "Progressing", time.Minute))...),
 			deployment: pods(rolledOut, 0),
 		}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
 		Entry("they had their time", outcome{
-			project:    project(append(says(3), was("Reconciling", "True", "Progressing", startDeadline))...),
+			project:    project(append(serveConditions(3), was("Reconciling", "True", "Progressing", startDeadline))...),
 			deployment: pods(rolledOut, 0),
 		}, "Ready=False PodsUnavailable", down),
-		Entry("only the number of pods was changed", outcome{project: project(says(3)...), deployment: pods(unseen, 2)}, "Ready=True Ready", up),
-		Entry("the template was changed, as was said then", outcome{
-			project:    project(append(says(3), was("Reconciling", "True", "Progressing", time.Minute))...),
+		Entry("only the number of pods was changed", outcome{project: project(serveConditions(3)...), deployment: pods(unseen, 2)}, "Ready=True Ready", up),
+		Entry("the template was changed, as reported before", outcome{
+			project:    project(append(serveConditions(3), was("Reconciling", "True", "Progressing", time.Minute))...),
 			deployment: pods(unseen, 2),
 		}, "Ready=False Progressing", up, "Reconciling=True Progressing"),
 	)
 
-	It("keep the time of their last transition, and are written only when they say something new", func() {
-		o := outcome{project: project(says(3)...), deployment: pods(rolledOut, 2), now: now}
+	It("keep the time of their last transition, and are written only when they differ", func() {
+		o := outcome{project: project(serveConditions(3)...), deployment: pods(rolledOut, 2), now: now}
 		o.claims = []verifyv1.AccountClaim{newAccountClaim("telegram:x_bot", now)}
-		first := timed(o.conditions(), nil, metav1.NewTime(now))
-		status := &verifyv1.VerificationProjectStatus{ObservedGeneration: 3, Conditions: append(first, says(3)...), Claims: o.claims}
-		later := timed(o.conditions(), status.Conditions, metav1.NewTime(now.Add(time.Hour)))
+		first := withTimes(o.conditions(), nil, metav1.NewTime(now))
+		status := &verifyv1.VerificationProjectStatus{ObservedGeneration: 3, Conditions: append(first, serveConditions(3)...), Claims: o.claims}
+		later := withTimes(o.conditions(), status.Conditions, metav1.NewTime(now.Add(time.Hour)))
 		Expect(later).To(Equal(first))
-		Expect(recorded(status, 3, later, o.claims)).To(BeTrue())
-		Expect(recorded(status, 4, later, o.claims)).To(BeFalse(), "another generation")
-		Expect(recorded(status, 3, later[1:], o.claims)).To(BeFalse(), "one less")
-		Expect(recorded(status, 3, later, []verifyv1.AccountClaim{newAccountClaim("telegram:x_bot", now.Add(time.Second))})).
+		Expect(isRecorded(status, 3, later, o.claims)).To(BeTrue())
+		Expect(isRecorded(status, 4, later, o.claims)).To(BeFalse(), "another generation")
+		Expect(isRecorded(status, 3, later[1:], o.claims)).To(BeFalse(), "one less")
+		Expect(isRecorded(status, 3, later, []verifyv1.AccountClaim{newAccountClaim("telegram:x_bot", now.Add(time.Second))})).
 			To(BeFalse(), "another claim")
-		status.Conditions[0].Message = "somebody's"
-		Expect(recorded(status, 3, later, o.claims)).To(BeFalse(), "another writer's words")
+		status.Conditions[0].Message = "foreign"
+		Expect(isRecorded(status, 3, later, o.claims)).To(BeFalse(), "another writer's message")
 
 		o.deployment = pods(rolledOut, 0)
-		down := timed(o.conditions(), first, metav1.NewTime(now.Add(time.Hour)))
+		down := withTimes(o.conditions(), first, metav1.NewTime(now.Add(time.Hour)))
 		Expect(down[0].LastTransitionTime.Time).To(Equal(now.Add(time.Hour)))
 	})
 })
 
-var _ = Describe("What applying shows", func() {
+var _ = Describe("The result of applying", func() {
 	o := func(edit func(*spec)) *observed {
 		project := newProject("shop", "shop")
 		edit(&project.Spec)
@@ -192,9 +192,9 @@ var _ = Describe("What applying shows", func() {
 	nothing := func(*spec) {}
 	none := hostDecision{}
 	ref := apply.Ref{Kind: "Service", Name: "phoneproof-shop"}
-	DescribeTable("is said with what to do, first what somebody must do",
+	DescribeTable("is reported with what to do, first what needs an action",
 		func(seen *observed, result apply.Result, decided hostDecision, held bool, reason, message string) {
-			b, again := hindered(seen, result, decided, held)
+			b, again := findObstacle(seen, result, decided, held)
 			if reason == "" {
 				Expect(b).To(BeNil())
 				Expect(again).To(BeZero())
@@ -219,19 +219,19 @@ var _ = Describe("What applying shows", func() {
 		Entry("a turn to wait for", o(nothing), apply.Result{}, none, true, verifyv1.ReasonRolloutQueued, "upgrade"),
 	)
 
-	It("is looked at again where a host is held, in case no wake-up comes", func() {
-		_, again := hindered(o(nothing), apply.Result{}, hostDecision{held: []string{"a.example.com"}}, false)
+	It("is retried if a host is held, in case an event is missed", func() {
+		_, again := findObstacle(o(nothing), apply.Result{}, hostDecision{held: []string{"a.example.com"}}, false)
 		Expect(again).To(Equal(afterHeld))
 		Expect(findSooner(afterHeld, time.Minute)).To(Equal(time.Minute), "the time to start ends before")
 		Expect(findSooner(0, afterHeld)).To(Equal(afterHeld))
 		Expect(findSooner(afterHeld, 0)).To(Equal(afterHeld))
 	})
 
-	It("is said in the same words for the same cause, whatever the server adds", func() {
+	It("has the same message for the same cause, whatever the server adds", func() {
 		err := apierrors.NewServerTimeout(schema.GroupResource{Resource: "services"}, "create", 17)
-		Expect(unfinished(err, false)).To(Equal(&blocker{waits, verifyv1.ReasonProgressing,
+		Expect(unfinishedBlocker(err, false)).To(Equal(&blocker{waits, verifyv1.ReasonProgressing,
 			"not everything is applied yet: the API server answers ServerTimeout; it is tried again"}))
-		Expect(unfinished(errors.New("dial tcp 10.0.0.1:443: connection refused"), true)).To(Equal(&blocker{aside, verifyv1.ReasonProgressing,
+		Expect(unfinishedBlocker(errors.New("dial tcp 10.0.0.1:443: connection refused"), true)).To(Equal(&blocker{aside, verifyv1.ReasonProgressing,
 			"not everything is applied yet: the API server does not answer; it is tried again"}))
 	})
 })
@@ -243,36 +243,36 @@ var _ = Describe("An Event", func() {
 	stalled := func(reason, message string) metav1.Condition {
 		return metav1.Condition{Type: verifyv1.ConditionStalled, Status: metav1.ConditionTrue, Reason: reason, Message: message}
 	}
-	DescribeTable("tells of trouble and of its end",
-		func(before, after []metav1.Condition, want *telling) {
-			Expect(transition(before, after)).To(Equal(want))
+	DescribeTable("reports problems and their end",
+		func(before, after []metav1.Condition, want *projectEvent) {
+			Expect(findTransition(before, after)).To(Equal(want))
 		},
 		Entry("not of the usual way up", nil, is("False", "Progressing", "m"), nil),
 		Entry("nor of its end", is("Unknown", "NotReported", "m"), is("True", "Ready", "m"), nil),
-		Entry("of trouble", is("True", "Ready", "m"), is("False", "Conflict", "m"), &telling{corev1.EventTypeWarning, "Conflict", "m"}),
-		Entry("of trouble from the start", nil, is("False", "NotPermitted", "m"), &telling{corev1.EventTypeWarning, "NotPermitted", "m"}),
+		Entry("of a problem", is("True", "Ready", "m"), is("False", "Conflict", "m"), &projectEvent{corev1.EventTypeWarning, "Conflict", "m"}),
+		Entry("of a problem from the start", nil, is("False", "NotPermitted", "m"), &projectEvent{corev1.EventTypeWarning, "NotPermitted", "m"}),
 		Entry("not twice", is("False", "Conflict", "m"), is("False", "Conflict", "m"), nil),
-		Entry("of another cause", is("False", "Conflict", "m"), is("False", "Conflict", "n"), &telling{corev1.EventTypeWarning, "Conflict", "n"}),
-		Entry("of its end", is("False", "Conflict", "m"), is("False", "Progressing", "n"), &telling{corev1.EventTypeNormal, "Progressing", "Conflict is over"}),
-		Entry("of a suspension", is("True", "Ready", "m"), is("False", "Suspended", "n"), &telling{corev1.EventTypeNormal, "Suspended", "n"}),
+		Entry("of another cause", is("False", "Conflict", "m"), is("False", "Conflict", "n"), &projectEvent{corev1.EventTypeWarning, "Conflict", "n"}),
+		Entry("of its end", is("False", "Conflict", "m"), is("False", "Progressing", "n"), &projectEvent{corev1.EventTypeNormal, "Progressing", "Conflict is over"}),
+		Entry("of a suspension", is("True", "Ready", "m"), is("False", "Suspended", "n"), &projectEvent{corev1.EventTypeNormal, "Suspended", "n"}),
 		Entry("of a rollout that is stuck, whatever serve says", is("False", "SecretMissing", "m"),
-			append(is("False", "SecretMissing", "m"), stalled("RolloutStuck", "n")), &telling{corev1.EventTypeWarning, "RolloutStuck", "n"}),
+			append(is("False", "SecretMissing", "m"), stalled("RolloutStuck", "n")), &projectEvent{corev1.EventTypeWarning, "RolloutStuck", "n"}),
 		Entry("of its end, whatever serve says", append(is("False", "SecretMissing", "m"), stalled("RolloutStuck", "n")),
-			is("False", "SecretMissing", "m"), &telling{corev1.EventTypeNormal, "SecretMissing", "RolloutStuck is over"}),
-		Entry("of what is in the way of a suspended project", is("False", "Suspended", "m"),
-			append(is("False", "Suspended", "m"), stalled("Conflict", "n")), &telling{corev1.EventTypeWarning, "Conflict", "n"}),
-		Entry("in as many words as an Event takes", nil, is("False", "Conflict", strings.Repeat("é", 600)),
-			&telling{corev1.EventTypeWarning, "Conflict", strings.Repeat("é", 500) + "..."}),
+			is("False", "SecretMissing", "m"), &projectEvent{corev1.EventTypeNormal, "SecretMissing", "RolloutStuck is over"}),
+		Entry("of a conflict of a suspended project", is("False", "Suspended", "m"),
+			append(is("False", "Suspended", "m"), stalled("Conflict", "n")), &projectEvent{corev1.EventTypeWarning, "Conflict", "n"}),
+		Entry("shortened to what an Event takes", nil, is("False", "Conflict", strings.Repeat("é", 600)),
+			&projectEvent{corev1.EventTypeWarning, "Conflict", strings.Repeat("é", 500) + "..."}),
 		Entry("of a host that another project has", is("True", "Ready", "m"), is("False", "HostInUse", "n"),
-			&telling{corev1.EventTypeWarning, "HostInUse", "n"}),
-		Entry("not of what serve tells", is("True", "Ready", "m"), is("False", "SecretMissing", "n"), nil),
+			&projectEvent{corev1.EventTypeWarning, "HostInUse", "n"}),
+		Entry("not of serve's problems", is("True", "Ready", "m"), is("False", "SecretMissing", "n"), nil),
 	)
 })
 
-var _ = Describe("What a project shares with other namespaces", func() {
+var _ = Describe("Sharing with other namespaces", func() {
 	elsewhere := []client.ObjectKey{{Namespace: "secret-plans", Name: "moon-base"}}
 
-	It("is told without naming them", func() {
+	It("is reported without naming them", func() {
 		Expect(describeShared([]account{{name: "telegram:x_bot"}}, nil)).To(BeNil())
 		s := describeShared([]account{{name: "whatsapp:007"}, {name: "telegram:x_bot", elsewhere: elsewhere}}, []string{"a.example.com"})
 		Expect(s.reason).To(Equal(verifyv1.ReasonAccountShared))
@@ -281,16 +281,16 @@ var _ = Describe("What a project shares with other namespaces", func() {
 		Expect(describeShared(nil, []string{"a.example.com"}).reason).To(Equal(verifyv1.ReasonHostShared))
 	})
 
-	It("stands in a condition that does not touch Ready, and is told in an Event once", func() {
+	It("has a condition that does not affect Ready, and one Event", func() {
 		o := outcome{project: newProject("shop", "shop"), deployment: pods(rolledOut, 2)}
-		o.project.Status.Conditions = says(0)
+		o.project.Status.Conditions = serveConditions(0)
 		before := o.conditions()
 		o.shared = describeShared([]account{{name: "telegram:x_bot", elsewhere: elsewhere}}, nil)
 		after := o.conditions()
 		Expect(after[:len(before)]).To(Equal(before))
 		Expect(after[len(before):]).To(HaveExactElements(And(HaveField("Type", verifyv1.ConditionShared), HaveField("Reason", verifyv1.ReasonAccountShared))))
 		Expect(newlyShared(before, before)).To(BeNil())
-		Expect(newlyShared(before, after)).To(Equal(&telling{corev1.EventTypeWarning, verifyv1.ReasonAccountShared, after[len(before)].Message}))
+		Expect(newlyShared(before, after)).To(Equal(&projectEvent{corev1.EventTypeWarning, verifyv1.ReasonAccountShared, after[len(before)].Message}))
 		Expect(newlyShared(after, after)).To(BeNil())
 	})
 })
@@ -324,7 +324,7 @@ var _ = Describe("Turns", func() {
 		t.followRollouts(listed, at)
 		return t.mayRoll(listed, deployments[own], limit, at)
 	}
-	DescribeTable("are as many as the administrator says",
+	DescribeTable("are as many as the administrator allows",
 		func(all []appsv1.Deployment, taken map[types.UID]turn, own string, want bool) {
 			Expect(may(&turns{taken: taken}, all, own, 2, now)).To(Equal(want))
 		},
@@ -358,7 +358,7 @@ var _ = Describe("Turns", func() {
 		Expect(may(t, all, "b", 1, now.Add(maxRolloutTime))).To(BeTrue())
 		Expect(may(t, all, "a", 1, now.Add(maxRolloutTime))).To(BeTrue(), "its own pods are being replaced anyway")
 
-		By("counting anew once it was complete")
+		By("counting again after it was complete")
 		all = list(rolledOut, rolledOut)
 		Expect(may(t, all, "b", 1, now.Add(maxRolloutTime))).To(BeTrue())
 		all = list(rolling, rolledOut)
@@ -383,7 +383,7 @@ var _ = Describe("Turns", func() {
 		Expect(slices.Collect(maps.Keys(t.taken))).To(ConsistOf(types.UID("b")))
 		Expect(slices.Collect(maps.Keys(listed))).To(ConsistOf(types.UID("a"), types.UID("b")))
 
-		By("counting the namespaces anew once a Deployment has come or gone")
+		By("counting the namespaces again after a Deployment was created or deleted")
 		taken, err := t.take(ctx, reader, &all[0], 1, now)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(taken).To(BeTrue(), "it has one already")

@@ -34,7 +34,7 @@ func TestProject(t *testing.T) {
 	RunSpecs(t, "Project controller")
 }
 
-// The operators of these specs have the generated role and no other right; admin plays everybody else.
+// The operators of these specs have the generated role and no other right; admin plays all other clients.
 var (
 	plane    *controlplane.ControlPlane
 	admin    client.WithWatch
@@ -47,10 +47,10 @@ const operatorNamespace = "phoneproof-system"
 var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(GinkgoLogr)
 	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyTimeout(2 * time.Minute) // the operator itself waits a minute before some of its looks
+	SetDefaultEventuallyTimeout(2 * time.Minute) // the operator itself waits a minute before some of its reconciliations
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	var err error
-	// The usual range of envtest has no room for the Services of many projects.
+	// The default range of envtest has no room for the Services of many projects.
 	plane, err = controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"service-cluster-ip-range": "10.0.0.0/20"}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(plane.Stop)
@@ -69,7 +69,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(admin.Create(ctx, manifest(file))).To(Succeed(), file)
 	}
 	operator = asAccount(ctx, operatorNamespace, "phoneproof-operator")
-	Eventually(func() []string { // the authorizer learns of a binding through its own watch
+	Eventually(func() []string { // the authorizer sees a binding through a watch
 		return rights(ctx, operator, operatorNamespace)
 	}).WithContext(ctx).ShouldNot(BeEmpty())
 })
@@ -117,8 +117,8 @@ func bindRole(ctx context.Context, namespace, name string) {
 	}
 }
 
-// newNamespace returns the name of a namespace of the spec's own. Its projects end with the spec: most operators work in all
-// namespaces, and would take care of them again in every later spec.
+// newNamespace creates a namespace for the spec and returns its name. Its projects are deleted with the spec, because most
+// operators work in all namespaces and would reconcile them in every later spec.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "shop-"}}
@@ -127,7 +127,8 @@ func newNamespace(ctx context.Context) string {
 	return namespace.Name
 }
 
-// deleteProjects deletes the projects of a namespace, whatever finalizers keep them, and what a garbage collector would delete then.
+// deleteProjects deletes the projects of a namespace, whatever finalizers keep them, and what a garbage collector would delete
+// then.
 func deleteProjects(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	var all verifyv1.VerificationProjectList

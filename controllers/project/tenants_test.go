@@ -48,7 +48,7 @@ func newTenant(ctx context.Context) tenant {
 	return tenant{c, namespace}
 }
 
-// create makes a project in the tenant's namespace.
+// create creates a project in the tenant's namespace.
 func (t tenant) create(ctx context.Context, name string, edit func(*spec)) *verifyv1.VerificationProject {
 	GinkgoHelper()
 	project := newProject(t.namespace, name)
@@ -69,7 +69,7 @@ func (t tenant) change(ctx context.Context, project *verifyv1.VerificationProjec
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// expectUntouched makes sure that a project's Deployment stays the one that it was.
+// expectUntouched checks that a project's Deployment is still the same object.
 func expectUntouched(ctx context.Context, project *verifyv1.VerificationProject, uid types.UID) {
 	GinkgoHelper()
 	Consistently(func(g Gomega) {
@@ -98,7 +98,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		parked := evil.create(ctx, "parked", func(s *spec) { s.Suspend = new(true) })
 		nextSecond(ctx, parked)
 		shop := victim.create(ctx, "shop", func(*spec) {})
-		ready(ctx, shop)
+		makeReady(ctx, shop)
 		running := deployment(ctx, shop).UID
 
 		By("editing an old, suspended project without Secrets to the public name of the bot")
@@ -108,8 +108,8 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		})
 		expectUntouched(ctx, shop, running)
 		for _, project := range []*verifyv1.VerificationProject{shop, parked} {
-			told := expectCondition(ctx, project, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
-			Expect(told.Message).To(And(HavePrefix("spec.telegram.botUsername: "), Not(ContainSubstring(evil.namespace)),
+			condition := expectCondition(ctx, project, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
+			Expect(condition.Message).To(And(HavePrefix("spec.telegram.botUsername: "), Not(ContainSubstring(evil.namespace)),
 				Not(ContainSubstring(victim.namespace)), Not(ContainSubstring("parked"))))
 			expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonAccountShared)
 		}
@@ -117,7 +117,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 		By("starting it")
 		evil.change(ctx, parked, func(p *verifyv1.VerificationProject) { p.Spec.Suspend = nil })
-		ready(ctx, parked)
+		makeReady(ctx, parked)
 		expectReady(ctx, shop)
 
 		By("deleting it, with a finalizer that keeps it and its Deployment for ever: the account is shared still")
@@ -132,7 +132,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 		By("writing a status")
 		now := current(ctx, parked)
-		now.Status.Claims = []verifyv1.AccountClaim{newAccountClaim(accounts(&now.Spec)[0], shop.CreationTimestamp.Time)}
+		now.Status.Claims = []verifyv1.AccountClaim{newAccountClaim(listAccounts(&now.Spec)[0], shop.CreationTimestamp.Time)}
 		Expect(evil.Status().Update(ctx, now)).To(Satisfy(apierrors.IsForbidden))
 		evil.change(ctx, parked, func(p *verifyv1.VerificationProject) { p.Finalizers = nil })
 	})
@@ -145,27 +145,27 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 			s.BaseURL, s.Expose.Ingress, s.Telegram.Updates = base, &verifyv1.IngressSettings{}, verifyv1.TelegramUpdatesPolling
 		}
 		squatter := evil.create(ctx, "squatter", exposed)
-		roll(ctx, squatter, noneReady)
+		setRollout(ctx, squatter, noneReady)
 		expectCondition(ctx, squatter, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
 		nextSecond(ctx, squatter)
 
 		shop := victim.create(ctx, "shop", exposed)
-		ready(ctx, shop)
+		makeReady(ctx, shop)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
 		Expect(ingressHost(ctx, squatter)).To(BeEmpty())
 
 		By("starting the older project after all, at another path of the host")
 		evil.change(ctx, squatter, func(p *verifyv1.VerificationProject) { p.Spec.BaseURL = base + "/more" })
 		report(ctx, squatter)
-		roll(ctx, squatter, allReady)
-		told := expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
-		Expect(told.Message).To(And(ContainSubstring(`"`+host+`"`), Not(ContainSubstring(victim.namespace))))
+		setRollout(ctx, squatter, allReady)
+		condition := expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
+		Expect(condition.Message).To(And(ContainSubstring(`"`+host+`"`), Not(ContainSubstring(victim.namespace))))
 		expectCondition(ctx, squatter, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonHostInUse)
 		Expect(ingressHost(ctx, squatter)).To(BeEmpty())
 		expectReady(ctx, shop)
 
 		By("keeping it over an outage and a suspension of its holder, and over a restart")
-		roll(ctx, shop, noneReady)
+		setRollout(ctx, shop, noneReady)
 		expectCondition(ctx, shop, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
 		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Suspend = new(true) })
 		expectCondition(ctx, shop, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
@@ -190,7 +190,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		shop := victim.create(ctx, "shop", func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{Host: held} })
-		ready(ctx, shop)
+		makeReady(ctx, shop)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(held))
 
 		thief := evil.create(ctx, "thief", func(s *spec) {
@@ -200,7 +200,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		})
 		deployment(ctx, thief)
 		report(ctx, thief)
-		roll(ctx, thief, allReady)
+		setRollout(ctx, thief, allReady)
 		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 		Eventually(func() []string {
 			names, _ := readRouteRules(route(ctx, thief))
@@ -213,7 +213,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		expectReady(ctx, shop)
 	})
 
-	It("loses to the administrator's grant, which stops what runs", func(ctx SpecContext) {
+	It("loses to the administrator's grant, which stops its pods", func(ctx SpecContext) {
 		const host, base = "granted.tenants.example.com", "https://granted.tenants.example.com"
 		first := operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
@@ -226,16 +226,16 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 			s.Telegram.BotUsername = account
 		}
 		thief := evil.create(ctx, "thief", both)
-		ready(ctx, thief)
+		makeReady(ctx, thief)
 		squatter := evil.create(ctx, "squatter", func(s *spec) {
 			exposed(s)
 			s.BaseURL += "/more"
 		})
-		ready(ctx, squatter)
+		makeReady(ctx, squatter)
 		nextSecond(ctx, squatter)
 		shop := victim.create(ctx, "shop", both)
 		deployment(ctx, shop)
-		roll(ctx, shop, allReady)
+		setRollout(ctx, shop, allReady)
 		expectCondition(ctx, shop, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 		first.stop()
 
@@ -243,17 +243,17 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		o.Permissions.AccountGrants = []Grant{{victim.namespace, "telegram:" + account}}
 		o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
 		operate(ctx, operator, o)
-		told := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
-		Expect(told.Message).To(ContainSubstring("(operator flag --grant-account)"))
+		condition := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+		Expect(condition.Message).To(ContainSubstring("(operator flag --grant-account)"))
 		Eventually(children).WithContext(ctx).WithArguments(ctx, thief).
 			ShouldNot(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
-		told = expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
-		Expect(told.Message).To(ContainSubstring("(operator flag --grant-host)"))
+		condition = expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
+		Expect(condition.Message).To(ContainSubstring("(operator flag --grant-host)"))
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, squatter).Should(BeEmpty())
 		expectCondition(ctx, squatter, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
-		ready(ctx, shop)
+		makeReady(ctx, shop)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
-		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero(), "who may not name it is not counted")
+		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero(), "a project without the grant is not counted")
 	})
 
 	It("loses by a grant only the names that it is for, in annotations too", func(ctx SpecContext) {
@@ -268,7 +268,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 			}
 			s.Expose.Service.Annotations = map[string]verifyv1.AnnotationValue{key: kept + ", " + taken}
 		})
-		ready(ctx, thief)
+		makeReady(ctx, thief)
 		names := func() []string {
 			names, _ := readRouteRules(route(ctx, thief))
 			return names
@@ -304,12 +304,12 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		thief := evil.create(ctx, "thief", func(s *spec) {
 			s.BaseURL, s.Expose.Ingress = "https://"+host, &verifyv1.IngressSettings{}
 		})
-		ready(ctx, thief)
+		makeReady(ctx, thief)
 		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, thief).Should(Equal(host))
 		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Finalizers = []string{"example.com/for-ever"} })
 		Expect(evil.Delete(ctx, thief, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		shop := victim.create(ctx, "shop", func(s *spec) { s.Telegram.BotUsername = thief.Spec.Telegram.BotUsername })
-		ready(ctx, shop)
+		makeReady(ctx, shop)
 		expectCondition(ctx, shop, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
 		first.stop()
 
@@ -329,16 +329,16 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		o.MaxUnreadyRollouts = 2
 		first := operate(ctx, operator, o, evil.namespace, victim.namespace)
 		shop := victim.create(ctx, "shop", func(*spec) {})
-		ready(ctx, shop)
+		makeReady(ctx, shop)
 		for _, name := range []string{"one", "two", "three"} {
 			broken := evil.create(ctx, name, func(*spec) {})
-			ready(ctx, broken)
+			makeReady(ctx, broken)
 			evil.change(ctx, broken, func(p *verifyv1.VerificationProject) {
 				p.Spec.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "none"}
 			})
 			Eventually(func() map[string]string { return deployment(ctx, broken).Spec.Template.Spec.NodeSelector }).WithContext(ctx).
 				Should(HaveKey("pool"))
-			roll(ctx, broken, oldReady)
+			setRollout(ctx, broken, oldReady)
 		}
 		first.stop()
 
@@ -354,18 +354,18 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		namespace := newNamespace(ctx)
 		op := operate(ctx, operator, usual(), namespace) // where the rollouts of other specs take no turn
 		old := create(ctx, newProject(namespace, "old"))
-		ready(ctx, old)
+		makeReady(ctx, old)
 		nextSecond(ctx, old)
 		holder := newProject(namespace, "holder")
 		holder.Spec.Telegram, holder.Spec.WhatsApp = nil, whatsApp("1234")
 		create(ctx, holder)
-		ready(ctx, holder)
+		makeReady(ctx, holder)
 		running := deployment(ctx, old).UID
 
-		By("telling the older project that comes to it later, whose pods go on")
+		By("stalling the older project that names it later, whose pods go on")
 		change(ctx, old, func(s *spec) { s.Telegram, s.WhatsApp = nil, whatsApp("1234") })
-		told := expectCondition(ctx, old, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
-		Expect(told.Message).To(Equal("spec.whatsapp.phoneNumberID belongs to the project holder, which has named it for longer; " +
+		condition := expectCondition(ctx, old, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
+		Expect(condition.Message).To(Equal("spec.whatsapp.phoneNumberID belongs to the project holder, which has named it for longer; " +
 			"use another account, or remove it from that project"))
 		expectEvent(ctx, old, corev1.EventTypeWarning, verifyv1.ReasonAccountInUse)
 		expectUntouched(ctx, old, running)
@@ -392,14 +392,14 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		Expect(admin.Patch(ctx, holder, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": ["example.com/wait"]}}`)))).
 			To(Succeed())
 		Expect(admin.Delete(ctx, holder)).To(Succeed())
-		ready(ctx, old)
+		makeReady(ctx, old)
 		expectCondition(ctx, late, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 		Expect(admin.Patch(ctx, holder, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`)))).To(Succeed())
 
 		By("and then when it changes to another one")
 		change(ctx, old, func(s *spec) { s.WhatsApp = whatsApp("5678") })
-		ready(ctx, late)
-		ready(ctx, old)
+		makeReady(ctx, late)
+		makeReady(ctx, old)
 
 		By("coming back: the claim was lost")
 		change(ctx, old, func(s *spec) { s.WhatsApp = whatsApp("1234") })
@@ -411,14 +411,14 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		operate(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		from, to := create(ctx, newProject(namespace, "from")), create(ctx, newProject(namespace, "to"))
-		ready(ctx, from)
-		ready(ctx, to)
+		makeReady(ctx, from)
+		makeReady(ctx, to)
 		account := from.Spec.Telegram.BotUsername
 		running := []types.UID{deployment(ctx, from).UID, deployment(ctx, to).UID}
 		change(ctx, to, func(s *spec) { s.Telegram.BotUsername = account }) // the worse order of the two
 		change(ctx, from, func(s *spec) { s.Telegram.BotUsername = bot() })
-		ready(ctx, from)
-		ready(ctx, to)
+		makeReady(ctx, from)
+		makeReady(ctx, to)
 		Expect([]types.UID{deployment(ctx, from).UID, deployment(ctx, to).UID}).To(Equal(running))
 	})
 
@@ -434,7 +434,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 			Expect(admin.Status().Update(ctx, project)).To(Succeed())
 		}
 		operate(ctx, operator, usual())
-		ready(ctx, older)
+		makeReady(ctx, older)
 		expectCondition(ctx, younger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 		claims := current(ctx, older).Status.Claims
 		Expect(claims).To(HaveLen(1))

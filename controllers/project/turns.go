@@ -14,8 +14,8 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/apply"
 )
 
-// maxRolloutTime is how long a rollout counts. New pods have as much time to become ready, but a project that is edited again
-// and again would have that time anew.
+// maxRolloutTime is how long a rollout counts. New pods have as much time to become ready, but repeated edits of a project would
+// renew that time.
 const maxRolloutTime = 10 * time.Minute
 
 // turn is the permission for one Deployment to get new pods.
@@ -24,24 +24,25 @@ type turn struct {
 	generation int64 // before the change
 }
 
-// turns lets a few Deployments get new pods at a time. Who has a turn is read from the Deployments themselves, so it holds
-// over restarts and changes of leaders; remembered are the turns that the cache does not show yet, and since when each rollout
-// is seen.
+// turns lets a few Deployments get new pods at a time. The Deployments themselves show which have a turn, so this survives
+// restarts and changes of leaders; kept here are the turns that the cache does not show yet, and since when each rollout has been
+// observed.
 type turns struct {
 	mu    sync.Mutex
 	taken map[types.UID]turn      // by the Deployment's UID
 	since map[types.UID]time.Time // by the Deployment's UID
-	// namespaces are those with Deployments of projects; nil if they are to be counted anew.
+	// namespaces are those with Deployments of projects; nil if they must be counted again.
 	namespaces map[string]bool
 }
 
-// rolloutIndex finds the Deployments of projects that get new pods.
+// rolloutIndex is the index of the projects' Deployments that get new pods.
 const rolloutIndex = "phoneproof.dev/rollout"
 
-// underwayValue is what rolloutIndex holds.
+// underwayValue is the only value in rolloutIndex.
 const underwayValue = "underway"
 
-// indexByRollout returns whether a Deployment gets new pods, for the index. One that is no project's takes no turn, whatever its labels.
+// indexByRollout returns whether a Deployment gets new pods, for the index. One without a project takes no turn, whatever its
+// labels.
 func indexByRollout(object client.Object) []string {
 	deployment, ok := object.(*appsv1.Deployment)
 	if !ok || projectOf(deployment) == nil || !isUnderway(deployment) {
@@ -54,7 +55,7 @@ func indexByRollout(object client.Object) []string {
 func (t *turns) take(ctx context.Context, reader client.Reader, own *appsv1.Deployment, limit int, now time.Time) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Read under the lock: what was read before another took its turn would not show it, and neither would the memory.
+	// Read under the lock: an earlier read might miss a turn that was taken since and is already forgotten here.
 	rolling, err := t.listRolling(ctx, reader)
 	if err != nil {
 		return false, err
@@ -75,22 +76,22 @@ func (t *turns) take(ctx context.Context, reader client.Reader, own *appsv1.Depl
 	return true, nil
 }
 
-// giveBack returns a turn that was not used.
+// giveBack returns an unused turn.
 func (t *turns) giveBack(own types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.taken, own)
 }
 
-// resetNamespaces makes the next turn count the namespaces anew: a Deployment was made or is gone.
+// resetNamespaces makes the next turn count the namespaces again, after a Deployment was created or deleted.
 func (t *turns) resetNamespaces() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.namespaces = nil
 }
 
-// listRolling returns the Deployments that get new pods or are about to, and drops the turns that the cache shows, or that are over.
-// Turns are looked at first: one that the cache begins to show in between is counted rather than missed.
+// listRolling returns the Deployments that get new pods or are about to, and drops the turns that the cache shows, or that are
+// over. Turns are read first, so that one that the cache begins to show in between is counted rather than missed.
 func (t *turns) listRolling(ctx context.Context, reader client.Reader) (map[types.UID]*appsv1.Deployment, error) {
 	rolling := map[types.UID]*appsv1.Deployment{}
 	for uid, turn := range t.taken {
@@ -98,7 +99,7 @@ func (t *turns) listRolling(ctx context.Context, reader client.Reader) (map[type
 		err := reader.Get(ctx, turn.deployment, d, client.UnsafeDisableDeepCopy)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
-			return nil, fmt.Errorf("read a Deployment that has a turn: %w", err)
+			return nil, fmt.Errorf("read Deployment with a turn: %w", err)
 		case err != nil || d.UID != uid || d.Generation > turn.generation:
 			delete(t.taken, uid)
 		default:
@@ -115,7 +116,7 @@ func (t *turns) listRolling(ctx context.Context, reader client.Reader) (map[type
 	return rolling, nil
 }
 
-// countNamespaces finds out which namespaces have Deployments of projects.
+// countNamespaces finds the namespaces that have Deployments of projects.
 func (t *turns) countNamespaces(ctx context.Context, reader client.Reader) error {
 	var all appsv1.DeploymentList
 	if err := reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
@@ -130,7 +131,7 @@ func (t *turns) countNamespaces(ctx context.Context, reader client.Reader) error
 	return nil
 }
 
-// followRollouts notes since when each rollout is under way.
+// followRollouts records since when each rollout has been in progress.
 func (t *turns) followRollouts(rolling map[types.UID]*appsv1.Deployment, now time.Time) {
 	since := map[types.UID]time.Time{}
 	for uid := range rolling {
@@ -143,9 +144,9 @@ func (t *turns) followRollouts(rolling map[types.UID]*appsv1.Deployment, now tim
 	t.since = since
 }
 
-// mayRoll reports whether one more Deployment may get new pods. A namespace has a share of the turns, and what it does beyond
-// that, or for too long, does not count: a few projects would hold up all the others. Deployments that are stuck had their
-// time, and those that are paused have as much as they like.
+// mayRoll reports whether one more Deployment may get new pods. A namespace has a share of the turns, and rollouts beyond that,
+// or for too long, do not count, so that a few projects cannot block all others. Stuck and paused Deployments do not count
+// either: the former had their time, the latter have no limit.
 func (t *turns) mayRoll(rolling map[types.UID]*appsv1.Deployment, own *appsv1.Deployment, limit int, now time.Time) bool {
 	counts := map[string]int{}
 	if rolling[own.UID] != nil {
@@ -156,7 +157,7 @@ func (t *turns) mayRoll(rolling map[types.UID]*appsv1.Deployment, own *appsv1.De
 			counts[d.Namespace]++
 		}
 	}
-	namespaces := len(t.namespaces) // each has a share, whether it uses it or not
+	namespaces := len(t.namespaces) // each has a share, even an unused one
 	if !t.namespaces[own.Namespace] {
 		namespaces++
 	}
@@ -168,15 +169,15 @@ func (t *turns) mayRoll(rolling map[types.UID]*appsv1.Deployment, own *appsv1.De
 	return counts[own.Namespace] < share && under < limit
 }
 
-// computeShare returns how many turns one of some namespaces may have: as many as the others, and never less than a quarter of all,
-// so that one with many projects is not held up by many with few.
+// computeShare returns how many turns one of some namespaces may have: as many as the others, and at least a quarter of all, so
+// that many namespaces with few projects do not block one with many.
 func computeShare(limit, namespaces int) int {
 	const most = 4
 	parts := min(namespaces, most)
 	return (limit + parts - 1) / parts
 }
 
-// arePodsEdited reports whether another field owner set a field of the pods that a Deployment makes.
+// arePodsEdited reports whether another field owner set a field in the pods of a Deployment.
 func arePodsEdited(deployment *appsv1.Deployment) bool {
 	for _, entry := range deployment.ManagedFields {
 		if entry.Manager == string(apply.FieldOwner) || entry.Subresource != "" || entry.FieldsV1 == nil {
@@ -184,7 +185,7 @@ func arePodsEdited(deployment *appsv1.Deployment) bool {
 		}
 		var set fieldpath.Set
 		if set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
-			continue // managed fields that cannot be read are the API server's to repair
+			continue // unreadable managed fields are the API server's problem
 		}
 		pods := &set
 		for _, name := range []string{"spec", "template", "spec"} {

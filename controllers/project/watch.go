@@ -22,32 +22,32 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// settling is how long news of children and conditions may wait. They come in bursts, our own writes among them, and the
-// cache has seen those by then.
+// settling is how long changes of children and conditions may wait. They come in bursts, our own writes among them, and the cache
+// has seen those by then.
 const settling = 200 * time.Millisecond
 
-// sharingDelay is how long news for other namespaces may wait. They are about a condition only, and a tenant that edits an account
-// to and fro must not have the projects of others written as often.
+// sharingDelay is how long changes for other namespaces may wait. They affect a condition only, and a tenant that changes an
+// account repeatedly must not cause as many writes to the projects of others.
 const sharingDelay = 5 * time.Second
 
-func request(o client.Object) reconcile.Request {
+func requestFor(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
 }
 
-// ofProjects reconciles a project that is new or has another spec at once, and the others that name one of its accounts:
-// what they are told, and who may start, depends on it.
+// ofProjects reconciles at once a project that is new or has another spec, and the others that name one of its accounts, because
+// their conditions, and whether they may start, depend on it.
 func (c *Controller) ofProjects() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, queue queue) {
-			queue.Add(request(e.Object))
+			queue.Add(requestFor(e.Object))
 			c.addSharing(ctx, queue, e.Object)
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, queue queue) {
-			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() { // the beginning of a deletion counts as a change
-				queue.AddAfter(request(e.ObjectNew), settling)
+			if e.ObjectOld.GetGeneration() == e.ObjectNew.GetGeneration() { // the start of a deletion counts as a change
+				queue.AddAfter(requestFor(e.ObjectNew), settling)
 				return
 			}
-			queue.Add(request(e.ObjectNew))
+			queue.Add(requestFor(e.ObjectNew))
 			c.addSharing(ctx, queue, e.ObjectOld)
 			c.addSharing(ctx, queue, e.ObjectNew)
 			c.addAskingProject(ctx, queue, e.ObjectOld, e.ObjectNew)
@@ -68,19 +68,19 @@ func (c *Controller) addSharing(ctx context.Context, queue queue, object client.
 	if !ok {
 		return
 	}
-	for _, account := range accounts(&project.Spec) {
+	for _, account := range listAccounts(&project.Spec) {
 		var sharing verifyv1.VerificationProjectList
 		if err := c.client.List(ctx, &sharing, client.MatchingFields{accountIndex: account}, client.UnsafeDisableDeepCopy); err != nil {
-			c.Log.Error(err, "projects with the same account wait for the next change")
+			c.Log.Error(err, "list projects by account failed")
 			return
 		}
 		for i := range sharing.Items {
 			switch other := &sharing.Items[i]; {
 			case other.UID == project.UID:
 			case other.Namespace == project.Namespace:
-				queue.Add(request(other))
+				queue.Add(requestFor(other))
 			default:
-				queue.AddAfter(request(other), sharingDelay)
+				queue.AddAfter(requestFor(other), sharingDelay)
 			}
 		}
 	}
@@ -97,13 +97,13 @@ func ofChildren() handler.EventHandler {
 		CreateFunc: func(_ context.Context, e event.CreateEvent, queue queue) { add(queue, e.Object) },
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, queue queue) {
 			add(queue, e.ObjectNew)
-			add(queue, e.ObjectOld) // somebody may have taken the owner reference away
+			add(queue, e.ObjectOld) // the owner reference may have been removed
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, queue queue) { add(queue, e.Object) },
 	}
 }
 
-// projectOf returns the project that is the controller of a child; nil if none is.
+// projectOf returns the project that controls a child; nil if none does.
 func projectOf(object client.Object) *metav1.OwnerReference {
 	owner := metav1.GetControllerOf(object)
 	if owner == nil || owner.Kind != verifyv1.VerificationProjectKind ||
@@ -113,8 +113,8 @@ func projectOf(object client.Object) *metav1.OwnerReference {
 	return owner
 }
 
-// ofDeployments reconciles projects that wait for a turn when a Deployment gives up its own, and those that share an account
-// with a project that is being deleted when its Deployment goes.
+// ofDeployments reconciles projects that wait for a turn when a Deployment gives up its own, and those that share an account with
+// a project that is being deleted when its Deployment is deleted.
 func (c *Controller) ofDeployments() handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(context.Context, event.CreateEvent, queue) { c.turns.resetNamespaces() },
@@ -142,7 +142,7 @@ func (c *Controller) addSharingOwner(ctx context.Context, queue queue, deploymen
 	var project verifyv1.VerificationProject
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: deployment.GetNamespace(), Name: owner.Name}, &project)
 	if err != nil || project.DeletionTimestamp.IsZero() {
-		return // without the project, its own deletion has notified them
+		return // without the project, its own deletion has requeued them
 	}
 	c.addSharing(ctx, queue, &project)
 }
@@ -158,15 +158,15 @@ func (c *Controller) addQueued(ctx context.Context, queue queue) {
 	err := c.client.List(ctx, &waiting, client.MatchingFields{waitIndex: verifyv1.ReasonRolloutQueued},
 		client.Limit(int64(c.MaxUnreadyRollouts)), client.UnsafeDisableDeepCopy)
 	if err != nil {
-		c.Log.Error(err, "list of projects that wait for a turn failed, will retry")
+		c.Log.Error(err, "list projects that wait for a turn failed, will retry")
 		return
 	}
 	for i := range waiting.Items {
-		queue.Add(request(&waiting.Items[i]))
+		queue.Add(requestFor(&waiting.Items[i]))
 	}
 }
 
-// waitIndex finds the projects that wait for a turn.
+// waitIndex is the index of the projects that wait for a turn.
 const waitIndex = "phoneproof.dev/wait"
 
 // indexByWait returns what a project waits for, for the index.
@@ -182,11 +182,11 @@ func indexByWait(object client.Object) []string {
 	return []string{reconciling.Reason}
 }
 
-// withoutStatus lets changes pass that are not of a status alone: that of an autoscaler changes several times a minute.
+// withoutStatus ignores changes of a status alone: that of an autoscaler changes several times a minute.
 func withoutStatus() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld, e.ObjectNew
-		return respecified(before, after) ||
+		return isSpecChanged(before, after) ||
 			before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero() ||
 			!equality.Semantic.DeepEqual(before.GetLabels(), after.GetLabels()) ||
 			!equality.Semantic.DeepEqual(before.GetAnnotations(), after.GetAnnotations()) ||
@@ -194,9 +194,9 @@ func withoutStatus() predicate.Predicate {
 	}}
 }
 
-// respecified tells whether what an object declares may have changed. For some kinds the API server counts no generations;
-// of these only the autoscaler has a status that changes often.
-func respecified(before, after client.Object) bool {
+// isSpecChanged reports whether the spec of an object may have changed. Some kinds have no generation; of these only the
+// autoscaler has a status that changes often.
+func isSpecChanged(before, after client.Object) bool {
 	if after.GetGeneration() != 0 {
 		return before.GetGeneration() != after.GetGeneration()
 	}
@@ -205,13 +205,13 @@ func respecified(before, after client.Object) bool {
 	return !ok || !also || !equality.Semantic.DeepEqual(old.Spec, now.Spec)
 }
 
-// byAccount is the index of projects by their accounts.
-func byAccount(object client.Object) []string {
+// indexByAccount returns the accounts of a project, for the index.
+func indexByAccount(object client.Object) []string {
 	project, ok := object.(*verifyv1.VerificationProject)
 	if !ok {
 		return nil
 	}
-	return accounts(&project.Spec)
+	return listAccounts(&project.Spec)
 }
 
 func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
@@ -220,7 +220,7 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 		field  string
 		values client.IndexerFunc
 	}{
-		{&verifyv1.VerificationProject{}, accountIndex, byAccount},
+		{&verifyv1.VerificationProject{}, accountIndex, indexByAccount},
 		{&verifyv1.VerificationProject{}, hostIndex, indexByAskedHost},
 		{&verifyv1.VerificationProject{}, waitIndex, indexByWait},
 		{&networkingv1.Ingress{}, hostIndex, indexByHost},
