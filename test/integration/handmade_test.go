@@ -163,7 +163,7 @@ func (s *shop) poison(ctx context.Context) map[fate][]string {
 // fateOf returns what became of an object under a leader.
 func (s *shop) fateOf(ctx context.Context, leader *replica, name string) fate {
 	GinkgoHelper()
-	leftAlone := regexp.MustCompile(`"msg":"left a request alone[^\n]*"request":"` + name + `"`).MatchString(leader.printed())
+	leftAlone := regexp.MustCompile(`"msg":"(manual )?request skipped[^\n]*"request":"` + name + `"`).MatchString(leader.printed())
 	o := s.object(ctx, name)
 	switch {
 	case s.acceptance(ctx, name) == string(metav1.ConditionFalse)+" "+verifyv1.ReasonMalformed:
