@@ -28,13 +28,12 @@ type Store interface {
 	// Get.
 	Peek(ctx context.Context, id string) (Request, error)
 
-	// Update applies mutate to the current state and stores the result by compare-and-set: of concurrent updates each
-	// sees the other's result, so conflicts are retried until ctx ends. now is the time by the clock that decides for
-	// this store. mutate may change Phase, VerifiedAt, Actual, Assurance, Contacts, Delivery and Redelivered, nothing that
-	// Create decided; it may run more than once and must touch nothing but its argument. If it returns ErrUnchanged
-	// nothing is written and the current state is returned; any other error is returned as it is, with the current state
-	// and nothing written. ErrNotFound if there is no such request.
-	Update(ctx context.Context, id string, mutate func(r *Request, now time.Time) error) (Request, error)
+	// Update applies mutate to the current state (Request.Apply) and stores the result by compare-and-set: of concurrent
+	// updates each sees the other's result, so conflicts are retried until ctx ends. mutate may run more than once. If it
+	// returns ErrUnchanged, nothing is written and the current state is returned; any other error is returned as it is, with
+	// the current state and nothing written. ErrContent if it changes what Create decided, ErrNotFound if there is no such
+	// request.
+	Update(ctx context.Context, id string, mutate Mutation) (Request, error)
 
 	// Delete removes the request if it is still in the state of that Version, else ErrConflict.
 	// A request that is already gone is no error.
@@ -129,15 +128,6 @@ type New struct {
 	// check the limits before.
 	Fresh bool
 }
-
-// Rate is a sliding-count limit: at most Requests created in (now - Period, now]. Its zero value admits everything.
-type Rate struct {
-	Requests int
-	Period   time.Duration
-}
-
-// Limited tells whether the rate limits anything.
-func (r Rate) Limited() bool { return r.Requests > 0 && r.Period > 0 }
 
 // PrefixRate is a Rate for all numbers that begin with the same digits.
 type PrefixRate struct {
@@ -253,10 +243,21 @@ func TooManyUnknown(cause error) error {
 	}
 }
 
-// TooManyStored returns the refusal of a creation by Limits.MaxStored.
-func TooManyStored(retryAfter time.Duration) error {
+// Bounds of Retry-After for a full store: a request may end at any moment, which cannot be predicted, and more than one try
+// per second does not help.
+const (
+	minRoomWait = time.Second
+	maxRoomWait = time.Minute
+)
+
+// TooManyStored returns the refusal of a creation by Limits.MaxStored. untilRoom is how long it is until a request can be
+// evicted, as far as that is known: negative if it is not.
+func TooManyStored(untilRoom time.Duration) error {
+	if untilRoom < 0 {
+		untilRoom = maxRoomWait
+	}
 	return &Error{
-		Code: CodeTooManyStored, RetryAfter: retryAfter,
+		Code: CodeTooManyStored, RetryAfter: min(max(untilRoom, minRoomWait), maxRoomWait),
 		Message: "The project holds as many unfinished verifications as it may. Wait for the time in Retry-After.",
 	}
 }

@@ -9,18 +9,23 @@ const steppedPostgres = "by a clock that is stepped "
 var memoryMutants = []Mutant{
 	{
 		Name: "memory-rate-one-too-many", Promise: "design.md 4: exact in SQL and memory",
-		Symbol: "memory.(*windows).retryAfter", Old: "len(times) < rate.Requests", New: "len(times) <= rate.Requests",
-		Also: []Edit{{
-			Symbol: "memory.(*windows).retryAfter",
-			Old:    "times[len(times)-rate.Requests]",
-			New:    "times[max(0, len(times)-rate.Requests)]",
-		}},
+		Symbol: "verification.Rate.BlockingPlace", Old: "last + 1 - int64(r.Requests)", New: "last - int64(r.Requests)",
 		Suite: "memory", Test: "rates",
 	},
 	{
 		Name: "memory-forms-of-a-number-count-apart", Promise: "design.md 4: per canonical phone number",
-		Symbol: "memory.(*project).countAdmission", Old: "phone.Canonical(n.Phone)", New: "n.Phone",
+		Symbol: "verification.(*Admissions).Add", Old: "phone.Canonical(c.Phone)", New: "c.Phone",
 		Suite: "memory", Test: "rates",
+	},
+	{
+		Name: "memory-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
+		Symbol: "verification.(*window).within", Old: "begin+1, func", New: "begin+2, func",
+		Suite: "memory", Test: "windows",
+	},
+	{
+		Name: "memory-creation-overwritten", Promise: "design.md 3: what Create decided never changes",
+		Symbol: "verification.(*Request).sameCreation", Old: "r.ExpiresAt.Equal(other.ExpiresAt)", New: "true",
+		Suite: "memory", Test: "refuses a mutation of what Create decided",
 	},
 	{
 		Name: "memory-open-event-evicted", Promise: "design.md 4: an undelivered event is never dropped",
@@ -49,11 +54,6 @@ var memoryMutants = []Mutant{
 		Symbol: "memory.(*Store).Delete", Old: "case rec.request.Version != version:", New: "case false:",
 		Suite: "memory", Test: "deletion|races",
 	},
-	{
-		Name: "memory-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
-		Symbol: "memory.(*windows).trimWindow", Old: "now.Add(-period).UnixMicro()+1", New: "now.Add(-period).UnixMicro()+2",
-		Suite: "memory", Test: "windows",
-	},
 }
 
 // postgresMutants break what only a database can break.
@@ -62,7 +62,7 @@ var memoryMutants = []Mutant{
 var postgresMutants = []Mutant{
 	{
 		Name: "postgres-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
-		Symbol: "postgres.(*placeWindow).retryAfter", Old: ".Sub(now)", New: ".Sub(now)-time.Microsecond",
+		Symbol: "postgres.(*placeWindow).retryAfter", Old: "rate.UntilLeft(leaves, now)", New: "rate.UntilLeft(leaves, now)-time.Microsecond",
 		Suite: "postgres", Test: steppedPostgres + "windows",
 	},
 	{
@@ -217,13 +217,6 @@ var postgresMutants = []Mutant{
 		New:    "AND at > statement_timestamp() - $3::interval + interval '1 microsecond'",
 		Suite:  "postgres", Test: steppedPostgres + "windows",
 	},
-	{
-		Name: "postgres-final-state-overwritten", Promise: "design.md 3: what Create decided never changes",
-		Symbol: "postgres.(*change).restoreFixedFields",
-		Old:    "after.ID, after.Phone, after.Method = before.ID, before.Phone, before.Method",
-		New:    "after.ID, after.Method = before.ID, before.Method",
-		Suite:  "postgres unit", Test: "TestChange_restoreFixedFields",
-	},
 }
 
 // objectsMutants break what only objects of an API server can break.
@@ -339,25 +332,10 @@ var objectsMutants = []Mutant{
 		Suite:  "objects", Test: "The store contract (races|deletion)",
 	},
 	{
-		Name: "objects-rate-one-too-many", Promise: "design.md 4: own admissions at once",
-		Symbol: "kubernetes.(*tally).wait", Old: "len(stamps) < rate.Requests", New: "len(stamps) <= rate.Requests",
-		Also: []Edit{{
-			Symbol: "kubernetes.(*tally).wait",
-			Old:    "stamps[len(stamps)-rate.Requests]",
-			New:    "stamps[max(0, len(stamps)-rate.Requests)]",
-		}},
-		Suite: "objects", Test: "The store contract rates",
-	},
-	{
-		Name: "objects-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
-		Symbol: "kubernetes.(*tally).within", Old: "begin+1, func", New: "begin+2, func",
-		Suite: "objects", Test: "The store contract windows",
-	},
-	{
 		Name: "objects-deleted-requests-do-not-count", Promise: "design.md 4: deleted requests still count in memory",
 		Symbol: "kubernetes.(*ledger).forget",
 		Old:    "delete(l.stored, name)",
-		New:    "if e := l.stored[name]; e != nil && e.object != nil {\n\t\tl.keys.remove(e.request.KeyName, name, e.request.CreatedAt.UnixMicro())\n\t\tl.phones.remove(phone.Canonical(e.request.Phone), name, e.request.CreatedAt.UnixMicro())\n\t}\n\tdelete(l.stored, name)",
+		New:    "if e := l.stored[name]; e != nil && e.object != nil {\n\t\tl.admitted.Remove(e.counted(), e.request.CreatedAt)\n\t}\n\tdelete(l.stored, name)",
 		Suite:  "objects", Test: "The store contract rates count deleted",
 	},
 	{

@@ -39,13 +39,13 @@ func verifyNow(r *verification.Request, now time.Time) error {
 	return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
 }
 
-func bindTo(binding string) mutation {
+func bindTo(binding string) verification.Mutation {
 	return func(r *verification.Request, now time.Time) error {
 		return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now)
 	}
 }
 
-func attempt(delivered bool) mutation {
+func attempt(delivered bool) verification.Mutation {
 	return func(r *verification.Request, now time.Time) error {
 		a := verification.Attempt{Number: r.Delivery.Attempts + 1, At: now, StatusCode: 204, Delivered: delivered}
 		if !delivered {
@@ -78,7 +78,7 @@ var _ = Describe("The budget of calls", func() {
 		Expect(err).NotTo(HaveOccurred())
 		return created.Request.ID
 	}
-	update := func(ctx SpecContext, id string, m mutation) verification.Request {
+	update := func(ctx SpecContext, id string, m verification.Mutation) verification.Request {
 		GinkgoHelper()
 		r, err := s.Update(ctx, id, m)
 		Expect(err).NotTo(HaveOccurred())

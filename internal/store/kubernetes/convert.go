@@ -102,20 +102,8 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 	return nil
 }
 
-// errImmutable refuses a mutation of what Create decided.
-var errImmutable = fmt.Errorf("what the request was created with cannot change: %w", verification.ErrContent)
-
-// toObject returns the object with the state of r, decided at now. Times are cut to the microsecond.
+// toObject returns the object with the state of r, decided at now.
 func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time.Time) (*verifyv1.VerificationRequest, error) {
-	before, err := toRequest(o)
-	if err != nil {
-		return nil, err
-	}
-	if r.ID != before.ID || r.Phone != before.Phone || r.Method != before.Method || r.KeyName != before.KeyName ||
-		r.BodyHash != before.BodyHash || r.DisplayName != before.DisplayName ||
-		!r.CreatedAt.Equal(before.CreatedAt) || !r.ExpiresAt.Equal(before.ExpiresAt) {
-		return nil, errImmutable
-	}
 	if r.Delivery.Attempts > math.MaxInt32 || r.Delivery.LastStatusCode > math.MaxInt32 {
 		return nil, fmt.Errorf("a count is too large: %w", verification.ErrContent)
 	}
@@ -125,7 +113,7 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	s.VerifiedAt, s.ActualPhoneNumber = micro(r.VerifiedAt), r.Actual.E164()
 	s.Contacts = nil
 	for _, c := range r.Contacts {
-		contact := verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(cut(c.BoundAt))}
+		contact := verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(c.BoundAt)}
 		if c.Kind != verification.ContactShare {
 			contact.Kind = inverse(contactKinds, c.Kind)
 		}
@@ -162,14 +150,11 @@ func inverse[K ~string, V comparable](m map[K]V, value V) K {
 	return found
 }
 
-// cut returns the time as objects keep it.
-func cut(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
-
 func micro(t time.Time) *metav1.MicroTime {
 	if t.IsZero() {
 		return nil
 	}
-	kept := metav1.NewMicroTime(cut(t))
+	kept := metav1.NewMicroTime(t)
 	return &kept
 }
 
@@ -177,5 +162,5 @@ func instant(t *metav1.MicroTime) time.Time {
 	if t == nil || t.IsZero() {
 		return time.Time{}
 	}
-	return cut(t.Time)
+	return verification.TruncateTime(t.Time)
 }

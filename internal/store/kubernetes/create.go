@@ -38,7 +38,7 @@ func (s *Store) Create(ctx context.Context, n verification.New, limits verificat
 	if !s.HasSynced() {
 		return verification.Created{}, errNotSynced() // the limits would count nothing
 	}
-	a := admission{id: n.ID, key: n.KeyName, phone: n.Phone, subject: n.Subject, limits: limits, room: true}
+	a := admission{Counted: n.Counted(), limits: limits, takesRoom: true}
 	now, quota, err := s.admit(ctx, a)
 	if err != nil {
 		return s.afterRefusal(ctx, n, outcome(ctx, err))
@@ -190,7 +190,7 @@ func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.Verifica
 			ProjectRef:  verifyv1.ProjectRef{Name: s.api.project},
 			PhoneNumber: n.Phone.E164(), Method: inverse(methods, n.Method),
 			Init: &verifyv1.Init{
-				CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(cut(now.Add(n.TTL))),
+				CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(verification.TruncateTime(now.Add(n.TTL))),
 				KeyName: n.KeyName, BodyHash: n.BodyHash, SubjectHash: n.Subject,
 				DisplayName: n.DisplayName,
 			},

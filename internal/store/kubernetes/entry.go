@@ -111,13 +111,13 @@ func newEntry(o *object) *entry {
 	return e
 }
 
-// counted is the creation as it counts against limits.
-func (e *entry) counted() admission {
-	a := admission{id: e.Name, key: e.request.KeyName, phone: e.request.Phone}
+// counted returns the creation as limits count it.
+func (e *entry) counted() verification.Counted {
+	c := verification.Counted{ID: e.Name, KeyName: e.request.KeyName, Phone: e.request.Phone}
 	if accepted := e.object.EffectiveInit(); accepted != nil {
-		a.subject = accepted.SubjectHash
+		c.Subject = accepted.SubjectHash
 	}
-	return a
+	return c
 }
 
 func unmarshal(field string, raw json.RawMessage, into any) error {

@@ -52,7 +52,7 @@ var _ = Describe("Faults", func() {
 		Expect(created.Existing).To(BeFalse())
 		return created.Request.ID
 	}
-	update := func(ctx SpecContext, s *Store, id string, m mutation) verification.Request {
+	update := func(ctx SpecContext, s *Store, id string, m verification.Mutation) verification.Request {
 		GinkgoHelper()
 		r, err := s.Update(ctx, id, m)
 		Expect(err).NotTo(HaveOccurred())

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"encoding/json"
-	"reflect"
 	"testing"
 	"time"
 
@@ -56,7 +55,7 @@ func roundTrips(t *testing.T, e *entry, r verification.Request) {
 	if err != nil {
 		t.Fatalf("written and not readable: %v", err)
 	}
-	if !reflect.DeepEqual(normal(again), normal(r)) {
+	if !sameState(again, r) {
 		t.Fatalf("read %+v\nwrote %+v", r, again)
 	}
 }

@@ -67,7 +67,7 @@ func (s *Store) CompleteManual(ctx context.Context, name string, c Completion, l
 		return verification.Request{}, err
 	}
 	limits.PerKey = verification.Rate{}
-	a := admission{id: name, phone: number, limits: limits}
+	a := admission{Counted: verification.Counted{ID: name, Phone: number}, limits: limits}
 	now, _, err := s.admit(ctx, a)
 	if err != nil {
 		return verification.Request{}, err
@@ -103,7 +103,7 @@ func (s *Store) complete(ctx context.Context, e *entry, c Completion, now time.T
 	o := labelled.object.DeepCopy()
 	o.Status.Phase = verifyv1.PhasePending
 	o.Status.Init = &verifyv1.Init{
-		CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(cut(now.Add(c.TTL))), DisplayName: c.DisplayName,
+		CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(verification.TruncateTime(now.Add(c.TTL))), DisplayName: c.DisplayName,
 	}
 	o.Status.ExpectedText, o.Status.Link = c.Text, c.Link
 	setAccepted(&o.Status.Conditions, metav1.ConditionTrue, verifyv1.ReasonAccepted, "", now)

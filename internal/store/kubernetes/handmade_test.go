@@ -234,7 +234,7 @@ var _ = Describe("A request made with kubectl", func() {
 		n := newRequest(project)
 		_, err := a.Create(ctx, n, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
-		step := func(m mutation) {
+		step := func(m verification.Mutation) {
 			GinkgoHelper()
 			_, err := a.Update(ctx, n.ID, m)
 			Expect(err).NotTo(HaveOccurred())

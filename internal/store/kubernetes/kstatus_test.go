@@ -32,7 +32,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 		Expect(err).NotTo(HaveOccurred())
 		return result.Status
 	}
-	update := func(ctx SpecContext, id string, m mutation) {
+	update := func(ctx SpecContext, id string, m verification.Mutation) {
 		GinkgoHelper()
 		_, err := s.Update(ctx, id, m)
 		Expect(err).NotTo(HaveOccurred())

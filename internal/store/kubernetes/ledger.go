@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -16,13 +15,8 @@ import (
 // the moment the watch tells of them, so replicas exceed a limit together by no more than what each admits within the
 // watch's lag.
 type ledger struct {
-	mu     sync.Mutex
-	keys   tally[string]
-	phones tally[phone.Number]
-	// prefixes are of that many digits; none while nothing limits by them.
-	prefixes tally[verification.PrefixGroup]
-	digits   int
-	subjects tally[string]
+	mu       sync.Mutex
+	admitted *verification.Admissions
 	stored   map[string]*entry
 	// reserved are admissions whose creation is under way. They take room.
 	reserved map[string]struct{}
@@ -33,15 +27,10 @@ type ledger struct {
 
 func newLedger() *ledger {
 	return &ledger{
-		keys: newTally[string](), phones: newTally[phone.Number](),
-		prefixes: newTally[verification.PrefixGroup](), subjects: newTally[string](),
-		stored: make(map[string]*entry), reserved: make(map[string]struct{}), leaving: make(map[string]struct{}),
+		admitted: verification.NewSharedAdmissions(),
+		stored:   make(map[string]*entry), reserved: make(map[string]struct{}), leaving: make(map[string]struct{}),
 	}
 }
-
-// ahead is how far the clock of another replica may be before ours. What was created later than that was made by hand, and
-// would count in every window until then, so it counts in none.
-const ahead = 2 * time.Minute
 
 // observe takes a state from the watch at now.
 func (l *ledger) observe(e *entry, now time.Time) {
@@ -49,10 +38,10 @@ func (l *ledger) observe(e *entry, now time.Time) {
 	defer l.mu.Unlock()
 	delete(l.reserved, e.Name)
 	l.stored[e.Name] = e
-	if e.object == nil || e.request.CreatedAt.IsZero() || e.request.CreatedAt.After(now.Add(ahead)) {
+	if e.object == nil || e.request.CreatedAt.IsZero() {
 		return
 	}
-	l.countCreation(e.counted(), e.request.CreatedAt, now)
+	l.admitted.Add(e.counted(), e.request.CreatedAt, now)
 }
 
 // replace takes a state that did not come from the watch. The watch may have told of the object's end by now, and then
@@ -74,13 +63,11 @@ func (l *ledger) forget(name string) {
 
 // admission is a request that wants in.
 type admission struct {
-	id      string
-	key     string
-	phone   phone.Number
-	subject string
-	limits  verification.Limits
-	// room says that the request takes the room of an object. One made with kubectl has it already.
-	room bool
+	verification.Counted
+
+	limits verification.Limits
+	// takesRoom is set if the request needs a new object. A manual request has one already.
+	takesRoom bool
 }
 
 // admit counts the admission at now and returns what is left for its key, or the refusal. Nothing refused is counted.
@@ -89,8 +76,7 @@ type admission struct {
 func (l *ledger) admit(a admission, now time.Time) (verification.Quota, *entry, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.followDigits(a.limits.PerPrefix)
-	if err := l.waitsOf(a, now).Refusal(); err != nil {
+	if err := l.admitted.Refuse(a.Counted, a.limits, now); err != nil {
 		return verification.Quota{}, nil, err
 	}
 	if l.over(a) {
@@ -101,19 +87,17 @@ func (l *ledger) admit(a admission, now time.Time) (verification.Quota, *entry, 
 		l.leaving[old.Name] = struct{}{}
 		return verification.Quota{}, old, nil
 	}
-	if a.room {
-		l.reserved[a.id] = struct{}{}
+	if a.takesRoom {
+		l.reserved[a.ID] = struct{}{}
 	}
-	l.keepWindows(a)
-	l.countCreation(a, now, now)
-	return l.keys.quota(a.key, a.limits.PerKey, now), nil, nil
+	return l.admitted.Admit(a.Counted, a.limits, now), nil, nil
 }
 
 // room tells whether one more request could be stored.
 func (l *ledger) room(limits verification.Limits, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.over(admission{limits: limits, room: true}) {
+	if !l.over(admission{limits: limits, takesRoom: true}) {
 		return nil
 	}
 	if old, wait := l.evictable(now, 1); old == nil {
@@ -133,18 +117,14 @@ func (l *ledger) left(name string) {
 func (l *ledger) withdraw(a admission, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.reserved, a.id)
-	at := now.UnixMicro()
-	l.phones.remove(phone.Canonical(a.phone), a.id, at)
-	l.keys.remove(a.key, a.id, at)
-	l.prefixes.remove(l.groupOf(a), a.id, at)
-	l.subjects.remove(a.subject, a.id, at)
+	delete(l.reserved, a.ID)
+	l.admitted.Remove(a.Counted, now)
 }
 
 // over tells whether the admission would exceed the cap.
 func (l *ledger) over(a admission) bool {
 	stored := len(l.stored) + len(l.reserved)
-	if a.room {
+	if a.takesRoom {
 		stored++
 	}
 	return a.limits.MaxStored > 0 && stored > a.limits.MaxStored
@@ -168,20 +148,14 @@ func (l *ledger) settle(id string) {
 	delete(l.reserved, id)
 }
 
-const (
-	// soonest and latest bound what a full store answers as Retry-After.
-	soonest = time.Second
-	latest  = time.Minute
-)
-
 // spread bounds among how many of the oldest requests the one is drawn that goes: a tenth of a full store, at most. All
 // replicas of a full store would delete the very oldest for each of their creations, and only one of them could.
 const spread = 256
 
 // evictable returns a request that a full store may delete next, one of the oldest of those that may go and are not leaving,
-// or, where there is none, how long it is at least until there is one.
+// or, if there is none, how long it is until there is one; negative if that is unknown.
 func (l *ledger) evictable(now time.Time, maxStored int) (chosen *entry, wait time.Duration) {
-	wait = latest
+	wait = -1
 	most := max(1, min(maxStored/10, spread))
 	oldest := make([]*entry, 0, most)
 	for name, e := range l.stored {
@@ -191,13 +165,15 @@ func (l *ledger) evictable(now time.Time, maxStored int) (chosen *entry, wait ti
 		switch at := e.request.EvictableAt(); {
 		case at.IsZero(): // an undelivered event: it is not known when
 		case now.Before(at):
-			wait = min(wait, at.Sub(now))
+			if left := at.Sub(now); wait < 0 || left < wait {
+				wait = left
+			}
 		default:
 			oldest = insert(oldest, e, most)
 		}
 	}
 	if len(oldest) == 0 {
-		return nil, max(wait, soonest)
+		return nil, wait
 	}
 	return oldest[rand.IntN(len(oldest))], 0 //nolint:gosec // no secret
 }

@@ -156,7 +156,7 @@ func (s *Store) changed(e *entry) {
 }
 
 // now is the store's time, as objects keep it.
-func (s *Store) now() time.Time { return cut(s.clock.Now()) }
+func (s *Store) now() time.Time { return verification.TruncateTime(s.clock.Now()) }
 
 // key is what the informer keys an object by.
 func (s *Store) key(name string) string { return s.api.namespace + "/" + name }

@@ -18,12 +18,10 @@ const (
 	backoff = 4 * time.Millisecond
 )
 
-type mutation = func(r *verification.Request, now time.Time) error
-
 // Update implements verification.Store. It costs one write where this replica knows the current state, which it does
 // unless somebody else just wrote; what it knew is never an answer: a mutation that finds nothing to do is asked again
 // with the state of now.
-func (s *Store) Update(ctx context.Context, id string, mutate mutation) (verification.Request, error) {
+func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
 	if err := ctx.Err(); err != nil {
 		return verification.Request{}, err
 	}
@@ -61,7 +59,7 @@ func answerWith(e *entry, reason error) (verification.Request, error) {
 type declined struct{ error }
 
 // mutate returns the states before and after a mutation; after is nil where nothing was written.
-func (s *Store) mutate(ctx context.Context, id string, mutate mutation) (before, after *entry, err error) {
+func (s *Store) mutate(ctx context.Context, id string, mutate verification.Mutation) (before, after *entry, err error) {
 	current, fresh := s.lookup(id), false
 	var sent []attempted
 	for try := range maxTries {
@@ -105,17 +103,18 @@ func (s *Store) mutate(ctx context.Context, id string, mutate mutation) (before,
 }
 
 // step applies a mutation to one state and writes the result, which is also returned as it was meant.
-func (s *Store) step(ctx context.Context, current *entry, mutate mutation) (*entry, verification.Request, error) {
-	r, err := current.answer()
+func (s *Store) step(ctx context.Context, current *entry, mutate verification.Mutation) (*entry, verification.Request, error) {
+	before, err := current.answer()
 	if err != nil {
-		return nil, r, err
+		return nil, before, err
 	}
 	now := s.now()
-	if err := mutate(&r, now); err != nil {
-		return nil, r, declined{err}
+	next, err := before.Apply(mutate, now)
+	if err != nil {
+		return nil, before, declined{err}
 	}
-	after, err := s.write(ctx, current, &r, now)
-	return after, r, err
+	after, err := s.write(ctx, current, &next, now)
+	return after, next, err
 }
 
 // write stores r as the successor of current.
@@ -147,28 +146,17 @@ func originOf(current *entry, sent []attempted) *entry {
 	}
 	for _, a := range sent {
 		if current.UID == a.origin.UID && current.ResourceVersion != a.origin.ResourceVersion &&
-			reflect.DeepEqual(normal(current.request), normal(a.intended)) {
+			sameState(current.request, a.intended) {
 			return a.origin
 		}
 	}
 	return nil
 }
 
-// normal returns r as it is read back from an object, without its version.
-func normal(r verification.Request) verification.Request {
-	for _, t := range []*time.Time{
-		&r.CreatedAt, &r.ExpiresAt, &r.VerifiedAt, &r.Delivery.NextAttemptAt, &r.Delivery.LastAttemptAt,
-		&r.Delivery.DeliveredAt, &r.Delivery.ExhaustedAt,
-	} {
-		*t = cut(*t)
-	}
-	contacts := r.Contacts
-	r.Contacts = nil
-	for _, c := range contacts {
-		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: cut(c.BoundAt)})
-	}
-	r.Version, r.Epoch = "", 0
-	return r
+// sameState reports whether two states differ in nothing but their versions.
+func sameState(a, b verification.Request) bool {
+	a.Version, b.Version = "", ""
+	return reflect.DeepEqual(a, b)
 }
 
 // pause lets the winner of a race get ahead.

@@ -67,7 +67,4 @@ func (b *Backend) checkAvailable(ctx context.Context) error {
 }
 
 // now returns the store clock's time. Operations read it under the project's lock, so times follow the order of their effects.
-func (b *Backend) now() time.Time { return truncateTime(b.clock.Now()) }
-
-// truncateTime truncates a time to microseconds, the precision of a store. The zero time stays zero.
-func truncateTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+func (b *Backend) now() time.Time { return verification.TruncateTime(b.clock.Now()) }

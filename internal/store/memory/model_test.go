@@ -116,12 +116,12 @@ func (m *model) changeRequest() {
 		},
 	}
 	mutate := mutations[m.random.IntN(len(mutations))]
-	want := clone(*r)
+	want := r.Clone()
 	wantErr := mutate(&want, m.now())
 	got, err := m.Update(m.t.Context(), r.ID, mutate)
 	if errors.Is(wantErr, verification.ErrUnchanged) {
 		wantErr = nil
-		want = clone(*r)
+		want = r.Clone()
 	}
 	if wantErr != nil {
 		m.Expect(err).To(MatchError(wantErr))

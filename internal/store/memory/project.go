@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -18,10 +17,7 @@ type project struct {
 	records map[string]*record
 	// awaiting maps a binding to the request it was last bound to, while that request is stored and binds it.
 	awaiting map[string]*record
-	keys     windows[string]
-	phones   windows[phone.Number]
-	prefixes windows[verification.PrefixGroup]
-	subjects windows[string]
+	admitted *verification.Admissions
 	work     work
 	room     room
 	// writes counts all writes. Versions come from it, so that none repeats, not even for an id that is created again.
@@ -44,34 +40,23 @@ func newProject() *project {
 	return &project{
 		records:  make(map[string]*record),
 		awaiting: make(map[string]*record),
-		keys:     newWindows[string](),
-		phones:   newWindows[phone.Number](),
-		prefixes: newWindows[verification.PrefixGroup](),
-		subjects: newWindows[string](),
+		admitted: verification.NewAdmissions(),
 	}
 }
 
 // insertRequest stores a new pending request.
 func (p *project) insertRequest(n verification.New, now time.Time) verification.Request {
-	rec := &record{request: verification.Request{
-		ID: n.ID, Phone: n.Phone, Method: n.Method, CreatedAt: now, ExpiresAt: truncateTime(now.Add(n.TTL)),
-		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, Phase: verification.Pending,
-	}}
+	rec := &record{request: verification.NewRequest(n, now)}
 	p.records[n.ID] = rec
 	rec.number, rec.inWork.record, rec.inRoom.record = p.writes, rec, rec
 	p.indexChange(rec, now)
-	return clone(rec.request)
+	return rec.request.Clone()
 }
 
-// writeState stores the next state of a request. It keeps the fields that never change, and ends the lease, because the
-// claimed work was planned from the previous state.
+// writeState stores the next state of a request. It ends the lease, because the claimed work was planned from the previous state.
 func (p *project) writeState(rec *record, next verification.Request, now time.Time) {
 	before := rec.request
-	next.ID, next.Phone, next.Method = before.ID, before.Phone, before.Method
-	next.CreatedAt, next.ExpiresAt = before.CreatedAt, before.ExpiresAt
-	next.KeyName, next.BodyHash, next.Epoch = before.KeyName, before.BodyHash, before.Epoch
-	next.DisplayName = before.DisplayName
-	rec.request = normalizeRequest(next)
+	rec.request = next
 	rec.leasedUntil = time.Time{}
 	p.updateBindings(rec, before.Contacts)
 	p.indexChange(rec, now)
@@ -116,23 +101,4 @@ func (p *project) updateBindings(rec *record, before []verification.Contact) {
 			p.awaiting[c.Binding] = rec
 		}
 	}
-}
-
-// clone returns a deep copy.
-func clone(r verification.Request) verification.Request {
-	r.Contacts = slices.Clone(r.Contacts)
-	return r
-}
-
-// normalizeRequest returns a deep copy of r with times as precise as the store keeps them.
-func normalizeRequest(r verification.Request) verification.Request {
-	r = clone(r)
-	r.VerifiedAt = truncateTime(r.VerifiedAt)
-	for i := range r.Contacts {
-		r.Contacts[i].BoundAt = truncateTime(r.Contacts[i].BoundAt)
-	}
-	d := &r.Delivery
-	d.NextAttemptAt, d.LastAttemptAt = truncateTime(d.NextAttemptAt), truncateTime(d.LastAttemptAt)
-	d.DeliveredAt, d.ExhaustedAt = truncateTime(d.DeliveredAt), truncateTime(d.ExhaustedAt)
-	return r
 }

@@ -6,13 +6,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Bounds of Retry-After for a full store: a request may end at any moment, which cannot be predicted, and more than one try
-// per second does not help.
-const (
-	minRoomWait = time.Second
-	maxRoomWait = time.Minute
-)
-
 // room orders the requests of a project for eviction from a full store. A request with an open event is in neither timeline,
 // because only a write can make it evictable.
 type room struct {
@@ -42,13 +35,12 @@ func (r *room) moveEvictable(now time.Time) {
 	}
 }
 
-// retryAfter returns the time until the next request becomes evictable, within minRoomWait and maxRoomWait.
-func (r *room) retryAfter(now time.Time) time.Duration {
+// untilEvictable returns the time until the next request becomes evictable; negative if that is unknown.
+func (r *room) untilEvictable(now time.Time) time.Duration {
 	if len(r.ripening) == 0 {
-		return maxRoomWait
+		return -1
 	}
-	ripe := time.UnixMicro(r.ripening[0].at).Sub(now)
-	return min(max(ripe, minRoomWait), maxRoomWait)
+	return time.UnixMicro(r.ripening[0].at).Sub(now)
 }
 
 // makeRoom evicts requests, the oldest first, until one more fits under limit. If that is impossible, it evicts nothing and
@@ -60,7 +52,7 @@ func (p *project) makeRoom(limit int, now time.Time) error {
 	}
 	p.room.moveEvictable(now)
 	if len(p.room.evictable) < excess {
-		return verification.TooManyStored(p.room.retryAfter(now))
+		return verification.TooManyStored(p.room.untilEvictable(now))
 	}
 	for range excess {
 		p.removeRecord(p.room.evictable[0].record)

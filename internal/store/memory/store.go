@@ -32,16 +32,16 @@ func (s *Store) Create(
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if existing := p.records[n.ID]; existing != nil {
-		return verification.Created{Request: clone(existing.request), Existing: true}, nil
+		return verification.Created{Request: existing.request.Clone(), Existing: true}, nil
 	}
 	now := s.backend.now()
-	if err := p.checkRates(n, limits, now); err != nil {
+	if err := p.admitted.Refuse(n.Counted(), limits, now); err != nil {
 		return verification.Created{}, err
 	}
 	if err := p.makeRoom(limits.MaxStored, now); err != nil {
 		return verification.Created{}, err
 	}
-	quota := p.countAdmission(n, limits, now)
+	quota := p.admitted.Admit(n.Counted(), limits, now)
 	return verification.Created{Request: p.insertRequest(n, now), Key: quota}, nil
 }
 
@@ -60,11 +60,8 @@ func (s *Store) Peek(ctx context.Context, id string) (verification.Request, erro
 	return s.Get(ctx, id)
 }
 
-// Update implements verification.Store. mutate runs once, under the project's lock, so the compare-and-set cannot fail. The
-// identity of a request (id, claimed number, method, times, key) does not change, whatever mutate does.
-func (s *Store) Update(
-	ctx context.Context, id string, mutate func(r *verification.Request, now time.Time) error,
-) (verification.Request, error) {
+// Update implements verification.Store. mutate runs once, under the project's lock, so the compare-and-set cannot fail.
+func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
 		return verification.Request{}, err
 	}
@@ -76,8 +73,7 @@ func (s *Store) Update(
 		return verification.Request{}, verification.ErrNotFound
 	}
 	now := s.backend.now()
-	next := clone(rec.request)
-	err := mutate(&next, now)
+	next, err := rec.request.Apply(mutate, now)
 	if err == nil {
 		err = ctx.Err() // a caller that has gone gets no answer, so nothing is written
 	}
@@ -87,7 +83,7 @@ func (s *Store) Update(
 	case errors.Is(err, verification.ErrUnchanged):
 		err = nil
 	}
-	return clone(rec.request), err
+	return rec.request.Clone(), err
 }
 
 // Delete implements verification.Store.
@@ -159,5 +155,5 @@ func requestOrNotFound(rec *record) (verification.Request, error) {
 	if rec == nil {
 		return verification.Request{}, verification.ErrNotFound
 	}
-	return clone(rec.request), nil
+	return rec.request.Clone(), nil
 }

@@ -66,52 +66,11 @@ func TestStore_dropsIdleEntries(t *testing.T) {
 		cancel()
 	}
 	p := f.project
-	f.Expect(p.phones.byKey).To(HaveLen(many), "deleted requests still count")
 	f.Expect(p.records).To(BeEmpty())
 	f.Expect(p.awaiting).To(BeEmpty())
 	for _, line := range []timeline{p.work.waiting, p.work.due, p.room.ripening, p.room.evictable} {
 		f.Expect(line).To(BeEmpty())
 	}
-
-	f.advanceClock(time.Minute)
-	f.addRequest(many, limits)
-	f.Expect(p.keys.byKey).To(HaveLen(1))
-	f.Expect(p.keys.oldest.Len()).To(Equal(1))
-	f.Expect(p.phones.byKey).To(HaveLen(many+1), "their period is longer")
-	f.advanceClock(10 * time.Minute)
-	f.addRequest(many+1, limits)
-	f.Expect(p.phones.byKey).To(HaveLen(1))
-	f.addRequest(many+2, verification.Limits{})
-	f.Expect(p.phones.byKey).To(BeEmpty(), "without a rate there are no windows")
-}
-
-func TestStore_windowsHoldNoMoreThanTheirRate(t *testing.T) {
-	f := newFixture(t)
-	limits := verification.Limits{PerKey: verification.Rate{Requests: 3, Period: time.Minute}}
-	for i := range 10_000 {
-		n := f.newCreation(i)
-		n.KeyName = "busy"
-		if _, err := f.Create(t.Context(), n, limits); err != nil {
-			f.Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}))
-		}
-		f.advanceClock(time.Second)
-	}
-	times := windowOf[string](f.project.keys.byKey["busy"]).times
-	f.Expect(len(times)).To(BeNumerically("<=", 3))
-	f.Expect(cap(times)).To(BeNumerically("<=", 16))
-}
-
-func TestStore_keepsFixedFields(t *testing.T) {
-	f := newFixture(t)
-	before := f.addRequest(1, verification.Limits{})
-	after, err := f.Update(t.Context(), before.ID, func(r *verification.Request, now time.Time) error {
-		*r = verification.Request{ID: "other", Epoch: 7, Version: "7", Phase: verification.Expired}
-		return nil
-	})
-	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(after.Version).NotTo(BeElementOf("7", before.Version))
-	before.Version, before.Phase = after.Version, verification.Expired
-	f.Expect(after).To(Equal(before))
 }
 
 func TestStore_survivesAMutationThatPanics(t *testing.T) {

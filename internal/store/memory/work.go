@@ -58,7 +58,7 @@ func (p *project) claimDue(policy verification.Policy, limit int, lease time.Dur
 		rec.leasedUntil = now.Add(lease)
 		p.assignVersion(rec)
 		rec.inWork.move(&p.work.waiting, rec.leasedUntil)
-		claimed = append(claimed, clone(rec.request))
+		claimed = append(claimed, rec.request.Clone())
 	}
 	return claimed
 }

@@ -109,10 +109,9 @@ func (b *creationBatch) run(ctx context.Context, c *pgx.Conn) error {
 
 // newRequest returns the first state of a request.
 func newRequest(in creation, now time.Time) verification.Request {
-	return verification.Request{
-		ID: in.ID, Phone: in.Phone, Method: in.Method, CreatedAt: now, ExpiresAt: truncateTime(now.Add(in.TTL)),
-		KeyName: in.KeyName, BodyHash: in.BodyHash, DisplayName: in.DisplayName, Phase: verification.Pending, Version: versionText(in.version),
-	}
+	r := verification.NewRequest(in.New, now)
+	r.Version = versionText(in.version)
+	return r
 }
 
 // readWindows begins the transaction, locks the keys and reads the windows.
@@ -247,7 +246,7 @@ func (b *creationBatch) queueKeys(batch *pgx.Batch, w *windows) {
 	)
 	for _, name := range b.keys {
 		if key := w.keys[name]; key.admitted > 0 {
-			names, at = append(names, name), append(at, key.rowTime(w.now))
+			names, at = append(names, name), append(at, notBefore(key.lastAt, w.now))
 			totals, ns = append(totals, key.total+key.admitted), append(ns, key.admitted)
 		}
 	}

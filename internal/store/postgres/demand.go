@@ -102,7 +102,7 @@ func (d placeDemand) queueWrite(batch *pgx.Batch, statement, project string, win
 		}
 		for place := range window.admitted {
 			names, places = append(names, name), append(places, window.last+1+place)
-			at, until = append(at, window.rowTime(now)), append(until, window.rowTime(now).Add(d.rates[i].Period))
+			at, until = append(at, notBefore(window.lastAt, now)), append(until, notBefore(window.lastAt, now).Add(d.rates[i].Period))
 		}
 	}
 	if len(names) > 0 {

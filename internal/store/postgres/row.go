@@ -118,14 +118,6 @@ func parseVersion(text string) int64 {
 	return version
 }
 
-// truncateTime truncates a time to microseconds, the precision of the database.
-func truncateTime(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC().Truncate(time.Microsecond)
-}
-
 // timeOrZero converts a nullable column to a time.
 func timeOrZero(t *time.Time) time.Time {
 	if t == nil {
@@ -153,18 +145,4 @@ func workOf(r *verification.Request) (work int64, since time.Time) {
 		// At the zero time and without retention, Next returns the time since when only deletion is left.
 		return workDelete, verification.Next(r, time.Time{}, verification.Policy{}).At
 	}
-}
-
-// normalizeTimes returns r with times as precise as the database stores them.
-func normalizeTimes(r verification.Request) verification.Request {
-	r.VerifiedAt = truncateTime(r.VerifiedAt)
-	contacts := make([]verification.Contact, len(r.Contacts))
-	for i, c := range r.Contacts {
-		contacts[i] = verification.Contact{Binding: c.Binding, BoundAt: truncateTime(c.BoundAt), Kind: c.Kind}
-	}
-	r.Contacts = contacts
-	d := &r.Delivery
-	d.NextAttemptAt, d.LastAttemptAt = truncateTime(d.NextAttemptAt), truncateTime(d.LastAttemptAt)
-	d.DeliveredAt, d.ExhaustedAt = truncateTime(d.DeliveredAt), truncateTime(d.ExhaustedAt)
-	return r
 }

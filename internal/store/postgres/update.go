@@ -25,9 +25,7 @@ type change struct {
 }
 
 // Update implements verification.Store.
-func (s *Store) Update(
-	ctx context.Context, id string, mutate func(r *verification.Request, now time.Time) error,
-) (verification.Request, error) {
+func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
 	var attempted int64 = -1
 	for {
 		before, leased := s.leaseCache.takeFresh(id, time.Now())
@@ -40,9 +38,7 @@ func (s *Store) Update(
 		if before.version == attempted { // the write was committed, but its answer was lost
 			return before.Request, nil
 		}
-		c := change{before: before, after: before.Request, version: newVersion()}
-		c.after.Contacts = slices.Clone(before.Contacts)
-		err := mutate(&c.after, before.readAt)
+		next, err := before.Apply(mutate, before.readAt)
 		if err != nil && leased {
 			continue // a cached state may be outdated: decide on one that is read
 		}
@@ -56,7 +52,8 @@ func (s *Store) Update(
 		if err != nil {
 			return before.Request, err
 		}
-		c.restoreFixedFields()
+		c := change{before: before, after: next, version: newVersion()}
+		c.after.Version = versionText(c.version)
 		written, err := s.updates.do(ctx, c)
 		if err != nil {
 			return verification.Request{}, err
@@ -79,17 +76,6 @@ func (s *Store) notifyDue(c *change) {
 	case s.due <- struct{}{}:
 	default:
 	}
-}
-
-// restoreFixedFields restores the fields that no mutation may change, and truncates times to the database's precision.
-func (c *change) restoreFixedFields() {
-	before, after := c.before.Request, normalizeTimes(c.after)
-	after.ID, after.Phone, after.Method = before.ID, before.Phone, before.Method
-	after.CreatedAt, after.ExpiresAt = before.CreatedAt, before.ExpiresAt
-	after.KeyName, after.BodyHash, after.Epoch = before.KeyName, before.BodyHash, before.Epoch
-	after.DisplayName = before.DisplayName
-	after.Version = versionText(c.version)
-	c.after = after
 }
 
 // updateAll writes the changes of a batch in one transaction, except those of outdated states.

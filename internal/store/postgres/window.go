@@ -48,7 +48,7 @@ func (w *keyWindow) currentCount() int64 {
 
 // blockingNumber returns the number of the admission that must leave before rate admits another one.
 func (w *keyWindow) blockingNumber(rate verification.Rate) int64 {
-	return w.total + w.admitted + 1 - int64(rate.Requests)
+	return rate.BlockingPlace(w.total + w.admitted)
 }
 
 // beyondFirst reports whether the blocking admission is in a later row than the oldest that counts, as after a rate was lowered.
@@ -62,9 +62,9 @@ func (w *keyWindow) retryAfter(rate verification.Rate, now time.Time) time.Durat
 	case w.currentCount() < int64(rate.Requests):
 		return 0
 	case !w.leaves.IsZero():
-		return w.leaves.Add(rate.Period).Sub(now)
+		return rate.UntilLeft(w.leaves, now)
 	default:
-		return w.oldestTime(now).Add(rate.Period).Sub(now)
+		return rate.UntilLeft(w.oldestTime(now), now)
 	}
 }
 
@@ -81,14 +81,15 @@ func (w *keyWindow) add(rate verification.Rate, now time.Time) verification.Quot
 	w.admitted++
 	return verification.Quota{
 		Remaining: rate.Requests - int(w.currentCount()),
-		Reset:     w.oldestTime(now).Add(rate.Period).Sub(now),
+		Reset:     rate.UntilLeft(w.oldestTime(now), now),
 	}
 }
 
-// rowTime returns the time of this batch's row. It never goes back, even if the clock does, so times follow the numbers.
-func (w *keyWindow) rowTime(now time.Time) time.Time {
-	if now.Before(w.lastAt) {
-		return w.lastAt
+// notBefore returns the time of a new row after a last one. It never goes back, even if the clock does, so that times follow the
+// numbers of admissions.
+func notBefore(last, now time.Time) time.Time {
+	if now.Before(last) {
+		return last
 	}
 	return now
 }
@@ -108,27 +109,19 @@ type placeWindow struct {
 
 // retryAfter returns how long after now rate admits one more; zero if it does at once.
 func (w *placeWindow) retryAfter(rate verification.Rate, now time.Time) time.Duration {
-	place := w.last + w.admitted + 1 - int64(rate.Requests)
+	place := rate.BlockingPlace(w.last + w.admitted)
 	leaves, stored := w.times[place]
 	switch {
 	case place > w.last: // this batch added it
-		leaves = w.rowTime(now)
+		leaves = notBefore(w.lastAt, now)
 	case !stored:
 		return 0
 	}
-	return max(0, leaves.Add(rate.Period).Sub(now))
+	return max(0, rate.UntilLeft(leaves, now))
 }
 
 // add counts one more admission.
 func (w *placeWindow) add() { w.admitted++ }
-
-// rowTime returns the time of this batch's admissions. It never goes back, even if the clock does, so times follow the places.
-func (w *placeWindow) rowTime(now time.Time) time.Time {
-	if now.Before(w.lastAt) {
-		return w.lastAt
-	}
-	return now
-}
 
 // admitCreation counts a creation and returns what is left for its key, or refuses it.
 func (w *windows) admitCreation(n verification.New) (verification.Quota, error) {

@@ -108,6 +108,17 @@ func forgetfulMutants() []mutant {
 				r.BodyHash = ""
 			}
 		}),
+		{"restores what Create decided in silence", []string{"refuses a mutation of what Create decided"}, perInstance(func(s *faultyStore) {
+			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
+				return s.inner.Update(ctx, id, func(r *verification.Request, now time.Time) error {
+					before := r.Clone()
+					err := m(r, now)
+					r.ID, r.Phone, r.KeyName = before.ID, before.Phone, before.KeyName
+					r.CreatedAt, r.ExpiresAt = before.CreatedAt, before.ExpiresAt
+					return err
+				})
+			}
+		})},
 		{"answers with finer times than it keeps", []string{"keeps times to the microsecond"}, perInstance(func(s *faultyStore) {
 			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
 				var given time.Time

@@ -16,6 +16,7 @@ func updateChecks() []check {
 	return []check{
 		{name: "returns a mutation's own error with the current state and writes nothing", run: updateFails},
 		{name: "writes nothing if the mutation changes nothing", run: updateUnchanged},
+		{name: "refuses a mutation of what Create decided", run: updateImmutable},
 		{name: "changes the version with every write", run: updateVersions},
 		{name: "passes mutations the time of the clock that stamps requests", run: updateClock},
 		{name: "never leaves a final state", run: updateFinal},
@@ -53,6 +54,28 @@ func updateUnchanged(ctx context.Context, t *trial) {
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(returned).To(equalRequest(before), "including the version")
 	t.expectUnchanged(ctx, before)
+}
+
+func updateImmutable(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	id := t.createRequest(ctx, s, t.newCreation()).ID
+	before := t.updateRequest(ctx, s, id, bindSender("sender"))
+	other := t.newCreation()
+	for _, change := range []func(*verification.Request){
+		func(r *verification.Request) { r.ID = other.ID },
+		func(r *verification.Request) { r.Phone = mustNumber("+15550100299") },
+		func(r *verification.Request) { r.CreatedAt = r.CreatedAt.Add(-time.Hour) },
+		func(r *verification.Request) { r.ExpiresAt = r.ExpiresAt.Add(time.Hour) },
+		func(r *verification.Request) { r.KeyName += "-other" },
+	} {
+		returned, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
+			change(r)
+			return changeEverything(nil)(r, now)
+		})
+		t.Expect(err).To(MatchError(verification.ErrContent))
+		t.Expect(returned).To(equalRequest(before))
+		t.expectUnchanged(ctx, before)
+	}
 }
 
 func (t *trial) expectUnchanged(ctx context.Context, before verification.Request) {
