@@ -94,13 +94,13 @@ type callRecorder struct {
 	names chan string
 }
 
-// Peek is the first call of the request loop.
-func (a callRecorder) Peek(_ context.Context, id string) (verification.Request, error) {
+// ReadCached is the first call of the request loop.
+func (a callRecorder) ReadCached(_ context.Context, id string) (verification.Request, error) {
 	a.names <- "request " + id
 	return verification.Request{}, verification.ErrNotFound
 }
 
-// ReadManual is the first call of the draft loop.
+// ReadManual is the first call of the loop of manual requests.
 func (a callRecorder) ReadManual(_ context.Context, name string) (kubernetes.ManualRequest, error) {
 	a.names <- "draft " + name
 	return kubernetes.ManualRequest{}, verification.ErrNotFound
@@ -257,7 +257,7 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 	})
 	backend.Fail(nil)
 	lead(func() {
-		g.Eventually(func() (verification.Request, error) { return store.Get(t.Context(), "a") }).
+		g.Eventually(func() (verification.Request, error) { return store.Read(t.Context(), "a") }).
 			WithTimeout(30 * time.Second).Should(HaveField("Delivery.DeliveredAt", Not(BeZero())))
 	})
 	g.Expect(sender.took).To(BeEmpty())

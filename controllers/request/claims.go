@@ -27,9 +27,6 @@ const (
 	fullPoll = 2 * time.Millisecond
 )
 
-// dueNotifier is a queue that notifies of work which became due in this process.
-type dueNotifier interface{ Due() <-chan struct{} }
-
 // Claims returns the source for stores whose workers compete: it claims due work and adds it to the workqueue.
 func (c *Controller) Claims(queue verification.Queue) source.TypedSource[Item] {
 	return source.TypedFunc[Item](func(ctx context.Context, work workqueue.TypedRateLimitingInterface[Item]) error {
@@ -39,10 +36,6 @@ func (c *Controller) Claims(queue verification.Queue) source.TypedSource[Item] {
 }
 
 func (c *Controller) claimUntilDone(ctx context.Context, queue verification.Queue, work workqueue.TypedRateLimitingInterface[Item]) {
-	var due <-chan struct{} // never ready, unless the queue notifies
-	if a, ok := queue.(dueNotifier); ok {
-		due = a.Due()
-	}
 	wait := minPoll
 	for {
 		timer := time.NewTimer(wait)
@@ -50,7 +43,7 @@ func (c *Controller) claimUntilDone(ctx context.Context, queue verification.Queu
 		case <-ctx.Done():
 			timer.Stop()
 			return
-		case <-due:
+		case <-queue.Due():
 			timer.Stop()
 		case <-timer.C:
 		}
@@ -126,11 +119,10 @@ func (c *Controller) claimPolicy() verification.Policy {
 // sweepRequests expires and deletes requests in bulk, at most once per maxPoll unless there are more. It reports whether there
 // are more.
 func (c *Controller) sweepRequests(ctx context.Context, queue verification.Queue) bool {
-	sweeper, ok := queue.(verification.Sweeper)
-	if !ok || c.Clock.Now().Before(c.nextSweep) {
+	if c.Clock.Now().Before(c.nextSweep) {
 		return false
 	}
-	swept, err := sweeper.Sweep(ctx, c.currentPolicy(), sweepBatch)
+	swept, err := queue.Sweep(ctx, c.currentPolicy(), sweepBatch)
 	if ctx.Err() == nil {
 		c.sweeps.logResult(c.Log, c.Clock.Now(), "sweep requests", err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// ledgered is a queue that can sweep and that records its calls.
+// ledgered is a queue that records its calls.
 type ledgered struct {
 	claims []verification.Policy
 	sweeps int
@@ -100,39 +100,39 @@ func TestClaims_followEachOtherWhileThereIsMore(t *testing.T) {
 	w.Expect(append(append(hauls(), hauls()...), hauls()...)).To(Equal([]claimSize{claimedFull, claimedSome, claimedNone}))
 }
 
-// counted is a store that counts its reads.
-type counted struct {
+// countingStore counts reads of the current state and others.
+type countingStore struct {
 	verification.Store
 
-	peeks, gets int
+	reads, cachedReads int
 }
 
-func (c *counted) Peek(ctx context.Context, id string) (verification.Request, error) {
-	c.peeks++
-	return c.Store.Peek(ctx, id)
+func (c *countingStore) ReadCached(ctx context.Context, id string) (verification.Request, error) {
+	c.cachedReads++
+	return c.Store.ReadCached(ctx, id)
 }
 
-func (c *counted) Get(ctx context.Context, id string) (verification.Request, error) {
-	c.gets++
-	return c.Store.Get(ctx, id)
+func (c *countingStore) Read(ctx context.Context, id string) (verification.Request, error) {
+	c.reads++
+	return c.Store.Read(ctx, id)
 }
 
 // TestClaims_areAReadWhileTheyAreFresh sends a freshly claimed request without reading it again, and reads one that has waited or
 // that another worker has claimed since.
 func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 	for name, tc := range map[string]struct {
-		meanwhile   func(w *world, queue verification.Queue)
-		peeks, gets int
-		sent        int
+		meanwhile func(w *world, queue verification.Queue)
+		reads     int
+		sent      int
 	}{
-		"at once":              {func(*world, verification.Queue) {}, 0, 0, 1},
-		"a moment later":       {func(w *world, _ verification.Queue) { w.stepClock(time.Second - 1) }, 0, 0, 1},
-		"a second later":       {func(w *world, _ verification.Queue) { w.stepClock(time.Second) }, 0, 1, 1},
-		"after a clock's jump": {func(w *world, _ verification.Queue) { w.stepClock(-time.Hour) }, 0, 0, 0},
+		"at once":              {func(*world, verification.Queue) {}, 0, 1},
+		"a moment later":       {func(w *world, _ verification.Queue) { w.stepClock(time.Second - 1) }, 0, 1},
+		"a second later":       {func(w *world, _ verification.Queue) { w.stepClock(time.Second) }, 1, 1},
+		"after a clock's jump": {func(w *world, _ verification.Queue) { w.stepClock(-time.Hour) }, 0, 0},
 		"after another claim": {func(w *world, queue verification.Queue) {
 			w.stepClock(DefaultClaimLease)
 			w.Expect(queue.Claim(w.t.Context(), w.controller.currentPolicy(), 1, time.Minute)).To(HaveLen(1))
-		}, 0, 1, 0},
+		}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -141,11 +141,11 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 			queue, work := w.store.(verification.Queue), newWork(t)
 			w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
 			tc.meanwhile(w, queue)
-			store := &counted{Store: w.store}
+			store := &countingStore{Store: w.store}
 			w.controller.Store = store
 			item, _ := work.Get()
 			w.reconcile(item)
-			w.Expect([]int{store.peeks, store.gets, len(w.sent)}).To(Equal([]int{tc.peeks, tc.gets, tc.sent}))
+			w.Expect([]int{store.cachedReads, store.reads, len(w.sent)}).To(Equal([]int{0, tc.reads, tc.sent}))
 		})
 	}
 }
@@ -153,24 +153,24 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 // TestClaims_areReadAgainAfterALongWait reads an event again before it is sent if its slot is late, but not if its slot is soon.
 // Nothing is read while it waits.
 func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
-	for later, gets := range map[time.Duration]int{time.Millisecond: 0, time.Second: 1} {
+	for later, reads := range map[time.Duration]int{time.Millisecond: 0, time.Second: 1} {
 		t.Run(later.String(), func(t *testing.T) {
 			w := newWorld(t)
 			w.verify("a")
 			w.answer = answers(webhook.Delivered, 200, 0)
 			work := newWork(t)
 			w.Expect(w.controller.claimOnce(t.Context(), w.store.(verification.Queue), work)).To(Equal(claimedSome))
-			store := &counted{Store: w.store}
+			store := &countingStore{Store: w.store}
 			w.controller.Store = store
 			item, _ := work.Get()
 			w.busy = &webhook.BusyError{After: time.Millisecond}
 			w.Expect(w.reconcile(item)).NotTo(BeZero())
 			w.stepClock(later)
 			w.Expect(w.reconcile(item)).NotTo(BeZero())
-			w.Expect(store.gets).To(BeZero())
+			w.Expect(store.reads).To(BeZero())
 			w.busy = nil
 			w.reconcile(item)
-			w.Expect([]int{store.peeks, store.gets, len(w.sent)}).To(Equal([]int{0, gets, 1}))
+			w.Expect([]int{store.cachedReads, store.reads, len(w.sent)}).To(Equal([]int{0, reads, 1}))
 		})
 	}
 }

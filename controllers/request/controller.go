@@ -200,12 +200,7 @@ func (c *Controller) readView(ctx context.Context, item Item) (view, error) {
 	if v, ok := c.handed.take(item); ok {
 		return v, nil
 	}
-	if memory, ok := c.Store.(verification.Recaller); ok {
-		if r, ok := memory.Recall(item.ID); ok {
-			return view{Request: r}, nil
-		}
-	}
-	r, err := c.Store.Peek(ctx, item.ID)
+	r, err := c.Store.ReadCached(ctx, item.ID)
 	return view{Request: r}, err
 }
 

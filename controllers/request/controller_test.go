@@ -112,13 +112,13 @@ func (w *world) verify(id string) {
 
 func (w *world) get(id string) verification.Request {
 	w.t.Helper()
-	r, err := w.store.Get(w.t.Context(), id)
+	r, err := w.store.Read(w.t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
 	return r
 }
 
 func (w *world) isGone(id string) bool {
-	_, err := w.store.Get(w.t.Context(), id)
+	_, err := w.store.Read(w.t.Context(), id)
 	return errors.Is(err, verification.ErrNotFound)
 }
 
@@ -270,7 +270,7 @@ func TestReconcile_readsNothingForWhatWaitsForASlot(t *testing.T) {
 	w := newWorld(t)
 	w.verify("a")
 	w.busy = &webhook.BusyError{After: time.Second}
-	w.controller.Store = peeking{nil, w.get("a")} // any other call of the store would panic
+	w.controller.Store = &staleStore{stale: w.get("a")} // any other call of the store would panic
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(time.Second))
 	w.Expect(w.sent).To(BeEmpty())
 }
@@ -412,19 +412,10 @@ func TestReconcile_asksTheStoreAfreshBeforeItSends(t *testing.T) {
 	stale := w.get("a")
 	w.answer = answers(webhook.Delivered, 200, 0)
 	w.reconcile(Item{ID: "a"})
-	w.controller.Store = peeking{w.store, stale}
+	w.controller.Store = &staleStore{countingStore{Store: w.store}, stale}
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
 	w.Expect(w.sent).To(HaveLen(1), "a stale cache sends nothing")
 }
-
-// peeking is a store whose cache is behind.
-type peeking struct {
-	verification.Store
-
-	stale verification.Request
-}
-
-func (p peeking) Peek(context.Context, string) (verification.Request, error) { return p.stale, nil }
 
 func TestReconcile_ofAClaimThatWasLost(t *testing.T) {
 	w := newWorld(t)

@@ -56,7 +56,7 @@ func (c *Controller) deliverEvent(ctx context.Context, item Item, v view) (view,
 
 // readIfDue reads the current state, and reports whether that needs an attempt too.
 func (c *Controller) readIfDue(ctx context.Context, item Item) (verification.Request, bool, error) {
-	r, err := c.Store.Get(ctx, item.ID)
+	r, err := c.Store.Read(ctx, item.ID)
 	if err != nil {
 		return r, false, fmt.Errorf("read request before sending: %w", err)
 	}

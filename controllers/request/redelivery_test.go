@@ -109,7 +109,7 @@ func (w *redeliveryWorld) update(id string, mutate func(*verification.Request, t
 // isDue reports whether the request's event is due.
 func (w *redeliveryWorld) isDue(id string) bool {
 	w.t.Helper()
-	r, err := w.store.Get(w.t.Context(), id)
+	r, err := w.store.Read(w.t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
 	return r.Delivery.Wanted()
 }
@@ -159,7 +159,7 @@ func TestRedelivery_hastensAnAttemptThatIsDueLater(t *testing.T) {
 	})
 	w.projects.annotate("a/1")
 	w.Expect(w.reconcile()).To(Succeed())
-	r, err := w.store.Get(t.Context(), "a")
+	r, err := w.store.Read(t.Context(), "a")
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(r.Delivery).To(Equal(verification.Delivery{Attempts: 3, NextAttemptAt: redeliveryStart}))
 }

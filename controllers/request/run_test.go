@@ -58,7 +58,7 @@ func TestRun_deliversAllThatIsDueOnce(t *testing.T) {
 	})
 	w.Eventually(func(g Gomega) {
 		for i := range requests {
-			r, err := w.store.Get(t.Context(), strconv.Itoa(i))
+			r, err := w.store.Read(t.Context(), strconv.Itoa(i))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
 		}
@@ -83,7 +83,7 @@ func TestRun_aReceiverThatHangsHoldsUpNothingElse(t *testing.T) {
 	t.Cleanup(func() { close(release) }) // the server's Close, which comes after it, waits for its handlers
 	w.Eventually(func(g Gomega) {
 		for i := range 100 {
-			r, err := w.store.Get(t.Context(), fmt.Sprint("lapses", i))
+			r, err := w.store.Read(t.Context(), fmt.Sprint("lapses", i))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(r.Phase).To(Equal(verification.Expired))
 		}
@@ -112,7 +112,7 @@ func TestRun_aPanicEndsNothing(t *testing.T) {
 	w.run(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNoContent) })
 	w.Eventually(func(g Gomega) {
 		for i := range 10 {
-			r, err := w.store.Get(t.Context(), strconv.Itoa(i))
+			r, err := w.store.Read(t.Context(), strconv.Itoa(i))
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero(), "the request that caused the panic is retried")
 		}

@@ -238,16 +238,16 @@ func (s *countingStore) Create(ctx context.Context, n verification.New, l verifi
 	return s.Store.Create(ctx, n, l)
 }
 
-func (s *countingStore) Get(ctx context.Context, id string) (verification.Request, error) {
+func (s *countingStore) Read(ctx context.Context, id string) (verification.Request, error) {
 	if err := s.arrive(ctx); err != nil {
 		return verification.Request{}, err
 	}
-	return s.Store.Get(ctx, id)
+	return s.Store.Read(ctx, id)
 }
 
-func (s *countingStore) Peek(ctx context.Context, id string) (verification.Request, error) {
+func (s *countingStore) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
 	if err := s.arrive(ctx); err != nil {
 		return verification.Request{}, err
 	}
-	return s.Store.Peek(ctx, id)
+	return s.Store.ReadFinal(ctx, id)
 }

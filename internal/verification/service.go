@@ -135,7 +135,7 @@ func (s *Service) Status(ctx context.Context, id string) (Request, error) {
 	if !IsRequestID(id) {
 		return Request{}, ErrNotFound
 	}
-	return s.store.Peek(ctx, id)
+	return s.store.ReadFinal(ctx, id)
 }
 
 // Subscribe returns a channel that gets a value after each change of the request; see Store.

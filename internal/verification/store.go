@@ -19,14 +19,17 @@ type Store interface {
 	// the longest wait) and CodeTooManyStored, each with RetryAfter.
 	Create(ctx context.Context, n New, limits Limits) (Created, error)
 
-	// Get returns the current state: every write acknowledged before the call, at any replica, is in it.
+	// Read returns the current state: every write acknowledged before the call, at any replica, is in it.
 	// ErrNotFound if there is none.
-	Get(ctx context.Context, id string) (Request, error)
+	Read(ctx context.Context, id string) (Request, error)
 
-	// Peek returns what Get does, but may answer a final request from this replica's memory, without a round trip: its
-	// phase is current, its Delivery may be behind. It is for the questions of clients; whoever acts on Delivery asks
-	// Get.
-	Peek(ctx context.Context, id string) (Request, error)
+	// ReadFinal returns what Read does, but may answer a final request from this replica's memory, without a round trip: its
+	// phase is current, its Delivery may be behind. It is for the questions of clients; to act on Delivery, Read it.
+	ReadFinal(ctx context.Context, id string) (Request, error)
+
+	// ReadCached returns what Read does, but may answer with the last state that this replica learned of, without a round
+	// trip: everything in it may be behind. It is for deciding whether to try an Update, which checks the current state.
+	ReadCached(ctx context.Context, id string) (Request, error)
 
 	// Update applies mutate to the current state (Request.Apply) and stores the result by compare-and-set: of concurrent
 	// updates each sees the other's result, so conflicts are retried until ctx ends. mutate may run more than once. If it
@@ -48,7 +51,7 @@ type Store interface {
 	// learns of, and a function that ends the subscription.
 	Subscribe(id string) (changes <-chan struct{}, cancel func())
 
-	// Ready tells whether the backend answers.
+	// Ready returns nil if the backend answers.
 	Ready(ctx context.Context) error
 }
 
@@ -58,20 +61,14 @@ type Queue interface {
 	// caller for lease: no other call returns it before that, unless a write to it ends the lease. Paused events are not
 	// claimed.
 	Claim(ctx context.Context, p Policy, limit int, lease time.Duration) ([]Request, error)
-}
 
-// Recaller is a store that hears of every change, and remembers.
-type Recaller interface {
-	// Recall returns a request as this replica heard of it last, without a round trip; false if it knows none. It may be
-	// behind in everything. That is enough to know when to look again, because the next change is heard of too.
-	Recall(id string) (Request, bool)
-}
-
-// Sweeper does in bulk what needs no more than a write, for queues that can do so cheaper than claim by claim.
-type Sweeper interface {
 	// Sweep expires up to limit requests that have lapsed and deletes up to limit whose retention is over, as a worker
-	// would that claimed them now.
+	// would that claimed them now. It does nothing if that is no cheaper than claims.
 	Sweep(ctx context.Context, p Policy, limit int) (Swept, error)
+
+	// Due returns a channel that gets a value, coalesced, after this replica made an event due, so that it is claimed before
+	// the next poll; nil if claims are found by polling alone.
+	Due() <-chan struct{}
 }
 
 // Counter is a store that counts what it holds, for metrics. Counting is cheap: it reads memory, or a bounded range of an
@@ -107,7 +104,7 @@ func (s *Stored) Count(r *Request) {
 	}
 }
 
-// Swept is what a sweep did.
+// Swept is how many requests a sweep expired and deleted.
 type Swept struct {
 	Expired, Deleted int
 }

@@ -19,7 +19,7 @@ var memoryMutants = []Mutant{
 	},
 	{
 		Name: "memory-window-one-microsecond-short", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
-		Symbol: "verification.(*window).within", Old: "begin+1, func", New: "begin+2, func",
+		Symbol: "verification.(*window).firstAfter", Old: "t.UnixMicro()+1", New: "t.UnixMicro()+2",
 		Suite: "memory", Test: "windows",
 	},
 	{
@@ -243,7 +243,7 @@ var objectsMutants = []Mutant{
 	{
 		Name: "objects-write-of-another-taken-for-own", Promise: "hazards.md F10: unknown outcome resolved by re-read",
 		Symbol: "kubernetes.originOf",
-		Old:    "reflect.DeepEqual(normal(current.request), normal(a.intended))",
+		Old:    "sameState(current.request, a.intended)",
 		New:    "reflect.DeepEqual(normal(a.intended), normal(a.intended))",
 		Suite:  "objects", Test: "Faults never takes another's write for its own",
 	},
@@ -302,12 +302,12 @@ var objectsMutants = []Mutant{
 	},
 	{
 		Name: "objects-peek-answers-what-may-be-behind", Promise: "design.md 4: a cached PENDING is confirmed by one live GET",
-		Symbol: "kubernetes.(*Store).Peek", Old: "case known.final():", New: "case known.kind == KindRequest:",
+		Symbol: "kubernetes.(*Store).ReadFinal", Old: "case known.final():", New: "case known.kind == KindRequest:",
 		Suite: "objects", Test: "answers nothing stale while its watch is held back",
 	},
 	{
 		Name: "objects-stale-where-the-get-fails", Promise: "design.md 4: if that GET fails: 503, never stale",
-		Symbol: "kubernetes.(*Store).Peek",
+		Symbol: "kubernetes.(*Store).ReadFinal",
 		Old:    "e, err := s.live(ctx, known.Name) if err != nil { return verification.Request{}, err }",
 		New:    "e, err := s.live(ctx, known.Name)\n\tif err != nil {\n\t\treturn known.answer()\n\t}",
 		Suite:  "objects", Test: "The store contract outage",

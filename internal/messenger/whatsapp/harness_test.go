@@ -171,7 +171,7 @@ func (f *fixture) request(key, number string, method verification.Method) verifi
 // state returns the request as it is stored.
 func (f *fixture) state(id string) verification.Request {
 	f.t.Helper()
-	r, err := f.store.Get(f.t.Context(), id)
+	r, err := f.store.Read(f.t.Context(), id)
 	f.Expect(err).NotTo(HaveOccurred())
 	return r
 }

@@ -47,13 +47,13 @@ func BenchmarkStore(b *testing.B) {
 	Expect(err).NotTo(HaveOccurred())
 	b.Run("peek at final", func(b *testing.B) {
 		for b.Loop() {
-			_, err := s.Peek(ctx, final.ID)
+			_, err := s.ReadFinal(ctx, final.ID)
 			Expect(err).NotTo(HaveOccurred())
 		}
 	})
 	b.Run("get", func(b *testing.B) {
 		for b.Loop() {
-			_, err := s.Get(ctx, pending.ID)
+			_, err := s.Read(ctx, pending.ID)
 			Expect(err).NotTo(HaveOccurred())
 		}
 	})
@@ -61,7 +61,7 @@ func BenchmarkStore(b *testing.B) {
 		b.SetParallelism(32)
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				_, err := s.Get(ctx, pending.ID)
+				_, err := s.Read(ctx, pending.ID)
 				Expect(err).NotTo(HaveOccurred())
 			}
 		})

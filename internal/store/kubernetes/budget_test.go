@@ -175,34 +175,28 @@ var _ = Describe("The budget of calls", func() {
 		Expect(calls["delete"]).To(BeNumerically("~", full, full/2), "and not each for itself, again and again: %v", calls)
 	})
 
-	It("is one GET for an open request and none for a final one that is peeked at", func(ctx SpecContext) {
+	It("is one GET for an open request and none for a final one that ReadFinal reads", func(ctx SpecContext) {
 		id := create(ctx)
 		tap.take()
 		for range 3 {
-			Expect(s.Peek(ctx, id)).To(HaveField("Phase", verification.Pending))
+			Expect(s.ReadFinal(ctx, id)).To(HaveField("Phase", verification.Pending))
 		}
 		Expect(tap.take()).To(Equal(map[string]int{"get": 3}))
 		update(ctx, id, verifyNow)
 		tap.take()
 		for range 100 {
-			Expect(s.Peek(ctx, id)).To(HaveField("Phase", verification.Verified))
+			Expect(s.ReadFinal(ctx, id)).To(HaveField("Phase", verification.Verified))
 		}
 		Expect(tap.take()).To(BeEmpty())
 	})
 
-	It("is nothing for what is remembered", func(ctx SpecContext) {
+	It("is nothing for a state that is cached", func(ctx SpecContext) {
 		id := create(ctx)
 		tap.take()
-		pending, known := s.Recall(id)
-		Expect(known).To(BeTrue())
-		Expect(pending.Phase).To(Equal(verification.Pending))
+		Expect(s.ReadCached(ctx, id)).To(HaveField("Phase", verification.Pending))
 		update(ctx, id, verifyNow)
 		tap.take()
-		verified, known := s.Recall(id)
-		Expect(known).To(BeTrue())
-		Expect(verified.Phase).To(Equal(verification.Verified))
-		_, known = s.Recall("vrunknown")
-		Expect(known).To(BeFalse())
+		Expect(s.ReadCached(ctx, id)).To(HaveField("Phase", verification.Verified))
 		Expect(tap.take()).To(BeEmpty())
 	})
 
@@ -217,12 +211,12 @@ var _ = Describe("The budget of calls", func() {
 				defer GinkgoRecover()
 				code := newRequest(project).ID
 				Eventually(func() error {
-					_, err := s.Get(ctx, code)
+					_, err := s.Read(ctx, code)
 					return err
 				}).WithTimeout(time.Minute).Should(MatchError(verification.ErrNotFound))
 			})
 		}
-		Expect(s.Get(ctx, known)).To(HaveField("ID", known), "a code that leads somewhere waits for none of them")
+		Expect(s.Read(ctx, known)).To(HaveField("ID", known), "a code that leads somewhere waits for none of them")
 		all.Wait()
 		calls := tap.take()
 		Expect(calls["watch"]).To(And(BeNumerically(">=", 1), BeNumerically("<", codes/2)))
@@ -322,7 +316,7 @@ var _ = Describe("The budget of calls", func() {
 		for range 500 {
 			all.Go(func() {
 				defer GinkgoRecover()
-				Expect(s.Get(ctx, id)).To(HaveField("ID", id))
+				Expect(s.Read(ctx, id)).To(HaveField("ID", id))
 			})
 		}
 		all.Wait()

@@ -2,11 +2,11 @@
 // the API server.
 //
 // The invariant: what a method answers is what the API server had committed at some moment after the call began. The
-// informer's memory is used only where it cannot be wrong: for states that never change again (Peek), as a first guess
+// informer's memory is used only where it cannot be wrong: for states that never change again (ReadFinal), as a first guess
 // that a compare-and-set checks (Update, Delete), and for counts that the contract allows to lag (rates, room). Where
 // it could be behind, the API server is asked, once for all callers who ask the same at the same time; see flight.go
-// for who may share an answer and consistent.go for how a look-up by sender is made current without a LIST. Recall alone
-// answers what may be behind, and is for loops, which hear of the next change.
+// for who may share an answer and consistent.go for how a look-up by sender is made current without a LIST. ReadCached alone
+// may be behind, and is for loops, which learn of the next change.
 //
 // One object is one request: its spec is written once, by Create or by kubectl, and every transition is one write of
 // the status with the resourceVersion that it was decided from. The object's name is the request's id. A request that

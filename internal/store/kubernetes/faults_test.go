@@ -68,7 +68,7 @@ var _ = Describe("Faults", func() {
 		for range 20 {
 			update(ctx, b, id, attempt(false))
 		}
-		Expect(a.Get(ctx, id)).To(HaveField("Delivery.Attempts", 20))
+		Expect(a.Read(ctx, id)).To(HaveField("Delivery.Attempts", 20))
 	})
 
 	It("finds out what became of writes whose answer is lost", func(ctx SpecContext) {
@@ -82,12 +82,12 @@ var _ = Describe("Faults", func() {
 		for i := range 10 {
 			Expect(update(ctx, b, id, attempt(false)).Delivery.Attempts).To(Equal(i + 1))
 		}
-		r, err := a.Get(ctx, id)
+		r, err := a.Read(ctx, id)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.Delivery.Attempts).To(Equal(10))
 		tap.set(everySecond("delete", lost))
 		Expect(b.Delete(ctx, id, r.Version)).To(Succeed())
-		Expect(a.Get(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(a.Read(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
 	})
 
 	DescribeTable("finds out what became of writes that are stored and answered with a failure", func(ctx SpecContext, code int) {
@@ -104,12 +104,12 @@ var _ = Describe("Faults", func() {
 		for i := range 4 {
 			Expect(update(ctx, b, id, attempt(false)).Delivery.Attempts).To(Equal(i + 1))
 		}
-		r, err := a.Get(ctx, id)
+		r, err := a.Read(ctx, id)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.Delivery.Attempts).To(Equal(4))
 		tap.set(everySecond("delete", failed))
 		Expect(b.Delete(ctx, id, r.Version)).To(Succeed())
-		Expect(a.Get(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(a.Read(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
 	},
 		Entry("500", http.StatusInternalServerError),
 		Entry("502", http.StatusBadGateway),
@@ -120,7 +120,7 @@ var _ = Describe("Faults", func() {
 	It("never takes a write for done that never arrived", func(ctx SpecContext) {
 		id := create(ctx, a)
 		settle(ctx, b)
-		before, err := a.Get(ctx, id)
+		before, err := a.Read(ctx, id)
 		Expect(err).NotTo(HaveOccurred())
 		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
 			if verb == "create" || verb == "update" || verb == "delete" {
@@ -134,8 +134,8 @@ var _ = Describe("Faults", func() {
 		n := newRequest(project)
 		_, err = b.Create(ctx, n, verification.Limits{})
 		Expect(err).To(MatchError(verification.Unavailable(nil)))
-		Expect(a.Get(ctx, n.ID)).Error().To(MatchError(verification.ErrNotFound))
-		Expect(a.Get(ctx, id)).To(Equal(before))
+		Expect(a.Read(ctx, n.ID)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(a.Read(ctx, id)).To(Equal(before))
 	})
 
 	It("never takes another's write for its own that never arrived", func(ctx SpecContext) {
@@ -155,7 +155,7 @@ var _ = Describe("Faults", func() {
 			return forward()
 		})
 		Expect(update(ctx, b, id, verifyNow).Phase).To(Equal(verification.Verified))
-		r, err := a.Get(ctx, id)
+		r, err := a.Read(ctx, id)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.Phase).To(Equal(verification.Verified))
 		Expect(r.Contacts).To(HaveLen(1))
@@ -237,7 +237,7 @@ var _ = Describe("Faults", func() {
 		Expect(err).To(MatchError(verification.ErrContent))
 		Expect(err).NotTo(MatchError(verification.Unavailable(nil)))
 		Expect(err.Error()).NotTo(ContainSubstring("No Such"), "what the API server quotes may be a number")
-		Expect(a.Get(ctx, id)).To(Equal(before))
+		Expect(a.Read(ctx, id)).To(Equal(before))
 		_, err = a.Update(ctx, id, func(r *verification.Request, _ time.Time) error {
 			r.Phone = number("+15550100200")
 			return nil
@@ -251,8 +251,8 @@ var _ = Describe("Faults", func() {
 		reopen := tap.gate.shut()
 		defer reopen()
 		verified := update(ctx, a, id, verifyNow)
-		Expect(b.Peek(ctx, id)).To(Equal(verified))
-		Expect(b.Get(ctx, id)).To(Equal(verified))
+		Expect(b.ReadFinal(ctx, id)).To(Equal(verified))
+		Expect(b.Read(ctx, id)).To(Equal(verified))
 		_, err := b.Update(ctx, id, func(r *verification.Request, now time.Time) error {
 			if r.Phase != verification.Pending {
 				return errMine
@@ -266,10 +266,10 @@ var _ = Describe("Faults", func() {
 		Expect(b.Awaiting(ctx, hash(2))).Error().To(MatchError(verification.ErrNotFound))
 		Expect(b.Delete(ctx, id, "1")).To(MatchError(verification.ErrConflict))
 		Expect(b.Delete(ctx, id, verified.Version)).To(Succeed())
-		Expect(b.Peek(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(b.ReadFinal(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
 		reopen()
 		settle(ctx, b)
-		Expect(b.Peek(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(b.ReadFinal(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
 	})
 
 	It("reads the open requests for a sender that its watch has not brought, and all only for one of none of them", func(ctx SpecContext) {
@@ -311,7 +311,7 @@ var _ = Describe("Faults", func() {
 			return forward()
 		})
 		tap.hangUp()
-		r, err := a.Get(ctx, gone)
+		r, err := a.Read(ctx, gone)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Delete(ctx, gone, r.Version)).To(Succeed())
 		verified := update(ctx, a, kept, verifyNow)
@@ -319,7 +319,7 @@ var _ = Describe("Faults", func() {
 		Expect(expired.Load()).To(BeTrue())
 		Eventually(changes).WithContext(ctx).WithTimeout(time.Minute).Should(Receive())
 		Expect(b.All()).To(ConsistOf(Change{ID: kept, Kind: KindRequest}))
-		Expect(b.Peek(ctx, kept)).To(Equal(verified))
+		Expect(b.ReadFinal(ctx, kept)).To(Equal(verified))
 		Expect(tap.take()).NotTo(HaveKey("list"))
 	})
 
@@ -338,7 +338,7 @@ var _ = Describe("Faults", func() {
 			})
 		}
 		all.Wait()
-		Expect(a.Get(ctx, id)).To(HaveField("Delivery.Attempts", 64))
+		Expect(a.Read(ctx, id)).To(HaveField("Delivery.Attempts", 64))
 		AddReportEntry(fmt.Sprintf("64 racers, calls of one of two replicas: %v", tap.take()))
 	})
 
@@ -420,14 +420,14 @@ var _ = Describe("An API server that goes away", Serial, func() {
 		}).WithContext(ctx).WithTimeout(90 * time.Second).Should(Receive(BeNil()))
 		down := MatchError(verification.Unavailable(nil))
 		Consistently(func(g Gomega) {
-			g.Expect(s.Get(ctx, n.ID)).Error().To(down)
-			g.Expect(s.Peek(ctx, n.ID)).Error().To(down)
+			g.Expect(s.Read(ctx, n.ID)).Error().To(down)
+			g.Expect(s.ReadFinal(ctx, n.ID)).Error().To(down)
 			g.Expect(s.Update(ctx, n.ID, verifyNow)).Error().To(down)
 			g.Expect(s.Awaiting(ctx, hash(1))).Error().To(down)
 			g.Expect(s.Create(ctx, newRequest(project), verification.Limits{})).Error().To(down)
 			g.Expect(s.Delete(ctx, n.ID, "1")).To(down)
 			g.Expect(s.Ready(ctx)).To(down)
-			g.Expect(s.Peek(ctx, final.ID)).To(HaveField("Phase", verification.Verified), "a final state stays known")
+			g.Expect(s.ReadFinal(ctx, final.ID)).To(HaveField("Phase", verification.Verified), "a final state stays known")
 		}).WithContext(ctx).WithTimeout(5 * time.Second).WithPolling(100 * time.Millisecond).Should(Succeed())
 		Expect(plane.StartAPIServer()).To(Succeed())
 		Eventually(s.Ready).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
@@ -448,7 +448,7 @@ var _ = Describe("An API server that goes away", Serial, func() {
 			return err
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(verification.ErrNotFound))
 		settle(ctx, s)
-		Expect(s.Peek(ctx, n.ID)).To(HaveField("Phase", verification.Verified))
+		Expect(s.ReadFinal(ctx, n.ID)).To(HaveField("Phase", verification.Verified))
 	})
 })
 
@@ -472,7 +472,7 @@ var _ = Describe("A store whose kind is deleted", Serial, func() {
 		down := MatchError(verification.Unavailable(nil))
 		// The objects go first, the kind a while later.
 		Eventually(func(g Gomega) {
-			g.Expect(s.Get(ctx, n.ID)).Error().To(down, "the request may be gone, and it may not")
+			g.Expect(s.Read(ctx, n.ID)).Error().To(down, "the request may be gone, and it may not")
 			g.Expect(s.Create(ctx, newRequest(project), verification.Limits{})).Error().To(down)
 			g.Expect(s.Update(ctx, n.ID, verifyNow)).Error().To(down)
 			g.Expect(s.Ready(ctx)).To(down)
@@ -484,7 +484,7 @@ var _ = Describe("A store whose kind is deleted", Serial, func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Eventually(s.Ready).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 		Eventually(func(ctx context.Context) error {
-			_, err := s.Get(ctx, n.ID)
+			_, err := s.Read(ctx, n.ID)
 			return err
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(verification.ErrNotFound), "it went with its kind")
 		settle(ctx, s)

@@ -21,13 +21,13 @@ func (f formed) Create(ctx context.Context, n verification.New, l verification.L
 	return created, err
 }
 
-func (f formed) Get(ctx context.Context, id string) (verification.Request, error) {
-	r, err := f.Store.Get(ctx, id)
+func (f formed) Read(ctx context.Context, id string) (verification.Request, error) {
+	r, err := f.Store.Read(ctx, id)
 	return free(r), err
 }
 
-func (f formed) Peek(ctx context.Context, id string) (verification.Request, error) {
-	r, err := f.Store.Peek(ctx, id)
+func (f formed) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
+	r, err := f.Store.ReadFinal(ctx, id)
 	return free(r), err
 }
 

@@ -76,7 +76,7 @@ var _ = Describe("A request made with kubectl", func() {
 			return told
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue())
 		Expect(a.All()).To(ConsistOf(Change{ID: "by-hand", Kind: KindIncomplete}))
-		Expect(a.Get(ctx, "by-hand")).Error().To(MatchError(verification.ErrNotFound))
+		Expect(a.Read(ctx, "by-hand")).Error().To(MatchError(verification.ErrNotFound))
 		Expect(a.ReadManual(ctx, "by-hand")).To(Equal(ManualRequest{Name: "by-hand", Phone: number("+15550100199"), Method: verification.WhatsApp}))
 
 		id := newRequest(project).ID
@@ -85,9 +85,9 @@ var _ = Describe("A request made with kubectl", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.ID).To(Equal("by-hand"))
 		Expect(r.DisplayName).To(Equal("Acme"), "the name in its text")
-		Expect(b.Get(ctx, id)).To(Equal(r), "by the code, at another replica")
-		Expect(b.Get(ctx, "by-hand")).To(Equal(r))
-		Expect(b.Peek(ctx, "by-hand")).To(Equal(r))
+		Expect(b.Read(ctx, id)).To(Equal(r), "by the code, at another replica")
+		Expect(b.Read(ctx, "by-hand")).To(Equal(r))
+		Expect(b.ReadFinal(ctx, "by-hand")).To(Equal(r))
 		Expect(a.CompleteManual(ctx, "by-hand", completion(newRequest(project).ID), limits)).To(Equal(r), "once")
 
 		o := stored(ctx, "by-hand")
@@ -157,8 +157,8 @@ var _ = Describe("A request made with kubectl", func() {
 			Expect(a.All()).To(ConsistOf(Change{ID: "poison", Kind: KindMalformed}, Change{ID: good.ID, Kind: KindRequest}))
 
 			for _, call := range []func() error{
-				func() error { _, err := a.Get(ctx, "poison"); return err },
-				func() error { _, err := a.Peek(ctx, "poison"); return err },
+				func() error { _, err := a.Read(ctx, "poison"); return err },
+				func() error { _, err := a.ReadFinal(ctx, "poison"); return err },
 				func() error { _, err := a.Update(ctx, "poison", verifyNow); return err },
 			} {
 				err := call()
@@ -187,12 +187,12 @@ var _ = Describe("A request made with kubectl", func() {
 			"spec":{"projectRef":{"name":"shop"},"phoneNumber":"+999999999999999","init":{
 			"createdAt":"9999-12-31T23:59:58.000000Z","expiresAt":"9999-12-31T23:59:59.000000Z","keyName":"k"}},"status":{"phase":"Verified"}}`)
 		settle(ctx, a)
-		Expect(a.Get(ctx, "odd")).To(HaveField("Phase", verification.Pending), "status is dropped on create")
-		Expect(a.Get(ctx, "x")).Error().To(MatchError(verification.ErrNotFound), "no id of ours")
-		r, err := a.Get(ctx, "odd")
+		Expect(a.Read(ctx, "odd")).To(HaveField("Phase", verification.Pending), "status is dropped on create")
+		Expect(a.Read(ctx, "x")).Error().To(MatchError(verification.ErrNotFound), "no id of ours")
+		r, err := a.Read(ctx, "odd")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Delete(ctx, "odd", r.Version)).To(Succeed())
-		Expect(a.Get(ctx, "odd")).Error().To(MatchError(verification.ErrNotFound), "gone, whoever holds the object")
+		Expect(a.Read(ctx, "odd")).Error().To(MatchError(verification.ErrNotFound), "gone, whoever holds the object")
 		Expect(b.Delete(ctx, "odd", r.Version)).To(Succeed())
 		settle(ctx, a)
 		Expect(a.All()).To(ConsistOf(Change{ID: "odd", Kind: KindGone}))
@@ -209,7 +209,7 @@ var _ = Describe("A request made with kubectl", func() {
 		n := newRequest(project)
 		_, err := foreign.Create(ctx, n, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(a.Get(ctx, n.ID)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(a.Read(ctx, n.ID)).Error().To(MatchError(verification.ErrNotFound))
 		_, err = a.Create(ctx, n, verification.Limits{})
 		Expect(err).To(MatchError(verification.Unavailable(nil)))
 		Expect(a.All()).To(BeEmpty())

@@ -12,9 +12,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Get implements verification.Store. id is an object's name, or the id that the code of a request made with kubectl
+// Read implements verification.Store. id is an object's name, or the id that the code of a request made with kubectl
 // leads to; the request's own ID is the object's name either way.
-func (s *Store) Get(ctx context.Context, id string) (verification.Request, error) {
+func (s *Store) Read(ctx context.Context, id string) (verification.Request, error) {
 	e, err := s.current(ctx, id)
 	if err != nil {
 		return verification.Request{}, err
@@ -22,9 +22,9 @@ func (s *Store) Get(ctx context.Context, id string) (verification.Request, error
 	return e.answer()
 }
 
-// Peek implements verification.Store: final states come from memory, everything else from the API server. It leads
+// ReadFinal implements verification.Store: final states come from memory, everything else from the API server. It leads
 // from a code to a request only as far as the informer knows; whoever has a code has a message, and acts on it.
-func (s *Store) Peek(ctx context.Context, id string) (verification.Request, error) {
+func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
 	if err := ctx.Err(); err != nil {
 		return verification.Request{}, err
 	}
@@ -54,14 +54,12 @@ func (s *Store) peekUnknown(ctx context.Context, id string) (r verification.Requ
 	return r, err
 }
 
-// Recall implements verification.Recaller.
-func (s *Store) Recall(id string) (verification.Request, bool) {
-	e := s.lookup(id)
-	if e == nil {
-		return verification.Request{}, false
+// ReadCached implements verification.Store.
+func (s *Store) ReadCached(ctx context.Context, id string) (verification.Request, error) {
+	if e := s.lookup(id); e != nil {
+		return e.answer()
 	}
-	r, err := e.answer()
-	return r, err == nil
+	return s.ReadFinal(ctx, id)
 }
 
 // Stored implements verification.Counter, by what the watch delivered.
@@ -107,15 +105,15 @@ func (s *Store) live(ctx context.Context, name string) (*entry, error) {
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, verification.ErrNotFound
 	}
-	e, err := s.reads.do(ctx, name, s.read(name))
+	e, err := s.reads.do(ctx, name, s.readForAll(name))
 	if err != nil {
 		return nil, outcome(ctx, err)
 	}
 	return e, nil
 }
 
-// read is one GET for all who ask.
-func (s *Store) read(name string) func(context.Context) (*entry, error) {
+// readForAll is one GET for all who ask.
+func (s *Store) readForAll(name string) func(context.Context) (*entry, error) {
 	return func(ctx context.Context) (*entry, error) {
 		e, err := s.api.get(ctx, name)
 		if err != nil {

@@ -57,9 +57,8 @@ type Store struct {
 }
 
 var (
-	_ verification.Store    = (*Store)(nil)
-	_ verification.Recaller = (*Store)(nil)
-	_ verification.Counter  = (*Store)(nil)
+	_ verification.Store   = (*Store)(nil)
+	_ verification.Counter = (*Store)(nil)
 )
 
 // New returns the store of a project. Nothing is asked before Start.
@@ -202,7 +201,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		return errNotSynced()
 	}
 	// "Not found" is an answer, too: it is the usual one, for an object that nobody makes.
-	_, err := s.reads.do(ctx, "phoneproof-ready", s.read("phoneproof-ready"))
+	_, err := s.reads.do(ctx, "phoneproof-ready", s.readForAll("phoneproof-ready"))
 	if errors.Is(err, verification.ErrNotFound) {
 		return nil
 	}

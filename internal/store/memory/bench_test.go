@@ -114,7 +114,7 @@ func BenchmarkGet(b *testing.B) {
 	store, ids := benchStore(b, benchStored)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		if _, err := store.Get(b.Context(), ids[i%len(ids)]); err != nil {
+		if _, err := store.Read(b.Context(), ids[i%len(ids)]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -157,7 +157,7 @@ func BenchmarkMixed(b *testing.B) {
 			if i%11 == 0 {
 				_, err = store.Update(ctx, id, benchVerify)
 			} else {
-				_, err = store.Get(ctx, id)
+				_, err = store.Read(ctx, id)
 			}
 			if err != nil {
 				b.Error(err)

@@ -189,7 +189,7 @@ func (m *model) compareAll() {
 	p := m.project
 	m.Expect(p.records).To(HaveLen(len(m.requests)))
 	for _, want := range m.requests {
-		m.Expect(m.Get(m.t.Context(), want.ID)).To(Equal(want))
+		m.Expect(m.Read(m.t.Context(), want.ID)).To(Equal(want))
 	}
 	m.Expect(p.awaiting).To(HaveLen(len(m.awaiting)))
 	for binding, id := range m.awaiting {

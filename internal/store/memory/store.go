@@ -45,8 +45,8 @@ func (s *Store) Create(
 	return verification.Created{Request: p.insertRequest(n, now), Key: quota}, nil
 }
 
-// Get implements verification.Store.
-func (s *Store) Get(ctx context.Context, id string) (verification.Request, error) {
+// Read implements verification.Store.
+func (s *Store) Read(ctx context.Context, id string) (verification.Request, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
 		return verification.Request{}, err
 	}
@@ -55,9 +55,14 @@ func (s *Store) Get(ctx context.Context, id string) (verification.Request, error
 	return requestOrNotFound(s.project.records[id])
 }
 
-// Peek implements verification.Store.
-func (s *Store) Peek(ctx context.Context, id string) (verification.Request, error) {
-	return s.Get(ctx, id)
+// ReadFinal implements verification.Store.
+func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
+	return s.Read(ctx, id)
+}
+
+// ReadCached implements verification.Store.
+func (s *Store) ReadCached(ctx context.Context, id string) (verification.Request, error) {
+	return s.Read(ctx, id)
 }
 
 // Update implements verification.Store. mutate runs once, under the project's lock, so the compare-and-set cannot fail.
@@ -136,6 +141,14 @@ func (s *Store) Claim(
 	defer s.project.mu.Unlock()
 	return s.project.claimDue(policy, limit, lease, s.backend.now()), nil
 }
+
+// Sweep implements verification.Queue. It does nothing, because claims take microseconds.
+func (s *Store) Sweep(context.Context, verification.Policy, int) (verification.Swept, error) {
+	return verification.Swept{}, nil
+}
+
+// Due implements verification.Queue.
+func (s *Store) Due() <-chan struct{} { return nil }
 
 // Stored implements verification.Counter.
 func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {

@@ -79,7 +79,7 @@ func TestStore_survivesAMutationThatPanics(t *testing.T) {
 	f.Expect(func() {
 		_, _ = f.Update(t.Context(), before.ID, func(*verification.Request, time.Time) error { panic("mutation") })
 	}).To(PanicWith("mutation"))
-	f.Expect(f.Get(t.Context(), before.ID)).To(Equal(before))
+	f.Expect(f.Read(t.Context(), before.ID)).To(Equal(before))
 }
 
 // Times finer than a microsecond cannot be stored, and must not make a request due and not due at the same time, which would
@@ -102,7 +102,7 @@ func TestStore_handlesTimesBelowItsPrecision(t *testing.T) {
 	created, err := f.Create(t.Context(), n, verification.Limits{MaxStored: 1})
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Expect(created.Request.ExpiresAt.Nanosecond() % 1000).To(BeZero())
-	f.Expect(f.Get(t.Context(), r.ID)).Error().To(MatchError(verification.ErrNotFound))
+	f.Expect(f.Read(t.Context(), r.ID)).Error().To(MatchError(verification.ErrNotFound))
 }
 
 func TestStore_returnsRetryAfterForRoom(t *testing.T) {

@@ -66,7 +66,7 @@ var _ = Describe("A database with a certificate of a private authority", Ordered
 		address := Address{URI: at(host, parameters), OwnCA: true, CA: bundle()}
 		s := startStoreAt(ctx, project, func() Address { return address })
 		Expect(waitForProblem(ctx, s)).To(Equal(&DatabaseError{Message: message}))
-		_, err := s.Get(ctx, "vr")
+		_, err := s.Read(ctx, "vr")
 		Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
 	},
 		Entry("with verify-full and another authority", "localhost", "?sslmode=verify-full", func() []byte { return other.PEM }, unknownAuthority),

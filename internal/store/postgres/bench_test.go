@@ -94,7 +94,7 @@ func BenchmarkGet(b *testing.B) {
 	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			if _, err := store.Get(b.Context(), ids[i%len(ids)]); err != nil {
+			if _, err := store.Read(b.Context(), ids[i%len(ids)]); err != nil {
 				b.Error(err)
 				return
 			}

@@ -58,7 +58,7 @@ func waitForRefusal(ctx context.Context, uri string) *DatabaseError {
 	GinkgoHelper()
 	s := startStore(ctx, project, uri)
 	problem := waitForProblem(ctx, s)
-	_, err := s.Get(ctx, "vr")
+	_, err := s.Read(ctx, "vr")
 	Expect(err).To(MatchError(&verification.Error{Code: verification.CodeStoreUnavailable}))
 	return problem
 }
@@ -76,10 +76,10 @@ var _ = Describe("A rollout", func() {
 			(project, id, phone, method, created_at, expires_at, key_name, body_hash, phase, version, work, since)
 			VALUES ('%s', '%s', '%s', 'WHATSAPP', now(), now() + interval '1 hour', 'backend', '', 'PENDING', 1, 1, now() + interval '1 hour')`,
 			schema, project, old.ID, old.Phone.E164()))
-		Expect(s.Get(ctx, old.ID)).To(HaveField("DisplayName", ""))
+		Expect(s.Read(ctx, old.ID)).To(HaveField("DisplayName", ""))
 		// Writes of the previous version keep the name.
 		execStatements(ctx, fmt.Sprintf(`UPDATE %s.phoneproof_requests SET contacts = '', version = version + 1`, schema))
-		Expect(s.Get(ctx, n.ID)).To(HaveField("DisplayName", "Ada's Bookshop"))
+		Expect(s.Read(ctx, n.ID)).To(HaveField("DisplayName", "Ada's Bookshop"))
 		for _, id := range []string{n.ID, old.ID} {
 			r, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
 				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, false)
@@ -137,7 +137,7 @@ var _ = Describe("The database", func() {
 		old := openStore(ctx, project, uri)
 		_, err := old.Create(ctx, creationOf(9), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(old.Get(ctx, creationOf(9).ID)).To(HaveField("Phase", verification.Pending))
+		Expect(old.Read(ctx, creationOf(9).ID)).To(HaveField("Phase", verification.Pending))
 	})
 
 	It("commits concurrent operations together, and one bad row fails alone", func(ctx SpecContext) {
@@ -166,7 +166,7 @@ var _ = Describe("The database", func() {
 				continue
 			}
 			Expect(err).NotTo(HaveOccurred())
-			Expect(s.Get(ctx, creationOf(i).ID)).To(HaveField("ID", creationOf(i).ID))
+			Expect(s.Read(ctx, creationOf(i).ID)).To(HaveField("ID", creationOf(i).ID))
 		}
 		Expect(commits()).To(BeNumerically("<", calls/2), "a batch has one timestamp")
 	})
@@ -199,7 +199,7 @@ var _ = Describe("The database", func() {
 		s := openStore(ctx, project, uri)
 		_, err := s.Create(ctx, creationOf(0), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
-		before, err := s.Get(ctx, creationOf(0).ID)
+		before, err := s.Read(ctx, creationOf(0).ID)
 		Expect(err).NotTo(HaveOccurred())
 		execStatements(ctx, // a deferred trigger fires at the commit, after all statements have succeeded
 			`CREATE FUNCTION `+schema+`.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no commit'; END $$`,
@@ -213,8 +213,8 @@ var _ = Describe("The database", func() {
 		})
 		Expect(err).To(MatchError(verification.Unavailable(nil)))
 		execStatements(ctx, "DROP TRIGGER fail ON "+schema+".phoneproof_requests")
-		Expect(s.Get(ctx, creationOf(1).ID)).Error().To(MatchError(verification.ErrNotFound))
-		Expect(s.Get(ctx, before.ID)).To(Equal(before))
+		Expect(s.Read(ctx, creationOf(1).ID)).Error().To(MatchError(verification.ErrNotFound))
+		Expect(s.Read(ctx, before.ID)).To(Equal(before))
 		Expect(s.Awaiting(ctx, "sender")).Error().To(MatchError(verification.ErrNotFound))
 	})
 

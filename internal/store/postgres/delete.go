@@ -51,7 +51,7 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 	}
 }
 
-// Sweep implements verification.Sweeper.
+// Sweep implements verification.Queue.
 func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int) (verification.Swept, error) {
 	var expired []string
 	err := s.inTransaction(ctx, func(c *pgx.Conn) (err error) {

@@ -141,7 +141,7 @@ var _ = Describe("A database whose connections break right after a commit", func
 			Expect(err).NotTo(HaveOccurred(), "attempt %d", i+1)
 			Expect(r.Delivery.Attempts).To(Equal(i + 1))
 		}
-		r, err := s.Get(ctx, id)
+		r, err := s.Read(ctx, id)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(r.Delivery.Attempts).To(Equal(20))
 		Expect(s.Delete(ctx, id, r.Version)).To(Succeed())

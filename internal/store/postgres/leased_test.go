@@ -55,7 +55,7 @@ var _ = Describe("A change after a claim", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(times).To(Equal(1))
 		Expect(reads.Load()).To(BeZero())
-		Expect(other.Get(ctx, claimed.ID)).To(HaveField("Delivery", written.Delivery))
+		Expect(other.Read(ctx, claimed.ID)).To(HaveField("Delivery", written.Delivery))
 	})
 
 	It("sees a concurrent write of another replica", func(ctx SpecContext) {

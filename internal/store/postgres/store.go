@@ -56,7 +56,6 @@ type Store struct {
 var (
 	_ verification.Store   = (*Store)(nil)
 	_ verification.Queue   = (*Store)(nil)
-	_ verification.Sweeper = (*Store)(nil)
 	_ verification.Counter = (*Store)(nil)
 )
 
@@ -94,8 +93,7 @@ func (s *Store) Problem() error {
 	return nil
 }
 
-// Due returns a channel that receives a coalesced value after this replica made an event due, so that it can be claimed before
-// the next poll.
+// Due implements verification.Queue.
 func (s *Store) Due() <-chan struct{} { return s.due }
 
 // Ready implements verification.Store.
@@ -117,16 +115,21 @@ func (s *Store) noteEncryption(c *pgx.Conn) {
 	}
 }
 
-// Get implements verification.Store.
-func (s *Store) Get(ctx context.Context, id string) (verification.Request, error) {
+// Read implements verification.Store.
+func (s *Store) Read(ctx context.Context, id string) (verification.Request, error) {
 	read, err := s.readState(ctx, id)
 	return read.Request, err
 }
 
-// Peek implements verification.Store. It always reads, in batches: a final state could be cached, but not whether the request is
+// ReadFinal implements verification.Store. It always reads, in batches: a final state could be cached, but not whether the request is
 // still stored.
-func (s *Store) Peek(ctx context.Context, id string) (verification.Request, error) {
-	return s.Get(ctx, id)
+func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
+	return s.Read(ctx, id)
+}
+
+// ReadCached implements verification.Store.
+func (s *Store) ReadCached(ctx context.Context, id string) (verification.Request, error) {
+	return s.Read(ctx, id)
 }
 
 // readResult is the result of a read; exists is false if there is no such request.

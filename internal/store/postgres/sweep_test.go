@@ -88,7 +88,7 @@ var _ = Describe("Due work", func() {
 				if verification.Next(&r, time.Now(), policy).Step == verification.StepExpire {
 					r.Phase = verification.Expired
 				}
-				left, err := s.Get(ctx, r.ID)
+				left, err := s.Read(ctx, r.ID)
 				abandoned := r.Phase == verification.Verified && r.Delivery.Wanted()
 				if !abandoned && verification.Next(&r, time.Now(), policy).Step == verification.StepDelete {
 					Expect(err).To(MatchError(verification.ErrNotFound))
@@ -110,10 +110,10 @@ var _ = Describe("Due work", func() {
 		advance(creationOf(1).TTL + 5*time.Second - time.Microsecond)
 		Expect(s.Sweep(ctx, policy, 10)).To(BeZero())
 		Expect(s.Claim(ctx, policy, 10, time.Minute)).To(BeEmpty())
-		Expect(s.Get(ctx, created.Request.ID)).To(HaveField("Phase", verification.Pending))
+		Expect(s.Read(ctx, created.Request.ID)).To(HaveField("Phase", verification.Pending))
 		advance(time.Microsecond)
 		Expect(s.Sweep(ctx, policy, 10)).To(Equal(verification.Swept{Expired: 1}))
-		Expect(s.Get(ctx, created.Request.ID)).To(HaveField("Phase", verification.Expired))
+		Expect(s.Read(ctx, created.Request.ID)).To(HaveField("Phase", verification.Expired))
 	})
 
 	It("excludes codes that can come back from a sweep until they have rested", func(ctx SpecContext) {
@@ -127,9 +127,9 @@ var _ = Describe("Due work", func() {
 			Expect(err).NotTo(HaveOccurred())
 		}
 		Expect(s.Sweep(ctx, verification.Policy{}, 10)).To(Equal(verification.Swept{Expired: 3, Deleted: 2}))
-		Expect(s.Get(ctx, resting.ID)).To(HaveField("Phase", verification.Expired))
+		Expect(s.Read(ctx, resting.ID)).To(HaveField("Phase", verification.Expired))
 		for _, in := range []verification.New{rested, random} {
-			Expect(s.Get(ctx, in.ID)).Error().To(MatchError(verification.ErrNotFound))
+			Expect(s.Read(ctx, in.ID)).Error().To(MatchError(verification.ErrNotFound))
 		}
 	})
 

@@ -41,11 +41,11 @@ var _ = Describe("Two projects in one database", func() {
 		ours, theirs := openStore(ctx, shop, withRole(first, uri)), openStore(ctx, bank, withRole(second, uri))
 		id := createVerified(ctx, theirs, 1)
 		createVerified(ctx, ours, 2)
-		Expect(theirs.Get(ctx, id)).To(HaveField("Phase", verification.Verified))
+		Expect(theirs.Read(ctx, id)).To(HaveField("Phase", verification.Verified))
 
 		By("using the other project's name")
 		disguised := openStore(ctx, bank, withRole(first, uri))
-		_, err := disguised.Get(ctx, id)
+		_, err := disguised.Read(ctx, id)
 		Expect(err).To(MatchError(verification.ErrNotFound))
 		_, err = disguised.Update(ctx, id, func(*verification.Request, time.Time) error { return nil })
 		Expect(err).To(MatchError(verification.ErrNotFound))
@@ -69,7 +69,7 @@ var _ = Describe("Two projects in one database", func() {
 		uri := withRole(role, server.URI("postgres"))
 		theirs := openStore(ctx, bank, uri)
 		id := createVerified(ctx, theirs, 1)
-		Expect(openStore(ctx, bank, uri).Get(ctx, id)).To(HaveField("Phase", verification.Verified), "as docs/security.md warns")
+		Expect(openStore(ctx, bank, uri).Read(ctx, id)).To(HaveField("Phase", verification.Verified), "as docs/security.md warns")
 	})
 
 	It("are also separated through PgBouncer", func(ctx SpecContext) {
@@ -78,7 +78,7 @@ var _ = Describe("Two projects in one database", func() {
 			return fmt.Sprintf("postgresql://%s@127.0.0.1:%d/postgres?sslmode=disable&default_query_exec_mode=exec", role, newBouncer(ctx, role))
 		}
 		id := createVerified(ctx, openStore(ctx, bank, behind(second)), 1)
-		_, err := openStore(ctx, bank, behind(first)).Get(ctx, id)
+		_, err := openStore(ctx, bank, behind(first)).Read(ctx, id)
 		Expect(err).To(MatchError(verification.ErrNotFound))
 		Expect(queryScalar[int](ctx, "SELECT count(*) FROM "+second+".phoneproof_requests")).To(Equal(1))
 

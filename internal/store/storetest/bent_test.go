@@ -17,8 +17,8 @@ type faultyStore struct {
 	elsewhere func(project string) *memory.Store
 
 	create    func(context.Context, verification.New, verification.Limits) (verification.Created, error)
-	get       func(context.Context, string) (verification.Request, error)
-	peek      func(context.Context, string) (verification.Request, error)
+	readNow       func(context.Context, string) (verification.Request, error)
+	readFinal      func(context.Context, string) (verification.Request, error)
 	update    func(context.Context, string, mutation) (verification.Request, error)
 	remove    func(context.Context, string, string) error
 	awaiting  func(context.Context, string) (verification.Request, error)
@@ -41,19 +41,22 @@ func newFaultyStore(inner *memory.Store, w environment) *faultyStore {
 // useStore resets every method to that of the memory store.
 func (s *faultyStore) useStore(inner *memory.Store) {
 	s.inner = inner
-	s.create, s.get, s.update, s.remove = inner.Create, inner.Get, inner.Update, inner.Delete
-	s.awaiting, s.subscribe, s.ready, s.claim, s.peek = inner.Awaiting, inner.Subscribe, inner.Ready, inner.Claim, inner.Peek
+	s.create, s.readNow, s.update, s.remove = inner.Create, inner.Read, inner.Update, inner.Delete
+	s.awaiting, s.subscribe, s.ready, s.claim, s.readFinal = inner.Awaiting, inner.Subscribe, inner.Ready, inner.Claim, inner.ReadFinal
 	s.stored = inner.Stored
 }
 
 func (s *faultyStore) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 	return s.create(ctx, n, l)
 }
-func (s *faultyStore) Get(ctx context.Context, id string) (verification.Request, error) {
-	return s.get(ctx, id)
+func (s *faultyStore) Read(ctx context.Context, id string) (verification.Request, error) {
+	return s.readNow(ctx, id)
 }
-func (s *faultyStore) Peek(ctx context.Context, id string) (verification.Request, error) {
-	return s.peek(ctx, id)
+func (s *faultyStore) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
+	return s.readFinal(ctx, id)
+}
+func (s *faultyStore) ReadCached(ctx context.Context, id string) (verification.Request, error) {
+	return s.inner.ReadCached(ctx, id)
 }
 func (s *faultyStore) Update(ctx context.Context, id string, m func(*verification.Request, time.Time) error) (verification.Request, error) {
 	return s.update(ctx, id, m)
@@ -67,6 +70,10 @@ func (s *faultyStore) Awaiting(ctx context.Context, binding string) (verificatio
 func (s *faultyStore) Subscribe(id string) (<-chan struct{}, func())           { return s.subscribe(id) }
 func (s *faultyStore) Stored(ctx context.Context) (verification.Stored, error) { return s.stored(ctx) }
 func (s *faultyStore) Ready(ctx context.Context) error                         { return s.ready(ctx) }
+func (s *faultyStore) Sweep(ctx context.Context, p verification.Policy, n int) (verification.Swept, error) {
+	return s.inner.Sweep(ctx, p, n)
+}
+func (s *faultyStore) Due() <-chan struct{} { return s.inner.Due() }
 func (s *faultyStore) Claim(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
 	return s.claim(ctx, p, n, lease)
 }
@@ -81,13 +88,13 @@ func (s *faultyStore) overwriteState(ctx context.Context, state verification.Req
 
 // changeAnswers changes the requests that the methods return.
 func (s *faultyStore) changeAnswers(change func(*verification.Request)) {
-	get, peek, update, create, awaiting, claim := s.get, s.peek, s.update, s.create, s.awaiting, s.claim
-	s.get = func(ctx context.Context, id string) (verification.Request, error) {
+	get, peek, update, create, awaiting, claim := s.readNow, s.readFinal, s.update, s.create, s.awaiting, s.claim
+	s.readNow = func(ctx context.Context, id string) (verification.Request, error) {
 		r, err := get(ctx, id)
 		change(&r)
 		return r, err
 	}
-	s.peek = func(ctx context.Context, id string) (verification.Request, error) {
+	s.readFinal = func(ctx context.Context, id string) (verification.Request, error) {
 		r, err := peek(ctx, id)
 		change(&r)
 		return r, err

@@ -43,7 +43,7 @@ func contactMutants() []mutant {
 				trackBindings(s, &seen)
 				s.awaiting = func(ctx context.Context, binding string) (verification.Request, error) {
 					if ids := seen.get(binding); len(ids) > 0 {
-						return s.inner.Get(ctx, ids[0])
+						return s.inner.Read(ctx, ids[0])
 					}
 					return verification.Request{}, verification.ErrNotFound
 				}
@@ -83,7 +83,7 @@ func fallsBack(unsuited func(verification.Request, error) bool) func(*faultyStor
 		s.awaiting = func(ctx context.Context, binding string) (verification.Request, error) {
 			r, err := s.inner.Awaiting(ctx, binding)
 			if ids := seen.get(binding); len(ids) > 0 && unsuited(r, err) {
-				return s.inner.Get(ctx, ids[0])
+				return s.inner.Read(ctx, ids[0])
 			}
 			return r, err
 		}

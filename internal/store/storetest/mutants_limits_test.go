@@ -93,7 +93,7 @@ func rateMutants() []mutant {
 		})},
 		{"counts only stored requests", []string{"count deleted requests"}, func(w environment) func(*faultyStore) {
 			return countsItself(w, func(ctx context.Context, s *faultyStore, c countedCreation) bool {
-				_, err := s.inner.Get(ctx, c.id)
+				_, err := s.inner.Read(ctx, c.id)
 				return err == nil
 			})
 		}},
@@ -203,7 +203,7 @@ func evictsItself(w environment, suits func(verification.Request) bool, before f
 		s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
 			var stored []verification.Request
 			for _, id := range w.created.all() {
-				if r, err := s.inner.Get(ctx, id); err == nil {
+				if r, err := s.inner.Read(ctx, id); err == nil {
 					stored = append(stored, r)
 				}
 			}

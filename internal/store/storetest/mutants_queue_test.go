@@ -51,7 +51,7 @@ func queueMutants() []mutant {
 			return func(s *faultyStore) {
 				s.claim = func(ctx context.Context, _ verification.Policy, limit int, _ time.Duration) (all []verification.Request, _ error) {
 					for _, id := range w.created.all() {
-						if r, err := s.inner.Get(ctx, id); err == nil && len(all) < limit {
+						if r, err := s.inner.Read(ctx, id); err == nil && len(all) < limit {
 							all = append(all, r)
 						}
 					}
@@ -137,8 +137,8 @@ func queueMutants() []mutant {
 func outageMutants() []mutant {
 	return []mutant{
 		{"works for callers that have gone", []string{"does nothing for a caller", "claims nothing for a caller"}, perInstance(func(s *faultyStore) {
-			get, claim := s.get, s.claim
-			s.get = func(ctx context.Context, id string) (verification.Request, error) {
+			get, claim := s.readNow, s.claim
+			s.readNow = func(ctx context.Context, id string) (verification.Request, error) {
 				return get(context.WithoutCancel(ctx), id)
 			}
 			s.claim = func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
@@ -156,8 +156,8 @@ func outageMutants() []mutant {
 			s.ready = func(context.Context) error { return verification.Unavailable(context.DeadlineExceeded) }
 		})},
 		{"reports an outage as not found", []string{"is reported as unavailable by every", "is reported as unavailable by the queue"}, perInstance(func(s *faultyStore) {
-			get, claim := s.get, s.claim
-			s.get = func(ctx context.Context, id string) (verification.Request, error) {
+			get, claim := s.readNow, s.claim
+			s.readNow = func(ctx context.Context, id string) (verification.Request, error) {
 				r, err := get(ctx, id)
 				if err != nil {
 					err = verification.ErrNotFound

@@ -25,7 +25,7 @@ func creationMutants() []mutant {
 		{"reads before it creates, without a lock", []string{"creates one request from two hundred"}, perInstance(func(s *faultyStore) {
 			create := s.create
 			s.create = func(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
-				_, err := s.inner.Get(ctx, n.ID)
+				_, err := s.inner.Read(ctx, n.ID)
 				yieldProcessor()
 				c, createErr := create(ctx, n, l)
 				c.Existing = err == nil
@@ -57,8 +57,8 @@ func creationMutants() []mutant {
 			s.useStore(s.elsewhere(strings.TrimSuffix(s.project, "-2")))
 		})},
 		{"returns an empty request for an unknown id", []string{"finds nothing for an id"}, perInstance(func(s *faultyStore) {
-			s.get = func(ctx context.Context, id string) (verification.Request, error) {
-				r, err := s.inner.Get(ctx, id)
+			s.readNow = func(ctx context.Context, id string) (verification.Request, error) {
+				r, err := s.inner.Read(ctx, id)
 				if errors.Is(err, verification.ErrNotFound) {
 					err = nil
 				}
@@ -167,7 +167,7 @@ func mixedUpMutants() []mutant {
 				}
 				s.changeAnswers(name)
 				s.remove = func(ctx context.Context, id, version string) error {
-					r, err := s.inner.Get(ctx, id)
+					r, err := s.inner.Read(ctx, id)
 					named := r
 					name(&named)
 					if err != nil || named.Version != version {
@@ -185,8 +185,8 @@ func cachingMutants() []mutant {
 	return []mutant{
 		{"answers from a cache", []string{"shows each write at once"}, perInstance(func(s *faultyStore) {
 			var cache sharedMap[*verification.Request]
-			s.get = func(ctx context.Context, id string) (verification.Request, error) {
-				r, err := s.inner.Get(ctx, id)
+			s.readNow = func(ctx context.Context, id string) (verification.Request, error) {
+				r, err := s.inner.Read(ctx, id)
 				if err != nil {
 					return r, err
 				}
@@ -200,8 +200,8 @@ func cachingMutants() []mutant {
 		})},
 		{"caches pending requests", []string{"shows each phase at once"}, perInstance(func(s *faultyStore) {
 			var cache sharedMap[*verification.Request]
-			s.peek = func(ctx context.Context, id string) (verification.Request, error) {
-				r, err := s.inner.Peek(ctx, id)
+			s.readFinal = func(ctx context.Context, id string) (verification.Request, error) {
+				r, err := s.inner.ReadFinal(ctx, id)
 				if err != nil {
 					return r, err
 				}
@@ -215,8 +215,8 @@ func cachingMutants() []mutant {
 		})},
 		{"caches deleted requests", []string{"shows only stored requests"}, perInstance(func(s *faultyStore) {
 			var cache sharedMap[verification.Request]
-			s.peek = func(ctx context.Context, id string) (verification.Request, error) {
-				r, err := s.inner.Peek(ctx, id)
+			s.readFinal = func(ctx context.Context, id string) (verification.Request, error) {
+				r, err := s.inner.ReadFinal(ctx, id)
 				if err == nil {
 					cache.change(id, func(verification.Request) verification.Request { return r })
 				} else if old := cache.get(id); old.ID != "" {
@@ -296,7 +296,7 @@ func updateMutants() []mutant {
 			perInstance(func(s *faultyStore) {
 				s.remove = func(ctx context.Context, id, _ string) error {
 					for {
-						r, err := s.inner.Get(ctx, id)
+						r, err := s.inner.Read(ctx, id)
 						if errors.Is(err, verification.ErrNotFound) {
 							return nil
 						}

@@ -33,16 +33,16 @@ func backendCalls(s verification.Store, stored verification.Request, n verificat
 			_, err := s.Create(ctx, existing, verification.Limits{})
 			return err
 		},
-		"Get": func(ctx context.Context) error {
-			_, err := s.Get(ctx, stored.ID)
+		"Read": func(ctx context.Context) error {
+			_, err := s.Read(ctx, stored.ID)
 			return err
 		},
 		"Get of an unknown id": func(ctx context.Context) error {
-			_, err := s.Get(ctx, n.ID)
+			_, err := s.Read(ctx, n.ID)
 			return err
 		},
-		"Peek": func(ctx context.Context) error {
-			_, err := s.Peek(ctx, stored.ID) // not final, so not from memory
+		"ReadFinal": func(ctx context.Context) error {
+			_, err := s.ReadFinal(ctx, stored.ID) // not final, so not from memory
 			return err
 		},
 		"Update": func(ctx context.Context) error {

@@ -14,8 +14,8 @@ func stateChecks() []check {
 		{name: "keeps times to the microsecond and returns no finer ones", run: keepsMicroseconds},
 		{name: "returns copies that share nothing", run: returnsCopies},
 		{name: "shows each write at once through every instance", run: keepsCurrent},
-		{name: "shows each phase at once to Peek", run: peeksEachPhase},
-		{name: "shows only stored requests to Peek", run: peeksStored},
+		{name: "shows each phase at once to ReadFinal", run: peeksEachPhase},
+		{name: "shows only stored requests to ReadFinal and ReadCached", run: peeksStored},
 	}
 	for _, s := range states {
 		checks = append(checks, check{name: "returns every field of a request that is " + s.name, run: func(ctx context.Context, t *trial) {
@@ -173,8 +173,10 @@ func peeksStored(ctx context.Context, t *trial) {
 	a, b, foreign := t.openReplica(), t.openReplica(), t.harness.Open(t.project.Name()+"-2")
 	expectNothing := func(s verification.Store, id string) {
 		t.harness.Settle()
-		_, err := s.Peek(ctx, id)
-		t.Expect(err).To(haveCode(verification.CodeNotFound))
+		for _, read := range []func(context.Context, string) (verification.Request, error){s.ReadFinal, s.ReadCached} {
+			_, err := read(ctx, id)
+			t.Expect(err).To(haveCode(verification.CodeNotFound))
+		}
 	}
 	expectNothing(a, t.newID())
 	for _, m := range []mutation{bindSender("sender"), verifyClaimed(true)} {

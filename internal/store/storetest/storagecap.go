@@ -36,7 +36,7 @@ func (t *trial) newLasting() verification.New {
 func (t *trial) expectStored(ctx context.Context, s verification.Store, all []verification.Request, numbers ...int) {
 	ginkgo.GinkgoHelper()
 	for i, r := range all {
-		_, err := s.Get(ctx, r.ID)
+		_, err := s.Read(ctx, r.ID)
 		if slices.Contains(numbers, i) {
 			t.Expect(err).NotTo(HaveOccurred(), "request %d is kept", i)
 		} else {

@@ -163,21 +163,21 @@ func (t *trial) expectRefused(
 	t.Expect(err).To(haveCode(code))
 	retryAfter := retryAfter(err)
 	t.Expect(retryAfter).To(BeNumerically(">", 0), "a refusal has a Retry-After")
-	_, err = s.Get(ctx, n.ID)
+	_, err = s.Read(ctx, n.ID)
 	t.Expect(err).To(haveCode(verification.CodeNotFound), "a refused creation stores nothing")
 	return retryAfter
 }
 
 func (t *trial) getRequest(ctx context.Context, s verification.Store, id string) verification.Request {
 	ginkgo.GinkgoHelper()
-	r, err := s.Get(ctx, id)
+	r, err := s.Read(ctx, id)
 	t.Expect(err).NotTo(HaveOccurred())
 	return r
 }
 
 func (t *trial) peekRequest(ctx context.Context, s verification.Store, id string) verification.Request {
 	ginkgo.GinkgoHelper()
-	r, err := s.Peek(ctx, id)
+	r, err := s.ReadFinal(ctx, id)
 	t.Expect(err).NotTo(HaveOccurred())
 	return r
 }
@@ -196,7 +196,7 @@ func (t *trial) deleteRequest(ctx context.Context, s verification.Store, id stri
 
 func (t *trial) expectGone(ctx context.Context, s verification.Store, id string) {
 	ginkgo.GinkgoHelper()
-	_, err := s.Get(ctx, id)
+	_, err := s.Read(ctx, id)
 	t.Expect(err).To(haveCode(verification.CodeNotFound))
 }
 

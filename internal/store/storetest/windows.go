@@ -65,8 +65,8 @@ func windowsEnd(ctx context.Context, t *trial) {
 		t.expectAdmitted(ctx, s, n(), limits)
 		for _, left := range []time.Duration{40 * time.Second, 20 * time.Second} {
 			t.passTime(ctx, left-time.Microsecond)
-			if sweeper, ok := s.(verification.Sweeper); ok { // it must not delete an admission that still counts
-				_, err := sweeper.Sweep(ctx, verification.Policy{Retention: time.Hour}, 1000)
+			if queue, ok := s.(verification.Queue); ok { // it must not delete an admission that still counts
+				_, err := queue.Sweep(ctx, verification.Policy{Retention: time.Hour}, 1000)
 				t.Expect(err).NotTo(HaveOccurred())
 			}
 			t.expectRefused(ctx, s, n(), limits, verification.CodeRateLimited)

@@ -107,9 +107,9 @@ func TestTriggers_failAtCommit(t *testing.T) {
 	w.Expect(w.triggers.Fail(ctx, "P0001", 1)).To(Succeed())
 	w.Expect(w.create(ctx, 2)).To(down)
 	w.Expect(w.verify(ctx, 1)).To(down)
-	_, err := w.store.Get(ctx, id(2))
+	_, err := w.store.Read(ctx, id(2))
 	w.Expect(err).To(MatchError(verification.ErrNotFound))
-	w.Expect(w.store.Get(ctx, id(1))).To(HaveField("Phase", verification.Pending))
+	w.Expect(w.store.Read(ctx, id(1))).To(HaveField("Phase", verification.Pending))
 	w.Expect(w.triggers.Stop(ctx)).To(Succeed())
 	w.Expect(w.verify(ctx, 1)).To(Succeed())
 

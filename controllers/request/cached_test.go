@@ -1,6 +1,7 @@
 package request
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -10,35 +11,30 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// remembering is a store whose memory is behind. It counts its calls.
-type remembering struct {
-	counted
+// staleStore is a store whose cache is behind. It counts the reads of the current state.
+type staleStore struct {
+	countingStore
 
-	stale *verification.Request
+	stale verification.Request
 }
 
-func (r *remembering) Recall(string) (verification.Request, bool) {
-	if r.stale == nil {
-		return verification.Request{}, false
-	}
-	return *r.stale, true
+// ReadCached returns the stale state.
+func (s *staleStore) ReadCached(context.Context, string) (verification.Request, error) {
+	return s.stale, nil
 }
 
-func TestReconcile_asksForNothingThatItRemembers(t *testing.T) {
+func TestReconcile_readsNothingThatIsCached(t *testing.T) {
 	w := newWorld(t)
 	w.answer = answers(webhook.Delivered, 200, 0)
 	w.create("a")
 	pending := w.get("a")
-	store := &remembering{counted{Store: w.store}, &pending}
+	store := &staleStore{countingStore{Store: w.store}, pending}
 	w.controller.Store = store
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(ttl + verification.ExpiryGrace))
-	w.Expect(store.peeks + store.gets).To(BeZero())
-	store.stale = nil
-	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(ttl + verification.ExpiryGrace))
-	w.Expect(store.peeks).To(Equal(1), "a request that is not in memory")
+	w.Expect(store.reads).To(BeZero())
 }
 
-func TestReconcile_doesNothingToWhatChangedSinceItWasRemembered(t *testing.T) {
+func TestReconcile_doesNothingToWhatChangedSinceItWasCached(t *testing.T) {
 	w := newWorld(t)
 	w.answer = answers(webhook.Delivered, 200, 0)
 	w.create("a")
@@ -49,13 +45,13 @@ func TestReconcile_doesNothingToWhatChangedSinceItWasRemembered(t *testing.T) {
 	w.Expect(err).NotTo(HaveOccurred())
 	verified := w.get("a")
 	w.stepClock(ttl + verification.ExpiryGrace)
-	store := &remembering{counted{Store: w.store}, &pending}
+	store := &staleStore{countingStore{Store: w.store}, pending}
 	w.controller.Store = store
 	w.reconcile(Item{ID: "a"}) // to expire it
 	w.Expect(w.get("a").Phase).To(Equal(verification.Verified))
 	w.Expect(w.sent).To(HaveLen(1), "the current state decides")
-	store.stale = &verified
+	store.stale = verified
 	w.reconcile(Item{ID: "a"}) // to send its event
 	w.Expect(w.sent).To(HaveLen(1))
-	w.Expect(store.gets).To(BeNumerically(">", 0))
+	w.Expect(store.reads).To(BeNumerically(">", 0))
 }
