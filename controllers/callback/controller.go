@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/loop"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -60,6 +61,8 @@ type messenger interface {
 	pollFor(s *settings.Settings) (verdict, time.Duration)
 	// pollChanges gets a value when the verdict on polling has changed; nil if the platform has no polling.
 	pollChanges() <-chan struct{}
+	// pollVersion differs after each change of the verdict on polling.
+	pollVersion() int
 }
 
 // Controller keeps a project's callback registered with one platform. One runs for each term of a lease.
@@ -68,15 +71,19 @@ type Controller struct {
 
 	messenger messenger
 
-	memory         memory
-	current        *registration // our callback, as known in this term
-	obsolete       *registration // one that is to be removed
-	condition      metav1.Condition
-	failures       int       // in a row
-	changed        bool      // the last check changed something
-	notBefore      time.Time // the platform is not called earlier
-	checkedAt      time.Time
-	projectDeleted bool // the project was deleted
+	memory    memory
+	current   *registration // our callback, as known in this term
+	obsolete  *registration // one that is to be removed
+	condition metav1.Condition
+	failures  int       // in a row
+	changed   bool      // the last check changed something
+	notBefore time.Time // the platform is not called earlier
+	// What the last check saw, and when the next is due even if nothing changes; zero for never.
+	checkedAt       time.Time
+	checkedSettings *settings.Settings
+	checkedPoll     int
+	projectDeleted  bool
+	dueAt           time.Time
 }
 
 // registration is a callback of ours at an account, with the settings that reach the account.
@@ -96,8 +103,8 @@ func newController(o Options, m messenger) *Controller {
 
 // reconcileOnce checks once, and returns when to check again; zero if only a change can make a difference.
 func (c *Controller) reconcileOnce(ctx context.Context) time.Duration {
-	c.checkedAt = c.Clock.Now()
 	s := c.Settings()
+	c.checkedAt, c.checkedSettings, c.checkedPoll = c.Clock.Now(), s, c.messenger.pollVersion()
 	p := c.messenger.newPlan(s)
 	c.projectDeleted = c.isProjectDeleted()
 	p.absent = p.absent || c.projectDeleted
@@ -172,7 +179,7 @@ func (c *Controller) checkPlatform(ctx context.Context, s *settings.Settings, p 
 
 // recordState keeps the state that the platform has now, sets the condition, and returns when to check again.
 func (c *Controller) recordState(s *settings.Settings, p plan, do step, says verdict) time.Duration {
-	again := addJitter(checkInterval)
+	again := loop.Jitter(checkInterval)
 	if do != stepNone && !c.changed {
 		again = recheckDelay
 	}

@@ -1,8 +1,9 @@
 package callback
 
 import (
-	"math/rand/v2"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/loop"
 )
 
 const (
@@ -23,11 +24,4 @@ const (
 )
 
 // retryAfter returns how long to wait after that many failures in a row.
-func retryAfter(failures int) time.Duration {
-	return addJitter(min(firstRetry<<min(max(failures-1, 0), 10), maxRetry))
-}
-
-// addJitter spreads the checks of many projects. It never makes a wait longer.
-func addJitter(d time.Duration) time.Duration {
-	return d - time.Duration(rand.Float64()*float64(d)/5) //nolint:gosec // no secret
-}
+func retryAfter(failures int) time.Duration { return loop.Backoff(failures, firstRetry, maxRetry) }

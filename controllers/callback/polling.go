@@ -29,6 +29,7 @@ type polling struct {
 	account *settings.Telegram // the account that may be polled; nil for none
 	state   telegram.PollState
 	since   time.Time
+	version int // counts the changes of state
 }
 
 func newPolling(c clock.PassiveClock) *polling {
@@ -60,7 +61,14 @@ func (p *polling) recordState(state telegram.PollState, _ error) {
 		return
 	}
 	p.state, p.since = state, p.clock.Now()
+	p.version++
 	notifyChannel(p.changes)
+}
+
+func (p *polling) currentVersion() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.version
 }
 
 // currentVerdict returns the verdict on polling, and the longest time until the next check; zero for no limit.

@@ -3,63 +3,54 @@ package callback
 import (
 	"context"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/loop"
 )
 
 // Run checks repeatedly until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
 	changes, cancel := c.Changes()
 	defer cancel()
-	var objects <-chan struct{}
+	woken := []<-chan struct{}{changes, c.messenger.pollChanges()}
 	if c.Projects != nil {
-		var stop func()
-		objects, stop = c.Projects.Observe()
+		objects, stop := c.Projects.Observe()
 		defer stop()
+		woken = append(woken, objects)
 	}
-	for ctx.Err() == nil {
-		c.waitUntilDue(ctx, c.reconcileOnce(ctx), changes, objects)
-	}
-	return nil
+	return loop.Run(ctx, loop.Options{
+		Reconcile: func(ctx context.Context) (time.Duration, error) { return c.reconcileIfDue(ctx), nil },
+		Changes:   woken, Clock: c.Clock, Log: c.Log,
+	})
 }
 
-// waitUntilDue returns when the next check is due.
-func (c *Controller) waitUntilDue(ctx context.Context, wait time.Duration, changes, objects <-chan struct{}) {
-	var due <-chan time.Time
+// reconcileIfDue checks if that is due, and returns when it is next; zero if only a change can make a difference. The project's
+// status changes often, also by our own writes, and that alone makes no check due.
+func (c *Controller) reconcileIfDue(ctx context.Context) time.Duration {
+	if wait, due := c.untilDue(); !due {
+		return wait
+	}
+	wait := c.reconcileOnce(ctx)
+	c.dueAt = time.Time{}
 	if wait > 0 {
-		timer := c.Clock.NewTimer(wait)
-		defer timer.Stop()
-		due = timer.C()
+		c.dueAt = c.Clock.Now().Add(wait)
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-due:
-			return
-		case <-changes:
-			c.failures = 0
-			c.waitGap(ctx, minGap)
-			return
-		case <-c.messenger.pollChanges():
-			c.waitGap(ctx, pollGap)
-			return
-		case <-objects: // its status changes often, also by our own writes
-			if c.isProjectDeleted() != c.projectDeleted {
-				return
-			}
-		}
-	}
+	return wait
 }
 
-// waitGap returns when the last check is that long ago.
-func (c *Controller) waitGap(ctx context.Context, gap time.Duration) {
-	wait := gap - c.Clock.Since(c.checkedAt)
-	if wait <= 0 {
-		return
+// untilDue reports whether a check is due, and if not, how long it is until then; zero if only a change can make it due.
+func (c *Controller) untilDue() (wait time.Duration, due bool) {
+	at := c.dueAt
+	switch {
+	case c.checkedAt.IsZero(), c.isProjectDeleted() != c.projectDeleted:
+		return 0, true
+	case c.Settings() != c.checkedSettings:
+		c.failures = 0
+		at = c.checkedAt.Add(minGap)
+	case c.messenger.pollVersion() != c.checkedPoll:
+		at = c.checkedAt.Add(pollGap)
+	case at.IsZero():
+		return 0, false
 	}
-	timer := c.Clock.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C():
-	case <-ctx.Done():
-	}
+	wait = at.Sub(c.Clock.Now())
+	return wait, wait <= 0
 }

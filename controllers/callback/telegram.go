@@ -170,3 +170,5 @@ func (b *botAPI) pollFor(s *settings.Settings) (verdict, time.Duration) {
 }
 
 func (b *botAPI) pollChanges() <-chan struct{} { return b.polling.changes }
+
+func (b *botAPI) pollVersion() int { return b.polling.currentVersion() }

@@ -171,3 +171,5 @@ func (graph) requestedWait(err error) time.Duration {
 func (graph) pollFor(*settings.Settings) (verdict, time.Duration) { return verdict{}, 0 }
 
 func (graph) pollChanges() <-chan struct{} { return nil }
+
+func (graph) pollVersion() int { return 0 }

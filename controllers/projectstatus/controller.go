@@ -11,13 +11,13 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/loop"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -31,9 +31,6 @@ const (
 	// load.
 	burst = 5
 	gap   = 10 * time.Second
-	// Bounds of the retry delay while the API server fails: work resumes within maxBackoff after it does.
-	minBackoff = time.Second
-	maxBackoff = 30 * time.Second
 	// callTimeout bounds one call.
 	callTimeout = 10 * time.Second
 )
@@ -105,33 +102,11 @@ func (c *Controller) writeUntilDone(ctx context.Context) error {
 	defer forgetProject()
 	current, forgetSettings := c.Projects.Subscribe()
 	defer forgetSettings()
-	for ctx.Err() == nil {
-		sleep(ctx, quiet)
-		c.reconcileUntilDone(ctx)
-		select {
-		case <-project:
-		case <-current:
-		case <-c.Board.changed:
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
-// reconcileUntilDone reconciles until that succeeds, or ctx ends.
-func (c *Controller) reconcileUntilDone(ctx context.Context) {
-	backoff := wait.Backoff{Duration: minBackoff, Factor: 2, Jitter: 0.1, Steps: 10, Cap: maxBackoff}
-	for ctx.Err() == nil {
-		pause, err := c.reconcileOnce(ctx)
-		switch {
-		case err == nil && pause == 0:
-			return
-		case err != nil && ctx.Err() == nil:
-			c.Log.Error(err, "status update failed, will retry")
-			pause = backoff.Step()
-		}
-		sleep(ctx, pause)
-	}
+	return loop.Run(ctx, loop.Options{
+		Reconcile: c.reconcileOnce,
+		Failure:   "status update failed, will retry",
+		Changes:   []<-chan struct{}{project, current, c.Board.changed}, Quiet: quiet, Log: c.Log,
+	})
 }
 
 // reconcileOnce writes the conditions if the project's differ. A pause above zero is how long to wait before the write.
@@ -229,14 +204,4 @@ func (c *Controller) notifyChanges(project *verifyv1.VerificationProject, wanted
 		c.Tell(project, condition, isBad(condition))
 	}
 	c.reported = wanted
-}
-
-// sleep returns after d, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

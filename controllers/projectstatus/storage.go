@@ -7,6 +7,7 @@ import (
 	"time"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/loop"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -107,15 +108,17 @@ func (s *steady) nextDelay(period time.Duration) time.Duration {
 // watchStorage checks the store until ctx ends.
 func (c *Controller) watchStorage(ctx context.Context) error {
 	var believed steady
-	for ctx.Err() == nil {
-		err := c.checkStorage(ctx)
-		if v := verdictOf(err, c.Unencrypted()); ctx.Err() == nil && believed.addCheck(v) { // else the check ended with the term
-			c.Board.setStorage(v)
-			c.Log.Info("storage state changed", "reason", v.reason, "cause", fmt.Sprint(err))
-		}
-		sleep(ctx, believed.nextDelay(c.StoragePeriod))
-	}
-	return nil
+	return loop.Run(ctx, loop.Options{
+		Reconcile: func(ctx context.Context) (time.Duration, error) {
+			err := c.checkStorage(ctx)
+			if v := verdictOf(err, c.Unencrypted()); ctx.Err() == nil && believed.addCheck(v) { // else the check ended with the term
+				c.Board.setStorage(v)
+				c.Log.Info("storage state changed", "reason", v.reason, "cause", fmt.Sprint(err))
+			}
+			return believed.nextDelay(c.StoragePeriod), nil
+		},
+		Log: c.Log,
+	})
 }
 
 func (c *Controller) checkStorage(ctx context.Context) error {

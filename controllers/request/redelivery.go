@@ -7,18 +7,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/loop"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-const (
-	// redeliveryMinGap is the least time between two redeliveries of a project.
-	redeliveryMinGap = time.Second
-	// redeliveryMaxGap is the longest wait for a store or an API server that fails.
-	redeliveryMaxGap = 30 * time.Second
-)
+// redeliveryMinGap is the least time between two redeliveries of a project.
+const redeliveryMinGap = time.Second
 
 // Projects provides the project's object; see settings.Object.
 type Projects interface {
@@ -54,28 +50,11 @@ func NewRedeliveryController(o RedeliveryOptions) *RedeliveryController {
 func (c *RedeliveryController) Run(ctx context.Context) error {
 	changes, cancel := c.Projects.Observe()
 	defer cancel()
-	for ctx.Err() == nil {
-		c.reconcileUntilDone(ctx)
-		select {
-		case <-changes:
-			sleep(ctx, redeliveryMinGap)
-		case <-ctx.Done():
-		}
-	}
-	return nil
-}
-
-// reconcileUntilDone reconciles until that succeeds, or ctx ends.
-func (c *RedeliveryController) reconcileUntilDone(ctx context.Context) {
-	backoff := wait.Backoff{Duration: redeliveryMinGap, Factor: 2, Jitter: 0.1, Steps: 10, Cap: redeliveryMaxGap}
-	for {
-		err := c.reconcileOnce(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		c.Log.Error(err, "redelivery failed, will retry")
-		sleep(ctx, backoff.Step())
-	}
+	return loop.Run(ctx, loop.Options{
+		Reconcile: func(ctx context.Context) (time.Duration, error) { return 0, c.reconcileOnce(ctx) },
+		Failure:   "redelivery failed, will retry",
+		Changes:   []<-chan struct{}{changes}, MinGap: redeliveryMinGap, Log: c.Log,
+	})
 }
 
 // reconcileOnce carries out the annotation, if it is new.
@@ -128,15 +107,5 @@ func describeRedelivery(id string, answer error) (granted bool, message string, 
 		return false, "request " + id + " cannot be changed", nil
 	default:
 		return false, "", fmt.Errorf("make event due: %w", answer)
-	}
-}
-
-// sleep returns after d, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

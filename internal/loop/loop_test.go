@@ -1,0 +1,143 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	. "github.com/onsi/gomega"
+)
+
+// begin runs a loop with a fake clock, and returns a function that ends it.
+func begin(t *testing.T, o Options) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Run(ctx, o) }()
+	synctest.Wait()
+	return func() {
+		cancel()
+		NewWithT(t).Expect(<-ended).To(Succeed())
+	}
+}
+
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+func TestRun_reconcilesAtFirstAfterChangesAndWhenAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		runs, again := 0, time.Duration(0)
+		one, two := make(chan struct{}, 1), make(chan struct{}, 1)
+		defer begin(t, Options{
+			Reconcile: func(context.Context) (time.Duration, error) { runs++; return again, nil },
+			Changes:   []<-chan struct{}{one, nil, two},
+		})()
+		g.Expect(runs).To(Equal(1))
+		pass(24 * time.Hour)
+		g.Expect(runs).To(Equal(1), "nothing changed")
+		one <- struct{}{}
+		synctest.Wait()
+		g.Expect(runs).To(Equal(2))
+		again = time.Minute
+		two <- struct{}{}
+		synctest.Wait()
+		g.Expect(runs).To(Equal(3))
+		pass(time.Minute - 1)
+		g.Expect(runs).To(Equal(3))
+		pass(1)
+		g.Expect(runs).To(Equal(4))
+	})
+}
+
+func TestRun_collectsChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		runs, changes := 0, make(chan struct{}, 1)
+		defer begin(t, Options{
+			Reconcile: func(context.Context) (time.Duration, error) { runs++; return 0, nil },
+			Changes:   []<-chan struct{}{changes}, Quiet: 200 * time.Millisecond,
+		})()
+		g.Expect(runs).To(BeZero(), "the beginning is a change, too")
+		pass(200 * time.Millisecond)
+		g.Expect(runs).To(Equal(1))
+		for range 10 {
+			changes <- struct{}{}
+			pass(10 * time.Millisecond)
+		}
+		pass(100 * time.Millisecond)
+		g.Expect(runs).To(Equal(2))
+		pass(time.Hour)
+		g.Expect(runs).To(Equal(2), "all that changed meanwhile was seen")
+	})
+}
+
+func TestRun_keepsTheGapBetweenChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		runs, changes := 0, make(chan struct{}, 1)
+		defer begin(t, Options{
+			Reconcile: func(context.Context) (time.Duration, error) { runs++; return 0, nil },
+			Changes:   []<-chan struct{}{changes}, MinGap: time.Second,
+		})()
+		for range 1000 {
+			changes <- struct{}{}
+			pass(10 * time.Millisecond)
+		}
+		g.Expect(runs).To(BeNumerically("~", 10, 1))
+		pass(time.Hour)
+		runs = 0
+		changes <- struct{}{}
+		synctest.Wait()
+		g.Expect(runs).To(Equal(1), "at once after a pause")
+	})
+}
+
+func TestRun_backsOffAndLogsFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		failure := errors.New("down")
+		var times []time.Time
+		var log strings.Builder
+		defer begin(t, Options{
+			Reconcile: func(context.Context) (time.Duration, error) { times = append(times, time.Now()); return 0, failure },
+			Failure:   "status update failed, will retry",
+			Log:       funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{}),
+		})()
+		pass(time.Hour)
+		g.Expect(len(times)).To(BeNumerically("~", 3600/27, 12))
+		for i := range 5 {
+			g.Expect(times[i+1].Sub(times[i])).To(BeNumerically("~", MinBackoff<<i*9/10, MinBackoff<<i/10))
+		}
+		g.Expect(strings.Split(log.String(), "\n")[0]).To(And(ContainSubstring("will retry"), ContainSubstring("down")))
+		failure = nil
+		pass(MaxBackoff)
+		runs := len(times)
+		pass(time.Hour)
+		g.Expect(times).To(HaveLen(runs), "done")
+	})
+}
+
+func TestRun_endsAtOnce(t *testing.T) {
+	for name, reconcile := range map[string]func(context.Context) (time.Duration, error){
+		"waiting for a change": func(context.Context) (time.Duration, error) { return 0, nil },
+		"waiting for its time": func(context.Context) (time.Duration, error) { return time.Hour, nil },
+		"backing off":          func(context.Context) (time.Duration, error) { return 0, errors.New("down") },
+		"reconciling":          func(ctx context.Context) (time.Duration, error) { <-ctx.Done(); return 0, ctx.Err() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				end := begin(t, Options{Reconcile: reconcile, Changes: []<-chan struct{}{make(chan struct{})}})
+				began := time.Now()
+				end()
+				NewWithT(t).Expect(time.Now()).To(Equal(began))
+			})
+		})
+	}
+}
