@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -68,11 +67,7 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 func (x *exchange) startVerification(wish verification.Initiation) (verification.Initiated, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(wish.KeyName)), storeTimeout)
 	defer cancel()
-	if refusal := x.refuseStart(wish); refusal != nil {
-		if err := x.meetsFirstTry(ctx, wish, refusal); err != nil {
-			return verification.Initiated{}, err
-		}
-	}
+	wish.Refusal = x.refuseStart(wish)
 	return x.api.service.Initiate(ctx, wish)
 }
 
@@ -89,23 +84,6 @@ func (x *exchange) refuseStart(wish verification.Initiation) *verification.Error
 	default:
 		return nil
 	}
-}
-
-// meetsFirstTry returns refusal, unless the request of a first try with the same Idempotency-Key is stored: its answer
-// was given, and a retry gets it again. Should it be removed right after, past its retention, the retry starts anew once.
-func (x *exchange) meetsFirstTry(ctx context.Context, wish verification.Initiation, refusal *verification.Error) error {
-	if !wish.HasIdempotencyKey {
-		return refusal
-	}
-	if wish.IdempotencyKey == "" {
-		return nil // Initiate refuses it.
-	}
-	project := verification.NewProject(x.settings.Project)
-	_, err := x.api.service.Status(ctx, project.RequestID(project.CodeFor(wish.KeyHash, wish.IdempotencyKey)))
-	if errors.Is(err, verification.ErrNotFound) {
-		return refusal
-	}
-	return err
 }
 
 // readInitiation reads what the client wishes.

@@ -55,6 +55,9 @@ type Initiation struct {
 	Limits  Limits
 	// DisplayName is the project's name in the text that is prepared.
 	DisplayName string
+	// Refusal is why the project starts no verification at the moment; nil if it does. A retry gets the answer of its first
+	// try all the same.
+	Refusal *Error
 }
 
 // Initiated is a request that is stored, with the code that proves it.
@@ -70,8 +73,14 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	if err != nil {
 		return Initiated{}, err
 	}
+	id := s.project.RequestID(code)
+	if in.Refusal != nil {
+		if err := s.refuseUnlessStored(ctx, in, id); err != nil {
+			return Initiated{}, err
+		}
+	}
 	created, err := s.store.Create(ctx, New{
-		ID: s.project.RequestID(code), Phone: in.Phone, Method: in.Method, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
+		ID: id, Phone: in.Phone, Method: in.Method, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
 		DisplayName: in.DisplayName, Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey,
 	}, in.Limits)
 	if err != nil {
@@ -85,6 +94,22 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 		s.Observer.Started(in.Method)
 	}
 	return Initiated{Created: created, Code: code}, nil
+}
+
+// refuseUnlessStored returns the refusal, unless the request of a first try with the same Idempotency-Key is stored. Should that
+// be deleted right afterwards, past its retention, the retry starts anew once.
+func (s *Service) refuseUnlessStored(ctx context.Context, in Initiation, id string) error {
+	if !in.HasIdempotencyKey {
+		return in.Refusal
+	}
+	switch _, err := s.store.ReadFinal(ctx, id); {
+	case errors.Is(err, ErrNotFound):
+		return in.Refusal
+	case err != nil:
+		return fmt.Errorf("read the request of the first try: %w", err)
+	default:
+		return nil
+	}
 }
 
 // subjectHash returns the hash of the subject if a limit counts by it, else nothing.

@@ -121,7 +121,7 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "retry-refused-while-suspended", Promise: "design.md 3: the original answer, whatever the state",
-		Symbol: "httpapi.(*exchange).meetsFirstTry", Old: "if !wish.HasIdempotencyKey {", New: "if true {",
+		Symbol: "verification.(*Service).refuseUnlessStored", Old: "if !in.HasIdempotencyKey {", New: "if true {",
 		Suite: "http api", Test: "TestInit_suspended|TestInit_idempotencyKeyWhen",
 	},
 	{
