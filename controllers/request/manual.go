@@ -37,7 +37,7 @@ type ManualStore interface {
 // ManualOptions configure a ManualController.
 type ManualOptions struct {
 	Store    ManualStore
-	Project  verification.Project
+	Project  verification.CodeSpace
 	Settings func() *settings.Settings
 	// Invite returns the link and the text for a code.
 	Invite func(*settings.Settings, verification.Method, verification.Code) (link, text string)

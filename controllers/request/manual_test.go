@@ -55,7 +55,7 @@ func newManualWorld(t *testing.T) *manualWorld {
 	w.Expect(err).NotTo(HaveOccurred())
 	w.controller = NewManualController(ManualOptions{
 		Metrics: metrics, Observer: w,
-		Store: w, Project: verification.NewProject("shop/acme"), Settings: func() *settings.Settings { return w.settings }, Clock: w.clock,
+		Store: w, Project: verification.NewCodeSpace("shop/acme"), Settings: func() *settings.Settings { return w.settings }, Clock: w.clock,
 		Invite: func(_ *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
 			w.invited = code
 			return "https://" + string(m), "send " + code.Grouped()

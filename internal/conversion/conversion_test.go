@@ -70,7 +70,7 @@ func TestMetrics_countsEachVerificationOnce(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics, err := New(Options{Registerer: registry, Store: store, Clock: clock, Log: logr.Discard()})
 	g.Expect(err).NotTo(HaveOccurred())
-	service := verification.NewService(verification.NewProject("shop/acme"), store)
+	service := verification.NewService(verification.NewCodeSpace("shop/acme"), store)
 	service.Observer = metrics
 	number, err := phone.Parse("+4915112345678")
 	g.Expect(err).NotTo(HaveOccurred())

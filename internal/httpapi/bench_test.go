@@ -27,7 +27,7 @@ func benchAPI(b testing.TB) *API {
 	s.Limits = verification.Limits{PerKey: verification.Rate{Requests: 1 << 30, Period: time.Second}}
 	api, err := New(Options{
 		Settings:   func() *settings.Settings { return s },
-		Service:    verification.NewService(verification.NewProject(projectName), memory.NewBackend(memory.Options{}).Open(projectName)),
+		Service:    verification.NewService(verification.NewCodeSpace(projectName), memory.NewBackend(memory.Options{}).Open(projectName)),
 		Invite:     invite,
 		Log:        logr.FromSlogHandler(slog.NewJSONHandler(discard{}, nil)),
 		Registerer: prometheus.NewRegistry(),

@@ -25,7 +25,7 @@ func TestInit_floodStopsNobodyElse(t *testing.T) {
 	})
 	elsewhere, err := New(Options{
 		Settings: liveSettings, Invite: invite,
-		Service: verification.NewService(verification.NewProject("shop/other"), h.backend.Open("shop/other")),
+		Service: verification.NewService(verification.NewCodeSpace("shop/other"), h.backend.Open("shop/other")),
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	neighbour := httptest.NewServer(elsewhere)

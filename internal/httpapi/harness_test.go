@@ -124,7 +124,7 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	}
 	h.backend = memory.NewBackend(memory.Options{Clock: c.options.Clock})
 	h.store = &countingStore{Store: h.backend.Open(projectName)}
-	h.service = verification.NewService(verification.NewProject(projectName), h.store)
+	h.service = verification.NewService(verification.NewCodeSpace(projectName), h.store)
 
 	log := logr.FromSlogHandler(slog.NewJSONHandler(h.logs, nil))
 	c.options.Settings, c.options.Service, c.options.Invite = h.settings.Load, h.service, invite

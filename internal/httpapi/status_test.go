@@ -107,7 +107,7 @@ func TestStatus_foreignAndAbsentLookAlike(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	theirs := h.backend.Open("shop/other")
-	other := verification.NewService(verification.NewProject("shop/other"), theirs)
+	other := verification.NewService(verification.NewCodeSpace("shop/other"), theirs)
 	number, err := phone.Parse(h.number(1))
 	g.Expect(err).NotTo(HaveOccurred())
 	foreign, err := other.Initiate(t.Context(), verification.Initiation{Phone: number, Method: verification.WhatsApp, TTL: time.Minute})

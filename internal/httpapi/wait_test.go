@@ -36,7 +36,7 @@ func inBubble(t *testing.T, test func(b *bubble)) {
 		h.settings.Store(liveSettings())
 		h.backend = memory.NewBackend(memory.Options{})
 		h.store = &countingStore{Store: h.backend.Open(projectName)}
-		h.service = verification.NewService(verification.NewProject(projectName), h.store)
+		h.service = verification.NewService(verification.NewCodeSpace(projectName), h.store)
 		var err error
 		h.api, err = New(Options{Settings: h.settings.Load, Service: h.service, Invite: invite})
 		g.Expect(err).NotTo(HaveOccurred())

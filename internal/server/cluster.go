@@ -108,7 +108,7 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.project, s.current = verification.NewProject(s.options.Project), source.Current
+	s.project, s.current = verification.NewCodeSpace(s.options.Project), source.Current
 	c := &cluster{server: s, source: source}
 	if s.options.Store == StorePostgreSQL {
 		if c.database, err = s.database(); err != nil {

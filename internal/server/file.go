@@ -23,7 +23,7 @@ func (s *server) serveFile(ctx context.Context) error {
 			return err
 		}
 	}
-	s.project, s.current = verification.NewProject(source.Current().Project), source.Current
+	s.project, s.current = verification.NewCodeSpace(source.Current().Project), source.Current
 	inDatabase := source.Current().Database != nil
 	switch {
 	case inDatabase && s.options.Store != StoreMemory:

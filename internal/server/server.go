@@ -104,7 +104,7 @@ const httpLogger = "http"
 type server struct {
 	options      Options
 	dependencies Dependencies
-	project      verification.Project
+	project      verification.CodeSpace
 	current      func() *settings.Settings
 	apiServerURL string // empty without a cluster
 	registry     *prometheus.Registry

@@ -60,7 +60,7 @@ func newWired(t *testing.T) *wired {
 				return webhook.NewDevGuard(webhook.GuardConfig{}) // the receiver is on loopback
 			},
 		},
-		project: verification.NewProject("shop/acme"), current: func() *settings.Settings { return current },
+		project: verification.NewCodeSpace("shop/acme"), current: func() *settings.Settings { return current },
 		registry: prometheus.NewRegistry(), clock: storeclock.New(w.machine, logr.Discard()),
 	}
 	w.clock.BeginMeasurement()(w.machine.Now().Add(time.Hour), 0)

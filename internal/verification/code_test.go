@@ -8,15 +8,16 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-var acme = NewProject("shop/acme")
+var acme = NewCodeSpace("shop/acme")
 
-func newCode(t testing.TB, p Project) Code {
+func drawCode(t testing.TB, p CodeSpace) Code {
 	t.Helper()
 	code, err := p.NewCode(rand.Reader)
 	if err != nil {
@@ -28,12 +29,12 @@ func newCode(t testing.TB, p Project) Code {
 func TestNewCode_hasTheDesignedForm(t *testing.T) {
 	g := NewWithT(t)
 	form := regexp.MustCompile(`^([0-9A-HJKMNP-TV-Z]{4}-){3}[0-9A-HJKMNP-TV-Z]{4}$`)
-	seen := map[Code]bool{}
+	seen := map[string]bool{}
 	for range 1000 {
-		code := newCode(t, acme)
+		code := drawCode(t, acme)
 		g.Expect(code.Grouped()).To(MatchRegexp(form.String()))
-		g.Expect(seen).NotTo(HaveKey(code))
-		seen[code] = true
+		g.Expect(seen).NotTo(HaveKey(code.Grouped()))
+		seen[code.Grouped()] = true
 	}
 }
 
@@ -65,9 +66,9 @@ func TestCodeFor_repeatsForTheSameKeyAndHeaderOnly(t *testing.T) {
 	g.Expect(acme.CodeFor(key, "order-1")).To(Equal(code))
 	g.Expect(acme.CodeFor(key, "order-2")).NotTo(Equal(code))
 	g.Expect(acme.CodeFor(otherKey, "order-1")).NotTo(Equal(code))
-	other := NewProject("shop/other").CodeFor(key, "order-1")
-	g.Expect(other.symbols[:randomSymbols]).NotTo(Equal(code.symbols[:randomSymbols]), "the check bits alone are no secret")
-	g.Expect(acme.valid(code)).To(BeTrue())
+	other := NewCodeSpace("shop/other").CodeFor(key, "order-1")
+	g.Expect(other.Grouped()[:randomSymbols]).NotTo(Equal(code.Grouped()[:randomSymbols]), "the check bits alone are no secret")
+	g.Expect(acme.isValid(code.Reveal())).To(BeTrue())
 }
 
 // The values are pinned: a release that made other ids would lose the requests that are stored.
@@ -81,7 +82,7 @@ func TestRequestID_isPinned(t *testing.T) {
 func TestRequestID_isAnObjectName(t *testing.T) {
 	g := NewWithT(t)
 	for range 1000 {
-		id := acme.RequestID(newCode(t, acme))
+		id := acme.RequestID(drawCode(t, acme))
 		g.Expect(validation.IsDNS1123Label(id)).To(BeEmpty())
 		g.Expect(IsRequestID(id)).To(BeTrue())
 	}
@@ -89,12 +90,12 @@ func TestRequestID_isAnObjectName(t *testing.T) {
 
 func TestRequestID_differsByProject(t *testing.T) {
 	g := NewWithT(t)
-	code := newCode(t, acme)
-	g.Expect(NewProject("shop/other").RequestID(code)).NotTo(Equal(acme.RequestID(code)))
+	code := drawCode(t, acme)
+	g.Expect(NewCodeSpace("shop/other").RequestID(code)).NotTo(Equal(acme.RequestID(code)))
 }
 
 func TestIsRequestID(t *testing.T) {
-	valid := acme.RequestID(newCode(t, acme))
+	valid := acme.RequestID(drawCode(t, acme))
 	for name, id := range map[string]string{
 		"empty": "", "prefix": "vr", "short": valid[:25], "long": valid + "a", "upper case": "VR" + valid[2:],
 		"other prefix": "xx" + valid[2:], "path": "../" + valid[3:], "digit one": valid[:25] + "1", "NUL": valid[:25] + "\x00",
@@ -107,11 +108,14 @@ func TestIsRequestID(t *testing.T) {
 
 func TestCode_isHiddenWhereverItIsPrinted(t *testing.T) {
 	g := NewWithT(t)
-	code := newCode(t, acme)
+	code := drawCode(t, acme)
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("made", "code", code)
-	printed := fmt.Sprintf("%v %s %+v %#v %v", code, code, code, code, Initiated{Code: code}) + log.String()
-	g.Expect(printed).NotTo(ContainSubstring(string(code.symbols[:8])))
+	type holder struct{ hidden Code }
+	printed := fmt.Sprintf("%v %s %+v %#v %v %v", code, code, code, code, Initiated{Code: code}, holder{code}) + log.String()
+	plain := code.Reveal()
+	g.Expect(printed).NotTo(ContainSubstring(string(plain[:8])))
+	g.Expect(printed).NotTo(ContainSubstring(strings.Trim(fmt.Sprint(plain[:4]), "[]")))
 	g.Expect(printed).NotTo(ContainSubstring(code.Grouped()[:9]))
 }
 
@@ -120,11 +124,11 @@ func TestCode_checkRejectsAlmostEveryTypo(t *testing.T) {
 	const tries = 200_000
 	passed := 0
 	for range tries / (codeSymbols * 31) {
-		code := newCode(t, acme)
-		for i := range code.symbols {
+		code := drawCode(t, acme).Reveal()
+		for i := range code {
 			for _, symbol := range []byte(alphabet) {
 				typo := code
-				if typo.symbols[i] = symbol; typo != code && acme.valid(typo) {
+				if typo[i] = symbol; typo != code && acme.isValid(typo) {
 					passed++
 				}
 			}

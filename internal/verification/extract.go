@@ -11,9 +11,9 @@ const maxExtractRunes = 4096
 //
 // Of several codes the last one counts, so a text leads to one request and costs one read. Words can pass for a code by
 // chance, and those of the prepared text, which are always the same, stand before its code.
-func (p Project) Extract(text string) (Code, bool) {
+func (space CodeSpace) Extract(text string) (Code, bool) {
 	var (
-		last    *Code
+		last    *symbols
 		scanner wordScanner
 	)
 	runes := 0
@@ -21,39 +21,39 @@ func (p Project) Extract(text string) (Code, bool) {
 		if runes++; runes > maxExtractRunes {
 			return codeOrNone(last)
 		}
-		switch kind, symbol := classify(r); kind {
+		switch kind, symbol := classifyRune(r); kind {
 		case runeSymbol:
 			scanner.add(symbol)
 		case runeIgnored:
 		case runeSeparator:
-			last = p.later(last, scanner.endWord())
+			last = space.laterCode(last, scanner.endWord())
 		default:
-			last = p.later(last, scanner.endWord())
+			last = space.laterCode(last, scanner.endWord())
 			scanner.reset()
 		}
 	}
-	return codeOrNone(p.later(last, scanner.endWord()))
+	return codeOrNone(space.laterCode(last, scanner.endWord()))
 }
 
-// later returns candidate if it is a code of this project, else last.
-func (p Project) later(last, candidate *Code) *Code {
-	if candidate == nil || !p.valid(*candidate) {
+// laterCode returns candidate if it is a code of this project, else last.
+func (space CodeSpace) laterCode(last, candidate *symbols) *symbols {
+	if candidate == nil || !space.isValid(*candidate) {
 		return last
 	}
 	return candidate
 }
 
-func codeOrNone(found *Code) (Code, bool) {
+func codeOrNone(found *symbols) (Code, bool) {
 	if found == nil {
 		return Code{}, false
 	}
-	return *found, true
+	return newCode(*found), true
 }
 
 // wordScanner remembers the last 16 symbols and at which of them a word began. A candidate is a sequence of whole words
 // with 16 symbols together, so a text costs at most one check per word, whatever it holds.
 type wordScanner struct {
-	symbols [codeSymbols]byte
+	symbols symbols
 	starts  [codeSymbols]bool
 	length  int // symbols since the last reset
 	inWord  bool
@@ -68,7 +68,7 @@ func (s *wordScanner) add(symbol byte) {
 }
 
 // endWord ends the current word and returns the candidate that ends with it, or nil.
-func (s *wordScanner) endWord() *Code {
+func (s *wordScanner) endWord() *symbols {
 	if !s.inWord {
 		return nil
 	}
@@ -77,9 +77,9 @@ func (s *wordScanner) endWord() *Code {
 	if s.length < codeSymbols || !s.starts[first] {
 		return nil
 	}
-	var code Code
-	n := copy(code.symbols[:], s.symbols[first:])
-	copy(code.symbols[n:], s.symbols[:first])
+	var code symbols
+	n := copy(code[:], s.symbols[first:])
+	copy(code[n:], s.symbols[:first])
 	return &code
 }
 
@@ -94,8 +94,8 @@ const (
 	runeIgnored                   // as if it were not there
 )
 
-// classify says what a rune means to a code, and which symbol it is.
-func classify(r rune) (runeKind, byte) {
+// classifyRune returns what a rune means to a code, and which symbol it is.
+func classifyRune(r rune) (runeKind, byte) {
 	if r >= '！' && r <= '～' { // full-width forms of ASCII, as East Asian keyboards write them
 		r -= '！' - '!'
 	}
@@ -114,7 +114,7 @@ func classify(r rune) (runeKind, byte) {
 	}
 }
 
-// symbolOf maps ASCII to the symbol it stands for, 0 where it stands for none.
+// symbolOf maps ASCII to the symbol it stands for, 0 if it stands for none.
 var symbolOf = func() (table [unicode.MaxASCII]byte) {
 	for _, symbol := range []byte(alphabet) {
 		table[symbol] = symbol

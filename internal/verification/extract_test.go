@@ -9,7 +9,7 @@ import (
 )
 
 func TestExtract(t *testing.T) {
-	code, other := newCode(t, acme), newCode(t, acme)
+	code, other := drawCode(t, acme), drawCode(t, acme)
 	text := code.Grouped()
 	groups := strings.Split(text, "-")
 	fullWidth := strings.Map(func(r rune) rune {
@@ -67,7 +67,7 @@ func TestExtract(t *testing.T) {
 		"broken by other text": {groups[0] + groups[1] + " (" + groups[2] + groups[3] + ")", nil},
 		"beyond the limit":     {strings.Repeat(".", 4096) + text, nil},
 		"invalid UTF-8 inside": {text[:7] + "\xff" + text[7:], nil},
-		"another project's":    {newCode(t, NewProject("shop/other")).Grouped(), nil},
+		"another project's":    {drawCode(t, NewCodeSpace("shop/other")).Grouped(), nil},
 		"a letter outside":     {strings.Replace(text, text[:1], "U", 1), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestExtract_theLastOfMany(t *testing.T) {
 	g := NewWithT(t)
 	var texts []string
 	for range 150 {
-		texts = append(texts, newCode(t, acme).Grouped())
+		texts = append(texts, drawCode(t, acme).Grouped())
 	}
 	found, ok := acme.Extract(strings.Join(texts, ", "))
 	g.Expect(ok).To(BeTrue())
@@ -94,13 +94,13 @@ func TestExtract_theLastOfMany(t *testing.T) {
 }
 
 func FuzzExtract(f *testing.F) {
-	code := newCode(f, acme)
+	code := drawCode(f, acme)
 	f.Add("my code: ", " thanks")
 	f.Add("/start ", "")
 	f.Add("我的验证码是", "谢谢")
 	f.Add("\xff\u200b-", "-\u202e_")
 	f.Fuzz(func(t *testing.T, before, after string) {
-		if found, ok := acme.Extract(before + after); ok && !acme.valid(found) {
+		if found, ok := acme.Extract(before + after); ok && !acme.isValid(found.Reveal()) {
 			t.Fatal("extracted a code with wrong check symbols")
 		}
 		// Set off from the text by something that no code goes on over, the code is always found.
@@ -109,14 +109,14 @@ func FuzzExtract(f *testing.F) {
 		if utf8.RuneCountInString(text) > maxExtractRunes || later {
 			return
 		}
-		if found, _ := acme.Extract(text); found != code {
+		if found, _ := acme.Extract(text); found.Grouped() != code.Grouped() {
 			t.Fatalf("did not find the code between %q and %q", before, after)
 		}
 	})
 }
 
 func FuzzIsRequestID(f *testing.F) {
-	f.Add(acme.RequestID(newCode(f, acme)))
+	f.Add(acme.RequestID(drawCode(f, acme)))
 	f.Add("vr")
 	f.Fuzz(func(t *testing.T, id string) {
 		if IsRequestID(id) && (len(id) != 26 || strings.Trim(id[2:], "abcdefghijklmnopqrstuvwxyz234567") != "") {
@@ -126,7 +126,7 @@ func FuzzIsRequestID(f *testing.F) {
 }
 
 func BenchmarkExtract(b *testing.B) {
-	text := "I confirm my phone number to Acme. I asked for this myself. Code: " + newCode(b, acme).Grouped()
+	text := "I confirm my phone number to Acme. I asked for this myself. Code: " + drawCode(b, acme).Grouped()
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, ok := acme.Extract(text); !ok {
@@ -146,6 +146,6 @@ func BenchmarkExtract_worstCase(b *testing.B) {
 func BenchmarkNewCodeAndID(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		acme.RequestID(newCode(b, acme))
+		acme.RequestID(drawCode(b, acme))
 	}
 }

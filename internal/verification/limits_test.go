@@ -58,14 +58,14 @@ func TestPrefixRate_Group(t *testing.T) {
 
 func TestSubjectHash(t *testing.T) {
 	g := NewWithT(t)
-	project, key := NewProject("shop/checkout"), sha256.Sum256([]byte("key"))
+	project, key := NewCodeSpace("shop/checkout"), sha256.Sum256([]byte("key"))
 	hash := project.SubjectHash(key, "203.0.113.7")
 	g.Expect(hash).To(MatchRegexp("^[0-9a-f]{24}$"))
 	g.Expect(project.SubjectHash(key, "203.0.113.7")).To(Equal(hash))
 	for name, other := range map[string]string{
 		"another subject": project.SubjectHash(key, "203.0.113.8"),
 		"another key":     project.SubjectHash(sha256.Sum256([]byte("other")), "203.0.113.7"),
-		"another project": NewProject("shop/other").SubjectHash(key, "203.0.113.7"),
+		"another project": NewCodeSpace("shop/other").SubjectHash(key, "203.0.113.7"),
 	} {
 		g.Expect(other).NotTo(Equal(hash), name)
 	}

@@ -73,11 +73,11 @@ type Receipt struct {
 // means that nothing is known to be stored and the platform should deliver the message again.
 func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Receipt, error) {
 	ctx = WithCaller(ctx, m.caller())
-	code, found := s.project.Extract(m.Text)
+	code, found := s.codes.Extract(m.Text)
 	if !found {
 		return Receipt{}, nil
 	}
-	return s.apply(ctx, s.project.RequestID(code), m, func(r *Request, now time.Time) error {
+	return s.apply(ctx, s.codes.RequestID(code), m, func(r *Request, now time.Time) error {
 		switch {
 		case m.Sender.IsZero():
 			return r.Bind(m.Evidence, m.Binding, now)

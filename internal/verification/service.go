@@ -18,7 +18,7 @@ const maxIdempotencyKey = 255
 
 // Service is what clients and messengers can do to the requests of one project. It is safe for concurrent use.
 type Service struct {
-	project Project
+	codes CodeSpace
 	store   Store
 	random  io.Reader
 	// Observer is notified of what this process does to requests; nil for none. Set it before the first use.
@@ -34,8 +34,8 @@ type Observer interface {
 }
 
 // NewService returns the service of a project over its store.
-func NewService(project Project, store Store) *Service {
-	return &Service{project: project, store: store, random: rand.Reader}
+func NewService(project CodeSpace, store Store) *Service {
+	return &Service{codes: project, store: store, random: rand.Reader}
 }
 
 // Initiation is a client's wish to verify a number.
@@ -73,7 +73,7 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	if err != nil {
 		return Initiated{}, err
 	}
-	id := s.project.RequestID(code)
+	id := s.codes.RequestID(code)
 	if in.Refusal != nil {
 		if err := s.refuseUnlessStored(ctx, in, id); err != nil {
 			return Initiated{}, err
@@ -117,12 +117,12 @@ func (s *Service) subjectHash(in Initiation) string {
 	if in.Subject == "" || !in.Limits.PerSubject.Limited() {
 		return ""
 	}
-	return s.project.SubjectHash(in.KeyHash, in.Subject)
+	return s.codes.SubjectHash(in.KeyHash, in.Subject)
 }
 
 func (s *Service) codeFor(in Initiation) (Code, string, error) {
 	if !in.HasIdempotencyKey {
-		code, err := s.project.NewCode(s.random)
+		code, err := s.codes.NewCode(s.random)
 		return code, "", err
 	}
 	if n := len(in.IdempotencyKey); n == 0 || n > maxIdempotencyKey {
@@ -131,7 +131,7 @@ func (s *Service) codeFor(in Initiation) (Code, string, error) {
 			Message: fmt.Sprintf("Idempotency-Key must have 1 to %d characters.", maxIdempotencyKey),
 		}
 	}
-	return s.project.CodeFor(in.KeyHash, in.IdempotencyKey), bodyHash(in), nil
+	return s.codes.CodeFor(in.KeyHash, in.IdempotencyKey), bodyHash(in), nil
 }
 
 // bodyHash identifies what was asked for, whatever the JSON looked like. The subject is not part of it: a user who changes

@@ -37,7 +37,7 @@ func newWorld(t *testing.T) *world {
 	store := backend.Open(projectName)
 	return &world{
 		WithT: NewWithT(t), t: t, clock: clock, backend: backend, store: store,
-		service: verification.NewService(verification.NewProject(projectName), store),
+		service: verification.NewService(verification.NewCodeSpace(projectName), store),
 	}
 }
 
@@ -273,7 +273,7 @@ func TestReceive_tooLate(t *testing.T) {
 
 func TestReceive_withoutAKnownCode(t *testing.T) {
 	w := newWorld(t)
-	unknown, err := verification.NewProject(projectName).NewCode(strings.NewReader(strings.Repeat("x", 13)))
+	unknown, err := verification.NewCodeSpace(projectName).NewCode(strings.NewReader(strings.Repeat("x", 13)))
 	w.Expect(err).NotTo(HaveOccurred())
 	outcome, _ := w.receive(w.message(unknown, "+4915112345678"))
 	w.Expect(outcome).To(Equal(verification.OutcomeUnknown))
@@ -388,7 +388,7 @@ func TestReceive_ofASenderOfTooManyUnknownCodes(t *testing.T) {
 	w := newWorld(t)
 	initiated := w.start(w.initiation())
 	hidden := w.message(initiated.Code, "")
-	w.service = verification.NewService(verification.NewProject(projectName), weary{w.store, verification.Sender(hidden.Binding)})
+	w.service = verification.NewService(verification.NewCodeSpace(projectName), weary{w.store, verification.Sender(hidden.Binding)})
 	outcome, _ := w.receive(hidden)
 	w.Expect(outcome).To(Equal(verification.OutcomeLimited))
 	receipt, err := w.service.ReceiveContact(t.Context(), hidden.Binding, w.message(initiated.Code, "+4915112345678").Evidence, true)
@@ -398,7 +398,7 @@ func TestReceive_ofASenderOfTooManyUnknownCodes(t *testing.T) {
 	outcome, _ = w.receive(hidden)
 	w.Expect(outcome).NotTo(Equal(verification.OutcomeLimited), "another sender")
 
-	w.service = verification.NewService(verification.NewProject(projectName), weary{w.store, verification.Sender("+4915112345678")})
+	w.service = verification.NewService(verification.NewCodeSpace(projectName), weary{w.store, verification.Sender("+4915112345678")})
 	for _, binding := range []string{"", "one", "two"} {
 		message := w.message(initiated.Code, "+4915112345678")
 		message.Binding = binding

@@ -247,7 +247,7 @@ func (s *shop) request(ctx context.Context, ttl time.Duration) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	project := verification.NewProject(s.namespace + "/shop")
+	project := verification.NewCodeSpace(s.namespace + "/shop")
 	code, err := project.NewCode(rand.Reader)
 	if err != nil {
 		return "", err

@@ -147,9 +147,9 @@ var _ = Describe("Made-up ids and codes", func() {
 		}
 		all.Wait()
 	}
-	code := func(s *shop) (verification.Project, verification.Code) {
+	code := func(s *shop) (verification.CodeSpace, verification.Code) {
 		GinkgoHelper()
-		project := verification.NewProject(s.namespace + "/shop")
+		project := verification.NewCodeSpace(s.namespace + "/shop")
 		code, err := project.NewCode(rand.Reader)
 		Expect(err).NotTo(HaveOccurred())
 		return project, code

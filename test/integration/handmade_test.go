@@ -49,7 +49,7 @@ var _ = Describe("A request made with kubectl", func() {
 
 		number, err := phone.FromE164("+4915112345678")
 		Expect(err).NotTo(HaveOccurred())
-		service := verification.NewService(verification.NewProject(s.namespace+"/shop"), s.open(ctx))
+		service := verification.NewService(verification.NewCodeSpace(s.namespace+"/shop"), s.open(ctx))
 		receipt, err := service.Receive(ctx, verification.Message{
 			Evidence: verification.Evidence{Method: verification.WhatsApp, Sender: number, SentAt: time.Now()},
 			Text:     completed.ExpectedText,

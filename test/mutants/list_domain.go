@@ -251,7 +251,7 @@ var domainMutants = []Mutant{
 	{
 		Name:    "idempotency-key-without-the-api-key",
 		Promise: "design.md 3: the random part becomes HMAC(SHA-256(presented API key), project + header)",
-		Symbol:  "verification.Project.CodeFor", Old: "apiKeyHash[:]", New: "p.key[:]",
+		Symbol:  "verification.CodeSpace.CodeFor", Old: "apiKeyHash[:]", New: "space.key[:]",
 		Suite: "domain", Test: "TestCodeFor",
 	},
 	{
@@ -266,22 +266,22 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "check-bits-unchecked", Promise: "design.md 3: 15 check bits, a filter against typos and junk",
-		Symbol: "verification.Project.valid", Old: "== 1", New: ">= 0",
+		Symbol: "verification.CodeSpace.isValid", Old: "== 1", New: ">= 0",
 		Suite: "domain", Test: "TestExtract|TestCode",
 	},
 	{
 		Name: "code-of-less-randomness", Promise: "design.md 3: 65 random bits",
-		Symbol: "verification.Project.codeOf", Old: "alphabet[b&31]", New: "alphabet[b&15]",
+		Symbol: "verification.CodeSpace.codeOf", Old: "alphabet[b&31]", New: "alphabet[b&15]",
 		Suite: "domain", Test: "TestNewCode|TestRequestID",
 	},
 	{
 		Name: "code-printed", Promise: "reliability.md 4: no log holds a code",
-		Symbol: "verification.Code.String", Old: `"[code]"`, New: "c.Grouped()",
+		Symbol: "redact.Value.Format", Old: "io.WriteString(f, Placeholder)", New: "io.WriteString(f, fmt.Sprint(v.Reveal()))",
 		Suite: "domain", Test: "TestCode_isHidden",
 	},
 	{
 		Name: "subject-hash-without-the-api-key", Promise: "security.md: nobody who reads stored requests finds a subject by trying",
-		Symbol: "verification.Project.SubjectHash", Old: "apiKeyHash[:]", New: "p.key[:]",
+		Symbol: "verification.CodeSpace.SubjectHash", Old: "apiKeyHash[:]", New: "space.key[:]",
 		Suite: "domain", Test: "TestSubjectHash",
 	},
 	{
@@ -310,7 +310,7 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "first-of-several-codes", Promise: "design.md 3: one code per message",
-		Symbol: "verification.Project.later", Old: "candidate == nil ||", New: "last != nil || candidate == nil ||",
+		Symbol: "verification.CodeSpace.laterCode", Old: "candidate == nil ||", New: "last != nil || candidate == nil ||",
 		Suite: "domain", Test: "TestExtract|TestReceive_oneCode",
 	},
 	{
@@ -320,7 +320,7 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "idempotency-key-of-any-project", Promise: "design.md 3: the random part becomes HMAC(SHA-256(presented API key), project + header)",
-		Symbol: "verification.Project.CodeFor", Old: `p.name+"\x00"+idempotencyKey`, New: `"\x00"+idempotencyKey`,
+		Symbol: "verification.CodeSpace.CodeFor", Old: `space.name+"\x00"+idempotencyKey`, New: `"\x00"+idempotencyKey`,
 		Suite: "domain", Test: "TestCodeFor",
 	},
 	{

@@ -80,7 +80,7 @@ func newWorld(t testing.TB, realTime ...bool) *world {
 }
 
 func (w *world) replica() *verification.Service {
-	return verification.NewService(verification.NewProject(projectName), w.backend.Open(projectName))
+	return verification.NewService(verification.NewCodeSpace(projectName), w.backend.Open(projectName))
 }
 
 // open returns a channel over the world's Bot API.

@@ -277,7 +277,7 @@ func (refusing) Update(
 // TestHook_whatCanNeverBeStored does not come again.
 func TestHook_whatCanNeverBeStored(t *testing.T) {
 	w := newWorld(t)
-	w.channel.service = verification.NewService(verification.NewProject(projectName), refusing{w.backend.Open(projectName)})
+	w.channel.service = verification.NewService(verification.NewCodeSpace(projectName), refusing{w.backend.Open(projectName)})
 	w.initiate("golden")
 	w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(refusedByStore))
 	w.flush()

@@ -71,7 +71,7 @@ func TestHook_doesNotWaitForAStoreThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, true)
 		w.initiate("golden")
-		project := verification.NewProject(projectName)
+		project := verification.NewCodeSpace(projectName)
 		w.registry = prometheus.NewRegistry()
 		c := w.open(verification.NewService(project, hanging{w.backend.Open(projectName)}), clock.RealClock{})
 		began := time.Now()

@@ -13,7 +13,7 @@ import (
 
 func TestLink(t *testing.T) {
 	g := NewWithT(t)
-	acme := verification.NewProject("shop/acme")
+	acme := verification.NewCodeSpace("shop/acme")
 	code := acme.CodeFor(sha256.Sum256([]byte("key")), "order-1")
 	g.Expect(Link("ada_books_bot", code)).To(Equal("https://t.me/ada_books_bot?start=ZJSE-JNS0-1TTQ-3W8Z"))
 	g.Expect(ExpectedText(code)).To(Equal("/start ZJSE-JNS0-1TTQ-3W8Z"))
@@ -22,7 +22,7 @@ func TestLink(t *testing.T) {
 // A client sends "/start ", and the payload as it stands: what Telegram does not allow in one, it drops, link and all.
 func TestLink_leadsToTheExpectedText(t *testing.T) {
 	g := NewWithT(t)
-	acme := verification.NewProject("shop/acme")
+	acme := verification.NewCodeSpace("shop/acme")
 	for range 100 {
 		code, err := acme.NewCode(rand.Reader)
 		g.Expect(err).NotTo(HaveOccurred())

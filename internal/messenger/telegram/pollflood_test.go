@@ -65,7 +65,7 @@ func (p *paced) admit() bool {
 
 // sendMadeUp has each of some accounts send some codes that no request has. It returns the id of the next update.
 func (p *polling) sendMadeUp(id int64, accounts, codes int) int64 {
-	project := verification.NewProject(projectName)
+	project := verification.NewCodeSpace(projectName)
 	for account := range accounts {
 		for range codes {
 			code := project.CodeFor([32]byte{1}, strconv.FormatInt(id, 10))
@@ -89,7 +89,7 @@ func TestPoll_madeUpCodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, PollerOptions{}, func(p *polling) {
 				made := p.initiate("golden")
-				p.channel.service = verification.NewService(verification.NewProject(projectName), &paced{Store: p.backend.Open(projectName)})
+				p.channel.service = verification.NewService(verification.NewCodeSpace(projectName), &paced{Store: p.backend.Open(projectName)})
 				id := p.sendMadeUp(7, c.accounts, c.codes)
 				p.api.arrive(id, p.update(id, user, "/start "+made.Code.Grouped()))
 				began := time.Now()
@@ -114,8 +114,8 @@ func TestPoll_madeUpCodes(t *testing.T) {
 func TestPoll_refusedLookUp(t *testing.T) {
 	bubble(t, PollerOptions{}, func(p *polling) {
 		store := &paced{Store: p.backend.Open(projectName), left: -pacedPerSecond / 2, filled: time.Now()}
-		p.channel.service = verification.NewService(verification.NewProject(projectName), store)
-		late := verification.NewProject(projectName).CodeFor([32]byte{1}, "late")
+		p.channel.service = verification.NewService(verification.NewCodeSpace(projectName), store)
+		late := verification.NewCodeSpace(projectName).CodeFor([32]byte{1}, "late")
 		p.api.arrive(7, p.update(7, stranger, "/start "+late.Grouped()))
 		honest := p.initiate("golden")
 		p.api.arrive(8, p.update(8, user, "/start "+honest.Code.Grouped()))

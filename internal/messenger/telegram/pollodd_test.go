@@ -115,7 +115,7 @@ func TestPoll_anUpdateThatMeetsABug(t *testing.T) {
 	bubble(t, PollerOptions{}, func(p *polling) {
 		bad, good := p.initiate("other"), p.initiate("golden")
 		store := brittle{p.backend.Open(projectName), bad.Request.ID}
-		p.channel.service = verification.NewService(verification.NewProject(projectName), store)
+		p.channel.service = verification.NewService(verification.NewCodeSpace(projectName), store)
 		p.api.arrive(7, p.update(7, stranger, "/start "+bad.Code.Grouped()))
 		p.api.arrive(8, p.update(8, user, "/start "+goldenCode))
 		p.api.arrive(9, p.contactUpdate(9, user, claimed))

@@ -80,7 +80,7 @@ func newFixtureWith(t testing.TB, g *graph) *fixture {
 	}
 	f.backend = memory.NewBackend(memory.Options{Clock: f.clock})
 	f.store = f.backend.Open(project)
-	f.service = verification.NewService(verification.NewProject(project), f.store)
+	f.service = verification.NewService(verification.NewCodeSpace(project), f.store)
 	f.settings = &settings.Settings{Project: project, DisplayName: "Ada's Books", TTL: 10 * time.Minute, WhatsApp: &settings.WhatsApp{
 		PhoneNumber: "+" + businessNumber, PhoneNumberID: numberID,
 		AccessToken: settings.NewSecret([]byte(accessToken)), AppSecret: settings.NewSecret([]byte(appSecret)),
@@ -110,7 +110,7 @@ func (s *faulty) Update(
 // failing returns a hook over the same store with updates that fail as told.
 func (f *fixture) failing(fail func(n int64, id string) error) *Hook {
 	f.registry = prometheus.NewRegistry()
-	return f.newHook(verification.NewService(verification.NewProject(project), &faulty{Store: f.store, fail: fail}))
+	return f.newHook(verification.NewService(verification.NewCodeSpace(project), &faulty{Store: f.store, fail: fail}))
 }
 
 func (f *fixture) newHook(service *verification.Service) *Hook {

@@ -73,7 +73,7 @@ func NewHook(o Options) (*Hook, error) {
 }
 
 // codes returns what extracts the codes of a project.
-func (h *Hook) codes(project string) verification.Project { return verification.NewProject(project) }
+func (h *Hook) codes(project string) verification.CodeSpace { return verification.NewCodeSpace(project) }
 
 // ServeHTTP answers the handshake and takes webhooks.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {

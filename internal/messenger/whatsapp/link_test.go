@@ -15,7 +15,7 @@ func TestLink(t *testing.T) {
 		before = "https://wa.me/15550100123?text=I%20confirm%20my%20phone%20number%20to%20"
 		after  = ".%20I%20asked%20for%20this%20myself%20and%20send%20it%20to%20nobody%20else.%20Code%3A%20ZJSE-JNS0-1TTQ-3W8Z"
 	)
-	acme := verification.NewProject("shop/acme")
+	acme := verification.NewCodeSpace("shop/acme")
 	code := acme.CodeFor(sha256.Sum256([]byte("key")), "order-1")
 	for name, inLink := range map[string]string{
 		"Ada":                      "Ada",
@@ -52,7 +52,7 @@ func TestLink(t *testing.T) {
 
 // Whoever is handed the link sees the text alone: it must say what sending it means.
 func TestExpectedText(t *testing.T) {
-	acme := verification.NewProject("shop/acme")
+	acme := verification.NewCodeSpace("shop/acme")
 	code := acme.CodeFor(sha256.Sum256([]byte("key")), "order-1")
 	NewWithT(t).Expect(ExpectedText("Ada's Bookshop", code)).To(Equal(
 		"I confirm my phone number to Ada's Bookshop. I asked for this myself and send it to nobody else. Code: ZJSE-JNS0-1TTQ-3W8Z"))

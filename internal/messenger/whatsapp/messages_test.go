@@ -26,15 +26,15 @@ func receive(t *testing.T, claimed string, m any) (*fixture, verification.Reques
 // TestHook_texts: what keyboards, messengers and people do to the text.
 func TestHook_texts(t *testing.T) {
 	f := newFixture(t)
-	second := verification.NewProject(project).CodeFor([32]byte{}, "second").Grouped()
-	foreign := verification.NewProject("books/other").CodeFor([32]byte{}, "first").Grouped()
+	second := verification.NewCodeSpace(project).CodeFor([32]byte{}, "second").Grouped()
+	foreign := verification.NewCodeSpace("books/other").CodeFor([32]byte{}, "first").Grouped()
 	f.Expect(second).NotTo(Equal(firstCode))
 	dashes := func(dash string) string { return strings.ReplaceAll(firstCode, "-", dash) }
 	for name, c := range map[string]struct {
 		text string
 		want outcome
 	}{
-		"the link's":             {ExpectedText("Ada's Books", verification.NewProject(project).CodeFor([32]byte{}, "first")), outcomeVerified},
+		"the link's":             {ExpectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "first")), outcomeVerified},
 		"bare":                   {firstCode, outcomeVerified},
 		"lower case":             {strings.ToLower(firstCode), outcomeVerified},
 		"auto-capitalised":       {"Vcgc-srf7-h9yn-hpm8", outcomeVerified},

@@ -169,7 +169,7 @@ func TestHook_guessing(t *testing.T) {
 	f := newFixture(t)
 	made := f.request("first", user, verification.WhatsApp)
 	f.clock.SetTime(started.Add(time.Minute))
-	codes := verification.NewProject(project)
+	codes := verification.NewCodeSpace(project)
 	guess := func(n int, from string) {
 		code := codes.CodeFor([32]byte{1}, strconv.Itoa(n)).Grouped() // with right check bits, which are no secret
 		f.Expect(f.post(webhookOf(textOf(code, object{"from": from}))).Code).To(Equal(http.StatusOK))

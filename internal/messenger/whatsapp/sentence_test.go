@@ -50,7 +50,7 @@ func (f *fixture) buttonOf(c seenCall) string {
 
 // TestHook_relayedLinks: an attacker begins a verification of the user's number, and sends a link with another text in it.
 func TestHook_relayedLinks(t *testing.T) {
-	prepared := ExpectedText("Ada's Books", verification.NewProject(project).CodeFor([32]byte{}, "first"))
+	prepared := ExpectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "first"))
 	for name, c := range map[string]struct {
 		text string
 		want outcome
@@ -151,7 +151,7 @@ func TestHook_forgedConfirmations(t *testing.T) {
 		}, outcomeTooLate},
 		"without a time": {func(b string) object { return tapOf(b, object{"timestamp": nil}) }, outcomeNoTime},
 		"of the other request": {func(b string) object {
-			other := verification.NewProject(project)
+			other := verification.NewCodeSpace(project)
 			id := other.RequestID(other.CodeFor([32]byte{}, "second"))
 			return tapOf(confirmationPrefix+id+b[strings.LastIndexByte(b, ':'):], nil)
 		}, outcomeTapRefused},

@@ -27,7 +27,7 @@ func number(e164 string) phone.Number {
 
 // newRequest is a creation in that project.
 func newRequest(project string) verification.New {
-	p := verification.NewProject(project)
+	p := verification.NewCodeSpace(project)
 	code, err := p.NewCode(randomness{})
 	Expect(err).NotTo(HaveOccurred())
 	return verification.New{
@@ -228,12 +228,12 @@ var _ = Describe("The budget of calls", func() {
 		clock := clocktesting.NewFakePassiveClock(time.Now().Truncate(time.Microsecond))
 		tap, other := &wiretap{gate: &gate{}}, open(ctx, project, Options{Clock: clock})
 		late := open(ctx, project, Options{Config: tap.config(), Clock: clock})
-		service := verification.NewService(verification.NewProject(project), late)
+		service := verification.NewService(verification.NewCodeSpace(project), late)
 		reopen := tap.gate.shut() // so that it knows nothing of what the other replica stores
 		defer reopen()
 		stored := func() (string, string) {
 			GinkgoHelper()
-			started, err := verification.NewService(verification.NewProject(project), other).Initiate(ctx, verification.Initiation{
+			started, err := verification.NewService(verification.NewCodeSpace(project), other).Initiate(ctx, verification.Initiation{
 				Phone: number("+15550100199"), Method: verification.Telegram, KeyName: "honest", TTL: 10 * time.Minute,
 			})
 			Expect(err).NotTo(HaveOccurred())
@@ -273,7 +273,7 @@ var _ = Describe("The budget of calls", func() {
 
 		By("sending 500 made-up codes from 25 numbers")
 		calls = flood(500, func(i int) {
-			code, err := verification.NewProject(project).NewCode(randomness{})
+			code, err := verification.NewCodeSpace(project).NewCode(randomness{})
 			Expect(err).NotTo(HaveOccurred())
 			_, err = service.Receive(ctx, verification.Message{
 				Evidence: verification.Evidence{Method: verification.Telegram, Sender: number(fmt.Sprintf("+155501002%02d", i%25)), SentAt: clock.Now()},

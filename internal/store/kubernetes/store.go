@@ -38,7 +38,6 @@ type Options struct {
 // Unavailable.
 type Store struct {
 	api      *api
-	project  verification.Project
 	owner    func() types.UID
 	clock    clock.PassiveClock
 	informer cache.SharedIndexInformer
@@ -80,7 +79,7 @@ func New(o Options) (*Store, error) {
 	}
 	limits := defaultLimits()
 	s := &Store{
-		api: api, project: verification.NewProject(o.Project), owner: o.ProjectUID, clock: o.Clock,
+		api: api, owner: o.ProjectUID, clock: o.Clock,
 		informer: informer, ledger: newLedger(), codes: codes{allowed: limits.codes}, unknown: newUnknownReads(o.Clock, limits),
 	}
 	if err := s.unknown.register(o.Registerer); err != nil {

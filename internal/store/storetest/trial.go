@@ -22,7 +22,7 @@ type trial struct {
 	Gomega
 
 	harness Harness
-	project verification.Project
+	project verification.CodeSpace
 	// notifyTimeout bounds the time until subscribers at another replica are notified of a change.
 	notifyTimeout time.Duration
 	// waited is the total time of waits, if the clock cannot be stepped.
@@ -43,8 +43,8 @@ func newTrial(g Gomega, h Harness) *trial {
 }
 
 // newProject returns a project in a new namespace.
-func newProject() verification.Project {
-	return verification.NewProject("storetest-" + strings.ToLower(rand.Text()[:12]) + "/project")
+func newProject() verification.CodeSpace {
+	return verification.NewCodeSpace("storetest-" + strings.ToLower(rand.Text()[:12]) + "/project")
 }
 
 // tooSlow is the panic value that ends a run for which the machine was too slow.
