@@ -19,8 +19,12 @@ type Value[T any] struct {
 
 // New returns a Value that holds v.
 func New[T any](v T) Value[T] {
-	p := &v
-	return Value[T]{&p}
+	box := &struct {
+		pointer *T
+		value   T
+	}{value: v}
+	box.pointer = &box.value
+	return Value[T]{&box.pointer}
 }
 
 // Reveal returns what v holds.

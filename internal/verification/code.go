@@ -129,7 +129,9 @@ func (space CodeSpace) RequestID(c Code) string {
 	mac := hmac.New(sha256.New, space.key[:])
 	s := c.Reveal()
 	mac.Write(s[:])
-	return idPrefix + lowerBase32.EncodeToString(mac.Sum(nil)[:idSymbols*5/8])
+	var id [len(idPrefix) + idSymbols]byte
+	lowerBase32.Encode(id[copy(id[:], idPrefix):], mac.Sum(nil)[:idSymbols*5/8])
+	return string(id[:])
 }
 
 // IsRequestID reports whether id has the shape of a request id: a cheap filter in front of every store read.
