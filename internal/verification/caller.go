@@ -2,8 +2,8 @@ package verification
 
 import "context"
 
-// Caller is on whose behalf a store is asked. A store for which looking up something unknown is expensive bounds that for
-// each caller. The zero value is this process itself, which is not bounded.
+// Caller is the party that a store is called for. A store for which unknown ids are expensive bounds them for each caller. The zero
+// value is this process itself, which is not bounded.
 type Caller struct {
 	kind callerKind
 	name string
@@ -29,15 +29,15 @@ func (c Caller) IsClient() bool { return c.kind == byClient }
 // IsSender reports whether the caller sends messages.
 func (c Caller) IsSender() bool { return c.kind == bySender }
 
-// Name returns what tells the caller from others of its kind. It may be a number, so it is not for logs.
+// Name identifies the caller among others of its kind. It may be a number, so it is not for logs.
 func (c Caller) Name() string { return c.name }
 
-// String hides who it is.
+// String hides the name.
 func (c Caller) String() string { return "[caller]" }
 
 type callerKey struct{}
 
-// WithCaller returns a context in which a store is asked for that caller.
+// WithCaller returns a context in which a store is called for that caller.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }

@@ -63,7 +63,7 @@ func TestReceive_theCodeAgainAfterTheContact(t *testing.T) {
 	w.Expect(outcome).To(Equal(verification.OutcomeVerified), "a second tap of the sender who proved it")
 	code.Binding = strings.Repeat("b", 32)
 	outcome, _ = w.receive(code)
-	w.Expect(outcome).To(Equal(verification.OutcomeTooLate), "somebody else learns nothing")
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate), "another sender learns nothing")
 }
 
 // TestReceiveContact_beforeItsBinding answers an older prompt: a request that is newer by a second is not proved by it.

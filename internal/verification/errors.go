@@ -23,15 +23,15 @@ const (
 	CodeChannelNotReady      ErrorCode = "channel_not_ready"
 )
 
-// Error is an error that a client backend may see: a stable code, a message that says what to do, and, where one input
-// is at fault, its field. Message never holds a number, a code or a key. Err is for our logs only.
+// Error is an error that a client backend may see: a stable code, a message that names the remedy, and, if one input
+// is at fault, its field. Message never holds a number, a code or a key. Err is for logs only.
 type Error struct {
 	Code    ErrorCode
 	Message string
 	Field   string
 	// Limit names the rate that refused, one of the LimitPer constants; empty with other codes.
 	Limit string
-	// RetryAfter is how long the client should wait; zero where waiting does not help.
+	// RetryAfter is how long the client should wait; zero if waiting does not help.
 	RetryAfter time.Duration
 	Err        error
 }
@@ -55,17 +55,17 @@ func (e *Error) Is(target error) bool {
 
 // Errors of a store. Adapters return these or wrap them.
 var (
-	// ErrNotFound says that the project has no such request. Somebody else's request looks the same.
+	// ErrNotFound means that the project has no such request. Another project's request looks the same.
 	ErrNotFound = &Error{Code: CodeNotFound, Message: "No verification request has this id. Ids are answered by the init operation and are kept for a limited time."}
-	// ErrConflict says that somebody else wrote first. Read again before deciding anything.
+	// ErrConflict means that another caller wrote first. Read again before you decide.
 	ErrConflict = errors.New("the request changed in the meantime")
-	// ErrContent says that the backend refuses to store the request for what is in it. Trying again changes nothing.
+	// ErrContent means that the store refuses the content of the request. A retry does not help.
 	ErrContent = errors.New("the store refuses the content of the request")
 	// ErrUnchanged is returned by a mutation that finds nothing to do; the store then writes nothing and succeeds.
 	ErrUnchanged = errors.New("nothing to change")
-	// ErrTooManyUnknown says that a caller looked up too much that is unknown. Others are not affected.
-	ErrTooManyUnknown = errors.New("the caller looks up too much that is unknown")
-	// ErrLeaseLost says that another worker claimed the request after this one did.
+	// ErrTooManyUnknown means that a caller looked up too many unknown ids. Others are not affected.
+	ErrTooManyUnknown = errors.New("the caller looks up too many unknown ids")
+	// ErrLeaseLost means that another worker claimed the request after this one did.
 	ErrLeaseLost = errors.New("the lease on the request was lost")
 )
 

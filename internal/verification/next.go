@@ -2,33 +2,33 @@ package verification
 
 import "time"
 
-// EventPolicy says what may happen to events at the moment.
+// EventPolicy is whether events are sent at the moment.
 type EventPolicy int
 
 const (
-	// EventsOff means that the project has no webhook. Events that are still due are kept for EventLife, in case it is
-	// set again.
+	// EventsOff means that the project has no webhook. Events that are still due are kept for EventLife, in case one is set
+	// again.
 	EventsOff EventPolicy = iota
 	// EventsOn means that events are sent when they are due.
 	EventsOn
-	// EventsPaused means that a secret which a webhook needs cannot be read. Nothing is sent, no attempt is used, nothing is lost.
+	// EventsPaused means that a secret of the webhook cannot be read. Nothing is sent, no attempt is used up, nothing is lost.
 	EventsPaused
 )
 
-// PausedRecheck is how often a paused delivery asks whether it may go on; a settings change asks at once.
+// PausedRecheck is how often a paused delivery is reconsidered; a change of the settings does so at once.
 const PausedRecheck = 30 * time.Second
 
-// EventLife is how long an event waits for a webhook that was taken away: as long as one that fails is tried.
+// EventLife is how long an event waits for a webhook that was removed: as long as one that fails is retried.
 const EventLife = 80 * time.Hour
 
-// Policy is what of a project's settings decides about the next step of a request.
+// Policy holds the settings of a project that decide about the next step of a request.
 type Policy struct {
-	// Retention is how long a request is kept after it needs nothing more and its code has rested.
+	// Retention is how long a request is kept after it is finished and its code has rested.
 	Retention time.Duration
 	Events    EventPolicy
 }
 
-// Step is what a request needs.
+// Step is the next thing to do for a request.
 type Step int
 
 // The steps, in the order of a request's life.
@@ -42,14 +42,14 @@ const (
 // String returns the step's name for logs.
 func (s Step) String() string { return [...]string{"wait", "expire", "deliver", "delete"}[s] }
 
-// Action is a step, and for StepWait the exact time to ask again.
+// Action is a step, and for StepWait the exact time to call Next again.
 type Action struct {
 	Step Step
 	At   time.Time
 }
 
-// Next says what a request needs at now: exactly one step. A loop does it, persists it, and asks again. It is the only
-// place that decides this.
+// Next returns the one step that a request needs at now. A loop takes it, persists it, and calls Next again. No other code decides
+// this.
 func Next(r *Request, now time.Time, p Policy) Action {
 	switch {
 	case r.Phase == Pending:
@@ -72,7 +72,7 @@ func nextDelivery(r *Request, now time.Time, p Policy) Action {
 	}
 }
 
-// dueAt returns step if its time has come, else how long to wait for it.
+// dueAt returns step if its time has come, else StepWait until then.
 func dueAt(step Step, at, now time.Time) Action {
 	if now.Before(at) {
 		return Action{Step: StepWait, At: at}

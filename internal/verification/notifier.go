@@ -2,8 +2,8 @@ package verification
 
 import "sync"
 
-// Notifier tells subscribers that a request changed. One per store serves every long poll of the process; a store
-// calls Notify for each change it makes or learns of. The zero value is ready.
+// Notifier notifies subscribers of changes of requests. One per store serves every long poll of the process; a store calls
+// Notify for each change that it makes or learns of. The zero value is ready.
 type Notifier struct {
 	mu   sync.Mutex
 	subs map[string]map[chan struct{}]struct{}

@@ -9,7 +9,7 @@ import (
 )
 
 // MaxOtherCharacters is how many characters a message may hold beside the prepared text: room for a greeting or a
-// signature, not for another story.
+// signature, not for another message.
 const MaxOtherCharacters = 40
 
 // HoldsPrepared reports whether a message holds the text that was prepared, in one piece, and at most MaxOtherCharacters
@@ -19,20 +19,20 @@ func HoldsPrepared(message, prepared string) bool {
 	if len(message) > utf8.UTFMax*maxExtractRunes {
 		return false
 	}
-	text, want := plain(message), plain(prepared)
+	text, want := comparableText(message), comparableText(prepared)
 	return want != "" && strings.Contains(text, want) &&
 		utf8.RuneCountInString(text)-utf8.RuneCountInString(want) <= MaxOtherCharacters
 }
 
-// plain returns what of a text counts when two are compared.
-func plain(text string) string {
-	// Once more after the forms are unified: some of them hold spaces and punctuation.
-	return strings.Map(plainRune, norm.NFKC.String(strings.Map(counted, text)))
+// comparableText returns the characters of a text that count in a comparison.
+func comparableText(text string) string {
+	// Again after the forms are unified, because some of them hold spaces and punctuation.
+	return strings.Map(comparableRune, norm.NFKC.String(strings.Map(countedRune, text)))
 }
 
-// plainRune folds case, and the letters that stand for digits in a code.
-func plainRune(r rune) rune {
-	switch r = counted(unicode.ToLower(unicode.ToUpper(r))); r {
+// comparableRune folds case, and the letters that stand for digits in a code.
+func comparableRune(r rune) rune {
+	switch r = countedRune(unicode.ToLower(unicode.ToUpper(r))); r {
 	case 'o':
 		return '0'
 	case 'i', 'l':
@@ -42,8 +42,8 @@ func plainRune(r rune) rune {
 	}
 }
 
-// counted returns the rune, or -1 if it does not count.
-func counted(r rune) rune {
+// countedRune returns the rune, or -1 if it does not count.
+func countedRune(r rune) rune {
 	switch {
 	case r >= 'ʹ' && r <= 'ʿ', r == '−': // apostrophes that are letters, and a dash that is mathematics
 		return -1

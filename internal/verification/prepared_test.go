@@ -58,7 +58,7 @@ func TestHoldsPrepared(t *testing.T) {
 		"a parcel":              {"Please release my parcel no. " + code, false},
 		"another project":       {replaced("Café", "Bank"), false},
 		"without the warning":   {replaced("I asked for this myself and send it to nobody else. ", ""), false},
-		"a changed word":        {replaced("nobody", "somebody"), false},
+		"a changed word":        {replaced("else", "elsewhere"), false},
 		"a word between":        {replaced("myself", "myself today"), false},
 		"the parts in disorder": {"Code: " + code + " I confirm my phone number to Ada's Café. I asked for this myself and send it to nobody else.", false},
 		"another code":          {replaced("H9YN", "H9YM"), false},
@@ -87,15 +87,15 @@ func FuzzHoldsPrepared(f *testing.F) {
 	f.Add("\xff", "ﷺ", "´")
 	f.Fuzz(func(t *testing.T, before, prepared, after string) {
 		text := before + prepared + after
-		if HoldsPrepared(text, prepared) && utf8.RuneCountInString(plain(text))-utf8.RuneCountInString(plain(prepared)) > MaxOtherCharacters {
+		if HoldsPrepared(text, prepared) && utf8.RuneCountInString(comparableText(text))-utf8.RuneCountInString(comparableText(prepared)) > MaxOtherCharacters {
 			t.Fatal("it holds more than it may")
 		}
-		if plain(prepared) != "" && len(prepared) <= maxExtractRunes && !HoldsPrepared(prepared, prepared) {
+		if comparableText(prepared) != "" && len(prepared) <= maxExtractRunes && !HoldsPrepared(prepared, prepared) {
 			t.Fatalf("%q is not itself", prepared)
 		}
 		// Where nothing combines with its neighbours, what stands around it does not hide it.
-		if len(text) <= maxExtractRunes && plain(before+" : "+prepared+" : "+after) == plain(before)+plain(prepared)+plain(after) &&
-			plain(prepared) != "" && utf8.RuneCountInString(plain(before)+plain(after)) <= MaxOtherCharacters &&
+		if len(text) <= maxExtractRunes && comparableText(before+" : "+prepared+" : "+after) == comparableText(before)+comparableText(prepared)+comparableText(after) &&
+			comparableText(prepared) != "" && utf8.RuneCountInString(comparableText(before)+comparableText(after)) <= MaxOtherCharacters &&
 			!HoldsPrepared(before+" : "+prepared+" : "+after, prepared) {
 			t.Fatalf("%q is not found between %q and %q", prepared, before, after)
 		}

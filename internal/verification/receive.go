@@ -10,34 +10,34 @@ import (
 // Message is an authentic message from a messenger.
 type Message struct {
 	Evidence
-	// Text is what the sender wrote or what the button that the sender pressed carries.
+	// Text is the text that the sender wrote, or that of the button that the sender pressed.
 	Text string
-	// Binding is what the sender is bound by where this message alone does not verify: a keyed hash of account and sender
-	// where a contact is to follow, and of the message too where a confirmation is.
+	// Binding binds the sender if this message alone does not verify: a keyed hash of account and sender if a contact is to
+	// follow, and of the message, too, if a confirmation is.
 	Binding string
-	// OlderBindings are what a copy of this message may have been bound by, before the key of the hash was replaced.
+	// OlderBindings are the bindings of a copy of this message from before the key of the hash was replaced.
 	OlderBindings []string
 	// Prepared returns the text that was prepared for a request with that code, which the message must hold; nil if any
 	// text will do.
 	Prepared func(r *Request, code Code) string
 }
 
-// caller returns who sent the message.
-func (m *Message) caller() Caller {
+// asCaller returns the sender as a caller of the store.
+func (m *Message) asCaller() Caller {
 	if m.Sender.IsZero() {
 		return Sender(m.Binding)
 	}
 	return Sender(m.Sender.E164()) // its Binding may be another for each message
 }
 
-// Outcome is what a message came to. It decides the reply, never the answer to the platform.
+// Outcome is the result of a message for a request. It decides the reply, never the response to the platform.
 type Outcome int
 
 // The outcomes. All of them are final for the message: it is not to be delivered again.
 const (
-	// OutcomeNothing means that the text holds no code of this project.
+	// OutcomeNothing means that the text has no code of this project.
 	OutcomeNothing Outcome = iota
-	// OutcomeUnknown means that it holds a code that no stored request has.
+	// OutcomeUnknown means that no stored request has its code.
 	OutcomeUnknown
 	// OutcomeVerified means that this message, or an earlier copy of it, verified the request.
 	OutcomeVerified
@@ -49,7 +49,7 @@ const (
 	OutcomeWrongMethod
 	// OutcomeLimited means that the sender sent too many codes that no request has, and that this one was not looked up.
 	OutcomeLimited
-	// OutcomeNeedContact means that the messenger did not tell the number; the sender is bound and is to be asked for it.
+	// OutcomeNeedContact means that the messenger did not give the number; the sender is bound and is to be asked for it.
 	OutcomeNeedContact
 	// OutcomeNeedConfirmation means that the text was not the prepared one; the sender is to be asked, naming the project.
 	OutcomeNeedConfirmation
@@ -57,27 +57,27 @@ const (
 	OutcomeTextChanged
 )
 
-// Receipt is what became of a message.
+// Receipt is the result of a message.
 type Receipt struct {
 	Outcome Outcome
 	// Request is the one that the outcome is about; its zero value where there is none.
 	Request Request
 	// CodeID is the id that the message's code leads to: the request's own, except for a manual request.
 	CodeID string
-	// Changed says that this very message, at this replica, moved the request: not an earlier copy of it, nor another
-	// message. Whoever sees it is the one to tell the sender of the transition.
+	// Changed is set if this very message, at this replica, moved the request: not an earlier copy of it, nor another message.
+	// The sender gets the reply about a transition only then.
 	Changed bool
 }
 
-// Receive matches a message: its one code first, then the messenger, then time, the sender's number and the text. An error
-// means that nothing is known to be stored and the platform should deliver the message again.
+// Receive matches a message: its one code first, then the messenger, then time, the sender's number and the text. After an
+// error it is unknown whether anything was stored, and the platform should deliver the message again.
 func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Receipt, error) {
-	ctx = WithCaller(ctx, m.caller())
+	ctx = WithCaller(ctx, m.asCaller())
 	code, found := s.codes.Extract(m.Text)
 	if !found {
 		return Receipt{}, nil
 	}
-	return s.apply(ctx, s.codes.RequestID(code), m, func(r *Request, now time.Time) error {
+	return s.applyTransition(ctx, s.codes.RequestID(code), m, func(r *Request, now time.Time) error {
 		switch {
 		case m.Sender.IsZero():
 			return r.Bind(m.Evidence, m.Binding, now)
@@ -98,7 +98,7 @@ func (s *Service) Confirm(
 		return Receipt{Outcome: OutcomeUnknown}, nil
 	}
 	m := Message{Evidence: e}
-	return s.apply(WithCaller(ctx, m.caller()), codeID, m, func(r *Request, now time.Time) error {
+	return s.applyTransition(WithCaller(ctx, m.asCaller()), codeID, m, func(r *Request, now time.Time) error {
 		return r.Confirm(e, answers, now, eventWanted)
 	})
 }
@@ -117,13 +117,13 @@ func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence
 		return Receipt{}, fmt.Errorf("find the request of a contact: %w", err)
 	}
 	m := Message{Evidence: e, Binding: binding}
-	return s.apply(ctx, awaiting.ID, m, func(r *Request, now time.Time) error {
+	return s.applyTransition(ctx, awaiting.ID, m, func(r *Request, now time.Time) error {
 		return r.VerifyContact(e, binding, now, eventWanted)
 	})
 }
 
-// apply stores a transition and says what it came to.
-func (s *Service) apply(
+// applyTransition stores a transition and returns the result of its message.
+func (s *Service) applyTransition(
 	ctx context.Context, id string, m Message, mutate func(*Request, time.Time) error,
 ) (Receipt, error) {
 	request, err := s.store.Update(ctx, id, mutate)
@@ -145,7 +145,7 @@ func (s *Service) apply(
 	case errors.Is(err, ErrTextChanged):
 		receipt.Outcome = OutcomeTextChanged
 	case errors.Is(err, ErrFinal):
-		receipt.Outcome = afterFinal(request, m)
+		receipt.Outcome = outcomeAfterFinal(request, m)
 	case errors.Is(err, ErrWrongNumber):
 		receipt.Outcome = OutcomeWrongNumber
 	case errors.Is(err, ErrOutOfTime):
@@ -158,9 +158,9 @@ func (s *Service) apply(
 	return receipt, nil
 }
 
-// afterFinal says what a message means to a request that is final already. A redelivered copy of the message that
-// verified it, and the sender's own second tap, must look as that message did.
-func afterFinal(r Request, m Message) Outcome {
+// outcomeAfterFinal returns the outcome of a message for a request that is already final. A redelivered copy of the message that
+// verified it, and the sender's own second tap, have the outcome of that message.
+func outcomeAfterFinal(r Request, m Message) Outcome {
 	switch {
 	case r.Phase == Expired:
 		return OutcomeTooLate

@@ -6,7 +6,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
-// Method is the messenger that a number is proven through.
+// Method is the messenger that a number is verified through.
 type Method string
 
 // The methods of the contract.
@@ -15,7 +15,7 @@ const (
 	Telegram Method = "TELEGRAM"
 )
 
-// Phase is where a request stands. Verified and Expired are final.
+// Phase is the state of a request. Verified and Expired are final.
 type Phase string
 
 // The phases of the contract, spelled as the API answers them.
@@ -25,10 +25,10 @@ const (
 	Expired  Phase = "EXPIRED"
 )
 
-// Final tells whether the phase never changes again.
+// Final reports whether the phase never changes again.
 func (p Phase) Final() bool { return p == Verified || p == Expired }
 
-// Assurance says how a number became known where that is weaker than the messenger's own word.
+// Assurance is the source of a number if it is weaker than the messenger's own statement.
 type Assurance string
 
 const (
@@ -45,16 +45,16 @@ const (
 	// ClockSkew is how much earlier than createdAt a messenger may date a message: its clock is not ours, and it
 	// counts whole seconds.
 	ClockSkew = 2 * time.Minute
-	// CodeRest is how long after expiresAt a request is kept whose code can be made once more: whatever was sent with
-	// the code is then older than the next request that has it, whichever clock dated it.
+	// CodeRest is how long after expiresAt a request is kept whose code can be made once more: every message with the code is
+	// then older than the next request that has it, by any clock.
 	CodeRest = 5 * time.Minute
-	// MaxContacts bounds the senders that one request awaits an answer from. The oldest that is to share a contact goes.
+	// MaxContacts bounds the senders that one request awaits an answer from. The oldest one that is to share a contact is dropped.
 	MaxContacts = 8
 	// promptSkew is how much earlier than the binding a messenger may date the prompt that was sent after it.
 	promptSkew = 5 * time.Second
 )
 
-// Request is one attempt to prove one number. Stores keep it whole; the code is not part of it.
+// Request is one attempt to verify one number. Stores keep all of it; the code is not part of it.
 type Request struct {
 	// ID is the requestId, made from the code.
 	ID string
@@ -66,36 +66,36 @@ type Request struct {
 	ExpiresAt time.Time
 	// KeyName names the API key that made the request; empty for a request made with kubectl.
 	KeyName string
-	// BodyHash is a SHA-256 in lower-case hex that tells a retry with the same Idempotency-Key from its misuse; empty
-	// without the header.
+	// BodyHash is a SHA-256 in lower-case hex by which a retry with the same Idempotency-Key is distinguished from its misuse;
+	// empty without the header.
 	BodyHash string
-	// DisplayName is the project's name in the text that was prepared; empty means the present one.
+	// DisplayName is the project's name in the prepared text; empty means the current one.
 	DisplayName string
 
 	Phase      Phase
 	VerifiedAt time.Time
-	// Actual is the number that the messenger reported, once verified. It may differ from Phone within a set of
+	// Actual is the number that the messenger reported, if verified. It may differ from Phone within a set of
 	// national variants.
 	Actual    phone.Number
 	Assurance Assurance
 	// Contacts are the senders who were asked for more after they sent the code, oldest first.
 	Contacts []Contact
 	Delivery Delivery
-	// Redelivered is the last wish to send the event once more that was granted.
+	// Redelivered identifies the last redelivery that was granted.
 	Redelivered string
 
-	// Epoch counts the claims of this request by workers; whoever holds an older one may not write.
+	// Epoch counts the claims of this request by workers; a worker with an older one may not write.
 	Epoch int64
 	// Version is the store's token of this state. It changes with every write, never comes again, not even for a request
 	// with the same id after this one was deleted, and means nothing outside the store.
 	Version string
 }
 
-// ContactKind is what a sender was asked for.
+// ContactKind is the answer that a sender was asked for.
 type ContactKind string
 
 const (
-	// ContactShare is their contact, because the messenger did not tell their number. It is the zero value.
+	// ContactShare is their contact, because the messenger did not give their number. It is the zero value.
 	ContactShare ContactKind = ""
 	// ContactConfirm is a tap on a button that names the project, because they did not send the prepared text. A request
 	// has at most one.
@@ -117,16 +117,16 @@ type Delivery struct {
 	NextAttemptAt  time.Time
 	LastAttemptAt  time.Time
 	LastStatusCode int
-	// LastReason is one word in snake_case for the last failure, without anything of the URL or the answer's body.
+	// LastReason is one word in snake_case for the last failure, with nothing of the URL or the response's body.
 	LastReason  string
 	DeliveredAt time.Time
 	ExhaustedAt time.Time
 }
 
-// Wanted tells whether an attempt is still to be made.
+// Wanted reports whether an attempt is still to be made.
 func (d Delivery) Wanted() bool { return !d.NextAttemptAt.IsZero() }
 
-// settledAt returns from when on the request needs nothing any more but its deletion. It is zero while something is open.
+// settledAt returns when the request was finished and only awaits deletion; zero while something is open.
 func (r *Request) settledAt() time.Time {
 	switch {
 	case r.Phase == Expired:
@@ -163,20 +163,20 @@ func (r *Request) sentFrom() time.Time {
 	return r.CreatedAt.Add(-ClockSkew)
 }
 
-// PhaseAt returns the phase to show at now. A pending request shows as EXPIRED from expiresAt + ExpiryGrace on, whether
-// or not a loop has written that yet.
+// PhaseAt returns the phase to show at now. A pending request is shown as EXPIRED from expiresAt + ExpiryGrace on, even if no loop
+// has written that yet.
 func (r *Request) PhaseAt(now time.Time) Phase {
-	if r.Phase == Pending && r.lapsed(now) {
+	if r.Phase == Pending && r.hasLapsed(now) {
 		return Expired
 	}
 	return r.Phase
 }
 
-// lapsed tells whether a pending request may be expired at now.
-func (r *Request) lapsed(now time.Time) bool { return !now.Before(r.ExpiresAt.Add(ExpiryGrace)) }
+// hasLapsed reports whether a pending request may be expired at now.
+func (r *Request) hasLapsed(now time.Time) bool { return !now.Before(r.ExpiresAt.Add(ExpiryGrace)) }
 
-// EvictableAt returns from when on a full store may delete the request, if nothing is written to it before: it is expired,
-// or its event needs nothing more, and its code has rested. It is zero for an undelivered event, which is never evicted.
+// EvictableAt returns the time from which a full store may delete the request, if nothing is written to it before: it is expired,
+// or its event is finished, and its code has rested. It is zero for an undelivered event, which is never evicted.
 func (r *Request) EvictableAt() time.Time {
 	if r.Phase == Pending {
 		return r.afterRest(r.ExpiresAt.Add(ExpiryGrace))

@@ -16,16 +16,16 @@ import (
 // maxIdempotencyKey bounds the Idempotency-Key header; UUIDs and most other schemes fit several times.
 const maxIdempotencyKey = 255
 
-// Service is what clients and messengers can do to the requests of one project. It is safe for concurrent use.
+// Service has the operations of clients and messengers on the requests of one project. It is safe for concurrent use.
 type Service struct {
-	codes CodeSpace
-	store   Store
-	random  io.Reader
-	// Observer is notified of what this process does to requests; nil for none. Set it before the first use.
+	codes  CodeSpace
+	store  Store
+	random io.Reader
+	// Observer is notified of the changes that this process makes; nil for none. Set it before the first use.
 	Observer Observer
 }
 
-// Observer is notified of what a process did to requests. It must not block.
+// Observer is notified of the changes that a process makes. It must not block.
 type Observer interface {
 	// Started is called after a new request was stored or a manual one completed, not for the retry of init.
 	Started(m Method)
@@ -38,36 +38,36 @@ func NewService(project CodeSpace, store Store) *Service {
 	return &Service{codes: project, store: store, random: rand.Reader}
 }
 
-// Initiation is a client's wish to verify a number.
+// Initiation is a client's call to verify a number.
 type Initiation struct {
 	Phone  phone.Number
 	Method Method
 	// KeyName and KeyHash (SHA-256) identify the API key that was presented.
 	KeyName string
 	KeyHash [sha256.Size]byte
-	// IdempotencyKey is the header of that name. HasIdempotencyKey tells an empty header, which is refused, from none.
+	// IdempotencyKey is the header of that name. HasIdempotencyKey distinguishes an empty header, which is refused, from none.
 	IdempotencyKey    string
 	HasIdempotencyKey bool
-	// Subject is whom the client acts for, such as a user's id or address. It is hashed before
-	// anything keeps it, and only where Limits count by it.
+	// Subject is the party that the client acts for, such as a user's id or address. It is stored only as a hash, and only if
+	// Limits count by it.
 	Subject string
 	TTL     time.Duration
 	Limits  Limits
-	// DisplayName is the project's name in the text that is prepared.
+	// DisplayName is the project's name in the prepared text.
 	DisplayName string
 	// Refusal is why the project starts no verification at the moment; nil if it does. A retry gets the answer of its first
 	// try all the same.
 	Refusal *Error
 }
 
-// Initiated is a request that is stored, with the code that proves it.
+// Initiated is a stored request with its code.
 type Initiated struct {
 	Created
 	Code Code
 }
 
 // Initiate stores a new pending request. With an Idempotency-Key it returns the request of the first try, whatever its
-// state is by now, as long as it is stored.
+// current state is, as long as it is stored.
 func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error) {
 	code, bodyHash, err := s.codeFor(in)
 	if err != nil {
@@ -134,8 +134,8 @@ func (s *Service) codeFor(in Initiation) (Code, string, error) {
 	return s.codes.CodeFor(in.KeyHash, in.IdempotencyKey), bodyHash(in), nil
 }
 
-// bodyHash identifies what was asked for, whatever the JSON looked like. The subject is not part of it: a user who changes
-// networks between two tries still meets the first one's request, and the answer does not depend on it.
+// bodyHash identifies the call, however its JSON was written. The subject is not part of it: a user who changes networks between
+// two tries still gets the first one's request, and the answer does not depend on it.
 func bodyHash(in Initiation) string {
 	sum := sha256.Sum256([]byte(string(in.Method) + "\x00" + in.Phone.E164()))
 	return hex.EncodeToString(sum[:])
@@ -166,5 +166,5 @@ func (s *Service) Status(ctx context.Context, id string) (Request, error) {
 // Subscribe returns a channel that gets a value after each change of the request; see Store.
 func (s *Service) Subscribe(id string) (<-chan struct{}, func()) { return s.store.Subscribe(id) }
 
-// Ready tells whether the store answers.
+// Ready returns nil if the store answers.
 func (s *Service) Ready(ctx context.Context) error { return s.store.Ready(ctx) }

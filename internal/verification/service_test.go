@@ -279,7 +279,7 @@ func TestReceive_withoutAKnownCode(t *testing.T) {
 	w.Expect(outcome).To(Equal(verification.OutcomeUnknown))
 
 	m := w.message(unknown, "+4915112345678")
-	m.Text = "hello, is anybody there?"
+	m.Text = "hello, are you there?"
 	outcome, _ = w.receive(m)
 	w.Expect(outcome).To(Equal(verification.OutcomeNothing))
 }
@@ -342,7 +342,7 @@ func TestReceive_tellsWhoMadeTheTransition(t *testing.T) {
 	w.Expect(changed).To(Equal(1))
 }
 
-// TestReceive_refusalsChangeNothing has messages that are told something, and move nothing.
+// TestReceive_refusalsChangeNothing has messages that get a reply, and move nothing.
 func TestReceive_refusalsChangeNothing(t *testing.T) {
 	w := newWorld(t)
 	initiated := w.start(w.initiation())

@@ -72,7 +72,7 @@ type Queue interface {
 }
 
 // Counter is a store that counts what it holds, for metrics. Counting is cheap: it reads memory, or a bounded range of an
-// index, and never asks the API server.
+// index, and never calls the API server.
 type Counter interface {
 	// Stored returns how many requests are stored, as far as this replica knows. A store may stop counting a state at
 	// MostCounted.
@@ -82,7 +82,7 @@ type Counter interface {
 // MostCounted is where a store may stop counting the requests of one state.
 const MostCounted = 10_000
 
-// Stored is a number of stored requests by what they wait for.
+// Stored counts stored requests by what they wait for.
 type Stored struct {
 	// Pending ones wait for a message, or to be expired.
 	Pending int
@@ -117,12 +117,12 @@ type New struct {
 	TTL      time.Duration
 	KeyName  string
 	BodyHash string
-	// DisplayName is the project's name in the text that is prepared.
+	// DisplayName is the project's name in the prepared text.
 	DisplayName string
-	// Subject is a keyed hash of whom the client acts for; empty where it names no subject, or no limit counts by it.
+	// Subject is a keyed hash of the party that the client acts for; empty if it names none, or no limit counts by it.
 	Subject string
-	// Fresh says that ID was drawn at random just now. A store may then learn only from inserting it that it exists, and
-	// check the limits before.
+	// Fresh is set if ID was drawn at random just now. A store may then learn only from the insertion that it exists, after it
+	// has checked the limits.
 	Fresh bool
 }
 
@@ -134,7 +134,7 @@ type PrefixRate struct {
 }
 
 // PrefixGroup is what creations of one API key for numbers of one range count in. Keys do not share a range: one key's
-// flood would shut it to all of them. Requests made by hand have no key, and count by themselves.
+// flood would shut it to all of them. Manual requests have no key, and count by themselves.
 type PrefixGroup struct{ KeyName, Prefix string }
 
 // Group returns what n is counted by; zero if the rate does not limit.
@@ -151,7 +151,7 @@ func NumberPrefix(n phone.Number, digits int) string {
 	return all[:min(digits, len(all))]
 }
 
-// Limits are what a project allows.
+// Limits are those of a project.
 type Limits struct {
 	// PerKey counts by New.KeyName, PerPhoneNumber by the canonical form of New.Phone.
 	PerKey         Rate
@@ -165,10 +165,10 @@ type Limits struct {
 	MaxStored int
 }
 
-// Created is the answer of Store.Create.
+// Created is the result of Store.Create.
 type Created struct {
 	Request Request
-	// Existing says that the request was there already.
+	// Existing is set if the request was already stored.
 	Existing bool
 	// Key is how much of Limits.PerKey is left; zero where Existing or unlimited.
 	Key Quota
@@ -232,7 +232,7 @@ func RateLimited(limit string, retryAfter time.Duration) error {
 	return refusal
 }
 
-// TooManyUnknown returns the refusal of a look-up of something unknown; cause says whose bound it exceeds.
+// TooManyUnknown returns the refusal of a look-up of something unknown; cause names the bound that it exceeds.
 func TooManyUnknown(cause error) error {
 	return &Error{
 		Code: CodeRateLimited, RetryAfter: time.Second, Err: cause,

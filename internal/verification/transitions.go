@@ -8,7 +8,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
-// Reasons why a message does not move a request. None of them is told to the other side.
+// Reasons why a message does not move a request. The sender learns none of them.
 var (
 	ErrWrongMethod  = errors.New("the message came through another messenger")
 	ErrOutOfTime    = errors.New("the message was not sent within the request's time")
@@ -22,7 +22,7 @@ var (
 	ErrTextChanged  = errors.New("the text is not the prepared one, and the request was asked about before")
 )
 
-// Evidence is what a messenger told about the sender of a code.
+// Evidence is what a messenger reported about the sender of a code.
 type Evidence struct {
 	Method Method
 	// Sender is the number that the messenger reported; zero when it reported none.
@@ -30,14 +30,14 @@ type Evidence struct {
 	// SentAt is the message's own time.
 	SentAt    time.Time
 	Assurance Assurance
-	// PromptedAt is when the prompt was sent that the message answers, by the messenger's clock; zero if it does not tell.
+	// PromptedAt is when the prompt was sent that the message answers, by the messenger's clock; zero if unknown.
 	PromptedAt time.Time
 }
 
-// Verify moves a pending request to VERIFIED, and makes its event due in the same write where one is wanted. It refuses
-// with one of the reasons above and then leaves the request as it was.
+// Verify moves a pending request to VERIFIED, and makes its event due in the same write if one is wanted. If it returns one of the
+// reasons above, the request is unchanged.
 func (r *Request) Verify(e Evidence, now time.Time, eventWanted bool) error {
-	if err := r.proves(e, now); err != nil {
+	if err := r.checkNumber(e, now); err != nil {
 		return err
 	}
 	r.Phase, r.VerifiedAt, r.Actual, r.Assurance = Verified, now, e.Sender, e.Assurance
@@ -47,9 +47,9 @@ func (r *Request) Verify(e Evidence, now time.Time, eventWanted bool) error {
 	return nil
 }
 
-// proves reports by a nil error whether the message comes in time and from the claimed number.
-func (r *Request) proves(e Evidence, now time.Time) error {
-	if err := r.counts(e, now); err != nil {
+// checkNumber returns nil if the message came in time and from the claimed number.
+func (r *Request) checkNumber(e Evidence, now time.Time) error {
+	if err := r.checkMessage(e, now); err != nil {
 		return err
 	}
 	if e.Sender.IsZero() {
@@ -61,21 +61,21 @@ func (r *Request) proves(e Evidence, now time.Time) error {
 	return nil
 }
 
-// Bind notes that a sender without a known number sent the code, so that the sender's contact can complete the request later. A copy
-// of a message that bound the sender already is ErrUnchanged, so that it makes no contact early that was shared since.
+// Bind records that a sender without a known number sent the code, so that the sender's contact can complete the request later. A
+// copy of a message that bound the sender already is ErrUnchanged; otherwise a contact that was shared since would be too early.
 func (r *Request) Bind(e Evidence, binding string, now time.Time) error {
-	if err := r.counts(e, now); err != nil {
+	if err := r.checkMessage(e, now); err != nil {
 		return err
 	}
 	if bound := r.BoundAt(binding); !bound.IsZero() && !e.SentAt.After(bound) {
 		return ErrUnchanged
 	}
-	r.bind(Contact{Binding: binding, BoundAt: now})
+	r.addContact(Contact{Binding: binding, BoundAt: now})
 	return nil
 }
 
-// bind adds a contact in the place of its former state, or of the oldest one that may go.
-func (r *Request) bind(c Contact) {
+// addContact adds a contact. It replaces its former state, or the oldest one that may be dropped.
+func (r *Request) addContact(c Contact) {
 	r.Contacts = slices.DeleteFunc(slices.Clone(r.Contacts), func(old Contact) bool { return old.Binding == c.Binding })
 	if len(r.Contacts) >= MaxContacts {
 		oldest := slices.IndexFunc(r.Contacts, func(old Contact) bool { return old.Kind == ContactShare })
@@ -84,17 +84,17 @@ func (r *Request) bind(c Contact) {
 	r.Contacts = append(r.Contacts, c)
 }
 
-// AwaitConfirmation notes that the claimed number sent the code in another text than the prepared one, and is asked to
+// AwaitConfirmation records that the claimed number sent the code in another text than the prepared one, and is asked to
 // confirm it. That happens once for a request: a copy of the same message, which one of the older bindings may stand for, is
 // ErrUnchanged, any other ErrTextChanged.
 func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, now time.Time) error {
-	if err := r.proves(e, now); err != nil {
+	if err := r.checkNumber(e, now); err != nil {
 		return err
 	}
 	asked, found := r.Confirmation()
 	switch {
 	case !found:
-		r.bind(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm})
+		r.addContact(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm})
 		return nil
 	case asked.Binding == binding, slices.Contains(older, asked.Binding):
 		return ErrUnchanged
@@ -105,7 +105,7 @@ func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, 
 
 // Confirm is Verify for the answer to a request for confirmation, if that is the one which answers reports true for.
 func (r *Request) Confirm(e Evidence, answers func(binding string) bool, now time.Time, eventWanted bool) error {
-	if err := r.counts(e, now); err != nil {
+	if err := r.checkMessage(e, now); err != nil {
 		return err
 	}
 	if asked, found := r.Confirmation(); !found || !answers(asked.Binding) {
@@ -114,7 +114,7 @@ func (r *Request) Confirm(e Evidence, answers func(binding string) bool, now tim
 	return r.Verify(e, now, eventWanted)
 }
 
-// Confirmation returns what the sender who was asked to confirm is bound by; false if no sender was asked.
+// Confirmation returns the contact of the sender who was asked to confirm; false if no sender was asked.
 func (r *Request) Confirmation() (Contact, bool) {
 	i := slices.IndexFunc(r.Contacts, func(c Contact) bool { return c.Kind == ContactConfirm })
 	if i < 0 {
@@ -123,10 +123,10 @@ func (r *Request) Confirmation() (Contact, bool) {
 	return r.Contacts[i], true
 }
 
-// VerifyContact is Verify with the contact that a sender shared. A contact of before its binding answers an older prompt, so
-// nothing is forgiven but the messenger's whole seconds, and a little for the date of the prompt, which is that of its clock.
+// VerifyContact is Verify with the contact that a sender shared. A contact from before its binding answers an older prompt, so
+// the only tolerance is the messenger's whole seconds, and promptSkew for the date of the prompt, which is that of its clock.
 func (r *Request) VerifyContact(e Evidence, binding string, now time.Time, eventWanted bool) error {
-	if err := r.counts(e, now); err != nil {
+	if err := r.checkMessage(e, now); err != nil {
 		return err
 	}
 	bound := r.BoundAt(binding)
@@ -139,8 +139,8 @@ func (r *Request) VerifyContact(e Evidence, binding string, now time.Time, event
 	return r.Verify(e, now, eventWanted)
 }
 
-// counts tells whether a message can move the request at now at all: right messenger first, then the phase, then time.
-func (r *Request) counts(e Evidence, now time.Time) error {
+// checkMessage returns nil if a message can move the request at now: the messenger is checked first, then the phase, then the time.
+func (r *Request) checkMessage(e Evidence, now time.Time) error {
 	switch {
 	case e.Method != r.Method:
 		return ErrWrongMethod
@@ -165,15 +165,15 @@ func (r *Request) BoundAt(binding string) time.Time {
 
 // Expire moves a lapsed pending request to EXPIRED. Anything else is ErrUnchanged: a late worker changes nothing.
 func (r *Request) Expire(now time.Time) error {
-	if r.Phase != Pending || !r.lapsed(now) {
+	if r.Phase != Pending || !r.hasLapsed(now) {
 		return ErrUnchanged
 	}
 	r.Phase = Expired
 	return nil
 }
 
-// Redeliver makes the event of a verified request due once more, or at once if it is waiting for its next attempt. wish
-// identifies who asked: the same wish is granted once.
+// Redeliver makes the event of a verified request due once more, or at once if it waits for its next attempt. wish identifies the
+// redelivery, which is granted once.
 func (r *Request) Redeliver(wish string, now time.Time) error {
 	if r.Phase != Verified {
 		return ErrNotVerified
@@ -192,22 +192,22 @@ func (r *Request) Redeliver(wish string, now time.Time) error {
 
 // Attempt is the outcome of one delivery attempt.
 type Attempt struct {
-	// Number is the attempt's own number, from 1: it was made when Number-1 attempts were recorded.
+	// Number counts from 1: the attempt was made when Number-1 attempts were recorded.
 	Number int
 	Epoch  int64
-	// Redelivered is the wish that was granted last when the attempt was planned.
+	// Redelivered identifies the last granted redelivery when the attempt was planned.
 	Redelivered string
 	At          time.Time
 	StatusCode  int
 	Reason      string
-	// Delivered says that the receiver took the event.
+	// Delivered is set if the receiver accepted the event.
 	Delivered bool
 	// Next is when to try again; zero with Delivered false means that the schedule is exhausted.
 	Next time.Time
 }
 
-// RecordAttempt notes the outcome of an attempt that was planned from this very state. If another worker claimed the
-// request or recorded an attempt in the meantime it changes nothing: what is recorded stays exact.
+// RecordAttempt records the outcome of an attempt that was planned from this very state. If another worker claimed the request or
+// recorded an attempt in the meantime it changes nothing, so the record stays exact.
 func (r *Request) RecordAttempt(a Attempt) error {
 	if r.Epoch != a.Epoch {
 		return ErrLeaseLost

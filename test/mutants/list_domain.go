@@ -6,14 +6,14 @@ package main
 var domainMutants = []Mutant{
 	{
 		Name: "number-not-compared", Promise: "design.md 3: match code first, then channel, then sender's number",
-		Symbol: "verification.(*Request).proves",
+		Symbol: "verification.(*Request).checkNumber",
 		Old:    "!phone.Same(r.Phone, e.Sender)",
 		New:    "!phone.Same(e.Sender, e.Sender)",
 		Suite:  "domain", Test: "TestVerify$|TestReceive_aWrongSenderUsesNothingUp",
 	},
 	{
 		Name: "hidden-number-verifies", Promise: "hazards.md A5: a sender without a number proves nothing",
-		Symbol: "verification.(*Request).proves", Old: "if e.Sender.IsZero() {", New: "if false {",
+		Symbol: "verification.(*Request).checkNumber", Old: "if e.Sender.IsZero() {", New: "if false {",
 		Suite: "domain", Test: "TestVerify$",
 	},
 	{
@@ -42,36 +42,36 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "other-messenger-counts", Promise: "design.md 3: match code first, then channel",
-		Symbol: "verification.(*Request).counts", Old: "e.Method != r.Method", New: "false",
+		Symbol: "verification.(*Request).checkMessage", Old: "e.Method != r.Method", New: "false",
 		Suite: "domain", Test: "TestVerify$|TestReceive_throughAnotherMessenger",
 	},
 	{
 		Name: "final-state-verifies-again", Promise: "design.md 3: VERIFIED and EXPIRED are final",
-		Symbol: "verification.(*Request).counts", Old: "case r.Phase.Final():", New: "case r.Phase == Verified:",
+		Symbol: "verification.(*Request).checkMessage", Old: "case r.Phase.Final():", New: "case r.Phase == Verified:",
 		Suite: "domain", Test: "TestVerify|TestReceive",
 	},
 	{
 		Name: "verified-at-its-expiry", Promise: "design.md 3: now < expiresAt at the write",
-		Symbol: "verification.(*Request).counts", Old: "!now.Before(r.ExpiresAt)", New: "now.After(r.ExpiresAt)",
+		Symbol: "verification.(*Request).checkMessage", Old: "!now.Before(r.ExpiresAt)", New: "now.After(r.ExpiresAt)",
 		Suite: "domain", Test: "TestVerify$",
 	},
 	{
 		Name: "window-begins-one-too-late", Promise: "design.md 3: the message's own time lies in [createdAt - 2 min, expiresAt]",
-		Symbol: "verification.(*Request).counts",
+		Symbol: "verification.(*Request).checkMessage",
 		Old:    "e.SentAt.Before(r.sentFrom())",
 		New:    "!e.SentAt.After(r.sentFrom())",
 		Suite:  "domain", Test: "TestVerify$",
 	},
 	{
 		Name: "window-ends-one-too-early", Promise: "design.md 3: the message's own time lies in [createdAt - 2 min, expiresAt]",
-		Symbol: "verification.(*Request).counts",
+		Symbol: "verification.(*Request).checkMessage",
 		Old:    "e.SentAt.After(r.ExpiresAt)",
 		New:    "!e.SentAt.Before(r.ExpiresAt)",
 		Suite:  "domain", Test: "TestVerify$",
 	},
 	{
 		Name: "message-of-the-future-counts", Promise: "design.md 3: the message's own time lies in [createdAt - 2 min, expiresAt]",
-		Symbol: "verification.(*Request).counts", Old: ", e.SentAt.After(r.ExpiresAt)", New: "",
+		Symbol: "verification.(*Request).checkMessage", Old: ", e.SentAt.After(r.ExpiresAt)", New: "",
 		Suite: "domain", Test: "TestVerify$",
 	},
 	{
@@ -125,18 +125,18 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "nine-contacts", Promise: "design.md 3: up to 8 senders per request, the oldest goes",
-		Symbol: "verification.(*Request).bind", Old: ">= MaxContacts", New: "> MaxContacts",
+		Symbol: "verification.(*Request).addContact", Old: ">= MaxContacts", New: "> MaxContacts",
 		Suite: "domain", Test: "TestBind",
 	},
 	{
 		Name: "newest-contact-goes", Promise: "design.md 3: up to 8 senders per request, the oldest goes",
-		Symbol: "verification.(*Request).bind", Old: "slices.Delete(r.Contacts, oldest, oldest+1)",
+		Symbol: "verification.(*Request).addContact", Old: "slices.Delete(r.Contacts, oldest, oldest+1)",
 		New:   "slices.Delete(r.Contacts, oldest+len(r.Contacts)-1, oldest+len(r.Contacts))",
 		Suite: "domain", Test: "TestBind",
 	},
 	{
 		Name: "confirmation-may-go", Promise: "design.md 3: confirmed by a button that names the project, one per request",
-		Symbol: "verification.(*Request).bind",
+		Symbol: "verification.(*Request).addContact",
 		Old:    "old.Kind == ContactShare",
 		New:    "old.Kind == ContactShare || old.Kind == ContactConfirm",
 		Suite:  "domain", Test: "TestBind_neverDropsTheConfirmation",
@@ -181,12 +181,12 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "expired-within-the-grace", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
-		Symbol: "verification.(*Request).lapsed", Old: "r.ExpiresAt.Add(ExpiryGrace)", New: "r.ExpiresAt",
+		Symbol: "verification.(*Request).hasLapsed", Old: "r.ExpiresAt.Add(ExpiryGrace)", New: "r.ExpiresAt",
 		Suite: "domain", Test: "TestExpire|TestPhaseAt",
 	},
 	{
 		Name: "expired-one-too-late", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
-		Symbol: "verification.(*Request).lapsed",
+		Symbol: "verification.(*Request).hasLapsed",
 		Old:    "!now.Before(r.ExpiresAt.Add(ExpiryGrace))",
 		New:    "now.After(r.ExpiresAt.Add(ExpiryGrace))",
 		Suite:  "domain", Test: "TestExpire|TestPhaseAt",
@@ -293,19 +293,19 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "store-failure-taken-for-unknown", Promise: "design.md 7: 5xx only when we could not persist",
-		Symbol: "verification.(*Service).apply",
+		Symbol: "verification.(*Service).applyTransition",
 		Old:    `return Receipt{}, fmt.Errorf("apply message: %w", err)`,
 		New:    "return Receipt{Outcome: OutcomeUnknown}, nil",
 		Suite:  "domain", Test: "TestReceive_withTheStoreDown",
 	},
 	{
 		Name: "every-replica-tells-the-sender", Promise: "design.md 7: replies are sent by whoever made the transition",
-		Symbol: "verification.(*Service).apply", Old: "Changed: err == nil", New: "Changed: true",
+		Symbol: "verification.(*Service).applyTransition", Old: "Changed: err == nil", New: "Changed: true",
 		Suite: "domain", Test: "TestReceive_tellsWhoMadeTheTransition",
 	},
 	{
 		Name: "wrong-number-after-the-end-told-verified", Promise: "design.md 3: nobody learns the other side's number",
-		Symbol: "verification.afterFinal", Old: "r.Actual == m.Sender", New: "r.Phase == Verified",
+		Symbol: "verification.outcomeAfterFinal", Old: "r.Actual == m.Sender", New: "r.Phase == Verified",
 		Suite: "domain", Test: "TestReceive",
 	},
 	{

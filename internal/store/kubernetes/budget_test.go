@@ -200,7 +200,7 @@ var _ = Describe("The budget of calls", func() {
 		Expect(tap.take()).To(BeEmpty())
 	})
 
-	It("is one read at a time for all codes that nobody knows, however many are sent", func(ctx SpecContext) {
+	It("is one read at a time for all unknown codes, however many are sent", func(ctx SpecContext) {
 		known := create(ctx)
 		tap.take()
 		const codes = 100
@@ -254,7 +254,7 @@ var _ = Describe("The budget of calls", func() {
 			all.Wait()
 			return tap.take()
 		}
-		l := defaultLimits()
+		l := defaultReadLimits()
 
 		By("asking for 3,000 made-up ids with one API key")
 		attacker := verification.WithCaller(ctx, verification.Client("leaked"))
@@ -330,11 +330,11 @@ var _ = Describe("The size of objects", func() {
 		s := open(ctx, project, Options{})
 		size := func(name string) (whole, managed int) {
 			GinkgoHelper()
-			raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resource).Name(name).Do(ctx).Raw()
+			raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resourceName).Name(name).Do(ctx).Raw()
 			Expect(err).NotTo(HaveOccurred())
-			var o object
+			var o rawObject
 			Expect(json.Unmarshal(raw, &o)).To(Succeed())
-			return len(raw), len(encode(o.ManagedFields))
+			return len(raw), len(encodeJSON(o.ManagedFields))
 		}
 		report := func(what, name string) int {
 			GinkgoHelper()

@@ -11,8 +11,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// setConditions says what r is in conditions, as a part of the write that makes it so: there is no write for
-// conditions alone.
+// setConditions sets the conditions that describe r, as a part of the write of r: there is no write for conditions alone.
 func setConditions(o *verifyv1.VerificationRequest, r *verification.Request, now time.Time) {
 	set := func(kind string, status metav1.ConditionStatus, reason string) {
 		meta.SetStatusCondition(&o.Status.Conditions, metav1.Condition{
@@ -22,18 +21,18 @@ func setConditions(o *verifyv1.VerificationRequest, r *verification.Request, now
 	}
 	o.Status.ObservedGeneration = o.Generation
 	setProgressOf(&o.Status.Conditions, r, now)
-	status, reason := verified(r)
+	status, reason := verifiedCondition(r)
 	set(verifyv1.ConditionVerified, status, reason)
 	if r.Delivery == (verification.Delivery{}) {
 		meta.RemoveStatusCondition(&o.Status.Conditions, verifyv1.ConditionWebhookDelivered)
 		return
 	}
-	status, reason = webhookDelivered(r.Delivery)
+	status, reason = webhookDeliveredCondition(r.Delivery)
 	set(verifyv1.ConditionWebhookDelivered, status, reason)
 }
 
-// setProgressOf says for tools that follow kstatus that a pending request is in progress and an expired one failed.
-// Verified is neither: whether the receiver took the event does not change that the number was verified.
+// setProgressOf sets the conditions of kstatus: a pending request is in progress and an expired one failed. A verified one is
+// neither, whether or not the receiver accepted the event.
 func setProgressOf(conditions *[]metav1.Condition, r *verification.Request, now time.Time) {
 	switch r.Phase {
 	case verification.Verified:
@@ -49,7 +48,8 @@ func setProgressOf(conditions *[]metav1.Condition, r *verification.Request, now 
 	}
 }
 
-// setProgressOfRefused says of a request that was refused whether that may end by itself.
+// setProgressOfRefused sets the conditions of kstatus for a refused request: in progress if the refusal may end by itself, else
+// failed.
 func setProgressOfRefused(conditions *[]metav1.Condition, reason, message string, now time.Time) {
 	c := metav1.Condition{Type: verifyv1.ConditionReconciling, Reason: reason, Message: message}
 	switch reason {
@@ -59,7 +59,7 @@ func setProgressOfRefused(conditions *[]metav1.Condition, reason, message string
 	setProgress(conditions, c, now)
 }
 
-// setProgress leaves the given one of Reconciling and Stalled, or neither if it has no type.
+// setProgress sets the given condition, Reconciling or Stalled, and removes the other; both if it has no type.
 func setProgress(conditions *[]metav1.Condition, c metav1.Condition, now time.Time) {
 	for _, kind := range []string{verifyv1.ConditionReconciling, verifyv1.ConditionStalled} {
 		if kind != c.Type {
@@ -72,7 +72,7 @@ func setProgress(conditions *[]metav1.Condition, c metav1.Condition, now time.Ti
 	}
 }
 
-func verified(r *verification.Request) (metav1.ConditionStatus, string) {
+func verifiedCondition(r *verification.Request) (metav1.ConditionStatus, string) {
 	switch {
 	case r.Phase == verification.Expired:
 		return metav1.ConditionFalse, verifyv1.ReasonExpired
@@ -85,7 +85,7 @@ func verified(r *verification.Request) (metav1.ConditionStatus, string) {
 	}
 }
 
-func webhookDelivered(d verification.Delivery) (metav1.ConditionStatus, string) {
+func webhookDeliveredCondition(d verification.Delivery) (metav1.ConditionStatus, string) {
 	switch {
 	case d.Wanted():
 		return metav1.ConditionFalse, verifyv1.ReasonDue

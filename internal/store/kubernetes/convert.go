@@ -30,8 +30,8 @@ var (
 	}
 )
 
-// toRequest reads the request that an object holds. It fails with errIncomplete where nobody completed it yet, and
-// with anything else where no request can have become this object by our own writes.
+// toRequest returns the request that an object holds. It fails with errIncomplete for a manual request that is not completed
+// yet, and with another error for an object that our own writes cannot have made.
 func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
 	none := verification.Request{}
 	claimed, err := phone.FromE164(o.Spec.PhoneNumber)
@@ -54,7 +54,7 @@ func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
 	}
 	r := verification.Request{
 		ID: o.Name, Phone: claimed, Method: method, Version: o.ResourceVersion,
-		CreatedAt: instant(&accepted.CreatedAt), ExpiresAt: instant(&accepted.ExpiresAt),
+		CreatedAt: fromMicroTime(&accepted.CreatedAt), ExpiresAt: fromMicroTime(&accepted.ExpiresAt),
 		KeyName: accepted.KeyName, BodyHash: accepted.BodyHash, DisplayName: accepted.DisplayName,
 	}
 	if r.CreatedAt.IsZero() || !r.ExpiresAt.After(r.CreatedAt) {
@@ -78,7 +78,7 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 		}
 		r.Actual = actual
 	}
-	r.VerifiedAt, r.Redelivered = instant(status.VerifiedAt), status.ObservedRedeliver
+	r.VerifiedAt, r.Redelivered = fromMicroTime(status.VerifiedAt), status.ObservedRedeliver
 	if r.Phase == verification.Verified && r.VerifiedAt.IsZero() {
 		return errors.New("status.phase is Verified without verifiedAt")
 	}
@@ -87,16 +87,16 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 		if !known {
 			return fmt.Errorf("status.contacts: kind %q is unknown", c.Kind)
 		}
-		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: instant(&c.BoundAt), Kind: kind})
+		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: fromMicroTime(&c.BoundAt), Kind: kind})
 	}
 	if d := status.Delivery; d != nil {
 		if d.Attempts < 0 {
 			return errors.New("status.delivery.attempts is negative")
 		}
 		r.Delivery = verification.Delivery{
-			Attempts: int(d.Attempts), NextAttemptAt: instant(d.NextAttemptAt), LastAttemptAt: instant(d.LastAttemptAt),
+			Attempts: int(d.Attempts), NextAttemptAt: fromMicroTime(d.NextAttemptAt), LastAttemptAt: fromMicroTime(d.LastAttemptAt),
 			LastStatusCode: int(d.LastStatusCode), LastReason: d.LastReason,
-			DeliveredAt: instant(d.DeliveredAt), ExhaustedAt: instant(d.ExhaustedAt),
+			DeliveredAt: fromMicroTime(d.DeliveredAt), ExhaustedAt: fromMicroTime(d.ExhaustedAt),
 		}
 	}
 	return nil
@@ -109,17 +109,17 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	}
 	o = o.DeepCopy()
 	s := &o.Status
-	s.Phase, s.Assurance = inverse(phases, r.Phase), inverse(assurances, r.Assurance)
-	s.VerifiedAt, s.ActualPhoneNumber = micro(r.VerifiedAt), r.Actual.E164()
+	s.Phase, s.Assurance = nameOf(phases, r.Phase), nameOf(assurances, r.Assurance)
+	s.VerifiedAt, s.ActualPhoneNumber = toMicroTime(r.VerifiedAt), r.Actual.E164()
 	s.Contacts = nil
 	for _, c := range r.Contacts {
 		contact := verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(c.BoundAt)}
 		if c.Kind != verification.ContactShare {
-			contact.Kind = inverse(contactKinds, c.Kind)
+			contact.Kind = nameOf(contactKinds, c.Kind)
 		}
 		s.Contacts = append(s.Contacts, contact)
 	}
-	s.Delivery, s.ObservedRedeliver = delivery(r.Delivery), r.Redelivered
+	s.Delivery, s.ObservedRedeliver = toDelivery(r.Delivery), r.Redelivered
 	if r.Phase.Final() {
 		s.ExpectedText, s.Link = "", "" // they hold the code
 	}
@@ -127,20 +127,20 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	return o, nil
 }
 
-func delivery(d verification.Delivery) *verifyv1.Delivery {
+func toDelivery(d verification.Delivery) *verifyv1.Delivery {
 	if d == (verification.Delivery{}) {
 		return nil
 	}
 	return &verifyv1.Delivery{
 		Attempts:      int32(d.Attempts), //nolint:gosec // toObject checked it
-		NextAttemptAt: micro(d.NextAttemptAt), LastAttemptAt: micro(d.LastAttemptAt),
+		NextAttemptAt: toMicroTime(d.NextAttemptAt), LastAttemptAt: toMicroTime(d.LastAttemptAt),
 		LastStatusCode: int32(d.LastStatusCode), //nolint:gosec // toObject checked it
-		LastReason:     d.LastReason, DeliveredAt: micro(d.DeliveredAt), ExhaustedAt: micro(d.ExhaustedAt),
+		LastReason:     d.LastReason, DeliveredAt: toMicroTime(d.DeliveredAt), ExhaustedAt: toMicroTime(d.ExhaustedAt),
 	}
 }
 
-// inverse returns the named key of a value; the empty key is how objects leave a default out.
-func inverse[K ~string, V comparable](m map[K]V, value V) K {
+// nameOf returns the name of a value. The empty name, by which objects omit a default, is returned only if there is no other.
+func nameOf[K ~string, V comparable](m map[K]V, value V) K {
 	found := K("")
 	for k, v := range m {
 		if v == value && k > found {
@@ -150,7 +150,7 @@ func inverse[K ~string, V comparable](m map[K]V, value V) K {
 	return found
 }
 
-func micro(t time.Time) *metav1.MicroTime {
+func toMicroTime(t time.Time) *metav1.MicroTime {
 	if t.IsZero() {
 		return nil
 	}
@@ -158,7 +158,7 @@ func micro(t time.Time) *metav1.MicroTime {
 	return &kept
 }
 
-func instant(t *metav1.MicroTime) time.Time {
+func fromMicroTime(t *metav1.MicroTime) time.Time {
 	if t == nil || t.IsZero() {
 		return time.Time{}
 	}

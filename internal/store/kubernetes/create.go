@@ -25,35 +25,35 @@ func (s *Store) Create(ctx context.Context, n verification.New, limits verificat
 	if len(validation.IsDNS1123Subdomain(n.ID)) > 0 {
 		return verification.Created{}, fmt.Errorf("create request: the id is no object name: %w", verification.ErrContent)
 	}
-	unlock, err := s.turns.lock(ctx, n.ID)
+	unlock, err := s.locks.lock(ctx, n.ID)
 	if err != nil {
 		return verification.Created{}, err
 	}
 	defer unlock()
-	if s.cached(n.ID) != nil {
-		if created, err := s.existing(ctx, n.ID); !errors.Is(err, verification.ErrNotFound) {
+	if s.cachedEntry(n.ID) != nil {
+		if created, err := s.answerExisting(ctx, n.ID); !errors.Is(err, verification.ErrNotFound) {
 			return created, err
 		}
 	}
 	if !s.HasSynced() {
-		return verification.Created{}, errNotSynced() // the limits would count nothing
+		return verification.Created{}, errNotSynced() // the limits count nothing yet
 	}
 	a := admission{Counted: n.Counted(), limits: limits, takesRoom: true}
-	now, quota, err := s.admit(ctx, a)
+	now, quota, err := s.admitCreation(ctx, a)
 	if err != nil {
-		return s.afterRefusal(ctx, n, outcome(ctx, err))
+		return s.afterRefusal(ctx, n, preferContextError(ctx, err))
 	}
-	return s.insert(ctx, n, a, now, quota)
+	return s.createObject(ctx, n, a, now, quota)
 }
 
-// afterRefusal answers a creation that was refused. A fresh code's id cannot exist. One made from an Idempotency-Key can, at
-// a replica whose news are on their way; who asks for too many such ids is only told of the refusal.
+// afterRefusal answers a creation that was refused. The id of a fresh code cannot exist. One made from an Idempotency-Key can,
+// stored by a replica a moment ago; a caller with too many such ids gets the refusal.
 func (s *Store) afterRefusal(ctx context.Context, n verification.New, refusal error) (created verification.Created, _ error) {
 	if n.BodyHash == "" || ctx.Err() != nil {
 		return verification.Created{}, refusal
 	}
-	err := s.unknown.read(ctx, func() (err error) {
-		created, err = s.existing(ctx, n.ID)
+	err := s.unknown.limitRead(ctx, func() (err error) {
+		created, err = s.answerExisting(ctx, n.ID)
 		return err
 	})
 	if errors.Is(err, verification.ErrNotFound) || errors.Is(err, verification.TooManyUnknown(nil)) {
@@ -62,22 +62,22 @@ func (s *Store) afterRefusal(ctx context.Context, n verification.New, refusal er
 	return created, err
 }
 
-// admit counts the request, after it has deleted what must go for it.
-func (s *Store) admit(ctx context.Context, a admission) (time.Time, verification.Quota, error) {
+// admitCreation counts the request, after it has evicted what must make room for it.
+func (s *Store) admitCreation(ctx context.Context, a admission) (time.Time, verification.Quota, error) {
 	evicted := 0
 	for {
 		now := s.now()
-		quota, oldest, err := s.ledger.admit(a, now)
+		quota, oldest, err := s.limits.admitOrEvict(a, now)
 		if err != nil || oldest == nil {
 			return now, quota, err
 		}
 		if evicted >= maxEvictions {
-			// More went than comes. The rest goes with the next creations.
+			// The rest is evicted by the next creations.
 			a.limits.MaxStored = 0
 			continue
 		}
-		err = s.evict(ctx, oldest)
-		s.ledger.left(oldest.Name)
+		err = s.evictRequest(ctx, oldest)
+		s.limits.endEviction(oldest.Name)
 		if err != nil {
 			return now, quota, err
 		}
@@ -85,92 +85,92 @@ func (s *Store) admit(ctx context.Context, a admission) (time.Time, verification
 	}
 }
 
-// Room tells whether one more request could be stored by these limits, without creating one: nil, or TooManyStored.
-func (s *Store) Room(limits verification.Limits) error { return s.ledger.room(limits, s.now()) }
+// Room returns nil if one more request could be stored by these limits, else TooManyStored.
+func (s *Store) Room(limits verification.Limits) error { return s.limits.checkRoom(limits, s.now()) }
 
-// evict deletes the oldest request that may go. One that changed in the meantime is looked at again.
-func (s *Store) evict(ctx context.Context, e *entry) error {
-	err := missing(s.api.delete(ctx, e.Name, e.UID, e.ResourceVersion))
+// evictRequest deletes a request to make room. One that changed in the meantime is considered again.
+func (s *Store) evictRequest(ctx context.Context, e *entry) error {
+	err := ignoreNotFound(s.api.deleteObject(ctx, e.Name, e.UID, e.ResourceVersion))
 	switch {
 	case err == nil:
-		s.dropped(e)
+		s.recordDeletion(e)
 		return nil
 	case !errors.Is(err, verification.ErrConflict):
-		return outcome(ctx, err)
+		return preferContextError(ctx, err)
 	}
-	current, err := s.live(ctx, e.Name)
+	current, err := s.readObject(ctx, e.Name)
 	switch {
 	case errors.Is(err, verification.ErrNotFound):
-		s.dropped(e)
+		s.recordDeletion(e)
 		return nil
 	case err != nil:
 		return err
 	}
-	s.ledger.replace(current)
+	s.limits.replaceStored(current)
 	return nil
 }
 
-// insert writes the object.
-func (s *Store) insert(
+// createObject creates the object of an admitted request.
+func (s *Store) createObject(
 	ctx context.Context, n verification.New, a admission, now time.Time, quota verification.Quota,
 ) (verification.Created, error) {
 	o, err := s.newObject(n, now)
 	if err != nil {
-		s.ledger.withdraw(a, now)
+		s.limits.undoAdmission(a, now)
 		return verification.Created{}, err
 	}
-	e, err := s.api.create(ctx, o)
-	var unknown uncertain
+	e, err := s.api.createObject(ctx, o)
+	var unknown unknownOutcomeError
 	switch {
 	case err == nil:
-		return s.inserted(e, quota)
+		return s.finishCreation(e, quota)
 	case errors.Is(err, errExists):
-		s.ledger.withdraw(a, now)
-		created, err := s.existing(ctx, n.ID)
+		s.limits.undoAdmission(a, now)
+		created, err := s.answerExisting(ctx, n.ID)
 		if errors.Is(err, verification.ErrNotFound) {
-			err = unavailable("create request", errors.New("the id's object vanished, or is no request of this project"))
+			err = unavailableError("create request", errors.New("the id's object vanished, or is no request of this project"))
 		}
 		return created, err
 	case !errors.As(err, &unknown):
-		s.ledger.withdraw(a, now)
+		s.limits.undoAdmission(a, now)
 		if errors.Is(err, verification.ErrNotFound) {
-			err = unavailable("create request", errors.New("the namespace does not exist"))
+			err = unavailableError("create request", errors.New("the namespace does not exist"))
 		}
-		return verification.Created{}, outcome(ctx, err)
+		return verification.Created{}, preferContextError(ctx, err)
 	}
-	// The object may be there, or be on its way still.
-	s.ledger.settle(n.ID)
+	// The object may exist, or may still be created.
+	s.limits.endReservation(n.ID)
 	if ctx.Err() != nil {
 		return verification.Created{}, ctx.Err()
 	}
-	e, readErr := s.live(ctx, n.ID)
+	e, readErr := s.readObject(ctx, n.ID)
 	if readErr == nil && e.kind == KindRequest && e.request.CreatedAt.Equal(now) && e.request.BodyHash == n.BodyHash {
-		return s.inserted(e, quota)
+		return s.finishCreation(e, quota)
 	}
 	if readErr == nil {
-		return s.existing(ctx, n.ID)
+		return s.answerExisting(ctx, n.ID)
 	}
-	return verification.Created{}, outcome(ctx, err)
+	return verification.Created{}, preferContextError(ctx, err)
 }
 
-func (s *Store) inserted(e *entry, quota verification.Quota) (verification.Created, error) {
-	s.recent.wrote(e)
-	s.ledger.inserted(e)
+func (s *Store) finishCreation(e *entry, quota verification.Quota) (verification.Created, error) {
+	s.ownWrites.recordWrite(e)
+	s.limits.confirmCreation(e)
 	s.notifier.Notify(e.Name)
-	r, err := e.answer()
+	r, err := e.toRequest()
 	return verification.Created{Request: r, Key: quota}, err
 }
 
-// existing answers a creation whose id is taken.
-func (s *Store) existing(ctx context.Context, id string) (verification.Created, error) {
-	e, err := s.live(ctx, id)
+// answerExisting answers a creation whose id is taken.
+func (s *Store) answerExisting(ctx context.Context, id string) (verification.Created, error) {
+	e, err := s.readObject(ctx, id)
 	if err != nil {
 		return verification.Created{}, err
 	}
 	if e.kind == KindGone {
-		return verification.Created{}, unavailable("create request", errors.New("an object of that name is being deleted"))
+		return verification.Created{}, unavailableError("create request", errors.New("an object of that name is being deleted"))
 	}
-	r, err := e.answer()
+	r, err := e.toRequest()
 	return verification.Created{Request: r, Existing: err == nil}, err
 }
 
@@ -188,7 +188,7 @@ func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.Verifica
 		},
 		Spec: verifyv1.VerificationRequestSpec{
 			ProjectRef:  verifyv1.ProjectRef{Name: s.api.project},
-			PhoneNumber: n.Phone.E164(), Method: inverse(methods, n.Method),
+			PhoneNumber: n.Phone.E164(), Method: nameOf(methods, n.Method),
 			Init: &verifyv1.Init{
 				CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(verification.TruncateTime(now.Add(n.TTL))),
 				KeyName: n.KeyName, BodyHash: n.BodyHash, SubjectHash: n.Subject,
@@ -198,8 +198,9 @@ func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.Verifica
 	}, nil
 }
 
-// projectReference makes an object go when the project as it is now goes, and fails while there is none, because what it
-// owns would stay for ever. It is without blockOwnerDeletion, which would need a right to the project's finalizers.
+// projectReference returns the reference by which an object is deleted with its project. It fails while the project's UID is
+// unknown, because the object would stay for ever. It does not block the owner's deletion, which would need a right to the
+// project's finalizers.
 func (s *Store) projectReference() (metav1.OwnerReference, error) {
 	uid := s.owner()
 	if uid == "" {

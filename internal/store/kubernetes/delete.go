@@ -13,37 +13,37 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	e := s.cached(id)
+	e := s.cachedEntry(id)
 	if e == nil || e.kind == KindGone || e.ResourceVersion != version {
 		var err error
-		if e, err = s.live(ctx, id); err != nil {
-			return missing(err)
+		if e, err = s.readObject(ctx, id); err != nil {
+			return ignoreNotFound(err)
 		}
 		if e.kind != KindGone && e.ResourceVersion != version {
 			return verification.ErrConflict
 		}
 	}
 	if e.kind == KindGone {
-		return nil // it is on its way out, held by a finalizer that is not ours
+		return nil // it is being deleted, and held by a foreign finalizer
 	}
-	err := s.api.delete(ctx, e.Name, e.UID, version)
-	var unknown uncertain
+	err := s.api.deleteObject(ctx, e.Name, e.UID, version)
+	var unknown unknownOutcomeError
 	if (errors.As(err, &unknown) || errors.Is(err, verification.ErrConflict)) && ctx.Err() == nil {
 		return s.resolveDeletion(ctx, e, err)
 	}
-	if err = missing(err); err == nil {
-		s.dropped(e)
+	if err = ignoreNotFound(err); err == nil {
+		s.recordDeletion(e)
 	}
-	return outcome(ctx, err)
+	return preferContextError(ctx, err)
 }
 
-// resolveDeletion finds out what became of a deletion that was not answered, or that met another state than the one
-// which this replica knew: that may be the state of an object that is gone already.
+// resolveDeletion finds the outcome of a deletion that got no answer, or a conflict: the state that this replica knew may be that
+// of an object that is already deleted.
 func (s *Store) resolveDeletion(ctx context.Context, e *entry, failure error) error {
-	current, err := s.live(ctx, e.Name)
+	current, err := s.readObject(ctx, e.Name)
 	switch {
 	case errors.Is(err, verification.ErrNotFound):
-		s.dropped(e)
+		s.recordDeletion(e)
 		return nil
 	case err != nil:
 		return err
@@ -52,7 +52,7 @@ func (s *Store) resolveDeletion(ctx context.Context, e *entry, failure error) er
 	case errors.Is(failure, verification.ErrConflict):
 		return verification.ErrConflict
 	case current.UID != e.UID:
-		return nil // the life that was to end did
+		return nil // another object has the name by now
 	case current.ResourceVersion != e.ResourceVersion:
 		return verification.ErrConflict
 	default:
@@ -60,20 +60,20 @@ func (s *Store) resolveDeletion(ctx context.Context, e *entry, failure error) er
 	}
 }
 
-// dropped notes that an object is gone, before the watch says so. One that a finalizer holds is no request any more, but
-// takes room until the watch says that it is removed.
-func (s *Store) dropped(e *entry) {
+// recordDeletion records that an object was deleted, before the watch brings that. One that a finalizer holds is no request any
+// more, but takes room until the watch brings its removal.
+func (s *Store) recordDeletion(e *entry) {
 	gone := *e
 	gone.kind = KindGone
-	s.recent.wrote(&gone)
+	s.ownWrites.recordWrite(&gone)
 	if len(e.Finalizers) == 0 {
-		s.ledger.forget(e.Name)
+		s.limits.removeStored(e.Name)
 	}
 	s.notifier.Notify(e.Name)
 }
 
-// missing takes what is gone already for deleted.
-func missing(err error) error {
+// ignoreNotFound returns nil for ErrNotFound.
+func ignoreNotFound(err error) error {
 	if errors.Is(err, verification.ErrNotFound) {
 		return nil
 	}

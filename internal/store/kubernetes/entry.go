@@ -14,31 +14,30 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Kind says what an object of the project is to a controller.
+// Kind is what an object of the project is to a controller.
 type Kind int
 
 const (
 	// KindRequest is a request like any other.
 	KindRequest Kind = iota
-	// KindIncomplete is a request made with kubectl that was not completed yet: nobody can verify it. See Complete.
+	// KindIncomplete is a manual request that is not completed yet and cannot be verified. See CompleteManual.
 	KindIncomplete
-	// KindMalformed is an object that makes no sense. It is skipped everywhere; see Reject.
+	// KindMalformed is an object whose content is no request. It is skipped everywhere; see RejectManual.
 	KindMalformed
 	// KindGone is an object that was deleted, or is about to be.
 	KindGone
 )
 
-// MalformedError says that an object's content makes no request. To everybody but a controller the request does not
-// exist, so it matches verification.ErrNotFound; it also matches verification.ErrContent, because trying again changes
-// nothing.
+// MalformedError means that an object's content is no request. Except to controllers the request does not exist, so the error
+// matches verification.ErrNotFound. It also matches verification.ErrContent, because a retry does not help.
 type MalformedError struct {
 	// Name is the object's.
 	Name string
 	Err  error
 }
 
-// Error names the object and what is wrong. It may quote the object's content, so it is for nobody's eyes but a log
-// that is allowed to hold that; conditions carry Reason alone.
+// Error names the object and what is wrong. It may quote the object's content, so it is only for logs that may hold that;
+// conditions have the reason alone.
 func (e *MalformedError) Error() string {
 	return fmt.Sprintf("object %s is malformed: %v", e.Name, e.Err)
 }
@@ -49,31 +48,30 @@ func (e *MalformedError) Unwrap() []error { return []error{verification.ErrNotFo
 // Is makes the error match verification.ErrContent.
 func (e *MalformedError) Is(target error) bool { return target == verification.ErrContent }
 
-// errIncomplete says that nobody has completed a request made with kubectl yet.
+// errIncomplete means that a manual request is not completed yet.
 var errIncomplete = errors.New("the request is not completed yet")
 
-// entry is one object as it is held in memory: read once, when it arrives, without managedFields. It is never changed
-// after that. The embedded metadata is what informers key by.
+// entry is an object as it is held in memory: decoded once, without managedFields, and never changed. Informers key it by the
+// embedded metadata.
 type entry struct {
 	metav1.ObjectMeta
 
 	project string
 	kind    Kind
-	// object is nil where the content makes no sense.
+	// object is nil if the content is malformed.
 	object *verifyv1.VerificationRequest
-	// request is set where kind is KindRequest or, for who counts, was.
+	// request is set if kind is KindRequest, or was before the deletion.
 	request verification.Request
-	// accepted is the condition Accepted, where there is one.
+	// accepted is the condition Accepted, if there is one.
 	accepted *metav1.Condition
 	err      error
 }
 
-// typeMeta is what clients of client-go take off an object that they read, and the API server demands of one that they
-// write.
+// typeMeta is required of objects that are written. Clients of client-go remove it from those that they read.
 var typeMeta = metav1.TypeMeta{APIVersion: verifyv1.GroupVersion.String(), Kind: verifyv1.VerificationRequestKind}
 
-// newEntry reads an object. It accepts any content.
-func newEntry(o *object) *entry {
+// newEntry decodes an object, with any content.
+func newEntry(o *rawObject) *entry {
 	e := &entry{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion, Labels: o.Labels,
 		Generation:        o.Generation,
@@ -87,7 +85,7 @@ func newEntry(o *object) *entry {
 	if json.Unmarshal(o.Spec, &ref) == nil {
 		e.project = ref.ProjectRef.Name
 	}
-	err := errors.Join(unmarshal("spec", o.Spec, &typed.Spec), unmarshal("status", o.Status, &typed.Status))
+	err := errors.Join(unmarshalField("spec", o.Spec, &typed.Spec), unmarshalField("status", o.Status, &typed.Status))
 	if err == nil {
 		e.request, err = toRequest(typed)
 	}
@@ -112,7 +110,7 @@ func newEntry(o *object) *entry {
 }
 
 // counted returns the creation as limits count it.
-func (e *entry) counted() verification.Counted {
+func (e *entry) countedCreation() verification.Counted {
 	c := verification.Counted{ID: e.Name, KeyName: e.request.KeyName, Phone: e.request.Phone}
 	if accepted := e.object.EffectiveInit(); accepted != nil {
 		c.Subject = accepted.SubjectHash
@@ -120,7 +118,7 @@ func (e *entry) counted() verification.Counted {
 	return c
 }
 
-func unmarshal(field string, raw json.RawMessage, into any) error {
+func unmarshalField(field string, raw json.RawMessage, into any) error {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -130,8 +128,8 @@ func unmarshal(field string, raw json.RawMessage, into any) error {
 	return nil
 }
 
-// answer returns the request for a caller, who may do with it what he likes.
-func (e *entry) answer() (verification.Request, error) {
+// toRequest returns the request as a copy of the caller's own.
+func (e *entry) toRequest() (verification.Request, error) {
 	switch e.kind {
 	case KindRequest:
 		r := e.request
@@ -144,12 +142,12 @@ func (e *entry) answer() (verification.Request, error) {
 	}
 }
 
-// final tells whether the entry is a request that never changes its phase again.
-func (e *entry) final() bool { return e.kind == KindRequest && e.request.Phase.Final() }
+// isFinal reports whether the entry is a request that never changes its phase again.
+func (e *entry) isFinal() bool { return e.kind == KindRequest && e.request.Phase.Final() }
 
-// newer tells whether a is a later state than b. Versions of one resource are ordered (KEP-5504); versions that are no
-// numbers are an API server that breaks its own contract, and there nothing is newer than anything.
-func newer(a, b string) bool {
+// isNewer reports whether a is a later version than b. Versions of one resource are ordered (KEP-5504). If an API server breaks
+// that contract by versions that are no numbers, none is newer than another.
+func isNewer(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order > 0
 }

@@ -15,6 +15,6 @@ func TestNewer(t *testing.T) {
 		{"8", "7", true}, {"10", "9", true}, {"7", "8", false}, {"9", "10", false}, {"7", "7", false},
 		{"x", "7", false}, {"7", "x", false}, {"", "7", false},
 	} {
-		g.Expect(newer(c.a, c.b)).To(Equal(c.want), "%q after %q", c.a, c.b)
+		g.Expect(isNewer(c.a, c.b)).To(Equal(c.want), "%q after %q", c.a, c.b)
 	}
 }

@@ -14,28 +14,27 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// errExists says that an object with that name is there already.
+// errExists means that an object with that name exists.
 var errExists = errors.New("the object exists")
 
-// uncertain is an error after which a write may have happened or may still happen: the answer did not come, or came
-// from something in between.
-type uncertain struct{ error }
+// unknownOutcomeError is an error after which a write may have happened or may still happen: the answer did not come, or came from
+// a proxy.
+type unknownOutcomeError struct{ error }
 
-func (u uncertain) Unwrap() error { return u.error }
+func (u unknownOutcomeError) Unwrap() error { return u.error }
 
-// classify turns the error of a call into one of the store's: it is the only place that knows what the API server's
-// answers mean. What is not the request's own fault is Unavailable, so that a failing API server is never taken for a
-// failing request.
-func classify(doing string, err error) error {
+// classifyError turns the error of a call into one of the store: it alone knows what the API server's answers mean. Everything
+// that is not the fault of the request itself is Unavailable.
+func classifyError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if errors.Is(err, context.Canceled) {
-		return uncertain{fmt.Errorf("%s: %w", doing, err)}
+		return unknownOutcomeError{fmt.Errorf("%s: %w", doing, err)}
 	}
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {
-		return uncertain{unavailable(doing, err)}
+		return unknownOutcomeError{unavailableError(doing, err)}
 	}
 	refused := refusalOf(status.Status())
 	switch {
@@ -43,19 +42,19 @@ func classify(doing string, err error) error {
 		return errExists
 	case apierrors.IsConflict(err):
 		return verification.ErrConflict
-	case absent(err):
+	case isObjectNotFound(err):
 		return verification.ErrNotFound
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return fmt.Errorf("%s: %w: %w", doing, verification.ErrContent, refused)
 	case refused.code >= http.StatusInternalServerError:
 		// A load balancer also answers 503 if its connection to the API server breaks after the write was sent.
-		return uncertain{unavailable(doing, refused)}
+		return unknownOutcomeError{unavailableError(doing, refused)}
 	default:
-		return unavailable(doing, refused)
+		return unavailableError(doing, refused)
 	}
 }
 
-// refusal is what may be logged of the API server's answer. Its message quotes the object, and with it the number.
+// refusal holds what may be logged of the API server's answer, whose message quotes the object with its number.
 type refusal struct {
 	code       int
 	reason     metav1.StatusReason
@@ -84,14 +83,14 @@ func (r refusal) Error() string {
 	return fmt.Sprintf("the API server answered %d %s for %s", r.code, r.reason, strings.Join(r.fields, ", "))
 }
 
-// absent tells an object that does not exist from a kind that does not exist: without the CRD, and through a proxy in
-// the way, everything is 404.
-func absent(err error) bool {
+// isObjectNotFound reports whether an object does not exist. Without the CRD, and from some proxies, everything is 404, which is
+// another cause.
+func isObjectNotFound(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// unavailable reports a failing API server, with its own word on when to come back where it gives one.
-func unavailable(doing string, err error) error {
+// unavailableError returns the error for a failing API server, with the Retry-After that it sent.
+func unavailableError(doing string, err error) error {
 	failure := verification.Unavailable(fmt.Errorf("%s: %w", doing, err))
 	var known *verification.Error
 	var refused refusal
@@ -101,8 +100,8 @@ func unavailable(doing string, err error) error {
 	return failure
 }
 
-// outcome prefers the end of the caller's own context to what a call came to because of it.
-func outcome(ctx context.Context, err error) error {
+// preferContextError returns the error of the caller's context, if that has ended, in place of an error that it caused.
+func preferContextError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return err
 	}

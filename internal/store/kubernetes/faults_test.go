@@ -173,7 +173,7 @@ var _ = Describe("Faults", func() {
 		Expect(again.Request).To(Equal(first.Request))
 	})
 
-	It("counts a creation of which nobody knows whether it arrived", func(ctx SpecContext) {
+	It("counts a creation whose outcome is unknown", func(ctx SpecContext) {
 		one := verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Hour}}
 		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
 			if verb == "create" {
@@ -388,7 +388,7 @@ var _ = Describe("Faults", func() {
 		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
 		Expect(tap.take()).To(And(HaveKeyWithValue("watch", 1), HaveKey("list")), "for a while it is not asked again")
 
-		b.api.streaming.refusedAt.Store(new(time.Now().Add(-plainRest)))
+		b.api.watchList.refusedAt.Store(new(time.Now().Add(-watchListRetryAfter)))
 		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
 		Expect(tap.take()).To(And(HaveKey("watch"), Not(HaveKey("list"))))
 	})

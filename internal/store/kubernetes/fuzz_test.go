@@ -14,13 +14,13 @@ import (
 )
 
 // takeIn does to an object whatever the informer does with it. Nothing of it may panic.
-func takeIn(t *testing.T, s *Store, o *object) {
+func takeIn(t *testing.T, s *Store, o *rawObject) {
 	t.Helper()
-	item, err := transform(o)
+	item, err := toEntry(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := transform(item); err != nil || again != item {
+	if again, err := toEntry(item); err != nil || again != item {
 		t.Fatal("transform does not accept what it returned")
 	}
 	e := item.(*entry)
@@ -29,15 +29,15 @@ func takeIn(t *testing.T, s *Store, o *object) {
 			t.Fatal(err)
 		}
 	}
-	s.ledger.observe(e, time.Now())
-	s.ledger.replace(e)
-	s.recent.passed(e)
-	s.changed(e)
-	s.ledger.evictable(time.Now(), 1)
-	listed([]*entry{e})("binding")
-	r, err := e.answer()
-	s.ledger.forget(e.Name)
-	s.disappeared(cache.DeletedFinalStateUnknown{Key: e.Name, Obj: item})
+	s.limits.addObserved(e, time.Now())
+	s.limits.replaceStored(e)
+	s.ownWrites.forgetObserved(e)
+	s.notifyChange(e)
+	s.limits.chooseEvictable(time.Now(), 1)
+	viewOfEntries([]*entry{e})("binding")
+	r, err := e.toRequest()
+	s.limits.removeStored(e.Name)
+	s.handleDeleted(cache.DeletedFinalStateUnknown{Key: e.Name, Obj: item})
 	if err != nil || e.kind != KindRequest {
 		return
 	}
@@ -60,7 +60,7 @@ func roundTrips(t *testing.T, e *entry, r verification.Request) {
 	}
 }
 
-func fuzzStore() *Store { return &Store{ledger: newLedger(), clock: clock.RealClock{}} }
+func fuzzStore() *Store { return &Store{limits: newCreationLimits(), clock: clock.RealClock{}} }
 
 // FuzzObject makes objects of our own types, field by field.
 func FuzzObject(f *testing.F) {
@@ -79,7 +79,7 @@ func FuzzObject(f *testing.F) {
 			o.Status.ActualPhoneNumber = ""
 		}
 		s := fuzzStore()
-		raw := &object{ObjectMeta: o.ObjectMeta}
+		raw := &rawObject{ObjectMeta: o.ObjectMeta}
 		var err error
 		if raw.Spec, err = json.Marshal(o.Spec); err != nil {
 			return
@@ -107,13 +107,13 @@ func FuzzContent(f *testing.F) {
 		f.Add(seed[0], seed[1], "vr", "1")
 	}
 	f.Fuzz(func(t *testing.T, spec, status, name, version string) {
-		o := &object{Spec: json.RawMessage(spec), Status: json.RawMessage(status)}
+		o := &rawObject{Spec: json.RawMessage(spec), Status: json.RawMessage(status)}
 		o.Name, o.ResourceVersion = name, version
 		takeIn(t, fuzzStore(), o)
 		// What no informer holds must not break it either.
 		s := fuzzStore()
-		s.observed(nil)
-		s.observed(7)
-		s.disappeared(cache.DeletedFinalStateUnknown{Key: name})
+		s.handleObserved(nil)
+		s.handleObserved(7)
+		s.handleDeleted(cache.DeletedFinalStateUnknown{Key: name})
 	})
 }

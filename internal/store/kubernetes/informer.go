@@ -21,11 +21,11 @@ const (
 // newInformer returns an informer of the project's objects. It lists once, as a stream where the server has WatchList,
 // and watches from then on. It never resyncs: nothing here is driven by repetition.
 func newInformer(a *api) (cache.SharedIndexInformer, error) {
-	informer := cache.NewSharedIndexInformerWithOptions(a.listWatch(), &object{}, cache.SharedIndexInformerOptions{
-		ObjectDescription: resource + " of " + a.namespace + "/" + a.project,
+	informer := cache.NewSharedIndexInformerWithOptions(a.listWatch(), &rawObject{}, cache.SharedIndexInformerOptions{
+		ObjectDescription: resourceName + " of " + a.namespace + "/" + a.project,
 		Indexers:          cache.Indexers{byBinding: bindingsOf, byCode: codesOf},
 	})
-	if err := informer.SetTransform(transform); err != nil {
+	if err := informer.SetTransform(toEntry); err != nil {
 		return nil, fmt.Errorf("make informer: %w", err)
 	}
 	return informer, nil
@@ -34,23 +34,23 @@ func newInformer(a *api) (cache.SharedIndexInformer, error) {
 func (a *api) listWatch() cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = a.selection()
-			list := &objectList{}
-			err := a.client.Get().Namespace(a.namespace).Resource(resource).
+			o.FieldSelector = a.fieldSelector()
+			list := &rawObjectList{}
+			err := a.client.Get().Namespace(a.namespace).Resource(resourceName).
 				VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(list)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.FieldSelector, o.Watch = a.selection(), true
-			return a.client.Get().Namespace(a.namespace).Resource(resource).
+			o.FieldSelector, o.Watch = a.fieldSelector(), true
+			return a.client.Get().Namespace(a.namespace).Resource(resourceName).
 				VersionedParams(&o, metav1.ParameterCodec).Watch(ctx)
 		},
 	}
 }
 
 // transform reads an object when it arrives, so that its raw form is never held. It must accept what it returned.
-func transform(item any) (any, error) {
-	if o, raw := item.(*object); raw {
+func toEntry(item any) (any, error) {
+	if o, raw := item.(*rawObject); raw {
 		return newEntry(o), nil
 	}
 	return item, nil

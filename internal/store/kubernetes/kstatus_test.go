@@ -24,7 +24,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 	})
 	kstatus := func(ctx SpecContext, name string) status.Status {
 		GinkgoHelper()
-		raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resource).Name(name).Do(ctx).Raw()
+		raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resourceName).Name(name).Do(ctx).Raw()
 		Expect(err).NotTo(HaveOccurred())
 		o := &unstructured.Unstructured{}
 		Expect(o.UnmarshalJSON(raw)).To(Succeed())
@@ -52,7 +52,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 		o, err := s.newObject(newRequest(project), time.Now())
 		Expect(err).NotTo(HaveOccurred())
 		o.Name, o.Labels, o.OwnerReferences, o.Spec.Init = name, nil, nil, nil
-		_, err = s.api.create(ctx, o)
+		_, err = s.api.createObject(ctx, o)
 		Expect(err).NotTo(HaveOccurred())
 		settle(ctx, s)
 	}
@@ -117,7 +117,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 
 	It("take a status of before this field as it was", func(ctx SpecContext) {
 		id := create(ctx)
-		_, err := s.api.client.Patch("application/merge-patch+json").Namespace(s.api.namespace).Resource(resource).
+		_, err := s.api.client.Patch("application/merge-patch+json").Namespace(s.api.namespace).Resource(resourceName).
 			Name(id).SubResource("status").Body([]byte(`{"status":{"observedGeneration":null,"conditions":[]}}`)).Do(ctx).Raw()
 		Expect(err).NotTo(HaveOccurred())
 		settle(ctx, s)

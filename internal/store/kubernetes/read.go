@@ -12,43 +12,43 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Read implements verification.Store. id is an object's name, or the id that the code of a request made with kubectl
+// Read implements verification.Store. id is an object's name, or the id that the code of a manual request
 // leads to; the request's own ID is the object's name either way.
 func (s *Store) Read(ctx context.Context, id string) (verification.Request, error) {
-	e, err := s.current(ctx, id)
+	e, err := s.readCurrent(ctx, id)
 	if err != nil {
 		return verification.Request{}, err
 	}
-	return e.answer()
+	return e.toRequest()
 }
 
-// ReadFinal implements verification.Store: final states come from memory, everything else from the API server. It leads
-// from a code to a request only as far as the informer knows; whoever has a code has a message, and acts on it.
+// ReadFinal implements verification.Store: final states come from memory, all others from the API server. It finds a manual
+// request by its code only if the informer knows it: messages, which have codes, use Update.
 func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
 	if err := ctx.Err(); err != nil {
 		return verification.Request{}, err
 	}
-	known := s.lookup(id)
+	known := s.cachedEntryOrCode(id)
 	switch {
 	case known == nil:
-		return s.peekUnknown(ctx, id)
-	case known.final():
-		return known.answer()
+		return s.readUnknown(ctx, id)
+	case known.isFinal():
+		return known.toRequest()
 	}
-	e, err := s.live(ctx, known.Name)
+	e, err := s.readObject(ctx, known.Name)
 	if err != nil {
 		return verification.Request{}, err
 	}
-	return e.answer()
+	return e.toRequest()
 }
 
-func (s *Store) peekUnknown(ctx context.Context, id string) (r verification.Request, err error) {
-	err = s.unknown.read(ctx, func() error {
-		e, err := s.live(ctx, id)
+func (s *Store) readUnknown(ctx context.Context, id string) (r verification.Request, err error) {
+	err = s.unknown.limitRead(ctx, func() error {
+		e, err := s.readObject(ctx, id)
 		if err != nil {
 			return err
 		}
-		r, err = e.answer()
+		r, err = e.toRequest()
 		return err
 	})
 	return r, err
@@ -56,13 +56,13 @@ func (s *Store) peekUnknown(ctx context.Context, id string) (r verification.Requ
 
 // ReadCached implements verification.Store.
 func (s *Store) ReadCached(ctx context.Context, id string) (verification.Request, error) {
-	if e := s.lookup(id); e != nil {
-		return e.answer()
+	if e := s.cachedEntryOrCode(id); e != nil {
+		return e.toRequest()
 	}
 	return s.ReadFinal(ctx, id)
 }
 
-// Stored implements verification.Counter, by what the watch delivered.
+// Stored implements verification.Counter, by the objects that the watch brought.
 func (s *Store) Stored(context.Context) (verification.Stored, error) {
 	var stored verification.Stored
 	if !s.HasSynced() {
@@ -76,46 +76,46 @@ func (s *Store) Stored(context.Context) (verification.Stored, error) {
 	return stored, nil
 }
 
-// current returns the object that id leads to, as it is now.
-func (s *Store) current(ctx context.Context, id string) (e *entry, err error) {
-	if s.lookup(id) != nil {
-		return s.findObject(ctx, id)
+// readCurrent returns the object that id leads to, as it is now.
+func (s *Store) readCurrent(ctx context.Context, id string) (e *entry, err error) {
+	if s.cachedEntryOrCode(id) != nil {
+		return s.readObjectOrCode(ctx, id)
 	}
-	err = s.unknown.read(ctx, func() error {
-		e, err = s.findObject(ctx, id)
+	err = s.unknown.limitRead(ctx, func() error {
+		e, err = s.readObjectOrCode(ctx, id)
 		return err
 	})
 	return e, err
 }
 
-// findObject reads the object of that name, or else the one that has another name and that the code leads to.
-func (s *Store) findObject(ctx context.Context, id string) (*entry, error) {
-	e, err := s.live(ctx, id)
+// readObjectOrCode reads the object of that name, or else the one with another name that the code leads to.
+func (s *Store) readObjectOrCode(ctx context.Context, id string) (*entry, error) {
+	e, err := s.readObject(ctx, id)
 	if !errors.Is(err, verification.ErrNotFound) || !verification.IsRequestID(id) {
 		return e, err
 	}
-	return s.coded(ctx, id)
+	return s.readByCode(ctx, id)
 }
 
-// live returns the object with that name as it is now. Objects of other projects do not exist.
-func (s *Store) live(ctx context.Context, name string) (*entry, error) {
+// readObject returns the object with that name as it is now. Objects of other projects do not exist.
+func (s *Store) readObject(ctx context.Context, name string) (*entry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, verification.ErrNotFound
 	}
-	e, err := s.reads.do(ctx, name, s.readForAll(name))
+	e, err := s.reads.do(ctx, name, s.getForAll(name))
 	if err != nil {
-		return nil, outcome(ctx, err)
+		return nil, preferContextError(ctx, err)
 	}
 	return e, nil
 }
 
-// readForAll is one GET for all who ask.
-func (s *Store) readForAll(name string) func(context.Context) (*entry, error) {
+// getForAll returns a GET that callers with the same name share.
+func (s *Store) getForAll(name string) func(context.Context) (*entry, error) {
 	return func(ctx context.Context) (*entry, error) {
-		e, err := s.api.get(ctx, name)
+		e, err := s.api.getObject(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -126,12 +126,11 @@ func (s *Store) readForAll(name string) func(context.Context) (*entry, error) {
 	}
 }
 
-// coded returns the request that a code leads to and whose object has another name. The label is written by whichever
-// replica completes the request, so not knowing it here proves nothing: the API server is asked, once for all codes that
-// nobody knows at that moment. Anybody can make such codes and send them.
-func (s *Store) coded(ctx context.Context, code string) (*entry, error) {
-	if known := s.lookup(code); known != nil {
-		e, err := s.live(ctx, known.Name)
+// readByCode returns the request that a code leads to and whose object has another name. Another replica may have written the
+// label a moment ago, so the API server is read, once for all unknown codes of a moment: strangers can make up such codes.
+func (s *Store) readByCode(ctx context.Context, code string) (*entry, error) {
+	if known := s.cachedEntryOrCode(code); known != nil {
+		e, err := s.readObject(ctx, known.Name)
 		if err == nil && codeOf(e) == code {
 			return e, nil
 		}
@@ -141,7 +140,7 @@ func (s *Store) coded(ctx context.Context, code string) (*entry, error) {
 	}
 	byCode, err := s.codes.rounds.do(ctx, "", s.readCodes)
 	if err != nil {
-		return nil, outcome(ctx, err)
+		return nil, preferContextError(ctx, err)
 	}
 	if e := byCode[code]; e != nil {
 		return e, nil
@@ -149,22 +148,22 @@ func (s *Store) coded(ctx context.Context, code string) (*entry, error) {
 	return nil, verification.ErrNotFound
 }
 
-// codes are the look-ups of codes that the informer does not know.
-type codes struct {
-	rounds  flights[map[string]*entry]
-	pace    pace
+// codeReads are the look-ups of codes that the informer does not know.
+type codeReads struct {
+	rounds  sharedReads[map[string]*entry]
+	pace    readPacer
 	allowed tokenbucket.Rate
 	left    tokenbucket.Bucket
 }
 
-// wait returns how long it is until the next read may begin.
-func (c *codes) wait(now time.Time) time.Duration {
-	return max(c.pace.left(), c.left.Wait(c.allowed, now))
+// untilNext returns how long it is until the next read may begin.
+func (c *codeReads) untilNext(now time.Time) time.Duration {
+	return max(c.pace.untilNext(), c.left.Wait(c.allowed, now))
 }
 
-// readCodes reads the requests that were made with kubectl, by code.
+// readCodes reads the manual requests, by code.
 func (s *Store) readCodes(ctx context.Context) (map[string]*entry, error) {
-	timer := time.NewTimer(s.codes.wait(time.Now()))
+	timer := time.NewTimer(s.codes.untilNext(time.Now()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -173,8 +172,8 @@ func (s *Store) readCodes(ctx context.Context) (map[string]*entry, error) {
 	}
 	begin := time.Now()
 	s.codes.left.Charge(s.codes.allowed, begin)
-	found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection(), labels: verifyv1.CodeIDLabel})
-	s.codes.pace.spent(begin)
+	found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector(), labels: verifyv1.CodeIDLabel})
+	s.codes.pace.recordRead(begin)
 	if err != nil {
 		return nil, err
 	}

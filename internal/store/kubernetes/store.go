@@ -19,23 +19,22 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Options say what New needs.
+// Options configure a Store.
 type Options struct {
-	// Config is how to reach the API server, as a user with the rights of phoneproof-server-kubernetes.
+	// Config reaches the API server with the rights of phoneproof-server-kubernetes.
 	Config *rest.Config
-	// Project is the "namespace/name" whose requests are kept.
+	// Project is "namespace/name".
 	Project string
-	// ProjectUID returns the UID of the VerificationProject as it is now: new requests are owned by it, so that they
-	// go when it goes. Empty while it is not known; new requests are then refused as Unavailable.
+	// ProjectUID returns the current UID of the VerificationProject, which owns new requests. While it is empty, because it is
+	// not known, new requests are refused as Unavailable.
 	ProjectUID func() types.UID
-	// Clock decides for this store. The real one where nil.
+	// Clock is the store clock; the real one if nil.
 	Clock clock.PassiveClock
-	// Registerer gets the metrics; nil for none.
+	// Registerer registers the metrics; may be nil.
 	Registerer prometheus.Registerer
 }
 
-// Store keeps the requests of one project. It must be started; until it has synced, what needs the informer is
-// Unavailable.
+// Store keeps the requests of one project. Until it is started and has synced, methods that need the informer return Unavailable.
 type Store struct {
 	api      *api
 	owner    func() types.UID
@@ -43,16 +42,16 @@ type Store struct {
 	informer cache.SharedIndexInformer
 	handler  cache.ResourceEventHandlerRegistration
 
-	ledger   *ledger
-	notifier verification.Notifier
-	feed     feed
-	recent   recent
-	fresh    freshness
-	codes    codes
-	unknown  *unknownReads
+	limits    *creationLimits
+	notifier  verification.Notifier
+	changes   changeFeed
+	ownWrites ownWrites
+	contacts  contactReads
+	codes     codeReads
+	unknown   *unknownReads
 
-	reads flights[*entry]
-	turns locks
+	reads sharedReads[*entry]
+	locks keyedLocks
 }
 
 var (
@@ -60,7 +59,7 @@ var (
 	_ verification.Counter = (*Store)(nil)
 )
 
-// New returns the store of a project. Nothing is asked before Start.
+// New returns the store of a project. It calls the API server only after Start.
 func New(o Options) (*Store, error) {
 	namespace, name, ok := strings.Cut(o.Project, "/")
 	if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -77,19 +76,19 @@ func New(o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	limits := defaultLimits()
+	limits := defaultReadLimits()
 	s := &Store{
 		api: api, owner: o.ProjectUID, clock: o.Clock,
-		informer: informer, ledger: newLedger(), codes: codes{allowed: limits.codes}, unknown: newUnknownReads(o.Clock, limits),
+		informer: informer, limits: newCreationLimits(), codes: codeReads{allowed: limits.codes}, unknown: newUnknownReads(o.Clock, limits),
 	}
-	if err := s.unknown.register(o.Registerer); err != nil {
+	if err := s.unknown.registerMetrics(o.Registerer); err != nil {
 		return nil, err
 	}
-	// The handler is synced after the informer is: only then do the limits count what is stored.
+	// The handler syncs after the informer, and only then do the limits count the stored objects.
 	if s.handler, err = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    s.observed,
-		UpdateFunc: func(_, item any) { s.observed(item) },
-		DeleteFunc: s.disappeared,
+		AddFunc:    s.handleObserved,
+		UpdateFunc: func(_, item any) { s.handleObserved(item) },
+		DeleteFunc: s.handleDeleted,
 	}); err != nil {
 		return nil, fmt.Errorf("make informer: %w", err)
 	}
@@ -105,65 +104,64 @@ func (s *Store) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (s *Store) NeedLeaderElection() bool { return false }
 
-// HasSynced tells whether the informer knows of the objects that there were when it started.
+// HasSynced reports whether the informer knows the objects that existed when it started.
 func (s *Store) HasSynced() bool { return s.handler.HasSynced() }
 
-// observed takes a new state from the watch. It runs in the informer: it is cheap and whatever goes wrong in it stays
-// in it.
-func (s *Store) observed(item any) {
-	defer survive()
+// handleObserved takes a new state from the watch. It runs in the informer, so it is cheap and does not panic.
+func (s *Store) handleObserved(item any) {
+	defer recoverHandler()
 	e := entryOf(item)
 	if e == nil {
 		return
 	}
-	s.recent.passed(e)
-	s.ledger.observe(e, s.now())
-	s.changed(e)
+	s.ownWrites.forgetObserved(e)
+	s.limits.addObserved(e, s.now())
+	s.notifyChange(e)
 }
 
-// disappeared takes a deletion from the watch.
-func (s *Store) disappeared(item any) {
-	defer survive()
+// handleDeleted takes a deletion from the watch.
+func (s *Store) handleDeleted(item any) {
+	defer recoverHandler()
 	e := entryOf(item)
 	if e == nil {
 		return
 	}
 	gone := *e
 	gone.kind = KindGone
-	s.recent.deleted(&gone)
-	s.ledger.forget(gone.Name)
-	s.changed(&gone)
+	s.ownWrites.forgetDeleted(&gone)
+	s.limits.removeStored(gone.Name)
+	s.notifyChange(&gone)
 }
 
-// survive ends a panic in the informer's handler, which would end the process. Objects are content that people write:
-// none of them may do that. What panicked is not logged, it may hold a number.
-func survive() {
+// recoverHandler ends a panic in the informer's handler, which would end the process: people write these objects, and none of them
+// may do that. The value of the panic is not logged, because it may hold a number.
+func recoverHandler() {
 	if failure := recover(); failure != nil {
-		slog.Error("a change of an object could not be taken in", "stack", string(debug.Stack()))
+		slog.Error("watch event could not be handled", "stack", string(debug.Stack()))
 	}
 }
 
-// changed tells everybody who waits for news of the request.
-func (s *Store) changed(e *entry) {
-	s.fresh.pulse()
+// notifyChange notifies all that wait for changes of the request.
+func (s *Store) notifyChange(e *entry) {
+	s.contacts.notifyProgress()
 	s.notifier.Notify(e.Name)
 	if code := codeOf(e); code != "" {
 		s.notifier.Notify(code)
 	}
-	s.feed.tell(e.change())
+	s.changes.notifyListeners(e.toChange())
 }
 
 // now is the store's time, as objects keep it.
 func (s *Store) now() time.Time { return verification.TruncateTime(s.clock.Now()) }
 
-// key is what the informer keys an object by.
-func (s *Store) key(name string) string { return s.api.namespace + "/" + name }
+// informerKey returns the key of an object in the informer.
+func (s *Store) informerKey(name string) string { return s.api.namespace + "/" + name }
 
-// cached returns what this replica knows of the object with that name: the informer's state, or a later one that this
-// replica wrote itself. Nil if it knows nothing.
-func (s *Store) cached(name string) *entry {
-	return s.recent.latest(name, func() *entry {
-		item, _, err := s.informer.GetIndexer().GetByKey(s.key(name))
+// cachedEntry returns the object with that name as this replica knows it: the informer's state, or a later one that this
+// replica wrote itself; nil if it knows none.
+func (s *Store) cachedEntry(name string) *entry {
+	return s.ownWrites.latestState(name, func() *entry {
+		item, _, err := s.informer.GetIndexer().GetByKey(s.informerKey(name))
 		if err != nil {
 			return nil
 		}
@@ -171,9 +169,9 @@ func (s *Store) cached(name string) *entry {
 	})
 }
 
-// lookup is cached for an id that may also be the one that a code leads to.
-func (s *Store) lookup(id string) *entry {
-	if e := s.cached(id); e != nil {
+// cachedEntryOrCode is cachedEntry for an id that may also be the one that a code leads to.
+func (s *Store) cachedEntryOrCode(id string) *entry {
+	if e := s.cachedEntry(id); e != nil {
 		return e
 	}
 	items, err := s.informer.GetIndexer().ByIndex(byCode, id)
@@ -182,7 +180,7 @@ func (s *Store) lookup(id string) *entry {
 	}
 	for _, item := range items {
 		if e := entryOf(item); e != nil && e.kind == KindRequest {
-			return s.cached(e.Name)
+			return s.cachedEntry(e.Name)
 		}
 	}
 	return nil
@@ -199,12 +197,12 @@ func (s *Store) Ready(ctx context.Context) error {
 	if !s.HasSynced() {
 		return errNotSynced()
 	}
-	// "Not found" is an answer, too: it is the usual one, for an object that nobody makes.
-	_, err := s.reads.do(ctx, "phoneproof-ready", s.readForAll("phoneproof-ready"))
+	// The usual answer is "not found", because no such object is ever created.
+	_, err := s.reads.do(ctx, "phoneproof-ready", s.getForAll("phoneproof-ready"))
 	if errors.Is(err, verification.ErrNotFound) {
 		return nil
 	}
-	return outcome(ctx, err)
+	return preferContextError(ctx, err)
 }
 
 func errNotSynced() error {

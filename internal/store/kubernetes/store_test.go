@@ -17,15 +17,15 @@ import (
 // The handlers run in the informer, where a panic ends the process, and objects are content that people write.
 func TestObserved_survivesAPanic(t *testing.T) {
 	g := NewWithT(t)
-	s := &Store{ledger: newLedger(), clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
+	s := &Store{limits: newCreationLimits(), clock: clocktesting.NewFakePassiveClock(time.Unix(1_800_000_000, 0))}
 	told := 0
-	s.feed.listen(func(Change) {
+	s.changes.addListener(func(Change) {
 		told++
 		panic("a bug")
 	})
 	e := &entry{ObjectMeta: metav1.ObjectMeta{Name: "a"}, kind: KindMalformed}
-	g.Expect(func() { s.observed(e) }).NotTo(Panic())
-	g.Expect(func() { s.disappeared(e) }).NotTo(Panic())
+	g.Expect(func() { s.handleObserved(e) }).NotTo(Panic())
+	g.Expect(func() { s.handleDeleted(e) }).NotTo(Panic())
 	g.Expect(told).To(Equal(2))
 }
 

@@ -42,7 +42,7 @@ var (
 	plane *controlplane.ControlPlane
 	admin *kubernetes.Clientset
 	// server may do what the role that the chart installs grants in the namespaces it is bound in. The stores under
-	// test are never anybody else.
+	// test have no other rights.
 	server *rest.Config
 )
 
@@ -55,7 +55,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Eventually(func() error {
 		o, err := s.newObject(newRequest(project), time.Now())
 		Expect(err).NotTo(HaveOccurred())
-		_, err = s.api.create(ctx, o)
+		_, err = s.api.createObject(ctx, o)
 		return err
 	}).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
 })
@@ -130,7 +130,7 @@ func prepare(ctx context.Context, namespace string) {
 	Expect(err).NotTo(HaveOccurred())
 	// The authorizer learns of a binding through its own watch.
 	Eventually(func() error {
-		err := a.client.Get().Namespace(namespace).Resource(resource).Name("any").Do(ctx).Error()
+		err := a.client.Get().Namespace(namespace).Resource(resourceName).Name("any").Do(ctx).Error()
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -180,10 +180,10 @@ func settle(ctx context.Context, s *Store) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	for {
-		moved := s.fresh.next()
-		found, err := s.api.snapshot(ctx, snapshotOf{fields: s.api.selection()})
+		moved := s.contacts.nextProgress()
+		found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector()})
 		Expect(err).NotTo(HaveOccurred())
-		if s.ledger.agrees(found) {
+		if s.limits.agrees(found) {
 			return
 		}
 		select {
@@ -194,7 +194,7 @@ func settle(ctx context.Context, s *Store) {
 	}
 }
 
-func (l *ledger) agrees(all []*entry) bool {
+func (l *creationLimits) agrees(all []*entry) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(all) != len(l.stored) {

@@ -15,37 +15,37 @@ const (
 	// maxTries bounds one update. Racers of one replica queue, so as many replicas must win in between.
 	maxTries = 24
 	// backoff is the longest first wait after a conflict; it grows with each.
-	backoff = 4 * time.Millisecond
+	conflictBackoff = 4 * time.Millisecond
 )
 
-// Update implements verification.Store. It costs one write where this replica knows the current state, which it does
-// unless somebody else just wrote; what it knew is never an answer: a mutation that finds nothing to do is asked again
-// with the state of now.
+// Update implements verification.Store. It costs one write if this replica knows the current state, which it does unless
+// another client just wrote. A cached state is never an answer: if a mutation refuses it, the mutation is applied to the
+// current one.
 func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
 	if err := ctx.Err(); err != nil {
 		return verification.Request{}, err
 	}
-	unlock, err := s.turns.lock(ctx, id)
+	unlock, err := s.locks.lock(ctx, id)
 	if err != nil {
 		return verification.Request{}, err
 	}
 	defer unlock()
-	before, after, err := s.mutate(ctx, id, mutate)
+	before, after, err := s.updateObject(ctx, id, mutate)
 	if err != nil || after == nil {
 		return answerWith(before, err)
 	}
-	if err := s.release(ctx, before, after); err != nil {
+	if err := s.endEarlierBindings(ctx, before, after); err != nil {
 		return verification.Request{}, err
 	}
-	return after.answer()
+	return after.toRequest()
 }
 
-// answerWith returns the state that an update left as it is, with the reason.
+// answerWith returns the state that an update did not change, with the reason.
 func answerWith(e *entry, reason error) (verification.Request, error) {
 	if e == nil {
 		return verification.Request{}, reason
 	}
-	r, err := e.answer()
+	r, err := e.toRequest()
 	if err != nil {
 		return verification.Request{}, err
 	}
@@ -55,16 +55,16 @@ func answerWith(e *entry, reason error) (verification.Request, error) {
 	return r, reason
 }
 
-// declined is a mutation's own error.
-type declined struct{ error }
+// mutationError is a mutation's own error.
+type mutationError struct{ error }
 
-// mutate returns the states before and after a mutation; after is nil where nothing was written.
-func (s *Store) mutate(ctx context.Context, id string, mutate verification.Mutation) (before, after *entry, err error) {
-	current, fresh := s.lookup(id), false
-	var sent []attempted
+// updateObject returns the states before and after a mutation; after is nil if nothing was written.
+func (s *Store) updateObject(ctx context.Context, id string, mutate verification.Mutation) (before, after *entry, err error) {
+	current, fresh := s.cachedEntryOrCode(id), false
+	var sent []unconfirmedWrite
 	for try := range maxTries {
 		if current == nil || current.kind != KindRequest {
-			if current, err = s.current(ctx, id); err != nil {
+			if current, err = s.readCurrent(ctx, id); err != nil {
 				return nil, nil, err
 			}
 			fresh = true
@@ -72,10 +72,10 @@ func (s *Store) mutate(ctx context.Context, id string, mutate verification.Mutat
 				return origin, current, nil
 			}
 		}
-		after, intended, err := s.step(ctx, current, mutate)
+		after, intended, err := s.applyMutation(ctx, current, mutate)
 		var (
-			no      declined
-			unknown uncertain
+			no      mutationError
+			unknown unknownOutcomeError
 		)
 		switch {
 		case err == nil:
@@ -83,42 +83,42 @@ func (s *Store) mutate(ctx context.Context, id string, mutate verification.Mutat
 		case errors.As(err, &no) && fresh:
 			return current, nil, no.error
 		case errors.As(err, &no):
-			// Nothing is declined for a state that may be gone.
+			// The state may be outdated: decide on the current one.
 		case ctx.Err() != nil:
 			return nil, nil, ctx.Err()
 		case errors.As(err, &unknown):
-			sent = append(sent, attempted{origin: current, intended: intended})
+			sent = append(sent, unconfirmedWrite{origin: current, intended: intended})
 		case errors.Is(err, verification.ErrConflict):
-			if err := pause(ctx, try); err != nil {
+			if err := waitAfterConflict(ctx, try); err != nil {
 				return nil, nil, err
 			}
 		case errors.Is(err, verification.ErrContent) && !fresh:
-			// Perhaps not for its content, but for that of a request that is gone.
+			// It may be the content of a request that was deleted since.
 		default:
 			return nil, nil, err
 		}
 		current = nil
 	}
-	return nil, nil, unavailable("update request", fmt.Errorf("lost %d races", maxTries))
+	return nil, nil, unavailableError("update request", fmt.Errorf("lost %d races", maxTries))
 }
 
-// step applies a mutation to one state and writes the result, which is also returned as it was meant.
-func (s *Store) step(ctx context.Context, current *entry, mutate verification.Mutation) (*entry, verification.Request, error) {
-	before, err := current.answer()
+// applyMutation applies a mutation to one state and writes the result. It returns both the written and the intended state.
+func (s *Store) applyMutation(ctx context.Context, current *entry, mutate verification.Mutation) (*entry, verification.Request, error) {
+	before, err := current.toRequest()
 	if err != nil {
 		return nil, before, err
 	}
 	now := s.now()
 	next, err := before.Apply(mutate, now)
 	if err != nil {
-		return nil, before, declined{err}
+		return nil, before, mutationError{err}
 	}
-	after, err := s.write(ctx, current, &next, now)
+	after, err := s.writeStatus(ctx, current, &next, now)
 	return after, next, err
 }
 
-// write stores r as the successor of current.
-func (s *Store) write(ctx context.Context, current *entry, r *verification.Request, now time.Time) (*entry, error) {
+// writeStatus stores r as the successor of current.
+func (s *Store) writeStatus(ctx context.Context, current *entry, r *verification.Request, now time.Time) (*entry, error) {
 	o, err := toObject(current.object, r, now)
 	if err != nil {
 		return nil, err
@@ -127,20 +127,20 @@ func (s *Store) write(ctx context.Context, current *entry, r *verification.Reque
 	if err != nil {
 		return nil, err
 	}
-	s.recent.wrote(after)
+	s.ownWrites.recordWrite(after)
 	s.notifier.Notify(after.Name)
 	return after, nil
 }
 
-// attempted is a write whose outcome nobody knows.
-type attempted struct {
+// unconfirmedWrite is a write whose outcome is unknown.
+type unconfirmedWrite struct {
 	origin   *entry
 	intended verification.Request
 }
 
-// originOf returns the state that the current one was made from, if one of these writes made it. Two writers that
-// decide exactly the same in the same microsecond cannot be told apart, and need not be.
-func originOf(current *entry, sent []attempted) *entry {
+// originOf returns the state that the current one was made from, if one of these writes made it. Two writers with exactly the same
+// result in the same microsecond cannot be distinguished, and need not be.
+func originOf(current *entry, sent []unconfirmedWrite) *entry {
 	if current.kind != KindRequest {
 		return nil
 	}
@@ -159,9 +159,9 @@ func sameState(a, b verification.Request) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// pause lets the winner of a race get ahead.
-func pause(ctx context.Context, try int) error {
-	timer := time.NewTimer(rand.N(backoff * time.Duration(1+min(try, 8)))) //nolint:gosec // jitter is no secret
+// waitAfterConflict waits a moment, so that the winner of a race gets ahead.
+func waitAfterConflict(ctx context.Context, try int) error {
+	timer := time.NewTimer(rand.N(conflictBackoff * time.Duration(1+min(try, 8)))) //nolint:gosec // jitter is no secret
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -171,12 +171,12 @@ func pause(ctx context.Context, try int) error {
 	}
 }
 
-// release ends the earlier bindings of the senders that were bound by the write from before to after: a sender has one
-// live binding. Without this the deletion of the later request, or its ninth sender, would bring the earlier one back
-// at every replica that did not see the later. It waits for the watch to bring our own write, because every binding that
-// was acknowledged before is older, and costs a write only where the sender is still bound to another request that is
-// open. A failure fails the update: what is not acknowledged is sent again, and binds again.
-func (s *Store) release(ctx context.Context, before, after *entry) error {
+// endEarlierBindings ends the earlier bindings of the senders that the write from before to after bound: a sender has one live
+// binding. Otherwise the deletion of the later request, or its ninth sender, would bring the earlier one back at every replica
+// that did not see the later. It waits for the watch to bring our own write, because every binding that was acknowledged before
+// is older, and writes only if the sender is still bound to another open request. A failure fails the update: a message
+// that is not acknowledged is delivered again, and binds again.
+func (s *Store) endEarlierBindings(ctx context.Context, before, after *entry) error {
 	senders := boundSince(before, after)
 	if len(senders) == 0 {
 		return nil
@@ -187,10 +187,10 @@ func (s *Store) release(ctx context.Context, before, after *entry) error {
 	}
 	for _, c := range senders {
 		for _, e := range bound(c.Binding) {
-			if e.Name == after.Name || e.final() || e.request.BoundAt(c.Binding).After(c.BoundAt) {
+			if e.Name == after.Name || e.isFinal() || e.request.BoundAt(c.Binding).After(c.BoundAt) {
 				continue
 			}
-			if err := s.unbind(ctx, e.Name, c); err != nil {
+			if err := s.endBinding(ctx, e.Name, c); err != nil {
 				return err
 			}
 		}
@@ -198,8 +198,8 @@ func (s *Store) release(ctx context.Context, before, after *entry) error {
 	return nil
 }
 
-// boundSince returns the contacts of after that were made since before, or made again: the failure of an earlier try may
-// have left its work undone.
+// boundSince returns the contacts of after that are new or newer than in before. An earlier try that failed may not have ended
+// the earlier bindings of the others.
 func boundSince(before, after *entry) []verification.Contact {
 	var since []verification.Contact
 	for _, c := range after.request.Contacts {
@@ -210,9 +210,9 @@ func boundSince(before, after *entry) []verification.Contact {
 	return since
 }
 
-// unbind removes the sender from a request that is still open, unless he was bound to it later.
-func (s *Store) unbind(ctx context.Context, name string, later verification.Contact) error {
-	_, _, err := s.mutate(ctx, name, func(r *verification.Request, _ time.Time) error {
+// endBinding removes the sender from a request that is still open, unless the sender was bound to it later.
+func (s *Store) endBinding(ctx context.Context, name string, later verification.Contact) error {
+	_, _, err := s.updateObject(ctx, name, func(r *verification.Request, _ time.Time) error {
 		kept := make([]verification.Contact, 0, len(r.Contacts))
 		for _, c := range r.Contacts {
 			if c.Binding != later.Binding || c.BoundAt.After(later.BoundAt) {

@@ -17,8 +17,8 @@ type faultyStore struct {
 	elsewhere func(project string) *memory.Store
 
 	create    func(context.Context, verification.New, verification.Limits) (verification.Created, error)
-	readNow       func(context.Context, string) (verification.Request, error)
-	readFinal      func(context.Context, string) (verification.Request, error)
+	readNow   func(context.Context, string) (verification.Request, error)
+	readFinal func(context.Context, string) (verification.Request, error)
 	update    func(context.Context, string, mutation) (verification.Request, error)
 	remove    func(context.Context, string, string) error
 	awaiting  func(context.Context, string) (verification.Request, error)

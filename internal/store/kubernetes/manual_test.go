@@ -51,12 +51,12 @@ var _ = Describe("A request made with kubectl", func() {
 	}
 	apply := func(ctx context.Context, m string) {
 		GinkgoHelper()
-		_, err := a.api.client.Post().Namespace(a.api.namespace).Resource(resource).Body([]byte(m)).Do(ctx).Raw()
+		_, err := a.api.client.Post().Namespace(a.api.namespace).Resource(resourceName).Body([]byte(m)).Do(ctx).Raw()
 		Expect(err).NotTo(HaveOccurred())
 	}
 	stored := func(ctx context.Context, name string) *verifyv1.VerificationRequest {
 		GinkgoHelper()
-		raw, err := a.api.client.Get().Namespace(a.api.namespace).Resource(resource).Name(name).Do(ctx).Raw()
+		raw, err := a.api.client.Get().Namespace(a.api.namespace).Resource(resourceName).Name(name).Do(ctx).Raw()
 		Expect(err).NotTo(HaveOccurred())
 		o := &verifyv1.VerificationRequest{}
 		Expect(json.Unmarshal(raw, o)).To(Succeed())
@@ -66,7 +66,7 @@ var _ = Describe("A request made with kubectl", func() {
 		return Completion{CodeID: id, Text: "verify ABCD-EFGH", Link: "https://wa.me/1555?text=ABCD", TTL: 10 * time.Minute, DisplayName: "Acme"}
 	}
 
-	It("is nobody's until it is completed, and then like any other, at every replica at once", func(ctx SpecContext) {
+	It("cannot be verified until it is completed, and is then like any other, at every replica at once", func(ctx SpecContext) {
 		var news sync.Map
 		defer a.Watch(func(c Change) { news.Store(c, true) })()
 		apply(ctx, manifest("by-hand", ""))
@@ -150,7 +150,7 @@ var _ = Describe("A request made with kubectl", func() {
 			Expect(err).NotTo(HaveOccurred())
 			apply(ctx, manifest("poison", spec))
 			patch := []byte(`{"status":` + status + `}`)
-			_, err = a.api.client.Patch("application/merge-patch+json").Namespace(a.api.namespace).Resource(resource).
+			_, err = a.api.client.Patch("application/merge-patch+json").Namespace(a.api.namespace).Resource(resourceName).
 				Name("poison").SubResource("status").Body(patch).Do(ctx).Raw()
 			Expect(err).NotTo(HaveOccurred())
 			settle(ctx, a)
@@ -192,7 +192,7 @@ var _ = Describe("A request made with kubectl", func() {
 		r, err := a.Read(ctx, "odd")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(a.Delete(ctx, "odd", r.Version)).To(Succeed())
-		Expect(a.Read(ctx, "odd")).Error().To(MatchError(verification.ErrNotFound), "gone, whoever holds the object")
+		Expect(a.Read(ctx, "odd")).Error().To(MatchError(verification.ErrNotFound), "gone, even if a finalizer holds the object")
 		Expect(b.Delete(ctx, "odd", r.Version)).To(Succeed())
 		settle(ctx, a)
 		Expect(a.All()).To(ConsistOf(Change{ID: "odd", Kind: KindGone}))

@@ -16,31 +16,31 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// unknownReads bounds the live reads for ids, codes and bindings that the informer does not know. Another replica may have
-// stored such a request a moment ago, so each has to be looked up, and anybody can make up more of them than the API server
-// can bear. Only misses count: what is found costs its caller nothing.
+// unknownReads bounds the reads of ids, codes and bindings that the informer does not know. Another replica may have stored such
+// a request a moment ago, so each has to be looked up, but strangers can make up more of them than the API server can bear.
+// Only misses count.
 type unknownReads struct {
 	clock   clock.PassiveClock
 	refused *prometheus.CounterVec
-	clients bounds
-	senders bounds
+	clients readLimiter
+	senders readLimiter
 }
 
-func newUnknownReads(clock clock.PassiveClock, l limits) *unknownReads {
+func newUnknownReads(clock clock.PassiveClock, l readLimits) *unknownReads {
 	return &unknownReads{
 		clock: clock,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_unknown_reads_refused_total",
-			Help: "Look-ups of something unknown that were refused, by who asked (client, sender) and by whose bound (caller, process).",
+			Help: "Look-ups of unknown ids, codes and senders that were refused, by the kind of caller (client, sender) and of bound (caller, process).",
 		}, []string{"by", "bound"}),
-		clients: newBounds(l.client, l.clients),
-		senders: newBounds(l.sender, l.senders),
+		clients: newReadLimiter(l.client, l.clients),
+		senders: newReadLimiter(l.sender, l.senders),
 	}
 }
 
-// read makes a read for something that the informer does not know, if its caller may have one more.
-func (u *unknownReads) read(ctx context.Context, read func() error) error {
-	end, err := u.begin(verification.CallerOf(ctx))
+// limitRead calls read, for something that the informer does not know, if the caller may have one more.
+func (u *unknownReads) limitRead(ctx context.Context, read func() error) error {
+	end, err := u.beginRead(verification.CallerOf(ctx))
 	if err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (u *unknownReads) read(ctx context.Context, read func() error) error {
 	return err
 }
 
-// begin takes a read from its caller until it has ended, and for good if it missed.
-func (u *unknownReads) begin(caller verification.Caller) (end func(missed bool), err error) {
+// beginRead counts a read of its caller until the read has ended, and for good if it missed.
+func (u *unknownReads) beginRead(caller verification.Caller) (end func(missed bool), err error) {
 	by, of := "client", &u.clients
 	switch {
 	case caller.IsSender():
@@ -58,7 +58,7 @@ func (u *unknownReads) begin(caller verification.Caller) (end func(missed bool),
 	case !caller.IsClient():
 		return func(bool) {}, nil
 	}
-	switch of.begin(caller.Name(), u.clock.Now()) {
+	switch of.beginRead(caller.Name(), u.clock.Now()) {
 	case boundOfCaller:
 		u.refused.WithLabelValues(by, "caller").Inc()
 		return nil, verification.TooManyUnknown(verification.ErrTooManyUnknown)
@@ -69,12 +69,12 @@ func (u *unknownReads) begin(caller verification.Caller) (end func(missed bool),
 		u.refused.WithLabelValues(by, "process").Inc()
 		return nil, verification.TooManyUnknown(errors.New("all callers together look up too much that is unknown"))
 	default:
-		return func(missed bool) { of.end(caller.Name(), missed) }, nil
+		return func(missed bool) { of.endRead(caller.Name(), missed) }, nil
 	}
 }
 
-// register registers the metrics; nil is for none.
-func (u *unknownReads) register(registerer prometheus.Registerer) error {
+// registerMetrics registers the metrics; nil is for none.
+func (u *unknownReads) registerMetrics(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil
 	}
@@ -84,14 +84,14 @@ func (u *unknownReads) register(registerer prometheus.Registerer) error {
 	return nil
 }
 
-// exceeded says whose bound a read exceeds.
-type exceeded int
+// exceededBound is the bound that a read exceeds.
+type exceededBound int
 
 const (
-	boundOfNone exceeded = iota
+	boundOfNone exceededBound = iota
 	boundOfCaller
-	// boundWhileBusy is that of the caller, unless reads under way are given back. The same message may
-	// be delivered many times at once, and must not be dropped because its copies are looked up.
+	// boundWhileBusy is the caller's, unless reads in progress turn out not to count. The same message may be delivered many times
+	// at once, and must not be dropped because its copies are being looked up.
 	boundWhileBusy
 	boundOfProcess
 )
@@ -100,12 +100,12 @@ const (
 type callerBucket struct {
 	tokenbucket.Bucket
 
-	// open are reads that were taken and have not ended. They may be given back.
+	// open counts the reads in progress, which may be returned.
 	open float64
 }
 
-// bounds are the buckets of callers of one kind, and the one that all share.
-type bounds struct {
+// readLimiter holds the buckets of the callers of one kind, and the one that they share.
+type readLimiter struct {
 	ofCaller, ofAll tokenbucket.Rate
 	seed            maphash.Seed
 
@@ -114,12 +114,12 @@ type bounds struct {
 	callers *lru.Cache // of *callerBucket, by the hash of the caller's name
 }
 
-func newBounds(ofCaller, ofAll tokenbucket.Rate) bounds {
-	return bounds{ofCaller: ofCaller, ofAll: ofAll, seed: maphash.MakeSeed(), callers: lru.New(maxCallers)}
+func newReadLimiter(ofCaller, ofAll tokenbucket.Rate) readLimiter {
+	return readLimiter{ofCaller: ofCaller, ofAll: ofAll, seed: maphash.MakeSeed(), callers: lru.New(maxCallers)}
 }
 
-// begin takes a read from the caller's bucket and from that of all, or from neither.
-func (b *bounds) begin(name string, now time.Time) exceeded {
+// beginRead takes a read from the caller's bucket and from the shared one, or from neither.
+func (b *readLimiter) beginRead(name string, now time.Time) exceededBound {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.bucketOf(name)
@@ -141,8 +141,8 @@ func (b *bounds) begin(name string, now time.Time) exceeded {
 	return boundOfNone
 }
 
-// end gives a read back unless it missed.
-func (b *bounds) end(name string, missed bool) {
+// endRead returns a read to the buckets, unless it missed.
+func (b *readLimiter) endRead(name string, missed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.bucketOf(name)
@@ -159,7 +159,7 @@ func (b *bounds) end(name string, missed bool) {
 }
 
 // bucketOf returns the bucket of a caller; nil if there is none.
-func (b *bounds) bucketOf(name string) *callerBucket {
+func (b *readLimiter) bucketOf(name string) *callerBucket {
 	own, ok := b.callers.Get(maphash.String(b.seed, name))
 	if !ok {
 		return nil

@@ -35,38 +35,38 @@ func createdAt(t *testing.T, name string, at time.Time) *entry {
 // TestLedger_bringsNothingBack reads a state right before the watch tells of the object's end.
 func TestLedger_bringsNothingBack(t *testing.T) {
 	g := NewWithT(t)
-	l := newLedger()
-	l.observe(createdAt(t, "vr1", noon), noon)
+	l := newCreationLimits()
+	l.addObserved(createdAt(t, "vr1", noon), noon)
 	gone := createdAt(t, "vr1", noon)
 	gone.kind = KindGone
-	l.replace(gone)
+	l.replaceStored(gone)
 	g.Expect(l.stored).To(HaveKeyWithValue("vr1", gone), "a finalizer holds it")
-	l.forget("vr1")
-	l.replace(gone)
+	l.removeStored("vr1")
+	l.replaceStored(gone)
 	g.Expect(l.stored).To(BeEmpty())
 }
 
 func TestRecent_goesByNothingOld(t *testing.T) {
 	g := NewWithT(t)
-	var r recent
+	var r ownWrites
 	seen, own := createdAt(t, "vr1", noon), createdAt(t, "vr1", noon)
 	own.ResourceVersion = "2"
-	r.wrote(own)
+	r.recordWrite(own)
 	watched := func(e *entry) func() *entry { return func() *entry { return e } }
-	g.Expect(r.latest("vr1", watched(seen))).To(BeIdenticalTo(own))
-	r.entries["vr1"] = written{entry: own, at: time.Now().Add(-forgetAfter - time.Second)}
-	g.Expect(r.latest("vr1", watched(seen))).To(BeIdenticalTo(seen), "the watch knows better by now")
-	g.Expect(r.latest("vr1", watched(nil))).To(BeNil(), "the watch has seen its end")
+	g.Expect(r.latestState("vr1", watched(seen))).To(BeIdenticalTo(own))
+	r.entries["vr1"] = ownWrite{entry: own, at: time.Now().Add(-ownWriteLife - time.Second)}
+	g.Expect(r.latestState("vr1", watched(seen))).To(BeIdenticalTo(seen), "the watch knows better by now")
+	g.Expect(r.latestState("vr1", watched(nil))).To(BeNil(), "the watch has seen its end")
 }
 
 func TestRecent_losesNoWriteThatTheWatchPassesMeanwhile(t *testing.T) {
 	g := NewWithT(t)
-	var r recent
+	var r ownWrites
 	seen, own := createdAt(t, "vr1", noon), createdAt(t, "vr1", noon)
 	own.ResourceVersion = "2"
-	r.wrote(own)
-	g.Expect(r.latest("vr1", func() *entry {
-		r.passed(own)
+	r.recordWrite(own)
+	g.Expect(r.latestState("vr1", func() *entry {
+		r.forgetObserved(own)
 		return seen // as it was a moment before
 	})).To(BeIdenticalTo(own))
 }
@@ -75,11 +75,11 @@ func TestRecent_losesNoWriteThatTheWatchPassesMeanwhile(t *testing.T) {
 func TestLedger_replicasOfAFullStoreMakeRoomWithDifferentRequests(t *testing.T) {
 	const stored, creations = 1000, 20
 	chosen := func() map[string]bool {
-		l := newLedger()
+		l := newCreationLimits()
 		for i := range stored {
 			e := createdAt(t, fmt.Sprintf("vr%04d", i), noon.Add(time.Duration(i)*time.Second))
 			e.kind, e.request.Phase = KindRequest, verification.Expired
-			l.observe(e, noon.Add(time.Hour))
+			l.addObserved(e, noon.Add(time.Hour))
 		}
 		names := make(map[string]bool)
 		for range creations {
@@ -87,7 +87,7 @@ func TestLedger_replicasOfAFullStoreMakeRoomWithDifferentRequests(t *testing.T) 
 				Counted: verification.Counted{ID: "vr", Phone: fromE164(t, "+15550100199")}, takesRoom: true,
 				limits: verification.Limits{MaxStored: stored},
 			}
-			_, old, err := l.admit(a, noon.Add(time.Hour))
+			_, old, err := l.admitOrEvict(a, noon.Add(time.Hour))
 			NewWithT(t).Expect(err).NotTo(HaveOccurred())
 			names[old.Name] = true
 		}
@@ -108,30 +108,30 @@ func TestLedger_replicasOfAFullStoreMakeRoomWithDifferentRequests(t *testing.T) 
 // TestLedger_aSmallStoreMakesRoomWithTheOldest is where a tenth is one.
 func TestLedger_aSmallStoreMakesRoomWithTheOldest(t *testing.T) {
 	g := NewWithT(t)
-	l := newLedger()
+	l := newCreationLimits()
 	for _, i := range []int{3, 1, 2} {
 		e := createdAt(t, strconv.Itoa(i), noon.Add(time.Duration(i)*time.Second))
 		e.kind, e.request.Phase = KindRequest, verification.Expired
-		l.observe(e, noon.Add(time.Hour))
+		l.addObserved(e, noon.Add(time.Hour))
 	}
 	for _, name := range []string{"1", "2", "3"} {
-		old, _ := l.evictable(noon.Add(time.Hour), 3)
+		old, _ := l.chooseEvictable(noon.Add(time.Hour), 3)
 		g.Expect(old).To(HaveField("Name", name))
-		l.forget(name)
+		l.removeStored(name)
 	}
-	old, wait := l.evictable(noon.Add(time.Hour), 3)
+	old, wait := l.chooseEvictable(noon.Add(time.Hour), 3)
 	g.Expect(old).To(BeNil())
 	g.Expect(wait).To(BeNumerically("<", 0))
 }
 
 func TestLedger_countsSubjectsThatTheWatchBrings(t *testing.T) {
 	g := NewWithT(t)
-	l := newLedger()
+	l := newCreationLimits()
 	e := createdAt(t, "vr1", noon)
 	e.object.Spec.Init = &verifyv1.Init{SubjectHash: "ada"}
-	l.observe(e, noon)
+	l.addObserved(e, noon)
 	limits := verification.Limits{PerSubject: verification.Rate{Requests: 1, Period: time.Hour}}
 	next := verification.Counted{ID: "vr2", Phone: fromE164(t, "+15550100198"), Subject: "ada"}
-	_, _, err := l.admit(admission{Counted: next, limits: limits}, noon)
+	_, _, err := l.admitOrEvict(admission{Counted: next, limits: limits}, noon)
 	g.Expect(err).To(MatchError(&verification.Error{Code: verification.CodeRateLimited}))
 }

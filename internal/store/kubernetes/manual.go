@@ -12,18 +12,18 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// ManualRequest is a request that was made with kubectl and waits for its completion.
+// ManualRequest is a manual request that waits for its completion.
 type ManualRequest struct {
 	Name   string
 	Phone  phone.Number
 	Method verification.Method
 }
 
-// Completion is what a draft lacks.
+// Completion holds the fields that a manual request lacks.
 type Completion struct {
 	// CodeID is the id that the code in Text leads to.
 	CodeID string
-	// Text and Link are what the user sends and where; they vanish when the request is final.
+	// Text is the text that the user sends, and Link opens it in the messenger. Both are removed when the request is final.
 	Text, Link string
 	TTL        time.Duration
 	// DisplayName is the project's name in Text.
@@ -32,7 +32,7 @@ type Completion struct {
 
 // ReadManual returns the request with that name as it is now, verification.ErrNotFound if it does not wait for completion.
 func (s *Store) ReadManual(ctx context.Context, name string) (ManualRequest, error) {
-	e, err := s.live(ctx, name)
+	e, err := s.readObject(ctx, name)
 	switch {
 	case err != nil:
 		return ManualRequest{}, err
@@ -45,22 +45,21 @@ func (s *Store) ReadManual(ctx context.Context, name string) (ManualRequest, err
 	return ManualRequest{Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method]}, err
 }
 
-// CompleteManual makes a draft a request, stamped by the store's clock, if limits admit it; of those it heeds all but
-// PerKey and PerSubject, since no client made it. It costs two writes: the label that leads from the code to the object, and then
-// the status with the code in it, so that nobody can send a code that leads nowhere. A request that is complete
-// already is returned as it is.
+// CompleteManual makes a manual request like any other, stamped by the store's clock, if the limits but PerKey and PerSubject
+// admit it. It costs two writes: the label that leads from the code to the object, and then the status with the code, so that
+// no code is shown that leads nowhere. A request that is already complete is returned as it is.
 func (s *Store) CompleteManual(ctx context.Context, name string, c Completion, limits verification.Limits) (verification.Request, error) {
-	unlock, err := s.turns.lock(ctx, name)
+	unlock, err := s.locks.lock(ctx, name)
 	if err != nil {
 		return verification.Request{}, err
 	}
 	defer unlock()
-	e, err := s.live(ctx, name)
+	e, err := s.readObject(ctx, name)
 	if err != nil {
 		return verification.Request{}, err
 	}
 	if e.kind != KindIncomplete {
-		return e.answer()
+		return e.toRequest()
 	}
 	number, err := phone.FromE164(e.object.Spec.PhoneNumber)
 	if err != nil {
@@ -68,20 +67,20 @@ func (s *Store) CompleteManual(ctx context.Context, name string, c Completion, l
 	}
 	limits.PerKey = verification.Rate{}
 	a := admission{Counted: verification.Counted{ID: name, Phone: number}, limits: limits}
-	now, _, err := s.admit(ctx, a)
+	now, _, err := s.admitCreation(ctx, a)
 	if err != nil {
 		return verification.Request{}, err
 	}
-	done, err := s.complete(ctx, e, c, now)
+	done, err := s.completeManual(ctx, e, c, now)
 	if err != nil {
-		// If it happened all the same, the watch tells, and then it counts.
-		s.ledger.withdraw(a, now)
-		return verification.Request{}, outcome(ctx, err)
+		// If it happened nevertheless, the watch brings it, and then it counts.
+		s.limits.undoAdmission(a, now)
+		return verification.Request{}, preferContextError(ctx, err)
 	}
-	return done.answer()
+	return done.toRequest()
 }
 
-func (s *Store) complete(ctx context.Context, e *entry, c Completion, now time.Time) (*entry, error) {
+func (s *Store) completeManual(ctx context.Context, e *entry, c Completion, now time.Time) (*entry, error) {
 	owner, err := s.projectReference()
 	if err != nil {
 		return nil, err
@@ -91,7 +90,7 @@ func (s *Store) complete(ctx context.Context, e *entry, c Completion, now time.T
 		"labels": map[string]string{
 			verifyv1.ProjectLabel: verifyv1.ProjectLabelValue(s.api.project), verifyv1.CodeIDLabel: c.CodeID,
 		},
-		"ownerReferences": owned(e.object.OwnerReferences, owner),
+		"ownerReferences": addOwner(e.object.OwnerReferences, owner),
 	}
 	labelled, err := s.api.patchMetadata(ctx, e.Name, metadata)
 	if err != nil {
@@ -116,13 +115,13 @@ func (s *Store) complete(ctx context.Context, e *entry, c Completion, now time.T
 	if err != nil {
 		return nil, err
 	}
-	s.recent.wrote(done)
-	s.ledger.replace(done)
+	s.ownWrites.recordWrite(done)
+	s.limits.replaceStored(done)
 	return done, nil
 }
 
-// owned returns the references with ours among them.
-func owned(references []metav1.OwnerReference, ours metav1.OwnerReference) []metav1.OwnerReference {
+// addOwner returns the references, with ours among them.
+func addOwner(references []metav1.OwnerReference, ours metav1.OwnerReference) []metav1.OwnerReference {
 	for _, r := range references {
 		if r.UID == ours.UID {
 			return references
@@ -131,13 +130,13 @@ func owned(references []metav1.OwnerReference, ours metav1.OwnerReference) []met
 	return append(references, ours)
 }
 
-// RejectManual marks an object that is no request, a draft or a malformed one, with Accepted=False. A second time it writes
-// nothing. An object that became a request, or vanished, is left alone. Where the API server refuses even that for the
-// object's content, the error matches verification.ErrContent.
+// RejectManual marks an incomplete or malformed object with Accepted=False. A second time it writes nothing. An object that
+// became a request, or was deleted, is not changed. If the API server refuses even that for the object's content, the error
+// matches verification.ErrContent.
 func (s *Store) RejectManual(ctx context.Context, name, reason, message string) error {
-	e, err := s.live(ctx, name)
+	e, err := s.readObject(ctx, name)
 	if err != nil {
-		return missing(err)
+		return ignoreNotFound(err)
 	}
 	if e.kind != KindIncomplete && e.kind != KindMalformed {
 		return nil
@@ -153,7 +152,7 @@ func (s *Store) RejectManual(ctx context.Context, name, reason, message string) 
 	setAccepted(&conditions, metav1.ConditionFalse, reason, message, now)
 	setProgressOfRefused(&conditions, reason, message, now)
 	_, err = s.api.patchConditions(ctx, name, e.ResourceVersion, e.Generation, conditions)
-	return outcome(ctx, missing(err))
+	return preferContextError(ctx, ignoreNotFound(err))
 }
 
 func setAccepted(conditions *[]metav1.Condition, status metav1.ConditionStatus, reason, message string, now time.Time) {

@@ -18,9 +18,9 @@ import (
 )
 
 // smallLimits are two reads for a caller and three for all callers of a kind, one of which comes back in a second.
-func smallLimits() limits {
+func smallLimits() readLimits {
 	own, all := tokenbucket.Rate{PerSecond: 1, Burst: 2}, tokenbucket.Rate{PerSecond: 1, Burst: 3}
-	return limits{client: own, clients: all, sender: own, senders: all}
+	return readLimits{client: own, clients: all, sender: own, senders: all}
 }
 
 func TestUnknownReads(t *testing.T) {
@@ -29,7 +29,7 @@ func TestUnknownReads(t *testing.T) {
 	u := newUnknownReads(clock, smallLimits())
 	reads := 0
 	ask := func(c verification.Caller, found error) error {
-		return u.read(verification.WithCaller(t.Context(), c), func() error {
+		return u.limitRead(verification.WithCaller(t.Context(), c), func() error {
 			reads++
 			return found
 		})
@@ -51,7 +51,7 @@ func TestUnknownReads(t *testing.T) {
 	g.Expect(err).To(MatchError(verification.TooManyUnknown(nil)))
 	g.Expect(err).NotTo(limited, "all together ask for too much, not this one")
 	g.Expect(ask(verification.Sender("one"), verification.ErrNotFound)).To(absent, "senders have bounds of their own")
-	g.Expect(u.read(t.Context(), func() error { return verification.ErrNotFound })).To(absent, "this process is not bounded")
+	g.Expect(u.limitRead(t.Context(), func() error { return verification.ErrNotFound })).To(absent, "this process is not bounded")
 	g.Expect(reads).To(Equal(2))
 
 	clock.SetTime(noon.Add(time.Second))
@@ -68,9 +68,9 @@ func TestUnknownReads_ofCopiesAtOnce(t *testing.T) {
 	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
 	ctx := verification.WithCaller(t.Context(), verification.Sender("one"))
 	var deepest error
-	err := u.read(ctx, func() error {
-		return u.read(ctx, func() error {
-			deepest = u.read(ctx, func() error { return nil })
+	err := u.limitRead(ctx, func() error {
+		return u.limitRead(ctx, func() error {
+			deepest = u.limitRead(ctx, func() error { return nil })
 			return errors.ErrUnsupported
 		})
 	})
@@ -78,20 +78,20 @@ func TestUnknownReads_ofCopiesAtOnce(t *testing.T) {
 	g.Expect(deepest).To(MatchError(verification.TooManyUnknown(nil)))
 	g.Expect(deepest).NotTo(MatchError(verification.ErrTooManyUnknown), "it is to be delivered again")
 	for range 2 {
-		g.Expect(u.read(ctx, func() error { return verification.ErrNotFound })).To(MatchError(verification.ErrNotFound))
+		g.Expect(u.limitRead(ctx, func() error { return verification.ErrNotFound })).To(MatchError(verification.ErrNotFound))
 	}
-	g.Expect(u.read(ctx, func() error { return nil })).To(MatchError(verification.ErrTooManyUnknown), "now it is known to have missed")
+	g.Expect(u.limitRead(ctx, func() error { return nil })).To(MatchError(verification.ErrTooManyUnknown), "now it is known to have missed")
 }
 
 func TestUnknownReads_tellsNobodyWhoAsked(t *testing.T) {
 	g := NewWithT(t)
 	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
 	registry := prometheus.NewRegistry()
-	g.Expect(u.register(registry)).To(Succeed())
+	g.Expect(u.registerMetrics(registry)).To(Succeed())
 	ctx := verification.WithCaller(t.Context(), verification.Sender("+15550100199"))
 	var refusal error
 	for range 4 {
-		refusal = u.read(ctx, func() error { return verification.ErrNotFound })
+		refusal = u.limitRead(ctx, func() error { return verification.ErrNotFound })
 	}
 	g.Expect(fmt.Sprint(ctx, refusal)).NotTo(ContainSubstring("0100199"))
 	g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
@@ -101,14 +101,14 @@ phoneproof_unknown_reads_refused_total{bound="caller",by="sender"} 2
 `))).To(Succeed())
 }
 
-// TestUnknownReads_manyCallers has an attacker with more names than are told apart: the bound of all stays.
+// TestUnknownReads_manyCallers has an attacker with more names than are remembered: the bound of all stays.
 func TestUnknownReads_manyCallers(t *testing.T) {
 	g := NewWithT(t)
 	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
 	reads := 0
 	for i := range 3 * maxCallers {
 		ctx := verification.WithCaller(t.Context(), verification.Sender(strconv.Itoa(i)))
-		_ = u.read(ctx, func() error {
+		_ = u.limitRead(ctx, func() error {
 			reads++
 			return verification.ErrNotFound
 		})
@@ -119,7 +119,7 @@ func TestUnknownReads_manyCallers(t *testing.T) {
 
 func TestLimits_fitTogether(t *testing.T) {
 	g := NewWithT(t)
-	l := defaultLimits()
+	l := defaultReadLimits()
 	for _, pair := range [][2]tokenbucket.Rate{{l.client, l.clients}, {l.sender, l.senders}} {
 		g.Expect(pair[0].PerSecond).To(BeNumerically("<=", pair[1].PerSecond/2), "one caller leaves room for others")
 		g.Expect(pair[0].Burst).To(BeNumerically("<=", pair[1].Burst/2))

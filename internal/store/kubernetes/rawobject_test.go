@@ -84,7 +84,7 @@ func (w *wiretap) take() map[string]int {
 
 // verbOf names a call as the API server's audit log does, and tells an informer's watch from a short one.
 func verbOf(r *http.Request) string {
-	named := !strings.HasSuffix(r.URL.Path, "/"+resource)
+	named := !strings.HasSuffix(r.URL.Path, "/"+resourceName)
 	switch {
 	case r.Method == http.MethodGet && r.URL.Query().Get("watch") != "" && len(r.URL.Query().Get("timeoutSeconds")) > 1:
 		return "informer"

@@ -14,7 +14,7 @@ import (
 // object is a VerificationRequest decoded only as far as the API server guarantees its form. One object with a spec or
 // a status that our types cannot hold, for example after the schema changed, would otherwise break the decoding of the
 // whole watch, and with it every other request.
-type object struct {
+type rawObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 
@@ -22,34 +22,34 @@ type object struct {
 	Status json.RawMessage `json:"status,omitempty"`
 }
 
-type objectList struct {
+type rawObjectList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
 
-	Items []object `json:"items"`
+	Items []rawObject `json:"items"`
 }
 
 // DeepCopyObject implements runtime.Object.
-func (o *object) DeepCopyObject() runtime.Object {
-	return &object{
+func (o *rawObject) DeepCopyObject() runtime.Object {
+	return &rawObject{
 		TypeMeta: o.TypeMeta, ObjectMeta: *o.DeepCopy(), Spec: bytes.Clone(o.Spec), Status: bytes.Clone(o.Status),
 	}
 }
 
 // DeepCopyObject implements runtime.Object.
-func (l *objectList) DeepCopyObject() runtime.Object {
-	list := &objectList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy(), Items: make([]object, len(l.Items))}
+func (l *rawObjectList) DeepCopyObject() runtime.Object {
+	list := &rawObjectList{TypeMeta: l.TypeMeta, ListMeta: *l.DeepCopy(), Items: make([]rawObject, len(l.Items))}
 	for i := range l.Items {
-		list.Items[i] = *l.Items[i].DeepCopyObject().(*object) //nolint:forcetypeassert // that is what it returns
+		list.Items[i] = *l.Items[i].DeepCopyObject().(*rawObject) //nolint:forcetypeassert // that is what it returns
 	}
 	return list
 }
 
 // codecs decode VerificationRequests into object.
-func codecs() runtime.NegotiatedSerializer {
+func newCodecs() runtime.NegotiatedSerializer {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(verifyv1.GroupVersion.WithKind(verifyv1.VerificationRequestKind), &object{})
-	scheme.AddKnownTypeWithName(verifyv1.GroupVersion.WithKind(verifyv1.VerificationRequestKind+"List"), &objectList{})
+	scheme.AddKnownTypeWithName(verifyv1.GroupVersion.WithKind(verifyv1.VerificationRequestKind), &rawObject{})
+	scheme.AddKnownTypeWithName(verifyv1.GroupVersion.WithKind(verifyv1.VerificationRequestKind+"List"), &rawObjectList{})
 	metav1.AddToGroupVersion(scheme, verifyv1.GroupVersion)
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
 }
