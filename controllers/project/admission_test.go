@@ -83,6 +83,11 @@ var _ = Describe("A manual request", Ordered, func() {
 			"spec.projectRef.name: nothing works on requests of VerificationProject " + project + " in namespace " + namespace +
 			": there is none of that name, or the operator has not taken it up yet; until it does, this request stays Pending"}
 	}
+	// awaitWarnings waits for the warnings of a request, because the API server sees policies and bindings through a watch.
+	awaitWarnings := func(ctx context.Context, namespace, project string, want []string) {
+		GinkgoHelper()
+		Eventually(func() []string { return create(ctx, manualRequest(namespace, project)) }).WithContext(ctx).Should(Equal(want))
+	}
 
 	BeforeAll(func(ctx SpecContext) {
 		root, err := controlplane.RepositoryRoot()
@@ -97,9 +102,7 @@ var _ = Describe("A manual request", Ordered, func() {
 		}
 		user, warned = warnedClient(plane.Config)
 		namespace := newNamespace(ctx)
-		Eventually(func() []string { // the API server sees policies through a watch
-			return create(ctx, manualRequest(namespace, "any"))
-		}).WithContext(ctx).ShouldNot(BeEmpty())
+		awaitWarnings(ctx, namespace, "any", unserved(namespace, "any"))
 	})
 
 	It("is accepted with a warning until the operator has reconciled its project, and without one after that", func(ctx SpecContext) {
@@ -112,16 +115,13 @@ var _ = Describe("A manual request", Ordered, func() {
 
 		operate(ctx, operator, usual())
 		deployment(ctx, project)
-		Eventually(func() []string { // the authorizer sees a binding through a watch
-			return create(ctx, manualRequest(namespace, "shop"))
-		}).WithContext(ctx).Should(BeEmpty())
+		awaitWarnings(ctx, namespace, "shop", nil)
 		Expect(create(ctx, manualRequest(namespace, "shopp"))).To(Equal(unserved(namespace, "shopp")), "another name beside it")
 
 		By("deleting the project, and what the garbage collector deletes with it")
 		Expect(admin.Delete(ctx, project)).To(Succeed())
 		Expect(admin.DeleteAllOf(ctx, &rbacv1.RoleBinding{}, client.InNamespace(namespace))).To(Succeed())
-		Eventually(func() []string { return create(ctx, manualRequest(namespace, "shop")) }).WithContext(ctx).
-			Should(Equal(unserved(namespace, "shop")))
+		awaitWarnings(ctx, namespace, "shop", unserved(namespace, "shop"))
 	})
 
 	It("differs from requests of the API, which are accepted without a warning", func(ctx SpecContext) {
@@ -135,11 +135,11 @@ var _ = Describe("A manual request", Ordered, func() {
 		Expect(admin.Create(ctx, project)).To(Succeed())
 		operate(ctx, operator, usual())
 		deployment(ctx, project)
-		serve, seen := warnedClient(asAccount(ctx, namespace, render.Name("shop")))
-		Eventually(func() error {
-			r.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, GenerateName: "vr"}
-			return serve.Create(ctx, r)
-		}).WithContext(ctx).Should(Succeed(), "by the project's own ServiceAccount")
+		account := asAccount(ctx, namespace, render.Name("shop"))
+		awaitRights(ctx, account, namespace, ContainElement(HavePrefix("verificationrequests.")))
+		serve, seen := warnedClient(account)
+		r.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, GenerateName: "vr"}
+		Expect(serve.Create(ctx, r)).To(Succeed(), "by the project's own ServiceAccount")
 		Expect(seen.take()).To(BeEmpty())
 	})
 

@@ -53,7 +53,7 @@ var _ = Describe("A spec that the administrator has not allowed", func() {
 		By("stopping it all the same when it is suspended")
 		change(ctx, project, func(s *spec) { s.Suspend = new(true) })
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
-		Eventually(children).WithContext(ctx).WithArguments(ctx, project).ShouldNot(ContainElement(HavePrefix("Deployment")))
+		Expect(children(ctx, project)).NotTo(ContainElement(HavePrefix("Deployment")))
 		change(ctx, project, func(s *spec) { s.Suspend = nil })
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonNotPermitted)
 
@@ -111,13 +111,9 @@ func whatsApp(id string) *verifyv1.WhatsApp {
 // touch changes something irrelevant in a project, so that it is reconciled.
 func touch(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
-	Eventually(func() error {
-		if err := admin.Get(ctx, client.ObjectKeyFromObject(project), project); err != nil {
-			return err
-		}
-		project.Annotations = map[string]string{"example.com/touched": project.ResourceVersion}
-		return admin.Update(ctx, project)
-	}).WithContext(ctx).Should(Succeed())
+	Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), project)).To(Succeed())
+	project.Annotations = map[string]string{"example.com/touched": project.ResourceVersion}
+	Expect(admin.Update(ctx, project)).To(Succeed())
 }
 
 // nextSecond returns when a new object would be younger than the project, because ages are counted in seconds.
@@ -130,18 +126,22 @@ func nextSecond(ctx context.Context, project *verifyv1.VerificationProject) {
 	}).WithContext(ctx).Should(BeTrue())
 }
 
-// expectEvent waits for an Event about a project.
+// expectEvent checks that there is an Event about a project.
 func expectEvent(ctx context.Context, project *verifyv1.VerificationProject, kind, reason string) {
 	GinkgoHelper()
-	Eventually(func() []string {
-		var all eventsv1.EventList
-		Expect(admin.List(ctx, &all, client.InNamespace(project.Namespace))).To(Succeed())
-		var out []string
-		for _, e := range all.Items {
-			if e.Regarding.UID == project.UID {
-				out = append(out, e.Type+" "+e.Reason)
-			}
+	settle(ctx)
+	Expect(eventsOf(ctx, project)).To(ContainElement(kind + " " + reason))
+}
+
+// eventsOf returns the Events about a project, as TYPE REASON.
+func eventsOf(ctx context.Context, project *verifyv1.VerificationProject) (out []string) {
+	GinkgoHelper()
+	var all eventsv1.EventList
+	Expect(admin.List(ctx, &all, client.InNamespace(project.Namespace))).To(Succeed())
+	for _, e := range all.Items {
+		if e.Regarding.UID == project.UID {
+			out = append(out, e.Type+" "+e.Reason)
 		}
-		return out
-	}).WithContext(ctx).Should(ContainElement(kind + " " + reason))
+	}
+	return out
 }

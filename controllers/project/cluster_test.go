@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -62,46 +61,37 @@ func create(ctx context.Context, project *verifyv1.VerificationProject) *verifyv
 // change edits a project as a user does.
 func change(ctx context.Context, project *verifyv1.VerificationProject, edit func(*verifyv1.VerificationProjectSpec)) {
 	GinkgoHelper()
-	Eventually(func() error {
-		if err := admin.Get(ctx, client.ObjectKeyFromObject(project), project); err != nil {
-			return err
-		}
-		edit(&project.Spec)
-		return admin.Update(ctx, project)
-	}).WithContext(ctx).Should(Succeed())
+	Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), project)).To(Succeed())
+	edit(&project.Spec)
+	Expect(admin.Update(ctx, project)).To(Succeed())
 }
 
-// find returns a current condition of a project; an empty one if there is none.
+// find returns a condition of a project; an empty one if there is none.
 func find(ctx context.Context, project *verifyv1.VerificationProject, name string) metav1.Condition {
 	GinkgoHelper()
-	var now verifyv1.VerificationProject
-	Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), &now)).To(Succeed())
-	return ptr.Deref(meta.FindStatusCondition(now.Status.Conditions, name), metav1.Condition{})
+	settle(ctx)
+	return ptr.Deref(meta.FindStatusCondition(current(ctx, project).Status.Conditions, name), metav1.Condition{})
 }
 
-// expectCondition waits until a condition of a project, for its current spec, has a reason.
+// expectCondition checks that a condition of a project, for its current spec, has a reason.
 func expectCondition(ctx context.Context, project *verifyv1.VerificationProject, name string, status metav1.ConditionStatus, reason string) metav1.Condition {
 	GinkgoHelper()
-	var c metav1.Condition
-	Eventually(func(g Gomega) {
-		var now verifyv1.VerificationProject
-		g.Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), &now)).To(Succeed())
-		found := meta.FindStatusCondition(now.Status.Conditions, name)
-		g.Expect(found).NotTo(BeNil(), "%v", now.Status.Conditions)
-		g.Expect(found.ObservedGeneration).To(Equal(now.Generation))
-		g.Expect(now.Status.ObservedGeneration).To(Equal(now.Generation))
-		g.Expect([]string{string(found.Status), found.Reason}).To(Equal([]string{string(status), reason}), "%v", now.Status.Conditions)
-		c = *found
-	}).WithContext(ctx).Should(Succeed())
-	return c
+	settle(ctx)
+	now := current(ctx, project)
+	found := meta.FindStatusCondition(now.Status.Conditions, name)
+	Expect(found).NotTo(BeNil(), "%v", now.Status.Conditions)
+	Expect(found.ObservedGeneration).To(Equal(now.Generation))
+	Expect(now.Status.ObservedGeneration).To(Equal(now.Generation))
+	Expect([]string{string(found.Status), found.Reason}).To(Equal([]string{string(status), reason}), "%v", now.Status.Conditions)
+	return *found
 }
 
-// expectReady waits until a project is Ready and not Reconciling.
+// expectReady checks that a project is Ready and neither Reconciling nor Stalled.
 func expectReady(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
 	expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionTrue, verifyv1.ReasonReady)
 	for _, absent := range []string{verifyv1.ConditionReconciling, verifyv1.ConditionStalled} {
-		Eventually(find).WithContext(ctx).WithArguments(ctx, project, absent).Should(BeZero())
+		Expect(find(ctx, project, absent)).To(BeZero())
 	}
 }
 
@@ -123,14 +113,25 @@ func report(ctx context.Context, project *verifyv1.VerificationProject, others .
 		client.FieldOwner("phoneproof-serve"), client.ForceOwnership)).To(Succeed())
 }
 
-// deployment returns the project's Deployment once it exists.
+// deployment returns the project's Deployment, which must exist.
 func deployment(ctx context.Context, project *verifyv1.VerificationProject) *appsv1.Deployment {
 	GinkgoHelper()
+	settle(ctx)
 	d := &appsv1.Deployment{}
-	Eventually(func() error {
-		return admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: render.Name(project.Name)}, d)
-	}).WithContext(ctx).Should(Succeed())
+	Expect(admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: render.Name(project.Name)}, d)).To(Succeed())
 	return d
+}
+
+// podOf returns the pods of the project's Deployment.
+func podOf(ctx context.Context, project *verifyv1.VerificationProject) *corev1.PodSpec {
+	GinkgoHelper()
+	return &deployment(ctx, project).Spec.Template.Spec
+}
+
+// imageOf returns the image of the project's pods.
+func imageOf(ctx context.Context, project *verifyv1.VerificationProject) string {
+	GinkgoHelper()
+	return podOf(ctx, project).Containers[0].Image
 }
 
 // The states of a rollout that setRollout can set.
@@ -144,9 +145,7 @@ const (
 // setRollout gives the project's Deployment the status that its controller would, once its pods are in that state.
 func setRollout(ctx context.Context, project *verifyv1.VerificationProject, state string) {
 	GinkgoHelper()
-	Eventually(func() error {
-		return playRollout(ctx, deployment(ctx, project), state)
-	}).WithContext(ctx).Should(Succeed())
+	Expect(playRollout(ctx, deployment(ctx, project), state)).To(Succeed())
 }
 
 func playRollout(ctx context.Context, d *appsv1.Deployment, state string) error {
@@ -168,38 +167,28 @@ func playRollout(ctx context.Context, d *appsv1.Deployment, state string) error 
 	return admin.Status().Update(ctx, d)
 }
 
-// runKubelets plays the Deployment controller for every Deployment of a namespace, until the spec ends: all pods are ready at
+// finishRollouts plays the Deployment controller for every Deployment of a namespace until none has new pods: all are ready at
 // once.
-func runKubelets(ctx context.Context, namespace string) {
+func finishRollouts(ctx context.Context, namespace string) {
 	GinkgoHelper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for ctx.Err() == nil {
-			var all appsv1.DeploymentList
-			if admin.List(ctx, &all, client.InNamespace(namespace)) == nil {
-				for i := range all.Items {
-					if all.Items[i].Status.ObservedGeneration < all.Items[i].Generation {
-						_ = playRollout(ctx, &all.Items[i], allReady) // the next round retries
-					}
-				}
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
+	for begun := true; begun; {
+		settle(ctx)
+		var all appsv1.DeploymentList
+		Expect(admin.List(ctx, &all, client.InNamespace(namespace))).To(Succeed())
+		begun = false
+		for i := range all.Items {
+			if all.Items[i].Status.ObservedGeneration < all.Items[i].Generation {
+				begun = true
+				Expect(playRollout(ctx, &all.Items[i], allReady)).To(Succeed())
 			}
 		}
-	}()
-	DeferCleanup(func() {
-		cancel()
-		<-ended
-	})
+	}
 }
 
 // children returns the children of a project, as KIND NAME.
 func children(ctx context.Context, project *verifyv1.VerificationProject) []string {
 	GinkgoHelper()
+	settle(ctx)
 	var out []string
 	for _, object := range objectsOf(ctx, project.Namespace) {
 		if metav1.IsControlledBy(object, project) {
@@ -236,18 +225,16 @@ func objectsOf(ctx context.Context, namespace string) []client.Object {
 // makeReady makes a project Ready as the other controllers would: later changes of the operator are rolled out too.
 func makeReady(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
+	const limit = 5 // a rollout may let the operator begin another one
 	deployment(ctx, project)
 	report(ctx, project)
-	Eventually(func(g Gomega) {
-		if d := deployment(ctx, project); rolloutOf(d) != rolledOut || !isAvailable(d) {
-			g.Expect(playRollout(ctx, d, allReady)).To(Succeed())
+	for range limit {
+		d := deployment(ctx, project)
+		if rolloutOf(d) == rolledOut && isAvailable(d) {
+			break
 		}
-		now := current(ctx, project)
-		c := meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionReady)
-		g.Expect(c).NotTo(BeNil())
-		g.Expect(c.Status).To(Equal(metav1.ConditionTrue), "%v", now.Status.Conditions)
-		g.Expect(c.ObservedGeneration).To(Equal(now.Generation))
-	}).WithContext(ctx).Should(Succeed())
+		Expect(playRollout(ctx, d, allReady)).To(Succeed())
+	}
 	expectReady(ctx, project)
 }
 

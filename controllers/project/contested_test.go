@@ -1,8 +1,6 @@
 package project
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -23,21 +21,21 @@ var _ = Describe("A pod template with repeated foreign changes", func() {
 		makeReady(ctx, project)
 		writes := len(accepted(op.written(project.Namespace, "deployments")))
 		corrections := func() int { return len(accepted(op.written(project.Namespace, "deployments"))) - writes }
-		image := func() string { return deployment(ctx, project).Spec.Template.Spec.Containers[0].Image }
 		overwrite := func() {
 			patch := client.RawPatch(types.StrategicMergePatchType,
 				[]byte(`{"spec": {"template": {"spec": {"containers": [{"name": "server", "image": "another"}]}}}}`))
 			Expect(admin.Patch(ctx, deployment(ctx, project), patch)).To(Succeed())
 		}
-		start := time.Now()
 		for range correctionBurst {
 			overwrite()
-			Eventually(image).WithContext(ctx).WithTimeout(2 * correctionInterval).Should(Equal(usual().Render.Image))
+			Expect(imageOf(ctx, project)).To(Equal(usual().Render.Image))
 		}
 		overwrite()
-		Consistently(func() bool {
-			return corrections() <= correctionBurst+int(time.Since(start)/correctionInterval)
-		}).WithContext(ctx).WithTimeout(10 * settling).Should(BeTrue())
+		elapse(ctx, correctionInterval/2)
+		Expect(imageOf(ctx, project)).To(Equal("another"))
+		elapse(ctx, correctionInterval/2)
+		Expect(imageOf(ctx, project)).To(Equal(usual().Render.Image))
+		Expect(corrections()).To(Equal(correctionBurst + 1))
 	})
 })
 
@@ -48,26 +46,30 @@ var _ = Describe("A status with repeated foreign changes", func() {
 		makeReady(ctx, project)
 		written := func() int { return len(op.written(project.Namespace, "verificationprojects", "/status 200")) }
 		before := written()
+		const wrong = 99
 		overwrite := func() {
-			Eventually(func() error {
-				now := current(ctx, project)
-				now.Status.ObservedGeneration = 99
-				meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionReady).Message = "all is lost"
-				return admin.Status().Update(ctx, now)
-			}).WithContext(ctx).Should(Succeed())
+			now := current(ctx, project)
+			now.Status.ObservedGeneration = wrong
+			meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionReady).Message = "all is lost"
+			Expect(admin.Status().Update(ctx, now)).To(Succeed())
+			settle(ctx)
 		}
-		start := time.Now()
+		observed := func() int64 { return current(ctx, project).Status.ObservedGeneration }
 		for range correctionBurst {
 			overwrite()
-			Eventually(func() int64 { return current(ctx, project).Status.ObservedGeneration }).WithContext(ctx).
-				WithTimeout(2 * correctionInterval).Should(Equal(project.Generation))
+			Expect(observed()).To(Equal(project.Generation))
+			Expect(find(ctx, project, verifyv1.ConditionReady).Message).NotTo(Equal("all is lost"))
 		}
 		overwrite()
-		Consistently(func() bool {
-			return written()-before <= correctionBurst+int(time.Since(start)/correctionInterval)
-		}).WithContext(ctx).WithTimeout(10 * settling).Should(BeTrue())
+		elapse(ctx, correctionInterval/2)
+		Expect(observed()).To(BeEquivalentTo(wrong))
+		elapse(ctx, correctionInterval/2)
+		Expect(observed()).To(Equal(project.Generation))
+		Expect(written() - before).To(Equal(correctionBurst + 1))
 
 		By("carrying out a change of the project at once")
+		overwrite()
+		Expect(observed()).To(BeEquivalentTo(wrong))
 		change(ctx, project, func(s *spec) { s.DisplayName = "Shop" })
 		report(ctx, project)
 		expectReady(ctx, project)
@@ -84,7 +86,7 @@ var _ = Describe("Suspending", func() {
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, "True", verifyv1.ReasonPodsAvailable)
 
 		change(ctx, project, func(s *spec) { s.Suspend = new(true) })
-		Eventually(children).WithContext(ctx).WithArguments(ctx, project).ShouldNot(ContainElement(HavePrefix("Deployment")))
+		Expect(children(ctx, project)).NotTo(ContainElement(HavePrefix("Deployment")))
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, "False", verifyv1.ReasonSuspended)
 		expectCondition(ctx, project, verifyv1.ConditionReady, "False", verifyv1.ReasonSuspended)
 		expectCondition(ctx, project, verifyv1.ConditionStalled, "True", verifyv1.ReasonChildRejected)
@@ -138,8 +140,7 @@ var _ = Describe("A paused Deployment", func() {
 		makeReady(ctx, project)
 		kubectl(ctx, "rollout", "pause", "--namespace", project.Namespace, "deployment/phoneproof-shop")
 		change(ctx, project, func(s *spec) { s.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "web"} })
-		Eventually(func() string { return find(ctx, project, verifyv1.ConditionReady).Message }).WithContext(ctx).
-			Should(ContainSubstring("kubectl rollout resume"))
+		Expect(find(ctx, project, verifyv1.ConditionReady).Message).To(ContainSubstring("kubectl rollout resume"))
 		kubectl(ctx, "rollout", "resume", "--namespace", project.Namespace, "deployment/phoneproof-shop")
 		makeReady(ctx, project)
 	})
@@ -160,7 +161,6 @@ var _ = Describe("Deployments that are no project's", func() {
 
 		o.Render.Image = "ghcr.io/phoneproof/phoneproof:2.0.0"
 		operate(ctx, operator, o, namespace)
-		Eventually(func() string { return deployment(ctx, project).Spec.Template.Spec.Containers[0].Image }).WithContext(ctx).
-			Should(Equal(o.Render.Image))
+		Expect(imageOf(ctx, project)).To(Equal(o.Render.Image))
 	})
 })

@@ -32,12 +32,10 @@ var _ = Describe("The built-in role edit", func() {
 		})).To(Succeed())
 		developer := asAccount(ctx, namespace, "developer")
 
-		var token *authenticationv1.TokenRequest
-		Eventually(func() (err error) { // the authorizer sees a binding through a watch
-			token, err = clientsOf(developer).CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "phoneproof-shop",
-				&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
-			return err
-		}).WithContext(ctx).Should(Succeed())
+		awaitRights(ctx, developer, namespace, ContainElement(HavePrefix("serviceaccounts/token ")))
+		token, err := clientsOf(developer).CoreV1().ServiceAccounts(namespace).CreateToken(ctx, "phoneproof-shop",
+			&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
 		Expect(maySetStatus(ctx, developer, namespace)).To(BeFalse())
 		minted := rest.AnonymousClientConfig(developer)
 		minted.BearerToken = token.Status.Token
@@ -67,13 +65,14 @@ var _ = Describe("An Ingress that its writer declares a project's", func() {
 			Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{Host: host}}},
 		}
 		forged.OwnerReferences[0].BlockOwnerDeletion = nil
-		Eventually(func() error { return evil.Create(ctx, forged) }).WithContext(ctx).Should(Succeed())
+		awaitRights(ctx, evil.config, evil.namespace, ContainElement(HavePrefix("ingresses.networking.k8s.io ")))
+		Expect(evil.Create(ctx, forged)).To(Succeed())
 
 		shop := victim.create(ctx, "shop", func(s *spec) {
 			s.BaseURL, s.Expose.Ingress = "https://"+host, &verifyv1.IngressSettings{}
 		})
 		makeReady(ctx, shop)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
+		Expect(ingressHost(ctx, shop)).To(Equal(host))
 		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero())
 	})
 })

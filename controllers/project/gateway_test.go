@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,48 +29,6 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
-
-var _ = Describe("The Gateway API", func() {
-	It("may come after the operator, and go again", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
-		project := newProject(newNamespace(ctx), "shop")
-		project.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
-		create(ctx, project)
-		setRollout(ctx, project, allReady)
-		report(ctx, project)
-		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonGatewayAPIMissing)
-		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
-		Expect(find(ctx, project, verifyv1.ConditionStalled)).To(Equal(metav1.Condition{}))
-
-		By("coming")
-		crd := installGatewayAPI(ctx)
-		expectReady(ctx, project)
-		found := route(ctx, project)
-		Expect(metav1.IsControlledBy(found, project)).To(BeTrue())
-
-		By("being watched")
-		Expect(admin.Delete(ctx, found)).To(Succeed())
-		Eventually(func() string { return string(route(ctx, project).GetUID()) }).WithContext(ctx).
-			ShouldNot(Or(BeEmpty(), Equal(string(found.GetUID()))))
-		Expect(admin.Patch(ctx, route(ctx, project), client.RawPatch(types.MergePatchType,
-			[]byte(`{"spec": {"parentRefs": [{"name": "another"}]}}`)))).To(Succeed())
-		Eventually(func() any {
-			parents, _, _ := unstructured.NestedSlice(route(ctx, project).Object, "spec", "parentRefs")
-			return parents[0].(map[string]any)["name"]
-		}).WithContext(ctx).Should(Equal("public"))
-
-		By("going")
-		Expect(admin.Delete(ctx, crd)).To(Succeed())
-		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonGatewayAPIMissing)
-
-		By("coming back")
-		installGatewayAPI(ctx)
-		expectReady(ctx, project)
-		Eventually(func() string { return string(route(ctx, project).GetUID()) }).WithContext(ctx).ShouldNot(BeEmpty())
-		change(ctx, project, func(s *spec) { s.Expose.HTTPRoute = nil })
-		Eventually(func() string { return string(route(ctx, project).GetUID()) }).WithContext(ctx).Should(BeEmpty())
-	})
-})
 
 var _ = Describe("HTTPRoutes that the operator may not read", func() {
 	It("count as absent, and block no project, until it may", func(ctx SpecContext) {
@@ -90,8 +46,8 @@ var _ = Describe("HTTPRoutes that the operator may not read", func() {
 		Expect(role.Rules).To(HaveLen(len(all) - 1))
 		Expect(admin.Update(ctx, role)).To(Succeed())
 		trimmed := asAccount(ctx, operatorNamespace, name)
-		routes := func() string { return strings.Join(rights(ctx, trimmed, namespace), "\n") }
-		Eventually(routes).WithContext(ctx).Should(And(ContainSubstring("deployments"), Not(ContainSubstring("httproutes"))))
+		routes := ContainElement(HavePrefix("httproutes"))
+		awaitRights(ctx, trimmed, namespace, And(ContainElement(HavePrefix("deployments")), Not(routes)))
 
 		operate(ctx, trimmed, usual(), namespace)
 		without := create(ctx, newProject(namespace, "without"))
@@ -103,6 +59,7 @@ var _ = Describe("HTTPRoutes that the operator may not read", func() {
 
 		role.Rules = all
 		Expect(admin.Update(ctx, role)).To(Succeed())
+		awaitRights(ctx, trimmed, namespace, routes)
 		makeReady(ctx, with)
 		Expect(metav1.IsControlledBy(route(ctx, with), with)).To(BeTrue())
 	})
@@ -217,23 +174,30 @@ func installGatewayAPI(ctx context.Context) client.Object {
 	Expect(err).NotTo(HaveOccurred())
 	crd := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal(content, &crd.Object)).To(Succeed())
-	Eventually(func() error { return admin.Create(ctx, crd) }).WithContext(ctx).Should(Succeed()) // a former one may still be deleted
-	DeferCleanup(func(ctx context.Context) {
-		Expect(client.IgnoreNotFound(admin.Delete(ctx, crd))).To(Succeed())
-		Eventually(func() bool {
-			return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy()))
-		}).
-			WithContext(ctx).Should(BeTrue())
-	})
-	served := &unstructured.UnstructuredList{}
-	served.SetGroupVersionKind(render.HTTPRouteKind)
-	Eventually(func() error { return admin.List(ctx, served) }).WithContext(ctx).Should(Succeed(), "an installed kind is not served at once")
+	Expect(admin.Create(ctx, crd)).To(Succeed())
+	DeferCleanup(removeGatewayAPI, client.Object(crd))
+	Eventually(func(g Gomega) {
+		g.Expect(admin.List(ctx, newList(render.HTTPRouteKind))).To(Succeed())
+		found, err := clients.ServerResourcesForGroupVersion(render.HTTPRouteKind.GroupVersion().String())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(hasHTTPRoute(found)).To(BeTrue())
+	}).WithContext(ctx).Should(Succeed(), "an installed kind is not served at once")
 	return crd
+}
+
+// removeGatewayAPI removes HTTPRoutes from the API server.
+func removeGatewayAPI(ctx context.Context, crd client.Object) {
+	GinkgoHelper()
+	Expect(client.IgnoreNotFound(admin.Delete(ctx, crd))).To(Succeed())
+	gone := crd.DeepCopyObject().(client.Object)
+	Eventually(func() error { return admin.Get(ctx, client.ObjectKeyFromObject(crd), gone) }).WithContext(ctx).
+		Should(Satisfy(apierrors.IsNotFound))
 }
 
 // route returns the project's current HTTPRoute; an empty one if there is none.
 func route(ctx context.Context, project *verifyv1.VerificationProject) *unstructured.Unstructured {
 	GinkgoHelper()
+	settle(ctx)
 	found := &unstructured.Unstructured{}
 	found.SetGroupVersionKind(render.HTTPRouteKind)
 	err := admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: render.Name(project.Name)}, found)

@@ -3,24 +3,29 @@ package project
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
@@ -35,16 +40,18 @@ type indexedReader struct {
 	read   int
 }
 
+func newReader() *indexedReader { return &indexedReader{stores: map[reflect.Type]cache.Indexer{}} }
+
+// newIndexedReader returns a reader with the controller's indexes.
 func newIndexedReader(ctx context.Context) *indexedReader {
-	r := &indexedReader{stores: map[reflect.Type]cache.Indexer{}}
+	r := newReader()
 	if err := indexFields(ctx, r); err != nil {
 		panic(err)
 	}
 	return r
 }
 
-func (r *indexedReader) findIndexer(object client.Object) cache.Indexer {
-	kind := reflect.TypeOf(object)
+func (r *indexedReader) findIndexer(kind reflect.Type) cache.Indexer {
 	if r.stores[kind] == nil {
 		r.stores[kind] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	}
@@ -53,7 +60,7 @@ func (r *indexedReader) findIndexer(object client.Object) cache.Indexer {
 
 // IndexField adds an index as the cache of controller-runtime does: with the namespace, and without.
 func (r *indexedReader) IndexField(_ context.Context, object client.Object, field string, values client.IndexerFunc) error {
-	return r.findIndexer(object).AddIndexers(cache.Indexers{field: func(item any) (keys []string, err error) {
+	return r.findIndexer(reflect.TypeOf(object)).AddIndexers(cache.Indexers{field: func(item any) (keys []string, err error) {
 		object := item.(client.Object)
 		for _, value := range values(object) {
 			keys = append(keys, object.GetNamespace()+"/"+value, "/"+value)
@@ -64,44 +71,93 @@ func (r *indexedReader) IndexField(_ context.Context, object client.Object, fiel
 
 func (r *indexedReader) addObjects(objects ...client.Object) {
 	for _, object := range objects {
-		if err := r.findIndexer(object).Add(object); err != nil {
+		if err := r.findIndexer(reflect.TypeOf(object)).Add(object); err != nil {
 			panic(err)
 		}
 	}
 }
 
-func (r *indexedReader) Get(_ context.Context, key client.ObjectKey, out client.Object, _ ...client.GetOption) error {
-	item, ok, err := r.findIndexer(out).GetByKey(key.String())
+// removeKind removes all objects of a kind, with its indexes.
+func (r *indexedReader) removeKind(kind client.Object) { delete(r.stores, reflect.TypeOf(kind)) }
+
+// replaceKind replaces all objects of a kind, and returns what notifies an informer of the differences.
+func (r *indexedReader) replaceKind(kind client.Object, objects []client.Object, informer *controllertest.FakeInformer) (notify []func()) {
+	store := r.findIndexer(reflect.TypeOf(kind))
+	before, after := map[string]client.Object{}, map[string]client.Object{}
+	for _, item := range store.List() {
+		before[client.ObjectKeyFromObject(item.(client.Object)).String()] = item.(client.Object)
+	}
+	for _, object := range objects {
+		after[client.ObjectKeyFromObject(object).String()] = object
+	}
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if old, now := before[key], after[key]; now == nil || now.GetUID() != old.GetUID() {
+			notify = append(notify, func() { informer.Delete(old) })
+			delete(before, key)
+		}
+	}
+	items := make([]any, 0, len(objects))
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		old, now := before[key], after[key]
+		switch {
+		case old == nil:
+			notify = append(notify, func() { informer.Add(now) })
+		case old.GetResourceVersion() != now.GetResourceVersion():
+			notify = append(notify, func() { informer.Update(old, now) })
+		}
+		items = append(items, now)
+	}
+	if err := store.Replace(items, ""); err != nil {
+		panic(err)
+	}
+	return notify
+}
+
+func (r *indexedReader) Get(_ context.Context, key client.ObjectKey, out client.Object, options ...client.GetOption) error {
+	item, ok, err := r.findIndexer(reflect.TypeOf(out)).GetByKey(key.String())
 	if err != nil || !ok {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 	}
 	r.read++
-	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(item).Elem())
+	found := item.(runtime.Object)
+	if !ptr.Deref((&client.GetOptions{}).ApplyOptions(options).UnsafeDisableDeepCopy, false) {
+		found = found.DeepCopyObject()
+	}
+	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(found).Elem())
 	return nil
 }
 
 func (r *indexedReader) List(_ context.Context, out client.ObjectList, options ...client.ListOption) error {
-	kinds := map[reflect.Type]client.Object{
-		reflect.TypeFor[*verifyv1.VerificationProjectList](): &verifyv1.VerificationProject{},
-		reflect.TypeFor[*networkingv1.IngressList]():         &networkingv1.Ingress{},
-		reflect.TypeFor[*corev1.ServiceList]():               &corev1.Service{},
-		reflect.TypeFor[*appsv1.DeploymentList]():            &appsv1.Deployment{},
-	}
+	kind, _ := reflect.TypeOf(out).Elem().FieldByName("Items")
 	o := (&client.ListOptions{}).ApplyOptions(options)
-	store := r.findIndexer(kinds[reflect.TypeOf(out)])
-	var items []any
-	if o.FieldSelector == nil {
-		items = store.List()
-	} else {
+	store := r.findIndexer(reflect.PointerTo(kind.Type.Elem()))
+	items, err := store.List(), error(nil)
+	if o.FieldSelector != nil {
 		requirement := o.FieldSelector.Requirements()[0]
-		var err error
-		if items, err = store.ByIndex(requirement.Field, o.Namespace+"/"+requirement.Value); err != nil {
-			return err
-		}
+		items, err = store.ByIndex(requirement.Field, o.Namespace+"/"+requirement.Value)
+	} else if o.Namespace != "" {
+		items, err = store.ByIndex(cache.NamespaceIndex, o.Namespace)
 	}
-	objects := make([]runtime.Object, 0, len(items))
+	if err != nil {
+		return err
+	}
+	var objects []runtime.Object
 	for _, item := range items {
-		objects = append(objects, item.(runtime.Object))
+		object := item.(client.Object)
+		if o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(object.GetLabels())) {
+			continue
+		}
+		found := object.(runtime.Object)
+		if !ptr.Deref(o.UnsafeDisableDeepCopy, false) {
+			found = found.DeepCopyObject()
+		}
+		objects = append(objects, found)
+	}
+	slices.SortFunc(objects, func(a, b runtime.Object) int {
+		return strings.Compare(client.ObjectKeyFromObject(a.(client.Object)).String(), client.ObjectKeyFromObject(b.(client.Object)).String())
+	})
+	if o.Limit > 0 && len(objects) > int(o.Limit) {
+		objects = objects[:o.Limit]
 	}
 	r.read += len(objects)
 	return meta.SetList(out, objects)

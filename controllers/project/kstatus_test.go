@@ -92,7 +92,6 @@ var _ = Describe("Tools that wait for a project", func() {
 		create(ctx, project)
 		setRollout(ctx, project, allReady)
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
-		Eventually(healthOf).WithContext(ctx).WithArguments(checks, project).
-			Should(Equal(health{status.InProgressStatus, status.CurrentStatus, "Suspended"}))
+		Expect(healthOf(ctx, checks, project)).To(Equal(health{status.InProgressStatus, status.CurrentStatus, "Suspended"}))
 	})
 })

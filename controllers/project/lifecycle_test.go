@@ -3,7 +3,6 @@ package project
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -53,7 +52,7 @@ var _ = Describe("A project", func() {
 	})
 
 	It("has its children deleted with it", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
+		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		for _, object := range objectsOf(ctx, project.Namespace) {
@@ -64,12 +63,9 @@ var _ = Describe("A project", func() {
 		}
 		// No garbage collector runs here; the operator's part is that nothing is created again.
 		Expect(admin.Delete(ctx, project)).To(Succeed())
-		Eventually(func() error { // changes of children come through their own watches
-			return op.manager.GetCache().Get(ctx, client.ObjectKeyFromObject(project), &verifyv1.VerificationProject{})
-		}).WithContext(ctx).Should(Satisfy(apierrors.IsNotFound))
 		Expect(admin.Delete(ctx, deployment(ctx, project))).To(Succeed())
-		Consistently(func() []string { return children(ctx, project) }).WithContext(ctx).WithTimeout(2 * settling * 5).
-			ShouldNot(ContainElement("Deployment phoneproof-shop"))
+		elapse(ctx, lastRetry)
+		Expect(children(ctx, project)).NotTo(ContainElement("Deployment phoneproof-shop"))
 	})
 
 	It("can be waited for with kubectl", func(ctx SpecContext) {
@@ -81,6 +77,7 @@ var _ = Describe("A project", func() {
 		change(ctx, project, func(s *verifyv1.VerificationProjectSpec) { s.DisplayName = "Shop" })
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionUnknown, verifyv1.ReasonNotReported)
 		report(ctx, project)
+		settle(ctx)
 		Expect(kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "--namespace", project.Namespace, "vproj/shop")).
 			To(ContainSubstring("condition met"))
 		Expect(client.IgnoreNotFound(admin.Delete(ctx, project))).To(Succeed())

@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -28,51 +29,56 @@ func usual() Options {
 			Tolerations: []string{"*"}, ServiceTypes: []string{"ClusterIP"},
 		},
 		MaxUnreadyRollouts: 10,
-		GatewayPeriod:      200 * time.Millisecond,
 	}
 }
 
-// running is an operator in this process.
-type running struct {
-	*requests
-
-	manager manager.Manager
-	stop    func()
-}
-
-// operate runs an operator in some namespaces, until it is stopped or the spec ends.
-func operate(ctx context.Context, as *rest.Config, o Options, namespaces ...string) *running {
+// start runs an operator in this process by a manager, as in production, until it is stopped or the spec ends.
+func start(ctx context.Context, as *rest.Config, o Options, namespaces ...string) (stop func()) {
 	GinkgoHelper()
-	as = rest.CopyConfig(as)
-	r := &running{requests: &requests{}}
-	as.Wrap(r.count)
 	scheme, err := Scheme()
 	Expect(err).NotTo(HaveOccurred())
 	caches, err := CacheOptions(namespaces)
 	Expect(err).NotTo(HaveOccurred())
-	r.manager, err = manager.New(as, manager.Options{
+	mgr, err := manager.New(as, manager.Options{
 		Scheme: scheme, Cache: caches, Client: ClientOptions(), Logger: GinkgoLogr,
 		Metrics:    metricsserver.Options{BindAddress: "0"},
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	o.Log, o.Namespaces = GinkgoLogr, namespaces
-	Expect(New(o).Register(ctx, r.manager)).To(Succeed())
+	o.Log, o.Namespaces, o.GatewayPeriod = GinkgoLogr, namespaces, 200*time.Millisecond
+	Expect(New(o).Register(ctx, mgr)).To(Succeed())
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
-	go func() { ended <- r.manager.Start(running) }()
-	r.stop = sync.OnceFunc(func() {
+	go func() { ended <- mgr.Start(running) }()
+	stop = sync.OnceFunc(func() {
 		cancel()
 		Expect(<-ended).To(Succeed())
 	})
-	DeferCleanup(r.stop)
-	return r
+	DeferCleanup(stop)
+	return stop
 }
 
 // requests counts the requests of a client to the API server.
 type requests struct {
 	mu     sync.Mutex
 	writes []string
+	crash  int // the number of the write after which all requests fail; never if zero
+}
+
+// errCrashed is the error of all requests after a crash.
+var errCrashed = errors.New("the operator has crashed")
+
+// crashAfter makes all requests fail after some more writes, as if the operator had crashed.
+func (r *requests) crashAfter(writes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.crash = len(r.writes) + writes
+}
+
+func (r *requests) isCrashed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.crash > 0 && len(r.writes) >= r.crash
 }
 
 // roundTripper is a function that answers requests.
@@ -82,6 +88,9 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func (r *requests) count(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if r.isCrashed() {
+			return nil, errCrashed
+		}
 		response, err := next.RoundTrip(request)
 		if request.Method != http.MethodGet && err == nil {
 			r.mu.Lock()

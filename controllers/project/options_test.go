@@ -9,7 +9,6 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,9 +32,9 @@ var _ = Describe("An option", func() {
 			Expect(without).NotTo(ContainElement(child))
 
 			change(ctx, project, on)
-			Eventually(children).WithContext(ctx).WithArguments(ctx, project).Should(ContainElement(child))
+			Expect(children(ctx, project)).To(ContainElement(child))
 			change(ctx, project, off)
-			Eventually(children).WithContext(ctx).WithArguments(ctx, project).Should(Equal(without))
+			Expect(children(ctx, project)).To(Equal(without))
 		},
 		Entry("Ingress", "Ingress phoneproof-shop",
 			func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{} }, func(s *spec) { s.Expose.Ingress = nil }),
@@ -55,11 +54,9 @@ var _ = Describe("An option", func() {
 		change(ctx, project, func(s *spec) {
 			s.Storage = verifyv1.Storage{Type: verifyv1.StoragePostgreSQL, PostgreSQL: &verifyv1.PostgreSQL{URISecretRef: verifyv1.URISecretRef{Name: "db"}}}
 		})
-		Eventually(children).WithContext(ctx).WithArguments(ctx, project).
-			Should(ContainElements("RoleBinding phoneproof-shop-postgresql", "RoleBinding phoneproof-shop-kubernetes"))
+		Expect(children(ctx, project)).To(ContainElements("RoleBinding phoneproof-shop-postgresql", "RoleBinding phoneproof-shop-kubernetes"))
 		makeReady(ctx, project)
-		Eventually(children).WithContext(ctx).WithArguments(ctx, project).
-			ShouldNot(ContainElement("RoleBinding phoneproof-shop-kubernetes"))
+		Expect(children(ctx, project)).NotTo(ContainElement("RoleBinding phoneproof-shop-kubernetes"))
 	})
 
 	// Each field that the children depend on, and how they show it. The rest of the spec reaches the pods through their own
@@ -70,7 +67,8 @@ var _ = Describe("An option", func() {
 			project := create(ctx, newProject(newNamespace(ctx), "shop"))
 			makeReady(ctx, project)
 			change(ctx, project, edit)
-			Eventually(shows).WithContext(ctx).WithArguments(ctx, project).Should(BeEquivalentTo(want))
+			settle(ctx)
+			Expect(shows(ctx, project)).To(BeEquivalentTo(want))
 			makeReady(ctx, project)
 		},
 		Entry("replicas", func(s *spec) { s.Server.Replicas = new(int32(3)) },
@@ -107,10 +105,7 @@ var _ = Describe("An option", func() {
 		Entry("the Ingress's host", func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{Host: "a.example.com"} },
 			func(ctx context.Context, p *verifyv1.VerificationProject) any {
 				var ingress networkingv1.Ingress
-				err := admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: render.Name(p.Name)}, &ingress)
-				if apierrors.IsNotFound(err) {
-					return nil
-				}
+				Expect(admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: render.Name(p.Name)}, &ingress)).To(Succeed())
 				return ingress.Spec.Rules[0].Host
 			}, "a.example.com"),
 	)
@@ -144,7 +139,7 @@ var _ = Describe("The number of pods", func() {
 		seen := watchReplicas(ctx, project)
 
 		change(ctx, project, func(s *spec) { s.Server.Autoscaling = &verifyv1.Autoscaling{MaxReplicas: 9} })
-		Eventually(children).WithContext(ctx).WithArguments(ctx, project).Should(ContainElement("HorizontalPodAutoscaler phoneproof-shop"))
+		Expect(children(ctx, project)).To(ContainElement("HorizontalPodAutoscaler phoneproof-shop"))
 		makeReady(ctx, project)
 		for _, n := range []int32{7, 4} {
 			scale(ctx, project, n)
@@ -155,7 +150,7 @@ var _ = Describe("The number of pods", func() {
 		Expect(*deployment(ctx, project).Spec.Replicas).To(BeEquivalentTo(4))
 
 		change(ctx, project, func(s *spec) { s.Server.Autoscaling = nil })
-		Eventually(func() int32 { return *deployment(ctx, project).Spec.Replicas }).WithContext(ctx).Should(BeEquivalentTo(6))
+		Expect(*deployment(ctx, project).Spec.Replicas).To(BeEquivalentTo(6))
 		makeReady(ctx, project)
 		Expect(seen()).To(Equal([]int32{5, 7, 4, 6}))
 	})
@@ -171,14 +166,14 @@ var _ = Describe("The number of pods", func() {
 
 		change(ctx, project, func(s *spec) { s.Suspend = new(true) })
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
-		Eventually(func() int32 { return *deployment(ctx, project).Spec.Replicas }).WithContext(ctx).Should(BeZero())
+		Expect(*deployment(ctx, project).Spec.Replicas).To(BeZero())
 		setRollout(ctx, project, allReady)
 		Expect(children(ctx, project)).NotTo(ContainElement(HavePrefix("HorizontalPodAutoscaler")))
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonSuspended)
 		Expect(find(ctx, project, verifyv1.ConditionReconciling)).To(Equal(metav1.Condition{}))
 
 		change(ctx, project, func(s *spec) { s.Suspend = nil })
-		Eventually(func() int32 { return *deployment(ctx, project).Spec.Replicas }).WithContext(ctx).Should(BeEquivalentTo(3))
+		Expect(*deployment(ctx, project).Spec.Replicas).To(BeEquivalentTo(3))
 		makeReady(ctx, project)
 		Expect(children(ctx, project)).To(ContainElement(HavePrefix("HorizontalPodAutoscaler")))
 	})
@@ -218,7 +213,11 @@ func watchReplicas(ctx context.Context, project *verifyv1.VerificationProject) f
 		now := deployment(ctx, project).ResourceVersion
 		for version := ""; version != now; { // a watch may be late
 			var event watch.Event
-			Eventually(watching.ResultChan()).WithContext(ctx).Should(Receive(&event))
+			select {
+			case event = <-watching.ResultChan():
+			case <-ctx.Done():
+				Fail("the watch shows no change of the Deployment")
+			}
 			d, ok := event.Object.(*appsv1.Deployment)
 			Expect(ok).To(BeTrue(), "%v", event)
 			if len(numbers) == 0 || numbers[len(numbers)-1] != *d.Spec.Replicas {

@@ -10,14 +10,13 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
@@ -99,40 +98,6 @@ var _ = Describe("The rights of a project's pods", func() {
 	)
 })
 
-var _ = Describe("An operator for some namespaces", func() {
-	It("works with Roles in these, and knows nothing of others", func(ctx SpecContext) {
-		const name = "phoneproof-namespaced"
-		Expect(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}})).To(Succeed())
-		watched, other := []string{newNamespace(ctx), newNamespace(ctx)}, newNamespace(ctx)
-		for _, namespace := range watched {
-			bindRole(ctx, namespace, name)
-			for _, file := range []string{"server_kubernetes_role.yaml", "server_postgresql_role.yaml"} {
-				role := manifest(file)
-				role.SetKind("Role")
-				role.SetNamespace(namespace)
-				Expect(admin.Create(ctx, role)).To(Succeed())
-			}
-		}
-		o := usual()
-		o.Render.NamespacedRoles = true
-		operate(ctx, asAccount(ctx, operatorNamespace, name), o, watched...)
-		ignored := create(ctx, newProject(other, "shop"))
-		for _, namespace := range watched {
-			project := create(ctx, newProject(namespace, "shop"))
-			makeReady(ctx, project)
-			var bindings rbacv1.RoleBindingList
-			Expect(admin.List(ctx, &bindings, client.InNamespace(namespace), client.HasLabels{verifyv1.ProjectLabel})).To(Succeed())
-			Expect(bindings.Items).To(HaveLen(1))
-			Expect(bindings.Items[0].RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "phoneproof-server-kubernetes"}))
-			change(ctx, project, func(s *spec) { s.Server.PriorityClassName = "high" })
-			expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonNotPermitted)
-			expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonNotPermitted)
-		}
-		Expect(children(ctx, ignored)).To(BeEmpty())
-		Expect(current(ctx, ignored).Status.Conditions).To(BeEmpty())
-	})
-})
-
 func clientsOf(config *rest.Config) *clientset.Clientset {
 	GinkgoHelper()
 	c, err := clientset.NewForConfig(config)
@@ -143,11 +108,7 @@ func clientsOf(config *rest.Config) *clientset.Clientset {
 // expectRights compares the rights of an account in a namespace with a file.
 func expectRights(ctx context.Context, config *rest.Config, namespace, golden string) {
 	GinkgoHelper()
-	var got []string
-	Eventually(func() []string { // the authorizer sees a binding through a watch
-		got = rights(ctx, config, namespace)
-		return got
-	}).WithContext(ctx).ShouldNot(BeEmpty())
+	got := awaitRights(ctx, config, namespace, Not(BeEmpty()))
 	file := filepath.Join("testdata", "rights", golden)
 	if os.Getenv(updateVariable) != "" {
 		Expect(os.WriteFile(file, []byte(strings.Join(got, "\n")+"\n"), 0o600)).To(Succeed())
@@ -155,6 +116,16 @@ func expectRights(ctx context.Context, config *rest.Config, namespace, golden st
 	want, err := os.ReadFile(file)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(got).To(Equal(lines(string(want))))
+}
+
+// awaitRights returns the rights of an account once they match, because the authorizer sees a binding through a watch.
+func awaitRights(ctx context.Context, config *rest.Config, namespace string, match types.GomegaMatcher) (got []string) {
+	GinkgoHelper()
+	Eventually(func() []string {
+		got = rights(ctx, config, namespace)
+		return got
+	}).WithContext(ctx).Should(match)
+	return got
 }
 
 // rights returns what the API server allows an account in a namespace, without what it allows to all.

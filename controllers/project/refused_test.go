@@ -8,12 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -30,7 +28,7 @@ func exposeAt(base string) func(*spec) {
 	}
 }
 
-// expectRefused starts a project whose host another one has, and waits until the operator has refused it.
+// expectRefused starts a project whose host another one has, and checks that the operator refuses it.
 func expectRefused(ctx context.Context, project *verifyv1.VerificationProject) {
 	GinkgoHelper()
 	deployment(ctx, project)
@@ -38,14 +36,15 @@ func expectRefused(ctx context.Context, project *verifyv1.VerificationProject) {
 	setRollout(ctx, project, allReady)
 	expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 	// Its own status requeues it once more. From then on only events about the holder can.
-	Consistently(find).WithContext(ctx).WithArguments(ctx, project, verifyv1.ConditionStalled).WithTimeout(5 * settling).
-		Should(HaveField("Reason", verifyv1.ReasonHostInUse))
+	elapse(ctx, 2*sharingDelay)
+	expectCondition(ctx, project, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 }
 
-// expectHost waits until a project has its Ingress without being edited.
+// expectHost checks that a project gets its Ingress without being edited.
 func expectHost(ctx context.Context, project *verifyv1.VerificationProject, host string) {
 	GinkgoHelper()
-	Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, project).WithTimeout(wakeLimit).Should(Equal(host))
+	elapse(ctx, wakeLimit)
+	Expect(ingressHost(ctx, project)).To(Equal(host))
 }
 
 // takeIngressName creates a foreign Ingress with the name of a project's.
@@ -63,17 +62,13 @@ func takeIngressName(ctx context.Context, namespace, project string) {
 // stalledReason returns why a project is Stalled; empty if it is not.
 func stalledReason(ctx context.Context, project *verifyv1.VerificationProject) string {
 	GinkgoHelper()
-	var now verifyv1.VerificationProject
-	Expect(admin.Get(ctx, client.ObjectKeyFromObject(project), &now)).To(Succeed())
-	if c := meta.FindStatusCondition(now.Status.Conditions, verifyv1.ConditionStalled); c != nil {
-		return c.Reason
-	}
-	return ""
+	return find(ctx, project, verifyv1.ConditionStalled).Reason
 }
 
 // annotationOf returns an annotation of a project's Service or Ingress; empty if there is none.
 func annotationOf(ctx context.Context, project *verifyv1.VerificationProject, object client.Object, key string) string {
 	GinkgoHelper()
+	settle(ctx)
 	err := admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: render.Name(project.Name)}, object)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 	return object.GetAnnotations()[key]
@@ -104,7 +99,7 @@ var _ = Describe("A project that was refused a host", func() {
 		}
 		create(ctx, holder)
 		makeReady(ctx, holder)
-		Eventually(func() string { return string(route(ctx, holder).GetUID()) }).WithContext(ctx).ShouldNot(BeEmpty())
+		Expect(string(route(ctx, holder).GetUID())).NotTo(BeEmpty())
 		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
 		change(ctx, waiting, exposeAt(base))
 		expectRefused(ctx, waiting)
@@ -120,14 +115,14 @@ var _ = Describe("A project that was refused a host", func() {
 		holder := create(ctx, newProject(namespace, "holder"))
 		change(ctx, holder, exposeAt(base))
 		makeReady(ctx, holder)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, holder).Should(Equal(host))
+		Expect(ingressHost(ctx, holder)).To(Equal(host))
 		waiting := create(ctx, newProject(namespace, "waiting"))
 		change(ctx, waiting, exposeAt(base))
 		expectRefused(ctx, waiting)
 
 		change(ctx, holder, func(s *spec) { s.BaseURL = base + "/holder" })
 		expectHost(ctx, waiting, host)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, holder).Should(Equal(host))
+		Expect(ingressHost(ctx, holder)).To(Equal(host))
 	})
 
 	It("gets it when the holder's Ingress is refused after all, and the host with it", func(ctx SpecContext) {
@@ -146,7 +141,7 @@ var _ = Describe("A project that was refused a host", func() {
 		}
 		expectHost(ctx, waiting, host)
 		// The loser's reason is the Ingress or, if it asked again after it gave the host up, the host.
-		Eventually(stalledReason).WithContext(ctx).WithArguments(ctx, loser).Should(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
+		Expect(stalledReason(ctx, loser)).To(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
 	})
 
 	It("gets it also from an operator with rights in two namespaces alone", func(ctx SpecContext) {
@@ -156,7 +151,7 @@ var _ = Describe("A project that was refused a host", func() {
 		account := asAccount(ctx, operatorNamespace, name)
 		for _, namespace := range namespaces {
 			bindRole(ctx, namespace, name)
-			Eventually(func() []string { return rights(ctx, account, namespace) }).WithContext(ctx).ShouldNot(BeEmpty())
+			awaitRights(ctx, account, namespace, Not(BeEmpty()))
 		}
 		operate(ctx, account, usual(), namespaces...)
 		holder := create(ctx, newProject(namespaces[0], "holder"))
@@ -173,21 +168,6 @@ var _ = Describe("A project that was refused a host", func() {
 		Expect(children(ctx, unseen)).To(BeEmpty(), "this operator does not work there")
 	})
 })
-
-// countReconciliations returns how many reconciliations of projects there were in this process.
-func countReconciliations() (all float64) {
-	GinkgoHelper()
-	families, err := metrics.Registry.Gather()
-	Expect(err).NotTo(HaveOccurred())
-	for _, family := range families {
-		if family.GetName() == "controller_runtime_reconcile_total" {
-			for _, metric := range family.GetMetric() {
-				all += metric.GetCounter().GetValue()
-			}
-		}
-	}
-	return all
-}
 
 // delays is a queue that records the delay of each project.
 type delays struct {
@@ -256,15 +236,12 @@ var _ = Describe("A project that waits for a host", func() {
 				setRollout(ctx, p, allReady)
 			}
 			for _, p := range refused {
-				Eventually(stalledReason).WithContext(ctx).WithArguments(ctx, p).Should(BeElementOf(reason, verifyv1.ReasonHostInUse))
+				Expect(stalledReason(ctx, p)).To(BeElementOf(reason, verifyv1.ReasonHostInUse))
 			}
-			reconciled, written := -1.0, -1
-			Eventually(func(g Gomega) {
-				before, beforeWritten := reconciled, written
-				reconciled, written = countReconciliations(), len(op.written())
-				g.Expect(reconciled).To(Equal(before), "each other's refusals wake them no more")
-				g.Expect(written).To(Equal(beforeWritten))
-			}).WithContext(ctx).WithPolling(20 * settling).Should(Succeed())
+			before, written := op.reconciled, op.written()
+			elapse(ctx, afterConflict/2)
+			Expect(op.reconciled).To(Equal(before), "each other's refusals wake them no more")
+			Expect(op.written()).To(Equal(written))
 		},
 		Entry("because foreign objects have their names", "https://circle.refused.example.com", takeIngressName, verifyv1.ReasonConflict),
 		Entry("by the API server", "https://_circle.refused.example.com",
@@ -298,18 +275,19 @@ var _ = Describe("A host in an annotation", func() {
 			evil, victim := newTenant(ctx), newTenant(ctx)
 			shop := victim.create(ctx, "shop", exposeAt("https://"+host))
 			makeReady(ctx, shop)
-			Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
+			Expect(ingressHost(ctx, shop)).To(Equal(host))
 
 			thief := evil.create(ctx, "thief", asks(own, on, key, value))
 			DeferCleanup(func(ctx context.Context) { Expect(admin.Delete(ctx, thief)).To(Succeed()) }) // the next entry has the same host
 			expectRefused(ctx, thief)
-			Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, thief).Should(Equal(own))
+			Expect(ingressHost(ctx, thief)).To(Equal(own))
 			Expect(annotationOf(ctx, thief, on, key)).To(Equal(kept))
 			expectReady(ctx, shop)
 
 			By("getting it once it is free")
 			victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
-			Eventually(annotationOf).WithContext(ctx).WithArguments(ctx, thief, on, key).WithTimeout(wakeLimit).Should(Equal(value))
+			elapse(ctx, wakeLimit)
+			Expect(annotationOf(ctx, thief, on, key)).To(Equal(value))
 			expectReady(ctx, thief)
 		},
 		Entry("external-dns, on a Service", &corev1.Service{}, "external-dns.alpha.kubernetes.io/hostname",
@@ -336,7 +314,7 @@ var _ = Describe("A host in an annotation", func() {
 		deployment(ctx, shop)
 		Expect(annotationOf(ctx, shop, &corev1.Service{}, key)).To(BeEmpty(), "no pod answers yet")
 		makeReady(ctx, shop)
-		Eventually(annotationOf).WithContext(ctx).WithArguments(ctx, shop, &corev1.Service{}, key).Should(Equal(named))
+		Expect(annotationOf(ctx, shop, &corev1.Service{}, key)).To(Equal(named))
 		thief := evil.create(ctx, "thief", exposeAt("https://"+named))
 		expectRefused(ctx, thief)
 		first.stop()
@@ -382,7 +360,7 @@ var _ = Describe("A grant to two namespaces", func() {
 			s.Telegram.BotUsername = account
 		})
 		makeReady(ctx, first)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, first).Should(Equal(host))
+		Expect(ingressHost(ctx, first)).To(Equal(host))
 
 		By("letting the second in at another path, with the same account")
 		second := two.create(ctx, "second", func(s *spec) {
@@ -390,7 +368,7 @@ var _ = Describe("A grant to two namespaces", func() {
 			s.Telegram.BotUsername = account
 		})
 		makeReady(ctx, second)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, second).Should(Equal(host))
+		Expect(ingressHost(ctx, second)).To(Equal(host))
 		for _, project := range []*verifyv1.VerificationProject{first, second} {
 			condition := expectCondition(ctx, project, verifyv1.ConditionShared, metav1.ConditionTrue, verifyv1.ReasonAccountShared)
 			Expect(condition.Message).NotTo(ContainSubstring(host), "both may have the host")

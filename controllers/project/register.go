@@ -8,11 +8,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -96,31 +98,18 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("create discovery client: %w", err)
 	}
-	if err := indexFields(ctx, mgr.GetFieldIndexer()); err != nil {
+	err = c.connect(ctx, cluster{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
+		recorder: mgr.GetEventRecorder("phoneproof-operator"), discover: resources.ServerResourcesForGroupVersionWithContext,
+	})
+	if err != nil {
 		return err
 	}
-	c.client, c.live, c.recorder = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("phoneproof-operator")
-	objects := apply.Objects(true)
-	route := objects[len(objects)-1]
-	c.gateway = &gateway{
-		discover: resources.ServerResourcesForGroupVersionWithContext,
-		live:     c.live, namespaces: c.Namespaces,
-		routes: func() source.SyncingSource {
-			return source.Kind(mgr.GetCache(), route, c.ofExposures(), withoutStatus())
-		},
-		index: func(ctx context.Context) error {
-			return mgr.GetFieldIndexer().IndexField(ctx, route, hostIndex, indexByHost)
-		},
-		unwatch:  func(ctx context.Context) error { return mgr.GetCache().RemoveInformer(ctx, route) },
-		projects: c.client, period: c.GatewayPeriod, log: c.Log, known: make(chan struct{}),
-	}
-	c.applier = apply.New(apply.Options{Client: c.client, Live: c.live, HTTPRoutes: c.gateway.isPresent})
-
 	made, err := controller.New("project", mgr, controller.Options{
 		Reconciler:              reconcile.AsReconciler(c.client, c),
 		MaxConcurrentReconciles: workers,
 		ReconciliationTimeout:   reconciliationTimeout,
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             newRateLimiter(),
 	})
 	if err != nil {
 		return fmt.Errorf("create project controller: %w", err)
@@ -130,6 +119,45 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 			return fmt.Errorf("watch project controller source: %w", err)
 		}
 	}
+	return nil
+}
+
+// newRateLimiter returns the limiter of the retries of failed projects.
+func newRateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
+}
+
+// cluster is the controller's access to a cluster.
+type cluster struct {
+	client   client.Client // reads from the cache
+	live     client.Reader
+	cache    cache.Cache
+	recorder events.EventRecorder
+	// discover lists the resources of a group and version.
+	discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
+}
+
+// connect makes the controller work on a cluster.
+func (c *Controller) connect(ctx context.Context, in cluster) error {
+	if err := indexFields(ctx, in.cache); err != nil {
+		return err
+	}
+	c.client, c.live, c.recorder = in.client, in.live, in.recorder
+	objects := apply.Objects(true)
+	route := objects[len(objects)-1]
+	c.gateway = &gateway{
+		discover: in.discover,
+		live:     c.live, namespaces: c.Namespaces,
+		routes: func() source.SyncingSource {
+			return source.Kind(in.cache, route, c.ofExposures(), withoutStatus())
+		},
+		index: func(ctx context.Context) error {
+			return in.cache.IndexField(ctx, route, hostIndex, indexByHost)
+		},
+		unwatch:  func(ctx context.Context) error { return in.cache.RemoveInformer(ctx, route) },
+		projects: c.client, period: c.GatewayPeriod, log: c.Log, known: make(chan struct{}),
+	}
+	c.applier = apply.New(apply.Options{Client: c.client, Live: c.live, HTTPRoutes: c.gateway.isPresent})
 	return nil
 }
 

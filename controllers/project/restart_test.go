@@ -3,10 +3,8 @@ package project
 import (
 	"context"
 	"encoding/json"
-	"math/rand/v2"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -33,23 +31,24 @@ var lifeSteps = []func(*spec){
 	func(s *spec) { s.Server.Tolerations = []corev1.Toleration{{Key: "web", Operator: "Exists"}} },
 }
 
-var _ = Describe("An operator that is stopped in the middle", func() {
+var _ = Describe("An operator that crashes after any of its writes", func() {
 	It("leaves nothing unfinished by the next one", func(ctx SpecContext) {
 		untouched := newNamespace(ctx)
 		stop := operate(ctx, operator, usual(), untouched).stop
 		want := liveThrough(ctx, untouched, func() {})
 		stop()
 
-		for range 4 {
+		for writes := 1; writes <= 4; writes++ {
 			namespace := newNamespace(ctx)
-			stop := operate(ctx, operator, usual(), namespace).stop
+			op := operate(ctx, operator, usual(), namespace)
 			got := liveThrough(ctx, namespace, func() {
-				after := time.NewTimer(rand.N(60 * time.Millisecond))
-				<-after.C
-				stop()
-				stop = operate(ctx, operator, usual(), namespace).stop
+				op.crashAfter(writes)
+				settle(ctx)
+				Expect(op.isCrashed() || writes > 1).To(BeTrue(), "each change takes a write")
+				op.stop()
+				op = operate(ctx, operator, usual(), namespace)
 			})
-			stop()
+			op.stop()
 			Expect(got).To(Equal(want))
 		}
 	})
@@ -61,14 +60,15 @@ func liveThrough(ctx context.Context, namespace string, happens func()) []string
 	GinkgoHelper()
 	project := newProject(namespace, "shop")
 	project.Spec.Telegram.BotUsername = "life_of_" + strings.ReplaceAll(namespace, "-", "_") + "_bot"
-	runKubelets(ctx, namespace)
 	create(ctx, project)
 	happens()
 	report(ctx, project)
+	finishRollouts(ctx, namespace)
 	expectReady(ctx, project)
 	for _, step := range lifeSteps {
 		change(ctx, project, step)
 		happens()
+		finishRollouts(ctx, namespace)
 		if project.Suspended() {
 			expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
 			continue
@@ -76,9 +76,9 @@ func liveThrough(ctx context.Context, namespace string, happens func()) []string
 		report(ctx, project)
 		expectReady(ctx, project)
 	}
-	Eventually(children).WithContext(ctx).WithArguments(ctx, project).ShouldNot(ContainElement("RoleBinding phoneproof-shop-kubernetes"))
-	// If one was stopped between its writes, only the cluster shows that pods are due.
-	Eventually(func() rollout { return rolloutOf(deployment(ctx, project)) }).WithContext(ctx).Should(Equal(rolledOut))
+	Expect(children(ctx, project)).NotTo(ContainElement("RoleBinding phoneproof-shop-kubernetes"))
+	// If one crashed between its writes, only the cluster shows that pods are due.
+	Expect(rolloutOf(deployment(ctx, project))).To(Equal(rolledOut))
 	expectReady(ctx, project)
 	var out []string
 	for _, object := range append(objectsOf(ctx, namespace), current(ctx, project)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -14,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -24,6 +24,7 @@ import (
 type tenant struct {
 	client.Client
 
+	config    *rest.Config
 	namespace string
 }
 
@@ -42,10 +43,10 @@ func newTenant(ctx context.Context) tenant {
 		Expect(admin.Create(ctx, object)).To(Succeed())
 	}
 	config := asAccount(ctx, namespace, name)
-	Eventually(func() []string { return rights(ctx, config, namespace) }).WithContext(ctx).ShouldNot(BeEmpty())
+	awaitRights(ctx, config, namespace, Not(BeEmpty()))
 	c, err := client.New(config, client.Options{Scheme: admin.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
-	return tenant{c, namespace}
+	return tenant{c, config, namespace}
 }
 
 // create creates a project in the tenant's namespace.
@@ -60,28 +61,24 @@ func (t tenant) create(ctx context.Context, name string, edit func(*spec)) *veri
 // change edits a project with the tenant's rights.
 func (t tenant) change(ctx context.Context, project *verifyv1.VerificationProject, edit func(*verifyv1.VerificationProject)) {
 	GinkgoHelper()
-	Eventually(func() error {
-		if err := t.Get(ctx, client.ObjectKeyFromObject(project), project); err != nil {
-			return err
-		}
-		edit(project)
-		return t.Update(ctx, project)
-	}).WithContext(ctx).Should(Succeed())
+	Expect(t.Get(ctx, client.ObjectKeyFromObject(project), project)).To(Succeed())
+	edit(project)
+	Expect(t.Update(ctx, project)).To(Succeed())
 }
 
 // expectUntouched checks that a project's Deployment is still the same object.
 func expectUntouched(ctx context.Context, project *verifyv1.VerificationProject, uid types.UID) {
 	GinkgoHelper()
-	Consistently(func(g Gomega) {
-		d := deployment(ctx, project)
-		g.Expect(d.UID).To(Equal(uid))
-		g.Expect(d.DeletionTimestamp).To(BeNil())
-	}).WithContext(ctx).WithTimeout(10 * settling).Should(Succeed())
+	elapse(ctx, 2*sharingDelay)
+	d := deployment(ctx, project)
+	Expect(d.UID).To(Equal(uid))
+	Expect(d.DeletionTimestamp).To(BeNil())
 }
 
 // ingressHost returns the host of a project's Ingress; empty if there is none.
 func ingressHost(ctx context.Context, project *verifyv1.VerificationProject) string {
 	GinkgoHelper()
+	settle(ctx)
 	var ingress networkingv1.Ingress
 	err := admin.Get(ctx, client.ObjectKey{Namespace: project.Namespace, Name: render.Name(project.Name)}, &ingress)
 	if apierrors.IsNotFound(err) {
@@ -123,11 +120,12 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		By("deleting it, with a finalizer that keeps it and its Deployment for ever: the account is shared still")
 		Expect(evil.Delete(ctx, parked)).To(Succeed())
 		touch(ctx, shop)
-		Consistently(func() string { return find(ctx, shop, verifyv1.ConditionShared).Reason }).WithContext(ctx).
-			WithTimeout(10 * settling).Should(Equal(verifyv1.ReasonAccountShared))
+		elapse(ctx, 2*sharingDelay)
+		Expect(find(ctx, shop, verifyv1.ConditionShared).Reason).To(Equal(verifyv1.ReasonAccountShared))
 		expectUntouched(ctx, shop, running)
 		Expect(admin.Delete(ctx, deployment(ctx, parked))).To(Succeed())
-		Eventually(find).WithContext(ctx).WithArguments(ctx, shop, verifyv1.ConditionShared).WithTimeout(2 * sharingDelay).Should(BeZero())
+		elapse(ctx, 2*sharingDelay)
+		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero())
 		expectReady(ctx, shop)
 
 		By("writing a status")
@@ -151,7 +149,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 		shop := victim.create(ctx, "shop", exposed)
 		makeReady(ctx, shop)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
+		Expect(ingressHost(ctx, shop)).To(Equal(host))
 		Expect(ingressHost(ctx, squatter)).To(BeEmpty())
 
 		By("starting the older project after all, at another path of the host")
@@ -177,9 +175,9 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 		By("giving it to the next once the holder gives it up")
 		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(BeEmpty())
+		Expect(ingressHost(ctx, shop)).To(BeEmpty())
 		touch(ctx, squatter)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, squatter).Should(Equal(host))
+		Expect(ingressHost(ctx, squatter)).To(Equal(host))
 		expectReady(ctx, squatter)
 		evil.change(ctx, squatter, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
 	})
@@ -191,7 +189,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		shop := victim.create(ctx, "shop", func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{Host: held} })
 		makeReady(ctx, shop)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(held))
+		Expect(ingressHost(ctx, shop)).To(Equal(held))
 
 		thief := evil.create(ctx, "thief", func(s *spec) {
 			s.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{
@@ -202,14 +200,12 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		report(ctx, thief)
 		setRollout(ctx, thief, allReady)
 		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
-		Eventually(func() []string {
-			names, _ := readRouteRules(route(ctx, thief))
-			return names
-		}).WithContext(ctx).Should(Equal([]string{free}))
+		names, _ := readRouteRules(route(ctx, thief))
+		Expect(names).To(Equal([]string{free}))
 
 		By("going whole where no name is left, rather than answering to all of the Gateway's")
 		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Spec.Expose.HTTPRoute.Hostnames = []verifyv1.Hostname{held} })
-		Eventually(func() string { return string(route(ctx, thief).GetUID()) }).WithContext(ctx).Should(BeEmpty())
+		Expect(string(route(ctx, thief).GetUID())).To(BeEmpty())
 		expectReady(ctx, shop)
 	})
 
@@ -245,14 +241,13 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		operate(ctx, operator, o)
 		condition := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
 		Expect(condition.Message).To(ContainSubstring("(operator flag --grant-account)"))
-		Eventually(children).WithContext(ctx).WithArguments(ctx, thief).
-			ShouldNot(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
+		Expect(children(ctx, thief)).NotTo(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
 		condition = expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
 		Expect(condition.Message).To(ContainSubstring("(operator flag --grant-host)"))
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, squatter).Should(BeEmpty())
+		Expect(ingressHost(ctx, squatter)).To(BeEmpty())
 		expectCondition(ctx, squatter, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
 		makeReady(ctx, shop)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, shop).Should(Equal(host))
+		Expect(ingressHost(ctx, shop)).To(Equal(host))
 		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero(), "a project without the grant is not counted")
 	})
 
@@ -274,27 +269,28 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 			return names
 		}
 		annotation := func() string {
+			settle(ctx)
 			var service corev1.Service
 			Expect(admin.Get(ctx, client.ObjectKey{Namespace: thief.Namespace, Name: render.Name(thief.Name)}, &service)).To(Succeed())
 			return service.Annotations[key]
 		}
-		Eventually(names).WithContext(ctx).Should(Equal([]string{taken, kept}))
+		Expect(names()).To(Equal([]string{taken, kept}))
 		before := route(ctx, thief).GetUID()
 		first.stop()
 
 		o := usual()
 		o.Permissions.HostGrants = []Grant{{victim.namespace, taken}}
 		second := operate(ctx, operator, o)
-		Eventually(annotation).WithContext(ctx).WithTimeout(20 * time.Second).Should(Equal(kept))
-		Eventually(names).WithContext(ctx).WithTimeout(20 * time.Second).Should(Equal([]string{kept}))
+		Expect(annotation()).To(Equal(kept))
+		Expect(names()).To(Equal([]string{kept}))
 		Expect(route(ctx, thief).GetUID()).To(Equal(before))
 		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
 
 		By("getting them back once the grant is taken back")
 		second.stop()
 		operate(ctx, operator, usual())
-		Eventually(names).WithContext(ctx).Should(Equal([]string{taken, kept}))
-		Eventually(annotation).WithContext(ctx).Should(Equal(kept + ", " + taken))
+		Expect(names()).To(Equal([]string{taken, kept}))
+		Expect(annotation()).To(Equal(kept + ", " + taken))
 	})
 
 	It("is stopped by a grant though a finalizer keeps its deleted project", func(ctx SpecContext) {
@@ -305,7 +301,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 			s.BaseURL, s.Expose.Ingress = "https://"+host, &verifyv1.IngressSettings{}
 		})
 		makeReady(ctx, thief)
-		Eventually(ingressHost).WithContext(ctx).WithArguments(ctx, thief).Should(Equal(host))
+		Expect(ingressHost(ctx, thief)).To(Equal(host))
 		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Finalizers = []string{"example.com/for-ever"} })
 		Expect(evil.Delete(ctx, thief, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		shop := victim.create(ctx, "shop", func(s *spec) { s.Telegram.BotUsername = thief.Spec.Telegram.BotUsername })
@@ -317,9 +313,9 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		o.Permissions.AccountGrants = []Grant{{victim.namespace, "telegram:" + thief.Spec.Telegram.BotUsername}}
 		o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
 		operate(ctx, operator, o)
-		Eventually(children).WithContext(ctx).WithArguments(ctx, thief).
-			ShouldNot(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
-		Eventually(find).WithContext(ctx).WithArguments(ctx, shop, verifyv1.ConditionShared).WithTimeout(2 * sharingDelay).Should(BeZero())
+		Expect(children(ctx, thief)).NotTo(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
+		elapse(ctx, 2*sharingDelay)
+		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero())
 		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Finalizers = nil })
 	})
 
@@ -336,16 +332,14 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 			evil.change(ctx, broken, func(p *verifyv1.VerificationProject) {
 				p.Spec.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "none"}
 			})
-			Eventually(func() map[string]string { return deployment(ctx, broken).Spec.Template.Spec.NodeSelector }).WithContext(ctx).
-				Should(HaveKey("pool"))
+			Expect(podOf(ctx, broken).NodeSelector).To(HaveKey("pool"))
 			setRollout(ctx, broken, oldReady)
 		}
 		first.stop()
 
 		o.Render.Image = "ghcr.io/phoneproof/phoneproof:2.0.0"
 		operate(ctx, operator, o, evil.namespace, victim.namespace)
-		Eventually(func() string { return deployment(ctx, shop).Spec.Template.Spec.Containers[0].Image }).WithContext(ctx).
-			Should(Equal(o.Render.Image))
+		Expect(imageOf(ctx, shop)).To(Equal(o.Render.Image))
 	})
 })
 
