@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("A foreign object", func() {
-	It("stays unchanged, and is named, until it is deleted", func(ctx SpecContext) {
+	It("is named in the status and stays unchanged until it is deleted", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		foreign := someDeployment(namespace, "phoneproof-shop")
@@ -37,7 +37,7 @@ var _ = Describe("A foreign object", func() {
 })
 
 var _ = Describe("A spec that the administrator has not allowed", func() {
-	It("is refused by field and flag, and its pods go on", func(ctx SpecContext) {
+	It("is refused with its field and the operator's flag, and running pods stay", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -50,14 +50,14 @@ var _ = Describe("A spec that the administrator has not allowed", func() {
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
 		Expect(deployment(ctx, project).ResourceVersion).To(Equal(before.ResourceVersion))
 
-		By("stopping it all the same when it is suspended")
+		By("stopping the pods when it is suspended")
 		change(ctx, project, func(s *spec) { s.Suspend = new(true) })
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
 		Expect(children(ctx, project)).NotTo(ContainElement(HavePrefix("Deployment")))
 		change(ctx, project, func(s *spec) { s.Suspend = nil })
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonNotPermitted)
 
-		By("carrying it out when the flag allows it")
+		By("applying it once the flag allows it")
 		op.stop()
 		allowing := usual()
 		allowing.Permissions.PriorityClasses = []string{"system-*"}
@@ -68,7 +68,7 @@ var _ = Describe("A spec that the administrator has not allowed", func() {
 })
 
 var _ = Describe("A child that the API server refuses", func() {
-	It("is named with its field, and holds up no other", func(ctx SpecContext) {
+	It("is named with its field, and the other children are applied", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.Tolerations = []corev1.Toleration{{Key: "a key", Operator: "Exists"}}

@@ -49,11 +49,11 @@ var _ = Describe("Claims on an account", func() {
 		return out
 	}
 
-	DescribeTable("are ordered by since when it stands in the spec",
+	DescribeTable("are ordered by the time since the spec has named it",
 		func(want string, rivals ...verifyv1.VerificationProject) {
 			Expect(names(orderClaims(at(rivals...), account, nil, now))[0]).To(Equal(want))
 		},
-		Entry("alone", "a", named("a", time.Hour, nil)),
+		Entry("only one project", "a", named("a", time.Hour, nil)),
 		Entry("an old project that names it only now comes after a young one", "young",
 			named("old", 1000*time.Hour, nil), named("young", time.Hour, ago(time.Minute))),
 		Entry("also where its status holds a claim on another account", "young",
@@ -68,13 +68,13 @@ var _ = Describe("Claims on an account", func() {
 			named("a", time.Hour, ago(time.Minute)), named("b", 2*time.Hour, ago(time.Minute))),
 		Entry("after an upgrade, by creation", "b", upgraded(named("a", time.Hour, nil)), upgraded(named("b", 2*time.Hour, nil))),
 		Entry("after an upgrade, before one that is new", "a", upgraded(named("a", time.Hour, nil)), named("b", 2*time.Hour, nil)),
-		Entry("a clock that was ahead: what comes now is newer all the same", "b",
+		Entry("a former clock was ahead: a new claim is still newer", "b",
 			named("a", time.Hour, nil), named("b", time.Minute, ago(-time.Minute))),
-		Entry("a time that no clock can have shown holds nothing up", "a",
+		Entry("a time in the far future does not block others", "a",
 			named("a", time.Hour, nil), named("b", time.Minute, ago(-24*time.Hour))),
 	)
 
-	It("are kept until the status shows them, lost with the account, and never older after a return", func() {
+	It("are kept until the status shows them, lost when the spec drops the account, and new when it names it again", func() {
 		var c claims
 		a, b := named("a", time.Minute, nil), named("b", time.Hour, nil)
 		first := c.recordClaims(at(a), account, now)

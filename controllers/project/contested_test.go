@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("A pod template with repeated foreign changes", func() {
-	It("is corrected with a growing delay too, because each time means new pods", func(ctx SpecContext) {
+	It("is corrected a few times at once and then once a minute, because each correction replaces the pods", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -40,7 +40,7 @@ var _ = Describe("A pod template with repeated foreign changes", func() {
 })
 
 var _ = Describe("A status with repeated foreign changes", func() {
-	It("is corrected with a growing delay, even if its generation is wrong", func(ctx SpecContext) {
+	It("is corrected a few times at once and then once a minute, even if its generation is wrong", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -67,7 +67,7 @@ var _ = Describe("A status with repeated foreign changes", func() {
 		Expect(observed()).To(Equal(project.Generation))
 		Expect(written() - before).To(Equal(correctionBurst + 1))
 
-		By("carrying out a change of the project at once")
+		By("applying a change of the project at once")
 		overwrite()
 		Expect(observed()).To(BeEquivalentTo(wrong))
 		change(ctx, project, func(s *spec) { s.DisplayName = "Shop" })
@@ -96,8 +96,8 @@ var _ = Describe("Suspending", func() {
 	})
 })
 
-var _ = Describe("The status of a child that the cluster keeps", func() {
-	It("requeues no project, as an autoscaler's would several times a minute", func(ctx SpecContext) {
+var _ = Describe("A change of a child's status alone", func() {
+	It("does not requeue its project, because an autoscaler's changes several times a minute", func(ctx SpecContext) {
 		autoscaler := &autoscalingv2.HorizontalPodAutoscaler{
 			ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(ctx), Name: "shop"},
 			Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
@@ -134,7 +134,7 @@ var _ = Describe("A paused Deployment", func() {
 		Entry("and changed just now", int64(3), int32(2), paused),
 	)
 
-	It("is reported with what to do", func(ctx SpecContext) {
+	It("is reported with the command that resumes it", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -146,7 +146,7 @@ var _ = Describe("A paused Deployment", func() {
 	})
 })
 
-var _ = Describe("Deployments that are no project's", func() {
+var _ = Describe("Deployments that belong to no project", func() {
 	It("take no turns", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		o := usual()

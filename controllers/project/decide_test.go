@@ -20,7 +20,7 @@ var _ = Describe("A decision", func() {
 		granted   = "granted"
 		suspend   = "suspended"
 	)
-	DescribeTable("is that of the first broken rule",
+	DescribeTable("is made by the first broken rule",
 		func(want action, reason string, wrong ...string) {
 			project := newProject("shop", "shop")
 			project.UID = "own"
@@ -54,16 +54,16 @@ var _ = Describe("A decision", func() {
 		Entry("suspend, also of a spec that must not be rendered", stop, verifyv1.ReasonSuspended, suspend, invalid),
 		Entry("suspend, also of a spec that is not permitted", stop, verifyv1.ReasonSuspended, suspend, forbidden),
 		Entry("suspend, also without the account", carryOut, verifyv1.ReasonSuspended, suspend, held),
-		Entry("the spec's own rules", keep, verifyv1.ReasonInvalidSpec, invalid, forbidden),
-		Entry("the administrator's", keep, verifyv1.ReasonNotPermitted, forbidden),
-		Entry("the older claim: what runs goes on", keep, verifyv1.ReasonAccountInUse, held),
-		Entry("the older claim, after all that is wrong with the project itself", keep, verifyv1.ReasonInvalidSpec, held, invalid),
-		Entry("the administrator's grant of the account to another namespace", stop, verifyv1.ReasonNotPermitted, granted, held),
-		Entry("the same of what must not be rendered: the pods follow the spec", stop, verifyv1.ReasonNotPermitted, granted, invalid),
+		Entry("an invalid spec", keep, verifyv1.ReasonInvalidSpec, invalid, forbidden),
+		Entry("a spec that is not permitted", keep, verifyv1.ReasonNotPermitted, forbidden),
+		Entry("an older claim of another project: running pods stay", keep, verifyv1.ReasonAccountInUse, held),
+		Entry("an older claim, after the problems of the project itself", keep, verifyv1.ReasonInvalidSpec, held, invalid),
+		Entry("a grant of the account to another namespace", stop, verifyv1.ReasonNotPermitted, granted, held),
+		Entry("the same for an invalid spec, because the pods follow it", stop, verifyv1.ReasonNotPermitted, granted, invalid),
 		Entry("suspend, also without a grant", carryOut, verifyv1.ReasonSuspended, suspend, granted),
 	)
 
-	It("finds accounts whatever the case of the bot, and by WhatsApp's id", func() {
+	It("compares bots without regard to case, and WhatsApp numbers by their ID", func() {
 		project := newProject("shop", "shop")
 		project.Spec.Telegram.BotUsername = "Ada_Books_BOT"
 		project.Spec.WhatsApp = whatsApp("007")
@@ -96,7 +96,7 @@ var _ = Describe("The pace", func() {
 		Expect(p.limits).To(BeEmpty())
 	})
 
-	It("knows that an exposure was refused a while ago", func() {
+	It("reports for ten minutes that an exposure was refused", func() {
 		var p pace
 		now := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
 		own, other := newProject("shop", "own"), newProject("shop", "other")
@@ -112,7 +112,7 @@ var _ = Describe("The pace", func() {
 		Expect(p.wasRefused(own, now)).To(BeFalse())
 	})
 
-	It("knows the last status", func() {
+	It("detects that another client has overwritten the status", func() {
 		var p pace
 		list := []metav1.Condition{{Type: verifyv1.ConditionReady, Reason: verifyv1.ReasonReady}}
 		others := []metav1.Condition{{Type: verifyv1.ConditionReady, Reason: verifyv1.ReasonProgressing}}

@@ -21,7 +21,7 @@ var _ = Describe("A foreign change of the children", func() {
 		Expect(admin.Patch(ctx, object, client.RawPatch(types.StrategicMergePatchType, []byte(merge)))).To(Succeed())
 	}
 
-	It("is corrected once, during any other rollout", func(ctx SpecContext) {
+	It("is corrected by one write, even while another project is rolled out", func(ctx SpecContext) {
 		o := usual()
 		o.MaxUnreadyRollouts = 1
 		op := operate(ctx, operator, o)
@@ -39,7 +39,7 @@ var _ = Describe("A foreign change of the children", func() {
 		Expect(after.Generation-before.Generation).To(BeEquivalentTo(2), "the change, and its undoing")
 		Expect(accepted(op.written(project.Namespace, "deployments"))).To(HaveLen(writes + 1))
 
-		By("leaving alone what it does not own")
+		By("leaving fields of other owners unchanged")
 		patch(ctx, deployment(ctx, project), `{"metadata": {"annotations": {"example.com/team": "blue"}}}`)
 		elapse(ctx, 2*correctionInterval)
 		Expect(deployment(ctx, project).Annotations).To(HaveKeyWithValue("example.com/team", "blue"))
@@ -56,7 +56,7 @@ var _ = Describe("A foreign change of the children", func() {
 		makeReady(ctx, project)
 	})
 
-	It("is corrected with a growing delay if it is repeated", func(ctx SpecContext) {
+	It("is corrected a few times at once and then once a minute if it is repeated", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -81,7 +81,7 @@ var _ = Describe("A foreign change of the children", func() {
 		Expect(label()).To(Equal("phoneproof-operator"))
 		Expect(corrections()).To(Equal(correctionBurst + 1))
 
-		By("carrying out a change of the project at once")
+		By("applying a change of the project at once")
 		overwrite()
 		Expect(label()).To(Equal("another"))
 		change(ctx, project, func(s *spec) { s.Server.Replicas = new(int32(3)) })
@@ -91,7 +91,7 @@ var _ = Describe("A foreign change of the children", func() {
 })
 
 var _ = Describe("An upgrade of the operator", func() {
-	It("gives new pods to a few projects at a time, over restarts and leaders", func(ctx SpecContext) {
+	It("replaces the pods of a few projects at a time, also after a restart", func(ctx SpecContext) {
 		const projects, limit = 8, 3
 		namespace := newNamespace(ctx)
 		o := usual()
@@ -128,17 +128,17 @@ var _ = Describe("An upgrade of the operator", func() {
 			}
 		}
 
-		By("going on as one becomes ready")
+		By("beginning the next rollout when one is ready")
 		Expect(playRollout(ctx, begun(), allReady)).To(Succeed())
 		Expect(rolled()).To(HaveLen(limit + 1))
 
-		By("counting what another operator began")
+		By("counting the rollouts that another operator began")
 		second.stop()
 		operate(ctx, operator, o, namespace)
 		elapse(ctx, 2*afterQueued)
 		Expect(rolled()).To(HaveLen(limit + 1))
 
-		By("neither waiting for stuck rollouts, nor delaying a project's own change")
+		By("not waiting for stuck rollouts, and not delaying a project's own change")
 		Expect(playRollout(ctx, begun(), givenUp)).To(Succeed())
 		Expect(rolled()).To(HaveLen(limit + 2))
 		last := all[projects-1]
@@ -178,7 +178,7 @@ var _ = Describe("A rollout that does not become ready", func() {
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, "True", verifyv1.ReasonPodsAvailable)
 		expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonRolloutStuck)
 
-		By("correcting and applying everything as before")
+		By("still correcting and applying children")
 		Expect(kubectl(ctx, "delete", "--namespace", project.Namespace, "service", "phoneproof-shop")).To(ContainSubstring("deleted"))
 		Expect(children(ctx, project)).To(ContainElement("Service phoneproof-shop"))
 		change(ctx, project, func(s *spec) { s.Server.NodeSelector = nil })

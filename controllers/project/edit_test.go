@@ -18,7 +18,7 @@ import (
 
 // docs/security.md documents this for administrators. If Kubernetes ever removes tokens from the role, the page can be corrected.
 var _ = Describe("The built-in role edit", func() {
-	It("may verify numbers by a token of a project's pods, and not without", func(ctx SpecContext) {
+	It("lets its holder verify numbers only with a token of a project's pods", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		makeReady(ctx, create(ctx, project))
@@ -43,8 +43,8 @@ var _ = Describe("The built-in role edit", func() {
 	})
 })
 
-var _ = Describe("An Ingress that its writer declares a project's", func() {
-	It("holds no host of another namespace", func(ctx SpecContext) {
+var _ = Describe("An Ingress with a forged owner reference to a project", func() {
+	It("does not keep a host from another namespace", func(ctx SpecContext) {
 		const host = "forged.example.com"
 		operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)

@@ -31,7 +31,7 @@ import (
 )
 
 var _ = Describe("HTTPRoutes that the operator may not read", func() {
-	It("count as absent, and block no project, until it may", func(ctx SpecContext) {
+	It("count as absent and block no project until they can be read", func(ctx SpecContext) {
 		const name = "phoneproof-trimmed"
 		installGatewayAPI(ctx)
 		namespace := newNamespace(ctx)
@@ -65,7 +65,7 @@ var _ = Describe("HTTPRoutes that the operator may not read", func() {
 	})
 })
 
-var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
+var _ = Describe("A watch of HTTPRoutes that fails to start", func() {
 	It("is removed, and retried", func(ctx SpecContext) {
 		installGatewayAPI(ctx)
 		var asked, waited, unwatched int
@@ -103,7 +103,7 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 		Expect([]int{waited, unwatched}).To(Equal([]int{2, 1}))
 	})
 
-	It("shares nothing with the one after it, while it ends", func(ctx SpecContext) {
+	It("shares no state with the next one while it ends", func(ctx SpecContext) {
 		// The late goroutine is controller-runtime's, so only the race detector sees what it accesses.
 		g := &gateway{
 			log: GinkgoLogr,
@@ -126,7 +126,7 @@ var _ = Describe("A watch of HTTPRoutes that does not begin", func() {
 
 // controller-runtime prints a source that did not sync in time, while the source runs; only the race detector sees that.
 var _ = Describe("The sources of the controller", func() {
-	It("can be printed in every way while they run", func(ctx SpecContext) {
+	It("can be printed with any verb while they run", func(ctx SpecContext) {
 		var answers atomic.Int64
 		g := &gateway{
 			discover: func(context.Context, string) (*metav1.APIResourceList, error) {

@@ -18,7 +18,7 @@ var _ = Describe("A grant", func() {
 		},
 		Entry("a bot, in any case", ParseAccountGrant, "shop=telegram:Ada_Books_Bot", Grant{"shop", "telegram:ada_books_bot"}, ""),
 		Entry("a number of WhatsApp", ParseAccountGrant, "shop=whatsapp:007", Grant{"shop", "whatsapp:007"}, ""),
-		Entry("no messenger", ParseAccountGrant, "shop=signal:1", Grant{}, "want telegram:"),
+		Entry("an unknown messenger", ParseAccountGrant, "shop=signal:1", Grant{}, "want telegram:"),
 		Entry("no bot", ParseAccountGrant, "shop=telegram:ada", Grant{}, "want telegram:"),
 		Entry("no account", ParseAccountGrant, "shop", Grant{}, "want telegram:"),
 		Entry("no namespace", ParseAccountGrant, "=telegram:ada_bot", Grant{}, "the name of a namespace"),
@@ -27,7 +27,7 @@ var _ = Describe("A grant", func() {
 		Entry("a host with a port", ParseHostGrant, "shop=verify.example.com:443", Grant{}, "without a port"),
 		Entry("every host", ParseHostGrant, "shop=*", Grant{"shop", "*"}, ""),
 		Entry("a wildcard inside", ParseHostGrant, "shop=a.*.example.com", Grant{}, "a DNS name"),
-		Entry("a namespace that is none", ParseHostGrant, "Shop=verify.example.com", Grant{}, "the name of a namespace"),
+		Entry("an invalid namespace", ParseHostGrant, "Shop=verify.example.com", Grant{}, "the name of a namespace"),
 	)
 
 	permissions := Permissions{
@@ -51,7 +51,7 @@ var _ = Describe("A grant", func() {
 			Expect(permissions.mayUseHost(namespace, host)).To(Equal(want))
 		},
 		Entry("below a wildcard", "platform", "verify.example.com", true),
-		Entry("below another's wildcard", "shop", "verify.example.com", false),
+		Entry("below the wildcard of another namespace", "shop", "verify.example.com", false),
 		Entry("below the longer of two wildcards", "shop", "a.shop.example.com", true),
 		Entry("below the shorter", "platform", "a.shop.example.com", false),
 		Entry("far below", "shop", "a.b.shop.example.com", true),
@@ -61,11 +61,11 @@ var _ = Describe("A grant", func() {
 		Entry("a name that only ends alike", "bank", "badexample.com", true),
 		Entry("one of two that share a host", "staging", "both.example.com", true),
 		Entry("another", "bank", "both.example.com", false),
-		Entry("a wildcard over another's host", "shop", "*.example.org", false),
+		Entry("a wildcard that includes a host of another namespace", "shop", "*.example.org", false),
 		Entry("one of two with a name of one letter", "shop", "a.short.example.com", false),
-		Entry("a wildcard over its own", "bank", "*.example.org", true),
+		Entry("a wildcard that includes only its own host", "bank", "*.example.org", true),
 		Entry("without a grant it is for all", "bank", "verify.example.net", true),
-		Entry("an Ingress without a host takes in those of others", "bank", "*", false),
+		Entry("every host includes those of other namespaces", "bank", "*", false),
 	)
 	It("of every host excludes the hosts that are granted to others by name", func() {
 		all := Permissions{HostGrants: []Grant{{"platform", "*"}, {"shop", "a.example.com"}}}
@@ -76,7 +76,7 @@ var _ = Describe("A grant", func() {
 		Expect(all.mayUseHost("platform", "a.example.com")).To(BeFalse())
 	})
 
-	It("that names two namespaces lets them share", func() {
+	It("to two namespaces lets them share", func() {
 		Expect(permissions.shareHost("shop", "staging", "both.example.com")).To(BeTrue())
 		Expect(permissions.shareHost("shop", "platform", "both.example.com")).To(BeFalse())
 		Expect(permissions.shareHost("shop", "staging", "verify.example.net")).To(BeFalse())

@@ -102,7 +102,7 @@ var _ = Describe("A host name", func() {
 		Expect(none.HTTPRoute).To(BeNil())
 	})
 
-	It("is read from the operator's objects, with their paths", func() {
+	It("is read, with its paths, from the operator's objects", func() {
 		project := newProject("shop", "own")
 		project.UID = "own"
 		project.Spec.BaseURL = "https://a.example.com:8443/verify"
@@ -169,7 +169,7 @@ var _ = Describe("A host name", func() {
 		Expect(request("bank", "next", "next")).To(Equal(hostDecision{open: []string{a}}), "it is not new any more")
 		Expect(request("shop", "own", "own")).To(Equal(hostDecision{held: []string{a}}), "the cache does not show the Ingress yet")
 
-		By("being free once it has left the spec, even if it was given")
+		By("releasing it once the spec no longer names it, even if it was given")
 		next = next.DeepCopy()
 		next.Spec.Expose.Ingress.Host = b
 		reader.addObjects(next)

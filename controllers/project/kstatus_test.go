@@ -51,12 +51,12 @@ var _ = Describe("Tools that wait for a project", func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("wait for one that the operator has not seen, or whose edit it has not seen", func(ctx SpecContext) {
+	It("wait for one that the operator has not reconciled since its creation or its last edit", func(ctx SpecContext) {
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		Expect(current(ctx, project).Status).To(Equal(verifyv1.VerificationProjectStatus{ObservedGeneration: -1}))
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
 
-		By("letting serve report first")
+		By("reporting serve's conditions first")
 		report(ctx, project)
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
 
@@ -76,7 +76,7 @@ var _ = Describe("Tools that wait for a project", func() {
 		Expect(healthOf(ctx, checks, project)).To(Equal(reached))
 	})
 
-	It("fail for one that stalls", func(ctx SpecContext) {
+	It("fail for one that is Stalled", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.PriorityClassName = "system-cluster-critical"

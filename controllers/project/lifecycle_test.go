@@ -14,24 +14,24 @@ var _ = Describe("A project", func() {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 
-		By("making its children")
+		By("creating its children")
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)
 		expectCondition(ctx, project, verifyv1.ConditionReconciling, metav1.ConditionTrue, verifyv1.ReasonProgressing)
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
 		Expect(children(ctx, project)).To(ConsistOf("Deployment phoneproof-shop", "Service phoneproof-shop",
 			"ServiceAccount phoneproof-shop", "RoleBinding phoneproof-shop-kubernetes"))
 
-		By("waiting for what its pods report")
+		By("waiting for reports of its pods")
 		setRollout(ctx, project, allReady)
 		expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionUnknown, verifyv1.ReasonNotReported)
 
-		By("accepting them")
+		By("becoming Ready after the reports")
 		report(ctx, project)
 		expectReady(ctx, project)
 	})
 
-	It("is not Ready while serve says so, without a change of what runs", func(ctx SpecContext) {
+	It("is not Ready while serve reports a problem, and its pods stay the same", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)

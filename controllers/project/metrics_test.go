@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("The metrics of projects", func() {
-	It("have each known condition once, with its status and reason, and nothing of projects that are gone", func(ctx SpecContext) {
+	It("have one series for each known condition, and none of deleted projects", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -43,7 +43,7 @@ var _ = Describe("The metrics of projects", func() {
 		Expect(scrape(project.Namespace)).To(BeEmpty())
 	})
 
-	It("have every label that the chart's alerts and dashboard ask for", func() {
+	It("have every label that the chart's alerts and dashboard select", func() {
 		root, err := controlplane.RepositoryRoot()
 		Expect(err).NotTo(HaveOccurred())
 		labels := regexp.MustCompile(`variableLabels: {([^}]*)}`).FindStringSubmatch(conditionDescription.String())

@@ -32,8 +32,8 @@ func usual() Options {
 	}
 }
 
-// start runs an operator in this process by a manager, as in production, until it is stopped or the spec ends.
-func start(ctx context.Context, as *rest.Config, o Options, namespaces ...string) (stop func()) {
+// startManager runs an operator in this process by a manager, as in production, until it is stopped or the spec ends.
+func startManager(ctx context.Context, as *rest.Config, o Options, namespaces ...string) (stop func()) {
 	GinkgoHelper()
 	scheme, err := Scheme()
 	Expect(err).NotTo(HaveOccurred())

@@ -20,7 +20,7 @@ import (
 type spec = verifyv1.VerificationProjectSpec
 
 var _ = Describe("An option", func() {
-	DescribeTable("makes its child, and takes it away when it is turned off",
+	DescribeTable("creates its child, and deletes it when it is turned off",
 		func(ctx SpecContext, child string, on, off func(*spec)) {
 			operate(ctx, operator, usual())
 			project := newProject(newNamespace(ctx), "shop")
@@ -47,7 +47,7 @@ var _ = Describe("An option", func() {
 			func(s *spec) { s.NetworkPolicy = &verifyv1.NetworkPolicy{} }, func(s *spec) { s.NetworkPolicy = nil }),
 	)
 
-	It("of the storage replaces the rights of the pods, once none needs the former", func(ctx SpecContext) {
+	It("of the storage replaces the rights of the pods once no pod needs the former ones", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -110,7 +110,7 @@ var _ = Describe("An option", func() {
 			}, "a.example.com"),
 	)
 
-	It("that is for serve alone changes no child", func(ctx SpecContext) {
+	It("that only serve reads changes no child", func(ctx SpecContext) {
 		op := operate(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -130,7 +130,7 @@ var _ = Describe("An option", func() {
 })
 
 var _ = Describe("The number of pods", func() {
-	It("never falls when an autoscaler takes over, and is kept when it goes", func(ctx SpecContext) {
+	It("never falls when an autoscaler takes over, and is the declared one after its removal", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.Replicas = new(int32(5))
@@ -155,7 +155,7 @@ var _ = Describe("The number of pods", func() {
 		Expect(seen()).To(Equal([]int32{5, 7, 4, 6}))
 	})
 
-	It("is none while the project is suspended, and what it was afterwards", func(ctx SpecContext) {
+	It("is 0 while the project is suspended, and the former one afterwards", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.Autoscaling = &verifyv1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: 9}

@@ -13,7 +13,7 @@ var _ = Describe("Permissions", func() {
 		Annotations: []string{"cert-manager.io/*", "example.com/one"}, Tolerations: []string{"*"},
 		ServiceTypes: []string{"ClusterIP", "LoadBalancer"}, PriorityClasses: []string{"web-*"},
 	}
-	DescribeTable("refuse by field and flag",
+	DescribeTable("name the field and the operator's flag in a refusal",
 		func(edit func(*spec), p Permissions, refusal string) {
 			var s spec
 			edit(&s)
@@ -28,7 +28,7 @@ var _ = Describe("Permissions", func() {
 		Entry("no annotation that matches", func(s *spec) {
 			s.Expose.Service.Annotations = notes("cert-manager.io/issuer", "example.com/one")
 		}, usual, ""),
-		Entry("a key in whose prefix the pattern only begins", func(s *spec) { s.Expose.Service.Annotations = notes("cert-manager.io.evil/x") }, usual,
+		Entry("a key whose prefix only begins like the pattern", func(s *spec) { s.Expose.Service.Annotations = notes("cert-manager.io.evil/x") }, usual,
 			`spec.expose.service.annotations: "cert-manager.io.evil/x" is not allowed by the cluster's administrator (operator flag --allow-annotation)`),
 		Entry("no annotation where all are allowed", func(s *spec) { s.Expose.Service.Annotations = notes("any/thing", "thing") },
 			Permissions{Annotations: []string{"*"}}, ""),
@@ -45,7 +45,7 @@ var _ = Describe("Permissions", func() {
 			`spec.server.tolerations[0].key: "" is not allowed by the cluster's administrator (operator flag --allow-toleration)`),
 	)
 
-	DescribeTable("must make sense",
+	DescribeTable("are validated",
 		func(p Permissions, problem string) {
 			if problem == "" {
 				Expect(p.Validate()).To(Succeed())
@@ -53,12 +53,12 @@ var _ = Describe("Permissions", func() {
 			}
 			Expect(p.Validate()).To(MatchError(ContainSubstring(problem)))
 		},
-		Entry("as they usually do", usual, ""),
-		Entry("a pattern that is none", Permissions{Annotations: []string{"["}}, `--allow-annotation: "[" is no pattern`),
-		Entry("a type of Service that is none", Permissions{ServiceTypes: []string{"ExternalName"}}, `--allow-service-type is "ExternalName"`),
+		Entry("the usual ones", usual, ""),
+		Entry("an invalid pattern", Permissions{Annotations: []string{"["}}, `--allow-annotation: "[" is no pattern`),
+		Entry("an unknown type of Service", Permissions{ServiceTypes: []string{"ExternalName"}}, `--allow-service-type is "ExternalName"`),
 	)
 
-	It("repeat a value on one line, shortened", func() {
+	It("quote a refused value on one line, shortened", func() {
 		long := make([]byte, 1000)
 		Expect(len(quoteValue(string(long)))).To(BeNumerically("<", 600))
 		Expect(quoteValue("a\nb")).To(Equal(`"a\nb"`))

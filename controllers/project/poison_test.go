@@ -59,12 +59,12 @@ var _ = Describe("A poisoned project", func() {
 		for name, content := range poisons {
 			poisoned = append(poisoned, poison(ctx, namespace, len(poisoned), name, content))
 		}
-		By("bearing names as long as they may be")
+		By("accepting the longest names")
 		for _, name := range []string{strings.Repeat("a", 253), strings.Repeat("a", 252) + "b", "1.2", "0", "phoneproof-shop"} {
 			poisoned = append(poisoned, create(ctx, newProject(namespace, name)))
 		}
 
-		By("working for others meanwhile")
+		By("reconciling another project meanwhile")
 		good := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, good)
 
@@ -75,7 +75,7 @@ var _ = Describe("A poisoned project", func() {
 			Expect(now.Status.Conditions).NotTo(BeEmpty(), project.Name)
 		}
 
-		By("being left alone afterwards")
+		By("writing nothing afterwards")
 		settle(ctx)
 		before := op.written()
 		elapse(ctx, afterRejection-time.Second)

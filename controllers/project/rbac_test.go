@@ -26,11 +26,11 @@ const updateVariable = "PHONEPROOF_UPDATE"
 
 var _ = Describe("The operator's rights", func() {
 	// The API server's answer for a token, as "kubectl auth can-i --list" shows it.
-	It("are those and no others", func(ctx SpecContext) {
+	It("are exactly those of the golden file", func(ctx SpecContext) {
 		expectRights(ctx, operator, newNamespace(ctx), "operator.txt")
 	})
 
-	DescribeTable("do not reach",
+	DescribeTable("do not include",
 		func(ctx SpecContext, verbs []string, group, resource, name string) {
 			namespace := newNamespace(ctx)
 			for _, verb := range verbs {
@@ -60,7 +60,7 @@ var _ = Describe("The operator's rights", func() {
 		Entry("its own role to bind", []string{"bind"}, rbacv1.GroupName, "clusterroles", "phoneproof-operator"),
 	)
 
-	It("let it bind the servers' roles, and refuse any other", func(ctx SpecContext) {
+	It("let it bind the servers' roles and no other role", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		bind := func(kind, role string) error {
 			_, err := clientsOf(operator).RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
@@ -83,7 +83,7 @@ var _ = Describe("The operator's rights", func() {
 })
 
 var _ = Describe("The rights of a project's pods", func() {
-	DescribeTable("are those and no others",
+	DescribeTable("are exactly those of the golden file",
 		func(ctx SpecContext, storage verifyv1.Storage, golden string) {
 			operate(ctx, operator, usual())
 			project := newProject(newNamespace(ctx), "shop")

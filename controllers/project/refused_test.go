@@ -144,7 +144,7 @@ var _ = Describe("A project that was refused a host", func() {
 		Expect(stalledReason(ctx, loser)).To(BeElementOf(verifyv1.ReasonConflict, verifyv1.ReasonHostInUse))
 	})
 
-	It("gets it also from an operator with rights in two namespaces alone", func(ctx SpecContext) {
+	It("gets it also from an operator with rights in only two namespaces", func(ctx SpecContext) {
 		const name, host, base = "phoneproof-two", "two.refused.example.com", "https://two.refused.example.com"
 		Expect(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}})).To(Succeed())
 		namespaces := []string{newNamespace(ctx), newNamespace(ctx)}
@@ -219,7 +219,7 @@ var _ = Describe("A project that waits for a host", func() {
 		Expect(refuse(all[0])).To(BeEmpty())
 	})
 
-	DescribeTable("is requeued a few times by refused exposures, and not for ever",
+	DescribeTable("is not requeued for ever by exposures that are refused",
 		func(ctx SpecContext, base string, obstruct func(context.Context, string, string), reason string) {
 			op := operate(ctx, operator, usual())
 			namespace := newNamespace(ctx)
@@ -243,7 +243,7 @@ var _ = Describe("A project that waits for a host", func() {
 			Expect(op.reconciled).To(Equal(before), "each other's refusals wake them no more")
 			Expect(op.written()).To(Equal(written))
 		},
-		Entry("because foreign objects have their names", "https://circle.refused.example.com", takeIngressName, verifyv1.ReasonConflict),
+		Entry("because of foreign objects of the same name", "https://circle.refused.example.com", takeIngressName, verifyv1.ReasonConflict),
 		Entry("by the API server", "https://_circle.refused.example.com",
 			func(context.Context, string, string) {}, verifyv1.ReasonChildRejected),
 	)
@@ -269,7 +269,7 @@ var _ = Describe("A host in an annotation", func() {
 		return o
 	}
 
-	DescribeTable("is refused like any other that a project of another namespace has",
+	DescribeTable("is refused if a project of another namespace has it",
 		func(ctx SpecContext, on client.Object, key, own, value, kept string) {
 			operate(ctx, operator, allowing())
 			evil, victim := newTenant(ctx), newTenant(ctx)
@@ -305,7 +305,7 @@ var _ = Describe("A host in an annotation", func() {
 			"g.thief.example.com", host, ""),
 	)
 
-	It("is held by it, against an Ingress too, and over a restart", func(ctx SpecContext) {
+	It("is kept from Ingresses of others too, also after a restart", func(ctx SpecContext) {
 		const own, key = "own.annotated.example.com", "external-dns.alpha.kubernetes.io/hostname"
 		const named = "named.annotated.example.com"
 		first := operate(ctx, operator, usual())
@@ -327,7 +327,7 @@ var _ = Describe("A host in an annotation", func() {
 		expectHost(ctx, thief, named)
 	})
 
-	DescribeTable("is refused in a form that its controller reads otherwise than the operator",
+	DescribeTable("is refused in a form that its controller interprets differently",
 		func(ctx SpecContext, key, value string) {
 			o := allowing()
 			evil, victim := newTenant(ctx), newTenant(ctx)
@@ -338,7 +338,7 @@ var _ = Describe("A host in an annotation", func() {
 			Expect(condition.Message).To(ContainSubstring(key))
 			Expect(children(ctx, thief)).To(BeEmpty())
 		},
-		Entry("external-dns takes spaces out", "external-dns.alpha.kubernetes.io/hostname", "ba nk.annotated.example.com"),
+		Entry("external-dns removes spaces", "external-dns.alpha.kubernetes.io/hostname", "ba nk.annotated.example.com"),
 		Entry("external-dns maps letters of other scripts", "external-dns.alpha.kubernetes.io/hostname", "ｂank.annotated.example.com"),
 		Entry("HAProxy Ingress takes a regular expression", "haproxy-ingress.github.io/server-alias-regex", "^bank[.]annotated.*$"),
 		Entry("AWS takes JSON", "alb.ingress.kubernetes.io/conditions.phoneproof-thief",
@@ -347,7 +347,7 @@ var _ = Describe("A host in an annotation", func() {
 })
 
 var _ = Describe("A grant to two namespaces", func() {
-	It("is shared: a host at two paths by both, at one path by the first, an account by both", func(ctx SpecContext) {
+	It("lets both use the account, and the host at different paths", func(ctx SpecContext) {
 		const host, base = "both.refused.example.com", "https://both.refused.example.com"
 		one, two, none := newTenant(ctx), newTenant(ctx), newTenant(ctx)
 		account := bot()
@@ -362,7 +362,7 @@ var _ = Describe("A grant to two namespaces", func() {
 		makeReady(ctx, first)
 		Expect(ingressHost(ctx, first)).To(Equal(host))
 
-		By("letting the second in at another path, with the same account")
+		By("giving the second the host at another path, with the same account")
 		second := two.create(ctx, "second", func(s *spec) {
 			exposeAt(base + "/second")(s)
 			s.Telegram.BotUsername = account
@@ -374,7 +374,7 @@ var _ = Describe("A grant to two namespaces", func() {
 			Expect(condition.Message).NotTo(ContainSubstring(host), "both may have the host")
 		}
 
-		By("keeping a third at the path of the first from it, until that goes")
+		By("refusing it to a third at the path of the first until the first is deleted")
 		third := two.create(ctx, "third", exposeAt(base))
 		expectRefused(ctx, third)
 		Expect(one.Delete(ctx, first)).To(Succeed())

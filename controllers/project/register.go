@@ -98,7 +98,7 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("create discovery client: %w", err)
 	}
-	err = c.connect(ctx, cluster{
+	err = c.useCluster(ctx, cluster{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), cache: mgr.GetCache(),
 		recorder: mgr.GetEventRecorder("phoneproof-operator"), discover: resources.ServerResourcesForGroupVersionWithContext,
 	})
@@ -137,8 +137,8 @@ type cluster struct {
 	discover func(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
 
-// connect makes the controller work on a cluster.
-func (c *Controller) connect(ctx context.Context, in cluster) error {
+// useCluster makes the controller work on a cluster.
+func (c *Controller) useCluster(ctx context.Context, in cluster) error {
 	if err := indexFields(ctx, in.cache); err != nil {
 		return err
 	}

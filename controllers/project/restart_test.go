@@ -32,7 +32,7 @@ var lifeSteps = []func(*spec){
 }
 
 var _ = Describe("An operator that crashes after any of its writes", func() {
-	It("leaves nothing unfinished by the next one", func(ctx SpecContext) {
+	It("leaves a state from which the next operator finishes everything", func(ctx SpecContext) {
 		untouched := newNamespace(ctx)
 		stop := operate(ctx, operator, usual(), untouched).stop
 		want := liveThrough(ctx, untouched, func() {})

@@ -58,7 +58,7 @@ var _ = Describe("Many projects", func() {
 		Expect(next.written()).To(ConsistOf(ContainSubstring("%s/status", last.Name)))
 	})
 
-	It("cost hardly more with the workers and the cache of a manager, which are late", func(ctx SpecContext) {
+	It("cost no more accepted writes with the workers and the stale cache of a manager", func(ctx SpecContext) {
 		const full, whole = 500, time.Minute
 		namespace := newNamespace(ctx)
 		projects := newProjects(namespace)
@@ -68,7 +68,7 @@ var _ = Describe("Many projects", func() {
 		}
 		as, seen := rest.CopyConfig(operator), &requests{}
 		as.Wrap(seen.count)
-		start(ctx, as, usual(), namespace)
+		startManager(ctx, as, usual(), namespace)
 
 		began := time.Now()
 		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { create(ctx, project) })

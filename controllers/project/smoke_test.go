@@ -25,7 +25,7 @@ func await(ctx context.Context, check func()) {
 // The other specs call Reconcile themselves. These show that a manager, with its cache, watches and workers, calls it in time.
 var _ = Describe("An operator with a manager", func() {
 	It("reconciles a project after each change of it, its children and its pods", func(ctx SpecContext) {
-		start(ctx, operator, usual())
+		startManager(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		await(ctx, func() {
 			expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)
@@ -77,7 +77,7 @@ var _ = Describe("An operator with a manager", func() {
 		namespace := newNamespace(ctx)
 		o := usual()
 		o.MaxUnreadyRollouts = 1
-		stop := start(ctx, operator, o)
+		stop := startManager(ctx, operator, o)
 		holder, waiting := newProject(namespace, "holder"), newProject(newNamespace(ctx), "waiting")
 		exposeAt(base)(&holder.Spec)
 		create(ctx, holder)
@@ -102,7 +102,7 @@ var _ = Describe("An operator with a manager", func() {
 
 		By("giving it the turn for new pods, after another operator has begun")
 		o.Render.Image = "ghcr.io/phoneproof/phoneproof:2.0.0"
-		start(ctx, operator, o)
+		startManager(ctx, operator, o)
 		all := []*verifyv1.VerificationProject{holder, waiting}
 		rolled := func() (out []*appsv1.Deployment) {
 			for _, project := range all {
@@ -125,7 +125,7 @@ var _ = Describe("An operator with a manager", func() {
 	})
 
 	It("follows the Gateway API, which may come after the operator, and go again", func(ctx SpecContext) {
-		start(ctx, operator, usual())
+		startManager(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
 		create(ctx, project)
@@ -181,7 +181,7 @@ var _ = Describe("An operator with a manager", func() {
 		}
 		o := usual()
 		o.Render.NamespacedRoles = true
-		start(ctx, asAccount(ctx, operatorNamespace, name), o, watched...)
+		startManager(ctx, asAccount(ctx, operatorNamespace, name), o, watched...)
 		ignored := create(ctx, newProject(other, "shop"))
 		for _, namespace := range watched {
 			project := create(ctx, newProject(namespace, "shop"))

@@ -77,7 +77,7 @@ var _ = Describe("The conditions", func() {
 		up   = "Available=True PodsAvailable"
 		down = "Available=False PodsUnavailable"
 	)
-	DescribeTable("say the first thing to look at",
+	DescribeTable("name the first problem to look at",
 		func(o outcome, want ...string) { Expect(shown(o)).To(Equal(want)) },
 		Entry("all is well", outcome{project: project(serveConditions(3)...), deployment: pods(rolledOut, 2)}, "Ready=True Ready", up),
 		Entry("nothing is there yet", outcome{project: project()}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
@@ -103,7 +103,7 @@ var _ = Describe("The conditions", func() {
 		Entry("no pod answers", outcome{project: project(serveConditions(3)...), deployment: pods(rolledOut, 0)},
 			"Ready=False PodsUnavailable", down),
 		Entry("serve has not reported", outcome{project: project(), deployment: pods(rolledOut, 2)}, "Ready=Unknown NotReported", up),
-		Entry("serve's reports are of another spec", outcome{project: project(serveConditions(2)...), deployment: pods(rolledOut, 2)},
+		Entry("serve's reports are for another spec", outcome{project: project(serveConditions(2)...), deployment: pods(rolledOut, 2)},
 			"Ready=Unknown NotReported", up),
 		Entry("a secret is missing", outcome{
 			project:    project(serveConditions(3, verifyv1.ConditionSecretsReady, "False", "SecretMissing", verifyv1.ConditionTelegramReady, "False", "SecretsNotReady")...),
@@ -124,7 +124,7 @@ var _ = Describe("The conditions", func() {
 		Entry("a stalled project is not reconciling", outcome{
 			project: project(serveConditions(3)...), deployment: pods(rolling, 1), blocker: &blocker{stalls, verifyv1.ReasonConflict, "m"},
 		}, "Ready=False Conflict", up, "Stalled=True Conflict"),
-		Entry("a queued one works", outcome{
+		Entry("a project that waits for its turn works", outcome{
 			project: project(serveConditions(3)...), deployment: pods(rolledOut, 1), blocker: &blocker{aside, verifyv1.ReasonRolloutQueued, "m"},
 		}, "Ready=True Ready", up, "Reconciling=True RolloutQueued"),
 		Entry("a temporary failure is reconciling", outcome{
@@ -151,7 +151,7 @@ var _ = Describe("The conditions", func() {
 			project:    project(append(serveConditions(3), was("Available", "False", "PodsUnavailable", time.Hour), was("Reconciling", "True", "Progressing", time.Minute))...),
 			deployment: pods(rolledOut, 0),
 		}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
-		Entry("they had their time", outcome{
+		Entry("they took too long", outcome{
 			project:    project(append(serveConditions(3), was("Reconciling", "True", "Progressing", startDeadline))...),
 			deployment: pods(rolledOut, 0),
 		}, "Ready=False PodsUnavailable", down),
@@ -192,7 +192,7 @@ var _ = Describe("The result of applying", func() {
 	nothing := func(*spec) {}
 	none := hostDecision{}
 	ref := apply.Ref{Kind: "Service", Name: "phoneproof-shop"}
-	DescribeTable("is reported with what to do, first what needs an action",
+	DescribeTable("is reported as the problem that needs an action first",
 		func(seen *observed, result apply.Result, decided hostDecision, held bool, reason, message string) {
 			b, again := findObstacle(seen, result, decided, held)
 			if reason == "" {
@@ -247,8 +247,8 @@ var _ = Describe("An Event", func() {
 		func(before, after []metav1.Condition, want *projectEvent) {
 			Expect(findTransition(before, after)).To(Equal(want))
 		},
-		Entry("not of the usual way up", nil, is("False", "Progressing", "m"), nil),
-		Entry("nor of its end", is("Unknown", "NotReported", "m"), is("True", "Ready", "m"), nil),
+		Entry("not for the usual way to Ready", nil, is("False", "Progressing", "m"), nil),
+		Entry("not for becoming Ready", is("Unknown", "NotReported", "m"), is("True", "Ready", "m"), nil),
 		Entry("of a problem", is("True", "Ready", "m"), is("False", "Conflict", "m"), &projectEvent{corev1.EventTypeWarning, "Conflict", "m"}),
 		Entry("of a problem from the start", nil, is("False", "NotPermitted", "m"), &projectEvent{corev1.EventTypeWarning, "NotPermitted", "m"}),
 		Entry("not twice", is("False", "Conflict", "m"), is("False", "Conflict", "m"), nil),
@@ -272,7 +272,7 @@ var _ = Describe("An Event", func() {
 var _ = Describe("Sharing with other namespaces", func() {
 	elsewhere := []client.ObjectKey{{Namespace: "secret-plans", Name: "moon-base"}}
 
-	It("is reported without naming them", func() {
+	It("is reported without the names of the other projects", func() {
 		Expect(describeShared([]account{{name: "telegram:x_bot"}}, nil)).To(BeNil())
 		s := describeShared([]account{{name: "whatsapp:007"}, {name: "telegram:x_bot", elsewhere: elsewhere}}, []string{"a.example.com"})
 		Expect(s.reason).To(Equal(verifyv1.ReasonAccountShared))
@@ -349,7 +349,7 @@ var _ = Describe("Turns", func() {
 		Entry("the least", 1, 400, 1),
 	)
 
-	It("end after ten minutes, also for a project that is edited again and again", func() {
+	It("end after ten minutes, also for a project that is edited repeatedly", func() {
 		t := &turns{}
 		all := list(rolling, rolledOut)
 		Expect(may(t, all, "b", 1, now)).To(BeFalse())
@@ -365,7 +365,7 @@ var _ = Describe("Turns", func() {
 		Expect(may(t, all, "b", 1, now.Add(2*maxRolloutTime))).To(BeFalse())
 	})
 
-	It("are forgotten once the cache shows them, or they are over, and count until then", func(ctx SpecContext) {
+	It("count until the cache shows them or they are over", func(ctx SpecContext) {
 		reader := newIndexedReader(ctx)
 		all := list(rolling, rolledOut)
 		t := turns{taken: map[types.UID]turn{}}

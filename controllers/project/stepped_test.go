@@ -70,7 +70,7 @@ func operate(ctx context.Context, as *rest.Config, o Options, namespaces ...stri
 	s.cache = newSteppedCache(live, namespaces)
 	o.Log, o.Namespaces, o.Clock = GinkgoLogr, namespaces, steppedClock
 	s.Controller = New(o)
-	Expect(s.connect(ctx, cluster{
+	Expect(s.useCluster(ctx, cluster{
 		client: steppedClient{live, s.cache}, live: live, cache: s.cache, recorder: steppedRecorder{live},
 		discover: resources.ServerResourcesForGroupVersionWithContext,
 	})).To(Succeed())

@@ -89,7 +89,7 @@ func ingressHost(ctx context.Context, project *verifyv1.VerificationProject) str
 }
 
 var _ = Describe("A tenant with nothing but the editor role", func() {
-	It("stops no project of another namespace by naming its account", func(ctx SpecContext) {
+	It("cannot stop a project of another namespace by naming its account", func(ctx SpecContext) {
 		operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		parked := evil.create(ctx, "parked", func(s *spec) { s.Suspend = new(true) })
@@ -117,7 +117,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		makeReady(ctx, parked)
 		expectReady(ctx, shop)
 
-		By("deleting it, with a finalizer that keeps it and its Deployment for ever: the account is shared still")
+		By("still sharing the account when it is deleted and a finalizer keeps it and its Deployment")
 		Expect(evil.Delete(ctx, parked)).To(Succeed())
 		touch(ctx, shop)
 		elapse(ctx, 2*sharingDelay)
@@ -135,7 +135,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		evil.change(ctx, parked, func(p *verifyv1.VerificationProject) { p.Finalizers = nil })
 	})
 
-	It("takes no host name that a project of another namespace answers to, nor one that it never served", func(ctx SpecContext) {
+	It("cannot take a host name from another namespace, nor reserve one without a running pod", func(ctx SpecContext) {
 		const host, base = "verify.tenants.example.com", "https://verify.tenants.example.com"
 		first := operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
@@ -162,7 +162,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		Expect(ingressHost(ctx, squatter)).To(BeEmpty())
 		expectReady(ctx, shop)
 
-		By("keeping it over an outage and a suspension of its holder, and over a restart")
+		By("keeping the host during an outage and a suspension of its holder, and after a restart")
 		setRollout(ctx, shop, noneReady)
 		expectCondition(ctx, shop, verifyv1.ConditionAvailable, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
 		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Suspend = new(true) })
@@ -173,7 +173,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 		Expect(ingressHost(ctx, shop)).To(Equal(host))
 
-		By("giving it to the next once the holder gives it up")
+		By("giving the host to the next project once its holder gives it up")
 		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
 		Expect(ingressHost(ctx, shop)).To(BeEmpty())
 		touch(ctx, squatter)
@@ -182,7 +182,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		evil.change(ctx, squatter, func(p *verifyv1.VerificationProject) { p.Spec.Expose.Ingress = nil })
 	})
 
-	It("takes no such host name by a route either, and gets the others that the route names", func(ctx SpecContext) {
+	It("cannot take one by an HTTPRoute either, and gets the other hosts of the route", func(ctx SpecContext) {
 		const held, free = "held.tenants.example.com", "free.tenants.example.com"
 		installGatewayAPI(ctx)
 		operate(ctx, operator, usual())
@@ -203,13 +203,13 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		names, _ := readRouteRules(route(ctx, thief))
 		Expect(names).To(Equal([]string{free}))
 
-		By("going whole where no name is left, rather than answering to all of the Gateway's")
+		By("deleting a route without hosts, because it would answer to all hosts of its Gateway")
 		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Spec.Expose.HTTPRoute.Hostnames = []verifyv1.Hostname{held} })
 		Expect(string(route(ctx, thief).GetUID())).To(BeEmpty())
 		expectReady(ctx, shop)
 	})
 
-	It("loses to the administrator's grant, which stops its pods", func(ctx SpecContext) {
+	It("loses its pods and hosts by the administrator's grant to another namespace", func(ctx SpecContext) {
 		const host, base = "granted.tenants.example.com", "https://granted.tenants.example.com"
 		first := operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
@@ -251,7 +251,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero(), "a project without the grant is not counted")
 	})
 
-	It("loses by a grant only the names that it is for, in annotations too", func(ctx SpecContext) {
+	It("loses only the granted host names, also in annotations", func(ctx SpecContext) {
 		const taken, kept = "taken.tenants.example.com", "left.tenants.example.com"
 		const key = "external-dns.alpha.kubernetes.io/hostname"
 		installGatewayAPI(ctx)
@@ -293,7 +293,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		Expect(annotation()).To(Equal(kept + ", " + taken))
 	})
 
-	It("is stopped by a grant though a finalizer keeps its deleted project", func(ctx SpecContext) {
+	It("is stopped by a grant even if a finalizer keeps its deleted project", func(ctx SpecContext) {
 		const host = "kept.tenants.example.com"
 		first := operate(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
@@ -319,7 +319,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		evil.change(ctx, thief, func(p *verifyv1.VerificationProject) { p.Finalizers = nil })
 	})
 
-	It("holds up no operator upgrade of other namespaces with projects that are never ready", func(ctx SpecContext) {
+	It("cannot block an operator's upgrade of other namespaces with projects that are never ready", func(ctx SpecContext) {
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		o := usual()
 		o.MaxUnreadyRollouts = 2
@@ -356,7 +356,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		makeReady(ctx, holder)
 		running := deployment(ctx, old).UID
 
-		By("stalling the older project that names it later, whose pods go on")
+		By("stalling an older project that names it later, and leaving its pods running")
 		change(ctx, old, func(s *spec) { s.Telegram, s.WhatsApp = nil, whatsApp("1234") })
 		condition := expectCondition(ctx, old, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 		Expect(condition.Message).To(Equal("spec.whatsapp.phoneNumberID belongs to the project holder, which has named it for longer; " +
@@ -366,7 +366,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		expectReady(ctx, holder)
 		Expect(find(ctx, holder, verifyv1.ConditionShared)).To(BeZero())
 
-		By("starting none that comes later still, not even after a restart")
+		By("not starting a third project, even after a restart")
 		op.stop()
 		late := newProject(namespace, "late")
 		late.Spec.Telegram, late.Spec.WhatsApp = nil, whatsApp("1234")
@@ -381,7 +381,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		touch(ctx, late)
 		expectCondition(ctx, late, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 
-		By("passing it on in the order of the claims, first when its holder is deleted, though a finalizer keeps that")
+		By("passing it on in the order of the claims when its holder is deleted, even if a finalizer keeps the holder")
 		change(ctx, holder, func(s *spec) { s.Suspend = nil })
 		Expect(admin.Patch(ctx, holder, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": ["example.com/wait"]}}`)))).
 			To(Succeed())
@@ -390,12 +390,12 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		expectCondition(ctx, late, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 		Expect(admin.Patch(ctx, holder, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`)))).To(Succeed())
 
-		By("and then when it changes to another one")
+		By("passing it on when its holder changes to another account")
 		change(ctx, old, func(s *spec) { s.WhatsApp = whatsApp("5678") })
 		makeReady(ctx, late)
 		makeReady(ctx, old)
 
-		By("coming back: the claim was lost")
+		By("losing the claim by that change")
 		change(ctx, old, func(s *spec) { s.WhatsApp = whatsApp("1234") })
 		expectCondition(ctx, old, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 		expectReady(ctx, late)
@@ -416,7 +416,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		Expect([]types.UID{deployment(ctx, from).UID, deployment(ctx, to).UID}).To(Equal(running))
 	})
 
-	It("goes once to the older project where an operator that kept no claims ran before", func(ctx SpecContext) {
+	It("belongs to the older project after an operator that stored no claims", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		older := create(ctx, newProject(namespace, "z-older"))
 		nextSecond(ctx, older)

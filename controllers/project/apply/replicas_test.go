@@ -2,14 +2,13 @@ package apply_test
 
 import (
 	"context"
-	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -165,29 +164,21 @@ func watchReplicas(ctx SpecContext, w *world) func() []int {
 		client.MatchingFields{"metadata.name": d.Name})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(events.Stop)
-	var mu sync.Mutex
 	var seen []int
-	latest := ""
-	go func() {
-		defer GinkgoRecover()
-		for event := range events.ResultChan() {
-			if d, ok := event.Object.(*appsv1.Deployment); ok && event.Type != watch.Deleted {
-				mu.Lock()
-				seen, latest = append(seen, int(*d.Spec.Replicas)), d.ResourceVersion
-				mu.Unlock()
-			}
-		}
-	}()
+	version := d.ResourceVersion
 	return func() []int {
 		GinkgoHelper()
 		current := read[appsv1.Deployment](ctx, w).ResourceVersion
-		Eventually(func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			return latest
-		}).WithContext(ctx).WithTimeout(timeout).Should(Equal(current))
-		mu.Lock()
-		defer mu.Unlock()
-		return append([]int(nil), seen...)
+		for version != current { // a watch may be late
+			select {
+			case event := <-events.ResultChan():
+				d, ok := event.Object.(*appsv1.Deployment)
+				Expect(ok).To(BeTrue(), "%v", event)
+				seen, version = append(seen, int(*d.Spec.Replicas)), d.ResourceVersion
+			case <-time.After(timeout):
+				Fail("the watch does not show the current Deployment")
+			}
+		}
+		return seen
 	}
 }
