@@ -108,6 +108,25 @@ var _ = Describe("A project that was refused a host", func() {
 		expectHost(ctx, waiting, host)
 	})
 
+	It("gets it when the Ingress of a deleted project is deleted, even if a finalizer keeps the project", func(ctx SpecContext) {
+		const host, base = "deleted.refused.example.com", "https://deleted.refused.example.com"
+		first := operate(ctx, operator, usual())
+		holder := newProject(newNamespace(ctx), "holder")
+		holder.Finalizers = []string{"example.com/wait"}
+		exposeAt(base)(&holder.Spec)
+		makeReady(ctx, create(ctx, holder))
+		Expect(ingressHost(ctx, holder)).To(Equal(host))
+		Expect(admin.Delete(ctx, holder)).To(Succeed())
+		first.stop()
+		operate(ctx, operator, usual()) // it has not given the host to the holder
+		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
+		change(ctx, waiting, exposeAt(base))
+		expectRefused(ctx, waiting)
+
+		Expect(admin.DeleteAllOf(ctx, &networkingv1.Ingress{}, client.InNamespace(holder.Namespace))).To(Succeed())
+		expectHost(ctx, waiting, host)
+	})
+
 	It("gets it when a project of its own namespace moves to another path", func(ctx SpecContext) {
 		const host, base = "moved.refused.example.com", "https://moved.refused.example.com"
 		operate(ctx, operator, usual())
@@ -379,6 +398,7 @@ var _ = Describe("A grant to two namespaces", func() {
 		expectRefused(ctx, third)
 		Expect(one.Delete(ctx, first)).To(Succeed())
 		expectHost(ctx, third, host)
+		Expect(find(ctx, second, verifyv1.ConditionShared)).To(BeZero())
 
 		By("refusing both to a namespace without a grant")
 		stranger := none.create(ctx, "stranger", exposeAt(base+"/stranger"))
