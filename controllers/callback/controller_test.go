@@ -24,7 +24,7 @@ var (
 )
 
 func TestReconcile_registersAndRemembers(t *testing.T) {
-	for name, w := range map[string]*world{"Telegram": newTelegram(t), "WhatsApp": newWhatsApp(t)} {
+	for name, w := range map[string]*scriptedAccount{"Telegram": newTelegramAccount(t), "WhatsApp": newWhatsAppAccount(t)} {
 		t.Run(name, func(t *testing.T) {
 			w.Expect(w.expectTrue(verifyv1.ReasonRegistered)).To(Equal(recheckDelay), "did it stay?")
 			w.Expect(w.platform.calls).To(Equal([]string{"observe", "register"}))
@@ -45,9 +45,9 @@ func TestReconcile_registersAndRemembers(t *testing.T) {
 func TestReconcile_nextTerm(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		w       *world
+		w       *scriptedAccount
 		changes int
-	}{{"Telegram", newTelegram(t), 2}, {"WhatsApp", newWhatsApp(t), 1}} {
+	}{{"Telegram", newTelegramAccount(t), 2}, {"WhatsApp", newWhatsAppAccount(t), 1}} {
 		t.Run(c.name, func(t *testing.T) {
 			for range 2 {
 				c.w.expectTrue(verifyv1.ReasonRegistered)
@@ -60,7 +60,7 @@ func TestReconcile_nextTerm(t *testing.T) {
 }
 
 func TestReconcile_correctsDriftOfOurOwn(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
 	for name, drift := range map[string]func(){
 		"removed":       func() { w.platform.callback = "" },
@@ -86,7 +86,7 @@ func TestReconcile_correctsDriftOfOurOwn(t *testing.T) {
 // TestReconcile_anotherAddress: a callback that was registered for the old address is ours for every later leader.
 func TestReconcile_anotherAddress(t *testing.T) {
 	for _, nextTerm := range []bool{false, true} {
-		w := newWhatsApp(t)
+		w := newWhatsAppAccount(t)
 		w.expectTrue(verifyv1.ReasonRegistered)
 		w.edit(func(s *settings.Settings) { s.BaseURL = "https://new.example.com" })
 		if nextTerm {
@@ -99,7 +99,7 @@ func TestReconcile_anotherAddress(t *testing.T) {
 }
 
 func TestReconcile_keepsForeignCallback(t *testing.T) {
-	for name, w := range map[string]*world{"Telegram": newTelegram(t), "WhatsApp": newWhatsApp(t)} {
+	for name, w := range map[string]*scriptedAccount{"Telegram": newTelegramAccount(t), "WhatsApp": newWhatsAppAccount(t)} {
 		t.Run(name, func(t *testing.T) {
 			w.platform.callback = foreignURL
 			first := w.expectFalse(verifyv1.ReasonCallbackTaken)
@@ -125,7 +125,7 @@ func TestReconcile_keepsForeignCallback(t *testing.T) {
 
 // TestReconcile_anotherSecret: a rotated secret is registered again, within the term and across terms.
 func TestReconcile_anotherSecret(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
 	rotated := botToken + "-next"
 	w.edit(func(s *settings.Settings) { s.Telegram.BotToken = settings.NewSecret([]byte(rotated)) })
@@ -135,7 +135,7 @@ func TestReconcile_anotherSecret(t *testing.T) {
 	w.expectTrue(verifyv1.ReasonRegistered)
 	w.Expect(w.platform.countChanges()).To(Equal(2))
 
-	w = newWhatsApp(t)
+	w = newWhatsAppAccount(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
 	w.edit(func(s *settings.Settings) { s.WhatsApp.AppSecret = settings.NewSecret([]byte(appSecret + "-next")) })
 	w.expectTrue(verifyv1.ReasonRegistered)
@@ -146,26 +146,26 @@ func TestReconcile_anotherSecret(t *testing.T) {
 
 func TestReconcile_withoutAsking(t *testing.T) {
 	for name, row := range map[string]struct {
-		w      *world
+		w      *scriptedAccount
 		change func(*settings.Settings)
 		status metav1.ConditionStatus
 		reason string
 	}{
-		"no bot token": {newTelegram(t), func(s *settings.Settings) { s.Telegram.BotToken = settings.Secret{} },
+		"no bot token": {newTelegramAccount(t), func(s *settings.Settings) { s.Telegram.BotToken = settings.Secret{} },
 			metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady},
-		"no app secret": {newWhatsApp(t), func(s *settings.Settings) { s.WhatsApp.AppSecret = settings.Secret{} },
+		"no app secret": {newWhatsAppAccount(t), func(s *settings.Settings) { s.WhatsApp.AppSecret = settings.Secret{} },
 			metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady},
-		"no access token": {newWhatsApp(t), func(s *settings.Settings) { s.WhatsApp.AccessToken = settings.Secret{} },
+		"no access token": {newWhatsAppAccount(t), func(s *settings.Settings) { s.WhatsApp.AccessToken = settings.Secret{} },
 			metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady},
-		"manual registration": {newWhatsApp(t), func(s *settings.Settings) { s.WhatsApp.RegisterWebhook = false },
+		"manual registration": {newWhatsAppAccount(t), func(s *settings.Settings) { s.WhatsApp.RegisterWebhook = false },
 			metav1.ConditionTrue, verifyv1.ReasonRegistrationByHand},
-		"manual registration, without app secret": {newWhatsApp(t), func(s *settings.Settings) {
+		"manual registration, without app secret": {newWhatsAppAccount(t), func(s *settings.Settings) {
 			s.WhatsApp.RegisterWebhook, s.WhatsApp.AppSecret = false, settings.Secret{}
 		}, metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady},
-		"manual registration, without access token": {newWhatsApp(t), func(s *settings.Settings) {
+		"manual registration, without access token": {newWhatsAppAccount(t), func(s *settings.Settings) {
 			s.WhatsApp.RegisterWebhook, s.WhatsApp.AccessToken = false, settings.Secret{}
 		}, metav1.ConditionTrue, verifyv1.ReasonRegistrationByHand},
-		"an address that is too long": {newWhatsApp(t), func(s *settings.Settings) {
+		"an address that is too long": {newWhatsAppAccount(t), func(s *settings.Settings) {
 			s.BaseURL = "https://" + string(make([]byte, 200))
 		}, metav1.ConditionFalse, verifyv1.ReasonCallbackUnreachable},
 	} {
@@ -181,7 +181,7 @@ func TestReconcile_withoutAsking(t *testing.T) {
 
 // TestReconcile_withoutTheMessenger: the messenger is not part of the project, and maybe never was.
 func TestReconcile_withoutTheMessenger(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.edit(func(s *settings.Settings) { s.Telegram = nil })
 	_, wait := w.reconcile()
 	w.Expect(wait).To(BeZero())
@@ -192,13 +192,13 @@ func TestReconcile_withoutTheMessenger(t *testing.T) {
 
 // TestReconcile_takenOut: the leader removes our own callback, and no other.
 func TestReconcile_takenOut(t *testing.T) {
-	out := map[string]func(*world){
-		"of the project":   func(w *world) { w.edit(func(s *settings.Settings) { s.Telegram = nil }) },
-		"with the project": func(w *world) { w.projects.replace(nil) },
+	out := map[string]func(*scriptedAccount){
+		"of the project":   func(w *scriptedAccount) { w.edit(func(s *settings.Settings) { s.Telegram = nil }) },
+		"with the project": func(w *scriptedAccount) { w.projects.replace(nil) },
 	}
 	for name, takeOut := range out {
 		t.Run(name, func(t *testing.T) {
-			w := newTelegram(t)
+			w := newTelegramAccount(t)
 			w.expectTrue(verifyv1.ReasonRegistered)
 			takeOut(w)
 			_, wait := w.reconcile()
@@ -210,7 +210,7 @@ func TestReconcile_takenOut(t *testing.T) {
 			w.Expect(w.platform.countChanges()).To(Equal(2), "once")
 		})
 		t.Run(name+", foreign callback", func(t *testing.T) {
-			w := newTelegram(t)
+			w := newTelegramAccount(t)
 			w.expectTrue(verifyv1.ReasonRegistered)
 			w.platform.callback = foreignURL
 			takeOut(w)
@@ -219,7 +219,7 @@ func TestReconcile_takenOut(t *testing.T) {
 			w.Expect(w.withdrawn).To(Equal(1))
 		})
 		t.Run(name+", during an outage of the platform", func(t *testing.T) {
-			w := newTelegram(t)
+			w := newTelegramAccount(t)
 			w.expectTrue(verifyv1.ReasonRegistered)
 			w.platform.err = errAway
 			takeOut(w)
@@ -231,7 +231,7 @@ func TestReconcile_takenOut(t *testing.T) {
 			w.Expect(w.platform.callback).To(BeEmpty())
 		})
 		t.Run(name+", during a long outage of the platform", func(t *testing.T) {
-			w := newTelegram(t)
+			w := newTelegramAccount(t)
 			w.expectTrue(verifyv1.ReasonRegistered)
 			w.platform.err = errAway
 			takeOut(w)
@@ -241,7 +241,7 @@ func TestReconcile_takenOut(t *testing.T) {
 			w.Expect(w.platform.calls).To(HaveLen(2+maxRemovals), "it is given up")
 		})
 	}
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
 	out["of the project"](w)
 	w.reconcile()
@@ -250,7 +250,7 @@ func TestReconcile_takenOut(t *testing.T) {
 
 // TestReconcile_suspended: messages wait at the platform.
 func TestReconcile_suspended(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
 	w.edit(func(s *settings.Settings) { s.Suspended = true })
 	w.expectTrue(verifyv1.ReasonRegistered)
@@ -259,7 +259,7 @@ func TestReconcile_suspended(t *testing.T) {
 
 // TestReconcile_anotherAccount: the callback of the former account is removed, and one is registered for the new account.
 func TestReconcile_anotherAccount(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
 	w.edit(func(s *settings.Settings) {
 		s.Telegram.BotUsername, s.Telegram.BotToken = "other_shop_bot", settings.NewSecret([]byte("77:another"))
@@ -272,7 +272,7 @@ func TestReconcile_anotherAccount(t *testing.T) {
 
 // TestReconcile_manualFromNowOn: an existing registration is left to the user.
 func TestReconcile_manualFromNowOn(t *testing.T) {
-	w := newWhatsApp(t)
+	w := newWhatsAppAccount(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
 	w.edit(func(s *settings.Settings) { s.WhatsApp.RegisterWebhook = false })
 	w.expectTrue(verifyv1.ReasonRegistrationByHand)
@@ -283,7 +283,7 @@ func TestReconcile_manualFromNowOn(t *testing.T) {
 
 // TestReconcile_patience: a temporary problem is reported only if it lasts; the former condition stays until then.
 func TestReconcile_patience(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.platform.err = errAway
 	w.expect(metav1.ConditionUnknown, verifyv1.ReasonRegistering)
 	w.platform.err = nil
@@ -313,7 +313,7 @@ func TestReconcile_patience(t *testing.T) {
 }
 
 func TestReconcile_reportsLastingFailureAtOnce(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.platform.err = telegram.ErrCredentials
 	w.expectFalse(verifyv1.ReasonCredentialsRejected)
 	w.platform.err = nil
@@ -369,8 +369,8 @@ func TestExplain_platformAnswers(t *testing.T) {
 			g := NewWithT(t)
 			server := httptest.NewServer(row.answer)
 			t.Cleanup(server.Close)
-			s := newTelegram(t).settings
-			s.WhatsApp = newWhatsApp(t).settings.WhatsApp
+			s := newTelegramAccount(t).settings
+			s.WhatsApp = newWhatsAppAccount(t).settings.WhatsApp
 
 			botClient, err := telegram.NewClient(telegram.ClientOptions{BaseURL: server.URL})
 			g.Expect(err).NotTo(HaveOccurred())
@@ -403,7 +403,7 @@ func respondWith(status int, body string) http.HandlerFunc {
 
 // TestReconcile_asLongAsThePlatformAsks is 429 with retry_after: the platform is not called earlier, whatever changes.
 func TestReconcile_asLongAsThePlatformAsks(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.platform.err = errors.Join(telegram.ErrRateLimited, &telegram.Error{Method: "getMe", RetryAfter: 40 * time.Second})
 	_, wait := w.reconcile()
 	w.Expect(wait).To(Equal(40 * time.Second))
@@ -418,7 +418,7 @@ func TestReconcile_asLongAsThePlatformAsks(t *testing.T) {
 }
 
 func TestReconcile_statusThatCannotBeWritten(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.rememberErr = errors.New("API server is unreachable")
 	w.Expect(w.expectTrue(verifyv1.ReasonRegistered)).To(BeNumerically("<=", firstRetry), "the condition is set at once, the status soon")
 	w.rememberErr = nil
@@ -429,7 +429,7 @@ func TestReconcile_statusThatCannotBeWritten(t *testing.T) {
 
 // TestReconcile_withoutACluster has no status to store the callback in, and no condition to set.
 func TestReconcile_withoutACluster(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	c := w.controller
 	c.Projects, c.Remember, c.Set, c.Withdraw = nil, nil, nil, nil
 	w.Expect(c.reconcileOnce(t.Context())).To(Equal(recheckDelay))
@@ -442,7 +442,7 @@ func TestReconcile_withoutACluster(t *testing.T) {
 }
 
 func TestReconcile_endOfTheTerm(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	w.platform.err = context.Canceled

@@ -14,14 +14,14 @@ import (
 )
 
 // enablePolling edits the settings so that updates are polled.
-func (w *world) enablePolling() {
+func (w *scriptedAccount) enablePolling() {
 	w.edit(func(s *settings.Settings) { s.Telegram.Polling = true })
 }
 
-func (w *world) polling() *polling { return w.platform.messenger.(*botAPI).polling }
+func (w *scriptedAccount) polling() *polling { return w.platform.messenger.(*botAPI).polling }
 
 func TestPolling_removesOurWebhookFirst(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.expectTrue(verifyv1.ReasonRegistered)
 	w.Expect(w.polling().isAllowed(w.settings.Telegram)).To(BeFalse())
 	w.enablePolling()
@@ -38,7 +38,7 @@ func TestPolling_removesOurWebhookFirst(t *testing.T) {
 }
 
 func TestPolling_keepsForeignWebhook(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.enablePolling()
 	w.expectTrue(verifyv1.ReasonPolling)
 	w.platform.callback = foreignURL // another program sets one while we poll
@@ -53,7 +53,7 @@ func TestPolling_keepsForeignWebhook(t *testing.T) {
 
 // TestPolling_onlyTheBotsOwnToken: a token may be used for polling after it was checked; that allows no other token.
 func TestPolling_onlyTheBotsOwnToken(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.enablePolling()
 	w.expectTrue(verifyv1.ReasonPolling)
 	w.edit(func(s *settings.Settings) { s.Telegram.BotToken = settings.NewSecret([]byte("77:another")) })
@@ -80,7 +80,7 @@ func TestPolling_onlyTheBotsOwnToken(t *testing.T) {
 
 // TestPolling_platformAway: polling stays allowed, because the poller notices the outage itself.
 func TestPolling_platformAway(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.enablePolling()
 	w.expectTrue(verifyv1.ReasonPolling)
 	w.platform.err = errAway
@@ -127,7 +127,7 @@ func TestPolling_verdict(t *testing.T) {
 }
 
 func TestPolling_notifiesTheController(t *testing.T) {
-	w := newTelegram(t)
+	w := newTelegramAccount(t)
 	w.enablePolling()
 	w.expectTrue(verifyv1.ReasonPolling)
 	w.polling().recordState(telegram.PollConflict, nil)

@@ -16,10 +16,10 @@ import (
 
 // inBubble runs the loop with a fake clock. The loop is blocked after synctest.Wait, so a test may read what it wrote without
 // locks.
-func inBubble(t *testing.T, test func(w *world, stop func())) {
+func inBubble(t *testing.T, test func(w *scriptedAccount, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newTelegram(t)
+		w := newTelegramAccount(t)
 		w.platform.messenger = newBotAPI(nil, clock.RealClock{})
 		w.controller.Clock = clock.RealClock{}
 		ctx, stop := context.WithCancel(t.Context())
@@ -33,7 +33,7 @@ func inBubble(t *testing.T, test func(w *world, stop func())) {
 }
 
 // advanceTime lets the loop run for that long.
-func (w *world) advanceTime(d time.Duration) {
+func (w *scriptedAccount) advanceTime(d time.Duration) {
 	w.turn.Lock()
 	w.turn.Unlock() //nolint:staticcheck // only the order counts
 	<-time.After(d)
@@ -41,7 +41,7 @@ func (w *world) advanceTime(d time.Duration) {
 }
 
 func TestRun_looksSeveralTimesAnHour(t *testing.T) {
-	inBubble(t, func(w *world, _ func()) {
+	inBubble(t, func(w *scriptedAccount, _ func()) {
 		w.Expect(w.platform.calls).To(Equal([]string{"observe", "register"}))
 		w.advanceTime(recheckDelay)
 		w.Expect(w.platform.calls).To(HaveLen(3))
@@ -54,7 +54,7 @@ func TestRun_looksSeveralTimesAnHour(t *testing.T) {
 }
 
 func TestRun_reactsToSettingsAtOnce(t *testing.T) {
-	inBubble(t, func(w *world, _ func()) {
+	inBubble(t, func(w *scriptedAccount, _ func()) {
 		w.advanceTime(time.Minute + time.Second)
 		w.edit(func(s *settings.Settings) { s.BaseURL = "https://new.example.com" })
 		synctest.Wait()
@@ -69,7 +69,7 @@ func TestRun_reactsToSettingsAtOnce(t *testing.T) {
 }
 
 func TestRun_backsOff(t *testing.T) {
-	inBubble(t, func(w *world, _ func()) {
+	inBubble(t, func(w *scriptedAccount, _ func()) {
 		w.platform.err = errAway
 		w.platform.calls = nil
 		w.advanceTime(24 * time.Hour)
@@ -85,7 +85,7 @@ func TestRun_backsOff(t *testing.T) {
 
 // TestRun_ignoresItsOwnStatus: only the deletion of the project counts.
 func TestRun_ignoresItsOwnStatus(t *testing.T) {
-	inBubble(t, func(w *world, _ func()) {
+	inBubble(t, func(w *scriptedAccount, _ func()) {
 		w.advanceTime(2 * time.Minute)
 		before := len(w.platform.calls)
 		for range 100 {
@@ -103,7 +103,7 @@ func TestRun_ignoresItsOwnStatus(t *testing.T) {
 }
 
 func TestRun_changesOfThePoller(t *testing.T) {
-	inBubble(t, func(w *world, _ func()) {
+	inBubble(t, func(w *scriptedAccount, _ func()) {
 		w.enablePolling()
 		w.advanceTime(time.Minute)
 		before := len(w.platform.calls)
@@ -121,13 +121,13 @@ func TestRun_changesOfThePoller(t *testing.T) {
 }
 
 func TestRun_endsAtOnce(t *testing.T) {
-	for name, before := range map[string]func(*world){
-		"waiting":                func(*world) {},
-		"pausing after a change": func(w *world) { w.edit(func(*settings.Settings) {}); w.edit(func(*settings.Settings) {}) },
-		"backing off":            func(w *world) { w.platform.err = errAway; w.advanceTime(time.Hour) },
+	for name, before := range map[string]func(*scriptedAccount){
+		"waiting":                func(*scriptedAccount) {},
+		"pausing after a change": func(w *scriptedAccount) { w.edit(func(*settings.Settings) {}); w.edit(func(*settings.Settings) {}) },
+		"backing off":            func(w *scriptedAccount) { w.platform.err = errAway; w.advanceTime(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(w *world, stop func()) {
+			inBubble(t, func(w *scriptedAccount, stop func()) {
 				before(w)
 				synctest.Wait()
 				began := time.Now()

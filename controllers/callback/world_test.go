@@ -105,8 +105,8 @@ func (p *projects) replace(project *verifyv1.VerificationProject) {
 	p.seen.Notify("")
 }
 
-// world is a controller with a platform and a project in memory.
-type world struct {
+// scriptedAccount is an account at a platform in memory, its project, and the controller of its callback.
+type scriptedAccount struct {
 	*WithT
 
 	t          *testing.T
@@ -125,19 +125,19 @@ type world struct {
 	withdrawn   int
 }
 
-// newTelegram returns the world of a bot with a webhook, newWhatsApp that of a number.
-func newTelegram(t *testing.T) *world {
+// newTelegramAccount returns the account of a bot with a webhook.
+func newTelegramAccount(t *testing.T) *scriptedAccount {
 	t.Helper()
-	w := newWorld(t)
+	w := newScriptedAccount(t)
 	w.settings.Telegram = &settings.Telegram{BotUsername: "Example_Shop_Bot", BotToken: settings.NewSecret([]byte(botToken))}
 	w.platform = &platform{messenger: newBotAPI(nil, w.clock), fails: map[string]error{}}
 	w.restart()
 	return w
 }
 
-func newWhatsApp(t *testing.T) *world {
+func newWhatsAppAccount(t *testing.T) *scriptedAccount {
 	t.Helper()
-	w := newWorld(t)
+	w := newScriptedAccount(t)
 	w.settings.WhatsApp = &settings.WhatsApp{
 		PhoneNumber: ownNumber, PhoneNumberID: "106540352242922", RegisterWebhook: true,
 		AccessToken: settings.NewSecret([]byte(accessToken)), AppSecret: settings.NewSecret([]byte(appSecret)),
@@ -147,9 +147,9 @@ func newWhatsApp(t *testing.T) *world {
 	return w
 }
 
-func newWorld(t *testing.T) *world {
+func newScriptedAccount(t *testing.T) *scriptedAccount {
 	t.Helper()
-	return &world{
+	return &scriptedAccount{
 		WithT: NewWithT(t), t: t, clock: clocktesting.NewFakeClock(begin),
 		settings: &settings.Settings{Project: "shop/acme", BaseURL: "https://verify.example.com", Generation: 3},
 		projects: &projects{project: &verifyv1.VerificationProject{}},
@@ -157,7 +157,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // restart begins a new term, as another leader would.
-func (w *world) restart() {
+func (w *scriptedAccount) restart() {
 	w.controller = newController(Options{
 		Settings: func() *settings.Settings {
 			w.turn.Lock()
@@ -181,7 +181,7 @@ func (w *world) restart() {
 }
 
 // setStatus writes the last registered callback to the project's status.
-func (w *world) setStatus(callback string) {
+func (w *scriptedAccount) setStatus(callback string) {
 	status := &verifyv1.ChannelStatus{CallbackURL: callback}
 	project := &verifyv1.VerificationProject{}
 	project.Status.Telegram, project.Status.WhatsApp = status, status
@@ -189,7 +189,7 @@ func (w *world) setStatus(callback string) {
 }
 
 // edit replaces the settings by a changed copy.
-func (w *world) edit(change func(*settings.Settings)) {
+func (w *scriptedAccount) edit(change func(*settings.Settings)) {
 	changed := *w.settings
 	if changed.Telegram != nil {
 		changed.Telegram = new(*changed.Telegram)
@@ -206,7 +206,7 @@ func (w *world) edit(change func(*settings.Settings)) {
 }
 
 // reconcile reconciles once, and returns the condition and when to check again.
-func (w *world) reconcile() (metav1.Condition, time.Duration) {
+func (w *scriptedAccount) reconcile() (metav1.Condition, time.Duration) {
 	w.t.Helper()
 	wait := w.controller.reconcileOnce(w.t.Context())
 	if len(w.conditions) == 0 {
@@ -218,7 +218,7 @@ func (w *world) reconcile() (metav1.Condition, time.Duration) {
 }
 
 // expect reconciles, and compares the condition.
-func (w *world) expect(status metav1.ConditionStatus, reason string) time.Duration {
+func (w *scriptedAccount) expect(status metav1.ConditionStatus, reason string) time.Duration {
 	w.t.Helper()
 	condition, wait := w.reconcile()
 	w.Expect(condition.Status).To(Equal(status), condition.Message)
@@ -227,12 +227,12 @@ func (w *world) expect(status metav1.ConditionStatus, reason string) time.Durati
 	return wait
 }
 
-func (w *world) expectTrue(reason string) time.Duration {
+func (w *scriptedAccount) expectTrue(reason string) time.Duration {
 	w.t.Helper()
 	return w.expect(metav1.ConditionTrue, reason)
 }
 
-func (w *world) expectFalse(reason string) time.Duration {
+func (w *scriptedAccount) expectFalse(reason string) time.Duration {
 	w.t.Helper()
 	return w.expect(metav1.ConditionFalse, reason)
 }

@@ -28,7 +28,7 @@ func withWebhook(s *settings.Settings) {
 }
 
 func TestRun_aSteadyProjectCostsOneWrite(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		w.Expect(w.conditions()).To(Equal([]string{"SecretsReady SecretsRead", "StorageReady StorageReachable"}))
 		pass(day)
@@ -48,7 +48,7 @@ func TestRun_aSteadyProjectCostsOneWrite(t *testing.T) {
 }
 
 func TestRun_writesAndReportsEachChangeOnce(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		first := w.stored.Status.Conditions[0].LastTransitionTime
 		pass(time.Hour)
@@ -67,7 +67,7 @@ func TestRun_writesAndReportsEachChangeOnce(t *testing.T) {
 }
 
 func TestRun_aNewGenerationIsWrittenAndNotReported(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		w.setSettings(func(*settings.Settings) {})
 		w.board.Set(metav1.Condition{
@@ -83,7 +83,7 @@ func TestRun_aNewGenerationIsWrittenAndNotReported(t *testing.T) {
 }
 
 func TestRun_theReceiversRecoveryIsReportedByAnotherLeader(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		withWebhook(w.current)
 		w.begin()
 		w.attempts(failed, failed, failed, failed)
@@ -109,7 +109,7 @@ func TestRun_theReceiversRecoveryIsReportedByAnotherLeader(t *testing.T) {
 }
 
 func TestRun_anotherReceiverBeginsAnew(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		withWebhook(w.current)
 		w.begin()
 		w.attempts(failed, failed, failed)
@@ -127,7 +127,7 @@ func TestRun_anotherReceiverBeginsAnew(t *testing.T) {
 }
 
 func TestRun_storage(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		w.storage = verification.TooManyStored(time.Second)
 		pass(defaultStoragePeriod)
@@ -141,7 +141,7 @@ func TestRun_storage(t *testing.T) {
 }
 
 func TestRun_aStoreThatHangsHoldsNothingBack(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.setSettings(func(s *settings.Settings) { s.Problems = missing })
 		w.storage = errDown
 		w.begin()
@@ -153,7 +153,7 @@ func TestRun_aStoreThatHangsHoldsNothingBack(t *testing.T) {
 
 // TestRun_aWatchThatLags: neither the first reconciliation of a term nor one after a write may use a stale state.
 func TestRun_aWatchThatLags(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		withWebhook(w.current)
 		w.begin()
 		w.lagging = true
@@ -179,7 +179,7 @@ func TestRun_aWatchThatLags(t *testing.T) {
 }
 
 func TestRun_anAPIServerThatFails(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.down = errDown
 		w.begin()
 		pass(time.Hour)
@@ -202,7 +202,7 @@ func TestRun_anAPIServerThatFails(t *testing.T) {
 
 // TestRun_anAnswerThatIsLost: the write happened, and is reported once.
 func TestRun_anAnswerThatIsLost(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		w.down, w.mute = errDown, true
 		w.setSettings(func(s *settings.Settings) { s.Problems = missing })
@@ -216,7 +216,7 @@ func TestRun_anAnswerThatIsLost(t *testing.T) {
 }
 
 func TestRun_aChangeThatIsRevertedBeforeTheWriteIsNotReported(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		for range 50 {
 			w.setSettings(func(s *settings.Settings) { s.Problems = missing })
@@ -229,7 +229,7 @@ func TestRun_aChangeThatIsRevertedBeforeTheWriteIsNotReported(t *testing.T) {
 }
 
 func TestRun_aFlappingConditionIsPaced(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		const minutes = 10
 		for i := range minutes * 60 {
@@ -245,7 +245,7 @@ func TestRun_aFlappingConditionIsPaced(t *testing.T) {
 }
 
 func TestRun_correctsForeignChanges(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		pass(time.Hour)
 		w.stored.Status.Conditions[0].Status = metav1.ConditionFalse
@@ -260,7 +260,7 @@ func TestRun_correctsForeignChanges(t *testing.T) {
 // TestRun_aForeignCondition: a condition that no longer applies but has another field owner cannot be removed, and is not written
 // repeatedly.
 func TestRun_aForeignCondition(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		w.stored.Status.Conditions = append(w.stored.Status.Conditions, metav1.Condition{
 			Type: verifyv1.ConditionTelegramReady, Status: metav1.ConditionTrue, Reason: "Foreign", Message: "foreign",
@@ -278,7 +278,7 @@ func TestRun_aForeignCondition(t *testing.T) {
 }
 
 func TestRun_anotherProjectOfTheSameName(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		w.lagging = true
 		w.create("second") // which the watch has not brought yet
@@ -294,7 +294,7 @@ func TestRun_anotherProjectOfTheSameName(t *testing.T) {
 }
 
 func TestRun_aProjectThatIsDeleted(t *testing.T) {
-	inBubble(t, func(w *world) {
+	inBubble(t, func(w *fakeServer) {
 		w.begin()
 		pass(time.Minute)
 		watched := w.watched
@@ -318,13 +318,13 @@ func TestRun_aProjectThatIsDeleted(t *testing.T) {
 }
 
 func TestRun_endsAtOnce(t *testing.T) {
-	for name, before := range map[string]func(w *world){
-		"waiting for changes":        func(*world) { pass(time.Hour) },
-		"collecting changes":         func(w *world) { w.changes.Notify(""); pass(quiet / 2) },
-		"waiting for the API server": func(w *world) { w.down = errDown; w.setSettings(withWebhook); pass(time.Hour) },
+	for name, before := range map[string]func(w *fakeServer){
+		"waiting for changes":        func(*fakeServer) { pass(time.Hour) },
+		"collecting changes":         func(w *fakeServer) { w.changes.Notify(""); pass(quiet / 2) },
+		"waiting for the API server": func(w *fakeServer) { w.down = errDown; w.setSettings(withWebhook); pass(time.Hour) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(w *world) {
+			inBubble(t, func(w *fakeServer) {
 				w.begin()
 				before(w)
 				began := time.Now()

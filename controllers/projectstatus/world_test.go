@@ -40,9 +40,9 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// world is an API server with one project, a watch of it, and the controller of a term. The server is a fake; suite_test.go
+// fakeServer is an API server with one project, a watch of it, and the controller of a term. The server is a fake; suite_test.go
 // compares it with the real one. In a bubble a test may read everything when all goroutines are blocked.
-type world struct {
+type fakeServer struct {
 	*WithT
 
 	t *testing.T
@@ -71,10 +71,10 @@ type world struct {
 }
 
 // inBubble runs a test with a fake clock.
-func inBubble(t *testing.T, test func(w *world)) {
+func inBubble(t *testing.T, test func(w *fakeServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{WithT: NewWithT(t), t: t, current: simpleSettings()}
+		w := &fakeServer{WithT: NewWithT(t), t: t, current: simpleSettings()}
 		w.create("first")
 		test(w)
 		w.end()
@@ -83,7 +83,7 @@ func inBubble(t *testing.T, test func(w *world)) {
 }
 
 // begin starts a term and returns when it is idle.
-func (w *world) begin() {
+func (w *fakeServer) begin() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.board, w.stop, w.ended = NewBoard(), stop, make(chan error, 1)
 	c := New(Options{
@@ -101,7 +101,7 @@ func (w *world) begin() {
 }
 
 // end ends the term, if one is running.
-func (w *world) end() {
+func (w *fakeServer) end() {
 	if w.stop != nil {
 		w.stop()
 		w.Expect(<-w.ended).To(Succeed())
@@ -110,24 +110,24 @@ func (w *world) end() {
 }
 
 // takeover begins another term, as another leader would, and clears the recorded events.
-func (w *world) takeover() {
+func (w *fakeServer) takeover() {
 	w.end()
 	w.events, w.writes = nil, nil
 	w.begin()
 }
 
-func (w *world) create(uid types.UID) {
+func (w *fakeServer) create(uid types.UID) {
 	w.stored = &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: "books", Name: "shop", UID: uid}}
 	w.change()
 }
 
-func (w *world) remove() {
+func (w *fakeServer) remove() {
 	w.stored, w.watched = nil, nil
 	w.changes.Notify("")
 }
 
 // change gives the object a new version, which the watch brings unless it lags.
-func (w *world) change() {
+func (w *fakeServer) change() {
 	w.version++
 	w.stored.ResourceVersion = strconv.Itoa(w.version)
 	if !w.lagging {
@@ -135,14 +135,14 @@ func (w *world) change() {
 	}
 }
 
-func (w *world) catchUp() {
+func (w *fakeServer) catchUp() {
 	w.lagging = false
 	w.watched = w.stored.DeepCopy()
 	w.changes.Notify("")
 }
 
 // setSettings edits the current settings.
-func (w *world) setSettings(edit func(*settings.Settings)) {
+func (w *fakeServer) setSettings(edit func(*settings.Settings)) {
 	next := *w.current
 	edit(&next)
 	next.Generation++
@@ -150,14 +150,14 @@ func (w *world) setSettings(edit func(*settings.Settings)) {
 	w.changes.Notify("settings")
 }
 
-func (w *world) attempts(all ...verification.Attempt) {
+func (w *fakeServer) attempts(all ...verification.Attempt) {
 	for _, a := range all {
 		w.board.Attempted(a)
 	}
 }
 
 // conditions returns the object's conditions, as TYPE REASON.
-func (w *world) conditions() []string {
+func (w *fakeServer) conditions() []string {
 	var all []string
 	for _, c := range w.stored.Status.Conditions {
 		all = append(all, c.Type+" "+c.Reason)
@@ -166,24 +166,26 @@ func (w *world) conditions() []string {
 }
 
 // Project implements Projects.
-func (w *world) Project() *verifyv1.VerificationProject {
+func (w *fakeServer) Project() *verifyv1.VerificationProject {
 	orderSteps()
 	return w.watched
 }
 
 // Current implements Projects.
-func (w *world) Current() *settings.Settings {
+func (w *fakeServer) Current() *settings.Settings {
 	orderSteps()
 	return w.current
 }
 
 // Observe implements Projects.
-func (w *world) Observe() (changes <-chan struct{}, cancel func()) { return w.follow("") }
+func (w *fakeServer) Observe() (changes <-chan struct{}, cancel func()) { return w.follow("") }
 
 // Subscribe implements Projects.
-func (w *world) Subscribe() (changes <-chan struct{}, cancel func()) { return w.follow("settings") }
+func (w *fakeServer) Subscribe() (changes <-chan struct{}, cancel func()) {
+	return w.follow("settings")
+}
 
-func (w *world) follow(what string) (changes <-chan struct{}, cancel func()) {
+func (w *fakeServer) follow(what string) (changes <-chan struct{}, cancel func()) {
 	changes, unsubscribe := w.changes.Subscribe(what)
 	w.follower++
 	return changes, func() {
@@ -195,7 +197,7 @@ func (w *world) follow(what string) (changes <-chan struct{}, cancel func()) {
 var resource = schema.GroupResource{Group: "phoneproof.dev", Resource: "verificationprojects"}
 
 // Get implements Client.
-func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+func (w *fakeServer) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	orderSteps()
 	if w.down != nil {
 		return w.down
@@ -208,24 +210,24 @@ func (w *world) Get(_ context.Context, key client.ObjectKey, into client.Object,
 }
 
 // List implements Client and is never called.
-func (w *world) List(context.Context, client.ObjectList, ...client.ListOption) error {
+func (w *fakeServer) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	return errors.New("unexpected")
 }
 
 // Status implements Client.
-func (w *world) Status() client.SubResourceWriter { return statusOf{world: w} }
+func (w *fakeServer) Status() client.SubResourceWriter { return statusOf{server: w} }
 
 // statusOf is a status writer that supports only Apply.
 type statusOf struct {
 	client.SubResourceWriter
 
-	world *world
+	server *fakeServer
 }
 
 // Apply implements client.SubResourceWriter.
 func (s statusOf) Apply(_ context.Context, applied runtime.ApplyConfiguration, o ...client.SubResourceApplyOption) error {
 	orderSteps()
-	w, given := s.world, applied.(*verifyv1ac.VerificationProjectApplyConfiguration)
+	w, given := s.server, applied.(*verifyv1ac.VerificationProjectApplyConfiguration)
 	w.Expect(o).To(ConsistOf(fieldOwner, client.ForceOwnership))
 	switch {
 	case w.down != nil && !w.mute:

@@ -19,8 +19,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// world is a handler with an API server that knows two users, of whom one may.
-type world struct {
+// guardedHandler is a handler with an API server that knows two users, of whom one may.
+type guardedHandler struct {
 	*Handler
 
 	clock *clocktesting.FakePassiveClock
@@ -31,8 +31,8 @@ type world struct {
 	calls   int
 }
 
-func newWorld() *world {
-	w := &world{clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
+func newGuardedHandler() *guardedHandler {
+	w := &guardedHandler{clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	clients := fake.NewClientset()
 	clients.PrependReactor("create", "tokenreviews", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		w.asked.Add(1)
@@ -58,11 +58,11 @@ func newWorld() *world {
 }
 
 // get asks from an address of its own each time.
-func (w *world) get(method string, authorization ...string) *httptest.ResponseRecorder {
+func (w *guardedHandler) get(method string, authorization ...string) *httptest.ResponseRecorder {
 	return w.getFrom(fmt.Sprintf("10.1.%d.%d:40000", w.calls/256, w.calls%256), method, authorization...)
 }
 
-func (w *world) getFrom(address, method string, authorization ...string) *httptest.ResponseRecorder {
+func (w *guardedHandler) getFrom(address, method string, authorization ...string) *httptest.ResponseRecorder {
 	w.calls++
 	r := httptest.NewRequest(method, "/metrics", http.NoBody)
 	r.RemoteAddr = address
@@ -92,7 +92,7 @@ func TestHandler_whoMay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			w := newWorld()
+			w := newGuardedHandler()
 			for range 3 {
 				answer := w.get(test.method, test.header...)
 				g.Expect(answer.Code).To(Equal(test.status))
@@ -107,7 +107,7 @@ func TestHandler_whoMay(t *testing.T) {
 
 func TestHandler_forgets(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld()
+	w := newGuardedHandler()
 	for _, token := range []string{"Bearer the-scraper", "Bearer a-guess"} {
 		w.get("GET", token)
 	}
@@ -121,7 +121,7 @@ func TestHandler_forgets(t *testing.T) {
 
 func TestHandler_apiServerDown(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld()
+	w := newGuardedHandler()
 	w.down.Store(true)
 	g.Expect(w.get("GET", "Bearer the-scraper").Code).To(Equal(http.StatusServiceUnavailable))
 	w.down.Store(false)
@@ -132,7 +132,7 @@ func TestHandler_apiServerDown(t *testing.T) {
 
 func TestHandler_guessesPushNobodyOut(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld()
+	w := newGuardedHandler()
 	w.get("GET", "Bearer the-scraper")
 	for i := range 3 * maxDecisions {
 		g.Expect(w.get("GET", fmt.Sprintf("Bearer guess-%d", i)).Code).To(Equal(http.StatusUnauthorized))
@@ -149,12 +149,12 @@ func TestHandler_guessesPushNobodyOut(t *testing.T) {
 	g.Expect(w.asked.Load()).To(Equal(asked + 1))
 }
 
-func (w *world) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
+func (w *guardedHandler) pass(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
 
 // A stranger sends made-up tokens as fast as it can.
 func TestHandler_guessesAreNoLoad(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld()
+	w := newGuardedHandler()
 	const seconds, perSecond = 60, 1000
 	for i := range seconds * perSecond {
 		answer := w.getFrom("10.0.0.1:40000", "GET", fmt.Sprintf("Bearer guess-%d", i))
@@ -165,7 +165,7 @@ func TestHandler_guessesAreNoLoad(t *testing.T) {
 	}
 	g.Expect(w.asked.Load()).To(BeNumerically("~", callerBurst+seconds*callerRate, 1))
 
-	w = newWorld()
+	w = newGuardedHandler()
 	for i := range seconds * perSecond {
 		w.get("GET", fmt.Sprintf("Bearer guess-%d", i))
 		w.pass(time.Second / perSecond)
@@ -177,7 +177,7 @@ func TestHandler_guessesAreNoLoad(t *testing.T) {
 // new one from another address.
 func TestHandler_guessesCutNobodyOff(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld()
+	w := newGuardedHandler()
 	const stranger, prometheus = "10.0.0.1:40000", "10.0.0.2:40000"
 	guess := 0
 	flood := func() {
@@ -199,7 +199,7 @@ func TestHandler_guessesCutNobodyOff(t *testing.T) {
 
 func TestHandler_forgetsWhoIsNotSeen(t *testing.T) {
 	g := NewWithT(t)
-	w := newWorld()
+	w := newGuardedHandler()
 	key := sha256.Sum256([]byte("the-scraper"))
 	w.get("GET", "Bearer the-scraper")
 	w.pass(knownFor)

@@ -63,7 +63,7 @@ func TestParseLink(t *testing.T) {
 }
 
 func TestUsers_comeAndGo(t *testing.T) {
-	w := newWorld(t, Options{Users: []Person{}})
+	w := startSimulator(t, Options{Users: []Person{}})
 	w.Expect(w.call(http.StatusOK, http.MethodGet, "/sim/users", "")["users"]).To(BeEmpty())
 	u := w.call(http.StatusCreated, http.MethodPost, "/sim/users", `{"name": "Bia", "phone": "+5531987654321", "telegramPhone": "+88800012345"}`)
 	w.Expect(u).To(And(HaveKeyWithValue("id", "1"), HaveKeyWithValue("whatsAppID", "553187654321"), HaveKeyWithValue("telegramPhone", "+88800012345")))
@@ -77,7 +77,7 @@ func TestUsers_comeAndGo(t *testing.T) {
 }
 
 func TestUsers_areBounded(t *testing.T) {
-	w := newWorld(t, Options{Users: []Person{}})
+	w := startSimulator(t, Options{Users: []Person{}})
 	w.sim.mu.Lock()
 	for i := range maxUsers {
 		_, f := w.sim.phones.addUser(Person{Phone: fmt.Sprintf("+49151%08d", i)})
@@ -129,7 +129,7 @@ func TestAPI_refusesWhatItDoesNotUnderstand(t *testing.T) {
 }
 
 func TestAPI_isNotForOtherSites(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	for _, header := range []http.Header{
 		{"Origin": {"https://evil.example"}}, {"Sec-Fetch-Site": {"cross-site"}},
 	} {
@@ -140,7 +140,7 @@ func TestAPI_isNotForOtherSites(t *testing.T) {
 	w.Expect(status).To(Equal(http.StatusNoContent))
 }
 
-func (w *world) rawText(method, path string, header http.Header) (int, http.Header) {
+func (w *runningSimulator) rawText(method, path string, header http.Header) (int, http.Header) {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, nil)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -160,7 +160,7 @@ func TestEvents_areToldAsTheyHappen(t *testing.T) {
 }
 
 func TestPage_loadsNothingFromElsewhere(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	for path, kind := range map[string]string{"/": "text/html", "/app.js": "text/javascript", "/style.css": "text/css", "/icon.svg": "image/svg+xml"} {
 		status, header := w.rawText(http.MethodGet, path, http.Header{})
 		w.Expect(status).To(Equal(http.StatusOK), path)
@@ -173,7 +173,7 @@ func TestReceiver_judgesBothSignatures(t *testing.T) {
 	const body = `{"event":"verification.success"}`
 	for name, secret := range map[string]string{"any text": "a webhook secret of enough length", "a standard one": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, Options{WebhookSecret: func() []byte { return []byte(secret) }})
+			w := startSimulator(t, Options{WebhookSecret: func() []byte { return []byte(secret) }})
 			hook, err := standardwebhooks.NewWebhookRaw([]byte(secret))
 			if strings.HasPrefix(secret, "whsec_") {
 				hook, err = standardwebhooks.NewWebhook(secret)
@@ -218,7 +218,7 @@ func TestReceiver_judgesBothSignatures(t *testing.T) {
 }
 
 func TestReceiver_withoutASecretJudgesNothing(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	status, _ := w.raw(http.MethodPost, "/receiver", "{}", http.Header{"X-Webhook-Signature": {"00"}})
 	w.Expect(status).To(Equal(http.StatusNoContent))
 	w.Expect(w.call(http.StatusOK, http.MethodGet, "/receiver/deliveries", "")["deliveries"]).
@@ -230,7 +230,7 @@ func TestBackend_isCalledWithItsKey(t *testing.T) {
 		answerJSON(w, http.StatusOK, map[string]string{"asked": r.Method + " " + r.URL.String(), "key": r.Header.Get("Authorization")})
 	}))
 	t.Cleanup(api.Close)
-	w := newWorld(t, Options{Backend: &Backend{URL: api.URL + "/", Key: func() string { return "pp_key" }}})
+	w := startSimulator(t, Options{Backend: &Backend{URL: api.URL + "/", Key: func() string { return "pp_key" }}})
 	w.Expect(w.call(http.StatusOK, http.MethodPost, "/backend/init", "{}")).
 		To(And(HaveKeyWithValue("asked", "POST /api/verify/init"), HaveKeyWithValue("key", "Bearer pp_key")))
 	w.Expect(w.call(http.StatusOK, http.MethodGet, "/backend/status?id=vr1&wait=1s", "")).To(HaveKeyWithValue("asked", "GET /api/verify/status?id=vr1&wait=1s"))

@@ -23,8 +23,8 @@ import (
 // patience is for what another goroutine does on a machine that is busy.
 const patience = 30 * time.Second
 
-// world is a simulator that runs, and the clients that the product calls it with.
-type world struct {
+// runningSimulator is a simulator that runs, and the clients that the product calls it with.
+type runningSimulator struct {
 	*WithT
 
 	t      *testing.T
@@ -34,9 +34,9 @@ type world struct {
 	botAPI *botapi.Client
 }
 
-func newWorld(t *testing.T, o Options) *world {
+func startSimulator(t *testing.T, o Options) *runningSimulator {
 	t.Helper()
-	w := &world{WithT: NewWithT(t), t: t}
+	w := &runningSimulator{WithT: NewWithT(t), t: t}
 	if o.Retry == 0 {
 		o.Retry = time.Millisecond
 	}
@@ -80,14 +80,14 @@ const (
 )
 
 // call calls the simulator's own API, expects a status, and returns the answer.
-func (w *world) call(status int, method, path, body string) map[string]any {
+func (w *runningSimulator) call(status int, method, path, body string) map[string]any {
 	w.t.Helper()
 	got, answer := w.raw(method, path, body, nil)
 	w.Expect(got).To(Equal(status), "%s %s: %v", method, path, answer)
 	return answer
 }
 
-func (w *world) raw(method, path, body string, header http.Header) (int, map[string]any) {
+func (w *runningSimulator) raw(method, path, body string, header http.Header) (int, map[string]any) {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
 	w.Expect(err).NotTo(HaveOccurred())
@@ -156,17 +156,17 @@ func (c *callback) text() string {
 	return all.String()
 }
 
-// registered is a world with an account whose webhooks go to a callback.
-func registered(t *testing.T, answers ...int) (*world, *callback) {
+// registered is a simulator with an account whose webhooks go to a callback.
+func registered(t *testing.T, answers ...int) (*runningSimulator, *callback) {
 	t.Helper()
-	w, c := newWorld(t, Options{}), newCallback(t, answers...)
+	w, c := startSimulator(t, Options{}), newCallback(t, answers...)
 	w.Expect(w.sim.AddWhatsApp(WhatsAppAccount{PhoneNumberID: "1234567890", Number: "+4915112345670", AppSecret: credential, Callback: c.URL})).To(Succeed())
 	w.Expect(w.sim.AddTelegram(TelegramAccount{Username: "shop_bot", Callback: c.URL, Secret: "the-secret"})).To(Succeed())
 	return w, c
 }
 
 // line returns the newest message of a user's newest chat.
-func (w *world) line(user string) map[string]any {
+func (w *runningSimulator) line(user string) map[string]any {
 	w.t.Helper()
 	chats := w.call(http.StatusOK, http.MethodGet, "/sim/users/"+user+"/chats", "")["chats"].([]any)
 	w.Expect(chats).NotTo(BeEmpty())

@@ -62,7 +62,7 @@ func TestWebhooks_ofOneTelegramChatStayInOrder(t *testing.T) {
 }
 
 func TestWebhooks_goNowhereWithoutACallback(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	w.Expect(w.sim.AddWhatsApp(WhatsAppAccount{PhoneNumberID: "1", Number: "+4915112345670", AppSecret: credential})).To(Succeed())
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+waLink+`"}`)
 	w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"))
@@ -70,7 +70,7 @@ func TestWebhooks_goNowhereWithoutACallback(t *testing.T) {
 }
 
 func TestWebhooks_doNotReachMetadataServices(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	w.Expect(w.sim.AddWhatsApp(WhatsAppAccount{
 		PhoneNumberID: "1", Number: "+4915112345670", AppSecret: credential, Callback: "http://169.254.169.254/latest",
 	})).To(Succeed())

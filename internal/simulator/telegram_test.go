@@ -12,7 +12,7 @@ import (
 )
 
 func TestBotAPI_aBotExistsOnceATokenNamesIt(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	w.call(http.StatusNotFound, http.MethodPost, "/sim/users/1/open", `{"link": "`+tgLink+`"}`)
 	bot, err := w.botAPI.GetMe(t.Context(), telegramAccount(token))
 	w.Expect(err).NotTo(HaveOccurred())
@@ -21,7 +21,7 @@ func TestBotAPI_aBotExistsOnceATokenNamesIt(t *testing.T) {
 }
 
 func TestBotAPI_answersHaveTheServersShape(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	for path, file := range map[string]string{
 		"getMe": "get_me", "getUpdates": "get_updates_none", "getWebhookInfo": "get_webhook_info_none",
 	} {
@@ -38,7 +38,7 @@ func TestBotAPI_answersHaveTheServersShape(t *testing.T) {
 }
 
 // updates fetches and returns the ids.
-func (w *world) updates(offset int64) []int64 {
+func (w *runningSimulator) updates(offset int64) []int64 {
 	w.t.Helper()
 	raw, err := w.botAPI.GetUpdates(w.t.Context(), telegramAccount(token), offset, 100, 0)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -54,7 +54,7 @@ func (w *world) updates(offset int64) []int64 {
 }
 
 func TestGetUpdates_anUpdateStaysUntilAHigherOffsetConfirmsIt(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	w.Expect(w.updates(0)).To(BeEmpty())
 	for range 3 {
 		w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+tgLink+`"}`)
@@ -71,7 +71,7 @@ func TestGetUpdates_anUpdateStaysUntilAHigherOffsetConfirmsIt(t *testing.T) {
 }
 
 func TestGetUpdates_isHeldUntilSomethingComes(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	w.Expect(w.updates(0)).To(BeEmpty())
 	got := make(chan int, 1)
 	go func() {
@@ -88,14 +88,14 @@ func TestGetUpdates_isHeldUntilSomethingComes(t *testing.T) {
 }
 
 // polled reports whether a poll is being held.
-func (w *world) polled() bool {
+func (w *runningSimulator) polled() bool {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()
 	return len(w.sim.telegram.bots) > 0 && w.sim.telegram.bots[0].poll != nil
 }
 
 func TestGetUpdates_conflicts(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	account := telegramAccount(token)
 	first := make(chan error, 1)
 	hold := func() {
@@ -118,7 +118,7 @@ func TestGetUpdates_conflicts(t *testing.T) {
 }
 
 func TestSetWebhook_isWhatTheBotIsToldOfIt(t *testing.T) {
-	w := newWorld(t, Options{Redirect: func(string) string { return "" }})
+	w := startSimulator(t, Options{Redirect: func(string) string { return "" }})
 	account := telegramAccount(token)
 	w.Expect(w.botAPI.SetWebhook(t.Context(), account, "http://verify.example.com/", "secret")).To(MatchError(botapi.ErrRefused))
 	w.Expect(w.botAPI.SetWebhook(t.Context(), account, "https://verify.example.com/", "not allowed!")).To(MatchError(botapi.ErrRefused))
@@ -139,7 +139,7 @@ func TestSetWebhook_isWhatTheBotIsToldOfIt(t *testing.T) {
 }
 
 func TestSendMessage_reachesUsersWhoWroteFirst(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	account := telegramAccount(token)
 	const chat = firstTelegramID + 1
 	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Hi", botapi.KeyboardAsIs)).To(MatchError(botapi.ErrRefused), "the user never wrote")
@@ -154,7 +154,7 @@ func TestSendMessage_reachesUsersWhoWroteFirst(t *testing.T) {
 }
 
 func TestBotAPI_refusesAsTelegramDoes(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	for name, test := range map[string]struct {
 		path   string
 		status int

@@ -31,7 +31,7 @@ func kind(k whatsapp.Kind, code int) types.GomegaMatcher {
 }
 
 func TestGraphAPI_anAccountExistsOnceACredentialNamesIt(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	w.call(http.StatusNotFound, http.MethodPost, "/sim/users/1/open", `{"link": "`+waLink+`"}`)
 	n, err := w.graph.PhoneNumber(t.Context(), whatsAppAccount(credential))
 	w.Expect(err).NotTo(HaveOccurred())
@@ -55,7 +55,7 @@ func TestGraphAPI_shakesHandsBeforeItTakesACallback(t *testing.T) {
 	t.Cleanup(server.Close)
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	w, account := newWorld(t, Options{RootCAs: roots}), whatsAppAccount(credential)
+	w, account := startSimulator(t, Options{RootCAs: roots}), whatsAppAccount(credential)
 
 	w.Expect(w.graph.SetCallback(t.Context(), account, server.URL+"/hook", "token")).To(Succeed())
 	callbacks, err := w.graph.Callbacks(t.Context(), account)
@@ -112,7 +112,7 @@ func TestGraphAPI_aUserWithoutANumberCanBeAskedForIt(t *testing.T) {
 }
 
 // asked has user 1 write to the account, and the account ask with a button.
-func (w *world) asked(c *callback) {
+func (w *runningSimulator) asked(c *callback) {
 	w.t.Helper()
 	before := len(c.all())
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+waLink+`", "text": "Hello there"}`)
@@ -134,7 +134,7 @@ func TestGraphAPI_aUserCanTapAButton(t *testing.T) {
 }
 
 func TestGraphAPI_refusesAsMetaDoes(t *testing.T) {
-	w := newWorld(t, Options{})
+	w := startSimulator(t, Options{})
 	account := whatsAppAccount(credential)
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/faults", `{"platform": "whatsapp", "method": "messages", "status": 429}`)
 	w.Expect(w.graph.SendText(t.Context(), account, whatsapp.ToNumber(number(t, "+4915112345678")), "Hi")).To(kind(whatsapp.KindRateLimited, 130429))

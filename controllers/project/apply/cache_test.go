@@ -18,7 +18,7 @@ import (
 
 var _ = Describe("With a cache of labelled objects alone", func() {
 	It("a steady project costs no request at all", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		requests := w.useCache(ctx)
 
 		By("creating the children")
@@ -39,7 +39,7 @@ var _ = Describe("With a cache of labelled objects alone", func() {
 	})
 
 	It("a foreign object without the label is a conflict", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		taken := w.takeNames(ctx, kinds, unlabelled)
 		w.useCache(ctx)
 		result, _ := w.apply(ctx)
@@ -51,7 +51,7 @@ var _ = Describe("With a cache of labelled objects alone", func() {
 
 // useCache makes the applier read from a cache like the operator's. It returns the counter of all later requests, without those
 // of the cache itself.
-func (w *world) useCache(ctx context.Context) *writes {
+func (w *appliedProject) useCache(ctx context.Context) *writes {
 	GinkgoHelper()
 	labelled, err := labels.NewRequirement(verifyv1.ProjectLabel, selection.Exists, nil)
 	Expect(err).NotTo(HaveOccurred())

@@ -39,7 +39,7 @@ var kinds = []string{
 }
 
 // takeNames creates foreign objects under the names of a project's children of these kinds.
-func (w *world) takeNames(ctx context.Context, kinds []string, change func(*unstructured.Unstructured)) []*unstructured.Unstructured {
+func (w *appliedProject) takeNames(ctx context.Context, kinds []string, change func(*unstructured.Unstructured)) []*unstructured.Unstructured {
 	GinkgoHelper()
 	w.project.Default()
 	o := w.options
@@ -94,7 +94,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 		},
 	} {
 		It("is a conflict and stays unchanged: "+name, func(ctx SpecContext) {
-			w := newWorld(ctx, everything())
+			w := newAppliedProject(ctx, everything())
 			taken := w.takeNames(ctx, kinds, change)
 			result, _ := w.apply(ctx)
 			expectUntouched(ctx, taken)
@@ -106,7 +106,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 
 	for _, kind := range kinds {
 		It("holds back what depends on it, and nothing else: "+kind, func(ctx SpecContext) {
-			w := newWorld(ctx, everything())
+			w := newAppliedProject(ctx, everything())
 			taken := w.takeNames(ctx, []string{kind}, unlabelled)
 			w.applier.Client = emptyCache{w.applier.Client}
 			result, _ := w.apply(ctx)
@@ -122,7 +122,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 		})
 
 		It("stays unchanged even if it appears right before the child would be created: "+kind, func(ctx SpecContext) {
-			w := newWorld(ctx, everything())
+			w := newAppliedProject(ctx, everything())
 			var taken []*unstructured.Unstructured
 			w.applier.Client = beforeApply{w.applier.Client, func(ctx context.Context, child *unstructured.Unstructured) {
 				if child.GetKind() == kind {
@@ -141,7 +141,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 	}
 
 	It("is not scaled by an autoscaler of ours", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		w.applyAll(ctx)
 		Expect(admin.Delete(ctx, read[appsv1.Deployment](ctx, w))).To(Succeed())
 		taken := w.takeNames(ctx, []string{"Deployment"}, unlabelled)
@@ -157,7 +157,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 	})
 
 	It("is not exposed by what exposes our Service", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		w.applyAll(ctx)
 		Expect(admin.Delete(ctx, read[corev1.Service](ctx, w))).To(Succeed())
 		taken := w.takeNames(ctx, []string{"Service"}, unlabelled)
@@ -173,7 +173,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 	})
 
 	It("is found even if the cache does not show it, and then stays unchanged", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		taken := w.takeNames(ctx, kinds, unlabelled)
 		w.applier.Client = emptyCache{w.applier.Client}
 		result, _ := w.apply(ctx)
@@ -182,7 +182,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 	})
 
 	It("stays unchanged even if it replaces a child right before that is changed", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		w.applyAll(ctx)
 		w.options.Image = "another"
 		w.project.Spec.Expose.Service.Annotations = map[string]verifyv1.AnnotationValue{"a": "b"}
@@ -207,7 +207,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 	})
 
 	It("stops nothing that does not depend on it", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		foreign := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: w.project.Namespace, Name: w.name()}}
 		foreign.Spec.Ports = []corev1.ServicePort{{Port: 1}}
 		Expect(admin.Create(ctx, foreign)).To(Succeed())
@@ -222,7 +222,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 	})
 
 	It("costs nothing if the cache shows it", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		w.takeNames(ctx, kinds, unlabelled)
 		_, writes := w.apply(ctx)
 		Expect(writes).To(BeZero())
@@ -231,7 +231,7 @@ var _ = Describe("A foreign object under the name of a child", func() {
 
 var _ = Describe("A child that the cache does not show", func() {
 	It("is found on the API server", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		w.applyAll(ctx)
 		w.applier.Client = emptyCache{w.applier.Client}
 		result, _ := w.apply(ctx)
@@ -239,7 +239,7 @@ var _ = Describe("A child that the cache does not show", func() {
 	})
 
 	It("gets back the label that the cache needs", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		w.applyAll(ctx)
 		d := read[appsv1.Deployment](ctx, w)
 		d.Labels = nil
@@ -255,7 +255,7 @@ var _ = Describe("A child that the cache does not show", func() {
 
 var _ = Describe("A child that is no longer wanted", func() {
 	It("goes", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		w.applyAll(ctx)
 		w.project.Spec = smallest().Project.Spec
 		result, writes := w.apply(ctx)
@@ -268,7 +268,7 @@ var _ = Describe("A child that is no longer wanted", func() {
 	})
 
 	It("is deleted whatever its name", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		w.applyAll(ctx)
 		other := asUnstructured(render.Service(w.project))
 		other.SetName("from-another-version")
@@ -278,7 +278,7 @@ var _ = Describe("A child that is no longer wanted", func() {
 	})
 
 	It("stays if it is foreign", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		taken := w.takeNames(ctx, kinds, func(*unstructured.Unstructured) {})
 		w.project.Spec = smallest().Project.Spec
 		w.project.Name = "another"
@@ -287,7 +287,7 @@ var _ = Describe("A child that is no longer wanted", func() {
 	})
 
 	It("stays if it was changed since it was observed", func(ctx SpecContext) {
-		w := newWorld(ctx, everything())
+		w := newAppliedProject(ctx, everything())
 		w.applyAll(ctx)
 		w.project.Spec = smallest().Project.Spec
 		observed := w.observe(ctx)

@@ -20,7 +20,7 @@ import (
 var _ = Describe("A child that the API server refuses", func() {
 	DescribeTable("is named with its field, and stops no other child",
 		func(ctx SpecContext, change func(*verifyv1.VerificationProject), kind, field, message string) {
-			w := newWorld(ctx, everything())
+			w := newAppliedProject(ctx, everything())
 			change(w.project)
 			result, writes := w.apply(ctx)
 			Expect(result.Rejections).To(HaveLen(1))
@@ -56,7 +56,7 @@ var _ = Describe("A child that the API server refuses", func() {
 	)
 
 	It("is refused for a quota", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		Expect(admin.Create(ctx, &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.project.Namespace, Name: "none"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/deployments.apps": resource.MustParse("0")}},
@@ -77,7 +77,7 @@ var _ = Describe("A child that the API server refuses", func() {
 	})
 
 	It("is refused for a missing right", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		config, err := plane.ServiceAccount(w.project.Namespace, "operator")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
@@ -96,7 +96,7 @@ var _ = Describe("A child that the API server refuses", func() {
 	})
 
 	It("is not refused, but deleted, with its namespace", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		Expect(admin.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.project.Namespace}})).To(Succeed())
 		Eventually(func(g Gomega) { // admission sees it through a watch
 			result, _, err := w.tryApply(ctx, apply.Request{})

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("The number of pods", func() {
-	var w *world
+	var w *appliedProject
 	autoscaling := &verifyv1.Autoscaling{MinReplicas: new(int32(2)), MaxReplicas: 10}
 
 	replicas := func(ctx context.Context) int {
@@ -33,7 +33,7 @@ var _ = Describe("The number of pods", func() {
 	}
 
 	BeforeEach(func(ctx SpecContext) {
-		w = newWorld(ctx, smallest())
+		w = newAppliedProject(ctx, smallest())
 		w.project.Spec.Server.Replicas = new(int32(5))
 		w.applyAll(ctx)
 	})
@@ -93,7 +93,7 @@ var _ = Describe("The number of pods", func() {
 	})
 
 	It("starts at the minimum if there is an autoscaler from the start", func(ctx SpecContext) {
-		w = newWorld(ctx, smallest())
+		w = newAppliedProject(ctx, smallest())
 		w.project.Spec.Server.Autoscaling = &verifyv1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: 10}
 		w.applyAll(ctx)
 		Expect(replicas(ctx)).To(Equal(3))
@@ -157,7 +157,7 @@ var _ = Describe("The number of pods", func() {
 
 // watchReplicas records the number of pods in every version of the Deployment from now on. The returned function returns all of
 // them up to the version at the time of its call.
-func watchReplicas(ctx SpecContext, w *world) func() []int {
+func watchReplicas(ctx SpecContext, w *appliedProject) func() []int {
 	GinkgoHelper()
 	d := read[appsv1.Deployment](ctx, w)
 	events, err := admin.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(w.project.Namespace),

@@ -13,7 +13,7 @@ import (
 )
 
 // rollOut does what the Deployment's controller does: it reports that all pods are new, except for these.
-func (w *world) rollOut(ctx context.Context, old, ending int32) {
+func (w *appliedProject) rollOut(ctx context.Context, old, ending int32) {
 	GinkgoHelper()
 	d := read[appsv1.Deployment](ctx, w)
 	d.Status = appsv1.DeploymentStatus{
@@ -25,7 +25,7 @@ func (w *world) rollOut(ctx context.Context, old, ending int32) {
 
 var _ = Describe("Another storage", func() {
 	It("removes the rights of the old pods only when these are gone", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		w.applyAll(ctx)
 		w.rollOut(ctx, 0, 0)
 		old := []apply.Ref{{Kind: "RoleBinding", Name: w.name() + "-kubernetes"}}
@@ -58,7 +58,7 @@ var _ = Describe("Another storage", func() {
 
 var _ = Describe("Rolls", func() {
 	It("reports whether pods would be replaced", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		rolls := func() bool {
 			GinkgoHelper()
 			rolls, err := apply.Rolls(w.observe(ctx), render.Project(w.project, w.options))
@@ -77,7 +77,7 @@ var _ = Describe("Rolls", func() {
 
 var _ = Describe("A Deployment that is held", func() {
 	It("stays as it is, with its rights, while the other children change", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		w.applyAll(ctx)
 		w.rollOut(ctx, 0, 0)
 		before := read[appsv1.Deployment](ctx, w)
@@ -92,7 +92,7 @@ var _ = Describe("A Deployment that is held", func() {
 	})
 
 	It("is created if there is none", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		_, _, err := w.tryApply(ctx, apply.Request{HoldDeployment: true})
 		Expect(err).NotTo(HaveOccurred())
 		read[appsv1.Deployment](ctx, w)
@@ -101,7 +101,7 @@ var _ = Describe("A Deployment that is held", func() {
 
 var _ = Describe("Options of the Service", func() {
 	It("can be turned on and off", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		for _, kind := range []verifyv1.ServiceType{
 			verifyv1.ServiceLoadBalancer, verifyv1.ServiceClusterIP, verifyv1.ServiceNodePort, verifyv1.ServiceClusterIP,
 		} {

@@ -21,7 +21,7 @@ import (
 var _ = Describe("A steady project", func() {
 	for _, c := range rendertest.Cases() {
 		It("costs one write for each child, and then none: "+c.Name, func(ctx SpecContext) {
-			w := newWorld(ctx, c)
+			w := newAppliedProject(ctx, c)
 			children := len(render.Project(w.project, w.options).List())
 
 			result, writes := w.apply(ctx)
@@ -37,7 +37,7 @@ var _ = Describe("A steady project", func() {
 	}
 
 	It("writes nothing after foreign additions", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		w.applyAll(ctx)
 		d := read[appsv1.Deployment](ctx, w)
 		d.Annotations = map[string]string{"example.com/team": "shop"}
@@ -55,7 +55,7 @@ var _ = Describe("A steady project", func() {
 	})
 
 	It("is not corrected for ever if the cluster's admission changes it", func(ctx SpecContext) {
-		w := newWorld(ctx, smallest())
+		w := newAppliedProject(ctx, smallest())
 		rewriteImages(ctx, w.project.Namespace)
 		w.apply(ctx)
 		Expect(read[appsv1.Deployment](ctx, w).Spec.Template.Spec.Containers[0].Image).To(Equal("mirror.example.com/phoneproof"))
@@ -67,10 +67,10 @@ var _ = Describe("A steady project", func() {
 })
 
 var _ = Describe("Drift", func() {
-	var w *world
+	var w *appliedProject
 
 	BeforeEach(func(ctx SpecContext) {
-		w = newWorld(ctx, smallest())
+		w = newAppliedProject(ctx, smallest())
 		w.applyAll(ctx)
 	})
 

@@ -72,24 +72,24 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}).WithContext(ctx).WithTimeout(timeout).Should(Succeed())
 })
 
-// world is a namespace with one project, and an operator of its own.
-type world struct {
+// appliedProject is a project in a namespace of its own, and the applier of its children.
+type appliedProject struct {
 	project *verifyv1.VerificationProject
 	options render.Options
 	applier *apply.Applier
 	writes  *writes
 }
 
-var worlds int
+var appliedProjects int
 
-// newWorld creates the world of a project, in a namespace of its own.
-func newWorld(ctx SpecContext, c rendertest.Case) *world {
+// newAppliedProject creates the namespace of a project, and an applier for it.
+func newAppliedProject(ctx SpecContext, c rendertest.Case) *appliedProject {
 	GinkgoHelper()
-	worlds++
-	namespace := fmt.Sprintf("world-%d", worlds)
+	appliedProjects++
+	namespace := fmt.Sprintf("applied-%d", appliedProjects)
 	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 	c.Project.Namespace = namespace
-	w := &world{project: c.Project, options: c.Options, writes: &writes{}}
+	w := &appliedProject{project: c.Project, options: c.Options, writes: &writes{}}
 	w.options.HTTPRoutes = true
 	config := rest.CopyConfig(operator)
 	config.Wrap(w.writes.count)
@@ -103,7 +103,7 @@ func newWorld(ctx SpecContext, c rendertest.Case) *world {
 func smallest() rendertest.Case { return rendertest.Cases()[0] }
 
 // apply observes and applies once, as a reconciliation does, and returns the number of write requests.
-func (w *world) apply(ctx context.Context) (apply.Result, int) {
+func (w *appliedProject) apply(ctx context.Context) (apply.Result, int) {
 	GinkgoHelper()
 	result, writes, err := w.tryApply(ctx, apply.Request{})
 	Expect(err).NotTo(HaveOccurred())
@@ -111,7 +111,7 @@ func (w *world) apply(ctx context.Context) (apply.Result, int) {
 }
 
 // tryApply does the same but returns the error. Unset fields of the request are filled in.
-func (w *world) tryApply(ctx context.Context, r apply.Request) (apply.Result, int, error) {
+func (w *appliedProject) tryApply(ctx context.Context, r apply.Request) (apply.Result, int, error) {
 	GinkgoHelper()
 	if r.Observed == nil {
 		r.Observed = w.observe(ctx)
@@ -123,7 +123,7 @@ func (w *world) tryApply(ctx context.Context, r apply.Request) (apply.Result, in
 	return result, len(w.writes.all()), err
 }
 
-func (w *world) observe(ctx context.Context) *apply.Observed {
+func (w *appliedProject) observe(ctx context.Context) *apply.Observed {
 	GinkgoHelper()
 	observed, err := w.applier.Observe(ctx, w.project)
 	Expect(err).NotTo(HaveOccurred())
@@ -131,7 +131,7 @@ func (w *world) observe(ctx context.Context) *apply.Observed {
 }
 
 // applyAll applies until nothing is left to write.
-func (w *world) applyAll(ctx context.Context) {
+func (w *appliedProject) applyAll(ctx context.Context) {
 	GinkgoHelper()
 	for range 3 {
 		if _, writes := w.apply(ctx); writes == 0 {
@@ -141,10 +141,10 @@ func (w *world) applyAll(ctx context.Context) {
 	Fail(fmt.Sprintf("it does not settle, and writes again: %v", w.writes.all()))
 }
 
-func (w *world) name() string { return render.Name(w.project.Name) }
+func (w *appliedProject) name() string { return render.Name(w.project.Name) }
 
 // get reads the child with the usual name into an object.
-func (w *world) get(ctx context.Context, object client.Object) error {
+func (w *appliedProject) get(ctx context.Context, object client.Object) error {
 	return admin.Get(ctx, client.ObjectKey{Namespace: w.project.Namespace, Name: w.name()}, object)
 }
 
@@ -152,7 +152,7 @@ func (w *world) get(ctx context.Context, object client.Object) error {
 func read[O any, P interface {
 	*O
 	client.Object
-}](ctx context.Context, w *world) P {
+}](ctx context.Context, w *appliedProject) P {
 	GinkgoHelper()
 	object := P(new(O))
 	Expect(w.get(ctx, object)).To(Succeed())
@@ -160,7 +160,7 @@ func read[O any, P interface {
 }
 
 // refs returns the references to the usual children of these kinds.
-func (w *world) refs(kinds ...string) []apply.Ref {
+func (w *appliedProject) refs(kinds ...string) []apply.Ref {
 	var refs []apply.Ref
 	for _, kind := range kinds {
 		refs = append(refs, apply.Ref{Kind: kind, Name: w.name()})
