@@ -24,7 +24,7 @@ func (s *staleStore) ReadCached(context.Context, string) (verification.Request, 
 }
 
 func TestReconcile_readsNothingThatIsCached(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.answer = answers(webhook.Delivered, 200, 0)
 	w.create("a")
 	pending := w.get("a")
@@ -35,7 +35,7 @@ func TestReconcile_readsNothingThatIsCached(t *testing.T) {
 }
 
 func TestReconcile_doesNothingToWhatChangedSinceItWasCached(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.answer = answers(webhook.Delivered, 200, 0)
 	w.create("a")
 	pending := w.get("a")

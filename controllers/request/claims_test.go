@@ -44,7 +44,7 @@ func newWork(t *testing.T) workqueue.TypedRateLimitingInterface[Item] {
 }
 
 func TestClaims_leaveEventsToOthersWhileTheReceiverIsBusy(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	queue, work := &ledgered{}, newWork(t)
 	w.Expect(w.controller.claimOnce(t.Context(), queue, work)).To(Equal(claimedSome))
 	w.busy = &webhook.BusyError{After: time.Second}
@@ -55,7 +55,7 @@ func TestClaims_leaveEventsToOthersWhileTheReceiverIsBusy(t *testing.T) {
 }
 
 func TestClaims_sweepOnceAPeriodUnlessThereIsMore(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	queue, work := &ledgered{}, newWork(t)
 	for range 3 {
 		w.controller.claimOnce(t.Context(), queue, work)
@@ -70,7 +70,7 @@ func TestClaims_sweepOnceAPeriodUnlessThereIsMore(t *testing.T) {
 }
 
 func TestClaims_claimNothingWhileMuchWaits(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	queue, work := &ledgered{}, newWork(t)
 	for epoch := range int64(claimBatch/2 + 1) {
 		work.Add(Item{ID: "b", Epoch: epoch})
@@ -84,7 +84,7 @@ func TestClaims_claimNothingWhileMuchWaits(t *testing.T) {
 
 // TestClaims_followEachOtherWhileThereIsMore has more due requests than one claim takes.
 func TestClaims_followEachOtherWhileThereIsMore(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	for i := range claimBatch + 1 {
 		w.verify(strconv.Itoa(i))
 	}
@@ -121,21 +121,21 @@ func (c *countingStore) Read(ctx context.Context, id string) (verification.Reque
 // that another worker has claimed since.
 func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 	for name, tc := range map[string]struct {
-		meanwhile func(w *world, queue verification.Queue)
+		meanwhile func(w *scriptedReceiver, queue verification.Queue)
 		reads     int
 		sent      int
 	}{
-		"at once":              {func(*world, verification.Queue) {}, 0, 1},
-		"a moment later":       {func(w *world, _ verification.Queue) { w.stepClock(time.Second - 1) }, 0, 1},
-		"a second later":       {func(w *world, _ verification.Queue) { w.stepClock(time.Second) }, 1, 1},
-		"after a clock's jump": {func(w *world, _ verification.Queue) { w.stepClock(-time.Hour) }, 0, 0},
-		"after another claim": {func(w *world, queue verification.Queue) {
+		"at once":              {func(*scriptedReceiver, verification.Queue) {}, 0, 1},
+		"a moment later":       {func(w *scriptedReceiver, _ verification.Queue) { w.stepClock(time.Second - 1) }, 0, 1},
+		"a second later":       {func(w *scriptedReceiver, _ verification.Queue) { w.stepClock(time.Second) }, 1, 1},
+		"after a clock's jump": {func(w *scriptedReceiver, _ verification.Queue) { w.stepClock(-time.Hour) }, 0, 0},
+		"after another claim": {func(w *scriptedReceiver, queue verification.Queue) {
 			w.stepClock(DefaultClaimLease)
 			w.Expect(queue.Claim(w.t.Context(), w.controller.currentPolicy(), 1, time.Minute)).To(HaveLen(1))
 		}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newScriptedReceiver(t)
 			w.verify("a")
 			w.answer = answers(webhook.Delivered, 200, 0)
 			queue, work := w.store.(verification.Queue), newWork(t)
@@ -155,7 +155,7 @@ func TestClaims_areAReadWhileTheyAreFresh(t *testing.T) {
 func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
 	for later, reads := range map[time.Duration]int{time.Millisecond: 0, time.Second: 1} {
 		t.Run(later.String(), func(t *testing.T) {
-			w := newWorld(t)
+			w := newScriptedReceiver(t)
 			w.verify("a")
 			w.answer = answers(webhook.Delivered, 200, 0)
 			work := newWork(t)
@@ -180,7 +180,7 @@ func TestClaims_areReadAgainAfterALongWait(t *testing.T) {
 func TestReconcile_expiresNothingThatAnotherWorkerClaimed(t *testing.T) {
 	for name, remembered := range map[string]bool{"by what its claim read": true, "by what is stored now": false} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newScriptedReceiver(t)
 			w.create("a")
 			w.stepClock(ttl + time.Minute)
 			claim := func() verification.Request {

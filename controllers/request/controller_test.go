@@ -9,11 +9,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
-	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
@@ -23,14 +20,11 @@ const (
 	retention = time.Hour
 )
 
-// world is a controller over a memory store, with a scripted sender and a stepped clock.
-type world struct {
-	*WithT
+// scriptedReceiver is a receiver of webhooks with scripted answers, and a controller that delivers to it from a memory store by a
+// stepped clock.
+type scriptedReceiver struct {
+	*storedRequests
 
-	t          *testing.T
-	clock      *clocktesting.FakePassiveClock
-	backend    *memory.Backend
-	store      verification.Store
 	settings   *settings.Settings
 	controller *Controller
 
@@ -43,11 +37,9 @@ type world struct {
 	wrap func(Sender) Sender
 }
 
-func newWorld(t *testing.T) *world {
+func newScriptedReceiver(t *testing.T) *scriptedReceiver {
 	t.Helper()
-	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
-	backend := memory.NewBackend(memory.Options{Clock: clock})
-	w := &world{WithT: NewWithT(t), t: t, clock: clock, backend: backend, store: backend.Open("shop/acme")}
+	w := &scriptedReceiver{storedRequests: newStoredRequests(t)}
 	w.settings = &settings.Settings{
 		Project: "shop/acme", ProjectID: "shop/acme", Retention: retention,
 		Webhook: &settings.Webhook{URL: "https://shop.example/hook", Timeout: 15 * time.Second},
@@ -57,17 +49,17 @@ func newWorld(t *testing.T) *world {
 }
 
 // restart begins a new term with nothing but the stored state.
-func (w *world) restart() {
+func (w *scriptedReceiver) restart() {
 	w.controller = New(Options{
 		Store: w.store, Settings: func() *settings.Settings { return w.settings }, Sender: w, Namespace: "shop", Clock: w.clock,
 	})
 }
 
 // Busy always has a slot, unless a test sets an error; Send may reject too.
-func (w *world) Busy(webhook.Endpoint) error { return w.busy }
+func (w *scriptedReceiver) Busy(webhook.Endpoint) error { return w.busy }
 
 // Free returns the free slots of the receiver.
-func (w *world) Free(webhook.Endpoint) int {
+func (w *scriptedReceiver) Free(webhook.Endpoint) int {
 	if w.busy != nil {
 		return 0
 	}
@@ -75,7 +67,7 @@ func (w *world) Free(webhook.Endpoint) int {
 }
 
 // Send plays the receiver.
-func (w *world) Send(_ context.Context, _ webhook.Endpoint, e webhook.Event) (webhook.Result, error) {
+func (w *scriptedReceiver) Send(_ context.Context, _ webhook.Endpoint, e webhook.Event) (webhook.Result, error) {
 	w.sent = append(w.sent, w.clock.Now())
 	w.events = append(w.events, e.ID())
 	return w.answer(len(w.sent))
@@ -91,49 +83,28 @@ func answers(outcome webhook.Outcome, status int, retryAfter time.Duration) func
 	}
 }
 
-func (w *world) create(id string) {
-	w.t.Helper()
-	number, err := phone.FromE164("+4915112345678")
-	w.Expect(err).NotTo(HaveOccurred())
-	_, err = w.store.Create(w.t.Context(), verification.New{
-		ID: id, Phone: number, Method: verification.WhatsApp, TTL: ttl,
-	}, verification.Limits{})
-	w.Expect(err).NotTo(HaveOccurred())
-}
-
-func (w *world) verify(id string) {
-	w.t.Helper()
-	w.create(id)
-	_, err := w.store.Update(w.t.Context(), id, func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
-	})
-	w.Expect(err).NotTo(HaveOccurred())
-}
-
-func (w *world) get(id string) verification.Request {
+func (w *scriptedReceiver) get(id string) verification.Request {
 	w.t.Helper()
 	r, err := w.store.Read(w.t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
 	return r
 }
 
-func (w *world) isGone(id string) bool {
+func (w *scriptedReceiver) isGone(id string) bool {
 	_, err := w.store.Read(w.t.Context(), id)
 	return errors.Is(err, verification.ErrNotFound)
 }
 
 // reconcile runs once and returns the wait.
-func (w *world) reconcile(item Item) time.Duration {
+func (w *scriptedReceiver) reconcile(item Item) time.Duration {
 	w.t.Helper()
 	result, err := w.controller.Reconcile(w.t.Context(), item)
 	w.Expect(err).NotTo(HaveOccurred())
 	return result.RequeueAfter
 }
 
-func (w *world) stepClock(d time.Duration) { w.clock.SetTime(w.clock.Now().Add(d)) }
-
 func TestReconcile_expiresExactlyOnTimeAndDeletesAfterRetention(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.create("a")
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(ttl + verification.ExpiryGrace))
 	w.stepClock(ttl + verification.ExpiryGrace - 1)
@@ -149,7 +120,7 @@ func TestReconcile_expiresExactlyOnTimeAndDeletesAfterRetention(t *testing.T) {
 }
 
 func TestReconcile_deliversAtOnceAndDeletesAfterRetention(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = answers(webhook.Delivered, 204, 0)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
@@ -165,7 +136,7 @@ func TestReconcile_deliversAtOnceAndDeletesAfterRetention(t *testing.T) {
 
 // Each row of the schedule runs in a new process, so nothing of the schedule lives in memory.
 func TestReconcile_followsTheScheduleThroughRestarts(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = answers(webhook.Retry, 500, 0)
 	schedule := []time.Duration{
@@ -196,7 +167,7 @@ func TestReconcile_followsTheScheduleThroughRestarts(t *testing.T) {
 }
 
 func TestReconcile_deliversWhenTheReceiverRecovers(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = func(attempt int) (webhook.Result, error) {
 		if attempt < 4 {
@@ -212,7 +183,7 @@ func TestReconcile_deliversWhenTheReceiverRecovers(t *testing.T) {
 }
 
 func TestReconcile_goneEndsTheEvent(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = answers(webhook.Gone, 410, 0)
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(retention))
@@ -220,7 +191,7 @@ func TestReconcile_goneEndsTheEvent(t *testing.T) {
 }
 
 func TestReconcile_grantsRetryAfterWithinBounds(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = answers(webhook.Retry, 429, 24*time.Hour)
 	wait := w.reconcile(Item{ID: "a"})
@@ -229,7 +200,7 @@ func TestReconcile_grantsRetryAfterWithinBounds(t *testing.T) {
 }
 
 func TestReconcile_waitsWhileTheSecretCannotBeRead(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.settings.Webhook.Signed = true
 	w.Expect(w.reconcile(Item{ID: "a"})).To(Equal(verification.PausedRecheck))
@@ -251,7 +222,7 @@ func TestReconcile_countsOnlyAttempts(t *testing.T) {
 		"term ended":      {fmt.Errorf("send: %w", context.Canceled), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newScriptedReceiver(t)
 			w.verify("a")
 			before := w.get("a")
 			w.answer = func(int) (webhook.Result, error) { return webhook.Result{}, test.err }
@@ -267,7 +238,7 @@ func TestReconcile_countsOnlyAttempts(t *testing.T) {
 }
 
 func TestReconcile_readsNothingForWhatWaitsForASlot(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.busy = &webhook.BusyError{After: time.Second}
 	w.controller.Store = &staleStore{stale: w.get("a")} // any other call of the store would panic
@@ -276,7 +247,7 @@ func TestReconcile_readsNothingForWhatWaitsForASlot(t *testing.T) {
 }
 
 func TestReconcile_anAttemptThatCouldNotBeRecordedIsNotMadeAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = func(attempt int) (webhook.Result, error) {
 		w.backend.Fail(errors.New("down")) // between the send and its record
@@ -293,8 +264,8 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsNotMadeAgain(t *testing.T) {
 }
 
 func TestReconcile_anAttemptThatCouldNotBeRecordedIsRecordedUnderTheNextClaim(t *testing.T) {
-	for name, turns := range map[string]func(w *world, first, second Item){
-		"the store fails on": func(w *world, first, second Item) {
+	for name, turns := range map[string]func(w *scriptedReceiver, first, second Item){
+		"the store fails on": func(w *scriptedReceiver, first, second Item) {
 			w.backend.Fail(errors.New("no space left on device"))
 			for _, item := range []Item{second, first} {
 				_, err := w.controller.Reconcile(w.t.Context(), item)
@@ -302,13 +273,13 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsRecordedUnderTheNextClaim(t 
 			}
 			w.backend.Fail(nil)
 		},
-		"the store is back": func(*world, Item, Item) {},
-		"the former claim is reconciled first": func(w *world, first, _ Item) {
+		"the store is back": func(*scriptedReceiver, Item, Item) {},
+		"the former claim is reconciled first": func(w *scriptedReceiver, first, _ Item) {
 			w.Expect(w.reconcile(first)).To(BeZero())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newScriptedReceiver(t)
 			w.verify("a")
 			claim := func() Item {
 				t.Helper()
@@ -338,7 +309,7 @@ func TestReconcile_anAttemptThatCouldNotBeRecordedIsRecordedUnderTheNextClaim(t 
 }
 
 func TestReconcile_neverSkipsForAFailingStore(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.backend.Fail(errors.New("down"))
 	for range 3 * maxRefusals {
@@ -359,7 +330,7 @@ func (refusing) Update(context.Context, string, func(*verification.Request, time
 }
 
 func TestReconcile_leavesAloneWhatTheStoreRefusesFiveTimes(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.create("a")
 	w.stepClock(time.Hour)
 	w.controller.Store = refusing{w.store}
@@ -371,7 +342,7 @@ func TestReconcile_leavesAloneWhatTheStoreRefusesFiveTimes(t *testing.T) {
 }
 
 func TestReconcile_anotherWorkerRecordedFirst(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = func(attempt int) (webhook.Result, error) {
 		_, err := w.store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
@@ -387,7 +358,7 @@ func TestReconcile_anotherWorkerRecordedFirst(t *testing.T) {
 }
 
 func TestReconcile_redeliversAfterTheAttemptInProgress(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = func(attempt int) (webhook.Result, error) {
 		if attempt == 1 {
@@ -407,7 +378,7 @@ func TestReconcile_redeliversAfterTheAttemptInProgress(t *testing.T) {
 }
 
 func TestReconcile_asksTheStoreAfreshBeforeItSends(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	stale := w.get("a")
 	w.answer = answers(webhook.Delivered, 200, 0)
@@ -418,7 +389,7 @@ func TestReconcile_asksTheStoreAfreshBeforeItSends(t *testing.T) {
 }
 
 func TestReconcile_ofAClaimThatWasLost(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = answers(webhook.Delivered, 200, 0)
 	w.Expect(w.reconcile(Item{ID: "a", Epoch: 7, Claimed: true})).To(BeZero())
@@ -426,7 +397,7 @@ func TestReconcile_ofAClaimThatWasLost(t *testing.T) {
 }
 
 func TestReconcile_ofAClaimLeavesTheWaitingToTheStore(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = answers(webhook.Retry, 500, 0)
 	w.Expect(w.reconcile(Item{ID: "a", Claimed: true})).To(BeZero())
@@ -434,14 +405,14 @@ func TestReconcile_ofAClaimLeavesTheWaitingToTheStore(t *testing.T) {
 }
 
 func TestReconcile_ofAClaimKeepsItWhileItWaitsForASlot(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	w.answer = func(int) (webhook.Result, error) { return webhook.Result{}, &webhook.BusyError{After: time.Second} }
 	w.Expect(w.reconcile(Item{ID: "a", Claimed: true})).To(BeNumerically(">=", time.Second))
 }
 
 func TestReconcile_pacesDeletion(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.controller = New(Options{
 		Store: w.store, Settings: func() *settings.Settings { return w.settings }, Sender: w, Clock: w.clock, DeletesPerSecond: 2,
 	})
@@ -463,7 +434,7 @@ func TestReconcile_pacesDeletion(t *testing.T) {
 }
 
 func TestReconcile_aRemovedWebhookKeepsTheEventForItsLife(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	hook := w.settings.Webhook
 	w.settings.Webhook = nil
@@ -477,7 +448,7 @@ func TestReconcile_aRemovedWebhookKeepsTheEventForItsLife(t *testing.T) {
 }
 
 func TestReconcile_recordsAnAttemptAfterTheEndOfTheTerm(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	w.verify("a")
 	term, end := context.WithCancel(t.Context())
 	w.answer = func(attempt int) (webhook.Result, error) {

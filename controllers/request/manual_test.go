@@ -22,8 +22,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// manualWorld is a controller over a scripted store that records its calls.
-type manualWorld struct {
+// scriptedManualStore is a store with scripted results that records its calls, and the controller that works on it.
+type scriptedManualStore struct {
 	*WithT
 
 	controller *ManualController
@@ -44,9 +44,9 @@ type manualWorld struct {
 
 type manualRejection struct{ name, reason string }
 
-func newManualWorld(t *testing.T) *manualWorld {
+func newScriptedManualStore(t *testing.T) *scriptedManualStore {
 	t.Helper()
-	w := &manualWorld{
+	w := &scriptedManualStore{
 		WithT: NewWithT(t), settings: usableSettings(nil), completed: make(chan string, 1),
 		clock:  clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)),
 		manual: kubernetes.ManualRequest{Name: "by-hand", Phone: parseNumber(t, mobile), Method: verification.WhatsApp},
@@ -66,13 +66,13 @@ func newManualWorld(t *testing.T) *manualWorld {
 }
 
 // ReadManual implements ManualStore.
-func (w *manualWorld) ReadManual(context.Context, string) (kubernetes.ManualRequest, error) {
+func (w *scriptedManualStore) ReadManual(context.Context, string) (kubernetes.ManualRequest, error) {
 	w.reads++
 	return w.manual, w.readErr
 }
 
 // CompleteManual implements ManualStore.
-func (w *manualWorld) CompleteManual(
+func (w *scriptedManualStore) CompleteManual(
 	_ context.Context, name string, c kubernetes.Completion, limits verification.Limits,
 ) (verification.Request, error) {
 	w.completions, w.limits = append(w.completions, c), limits
@@ -83,27 +83,27 @@ func (w *manualWorld) CompleteManual(
 }
 
 // RejectManual implements ManualStore.
-func (w *manualWorld) RejectManual(_ context.Context, name, reason, message string) error {
+func (w *scriptedManualStore) RejectManual(_ context.Context, name, reason, message string) error {
 	w.Expect(message).NotTo(BeEmpty())
 	w.rejections = append(w.rejections, manualRejection{name, reason})
 	return w.rejectErr
 }
 
 // Started implements verification.Observer.
-func (w *manualWorld) Started(m verification.Method) { w.started = append(w.started, m) }
+func (w *scriptedManualStore) Started(m verification.Method) { w.started = append(w.started, m) }
 
 // Verified implements verification.Observer.
-func (w *manualWorld) Verified(verification.Method, time.Duration) {
+func (w *scriptedManualStore) Verified(verification.Method, time.Duration) {
 	w.Fail("a manual request is not verified")
 }
 
-func (w *manualWorld) reconcile(t *testing.T) (reconcile.Result, error) {
+func (w *scriptedManualStore) reconcile(t *testing.T) (reconcile.Result, error) {
 	t.Helper()
 	return w.controller.Reconcile(t.Context(), "by-hand")
 }
 
 func TestManual_isCompleted(t *testing.T) {
-	w := newManualWorld(t)
+	w := newScriptedManualStore(t)
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.Expect(w.completions).To(Equal([]kubernetes.Completion{{
 		CodeID: w.controller.Project.RequestID(w.invited), Text: "send " + w.invited.Grouped(), Link: "https://WHATSAPP", TTL: 10 * time.Minute,
@@ -155,7 +155,7 @@ func TestManual_outcomes(t *testing.T) {
 		"the condition is refused too": {read: malformed, reject: verification.ErrContent, reason: verifyv1.ReasonMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newManualWorld(t)
+			w := newScriptedManualStore(t)
 			w.readErr, w.completeErr, w.rejectErr = tc.read, tc.complete, tc.reject
 			if tc.edit != nil {
 				tc.edit(w.settings)
@@ -185,7 +185,7 @@ func TestManual_outcomes(t *testing.T) {
 }
 
 func TestManual_isLeftAloneIfItCannotEvenBeRejected(t *testing.T) {
-	w := newManualWorld(t)
+	w := newScriptedManualStore(t)
 	w.readErr, w.rejectErr = &kubernetes.MalformedError{Name: "by-hand", Err: errors.New(mobile)}, verification.ErrContent
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.Expect(testutil.ToFloat64(w.controller.Metrics.skips)).To(BeEquivalentTo(1))
@@ -196,7 +196,7 @@ func TestManual_isLeftAloneIfItCannotEvenBeRejected(t *testing.T) {
 
 // Completing writes a label before the store refuses the content, and that write requeues the manual request at once.
 func TestManual_doesNotLoopWithRefusedContent(t *testing.T) {
-	w := newManualWorld(t)
+	w := newScriptedManualStore(t)
 	w.completeErr = verification.ErrContent
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.clock.SetTime(w.clock.Now().Add(time.Minute))
@@ -213,7 +213,7 @@ func TestManual_doesNotLoopWithRefusedContent(t *testing.T) {
 }
 
 func TestManual_usesTheCurrentSettings(t *testing.T) {
-	w := newManualWorld(t)
+	w := newScriptedManualStore(t)
 	w.settings = usableSettings(func(s *settings.Settings) { s.WhatsApp = nil })
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.settings = usableSettings(nil)
@@ -222,7 +222,7 @@ func TestManual_usesTheCurrentSettings(t *testing.T) {
 }
 
 func TestManualRun(t *testing.T) {
-	w := newManualWorld(t)
+	w := newScriptedManualStore(t)
 	w.controller.Log = logr.Discard() // many goroutines write it
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -239,7 +239,7 @@ func TestManualRun(t *testing.T) {
 }
 
 func TestManualRun_sourceFails(t *testing.T) {
-	w := newManualWorld(t)
+	w := newScriptedManualStore(t)
 	broken := errors.New("broken")
 	w.Expect(w.controller.Run(t.Context(), source.TypedFunc[string](
 		func(context.Context, workqueue.TypedRateLimitingInterface[string]) error { return broken },

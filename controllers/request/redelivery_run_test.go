@@ -15,10 +15,10 @@ import (
 
 // inRedeliveryBubble runs the loop with a fake clock. The loop is blocked after synctest.Wait, so a test may read what it wrote
 // without locks.
-func inRedeliveryBubble(t *testing.T, test func(w *redeliveryWorld, stop func())) {
+func inRedeliveryBubble(t *testing.T, test func(w *annotatedProject, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newRedeliveryWorld(t)
+		w := newAnnotatedProject(t)
 		w.createDelivered("a")
 		w.createDelivered("b")
 		ctx, stop := context.WithCancel(t.Context())
@@ -39,7 +39,7 @@ func advanceTime(d time.Duration) {
 }
 
 func TestRun_carriesOutEachRedelivery(t *testing.T) {
-	inRedeliveryBubble(t, func(w *redeliveryWorld, _ func()) {
+	inRedeliveryBubble(t, func(w *annotatedProject, _ func()) {
 		w.Expect(w.events).To(BeEmpty())
 		w.projects.annotate("a/1")
 		advanceTime(redeliveryMinGap)
@@ -53,7 +53,7 @@ func TestRun_carriesOutEachRedelivery(t *testing.T) {
 
 func TestRun_carriesOutAnOlderRedelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRedeliveryWorld(t)
+		w := newAnnotatedProject(t)
 		w.createDelivered("a")
 		w.projects.annotate("a/1")
 		ctx, stop := context.WithCancel(t.Context())
@@ -67,7 +67,7 @@ func TestRun_carriesOutAnOlderRedelivery(t *testing.T) {
 }
 
 func TestRun_atMostOneASecond(t *testing.T) {
-	inRedeliveryBubble(t, func(w *redeliveryWorld, _ func()) {
+	inRedeliveryBubble(t, func(w *annotatedProject, _ func()) {
 		const seconds = 20
 		for range 100 * seconds {
 			w.projects.edit(func(p *verifyv1.VerificationProject) {
@@ -80,7 +80,7 @@ func TestRun_atMostOneASecond(t *testing.T) {
 }
 
 func TestRun_triesAgainWhileTheStoreIsDown(t *testing.T) {
-	inRedeliveryBubble(t, func(w *redeliveryWorld, _ func()) {
+	inRedeliveryBubble(t, func(w *annotatedProject, _ func()) {
 		w.backend.Fail(errors.New("broken"))
 		w.projects.annotate("a/1")
 		advanceTime(10 * time.Minute)
@@ -92,7 +92,7 @@ func TestRun_triesAgainWhileTheStoreIsDown(t *testing.T) {
 }
 
 func TestRun_redeliveryIsWithdrawnMeanwhile(t *testing.T) {
-	inRedeliveryBubble(t, func(w *redeliveryWorld, _ func()) {
+	inRedeliveryBubble(t, func(w *annotatedProject, _ func()) {
 		w.backend.Fail(errors.New("broken"))
 		w.projects.annotate("a/1")
 		advanceTime(time.Minute)
@@ -105,17 +105,17 @@ func TestRun_redeliveryIsWithdrawnMeanwhile(t *testing.T) {
 }
 
 func TestRun_endsAtOnce(t *testing.T) {
-	for name, before := range map[string]func(*redeliveryWorld){
-		"waiting for a change": func(*redeliveryWorld) {},
-		"pausing after one":    func(w *redeliveryWorld) { w.projects.annotate("a/1") },
-		"waiting for a store": func(w *redeliveryWorld) {
+	for name, before := range map[string]func(*annotatedProject){
+		"waiting for a change": func(*annotatedProject) {},
+		"pausing after one":    func(w *annotatedProject) { w.projects.annotate("a/1") },
+		"waiting for a store": func(w *annotatedProject) {
 			w.backend.Fail(errors.New("broken"))
 			w.projects.annotate("a/1")
 			advanceTime(time.Minute)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inRedeliveryBubble(t, func(w *redeliveryWorld, stop func()) {
+			inRedeliveryBubble(t, func(w *annotatedProject, stop func()) {
 				before(w)
 				synctest.Wait()
 				began := time.Now()

@@ -11,15 +11,10 @@ import (
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/phone"
-	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
-
-var redeliveryStart = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
 // redeliveryEvent is an event of the project.
 type redeliveryEvent struct {
@@ -27,15 +22,11 @@ type redeliveryEvent struct {
 	message string
 }
 
-// redeliveryWorld is a controller over a memory store and a project in memory.
-type redeliveryWorld struct {
-	*WithT
+// annotatedProject is a project in memory whose annotation asks for redeliveries, and the controller of its requests.
+type annotatedProject struct {
+	*storedRequests
 
-	t          *testing.T
 	projects   *fakeProjects
-	backend    *memory.Backend
-	clock      *clocktesting.FakePassiveClock
-	store      verification.Store
 	controller *RedeliveryController
 
 	observedErr error
@@ -43,17 +34,15 @@ type redeliveryWorld struct {
 	events      []redeliveryEvent
 }
 
-func newRedeliveryWorld(t *testing.T) *redeliveryWorld {
+func newAnnotatedProject(t *testing.T) *annotatedProject {
 	t.Helper()
-	clock := clocktesting.NewFakePassiveClock(redeliveryStart)
-	backend := memory.NewBackend(memory.Options{Clock: clock})
-	w := &redeliveryWorld{WithT: NewWithT(t), t: t, projects: newFakeProjects(), backend: backend, clock: clock, store: backend.Open("shop/acme")}
+	w := &annotatedProject{storedRequests: newStoredRequests(t), projects: newFakeProjects()}
 	w.restart()
 	return w
 }
 
 // restart begins a new term, as another leader would.
-func (w *redeliveryWorld) restart() {
+func (w *annotatedProject) restart() {
 	w.controller = NewRedeliveryController(RedeliveryOptions{
 		Projects: w.projects, Store: w.store, Log: logr.Discard(),
 		Observed: func(_ context.Context, annotation string) error {
@@ -70,28 +59,15 @@ func (w *redeliveryWorld) restart() {
 	})
 }
 
-func (w *redeliveryWorld) create(id string) {
-	w.t.Helper()
-	number, err := phone.FromE164("+4915112345678")
-	w.Expect(err).NotTo(HaveOccurred())
-	_, err = w.store.Create(w.t.Context(), verification.New{
-		ID: id, Phone: number, Method: verification.WhatsApp, TTL: 10 * time.Minute,
-	}, verification.Limits{})
-	w.Expect(err).NotTo(HaveOccurred())
-}
-
 // createDelivered stores a verified request whose event was delivered.
-func (w *redeliveryWorld) createDelivered(id string) {
+func (w *annotatedProject) createDelivered(id string) {
 	w.t.Helper()
-	w.create(id)
-	w.update(id, func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
-	})
+	w.verify(id)
 	w.recordDelivery(id)
 }
 
 // recordDelivery records that the receiver took the event.
-func (w *redeliveryWorld) recordDelivery(id string) {
+func (w *annotatedProject) recordDelivery(id string) {
 	w.t.Helper()
 	w.update(id, func(r *verification.Request, now time.Time) error {
 		return r.RecordAttempt(verification.Attempt{
@@ -100,24 +76,18 @@ func (w *redeliveryWorld) recordDelivery(id string) {
 	})
 }
 
-func (w *redeliveryWorld) update(id string, mutate func(*verification.Request, time.Time) error) {
-	w.t.Helper()
-	_, err := w.store.Update(w.t.Context(), id, mutate)
-	w.Expect(err).NotTo(HaveOccurred())
-}
-
 // isDue reports whether the request's event is due.
-func (w *redeliveryWorld) isDue(id string) bool {
+func (w *annotatedProject) isDue(id string) bool {
 	w.t.Helper()
 	r, err := w.store.Read(w.t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
 	return r.Delivery.Wanted()
 }
 
-func (w *redeliveryWorld) reconcile() error { return w.controller.reconcileOnce(w.t.Context()) }
+func (w *annotatedProject) reconcile() error { return w.controller.reconcileOnce(w.t.Context()) }
 
 func TestRedelivery_nothingToDo(t *testing.T) {
-	w := newRedeliveryWorld(t)
+	w := newAnnotatedProject(t)
 	w.Expect(w.reconcile()).To(Succeed(), "without the annotation")
 	w.projects.annotate("a/1")
 	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = "a/1" })
@@ -129,7 +99,7 @@ func TestRedelivery_nothingToDo(t *testing.T) {
 }
 
 func TestRedelivery_isGrantedOnce(t *testing.T) {
-	w := newRedeliveryWorld(t)
+	w := newAnnotatedProject(t)
 	w.createDelivered("a")
 	w.projects.annotate("a/1")
 	w.Expect(w.reconcile()).To(Succeed())
@@ -151,7 +121,7 @@ func TestRedelivery_isGrantedOnce(t *testing.T) {
 }
 
 func TestRedelivery_hastensAnAttemptThatIsDueLater(t *testing.T) {
-	w := newRedeliveryWorld(t)
+	w := newAnnotatedProject(t)
 	w.createDelivered("a")
 	w.update("a", func(r *verification.Request, now time.Time) error {
 		r.Delivery = verification.Delivery{Attempts: 3, NextAttemptAt: now.Add(time.Hour)}
@@ -161,7 +131,7 @@ func TestRedelivery_hastensAnAttemptThatIsDueLater(t *testing.T) {
 	w.Expect(w.reconcile()).To(Succeed())
 	r, err := w.store.Read(t.Context(), "a")
 	w.Expect(err).NotTo(HaveOccurred())
-	w.Expect(r.Delivery).To(Equal(verification.Delivery{Attempts: 3, NextAttemptAt: redeliveryStart}))
+	w.Expect(r.Delivery).To(Equal(verification.Delivery{Attempts: 3, NextAttemptAt: start}))
 }
 
 func TestRedelivery_refusals(t *testing.T) {
@@ -170,7 +140,7 @@ func TestRedelivery_refusals(t *testing.T) {
 		"not verified": {"pending/1", "request pending is not verified"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newRedeliveryWorld(t)
+			w := newAnnotatedProject(t)
 			w.create("pending")
 			w.projects.annotate(tc.annotation)
 			for range 2 {
@@ -192,7 +162,7 @@ func TestRedelivery_malformed(t *testing.T) {
 		"too long": "a/" + strings.Repeat("x", maxRedelivery),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newRedeliveryWorld(t)
+			w := newAnnotatedProject(t)
 			w.createDelivered("a")
 			w.projects.annotate(annotation)
 			for range 2 {
@@ -217,7 +187,7 @@ func TestRedelivery_malformed(t *testing.T) {
 }
 
 func TestRedelivery_withoutAWebhook(t *testing.T) {
-	w := newRedeliveryWorld(t)
+	w := newAnnotatedProject(t)
 	w.createDelivered("a")
 	w.projects.edit(func(p *verifyv1.VerificationProject) { p.Spec.Webhook = nil })
 	w.projects.annotate("a/1")
@@ -227,7 +197,7 @@ func TestRedelivery_withoutAWebhook(t *testing.T) {
 }
 
 func TestRedelivery_storeDown(t *testing.T) {
-	w := newRedeliveryWorld(t)
+	w := newAnnotatedProject(t)
 	w.createDelivered("a")
 	w.projects.annotate("a/1")
 	broken := errors.New("broken")
@@ -241,7 +211,7 @@ func TestRedelivery_storeDown(t *testing.T) {
 }
 
 func TestRedelivery_statusThatCannotBeWritten(t *testing.T) {
-	w := newRedeliveryWorld(t)
+	w := newAnnotatedProject(t)
 	w.createDelivered("a")
 	w.projects.annotate("a/1")
 	w.observedErr = errors.New("API server is unreachable")
@@ -261,7 +231,7 @@ func TestRedelivery_statusThatCannotBeWritten(t *testing.T) {
 
 // The watch brings another change before it brings the status.
 func TestRedelivery_staleStatus(t *testing.T) {
-	w := newRedeliveryWorld(t)
+	w := newAnnotatedProject(t)
 	w.createDelivered("a")
 	w.projects.annotate("a/1")
 	w.Expect(w.reconcile()).To(Succeed())

@@ -18,7 +18,7 @@ import (
 )
 
 // run runs the loop with real workers, a real queue and a real sender until the test ends.
-func (w *world) run(receiver http.HandlerFunc) {
+func (w *scriptedReceiver) run(receiver http.HandlerFunc) {
 	w.t.Helper()
 	server := httptest.NewServer(receiver)
 	w.t.Cleanup(server.Close)
@@ -42,7 +42,7 @@ func (w *world) run(receiver http.HandlerFunc) {
 
 func TestRun_deliversAllThatIsDueOnce(t *testing.T) {
 	const requests = 300
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	for i := range requests {
 		w.verify(strconv.Itoa(i))
 	}
@@ -70,7 +70,7 @@ func TestRun_deliversAllThatIsDueOnce(t *testing.T) {
 }
 
 func TestRun_aReceiverThatHangsHoldsUpNothingElse(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	for i := range 4 * workers {
 		w.verify(fmt.Sprint("hangs", i))
 	}
@@ -104,7 +104,7 @@ func (p *poisoned) Send(ctx context.Context, to webhook.Endpoint, e webhook.Even
 }
 
 func TestRun_aPanicEndsNothing(t *testing.T) {
-	w := newWorld(t)
+	w := newScriptedReceiver(t)
 	for i := range 10 {
 		w.verify(strconv.Itoa(i))
 	}
