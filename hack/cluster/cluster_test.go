@@ -35,8 +35,8 @@ func TestProcess_isNotAnotherOneWithItsID(t *testing.T) {
 	g := NewWithT(t)
 	start, err := startTime(os.Getpid())
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(process{PID: os.Getpid(), Start: start}.alive()).To(BeTrue())
-	g.Expect(process{PID: os.Getpid(), Start: start + 1}.alive()).To(BeFalse())
+	g.Expect(process{PID: os.Getpid(), Start: start}.isAlive()).To(BeTrue())
+	g.Expect(process{PID: os.Getpid(), Start: start + 1}.isAlive()).To(BeFalse())
 }
 
 func TestProcess_thatEndedIsNotAlive(t *testing.T) {
@@ -47,10 +47,10 @@ func TestProcess_thatEndedIsNotAlive(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	p := process{PID: cmd.Process.Pid, Start: start}
 
-	g.Expect(p.end(t.Context())).To(Succeed()) // before anything has waited for it
-	g.Expect(p.alive()).To(BeFalse())
+	g.Expect(p.terminate(t.Context())).To(Succeed()) // while it is a zombie that no parent has waited for
+	g.Expect(p.isAlive()).To(BeFalse())
 	g.Expect(cmd.Wait()).To(MatchError("signal: terminated"))
-	g.Expect(p.end(t.Context())).To(Succeed())
+	g.Expect(p.terminate(t.Context())).To(Succeed())
 }
 
 func TestPrune_removesNothingButEmptyFolders(t *testing.T) {
@@ -60,7 +60,7 @@ func TestPrune_removesNothingButEmptyFolders(t *testing.T) {
 		g.Expect(os.MkdirAll(filepath.Join(dir, name), 0o700)).To(Succeed())
 	}
 	g.Expect(os.WriteFile(filepath.Join(dir, "kept", "file"), nil, 0o600)).To(Succeed())
-	prune(dir)
+	removeEmptyFolders(dir)
 	g.Expect(filepath.Join(dir, "empty")).NotTo(BeADirectory())
 	g.Expect(filepath.Join(dir, "kept", "empty")).NotTo(BeADirectory())
 	g.Expect(filepath.Join(dir, "kept", "file")).To(BeARegularFile())
@@ -71,8 +71,8 @@ func TestConfigs_nameNothingUnknown(t *testing.T) {
 	for _, config := range configFiles {
 		content, err := configs.ReadFile("config/" + config.file)
 		g.Expect(err).NotTo(HaveOccurred())
-		for name := range references(string(content)) {
-			g.Expect(placeholders("/plugins")).To(HaveKey(name), config.file)
+		for name := range findReferences(string(content)) {
+			g.Expect(configValues("/plugins")).To(HaveKey(name), config.file)
 		}
 		if strings.HasSuffix(config.file, ".conflist") {
 			g.Expect(json.Valid(content)).To(BeTrue(), config.file)
@@ -80,7 +80,7 @@ func TestConfigs_nameNothingUnknown(t *testing.T) {
 	}
 }
 
-func references(text string) map[string]bool {
+func findReferences(text string) map[string]bool {
 	found := map[string]bool{}
 	os.Expand(text, func(name string) string {
 		found[name] = true
@@ -98,7 +98,7 @@ func TestAddresses_lieInTheirRanges(t *testing.T) {
 	}
 }
 
-// TestNetworkDown_whereNothingIsInstalledThereIsNothingToRemove is a machine that never had a cluster.
+// TestNetworkDown_whereNothingIsInstalledThereIsNothingToRemove simulates a machine that never had a cluster.
 func TestNetworkDown_whereNothingIsInstalledThereIsNothingToRemove(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	NewWithT(t).Expect(networkDown(t.Context())).To(Succeed())

@@ -10,51 +10,50 @@ import (
 type component struct {
 	name string
 	args func(c *cluster) []string
-	// ready returns nil once others may rely on it; nil itself where nothing is to wait for.
+	// ready returns nil once other components may rely on it. It is nil if there is nothing to wait for.
 	ready func(ctx context.Context, c *cluster) error
 }
 
-// components are in the order of their start. None needs a supervisor: those that end themselves when they lose a lease
-// hold none.
+// components are in start order. They need no supervisor: those that exit when they lose a lease hold none here.
 var components = []component{
-	{"containerd", containerd, func(ctx context.Context, _ *cluster) error {
-		_, err := ctr(ctx, "version")
+	{"containerd", containerdArgs, func(ctx context.Context, _ *cluster) error {
+		_, err := runCtr(ctx, "version")
 		return err
 	}},
-	{"etcd", etcd, nil},
-	{"kube-apiserver", apiserver, serverReady},
-	{"kube-controller-manager", controllerManager, nil},
-	{"kube-scheduler", scheduler, nil},
-	{"coredns", coredns, func(ctx context.Context, _ *cluster) error { return answers(ctx, "http://"+nodeIP+":8181/ready") }},
-	{"kubelet", kubelet, func(ctx context.Context, _ *cluster) error { return answers(ctx, "http://127.0.0.1:10248/healthz") }},
-	{"kube-proxy", proxy, func(ctx context.Context, _ *cluster) error { return answers(ctx, "http://"+nodeIP+":10256/livez") }},
+	{"etcd", etcdArgs, nil},
+	{"kube-apiserver", apiserverArgs, serverReady},
+	{"kube-controller-manager", controllerManagerArgs, nil},
+	{"kube-scheduler", schedulerArgs, nil},
+	{"coredns", corednsArgs, func(ctx context.Context, _ *cluster) error { return checkHealth(ctx, "http://"+nodeIP+":8181/ready") }},
+	{"kubelet", kubeletArgs, func(ctx context.Context, _ *cluster) error { return checkHealth(ctx, "http://127.0.0.1:10248/healthz") }},
+	{"kube-proxy", proxyArgs, func(ctx context.Context, _ *cluster) error { return checkHealth(ctx, "http://"+nodeIP+":10256/livez") }},
 }
 
-// readyTimeout bounds the start of one component on a machine that has other work too.
+// readyTimeout bounds the start of one component on a loaded machine.
 const readyTimeout = 3 * time.Minute
 
-func (c *cluster) kube(name string) string { return filepath.Join(c.bin, "kube", name) }
+func (c *cluster) kubeBinary(name string) string { return filepath.Join(c.bin, "kube", name) }
 
-func containerd(*cluster) []string {
-	return []string{"containerd", "--config", state("containerd.toml")}
+func containerdArgs(*cluster) []string {
+	return []string{"containerd", "--config", statePath("containerd.toml")}
 }
 
-func etcd(c *cluster) []string {
+func etcdArgs(c *cluster) []string {
 	const client, peer = "https://" + etcdAddress, "http://" + etcdPeer
 	return []string{
-		c.kube("etcd"), "--name=" + nodeName, "--data-dir=" + state("etcd"),
+		c.kubeBinary("etcd"), "--name=" + nodeName, "--data-dir=" + statePath("etcd"),
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer, "--initial-cluster=" + nodeName + "=" + peer,
 		"--cert-file=" + certFile("etcd"), "--key-file=" + keyFile("etcd"),
 		"--trusted-ca-file=" + certFile("ca"), "--client-cert-auth",
-		"--unsafe-no-fsync", // nothing here is worth waiting for the disk
+		"--unsafe-no-fsync", // the data need not survive a crash
 		"--log-level=warn",
 	}
 }
 
-func apiserver(c *cluster) []string {
+func apiserverArgs(c *cluster) []string {
 	return []string{
-		c.kube("kube-apiserver"), "--bind-address=" + nodeIP, "--advertise-address=" + nodeIP, "--secure-port=6443",
+		c.kubeBinary("kube-apiserver"), "--bind-address=" + nodeIP, "--advertise-address=" + nodeIP, "--secure-port=6443",
 		"--etcd-servers=https://" + etcdAddress,
 		"--etcd-cafile=" + certFile("ca"), "--etcd-certfile=" + certFile("apiserver"), "--etcd-keyfile=" + keyFile("apiserver"),
 		"--tls-cert-file=" + certFile("apiserver"), "--tls-private-key-file=" + keyFile("apiserver"),
@@ -66,37 +65,37 @@ func apiserver(c *cluster) []string {
 		"--service-account-signing-key-file=" + keyFile("service-accounts"),
 		"--kubelet-certificate-authority=" + certFile("ca"),
 		"--kubelet-client-certificate=" + certFile("admin"), "--kubelet-client-key=" + keyFile("admin"),
-		"--kubelet-preferred-address-types=InternalIP", // the node's name is in no DNS
+		"--kubelet-preferred-address-types=InternalIP", // no DNS resolves the node's name
 	}
 }
 
-func controllerManager(c *cluster) []string {
+func controllerManagerArgs(c *cluster) []string {
 	return []string{
-		c.kube("kube-controller-manager"), "--bind-address=" + nodeIP, "--leader-elect=false",
+		c.kubeBinary("kube-controller-manager"), "--bind-address=" + nodeIP, "--leader-elect=false",
 		"--kubeconfig=" + kubeconfigFile("controller-manager"), "--use-service-account-credentials",
 		"--service-account-private-key-file=" + keyFile("service-accounts"), "--root-ca-file=" + certFile("ca"),
 		"--cluster-signing-cert-file=" + certFile("ca"), "--cluster-signing-key-file=" + keyFile("ca"),
 	}
 }
 
-func scheduler(c *cluster) []string {
+func schedulerArgs(c *cluster) []string {
 	return []string{
-		c.kube("kube-scheduler"), "--bind-address=" + nodeIP, "--leader-elect=false",
+		c.kubeBinary("kube-scheduler"), "--bind-address=" + nodeIP, "--leader-elect=false",
 		"--kubeconfig=" + kubeconfigFile("scheduler"),
 	}
 }
 
-func coredns(c *cluster) []string {
-	return []string{filepath.Join(c.bin, "cluster", "coredns"), "-conf", state("Corefile")}
+func corednsArgs(c *cluster) []string {
+	return []string{filepath.Join(c.bin, "cluster", "coredns"), "-conf", statePath("Corefile")}
 }
 
-func kubelet(c *cluster) []string {
+func kubeletArgs(c *cluster) []string {
 	return []string{
-		c.kube("kubelet"), "--config=" + state("kubelet.yaml"), "--kubeconfig=" + kubeconfigFile("kubelet"),
-		"--root-dir=" + state("kubelet"), "--hostname-override=" + nodeName, "--node-ip=" + nodeIP,
+		c.kubeBinary("kubelet"), "--config=" + statePath("kubelet.yaml"), "--kubeconfig=" + kubeconfigFile("kubelet"),
+		"--root-dir=" + statePath("kubelet"), "--hostname-override=" + nodeName, "--node-ip=" + nodeIP,
 	}
 }
 
-func proxy(c *cluster) []string {
-	return []string{c.kube("kube-proxy"), "--config=" + state("kube-proxy.yaml")}
+func proxyArgs(c *cluster) []string {
+	return []string{c.kubeBinary("kube-proxy"), "--config=" + statePath("kube-proxy.yaml")}
 }

@@ -13,24 +13,24 @@ var configs embed.FS
 
 var errNoPlugins = errors.New("no CNI plugins found; the Debian package is containernetworking-plugins")
 
-// configFiles are the files in the config folder, with the component that reads each.
+// configFiles are the files in the config folder with the component that reads each.
 var configFiles = []struct{ file, target, component string }{
-	{"containerd.toml", state("containerd.toml"), "containerd"},
-	{"pods.conflist", state("cni", "pods.conflist"), ""}, // read for every pod
-	{"objects.yaml", state("objects.yaml"), ""},
-	{"Corefile", state("Corefile"), "coredns"},
-	{"kubelet.yaml", state("kubelet.yaml"), "kubelet"},
-	{"kube-proxy.yaml", state("kube-proxy.yaml"), "kube-proxy"},
+	{"containerd.toml", statePath("containerd.toml"), "containerd"},
+	{"pods.conflist", statePath("cni", "pods.conflist"), ""}, // read for every pod
+	{"objects.yaml", statePath("objects.yaml"), ""},
+	{"Corefile", statePath("Corefile"), "coredns"},
+	{"kubelet.yaml", statePath("kubelet.yaml"), "kubelet"},
+	{"kube-proxy.yaml", statePath("kube-proxy.yaml"), "kube-proxy"},
 }
 
 // writeConfigs writes the configuration files into the cluster's folder, and returns the components whose file has
-// changed. What has not is left alone: kube-proxy ends itself when its file is written to.
+// changed. Unchanged files are not written, because kube-proxy exits when its file is written to.
 func writeConfigs() (changed []string, err error) {
 	plugins, err := pluginDir()
 	if err != nil {
 		return nil, err
 	}
-	values := placeholders(plugins)
+	values := configValues(plugins)
 	for _, config := range configFiles {
 		content, err := configs.ReadFile("config/" + config.file)
 		if err != nil {
@@ -50,8 +50,8 @@ func writeConfigs() (changed []string, err error) {
 	return changed, nil
 }
 
-// placeholders are what ${NAME} stands for in the files.
-func placeholders(plugins string) map[string]string {
+// configValues returns the values of the placeholders ${NAME} in the files.
+func configValues(plugins string) map[string]string {
 	return map[string]string{
 		"STATE": stateDir, "RUN": runDir, "SOCKET": socket, "PAUSE": pauseImage, "PLUGINS": plugins, "DOMAIN": clusterDomain,
 		"NODE": nodeName, "NODE_IP": nodeIP, "POD_BRIDGE": podBridge, "POD_RANGE": podRange,
@@ -60,7 +60,7 @@ func placeholders(plugins string) map[string]string {
 	}
 }
 
-// pluginDir finds the CNI plugins where one of the distributions puts them.
+// pluginDir returns the folder in which the distribution installs the CNI plugins.
 func pluginDir() (string, error) {
 	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni"} {
 		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {

@@ -13,53 +13,53 @@ import (
 	"syscall"
 )
 
-// runcState is where every containerd's shims keep what runc knows of its containers; it cannot be chosen.
+// runcState is the folder of runc's container state, which the shims of every containerd use; it cannot be configured.
 const runcState = "/run/containerd/runc/k8s.io"
 
-// down ends everything and removes what the cluster made. It goes on after a failure, and it may be called when there is
-// little or nothing left.
-func (c *cluster) down(ctx context.Context) error {
+// removeCluster ends all processes and removes everything that the cluster created. It continues after a failure, and may be
+// called when little or nothing is left.
+func (c *cluster) removeCluster(ctx context.Context) error {
 	var problems []error
 	for _, component := range slices.Backward(components) {
 		if component.name == "containerd" {
 			problems = append(problems, removeContainers(ctx))
 		}
-		problems = append(problems, c.stop(ctx, component.name))
+		problems = append(problems, c.stopProcess(ctx, component.name))
 	}
-	problems = append(problems, endShims(ctx), removeRemains(ctx), unmount(), networkDown(ctx), restoreSysctls())
+	problems = append(problems, endShims(ctx), removeRemains(ctx), unmountAll(), networkDown(ctx), restoreSysctls())
 	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("end the cluster (try again, its files are still there): %w", err)
+		return fmt.Errorf("remove cluster (try again, its files are still there): %w", err)
 	}
 	if err := removeFiles(); err != nil {
-		return fmt.Errorf("end the cluster: %w", err)
+		return fmt.Errorf("remove cluster: %w", err)
 	}
-	if err := os.Remove(c.kubeconfig()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("end the cluster: %w", err)
+	if err := os.Remove(c.kubeconfigPath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove cluster: %w", err)
 	}
-	c.sayf("the cluster is down, and nothing of it is left")
+	c.logf("the cluster is down and completely removed")
 	return nil
 }
 
-// removeContainers ends what runs in pods, while containerd can still clean up after them.
+// removeContainers ends the containers of pods while containerd can still clean up after them.
 func removeContainers(ctx context.Context) error {
-	if _, ok := recorded("containerd"); !ok {
+	if _, ok := readProcess("containerd"); !ok {
 		return nil
 	}
-	containers, err := ctr(ctx, "containers", "list", "--quiet")
+	containers, err := runCtr(ctx, "containers", "list", "--quiet")
 	if err != nil {
 		return err
 	}
 	var problems []error
 	for id := range strings.FieldsSeq(containers) {
-		_, _ = ctr(ctx, "tasks", "delete", "--force", id) // a container that has ended has no task
-		if _, err := ctr(ctx, "containers", "delete", id); err != nil {
+		_, _ = runCtr(ctx, "tasks", "delete", "--force", id) // an exited container has no task
+		if _, err := runCtr(ctx, "containers", "delete", id); err != nil {
 			problems = append(problems, err)
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// endShims ends the processes between containerd and containers that outlived it; they name its socket.
+// endShims ends the shims that outlived containerd; it finds them by its socket.
 func endShims(ctx context.Context) error {
 	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -69,7 +69,7 @@ func endShims(ctx context.Context) error {
 	for _, entry := range entries {
 		content, err := os.ReadFile(entry) //nolint:gosec // found in /proc
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // it has exited meanwhile
 		}
 		args := strings.Split(string(content), "\x00")
 		if !strings.HasPrefix(filepath.Base(args[0]), "containerd-shim") || !slices.Contains(args, socket) {
@@ -80,14 +80,14 @@ func endShims(ctx context.Context) error {
 			continue
 		}
 		if start, err := startTime(pid); err == nil {
-			problems = append(problems, process{PID: pid, Start: start}.end(ctx))
+			problems = append(problems, process{PID: pid, Start: start}.terminate(ctx))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// removeRemains deletes the processes and control groups of containers that containerd forgot, by the folders that it
-// made for them.
+// removeRemains deletes the processes and control groups of containers that containerd no longer knows, by the folders that it
+// created for them.
 func removeRemains(ctx context.Context) error {
 	bundles, err := filepath.Glob(filepath.Join(runDir, "containerd", "io.containerd.runtime.v2.task", "k8s.io", "*"))
 	if err != nil {
@@ -99,22 +99,22 @@ func removeRemains(ctx context.Context) error {
 		if _, err := os.Stat(filepath.Join(runcState, id)); err != nil {
 			continue
 		}
-		if _, err := command(ctx, "runc", "--root", runcState, "delete", "--force", id); err != nil {
+		if _, err := runCommand(ctx, "runc", "--root", runcState, "delete", "--force", id); err != nil {
 			problems = append(problems, err)
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// unmount takes away the file systems of containers, volumes and network namespaces, the innermost first.
-func unmount() error {
+// unmountAll unmounts the file systems of containers, volumes and network namespaces, the innermost first.
+func unmountAll() error {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return err
 	}
 	var points []string
 	for line := range strings.Lines(string(mounts)) {
-		if fields := strings.Fields(line); len(fields) > 4 && ours(fields[4]) {
+		if fields := strings.Fields(line); len(fields) > 4 && isOurs(fields[4]) {
 			points = append(points, fields[4])
 		}
 	}
@@ -127,16 +127,16 @@ func unmount() error {
 	return errors.Join(problems...)
 }
 
-func ours(path string) bool {
+func isOurs(path string) bool {
 	return strings.HasPrefix(path, stateDir+"/") || strings.HasPrefix(path, runDir+"/")
 }
 
-// removeFiles deletes the cluster's folders, and what its programs keep in places that cannot be chosen, as far as
-// nothing else has anything there.
+// removeFiles deletes the cluster's folders, and the files that its programs keep in fixed places, unless those places contain
+// other files.
 func removeFiles() error {
 	for _, pattern := range []string{
 		"/var/lib/kubelet/device-plugins/*", // kubelet's socket and checkpoint
-		"/var/lib/cni/results/*",            // what the network's plugins answered
+		"/var/lib/cni/results/*",            // results of the network's plugins
 		"/var/log/containers/*",             // links to the logs
 	} {
 		files, err := filepath.Glob(pattern)
@@ -153,19 +153,19 @@ func removeFiles() error {
 		"/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/run/containerd", "/run/netns", "/usr/libexec/kubernetes",
 		"/sys/fs/cgroup/k8s.io",
 	} {
-		prune(dir)
+		removeEmptyFolders(dir)
 	}
 	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*/k8s.io")
 	if err != nil {
 		return err
 	}
 	for _, dir := range hierarchies {
-		prune(dir)
+		removeEmptyFolders(dir)
 	}
 	return errors.Join(os.RemoveAll(stateDir), os.RemoveAll(runDir), os.Remove(lockFile))
 }
 
-// removeTrace deletes a file that is kubelet's or tells by its target or its content that it belongs to this cluster.
+// removeTrace deletes a file of kubelet's, or one whose target or content shows that it belongs to this cluster.
 func removeTrace(file string) error {
 	if !strings.HasPrefix(file, "/var/lib/kubelet/") {
 		target, err := os.Readlink(file)
@@ -180,16 +180,16 @@ func removeTrace(file string) error {
 	return os.Remove(file)
 }
 
-// prune removes folders in which there is nothing but folders.
-func prune(dir string) {
+// removeEmptyFolders removes folders that contain only folders.
+func removeEmptyFolders(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
 	}
 	for _, entry := range entries {
 		if entry.IsDir() {
-			prune(filepath.Join(dir, entry.Name()))
+			removeEmptyFolders(filepath.Join(dir, entry.Name()))
 		}
 	}
-	_ = syscall.Rmdir(dir) // fails where something is left, which is then not ours
+	_ = syscall.Rmdir(dir) // fails if it still contains files, which are not ours
 }

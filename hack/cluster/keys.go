@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// validity is long, because a cluster that is thrown away has no rotation.
+// validity is long, because a temporary cluster has no rotation.
 const validity = 10 * 365 * 24 * time.Hour
 
-// identity is a certificate of the cluster's own authority: a user with groups, and a server where it has addresses.
+// identity is a certificate of the cluster's own CA, for a user with groups, and for a server if it has addresses.
 type identity struct {
 	file  string
 	user  string
@@ -45,12 +45,12 @@ var identities = []identity{
 	{file: "coredns", user: "system:coredns"},
 }
 
-func certFile(name string) string       { return state("keys", name+".crt") }
-func keyFile(name string) string        { return state("keys", name+".key") }
-func kubeconfigFile(name string) string { return state("keys", name+".kubeconfig") }
+func certFile(name string) string       { return statePath("keys", name+".crt") }
+func keyFile(name string) string        { return statePath("keys", name+".key") }
+func kubeconfigFile(name string) string { return statePath("keys", name+".kubeconfig") }
 
-// writeKeys makes the authority, every identity and the key that signs service account tokens. What is there stays:
-// the ca's certificate is written last, so it tells a complete set.
+// writeKeys creates the CA, every identity and the key that signs service account tokens. An existing set is kept: the CA's
+// certificate is written last, so that it marks a complete set.
 func writeKeys() error {
 	if _, err := os.Stat(certFile("ca")); err == nil {
 		return nil
@@ -65,16 +65,16 @@ func writeKeys() error {
 		IsCA:                  true,
 		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
-	der, err := sign(ca, ca, caKey.Public(), caKey)
+	der, err := signCertificate(ca, ca, caKey.Public(), caKey)
 	if err != nil {
-		return fmt.Errorf("sign ca: %w", err)
+		return fmt.Errorf("sign CA: %w", err)
 	}
 	if ca, err = x509.ParseCertificate(der); err != nil {
-		return fmt.Errorf("read ca: %w", err)
+		return fmt.Errorf("read CA: %w", err)
 	}
 	for _, id := range identities {
-		if err := id.write(ca, caKey); err != nil {
-			return fmt.Errorf("make keys of %s: %w", id.file, err)
+		if err := id.writeFiles(ca, caKey); err != nil {
+			return fmt.Errorf("create keys of %s: %w", id.file, err)
 		}
 	}
 	serviceAccounts, err := writeKey("service-accounts")
@@ -83,7 +83,7 @@ func writeKeys() error {
 	}
 	public, err := x509.MarshalPKIXPublicKey(serviceAccounts.Public())
 	if err != nil {
-		return fmt.Errorf("make service account key: %w", err)
+		return fmt.Errorf("create service account key: %w", err)
 	}
 	if err := writePEM(certFile("service-accounts"), "PUBLIC KEY", public); err != nil {
 		return err
@@ -91,7 +91,7 @@ func writeKeys() error {
 	return writePEM(certFile("ca"), "CERTIFICATE", der)
 }
 
-func (id identity) write(ca *x509.Certificate, caKey crypto.Signer) error {
+func (id identity) writeFiles(ca *x509.Certificate, caKey crypto.Signer) error {
 	key, err := writeKey(id.file)
 	if err != nil {
 		return err
@@ -109,20 +109,20 @@ func (id identity) write(ca *x509.Certificate, caKey crypto.Signer) error {
 		template.IPAddresses = append(template.IPAddresses, net.ParseIP(ip))
 		template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}
 	}
-	der, err := sign(template, ca, key.Public(), caKey)
+	der, err := signCertificate(template, ca, key.Public(), caKey)
 	if err != nil {
 		return fmt.Errorf("sign certificate: %w", err)
 	}
 	return writePEM(certFile(id.file), "CERTIFICATE", der)
 }
 
-func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) ([]byte, error) {
+func signCertificate(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, err
 	}
 	template.SerialNumber = serial
-	template.NotBefore = time.Now().Add(-time.Hour) // a clock that steps back a little must not end everything
+	template.NotBefore = time.Now().Add(-time.Hour) // tolerates a clock that steps back
 	template.NotAfter = time.Now().Add(validity)
 	return x509.CreateCertificate(rand.Reader, template, parent, public, key)
 }
@@ -130,11 +130,11 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypt
 func writeKey(name string) (crypto.Signer, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make key of %s: %w", name, err)
+		return nil, fmt.Errorf("create key of %s: %w", name, err)
 	}
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("make key of %s: %w", name, err)
+		return nil, fmt.Errorf("create key of %s: %w", name, err)
 	}
 	return key, writePEM(keyFile(name), "PRIVATE KEY", der)
 }
@@ -143,7 +143,7 @@ func writePEM(file, kind string, der []byte) error {
 	return os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }
 
-// writeKubeconfig writes a file that needs no other one, with the credentials of an identity.
+// writeKubeconfig writes a self-contained file with the credentials of an identity.
 func writeKubeconfig(file, identity string) error {
 	var pems [3][]byte
 	for i, source := range []string{certFile("ca"), certFile(identity), keyFile(identity)} {

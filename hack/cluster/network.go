@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// sysctls are the kernel settings that this program, kubelet and kube-proxy change; `down` puts them back.
+// sysctls are the kernel settings that this program, kubelet and kube-proxy change; `down` restores them.
 var sysctls = []string{
 	"net/ipv4/ip_forward",
 	"net/ipv4/conf/all/route_localnet",
@@ -29,9 +29,9 @@ var sysctls = []string{
 
 func sysctlFile(name string) string { return filepath.Join("/proc/sys", name) }
 
-// saveSysctls remembers the kernel settings from before the cluster; a later `up` finds them saved.
+// saveSysctls saves the kernel settings from before the cluster, unless an earlier `up` has saved them.
 func saveSysctls() error {
-	file := state("sysctls.json")
+	file := statePath("sysctls.json")
 	if _, err := os.Stat(file); err == nil {
 		return nil
 	}
@@ -52,7 +52,7 @@ func saveSysctls() error {
 }
 
 func restoreSysctls() error {
-	content, err := os.ReadFile(state("sysctls.json"))
+	content, err := os.ReadFile(statePath("sysctls.json"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -75,19 +75,19 @@ func restoreSysctls() error {
 	return errors.Join(problems...)
 }
 
-// networkUp makes the node's bridge with its address, keeps the cluster's ranges on this machine, and lets packets pass
-// between pods even where the machine forwards nothing else. Each step may have been done already.
+// networkUp creates the node's bridge with its address, keeps the cluster's ranges on this machine, and lets packets pass
+// between pods even if the machine forwards nothing else. Every step is idempotent.
 func networkUp(ctx context.Context) error {
-	// Not every kernel has it as a module; the setting below tells.
+	// Not every kernel has it as a module; the setting below fails without it.
 	_ = exec.CommandContext(ctx, "modprobe", "br_netfilter").Run()
 	for name, value := range map[string]string{"net/ipv4/ip_forward": "1", "net/bridge/bridge-nf-call-iptables": "1"} {
 		if err := os.WriteFile(sysctlFile(name), []byte(value), 0o600); err != nil {
-			return fmt.Errorf("set up the network: %w", err)
+			return fmt.Errorf("set up network: %w", err)
 		}
 	}
-	if _, err := command(ctx, "ip", "link", "show", nodeBridge); err != nil {
-		if _, err := command(ctx, "ip", "link", "add", nodeBridge, "type", "bridge"); err != nil {
-			return fmt.Errorf("set up the network: %w", err)
+	if _, err := runCommand(ctx, "ip", "link", "show", nodeBridge); err != nil {
+		if _, err := runCommand(ctx, "ip", "link", "add", nodeBridge, "type", "bridge"); err != nil {
+			return fmt.Errorf("set up network: %w", err)
 		}
 	}
 	for _, args := range []string{
@@ -96,22 +96,22 @@ func networkUp(ctx context.Context) error {
 		"route replace " + serviceRange + " dev " + nodeBridge + " src " + nodeIP,
 		"route replace " + podRoute + " dev " + nodeBridge + " src " + nodeIP,
 	} {
-		if _, err := command(ctx, "ip", strings.Fields(args)...); err != nil {
-			return fmt.Errorf("set up the network: %w", err)
+		if _, err := runCommand(ctx, "ip", strings.Fields(args)...); err != nil {
+			return fmt.Errorf("set up network: %w", err)
 		}
 	}
 	for _, rule := range forwardRules() {
-		if _, err := command(ctx, "iptables", append([]string{"-w", "-C"}, rule...)...); err == nil {
+		if _, err := runCommand(ctx, "iptables", append([]string{"-w", "-C"}, rule...)...); err == nil {
 			continue
 		}
-		if _, err := command(ctx, "iptables", append([]string{"-w", "-I"}, rule...)...); err != nil {
-			return fmt.Errorf("set up the network: %w", err)
+		if _, err := runCommand(ctx, "iptables", append([]string{"-w", "-I"}, rule...)...); err != nil {
+			return fmt.Errorf("set up network: %w", err)
 		}
 	}
 	return nil
 }
 
-// forwardRules let packets pass that stay among the pods; a machine with Docker drops what no rule allows.
+// forwardRules returns the rules that let packets pass between pods; a machine with Docker drops all others.
 func forwardRules() [][]string {
 	return [][]string{{"FORWARD", "-i", podBridge, "-o", podBridge, "-m", "comment", "--comment", "phoneproof-cluster", "-j", "ACCEPT"}}
 }
@@ -119,19 +119,19 @@ func forwardRules() [][]string {
 func networkDown(ctx context.Context) error {
 	var problems []error
 	for _, rule := range forwardRules() {
-		if _, err := command(ctx, "iptables", append([]string{"-w", "-C"}, rule...)...); err != nil {
+		if _, err := runCommand(ctx, "iptables", append([]string{"-w", "-C"}, rule...)...); err != nil {
 			continue
 		}
-		if _, err := command(ctx, "iptables", append([]string{"-w", "-D"}, rule...)...); err != nil {
+		if _, err := runCommand(ctx, "iptables", append([]string{"-w", "-D"}, rule...)...); err != nil {
 			problems = append(problems, err)
 		}
 	}
-	// The routes and the pods' ends go with their bridge.
+	// The routes and the pods' interfaces are removed with their bridge.
 	for _, bridge := range []string{podBridge, nodeBridge} {
-		if _, err := command(ctx, "ip", "link", "show", bridge); err != nil {
+		if _, err := runCommand(ctx, "ip", "link", "show", bridge); err != nil {
 			continue
 		}
-		if _, err := command(ctx, "ip", "link", "delete", bridge); err != nil {
+		if _, err := runCommand(ctx, "ip", "link", "delete", bridge); err != nil {
 			problems = append(problems, err)
 		}
 	}
@@ -139,14 +139,14 @@ func networkDown(ctx context.Context) error {
 		problems = append(problems, removeRules(ctx, family))
 	}
 	if err := errors.Join(problems...); err != nil {
-		return fmt.Errorf("take down the network: %w", err)
+		return fmt.Errorf("take down network: %w", err)
 	}
 	return nil
 }
 
-// removeRules deletes what kubelet and kube-proxy wrote, by the names of their chains, and leaves every other rule.
+// removeRules deletes the rules of kubelet and kube-proxy, by the names of their chains, and keeps every other rule.
 func removeRules(ctx context.Context, family string) error {
-	saved, err := command(ctx, family+"-save")
+	saved, err := runCommand(ctx, family+"-save")
 	if errors.Is(err, exec.ErrNotFound) {
 		return nil // up installs it before it writes a rule
 	}
@@ -161,7 +161,7 @@ func removeRules(ctx context.Context, family string) error {
 	return nil
 }
 
-// withoutKube leaves out the lines of iptables-save that are Kubernetes': its chains, and the rules that lead to them.
+// withoutKube removes the lines of Kubernetes from the output of iptables-save: its chains, and the rules that jump to them.
 func withoutKube(saved string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(saved) {
@@ -172,11 +172,11 @@ func withoutKube(saved string) string {
 	return kept.String()
 }
 
-// foreignNode reports whether another Kubernetes node works on this machine: two of them would delete each other's rules.
+// foreignNode reports whether another Kubernetes node runs on this machine: two of them would delete each other's rules.
 func foreignNode(ctx context.Context) (bool, error) {
-	if _, err := os.Stat(state("sysctls.json")); err == nil {
+	if _, err := os.Stat(statePath("sysctls.json")); err == nil {
 		return false, nil // ours
 	}
-	saved, err := command(ctx, "iptables-save")
+	saved, err := runCommand(ctx, "iptables-save")
 	return strings.Contains(saved, "KUBE-"), err
 }

@@ -14,8 +14,8 @@ import (
 var errForeignNode = errors.New("another Kubernetes node has its iptables rules on this machine; " +
 	"two of them would break each other (on a machine with Docker, try make cluster-up CLUSTER=kind)")
 
-// up starts what does not run yet, in order, and returns when pods can run.
-func (c *cluster) up(ctx context.Context) error {
+// startCluster starts the components that are not running, in order, and returns when pods can run.
+func (c *cluster) startCluster(ctx context.Context) error {
 	began := time.Now()
 	foreign, err := foreignNode(ctx)
 	if err != nil {
@@ -24,32 +24,32 @@ func (c *cluster) up(ctx context.Context) error {
 	if foreign {
 		return errForeignNode
 	}
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepareMachine(ctx); err != nil {
 		return err
 	}
 	for _, component := range components {
-		if err := c.run(ctx, component); err != nil {
+		if err := c.startComponent(ctx, component); err != nil {
 			return err
 		}
-		if err := c.after(ctx, component.name); err != nil {
+		if err := c.finishComponent(ctx, component.name); err != nil {
 			return err
 		}
 	}
-	if err := until(ctx, "the node to be ready", readyTimeout, c.nodeReady); err != nil {
+	if err := waitUntil(ctx, "the node to be ready", readyTimeout, c.nodeReady); err != nil {
 		return err
 	}
-	c.sayf("the cluster is up after %s; to use it: export KUBECONFIG=%s", time.Since(began).Round(time.Second), c.kubeconfig())
+	c.logf("the cluster is up after %s; to use it: export KUBECONFIG=%s", time.Since(began).Round(time.Second), c.kubeconfigPath())
 	return nil
 }
 
-// prepare does what no process needs to run for.
-func (c *cluster) prepare(ctx context.Context) error {
+// prepareMachine creates everything that needs no running component.
+func (c *cluster) prepareMachine(ctx context.Context) error {
 	if err := os.MkdirAll(runDir, 0o755); err != nil { //nolint:gosec // ctr needs no more than root has
-		return fmt.Errorf("make the cluster's folders: %w", err)
+		return fmt.Errorf("create cluster's folders: %w", err)
 	}
 	for _, dir := range []string{"", "keys", "logs", "etcd", "kubelet", "containerd", "cni", "pod-logs"} {
-		if err := os.MkdirAll(state(dir), 0o755); err != nil { //nolint:gosec // containers read their own logs' folder
-			return fmt.Errorf("make the cluster's folders: %w", err)
+		if err := os.MkdirAll(statePath(dir), 0o755); err != nil { //nolint:gosec // containers read their own logs' folder
+			return fmt.Errorf("create cluster's folders: %w", err)
 		}
 	}
 	if err := saveSysctls(); err != nil {
@@ -63,7 +63,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := writeKubeconfig(c.kubeconfig(), "admin"); err != nil {
+	if err := writeKubeconfig(c.kubeconfigPath(), "admin"); err != nil {
 		return err
 	}
 	changed, err := writeConfigs()
@@ -71,16 +71,16 @@ func (c *cluster) prepare(ctx context.Context) error {
 		return err
 	}
 	for _, component := range changed {
-		if err := c.stop(ctx, component); err != nil {
+		if err := c.stopProcess(ctx, component); err != nil {
 			return err
 		}
 	}
 	return networkUp(ctx)
 }
 
-// run starts a component and waits until it is ready. One that ends at once tells why in its log.
-func (c *cluster) run(ctx context.Context, component component) error {
-	if err := c.start(ctx, component.name, component.args(c)...); err != nil {
+// startComponent starts a component and waits until it is ready. If it exits at once, its log has the reason.
+func (c *cluster) startComponent(ctx context.Context, component component) error {
+	if err := c.startProcess(ctx, component.name, component.args(c)...); err != nil {
 		return err
 	}
 	if component.ready == nil {
@@ -88,82 +88,82 @@ func (c *cluster) run(ctx context.Context, component component) error {
 	}
 	ctx, ended := context.WithCancelCause(ctx)
 	defer ended(nil)
-	err := until(ctx, component.name, readyTimeout, func(ctx context.Context) error {
-		if _, ok := recorded(component.name); !ok {
+	err := waitUntil(ctx, component.name, readyTimeout, func(ctx context.Context) error {
+		if _, ok := readProcess(component.name); !ok {
 			ended(errEnded)
 			return errEnded
 		}
 		return component.ready(ctx, c)
 	})
 	if err != nil {
-		return fmt.Errorf("start the cluster (its logs are in %s): %w", state("logs"), err)
+		return fmt.Errorf("start cluster (its logs are in %s): %w", statePath("logs"), err)
 	}
 	return nil
 }
 
-var errEnded = errors.New("it ended; see its log")
+var errEnded = errors.New("exited; see its log")
 
-// after does what a component makes possible and later ones need.
-func (c *cluster) after(ctx context.Context, name string) error {
+// finishComponent does the setup that needs a component and that later components need.
+func (c *cluster) finishComponent(ctx context.Context, name string) error {
 	switch name {
 	case "containerd":
-		return c.load(ctx, filepath.Join(c.bin, "cluster", "pause.tar"))
+		return c.loadImages(ctx, filepath.Join(c.bin, "cluster", "pause.tar"))
 	case "kube-apiserver":
-		_, err := command(ctx, c.kubectl(), "--kubeconfig", c.kubeconfig(), "apply", "--server-side", "-f", state("objects.yaml"))
+		_, err := runCommand(ctx, c.kubectlPath(), "--kubeconfig", c.kubeconfigPath(), "apply", "--server-side", "-f", statePath("objects.yaml"))
 		return err
 	}
 	return nil
 }
 
-// restart ends a component and starts it again.
-func (c *cluster) restart(ctx context.Context, name string) error {
+// restartComponent ends a component and starts it again.
+func (c *cluster) restartComponent(ctx context.Context, name string) error {
 	i := slices.IndexFunc(components, func(component component) bool { return component.name == name })
 	if i < 0 {
-		return fmt.Errorf("restart %s: the cluster has no such component", name)
+		return fmt.Errorf("restart %s: no such component", name)
 	}
-	if err := c.stop(ctx, name); err != nil {
+	if err := c.stopProcess(ctx, name); err != nil {
 		return err
 	}
-	return c.run(ctx, components[i])
+	return c.startComponent(ctx, components[i])
 }
 
-func (c *cluster) status() error {
+func (c *cluster) printStatus() error {
 	var problem error
 	for _, component := range components {
-		if p, ok := recorded(component.name); ok {
-			c.sayf("%-24s runs, process %d", component.name, p.PID)
+		if p, ok := readProcess(component.name); ok {
+			c.logf("%-24s running, process %d", component.name, p.PID)
 			continue
 		}
-		c.sayf("%-24s does not run", component.name)
-		problem = errors.New("not everything runs; make cluster-up starts it")
+		c.logf("%-24s not running", component.name)
+		problem = errors.New("not all components are running; make cluster-up starts them")
 	}
 	return problem
 }
 
 func serverReady(ctx context.Context, c *cluster) error {
-	_, err := command(ctx, c.kubectl(), "--kubeconfig", c.kubeconfig(), "get", "--raw", "/readyz")
+	_, err := runCommand(ctx, c.kubectlPath(), "--kubeconfig", c.kubeconfigPath(), "get", "--raw", "/readyz")
 	return err
 }
 
-// nodeReady asks for what every pod needs: a node that takes it, and the service account that the namespace gives it.
+// nodeReady checks what every pod needs: a ready node, and the namespace's default service account.
 func (c *cluster) nodeReady(ctx context.Context) error {
-	if _, err := command(ctx, c.kubectl(), "--kubeconfig", c.kubeconfig(), "wait", "--for=condition=Ready", "--timeout=1s",
+	if _, err := runCommand(ctx, c.kubectlPath(), "--kubeconfig", c.kubeconfigPath(), "wait", "--for=condition=Ready", "--timeout=1s",
 		"node/"+nodeName); err != nil {
 		return err
 	}
-	_, err := command(ctx, c.kubectl(), "--kubeconfig", c.kubeconfig(), "get", "serviceaccount/default", "--namespace=default")
+	_, err := runCommand(ctx, c.kubectlPath(), "--kubeconfig", c.kubeconfigPath(), "get", "serviceaccount/default", "--namespace=default")
 	return err
 }
 
-// answers asks an address of this machine whether all is well.
-func answers(ctx context.Context, url string) error {
+// checkHealth returns nil if a health endpoint of this machine answers 200.
+func checkHealth(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return err
 	}
-	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // whatever proxy the environment names
+	direct := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // ignores the environment's proxy
 	response, err := direct.Do(request)
 	if err != nil {
 		return err

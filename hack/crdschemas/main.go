@@ -1,5 +1,5 @@
-// Crdschemas writes the schemas of CustomResourceDefinitions as JSON Schema, one file per kind and version, in the form
-// that kubeconform reads: KIND-GROUP-VERSION.json in lower case, where an object with fixed fields has no others.
+// Crdschemas writes the schemas of CustomResourceDefinitions as JSON Schema, one file per kind and version, in the form that
+// kubeconform reads: named KIND-GROUP-VERSION.json in lower case, and without other fields in objects with fixed fields.
 //
 //	crdschemas OUTPUT-FOLDER CRD-FILE...
 package main
@@ -25,21 +25,21 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("want an output folder and at least one file")
+		return errors.New("usage: crdschemas OUTPUT-FOLDER CRD-FILE...")
 	}
 	if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // a folder for all to read
-		return fmt.Errorf("make output folder: %w", err)
+		return fmt.Errorf("create output folder: %w", err)
 	}
 	for _, file := range args[1:] {
-		if err := export(args[0], file); err != nil {
+		if err := exportSchemas(args[0], file); err != nil {
 			return fmt.Errorf("export %s: %w", file, err)
 		}
 	}
 	return nil
 }
 
-// export writes the schemas of one CustomResourceDefinition.
-func export(folder, file string) error {
+// exportSchemas writes the schemas of one CustomResourceDefinition.
+func exportSchemas(folder, file string) error {
 	content, err := os.ReadFile(file) //nolint:gosec // the file that was named is the one to read
 	if err != nil {
 		return err
@@ -49,11 +49,11 @@ func export(folder, file string) error {
 		return err
 	}
 	if len(crd.Spec.Versions) == 0 {
-		return errors.New("no versions in it")
+		return errors.New("the CustomResourceDefinition has no versions")
 	}
 	for _, version := range crd.Spec.Versions {
 		name := strings.ToLower(fmt.Sprintf("%s-%s-%s.json", crd.Spec.Names.Kind, crd.Spec.Group, version.Name))
-		schema, err := closed(version.Schema.OpenAPIV3Schema)
+		schema, err := closedSchema(version.Schema.OpenAPIV3Schema)
 		if err != nil {
 			return err
 		}
@@ -64,8 +64,8 @@ func export(folder, file string) error {
 	return nil
 }
 
-// closed returns a schema as JSON Schema that refuses what the API server would prune or refuse: fields it does not know.
-func closed(schema *apiextensionsv1.JSONSchemaProps) ([]byte, error) {
+// closedSchema returns a JSON Schema that refuses the fields that the API server would prune or refuse: unknown ones.
+func closedSchema(schema *apiextensionsv1.JSONSchemaProps) ([]byte, error) {
 	content, err := json.Marshal(schema)
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func closed(schema *apiextensionsv1.JSONSchemaProps) ([]byte, error) {
 		return nil, err
 	}
 	closeObjects(tree)
-	// The API server knows these fields by itself; the schema of a CRD leaves metadata open.
+	// The API server has a schema of its own for metadata; the schema of a CRD leaves it open.
 	if metadata, ok := tree["properties"].(map[string]any)["metadata"].(map[string]any); ok {
 		delete(metadata, "additionalProperties")
 	}

@@ -22,7 +22,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// components maps the name the binary is called by to what it then does; the result is the exit code.
+// components maps the name by which the binary is called to its function, which returns the exit code.
 var components = map[string]func() int{
 	"etcd":                    runEtcd,
 	"kube-apiserver":          func() int { return cli.Run(apiserver.NewAPIServerCommand()) },
@@ -33,14 +33,14 @@ var components = map[string]func() int{
 	"kubectl":                 runKubectl,
 }
 
-// runEtcd returns only after an orderly stop: etcd ends the process itself when something goes wrong.
+// runEtcd returns only after a graceful stop: on errors etcd ends the process itself.
 func runEtcd() int {
 	etcdmain.Main(os.Args)
 	return 0
 }
 
-// runKubectl follows upstream's own main: verbosity is needed while the command is still being built, and errors are
-// printed without the usage text that the servers add.
+// runKubectl follows upstream's own main: verbosity is needed while the command is being built, and errors are printed
+// without the usage text that the servers add.
 func runKubectl() int {
 	if _, err := logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)); err != nil {
 		return 1

@@ -1,8 +1,8 @@
-// Command kubernetes is a whole Kubernetes in one binary: it becomes the component that it is called as.
+// Command kubernetes is all of Kubernetes in one binary: it runs the component by whose name it is called.
 //
-// It lets the tests run against a real API server where neither a container registry nor a download server can be
-// reached: everything is compiled from the Go modules that upstream publishes. One binary shares the code that the
-// components have in common, so it builds several times faster than seven binaries and is several times smaller.
+// It lets the tests run against a real API server without access to a container registry or a download server: everything is
+// compiled from the Go modules that upstream publishes. The components share code, so one binary builds several times faster
+// than seven binaries and is several times smaller.
 package main
 
 import (

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// parentVariable, set to anything, ties a component's life to that of the process that started it.
+// parentVariable, with any value, makes a component end with the process that started it.
 const parentVariable = "PHONEPROOF_DIE_WITH_PARENT"
 
-// dieWithParent ends this process soon after its parent has ended. A test binary that panics or runs into its timeout
-// has no chance to stop its API server, and every one left behind would hold 400 MB.
+// dieWithParent ends this process soon after its parent has ended. A test binary that panics or times out cannot stop its API
+// server, and each one left behind would use 400 MB.
 func dieWithParent() {
 	parent := os.Getppid()
 	go func() {

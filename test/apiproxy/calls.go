@@ -13,9 +13,9 @@ const (
 	Delete = "delete"
 )
 
-// writes returns the verb of a write of the resource; empty for any other call.
-func (p *Proxy) writes(r *http.Request) string {
-	if !p.concerns(r) {
+// writeVerb returns the verb of a write of the resource; empty for any other call.
+func (p *Proxy) writeVerb(r *http.Request) string {
+	if !p.isAboutResource(r) {
 		return ""
 	}
 	switch r.Method {
@@ -30,29 +30,29 @@ func (p *Proxy) writes(r *http.Request) string {
 	}
 }
 
-// concerns reports whether a call is about the resource: /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/status]].
-func (p *Proxy) concerns(r *http.Request) bool {
+// isAboutResource reports whether a call is about the resource: /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/status]].
+func (p *Proxy) isAboutResource(r *http.Request) bool {
 	const place = 6
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	return len(parts) >= place && parts[0] == "apis" && parts[place-1] == p.resource
 }
 
-// informs reports whether a call is the watch of an informer: it lasts for minutes, where a question that is asked as a
-// watch ends within seconds.
-func (p *Proxy) informs(r *http.Request) bool {
+// isInformerWatch reports whether a call is the watch of an informer, which lasts for minutes. A read that is made as a watch
+// ends within seconds.
+func (p *Proxy) isInformerWatch(r *http.Request) bool {
 	query := r.URL.Query()
-	return p.concerns(r) && r.Method == http.MethodGet && query.Get("watch") != "" && len(query.Get("timeoutSeconds")) > 1
+	return p.isAboutResource(r) && r.Method == http.MethodGet && query.Get("watch") != "" && len(query.Get("timeoutSeconds")) > 1
 }
 
-// failure is an answer to a write.
+// failure is an error response to a write.
 type failure struct {
 	code        int
 	contentType string
 	body        string
 }
 
-// write answers with it at once. The client may have gone.
-func (f failure) write(w http.ResponseWriter) {
+// writeTo sends the response at once. The client may be gone.
+func (f failure) writeTo(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", f.contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(f.body)))
 	w.WriteHeader(f.code)
@@ -60,8 +60,8 @@ func (f failure) write(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// What is answered in turn to a write that was not passed on, and to one that was stored. Those in HTML are a load
-// balancer's. A load balancer may answer 503, too, when its connection broke after it had sent the write.
+// The responses, in turn, to writes that were not forwarded (failures) and to writes that were stored (losses). A load balancer
+// answers in HTML, and may answer 503 if its connection broke after it had sent the write.
 //
 //nolint:gochecknoglobals // constants, which Go has no slices of
 var (
@@ -78,7 +78,7 @@ var (
 		`"reason":"Conflict","code":409}`}
 )
 
-// badGateway is a load balancer's answer.
+// badGateway returns a load balancer's response.
 func badGateway(code int) failure {
 	return failure{code, "text/html", "<html><body><h1>" + http.StatusText(code) + "</h1></body></html>"}
 }

@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sightings are the holders of one lease that an informer told of, in order.
-type sightings struct {
+// seenHolders are the holders of one lease that an informer reported, in order.
+type seenHolders struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (s *sightings) see(item any) {
+func (s *seenHolders) record(item any) {
 	l, ok := item.(*coordinationv1.Lease)
 	if !ok || l.Name != "aging" || l.Spec.HolderIdentity == nil {
 		return
@@ -30,30 +30,30 @@ func (s *sightings) see(item any) {
 	s.all = append(s.all, *l.Spec.HolderIdentity)
 }
 
-func (s *sightings) seen() []string {
+func (s *seenHolders) list() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.all...)
 }
 
-// last returns the last holder that the informer told of, or "".
-func (s *sightings) last() string {
-	if seen := s.seen(); len(seen) > 0 {
+// last returns the last holder that the informer reported, or "".
+func (s *seenHolders) last() string {
+	if seen := s.list(); len(seen) > 0 {
 		return seen[len(seen)-1]
 	}
 	return ""
 }
 
-// inform starts an informer through the proxy, and returns what it tells of the lease. It ends with the test.
-func (w *world) inform(t *testing.T) *sightings {
+// startInformer starts an informer through the proxy, and returns the holders that it reports. It ends with the test.
+func (w *fixture) startInformer(t *testing.T) *seenHolders {
 	t.Helper()
 	g := NewWithT(t)
 	config := rest.CopyConfig(w.config)
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	factory := informers.NewSharedInformerFactoryWithOptions(kubernetes.NewForConfigOrDie(config), 0, informers.WithNamespace(namespace))
-	seen := &sightings{}
+	seen := &seenHolders{}
 	_, err := factory.Coordination().V1().Leases().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: seen.see, UpdateFunc: func(_, now any) { seen.see(now) },
+		AddFunc: seen.record, UpdateFunc: func(_, now any) { seen.record(now) },
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	stop := make(chan struct{})
@@ -64,46 +64,46 @@ func (w *world) inform(t *testing.T) *sightings {
 	return seen
 }
 
-// age has five holders hold the lease one after the other, and returns them.
-func (w *world) age(t *testing.T) (holders []string) {
+// changeHolders sets five holders of the lease, one after the other, and returns them.
+func (w *fixture) changeHolders(t *testing.T) (holders []string) {
 	t.Helper()
 	g, ctx := NewWithT(t), t.Context()
 	for i := range 5 {
 		holders = append(holders, strconv.Itoa(i))
-		g.Expect(w.hold(ctx, w.direct, "aging", holders[i])).To(Succeed())
+		g.Expect(w.setHolder(ctx, w.direct, "aging", holders[i])).To(Succeed())
 	}
 	return holders
 }
 
-// testRepeatsOldStates has a real informer go back in time and come back to the present.
-func (w *world) testRepeatsOldStates(t *testing.T) {
+// testRepeatsOldStates makes a real informer go back in time and return to the present.
+func (w *fixture) testRepeatsOldStates(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
-	_, err := w.direct.Create(ctx, lease("aging"), metav1.CreateOptions{})
+	_, err := w.direct.Create(ctx, newLease("aging"), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	seen := w.inform(t)
-	holders := w.age(t)
-	g.Eventually(seen.seen).WithTimeout(patience).Should(Equal(holders), "in order")
+	seen := w.startInformer(t)
+	holders := w.changeHolders(t)
+	g.Eventually(seen.list).WithTimeout(patience).Should(Equal(holders), "in order")
 
 	w.proxy.RepeatWatches(3)
 	g.Eventually(w.proxy.Repeated).WithTimeout(patience).Should(Equal(3))
 	w.proxy.RepeatWatches(0)
-	g.Expect(w.hold(ctx, w.direct, "aging", "new")).To(Succeed())
-	g.Eventually(seen.seen).WithTimeout(patience).Should(Equal(append(holders, "2", "3", "4", "new")), "old states again, and then the present")
+	g.Expect(w.setHolder(ctx, w.direct, "aging", "new")).To(Succeed())
+	g.Eventually(seen.list).WithTimeout(patience).Should(Equal(append(holders, "2", "3", "4", "new")), "old states again, then the present")
 }
 
-// testRepeatsWhatIsKnown has an informer go back further than the API server knows: it forgot what was before its start.
-func (w *world) testRepeatsWhatIsKnown(t *testing.T) {
+// testRepeatsWhatIsKnown makes an informer go back further than the API server can: it keeps no states from before its start.
+func (w *fixture) testRepeatsWhatIsKnown(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	g.Expect(w.plane.StopAPIServer()).To(Succeed())
 	g.Expect(w.plane.StartAPIServer()).To(Succeed())
-	seen := w.inform(t)
-	holders := w.age(t)
+	seen := w.startInformer(t)
+	holders := w.changeHolders(t)
 	g.Eventually(seen.last).WithTimeout(patience).Should(Equal(holders[4]))
 
 	before := w.proxy.Repeated()
 	w.proxy.RepeatWatches(1 << 20)
 	g.Eventually(w.proxy.Repeated).WithTimeout(patience).Should(BeNumerically(">", before))
 	w.proxy.RepeatWatches(0)
-	g.Expect(w.hold(ctx, w.direct, "aging", "newer")).To(Succeed())
+	g.Expect(w.setHolder(ctx, w.direct, "aging", "newer")).To(Succeed())
 	g.Eventually(seen.last).WithTimeout(patience).Should(Equal("newer"), "the present")
 }

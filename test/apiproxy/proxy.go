@@ -1,10 +1,9 @@
-// Package apiproxy stands between clients and a real API server. It passes calls on as the clients make them, with their own
-// tokens, and breaks those about one resource: writes fail before or after they are stored, or meet a conflict, and
-// informers are late or hear of old states again.
+// Package apiproxy is a proxy between clients and a real API server. It forwards calls unchanged, with the clients' own
+// tokens, and breaks those about one resource: writes fail before or after they are stored or get a conflict, and informers
+// receive events late or receive old states again.
 //
-// The invariant: what it passes on is what the API server said, and what it answers itself is what an API server, or a load
-// balancer before it, answers in that case. Questions about the present (a GET, a LIST, a short watch) are never answered
-// from the past.
+// The invariant: forwarded responses are those of the API server, and its own responses are those of an API server, or of a
+// load balancer before it, in that case. Reads of the present (GET, LIST, a short watch) never return old states.
 package apiproxy
 
 import (
@@ -28,29 +27,29 @@ import (
 	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
-// Spoiling is what happens to writes.
+// Spoiling is a fault that writes meet.
 type Spoiling int
 
-// What happens to writes.
+// The faults that writes can meet.
 const (
 	Nothing Spoiling = iota
-	// FailBefore answers 500 or 504, and the API server never hears of the write.
+	// FailBefore answers 500 or 504, and does not forward the write.
 	FailBefore
-	// FailAfter answers 500, 503 or 504 when the API server has stored the write.
+	// FailAfter answers 500, 503 or 504 after the API server has stored the write.
 	FailAfter
-	// CutBefore cuts the connection, and the API server never hears of the write.
+	// CutBefore cuts the connection, and does not forward the write.
 	CutBefore
-	// CutAfter cuts the connection when the API server has stored the write.
+	// CutAfter cuts the connection after the API server has stored the write.
 	CutAfter
-	// Conflict answers an update with 409, and the API server never hears of it.
+	// Conflict answers an update with 409, and does not forward it.
 	Conflict
 )
 
-// Proxy stands before an API server.
+// Proxy is a proxy of an API server.
 type Proxy struct {
 	// Address is where it listens, as host:port on loopback.
 	Address string
-	// CA has the authority of its certificate, as PEM.
+	// CA is the CA of its certificate, as PEM.
 	CA []byte
 
 	resource  string
@@ -59,49 +58,49 @@ type Proxy struct {
 	transport *http.Transport
 	pass      *httputil.ReverseProxy
 
-	mu       sync.Mutex
-	order    *order // nil if nothing happens to writes
-	spoiled  tcpline.Hits
-	watching watching
+	mu      sync.Mutex
+	order   *order // nil if writes meet no fault
+	spoiled tcpline.Hits
+	watches watches
 }
 
-// order is what is to happen to writes, until it is withdrawn.
+// order is a fault that writes meet until it is withdrawn.
 type order struct {
 	how   Spoiling
 	every int
 	seen  map[string]int // by verb
-	// open counts the writes that it is happening to. It grows with Proxy.mu held, and only while the order is in force.
+	// open counts the writes that are being spoiled. It is incremented with Proxy.mu held, and only while the order is in force.
 	open sync.WaitGroup
 }
 
-// Listen returns a proxy before the API server of config. It breaks calls about the resource alone. identify names the client
-// at an address, for the hits; nil leaves its address. The caller must Close the proxy.
+// Listen returns a proxy of the API server of config, which breaks only calls about the resource. identify names the client at
+// an address, for the hits; if it is nil, the address is used. The caller must Close the proxy.
 func Listen(config *rest.Config, resource string, identify func(address string) string) (*Proxy, error) {
 	target, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("listen for the API server: %w", err)
+		return nil, fmt.Errorf("parse API server's URL: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(config.CAData) {
-		return nil, errors.New("listen for the API server: its authority is not known")
+		return nil, errors.New("read API server's CA: no certificate in the configuration")
 	}
 	if identify == nil {
 		identify = func(address string) string { return address }
 	}
 	p := &Proxy{
-		resource: resource, identify: identify, watching: newWatching(),
+		resource: resource, identify: identify, watches: newWatches(),
 		transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true},
 	}
-	// Connections that end early are what it is for.
+	// Connections that end early are expected.
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	p.pass = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
-			p.rewind(r)
+			p.rewindWatch(r)
 		},
-		Transport: p.transport, FlushInterval: -1, ModifyResponse: p.wrap, ErrorHandler: fail, ErrorLog: quiet,
+		Transport: p.transport, FlushInterval: -1, ModifyResponse: p.wrapWatch, ErrorHandler: abortCall, ErrorLog: quiet,
 	}
-	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serve))
+	p.server = httptest.NewUnstartedServer(http.HandlerFunc(p.serveCall))
 	p.server.EnableHTTP2 = true
 	p.server.Config.ErrorLog = quiet
 	p.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -113,8 +112,8 @@ func Listen(config *rest.Config, resource string, identify func(address string) 
 	return p, nil
 }
 
-// Spoil has one in so many writes of each verb meet with that, until the next call. It returns when nothing more happens by
-// the call before.
+// Spoil makes one in every writes of each verb meet the fault, until the next call. It returns when the order of the previous
+// call affects no write any more.
 func (p *Proxy) Spoil(how Spoiling, every int) {
 	var o *order
 	if how != Nothing {
@@ -129,7 +128,7 @@ func (p *Proxy) Spoil(how Spoiling, every int) {
 	}
 }
 
-// Spoiled counts the writes that were spoiled so far, by verb: create, update or delete.
+// Spoiled returns how many writes were spoiled so far, by verb: create, update or delete.
 func (p *Proxy) Spoiled() tcpline.Hits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,15 +137,14 @@ func (p *Proxy) Spoiled() tcpline.Hits {
 
 // Close ends the proxy and all connections to it.
 func (p *Proxy) Close() {
-	p.watching.hangUp()
+	p.watches.endAll()
 	p.server.CloseClientConnections()
 	p.server.Close()
 	p.transport.CloseIdleConnections()
 }
 
-// choose counts a write, and returns the order by which something happens to it; nil if nothing does. The caller must end what
-// is open by it.
-func (p *Proxy) choose(verb string) *order {
+// chooseOrder counts a write, and returns the order that spoils it; nil if none does. The caller must call open.Done on it.
+func (p *Proxy) chooseOrder(verb string) *order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.order
@@ -161,23 +159,23 @@ func (p *Proxy) choose(verb string) *order {
 	return o
 }
 
-// count counts a write that was spoiled, and returns how many of its verb there were before.
-func (p *Proxy) count(verb string, r *http.Request) int {
-	client := p.identify(r.RemoteAddr) // now: the next one may come from the same address
+// countSpoiled counts a spoiled write, and returns how many of its verb were spoiled before.
+func (p *Proxy) countSpoiled(verb string, r *http.Request) int {
+	client := p.identify(r.RemoteAddr) // now: the next client may have the same address
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spoiled = p.spoiled.Count(verb, client)
 	return p.spoiled.Of(verb) - 1
 }
 
-// serve passes a call on, or breaks it.
-func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
-	verb := p.writes(r)
+// serveCall forwards a call, or breaks it.
+func (p *Proxy) serveCall(w http.ResponseWriter, r *http.Request) {
+	verb := p.writeVerb(r)
 	if verb == "" {
 		p.pass.ServeHTTP(w, r)
 		return
 	}
-	o := p.choose(verb)
+	o := p.chooseOrder(verb)
 	if o == nil {
 		p.pass.ServeHTTP(w, r)
 		return
@@ -185,39 +183,39 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	defer o.open.Done()
 	switch o.how {
 	case FailBefore:
-		failures[p.count(verb, r)%len(failures)].write(w)
+		failures[p.countSpoiled(verb, r)%len(failures)].writeTo(w)
 	case CutBefore:
-		p.count(verb, r)
-		cut(r)
+		p.countSpoiled(verb, r)
+		cutConnection(r)
 	case Conflict:
-		p.count(verb, r)
-		conflict.write(w)
+		p.countSpoiled(verb, r)
+		conflict.writeTo(w)
 	default:
-		p.store(w, r, verb, o.how)
+		p.storeAndBreak(w, r, verb, o.how)
 	}
 }
 
-// store has the API server store a write and breaks its answer. What is refused is passed on: it was not stored.
-func (p *Proxy) store(w http.ResponseWriter, r *http.Request, verb string, how Spoiling) {
+// storeAndBreak forwards a write and breaks the response. A refusal is forwarded, because nothing was stored.
+func (p *Proxy) storeAndBreak(w http.ResponseWriter, r *http.Request, verb string, how Spoiling) {
 	answer := httptest.NewRecorder()
 	p.pass.ServeHTTP(answer, r)
 	if answer.Code >= http.StatusMultipleChoices {
 		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
-		_, _ = w.Write(answer.Body.Bytes()) // the client may have gone
+		_, _ = w.Write(answer.Body.Bytes()) // the client may be gone
 		return
 	}
-	before := p.count(verb, r)
+	before := p.countSpoiled(verb, r)
 	if how == CutAfter {
-		cut(r)
+		cutConnection(r)
 	}
-	losses[before%len(losses)].write(w)
+	losses[before%len(losses)].writeTo(w)
 }
 
 type connKey struct{}
 
-// cut ends the connection that the call came by, with all other calls on it, as by a reset. It does not return.
-func cut(r *http.Request) {
+// cutConnection resets the connection of the call, with all other calls on it. It does not return.
+func cutConnection(r *http.Request) {
 	c, _ := r.Context().Value(connKey{}).(net.Conn)
 	if encrypted, is := c.(*tls.Conn); is {
 		c = encrypted.NetConn()
@@ -229,10 +227,10 @@ func cut(r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// fail ends a call that the API server did not answer: the client sees what the proxy saw, the end of the connection.
-func fail(_ http.ResponseWriter, r *http.Request, _ error) {
-	if r.Context().Err() != nil { // it is the client who has gone
+// abortCall ends a call that the API server did not answer: the client sees the end of the connection, like the proxy.
+func abortCall(_ http.ResponseWriter, r *http.Request, _ error) {
+	if r.Context().Err() != nil { // the client is gone
 		panic(http.ErrAbortHandler)
 	}
-	cut(r)
+	cutConnection(r)
 }

@@ -30,20 +30,20 @@ const (
 	namespace = "default"
 )
 
-// world is a proxy before a real API server, that breaks calls about leases.
-type world struct {
+// fixture is a proxy of a real API server that breaks calls about leases.
+type fixture struct {
 	Gomega
 
 	plane *controlplane.ControlPlane
 	proxy *apiproxy.Proxy
-	// direct reaches the API server, leases reach it through the proxy, with a token.
+	// direct calls the API server directly, leases through the proxy and with a token.
 	direct, leases coordination.LeaseInterface
 	config         *rest.Config
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{Gomega: NewWithT(t)}
+	w := &fixture{Gomega: NewWithT(t)}
 	plane, err := controlplane.Start(controlplane.Options{WithoutCRDs: true})
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { NewWithT(t).Expect(plane.Stop()).To(Succeed()) })
@@ -55,8 +55,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.proxy.Close)
 	w.config = rest.AnonymousClientConfig(plane.Config)
 	w.config.Host, w.config.CAData = "https://"+w.proxy.Address, w.proxy.CA
-	_, err = w.through().List(t.Context(), metav1.ListOptions{})
-	w.Expect(err).To(Satisfy(apierrors.IsForbidden), "who has no token is nobody to the API server")
+	_, err = w.newClient().List(t.Context(), metav1.ListOptions{})
+	w.Expect(err).To(Satisfy(apierrors.IsForbidden), "without a token")
 
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "client"}}
 	_, err = admin.CoreV1().ServiceAccounts(namespace).Create(t.Context(), account, metav1.CreateOptions{})
@@ -71,8 +71,8 @@ func newWorld(t *testing.T) *world {
 		CreateToken(t.Context(), "client", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	w.Expect(err).NotTo(HaveOccurred())
 	w.config.BearerToken = token.Status.Token
-	w.leases = w.through()
-	// The authorizer learns of a binding through its own watch.
+	w.leases = w.newClient()
+	// The authorizer receives bindings through its own watch.
 	w.Eventually(func() error {
 		_, err := w.leases.List(t.Context(), metav1.ListOptions{})
 		return err
@@ -80,19 +80,19 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// through returns a client that comes through the proxy and tries nothing twice.
-func (w *world) through() coordination.LeaseInterface {
+// newClient returns a client that calls through the proxy and never retries.
+func (w *fixture) newClient() coordination.LeaseInterface {
 	config := rest.CopyConfig(w.config)
 	config.ContentType, config.AcceptContentTypes, config.QPS = "application/json", "application/json", -1
 	return kubernetes.NewForConfigOrDie(config).CoordinationV1().Leases(namespace)
 }
 
-func lease(name string) *coordinationv1.Lease {
+func newLease(name string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 }
 
-// held reports whether the API server has a lease, and who it says holds it.
-func (w *world) held(ctx context.Context, name string) (holder string, stored bool) {
+// readHolder returns the holder of a lease on the API server, and reports whether it has the lease.
+func (w *fixture) readHolder(ctx context.Context, name string) (holder string, stored bool) {
 	l, err := w.direct.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", false
@@ -104,8 +104,8 @@ func (w *world) held(ctx context.Context, name string) (holder string, stored bo
 	return *l.Spec.HolderIdentity, true
 }
 
-// hold makes somebody the holder of a lease.
-func (w *world) hold(ctx context.Context, through coordination.LeaseInterface, name, holder string) error {
+// setHolder sets the holder of a lease.
+func (w *fixture) setHolder(ctx context.Context, through coordination.LeaseInterface, name, holder string) error {
 	l, err := w.direct.Get(ctx, name, metav1.GetOptions{})
 	w.Expect(err).NotTo(HaveOccurred())
 	l.Spec.HolderIdentity = &holder
@@ -114,7 +114,7 @@ func (w *world) hold(ctx context.Context, through coordination.LeaseInterface, n
 }
 
 func TestProxy(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	t.Run("passesOn", w.testPassesOn)
 	t.Run("failsWrites", w.testFailsWrites)
 	t.Run("meetsConflicts", w.testMeetsConflicts)
@@ -124,22 +124,22 @@ func TestProxy(t *testing.T) {
 	t.Run("repeatsWhatIsKnown", w.testRepeatsWhatIsKnown)
 }
 
-func (w *world) testPassesOn(t *testing.T) {
+func (w *fixture) testPassesOn(t *testing.T) {
 	ctx := t.Context()
-	_, err := w.leases.Create(ctx, lease("plain"), metav1.CreateOptions{})
+	_, err := w.leases.Create(ctx, newLease("plain"), metav1.CreateOptions{})
 	w.Expect(err).NotTo(HaveOccurred())
-	_, err = w.leases.Create(ctx, lease("plain"), metav1.CreateOptions{})
-	w.Expect(err).To(Satisfy(apierrors.IsAlreadyExists), "what the API server says")
-	w.Expect(w.hold(ctx, w.leases, "plain", "ada")).To(Succeed())
+	_, err = w.leases.Create(ctx, newLease("plain"), metav1.CreateOptions{})
+	w.Expect(err).To(Satisfy(apierrors.IsAlreadyExists), "the API server's own response")
+	w.Expect(w.setHolder(ctx, w.leases, "plain", "ada")).To(Succeed())
 	w.Expect(w.leases.Delete(ctx, "plain", metav1.DeleteOptions{})).To(Succeed())
 	w.Expect(w.proxy.Spoiled()).To(BeEmpty())
 }
 
-func (w *world) testFailsWrites(t *testing.T) {
+func (w *fixture) testFailsWrites(t *testing.T) {
 	for name, c := range map[string]struct {
 		how    apiproxy.Spoiling
 		stored bool
-		// status reports that the client gets an answer, and not the end of its connection.
+		// status reports whether the client gets a response instead of the end of its connection.
 		status bool
 	}{
 		"fail-before": {apiproxy.FailBefore, false, true},
@@ -153,8 +153,8 @@ func (w *world) testFailsWrites(t *testing.T) {
 			w.proxy.Spoil(c.how, 2)
 			codes := map[int32]bool{}
 			for _, suffix := range []string{"-1", "-2", "-3", "-4", "-5", "-6", "-7", "-8"} {
-				_, err := w.leases.Create(ctx, lease(name+suffix), metav1.CreateOptions{})
-				_, stored := w.held(ctx, name+suffix)
+				_, err := w.leases.Create(ctx, newLease(name+suffix), metav1.CreateOptions{})
+				_, stored := w.readHolder(ctx, name+suffix)
 				if err == nil {
 					g.Expect(stored).To(BeTrue())
 					continue
@@ -171,46 +171,46 @@ func (w *world) testFailsWrites(t *testing.T) {
 				g.Expect(codes).To(And(HaveKey(int32(500)), HaveKey(int32(504))))
 			}
 
-			// What the API server refuses is not stored, and its answer is passed on.
+			// A refusal of the API server is forwarded, because nothing was stored.
 			w.proxy.Spoil(c.how, 1)
 			if c.stored {
-				_, err := w.leases.Create(ctx, lease(name+"-1"), metav1.CreateOptions{})
+				_, err := w.leases.Create(ctx, newLease(name+"-1"), metav1.CreateOptions{})
 				g.Expect(err).To(Satisfy(apierrors.IsAlreadyExists))
 			}
 			w.proxy.Spoil(apiproxy.Nothing, 0)
-			g.Expect(w.hold(ctx, w.leases, name+"-1", "ada")).To(Succeed())
+			g.Expect(w.setHolder(ctx, w.leases, name+"-1", "ada")).To(Succeed())
 			w.proxy.Spoil(c.how, 1)
-			g.Expect(w.hold(ctx, w.leases, name+"-1", "bob")).NotTo(Succeed())
-			holder, _ := w.held(ctx, name+"-1")
+			g.Expect(w.setHolder(ctx, w.leases, name+"-1", "bob")).NotTo(Succeed())
+			holder, _ := w.readHolder(ctx, name+"-1")
 			g.Expect(holder).To(Equal(map[bool]string{true: "bob", false: "ada"}[c.stored]))
 			g.Expect(w.leases.Delete(ctx, name+"-1", metav1.DeleteOptions{})).NotTo(Succeed())
-			_, stored := w.held(ctx, name+"-1")
+			_, stored := w.readHolder(ctx, name+"-1")
 			g.Expect(stored).NotTo(Equal(c.stored))
 			w.proxy.Spoil(apiproxy.Nothing, 0)
 		})
 	}
 }
 
-func (w *world) testMeetsConflicts(t *testing.T) {
+func (w *fixture) testMeetsConflicts(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	w.proxy.Spoil(apiproxy.Conflict, 2)
 	defer w.proxy.Spoil(apiproxy.Nothing, 0)
-	_, err := w.leases.Create(ctx, lease("contested"), metav1.CreateOptions{})
-	g.Expect(err).NotTo(HaveOccurred(), "a creation meets none")
-	g.Expect(w.hold(ctx, w.leases, "contested", "ada")).To(Succeed())
-	g.Expect(w.hold(ctx, w.leases, "contested", "bob")).To(Satisfy(apierrors.IsConflict))
-	holder, _ := w.held(ctx, "contested")
+	_, err := w.leases.Create(ctx, newLease("contested"), metav1.CreateOptions{})
+	g.Expect(err).NotTo(HaveOccurred(), "only updates conflict")
+	g.Expect(w.setHolder(ctx, w.leases, "contested", "ada")).To(Succeed())
+	g.Expect(w.setHolder(ctx, w.leases, "contested", "bob")).To(Satisfy(apierrors.IsConflict))
+	holder, _ := w.readHolder(ctx, "contested")
 	g.Expect(holder).To(Equal("ada"))
-	g.Expect(w.hold(ctx, w.leases, "contested", "bob")).To(Succeed())
+	g.Expect(w.setHolder(ctx, w.leases, "contested", "bob")).To(Succeed())
 }
 
-func (w *world) testCutsTheWholeConnection(t *testing.T) {
+func (w *fixture) testCutsTheWholeConnection(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	watch, err := w.leases.Watch(ctx, metav1.ListOptions{TimeoutSeconds: new(int64(600))})
 	g.Expect(err).NotTo(HaveOccurred())
 	defer watch.Stop()
 	w.proxy.Spoil(apiproxy.CutBefore, 1)
-	_, err = w.leases.Create(ctx, lease("never"), metav1.CreateOptions{})
+	_, err = w.leases.Create(ctx, newLease("never"), metav1.CreateOptions{})
 	w.proxy.Spoil(apiproxy.Nothing, 0)
 	g.Expect(err).To(HaveOccurred())
 	ended := make(chan struct{})
@@ -219,10 +219,10 @@ func (w *world) testCutsTheWholeConnection(t *testing.T) {
 		for range watch.ResultChan() {
 		}
 	}()
-	g.Eventually(ended).WithTimeout(patience).Should(BeClosed(), "what shares the connection ends, too")
+	g.Eventually(ended).WithTimeout(patience).Should(BeClosed(), "calls on the same connection end, too")
 }
 
-// TestProxy_withdraws has an order withdrawn while a write is under way that it chose: what it does is over when that returns.
+// TestProxy_withdraws withdraws an order while a write that it chose is in flight: Spoil returns only after that write ended.
 func TestProxy_withdraws(t *testing.T) {
 	g := NewWithT(t)
 	arrived, store := make(chan struct{}), make(chan struct{})
@@ -236,7 +236,7 @@ func TestProxy_withdraws(t *testing.T) {
 	t.Cleanup(release)
 	config := &rest.Config{Host: server.URL}
 	config.CAData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	proxy, err := apiproxy.Listen(config, "leases", func(address string) string { return "who comes from " + address })
+	proxy, err := apiproxy.Listen(config, "leases", func(address string) string { return "client at " + address })
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(proxy.Close)
 	config.Host, config.CAData = "https://"+proxy.Address, proxy.CA
@@ -245,7 +245,7 @@ func TestProxy_withdraws(t *testing.T) {
 	proxy.Spoil(apiproxy.CutAfter, 1)
 	ended := make(chan error, 1)
 	go func() { // ends with the write
-		_, err := leases.Create(context.WithoutCancel(t.Context()), lease("slow"), metav1.CreateOptions{})
+		_, err := leases.Create(context.WithoutCancel(t.Context()), newLease("slow"), metav1.CreateOptions{})
 		ended <- err
 	}()
 	g.Eventually(arrived).WithTimeout(patience).Should(Receive())
@@ -259,11 +259,11 @@ func TestProxy_withdraws(t *testing.T) {
 	g.Eventually(withdrawn).WithTimeout(patience).Should(Receive(Equal(1)))
 	g.Eventually(ended).WithTimeout(patience).Should(Receive(HaveOccurred()))
 	for hit := range proxy.Spoiled() {
-		g.Expect(hit.Client).To(HavePrefix("who comes from 127.0.0.1:"))
+		g.Expect(hit.Client).To(HavePrefix("client at 127.0.0.1:"))
 	}
 }
 
-func (w *world) testLagsBehind(t *testing.T) {
+func (w *fixture) testLagsBehind(t *testing.T) {
 	g, ctx := NewWithT(t), t.Context()
 	now, err := w.direct.List(ctx, metav1.ListOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -271,11 +271,11 @@ func (w *world) testLagsBehind(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	defer watch.Stop()
 	w.proxy.LagWatches(time.Hour)
-	_, err = w.leases.Create(ctx, lease("late"), metav1.CreateOptions{})
+	_, err = w.leases.Create(ctx, newLease("late"), metav1.CreateOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Consistently(watch.ResultChan()).WithTimeout(300 * time.Millisecond).ShouldNot(Receive())
 	_, err = w.leases.Get(ctx, "late", metav1.GetOptions{})
-	g.Expect(err).NotTo(HaveOccurred(), "a question about the present is answered at once")
+	g.Expect(err).NotTo(HaveOccurred(), "a read of the present is answered at once")
 	w.proxy.LagWatches(0)
 	g.Eventually(watch.ResultChan()).WithTimeout(patience).Should(Receive())
 	g.Expect(w.proxy.Late()).To(BeNumerically(">=", 1))

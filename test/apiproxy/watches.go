@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// maxQueued is how many events of a watch wait at most; the API server ends the watch of who is slower than that.
+	// maxQueued is the largest number of queued events of a watch; the API server ends the watch of a slower client.
 	maxQueued = 1 << 16
-	// repeatPace is between two old states, so that a client has them for a while.
+	// repeatPace is the pause between two old states, so that a client keeps each for a while.
 	repeatPace = 5 * time.Millisecond
 )
 
-// watching is how the watches of informers are at the moment.
-type watching struct {
+// watches holds the open watches of informers, and the faults that they meet.
+type watches struct {
 	mu       sync.Mutex
 	lag      time.Duration
 	back     uint64 // in revisions
@@ -33,47 +33,47 @@ type watching struct {
 	repeated int
 }
 
-func newWatching() watching {
-	return watching{changed: make(chan struct{}), streams: map[*stream]bool{}}
+func newWatches() watches {
+	return watches{changed: make(chan struct{}), streams: map[*stream]bool{}}
 }
 
-// LagWatches has informers hear of everything that much later; zero ends that.
+// LagWatches delays all events to informers; zero ends that.
 func (p *Proxy) LagWatches(lag time.Duration) {
-	p.watching.mu.Lock()
-	defer p.watching.mu.Unlock()
-	p.watching.lag = lag
-	close(p.watching.changed)
-	p.watching.changed = make(chan struct{})
+	p.watches.mu.Lock()
+	defer p.watches.mu.Unlock()
+	p.watches.lag = lag
+	close(p.watches.changed)
+	p.watches.changed = make(chan struct{})
 }
 
-// RepeatWatches ends the watches of informers, and has the API server begin their next ones that many revisions earlier than
-// where the last ones ended, or as many as it still knows: states come again that they knew, object by object, before what is
-// new. Zero ends that.
+// RepeatWatches ends the watches of informers, and makes their next ones begin that many revisions before the last ones ended,
+// or as many as the API server still has: informers receive states again that they had, object by object, before new ones.
+// Zero ends that.
 func (p *Proxy) RepeatWatches(revisions uint64) {
-	p.watching.mu.Lock()
-	p.watching.back = revisions
-	p.watching.mu.Unlock()
+	p.watches.mu.Lock()
+	p.watches.back = revisions
+	p.watches.mu.Unlock()
 	if revisions > 0 {
-		p.watching.hangUp()
+		p.watches.endAll()
 	}
 }
 
-// Late returns how many events came late so far, to all informers.
+// Late returns how many events were delivered late so far, to all informers.
 func (p *Proxy) Late() int {
-	p.watching.mu.Lock()
-	defer p.watching.mu.Unlock()
-	return p.watching.late
+	p.watches.mu.Lock()
+	defer p.watches.mu.Unlock()
+	return p.watches.late
 }
 
-// Repeated returns how many old states came again so far, to all informers.
+// Repeated returns how many old states were delivered again so far, to all informers.
 func (p *Proxy) Repeated() int {
-	p.watching.mu.Lock()
-	defer p.watching.mu.Unlock()
-	return p.watching.repeated
+	p.watches.mu.Lock()
+	defer p.watches.mu.Unlock()
+	return p.watches.repeated
 }
 
-// hangUp ends the watches of informers in order, as the API server does after some minutes.
-func (w *watching) hangUp() {
+// endAll ends the watches of informers gracefully, as the API server does after some minutes.
+func (w *watches) endAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for s := range w.streams {
@@ -81,32 +81,32 @@ func (w *watching) hangUp() {
 	}
 }
 
-func (w *watching) now() (time.Duration, <-chan struct{}) {
+func (w *watches) currentLag() (time.Duration, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lag, w.changed
 }
 
-func (w *watching) keep(s *stream) {
+func (w *watches) addStream(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.streams[s] = true
 }
 
-func (w *watching) drop(s *stream) {
+func (w *watches) removeStream(s *stream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.streams, s)
 }
 
-func (w *watching) count(late, repeated int) {
+func (w *watches) countEvents(late, repeated int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.late += late
 	w.repeated += repeated
 }
 
-// rewound is a watch that begins earlier than its client asked for.
+// rewound describes a watch that begins earlier than its client requested.
 type rewound struct {
 	known uint64 // the revision that the client had reached
 	back  uint64 // how many revisions before it the watch begins
@@ -114,13 +114,13 @@ type rewound struct {
 
 type rewoundKey struct{}
 
-// rewind begins an informer's watch earlier than it asks for, where old states are to come again. A watch that asks for the
-// present, by initial events, gets it.
-func (p *Proxy) rewind(r *httputil.ProxyRequest) {
-	p.watching.mu.Lock()
-	back := p.watching.back
-	p.watching.mu.Unlock()
-	if back == 0 || !p.informs(r.In) {
+// rewindWatch begins an informer's watch earlier than requested, if old states are to be repeated. A watch that requests the
+// present, by initial events, is left alone.
+func (p *Proxy) rewindWatch(r *httputil.ProxyRequest) {
+	p.watches.mu.Lock()
+	back := p.watches.back
+	p.watches.mu.Unlock()
+	if back == 0 || !p.isInformerWatch(r.In) {
 		return
 	}
 	query := r.Out.URL.Query()
@@ -131,7 +131,7 @@ func (p *Proxy) rewind(r *httputil.ProxyRequest) {
 	r.Out = beginAt(r.Out, rewound{known: known, back: min(back, known-1)})
 }
 
-// beginAt returns a watch that begins where it is rewound to.
+// beginAt returns the request of a watch that begins where it is rewound to.
 func beginAt(r *http.Request, to rewound) *http.Request {
 	r = r.Clone(context.WithValue(r.Context(), rewoundKey{}, to))
 	query := r.URL.Query()
@@ -140,19 +140,19 @@ func beginAt(r *http.Request, to rewound) *http.Request {
 	return r
 }
 
-// wrap puts an informer's watch behind a stream.
-func (p *Proxy) wrap(response *http.Response) error {
-	if response.StatusCode != http.StatusOK || !p.informs(response.Request) {
+// wrapWatch replaces the body of an informer's watch with a stream.
+func (p *Proxy) wrapWatch(response *http.Response) error {
+	if response.StatusCode != http.StatusOK || !p.isInformerWatch(response.Request) {
 		return nil
 	}
 	to, _ := response.Request.Context().Value(rewoundKey{}).(rewound)
 	s := &stream{
-		by: &p.watching, request: response.Request, send: p.transport.RoundTrip, body: response.Body, rewound: to,
+		by: &p.watches, request: response.Request, send: p.transport.RoundTrip, body: response.Body, rewound: to,
 		events: make(chan event, maxQueued), ended: make(chan struct{}),
 	}
 	s.end = sync.OnceFunc(func() { close(s.ended) })
-	p.watching.keep(s)
-	go s.receive() // ends with the body
+	p.watches.addStream(s)
+	go s.readEvents() // ends with the body
 	response.Body = s
 	return nil
 }
@@ -161,33 +161,33 @@ func (p *Proxy) wrap(response *http.Response) error {
 type event struct {
 	line []byte
 	at   time.Time
-	// old reports that the client knew of it before.
+	// old reports whether the client received it before.
 	old bool
 }
 
 // stream is the body of an informer's watch.
 type stream struct {
-	by      *watching
+	by      *watches
 	request *http.Request
 	send    func(*http.Request) (*http.Response, error)
 	body    io.ReadCloser
 	rewound rewound
 	events  chan event
-	err     error // why events ended; to read after that
+	err     error // why events ended; read it only after that
 	ended   chan struct{}
 	end     func()
 	rest    []byte
 }
 
-// receive takes the events from the API server when they come.
-func (s *stream) receive() {
+// readEvents reads the events of the API server as they arrive.
+func (s *stream) readEvents() {
 	defer close(s.events)
 	body := s.body
 	defer func() { _ = body.Close() }()
 	from := bufio.NewReader(body)
 	for {
 		line, err := from.ReadBytes('\n')
-		if told := s.read(line); told.expired() && s.rewound.back > 0 {
+		if h := s.parseHeader(line); h.isExpired() && s.rewound.back > 0 {
 			_ = body.Close()
 			if body, s.err = s.rewindLess(); s.err != nil {
 				body = http.NoBody
@@ -197,7 +197,7 @@ func (s *stream) receive() {
 			continue
 		} else if len(line) > 0 {
 			select {
-			case s.events <- event{line: line, at: time.Now(), old: told.before(s.rewound.known)}:
+			case s.events <- event{line: line, at: time.Now(), old: h.isKnownAt(s.rewound.known)}:
 			case <-s.ended:
 				s.err = io.EOF
 				return
@@ -210,7 +210,7 @@ func (s *stream) receive() {
 	}
 }
 
-// rewindLess begins the watch again, half as far back: the API server keeps no states from before its own start.
+// rewindLess restarts the watch half as far back: the API server keeps no states from before its own start.
 func (s *stream) rewindLess() (io.ReadCloser, error) {
 	s.rewound.back /= 2
 	response, err := s.send(beginAt(s.request, s.rewound))
@@ -223,7 +223,7 @@ func (s *stream) rewindLess() (io.ReadCloser, error) {
 	return response.Body, nil
 }
 
-// header is what tells of an event.
+// header holds the fields of an event that are used.
 type header struct {
 	Type   string `json:"type"`
 	Object struct {
@@ -234,21 +234,21 @@ type header struct {
 	} `json:"object"`
 }
 
-// read returns what a line of a rewound watch tells; lines of others are passed on unread.
-func (s *stream) read(line []byte) (h header) {
+// parseHeader parses a line of a rewound watch; lines of other watches are forwarded without parsing.
+func (s *stream) parseHeader(line []byte) (h header) {
 	if s.rewound.known == 0 || json.Unmarshal(line, &h) != nil {
 		return header{}
 	}
 	return h
 }
 
-// expired reports that the API server has no states from as long ago as the watch was to begin.
-func (h header) expired() bool {
+// isExpired reports whether the API server no longer has the states from which the watch was to begin.
+func (h header) isExpired() bool {
 	return h.Type == string(watch.Error) && h.Object.Code == http.StatusGone
 }
 
-// before reports whether a client that had reached a revision knew of the event.
-func (h header) before(known uint64) bool {
+// isKnownAt reports whether a client that had reached a revision already has the event.
+func (h header) isKnownAt(known uint64) bool {
 	revision, err := strconv.ParseUint(h.Object.Metadata.ResourceVersion, 10, 64)
 	return err == nil && h.Type != string(watch.Bookmark) && revision <= known
 }
@@ -263,7 +263,7 @@ func (s *stream) Read(p []byte) (int, error) {
 			if !more {
 				return 0, s.err
 			}
-			if !s.await(e) {
+			if !s.awaitEvent(e) {
 				return 0, io.EOF
 			}
 			s.rest = e.line
@@ -274,29 +274,29 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// await returns when an event is due, or false when the stream ends before.
-func (s *stream) await(e event) bool {
+// awaitEvent waits until an event is due, and returns false if the stream ends before that.
+func (s *stream) awaitEvent(e event) bool {
 	if e.old {
-		s.by.count(0, 1)
-		return s.wait(repeatPace, nil)
+		s.by.countEvents(0, 1)
+		return s.waitFor(repeatPace, nil)
 	}
 	late := 0
 	for {
-		lag, changed := s.by.now()
+		lag, changed := s.by.currentLag()
 		left := time.Until(e.at.Add(lag))
 		if left <= 0 {
-			s.by.count(late, 0)
+			s.by.countEvents(late, 0)
 			return true
 		}
 		late = 1
-		if !s.wait(left, changed) {
+		if !s.waitFor(left, changed) {
 			return false
 		}
 	}
 }
 
-// wait waits that long, or for a change, and returns false when the stream ends before.
-func (s *stream) wait(d time.Duration, changed <-chan struct{}) bool {
+// waitFor waits that long, or for a change, and returns false if the stream ends before that.
+func (s *stream) waitFor(d time.Duration, changed <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -311,6 +311,6 @@ func (s *stream) wait(d time.Duration, changed <-chan struct{}) bool {
 // Close ends the stream and the API server's watch.
 func (s *stream) Close() error {
 	s.end()
-	s.by.drop(s)
+	s.by.removeStream(s)
 	return s.body.Close()
 }

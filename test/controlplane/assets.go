@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// modulePath tells the repository's own go.mod from those of the modules inside it, such as hack/kube.
+// modulePath distinguishes the repository's own go.mod from those of the modules inside it, such as hack/kube.
 const modulePath = "github.com/phoneproof/phoneproof"
 
-// assetsVariable is envtest's own variable for the folder of the binaries. It wins over bin/kube, so that the same
-// suites can run against another version of Kubernetes.
+// assetsVariable is envtest's own variable for the folder of the binaries. It takes precedence over bin/kube, so that the
+// same suites can run against another version of Kubernetes.
 const assetsVariable = "KUBEBUILDER_ASSETS"
 
 // RepositoryRoot returns the folder of the repository's go.mod: the working directory, which go test sets to the
@@ -21,23 +21,23 @@ const assetsVariable = "KUBEBUILDER_ASSETS"
 func RepositoryRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("find the repository: %w", err)
+		return "", fmt.Errorf("find repository: %w", err)
 	}
 	for dir := start; ; dir = filepath.Dir(dir) {
 		found, err := declaresModule(filepath.Join(dir, "go.mod"))
 		if err != nil {
-			return "", fmt.Errorf("find the repository: %w", err)
+			return "", fmt.Errorf("find repository: %w", err)
 		}
 		if found {
 			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("find the repository: no go.mod of %s in %s or above", modulePath, start)
+			return "", fmt.Errorf("find repository: no go.mod of %s in %s or above", modulePath, start)
 		}
 	}
 }
 
-// declaresModule says whether a go.mod exists and is the repository's own.
+// declaresModule reports whether a go.mod exists and is the repository's own.
 func declaresModule(file string) (bool, error) {
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,9 +54,9 @@ func declaresModule(file string) (bool, error) {
 	return false, nil
 }
 
-// assets returns the folder of the binaries, once it is sure that they are there: envtest itself would report a
-// missing file only after five attempts and a timeout.
-func assets(root string) (string, error) {
+// findAssets returns the folder of the binaries after checking that they exist: envtest itself would report a missing file
+// only after five attempts and a timeout.
+func findAssets(root string) (string, error) {
 	dir := filepath.Join(root, "bin", "kube")
 	if other := os.Getenv(assetsVariable); other != "" {
 		dir = other

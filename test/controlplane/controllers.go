@@ -16,12 +16,11 @@ type controllers struct {
 	ended   chan struct{}
 }
 
-// StartControllers runs controllers of Kubernetes by their names, such as garbage-collector-controller and
-// namespace-controller, until Stop or StopControllers; see `kube-controller-manager --help`. They begin a few seconds
-// later.
+// StartControllers runs controllers of Kubernetes by name, such as garbage-collector-controller and namespace-controller,
+// until Stop or StopControllers; see `kube-controller-manager --help`. They begin to work a few seconds later.
 func (c *ControlPlane) StartControllers(names ...string) error {
 	if c.controllers != nil {
-		return errors.New("start controllers: some are running")
+		return errors.New("start controllers: already running")
 	}
 	kubeconfig := filepath.Join(c.dir, "controllers.kubeconfig")
 	if err := WriteKubeconfig(kubeconfig, c.Config); err != nil {
@@ -35,14 +34,14 @@ func (c *ControlPlane) StartControllers(names ...string) error {
 	}
 	started := &controllers{process: manager.Process, ended: make(chan struct{})}
 	go func() { // ends with the process
-		_ = manager.Wait() // how it ends does not matter, for we end it
+		_ = manager.Wait() // its exit code does not matter, because we end it
 		close(started.ended)
 	}()
 	c.controllers = started
 	return nil
 }
 
-// StopControllers ends what StartControllers began, if anything.
+// StopControllers stops the controllers that StartControllers started, if any.
 func (c *ControlPlane) StopControllers() error {
 	running := c.controllers
 	if running == nil {
@@ -58,6 +57,6 @@ func (c *ControlPlane) StopControllers() error {
 	case <-running.ended:
 		return nil
 	case <-timer.C:
-		return errors.Join(errors.New("stop controllers: they do not end"), running.process.Kill())
+		return errors.Join(errors.New("stop controllers: timed out"), running.process.Kill())
 	}
 }

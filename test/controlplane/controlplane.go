@@ -17,24 +17,24 @@ import (
 )
 
 // processTimeout bounds the start and the stop of each process. Suites of several packages start at the same time, and
-// on a loaded 2-core machine envtest's own 20 s were not always enough.
+// envtest's default of 20 s was not always enough on a loaded 2-core machine.
 const processTimeout = 90 * time.Second
 
-// parentVariable makes the processes end when the test that started them does, even if it dies without a Stop: hack/kube
-// reads it. envtest gives its processes no environment but the test's own.
+// parentVariable makes the processes end with the test that started them, even if it dies without a Stop: hack/kube reads
+// it. It is set in the test's own environment, because envtest passes no other one to its processes.
 const parentVariable = "PHONEPROOF_DIE_WITH_PARENT"
 
-// Options say what to start; the zero value is a control plane that knows the project's kinds.
+// Options configure a control plane; the zero value has the project's CRDs.
 type Options struct {
 	// WithoutCRDs leaves out the CRDs in config/crd/bases.
 	WithoutCRDs bool
-	// CRDPaths are files or folders with further CRDs, such as those of an optional API.
+	// CRDPaths are files or folders with additional CRDs, such as those of an optional API.
 	CRDPaths []string
-	// APIServerArgs are further flags of the API server, by name without dashes.
+	// APIServerArgs are additional flags of the API server, by name without dashes.
 	APIServerArgs map[string]string
-	// Durable makes etcd sync what it acknowledges, as everywhere but in tests. It is slower.
+	// Durable makes etcd sync every acknowledged write, as it does outside of tests. It is slower.
 	Durable bool
-	// Output receives what the processes print; nil discards it.
+	// Output receives the output of the processes; nil discards it.
 	Output io.Writer
 }
 
@@ -42,7 +42,7 @@ type Options struct {
 type ControlPlane struct {
 	// Config has the rights of a cluster administrator.
 	Config *rest.Config
-	// Kubectl is the path of the kubectl that belongs to the server.
+	// Kubectl is the path of the kubectl with the server's version.
 	Kubectl string
 
 	env         *envtest.Environment
@@ -58,7 +58,7 @@ func Start(o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, err
 	}
-	binaries, err := assets(root)
+	binaries, err := findAssets(root)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func Start(o Options) (*ControlPlane, error) {
 	}
 	plane := &ControlPlane{
 		Kubectl: filepath.Join(binaries, "kubectl"),
-		env:     environment(o, root, binaries),
+		env:     newEnvironment(o, root, binaries),
 		dir:     dir,
 		output:  o.Output,
 	}
@@ -81,7 +81,7 @@ func Start(o Options) (*ControlPlane, error) {
 	return plane, nil
 }
 
-func environment(o Options, root, binaries string) *envtest.Environment {
+func newEnvironment(o Options, root, binaries string) *envtest.Environment {
 	paths := o.CRDPaths
 	if !o.WithoutCRDs {
 		paths = append([]string{filepath.Join(root, "config", "crd", "bases")}, paths...)
@@ -124,7 +124,7 @@ func (c *ControlPlane) start(o Options) error {
 	return nil
 }
 
-// choosePorts gives the processes ports that are theirs until Stop, so that the API server can come back on its own.
+// choosePorts reserves ports for the processes until Stop, so that the API server can restart on the same port.
 func (c *ControlPlane) choosePorts(server *envtest.APIServer, etcd *envtest.Etcd) error {
 	var addresses [3]string
 	for i := range addresses {

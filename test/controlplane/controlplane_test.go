@@ -56,7 +56,7 @@ var _ = Describe("ControlPlane", func() {
 		}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 
-		// The authorizer learns of a new binding through its own watch.
+		// The authorizer receives new bindings through its own watch.
 		Eventually(func() error {
 			_, err := reader.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
 			return err
@@ -65,7 +65,7 @@ var _ = Describe("ControlPlane", func() {
 		Expect(err).To(Satisfy(apierrors.IsForbidden))
 	})
 
-	It("lets kubectl in with a kubeconfig file", func(ctx SpecContext) {
+	It("writes a kubeconfig file with which kubectl authenticates", func(ctx SpecContext) {
 		file := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(controlplane.WriteKubeconfig(file, plane.Config)).To(Succeed())
 
@@ -75,7 +75,7 @@ var _ = Describe("ControlPlane", func() {
 		Expect(string(output)).To(Equal("admin"))
 	})
 
-	It("runs the controllers that a test asks for", func(ctx SpecContext) {
+	It("runs the controllers that a test requests", func(ctx SpecContext) {
 		maps := client(plane.Config).CoreV1().ConfigMaps("default")
 		owner, err := maps.Create(ctx, configMap("owner"), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -92,7 +92,7 @@ var _ = Describe("ControlPlane", func() {
 			return apierrors.IsNotFound(err)
 		}).WithContext(ctx).WithTimeout(90 * time.Second).Should(BeTrue())
 		Expect(plane.StopControllers()).To(Succeed())
-		Expect(plane.StopControllers()).To(Succeed(), "a second time there is nothing to stop")
+		Expect(plane.StopControllers()).To(Succeed(), "nothing to stop the second time")
 	}, SpecTimeout(3*time.Minute))
 
 	It("keeps objects, address and users when the API server restarts", func(ctx SpecContext) {
@@ -109,7 +109,7 @@ var _ = Describe("ControlPlane", func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("has an API server that can be killed and stopped where it is", func(ctx SpecContext) {
+	It("kills and freezes the API server", func(ctx SpecContext) {
 		maps := client(plane.Config).CoreV1().ConfigMaps("default")
 		Expect(plane.KillAPIServer()).To(Succeed())
 		_, err := maps.List(ctx, metav1.ListOptions{})

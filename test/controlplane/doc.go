@@ -1,9 +1,9 @@
 // Package controlplane runs a real kube-apiserver and etcd for tests.
 //
-// The binaries come from bin/kube, which `make envtest-assets` builds; they are found from the working directory, so a
-// suite runs with a bare `go test`, with no variable to set. No kubelet runs, and no controller but those that
-// StartControllers is told of: otherwise objects stay as the test and the API server's own admission leave them, and
-// nothing is garbage-collected.
+// The binaries come from bin/kube, which `make envtest-assets` builds. They are found from the working directory, so that a
+// suite runs with a plain `go test` and without variables. No kubelet runs, and no controllers except those of
+// StartControllers: without them, objects stay as the test and the API server's own admission leave them, and nothing is
+// garbage-collected.
 //
 // A suite starts one control plane and stops it at its end:
 //

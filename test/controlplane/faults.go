@@ -12,11 +12,11 @@ import (
 	"github.com/phoneproof/phoneproof/test/freeze"
 )
 
-// EtcdURL is where etcd listens, without keys: for a witness of all that the API server has committed.
+// EtcdURL returns where etcd listens, without TLS, for tests that watch everything that the API server has committed.
 func (c *ControlPlane) EtcdURL() string { return c.env.ControlPlane.Etcd.URL.String() }
 
-// KillAPIServer ends the API server at once, as the kernel does when memory is short, and leaves etcd running.
-// StartAPIServer starts it again.
+// KillAPIServer ends the API server at once, like the kernel's OOM killer, and leaves etcd running. StartAPIServer starts it
+// again.
 func (c *ControlPlane) KillAPIServer() error {
 	process, err := c.apiServer()
 	if err != nil {
@@ -28,7 +28,7 @@ func (c *ControlPlane) KillAPIServer() error {
 	return c.StopAPIServer() // which waits for its end
 }
 
-// FreezeAPIServer stops the API server where it is, and returns what lets it go on.
+// FreezeAPIServer suspends the API server, and returns a function that resumes it.
 func (c *ControlPlane) FreezeAPIServer() (thaw func() error, err error) {
 	process, err := c.apiServer()
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *ControlPlane) FreezeAPIServer() (thaw func() error, err error) {
 	return func() error { return freeze.Thaw(process.Pid) }, freeze.Processes(process.Pid)
 }
 
-// apiServer finds our own API server among our children: envtest does not tell.
+// apiServer finds our own API server among our children, because envtest does not expose its process.
 func (c *ControlPlane) apiServer() (*os.Process, error) {
 	threads, err := filepath.Glob("/proc/self/task/*/children")
 	if err != nil {
@@ -60,5 +60,5 @@ func (c *ControlPlane) apiServer() (*os.Process, error) {
 			return os.FindProcess(pid)
 		}
 	}
-	return nil, errors.New("find API server: it does not run")
+	return nil, errors.New("find API server: not running")
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// interruptAPIServer sends the API server a first signal to end. The second one, of envtest's Stop, then ends it at once: by
-// one alone it waits for its own watches, which takes its request-timeout.
+// interruptAPIServer sends the API server a first SIGTERM. The second one, from envtest's Stop, then ends it at once: after one
+// signal alone it waits for its own watches, for as long as its request-timeout.
 func (c *ControlPlane) interruptAPIServer() error {
 	pid, err := processWith("--cert-dir=" + filepath.Join(c.dir, "apiserver"))
 	if err != nil || pid == 0 {
@@ -23,7 +23,7 @@ func (c *ControlPlane) interruptAPIServer() error {
 	return nil
 }
 
-// processWith returns the process that has an argument; 0 if none has.
+// processWith returns the id of the process with an argument; 0 if there is none.
 func processWith(argument string) (pid int, err error) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

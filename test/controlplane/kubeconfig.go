@@ -6,8 +6,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeconfig renders a configuration with certificates or a token as a kubeconfig file.
-func kubeconfig(config *rest.Config) ([]byte, error) {
+// renderKubeconfig renders a configuration with certificates or a token as a kubeconfig file.
+func renderKubeconfig(config *rest.Config) ([]byte, error) {
 	const name = "controlplane"
 	return clientcmd.Write(api.Config{
 		Clusters: map[string]*api.Cluster{name: {

@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// User returns the configuration of a client with this name and these groups. It may do what RBAC grants to them, and
-// nothing else.
+// User returns the configuration of a client with this name and these groups. It has only the rights that RBAC grants to
+// them.
 func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error) {
-	// Without limits of its own, like Config: a throttled client would look like a slow server.
+	// No rate limits, like Config: a throttled client would look like a slow server.
 	unthrottled := &rest.Config{QPS: c.Config.QPS, Burst: c.Config.Burst}
 	user, err := c.env.AddUser(envtest.User{Name: name, Groups: groups}, unthrottled)
 	if err != nil {
@@ -20,17 +20,17 @@ func (c *ControlPlane) User(name string, groups ...string) (*rest.Config, error)
 	return user.Config(), nil
 }
 
-// ServiceAccount returns the configuration of a client that the API server takes for a service account: name and groups
-// are those of its tokens, so bindings to it hold. The ServiceAccount object itself need not exist.
+// ServiceAccount returns the configuration of a client that the API server treats as a service account: it has the name and
+// groups of the account's tokens, so that bindings apply. The ServiceAccount object itself need not exist.
 func (c *ControlPlane) ServiceAccount(namespace, name string) (*rest.Config, error) {
 	return c.User("system:serviceaccount:"+namespace+":"+name,
 		"system:serviceaccounts", "system:serviceaccounts:"+namespace)
 }
 
-// WriteKubeconfig writes a kubeconfig file with the credentials of a configuration that this package returned, for
-// kubectl and other programs.
+// WriteKubeconfig writes a kubeconfig file with the credentials of a configuration that this package returned, for kubectl
+// and other programs.
 func WriteKubeconfig(file string, config *rest.Config) error {
-	content, err := kubeconfig(config)
+	content, err := renderKubeconfig(config)
 	if err != nil {
 		return fmt.Errorf("write kubeconfig %s: %w", file, err)
 	}

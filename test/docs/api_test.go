@@ -18,22 +18,22 @@ import (
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 )
 
-// patience bounds what takes a moment, or longer on a loaded machine.
+// patience bounds waits, which are longer on a loaded machine.
 const patience = 2 * time.Minute
 
-// initBlock begins a verification at a project that is in the cluster since the blocks before, in a namespace or else in
-// the reader's.
+// initBlock returns a check that begins a verification of a project that earlier blocks created, in the namespace; if that is
+// empty, in the reader's.
 func initBlock(namespace, project string) check {
 	return func(t *testing.T, r *reader, b block) {
 		t.Helper()
-		needs(t, "curl")
+		lookPathOrSkip(t, "curl")
 		g := NewWithT(t)
 		if namespace == "" {
 			namespace = r.namespace
 		}
-		r.serve(t, namespace, project)
+		r.serveProject(t, namespace, project)
 		r.run(t, b.text)
-		g.Expect(r.calls(t)).To(ContainElement(HaveSuffix("port-forward service/" + render.Name(project) + " 8080:80")))
+		g.Expect(r.recordedCalls(t)).To(ContainElement(HaveSuffix("port-forward service/" + render.Name(project) + " 8080:80")))
 		var begun map[string]string
 		g.Expect(json.Unmarshal(r.answer, &begun)).To(Succeed())
 		g.Expect(begun).To(And(HaveKey("requestId"), HaveKey("tgLink")), "%s", r.answer)
@@ -41,10 +41,10 @@ func initBlock(namespace, project string) check {
 	}
 }
 
-// statusBlock asks for the outcome, after the user has sent the text and shared the contact.
+// statusBlock reads the status after the user has sent the text and shared the contact.
 func statusBlock(t *testing.T, r *reader, b block) {
 	t.Helper()
-	needs(t, "curl")
+	lookPathOrSkip(t, "curl")
 	g := NewWithT(t)
 	key, begun := r.env["KEY"], r.answer
 	r.run(t, `curl -sSf "$SIM/sim/users/+4915112345678/send" -H 'Content-Type: application/json' -d "{\"link\": \"$LINK\"}"
@@ -55,18 +55,18 @@ curl -sSf "$SIM/sim/users/+4915112345678/share-contact" -H 'Content-Type: applic
 	g.Eventually(func() string { return r.run(t, script) }).WithTimeout(patience).Should(ContainSubstring("VERIFIED"), "%s", begun)
 }
 
-// sample is a block with what a run gave in its place.
+// sample is a block with its replacement from a run.
 type sample struct {
 	block block
 	got   string
 	wrong bool
 }
 
-// answerInShape shows that the answer before has the fields that the page shows, with values of the same kind.
+// answerInShape checks that the previous answer has the fields that the page shows, with values of the same kind.
 func answerInShape(t *testing.T, r *reader, b block) {
 	t.Helper()
-	needs(t, "curl") // as the block that got the answer
-	answered, shown := shape(t, r.answer), shape(t, []byte(b.text))
+	lookPathOrSkip(t, "curl") // like the block with the request
+	answered, shown := fieldKinds(t, r.answer), fieldKinds(t, []byte(b.text))
 	if *update {
 		r.samples = append(r.samples, sample{b, formatSample(r.answer), !maps.Equal(answered, shown)})
 		return
@@ -74,10 +74,10 @@ func answerInShape(t *testing.T, r *reader, b block) {
 	NewWithT(t).Expect(shown).To(Equal(answered), "run make samples")
 }
 
-// update has the samples of a page rewritten if the fields of one are not those of the API's answer; make samples sets it.
-var update = flag.Bool("update", false, "rewrite the samples of pages on which one has become wrong")
+// update rewrites the samples of a page if the fields of one differ from those of the API's answer; make samples sets it.
+var update = flag.Bool("update", false, "rewrite the samples of pages with an outdated one")
 
-// rewriteSamples replaces all samples of a page if one is wrong: they are of one verification, and its times and ids agree.
+// rewriteSamples replaces all samples of a page if one is outdated, because their times and ids belong to one verification.
 func (r *reader) rewriteSamples() error {
 	if !slices.ContainsFunc(r.samples, func(s sample) bool { return s.wrong }) {
 		return nil
@@ -90,13 +90,13 @@ func (r *reader) rewriteSamples() error {
 	return nil
 }
 
-// sampleWidth is the most characters in a line of a sample, unless one field is longer.
+// sampleWidth is the largest number of characters in a line of a sample, unless one field is longer.
 const sampleWidth = 120
 
-// fieldPattern finds the fields of a flat JSON object whose strings hold no quotes.
+// fieldPattern matches the fields of a flat JSON object whose strings contain no quotes.
 var fieldPattern = regexp.MustCompile(`"[^"]*":("[^"]*"|[^",}]*)`)
 
-// formatSample returns a flat JSON object with line breaks before the fields that would not fit.
+// formatSample formats a flat JSON object with line breaks before the fields that would not fit.
 func formatSample(answer []byte) string {
 	text, width := "", 0
 	for _, field := range fieldPattern.FindAllString(string(answer), -1) {
@@ -117,7 +117,7 @@ func formatSample(answer []byte) string {
 	return text + "}\n"
 }
 
-// replaceBlock puts a text in the place of a block that is not indented.
+// replaceBlock replaces the text of a block that is not indented.
 func replaceBlock(b block, text string) error {
 	path := filepath.Join(root, b.page)
 	page, err := os.ReadFile(path)
@@ -126,7 +126,7 @@ func replaceBlock(b block, text string) error {
 	}
 	fence := "```" + b.language + "\n"
 	if !strings.Contains(string(page), fence+b.text) {
-		return fmt.Errorf("%s: the block in line %d is not found", b.page, b.line)
+		return fmt.Errorf("replace sample: %s has no block in line %d", b.page, b.line)
 	}
 	changed := strings.Replace(string(page), fence+b.text, fence+text, 1)
 	return os.WriteFile(path, []byte(changed), 0o644)
@@ -139,17 +139,17 @@ func TestFormatSample(t *testing.T) {
 	g.Expect(formatSample([]byte(`{"a":"` + long + `","n":"a,b"}`))).To(Equal(`{"a":"` + long + `",` + "\n" + ` "n":"a,b"}` + "\n"))
 }
 
-// eventInShape shows that events have the fields that the page shows, in that order.
+// eventInShape checks that events have the fields that the page shows, in that order.
 func eventInShape(t *testing.T, r *reader, b block) {
 	t.Helper()
 	g := NewWithT(t)
 	sent := sendEvent(t, rawSecret, "", time.Now()).body
-	g.Expect(shape(t, sent)).To(Equal(shape(t, []byte(b.text))))
+	g.Expect(fieldKinds(t, sent)).To(Equal(fieldKinds(t, []byte(b.text))))
 	g.Expect(keysOf(t, string(sent))).To(Equal(keysOf(t, b.text)))
 	var status struct {
 		VerifiedAt string `json:"verifiedAt"`
 	}
-	if *update && len(r.samples) > 0 { // of the answers before, of which the last is that of the status
+	if *update && len(r.samples) > 0 { // from the previous answers, the last of which is that of the status
 		g.Expect(json.Unmarshal(r.answer, &status)).To(Succeed())
 		text := requestIDField.ReplaceAllString(b.text, "${1}"+r.env["REQUEST_ID"])
 		r.samples = append(r.samples, sample{b, timestampField.ReplaceAllString(text, "${1}"+status.VerifiedAt), false})
@@ -161,8 +161,8 @@ var (
 	timestampField = regexp.MustCompile(`("timestamp":")[^"]*`)
 )
 
-// shape returns the fields of a JSON object, each with a value that stands for its kind.
-func shape(t *testing.T, text []byte) map[string]string {
+// fieldKinds returns the fields of a JSON object, each with its kind.
+func fieldKinds(t *testing.T, text []byte) map[string]string {
 	t.Helper()
 	var object map[string]any
 	NewWithT(t).Expect(json.Unmarshal(text, &object)).To(Succeed(), "%s", text)
@@ -192,7 +192,7 @@ func kindOf(value any) string {
 	return "a word"
 }
 
-// keysOf returns the names of a flat object's fields in their order.
+// keysOf returns the names of a flat object's fields in order.
 func keysOf(t *testing.T, text string) []string {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(text))

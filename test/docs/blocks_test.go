@@ -17,7 +17,7 @@ const root = "../.."
 
 // block is a fenced block of a page.
 type block struct {
-	page     string // its path from the repository's root
+	page     string // path from the repository's root
 	line     int    // of the fence
 	language string
 	text     string // without the indentation of the fence
@@ -69,7 +69,7 @@ func findBlocks(page, text string) ([]block, error) {
 	return blocks, nil
 }
 
-// matchRules gives each block its rule. It returns the blocks that have not exactly one, and the rules that have no block.
+// matchRules maps each block to its rule. It also returns the blocks without exactly one rule, and the rules without a block.
 func matchRules(blocks []block, rules []rule) (map[block]rule, []string) {
 	matched := map[block]rule{}
 	var wrong []string
@@ -95,7 +95,7 @@ func matchRules(blocks []block, rules []rule) (map[block]rule, []string) {
 	return matched, wrong
 }
 
-// TestBlocks checks every block of the pages. The blocks of a page build on each other, as they do for a reader.
+// TestBlocks checks every block of the pages. The blocks of a page build on each other, like for a reader.
 func TestBlocks(t *testing.T) {
 	g := NewWithT(t)
 	pages, err := findPages()
@@ -120,7 +120,7 @@ func TestBlocks(t *testing.T) {
 		if len(blocks) == 0 {
 			continue
 		}
-		t.Run(strings.ReplaceAll(page, "/", "_"), func(t *testing.T) { // in a pattern of -run, a slash begins another level
+		t.Run(strings.ReplaceAll(page, "/", "_"), func(t *testing.T) { // in a pattern of -run, a slash separates levels
 			r := newReader(t, page)
 			for _, b := range blocks {
 				t.Run(b.String(), func(t *testing.T) { matched[b].check(t, r, b) })

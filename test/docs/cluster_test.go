@@ -34,7 +34,7 @@ const (
 func writeOperationsFiles(encryption, audit string) error {
 	page, err := os.ReadFile(filepath.Join(root, operationsPage))
 	if err != nil {
-		return fmt.Errorf("read the API server's files: %w", err)
+		return fmt.Errorf("read API server's files: %w", err)
 	}
 	blocks, err := findBlocks(operationsPage, string(page))
 	if err != nil {
@@ -52,13 +52,13 @@ func writeOperationsFiles(encryption, audit string) error {
 			continue
 		}
 		if err := os.WriteFile(file, []byte(strings.Replace(b.text, "BASE64-OF-32-RANDOM-BYTES", key, 1)), 0o600); err != nil {
-			return fmt.Errorf("write the API server's files: %w", err)
+			return fmt.Errorf("write API server's files: %w", err)
 		}
 	}
 	return nil
 }
 
-// kubectlBlock returns a check that runs commands with the control plane, with a value in a placeholder's place.
+// kubectlBlock returns a check that runs commands with the control plane, with a value for a placeholder.
 func kubectlBlock(placeholder, value string) check {
 	return func(t *testing.T, r *reader, b block) {
 		t.Helper()
@@ -68,26 +68,26 @@ func kubectlBlock(placeholder, value string) check {
 	}
 }
 
-// apply has the API server check a manifest strictly, and keep it unless it is a dry run.
-func (r *reader) apply(t *testing.T, manifest string, flags string) {
+// applyManifest applies a manifest with strict validation, and with flags such as those of a dry run.
+func (r *reader) applyManifest(t *testing.T, manifest string, flags string) {
 	t.Helper()
 	r.needCluster(t)
 	writeFile(t, filepath.Join(r.dir, "manifest.yaml"), manifest)
 	r.run(t, "kubectl apply --validate=strict "+flags+" -f manifest.yaml")
 }
 
-// manifest returns a check that the API server takes a manifest. The reader saves it under a name, if it has one.
-func manifest(name string) check {
+// manifestBlock returns a check that the API server accepts a manifest. The reader saves it under the name, unless that is empty.
+func manifestBlock(name string) check {
 	return func(t *testing.T, r *reader, b block) {
 		t.Helper()
-		r.apply(t, b.text, "--dry-run=server")
+		r.applyManifest(t, b.text, "--dry-run=server")
 		if name != "" {
 			writeFile(t, filepath.Join(r.dir, name), b.text)
 		}
 	}
 }
 
-// projectManifest returns a small project with more fields in its spec.
+// projectManifest returns a minimal project with more fields in its spec.
 func projectManifest(t *testing.T, name string, more map[string]any) string {
 	t.Helper()
 	spec := map[string]any{
@@ -103,7 +103,7 @@ func projectManifest(t *testing.T, name string, more map[string]any) string {
 	return string(text)
 }
 
-// projectFragment returns a check that a part of a project is valid as one, after a prefix.
+// projectFragment returns a check that a part of a project is valid after a prefix.
 func projectFragment(prefix string) check {
 	return func(t *testing.T, r *reader, b block) {
 		t.Helper()
@@ -113,11 +113,11 @@ func projectFragment(prefix string) check {
 		g := NewWithT(t)
 		g.Expect(yaml.UnmarshalStrict([]byte(prefix+b.text), &fragment)).To(Succeed())
 		g.Expect(fragment.Spec).NotTo(BeEmpty())
-		r.apply(t, projectManifest(t, "fragment", fragment.Spec), "--dry-run=server")
+		r.applyManifest(t, projectManifest(t, "fragment", fragment.Spec), "--dry-run=server")
 	}
 }
 
-// consoleBlock runs what was typed, and compares what the console shows: of tables all but the last column, the age.
+// consoleBlock runs the commands of a console and compares the output, without the last column of tables, the age.
 func consoleBlock(t *testing.T, r *reader, b block) {
 	t.Helper()
 	r.needCluster(t)
@@ -138,7 +138,7 @@ func consoleBlock(t *testing.T, r *reader, b block) {
 			NewWithT(t).Expect(withoutAge(got[n])).To(Equal(withoutAge(want)), command)
 		}
 	}
-	for _, call := range r.calls(t) {
+	for _, call := range r.recordedCalls(t) {
 		for word := range strings.FieldsSeq(call) {
 			if name, ok := strings.CutPrefix(word, "deploy/"); ok {
 				NewWithT(t).Expect(name).To(Equal(render.Name("shop")))
@@ -152,18 +152,18 @@ func withoutAge(line string) []string {
 	return words[:max(len(words)-1, 0)]
 }
 
-// consoleOfShop runs a console on a project shop.
+// consoleOfShop runs a console with a project shop.
 func consoleOfShop(t *testing.T, r *reader, b block) {
 	t.Helper()
-	r.apply(t, projectManifest(t, "shop", nil), "")
+	r.applyManifest(t, projectManifest(t, "shop", nil), "")
 	consoleBlock(t, r, b)
 }
 
-// linksRequest creates a manual request whose link is there, as a server of its project would have it.
+// linksRequest creates a manual request with its link, which a server of its project would write.
 func linksRequest(t *testing.T, r *reader, b block) {
 	t.Helper()
 	g := NewWithT(t)
-	r.apply(t, projectManifest(t, "hello", nil), "")
+	r.applyManifest(t, projectManifest(t, "hello", nil), "")
 	const link = "https://t.me/hello_world_bot?start=..."
 	g.Expect(b.text).To(ContainSubstring("\n" + link + "\n"))
 	r.run(t, `kubectl apply -f request.yaml
@@ -185,13 +185,13 @@ func warnsOfRequest(t *testing.T, r *reader, b block) {
 	r.run(t, "kubectl apply --server-side -k config/admission --force-conflicts")
 	command, shown, _ := strings.Cut(strings.TrimPrefix(b.text, "$ "), "\n")
 	r.env["DOCS_NAMESPACE"] = "default"
-	g.Eventually(func() string { // the API server takes a new policy up a moment later
+	g.Eventually(func() string { // the API server applies a new policy a moment later
 		return r.run(t, command+" --dry-run=server 2>&1")
 	}).WithTimeout(patience).Should(ContainSubstring("Warning"))
 	g.Expect(strings.Fields(r.run(t, command+" 2>&1"))).To(Equal(strings.Fields(shown)))
 }
 
-// copyConfig gives the reader a checkout's folder config.
+// copyConfig copies the folder config into the reader's folder.
 func (r *reader) copyConfig(t *testing.T) {
 	t.Helper()
 	config := filepath.Join(r.dir, "config")
@@ -200,7 +200,7 @@ func (r *reader) copyConfig(t *testing.T) {
 	}
 }
 
-// installsWithoutHelm has the API server take everything there is.
+// installsWithoutHelm checks that the API server accepts the whole installation.
 func installsWithoutHelm(t *testing.T, r *reader, b block) {
 	t.Helper()
 	r.needCluster(t)
@@ -209,7 +209,7 @@ func installsWithoutHelm(t *testing.T, r *reader, b block) {
 	NewWithT(t).Expect(r.run(t, "kubectl -n phoneproof-system get deployments -o name")).To(Equal("deployment.apps/phoneproof-operator\n"))
 }
 
-// choosesImage runs another image, which the operator hands on to the servers.
+// choosesImage sets another image, which the operator passes on to the servers.
 func choosesImage(t *testing.T, r *reader, b block) {
 	t.Helper()
 	g := NewWithT(t)
@@ -226,12 +226,12 @@ func choosesImage(t *testing.T, r *reader, b block) {
 // createRequest creates a manual request of a number.
 func (r *reader) createRequest(t *testing.T, name, number string) {
 	t.Helper()
-	r.apply(t, projectManifest(t, "hello", nil), "")
-	r.apply(t, fmt.Sprintf(`{"apiVersion": %q, "kind": "VerificationRequest", "metadata": {"name": %q},
+	r.applyManifest(t, projectManifest(t, "hello", nil), "")
+	r.applyManifest(t, fmt.Sprintf(`{"apiVersion": %q, "kind": "VerificationRequest", "metadata": {"name": %q},
 		"spec": {"projectRef": {"name": "hello"}, "phoneNumber": %q, "method": "Telegram"}}`, verifyv1.GroupVersion, name, number), "")
 }
 
-// encryptsRequests shows that the API server, which runs with the block's configuration, encrypts requests.
+// encryptsRequests checks that the API server, which runs with the block's configuration, encrypts requests.
 func encryptsRequests(t *testing.T, r *reader, _ block) {
 	t.Helper()
 	g := NewWithT(t)
@@ -258,7 +258,7 @@ func encryptsRequests(t *testing.T, r *reader, _ block) {
 	g.Expect(string(answer.Kvs[0].Value)).To(HavePrefix("k8s:enc:secretbox:v1:key1:"))
 }
 
-// auditsRequests shows that the API server, which runs with the block's policy, logs requests without their numbers.
+// auditsRequests checks that the API server, which runs with the block's policy, logs requests without their numbers.
 func auditsRequests(t *testing.T, r *reader, _ block) {
 	t.Helper()
 	g := NewWithT(t)
@@ -270,17 +270,17 @@ func auditsRequests(t *testing.T, r *reader, _ block) {
 	g.Expect(string(log)).To(And(ContainSubstring(`"name":"audited"`), Not(ContainSubstring("4915112345679"))))
 }
 
-// uninstalls deletes what an installation leaves, in a dry run: what is not there, or not called so, is an error.
-func uninstalls(t *testing.T, r *reader, b block) {
+// checkUninstall deletes the remains of an installation in a dry run, which fails for objects that do not exist.
+func checkUninstall(t *testing.T, r *reader, b block) {
 	t.Helper()
 	r.needCluster(t)
 	r.copyConfig(t)
 	r.run(t, "kubectl apply --server-side -k config/default")
 	r.run(t, strings.Join(commandLines(b), "\n"))
 	g := NewWithT(t)
-	g.Expect(r.calls(t)).To(ContainElement("helm uninstall phoneproof -n phoneproof-system"))
+	g.Expect(r.recordedCalls(t)).To(ContainElement("helm uninstall phoneproof -n phoneproof-system"))
 	var deleted []string
-	for _, call := range r.calls(t) {
+	for _, call := range r.recordedCalls(t) {
 		arguments, ok := strings.CutPrefix(call, "kubectl delete ")
 		if words := strings.Fields(arguments); ok && words[0] != "vproj" {
 			for kind := range strings.SplitSeq(strings.Replace(words[0], "crd", "customresourcedefinition", 1), ",") {
@@ -293,7 +293,7 @@ func uninstalls(t *testing.T, r *reader, b block) {
 	g.Expect(deleted).To(ConsistOf(keptObjects(t)))
 }
 
-// keptObjects returns what Helm keeps of the chart, as kind/name.
+// keptObjects returns the objects of the chart that Helm keeps, as kind/name.
 func keptObjects(t *testing.T) []string {
 	t.Helper()
 	g := NewWithT(t)
@@ -313,20 +313,20 @@ func keptObjects(t *testing.T) []string {
 	return kept
 }
 
-// removesRate runs the command that takes a rate out of a project that has one.
+// removesRate runs the command that removes a rate from a project.
 func removesRate(t *testing.T, r *reader, b block) {
 	t.Helper()
 	rate := map[string]any{"perKey": map[string]any{"requests": 600, "period": "1m"}}
-	r.apply(t, projectManifest(t, "shop", map[string]any{"rateLimit": rate}), "")
+	r.applyManifest(t, projectManifest(t, "shop", map[string]any{"rateLimit": rate}), "")
 	kubectlBlock("NAME", "shop")(t, r, b)
 	NewWithT(t).Expect(r.run(t, "kubectl get vproj shop -o jsonpath='{.spec.rateLimit.perKey}'")).To(BeEmpty())
 }
 
-// movesDatabase runs the commands of a move between two databases, of which the former has a table of ours and another.
+// movesDatabase runs the commands of a move between two databases; the old one has a table of ours and another table.
 func movesDatabase(t *testing.T, r *reader, b block) {
 	t.Helper()
-	needs(t, "pg_dump")
-	needs(t, "psql")
+	lookPathOrSkip(t, "pg_dump")
+	lookPathOrSkip(t, "psql")
 	g := NewWithT(t)
 	server, err := pgserver.Start(t.Context(), pgserver.Options{})
 	if errors.Is(err, pgserver.ErrNotInstalled) {
@@ -340,7 +340,7 @@ func movesDatabase(t *testing.T, r *reader, b block) {
 	g.Expect(server.Exec(t.Context(), "former", "CREATE TABLE phoneproof_requests (id text); CREATE TABLE another (id text)")).To(Succeed())
 	r.env["FORMER_URI"], r.env["NEW_URI"] = server.URI("former"), server.URI("new")
 
-	r.apply(t, projectManifest(t, "shop", nil), "")
+	r.applyManifest(t, projectManifest(t, "shop", nil), "")
 	r.run(t, `kubectl create secret generic shop-db-app --from-literal=uri="$FORMER_URI"`)
 	r.run(t, strings.Join(commandLines(b), "\n"))
 	g.Expect(r.run(t, "kubectl get secret shop-db-app -o jsonpath='{.data.uri}' | base64 -d")).To(Equal(server.URI("new")))

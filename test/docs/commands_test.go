@@ -13,7 +13,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 )
 
-// notRun is the check of what is nothing to run, and why.
+// notRun is the check of a block that cannot be run; its argument is the reason.
 func notRun(string) check { return func(*testing.T, *reader, block) {} }
 
 var (
@@ -21,7 +21,7 @@ var (
 	clientsName    = regexp.MustCompile(`generate [a-z]+ ([a-z-]+)`)
 )
 
-// runByVerifyClients shows that hack/verify-clients.sh finds the command: it has the pattern, and the name of the tool.
+// runByVerifyClients checks that hack/verify-clients.sh finds the command: it has the pattern, and the name of the tool.
 func runByVerifyClients(t *testing.T, _ *reader, b block) {
 	t.Helper()
 	g := NewWithT(t)
@@ -39,7 +39,7 @@ func runByVerifyClients(t *testing.T, _ *reader, b block) {
 	g.Expect(found).To(Equal(1), "tools that have the command")
 }
 
-// yamlOnly is the check of YAML that nothing here has a schema of, and why.
+// yamlOnly is the check of YAML without a schema here; its argument is the reason.
 func yamlOnly(string) check {
 	return func(t *testing.T, _ *reader, b block) {
 		t.Helper()
@@ -55,7 +55,7 @@ var (
 	makeVariable = regexp.MustCompile(`^[A-Z_]+$`)
 )
 
-// makeTargets shows that what make is asked for exists: targets and variables.
+// makeTargets checks that the targets and variables of a make command exist.
 func makeTargets(t *testing.T, _ *reader, b block) {
 	t.Helper()
 	g := NewWithT(t)
@@ -80,7 +80,7 @@ func makeTargets(t *testing.T, _ *reader, b block) {
 	}
 }
 
-// commandLines returns the commands of a console, or of a script, one a line, without comments.
+// commandLines returns the commands of a console or a script, one per line, without comments.
 func commandLines(b block) []string {
 	var commands []string
 	for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", "")) {
@@ -98,9 +98,9 @@ func commandLines(b block) []string {
 	return commands
 }
 
-// installs runs the commands with programs that only note how they are called: the chart must exist, and have the values.
+// checkInstall runs the commands with programs that only record their calls: the chart must exist and have the values.
 // hack/chart.sh renders it with Helm, and make demo installs it.
-func installs(t *testing.T, r *reader, b block) {
+func checkInstall(t *testing.T, r *reader, b block) {
 	t.Helper()
 	g := NewWithT(t)
 	r.run(t, strings.Join(commandLines(b), "\n"))
@@ -109,7 +109,7 @@ func installs(t *testing.T, r *reader, b block) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(yaml.Unmarshal(content, &values)).To(Succeed())
 	helm := 0
-	for _, call := range r.calls(t) {
+	for _, call := range r.recordedCalls(t) {
 		words := strings.Fields(call)
 		switch words[0] {
 		case "make":
@@ -127,7 +127,7 @@ func installs(t *testing.T, r *reader, b block) {
 	g.Expect(helm).To(Equal(1))
 }
 
-// checkValue shows that the chart has a value that is set.
+// checkValue checks that the chart has the value that is set.
 func checkValue(t *testing.T, values map[string]any, setting string) {
 	t.Helper()
 	path, _, ok := strings.Cut(setting, "=")
@@ -140,7 +140,7 @@ func checkValue(t *testing.T, values map[string]any, setting string) {
 	}
 }
 
-// runsDev runs dev until it says how to begin.
+// runsDev runs dev until it prints how to begin.
 func runsDev(t *testing.T, r *reader, b block) {
 	t.Helper()
 	r.startDev(t, b.text)
@@ -148,7 +148,7 @@ func runsDev(t *testing.T, r *reader, b block) {
 
 var flagPattern = regexp.MustCompile(`--[a-z-]+`)
 
-// flagsExist shows that phoneproof has the subcommands and flags. The values are the reader's.
+// flagsExist checks that phoneproof has the subcommands and flags. The values are up to the reader.
 func flagsExist(t *testing.T, r *reader, b block) {
 	t.Helper()
 	for _, line := range commandLines(b) {
@@ -161,19 +161,19 @@ func flagsExist(t *testing.T, r *reader, b block) {
 	}
 }
 
-// verifyTokenBlock shows that the command gives what the product answers Meta with.
+// verifyTokenBlock checks that the command prints the verify token that phoneproof expects from Meta.
 func verifyTokenBlock(t *testing.T, r *reader, b block) {
 	t.Helper()
-	needs(t, "openssl")
+	lookPathOrSkip(t, "openssl")
 	r.env["APP_SECRET"] = "0123456789abcdef0123456789abcdef"
 	NewWithT(t).Expect(r.run(t, b.text)).To(Equal(whatsapp.VerifyToken("NAMESPACE/NAME", []byte(r.env["APP_SECRET"])) + "\n"))
 }
 
-// simulates runs a test of a reader's own against dev, which runs since the first block of the page.
-func simulates(t *testing.T, r *reader, b block) {
+// checkSimulation runs a reader's own test against dev, which the first block of the page started.
+func checkSimulation(t *testing.T, r *reader, b block) {
 	t.Helper()
-	needs(t, "curl")
-	needs(t, "jq")
+	lookPathOrSkip(t, "curl")
+	lookPathOrSkip(t, "jq")
 	g := NewWithT(t)
 	g.Expect(r.env["KEY"]).To(HavePrefix("pp_"))
 	r.run(t, b.text)

@@ -13,10 +13,10 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// programName is the name by which this test program is phoneproof.
+// programName is the name under which this test program runs phoneproof.
 const programName = "phoneproof"
 
-// TestMain runs the tests; under the name phoneproof it is the shipped command, but that dev takes free ports.
+// TestMain runs the tests; under the name phoneproof it runs the released command, except that dev uses free ports.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == programName {
 		if len(os.Args) > 1 && os.Args[1] == "dev" {
@@ -29,14 +29,14 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	if started.plane != nil {
 		if err := errors.Join(started.plane.Stop(), os.RemoveAll(started.dir)); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the control plane:", err)
+			fmt.Fprintln(os.Stderr, "stop control plane:", err)
 			code = 1
 		}
 	}
 	os.Exit(code)
 }
 
-// plane is the control plane of all pages. What operations.md says of encryption and audit is part of its configuration.
+// plane is the control plane of all pages. It is configured with the encryption and audit settings of operations.md.
 type plane struct {
 	*controlplane.ControlPlane
 
@@ -45,7 +45,7 @@ type plane struct {
 	auditLog   string
 }
 
-// started is the plane once a page has needed it.
+// started is the plane, once a page has needed it.
 var started struct {
 	plane *controlplane.ControlPlane
 	dir   string
@@ -55,7 +55,7 @@ var started struct {
 var theControlPlane = sync.OnceValues(func() (*plane, error) {
 	dir, err := os.MkdirTemp("", "phoneproof-docs-")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the control plane: %w", err)
+		return nil, fmt.Errorf("create folder for control plane: %w", err)
 	}
 	p := &plane{dir: dir, kubeconfig: filepath.Join(dir, "kubeconfig"), auditLog: filepath.Join(dir, "audit.log")}
 	encryption, audit := filepath.Join(dir, "encryption.yaml"), filepath.Join(dir, "audit.yaml")
@@ -66,7 +66,7 @@ var theControlPlane = sync.OnceValues(func() (*plane, error) {
 		"encryption-provider-config": encryption, "audit-policy-file": audit, "audit-log-path": p.auditLog,
 	}})
 	if err != nil {
-		return nil, fmt.Errorf("start a control plane with the files of %s: %w", operationsPage, err)
+		return nil, fmt.Errorf("start control plane with the files of %s: %w", operationsPage, err)
 	}
 	started.plane, started.dir = p.ControlPlane, dir
 	return p, controlplane.WriteKubeconfig(p.kubeconfig, p.Config)

@@ -22,8 +22,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// kubectlScript is the kubectl that a reader of the pages has. It is the real one, but that nothing is deleted, that no pods
-// run, and that the conditions which are waited for become true.
+// kubectlScript is the kubectl of a reader of the pages. It is the real one, except that it deletes nothing, no pods run, and
+// awaited conditions become true.
 const kubectlScript = `#!/bin/sh
 set -eu
 echo "kubectl $*" >>"$DOCS_CALLS"
@@ -51,23 +51,23 @@ esac
 exec "$DOCS_KUBECTL" "$@"
 `
 
-// curlScript is curl with what is forwarded to port 8080 behind another port.
+// curlScript is curl that replaces the forwarded port 8080 by another port.
 const curlScript = `#!/bin/sh
 exec "$DOCS_CURL" --connect-to "localhost:8080:$DOCS_API" "$@"
 `
 
-// recordScript notes how it is called and does nothing.
+// recordScript records its calls and does nothing.
 const recordScript = `#!/bin/sh
 echo "$(basename "$0") $*" >>"$DOCS_CALLS"
 `
 
-// reader follows a page: a folder of its own to work in, a namespace, and what the commands before gave.
+// reader runs the commands of a page, with its own folder and namespace and the results of earlier commands.
 type reader struct {
 	t         *testing.T // the test of the page
 	dir       string     // with bin/phoneproof
 	namespace string
 	env       map[string]string
-	answer    []byte // what the last command printed
+	answer    []byte // output of the last command
 	samples   []sample
 }
 
@@ -92,7 +92,7 @@ func newReader(t *testing.T, page string) *reader {
 	}
 	r.env["PATH"] = path + ":" + os.Getenv("PATH")
 	r.env["DOCS_CALLS"] = filepath.Join(r.dir, "calls")
-	r.env["DOCS_CURL"], _ = exec.LookPath("curl") // checked by who uses it
+	r.env["DOCS_CURL"], _ = exec.LookPath("curl") // its users check it
 	return r
 }
 
@@ -110,8 +110,8 @@ func (r *reader) needCluster(t *testing.T) {
 	r.env["DOCS_NAMESPACE"] = r.namespace
 }
 
-// command returns a shell that runs a script as the reader.
-func (r *reader) command(ctx context.Context, script string) *exec.Cmd {
+// newCommand returns a shell that runs a script as the reader.
+func (r *reader) newCommand(ctx context.Context, script string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-euc", script)
 	cmd.Dir = r.dir
 	cmd.Env = os.Environ()
@@ -121,12 +121,12 @@ func (r *reader) command(ctx context.Context, script string) *exec.Cmd {
 	return cmd
 }
 
-// run runs a script that has to succeed and returns what it printed. Its variable KEY stays for the next one.
+// run runs a script that must succeed and returns its output. Its variable KEY is kept for the next script.
 func (r *reader) run(t *testing.T, script string) string {
 	t.Helper()
 	g := NewWithT(t)
 	keyFile := filepath.Join(r.dir, "key")
-	cmd := r.command(t.Context(), script+"\nprintf %s \"${KEY:-}\" >'"+keyFile+"'\n")
+	cmd := r.newCommand(t.Context(), script+"\nprintf %s \"${KEY:-}\" >'"+keyFile+"'\n")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	g.Expect(cmd.Run()).To(Succeed(), "%s\n%s%s", script, stdout.String(), stderr.String())
@@ -137,30 +137,30 @@ func (r *reader) run(t *testing.T, script string) string {
 	return stdout.String()
 }
 
-// calls returns how the programs that only note it were called, and kubectl, each as a line.
-func (r *reader) calls(t *testing.T) []string {
+// recordedCalls returns the calls of the recording programs and of kubectl, one per line.
+func (r *reader) recordedCalls(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(r.env["DOCS_CALLS"])
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return strings.Split(strings.TrimSpace(string(content)), "\n")
 }
 
-// get reads an object of the reader's, or of another namespace, into one.
-func (r *reader) get(t *testing.T, namespace, name string, into any) {
+// getObject reads an object of a namespace into a value.
+func (r *reader) getObject(t *testing.T, namespace, name string, into any) {
 	t.Helper()
 	output := r.run(t, "kubectl -n "+namespace+" get "+name+" -o json")
 	NewWithT(t).Expect(json.Unmarshal([]byte(output), into)).To(Succeed())
 }
 
-// serve runs dev with a project and its Secret as they are in the cluster, where the server's pods would be. The bot is the
+// serveProject runs dev with a project and its Secret from the cluster, in place of the server's pods. The bot is the
 // simulator's.
-func (r *reader) serve(t *testing.T, namespace, name string) {
+func (r *reader) serveProject(t *testing.T, namespace, name string) {
 	t.Helper()
 	g := NewWithT(t)
 	var project verifyv1.VerificationProject
 	var secret corev1.Secret
-	r.get(t, namespace, "vproj/"+name, &project)
-	r.get(t, namespace, "secret/"+name, &secret)
+	r.getObject(t, namespace, "vproj/"+name, &project)
+	r.getObject(t, namespace, "secret/"+name, &secret)
 	file, err := yaml.Marshal(map[string]any{
 		"apiVersion": verifyv1.GroupVersion.String(), "kind": verifyv1.VerificationProjectKind,
 		"metadata": map[string]string{"name": name}, "spec": project.Spec,
@@ -174,16 +174,16 @@ func (r *reader) serve(t *testing.T, namespace, name string) {
 	r.startDev(t, "phoneproof dev --project-file served.yaml --secrets-dir secrets")
 }
 
-// devCommand is how a script ends as dev.
+// devCommand matches the command that starts dev at the end of a script.
 var devCommand = regexp.MustCompile(`(bin/)?phoneproof dev`)
 
-// startDev runs a script that ends as dev, until the page has been read, and notes where everything is.
+// startDev runs a script that ends with dev, until the end of the page, and records the addresses.
 func (r *reader) startDev(t *testing.T, script string) {
 	t.Helper()
 	g := NewWithT(t)
 	g.Expect(devCommand.FindAllString(script, -1)).To(HaveLen(1))
-	// The shell becomes dev, which must not outlive the tests, however they end.
-	cmd := r.command(context.WithoutCancel(t.Context()), devCommand.ReplaceAllString(script, "exec $0"))
+	// The shell execs dev, which must not outlive the tests, however they end.
+	cmd := r.newCommand(context.WithoutCancel(t.Context()), devCommand.ReplaceAllString(script, "exec $0"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
 	g.Expect(err).NotTo(HaveOccurred())
@@ -213,7 +213,7 @@ func (r *reader) startDev(t *testing.T, script string) {
 	}
 	if !strings.HasPrefix(lines.Text(), "Try it:") {
 		stop()
-		t.Fatalf("dev ended, or said nothing for %s: %s", patience, stderr.String())
+		t.Fatalf("dev ended, or printed nothing for %s: %s", patience, stderr.String())
 	}
 	r.t.Cleanup(stop)
 	var dialer net.Dialer

@@ -28,13 +28,13 @@ const (
 	standardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
-// event is a request that a receiver got.
+// event is a request at a receiver.
 type event struct {
 	header http.Header
 	body   []byte
 }
 
-// sendEvent has the product send an event that is signed with the secrets at a time, and returns it.
+// sendEvent makes phoneproof send an event that is signed with the secrets at a time, and returns it.
 func sendEvent(t *testing.T, current, previous string, at time.Time) event {
 	t.Helper()
 	g := NewWithT(t)
@@ -66,7 +66,7 @@ func sendEvent(t *testing.T, current, previous string, at time.Time) event {
 	return <-received
 }
 
-// signatureCase is what a snippet has to judge. It is written as JSON for the snippets' programs.
+// signatureCase is an input of a snippet with the expected verdict. It is written as JSON for the snippets' programs.
 type signatureCase struct {
 	Name      string            `json:"name"`
 	Secret    string            `json:"secret"`
@@ -75,8 +75,7 @@ type signatureCase struct {
 	Authentic bool              `json:"-"`
 }
 
-// signatureCases returns events that are authentic and events that are not. Of x-webhook-signature the former secret of
-// a rotation makes none.
+// signatureCases returns authentic and other events. The previous secret of a rotation makes no x-webhook-signature.
 func signatureCases(t *testing.T, standard bool) []signatureCase {
 	t.Helper()
 	var cases []signatureCase
@@ -114,8 +113,9 @@ func signatureCases(t *testing.T, standard bool) []signatureCase {
 	return cases
 }
 
-// judge shows that a program tells authentic events from others. It reads signatureCases and prints a list of booleans.
-func judge(t *testing.T, cases []signatureCase, dir, program string, args ...string) {
+// checkVerdicts checks that a program distinguishes authentic events from others. The program reads signatureCases and prints
+// a list of booleans.
+func checkVerdicts(t *testing.T, cases []signatureCase, dir, program string, args ...string) {
 	t.Helper()
 	g := NewWithT(t)
 	input, err := json.Marshal(cases)
@@ -134,8 +134,8 @@ func judge(t *testing.T, cases []signatureCase, dir, program string, args ...str
 	}
 }
 
-// needs skips a test where a program is missing, by its name.
-func needs(t *testing.T, program string) string {
+// lookPathOrSkip returns the path of a program, and skips the test if it is not installed.
+func lookPathOrSkip(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -151,10 +151,10 @@ func writeFile(t *testing.T, path, text string) {
 	g.Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
 }
 
-// opensslBlock checks commands that judge x-webhook-signature: with the body in the file body, and $SECRET and $SIGNATURE.
+// opensslBlock checks commands that verify x-webhook-signature, with the body in the file body, and $SECRET and $SIGNATURE.
 func opensslBlock(t *testing.T, _ *reader, b block) {
 	t.Helper()
-	needs(t, "openssl")
+	lookPathOrSkip(t, "openssl")
 	g := NewWithT(t)
 	for _, c := range signatureCases(t, false) {
 		dir := t.TempDir()
@@ -167,12 +167,12 @@ func opensslBlock(t *testing.T, _ *reader, b block) {
 	}
 }
 
-// pythonBlock returns a check of a snippet in Python, which judges headers, raw_body and secret, with the expression that
-// has its verdict.
+// pythonBlock returns a check of a snippet in Python, which verifies headers, raw_body and secret; verdict is the expression of
+// its result.
 func pythonBlock(standard bool, verdict string) check {
 	return func(t *testing.T, _ *reader, b block) {
 		t.Helper()
-		python := needs(t, "python3")
+		python := lookPathOrSkip(t, "python3")
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, "snippet.py"), b.text)
 		writeFile(t, filepath.Join(dir, "main.py"), `import json, sys
@@ -183,19 +183,19 @@ for case in json.load(sys.stdin):
     verdicts.append(bool(eval(sys.argv[1], scope)))
 print(json.dumps(verdicts))
 `)
-		judge(t, signatureCases(t, standard), dir, python, "main.py", verdict)
+		checkVerdicts(t, signatureCases(t, standard), dir, python, "main.py", verdict)
 	}
 }
 
-// nodeModules is where make verify-clients installs packages of npm.
+// nodeModules is where make verify-clients installs npm packages.
 const nodeModules = root + "/bin/clients/npm/node_modules"
 
-// nodeBlock returns a check of a snippet for Node, which judges headers, rawBody and secret. A snippet that imports one of
+// nodeBlock returns a check of a snippet for Node, which verifies headers, rawBody and secret. A snippet that imports one of
 // the libraries is run with each of them.
 func nodeBlock(standard bool, verdict string, libraries ...string) check {
 	return func(t *testing.T, _ *reader, b block) {
 		t.Helper()
-		node := needs(t, "node")
+		node := lookPathOrSkip(t, "node")
 		if len(libraries) == 0 {
 			runNode(t, node, b.text, standard, verdict, "")
 			return
@@ -222,7 +222,7 @@ func runNode(t *testing.T, node, snippet string, standard bool, verdict, modules
 	}
 	var imports, body strings.Builder
 	for line := range strings.Lines(snippet) {
-		if strings.HasPrefix(line, "import ") { // allowed at the top of a file only
+		if strings.HasPrefix(line, "import ") { // only allowed at the top of a file
 			imports.WriteString(line)
 		} else {
 			body.WriteString(line)
@@ -240,10 +240,10 @@ console.log(JSON.stringify(JSON.parse(readFileSync(0)).map((c) => {
   }
 })))
 `)
-	judge(t, signatureCases(t, standard), dir, node, "main.mjs")
+	checkVerdicts(t, signatureCases(t, standard), dir, node, "main.mjs")
 }
 
-// goMain has a snippet judge cases. A snippet that answers by itself has the verdict true.
+// goMain is a program that runs a snippet on cases. A snippet that writes the response itself has the verdict true.
 const goMain = `
 func check(secret string, rawBody []byte, w http.ResponseWriter, r *http.Request) (verdict bool) {
 SNIPPET
@@ -273,7 +273,7 @@ func main() {
 }
 `
 
-// goBlock returns a check of a snippet in Go, which needs further imports.
+// goBlock returns a check of a snippet in Go, which needs additional imports.
 func goBlock(standard bool, verdict string, imports ...string) check {
 	return func(t *testing.T, _ *reader, b block) {
 		t.Helper()
@@ -287,6 +287,6 @@ func goBlock(standard bool, verdict string, imports ...string) check {
 		build.Dir = root // for go.mod
 		out, err := build.CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), string(out))
-		judge(t, signatureCases(t, standard), dir, program)
+		checkVerdicts(t, signatureCases(t, standard), dir, program)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// separatesRoles runs the block for two roles, of which neither may then read what the other has made.
+// separatesRoles runs the block for two roles; then neither may read the tables of the other.
 func separatesRoles(t *testing.T, _ *reader, b block) {
 	t.Helper()
 	g := NewWithT(t)

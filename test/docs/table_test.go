@@ -2,21 +2,21 @@ package docs
 
 import "testing"
 
-// check checks a block, as the reader of its page.
+// check checks a block of a page for its reader.
 type check func(t *testing.T, r *reader, b block)
 
-// rule says how the block is checked that has that language and begins like that.
+// rule assigns a check to the block with a language and a beginning.
 type rule struct {
 	page, language, begins string
 	check                  check
 }
 
-// rules has every block of the pages.
+// rules lists every block of the pages.
 var rules = []rule{
 	{"README.md", "", "client backend", notRun("a picture")},
 	{"README.md", "sh", "make demo", makeTargets},
 	{"README.md", "sh", "make build && bin/phoneproof dev", runsDev},
-	{"README.md", "sh", "make image", installs},
+	{"README.md", "sh", "make image", checkInstall},
 	{"README.md", "sh", "kubectl create secret generic shop", kubectlBlock("TOKEN_FROM_BOTFATHER", "1:token")},
 	{"README.md", "sh", "kubectl port-forward service/phoneproof-shop", initBlock("", "shop")},
 	{"README.md", "json", `{"requestId"`, answerInShape},
@@ -50,13 +50,13 @@ var rules = []rule{
 	{"docs/operator.md", "sh", "kubectl apply --server-side -k config/default", installsWithoutHelm},
 	{"docs/operator.md", "sh", "cd config/manager && kustomize edit set image", choosesImage},
 
-	{operationsPage, "console", "$ helm upgrade", installs},
-	{operationsPage, "console", "$ kubectl delete vproj", uninstalls},
+	{operationsPage, "console", "$ helm upgrade", checkInstall},
+	{operationsPage, "console", "$ kubectl delete vproj", checkUninstall},
 	{operationsPage, "yaml", encryptionBegins, encryptsRequests},
 	{operationsPage, "yaml", auditBegins, auditsRequests},
 
 	{"docs/postgresql.md", "yaml", "spec:", projectFragment("")},
-	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifest("")},
+	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifestBlock("")},
 	{"docs/postgresql.md", "yaml", "postgresql:", projectFragment("spec:\n  storage:\n    type: PostgreSQL\n")},
 	{"docs/postgresql.md", "sql", "CREATE ROLE shop", separatesRoles},
 	{"docs/postgresql.md", "console", "$ kubectl patch vproj shop", movesDatabase},
@@ -71,9 +71,9 @@ var rules = []rule{
 
 	{"docs/simulator.md", "sh", "phoneproof dev", runsDev},
 	{"docs/simulator.md", "sh", "phoneproof simulator", flagsExist},
-	{"docs/simulator.md", "sh", "link=$(curl", simulates},
+	{"docs/simulator.md", "sh", "link=$(curl", checkSimulation},
 
-	{"docs/spec/verificationproject.md", "yaml", "apiVersion: v1", manifest("hello.yaml")},
+	{"docs/spec/verificationproject.md", "yaml", "apiVersion: v1", manifestBlock("hello.yaml")},
 	{"docs/spec/verificationproject.md", "console", "$ kubectl apply -f hello.yaml", consoleBlock},
 	{"docs/spec/verificationproject.md", "yaml", "spec:", projectFragment("")},
 	{"docs/spec/verificationproject.md", "console", "$ kubectl wait", consoleOfShop},
@@ -81,7 +81,7 @@ var rules = []rule{
 	{"docs/spec/verificationproject.md", "console", "$ kubectl patch", consoleOfShop},
 	{"docs/spec/verificationproject.md", "console", "$ kubectl annotate", consoleOfShop},
 
-	{"docs/spec/verificationrequest.md", "yaml", "apiVersion: phoneproof.dev/v1alpha1", manifest("request.yaml")},
+	{"docs/spec/verificationrequest.md", "yaml", "apiVersion: phoneproof.dev/v1alpha1", manifestBlock("request.yaml")},
 	{"docs/spec/verificationrequest.md", "console", "$ kubectl apply -f request.yaml\n$ kubectl get", linksRequest},
 	{"docs/spec/verificationrequest.md", "console", "$ kubectl apply -f request.yaml\nWarning", warnsOfRequest},
 	{"docs/spec/verificationrequest.md", "console", "$ kubectl get vreq  ", consoleBlock},

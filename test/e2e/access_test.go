@@ -21,14 +21,14 @@ func accessSpecs() {
 		{operatorAccount, "operator-can-i.txt"},
 		{serverAccount, "server-can-i.txt"},
 	} {
-		It("may do what "+account.file+" lists and nothing else", func(ctx SpecContext) {
-			list := kubectl(ctx, "auth can-i --list --namespace "+shopNamespace+" --as "+account.name)
+		It("has exactly the rights that "+account.file+" lists", func(ctx SpecContext) {
+			list := runKubectl(ctx, "auth can-i --list --namespace "+shopNamespace+" --as "+account.name)
 			var lines []string
 			for _, line := range strings.Split(list, "\n")[1:] {
 				lines = append(lines, strings.Join(strings.Fields(line), " "))
 			}
 			slices.Sort(lines)
-			golden(account.file, strings.Join(slices.Compact(lines), "\n")+"\n")
+			compareGolden(account.file, strings.Join(slices.Compact(lines), "\n")+"\n")
 		})
 	}
 
@@ -45,21 +45,21 @@ func accessSpecs() {
 		}
 	})
 
-	It("lets only the named peers of a NetworkPolicy in", func(ctx SpecContext) {
-		change(ctx, shopNamespace, `{"spec":{"networkPolicy":{}}}`)
-		DeferCleanup(func(ctx SpecContext) { change(ctx, shopNamespace, `{"spec":{"networkPolicy":null}}`) })
+	It("admits only the named peers of a NetworkPolicy", func(ctx SpecContext) {
+		patchProject(ctx, shopNamespace, `{"spec":{"networkPolicy":{}}}`)
+		DeferCleanup(func(ctx SpecContext) { patchProject(ctx, shopNamespace, `{"spec":{"networkPolicy":null}}`) })
 		Eventually(func() error {
 			_, err := run(ctx, "kubectl", "--namespace", shopNamespace, "get", "networkpolicy/phoneproof-shop")
 			return err
 		}).WithContext(ctx).Should(Succeed())
-		// The simulator is a pod that no policy names: what it posts to the hook must not arrive.
-		r := theShop.init(ctx, "WHATSAPP")
-		theShop.send(ctx, r)
-		reached := func() bool { return theShop.status(ctx, r.ID) == "VERIFIED" }
-		if arrived := eventually(ctx, reached, 15*time.Second); arrived {
+		// The simulator is a pod that no policy names, so its posts to the hook must not arrive.
+		r := theShop.initRequest(ctx, "WHATSAPP")
+		theShop.sendMessage(ctx, r)
+		reached := func() bool { return theShop.readStatus(ctx, r.ID) == "VERIFIED" }
+		if arrived := waitFor(ctx, reached, 15*time.Second); arrived {
 			Skip("NOT PROVEN: the network of this cluster (the CNI bridge plugin) does not enforce NetworkPolicies")
 		}
-		change(ctx, shopNamespace, `{"spec":{"networkPolicy":{"ingressFrom":[{"podSelector":{"matchLabels":{"app":"simulator"}}}]}}}`)
+		patchProject(ctx, shopNamespace, `{"spec":{"networkPolicy":{"ingressFrom":[{"podSelector":{"matchLabels":{"app":"simulator"}}}]}}}`)
 		theShop.eventuallyVerified(ctx, r)
 	})
 }

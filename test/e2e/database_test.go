@@ -30,17 +30,17 @@ const (
 	databaseUser   = "bakery"
 	firstDatabase  = "first"
 	secondDatabase = "second"
-	// The password is wrong on the first day.
+	// The password is wrong at first.
 	databasePassword = "e2e-database-password"
 )
 
 var (
-	// theBakery is the project that keeps its requests in PostgreSQL; nil where that is not installed.
+	// theBakery is the project that stores its requests in PostgreSQL; nil if PostgreSQL is not installed.
 	theBakery   *shop
 	theDatabase *database
 )
 
-// database is a PostgreSQL on this machine that pods reach.
+// database is a PostgreSQL on this machine that pods can reach.
 type database struct {
 	*pgserver.Server
 
@@ -49,11 +49,11 @@ type database struct {
 
 func startDatabase(ctx context.Context) *database {
 	GinkgoHelper()
-	host, networks := reachable(ctx)
+	host, networks := findReachable(ctx)
 	o := pgserver.Options{Output: GinkgoWriter, Settings: map[string]string{
 		"listen_addresses": "'127.0.0.1," + host + "'",
-		// The server crashes here and the machine does not: what the kernel was given stays. Else the recovery would first
-		// flush every file of the data, which takes a busy disk minutes.
+		// Here only the server crashes, not the machine, so written data survives in the kernel. Otherwise the recovery would first
+		// sync every data file, which takes minutes on a busy disk.
 		"fsync": "off",
 	}}
 	for _, network := range networks {
@@ -72,9 +72,9 @@ func startDatabase(ctx context.Context) *database {
 	return d
 }
 
-// reachable returns the address of this machine that pods reach, and the networks that they come from: their own, and
-// their node where that stands for them.
-func reachable(ctx context.Context) (host string, networks []netip.Prefix) {
+// findReachable returns the address of this machine that pods can reach, and the networks of their connections: their own,
+// and the node's if it masquerades them.
+func findReachable(ctx context.Context) (host string, networks []netip.Prefix) {
 	GinkgoHelper()
 	var nodes corev1.NodeList
 	Expect(kube.List(ctx, &nodes)).To(Succeed())
@@ -86,11 +86,11 @@ func reachable(ctx context.Context) (host string, networks []netip.Prefix) {
 			break
 		}
 	}
-	Expect(networks).NotTo(BeEmpty(), "some pod has an address")
+	Expect(networks).NotTo(BeEmpty(), "no pod has an address")
 	for _, address := range nodes.Items[0].Status.Addresses {
 		if ip, err := netip.ParseAddr(address.Address); err == nil && address.Type == corev1.NodeInternalIP {
 			networks = append(networks, netip.PrefixFrom(ip, ip.BitLen()))
-			// Nothing is sent: this asks which of our addresses that one is reached from.
+			// Nothing is sent: the kernel only chooses the local address for that peer.
 			conn, err := new(net.Dialer).DialContext(ctx, "udp", netip.AddrPortFrom(ip, 9).String())
 			Expect(err).NotTo(HaveOccurred())
 			defer func() { _ = conn.Close() }()
@@ -98,11 +98,11 @@ func reachable(ctx context.Context) (host string, networks []netip.Prefix) {
 			Expect(err).NotTo(HaveOccurred())
 		}
 	}
-	Expect(host).NotTo(BeEmpty(), "the node has an address")
+	Expect(host).NotTo(BeEmpty(), "the node has no address")
 	return host, networks
 }
 
-// podURI returns how pods reach one of the databases.
+// podURI returns the URI of a database for pods.
 func (d *database) podURI(name string) string {
 	return (&url.URL{
 		Scheme: "postgresql", User: url.UserPassword(databaseUser, databasePassword),
@@ -110,8 +110,8 @@ func (d *database) podURI(name string) string {
 	}).String()
 }
 
-// count returns what a query counts.
-func (d *database) count(ctx context.Context, name, query string, args ...any) (n int, err error) {
+// queryCount returns the result of a counting query.
+func (d *database) queryCount(ctx context.Context, name, query string, args ...any) (n int, err error) {
 	conn, err := pgx.Connect(ctx, d.URI(name))
 	if err != nil {
 		return 0, err
@@ -120,16 +120,16 @@ func (d *database) count(ctx context.Context, name, query string, args ...any) (
 	return n, errors.Join(err, conn.Close(ctx))
 }
 
-// connections returns how many the pods have to a database.
-func (d *database) connections(ctx context.Context, name string) (int, error) {
-	return d.count(ctx, "postgres", `SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND datname = $2`, databaseUser, name)
+// countConnections returns the number of the pods' connections to a database.
+func (d *database) countConnections(ctx context.Context, name string) (int, error) {
+	return d.queryCount(ctx, "postgres", `SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND datname = $2`, databaseUser, name)
 }
 
-// eventuallyStorage waits until the project says of its store what it should.
+// eventuallyStorage waits until the project's condition StorageReady has this status, reason and text.
 func eventuallyStorage(ctx context.Context, status metav1.ConditionStatus, reason, words string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		p, err := project(ctx, bakeryNamespace)
+		p, err := readProject(ctx, bakeryNamespace)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(p.Status.Conditions).To(ContainElement(And(HaveField("Type", verifyv1.ConditionStorageReady),
 			HaveField("Status", status), HaveField("Reason", reason), HaveField("Message", ContainSubstring(words)))))
@@ -138,7 +138,7 @@ func eventuallyStorage(ctx context.Context, status metav1.ConditionStatus, reaso
 
 func noRequestObjects(ctx context.Context) {
 	GinkgoHelper()
-	Expect(kubectl(ctx, "--namespace "+bakeryNamespace+" get verificationrequests --output=name")).To(BeEmpty())
+	Expect(runKubectl(ctx, "--namespace "+bakeryNamespace+" get verificationrequests --output=name")).To(BeEmpty())
 }
 
 func databaseSpecs() {
@@ -148,9 +148,9 @@ func databaseSpecs() {
 		}
 	})
 
-	It("says why a database refuses it, and serves from three replicas as soon as it does not", func(ctx SpecContext) {
+	It("reports why a database refuses it, and serves from three replicas as soon as it is accepted", func(ctx SpecContext) {
 		theDatabase = startDatabase(ctx)
-		apply(ctx, "bakery.yaml", map[string]string{
+		applyFile(ctx, "bakery.yaml", map[string]string{
 			"API_KEY": firstAPIKey, "WEBHOOK_SECRET": firstSecret, "NUMBER": bakeryNumber, "URI": theDatabase.podURI(firstDatabase),
 		})
 		eventuallyStorage(ctx, metav1.ConditionFalse, verifyv1.ReasonStorageRejected, "password authentication failed")
@@ -158,34 +158,34 @@ func databaseSpecs() {
 		eventuallyStorage(ctx, metav1.ConditionTrue, verifyv1.ReasonStorageReachable, "can be stored")
 		eventuallyReady(ctx, bakeryNamespace)
 		theBakery = newShop(ctx, bakeryNamespace)
-		Expect(theBakery.pods(ctx)).To(HaveLen(3))
+		Expect(theBakery.listPods(ctx)).To(HaveLen(3))
 		for _, method := range []string{"WHATSAPP", "TELEGRAM"} {
-			theBakery.verify(ctx, method)
+			theBakery.verifyNumber(ctx, method)
 		}
 		noRequestObjects(ctx)
 	})
 
 	It("loses nothing that it acknowledged when replicas are killed and the database crashes", func(ctx SpecContext) {
 		bakeryIsOpen()
-		p := theBakery.prove(ctx)
-		p.keepsOn(ctx)
+		p := theBakery.startVerifications(ctx)
+		p.awaitMore(ctx)
 
-		leader := leading(ctx, bakeryNamespace, "phoneproof-shop")
-		kubectl(ctx, "--namespace "+bakeryNamespace+" delete pod --grace-period=0 --force "+leader)
-		p.keepsOn(ctx)
+		leader := awaitHolder(ctx, bakeryNamespace, "phoneproof-shop")
+		runKubectl(ctx, "--namespace "+bakeryNamespace+" delete pod --grace-period=0 --force "+leader)
+		p.awaitMore(ctx)
 		killAnother(ctx, leader)
 		Expect(theDatabase.Crash()).To(Succeed())
 		crashed := time.Now()
 		eventuallyStorage(ctx, metav1.ConditionFalse, verifyv1.ReasonStorageUnreachable, "the database refuses connections")
-		AddReportEntry("a database that is gone was told of after", time.Since(crashed).Round(time.Second).String())
+		AddReportEntry("a database outage was reported after", time.Since(crashed).Round(time.Second).String())
 		Expect(theDatabase.Up(ctx)).To(Succeed())
-		p.keepsOn(ctx)
+		p.awaitMore(ctx)
 		Expect(theDatabase.Crash()).To(Succeed())
 		Expect(theDatabase.Up(ctx)).To(Succeed())
-		p.keepsOn(ctx)
+		p.awaitMore(ctx)
 
-		p.end()
-		AddReportEntry("replicas killed and a database crashed twice", p.judge(ctx))
+		p.stop()
+		AddReportEntry("replicas killed and a database crashed twice", p.checkResults(ctx))
 		eventuallyStorage(ctx, metav1.ConditionTrue, verifyv1.ReasonStorageReachable, "can be stored")
 		eventuallyReady(ctx, bakeryNamespace)
 		noRequestObjects(ctx)
@@ -197,66 +197,66 @@ func bakeryIsOpen() {
 	if theDatabase == nil {
 		Skip("NOT PROVEN: there is no PostgreSQL")
 	}
-	Expect(theBakery).NotTo(BeNil(), "the spec before did not get it to serve")
+	Expect(theBakery).NotTo(BeNil(), "the previous spec did not make it serve")
 }
 
-// killAnother kills the process of a replica that runs beside one, as a machine does that runs out of memory.
+// killAnother kills the process of another replica, like a machine that runs out of memory.
 func killAnother(ctx context.Context, than string) {
 	GinkgoHelper()
-	for _, pod := range theBakery.pods(ctx) {
+	for _, pod := range theBakery.listPods(ctx) {
 		if pod.Name != than && pod.DeletionTimestamp == nil && len(pod.Status.ContainerStatuses) > 0 &&
-			pod.Status.ContainerStatuses[0].State.Running != nil { // the one in the place of the former may not have begun
-			Expect(kill(pod.Status.ContainerStatuses[0].ContainerID)).To(Succeed())
+			pod.Status.ContainerStatuses[0].State.Running != nil { // the replacement may not have started
+			Expect(killContainer(pod.Status.ContainerStatuses[0].ContainerID)).To(Succeed())
 			return
 		}
 	}
-	Fail("no other replica runs")
+	Fail("no other replica is running")
 }
 
-// relocation is a project's way from one database to another.
+// relocation is a project's move from one database to another.
 type relocation struct {
 	before  []string
 	pending request
-	load    *load
+	load    *clientLoad
 }
 
-// relocate has the Secrets of the bakery name another database; the kubelet brings them to the pods in its own time.
-func relocate(ctx context.Context, webhookSecret string) *relocation {
+// startRelocation changes the bakery's Secrets to another database; the kubelet updates the pods' files later.
+func startRelocation(ctx context.Context, webhookSecret string) *relocation {
 	GinkgoHelper()
 	if theBakery == nil {
-		return nil // a spec before says why
+		return nil // an earlier spec reports why
 	}
-	r := &relocation{before: lives(ctx, theBakery), pending: theBakery.init(ctx, "WHATSAPP"), load: theBakery.load(ctx)}
+	r := &relocation{before: containerIDs(ctx, theBakery), pending: theBakery.initRequest(ctx, "WHATSAPP"), load: theBakery.startLoad(ctx)}
 	for _, patch := range [][2]string{
 		{"shop", fmt.Sprintf(`{"stringData":{"webhook-secret":%q}}`, webhookSecret)},
 		{"bakery-db-app", fmt.Sprintf(`{"stringData":{"uri":%q}}`, theDatabase.podURI(secondDatabase))},
 	} {
-		kubectl(ctx, "--namespace "+bakeryNamespace+" patch secret/"+patch[0]+" --type=merge --patch", patch[1])
+		runKubectl(ctx, "--namespace "+bakeryNamespace+" patch secret/"+patch[0]+" --type=merge --patch", patch[1])
 	}
 	return r
 }
 
-// arrives waits until every replica works with the new database, and looks what became of whom.
-func (r *relocation) arrives(ctx context.Context) {
+// awaitArrival waits until every replica uses the new database, and checks the results.
+func (r *relocation) awaitArrival(ctx context.Context) {
 	GinkgoHelper()
 	if r == nil {
 		return
 	}
-	Eventually(theDatabase.connections).WithContext(ctx).WithArguments(firstDatabase).WithTimeout(5 * time.Minute).Should(BeZero())
-	for _, failure := range r.load.end() {
-		// Init was answered by a replica with the one database, status by a replica with the other.
-		Expect(failure).To(ContainSubstring(": 404 "), "all that a client may see")
+	Eventually(theDatabase.countConnections).WithContext(ctx).WithArguments(firstDatabase).WithTimeout(5 * time.Minute).Should(BeZero())
+	for _, failure := range r.load.stop() {
+		// A replica with one database answered init, and a replica with the other one answered status.
+		Expect(failure).To(ContainSubstring(": 404 "), "the only failure that a client may see")
 	}
-	Eventually(theBakery.status).WithContext(ctx).WithArguments(r.pending.ID).Should(HavePrefix("404"), "what is in the former database stays there")
-	Expect(theDatabase.count(ctx, firstDatabase, "SELECT count(*) FROM phoneproof_requests WHERE id = $1", r.pending.ID)).To(Equal(1))
+	Eventually(theBakery.readStatus).WithContext(ctx).WithArguments(r.pending.ID).Should(HavePrefix("404"), "requests in the previous database stay there")
+	Expect(theDatabase.queryCount(ctx, firstDatabase, "SELECT count(*) FROM phoneproof_requests WHERE id = $1", r.pending.ID)).To(Equal(1))
 
-	load := theBakery.load(ctx)
+	load := theBakery.startLoad(ctx)
 	for _, method := range []string{"WHATSAPP", "TELEGRAM"} {
-		theBakery.verify(ctx, method)
+		theBakery.verifyNumber(ctx, method)
 	}
-	load.keepsOn(ctx)
-	Expect(load.end()).To(BeEmpty())
-	Expect(lives(ctx, theBakery)).To(ConsistOf(r.before), "no pod restarts for it")
+	load.awaitMore(ctx)
+	Expect(load.stop()).To(BeEmpty())
+	Expect(containerIDs(ctx, theBakery)).To(ConsistOf(r.before), "no pod restarts")
 	eventuallyReady(ctx, bakeryNamespace)
 	noRequestObjects(ctx)
 }

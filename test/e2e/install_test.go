@@ -18,59 +18,59 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// theShop is the project of most specs; the first one opens it.
+// theShop is the project of most specs; the first one creates it.
 var theShop *shop
 
 func installSpecs() {
 	It("installs, and runs where the restricted Pod Security level is enforced", func(ctx SpecContext) {
-		kubectl(ctx, "create namespace "+releaseNamespace)
-		kubectl(ctx, "label namespace "+releaseNamespace+" pod-security.kubernetes.io/enforce=restricted")
+		runKubectl(ctx, "create namespace "+releaseNamespace)
+		runKubectl(ctx, "label namespace "+releaseNamespace+" pod-security.kubernetes.io/enforce=restricted")
 		Eventually(func() error {
 			_, err := run(ctx, "kubectl", "--namespace", releaseNamespace, "run", "careless", "--image="+image)
 			return err
-		}).WithContext(ctx).Should(MatchError(ContainSubstring("violates PodSecurity")), "or the level is not enforced at all")
+		}).WithContext(ctx).Should(MatchError(ContainSubstring("violates PodSecurity")), "the level must be enforced")
 
 		helm4.install(ctx, previousChart(ctx), image, "--set", "admin.simulatorURL=http://simulator.shop.svc:8090")
-		kubectl(ctx, "wait --for=condition=Established crd/verificationprojects.phoneproof.dev crd/verificationrequests.phoneproof.dev")
+		runKubectl(ctx, "wait --for=condition=Established crd/verificationprojects.phoneproof.dev crd/verificationrequests.phoneproof.dev")
 
 		theShop = openShop(ctx, shopNamespace, "4915112345670", "ada_books_bot")
-		Expect(theShop.pods(ctx)).To(HaveLen(2))
+		Expect(theShop.listPods(ctx)).To(HaveLen(2))
 	})
 
-	It("sends nothing to a receiver inside the cluster that no administrator allowed", func(ctx SpecContext) {
-		r := theShop.init(ctx, "WHATSAPP")
-		theShop.send(ctx, r)
+	It("sends nothing to a receiver inside the cluster unless an administrator allows it", func(ctx SpecContext) {
+		r := theShop.initRequest(ctx, "WHATSAPP")
+		theShop.sendMessage(ctx, r)
 		theShop.eventuallyVerified(ctx, r)
 		Eventually(func(g Gomega) {
-			stored, err := stored(ctx, r)
+			stored, err := readRequest(ctx, r)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(stored.Status.Delivery).NotTo(BeNil())
 			g.Expect(stored.Status.Delivery.LastReason).To(Equal("blocked_address"))
-			p, err := project(ctx, shopNamespace)
+			p, err := readProject(ctx, shopNamespace)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(p.Status.Conditions).To(ContainElement(And(HaveField("Type", verifyv1.ConditionWebhookHealthy),
 				HaveField("Status", metav1.ConditionFalse), HaveField("Reason", verifyv1.ReasonAddressRefused))))
 		}).WithContext(ctx).Should(Succeed())
-		Expect(theShop.events(ctx, r.ID)).To(BeEmpty())
+		Expect(theShop.listEvents(ctx, r.ID)).To(BeEmpty())
 	})
 
 	It("upgrades chart, operator and every server, without a failed request", func(ctx SpecContext) {
-		load := theShop.load(ctx)
+		load := theShop.startLoad(ctx)
 		image = nextImage(ctx)
 		helm4.install(ctx, "charts/phoneproof", image, "--values", "test/e2e/testdata/values.yaml")
-		kubectl(ctx, "--namespace "+shopNamespace+" wait --timeout=3m deployment/phoneproof-shop --for",
+		runKubectl(ctx, "--namespace "+shopNamespace+" wait --timeout=3m deployment/phoneproof-shop --for",
 			"jsonpath={.spec.template.spec.containers[0].image}="+image)
-		kubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
+		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
 		eventuallyReady(ctx, shopNamespace)
-		load.keepsOn(ctx)
-		// Until it is gone, the old leader may deliver by the old rules.
-		Eventually(theShop.pods).WithContext(ctx).Should(And(HaveLen(2), HaveEach(HaveField("Spec.Containers",
+		load.awaitMore(ctx)
+		// The old leader may deliver by the old rules until it has ended.
+		Eventually(theShop.listPods).WithContext(ctx).Should(And(HaveLen(2), HaveEach(HaveField("Spec.Containers",
 			ContainElement(HaveField("Image", image))))))
-		Expect(load.end()).To(BeEmpty())
+		Expect(load.stop()).To(BeEmpty())
 	})
 }
 
-// previousChart returns the chart of the last release, or today's before there is one.
+// previousChart returns the chart of the last release, or the current one before the first release.
 func previousChart(ctx context.Context) string {
 	GinkgoHelper()
 	tag, err := run(ctx, "git", "describe", "--tags", "--abbrev=0", "--match=v*")
@@ -87,7 +87,7 @@ func previousChart(ctx context.Context) string {
 	return filepath.Join(dir, "charts", "phoneproof")
 }
 
-// nextImage packs the same program under another name, as a new version would come.
+// nextImage builds an image of the same program with another name, like a new version.
 func nextImage(ctx context.Context) string {
 	GinkgoHelper()
 	next := image + "-next"
@@ -100,27 +100,27 @@ func nextImage(ctx context.Context) string {
 }
 
 func removalSpecs() {
-	It("keeps CRDs, projects and their service when it is uninstalled, and takes them up again when it is back", func(ctx SpecContext) {
+	It("keeps CRDs, projects and their service when it is uninstalled, and manages them again when it is reinstalled", func(ctx SpecContext) {
 		helm4.run(ctx, "uninstall", "phoneproof", "--wait")
 		expectRemoved(ctx)
-		_, err := project(ctx, shopNamespace)
+		_, err := readProject(ctx, shopNamespace)
 		Expect(err).NotTo(HaveOccurred())
-		kubectl(ctx, "--namespace "+shopNamespace+" get deployment/phoneproof-shop service/phoneproof-shop")
-		theShop.verify(ctx, "WHATSAPP")
+		runKubectl(ctx, "--namespace "+shopNamespace+" get deployment/phoneproof-shop service/phoneproof-shop")
+		theShop.verifyNumber(ctx, "WHATSAPP")
 
 		helm3.install(ctx, "charts/phoneproof", image, "--values", "test/e2e/testdata/values.yaml")
 		eventuallyReady(ctx, shopNamespace)
-		theShop.verify(ctx, "WHATSAPP")
+		theShop.verifyNumber(ctx, "WHATSAPP")
 	})
 
 	It("collects everything that a project had when it is deleted", func(ctx SpecContext) {
-		pending := theShop.init(ctx, "WHATSAPP")
-		_, err := stored(ctx, pending)
+		pending := theShop.initRequest(ctx, "WHATSAPP")
+		_, err := readRequest(ctx, pending)
 		Expect(err).NotTo(HaveOccurred())
 
-		kubectl(ctx, "--namespace "+shopNamespace+" delete vproj/shop --timeout=2m")
+		runKubectl(ctx, "--namespace "+shopNamespace+" delete vproj/shop --timeout=2m")
 		Eventually(func(g Gomega) {
-			left := kubectl(ctx, "--namespace "+shopNamespace+" get --output=name "+
+			left := runKubectl(ctx, "--namespace "+shopNamespace+" get --output=name "+
 				"verificationrequests,deployments,services,serviceaccounts,rolebindings,pods,networkpolicies,leases")
 			for name := range strings.FieldsSeq(left) {
 				g.Expect(name).NotTo(Or(ContainSubstring("phoneproof-shop"), ContainSubstring("verificationrequest")))
@@ -128,7 +128,7 @@ func removalSpecs() {
 		}).WithContext(ctx).Should(Succeed())
 	})
 
-	It("is upgraded and uninstalled by Helm 3 too, which installed it the second time", func(ctx SpecContext) {
+	It("is upgraded and uninstalled by Helm 3, too, which installed it the second time", func(ctx SpecContext) {
 		helm3.install(ctx, "charts/phoneproof", image, "--values", "test/e2e/testdata/values.yaml", "--set", "operator.replicas=1")
 		operator, err := clientset.AppsV1().Deployments(releaseNamespace).Get(ctx, "phoneproof-operator", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
@@ -138,16 +138,16 @@ func removalSpecs() {
 	})
 }
 
-// expectRemoved looks that the operator is gone and the CRDs are not.
+// expectRemoved checks that the operator is gone and that the CRDs remain.
 func expectRemoved(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "get crd verificationprojects.phoneproof.dev verificationrequests.phoneproof.dev")
+	runKubectl(ctx, "get crd verificationprojects.phoneproof.dev verificationrequests.phoneproof.dev")
 	_, err := clientset.AppsV1().Deployments(releaseNamespace).Get(ctx, "phoneproof-operator", metav1.GetOptions{})
 	Expect(err).To(Satisfy(apierrors.IsNotFound))
 }
 
-// golden compares a text with a file of testdata; UPDATE_GOLDENS=1 writes it.
-func golden(file, text string) {
+// compareGolden compares a text with a file of testdata; UPDATE_GOLDENS=1 writes it.
+func compareGolden(file, text string) {
 	GinkgoHelper()
 	path := filepath.Join("testdata", file)
 	if os.Getenv("UPDATE_GOLDENS") != "" {
@@ -155,5 +155,5 @@ func golden(file, text string) {
 	}
 	want, err := os.ReadFile(path)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(text).To(Equal(string(want)), fmt.Sprintf("%s; UPDATE_GOLDENS=1 make e2e writes it anew", path))
+	Expect(text).To(Equal(string(want)), fmt.Sprintf("%s; UPDATE_GOLDENS=1 make e2e rewrites it", path))
 }

@@ -11,22 +11,22 @@ import (
 )
 
 func lifecycleSpecs() {
-	It("sleeps while it is suspended, keeps what is pending, and goes on when it is resumed", func(ctx SpecContext) {
-		pending := theShop.init(ctx, "WHATSAPP")
-		change(ctx, shopNamespace, `{"spec":{"suspend":true}}`)
-		Eventually(theShop.pods).WithContext(ctx).Should(BeEmpty())
+	It("stops while it is suspended, keeps pending requests, and continues when it is resumed", func(ctx SpecContext) {
+		pending := theShop.initRequest(ctx, "WHATSAPP")
+		patchProject(ctx, shopNamespace, `{"spec":{"suspend":true}}`)
+		Eventually(theShop.listPods).WithContext(ctx).Should(BeEmpty())
 		Eventually(func(g Gomega) {
-			p, err := project(ctx, shopNamespace)
+			p, err := readProject(ctx, shopNamespace)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(p.Status.Conditions).To(ContainElement(And(HaveField("Type", verifyv1.ConditionReady),
 				HaveField("Status", metav1.ConditionFalse), HaveField("Reason", verifyv1.ReasonSuspended))))
 		}).WithContext(ctx).Should(Succeed())
-		_, err := stored(ctx, pending)
+		_, err := readRequest(ctx, pending)
 		Expect(err).NotTo(HaveOccurred())
 
-		change(ctx, shopNamespace, `{"spec":{"suspend":false}}`)
+		patchProject(ctx, shopNamespace, `{"spec":{"suspend":false}}`)
 		eventuallyReady(ctx, shopNamespace)
-		theShop.send(ctx, pending)
+		theShop.sendMessage(ctx, pending)
 		theShop.eventuallyVerified(ctx, pending)
 		theShop.eventuallyAccepted(ctx, pending)
 	})

@@ -16,25 +16,25 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// load is clients that ask on and on, two kinds of them: one keeps its connections, one makes a new one each time. They
-// repeat only what the store had no time for.
-type load struct {
+// clientLoad is a continuous load of two clients: one keeps its connections, one opens a new one for each call. They repeat
+// only calls that the store had no time for.
+type clientLoad struct {
 	shop   *shop
 	cancel context.CancelFunc
 	group  sync.WaitGroup
 
 	mu       sync.Mutex
 	done     int
-	slow     int // what was repeated, on a machine that has other work: no fault of what a spec does
+	slow     int // repeated calls, caused by a loaded machine and not by the spec
 	failures []string
 	ids      []string
 }
 
-// pace is how often each client asks; well below what a project of this store is made for.
+// pace is the interval of each client's calls, well below the capacity of a project with this store.
 const pace = 400 * time.Millisecond
 
-// every does something again and again until ctx ends.
-func every(ctx context.Context, pause time.Duration, do func()) {
+// repeatEvery calls do at every pause until ctx ends.
+func repeatEvery(ctx context.Context, pause time.Duration, do func()) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
 	for {
@@ -47,34 +47,34 @@ func every(ctx context.Context, pause time.Duration, do func()) {
 	}
 }
 
-func (s *shop) load(ctx context.Context) *load {
+func (s *shop) startLoad(ctx context.Context) *clientLoad {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &load{shop: s, cancel: cancel}
+	l := &clientLoad{shop: s, cancel: cancel}
 	for _, keep := range []bool{true, false} {
 		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: !keep}, Timeout: 30 * time.Second}
-		l.group.Go(func() { every(ctx, pace, func() { l.once(context.WithoutCancel(ctx), c) }) })
+		l.group.Go(func() { repeatEvery(ctx, pace, func() { l.runOnce(context.WithoutCancel(ctx), c) }) })
 	}
 	DeferCleanup(l.cancel)
 	return l
 }
 
-// A client repeats what the store had no time for up to maxRepeats times, after as long as Retry-After says.
+// A client repeats a call that the store had no time for up to maxRepeats times, each after the time in Retry-After.
 const (
 	maxRepeats = 5
 	retryAfter = 2 * time.Second
 )
 
-// once begins a verification and asks for its state.
-func (l *load) once(ctx context.Context, c *http.Client) {
+// runOnce begins a verification and reads its status.
+func (l *clientLoad) runOnce(ctx context.Context, c *http.Client) {
 	began := time.Now()
-	r, got, err := l.exchange(ctx, c)
+	r, got, err := l.beginAndRead(ctx, c)
 	slow := storeTooSlow(got, err)
 	for range maxRepeats {
 		if !storeTooSlow(got, err) {
 			break
 		}
 		<-time.After(retryAfter)
-		r, got, err = l.exchange(ctx, c)
+		r, got, err = l.beginAndRead(ctx, c)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,14 +90,14 @@ func (l *load) once(ctx context.Context, c *http.Client) {
 	l.ids = append(l.ids, r.ID)
 }
 
-func (l *load) exchange(ctx context.Context, c *http.Client) (r request, got answer, err error) {
+func (l *clientLoad) beginAndRead(ctx context.Context, c *http.Client) (r request, got answer, err error) {
 	s := l.shop
-	got, err = s.do(ctx, c, http.MethodPost, s.api+"/api/verify/init", s.key, map[string]string{"phoneNumber": newNumber()})
+	got, err = s.sendRequest(ctx, c, http.MethodPost, s.api+"/api/verify/init", s.key, map[string]string{"phoneNumber": newNumber()})
 	if err != nil || got.code != http.StatusOK {
 		return r, got, err
 	}
 	if err = json.Unmarshal([]byte(got.body), &r); err == nil {
-		got, err = s.do(ctx, c, http.MethodGet, s.api+"/api/verify/status?id="+r.ID, s.key, nil)
+		got, err = s.sendRequest(ctx, c, http.MethodGet, s.api+"/api/verify/status?id="+r.ID, s.key, nil)
 	}
 	return r, got, err
 }
@@ -106,22 +106,22 @@ func storeTooSlow(got answer, err error) bool {
 	return err == nil && got.code == http.StatusServiceUnavailable && strings.Contains(got.body, "storage did not answer in time")
 }
 
-// requests returns how many were answered well.
-func (l *load) requests() int {
+// countRequests returns the number of successful requests.
+func (l *clientLoad) countRequests() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.ids)
 }
 
-// keepsOn waits for further requests, so that what happened just before had the chance to hurt.
-func (l *load) keepsOn(ctx context.Context) {
+// awaitMore waits for more requests, so that an effect of the previous fault would be seen.
+func (l *clientLoad) awaitMore(ctx context.Context) {
 	GinkgoHelper()
-	enough := l.requests() + 10
-	Eventually(l.requests).WithContext(ctx).Should(BeNumerically(">=", enough))
+	enough := l.countRequests() + 10
+	Eventually(l.countRequests).WithContext(ctx).Should(BeNumerically(">=", enough))
 }
 
-// end stops the clients and returns what failed.
-func (l *load) end() []string {
+// stop stops the clients and returns the failures.
+func (l *clientLoad) stop() []string {
 	GinkgoHelper()
 	l.cancel()
 	l.group.Wait()

@@ -14,14 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// eventually says whether something comes true within a time, without failing the spec.
-func eventually(ctx context.Context, ask func() bool, timeout time.Duration) bool {
+// waitFor reports whether a condition becomes true within a time, without failing the spec.
+func waitFor(ctx context.Context, ask func() bool, timeout time.Duration) bool {
 	return wait.PollUntilContextTimeout(ctx, 250*time.Millisecond, timeout, true,
 		func(context.Context) (bool, error) { return ask(), nil }) == nil
 }
 
-// holder returns the pod that holds a lease.
-func holder(ctx context.Context, namespace, name string) string {
+// leaseHolder returns the pod that holds a lease.
+func leaseHolder(ctx context.Context, namespace, name string) string {
 	lease, err := clientset.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
 		return ""
@@ -30,22 +30,22 @@ func holder(ctx context.Context, namespace, name string) string {
 	return pod
 }
 
-// leading is holder once there is one: who goes in order gives the lease up, and the next one takes it a moment later.
-func leading(ctx context.Context, namespace, name string) string {
+// awaitHolder is leaseHolder once there is one: a graceful shutdown releases the lease, and the next leader takes it later.
+func awaitHolder(ctx context.Context, namespace, name string) string {
 	GinkgoHelper()
 	var leader string
 	Eventually(func() string {
-		leader = holder(ctx, namespace, name)
+		leader = leaseHolder(ctx, namespace, name)
 		return leader
 	}).WithContext(ctx).ShouldNot(BeEmpty())
 	return leader
 }
 
-// lives returns what tells every life of the project's containers from another.
-func lives(ctx context.Context, s *shop) []string {
+// containerIDs returns an id for each run of the project's containers, which changes with a restart.
+func containerIDs(ctx context.Context, s *shop) []string {
 	GinkgoHelper()
 	var all []string
-	for _, pod := range s.pods(ctx) {
+	for _, pod := range s.listPods(ctx) {
 		for _, container := range pod.Status.ContainerStatuses {
 			all = append(all, string(pod.UID)+"/"+container.ContainerID)
 		}
@@ -55,86 +55,86 @@ func lives(ctx context.Context, s *shop) []string {
 
 func restartSpecs() {
 	It("replaces every pod under load without a failed request", func(ctx SpecContext) {
-		before := lives(ctx, theShop)
-		load := theShop.load(ctx)
-		kubectl(ctx, "--namespace "+shopNamespace+" rollout restart deployment/phoneproof-shop")
-		kubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
+		before := containerIDs(ctx, theShop)
+		load := theShop.startLoad(ctx)
+		runKubectl(ctx, "--namespace "+shopNamespace+" rollout restart deployment/phoneproof-shop")
+		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
 		Eventually(func(g Gomega) {
-			g.Expect(lives(ctx, theShop)).To(And(HaveLen(2), Not(ContainElement(BeElementOf(before)))))
+			g.Expect(containerIDs(ctx, theShop)).To(And(HaveLen(2), Not(ContainElement(BeElementOf(before)))))
 		}).WithContext(ctx).Should(Succeed())
-		load.keepsOn(ctx)
-		Expect(load.end()).To(BeEmpty())
+		load.awaitMore(ctx)
+		Expect(load.stop()).To(BeEmpty())
 		eventuallyReady(ctx, shopNamespace)
 	})
 
-	It("goes on with another leader when the leading pod is killed, and loses no event", func(ctx SpecContext) {
-		leader := leading(ctx, shopNamespace, "phoneproof-shop")
+	It("continues with another leader when the leading pod is killed, and loses no event", func(ctx SpecContext) {
+		leader := awaitHolder(ctx, shopNamespace, "phoneproof-shop")
 		var requests []request
 		for range 5 {
-			requests = append(requests, theShop.init(ctx, "WHATSAPP"))
+			requests = append(requests, theShop.initRequest(ctx, "WHATSAPP"))
 		}
 		killed := time.Now()
-		kubectl(ctx, "--namespace "+shopNamespace+" delete pod --grace-period=0 --force "+leader)
+		runKubectl(ctx, "--namespace "+shopNamespace+" delete pod --grace-period=0 --force "+leader)
 		for _, r := range requests {
-			Eventually(func() error { return InterceptGomegaFailure(func() { theShop.send(ctx, r) }) }).
+			Eventually(func() error { return InterceptGomegaFailure(func() { theShop.sendMessage(ctx, r) }) }).
 				WithContext(ctx).Should(Succeed())
 			theShop.eventuallyVerified(ctx, r)
 			theShop.eventuallyAccepted(ctx, r)
 		}
-		Eventually(holder).WithContext(ctx).WithArguments(shopNamespace, "phoneproof-shop").ShouldNot(Equal(leader))
+		Eventually(leaseHolder).WithContext(ctx).WithArguments(shopNamespace, "phoneproof-shop").ShouldNot(Equal(leader))
 		AddReportEntry("events of a killed leader were delivered after", time.Since(killed).Round(time.Millisecond).String())
-		theShop.verify(ctx, "TELEGRAM")
+		theShop.verifyNumber(ctx, "TELEGRAM")
 	})
 
-	It("serves on while kubelet restarts", func(ctx SpecContext) {
-		kubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
-		Eventually(theShop.pods).WithContext(ctx).Should(HaveLen(2))
-		before := lives(ctx, theShop)
-		load := theShop.load(ctx)
-		restart(ctx, "kubelet")
-		kubectl(ctx, "wait --for=condition=Ready node --all --timeout=2m")
-		load.keepsOn(ctx)
-		Expect(load.end()).To(BeEmpty())
-		Expect(lives(ctx, theShop)).To(ConsistOf(before))
+	It("keeps serving while kubelet restarts", func(ctx SpecContext) {
+		runKubectl(ctx, "--namespace "+shopNamespace+" rollout status --timeout=3m deployment/phoneproof-shop")
+		Eventually(theShop.listPods).WithContext(ctx).Should(HaveLen(2))
+		before := containerIDs(ctx, theShop)
+		load := theShop.startLoad(ctx)
+		restartComponent(ctx, "kubelet")
+		runKubectl(ctx, "wait --for=condition=Ready node --all --timeout=2m")
+		load.awaitMore(ctx)
+		Expect(load.stop()).To(BeEmpty())
+		Expect(containerIDs(ctx, theShop)).To(ConsistOf(before))
 	})
 
-	It("serves nothing wrong while the API server restarts, and then goes on by itself", func(ctx SpecContext) {
-		before := lives(ctx, theShop)
-		pending := theShop.init(ctx, "WHATSAPP")
-		done := theShop.init(ctx, "WHATSAPP")
-		theShop.send(ctx, done)
+	It("gives no wrong answer while the API server restarts, and then recovers", func(ctx SpecContext) {
+		before := containerIDs(ctx, theShop)
+		pending := theShop.initRequest(ctx, "WHATSAPP")
+		done := theShop.initRequest(ctx, "WHATSAPP")
+		theShop.sendMessage(ctx, done)
 		theShop.eventuallyVerified(ctx, done)
-		load := theShop.load(ctx)
+		load := theShop.startLoad(ctx)
 
-		restart(ctx, "kube-apiserver")
+		restartComponent(ctx, "kube-apiserver")
 
 		theShop.eventuallyVerified(ctx, done)
-		Eventually(func() error { return InterceptGomegaFailure(func() { theShop.send(ctx, pending) }) }).
+		Eventually(func() error { return InterceptGomegaFailure(func() { theShop.sendMessage(ctx, pending) }) }).
 			WithContext(ctx).Should(Succeed())
 		theShop.eventuallyVerified(ctx, pending)
 		theShop.eventuallyAccepted(ctx, pending)
-		load.keepsOn(ctx)
-		for _, failure := range load.end() {
-			// A pod without its store is not ready, and one that was killed before may be gone, both of which the Service learns
-			// when the API server is back.
+		load.awaitMore(ctx)
+		for _, failure := range load.stop() {
+			// A pod without its store is not ready, and one that was killed before may be gone. The Service receives both only when the API
+			// server is back.
 			Expect(failure).To(Or(ContainSubstring(": 503 "), ContainSubstring("connection refused"), ContainSubstring("no route to host")),
-				"all that a client may see")
+				"the only failures that a client may see")
 		}
-		Expect(lives(ctx, theShop)).To(ConsistOf(before), "no process ends because the API server does")
+		Expect(containerIDs(ctx, theShop)).To(ConsistOf(before), "no process ends with the API server")
 		eventuallyReady(ctx, shopNamespace)
-		theShop.verify(ctx, "TELEGRAM")
+		theShop.verifyNumber(ctx, "TELEGRAM")
 	})
 
-	It("works on without an operator, and takes up changes when another one leads", func(ctx SpecContext) {
-		leader := leading(ctx, releaseNamespace, "phoneproof-operator")
-		kubectl(ctx, "--namespace "+releaseNamespace+" delete pod --grace-period=0 --force "+leader)
-		change(ctx, shopNamespace, `{"spec":{"server":{"replicas":3}}}`)
-		Eventually(theShop.pods).WithContext(ctx).Should(HaveLen(3))
-		// The one that was killed may have done that with its last breath.
-		Eventually(holder).WithContext(ctx).WithArguments(releaseNamespace, "phoneproof-operator").ShouldNot(BeElementOf(leader, ""))
-		change(ctx, shopNamespace, `{"spec":{"server":{"replicas":2}}}`)
-		Eventually(theShop.pods).WithContext(ctx).Should(HaveLen(2))
-		got, err := theShop.do(ctx, theShop.http, http.MethodGet, theShop.api+"/openapi.json", "", nil)
+	It("keeps working without an operator, and applies changes when another one leads", func(ctx SpecContext) {
+		leader := awaitHolder(ctx, releaseNamespace, "phoneproof-operator")
+		runKubectl(ctx, "--namespace "+releaseNamespace+" delete pod --grace-period=0 --force "+leader)
+		patchProject(ctx, shopNamespace, `{"spec":{"server":{"replicas":3}}}`)
+		Eventually(theShop.listPods).WithContext(ctx).Should(HaveLen(3))
+		// The killed operator may have applied that just before its end.
+		Eventually(leaseHolder).WithContext(ctx).WithArguments(releaseNamespace, "phoneproof-operator").ShouldNot(BeElementOf(leader, ""))
+		patchProject(ctx, shopNamespace, `{"spec":{"server":{"replicas":2}}}`)
+		Eventually(theShop.listPods).WithContext(ctx).Should(HaveLen(2))
+		got, err := theShop.sendRequest(ctx, theShop.http, http.MethodGet, theShop.api+"/openapi.json", "", nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(got.code).To(Equal(http.StatusOK))
 	})

@@ -28,30 +28,30 @@ const (
 	simulatorPort    = "8090"
 )
 
-// Credentials of the first day; a rotation replaces the last three.
+// The first credentials; a rotation replaces the last three.
 const (
 	firstAPIKey   = "e2e-first-api-key-0123456789abcdef"
 	firstSecret   = "e2e-first-webhook-secret-0123456789"
 	firstBotToken = "sim_ada_books_bot:first"
 )
 
-// shop is a client of a project, its users and its receiver.
+// shop is a client of a project, with its users and its receiver.
 type shop struct {
 	namespace string
-	api, sim  string // where Service and simulator answer
+	api, sim  string // addresses of Service and simulator
 	key       string
 	http      *http.Client
 }
 
-// openShop makes the namespace with simulator and project, and waits until both work.
+// openShop creates the namespace with simulator and project, and waits until both work.
 func openShop(ctx context.Context, namespace, number, bot string) *shop {
 	GinkgoHelper()
-	apply(ctx, "shop.yaml", map[string]string{
+	applyFile(ctx, "shop.yaml", map[string]string{
 		"NAMESPACE": namespace, "IMAGE": image, "NUMBER": number, "BOT": bot,
 		"API_KEY": firstAPIKey, "WEBHOOK_SECRET": firstSecret, "BAKERY_NUMBER": bakeryNumber,
 		"META_TOKEN": "sim_" + number + ":e2e", "BOT_TOKEN": "sim_" + bot + ":first",
 	})
-	kubectl(ctx, "--namespace "+namespace+" rollout status deployment/simulator --timeout=3m")
+	runKubectl(ctx, "--namespace "+namespace+" rollout status deployment/simulator --timeout=3m")
 	eventuallyReady(ctx, namespace)
 	return newShop(ctx, namespace)
 }
@@ -74,23 +74,23 @@ func clusterIP(ctx context.Context, namespace, name string) string {
 	return service.Spec.ClusterIP
 }
 
-func project(ctx context.Context, namespace string) (*verifyv1.VerificationProject, error) {
+func readProject(ctx context.Context, namespace string) (*verifyv1.VerificationProject, error) {
 	var p verifyv1.VerificationProject
 	err := kube.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "shop"}, &p)
 	return &p, err
 }
 
-// change writes one change of the project.
-func change(ctx context.Context, namespace, patch string) {
+// patchProject patches the project.
+func patchProject(ctx context.Context, namespace, patch string) {
 	GinkgoHelper()
-	kubectl(ctx, "--namespace "+namespace+" patch vproj/shop --type=merge --patch", patch)
+	runKubectl(ctx, "--namespace "+namespace+" patch vproj/shop --type=merge --patch", patch)
 }
 
-// eventuallyReady waits until the project is ready for the spec that it has now.
+// eventuallyReady waits until the project is ready for its current generation.
 func eventuallyReady(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		p, err := project(ctx, namespace)
+		p, err := readProject(ctx, namespace)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(p.Status.ObservedGeneration).To(Equal(p.Generation))
 		g.Expect(p.Status.Conditions).To(ContainElement(And(
@@ -98,13 +98,13 @@ func eventuallyReady(ctx context.Context, namespace string) {
 	}).WithContext(ctx).Should(Succeed())
 }
 
-// answer is what the API or the simulator says.
+// answer is a response of the API or the simulator.
 type answer struct {
 	code int
 	body string
 }
 
-func (s *shop) do(ctx context.Context, c *http.Client, method, url, key string, body any) (answer, error) {
+func (s *shop) sendRequest(ctx context.Context, c *http.Client, method, url, key string, body any) (answer, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return answer{}, err
@@ -126,16 +126,16 @@ func (s *shop) do(ctx context.Context, c *http.Client, method, url, key string, 
 	return answer{response.StatusCode, string(content)}, err
 }
 
-// must does an exchange that has to succeed, and decodes the answer. What the store had no time for is asked again, as
-// clients do.
-func (s *shop) must(ctx context.Context, method, url string, body, into any) {
+// mustSend sends a request that must succeed, and decodes the response. Requests that the store had no time for are repeated,
+// like clients do.
+func (s *shop) mustSend(ctx context.Context, method, url string, body, into any) {
 	GinkgoHelper()
 	var (
 		got answer
 		err error
 	)
 	Eventually(func() int {
-		got, err = s.do(ctx, s.http, method, url, s.key, body)
+		got, err = s.sendRequest(ctx, s.http, method, url, s.key, body)
 		return got.code
 	}).WithContext(ctx).ShouldNot(Equal(http.StatusServiceUnavailable))
 	Expect(err).NotTo(HaveOccurred())
@@ -145,7 +145,7 @@ func (s *shop) must(ctx context.Context, method, url string, body, into any) {
 	}
 }
 
-// request is a verification that a client began.
+// request is a verification that a client has started.
 type request struct {
 	ID     string `json:"requestId"`
 	WaLink string `json:"waLink"`
@@ -156,29 +156,29 @@ type request struct {
 
 var numbers atomic.Int64
 
-// newNumber returns a number that no test uses twice: the API bounds requests per number.
+// newNumber returns a number that no other test uses, because the API limits requests per number.
 func newNumber() string { return fmt.Sprintf("+4915117%06d", numbers.Add(1)) }
 
-func (s *shop) init(ctx context.Context, method string) request {
+func (s *shop) initRequest(ctx context.Context, method string) request {
 	GinkgoHelper()
 	r := request{number: newNumber()}
-	s.must(ctx, http.MethodPost, s.api+"/api/verify/init", map[string]string{"phoneNumber": r.number, "method": method}, &r)
+	s.mustSend(ctx, http.MethodPost, s.api+"/api/verify/init", map[string]string{"phoneNumber": r.number, "method": method}, &r)
 	return r
 }
 
-// send plays the user: the message and, where the messenger does not tell the number, the contact.
-func (s *shop) send(ctx context.Context, r request) {
+// sendMessage acts as the user: it sends the message and, if the messenger does not provide the number, the contact.
+func (s *shop) sendMessage(ctx context.Context, r request) {
 	GinkgoHelper()
-	s.must(ctx, http.MethodPost, s.sim+"/sim/users", map[string]string{"name": "Ada", "phone": r.number}, nil)
+	s.mustSend(ctx, http.MethodPost, s.sim+"/sim/users", map[string]string{"name": "Ada", "phone": r.number}, nil)
 	user := s.sim + "/sim/users/" + r.number
-	s.must(ctx, http.MethodPost, user+"/send", map[string]string{"link": r.WaLink + r.TgLink}, nil)
+	s.mustSend(ctx, http.MethodPost, user+"/send", map[string]string{"link": r.WaLink + r.TgLink}, nil)
 	if r.TgLink != "" {
-		s.must(ctx, http.MethodPost, user+"/share-contact", map[string]string{"wait": "30s"}, nil)
+		s.mustSend(ctx, http.MethodPost, user+"/share-contact", map[string]string{"wait": "30s"}, nil)
 	}
 }
 
-func (s *shop) status(ctx context.Context, id string) string {
-	got, err := s.do(ctx, s.http, http.MethodGet, s.api+"/api/verify/status?id="+id, s.key, nil)
+func (s *shop) readStatus(ctx context.Context, id string) string {
+	got, err := s.sendRequest(ctx, s.http, http.MethodGet, s.api+"/api/verify/status?id="+id, s.key, nil)
 	if err != nil || got.code != http.StatusOK {
 		return fmt.Sprintf("%d %s%v", got.code, got.body, err)
 	}
@@ -193,10 +193,10 @@ func (s *shop) status(ctx context.Context, id string) string {
 
 func (s *shop) eventuallyVerified(ctx context.Context, r request) {
 	GinkgoHelper()
-	Eventually(s.status).WithContext(ctx).WithArguments(r.ID).Should(Equal("VERIFIED"))
+	Eventually(s.readStatus).WithContext(ctx).WithArguments(r.ID).Should(Equal("VERIFIED"))
 }
 
-// event is what the receiver got, and what it thinks of it.
+// event is an event at the receiver, with the receiver's verdict on its signature.
 type event struct {
 	Seq               int64             `json:"seq"`
 	Headers           map[string]string `json:"headers"`
@@ -207,16 +207,16 @@ type event struct {
 	Status            int               `json:"status"`
 }
 
-// deliveries are the last events that the receiver got, as many as it remembers.
+// deliveries are the last events of the receiver, as many as it keeps.
 type deliveries struct {
 	Deliveries []event `json:"deliveries"`
 }
 
-// events returns what the receiver got for a request.
-func (s *shop) events(ctx context.Context, id string) []event {
+// listEvents returns the receiver's events for a request.
+func (s *shop) listEvents(ctx context.Context, id string) []event {
 	GinkgoHelper()
 	var all deliveries
-	s.must(ctx, http.MethodGet, s.sim+"/receiver/deliveries", nil, &all)
+	s.mustSend(ctx, http.MethodGet, s.sim+"/receiver/deliveries", nil, &all)
 	var mine []event
 	for _, e := range all.Deliveries {
 		if strings.Contains(e.Body, id) {
@@ -226,33 +226,33 @@ func (s *shop) events(ctx context.Context, id string) []event {
 	return mine
 }
 
-// accepted is an event that the receiver found authentic.
+// accepted matches an event that the receiver found authentic.
 var accepted = And(HaveField("Signature", "valid"), HaveField("StandardSignature", "valid"), HaveField("Status", http.StatusNoContent))
 
 func (s *shop) eventuallyAccepted(ctx context.Context, r request) {
 	GinkgoHelper()
-	Eventually(s.events).WithContext(ctx).WithArguments(r.ID).Should(ContainElement(accepted))
+	Eventually(s.listEvents).WithContext(ctx).WithArguments(r.ID).Should(ContainElement(accepted))
 }
 
-// verify plays a verification through to the webhook.
-func (s *shop) verify(ctx context.Context, method string) {
+// verifyNumber runs a verification through to the webhook.
+func (s *shop) verifyNumber(ctx context.Context, method string) {
 	GinkgoHelper()
-	r := s.init(ctx, method)
-	s.send(ctx, r)
+	r := s.initRequest(ctx, method)
+	s.sendMessage(ctx, r)
 	s.eventuallyVerified(ctx, r)
 	s.eventuallyAccepted(ctx, r)
 }
 
-// quickly is verify for when it may not work yet.
-func (s *shop) quickly(ctx context.Context, method string) {
+// verifyQuickly is verifyNumber with a short timeout, for when it may not work yet.
+func (s *shop) verifyQuickly(ctx context.Context, method string) {
 	GinkgoHelper()
-	r := s.init(ctx, method)
-	s.send(ctx, r)
-	Eventually(s.events).WithContext(ctx).WithArguments(r.ID).WithTimeout(20 * time.Second).Should(ContainElement(accepted))
+	r := s.initRequest(ctx, method)
+	s.sendMessage(ctx, r)
+	Eventually(s.listEvents).WithContext(ctx).WithArguments(r.ID).WithTimeout(20 * time.Second).Should(ContainElement(accepted))
 }
 
-// pods returns the running pods of the project.
-func (s *shop) pods(ctx context.Context) []corev1.Pod {
+// listPods returns the running pods of the project.
+func (s *shop) listPods(ctx context.Context) []corev1.Pod {
 	GinkgoHelper()
 	var pods corev1.PodList
 	Expect(kube.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{verifyv1.ProjectLabel: "shop"})).To(Succeed())

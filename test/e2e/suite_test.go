@@ -25,12 +25,12 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// patience bounds whatever is waited for, on a machine that has other work too.
+// patience bounds every wait, on a loaded machine.
 const patience = 3 * time.Minute
 
 var (
 	root       string // of the repository
-	image      string // what the cluster runs
+	image      string // of the program, which the cluster runs
 	config     *rest.Config
 	kube       client.Client
 	clientset  *kubernetes.Clientset
@@ -51,7 +51,7 @@ var _ = BeforeSuite(func() {
 	root, err = controlplane.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
 	content, err := os.ReadFile(filepath.Join(root, "bin", "cluster", "image"))
-	Expect(err).NotTo(HaveOccurred(), "run make e2e, which makes the cluster and the image first")
+	Expect(err).NotTo(HaveOccurred(), "run make e2e, which first creates the cluster and the image")
 	image = strings.TrimSpace(string(content))
 	kubeconfig = filepath.Join(root, "bin", "cluster", "kubeconfig")
 	config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -64,7 +64,7 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// A spec that fails leaves the cluster as it is; what pods say then is the first thing to look at.
+// A failed spec leaves the cluster as it is; the logs of its pods help most.
 var _ = JustAfterEach(func() {
 	if !CurrentSpecReport().Failed() {
 		return
@@ -87,7 +87,7 @@ var _ = JustAfterEach(func() {
 	}
 })
 
-// What was measured, and what was not proven, belongs to the result.
+// Measurements, and what was not proven, are part of the result.
 var _ = ReportAfterSuite("findings", func(report Report) {
 	var findings strings.Builder
 	for _, spec := range report.SpecReports {
@@ -107,7 +107,7 @@ var _ = Describe("PhoneProof on a cluster", Ordered, ContinueOnFailure, func() {
 	BeforeEach(func() {
 		missing := theShop == nil
 		first.Do(func() { missing = false })
-		Expect(missing).To(BeFalse(), "the first spec did not open the shop, so the others have nothing to work on")
+		Expect(missing).To(BeFalse(), "the first spec did not create the shop, which the others need")
 	})
 	installSpecs()
 	verifySpecs()

@@ -35,18 +35,18 @@ func runWith(ctx context.Context, stdin, name string, args ...string) (string, e
 	return string(output), err
 }
 
-// kubectl runs a kubectl command that must succeed, given as it is typed where no argument holds a blank.
-func kubectl(ctx context.Context, line string, more ...string) string {
+// runKubectl runs a kubectl command that must succeed. line is split at blanks; arguments with blanks follow in more.
+func runKubectl(ctx context.Context, line string, more ...string) string {
 	GinkgoHelper()
 	output, err := run(ctx, "kubectl", append(strings.Fields(line), more...)...)
 	Expect(err).NotTo(HaveOccurred())
 	return strings.TrimSpace(output)
 }
 
-// helm is a program of that name, as it is typed at the root of the repository.
+// helm is the command line of a Helm version at the root of the repository.
 type helm []string
 
-// The chart is for both.
+// The chart supports both.
 var (
 	helm4 = helm{"go", "tool", "-modfile=hack/tools/go.mod", "helm.sh/helm/v4/cmd/helm"}
 	helm3 = helm{"bin/helm3"}
@@ -69,8 +69,8 @@ func (h helm) install(ctx context.Context, chart, image string, more ...string) 
 	}, more)...)
 }
 
-// apply applies a file of testdata with the names filled in.
-func apply(ctx context.Context, file string, values map[string]string) {
+// applyFile applies a file of testdata with its names filled in.
+func applyFile(ctx context.Context, file string, values map[string]string) {
 	GinkgoHelper()
 	content, err := os.ReadFile(filepath.Join("testdata", file))
 	Expect(err).NotTo(HaveOccurred())
@@ -82,8 +82,8 @@ func apply(ctx context.Context, file string, values map[string]string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// restart ends a component of the cluster and starts it again.
-func restart(ctx context.Context, component string) {
+// restartComponent ends a component of the cluster and starts it again.
+func restartComponent(ctx context.Context, component string) {
 	GinkgoHelper()
 	_, err := run(ctx, "hack/cluster.sh", "restart", component)
 	Expect(err).NotTo(HaveOccurred())

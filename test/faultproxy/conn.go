@@ -9,43 +9,43 @@ import (
 	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
-// chunk is what is passed on at once.
+// chunk is the largest number of bytes that are forwarded at once.
 const chunk = 32 << 10
 
-// conn is a connection of a client, and the order by which its next answer is to be lost; nil if it is not.
+// conn is a client's connection, and the order to cut its next answer; nil if there is none.
 type conn struct {
 	*tcpline.Pair
 
 	doomed atomic.Pointer[cut]
 }
 
-// carry passes on what both sides send, until one ends or the line breaks.
-func (p *Proxy) carry(pair *tcpline.Pair) {
-	if !p.meet(pair) {
+// carryConnection forwards both directions until one side ends or the line breaks.
+func (p *Proxy) carryConnection(pair *tcpline.Pair) {
+	if !p.recordCaller(pair) {
 		pair.Reset()
 		return
 	}
 	c := &conn{Pair: pair}
 	var both sync.WaitGroup
-	both.Go(func() { p.pump(c, c.Client, c.Server, true) })
-	both.Go(func() { p.pump(c, c.Server, c.Client, false) })
+	both.Go(func() { p.forwardBytes(c, c.Client, c.Server, true) })
+	both.Go(func() { p.forwardBytes(c, c.Server, c.Client, false) })
 	both.Wait()
-	p.spare(c)
+	p.giveBack(c)
 }
 
-// pump passes on one direction.
-func (p *Proxy) pump(c *conn, from, to net.Conn, upstream bool) {
+// forwardBytes forwards one direction.
+func (p *Proxy) forwardBytes(c *conn, from, to net.Conn, upstream bool) {
 	buffer := make([]byte, chunk)
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			if upstream {
-				p.doom(c, buffer[:n])
+				p.markForCut(c, buffer[:n])
 			}
 			if !upstream && p.loseAnswer(c) {
 				return
 			}
-			if !p.endure(c, n) {
+			if !p.delayBytes(c, n) {
 				return
 			}
 			if _, err := to.Write(buffer[:n]); err != nil {
@@ -60,15 +60,15 @@ func (p *Proxy) pump(c *conn, from, to net.Conn, upstream bool) {
 	}
 }
 
-// endure waits as long as the weather wants n bytes to take, and tells whether the connection is there still.
-func (p *Proxy) endure(c *conn, n int) bool {
-	weather, changed := p.now()
+// delayBytes waits as long as n bytes take in the current weather, and reports whether the connection is still open.
+func (p *Proxy) delayBytes(c *conn, n int) bool {
+	weather, changed := p.currentWeather()
 	for weather.Hole {
 		select {
 		case <-c.Ended():
 			return false
 		case <-changed:
-			weather, changed = p.now()
+			weather, changed = p.currentWeather()
 		}
 	}
 	wait := weather.Delay

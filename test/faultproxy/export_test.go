@@ -1,6 +1,6 @@
 package faultproxy
 
-// Left is how many answers are to be lost yet.
+// Left returns how many answers are still to be cut.
 func (p *Proxy) Left() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

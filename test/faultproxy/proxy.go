@@ -1,8 +1,8 @@
-// Package faultproxy is a TCP line that breaks on request: between a client and a server that both work, it delays,
-// throttles, swallows, and resets connections at the worst moment, after a request was sent on and before its answer came
-// back.
+// Package faultproxy is a TCP proxy that injects faults between a client and a server that both work: it delays, throttles
+// and swallows bytes, and resets connections at the worst moment, after a request was forwarded and before its answer
+// came back.
 //
-// The invariant: it never changes a byte. What arrives, arrives in order and as it was sent, or the connection ends.
+// The invariant: it never changes a byte. Bytes arrive in order and as they were sent, or the connection ends.
 package faultproxy
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
-// Weather is how the line is at the moment. Its zero value is a line that works.
+// Weather is the set of faults on the line at the moment. Its zero value is a line that works.
 type Weather struct {
-	// Delay is how much later everything arrives, in each direction.
+	// Delay is added to every transmission, in each direction.
 	Delay time.Duration
-	// BytesPerSecond is what a connection carries in each direction; zero is all there is.
+	// BytesPerSecond limits each direction of a connection; zero is no limit.
 	BytesPerSecond int
-	// Hole says that nothing gets through and nothing fails, until the weather changes.
+	// Hole makes the line swallow everything without an error, until the weather changes.
 	Hole bool
-	// Down says that connections end at once.
+	// Down makes the line end all connections at once.
 	Down bool
 }
 
-// Proxy is a line to a server.
+// Proxy is a proxy of a server.
 type Proxy struct {
-	// Address is where the line begins, as host:port on loopback.
+	// Address is where the proxy listens, as host:port on loopback.
 	Address string
 
 	line *tcpline.Line
@@ -43,17 +43,17 @@ type Proxy struct {
 	callers map[string]string
 }
 
-// cut is an order to break what follows a request. Proxy.mu guards it.
+// cut is an order to cut the answers to requests. Proxy.mu guards it.
 type cut struct {
 	left  int
 	match func([]byte) bool
 }
 
-// Listen returns a line to target, host:port. identify names the owner of a client's connection; nil names nobody. The caller
-// must Close it.
+// Listen returns a proxy of target, host:port. identify names the owner of a client's connection; if it is nil, there are no
+// owners. The caller must Close the proxy.
 func Listen(ctx context.Context, target string, identify func(client net.Conn) string) (*Proxy, error) {
 	p := &Proxy{changed: make(chan struct{}), cut: &cut{}, callers: map[string]string{}}
-	line, err := tcpline.Listen(ctx, target, p.carry, identify)
+	line, err := tcpline.Listen(ctx, target, p.carryConnection, identify)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func Listen(ctx context.Context, target string, identify func(client net.Conn) s
 	return p, nil
 }
 
-// Set changes the weather. Who is in a hole, or waits, goes on by the new one.
+// Set changes the weather, also for bytes that are being delayed or swallowed.
 func (p *Proxy) Set(w Weather) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,41 +73,41 @@ func (p *Proxy) Set(w Weather) {
 	}
 }
 
-// CutAnswers has the next n requests that match reach the server, and their connections reset when the answers come,
-// before a byte of them is passed on. A request is what a client sends at once; nil matches everything. Nothing is reset any
-// more because of the call before.
+// CutAnswers lets the next n requests that match reach the server, and resets their connections when the answers arrive,
+// before a byte of them is forwarded. A request is what a client sends at once; a nil match matches everything. The order of
+// the previous call ends at once.
 func (p *Proxy) CutAnswers(n int, match func([]byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cut = &cut{left: n, match: match}
 }
 
-// Broken is how many connections the line has reset so far.
+// Broken returns how many connections the proxy has reset so far.
 func (p *Proxy) Broken() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.broken
 }
 
-// Cuts are the owners of the connections that CutAnswers has reset so far, in order.
+// Cuts returns the owners of the connections that CutAnswers has reset so far, in order.
 func (p *Proxy) Cuts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.cuts)
 }
 
-// Caller returns the owner of the connection that the server sees coming from an address, also when it has ended.
+// Caller returns the owner of the connection that the server accepted from an address, also after it has ended.
 func (p *Proxy) Caller(address string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.callers[address]
 }
 
-// Open is how many connections there are.
+// Open returns the number of open connections.
 func (p *Proxy) Open() int { return p.line.Open() }
 
-// doom has the next answer of a connection be lost if the request wants that, once for all requests before it.
-func (p *Proxy) doom(c *conn, request []byte) {
+// markForCut orders the next answer of a connection to be cut if the request matches, once for all requests before that answer.
+func (p *Proxy) markForCut(c *conn, request []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cut.left == 0 || c.doomed.Load() == p.cut || p.cut.match != nil && !p.cut.match(request) {
@@ -117,7 +117,7 @@ func (p *Proxy) doom(c *conn, request []byte) {
 	c.doomed.Store(p.cut)
 }
 
-// loseAnswer resets a connection whose answer is to be lost, if that is so still, and reports whether it did.
+// loseAnswer resets a connection whose answer is to be cut, if the order is still in force, and reports whether it did.
 func (p *Proxy) loseAnswer(c *conn) bool {
 	by := c.doomed.Swap(nil)
 	if by == nil {
@@ -134,8 +134,8 @@ func (p *Proxy) loseAnswer(c *conn) bool {
 	return true
 }
 
-// spare has another answer be lost in place of one that never came.
-func (p *Proxy) spare(c *conn) {
+// giveBack lets another answer be cut instead of one that never came.
+func (p *Proxy) giveBack(c *conn) {
 	if by := c.doomed.Swap(nil); by != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -143,19 +143,19 @@ func (p *Proxy) spare(c *conn) {
 	}
 }
 
-func (p *Proxy) now() (Weather, <-chan struct{}) {
+func (p *Proxy) currentWeather() (Weather, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.weather, p.changed
 }
 
-// meet notes who a connection is from, and reports whether the line is up.
-func (p *Proxy) meet(pair *tcpline.Pair) bool {
+// recordCaller records the owner of a connection, and reports whether the line is up.
+func (p *Proxy) recordCaller(pair *tcpline.Pair) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.callers[pair.Server.LocalAddr().String()] = pair.Owner
 	return !p.weather.Down
 }
 
-// Close ends the line and all that goes over it.
+// Close ends the proxy and all its connections.
 func (p *Proxy) Close() error { return p.line.Close() }

@@ -18,8 +18,8 @@ import (
 
 const patience = 30 * time.Second
 
-// world is a line to a server that repeats every line it gets, and counts them.
-type world struct {
+// fixture is a proxy of a server that echoes and counts the lines that it receives.
+type fixture struct {
 	Gomega
 
 	proxy *faultproxy.Proxy
@@ -27,9 +27,9 @@ type world struct {
 	seen  atomic.Value // the address that the last line came from
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{Gomega: NewWithT(t)}
+	w := &fixture{Gomega: NewWithT(t)}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = listener.Close() })
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) dial(t *testing.T) net.Conn {
+func (w *fixture) dial(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", w.proxy.Address)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -71,8 +71,8 @@ func (w *world) dial(t *testing.T) net.Conn {
 	return c
 }
 
-// dialAndAsk asks on a connection of its own. The line may end it before the dial returns.
-func (w *world) dialAndAsk(line string) (string, error) {
+// dialAndAsk sends a line on a new connection. The proxy may end it before the dial returns.
+func (w *fixture) dialAndAsk(line string) (string, error) {
 	c, err := net.Dial("tcp", w.proxy.Address)
 	if err != nil {
 		return "", err
@@ -81,11 +81,11 @@ func (w *world) dialAndAsk(line string) (string, error) {
 	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
 		return "", err
 	}
-	return ask(c, line)
+	return askLine(c, line)
 }
 
-// ask sends a line and returns what comes back.
-func ask(c net.Conn, line string) (string, error) {
+// askLine sends a line and returns what comes back.
+func askLine(c net.Conn, line string) (string, error) {
 	if _, err := io.WriteString(c, line+"\n"); err != nil {
 		return "", err
 	}
@@ -95,10 +95,10 @@ func ask(c net.Conn, line string) (string, error) {
 }
 
 func TestProxy_carries(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.dial(t)
 	for range 3 {
-		w.Expect(ask(c, "hello")).To(Equal("hello"))
+		w.Expect(askLine(c, "hello")).To(Equal("hello"))
 	}
 	w.Expect(w.proxy.Caller(w.seen.Load().(string))).To(Equal("owner of " + c.LocalAddr().String()))
 	w.Expect(w.proxy.Caller("127.0.0.1:1")).To(BeEmpty())
@@ -109,33 +109,33 @@ func TestProxy_carries(t *testing.T) {
 }
 
 func TestProxy_cutsTheAnswerToWhatArrived(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.CutAnswers(1, func(request []byte) bool { return bytes.Contains(request, []byte("commit")) })
 	c := w.dial(t)
-	w.Expect(ask(c, "begin")).To(Equal("begin"))
-	_, err := ask(c, "commit")
+	w.Expect(askLine(c, "begin")).To(Equal("begin"))
+	_, err := askLine(c, "commit")
 	w.Expect(errors.Is(err, syscall.ECONNRESET)).To(BeTrue(), "%v", err)
 	w.Expect(w.lines.Load()).To(BeEquivalentTo(2), "the server got it")
 	w.Expect(w.proxy.Broken()).To(Equal(1))
 	w.Expect(w.proxy.Cuts()).To(HaveExactElements("owner of " + c.LocalAddr().String()))
-	w.Expect(ask(w.dial(t), "commit")).To(Equal("commit"), "only as often as was asked for")
+	w.Expect(askLine(w.dial(t), "commit")).To(Equal("commit"), "only as often as ordered")
 }
 
 func TestProxy_cutsNothingAnyMore(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.CutAnswers(1, nil)
 	c := w.dial(t)
 	_, err := io.WriteString(c, "half ") // it has no answer yet
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Eventually(w.proxy.Left).WithTimeout(patience).Should(BeZero())
 	w.proxy.CutAnswers(0, nil)
-	w.Expect(ask(c, "line")).To(Equal("half"))
+	w.Expect(askLine(c, "line")).To(Equal("half"))
 	w.Expect(w.proxy.Broken()).To(BeZero())
 	w.Expect(w.proxy.Cuts()).To(BeEmpty())
 }
 
 func TestProxy_cutsAnotherAnswer(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.CutAnswers(1, nil)
 	c := w.dial(t)
 	_, err := io.WriteString(c, "half a line")
@@ -143,35 +143,35 @@ func TestProxy_cutsAnotherAnswer(t *testing.T) {
 	w.Eventually(w.proxy.Left).WithTimeout(patience).Should(BeZero())
 	w.Expect(c.Close()).To(Succeed())
 	w.Eventually(w.proxy.Left).WithTimeout(patience).Should(Equal(1), "there was no answer to lose")
-	_, err = ask(w.dial(t), "line")
+	_, err = askLine(w.dial(t), "line")
 	w.Expect(errors.Is(err, syscall.ECONNRESET)).To(BeTrue(), "%v", err)
 	w.Expect(w.proxy.Cuts()).To(HaveLen(1))
 }
 
 func TestProxy_delays(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.Set(faultproxy.Weather{Delay: 100 * time.Millisecond})
 	began := time.Now()
-	w.Expect(ask(w.dial(t), "hello")).To(Equal("hello"))
+	w.Expect(askLine(w.dial(t), "hello")).To(Equal("hello"))
 	w.Expect(time.Since(began)).To(BeNumerically(">=", 200*time.Millisecond), "there and back")
 }
 
 func TestProxy_throttles(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.Set(faultproxy.Weather{BytesPerSecond: 100})
 	began := time.Now()
-	w.Expect(ask(w.dial(t), "0123456789")).To(Equal("0123456789"))
+	w.Expect(askLine(w.dial(t), "0123456789")).To(Equal("0123456789"))
 	w.Expect(time.Since(began)).To(BeNumerically(">=", 200*time.Millisecond), "11 bytes there and back")
 }
 
 func TestProxy_swallowsUntilTheWeatherChanges(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.dial(t)
-	w.Expect(ask(c, "before")).To(Equal("before"))
+	w.Expect(askLine(c, "before")).To(Equal("before"))
 	w.proxy.Set(faultproxy.Weather{Hole: true})
 	answered := make(chan string, 1)
 	go func() { // ends with the connection
-		answer, _ := ask(c, "swallowed")
+		answer, _ := askLine(c, "swallowed")
 		answered <- answer
 	}()
 	w.Consistently(answered).WithTimeout(200 * time.Millisecond).ShouldNot(Receive())
@@ -180,15 +180,15 @@ func TestProxy_swallowsUntilTheWeatherChanges(t *testing.T) {
 }
 
 func TestProxy_isDown(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.dial(t)
-	w.Expect(ask(c, "before")).To(Equal("before"))
+	w.Expect(askLine(c, "before")).To(Equal("before"))
 	w.proxy.Set(faultproxy.Weather{Down: true})
-	_, err := ask(c, "meanwhile")
+	_, err := askLine(c, "meanwhile")
 	w.Expect(err).To(HaveOccurred())
 	_, err = w.dialAndAsk("meanwhile")
 	w.Expect(err).To(HaveOccurred())
 	w.proxy.Set(faultproxy.Weather{})
-	w.Expect(ask(w.dial(t), "after")).To(Equal("after"))
+	w.Expect(askLine(w.dial(t), "after")).To(Equal("after"))
 	w.Expect(w.proxy.Broken()).To(Equal(1))
 }

@@ -1,7 +1,7 @@
-// Package freeze stops processes where they are, and says so only when they have stopped.
+// Package freeze suspends processes, and returns only after all their threads have stopped.
 //
-// SIGSTOP is queued: kill(2) returns before the first thread of the process has met it, and on a busy machine the others go
-// on until that thread had its turn. What a test does then could still be answered.
+// SIGSTOP is queued: kill(2) returns before the first thread of the process has received it, and on a busy machine the other
+// threads run until that one is scheduled. They could still answer a test that does not wait.
 package freeze
 
 import (
@@ -19,20 +19,21 @@ import (
 )
 
 const (
-	// timeout bounds the wait for a process whose threads wait for a disk: they stop when it has answered.
+	// timeout bounds the wait for threads that wait for a disk: they stop only when it has answered.
 	timeout  = 30 * time.Second
 	interval = time.Millisecond
 )
 
-// Processes stops the processes and returns when each of their threads has stopped. One that has ended counts as stopped.
+// Processes suspends the processes and returns when each of their threads has stopped. A process that has ended counts as
+// stopped.
 func Processes(pids ...int) error {
-	if err := signal(syscall.SIGSTOP, pids); err != nil {
+	if err := sendSignal(syscall.SIGSTOP, pids); err != nil {
 		return err
 	}
 	late := time.NewTimer(timeout)
 	defer late.Stop()
-	look := time.NewTicker(interval)
-	defer look.Stop()
+	poll := time.NewTicker(interval)
+	defer poll.Stop()
 	for _, pid := range pids {
 		for {
 			stopped, err := hasStopped(pid)
@@ -43,17 +44,17 @@ func Processes(pids ...int) error {
 				break
 			}
 			select {
-			case <-look.C:
+			case <-poll.C:
 			case <-late.C:
-				return fmt.Errorf("freeze process %d: it still runs after %s", pid, timeout)
+				return fmt.Errorf("freeze process %d: still running after %s", pid, timeout)
 			}
 		}
 	}
 	return nil
 }
 
-// Family stops a process and all its children, and returns what lets them go on. The parent stops first: a child that it
-// forked after its children were listed would go on.
+// Family suspends a process and all its children, and returns a function that resumes them. The parent stops first, because a
+// child that it forked after its children were listed would keep running.
 func Family(parent int) (thaw func() error, err error) {
 	frozen := []int{parent}
 	thaw = func() error { return Thaw(frozen...) }
@@ -77,8 +78,8 @@ func Family(parent int) (thaw func() error, err error) {
 	}
 }
 
-// Children returns the processes that the first thread of a process has forked, and that were not waited for yet. Some may
-// be missing while others end.
+// Children returns the processes that the first thread of a process has forked and not waited for yet. Some may be missing
+// while others end.
 func Children(parent int) ([]int, error) {
 	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
 	if err != nil {
@@ -95,10 +96,10 @@ func Children(parent int) ([]int, error) {
 	return pids, nil
 }
 
-// Thaw lets the processes go on. One that has ended is passed over.
-func Thaw(pids ...int) error { return signal(syscall.SIGCONT, pids) }
+// Thaw resumes the processes. Processes that have ended are skipped.
+func Thaw(pids ...int) error { return sendSignal(syscall.SIGCONT, pids) }
 
-func signal(what syscall.Signal, pids []int) error {
+func sendSignal(what syscall.Signal, pids []int) error {
 	var all error
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, what); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -125,7 +126,7 @@ func hasStopped(pid int) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		// proc(5): "pid (comm) state ...", where comm may hold spaces and parentheses.
+		// proc(5): "pid (comm) state ...", where comm may contain spaces and parentheses.
 		_, state, found := bytes.Cut(stat[max(0, bytes.LastIndexByte(stat, ')')):], []byte(" "))
 		if !found {
 			return false, fmt.Errorf("stat of thread %s: %q", thread.Name(), stat)

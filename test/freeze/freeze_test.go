@@ -13,8 +13,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/freeze"
 )
 
-// TestProcesses_noneRunsAfterIt asks a process that answers every byte, many times: what was written after the freeze is
-// answered after the thaw alone.
+// TestProcesses_noneRunsAfterIt writes to an echo process, many times: a byte that is written after the freeze is answered only
+// after the thaw.
 func TestProcesses_noneRunsAfterIt(t *testing.T) {
 	g := NewWithT(t)
 	echo := exec.CommandContext(t.Context(), "cat")
@@ -43,13 +43,13 @@ func TestProcesses_noneRunsAfterIt(t *testing.T) {
 		g.Expect(freeze.Processes(echo.Process.Pid)).To(Succeed())
 		_, err := in.Write([]byte{i})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Consistently(answers, 2*time.Millisecond, time.Millisecond).ShouldNot(Receive(), "answered while it is stopped")
+		g.Consistently(answers, 2*time.Millisecond, time.Millisecond).ShouldNot(Receive(), "answered while frozen")
 		g.Expect(freeze.Thaw(echo.Process.Pid)).To(Succeed())
 		g.Eventually(answers).Should(Receive(Equal(i)))
 	}
 }
 
-// TestFamily_noChildRunsAfterIt stops a shell that forks without end, many times: none of its children writes after that.
+// TestFamily_noChildRunsAfterIt freezes a shell that keeps forking, many times: none of its children writes after that.
 func TestFamily_noChildRunsAfterIt(t *testing.T) {
 	g := NewWithT(t)
 	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
@@ -73,7 +73,7 @@ func TestFamily_noChildRunsAfterIt(t *testing.T) {
 		thaw, err := freeze.Family(shell.Process.Pid)
 		g.Expect(err).NotTo(HaveOccurred())
 		before := written()
-		g.Consistently(written, 2*time.Millisecond, time.Millisecond).Should(Equal(before), "written while all are stopped")
+		g.Consistently(written, 2*time.Millisecond, time.Millisecond).Should(Equal(before), "written while frozen")
 		g.Expect(thaw()).To(Succeed())
 		g.Eventually(written).Should(BeNumerically(">", before))
 	}

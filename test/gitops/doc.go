@@ -1,3 +1,3 @@
-// Package gitops says for tests how an object looks to the tools that wait for it: to kstatus, and to Flux and Argo CD with
-// the health checks of docs/gitops.md, word for word.
+// Package gitops returns for tests the health of an object as the tools that wait for it compute it: kstatus, and Flux and
+// Argo CD with exactly the health checks of docs/gitops.md.
 package gitops

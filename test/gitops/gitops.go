@@ -17,7 +17,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// Kstatus returns what kstatus computes, which Helm 4 and Flux wait by.
+// Kstatus returns the status that kstatus computes, for which Helm 4 and Flux wait.
 func Kstatus(object *unstructured.Unstructured) (status.Status, error) {
 	result, err := status.Compute(object)
 	if err != nil {
@@ -60,7 +60,7 @@ func ReadChecks() (*Checks, error) {
 	if checks.lua == "" {
 		return nil, errors.New("read health checks: docs/gitops.md has no health.lua of a VerificationProject")
 	}
-	checks.expressions, err = compile(found.HealthCheckExprs)
+	checks.expressions, err = compileChecks(found.HealthCheckExprs)
 	return checks, err
 }
 
@@ -90,16 +90,16 @@ func yamlBlocks(text string) []string {
 	}
 }
 
-// compile prepares the expressions in the environment and the order of Flux: RFC 0009, and the package cel of
-// github.com/fluxcd/pkg/runtime, which is not a dependency because it brings a dozen modules with it.
-func compile(checks []healthCheck) ([]expression, error) {
+// compileChecks compiles the expressions with the environment and in the order of Flux, by RFC 0009 and the package cel of
+// github.com/fluxcd/pkg/runtime, which is not a dependency because it requires a dozen modules.
+func compileChecks(checks []healthCheck) ([]expression, error) {
 	if len(checks) != 1 || checks[0].APIVersion != verifyv1.GroupVersion.String() || checks[0].Kind != verifyv1.VerificationProjectKind {
-		return nil, errors.New("read health checks: docs/gitops.md has no healthCheckExprs of a VerificationProject alone")
+		return nil, errors.New("read health checks: docs/gitops.md must have healthCheckExprs of exactly one VerificationProject")
 	}
 	environment, err := cel.NewEnv(cel.HomogeneousAggregateLiterals(), cel.EagerlyValidateDeclarations(true),
 		cel.DefaultUTCTimeZone(true), cel.CrossTypeNumericComparisons(true), cel.OptionalTypes())
 	if err != nil {
-		return nil, fmt.Errorf("make a CEL environment: %w", err)
+		return nil, fmt.Errorf("create CEL environment: %w", err)
 	}
 	var out []expression
 	for _, e := range []struct {
@@ -108,7 +108,7 @@ func compile(checks []healthCheck) ([]expression, error) {
 	}{
 		{checks[0].InProgress, status.InProgressStatus}, {checks[0].Failed, status.FailedStatus}, {checks[0].Current, status.CurrentStatus},
 	} {
-		parsed, issues := environment.Parse(e.text) // Flux knows no types either
+		parsed, issues := environment.Parse(e.text) // without type checks, like Flux
 		if issues.Err() != nil {
 			return nil, fmt.Errorf("parse expression %q: %w", e.text, issues.Err())
 		}
@@ -121,7 +121,7 @@ func compile(checks []healthCheck) ([]expression, error) {
 	return out, nil
 }
 
-// Flux returns what the expressions of docs/gitops.md make of a VerificationProject.
+// Flux returns the status of a VerificationProject by the expressions of docs/gitops.md.
 func (c *Checks) Flux(object *unstructured.Unstructured) (status.Status, error) {
 	observed, found, err := unstructured.NestedInt64(object.Object, "status", "observedGeneration")
 	if err == nil && found && observed != object.GetGeneration() {
@@ -130,16 +130,16 @@ func (c *Checks) Flux(object *unstructured.Unstructured) (status.Status, error) 
 	return c.Expressions(object)
 }
 
-// Expressions is Flux without what it checks before any expression.
+// Expressions is Flux without its check of the observed generation.
 func (c *Checks) Expressions(object *unstructured.Unstructured) (status.Status, error) {
 	for _, e := range c.expressions {
 		result, _, err := e.program.Eval(object.Object)
 		if err != nil {
-			return "", fmt.Errorf("evaluate the expression for %s: %w", e.status, err)
+			return "", fmt.Errorf("evaluate expression for %s: %w", e.status, err)
 		}
 		holds, ok := result.Value().(bool)
 		if !ok {
-			return "", fmt.Errorf("the expression for %s is no boolean", e.status)
+			return "", fmt.Errorf("evaluate expression for %s: the result is not a boolean", e.status)
 		}
 		if holds {
 			return e.status, nil
@@ -148,7 +148,7 @@ func (c *Checks) Expressions(object *unstructured.Unstructured) (status.Status, 
 	return status.InProgressStatus, nil
 }
 
-// ArgoCD returns what the script of docs/gitops.md makes of a VerificationProject: Healthy, Progressing, Degraded or
+// ArgoCD returns the health of a VerificationProject by the script of docs/gitops.md: Healthy, Progressing, Degraded or
 // Suspended.
 func (c *Checks) ArgoCD(object *unstructured.Unstructured) (string, error) {
 	state := lua.NewState()
@@ -159,12 +159,12 @@ func (c *Checks) ArgoCD(object *unstructured.Unstructured) (string, error) {
 	}
 	answer, ok := state.Get(-1).(*lua.LTable)
 	if !ok {
-		return "", errors.New("run health.lua: it returns no table")
+		return "", errors.New("run health.lua: the result is not a table")
 	}
 	return lua.LVAsString(answer.RawGetString("status")), nil
 }
 
-// luaValue returns a JSON value as Argo CD hands it to a script.
+// luaValue converts a JSON value as Argo CD does for a script.
 func luaValue(state *lua.LState, value any) lua.LValue {
 	switch v := value.(type) {
 	case map[string]any:

@@ -13,10 +13,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// question is what a client or a kubelet asks again and again.
+// question is a call that a client or a kubelet repeats.
 type question string
 
-// The questions of the blackout.
+// The calls during the blackout.
 const (
 	askInit    question = "init"
 	askFinal   question = "status of a final request"
@@ -25,7 +25,7 @@ const (
 	askLive    question = "liveness"
 )
 
-// sample is one answer.
+// sample is one call and its answer.
 type sample struct {
 	asked  time.Time
 	took   time.Duration
@@ -33,10 +33,10 @@ type sample struct {
 	of     question
 	status int
 	header http.Header
-	id     string // of the request that an init was answered with
+	id     string // of the request that an init started
 }
 
-// survey asks every replica every question, all the time.
+// survey repeats every call to every replica.
 type survey struct {
 	stopped chan struct{}
 	ended   sync.WaitGroup
@@ -45,41 +45,41 @@ type survey struct {
 	askers  int
 }
 
-// asker is one replica that is asked one question.
+// asker identifies one repeated call to one replica.
 type asker struct {
 	api string
 	of  question
 }
 
-func (s *shop) survey(ctx context.Context, final, pending string) *survey {
+func (s *shop) startSurvey(ctx context.Context, final, pending string) *survey {
 	v := &survey{stopped: make(chan struct{})}
 	for _, r := range s.replicas {
 		for of, ask := range map[question]func(*sample){
 			askInit: func(a *sample) {
 				var answer map[string]any
-				a.status, a.header, answer = r.exchange(ctx, s.key, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+49 1511 7654321"}`)
+				a.status, a.header, answer = r.sendCall(ctx, s.key, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+49 1511 7654321"}`)
 				a.id, _ = answer["requestId"].(string)
 			},
 			askFinal: func(a *sample) {
-				a.status, a.header, _ = r.exchange(ctx, s.key, http.MethodGet, "/api/verify/status?id="+final, "")
+				a.status, a.header, _ = r.sendCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+final, "")
 			},
 			askPending: func(a *sample) {
-				a.status, a.header, _ = r.exchange(ctx, s.key, http.MethodGet, "/api/verify/status?id="+pending, "")
+				a.status, a.header, _ = r.sendCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+pending, "")
 			},
-			askReady: func(a *sample) { a.status = r.probe(ctx, "/readyz") },
-			askLive:  func(a *sample) { a.status = r.probe(ctx, "/livez") },
+			askReady: func(a *sample) { a.status = r.probeStatus(ctx, "/readyz") },
+			askLive:  func(a *sample) { a.status = r.probeStatus(ctx, "/livez") },
 		} {
 			v.askers++
 			v.ended.Go(func() {
 				defer GinkgoRecover()
-				v.repeat(sample{from: r, of: of}, ask)
+				v.repeatCalls(sample{from: r, of: of}, ask)
 			})
 		}
 	}
 	return v
 }
 
-func (v *survey) repeat(blank sample, ask func(*sample)) {
+func (v *survey) repeatCalls(blank sample, ask func(*sample)) {
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
 	for {
@@ -98,8 +98,8 @@ func (v *survey) repeat(blank sample, ask func(*sample)) {
 	}
 }
 
-// rounds returns how often every replica has answered every question that it was asked since a time.
-func (v *survey) rounds(since time.Time) int {
+// countRounds returns how many of the calls since a time every replica has answered, for each kind of call at least.
+func (v *survey) countRounds(since time.Time) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	answers := map[asker]int{}
@@ -122,67 +122,67 @@ func (v *survey) stop() []sample {
 }
 
 var _ = Describe("A project whose API server goes away", func() {
-	It("keeps its processes and promises, says so, and resumes by itself", func(ctx SpecContext) {
+	It("keeps its processes running and its promises, reports the outage, and recovers without a restart", func(ctx SpecContext) {
 		const away = 15 * time.Second
 		c, plane := startCluster(ctx)
 		s := newShopIn(ctx, c)
 		s.start(ctx, 3)
-		final, err := s.verifiedRequest(ctx)
+		final, err := s.createVerifiedRequest(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		s.allDelivered(ctx, []string{final}, 1)
-		s.agree(ctx, []string{final}, "VERIFIED")
-		pending := s.init(ctx, s.replicas[0], "+49 1511 2345678")
+		s.awaitDelivered(ctx, []string{final}, 1)
+		s.expectStatus(ctx, []string{final}, "VERIFIED")
+		pending := s.initRequest(ctx, s.replicas[0], "+49 1511 2345678")
 
-		mend := s.receiver.failFirst()
-		due := s.verifiedRequests(ctx, 5)
-		Eventually(s.attempted).WithContext(ctx).WithArguments(due).WithTimeout(patience).Should(Equal(len(due)), "and again in 5 s")
-		mend()
-		held, release := s.receiver.hold()
-		flying := s.verifiedRequests(ctx, 3)
+		stopFailing := s.receiver.failFirst()
+		due := s.createVerifiedRequests(ctx, 5)
+		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).WithTimeout(patience).Should(Equal(len(due)), "the second attempt is due in 5 s")
+		stopFailing()
+		held, release := s.receiver.holdAnswers()
+		flying := s.createVerifiedRequests(ctx, 3)
 		Eventually(held).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", 3))
 
-		survey := s.survey(ctx, final, pending)
+		survey := s.startSurvey(ctx, final, pending)
 		Expect(plane.StopAPIServer()).To(Succeed())
 		down := time.Now()
-		release() // the receiver took three events, which nobody can record now
+		release() // the receiver accepted three events, which cannot be recorded now
 		Eventually(time.Since).WithContext(ctx).WithArguments(down).WithTimeout(time.Minute).Should(BeNumerically(">=", away))
-		// It lasts until all have answered: what hangs for want of an API server would never do so.
-		Eventually(survey.rounds).WithContext(ctx).WithArguments(down).WithTimeout(2*patience).Should(BeNumerically(">=", 3), "answers in the blackout")
+		// The blackout lasts until all have answered: a call that hangs without an API server would never be answered.
+		Eventually(survey.countRounds).WithContext(ctx).WithArguments(down).WithTimeout(2*patience).Should(BeNumerically(">=", 3), "answers in the blackout")
 		up := time.Now()
 		Expect(plane.StartAPIServer()).To(Succeed())
 		for _, r := range s.replicas {
-			Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(2 * patience).Should(BeTrue())
+			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(2 * patience).Should(BeTrue())
 		}
 		AddReportEntry("ready again after", time.Since(up).Round(10*time.Millisecond).String())
-		s.allDelivered(ctx, flying, 1)
-		s.allDelivered(ctx, due, 2)
+		s.awaitDelivered(ctx, flying, 1)
+		s.awaitDelivered(ctx, due, 2)
 		AddReportEntry("delivered after", time.Since(up).Round(10*time.Millisecond).String())
 		samples := survey.stop()
 
 		for _, r := range s.replicas {
-			Expect(r.running()).To(BeTrue(), "no process exits")
+			Expect(r.isRunning()).To(BeTrue(), "no process exits")
 		}
 		answeredWell(samples, down, up)
 		for _, d := range s.receiver.deliveries() {
-			Expect(d.at).NotTo(BeTemporally("~", down.Add(away/2), away/2-3*time.Second), "nothing is sent whose state cannot be read")
+			Expect(d.at).NotTo(BeTemporally("~", down.Add(away/2), away/2-3*time.Second), "no event whose state cannot be read")
 		}
 		got := s.receiver.byRequest(webhookSecret)
 		for _, id := range flying {
-			Expect(len(got[id])).To(BeNumerically("<=", 2), "once in the blackout and once after it")
+			Expect(len(got[id])).To(BeNumerically("<=", 2), "once during the blackout and once after it")
 		}
-		objects := s.objects(ctx)
+		objects := s.listRequests(ctx)
 		for _, a := range samples {
 			if a.status == http.StatusOK && a.of == askInit {
-				Expect(objects).To(HaveKey(a.id), "acknowledged is stored")
+				Expect(objects).To(HaveKey(a.id), "acknowledged means stored")
 			}
 		}
 	}, SpecTimeout(3*time.Minute))
 })
 
-// attempted counts those of the requests that have an attempt recorded.
-func (s *shop) attempted(ctx context.Context, ids []string) int {
+// countAttempted counts the requests that have an attempt recorded.
+func (s *shop) countAttempted(ctx context.Context, ids []string) int {
 	count := 0
-	for id, o := range s.objects(ctx) {
+	for id, o := range s.listRequests(ctx) {
 		if slices.Contains(ids, id) && o.Status.Delivery != nil && o.Status.Delivery.Attempts > 0 {
 			count++
 		}
@@ -190,7 +190,7 @@ func (s *shop) attempted(ctx context.Context, ids []string) int {
 	return count
 }
 
-// answeredWell checks all answers: in the blackout, from a second after its begin, and before and after it.
+// answeredWell checks all answers: before the blackout, during it (from a second after its begin) and after it.
 func answeredWell(samples []sample, down, up time.Time) {
 	GinkgoHelper()
 	want := map[question]int{
@@ -203,17 +203,17 @@ func answeredWell(samples []sample, down, up time.Time) {
 			"%s, %s after the API server went away, took %s", a.of, a.asked.Sub(down), a.took)
 		known := down.Add(time.Second)
 		if a.of == askReady {
-			known = down.Add(4 * time.Second) // a check begins a second after the last one, and has a second
+			known = down.Add(4 * time.Second) // a check begins a second after the last one, and takes up to a second
 		}
 		if a.asked.After(known) && a.asked.Add(a.took).Before(up) {
 			during[a.of]++
-			Expect(a.status).To(Equal(want[a.of]), "%s while the API server is away", a.of)
+			Expect(a.status).To(Equal(want[a.of]), "%s while the API server is down", a.of)
 		}
 		if a.status == http.StatusServiceUnavailable && a.header != nil {
 			Expect(a.header.Get("Retry-After")).NotTo(BeEmpty(), "%s", a.of)
 		}
 		slowest[a.of] = max(slowest[a.of], a.took)
-		if a.status == http.StatusOK || a.took < time.Second { // else the store had no time, on a machine that is busy
+		if a.status == http.StatusOK || a.took < time.Second { // otherwise the store timed out on a loaded machine
 			last[fmt.Sprint(a.of, a.from.api)] = a
 		}
 	}

@@ -16,16 +16,16 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// postMessage plays Meta: it posts a text from a number, signed with the account's secret, and returns the status.
+// postMessage posts a text from a number like Meta, signed with the account's secret, and returns the status.
 func (s *shop) postMessage(ctx context.Context, through *replica, from, text string) int {
 	GinkgoHelper()
-	return signedText(from, text, time.Now()).post(ctx, through)
+	return signedText(from, text, time.Now()).postTo(ctx, through)
 }
 
-// signedBody is a webhook as Meta signs it.
+// signedBody is a webhook request body with Meta's signature.
 type signedBody struct{ body, signature string }
 
-// signedText returns the webhook of a text that a number sent at some time.
+// signedText returns the webhook request of a text that a number sent at a time.
 func signedText(from, text string, at time.Time) signedBody {
 	GinkgoHelper()
 	from = strings.TrimPrefix(from, "+")
@@ -45,8 +45,8 @@ func signedText(from, text string, at time.Time) signedBody {
 	return signedBody{string(body), "sha256=" + hex.EncodeToString(mac.Sum(nil))}
 }
 
-// post sends the very bytes and returns the answer's status.
-func (b signedBody) post(ctx context.Context, through *replica) int {
+// postTo sends the unchanged bytes and returns the response's status.
+func (b signedBody) postTo(ctx context.Context, through *replica) int {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/hooks/whatsapp", strings.NewReader(b.body))
 	Expect(err).NotTo(HaveOccurred())
@@ -57,14 +57,14 @@ func (b signedBody) post(ctx context.Context, through *replica) int {
 	return response.StatusCode
 }
 
-var _ = Describe("What a verification costs the API server", func() {
+var _ = Describe("The load of a verification on the API server", func() {
 	It("is three writes until its event is delivered, and no LIST", func(ctx SpecContext) {
 		const requests = 20
 		s := newShop(ctx)
-		way := s.middleman()
+		way := s.startProxy()
 		s.start(ctx, 1)
-		r := s.leader(ctx)
-		before, repeated := way.counted("verificationrequests"), 0
+		r := s.findLeader(ctx)
+		before, repeated := way.callsOf("verificationrequests"), 0
 		again := func(status int) int {
 			if status == http.StatusServiceUnavailable {
 				repeated++
@@ -75,7 +75,7 @@ var _ = Describe("What a verification costs the API server", func() {
 			number := fmt.Sprintf("49151%08d", 70_000_000+i)
 			var started map[string]any
 			Eventually(func() (status int) {
-				status, started = r.callKeyed(ctx, s.key, number, fmt.Sprintf(`{"phoneNumber": %q}`, number))
+				status, started = r.initKeyed(ctx, s.key, number, fmt.Sprintf(`{"phoneNumber": %q}`, number))
 				return again(status)
 			}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusOK))
 			canaries.addText(started["expectedText"].(string))
@@ -84,10 +84,10 @@ var _ = Describe("What a verification costs the API server", func() {
 			}).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusOK))
 		}
 		Eventually(s.receiver.deliveries).WithTimeout(patience).Should(HaveLen(requests))
-		Eventually(func() int { return way.counted("verificationrequests")["PUT"] - before["PUT"] }).WithTimeout(patience).
+		Eventually(func() int { return way.callsOf("verificationrequests")["PUT"] - before["PUT"] }).WithTimeout(patience).
 			Should(BeNumerically(">=", 2*requests), "one write verifies, one records the attempt; the fourth, later, deletes")
-		// What a busy machine had no time to answer was asked again, and may have cost a call each time.
-		after := way.counted("verificationrequests")
+		// Calls that timed out on a loaded machine were repeated, and each may have added a call.
+		after := way.callsOf("verificationrequests")
 		Expect(after["PUT"] - before["PUT"]).To(BeNumerically("<=", 2*requests+repeated))
 		Expect(after["POST"] - before["POST"]).To(And(BeNumerically(">=", requests), BeNumerically("<=", requests+repeated)))
 		Expect(after["PATCH"] - before["PATCH"]).To(BeZero())
@@ -95,6 +95,6 @@ var _ = Describe("What a verification costs the API server", func() {
 		Expect(after["DELETE"] - before["DELETE"]).To(BeZero())
 		gets := float64(after["GET"]-before["GET"]) / float64(requests+repeated)
 		AddReportEntry(fmt.Sprintf("reads per verification: %.1f GET", gets))
-		Expect(gets).To(BeNumerically("<=", 4), "a look at each change while it is pending, and one right before the send")
+		Expect(gets).To(BeNumerically("<=", 4), "one for each change while it is pending, and one right before the event is sent")
 	}, SpecTimeout(2*time.Minute))
 })

@@ -11,26 +11,26 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// texts is a collection that specs and their processes add to.
-type texts struct {
+// sharedTexts is a list to which specs and their processes add.
+type sharedTexts struct {
 	mu  sync.Mutex
 	all []string
 }
 
-func (t *texts) add(text string) {
+func (t *sharedTexts) add(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.all = append(t.all, text)
 }
 
-func (t *texts) list() []string {
+func (t *sharedTexts) list() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return append([]string(nil), t.all...)
 }
 
-// addText adds a text that users send, and the code at its end by itself.
-func (t *texts) addText(text string) {
+// addText adds a text that users send, and separately the code at its end.
+func (t *sharedTexts) addText(text string) {
 	GinkgoHelper()
 	words := strings.Fields(text)
 	Expect(words).NotTo(BeEmpty())
@@ -39,44 +39,44 @@ func (t *texts) addText(text string) {
 }
 
 var (
-	// printed is everything that the processes of the suite printed, at the level debug.
-	printed texts
-	// canaries are secrets, codes and texts that none of it may hold.
-	canaries texts
-	// numbers are those that the suite verifies, whole, and not the digits of a fraction such as a duration's.
+	// printed is all output of the processes of the suite, at the level debug.
+	printed sharedTexts
+	// canaries are secrets, codes and texts that must not occur in it.
+	canaries sharedTexts
+	// numbers matches the whole phone numbers that the suite verifies, but not the digits of a fraction such as a duration's.
 	numbers = regexp.MustCompile(`(^|[^0-9.])49151[0-9]{8}([^0-9]|$)`)
 )
 
-// Each process of the suite judges what its own specs printed. That the suite printed logs and had something to look for is
-// asked of all processes together: which specs ran in one of them is chance.
+// Each process of the suite checks the output of its own specs. Whether there were logs and canaries at all is checked over all
+// processes, because the specs are distributed among them at random.
 var _ = SynchronizedAfterSuite(func() {
 	all := strings.Join(printed.list(), "")
 	for _, canary := range canaries.list() {
 		if strings.Contains(all, canary) {
-			Fail("a log holds what it must not: " + canary)
+			Fail("a log contains a canary: " + canary)
 		}
 	}
-	Expect(numbers.FindString(all)).To(BeEmpty(), "a log holds a number")
-	note("printed", all != "")
-	note("serving", strings.Contains(all, `"msg":"serving"`))
-	note("canaries", len(canaries.list()) > 0)
+	Expect(numbers.FindString(all)).To(BeEmpty(), "a log contains a phone number")
+	shareFact("printed", all != "")
+	shareFact("serving", strings.Contains(all, `"msg":"serving"`))
+	shareFact("canaries", len(canaries.list()) > 0)
 }, func() {
-	if noted("printed") { // not where none of the specs that ran starts anything
-		Expect(noted("serving")).To(BeTrue(), "a log of a server was looked at")
-		Expect(noted("canaries")).To(BeTrue(), "there was something to look for")
+	if anyProcessHas("printed") { // unless none of the specs that ran starts a process
+		Expect(anyProcessHas("serving")).To(BeTrue(), "the log of a server was checked")
+		Expect(anyProcessHas("canaries")).To(BeTrue(), "there were canaries")
 	}
 })
 
-// note tells the first process that something holds in this one.
-func note(name string, holds bool) {
+// shareFact records for the first process that a fact holds in this one.
+func shareFact(name string, holds bool) {
 	GinkgoHelper()
 	if holds {
 		Expect(os.WriteFile(filepath.Join(sharedDir, name), nil, 0o600)).To(Succeed())
 	}
 }
 
-// noted reports whether something holds in any process.
-func noted(name string) bool {
+// anyProcessHas reports whether a fact holds in any process.
+func anyProcessHas(name string) bool {
 	_, err := os.Stat(filepath.Join(sharedDir, name))
 	return err == nil
 }

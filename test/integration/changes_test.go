@@ -28,7 +28,7 @@ var _ = Describe("A change of a project", func() {
 		Expect(err).NotTo(HaveOccurred())
 		s.writeSecret("second-key", second)
 		s.start(ctx, 3)
-		s.change(ctx, func(p *verifyv1.VerificationProject) {
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.APIKeys = []verifyv1.APIKey{{Name: "second", SecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "second-key"}}}
 			p.Spec.RateLimit.PerPhoneNumber = &verifyv1.Rate{Requests: 1, Period: "10m"}
 		})
@@ -44,93 +44,93 @@ var _ = Describe("A change of a project", func() {
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("of its webhook's secret is followed without losing an event or an attempt", func(ctx SpecContext) {
+	It("of its webhook's secret takes effect without losing an event or an attempt", func(ctx SpecContext) {
 		const rotated = "the webhook's next secret, also long"
 		s := newShop(ctx)
 		s.start(ctx, 2)
-		ids := s.verifiedRequests(ctx, 1)
-		s.allDelivered(ctx, ids, 1)
+		ids := s.createVerifiedRequests(ctx, 1)
+		s.awaitDelivered(ctx, ids, 1)
 		s.writeSecret("webhook", rotated)
 		Eventually(func() []string {
-			ids = append(ids, s.verifiedRequests(ctx, 1)...)
-			s.allDelivered(ctx, ids, 1)
+			ids = append(ids, s.createVerifiedRequests(ctx, 1)...)
+			s.awaitDelivered(ctx, ids, 1)
 			got := s.receiver.deliveries()
 			return strings.Fields(got[len(got)-1].headers.Get("Webhook-Signature"))
 		}).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2), "signed with both")
 		all := s.receiver.deliveries()
 		last := receiver{got: all[len(all)-1:]}
-		last.byRequest(rotated) // and x-webhook-signature with the new one
+		last.byRequest(rotated) // x-webhook-signature uses the new one
 
 		Expect(os.Remove(filepath.Join(s.secrets, "shop", "webhook"))).To(Succeed())
 		for _, r := range s.replicas {
-			Eventually(r.problem).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
+			Eventually(r.hasSecretProblem).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
 		}
-		waiting := s.verifiedRequests(ctx, 3)
+		waiting := s.createVerifiedRequests(ctx, 3)
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2*time.Second).Should(HaveLen(len(all)), "never unsigned")
 		for _, id := range waiting {
-			Expect(s.object(ctx, id).Status.Delivery.Attempts).To(BeZero(), "no attempt is used")
+			Expect(s.readRequest(ctx, id).Status.Delivery.Attempts).To(BeZero(), "no attempt is used up")
 		}
 		s.writeSecret("webhook", rotated)
 		restored := time.Now()
-		s.allDelivered(ctx, waiting, 1)
-		// That the change itself sends them, and not the next look, is shown by TestTerm_handsEachLoopWhatIsItsOwn.
+		s.awaitDelivered(ctx, waiting, 1)
+		// TestTerm_handsEachLoopWhatIsItsOwn shows that the change itself sends them, not the next poll.
 		AddReportEntry("delivered after", time.Since(restored).Round(time.Millisecond).String())
 	}, SpecTimeout(2*time.Minute))
 
-	It("of its retention counts for requests that wait for their deletion, but never for an undelivered event", func(ctx SpecContext) {
+	It("of its retention applies to requests that await deletion, but never to an undelivered event", func(ctx SpecContext) {
 		s := newShop(ctx)
 		s.receiver.answerWith(http.StatusInternalServerError)
 		s.start(ctx, 2)
-		seen := s.follow(ctx)
-		undelivered := s.verifiedRequests(ctx, 2)
-		Eventually(s.attempted).WithContext(ctx).WithArguments(undelivered).WithTimeout(patience).Should(Equal(2))
-		old := s.backdated(ctx, 2*time.Hour)
-		kept := s.backdated(ctx, 30*time.Minute)
-		short, err := s.request(ctx, time.Second)
+		seen := s.followPhases(ctx)
+		undelivered := s.createVerifiedRequests(ctx, 2)
+		Eventually(s.countAttempted).WithContext(ctx).WithArguments(undelivered).WithTimeout(patience).Should(Equal(2))
+		old := s.createBackdated(ctx, 2*time.Hour)
+		kept := s.createBackdated(ctx, 30*time.Minute)
+		short, err := s.storeRequest(ctx, time.Second)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(s.gone).WithContext(ctx).WithArguments(old).WithTimeout(patience).Should(BeTrue())
-		Eventually(seen.of).WithContext(ctx).WithArguments(old).WithTimeout(patience).
+		Eventually(s.isDeleted).WithContext(ctx).WithArguments(old).WithTimeout(patience).Should(BeTrue())
+		Eventually(seen.phasesOf).WithContext(ctx).WithArguments(old).WithTimeout(patience).
 			Should(Equal([]verifyv1.Phase{verifyv1.PhasePending, verifyv1.PhaseExpired}))
 		for _, id := range []string{kept, short} {
-			Eventually(func() verifyv1.Phase { return s.object(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(patience).
+			Eventually(func() verifyv1.Phase { return s.readRequest(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(patience).
 				Should(Equal(verifyv1.PhaseExpired))
 		}
-		expired := s.object(ctx, short)
+		expired := s.readRequest(ctx, short)
 		Expect(expired.OwnerReferences).To(HaveLen(1))
 		Expect(expired.OwnerReferences[0].Kind).To(Equal(verifyv1.VerificationProjectKind))
 		Expect(expired.OwnerReferences[0].BlockOwnerDeletion).To(BeNil())
 
-		s.change(ctx, func(p *verifyv1.VerificationProject) {
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.Request.Retention = "1m"
 		})
-		Eventually(s.gone).WithContext(ctx).WithArguments(kept).WithTimeout(patience).Should(BeTrue())
-		Expect(s.gone(ctx, short)).To(BeFalse(), "it has expired just now")
-		// As if they had waited for an hour: their age is no reason to drop them.
+		Eventually(s.isDeleted).WithContext(ctx).WithArguments(kept).WithTimeout(patience).Should(BeTrue())
+		Expect(s.isDeleted(ctx, short)).To(BeFalse(), "it expired just now")
+		// As if they had waited for an hour: undelivered events are not dropped for their age.
 		for _, id := range undelivered {
-			s.kubectl("patch", "vreq/"+id, "--subresource=status", "--type=merge",
+			s.runKubectl("patch", "vreq/"+id, "--subresource=status", "--type=merge",
 				`-p={"status":{"verifiedAt":"`+time.Now().UTC().Add(-time.Hour).Format(metav1.RFC3339Micro)+`"}}`)
 		}
 		for _, id := range undelivered { // the third attempt is minutes away
-			Eventually(func() int32 { return s.object(ctx, id).Status.Delivery.Attempts }).WithContext(ctx).WithTimeout(patience).
+			Eventually(func() int32 { return s.readRequest(ctx, id).Status.Delivery.Attempts }).WithContext(ctx).WithTimeout(patience).
 				Should(BeEquivalentTo(2))
 		}
-		s.allDelivered(ctx, s.deliverable(ctx), 1)
+		s.awaitDelivered(ctx, s.deliverOne(ctx), 1)
 		for _, id := range undelivered {
-			Expect(s.gone(ctx, id)).To(BeFalse())
-			Expect(meta.IsStatusConditionFalse(s.object(ctx, id).Status.Conditions, verifyv1.ConditionWebhookDelivered)).To(BeTrue())
+			Expect(s.isDeleted(ctx, id)).To(BeFalse())
+			Expect(meta.IsStatusConditionFalse(s.readRequest(ctx, id).Status.Conditions, verifyv1.ConditionWebhookDelivered)).To(BeTrue())
 		}
 	}, SpecTimeout(2*time.Minute))
 })
 
-// deliverable makes the receiver well and returns a request that it gets: what came before it was worked on.
-func (s *shop) deliverable(ctx context.Context) []string {
+// deliverOne lets the receiver succeed and returns a request that is delivered: earlier work was handled by then.
+func (s *shop) deliverOne(ctx context.Context) []string {
 	GinkgoHelper()
 	s.receiver.answerBy(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	return s.verifiedRequests(ctx, 1)
+	return s.createVerifiedRequests(ctx, 1)
 }
 
-// change updates the project.
-func (s *shop) change(ctx context.Context, edit func(*verifyv1.VerificationProject)) {
+// editProject updates the project.
+func (s *shop) editProject(ctx context.Context, edit func(*verifyv1.VerificationProject)) {
 	GinkgoHelper()
 	Eventually(func() error {
 		project := &verifyv1.VerificationProject{}
@@ -142,14 +142,14 @@ func (s *shop) change(ctx context.Context, edit func(*verifyv1.VerificationProje
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-// initStatus returns the status that an init with a key is answered with.
+// initStatus returns the HTTP status of an init with a key.
 func (r *replica) initStatus(ctx context.Context, key string) int {
-	status, _ := r.call(ctx, key, http.MethodPost, "/api/verify/init", initBody)
+	status, _ := r.callAPI(ctx, key, http.MethodPost, "/api/verify/init", initBody)
 	return status
 }
 
-// problem tells whether the replica reports the webhook's secret as one that it cannot use.
-func (r *replica) problem(ctx context.Context) bool {
+// hasSecretProblem reports whether the replica reports the webhook's secret as unusable.
+func (r *replica) hasSecretProblem(ctx context.Context) bool {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/problems", nil)
 	Expect(err).NotTo(HaveOccurred())

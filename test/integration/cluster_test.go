@@ -48,7 +48,7 @@ type shop struct {
 	verified   atomic.Int64
 }
 
-// leaseFlags make leases short, so that tests of their loss are, and yet longer than a busy machine stands still.
+// leaseFlags make leases short, to keep tests of their loss short, and yet longer than the pauses of a loaded machine.
 var leaseFlags = []string{"--lease-duration=6s", "--lease-renew-deadline=5s", "--lease-retry-period=250ms"}
 
 const leaseDuration = 6 * time.Second
@@ -56,13 +56,13 @@ const leaseDuration = 6 * time.Second
 // webhookSecret signs the events of shops.
 const webhookSecret = "a webhook secret of enough length"
 
-// newShop makes a project and what it needs, and starts nothing but its receiver.
+// newShop creates a project and its prerequisites, and starts only its receiver.
 func newShop(ctx context.Context) *shop {
 	GinkgoHelper()
 	return newShopIn(ctx, sharedCluster)
 }
 
-// newShopIn is newShop in a cluster of the spec's own.
+// newShopIn is newShop in a cluster that the spec owns.
 func newShopIn(ctx context.Context, c *cluster) *shop {
 	GinkgoHelper()
 	s := &shop{
@@ -70,7 +70,7 @@ func newShopIn(ctx context.Context, c *cluster) *shop {
 	}
 	_, err := s.clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
-	s.grant(ctx)
+	s.grantAccess(ctx)
 	key, err := settings.NewAPIKey(rand.Reader)
 	Expect(err).NotTo(HaveOccurred())
 	s.key = key
@@ -78,19 +78,19 @@ func newShopIn(ctx context.Context, c *cluster) *shop {
 	s.writeSecret("webhook", webhookSecret)
 	s.writeSecret("access-token", "EAAG0123456789")
 	s.writeSecret("app-secret", "0123456789abcdef0123456789abcdef")
-	Expect(s.admin.Create(ctx, s.project())).To(Succeed())
+	Expect(s.admin.Create(ctx, s.newProject())).To(Succeed())
 	return s
 }
 
-// writeSecret writes the file of a secret, as a kubelet does, whose value no log may hold.
+// writeSecret writes the file of a secret, like a kubelet. Its value becomes a canary.
 func (s *shop) writeSecret(key, value string) {
 	GinkgoHelper()
 	canaries.add(value)
 	writeFile(s.secrets, "shop/"+key, value)
 }
 
-// grant lets the ServiceAccount serve in the namespace, by a token of its own.
-func (s *shop) grant(ctx context.Context) {
+// grantAccess lets the ServiceAccount serve in the namespace, with a token of its own.
+func (s *shop) grantAccess(ctx context.Context) {
 	GinkgoHelper()
 	const name = "serve"
 	_, err := s.clients.CoreV1().ServiceAccounts(s.namespace).Create(ctx,
@@ -105,11 +105,11 @@ func (s *shop) grant(ctx context.Context) {
 	token, err := s.clients.CoreV1().ServiceAccounts(s.namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	s.token = token.Status.Token
-	s.reach(s.config.Host)
+	s.writeKubeconfig(s.config.Host)
 }
 
-// reach writes the kubeconfig of the replicas that start from now on, with an address of the API server.
-func (s *shop) reach(host string) {
+// writeKubeconfig writes the kubeconfig of replicas that start from now on, with an address of the API server.
+func (s *shop) writeKubeconfig(host string) {
 	GinkgoHelper()
 	config := rest.AnonymousClientConfig(s.config)
 	config.Host, config.BearerToken = host, s.token
@@ -117,7 +117,7 @@ func (s *shop) reach(host string) {
 	Expect(controlplane.WriteKubeconfig(s.kubeconfig, config)).To(Succeed())
 }
 
-func (s *shop) project() *verifyv1.VerificationProject {
+func (s *shop) newProject() *verifyv1.VerificationProject {
 	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
 	return &verifyv1.VerificationProject{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "shop"},
@@ -136,7 +136,7 @@ func (s *shop) project() *verifyv1.VerificationProject {
 	}
 }
 
-// start starts replicas and returns when they are ready.
+// start starts replicas and waits until they are ready.
 func (s *shop) start(ctx context.Context, n int) {
 	GinkgoHelper()
 	var started []*replica
@@ -144,7 +144,7 @@ func (s *shop) start(ctx context.Context, n int) {
 		started = append(started, s.startOne())
 	}
 	for _, r := range started {
-		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(30*time.Second).Should(BeTrue(), r.printed)
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(30*time.Second).Should(BeTrue(), r.output)
 	}
 }
 
@@ -159,24 +159,24 @@ func (s *shop) startOne(flags ...string) *replica {
 	return r
 }
 
-// leader returns the replica that holds the lease, as the processes say it.
-func (s *shop) leader(ctx context.Context) *replica {
+// findLeader returns the replica that holds the lease, according to the logs.
+func (s *shop) findLeader(ctx context.Context) *replica {
 	GinkgoHelper()
 	var leader *replica
 	Eventually(func() *replica {
 		for _, r := range s.replicas {
-			if r.running() && r.leads() {
+			if r.isRunning() && r.isLeading() {
 				leader = r
 				return r
 			}
 		}
 		return nil
-	}).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil(), "somebody leads")
+	}).WithContext(ctx).WithTimeout(patience).ShouldNot(BeNil(), "a replica leads")
 	return leader
 }
 
-// open opens a store of the tests' own, as another replica would.
-func (s *shop) open(ctx context.Context) *kubernetes.Store {
+// openStore opens a store for the spec itself, like another replica.
+func (s *shop) openStore(ctx context.Context) *kubernetes.Store {
 	GinkgoHelper()
 	if s.store != nil {
 		return s.store
@@ -199,21 +199,21 @@ func (s *shop) open(ctx context.Context) *kubernetes.Store {
 	return store
 }
 
-// init starts a verification through a replica and returns its id.
-func (s *shop) init(ctx context.Context, through *replica, number string) string {
+// initRequest starts a verification through a replica and returns its id.
+func (s *shop) initRequest(ctx context.Context, through *replica, number string) string {
 	GinkgoHelper()
-	answer := through.serves(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q}`, number))
+	answer := through.mustCall(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q}`, number))
 	canaries.addText(answer["expectedText"].(string))
 	return answer["requestId"].(string)
 }
 
-// verify makes a request VERIFIED through the store's transition, as an authentic message does.
-func (s *shop) verify(ctx context.Context, id string) error {
+// verifyRequest makes a request VERIFIED by the store's transition, like an authentic message.
+func (s *shop) verifyRequest(ctx context.Context, id string) error {
 	again := false
-	return untilInTime(ctx, func() error {
-		_, err := s.open(ctx).Update(ctx, id, func(r *verification.Request, now time.Time) error {
+	return retryUnavailable(ctx, func() error {
+		_, err := s.openStore(ctx).Update(ctx, id, func(r *verification.Request, now time.Time) error {
 			if again && r.Phase == verification.Verified {
-				return verification.ErrUnchanged // the try before did it
+				return verification.ErrUnchanged // the previous try succeeded
 			}
 			return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
 		})
@@ -222,8 +222,8 @@ func (s *shop) verify(ctx context.Context, id string) error {
 	})
 }
 
-// untilInTime repeats what the store had no time for, on a machine that is busy with other things.
-func untilInTime(ctx context.Context, do func() error) error {
+// retryUnavailable repeats a store call that times out, as it may on a loaded machine.
+func retryUnavailable(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		if known, ok := errors.AsType[*verification.Error](err); !ok || known.Code != verification.CodeStoreUnavailable || ctx.Err() != nil {
@@ -232,17 +232,17 @@ func untilInTime(ctx context.Context, do func() error) error {
 	}
 }
 
-// verifiedRequest stores a request and verifies it, without a replica.
-func (s *shop) verifiedRequest(ctx context.Context) (string, error) {
-	id, err := s.request(ctx, 10*time.Minute)
+// createVerifiedRequest stores a request and verifies it, without a replica.
+func (s *shop) createVerifiedRequest(ctx context.Context) (string, error) {
+	id, err := s.storeRequest(ctx, 10*time.Minute)
 	if err != nil {
 		return "", err
 	}
-	return id, s.verify(ctx, id)
+	return id, s.verifyRequest(ctx, id)
 }
 
-// request stores a pending request of its own number, without a replica.
-func (s *shop) request(ctx context.Context, ttl time.Duration) (string, error) {
+// storeRequest stores a pending request of a new number, without a replica.
+func (s *shop) storeRequest(ctx context.Context, ttl time.Duration) (string, error) {
 	number, err := phone.FromE164(fmt.Sprintf("+49151%08d", s.verified.Add(1)))
 	if err != nil {
 		return "", err
@@ -253,18 +253,18 @@ func (s *shop) request(ctx context.Context, ttl time.Duration) (string, error) {
 		return "", err
 	}
 	id := project.RequestID(code)
-	return id, untilInTime(ctx, func() error {
-		_, err := s.open(ctx).Create(ctx, verification.New{
+	return id, retryUnavailable(ctx, func() error {
+		_, err := s.openStore(ctx).Create(ctx, verification.New{
 			ID: id, Phone: number, Method: verification.WhatsApp, TTL: ttl, KeyName: "backend",
 		}, verification.Limits{})
 		return err
 	})
 }
 
-// patience is for the tests' own look at the cluster, on a machine that is busy with other things.
+// patience bounds the specs' own reads of the cluster, on a loaded machine.
 const patience = 30 * time.Second
 
-func (s *shop) object(ctx context.Context, id string) *verifyv1.VerificationRequest {
+func (s *shop) readRequest(ctx context.Context, id string) *verifyv1.VerificationRequest {
 	GinkgoHelper()
 	object := &verifyv1.VerificationRequest{}
 	Eventually(func() error {
@@ -273,13 +273,13 @@ func (s *shop) object(ctx context.Context, id string) *verifyv1.VerificationRequ
 	return object
 }
 
-func (s *shop) gone(ctx context.Context, id string) bool {
+func (s *shop) isDeleted(ctx context.Context, id string) bool {
 	err := s.admin.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: id}, &verifyv1.VerificationRequest{})
 	return apierrors.IsNotFound(err)
 }
 
-// kubectl runs kubectl as the cluster's administrator.
-func (s *shop) kubectl(args ...string) string {
+// runKubectl runs kubectl as the cluster's administrator.
+func (s *shop) runKubectl(args ...string) string {
 	GinkgoHelper()
 	file := filepath.Join(GinkgoT().TempDir(), "admin")
 	Expect(controlplane.WriteKubeconfig(file, s.config)).To(Succeed())

@@ -17,42 +17,42 @@ var _ = Describe("A project that is deleted", func() {
 		c, plane := startCluster(ctx)
 		s := newShopIn(ctx, c)
 		s.start(ctx, 2)
-		s.allDelivered(ctx, s.verifiedRequests(ctx, 2), 1)
-		lapsed, err := s.request(ctx, 100*time.Millisecond)
+		s.awaitDelivered(ctx, s.createVerifiedRequests(ctx, 2), 1)
+		lapsed, err := s.storeRequest(ctx, 100*time.Millisecond)
 		Expect(err).NotTo(HaveOccurred())
-		s.init(ctx, s.replicas[0], "+49 1511 2345678")
-		s.apply(fmt.Sprintf(byHand, "by-hand", "+4915112345679", "WhatsApp"))
-		s.kubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/by-hand")
-		canaries.addText(s.object(ctx, "by-hand").Status.ExpectedText)
-		Eventually(func() verifyv1.Phase { return s.object(ctx, lapsed).Status.Phase }).WithContext(ctx).
+		s.initRequest(ctx, s.replicas[0], "+49 1511 2345678")
+		s.applyManifest(fmt.Sprintf(manualRequest, "by-hand", "+4915112345679", "WhatsApp"))
+		s.runKubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/by-hand")
+		canaries.addText(s.readRequest(ctx, "by-hand").Status.ExpectedText)
+		Eventually(func() verifyv1.Phase { return s.readRequest(ctx, lapsed).Status.Phase }).WithContext(ctx).
 			WithTimeout(30 * time.Second).Should(Equal(verifyv1.PhaseExpired))
 		s.receiver.answerWith(http.StatusInternalServerError)
-		due := s.verifiedRequests(ctx, 3)
-		Eventually(s.attempted).WithContext(ctx).WithArguments(due).WithTimeout(30 * time.Second).Should(Equal(len(due)))
-		held, release := s.receiver.hold()
+		due := s.createVerifiedRequests(ctx, 3)
+		Eventually(s.countAttempted).WithContext(ctx).WithArguments(due).WithTimeout(30 * time.Second).Should(Equal(len(due)))
+		held, release := s.receiver.holdAnswers()
 		defer release()
-		s.verifiedRequests(ctx, 1)
+		s.createVerifiedRequests(ctx, 1)
 		Eventually(held).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeNumerically(">=", 1))
-		stored := len(s.objects(ctx))
+		stored := len(s.listRequests(ctx))
 		Expect(stored).To(BeNumerically(">=", 9), "2 delivered, 1 expired, 2 pending, 3 due again, 1 on its way")
 
-		s.kubectl("delete", "vproj/shop")
+		s.runKubectl("delete", "vproj/shop")
 		for _, r := range s.replicas {
-			Eventually(r.printed).WithContext(ctx).WithTimeout(30 * time.Second).Should(ContainSubstring("the project was deleted"))
+			Eventually(r.output).WithContext(ctx).WithTimeout(30 * time.Second).Should(ContainSubstring("the project was deleted"))
 		}
 		sent := len(s.receiver.deliveries())
-		release() // an answer that there is soon nothing to record it with
+		release() // the answer can soon not be recorded any more
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(8*time.Second).
 			Should(HaveLen(sent), "the schedule has another attempt within 6 s, and the requests are still there")
-		Expect(s.objects(ctx)).To(HaveLen(stored))
+		Expect(s.listRequests(ctx)).To(HaveLen(stored))
 		s.refuseCleanly(ctx, due[0], http.StatusOK)
 
 		Expect(plane.StartControllers("garbage-collector-controller")).To(Succeed())
 		DeferCleanup(plane.StopControllers)
-		Eventually(s.objects).WithContext(ctx).WithTimeout(90 * time.Second).Should(BeEmpty())
+		Eventually(s.listRequests).WithContext(ctx).WithTimeout(90 * time.Second).Should(BeEmpty())
 		for _, r := range s.replicas {
 			Eventually(func() int {
-				status, _ := r.call(ctx, s.key, http.MethodGet, "/api/verify/status?id="+due[0], "")
+				status, _ := r.callAPI(ctx, s.key, http.MethodGet, "/api/verify/status?id="+due[0], "")
 				return status
 			}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal(http.StatusNotFound))
 		}
@@ -61,20 +61,20 @@ var _ = Describe("A project that is deleted", func() {
 	}, SpecTimeout(4*time.Minute))
 })
 
-// refuseCleanly checks that every process lives, starts nothing new, and tells clients so in the form of the contract.
+// refuseCleanly checks that every process runs, starts no verification, and answers clients in the form of the contract.
 func (s *shop) refuseCleanly(ctx context.Context, id string, status int) {
 	GinkgoHelper()
 	for _, r := range s.replicas {
-		Expect(r.running()).To(BeTrue())
-		Expect(r.probe(ctx, "/livez")).To(Equal(http.StatusOK))
-		got, header, answer := r.exchange(ctx, s.key, http.MethodPost, "/api/verify/init", initBody)
+		Expect(r.isRunning()).To(BeTrue())
+		Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
+		got, header, answer := r.sendCall(ctx, s.key, http.MethodPost, "/api/verify/init", initBody)
 		Expect(got).To(Equal(http.StatusServiceUnavailable))
 		Expect(header.Get("Retry-After")).NotTo(BeEmpty())
 		Expect(answer).To(HaveKeyWithValue("error", HaveKeyWithValue("code", "store_unavailable")))
 		Eventually(func() int {
-			got, _ := r.call(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+			got, _ := r.callAPI(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 			return got
 		}).WithContext(ctx).WithTimeout(patience).Should(Equal(status))
-		Expect(r.printed()).NotTo(ContainSubstring("panic"))
+		Expect(r.output()).NotTo(ContainSubstring("panic"))
 	}
 }

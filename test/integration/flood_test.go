@@ -15,12 +15,12 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// flooded is what a flood was answered.
-type flooded struct{ admitted, refused, late, other atomic.Int64 }
+// floodResult counts the answers to a flood.
+type floodResult struct{ admitted, refused, late, other atomic.Int64 }
 
-// inits starts verifications with one key as fast as it can, by that many clients, until stop.
-func (s *shop) inits(ctx context.Context, clients int) (seen *flooded, stop func()) {
-	seen = &flooded{}
+// floodInits starts verifications with one key as fast as possible, from that many clients, until stop.
+func (s *shop) floodInits(ctx context.Context, clients int) (seen *floodResult, stop func()) {
+	seen = &floodResult{}
 	over := make(chan struct{})
 	var all sync.WaitGroup
 	var numbers atomic.Int64
@@ -35,7 +35,7 @@ func (s *shop) inits(ctx context.Context, clients int) (seen *flooded, stop func
 				default:
 				}
 				body := fmt.Sprintf(`{"phoneNumber": "+49152%08d"}`, numbers.Add(1))
-				status, header, _ := s.replicas[0].exchange(ctx, s.key, http.MethodPost, "/api/verify/init", body)
+				status, header, _ := s.replicas[0].sendCall(ctx, s.key, http.MethodPost, "/api/verify/init", body)
 				switch {
 				case status == http.StatusOK:
 					seen.admitted.Add(1)
@@ -55,13 +55,13 @@ func (s *shop) inits(ctx context.Context, clients int) (seen *flooded, stop func
 	}
 }
 
-// asks starts that many verifications, one after the other, and returns how long each took. A machine that is busy with
-// other things may be too slow for one; then it is asked for again.
-func (s *shop) asks(ctx context.Context, n int) []time.Duration {
+// timeInits starts that many verifications, one after the other, and returns how long each took. One that times out on a
+// loaded machine is repeated.
+func (s *shop) timeInits(ctx context.Context, n int) []time.Duration {
 	GinkgoHelper()
 	var took []time.Duration
 	for began := time.Now(); len(took) < n; began = time.Now() {
-		status, answer := s.replicas[0].call(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": "+49151%08d"}`, len(took)))
+		status, answer := s.replicas[0].callAPI(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": "+49151%08d"}`, len(took)))
 		if status == http.StatusServiceUnavailable {
 			continue
 		}
@@ -71,28 +71,28 @@ func (s *shop) asks(ctx context.Context, n int) []time.Duration {
 	return took
 }
 
-// floods has one shop flooded while another one works, and checks that both get what is theirs.
-func floods(ctx context.Context, limit int64, shop, neighbour *shop) {
+// expectIsolation floods one shop while another one works, and checks the admissions of both.
+func expectIsolation(ctx context.Context, limit int64, shop, neighbour *shop) {
 	GinkgoHelper()
 	const asked, clients = 100, 16
-	neighbour.asks(ctx, 10) // connections and caches
-	usual := neighbour.asks(ctx, asked)
-	seen, stop := shop.inits(ctx, clients)
+	neighbour.timeInits(ctx, 10) // warms up connections and caches
+	usual := neighbour.timeInits(ctx, asked)
+	seen, stop := shop.floodInits(ctx, clients)
 	Eventually(seen.refused.Load).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", clients))
 	before := seen.refused.Load()
-	beside := neighbour.asks(ctx, asked) // each is answered, or it fails
+	beside := neighbour.timeInits(ctx, asked) // each is answered, or it fails
 	Eventually(seen.refused.Load).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", before), "the flood went on meanwhile")
 	stop()
 	Expect(seen.admitted.Load()).To(And(BeNumerically(">", 0), BeNumerically("<=", limit)))
-	if seen.late.Load() == 0 { // what was answered too late may have been admitted
+	if seen.late.Load() == 0 { // a call that timed out may have been admitted
 		Expect(seen.admitted.Load()).To(Equal(limit))
 	}
-	Expect(seen.other.Load()).To(BeZero(), "each is told when to come again")
+	Expect(seen.other.Load()).To(BeZero(), "every refusal has Retry-After")
 	AddReportEntry("flood", fmt.Sprintf("%d refused; p50 and p99 of the neighbour %s and %s, beside the flood %s and %s", seen.refused.Load(),
 		percentile(usual, 50), percentile(usual, 99), percentile(beside, 50), percentile(beside, 99)))
 }
 
-// An init flood costs the machine what it costs: neighbours are compared in reports only, for one machine plays all.
+// The latencies of neighbours are only reported, because one machine runs the flood and all replicas.
 var _ = Describe("A flood of inits with one key", func() {
 	const limit = 50
 	lower := func(p *verifyv1.VerificationProject) {
@@ -101,20 +101,20 @@ var _ = Describe("A flood of inits with one key", func() {
 	}
 	It("stops no other project of the cluster", func(ctx SpecContext) {
 		shop, neighbour := newShop(ctx), newShop(ctx)
-		shop.change(ctx, lower)
+		shop.editProject(ctx, lower)
 		for _, s := range []interface{ start(context.Context, int) }{shop, neighbour} {
 			s.start(ctx, 1)
 		}
-		floods(ctx, limit, shop, neighbour)
+		expectIsolation(ctx, limit, shop, neighbour)
 	}, SpecTimeout(3*time.Minute))
 
 	It("stops no other project of the database", func(ctx SpecContext) {
 		d := newDatabase(ctx)
-		one, neighbour := newOutletOn(ctx, d, lower), newOutlet(ctx, d)
-		for _, o := range []*outlet{one, neighbour} {
+		one, neighbour := newDatabaseShopWith(ctx, d, lower), newDatabaseShop(ctx, d)
+		for _, o := range []*databaseShop{one, neighbour} {
 			o.start(ctx, 1)
 		}
-		floods(ctx, limit, one.shop, neighbour.shop)
+		expectIsolation(ctx, limit, one.shop, neighbour.shop)
 	}, SpecTimeout(3*time.Minute))
 })
 

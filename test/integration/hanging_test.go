@@ -15,59 +15,59 @@ import (
 )
 
 var _ = Describe("A receiver that hangs", func() {
-	It("delays nothing but its own events", func(ctx SpecContext) {
+	It("delays only its own events", func(ctx SpecContext) {
 		const backlog, others = 60, 4
 		s := newShop(ctx)
-		s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Webhook.Timeout = "30s" })
-		s.open(ctx)
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Webhook.Timeout = "30s" })
+		s.openStore(ctx)
 		s.start(ctx, 1)
 		ends := s.followEnds(ctx)
-		held, release := s.receiver.hold()
-		ids := s.verifiedRequests(ctx, backlog)
-		Eventually(held).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", webhook.SlowStart), "every slot is taken")
-		s.works(ctx, ends, others)
-		Expect(s.undelivered(ctx, ids)).To(HaveLen(len(ids)), "it still hangs")
+		held, release := s.receiver.holdAnswers()
+		ids := s.createVerifiedRequests(ctx, backlog)
+		Eventually(held).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", webhook.SlowStart), "every slot is in use")
+		s.expectProgress(ctx, ends, others)
+		Expect(s.listUndelivered(ctx, ids)).To(HaveLen(len(ids)), "the receiver still hangs")
 		release()
-		Eventually(s.undelivered).WithContext(ctx).WithArguments(ids).WithTimeout(90 * time.Second).
+		Eventually(s.listUndelivered).WithContext(ctx).WithArguments(ids).WithTimeout(90 * time.Second).
 			WithPolling(250 * time.Millisecond).Should(BeEmpty())
 	}, SpecTimeout(3*time.Minute))
 })
 
-// works starts verifications and asks for them, and returns when requests whose time has come are expired and deleted.
-func (s *shop) works(ctx context.Context, ends *ends, n int) {
+// expectProgress starts and reads verifications, and waits until due requests are expired and deleted.
+func (s *shop) expectProgress(ctx context.Context, ends *endedRequests, n int) {
 	GinkgoHelper()
 	r := s.replicas[0]
 	var lapsed, old []string
 	for range n {
-		lapsed = append(lapsed, s.backdated(ctx, 30*time.Minute))
-		old = append(old, s.backdated(ctx, 2*time.Hour))
-		id := s.init(ctx, r, "+49 1511 2345678")
-		r.serves(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+		lapsed = append(lapsed, s.createBackdated(ctx, 30*time.Minute))
+		old = append(old, s.createBackdated(ctx, 2*time.Hour))
+		id := s.initRequest(ctx, r, "+49 1511 2345678")
+		r.mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 	}
 	for _, id := range lapsed {
-		Eventually(ends.expires).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(BeTrue())
+		Eventually(ends.isExpired).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(BeTrue())
 	}
 	for _, id := range old {
-		Eventually(ends.goes).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(BeTrue())
+		Eventually(ends.isGone).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(BeTrue())
 	}
 }
 
-// ends are the requests that the API server told of as expired and as deleted.
-type ends struct {
+// endedRequests are the requests that a watch reported as expired and as deleted.
+type endedRequests struct {
 	mu      sync.Mutex
 	expired map[string]bool
 	deleted map[string]bool
 }
 
 // followEnds watches the project's requests until the spec ends.
-func (s *shop) followEnds(ctx context.Context) *ends {
+func (s *shop) followEnds(ctx context.Context) *endedRequests {
 	GinkgoHelper()
-	e := &ends{expired: map[string]bool{}, deleted: map[string]bool{}}
+	e := &endedRequests{expired: map[string]bool{}, deleted: map[string]bool{}}
 	s.watchRequests(ctx, e.recordChange)
 	return e
 }
 
-func (e *ends) recordChange(change watch.EventType, o *verifyv1.VerificationRequest) {
+func (e *endedRequests) recordChange(change watch.EventType, o *verifyv1.VerificationRequest) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if o.Status.Phase == verifyv1.PhaseExpired {
@@ -78,13 +78,13 @@ func (e *ends) recordChange(change watch.EventType, o *verifyv1.VerificationRequ
 	}
 }
 
-func (e *ends) expires(id string) bool {
+func (e *endedRequests) isExpired(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.expired[id]
 }
 
-func (e *ends) goes(id string) bool {
+func (e *endedRequests) isGone(id string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.deleted[id]

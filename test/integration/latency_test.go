@@ -26,24 +26,24 @@ import (
 
 var _ = Describe("An authentic message", func() {
 	for _, store := range []string{server.StoreMemory, server.StoreKubernetes} {
-		It("is answered when what it changes is stored: "+store, func(ctx SpecContext) {
+		It("is answered after its changes are stored: "+store, func(ctx SpecContext) {
 			const messages = 50
 			s := newShop(ctx)
 			m := s.newMessengers()
 			bot := &verifyv1.Telegram{BotUsername: shopBot, BotTokenSecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "bot-token"}}
 			if store == server.StoreMemory {
-				project := s.project()
+				project := s.newProject()
 				project.TypeMeta = metav1.TypeMeta{APIVersion: verifyv1.GroupVersion.String(), Kind: verifyv1.VerificationProjectKind}
 				project.Spec.BaseURL, project.Spec.Telegram = shopHost, bot
 				s.startAlone(ctx, project, m)
 			} else {
-				s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.BaseURL, p.Spec.Telegram = shopHost, bot })
-				m.serve(ctx, s, 1)
+				s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.BaseURL, p.Spec.Telegram = shopHost, bot })
+				m.startServing(ctx, s, 1)
 			}
 			p := &platformPost{shop: s, replica: s.replicas[0]}
 			for n := range messages {
-				p.whatsApp(ctx, n)
-				p.telegram(ctx, n)
+				p.verifyWhatsApp(ctx, n)
+				p.verifyTelegram(ctx, n)
 			}
 			for what, took := range p.took {
 				slices.Sort(took)
@@ -54,7 +54,7 @@ var _ = Describe("An authentic message", func() {
 	}
 })
 
-// startAlone starts a replica without a cluster, from memory.
+// startAlone starts a replica without a cluster, with the memory store.
 func (s *shop) startAlone(ctx context.Context, project *verifyv1.VerificationProject, m *messengers) {
 	GinkgoHelper()
 	content, err := yaml.Marshal(project)
@@ -64,22 +64,22 @@ func (s *shop) startAlone(ctx context.Context, project *verifyv1.VerificationPro
 	r := startReplica("--project-file", filepath.Join(dir, "project.yaml"), "--secrets-dir", s.secrets,
 		"--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1", "--simulator-url="+m.url)
 	s.replicas = append(s.replicas, r)
-	m.reach(s.replicas)
-	Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.printed)
+	m.routeTo(s.replicas)
+	Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
 }
 
-// platformPost plays both platforms to one replica, and notes how long each answer takes.
+// platformPost posts to one replica like both platforms, and records how long each answer takes.
 type platformPost struct {
 	shop    *shop
 	replica *replica
 	took    map[string][]time.Duration
 }
 
-// whatsApp proves a number by a signed message.
-func (p *platformPost) whatsApp(ctx context.Context, n int) {
+// verifyWhatsApp verifies a number by a signed message.
+func (p *platformPost) verifyWhatsApp(ctx context.Context, n int) {
 	GinkgoHelper()
 	number := fmt.Sprintf("49151%08d", n)
-	id, text := p.init(ctx, number, "WHATSAPP")
+	id, text := p.initRequest(ctx, number, "WHATSAPP")
 	body, err := json.Marshal(map[string]any{
 		"object": "whatsapp_business_account",
 		"entry": []any{map[string]any{"id": "1", "changes": []any{map[string]any{"field": "messages", "value": map[string]any{
@@ -95,46 +95,46 @@ func (p *platformPost) whatsApp(ctx context.Context, n int) {
 	Expect(err).NotTo(HaveOccurred())
 	mac := hmac.New(sha256.New, []byte(simulatedKey))
 	mac.Write(body)
-	p.post(ctx, "WhatsApp message", "/hooks/whatsapp", "X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)), body)
-	p.verified(ctx, id)
+	p.postTimed(ctx, "WhatsApp message", "/hooks/whatsapp", "X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)), body)
+	p.expectVerified(ctx, id)
 }
 
-// telegram proves a number by a code, which is answered with a prompt, and a contact.
-func (p *platformPost) telegram(ctx context.Context, n int) {
+// verifyTelegram verifies a number by a code, which is answered with a prompt, and a contact.
+func (p *platformPost) verifyTelegram(ctx context.Context, n int) {
 	GinkgoHelper()
 	number := fmt.Sprintf("49151%08d", n)
-	id, text := p.init(ctx, number, "TELEGRAM")
-	secret := telegram.WebhookSecret([]byte(botTokenOne), p.project())
+	id, text := p.initRequest(ctx, number, "TELEGRAM")
+	secret := telegram.WebhookSecret([]byte(botTokenOne), p.projectName())
 	update := func(id int, content string) []byte {
 		return fmt.Appendf(nil, `{"update_id":%d,"message":{"message_id":1,"from":{"id":%d,"is_bot":false,"first_name":"Z"},`+
 			`"chat":{"id":%d,"type":"private"},"date":%d,%s}}`, id, 9000+n, 9000+n, time.Now().Unix(), content)
 	}
 	const header = "X-Telegram-Bot-Api-Secret-Token"
-	p.post(ctx, "Telegram code, with its prompt", "/hooks/telegram", header, secret, update(2*n+1, fmt.Sprintf(`"text":%q`, text)))
-	p.post(ctx, "Telegram contact", "/hooks/telegram", header, secret,
+	p.postTimed(ctx, "Telegram code, with its prompt", "/hooks/telegram", header, secret, update(2*n+1, fmt.Sprintf(`"text":%q`, text)))
+	p.postTimed(ctx, "Telegram contact", "/hooks/telegram", header, secret,
 		update(2*n+2, fmt.Sprintf(`"contact":{"phone_number":%q,"first_name":"Z","user_id":%d}`, number, 9000+n)))
-	p.verified(ctx, id)
+	p.expectVerified(ctx, id)
 }
 
-func (p *platformPost) project() string { return p.shop.namespace + "/shop" }
+func (p *platformPost) projectName() string { return p.shop.namespace + "/shop" }
 
-func (p *platformPost) init(ctx context.Context, number, method string) (id, text string) {
+func (p *platformPost) initRequest(ctx context.Context, number, method string) (id, text string) {
 	GinkgoHelper()
-	answer := p.replica.serves(ctx, p.shop.key, http.MethodPost, "/api/verify/init",
+	answer := p.replica.mustCall(ctx, p.shop.key, http.MethodPost, "/api/verify/init",
 		fmt.Sprintf(`{"phoneNumber": "+%s", "method": %q}`, number, method))
 	text, _ = answer["expectedText"].(string)
 	canaries.addText(text)
 	return answer["requestId"].(string), text
 }
 
-// verified asks right after the answer: acknowledged means stored.
-func (p *platformPost) verified(ctx context.Context, id string) {
+// expectVerified reads the status right after the answer: acknowledged means stored.
+func (p *platformPost) expectVerified(ctx context.Context, id string) {
 	GinkgoHelper()
-	answer := p.replica.serves(ctx, p.shop.key, http.MethodGet, "/api/verify/status?id="+id, "")
+	answer := p.replica.mustCall(ctx, p.shop.key, http.MethodGet, "/api/verify/status?id="+id, "")
 	Expect(answer).To(HaveKeyWithValue("status", "VERIFIED"))
 }
 
-func (p *platformPost) post(ctx context.Context, what, path, header, value string, body []byte) {
+func (p *platformPost) postTimed(ctx context.Context, what, path, header, value string, body []byte) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+p.replica.api+path, bytes.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
@@ -148,8 +148,8 @@ func (p *platformPost) post(ctx context.Context, what, path, header, value strin
 	p.took[what] = append(p.took[what], time.Since(begun))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(response.Body.Close()).To(Succeed())
-	if response.StatusCode == http.StatusServiceUnavailable { // the store had no time, so the platform sends it again
-		p.post(ctx, what, path, header, value, body)
+	if response.StatusCode == http.StatusServiceUnavailable { // the store timed out, so the platform sends it again
+		p.postTimed(ctx, what, path, header, value, body)
 		return
 	}
 	Expect(response.StatusCode).To(Equal(http.StatusOK), what)

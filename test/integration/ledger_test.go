@@ -22,8 +22,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// byRequest returns what the receiver got for each request, and fails where a repetition differs or a signature of the
-// current secret is not right.
+// byRequest returns the deliveries of each request, and fails if a repetition differs or a signature with the current secret
+// is wrong.
 func (r *receiver) byRequest(secret string) map[string][]delivery {
 	GinkgoHelper()
 	got := map[string][]delivery{}
@@ -41,22 +41,22 @@ func (r *receiver) byRequest(secret string) map[string][]delivery {
 			Expect(ids).NotTo(HaveKey(d.id), "two requests with one webhook-id")
 			ids[d.id] = body.RequestID
 		}
-		Expect(d.headers.Get("X-Webhook-Signature")).To(Equal(hex.EncodeToString(sum(secret, d.body))))
-		standard := "v1," + base64.StdEncoding.EncodeToString(sum(secret, d.id+"."+d.headers.Get("Webhook-Timestamp")+"."+d.body))
+		Expect(d.headers.Get("X-Webhook-Signature")).To(Equal(hex.EncodeToString(computeHMAC(secret, d.body))))
+		standard := "v1," + base64.StdEncoding.EncodeToString(computeHMAC(secret, d.id+"."+d.headers.Get("Webhook-Timestamp")+"."+d.body))
 		Expect(strings.Fields(d.headers.Get("Webhook-Signature"))).To(ContainElement(standard))
 		got[body.RequestID] = append(got[body.RequestID], d)
 	}
 	return got
 }
 
-func sum(key, message string) []byte {
+func computeHMAC(key, message string) []byte {
 	mac := hmac.New(sha256.New, []byte(key))
 	mac.Write([]byte(message))
 	return mac.Sum(nil)
 }
 
-// objects returns the project's requests by name.
-func (s *shop) objects(ctx context.Context) map[string]verifyv1.VerificationRequest {
+// listRequests returns the project's requests by name.
+func (s *shop) listRequests(ctx context.Context) map[string]verifyv1.VerificationRequest {
 	GinkgoHelper()
 	list := &verifyv1.VerificationRequestList{}
 	Eventually(func() error {
@@ -69,50 +69,50 @@ func (s *shop) objects(ctx context.Context) map[string]verifyv1.VerificationRequ
 	return objects
 }
 
-func delivered(o verifyv1.VerificationRequest) bool {
+func isDelivered(o verifyv1.VerificationRequest) bool {
 	return meta.IsStatusConditionTrue(o.Status.Conditions, verifyv1.ConditionWebhookDelivered)
 }
 
-// undelivered returns those of the requests whose delivery is not recorded.
-func (s *shop) undelivered(ctx context.Context, ids []string) []string {
+// listUndelivered returns the requests whose delivery is not recorded.
+func (s *shop) listUndelivered(ctx context.Context, ids []string) []string {
 	GinkgoHelper()
-	objects := s.objects(ctx)
-	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return delivered(objects[id]) })
+	objects := s.listRequests(ctx)
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return isDelivered(objects[id]) })
 }
 
-// allDelivered returns when the delivery of all of the requests is recorded, each after that many attempts.
-func (s *shop) allDelivered(ctx context.Context, ids []string, attempts int32) {
+// awaitDelivered waits until the delivery of all requests is recorded, each after that many attempts.
+func (s *shop) awaitDelivered(ctx context.Context, ids []string, attempts int32) {
 	GinkgoHelper()
-	Eventually(s.undelivered).WithContext(ctx).WithArguments(ids).WithTimeout(90*time.Second).WithPolling(250*time.Millisecond).
+	Eventually(s.listUndelivered).WithContext(ctx).WithArguments(ids).WithTimeout(90*time.Second).WithPolling(250*time.Millisecond).
 		Should(BeEmpty(), "all are delivered")
-	objects := s.objects(ctx)
+	objects := s.listRequests(ctx)
 	for _, id := range ids {
 		Expect(objects[id].Status.Delivery.Attempts).To(Equal(attempts), "attempts recorded for %s", id)
 	}
 }
 
-// verifiedRequests stores and verifies n requests.
-func (s *shop) verifiedRequests(ctx context.Context, n int) []string {
+// createVerifiedRequests stores and verifies n requests.
+func (s *shop) createVerifiedRequests(ctx context.Context, n int) []string {
 	GinkgoHelper()
 	ids := make([]string, n)
 	for i := range ids {
-		id, err := s.verifiedRequest(ctx)
+		id, err := s.createVerifiedRequest(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ids[i] = id
 	}
 	return ids
 }
 
-// history is every phase that the API server told of each request, in order, without repetitions.
-type history struct {
+// phaseHistory has the phases of each request that a watch reported, in order and without repetitions.
+type phaseHistory struct {
 	mu     sync.Mutex
 	phases map[string][]verifyv1.Phase
 }
 
-// follow watches the project's requests until the spec ends.
-func (s *shop) follow(ctx context.Context) *history {
+// followPhases watches the project's requests until the spec ends.
+func (s *shop) followPhases(ctx context.Context) *phaseHistory {
 	GinkgoHelper()
-	h := &history{phases: map[string][]verifyv1.Phase{}}
+	h := &phaseHistory{phases: map[string][]verifyv1.Phase{}}
 	s.watchRequests(ctx, h.recordChange)
 	return h
 }
@@ -136,7 +136,7 @@ func (s *shop) watchRequests(ctx context.Context, record func(watch.EventType, *
 	}()
 }
 
-func (h *history) recordChange(change watch.EventType, o *verifyv1.VerificationRequest) {
+func (h *phaseHistory) recordChange(change watch.EventType, o *verifyv1.VerificationRequest) {
 	if change == watch.Deleted {
 		return
 	}
@@ -148,7 +148,7 @@ func (h *history) recordChange(change watch.EventType, o *verifyv1.VerificationR
 	}
 }
 
-func (h *history) of(id string) []verifyv1.Phase {
+func (h *phaseHistory) phasesOf(id string) []verifyv1.Phase {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.phases[id])

@@ -13,51 +13,51 @@ import (
 )
 
 var _ = Describe("A process that may open 256 files", func() {
-	It("acknowledges nothing that it cannot store, uses no attempt up, and recovers", func(ctx SpecContext) {
+	It("acknowledges nothing that it cannot store, uses up no attempt, and recovers", func(ctx SpecContext) {
 		s := newShop(ctx)
-		s.open(ctx)
+		s.openStore(ctx)
 		s.start(ctx, 1)
 		r := s.replicas[0]
-		s.leader(ctx)
-		// Go takes as much as the hard limit allows, so that is lowered too.
+		s.findLeader(ctx)
+		// Go raises the soft limit to the hard limit, so both are lowered.
 		limit := exec.CommandContext(ctx, "prlimit", "--pid", strconv.Itoa(r.cmd.Process.Pid), "--nofile=256:256")
 		if out, err := limit.CombinedOutput(); err != nil {
-			Skip("no limit can be set: " + string(out))
+			Skip("the limit cannot be set: " + string(out))
 		}
-		stop := s.flood(ctx, r, 400)
-		ids := s.verifiedRequests(ctx, 20)
+		stop := s.openConnections(ctx, r, 400)
+		ids := s.createVerifiedRequests(ctx, 20)
 		var acked []string
 		answers, began := map[int]int{}, time.Now()
 		for n := 0; time.Since(began) < 4*time.Second; n++ {
-			status, answer := r.call(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": "+49152%08d"}`, n))
+			status, answer := r.callAPI(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": "+49152%08d"}`, n))
 			answers[status]++
 			if status == http.StatusOK {
 				acked = append(acked, answer["requestId"].(string))
 			}
 		}
-		Eventually(r.printed).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("too many open files"))
+		Eventually(r.output).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("too many open files"))
 		stop()
-		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(BeTrue())
-		s.allDelivered(ctx, ids, 1)
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(BeTrue())
+		s.awaitDelivered(ctx, ids, 1)
 		s.receiver.byRequest(webhookSecret)
 		Eventually(r.initStatus).WithContext(ctx).WithArguments(s.key).WithTimeout(patience).Should(Equal(http.StatusOK))
-		Expect(r.running()).To(BeTrue())
-		objects := s.objects(ctx)
+		Expect(r.isRunning()).To(BeTrue())
+		objects := s.listRequests(ctx)
 		for _, id := range acked {
-			Expect(objects).To(HaveKey(id), "acknowledged is stored")
+			Expect(objects).To(HaveKey(id), "acknowledged means stored")
 		}
-		AddReportEntry("answers under the flood", fmt.Sprintf("%v by status, 0 for none; events held back %d times", answers, r.held(ctx, "resources")))
+		AddReportEntry("answers under the flood", fmt.Sprintf("%v by status, 0 for none; events held back %d times", answers, r.countHeld(ctx, "resources")))
 	}, SpecTimeout(3*time.Minute))
 })
 
-// flood keeps connections to a replica open on which nothing is ever asked, until stop.
-func (s *shop) flood(ctx SpecContext, r *replica, connections int) (stop func()) {
+// openConnections opens connections to a replica that stay idle, until stop.
+func (s *shop) openConnections(ctx SpecContext, r *replica, connections int) (stop func()) {
 	GinkgoHelper()
 	var open []net.Conn
 	var dialer net.Dialer
 	for range connections {
 		conn, err := dialer.DialContext(ctx, "tcp", r.api)
-		Expect(err).NotTo(HaveOccurred(), "the kernel takes them, whatever the process does")
+		Expect(err).NotTo(HaveOccurred(), "the kernel accepts them, whatever the process does")
 		open = append(open, conn)
 	}
 	return func() {

@@ -24,7 +24,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/simulator"
 )
 
-// What the messengers' specs go by. The credentials are the simulator's.
+// Constants of the messengers' specs. The credentials are the simulator's.
 const (
 	shopHost     = "https://shop.example"
 	foreignHost  = "https://elsewhere.example.net"
@@ -35,10 +35,10 @@ const (
 	simulatedKey = "sim_4915112345670:key"
 )
 
-// messengers are the platforms of a shop, with a note of what they were asked.
+// messengers are the simulated platforms of a shop, with a record of their calls.
 type messengers struct {
 	url       string
-	elsewhere *httptest.Server // another system's callback: it answers Meta's check, and takes whatever is posted
+	elsewhere *httptest.Server // another system's callback: it answers Meta's check, and accepts all posts
 
 	mu       sync.Mutex
 	calls    []string
@@ -46,16 +46,16 @@ type messengers struct {
 	turn     int
 }
 
-// newMessengers gives a shop simulated accounts, on platforms of its own. Replicas that are started from then on use them.
+// newMessengers gives a shop simulated accounts, on platforms of its own. Replicas that start from now on use them.
 func (s *shop) newMessengers() *messengers {
 	GinkgoHelper()
 	m := &messengers{elsewhere: httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.URL.Query().Get("hub.challenge"))
 	}))}
 	DeferCleanup(m.elsewhere.Close)
-	platforms := simulator.New(simulator.Options{Redirect: m.redirect, Retry: 100 * time.Millisecond})
+	platforms := simulator.New(simulator.Options{Redirect: m.redirectCallback, Retry: 100 * time.Millisecond})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		m.note(r)
+		m.recordCall(r)
 		platforms.ServeHTTP(w, r)
 	}))
 	DeferCleanup(server.Close)
@@ -74,8 +74,8 @@ func (s *shop) newMessengers() *messengers {
 	return m
 }
 
-// note writes down what changes something, by the name that the platform gives it.
-func (m *messengers) note(r *http.Request) {
+// recordCall records calls that change something, by the platform's name for them.
+func (m *messengers) recordCall(r *http.Request) {
 	what := ""
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -93,8 +93,8 @@ func (m *messengers) note(r *http.Request) {
 	m.calls = append(m.calls, what)
 }
 
-// called counts what was asked, also by the spec itself.
-func (m *messengers) called(what string) int {
+// countCalls counts the recorded calls, including those of the spec itself.
+func (m *messengers) countCalls(what string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
@@ -106,27 +106,27 @@ func (m *messengers) called(what string) int {
 	return n
 }
 
-// reach has callbacks lead to the replicas that run, in turn, as an ingress does.
-func (m *messengers) reach(replicas []*replica) {
+// routeTo routes callbacks to the running replicas in turn, like an ingress.
+func (m *messengers) routeTo(replicas []*replica) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replicas = slices.Clone(replicas)
 }
 
-// serve starts replicas that callbacks lead to from their first moment, and returns when they are ready.
-func (m *messengers) serve(ctx context.Context, s *shop, n int) {
+// startServing starts replicas that receive callbacks from the start, and waits until they are ready.
+func (m *messengers) startServing(ctx context.Context, s *shop, n int) {
 	GinkgoHelper()
 	for range n {
 		s.startOne()
 	}
-	m.reach(s.replicas)
+	m.routeTo(s.replicas)
 	for _, r := range s.replicas {
-		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
 	}
 }
 
-// listens tells whether somebody answers at an address: a Service leads to no other.
-func listens(address string) bool {
+// isListening reports whether a process listens at an address: a Service routes to no other.
+func isListening(address string) bool {
 	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", address)
 	if err != nil {
 		return false
@@ -134,8 +134,8 @@ func listens(address string) bool {
 	return conn.Close() == nil
 }
 
-// redirect says where a callback is really posted to.
-func (m *messengers) redirect(callback string) string {
+// redirectCallback returns the URL to which a callback is actually posted.
+func (m *messengers) redirectCallback(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil || strings.HasPrefix(callback, foreignHost) {
 		return m.elsewhere.URL
@@ -144,15 +144,15 @@ func (m *messengers) redirect(callback string) string {
 	defer m.mu.Unlock()
 	for range m.replicas {
 		m.turn++
-		if r := m.replicas[m.turn%len(m.replicas)]; r.running() && listens(r.api) {
+		if r := m.replicas[m.turn%len(m.replicas)]; r.isRunning() && isListening(r.api) {
 			return "http://" + r.api + u.Path
 		}
 	}
 	return ""
 }
 
-// post sends JSON to the simulator, and decodes what it answers.
-func (m *messengers) post(ctx context.Context, path string, body, into any) error {
+// postJSON sends JSON to the simulator, and decodes its answer.
+func (m *messengers) postJSON(ctx context.Context, path string, body, into any) error {
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -163,19 +163,19 @@ func (m *messengers) post(ctx context.Context, path string, body, into any) erro
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+simulatedKey)
-	return m.exchange(request, into)
+	return m.sendRequest(request, into)
 }
 
-func (m *messengers) get(ctx context.Context, path string, into any) error {
+func (m *messengers) getJSON(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+path, nil)
 	if err != nil {
 		return err
 	}
 	request.Header.Set("Authorization", "Bearer "+simulatedKey)
-	return m.exchange(request, into)
+	return m.sendRequest(request, into)
 }
 
-func (*messengers) exchange(request *http.Request, into any) error {
+func (*messengers) sendRequest(request *http.Request, into any) error {
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
@@ -194,8 +194,8 @@ func (*messengers) exchange(request *http.Request, into any) error {
 	return json.Unmarshal(answer, into)
 }
 
-// registered returns the callbacks that are registered with Meta and Telegram.
-func (m *messengers) registered(ctx context.Context) []string {
+// listRegistered returns the callbacks that are registered with Meta and Telegram.
+func (m *messengers) listRegistered(ctx context.Context) []string {
 	GinkgoHelper()
 	var accounts struct {
 		WhatsApp []struct {
@@ -205,7 +205,7 @@ func (m *messengers) registered(ctx context.Context) []string {
 			Webhook string `json:"webhook"`
 		} `json:"telegram"`
 	}
-	Expect(m.get(ctx, "/sim/accounts", &accounts)).To(Succeed())
+	Expect(m.getJSON(ctx, "/sim/accounts", &accounts)).To(Succeed())
 	all := []string{"", ""}
 	for _, a := range accounts.WhatsApp {
 		all[0] = a.Override
@@ -216,18 +216,18 @@ func (m *messengers) registered(ctx context.Context) []string {
 	return all
 }
 
-// override registers a callback with Meta for the number, as another system would; none if it is empty.
-func (m *messengers) override(ctx context.Context, callback string) {
+// setMetaCallback registers a callback with Meta for the number, like another system; an empty one removes it.
+func (m *messengers) setMetaCallback(ctx context.Context, callback string) {
 	GinkgoHelper()
-	Expect(m.post(ctx, "/v25.0/"+shopNumberID, map[string]any{
+	Expect(m.postJSON(ctx, "/v25.0/"+shopNumberID, map[string]any{
 		"webhook_configuration": map[string]string{"override_callback_uri": callback, "verify_token": "x"},
 	}, nil)).To(Succeed())
 }
 
-// webhook sets the bot's webhook, as another system would; none if it is empty.
-func (m *messengers) webhook(ctx context.Context, callback string) {
+// setBotWebhook sets the bot's webhook, like another system; an empty one removes it.
+func (m *messengers) setBotWebhook(ctx context.Context, callback string) {
 	GinkgoHelper()
-	Expect(m.post(ctx, "/bot"+botTokenOne+"/setWebhook", map[string]string{"url": callback}, nil)).To(Succeed())
+	Expect(m.postJSON(ctx, "/bot"+botTokenOne+"/setWebhook", map[string]string{"url": callback}, nil)).To(Succeed())
 }
 
 // customer is a user of both messengers.
@@ -237,38 +237,38 @@ type customer struct {
 	phone      string
 }
 
-func (m *messengers) customer(ctx context.Context, number string) *customer {
+func (m *messengers) newCustomer(ctx context.Context, number string) *customer {
 	GinkgoHelper()
 	var made struct {
 		ID string `json:"id"`
 	}
-	Expect(m.post(ctx, "/sim/users", map[string]string{"name": "Zoë", "phone": number}, &made)).To(Succeed())
+	Expect(m.postJSON(ctx, "/sim/users", map[string]string{"name": "Zoë", "phone": number}, &made)).To(Succeed())
 	return &customer{m, made.ID, number}
 }
 
-// taps opens a link and sends what it leads to.
-func (c *customer) taps(ctx context.Context, link string) {
+// openLink opens a link and sends the prepared message.
+func (c *customer) openLink(ctx context.Context, link string) {
 	GinkgoHelper()
-	Expect(c.messengers.post(ctx, "/sim/users/"+c.id+"/send", map[string]string{"link": link}, nil)).To(Succeed())
+	Expect(c.messengers.postJSON(ctx, "/sim/users/"+c.id+"/send", map[string]string{"link": link}, nil)).To(Succeed())
 }
 
-// shares presses the button that shares the contact, when it is there.
-func (c *customer) shares(ctx context.Context) {
+// shareContact presses the button that shares the contact, once it is there.
+func (c *customer) shareContact(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() error {
-		return c.messengers.post(ctx, "/sim/users/"+c.id+"/share-contact", map[string]string{"wait": "10s"}, nil)
+		return c.messengers.postJSON(ctx, "/sim/users/"+c.id+"/share-contact", map[string]string{"wait": "10s"}, nil)
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-// told counts the replies of the chat that holds a word.
-func (c *customer) told(ctx context.Context, word string) int {
+// countReplies counts the replies in the chat that contain a word.
+func (c *customer) countReplies(ctx context.Context, word string) int {
 	GinkgoHelper()
 	var answer struct {
 		Chats []struct {
 			Messages []struct{ From, Text string } `json:"messages"`
 		} `json:"chats"`
 	}
-	Expect(c.messengers.get(ctx, "/sim/users/"+c.id+"/chats", &answer)).To(Succeed())
+	Expect(c.messengers.getJSON(ctx, "/sim/users/"+c.id+"/chats", &answer)).To(Succeed())
 	n := 0
 	for _, chat := range answer.Chats {
 		for _, message := range chat.Messages {
@@ -280,10 +280,10 @@ func (c *customer) told(ctx context.Context, word string) int {
 	return n
 }
 
-// ask starts a verification of a customer's number, and returns its id and its link.
-func (s *shop) ask(ctx context.Context, through *replica, c *customer, method string) (id, link string) {
+// initFor starts a verification of a customer's number, and returns its id and its link.
+func (s *shop) initFor(ctx context.Context, through *replica, c *customer, method string) (id, link string) {
 	GinkgoHelper()
-	answer := through.serves(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q, "method": %q}`, c.phone, method))
+	answer := through.mustCall(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q, "method": %q}`, c.phone, method))
 	canaries.addText(answer["expectedText"].(string))
 	link, _ = answer["waLink"].(string)
 	if method == "TELEGRAM" {
@@ -292,27 +292,27 @@ func (s *shop) ask(ctx context.Context, through *replica, c *customer, method st
 	return answer["requestId"].(string), link
 }
 
-// isVerified returns when the request is VERIFIED.
-func (s *shop) isVerified(ctx context.Context, id string) {
+// awaitVerified waits until the request is VERIFIED.
+func (s *shop) awaitVerified(ctx context.Context, id string) {
 	GinkgoHelper()
-	Eventually(func() verifyv1.Phase { return s.object(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(2 * patience).
+	Eventually(func() verifyv1.Phase { return s.readRequest(ctx, id).Status.Phase }).WithContext(ctx).WithTimeout(2 * patience).
 		Should(Equal(verifyv1.PhaseVerified))
 }
 
-// stands returns when a condition of the project has a reason, for the present generation.
-func (s *shop) stands(ctx context.Context, condition, reason string) {
+// awaitReason waits until a condition of the project has a reason, for the present generation.
+func (s *shop) awaitReason(ctx context.Context, condition, reason string) {
 	GinkgoHelper()
 	Eventually(func() string {
-		project := s.present(ctx)
+		project := s.readProject(ctx)
 		found := meta.FindStatusCondition(project.Status.Conditions, condition)
 		if found == nil || found.ObservedGeneration != project.Generation {
 			return ""
 		}
 		return found.Reason
-	}).WithContext(ctx).WithTimeout(3*patience).Should(Equal(reason), condition) // a store is looked at every 30 s
+	}).WithContext(ctx).WithTimeout(3*patience).Should(Equal(reason), condition) // a store is checked every 30 s
 }
 
-func (s *shop) present(ctx context.Context) *verifyv1.VerificationProject {
+func (s *shop) readProject(ctx context.Context) *verifyv1.VerificationProject {
 	GinkgoHelper()
 	project := &verifyv1.VerificationProject{}
 	Eventually(func() error {
@@ -321,8 +321,8 @@ func (s *shop) present(ctx context.Context) *verifyv1.VerificationProject {
 	return project
 }
 
-// nudge changes the project in a way that changes nothing at the messengers, so that they are looked at.
-func (s *shop) nudge(ctx context.Context) {
+// touchProject edits the project without a change for the messengers, so that their registrations are checked.
+func (s *shop) touchProject(ctx context.Context) {
 	GinkgoHelper()
-	s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName += "." })
+	s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName += "." })
 }

@@ -28,14 +28,14 @@ import (
 )
 
 var _ = Describe("The operator's metrics", func() {
-	It("are shown to those whom the API server lets see them", func(ctx SpecContext) {
+	It("are served to clients that the API server authorizes", func(ctx SpecContext) {
 		s := newShop(ctx)
 		op := startOperator(ctx, s, "--metrics-secure=true")
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
-		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.account(ctx, "prometheus"))
-		Eventually(op.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.printed)
+		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
+		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.output)
 
-		scrape := func(token string) (int, string) { return s.scrape(ctx, "https://"+op.api+"/metrics", token) }
+		scrape := func(token string) (int, string) { return s.scrapeMetrics(ctx, "https://"+op.api+"/metrics", token) }
 		for token, want := range map[string]int{
 			"":                                  http.StatusUnauthorized,
 			"a-guess":                           http.StatusUnauthorized,
@@ -51,19 +51,19 @@ var _ = Describe("The operator's metrics", func() {
 				Expect(body).NotTo(ContainSubstring("controller_runtime"))
 			}
 		}
-		status, _ := s.scrape(ctx, "http://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus"))
-		Expect(status).NotTo(Equal(http.StatusOK), "in plain text nothing is shown")
+		status, _ := s.scrapeMetrics(ctx, "http://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus"))
+		Expect(status).NotTo(Equal(http.StatusOK), "plain HTTP serves nothing")
 	})
 
-	It("cost the API server little, whatever tokens strangers send, and keep Prometheus in", func(ctx SpecContext) {
+	It("cost the API server little, whatever tokens strangers send, and still serve Prometheus", func(ctx SpecContext) {
 		const strangers, tokens = 8, 400
 		s := newShop(ctx)
-		way := s.middleman()
+		way := s.startProxy()
 		config, err := clientcmd.BuildConfigFromFlags("", s.kubeconfig)
 		Expect(err).NotTo(HaveOccurred())
-		s.cluster = &cluster{config: config, kubectl: s.cluster.kubectl, admin: s.admin, clients: s.clients} // the operator goes that way too
+		s.cluster = &cluster{config: config, kubectl: s.cluster.kubectl, admin: s.admin, clients: s.clients} // the operator uses the proxy, too
 		var reviews atomic.Int64
-		way.answers(func(_ http.ResponseWriter, r *http.Request) bool {
+		way.answerWith(func(_ http.ResponseWriter, r *http.Request) bool {
 			if strings.HasSuffix(r.URL.Path, "/tokenreviews") {
 				reviews.Add(1)
 			}
@@ -71,10 +71,10 @@ var _ = Describe("The operator's metrics", func() {
 		})
 		op := startOperator(ctx, s, "--metrics-secure=true")
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
-		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.account(ctx, "prometheus"))
-		Eventually(op.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.printed)
+		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
+		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.output)
 		url, prometheus := "https://"+op.api+"/metrics", s.tokenFor(ctx, "prometheus")
-		status, body := s.scrape(ctx, url, prometheus)
+		status, body := s.scrapeMetrics(ctx, url, prometheus)
 		Expect(status).To(Equal(http.StatusOK), body)
 
 		before, began := reviews.Load(), time.Now()
@@ -84,7 +84,7 @@ var _ = Describe("The operator's metrics", func() {
 			all.Go(func() {
 				defer GinkgoRecover()
 				for range tokens / strangers {
-					switch status, _ := s.scrape(ctx, url, rand.Text()); status {
+					switch status, _ := s.scrapeMetrics(ctx, url, rand.Text()); status {
 					case http.StatusUnauthorized:
 						refused.Add(1)
 					case http.StatusTooManyRequests:
@@ -98,14 +98,14 @@ var _ = Describe("The operator's metrics", func() {
 		AddReportEntry("reviews", fmt.Sprintf("%d tokens in %s: %d reviews, %d answered 401, %d answered 429",
 			tokens, time.Since(began).Round(time.Millisecond), asked, refused.Load(), limited.Load()))
 		Expect(limited.Load()).To(BeNumerically(">", 0))
-		Expect(asked).To(BeNumerically("<=", 5+time.Since(began).Seconds()), "four at once, and one a second")
-		status, body = s.scrape(ctx, url, prometheus)
+		Expect(asked).To(BeNumerically("<=", 5+time.Since(began).Seconds()), "a burst of four, and one a second")
+		status, body = s.scrapeMetrics(ctx, url, prometheus)
 		Expect(status).To(Equal(http.StatusOK), body)
 	}, SpecTimeout(3*time.Minute))
 })
 
-// scrape returns status 0 if no answer came.
-func (s *shop) scrape(ctx context.Context, url, token string) (int, string) {
+// scrapeMetrics returns the status and the body; the status is 0 without a response.
+func (s *shop) scrapeMetrics(ctx context.Context, url, token string) (int, string) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	Expect(err).NotTo(HaveOccurred())
@@ -120,14 +120,14 @@ func (s *shop) scrape(ctx context.Context, url, token string) (int, string) {
 		return 0, ""
 	}
 	defer response.Body.Close()
-	Expect(response.ProtoMajor).To(Equal(1), "HTTP/2 is not spoken")
+	Expect(response.ProtoMajor).To(Equal(1), "HTTP/2 is disabled")
 	body, err := io.ReadAll(response.Body)
 	Expect(err).NotTo(HaveOccurred())
 	return response.StatusCode, string(body)
 }
 
-// account creates a ServiceAccount and returns its name.
-func (s *shop) account(ctx context.Context, name string) string {
+// createAccount creates a ServiceAccount and returns its name.
+func (s *shop) createAccount(ctx context.Context, name string) string {
 	GinkgoHelper()
 	_, err := s.clients.CoreV1().ServiceAccounts(s.namespace).Create(ctx,
 		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -142,7 +142,7 @@ func (s *shop) tokenFor(ctx context.Context, account string) string {
 	return token.Status.Token
 }
 
-// bindInCluster gives a ServiceAccount a ClusterRole of config/rbac, as an install does.
+// bindInCluster binds a ServiceAccount to a ClusterRole of config/rbac, like an installation.
 func (s *shop) bindInCluster(ctx context.Context, file, account string) {
 	GinkgoHelper()
 	root, err := controlplane.RepositoryRoot()

@@ -20,33 +20,33 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// middleman stands between replicas and the API server. He passes everything on, with the callers' own tokens, but what
-// he is told to answer himself, and may hold back what watches bring.
-type middleman struct {
+// countingProxy is a proxy between replicas and the API server. It forwards calls with the callers' own tokens, except for those
+// that it is set to answer itself, and can hold back the events of watches.
+type countingProxy struct {
 	calls atomic.Int64
 
 	mu     sync.Mutex
-	counts map[string]map[string]int // by resource and verb, of what was passed on and not refused
+	counts map[string]map[string]int // by resource and verb, of calls that were forwarded and not refused
 	answer func(w http.ResponseWriter, r *http.Request) bool
 	held   chan struct{}
 }
 
-// middleman has the replicas that start from now on reach the API server through one.
-func (s *shop) middleman() *middleman {
+// startProxy makes replicas that start from now on reach the API server through a proxy.
+func (s *shop) startProxy() *countingProxy {
 	GinkgoHelper()
 	config := rest.AnonymousClientConfig(s.config)
 	transport, err := rest.TransportFor(config)
 	Expect(err).NotTo(HaveOccurred())
 	address, _, err := rest.DefaultServerUrlFor(config)
 	Expect(err).NotTo(HaveOccurred())
-	m := &middleman{counts: map[string]map[string]int{}}
+	m := &countingProxy{counts: map[string]map[string]int{}}
 	proxy := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "https", Host: address.Host}) },
 		Transport:     transport,
 		FlushInterval: -1,
 		ModifyResponse: func(response *http.Response) error {
-			m.count(response)
-			if informs(response.Request) {
+			m.countCall(response)
+			if isInformerWatch(response.Request) {
 				response.Body = &heldBody{ReadCloser: response.Body, by: m, closed: make(chan struct{})}
 			}
 			return nil
@@ -75,9 +75,9 @@ func (s *shop) middleman() *middleman {
 	return m
 }
 
-// count notes an answer of the API server. A write that is refused writes nothing, except to a status, whose attempts count.
-func (m *middleman) count(response *http.Response) {
-	// As /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/SUBRESOURCE]].
+// countCall counts a call by its answer. Refused writes are not counted, except those of a status, whose attempts count.
+func (m *countingProxy) countCall(response *http.Response) {
+	// The path is /apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE[/NAME[/SUBRESOURCE]].
 	parts := strings.Split(strings.TrimPrefix(response.Request.URL.Path, "/apis/"), "/")
 	if len(parts) < 5 {
 		return
@@ -101,22 +101,22 @@ func (m *middleman) count(response *http.Response) {
 	m.counts[resource][verb]++
 }
 
-// counted returns how often a resource was asked for so far, by verb.
-func (m *middleman) counted(resource string) map[string]int {
+// callsOf returns the number of calls about a resource so far, by verb.
+func (m *countingProxy) callsOf(resource string) map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.counts[resource])
 }
 
-// answers has him answer what answer does, and pass on all else. Nil passes on everything.
-func (m *middleman) answers(answer func(w http.ResponseWriter, r *http.Request) bool) {
+// answerWith answers the calls that answer handles, and forwards all others. Nil forwards everything.
+func (m *countingProxy) answerWith(answer func(w http.ResponseWriter, r *http.Request) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.answer = answer
 }
 
-// hold keeps back what the watches of requests bring, until release.
-func (m *middleman) hold() (release func()) {
+// holdWatches holds back the events of watches of requests, until release.
+func (m *countingProxy) holdWatches() (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	held := make(chan struct{})
@@ -129,22 +129,22 @@ func (m *middleman) hold() (release func()) {
 	})
 }
 
-// informs tells a watch that keeps a memory up to date from one that is a question and ends at once.
-func informs(r *http.Request) bool {
+// isInformerWatch reports whether a watch keeps a cache up to date, unlike a read that is made as a watch and ends at once.
+func isInformerWatch(r *http.Request) bool {
 	query := r.URL.Query()
 	return query.Get("watch") != "" && len(query.Get("timeoutSeconds")) > 1 && strings.HasSuffix(r.URL.Path, "/verificationrequests")
 }
 
-// heldBody is the stream of a watch.
+// heldBody is the body of a watch.
 type heldBody struct {
 	io.ReadCloser
 
-	by     *middleman
+	by     *countingProxy
 	once   sync.Once
 	closed chan struct{}
 }
 
-// Read returns what came, but not while it is held back.
+// Read returns the received bytes, but not while they are held back.
 func (b *heldBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.by.mu.Lock()
@@ -165,9 +165,9 @@ func (b *heldBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// refusesLeases has him refuse every call about leases.
-func (m *middleman) refusesLeases() {
-	m.answers(func(w http.ResponseWriter, r *http.Request) bool {
+// refuseLeases refuses every call about leases.
+func (m *countingProxy) refuseLeases() {
+	m.answerWith(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/leases") {
 			return false
 		}
@@ -176,12 +176,12 @@ func (m *middleman) refusesLeases() {
 	})
 }
 
-// keepsALease has him keep a lease of his own, which those who come to him hold whatever the API server's says.
-func (m *middleman) keepsALease() {
+// fakeLease makes the proxy keep a lease of its own, which its clients hold regardless of the API server's lease.
+func (m *countingProxy) fakeLease() {
 	var mu sync.Mutex
 	var lease []byte
 	contentType := "application/json"
-	m.answers(func(w http.ResponseWriter, r *http.Request) bool {
+	m.answerWith(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.Contains(r.URL.Path, "/leases") {
 			return false
 		}

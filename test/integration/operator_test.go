@@ -26,70 +26,70 @@ import (
 )
 
 var _ = Describe("operator and serve", func() {
-	It("make a project Ready together, and say which secret is missing until it is back", func(ctx SpecContext) {
+	It("make a project Ready together, and report which secret is missing until it is back", func(ctx SpecContext) {
 		s := newShop(ctx)
 		op := startOperator(ctx, s)
-		d := s.deployment(ctx)
+		d := s.awaitDeployment(ctx)
 		s.becomeReady(ctx)
-		// The ServiceAccount and the RoleBinding are those that the operator made.
+		// The operator created the ServiceAccount and the RoleBinding.
 		s.kubeconfig = s.tokenOf(ctx, "phoneproof-shop")
 		s.start(ctx, 2)
-		s.stands(ctx, verifyv1.ConditionReady, verifyv1.ReasonReady)
-		before := s.deployment(ctx)
+		s.awaitReason(ctx, verifyv1.ConditionReady, verifyv1.ReasonReady)
+		before := s.awaitDeployment(ctx)
 		Expect(before.Generation).To(Equal(d.Generation))
 
 		Expect(os.Remove(filepath.Join(s.secrets, "shop", "api-key"))).To(Succeed())
-		s.stands(ctx, verifyv1.ConditionReady, verifyv1.ReasonSecretMissing)
-		ready := s.condition(ctx, verifyv1.ConditionReady)
+		s.awaitReason(ctx, verifyv1.ConditionReady, verifyv1.ReasonSecretMissing)
+		ready := s.readCondition(ctx, verifyv1.ConditionReady)
 		Expect(ready.Status).To(Equal(metav1.ConditionFalse))
 		Expect(ready.Message).To(Equal("spec.apiKeys[backend].secretRef: Secret shop, key api-key is missing"))
 		writeFile(s.secrets, "shop/api-key", "\n")
-		s.stands(ctx, verifyv1.ConditionReady, verifyv1.ReasonSecretInvalid)
-		Expect(s.condition(ctx, verifyv1.ConditionReady).Message).To(HaveSuffix("key api-key is empty"))
+		s.awaitReason(ctx, verifyv1.ConditionReady, verifyv1.ReasonSecretInvalid)
+		Expect(s.readCondition(ctx, verifyv1.ConditionReady).Message).To(HaveSuffix("key api-key is empty"))
 		s.writeSecret("api-key", s.key)
-		s.stands(ctx, verifyv1.ConditionReady, verifyv1.ReasonReady)
+		s.awaitReason(ctx, verifyv1.ConditionReady, verifyv1.ReasonReady)
 
-		By("without touching pods that work")
-		Expect(s.deployment(ctx).ResourceVersion).To(Equal(before.ResourceVersion))
+		By("without changing working pods")
+		Expect(s.awaitDeployment(ctx).ResourceVersion).To(Equal(before.ResourceVersion))
 		for _, r := range s.replicas {
-			Expect(r.running()).To(BeTrue())
+			Expect(r.isRunning()).To(BeTrue())
 		}
 
-		By("saying it in its metrics too")
-		Eventually(op.get).WithContext(ctx).WithArguments(op.api, "/metrics").WithTimeout(patience).Should(ContainSubstring(
+		By("reporting it in its metrics, too")
+		Eventually(op.getBody).WithContext(ctx).WithArguments(op.api, "/metrics").WithTimeout(patience).Should(ContainSubstring(
 			`phoneproof_project_condition{name="shop",namespace="` + s.namespace + `",reason="Ready",status="True",type="Ready"} 1`))
-		Expect(op.get(ctx, op.health, "/readyz")).To(Equal("ok\n"))
-		Expect(op.get(ctx, op.health, "/livez")).To(Equal("ok\n"))
-		Expect(op.printed()).NotTo(ContainSubstring(s.receiver.url))
-		for line := range strings.Lines(op.printed()) {
-			if !strings.Contains(line, "deadline exceeded") { // what a machine that is busy had no time for is tried again
+		Expect(op.getBody(ctx, op.health, "/readyz")).To(Equal("ok\n"))
+		Expect(op.getBody(ctx, op.health, "/livez")).To(Equal("ok\n"))
+		Expect(op.output()).NotTo(ContainSubstring(s.receiver.url))
+		for line := range strings.Lines(op.output()) {
+			if !strings.Contains(line, "deadline exceeded") { // calls that time out on a loaded machine are retried
 				Expect(line).NotTo(ContainSubstring(`"level":"ERROR"`))
 			}
 		}
 	}, SpecTimeout(3*time.Minute))
 
-	It("go on when the operator that leads is killed", func(ctx SpecContext) {
+	It("continue when the leading operator is killed", func(ctx SpecContext) {
 		s := newShop(ctx)
 		first := startOperator(ctx, s)
-		s.deployment(ctx)
+		s.awaitDeployment(ctx)
 		second := startOperator(ctx, s)
-		Eventually(second.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), "one that waits is ready too")
+		Eventually(second.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), "a standby is ready, too")
 		first.kill()
-		s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Server.Replicas = new(int32(3)) })
-		Eventually(func() int32 { return *s.deployment(ctx).Spec.Replicas }).WithContext(ctx).WithTimeout(2 * patience).Should(BeEquivalentTo(3))
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Server.Replicas = new(int32(3)) })
+		Eventually(func() int32 { return *s.awaitDeployment(ctx).Spec.Replicas }).WithContext(ctx).WithTimeout(2 * patience).Should(BeEquivalentTo(3))
 
-		By("ending in order on a signal, and giving up the lease")
-		second.signal(syscall.SIGTERM)
+		By("shutting down gracefully on a signal, and releasing the lease")
+		second.sendSignal(syscall.SIGTERM)
 		Eventually(second.exited).WithContext(ctx).WithTimeout(patience).Should(BeClosed())
-		Expect(second.cmd.ProcessState.ExitCode()).To(BeZero(), second.printed)
+		Expect(second.cmd.ProcessState.ExitCode()).To(BeZero(), second.output)
 		lease, err := s.clients.CoordinationV1().Leases(s.namespace).Get(ctx, "phoneproof-operator", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(*lease.Spec.HolderIdentity).To(BeEmpty())
 	}, SpecTimeout(3*time.Minute))
 })
 
-// startOperator starts an operator process for the shop's namespace, with rights in it alone, and does not wait for it. Its metrics
-// are in plain text unless a flag says otherwise.
+// startOperator starts an operator process for the shop's namespace, with rights only there, and does not wait for it. Its
+// metrics are served over plain HTTP unless a flag sets otherwise.
 func startOperator(ctx context.Context, s *shop, flags ...string) *replica {
 	GinkgoHelper()
 	const name = "phoneproof-operator"
@@ -98,9 +98,9 @@ func startOperator(ctx context.Context, s *shop, flags ...string) *replica {
 			&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		for _, file := range []string{"role.yaml", "leader_election_role.yaml"} {
-			s.bind(ctx, name, s.role(ctx, file))
+			s.bindRole(ctx, name, s.createRole(ctx, file))
 		}
-		s.role(ctx, "server_kubernetes_role.yaml")
+		s.createRole(ctx, "server_kubernetes_role.yaml")
 	}
 	r := &replica{api: ports.Address(GinkgoT()), health: ports.Address(GinkgoT()), exited: make(chan struct{})}
 	r.start("log of the operator", append([]string{
@@ -112,8 +112,8 @@ func startOperator(ctx context.Context, s *shop, flags ...string) *replica {
 	return r
 }
 
-// role creates a role of config/rbac as a Role of the shop's namespace, as an install for some namespaces does.
-func (s *shop) role(ctx context.Context, file string) string {
+// createRole creates a role of config/rbac as a Role of the shop's namespace, like an installation for some namespaces.
+func (s *shop) createRole(ctx context.Context, file string) string {
 	GinkgoHelper()
 	root, err := controlplane.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
@@ -127,7 +127,7 @@ func (s *shop) role(ctx context.Context, file string) string {
 	return role.Name
 }
 
-func (s *shop) bind(ctx context.Context, account, role string) {
+func (s *shop) bindRole(ctx context.Context, account, role string) {
 	GinkgoHelper()
 	_, err := s.clients.RbacV1().RoleBindings(s.namespace).Create(ctx, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role},
@@ -150,8 +150,8 @@ func (s *shop) tokenOf(ctx context.Context, account string) string {
 	return file
 }
 
-// deployment returns the Deployment that the operator made, once it is there.
-func (s *shop) deployment(ctx context.Context) *appsv1.Deployment {
+// awaitDeployment returns the Deployment that the operator created, once it exists.
+func (s *shop) awaitDeployment(ctx context.Context) *appsv1.Deployment {
 	GinkgoHelper()
 	var d *appsv1.Deployment
 	Eventually(func() (err error) {
@@ -161,11 +161,11 @@ func (s *shop) deployment(ctx context.Context) *appsv1.Deployment {
 	return d
 }
 
-// becomeReady gives the Deployment the status that its controller gives it when its pods are ready.
+// becomeReady sets the Deployment's status as its controller does when the pods are ready.
 func (s *shop) becomeReady(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func() error {
-		d := s.deployment(ctx)
+		d := s.awaitDeployment(ctx)
 		n := *d.Spec.Replicas
 		d.Status = appsv1.DeploymentStatus{
 			ObservedGeneration: d.Generation, Replicas: n, UpdatedReplicas: n, ReadyReplicas: n, AvailableReplicas: n,
@@ -176,8 +176,8 @@ func (s *shop) becomeReady(ctx context.Context) {
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-// get returns what an address of the process answers.
-func (r *replica) get(ctx context.Context, address, path string) string {
+// getBody returns the response of an address of the process.
+func (r *replica) getBody(ctx context.Context, address, path string) string {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
 	Expect(err).NotTo(HaveOccurred())

@@ -14,13 +14,13 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// private is a database whose certificate is signed by an authority that nobody knows, and another such authority.
-type private struct {
+// privateDatabase is a database whose certificate is signed by a private CA, and another private CA.
+type privateDatabase struct {
 	database    database
 	ours, other *pgserver.Authority
 }
 
-func newPrivate(ctx context.Context) private {
+func newPrivateDatabase(ctx context.Context) privateDatabase {
 	GinkgoHelper()
 	ours, err := pgserver.NewAuthority("ours")
 	Expect(err).NotTo(HaveOccurred())
@@ -28,28 +28,28 @@ func newPrivate(ctx context.Context) private {
 	Expect(err).NotTo(HaveOccurred())
 	certificate, err := ours.Certify("localhost")
 	Expect(err).NotTo(HaveOccurred())
-	return private{startDatabase(ctx, pgserver.Options{Certificate: certificate}), ours, other}
+	return privateDatabase{startDatabase(ctx, pgserver.Options{Certificate: certificate}), ours, other}
 }
 
-// uri is as CloudNativePG writes it: without sslmode.
-func (p private) uri() string {
+// connectionURI returns the URI as CloudNativePG writes it, without sslmode.
+func (p privateDatabase) connectionURI() string {
 	return fmt.Sprintf("postgresql://postgres@localhost:%d/postgres", p.database.server.Port)
 }
 
-// checked is storage in a database that is checked by the authority in a Secret.
-func checked() verifyv1.Storage {
-	storage := inDatabase()
+// storageWithCA returns the settings of a database whose certificate is verified with the CA in a Secret.
+func storageWithCA() verifyv1.Storage {
+	storage := databaseStorage()
 	storage.PostgreSQL.CASecretRef = &verifyv1.CASecretRef{Name: "shop"}
 	return storage
 }
 
 const unknownAuthority = "the database's certificate is signed by an unknown authority"
 
-// tells returns when a condition of the project has a reason, with this message.
-func (s *shop) tells(ctx context.Context, condition, reason, message string) {
+// awaitMessage waits until a condition of the project has a reason and a message.
+func (s *shop) awaitMessage(ctx context.Context, condition, reason, message string) {
 	GinkgoHelper()
 	Eventually(func() string {
-		found := meta.FindStatusCondition(s.present(ctx).Status.Conditions, condition)
+		found := meta.FindStatusCondition(s.readProject(ctx).Status.Conditions, condition)
 		if found == nil {
 			return ""
 		}
@@ -58,44 +58,44 @@ func (s *shop) tells(ctx context.Context, condition, reason, message string) {
 }
 
 var _ = Describe("A database with a certificate of a private authority", func() {
-	It("serves a project file by the authority that it names, as soon as the Secret has the right one", func(ctx SpecContext) {
-		p := newPrivate(ctx)
-		o := newOutletOn(ctx, p.database, func(project *verifyv1.VerificationProject) { project.Spec.Storage = checked() })
-		o.writeSecret("uri", p.uri())
+	It("serves a project file that names its CA, as soon as the Secret has the right one", func(ctx SpecContext) {
+		p := newPrivateDatabase(ctx)
+		o := newDatabaseShopWith(ctx, p.database, func(project *verifyv1.VerificationProject) { project.Spec.Storage = storageWithCA() })
+		o.writeSecret("uri", p.connectionURI())
 		o.writeSecret("ca.crt", string(p.other.PEM))
 		r := o.startOne()
-		Eventually(r.printed).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(unknownAuthority))
-		_, status, _ := o.begin(ctx, r, "+4915112345001", "first")
+		Eventually(r.output).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(unknownAuthority))
+		_, status, _ := o.tryStart(ctx, r, "+4915112345001", "first")
 		Expect(status).To(Equal(http.StatusServiceUnavailable))
 
 		o.writeSecret("ca.crt", string(p.ours.PEM))
-		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.printed)
-		o.proves(ctx, r, o.begins(ctx, r, "+4915112345001", "second"))
-		Expect(r.running()).To(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
+		o.verifyNumber(ctx, r, o.startRequest(ctx, r, "+4915112345001", "second"))
+		Expect(r.isRunning()).To(BeTrue())
 	}, SpecTimeout(2*time.Minute))
 
-	It("serves a project of a cluster, whose conditions tell what is wrong", func(ctx SpecContext) {
-		p := newPrivate(ctx)
-		o := &outlet{shop: newShop(ctx), database: p.database}
-		o.change(ctx, func(project *verifyv1.VerificationProject) { project.Spec.Storage = checked() })
-		o.regrant(ctx)
-		o.writeSecret("uri", p.uri())
+	It("serves a project of a cluster, whose conditions report what is wrong", func(ctx SpecContext) {
+		p := newPrivateDatabase(ctx)
+		o := &databaseShop{shop: newShop(ctx), database: p.database}
+		o.editProject(ctx, func(project *verifyv1.VerificationProject) { project.Spec.Storage = storageWithCA() })
+		o.grantDatabaseRole(ctx)
+		o.writeSecret("uri", p.connectionURI())
 		const field = "spec.storage.postgresql.caSecretRef: Secret shop, key ca.crt "
 		r := o.shop.startOne("--store=postgresql")
-		o.tells(ctx, verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretMissing, field+"is missing")
-		o.tells(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageUnreachable,
+		o.awaitMessage(ctx, verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretMissing, field+"is missing")
+		o.awaitMessage(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageUnreachable,
 			"there is no certificate authority to check the database by")
 
 		o.writeSecret("ca.crt", "the authority's name, which is no certificate")
-		o.tells(ctx, verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretInvalid, field+"holds no certificate in PEM form")
+		o.awaitMessage(ctx, verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretInvalid, field+"holds no certificate in PEM form")
 
 		o.writeSecret("ca.crt", string(p.other.PEM))
-		o.stands(ctx, verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretsRead)
-		o.tells(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageUnreachable, unknownAuthority)
+		o.awaitReason(ctx, verifyv1.ConditionSecretsReady, verifyv1.ReasonSecretsRead)
+		o.awaitMessage(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageUnreachable, unknownAuthority)
 
 		o.writeSecret("ca.crt", string(p.ours.PEM))
-		o.stands(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
-		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
-		o.proven(ctx, 1)
+		o.awaitReason(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		o.verifyAcross(ctx, 1)
 	}, SpecTimeout(5*time.Minute))
 })

@@ -15,18 +15,18 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// newClusterOutlet makes a project of the cluster with a database, served by the role for such projects alone.
-func newClusterOutlet(ctx context.Context, c *cluster) *outlet {
+// newClusterDatabaseShop creates a project of the cluster with a database, served with only the role for such projects.
+func newClusterDatabaseShop(ctx context.Context, c *cluster) *databaseShop {
 	GinkgoHelper()
-	o := &outlet{shop: newShopIn(ctx, c), database: startDatabase(ctx, pgserver.Options{})}
-	o.writeSecret("uri", o.database.uri())
-	o.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Storage = inDatabase() })
-	o.regrant(ctx)
+	o := &databaseShop{shop: newShopIn(ctx, c), database: startDatabase(ctx, pgserver.Options{})}
+	o.writeSecret("uri", o.database.connectionURI())
+	o.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Storage = databaseStorage() })
+	o.grantDatabaseRole(ctx)
 	return o
 }
 
-// regrant binds the ServiceAccount to the role of projects with a database, and to no other.
-func (o *outlet) regrant(ctx context.Context) {
+// grantDatabaseRole binds the ServiceAccount to the role of projects with a database, and to no other.
+func (o *databaseShop) grantDatabaseRole(ctx context.Context) {
 	GinkgoHelper()
 	bindings := o.clients.RbacV1().RoleBindings(o.namespace)
 	before, err := bindings.Get(ctx, "serve", metav1.GetOptions{})
@@ -39,13 +39,13 @@ func (o *outlet) regrant(ctx context.Context) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// proven starts a verification at a replica and proves it at another one.
-func (o *outlet) proven(ctx context.Context, n int) {
+// verifyAcross starts a verification at one replica and completes it at another.
+func (o *databaseShop) verifyAcross(ctx context.Context, n int) {
 	GinkgoHelper()
-	b := o.begins(ctx, o.replicas[n%len(o.replicas)], fmt.Sprintf("+491511234%04d", n), fmt.Sprint("cluster-", n))
-	o.proves(ctx, o.replicas[(n+1)%len(o.replicas)], b)
+	b := o.startRequest(ctx, o.replicas[n%len(o.replicas)], fmt.Sprintf("+491511234%04d", n), fmt.Sprint("cluster-", n))
+	o.verifyNumber(ctx, o.replicas[(n+1)%len(o.replicas)], b)
 	Eventually(func() any {
-		_, answer := o.replicas[n%len(o.replicas)].call(ctx, o.key, http.MethodGet, "/api/verify/status?id="+b.id, "")
+		_, answer := o.replicas[n%len(o.replicas)].callAPI(ctx, o.key, http.MethodGet, "/api/verify/status?id="+b.id, "")
 		return answer["status"]
 	}).WithContext(ctx).WithTimeout(patience).Should(Equal("VERIFIED"))
 	Eventually(func() map[string][]delivery { return o.receiver.byRequest(webhookSecret) }).
@@ -53,38 +53,38 @@ func (o *outlet) proven(ctx context.Context, n int) {
 }
 
 var _ = Describe("A project of a cluster with a database", func() {
-	It("is served without a right on requests, tells how its database is, and goes on without the API server", func(ctx SpecContext) {
+	It("is served without rights on requests, reports the state of its database, and goes on without the API server", func(ctx SpecContext) {
 		c, plane := startCluster(ctx)
-		o := newClusterOutlet(ctx, c)
+		o := newClusterDatabaseShop(ctx, c)
 		for range 3 {
 			o.shop.startOne("--store=postgresql", "--claim-lease=5s")
 		}
 		for _, r := range o.replicas {
-			Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.printed)
+			Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
 		}
-		o.proven(ctx, 1)
-		o.stands(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
-		Expect(o.objects(ctx)).To(BeEmpty(), "nothing is kept as an object")
+		o.verifyAcross(ctx, 1)
+		o.awaitReason(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
+		Expect(o.listRequests(ctx)).To(BeEmpty(), "no request is stored as an object")
 
-		By("taking the database away")
+		By("stopping the database")
 		Expect(o.database.server.Crash()).To(Succeed())
-		o.stands(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageUnreachable)
+		o.awaitReason(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageUnreachable)
 		Expect(o.database.server.Up(ctx)).To(Succeed())
-		o.stands(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
-		o.proven(ctx, 2)
+		o.awaitReason(ctx, verifyv1.ConditionStorageReady, verifyv1.ReasonStorageReachable)
+		o.verifyAcross(ctx, 2)
 
-		By("taking the API server away")
+		By("stopping the API server")
 		Expect(plane.StopAPIServer()).To(Succeed())
 		for n := range 5 {
-			o.proven(ctx, 3+n)
+			o.verifyAcross(ctx, 3+n)
 		}
 		o.replicas[0].kill()
 		o.replicas = o.replicas[1:]
 		for n := range 5 {
-			o.proven(ctx, 8+n)
+			o.verifyAcross(ctx, 8+n)
 		}
 		for _, r := range o.replicas {
-			Expect(r.running()).To(BeTrue())
+			Expect(r.isRunning()).To(BeTrue())
 		}
 	}, SpecTimeout(5*time.Minute))
 })

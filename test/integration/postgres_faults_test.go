@@ -18,9 +18,9 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// attempt is one init of a rush.
+// attempt is one init of an initLoad.
 type attempt struct {
-	begun
+	startedRequest
 
 	status     int
 	retryAfter string
@@ -28,8 +28,8 @@ type attempt struct {
 	took       time.Duration
 }
 
-// rush are clients that start verifications at a replica, each one after the other, until they are stopped.
-type rush struct {
+// initLoad is a set of clients that each start one verification after the other at a replica, until it is stopped.
+type initLoad struct {
 	stopped chan struct{}
 	all     sync.WaitGroup
 
@@ -37,8 +37,8 @@ type rush struct {
 	attempts []attempt
 }
 
-func (o *outlet) rush(ctx context.Context, clients int, at *replica) *rush {
-	c := &rush{stopped: make(chan struct{})}
+func (o *databaseShop) startLoad(ctx context.Context, clients int, at *replica) *initLoad {
+	c := &initLoad{stopped: make(chan struct{})}
 	var next atomic.Int64
 	for range clients {
 		c.all.Go(func() {
@@ -53,7 +53,7 @@ func (o *outlet) rush(ctx context.Context, clients int, at *replica) *rush {
 				n := next.Add(1)
 				a := attempt{asked: time.Now()}
 				var header http.Header
-				a.begun, a.status, header = o.begin(ctx, at, fmt.Sprintf("+49152%08d", n), fmt.Sprint("rush-", n))
+				a.startedRequest, a.status, header = o.tryStart(ctx, at, fmt.Sprintf("+49152%08d", n), fmt.Sprint("rush-", n))
 				a.took, a.retryAfter = time.Since(a.asked), header.Get("Retry-After")
 				c.mu.Lock()
 				c.attempts = append(c.attempts, a)
@@ -64,15 +64,15 @@ func (o *outlet) rush(ctx context.Context, clients int, at *replica) *rush {
 	return c
 }
 
-// stop ends the rush and returns what it saw.
-func (c *rush) stop() []attempt {
+// stop ends the load and returns its attempts.
+func (c *initLoad) stop() []attempt {
 	close(c.stopped)
 	c.all.Wait()
 	return c.attempts
 }
 
-// acked counts the inits that were acknowledged so far.
-func (c *rush) acked() int {
+// countAcked counts the inits that were acknowledged so far.
+func (c *initLoad) countAcked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
@@ -85,44 +85,44 @@ func (c *rush) acked() int {
 }
 
 var _ = Describe("A database that stands still under load", func() {
-	It("is a crowd of quick refusals, a bounded line, and nothing acknowledged that is not stored", func(ctx SpecContext) {
-		// As many clients as one slow processor serves in time, and many more than there are connections.
+	It("causes quick refusals and a bounded queue, and no acknowledgement of what is not stored", func(ctx SpecContext) {
+		// As many clients as one slow processor serves in time, and many more than there are database connections.
 		const clients, frozen = 64, 12 * time.Second
-		o := newOutlet(ctx, startDatabase(ctx, pgserver.Options{}))
+		o := newDatabaseShop(ctx, startDatabase(ctx, pgserver.Options{}))
 		o.start(ctx, 1)
 		r := o.replicas[0]
-		all := o.rush(ctx, clients, r)
-		Eventually(all.acked).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", 2*clients))
+		all := o.startLoad(ctx, clients, r)
+		Eventually(all.countAcked).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", 2*clients))
 		thaw, err := o.database.server.Freeze()
 		Expect(err).NotTo(HaveOccurred())
 		still := time.Now()
 		DeferCleanup(thaw)
-		Eventually(func() int { return r.probe(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+		Eventually(func() int { return r.probeStatus(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
 		var routines, connections float64
 		for next := time.Tick(100 * time.Millisecond); time.Since(still) < frozen; <-next {
-			Expect(r.probe(ctx, "/livez")).To(Equal(http.StatusOK))
-			Expect(r.probe(ctx, "/readyz")).To(Equal(http.StatusServiceUnavailable))
-			routines = max(routines, r.metric(ctx, "go_goroutines", nil))
-			connections = max(connections, r.metric(ctx, "phoneproof_postgresql_connections", nil))
+			Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
+			Expect(r.probeStatus(ctx, "/readyz")).To(Equal(http.StatusServiceUnavailable))
+			routines = max(routines, r.readMetric(ctx, "go_goroutines", nil))
+			connections = max(connections, r.readMetric(ctx, "phoneproof_postgresql_connections", nil))
 		}
 		moves := time.Now()
 		Expect(thaw()).To(Succeed())
-		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
-		before := all.acked()
-		Eventually(all.acked).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", before+clients), "it is as it was")
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		before := all.countAcked()
+		Eventually(all.countAcked).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", before+clients), "inits succeed again")
 		refused, slowest := 0, time.Duration(0)
 		attempts := all.stop()
-		o.keeps(ctx, attempts)
+		o.expectStored(ctx, attempts)
 		for _, a := range attempts {
 			if a.status == http.StatusOK {
-				Expect(a.asked.After(still.Add(time.Second)) && a.asked.Add(a.took).Before(moves)).To(BeFalse(), "acknowledged by nobody")
+				Expect(a.asked.After(still.Add(time.Second)) && a.asked.Add(a.took).Before(moves)).To(BeFalse(), "acknowledged while the database was frozen")
 				continue
 			}
 			Expect(a.status).To(Equal(http.StatusServiceUnavailable), "after %s", a.took)
 			Expect(a.retryAfter).NotTo(BeEmpty())
 			refused, slowest = refused+1, max(slowest, a.took)
 		}
-		Expect(refused).To(BeNumerically(">", 2*clients), "each client was refused again and again, and waited for none of it")
+		Expect(refused).To(BeNumerically(">", 2*clients), "each client was refused repeatedly and without delay")
 		Expect(connections).To(BeNumerically("<=", 16))
 		Expect(routines).To(BeNumerically("<", 10*clients))
 		AddReportEntry("frozen", fmt.Sprintf("%d refusals, the slowest after %s; at most %.0f goroutines and %.0f connections",
@@ -130,9 +130,9 @@ var _ = Describe("A database that stands still under load", func() {
 	}, SpecTimeout(3*time.Minute))
 })
 
-var _ = Describe("Strangers who ask for readiness while the database stands still", func() {
-	// askInALoop asks once a second, on a connection of its own each time, from some time of the second on: the probes come
-	// from the same process, and would always fall into a burst that they have to wait behind.
+var _ = Describe("Strangers who request readiness while the database is frozen", func() {
+	// askInALoop requests readiness once a second, each time on a new connection, at a different moment of the second for each
+	// caller: in a common burst, the probes from the same process would always have to wait.
 	askInALoop := func(ctx context.Context, address string, from time.Duration) {
 		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 		select {
@@ -142,16 +142,16 @@ var _ = Describe("Strangers who ask for readiness while the database stands stil
 		for next := time.Tick(time.Second); ctx.Err() == nil; <-next {
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
 			Expect(err).NotTo(HaveOccurred())
-			if response, err := client.Do(request); err == nil { // it may have made room for another
+			if response, err := client.Do(request); err == nil { // it may have been closed in favour of another
 				_ = response.Body.Close()
 			}
 		}
 	}
 
-	It("do not keep the kubelet out", func(ctx SpecContext) {
+	It("do not lock out the kubelet", func(ctx SpecContext) {
 		const strangers = 400
-		GinkgoT().Setenv("GOMEMLIMIT", "230MiB") // room for 150 connections at the port
-		o := newOutlet(ctx, startDatabase(ctx, pgserver.Options{}))
+		GinkgoT().Setenv("GOMEMLIMIT", "230MiB") // allows 150 connections at the port
+		o := newDatabaseShop(ctx, startDatabase(ctx, pgserver.Options{}))
 		o.start(ctx, 1)
 		r := o.replicas[0]
 		thaw, err := o.database.server.Freeze()
@@ -169,23 +169,23 @@ var _ = Describe("Strangers who ask for readiness while the database stands stil
 				askInALoop(crowded, r.health, time.Duration(n)*time.Second/strangers)
 			})
 		}
-		Eventually(func() int { return r.probe(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+		Eventually(func() int { return r.probeStatus(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
 		for range 50 {
-			isAnswered("liveness", func() int { return r.probe(ctx, "/livez") })
+			isAnswered("liveness", func() int { return r.probeStatus(ctx, "/livez") })
 		}
 		Expect(thaw()).To(Succeed())
-		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
 		for range 10 {
-			isAnswered("readiness", func() int { return r.probe(ctx, "/readyz") })
+			isAnswered("readiness", func() int { return r.probeStatus(ctx, "/readyz") })
 		}
 	}, SpecTimeout(3*time.Minute))
 })
 
-// keeps checks that all that was acknowledged is stored, and returns how much that is.
-func (o *outlet) keeps(ctx context.Context, attempts []attempt) (acked int) {
+// expectStored checks that all acknowledged requests are stored, and returns their number.
+func (o *databaseShop) expectStored(ctx context.Context, attempts []attempt) (acked int) {
 	GinkgoHelper()
 	var stored []string
-	Expect(o.database.query(ctx, "SELECT coalesce(array_agg(id), '{}') FROM phoneproof_requests", &stored)).To(Succeed())
+	Expect(o.database.queryRow(ctx, "SELECT coalesce(array_agg(id), '{}') FROM phoneproof_requests", &stored)).To(Succeed())
 	known := map[string]bool{}
 	for _, id := range stored {
 		known[id] = true
@@ -194,14 +194,14 @@ func (o *outlet) keeps(ctx context.Context, attempts []attempt) (acked int) {
 		if a.status != http.StatusOK {
 			continue
 		}
-		if acked++; !known[a.id] { // a matcher would print all of them
-			Fail("acknowledged, and not stored: " + a.id)
+		if acked++; !known[a.id] { // a matcher would print all ids
+			Fail("acknowledged, but not stored: " + a.id)
 		}
 	}
 	return acked
 }
 
-// smallDisk mounts a file system of that size in memory for the user who runs PostgreSQL, until the spec ends.
+// smallDisk mounts a tmpfs of that size for PostgreSQL's user, until the spec ends.
 func smallDisk(ctx context.Context, size string) (dir string, grow func(size string)) {
 	GinkgoHelper()
 	owner, err := user.Lookup("postgres")
@@ -212,10 +212,10 @@ func smallDisk(ctx context.Context, size string) (dir string, grow func(size str
 	dir, err = os.MkdirTemp("", "phoneproof-disk-")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.Remove, dir)
-	Expect(os.Chmod(dir, 0o755)).To(Succeed(), "PostgreSQL runs as somebody else")
+	Expect(os.Chmod(dir, 0o755)).To(Succeed(), "PostgreSQL runs as another user")
 	options := fmt.Sprintf("size=%s,mode=700,uid=%s,gid=%s", size, owner.Uid, owner.Gid)
 	if out, err := exec.CommandContext(ctx, "mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput(); err != nil {
-		Skip("a disk of its own needs root: " + string(out))
+		Skip("mounting a tmpfs needs root: " + string(out))
 	}
 	DeferCleanup(func(ctx SpecContext) {
 		Expect(exec.CommandContext(ctx, "umount", "--lazy", dir).Run()).To(Succeed())
@@ -227,40 +227,40 @@ func smallDisk(ctx context.Context, size string) (dir string, grow func(size str
 }
 
 var _ = Describe("A database whose disk is full", func() {
-	It("refuses what is new, answers what is known, repeats no event, and goes on when there is room", func(ctx SpecContext) {
-		o := newOutletOn(ctx, startDatabase(ctx, pgserver.Options{}), func(p *verifyv1.VerificationProject) {
-			p.Spec.Request.TTL = "10m" // what begins before the disk is full is proven when there is room
+	It("refuses new requests, answers for stored ones, repeats no event, and recovers with free space", func(ctx SpecContext) {
+		o := newDatabaseShopWith(ctx, startDatabase(ctx, pgserver.Options{}), func(p *verifyv1.VerificationProject) {
+			p.Spec.Request.TTL = "10m" // requests from before the disk is full are verified when it has space again
 		})
 		disk, grow := smallDisk(ctx, "1m")
 		Expect(o.database.server.Exec(ctx, "postgres", "CREATE TABLESPACE small LOCATION '"+disk+"'")).To(Succeed())
-		o.writeSecret("uri", o.database.uri()+"&default_tablespace=small")
+		o.writeSecret("uri", o.database.connectionURI()+"&default_tablespace=small")
 		o.start(ctx, 1)
 		r := o.replicas[0]
-		var early []begun
+		var early []startedRequest
 		for n := range 20 {
-			early = append(early, o.begins(ctx, r, fmt.Sprintf("+491511234%04d", n), fmt.Sprint("early-", n)))
+			early = append(early, o.startRequest(ctx, r, fmt.Sprintf("+491511234%04d", n), fmt.Sprint("early-", n)))
 		}
-		all := o.rush(ctx, 16, r)
-		Eventually(r.metric).WithContext(ctx).WithArguments(ctx, "phoneproof_http_inits_total", map[string]string{"result": "store_unavailable"}).
+		all := o.startLoad(ctx, 16, r)
+		Eventually(r.readMetric).WithContext(ctx).WithArguments(ctx, "phoneproof_http_inits_total", map[string]string{"result": "store_unavailable"}).
 			WithTimeout(time.Minute).Should(BeNumerically(">", 100), "the disk is full")
 		attempts := all.stop()
-		By("living with it")
+		By("running with a full disk")
 		late := 0
 		for range 5 {
-			// Pages that updates have left have room for a few rows more.
+			// Pages that updates have freed can hold a few more rows.
 			Eventually(func(g Gomega) {
 				late++
-				_, status, header := o.begin(ctx, r, fmt.Sprintf("+491521234%04d", late), fmt.Sprint("late-", late))
+				_, status, header := o.tryStart(ctx, r, fmt.Sprintf("+491521234%04d", late), fmt.Sprint("late-", late))
 				g.Expect(status).To(Equal(http.StatusServiceUnavailable))
 				g.Expect(header.Get("Retry-After")).NotTo(BeEmpty())
 			}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 		}
-		Eventually(r.status).WithContext(ctx).WithArguments(o.key, early[0].id).WithTimeout(patience).Should(Equal("PENDING"))
-		Expect(r.probe(ctx, "/livez")).To(Equal(http.StatusOK))
-		var proven, refused []begun
+		Eventually(r.readStatus).WithContext(ctx).WithArguments(o.key, early[0].id).WithTimeout(patience).Should(Equal("PENDING"))
+		Expect(r.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
+		var proven, refused []startedRequest
 		for _, b := range early {
-			if status := o.prove(ctx, r, b); status == http.StatusOK {
-				proven = append(proven, b) // there is room on its page
+			if status := o.tryVerify(ctx, r, b); status == http.StatusOK {
+				proven = append(proven, b) // its page has space
 			} else {
 				Expect(status).To(Equal(http.StatusServiceUnavailable))
 				refused = append(refused, b)
@@ -268,28 +268,28 @@ var _ = Describe("A database whose disk is full", func() {
 		}
 		waited := time.Now()
 		Eventually(time.Since).WithContext(ctx).WithArguments(waited).WithTimeout(time.Minute).
-			Should(BeNumerically(">", 12*time.Second), "the lease of a claim comes back twice in it")
+			Should(BeNumerically(">", 12*time.Second), "the lease of a claim expires twice in that time")
 		meanwhile := o.receiver.byRequest(webhookSecret)
 		for _, b := range refused {
-			Expect(meanwhile).NotTo(HaveKey(b.id), "what could not be stored is not told")
+			Expect(meanwhile).NotTo(HaveKey(b.id), "no event of a verification that could not be stored")
 		}
 
-		By("making room")
+		By("growing the disk")
 		grow("64m")
 		for _, b := range early {
-			Eventually(o.prove).WithContext(ctx).WithArguments(ctx, r, b).WithTimeout(patience).Should(Equal(http.StatusOK))
+			Eventually(o.tryVerify).WithContext(ctx).WithArguments(ctx, r, b).WithTimeout(patience).Should(Equal(http.StatusOK))
 		}
-		Eventually(o.count).WithContext(ctx).WithArguments(ctx, undeliveredEvents).WithTimeout(patience).Should(BeZero())
+		Eventually(o.queryCount).WithContext(ctx).WithArguments(ctx, undeliveredEvents).WithTimeout(patience).Should(BeZero())
 		got := o.receiver.byRequest(webhookSecret)
 		for _, b := range early {
 			var attempts int
-			Expect(o.database.query(ctx, "SELECT attempts FROM phoneproof_requests WHERE id = '"+b.id+"'", &attempts)).To(Succeed())
-			Expect(got[b.id]).To(HaveLen(attempts), "each event once, and what was sent is recorded")
+			Expect(o.database.queryRow(ctx, "SELECT attempts FROM phoneproof_requests WHERE id = '"+b.id+"'", &attempts)).To(Succeed())
+			Expect(got[b.id]).To(HaveLen(attempts), "each event once, and every attempt is recorded")
 			Expect(attempts).To(Equal(1))
-			Eventually(r.status).WithContext(ctx).WithArguments(o.key, b.id).WithTimeout(patience).Should(Equal("VERIFIED"))
+			Eventually(r.readStatus).WithContext(ctx).WithArguments(o.key, b.id).WithTimeout(patience).Should(Equal("VERIFIED"))
 		}
-		acked := o.keeps(ctx, attempts)
-		o.begins(ctx, r, "+4915112349999", "late")
+		acked := o.expectStored(ctx, attempts)
+		o.startRequest(ctx, r, "+4915112349999", "late")
 		AddReportEntry("full", fmt.Sprintf("after %d requests; %d of %d proven meanwhile, %d events sent meanwhile",
 			acked, len(proven), len(early), len(meanwhile)))
 	}, SpecTimeout(3*time.Minute))

@@ -27,8 +27,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// outlet is a shop without a cluster: its project is a file, its requests are in a database of its own.
-type outlet struct {
+// databaseShop is a shop without a cluster: its project is a file, and its requests are in a database of its own.
+type databaseShop struct {
 	*shop
 
 	database database
@@ -40,16 +40,16 @@ type outlet struct {
 
 const appSecret = "0123456789abcdef0123456789abcdef"
 
-// database is one of a PostgreSQL server.
+// database is a database of a PostgreSQL server.
 type database struct {
 	server *pgserver.Server
 	name   string
 }
 
-// uri returns how to reach the database.
-func (d database) uri() string { return d.server.URI(d.name) }
+// connectionURI returns the URI of the database.
+func (d database) connectionURI() string { return d.server.URI(d.name) }
 
-// newDatabase creates a database of the server that specs share, or skips the spec where there is none.
+// newDatabase creates a database on the server that specs share, or skips the spec without one.
 func newDatabase(ctx context.Context) database {
 	GinkgoHelper()
 	if sharedDatabase == nil {
@@ -60,7 +60,7 @@ func newDatabase(ctx context.Context) database {
 	return d
 }
 
-// startDatabase starts a server that is the spec's alone, or skips the spec where there is none.
+// startDatabase starts a server for one spec, or skips the spec if PostgreSQL is not installed.
 func startDatabase(ctx context.Context, o pgserver.Options) database {
 	GinkgoHelper()
 	server, err := pgserver.Start(ctx, o)
@@ -72,16 +72,16 @@ func startDatabase(ctx context.Context, o pgserver.Options) database {
 	return database{server: server, name: "postgres"}
 }
 
-// newOutlet makes a project with a database and starts nothing but its receiver.
-func newOutlet(ctx context.Context, d database) *outlet {
+// newDatabaseShop creates a project with a database and starts only its receiver.
+func newDatabaseShop(ctx context.Context, d database) *databaseShop {
 	GinkgoHelper()
-	return newOutletOn(ctx, d, func(*verifyv1.VerificationProject) {})
+	return newDatabaseShopWith(ctx, d, func(*verifyv1.VerificationProject) {})
 }
 
-// newOutletOn is newOutlet with changes to the project.
-func newOutletOn(ctx context.Context, d database, edit func(*verifyv1.VerificationProject)) *outlet {
+// newDatabaseShopWith is newDatabaseShop with changes to the project.
+func newDatabaseShopWith(ctx context.Context, d database, edit func(*verifyv1.VerificationProject)) *databaseShop {
 	GinkgoHelper()
-	o := &outlet{
+	o := &databaseShop{
 		shop: &shop{
 			namespace: "outlet-" + strings.ToLower(rand.Text()[:10]), secrets: GinkgoT().TempDir(), receiver: startReceiver(),
 		},
@@ -92,14 +92,14 @@ func newOutletOn(ctx context.Context, d database, edit func(*verifyv1.Verificati
 	o.key = key
 	for name, value := range map[string]string{
 		"api-key": key, "webhook": webhookSecret, "access-token": "EAAG0123456789", "app-secret": appSecret,
-		"uri": d.uri(),
+		"uri": d.connectionURI(),
 	} {
 		o.writeSecret(name, value)
 	}
-	project := o.shop.project()
+	project := o.shop.newProject()
 	project.TypeMeta = metav1.TypeMeta{APIVersion: verifyv1.GroupVersion.String(), Kind: "VerificationProject"}
 	project.Spec.Request.TTL = "1m"
-	project.Spec.Storage = inDatabase()
+	project.Spec.Storage = databaseStorage()
 	edit(project)
 	content, err := yaml.Marshal(project)
 	Expect(err).NotTo(HaveOccurred())
@@ -110,14 +110,14 @@ func newOutletOn(ctx context.Context, d database, edit func(*verifyv1.Verificati
 	return o
 }
 
-func inDatabase() verifyv1.Storage {
+func databaseStorage() verifyv1.Storage {
 	return verifyv1.Storage{
 		Type: verifyv1.StoragePostgreSQL, PostgreSQL: &verifyv1.PostgreSQL{URISecretRef: verifyv1.URISecretRef{Name: "shop", Key: "uri"}},
 	}
 }
 
-// startOne starts a replica and does not wait for it.
-func (o *outlet) startOne() *replica {
+// startOne starts a replica without waiting for it.
+func (o *databaseShop) startOne() *replica {
 	GinkgoHelper()
 	r := startReplica(append([]string{
 		"--project-file", o.project, "--secrets-dir", o.secrets,
@@ -129,33 +129,33 @@ func (o *outlet) startOne() *replica {
 	return r
 }
 
-// start starts replicas and returns when they are ready.
-func (o *outlet) start(ctx context.Context, n int) {
+// start starts replicas and waits until they are ready.
+func (o *databaseShop) start(ctx context.Context, n int) {
 	GinkgoHelper()
 	for range n {
 		o.startOne()
 	}
 	for _, r := range o.replicas {
-		Eventually(r.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.printed)
+		Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
 	}
 }
 
-// begun is a verification that was started.
-type begun struct{ id, number, text string }
+// startedRequest is a started verification.
+type startedRequest struct{ id, number, text string }
 
-// begin starts a verification through a replica. Its status is what came back; 0 if nothing did.
-func (o *outlet) begin(ctx context.Context, through *replica, number, idempotencyKey string) (begun, int, http.Header) {
+// tryStart starts a verification through a replica, and returns the HTTP status; 0 without a response.
+func (o *databaseShop) tryStart(ctx context.Context, through *replica, number, idempotencyKey string) (startedRequest, int, http.Header) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/api/verify/init",
 		strings.NewReader(fmt.Sprintf(`{"phoneNumber": %q, "method": "WHATSAPP"}`, number)))
 	if err != nil {
-		panic(err) // it is made of constants
+		panic(err) // cannot happen: it consists of constants
 	}
 	request.Header.Set("Authorization", "Bearer "+o.key)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", idempotencyKey)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return begun{}, 0, nil
+		return startedRequest{}, 0, nil
 	}
 	defer func() { _ = response.Body.Close() }()
 	var answer struct {
@@ -163,36 +163,36 @@ func (o *outlet) begin(ctx context.Context, through *replica, number, idempotenc
 		ExpectedText string `json:"expectedText"`
 	}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
-		return begun{}, 0, nil
+		return startedRequest{}, 0, nil
 	}
-	return begun{answer.RequestID, number, answer.ExpectedText}, response.StatusCode, response.Header
+	return startedRequest{answer.RequestID, number, answer.ExpectedText}, response.StatusCode, response.Header
 }
 
-// begins is begin for what has to succeed. What the store had no time for is asked again with the same key, as clients do.
-func (o *outlet) begins(ctx context.Context, through *replica, number, idempotencyKey string) begun {
+// startRequest is tryStart that must succeed. Calls that the store had no time for are repeated with the same key, like clients.
+func (o *databaseShop) startRequest(ctx context.Context, through *replica, number, idempotencyKey string) startedRequest {
 	GinkgoHelper()
-	var b begun
+	var b startedRequest
 	Eventually(func() (status int) {
-		b, status, _ = o.begin(ctx, through, number, idempotencyKey)
+		b, status, _ = o.tryStart(ctx, through, number, idempotencyKey)
 		return status
 	}).WithContext(ctx).WithTimeout(patience).ShouldNot(Equal(http.StatusServiceUnavailable))
-	Expect(b.id).NotTo(BeEmpty(), "it is answered 200")
+	Expect(b.id).NotTo(BeEmpty(), "the status is 200")
 	return b
 }
 
-// proves is prove for what has to succeed, sent again as the platform does.
-func (o *outlet) proves(ctx context.Context, through *replica, b begun) {
+// verifyNumber is tryVerify that must succeed, repeated like the platform does.
+func (o *databaseShop) verifyNumber(ctx context.Context, through *replica, b startedRequest) {
 	GinkgoHelper()
 	var status int
 	Eventually(func() int {
-		status = o.prove(ctx, through, b)
+		status = o.tryVerify(ctx, through, b)
 		return status
 	}).WithContext(ctx).WithTimeout(patience).ShouldNot(Equal(http.StatusServiceUnavailable))
 	Expect(status).To(Equal(http.StatusOK))
 }
 
-// prove has the end user send the text, as Meta would tell it, and returns the answer's status; 0 if none came.
-func (o *outlet) prove(ctx context.Context, through *replica, b begun) int {
+// tryVerify posts the end user's text like Meta, and returns the response's status; 0 without a response.
+func (o *databaseShop) tryVerify(ctx context.Context, through *replica, b startedRequest) int {
 	body, err := json.Marshal(map[string]any{
 		"object": "whatsapp_business_account",
 		"entry": []any{map[string]any{"id": "1", "changes": []any{map[string]any{"field": "messages", "value": map[string]any{
@@ -205,13 +205,13 @@ func (o *outlet) prove(ctx context.Context, through *replica, b begun) int {
 		}}}}},
 	})
 	if err != nil {
-		panic(err) // it is made of strings
+		panic(err) // cannot happen: it consists of strings
 	}
 	mac := hmac.New(sha256.New, []byte(appSecret))
 	mac.Write(body)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/hooks/whatsapp", strings.NewReader(string(body)))
 	if err != nil {
-		panic(err) // it is made of constants
+		panic(err) // cannot happen: it consists of constants
 	}
 	request.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	response, err := http.DefaultClient.Do(request)
@@ -222,9 +222,9 @@ func (o *outlet) prove(ctx context.Context, through *replica, b begun) int {
 	return response.StatusCode
 }
 
-// query reads one row.
-func (d database) query(ctx context.Context, statement string, into ...any) error {
-	conn, err := pgx.Connect(ctx, d.uri())
+// queryRow reads one row.
+func (d database) queryRow(ctx context.Context, statement string, into ...any) error {
+	conn, err := pgx.Connect(ctx, d.connectionURI())
 	if err != nil {
 		return err
 	}
@@ -232,10 +232,10 @@ func (d database) query(ctx context.Context, statement string, into ...any) erro
 	return conn.QueryRow(ctx, statement).Scan(into...)
 }
 
-// count returns what a count gives; -1 while the database does not answer.
-func (o *outlet) count(ctx context.Context, statement string) int {
+// queryCount returns the result of a count; -1 while the database does not answer.
+func (o *databaseShop) queryCount(ctx context.Context, statement string) int {
 	var n int
-	if err := o.database.query(ctx, statement, &n); err != nil {
+	if err := o.database.queryRow(ctx, statement, &n); err != nil {
 		return -1
 	}
 	return n
@@ -245,72 +245,72 @@ const undeliveredEvents = `SELECT count(*) FROM phoneproof_requests WHERE phase 
 
 var _ = Describe("A project file with a database", func() {
 	It("is served by several replicas, and by one whose database went away and came back", func(ctx SpecContext) {
-		o := newOutlet(ctx, startDatabase(ctx, pgserver.Options{}))
+		o := newDatabaseShop(ctx, startDatabase(ctx, pgserver.Options{}))
 		o.start(ctx, 2)
 		one, other := o.replicas[0], o.replicas[1]
-		b := o.begins(ctx, one, "+4915112345001", "first")
-		o.proves(ctx, other, b)
+		b := o.startRequest(ctx, one, "+4915112345001", "first")
+		o.verifyNumber(ctx, other, b)
 		Eventually(o.receiver.deliveries).WithContext(ctx).WithTimeout(patience).Should(HaveLen(1))
-		Eventually(func() bool { return one.leads() != other.leads() }).WithContext(ctx).WithTimeout(patience).
-			Should(BeTrue(), "one of them speaks to the messengers")
+		Eventually(func() bool { return one.isLeading() != other.isLeading() }).WithContext(ctx).WithTimeout(patience).
+			Should(BeTrue(), "one of them calls the messengers")
 
 		By("killing the database")
 		Expect(o.database.server.Crash()).To(Succeed())
 		down := func() {
 			began := time.Now()
-			_, status, header := o.begin(ctx, one, "+4915112345002", "second")
+			_, status, header := o.tryStart(ctx, one, "+4915112345002", "second")
 			Expect(status).To(Equal(http.StatusServiceUnavailable))
 			Expect(header.Get("Retry-After")).NotTo(BeEmpty())
 			Expect(time.Since(began)).To(BeNumerically("<", 15*time.Second), "storeTimeout is far less")
-			Eventually(func() int { return one.probe(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
-			Expect(one.probe(ctx, "/livez")).To(Equal(http.StatusOK))
-			Expect(o.prove(ctx, one, b)).To(Equal(http.StatusServiceUnavailable), "the platform is to send it again")
+			Eventually(func() int { return one.probeStatus(ctx, "/readyz") }).WithContext(ctx).WithTimeout(patience).Should(Equal(http.StatusServiceUnavailable))
+			Expect(one.probeStatus(ctx, "/livez")).To(Equal(http.StatusOK))
+			Expect(o.tryVerify(ctx, one, b)).To(Equal(http.StatusServiceUnavailable), "the platform is to send it again")
 		}
 		down()
 		Expect(o.database.server.Up(ctx)).To(Succeed())
 		back := func(key string) {
-			Eventually(one.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
-			o.proves(ctx, one, o.begins(ctx, one, "+4915112345002", key))
+			Eventually(one.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue())
+			o.verifyNumber(ctx, one, o.startRequest(ctx, one, "+4915112345002", key))
 		}
 		back("second")
 		Eventually(o.receiver.deliveries).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2))
 
-		By("stopping every process of the database where it is")
+		By("freezing every process of the database")
 		thaw, err := o.database.server.Freeze()
 		Expect(err).NotTo(HaveOccurred())
 		down()
 		Expect(thaw()).To(Succeed())
 		back("third")
 		Eventually(o.receiver.deliveries).WithContext(ctx).WithTimeout(patience).Should(HaveLen(3))
-		Expect(one.running() && other.running()).To(BeTrue())
+		Expect(one.isRunning() && other.isRunning()).To(BeTrue())
 		o.receiver.byRequest(webhookSecret)
 	}, SpecTimeout(4*time.Minute))
 
 	It("moves to another database when its URI does, without a restart", func(ctx SpecContext) {
-		o, second := newOutlet(ctx, newDatabase(ctx)), newDatabase(ctx)
+		o, second := newDatabaseShop(ctx, newDatabase(ctx)), newDatabase(ctx)
 		o.start(ctx, 1)
-		o.begins(ctx, o.replicas[0], "+4915112345001", "first")
+		o.startRequest(ctx, o.replicas[0], "+4915112345001", "first")
 
-		By("naming a database that is not there")
+		By("naming a database that does not exist")
 		o.writeSecret("uri", o.database.server.URI("nowhere"))
-		Eventually(o.replicas[0].printed).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("does not exist"))
-		o.begins(ctx, o.replicas[0], "+4915112345002", "second") // what works is kept
+		Eventually(o.replicas[0].output).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring("does not exist"))
+		o.startRequest(ctx, o.replicas[0], "+4915112345002", "second") // the previous database stays in use
 
-		o.writeSecret("uri", second.uri())
+		o.writeSecret("uri", second.connectionURI())
 		n := 2
 		Eventually(func() int {
 			n++
 			began := time.Now()
-			_, status, _ := o.begin(ctx, o.replicas[0], fmt.Sprintf("+49151123450%02d", n%100), strconv.Itoa(n))
-			if time.Since(began) < time.Second { // else the store had no time, on a machine that is busy
-				Expect(status).To(Equal(http.StatusOK), "none is refused meanwhile")
+			_, status, _ := o.tryStart(ctx, o.replicas[0], fmt.Sprintf("+49151123450%02d", n%100), strconv.Itoa(n))
+			if time.Since(began) < time.Second { // otherwise the store timed out on a loaded machine
+				Expect(status).To(Equal(http.StatusOK), "no refusal during the move")
 			}
 			moved := 0
-			if err := second.query(ctx, "SELECT count(*) FROM phoneproof_requests", &moved); err != nil {
-				return 0 // its tables are being made
+			if err := second.queryRow(ctx, "SELECT count(*) FROM phoneproof_requests", &moved); err != nil {
+				return 0 // its tables are being created
 			}
 			return moved
 		}).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">", 0))
-		Expect(o.count(ctx, "SELECT count(*) FROM phoneproof_requests")).To(BeNumerically(">=", 2))
+		Expect(o.queryCount(ctx, "SELECT count(*) FROM phoneproof_requests")).To(BeNumerically(">=", 2))
 	}, SpecTimeout(2*time.Minute))
 })

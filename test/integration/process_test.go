@@ -33,10 +33,10 @@ type replica struct {
 	log    *gbytes.Buffer
 }
 
-// printed returns what the process printed so far.
-func (r *replica) printed() string { return string(r.log.Contents()) }
+// output returns the output of the process so far.
+func (r *replica) output() string { return string(r.log.Contents()) }
 
-// startReplica starts a serve process and does not wait for it.
+// startReplica starts a serve process without waiting for it.
 func startReplica(args ...string) *replica {
 	GinkgoHelper()
 	r := &replica{api: ports.Address(GinkgoT()), health: ports.Address(GinkgoT()), exited: make(chan struct{})}
@@ -46,10 +46,10 @@ func startReplica(args ...string) *replica {
 	return r
 }
 
-// processProgram is what the specs start: this program, which is the one under test too.
+// processProgram is the program that the specs start: the test binary, which is also the program under test.
 var processProgram = os.Args[0]
 
-// startPlainPrograms has the spec start a program without the race detector, which multiplies the memory that is held.
+// startPlainPrograms makes the spec start a program without the race detector, which multiplies the memory in use.
 func startPlainPrograms(ctx context.Context) {
 	GinkgoHelper()
 	plain, err := system.Build(ctx, GinkgoT().TempDir(), false)
@@ -58,7 +58,7 @@ func startPlainPrograms(ctx context.Context) {
 	DeferCleanup(func() { processProgram = os.Args[0] })
 }
 
-// start runs the program until the spec ends. Its log is shown where that fails.
+// start runs the program until the spec ends. Its log is shown if the spec fails.
 func (r *replica) start(title string, args ...string) {
 	GinkgoHelper()
 	r.cmd = exec.Command(processProgram, args...)
@@ -74,20 +74,20 @@ func (r *replica) start(title string, args ...string) {
 	}()
 	DeferCleanup(func() {
 		r.kill()
-		printed.add(r.printed())
+		printed.add(r.output())
 		if CurrentSpecReport().Failed() {
-			AddReportEntry(title, r.printed())
+			AddReportEntry(title, r.output())
 		}
 	})
 }
 
-// kill ends the process at once, as the kernel does when memory is short.
+// kill ends the process at once, like the kernel's OOM killer.
 func (r *replica) kill() {
-	_ = r.cmd.Process.Kill() // it may be gone
+	_ = r.cmd.Process.Kill() // it may be gone already
 	<-r.exited
 }
 
-func (r *replica) signal(s syscall.Signal) {
+func (r *replica) sendSignal(s syscall.Signal) {
 	GinkgoHelper()
 	Expect(r.cmd.Process.Signal(s)).To(Succeed())
 }
@@ -102,7 +102,7 @@ func (r *replica) thaw() {
 	Expect(freeze.Thaw(r.cmd.Process.Pid)).To(Succeed())
 }
 
-func (r *replica) running() bool {
+func (r *replica) isRunning() bool {
 	select {
 	case <-r.exited:
 		return false
@@ -111,10 +111,12 @@ func (r *replica) running() bool {
 	}
 }
 
-func (r *replica) ready(ctx context.Context) bool { return r.probe(ctx, "/readyz") == http.StatusOK }
+func (r *replica) isReady(ctx context.Context) bool {
+	return r.probeStatus(ctx, "/readyz") == http.StatusOK
+}
 
-// probe returns the status that a path of the port for probes answers; 0 if none came.
-func (r *replica) probe(ctx context.Context, path string) int {
+// probeStatus returns the HTTP status of a path on the port for probes; 0 without a response.
+func (r *replica) probeStatus(ctx context.Context, path string) int {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+path, nil)
@@ -127,36 +129,36 @@ func (r *replica) probe(ctx context.Context, path string) int {
 	return response.StatusCode
 }
 
-// leads tells whether the process says that it holds the lease.
-func (r *replica) leads() bool {
-	log := r.printed()
+// isLeading reports whether the process holds the lease, according to its log.
+func (r *replica) isLeading() bool {
+	log := r.output()
 	return strings.Count(log, `"msg":"leading"`) > strings.Count(log, `"msg":"no longer leading"`)
 }
 
-// call sends a request with an API key and decodes the answer; status 0 means that none came.
-func (r *replica) call(ctx context.Context, key, method, path, body string) (int, map[string]any) {
+// callAPI sends a request with an API key and decodes the response; the status is 0 without one.
+func (r *replica) callAPI(ctx context.Context, key, method, path, body string) (int, map[string]any) {
 	GinkgoHelper()
-	status, _, answer := r.exchange(ctx, key, method, path, body)
+	status, _, answer := r.sendCall(ctx, key, method, path, body)
 	return status, answer
 }
 
-// serves is call for what has to succeed. What the store had no time for is asked again, as clients do.
-func (r *replica) serves(ctx context.Context, key, method, path, body string) map[string]any {
+// mustCall is callAPI that must succeed. Calls that the store had no time for are repeated, like clients do.
+func (r *replica) mustCall(ctx context.Context, key, method, path, body string) map[string]any {
 	GinkgoHelper()
 	var (
 		status int
 		answer map[string]any
 	)
 	Eventually(func() int {
-		status, answer = r.call(ctx, key, method, path, body)
+		status, answer = r.callAPI(ctx, key, method, path, body)
 		return status
 	}).WithContext(ctx).WithTimeout(patience).ShouldNot(Equal(http.StatusServiceUnavailable))
 	Expect(status).To(Equal(http.StatusOK), "%v", answer)
 	return answer
 }
 
-// exchange is call with the answer's header.
-func (r *replica) exchange(ctx context.Context, key, method, path, body string) (int, http.Header, map[string]any) {
+// sendCall is callAPI with the response's header.
+func (r *replica) sendCall(ctx context.Context, key, method, path, body string) (int, http.Header, map[string]any) {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+r.api+path, strings.NewReader(body))
 	Expect(err).NotTo(HaveOccurred())
@@ -178,12 +180,12 @@ func writeFile(dir, name, value string) {
 	GinkgoHelper()
 	path := filepath.Join(dir, name)
 	Expect(os.MkdirAll(filepath.Dir(path), 0o700)).To(Succeed())
-	// As a kubelet does: no reader sees it empty or half written.
+	// Atomically, like a kubelet: no reader sees the file empty or half written.
 	Expect(os.WriteFile(path+".new", []byte(value), 0o600)).To(Succeed())
 	Expect(os.Rename(path+".new", path)).To(Succeed())
 }
 
-// delivery is one event as the receiver got it.
+// delivery is one event as the receiver received it.
 type delivery struct {
 	at      time.Time
 	id      string
@@ -191,7 +193,7 @@ type delivery struct {
 	headers http.Header
 }
 
-// receiver is a client backend that takes events. It writes each down before it answers.
+// receiver is a client's backend for events. It records each event before it answers.
 type receiver struct {
 	server *http.Server
 	url    string
@@ -208,16 +210,16 @@ func startReceiver() *receiver {
 	Expect(err).NotTo(HaveOccurred())
 	r := &receiver{url: "http://" + listener.Addr().String() + "/hook"}
 	r.answerWith(http.StatusNoContent)
-	r.server = &http.Server{Handler: http.HandlerFunc(r.take), ReadHeaderTimeout: time.Minute}
+	r.server = &http.Server{Handler: http.HandlerFunc(r.recordDelivery), ReadHeaderTimeout: time.Minute}
 	go func() { _ = r.server.Serve(listener) }() // ends with Close
 	DeferCleanup(r.server.Close)
 	return r
 }
 
-func (r *receiver) take(w http.ResponseWriter, request *http.Request) {
+func (r *receiver) recordDelivery(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
-		return // the sender died half-way: nothing was received
+		return // the sender died in between: nothing was received
 	}
 	got := delivery{at: time.Now(), id: request.Header.Get("Webhook-Id"), body: string(body), headers: request.Header}
 	r.mu.Lock()
@@ -237,9 +239,9 @@ func (r *receiver) answerBy(answer func(http.ResponseWriter, *http.Request)) {
 	r.answer = answer
 }
 
-// hold keeps the answers back, so that events stay in flight, until release is called: then it answers 204 to all and
-// to those that come. held counts the events that were kept waiting.
-func (r *receiver) hold() (held func() int64, release func()) {
+// holdAnswers holds the answers back, so that events stay in flight, until release is called: then it answers 204 to these and
+// to all later events. held counts the events that were held.
+func (r *receiver) holdAnswers() (held func() int64, release func()) {
 	var count atomic.Int64
 	open := make(chan struct{})
 	r.answerBy(func(w http.ResponseWriter, request *http.Request) {
@@ -256,9 +258,9 @@ func (r *receiver) hold() (held func() int64, release func()) {
 	})
 }
 
-// failFirst fails the first attempt at each event, and keeps the answers to others back until mend is called, however long
-// that takes: the second attempt comes within seconds, the third after minutes.
-func (r *receiver) failFirst() (mend func()) {
+// failFirst fails the first attempt at each event, and holds the answers to further attempts back until stopFailing is called,
+// because the second attempt comes within seconds, but the third only after minutes.
+func (r *receiver) failFirst() (stopFailing func()) {
 	var known sync.Map
 	mended := make(chan struct{})
 	r.answerBy(func(w http.ResponseWriter, request *http.Request) {
@@ -278,7 +280,7 @@ func (r *receiver) failFirst() (mend func()) {
 	})
 }
 
-// deliveries returns what came so far.
+// deliveries returns the deliveries so far.
 func (r *receiver) deliveries() []delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,50 +15,50 @@ import (
 )
 
 var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
-	It("sends an event once more, with the same id and bytes, and once only whoever leads", func(ctx SpecContext) {
+	It("sends an event once more, with the same id and bytes, and only once across leaders", func(ctx SpecContext) {
 		s := newShop(ctx)
 		s.start(ctx, 2)
-		id := s.verifiedRequests(ctx, 1)[0]
-		s.allDelivered(ctx, []string{id}, 1)
+		id := s.createVerifiedRequests(ctx, 1)[0]
+		s.awaitDelivered(ctx, []string{id}, 1)
 
-		s.wish(ctx, id+"/1")
+		s.requestRedelivery(ctx, id+"/1")
 		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal(2))
-		s.allDelivered(ctx, []string{id}, 1) // of the new event
-		Expect(s.object(ctx, id).Status.ObservedRedeliver).To(Equal(id + "/1"))
-		s.told(ctx, "RedeliveryScheduled", 1)
+		s.awaitDelivered(ctx, []string{id}, 1) // of the new event
+		Expect(s.readRequest(ctx, id).Status.ObservedRedeliver).To(Equal(id + "/1"))
+		s.awaitEvents(ctx, "RedeliveryScheduled", 1)
 
-		s.kubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"="+id+"/1")
+		s.runKubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"="+id+"/1")
 		s.changeLeader(ctx)
-		Expect(s.timesDelivered(id)).To(Equal(2), "the same wish again")
+		Expect(s.timesDelivered(id)).To(Equal(2), "the same annotation again")
 
-		By("as if the last holder had died before it noted the wish in the project's status")
-		s.leader(ctx).kill()
-		s.kubectl("patch", "vproj/shop", "--subresource=status", "--type=merge", `-p={"status":{"observedRedeliver":null}}`)
+		By("as if the last leader had died before it recorded the annotation in the project's status")
+		s.findLeader(ctx).kill()
+		s.runKubectl("patch", "vproj/shop", "--subresource=status", "--type=merge", `-p={"status":{"observedRedeliver":null}}`)
 		s.startOne()
-		s.leader(ctx)
+		s.findLeader(ctx)
 		Eventually(s.observedRedeliver).WithContext(ctx).WithTimeout(patience).Should(Equal(id + "/1"))
 		s.changeLeader(ctx)
-		Expect(s.timesDelivered(id)).To(Equal(2), "the same wish again")
+		Expect(s.timesDelivered(id)).To(Equal(2), "the same annotation again")
 
-		s.wish(ctx, id+"/2")
+		s.requestRedelivery(ctx, id+"/2")
 		Eventually(s.timesDelivered).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(Equal(3))
 
-		s.wish(ctx, "nobody/1")
-		s.told(ctx, "RedeliveryRefused", 1)
-		Expect(s.kubectl("get", "events", "--field-selector=type=Warning")).To(ContainSubstring("verificationproject/shop"))
+		s.requestRedelivery(ctx, "unknown/1")
+		s.awaitEvents(ctx, "RedeliveryRefused", 1)
+		Expect(s.runKubectl("get", "events", "--field-selector=type=Warning")).To(ContainSubstring("verificationproject/shop"))
 
-		s.kubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"=no wish")
-		s.told(ctx, "RedeliveryRefused", 2)
+		s.runKubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"=no wish")
+		s.awaitEvents(ctx, "RedeliveryRefused", 2)
 		s.changeLeader(ctx)
 		Expect(s.observedRedeliver(ctx)).To(HavePrefix("malformed:"))
-		s.told(ctx, "RedeliveryRefused", 2)
+		s.awaitEvents(ctx, "RedeliveryRefused", 2)
 	}, SpecTimeout(4*time.Minute))
 })
 
-// wish annotates the project and returns when its status says that the wish was seen to.
-func (s *shop) wish(ctx context.Context, wish string) {
+// requestRedelivery annotates the project and waits until its status records the annotation as handled.
+func (s *shop) requestRedelivery(ctx context.Context, wish string) {
 	GinkgoHelper()
-	s.kubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"="+wish)
+	s.runKubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"="+wish)
 	Eventually(s.observedRedeliver).WithContext(ctx).WithTimeout(patience).Should(Equal(wish))
 }
 
@@ -68,31 +68,31 @@ func (s *shop) observedRedeliver(ctx context.Context) (string, error) {
 	return project.Status.ObservedRedeliver, err
 }
 
-// timesDelivered counts how often the receiver got the event of a request.
+// timesDelivered counts how often the receiver received the event of a request.
 func (s *shop) timesDelivered(id string) int {
 	GinkgoHelper()
 	return len(s.receiver.byRequest(webhookSecret)[id])
 }
 
-// changeLeader kills the leader, and returns when the next one has delivered something.
+// changeLeader kills the leader, and waits until the next one has delivered an event.
 func (s *shop) changeLeader(ctx context.Context) {
 	GinkgoHelper()
-	s.leader(ctx).kill()
+	s.findLeader(ctx).kill()
 	s.startOne()
-	s.allDelivered(ctx, s.verifiedRequests(ctx, 1), 1)
+	s.awaitDelivered(ctx, s.createVerifiedRequests(ctx, 1), 1)
 }
 
-// told returns when the project has that many events of a reason; all events must be the project's, none a request's.
-func (s *shop) told(ctx context.Context, reason string, times int) {
+// awaitEvents waits until the project has that many Events of a reason; no Event may belong to a request.
+func (s *shop) awaitEvents(ctx context.Context, reason string, times int) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		list, err := s.clients.EventsV1().Events(s.namespace).List(ctx, metav1.ListOptions{})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(count(list.Items, reason)).To(Equal(times), "%v", fmt.Sprint(list.Items))
+		g.Expect(countEvents(list.Items, reason)).To(Equal(times), "%v", fmt.Sprint(list.Items))
 	}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 }
 
-func count(events []eventsv1.Event, reason string) int {
+func countEvents(events []eventsv1.Event, reason string) int {
 	GinkgoHelper()
 	total := 0
 	for _, e := range events {

@@ -19,198 +19,198 @@ var (
 	telegramCallback = shopHost + "/hooks/telegram"
 )
 
-// hooked starts two replicas of a shop whose messengers call it.
-func hooked(ctx context.Context) (*shop, *messengers) {
+// startRegisteredShop starts two replicas of a shop whose messengers deliver to it.
+func startRegisteredShop(ctx context.Context) (*shop, *messengers) {
 	GinkgoHelper()
 	s := newShop(ctx)
 	m := s.newMessengers()
-	s.change(ctx, func(p *verifyv1.VerificationProject) {
+	s.editProject(ctx, func(p *verifyv1.VerificationProject) {
 		p.Spec.BaseURL, p.Spec.WhatsApp.RegisterWebhook = shopHost, nil
 		p.Spec.Telegram = &verifyv1.Telegram{
 			BotUsername: shopBot, BotTokenSecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "bot-token"},
 		}
 	})
-	m.serve(ctx, s, 2)
-	s.registered(ctx)
+	m.startServing(ctx, s, 2)
+	s.awaitRegistered(ctx)
 	return s, m
 }
 
-// registered returns when both messengers deliver to the shop, as its status says.
-func (s *shop) registered(ctx context.Context) {
+// awaitRegistered waits until both messengers deliver to the shop, according to its status.
+func (s *shop) awaitRegistered(ctx context.Context) {
 	GinkgoHelper()
-	s.stands(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonRegistered)
-	s.stands(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonRegistered)
+	s.awaitReason(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonRegistered)
+	s.awaitReason(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonRegistered)
 }
 
-// verifyBoth proves a number through each messenger.
+// verifyBoth verifies a number through each messenger.
 func (s *shop) verifyBoth(ctx context.Context, c *customer) {
 	GinkgoHelper()
-	r := s.leader(ctx)
-	id, link := s.ask(ctx, r, c, "WHATSAPP")
-	c.taps(ctx, link)
-	s.isVerified(ctx, id)
-	id, link = s.ask(ctx, r, c, "TELEGRAM")
-	c.taps(ctx, link)
-	c.shares(ctx)
-	s.isVerified(ctx, id)
+	r := s.findLeader(ctx)
+	id, link := s.initFor(ctx, r, c, "WHATSAPP")
+	c.openLink(ctx, link)
+	s.awaitVerified(ctx, id)
+	id, link = s.initFor(ctx, r, c, "TELEGRAM")
+	c.openLink(ctx, link)
+	c.shareContact(ctx)
+	s.awaitVerified(ctx, id)
 }
 
 var _ = Describe("The callbacks of a project", func() {
-	It("are registered once, by one replica, remembered, and lead there", func(ctx SpecContext) {
-		s, m := hooked(ctx)
-		Expect(m.registered(ctx)).To(Equal([]string{whatsAppCallback, telegramCallback}))
-		Expect(m.called("setWebhook")).To(Equal(1))
-		Expect(m.called("callback")).To(Equal(1))
-		status := s.present(ctx).Status
+	It("are registered once, by one replica, and recorded, and reach the replicas", func(ctx SpecContext) {
+		s, m := startRegisteredShop(ctx)
+		Expect(m.listRegistered(ctx)).To(Equal([]string{whatsAppCallback, telegramCallback}))
+		Expect(m.countCalls("setWebhook")).To(Equal(1))
+		Expect(m.countCalls("callback")).To(Equal(1))
+		status := s.readProject(ctx).Status
 		Expect(status.WhatsApp.CallbackURL).To(Equal(whatsAppCallback))
 		Expect(status.Telegram.CallbackURL).To(Equal(telegramCallback))
-		s.verifyBoth(ctx, m.customer(ctx, "+4915117000001"))
+		s.verifyBoth(ctx, m.newCustomer(ctx, "+4915117000001"))
 
 		By("killing the leader")
-		s.leader(ctx).kill()
+		s.findLeader(ctx).kill()
 		s.startOne()
-		m.reach(s.replicas)
-		s.leader(ctx)
-		Eventually(m.called).WithContext(ctx).WithArguments("setWebhook").WithTimeout(patience).
-			Should(Equal(2), "Telegram never tells the secret, so the next leader tells it again")
-		s.verifyBoth(ctx, m.customer(ctx, "+4915117000002"))
-		Expect(m.called("callback")).To(Equal(1), "Meta's stands")
-		Expect(s.kubectl("get", "vproj", "shop", "-o", "yaml")).NotTo(MatchRegexp(`sim_[a-z0-9]`))
+		m.routeTo(s.replicas)
+		s.findLeader(ctx)
+		Eventually(m.countCalls).WithContext(ctx).WithArguments("setWebhook").WithTimeout(patience).
+			Should(Equal(2), "Telegram never returns the secret, so the next leader sets it again")
+		s.verifyBoth(ctx, m.newCustomer(ctx, "+4915117000002"))
+		Expect(m.countCalls("callback")).To(Equal(1), "Meta's registration is kept")
+		Expect(s.runKubectl("get", "vproj", "shop", "-o", "yaml")).NotTo(MatchRegexp(`sim_[a-z0-9]`))
 	}, SpecTimeout(4*time.Minute))
 
-	It("are mended when they drift, followed when the address changes, and never taken from somebody else unasked", func(ctx SpecContext) {
-		s, m := hooked(ctx)
-		m.webhook(ctx, "")
-		m.override(ctx, "")
-		s.nudge(ctx)
-		Eventually(m.registered).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).
-			Should(Equal([]string{whatsAppCallback, telegramCallback}), "mended")
+	It("are repaired when they drift, updated when the address changes, and never taken from another system by default", func(ctx SpecContext) {
+		s, m := startRegisteredShop(ctx)
+		m.setBotWebhook(ctx, "")
+		m.setMetaCallback(ctx, "")
+		s.touchProject(ctx)
+		Eventually(m.listRegistered).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).
+			Should(Equal([]string{whatsAppCallback, telegramCallback}), "repaired")
 
-		m.webhook(ctx, telegramCallback) // without our secret
-		owner := m.customer(ctx, "+4915117000004")
-		_, link := s.ask(ctx, s.replicas[0], owner, "TELEGRAM")
-		owner.taps(ctx, link)
+		m.setBotWebhook(ctx, telegramCallback) // without our secret
+		owner := m.newCustomer(ctx, "+4915117000004")
+		_, link := s.initFor(ctx, s.replicas[0], owner, "TELEGRAM")
+		owner.openLink(ctx, link)
 		Eventually(func(g Gomega) {
-			s.nudge(ctx)
-			g.Expect(owner.told(ctx, "asks to confirm")).To(Equal(1), "what was refused comes again, with our secret")
+			s.touchProject(ctx)
+			g.Expect(owner.countReplies(ctx, "asks to confirm")).To(Equal(1), "the refused update is sent again, with our secret")
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(2 * time.Second).Should(Succeed())
 
-		m.webhook(ctx, foreignHost+"/bot")
-		m.override(ctx, foreignHost+"/meta")
-		s.nudge(ctx)
-		s.stands(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonCallbackTaken)
-		s.stands(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonCallbackTaken)
-		Expect(m.registered(ctx)).To(Equal([]string{foreignHost + "/meta", foreignHost + "/bot"}), "left alone")
+		m.setBotWebhook(ctx, foreignHost+"/bot")
+		m.setMetaCallback(ctx, foreignHost+"/meta")
+		s.touchProject(ctx)
+		s.awaitReason(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonCallbackTaken)
+		s.awaitReason(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonCallbackTaken)
+		Expect(m.listRegistered(ctx)).To(Equal([]string{foreignHost + "/meta", foreignHost + "/bot"}), "left alone")
 		for _, of := range []string{verifyv1.ConditionWhatsAppReady, verifyv1.ConditionTelegramReady} {
-			condition := meta.FindStatusCondition(s.present(ctx).Status.Conditions, of)
+			condition := meta.FindStatusCondition(s.readProject(ctx).Status.Conditions, of)
 			Expect(condition.Message).To(And(ContainSubstring("takeOver"), Not(ContainSubstring("elsewhere"))))
 		}
 
-		s.change(ctx, func(p *verifyv1.VerificationProject) {
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.WhatsApp.TakeOver, p.Spec.Telegram.TakeOver = new(true), new(true)
 		})
-		s.registered(ctx)
-		Expect(m.registered(ctx)).To(Equal([]string{whatsAppCallback, telegramCallback}), "taken over")
+		s.awaitRegistered(ctx)
+		Expect(m.listRegistered(ctx)).To(Equal([]string{whatsAppCallback, telegramCallback}), "taken over")
 
-		s.change(ctx, func(p *verifyv1.VerificationProject) {
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.WhatsApp.TakeOver, p.Spec.Telegram.TakeOver = nil, nil
 			p.Spec.BaseURL = "https://new.example/verify"
 		})
-		s.registered(ctx)
-		Expect(m.registered(ctx)).To(Equal([]string{"https://new.example/verify/hooks/whatsapp", "https://new.example/verify/hooks/telegram"}),
-			"what we registered at the old address is ours")
-		s.verifyBoth(ctx, m.customer(ctx, "+4915117000003"))
+		s.awaitRegistered(ctx)
+		Expect(m.listRegistered(ctx)).To(Equal([]string{"https://new.example/verify/hooks/whatsapp", "https://new.example/verify/hooks/telegram"}),
+			"our registration at the old address is ours")
+		s.verifyBoth(ctx, m.newCustomer(ctx, "+4915117000003"))
 	}, SpecTimeout(4*time.Minute))
 
-	It("bring contacts to any replica: a wrong sender harms nobody, and the latest of two codes counts", func(ctx SpecContext) {
-		s, m := hooked(ctx)
-		owner, stranger := m.customer(ctx, "+4915117000011"), m.customer(ctx, "+4915117000012")
-		first, firstLink := s.ask(ctx, s.replicas[0], owner, "TELEGRAM")
-		second, secondLink := s.ask(ctx, s.replicas[1], owner, "TELEGRAM")
-		stranger.taps(ctx, secondLink)
-		stranger.shares(ctx)
-		Eventually(stranger.told).WithContext(ctx).WithArguments(ctx, "does not match").WithTimeout(patience).Should(Equal(1))
-		Expect(s.object(ctx, second).Status.Phase).To(Equal(verifyv1.PhasePending))
+	It("deliver contacts to any replica: a wrong sender has no effect, and the latest of two codes counts", func(ctx SpecContext) {
+		s, m := startRegisteredShop(ctx)
+		owner, stranger := m.newCustomer(ctx, "+4915117000011"), m.newCustomer(ctx, "+4915117000012")
+		first, firstLink := s.initFor(ctx, s.replicas[0], owner, "TELEGRAM")
+		second, secondLink := s.initFor(ctx, s.replicas[1], owner, "TELEGRAM")
+		stranger.openLink(ctx, secondLink)
+		stranger.shareContact(ctx)
+		Eventually(stranger.countReplies).WithContext(ctx).WithArguments(ctx, "does not match").WithTimeout(patience).Should(Equal(1))
+		Expect(s.readRequest(ctx, second).Status.Phase).To(Equal(verifyv1.PhasePending))
 
 		for n, link := range []string{firstLink, secondLink} {
-			owner.taps(ctx, link)
-			Eventually(owner.told).WithContext(ctx).WithArguments(ctx, "asks to confirm").WithTimeout(patience).Should(Equal(n + 1))
+			owner.openLink(ctx, link)
+			Eventually(owner.countReplies).WithContext(ctx).WithArguments(ctx, "asks to confirm").WithTimeout(patience).Should(Equal(n + 1))
 		}
-		owner.shares(ctx)
-		s.isVerified(ctx, second)
-		Eventually(owner.told).WithContext(ctx).WithArguments(ctx, "is confirmed").WithTimeout(patience).Should(Equal(1))
-		Expect(s.object(ctx, first).Status.Phase).To(Equal(verifyv1.PhasePending), "one contact proves one request")
+		owner.shareContact(ctx)
+		s.awaitVerified(ctx, second)
+		Eventually(owner.countReplies).WithContext(ctx).WithArguments(ctx, "is confirmed").WithTimeout(patience).Should(Equal(1))
+		Expect(s.readRequest(ctx, first).Status.Phase).To(Equal(verifyv1.PhasePending), "one contact verifies one request")
 	}, SpecTimeout(4*time.Minute))
 
-	It("are registered anew with another secret, and removed with their messenger", func(ctx SpecContext) {
-		s, m := hooked(ctx)
-		c := m.customer(ctx, "+4915117000004")
-		id, link := s.ask(ctx, s.leader(ctx), c, "TELEGRAM")
-		c.taps(ctx, link)
-		Eventually(c.told).WithContext(ctx).WithArguments(ctx, "asks to confirm").WithTimeout(patience).Should(Equal(1))
-		before := m.called("setWebhook")
+	It("are registered again with a new secret, and removed with their messenger", func(ctx SpecContext) {
+		s, m := startRegisteredShop(ctx)
+		c := m.newCustomer(ctx, "+4915117000004")
+		id, link := s.initFor(ctx, s.findLeader(ctx), c, "TELEGRAM")
+		c.openLink(ctx, link)
+		Eventually(c.countReplies).WithContext(ctx).WithArguments(ctx, "asks to confirm").WithTimeout(patience).Should(Equal(1))
+		before := m.countCalls("setWebhook")
 		s.writeSecret("bot-token", botTokenTwo)
-		c.shares(ctx) // whichever secret Telegram still has
-		s.isVerified(ctx, id)
-		Eventually(m.called).WithContext(ctx).WithArguments("setWebhook").WithTimeout(patience).Should(Equal(before + 1))
-		s.verifyBoth(ctx, m.customer(ctx, "+4915117000005"))
-		Expect(m.called("setWebhook")).To(Equal(before+1), "once")
+		c.shareContact(ctx) // whichever secret Telegram has
+		s.awaitVerified(ctx, id)
+		Eventually(m.countCalls).WithContext(ctx).WithArguments("setWebhook").WithTimeout(patience).Should(Equal(before + 1))
+		s.verifyBoth(ctx, m.newCustomer(ctx, "+4915117000005"))
+		Expect(m.countCalls("setWebhook")).To(Equal(before+1), "once")
 
-		s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Telegram = nil })
-		Eventually(m.registered).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).
-			Should(Equal([]string{whatsAppCallback, ""}), "only ours, only that")
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Telegram = nil })
+		Eventually(m.listRegistered).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).
+			Should(Equal([]string{whatsAppCallback, ""}), "only our own callback is removed")
 		Eventually(func() bool {
-			status := s.present(ctx).Status
+			status := s.readProject(ctx).Status
 			return status.Telegram == nil && meta.FindStatusCondition(status.Conditions, verifyv1.ConditionTelegramReady) == nil
 		}).WithContext(ctx).WithTimeout(patience).Should(BeTrue())
 	}, SpecTimeout(4*time.Minute))
 })
 
 var _ = Describe("Telegram's updates", func() {
-	It("are fetched by whoever leads: none is lost or counts twice when it is killed, and when the way changes", func(ctx SpecContext) {
+	It("are polled by the leader: none is lost or handled twice when it is killed, or when delivery changes", func(ctx SpecContext) {
 		s := newShop(ctx)
 		m := s.newMessengers()
-		s.change(ctx, func(p *verifyv1.VerificationProject) {
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.Telegram = &verifyv1.Telegram{
 				BotUsername: shopBot, BotTokenSecretRef: verifyv1.SecretKeyRef{Name: "shop", Key: "bot-token"},
 			}
 		})
-		m.webhook(ctx, foreignHost+"/bot")
-		m.serve(ctx, s, 2)
-		s.stands(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonCallbackTaken)
-		Expect(m.registered(ctx)[1]).To(Equal(foreignHost + "/bot"))
-		s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Telegram.TakeOver = new(true) })
-		s.stands(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonPolling)
-		Expect(m.registered(ctx)[1]).To(BeEmpty())
-		s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Telegram.TakeOver = nil })
+		m.setBotWebhook(ctx, foreignHost+"/bot")
+		m.startServing(ctx, s, 2)
+		s.awaitReason(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonCallbackTaken)
+		Expect(m.listRegistered(ctx)[1]).To(Equal(foreignHost + "/bot"))
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Telegram.TakeOver = new(true) })
+		s.awaitReason(ctx, verifyv1.ConditionTelegramReady, verifyv1.ReasonPolling)
+		Expect(m.listRegistered(ctx)[1]).To(BeEmpty())
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.Telegram.TakeOver = nil })
 
-		By("killing the leader while people write")
-		crowd := s.crowd(ctx, m, 24)
+		By("killing the leader while users send messages")
+		crowd := s.startCrowd(ctx, m, 24)
 		for range 2 {
-			s.leader(ctx).kill()
+			s.findLeader(ctx).kill()
 			s.startOne()
 		}
-		m.reach(s.replicas)
-		crowd.allVerified(ctx)
+		m.routeTo(s.replicas)
+		crowd.expectVerified(ctx)
 
-		By("going from polling to a webhook and back while people write")
+		By("changing from polling to a webhook and back while users send messages")
 		for round, baseURL := range []string{shopHost, "http://shop.internal"} {
-			crowd := s.crowd(ctx, m, 12)
-			s.change(ctx, func(p *verifyv1.VerificationProject) { p.Spec.BaseURL = baseURL })
-			s.stands(ctx, verifyv1.ConditionTelegramReady, []string{verifyv1.ReasonRegistered, verifyv1.ReasonPolling}[round])
-			Expect(m.registered(ctx)[1]).To(Equal([]string{telegramCallback, ""}[round]))
-			crowd.allVerified(ctx)
+			crowd := s.startCrowd(ctx, m, 12)
+			s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.BaseURL = baseURL })
+			s.awaitReason(ctx, verifyv1.ConditionTelegramReady, []string{verifyv1.ReasonRegistered, verifyv1.ReasonPolling}[round])
+			Expect(m.listRegistered(ctx)[1]).To(Equal([]string{telegramCallback, ""}[round]))
+			crowd.expectVerified(ctx)
 		}
 		for _, r := range s.replicas {
-			if r.running() {
-				status, _ := r.call(ctx, "", http.MethodPost, "/hooks/telegram", "{}")
-				Expect(status).To(Equal(http.StatusNotFound), "nobody may post what is fetched")
+			if r.isRunning() {
+				status, _ := r.callAPI(ctx, "", http.MethodPost, "/hooks/telegram", "{}")
+				Expect(status).To(Equal(http.StatusNotFound), "no posts while updates are polled")
 			}
 		}
 	}, SpecTimeout(6*time.Minute))
 })
 
-// crowd are customers who prove their numbers through Telegram at the same time.
+// crowd is a set of customers who verify their numbers through Telegram at the same time.
 type crowd struct {
 	shop      *shop
 	customers []*customer
@@ -218,38 +218,38 @@ type crowd struct {
 	all       sync.WaitGroup
 }
 
-func (s *shop) crowd(ctx context.Context, m *messengers, n int) *crowd {
+func (s *shop) startCrowd(ctx context.Context, m *messengers, n int) *crowd {
 	GinkgoHelper()
 	c := &crowd{shop: s, ids: make([]string, n)}
 	for range n {
-		c.customers = append(c.customers, m.customer(ctx, fmt.Sprintf("+49151%08d", s.verified.Add(1))))
+		c.customers = append(c.customers, m.newCustomer(ctx, fmt.Sprintf("+49151%08d", s.verified.Add(1))))
 	}
-	through := s.leader(ctx)
+	through := s.findLeader(ctx)
 	links := make([]string, n)
 	for i, customer := range c.customers {
-		c.ids[i], links[i] = s.ask(ctx, through, customer, "TELEGRAM")
+		c.ids[i], links[i] = s.initFor(ctx, through, customer, "TELEGRAM")
 	}
 	for i, customer := range c.customers {
 		c.all.Go(func() {
 			defer GinkgoRecover()
-			customer.taps(ctx, links[i])
-			customer.shares(ctx)
+			customer.openLink(ctx, links[i])
+			customer.shareContact(ctx)
 		})
 	}
 	return c
 }
 
-// allVerified expects one verification and one event for each, and at most one reply that says so.
-func (c *crowd) allVerified(ctx context.Context) {
+// expectVerified expects one verification and one event for each, and at most one confirmation reply.
+func (c *crowd) expectVerified(ctx context.Context) {
 	GinkgoHelper()
 	c.all.Wait()
 	for _, id := range c.ids {
-		c.shop.isVerified(ctx, id)
+		c.shop.awaitVerified(ctx, id)
 	}
-	c.shop.allDelivered(ctx, c.ids, 1)
+	c.shop.awaitDelivered(ctx, c.ids, 1)
 	got := c.shop.receiver.byRequest(webhookSecret)
 	for i, customer := range c.customers {
 		Expect(got).To(HaveKey(c.ids[i]))
-		Expect(customer.told(ctx, "is confirmed")).To(BeNumerically("<=", 1))
+		Expect(customer.countReplies(ctx, "is confirmed")).To(BeNumerically("<=", 1))
 	}
 }

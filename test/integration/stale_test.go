@@ -23,66 +23,66 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// Between the last look at a request and its event's first byte lies the receiver's own TLS handshake, as slow as he
-// likes. A holder whose lease is no longer firm when it is over must keep the event.
+// Between the last read of a request and the first byte of its event lies the receiver's TLS handshake, which may be slow. A
+// leader whose lease is not safely held after the handshake must not send the event.
 var _ = Describe("A holder whose lease goes stale while receivers shake hands", func() {
-	// Firm is over after half a duration, and the term ends with the renew deadline: in between nothing but the question
-	// that is asked before the first byte keeps an event back. All of it lies within the 10 s that a handshake may take.
+	// A lease is safely held for half its duration, and the term ends with the renew deadline: in between, only the check before
+	// the first byte holds an event back. All of it lies within the 10 s that a handshake may take.
 	const duration = 10 * time.Second
 	It("sends none of the events when it cannot reach the API server", func(ctx SpecContext) {
 		s := newShop(ctx)
-		doorkeeper := s.secure(ctx)
-		ids := s.verifiedRequests(ctx, webhook.SlowStart)
+		gate := s.useTLSReceiver(ctx)
+		ids := s.createVerifiedRequests(ctx, webhook.SlowStart)
 		s.lease = []string{"--lease-duration=10s", "--lease-renew-deadline=9s", "--lease-retry-period=250ms"}
-		way := s.detour()
+		way := s.startDetour()
 		holder := s.startOne()
-		Eventually(doorkeeper.kept).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeEquivalentTo(len(ids)))
+		Eventually(gate.countHeld).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeEquivalentTo(len(ids)))
 		way.cut()
 		cut := time.Now()
 		Eventually(time.Since).WithContext(ctx).WithArguments(cut).WithTimeout(time.Minute).Should(BeNumerically(">", duration/2))
-		doorkeeper.open()
+		gate.open()
 		inTime := time.Since(cut) < duration*3/4
-		AddReportEntry("handshakes went on", time.Since(cut).Round(10*time.Millisecond).String()+" after the way was cut")
-		Eventually(holder.leads).WithContext(ctx).WithTimeout(time.Minute).Should(BeFalse())
-		Expect(s.receiver.deliveries()).To(BeEmpty(), "an event of a lease that is not firm")
-		if inTime { // else the end of the term ended the attempts
-			Expect(holder.held(ctx, "lease")).To(BeNumerically(">=", len(ids)), "all were kept back by the lease")
+		AddReportEntry("handshakes went on", time.Since(cut).Round(10*time.Millisecond).String()+" after the route was cut")
+		Eventually(holder.isLeading).WithContext(ctx).WithTimeout(time.Minute).Should(BeFalse())
+		Expect(s.receiver.deliveries()).To(BeEmpty(), "an event without a safely held lease")
+		if inTime { // otherwise the end of the term ended the attempts
+			Expect(holder.countHeld(ctx, "lease")).To(BeNumerically(">=", len(ids)), "all were held back because of the lease")
 		}
 
-		s.reach(s.config.Host)
+		s.writeKubeconfig(s.config.Host)
 		s.start(ctx, 1)
-		s.allDelivered(ctx, ids, 1)
+		s.awaitDelivered(ctx, ids, 1)
 		Expect(s.receiver.deliveries()).To(HaveLen(len(ids)))
 	}, SpecTimeout(2*time.Minute))
 
-	It("sends none of the events when it was stopped for two lease times", func(ctx SpecContext) {
-		const duration = 4 * time.Second // twice that is less than a handshake may take
+	It("sends none of the events when it was stopped for two lease durations", func(ctx SpecContext) {
+		const duration = 4 * time.Second // twice that is shorter than a handshake may take
 		s := newShop(ctx)
 		s.lease = []string{"--lease-duration=4s", "--lease-renew-deadline=3500ms", "--lease-retry-period=250ms"}
-		doorkeeper := s.secure(ctx)
-		ids := s.verifiedRequests(ctx, webhook.SlowStart)
+		gate := s.useTLSReceiver(ctx)
+		ids := s.createVerifiedRequests(ctx, webhook.SlowStart)
 		stopped := s.startOne()
-		Eventually(doorkeeper.kept).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeEquivalentTo(len(ids)))
+		Eventually(gate.countHeld).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeEquivalentTo(len(ids)))
 		stopped.freeze()
 		since := time.Now()
-		doorkeeper.open() // the receiver's half of the handshakes waits for the holder to run again
+		gate.open() // the receiver's half of the handshakes waits until the holder runs again
 		s.start(ctx, 1)
-		s.allDelivered(ctx, ids, 1)
-		states := s.objects(ctx)
+		s.awaitDelivered(ctx, ids, 1)
+		states := s.listRequests(ctx)
 		Eventually(time.Since).WithContext(ctx).WithArguments(since).WithTimeout(time.Minute).Should(BeNumerically(">", 2*duration))
-		Expect(stopped.leads()).To(BeTrue(), "it does not know yet")
+		Expect(stopped.isLeading()).To(BeTrue(), "it has not noticed yet")
 
 		stopped.thaw()
-		Eventually(stopped.leads).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeFalse())
+		Eventually(stopped.isLeading).WithContext(ctx).WithTimeout(30 * time.Second).Should(BeFalse())
 		Consistently(s.receiver.deliveries).WithContext(ctx).WithTimeout(2*time.Second).Should(HaveLen(len(ids)), "each event once")
-		for id, o := range s.objects(ctx) {
+		for id, o := range s.listRequests(ctx) {
 			Expect(o.ResourceVersion).To(Equal(states[id].ResourceVersion), "nothing was written to %s", id)
 		}
 	}, SpecTimeout(2*time.Minute))
 })
 
-// doorkeeper keeps the connections that come before it opens: they are accepted, and nothing is read from them.
-type doorkeeper struct {
+// gatedListener accepts connections, but reads nothing from those that arrive before it opens.
+type gatedListener struct {
 	net.Listener
 
 	count  atomic.Int64
@@ -90,10 +90,10 @@ type doorkeeper struct {
 	open   func()
 }
 
-func (d *doorkeeper) kept() int64 { return d.count.Load() }
+func (d *gatedListener) countHeld() int64 { return d.count.Load() }
 
-// Accept takes a connection, whose first reader then waits.
-func (d *doorkeeper) Accept() (net.Conn, error) {
+// Accept accepts a connection, whose first reader then waits.
+func (d *gatedListener) Accept() (net.Conn, error) {
 	conn, err := d.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -108,56 +108,56 @@ type keptConn struct {
 	opened <-chan struct{}
 }
 
-// Read waits until the door is open.
+// Read waits until the listener is open.
 func (c *keptConn) Read(p []byte) (int, error) {
 	<-c.opened
 	return c.Conn.Read(p)
 }
 
-// secure gives the shop a receiver by https, behind a doorkeeper.
-func (s *shop) secure(ctx context.Context) *doorkeeper {
+// useTLSReceiver gives the shop a receiver with https, behind a gatedListener.
+func (s *shop) useTLSReceiver(ctx context.Context) *gatedListener {
 	GinkgoHelper()
-	server := httptest.NewUnstartedServer(http.HandlerFunc(s.receiver.take))
-	d := &doorkeeper{Listener: server.Listener, opened: make(chan struct{})}
+	server := httptest.NewUnstartedServer(http.HandlerFunc(s.receiver.recordDelivery))
+	d := &gatedListener{Listener: server.Listener, opened: make(chan struct{})}
 	d.open = sync.OnceFunc(func() { close(d.opened) })
 	server.Listener = d
 	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	server.StartTLS()
 	DeferCleanup(server.Close)
 	DeferCleanup(d.open) // before Close, which waits for the connections
-	s.change(ctx, func(p *verifyv1.VerificationProject) {
+	s.editProject(ctx, func(p *verifyv1.VerificationProject) {
 		p.Spec.Webhook.URL = server.URL + "/hook"
 		p.Spec.Webhook.CABundle = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	})
 	return d
 }
 
-// detour is a way to the API server that can be cut: connections stay, and nothing moves on them any more.
-type detour struct {
+// cuttableRoute is a route to the API server that can be cut: connections stay open, but carry nothing any more.
+type cuttableRoute struct {
 	listener net.Listener
 	target   string
 	broken   chan struct{}
 	cut      func()
 }
 
-// detour lets the replicas that start from now on reach the API server by a detour.
-func (s *shop) detour() *detour {
+// startDetour makes replicas that start from now on reach the API server by a cuttableRoute.
+func (s *shop) startDetour() *cuttableRoute {
 	GinkgoHelper()
 	target, _, err := rest.DefaultServerUrlFor(s.config)
 	Expect(err).NotTo(HaveOccurred())
 	var config net.ListenConfig
 	listener, err := config.Listen(context.Background(), "tcp", "127.0.0.1:0")
 	Expect(err).NotTo(HaveOccurred())
-	d := &detour{listener: listener, target: target.Host, broken: make(chan struct{})}
+	d := &cuttableRoute{listener: listener, target: target.Host, broken: make(chan struct{})}
 	d.cut = sync.OnceFunc(func() { close(d.broken) })
-	go d.serve() // ends with the listener
+	go d.serveClients() // ends with the listener
 	DeferCleanup(listener.Close)
 	DeferCleanup(d.cut)
-	s.reach("https://" + listener.Addr().String())
+	s.writeKubeconfig("https://" + listener.Addr().String())
 	return d
 }
 
-func (d *detour) serve() {
+func (d *cuttableRoute) serveClients() {
 	for {
 		conn, err := d.listener.Accept()
 		if err != nil {
@@ -168,13 +168,13 @@ func (d *detour) serve() {
 			_ = conn.Close()
 			continue
 		}
-		go d.carry(conn, onward)
-		go d.carry(onward, conn)
+		go d.copyBytes(conn, onward)
+		go d.copyBytes(onward, conn)
 	}
 }
 
-// carry copies until the way is cut. It closes what it writes to only when the other side ended before that.
-func (d *detour) carry(to, from net.Conn) {
+// copyBytes copies until the route is cut. It closes the destination only if the source ended before that.
+func (d *cuttableRoute) copyBytes(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -193,14 +193,14 @@ func (d *detour) carry(to, from net.Conn) {
 	}
 }
 
-// held returns how many due events the process kept back for a cause.
-func (r *replica) held(ctx context.Context, cause string) int {
+// countHeld returns how many due events the process held back for a cause.
+func (r *replica) countHeld(ctx context.Context, cause string) int {
 	GinkgoHelper()
-	return int(r.metric(ctx, "phoneproof_webhook_held_total", map[string]string{"cause": cause}))
+	return int(r.readMetric(ctx, "phoneproof_webhook_held_total", map[string]string{"cause": cause}))
 }
 
-// metric returns the value of a counter or gauge that the process shows, summed over the series that have these labels.
-func (r *replica) metric(ctx context.Context, name string, labels map[string]string) float64 {
+// readMetric returns the value of a counter or gauge of the process, summed over the series with these labels.
+func (r *replica) readMetric(ctx context.Context, name string, labels map[string]string) float64 {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.health+"/metrics", nil)
 	Expect(err).NotTo(HaveOccurred())

@@ -19,15 +19,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// strangersPerPort is how many connections are opened to each port.
+// strangersPerPort is the number of connections to each port.
 const strangersPerPort = 4096
 
-// Strangers send what costs them little and net/http or the kernel much: fields without end, headers and bodies that are
-// never finished, handshakes that stop half-way, requests whose answers are never read, and nothing at all.
+// Strangers send what is cheap for them and expensive for net/http or the kernel: endless fields, headers and bodies that are
+// never finished, handshakes that stop halfway, requests whose responses are never read, and nothing at all.
 var _ = Describe("Strangers at every port", Serial, func() {
 	BeforeEach(func(ctx SpecContext) { startPlainPrograms(ctx) }, NodeTimeout(10*time.Minute))
 
-	It("make no process hold 200 MiB, and keep no client out", func(ctx SpecContext) {
+	It("make no process use 200 MiB, and lock out no client", func(ctx SpecContext) {
 		var files syscall.Rlimit
 		Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)).To(Succeed())
 		if files.Cur < 4*strangersPerPort+1000 {
@@ -37,9 +37,9 @@ var _ = Describe("Strangers at every port", Serial, func() {
 		s := newShop(ctx)
 		op := startOperator(ctx, s, "--metrics-secure=true")
 		s.bindInCluster(ctx, "metrics_auth_role.yaml", "phoneproof-operator")
-		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.account(ctx, "prometheus"))
+		s.bindInCluster(ctx, "metrics_reader_role.yaml", s.createAccount(ctx, "prometheus"))
 		prometheus := s.tokenFor(ctx, "prometheus")
-		Eventually(op.ready).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.printed)
+		Eventually(op.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), op.output)
 		s.start(ctx, 1)
 		server := s.replicas[0]
 
@@ -54,51 +54,51 @@ var _ = Describe("Strangers at every port", Serial, func() {
 				AddReportEntry("memory", fmt.Sprintf("%s held %d MiB at most, within %s", name, held.Load()>>20, time.Since(began)))
 			}
 		})
-		var flood strangers
-		everybodyIsServed := func() {
+		var attack strangers
+		expectAllServed := func() {
 			isAnswered("init", func() int {
-				status, _ := server.call(ctx, s.key, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+4915112345678"}`)
+				status, _ := server.callAPI(ctx, s.key, http.MethodPost, "/api/verify/init", `{"phoneNumber": "+4915112345678"}`)
 				return status
 			})
 			for _, r := range []*replica{server, op} {
-				isAnswered("liveness", func() int { return r.probe(ctx, "/livez") })
-				isAnswered("readiness", func() int { return r.probe(ctx, "/readyz") })
+				isAnswered("liveness", func() int { return r.probeStatus(ctx, "/livez") })
+				isAnswered("readiness", func() int { return r.probeStatus(ctx, "/readyz") })
 			}
 			for url, token := range map[string]string{"http://" + server.health + "/metrics": "", "https://" + op.api + "/metrics": prometheus} {
 				isAnswered("a scrape of "+url, func() int {
-					status, _ := s.scrape(ctx, url, token)
+					status, _ := s.scrapeMetrics(ctx, url, token)
 					return status
 				})
 			}
 		}
-		everybodyIsServed() // the token of Prometheus is known from now on
+		expectAllServed() // caches the review of Prometheus's token
 		for _, address := range []string{server.api, server.health, op.health} {
-			flood.visit(ctx, address, burdens())
+			attack.openConns(ctx, address, plainPayloads())
 		}
-		flood.visit(ctx, op.api, secureBurdens())
-		everybodyIsServed()
-		flood.arrived.Wait()
+		attack.openConns(ctx, op.api, tlsPayloads())
+		expectAllServed()
+		attack.arrived.Wait()
 		for range 20 {
-			everybodyIsServed()
+			expectAllServed()
 		}
-		flood.leave()
+		attack.closeAll()
 		stopWatching()
 		watchers.Wait()
 		for name, held := range most {
 			Expect(held.Load()).To(BeNumerically("<", 200<<20), name)
 		}
-		Expect(server.running()).To(BeTrue())
-		Expect(op.running()).To(BeTrue())
+		Expect(server.isRunning()).To(BeTrue())
+		Expect(op.isRunning()).To(BeTrue())
 	}, SpecTimeout(3*time.Minute))
 })
 
-// isAnswered tries as often as a kubelet does before it ends a pod, a second apart.
+// isAnswered tries as often as a kubelet before it restarts a container, a second apart.
 func isAnswered(what string, try func() int) {
 	GinkgoHelper()
 	Eventually(try).WithTimeout(3*time.Second).WithPolling(time.Second).Should(Equal(http.StatusOK), what+" was not answered three times in a row")
 }
 
-// watchMemory keeps the most memory that a process, its sockets included, and its sockets alone were seen to hold.
+// watchMemory records the peak memory of a process including its sockets, and that of its sockets alone.
 func watchMemory(ctx context.Context, r *replica, most, mostSockets *atomic.Int64) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -132,8 +132,8 @@ func residentBytes(pid int) int64 {
 	return 0
 }
 
-// queuedBytes returns what the kernel's queues of all connections to an address hold: twice what was sent, as it counts whole
-// buffers.
+// queuedBytes returns the size of the kernel's queues of all connections to an address: twice the queued bytes, because the
+// kernel counts whole buffers.
 func queuedBytes(address string) int64 {
 	_, port, err := net.SplitHostPort(address)
 	Expect(err).NotTo(HaveOccurred())
@@ -168,11 +168,11 @@ type strangers struct {
 	conns []net.Conn
 }
 
-// burden is what a stranger does with a new connection. An error only means that the server has had enough.
-type burden func(conn net.Conn) error
+// payload is what a stranger does with a new connection. An error only means that the server closed it.
+type payload func(conn net.Conn) error
 
-// visit opens connections to a port, a few at a time, and burdens each with what its turn brings.
-func (s *strangers) visit(ctx context.Context, address string, burdens []burden) {
+// openConns opens connections to a port, a few at a time, and sends each the next payload in turn.
+func (s *strangers) openConns(ctx context.Context, address string, payloads []payload) {
 	var turn atomic.Int64
 	for range 8 {
 		s.arrived.Go(func() {
@@ -180,21 +180,21 @@ func (s *strangers) visit(ctx context.Context, address string, burdens []burden)
 			for n := turn.Add(1); n <= strangersPerPort; n = turn.Add(1) {
 				conn, err := dialer.DialContext(ctx, "tcp", address)
 				if err != nil {
-					continue // the port is full at this moment
+					continue // the port is full at the moment
 				}
 				s.mu.Lock()
 				s.conns = append(s.conns, conn)
 				s.mu.Unlock()
 				_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-				// What is refused is not taken to its end.
+				// A refused payload is not read to its end.
 				_ = conn.SetDeadline(time.Now().Add(time.Second))
-				_ = burdens[n%int64(len(burdens))](conn)
+				_ = payloads[n%int64(len(payloads))](conn)
 			}
 		})
 	}
 }
 
-func (s *strangers) leave() {
+func (s *strangers) closeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, conn := range s.conns {
@@ -202,8 +202,8 @@ func (s *strangers) leave() {
 	}
 }
 
-// sendPlain is the burden of bytes.
-func sendPlain(content string) burden {
+// sendPlain returns a payload of bytes.
+func sendPlain(content string) payload {
 	return func(conn net.Conn) error {
 		_, err := io.WriteString(conn, content)
 		return err
@@ -219,10 +219,10 @@ func manyFields(size int) string {
 	return b.String()[:size]
 }
 
-// burdens are what strangers send to a port without TLS.
-func burdens() []burden {
+// plainPayloads returns the payloads for a port without TLS.
+func plainPayloads() []payload {
 	const mac = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-	return []burden{
+	return []payload{
 		sendPlain("GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(16_000)),
 		sendPlain("GET /metrics HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 16_000)),
 		sendPlain(""),
@@ -233,23 +233,23 @@ func burdens() []burden {
 		sendPlain("POST /hooks/whatsapp HTTP/1.1\r\nHost: a\r\nX-Hub-Signature-256: sha256=" + mac +
 			"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n0\r\n" + manyFields(4_000)),
 		sendPlain("GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(16_000)),
-		// The answers are never read, so both buffers of the kernel fill.
+		// The responses are never read, so that both buffers of the kernel fill up.
 		sendPlain(strings.Repeat("GET /livez HTTP/1.1\r\nHost: a\r\n\r\n", 1000)),
 		sendPlain(strings.Repeat("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", 10)),
-		// A port that keeps the default of net/http takes a megabyte.
+		// A port with the default of net/http accepts a megabyte.
 		sendPlain("GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(1_000_000)),
 	}
 }
 
-// secureBurdens are what strangers do to a port with TLS: handshakes that stop at each step, and requests after whole ones.
-func secureBurdens() []burden {
+// tlsPayloads returns the payloads for a port with TLS: handshakes that stop at each step, and requests after complete ones.
+func tlsPayloads() []payload {
 	const guess = "GET /metrics HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "
-	return []burden{
+	return []payload{
 		sendPlain(""),
-		sendPlain("\x16\x03\x01\x02\x00\x01\x00"), // a record of which nothing follows
+		sendPlain("\x16\x03\x01\x02\x00\x01\x00"), // a record without its content
 		sendPlain("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"),
 		sendHello(1),
-		sendHello(3_000), // one-byte protocols, which the server holds eightfold
+		sendHello(3_000), // one-byte protocols, for which the server uses eight times the memory
 		sendHello(32_000),
 		sendSecure(""),
 		sendSecure("GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(16_000)),
@@ -260,8 +260,8 @@ func secureBurdens() []burden {
 	}
 }
 
-// sendHello begins a handshake, with that many protocols, and never goes on.
-func sendHello(protocols int) burden {
+// sendHello begins a handshake, with that many protocols, and never continues it.
+func sendHello(protocols int) payload {
 	config := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"http/1.1"}}
 	for range protocols - 1 {
 		config.NextProtos = append(config.NextProtos, "a")
@@ -269,8 +269,8 @@ func sendHello(protocols int) burden {
 	return func(conn net.Conn) error { return tls.Client(deafConn{conn}, config).Handshake() }
 }
 
-// sendSecure sends bytes after a whole handshake.
-func sendSecure(content string) burden {
+// sendSecure sends bytes after a complete handshake.
+func sendSecure(content string) payload {
 	config := &tls.Config{InsecureSkipVerify: true}
 	return func(conn net.Conn) error {
 		secure := tls.Client(conn, config)
@@ -282,7 +282,7 @@ func sendSecure(content string) burden {
 	}
 }
 
-// deafConn is a connection of a client that reads nothing.
+// deafConn is a client's connection that reads nothing.
 type deafConn struct{ net.Conn }
 
 func (deafConn) Read([]byte) (int, error) { return 0, io.EOF }

@@ -25,10 +25,10 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 	"github.com/phoneproof/phoneproof/test/program"
-	_ "github.com/phoneproof/phoneproof/test/skipped" // says which specs are skipped and why
+	_ "github.com/phoneproof/phoneproof/test/skipped" // prints which specs are skipped and why
 )
 
-// asProcess makes the test binary the program itself: what the tests start, stop and kill.
+// asProcess makes the test binary run as the program that the tests start, stop and kill.
 const asProcess = "PHONEPROOF_TEST_AS_PROCESS"
 
 func TestMain(m *testing.M) {
@@ -41,22 +41,22 @@ func TestMain(m *testing.M) {
 // TestIntegration is the only test of this package: each process of `ginkgo -procs` runs the whole binary.
 func TestIntegration(t *testing.T) {
 	RegisterFailHandler(Fail)
-	// What is waited for takes longer than Gomega's 10 ms, and the machine has better things to do.
+	// Specs wait longer than Gomega's default interval of 10 ms, and polling less often saves processor time.
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	SetDefaultConsistentlyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "Whole processes")
 }
 
-// The servers that specs share, each with a namespace or a database of its own. Specs that stop, fill or measure a server
-// start their own.
+// The servers that specs share; each spec has its own namespace or database. Specs that stop, fill or measure a server start
+// their own.
 var (
 	sharedCluster  *cluster
-	sharedDatabase *pgserver.Server // nil where PostgreSQL is not installed
+	sharedDatabase *pgserver.Server // nil if PostgreSQL is not installed
 	sharedDir      string           // of all processes
 )
 
-// shared is what the first process tells the others of the servers.
-type shared struct {
+// sharedServers is the data about the servers that the first process passes to the others.
+type sharedServers struct {
 	Dir        string           `json:"dir"`
 	Kubeconfig string           `json:"kubeconfig"`
 	Kubectl    string           `json:"kubectl"`
@@ -68,35 +68,35 @@ var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
 	dir, err := os.MkdirTemp("", "phoneproof-integration-")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)
-	told := shared{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Kubectl: plane.Kubectl}
-	Expect(controlplane.WriteKubeconfig(told.Kubeconfig, plane.Config)).To(Succeed())
+	servers := sharedServers{Dir: dir, Kubeconfig: filepath.Join(dir, "kubeconfig"), Kubectl: plane.Kubectl}
+	Expect(controlplane.WriteKubeconfig(servers.Kubeconfig, plane.Config)).To(Succeed())
 	newCluster(plane.Config, plane.Kubectl).createRoles(ctx)
-	told.Database, err = pgserver.Start(ctx, pgserver.Options{})
+	servers.Database, err = pgserver.Start(ctx, pgserver.Options{})
 	if !errors.Is(err, pgserver.ErrNotInstalled) {
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(told.Database.Stop)
+		DeferCleanup(servers.Database.Stop)
 	}
-	encoded, err := json.Marshal(told) //nolint:musttag // read by this program alone
+	encoded, err := json.Marshal(servers) //nolint:musttag // read by this program alone
 	Expect(err).NotTo(HaveOccurred())
 	return encoded
 }, func(encoded []byte) {
-	var told shared
-	Expect(json.Unmarshal(encoded, &told)).To(Succeed()) //nolint:musttag // as it was written
-	config, err := clientcmd.BuildConfigFromFlags("", told.Kubeconfig)
+	var servers sharedServers
+	Expect(json.Unmarshal(encoded, &servers)).To(Succeed()) //nolint:musttag // as it was written
+	config, err := clientcmd.BuildConfigFromFlags("", servers.Kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
-	sharedCluster, sharedDatabase, sharedDir = newCluster(config, told.Kubectl), told.Database, told.Dir
+	sharedCluster, sharedDatabase, sharedDir = newCluster(config, servers.Kubectl), servers.Database, servers.Dir
 })
 
 func startPlane() *controlplane.ControlPlane {
 	GinkgoHelper()
-	// It stays that long for watches when it is stopped; a minute is its default.
+	// When stopped, it waits this long for open watches; the default is a minute.
 	plane, err := controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "12s"}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(plane.Stop)
 	return plane
 }
 
-// cluster is an API server, and the specs' own eyes and hands there.
+// cluster is an API server with the specs' own clients.
 type cluster struct {
 	config  *rest.Config
 	kubectl string
@@ -119,7 +119,7 @@ func newCluster(config *rest.Config, kubectl string) *cluster {
 	return c
 }
 
-// startCluster starts an API server that is the spec's alone.
+// startCluster starts an API server for one spec.
 func startCluster(ctx context.Context) (*cluster, *controlplane.ControlPlane) {
 	GinkgoHelper()
 	plane := startPlane()
@@ -134,7 +134,7 @@ const (
 	postgresRole   = "phoneproof-server-postgresql"
 )
 
-// createRoles creates the servers' roles, as an install does.
+// createRoles creates the servers' roles, like an installation.
 func (c *cluster) createRoles(ctx context.Context) {
 	GinkgoHelper()
 	root, err := controlplane.RepositoryRoot()

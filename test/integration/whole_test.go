@@ -12,30 +12,30 @@ import (
 )
 
 var _ = Describe("A project served by two replicas", func() {
-	It("starts a request at one, shows it at the other, delivers its event, and shows it to kubectl", func(ctx SpecContext) {
+	It("starts a request at one, returns it from the other, delivers its event, and shows it in kubectl", func(ctx SpecContext) {
 		s := newShop(ctx)
 		s.start(ctx, 2)
-		id := s.init(ctx, s.replicas[0], "+49 1511 2345678")
-		answer := s.replicas[1].serves(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+		id := s.initRequest(ctx, s.replicas[0], "+49 1511 2345678")
+		answer := s.replicas[1].mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 		Expect(answer).To(HaveKeyWithValue("status", "PENDING"))
 
-		Expect(s.verify(ctx, id)).To(Succeed())
+		Expect(s.verifyRequest(ctx, id)).To(Succeed())
 		Eventually(s.receiver.deliveries).WithTimeout(patience).Should(HaveLen(1))
 		got := s.receiver.deliveries()[0]
 		Expect(got.body).To(ContainSubstring(`"requestId":"` + id + `"`))
 		Expect(got.headers).To(HaveKey("X-Webhook-Signature"))
 
 		for _, r := range s.replicas {
-			answer = r.serves(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+			answer = r.mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
 			Expect(answer).To(HaveKeyWithValue("status", "VERIFIED"))
 		}
 		Eventually(func() bool {
-			return meta.IsStatusConditionTrue(s.object(ctx, id).Status.Conditions, verifyv1.ConditionWebhookDelivered)
+			return meta.IsStatusConditionTrue(s.readRequest(ctx, id).Status.Conditions, verifyv1.ConditionWebhookDelivered)
 		}).WithTimeout(patience).Should(BeTrue())
-		out := s.kubectl("get", "vreq")
+		out := s.runKubectl("get", "vreq")
 		Expect(out).To(MatchRegexp(`shop\s+WhatsApp\s+Verified\s+True`))
 		Expect(out).NotTo(ContainSubstring("4915112345678"))
-		Expect(s.kubectl("wait", "--for=condition=Verified", "--timeout=30s", "vreq/"+id)).To(ContainSubstring("condition met"))
+		Expect(s.runKubectl("wait", "--for=condition=Verified", "--timeout=30s", "vreq/"+id)).To(ContainSubstring("condition met"))
 		Consistently(s.receiver.deliveries).WithTimeout(time.Second).Should(HaveLen(1))
 	}, SpecTimeout(2*time.Minute))
 })

@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// statementsTime bounds the wait for the results of the statements of a transaction that is to be cut.
+	// statementsTime bounds the wait for the results of the statements of a transaction before it is cut.
 	statementsTime = 5 * time.Second
 	bufferSize     = 32 << 10
 )
 
-// conn is a connection of a client, and what is known of its session.
+// conn is a client's connection with the state of its session.
 type conn struct {
 	*tcpline.Pair
 
@@ -24,36 +24,36 @@ type conn struct {
 
 	mu      sync.Mutex
 	session session
-	moved   chan struct{} // closed at the server's next answer; nil if nobody waits
+	moved   chan struct{} // closed at the server's next message; nil if there is no waiter
 }
 
-// carry passes on what both sides send, until one ends or the connection is cut.
-func (p *Proxy) carry(pair *tcpline.Pair) {
+// carryConnection forwards both directions until one side ends or the connection is cut.
+func (p *Proxy) carryConnection(pair *tcpline.Pair) {
 	c := &conn{Pair: pair, proxy: p, session: newSession(p.classify)}
 	from := bufio.NewReaderSize(c.Client, bufferSize)
-	if alone, err := c.start(from); err != nil || alone {
-		if err == nil { // the request to cancel a query: it has no answer
+	if alone, err := c.forwardStartup(from); err != nil || alone {
+		if err == nil { // the request to cancel a query has no response
 			_, _ = io.Copy(io.Discard, c.Server)
 		}
 		return
 	}
 	var both sync.WaitGroup
 	both.Go(func() {
-		if err := c.forward(from); err != nil {
+		if err := c.forwardRequests(from); err != nil {
 			c.Close()
 		}
 	})
 	both.Go(func() {
-		_ = c.answer() // either side has ended
+		_ = c.forwardAnswers() // either side has ended
 		c.Close()
 	})
 	both.Wait()
-	c.abandon()
+	c.endOrders()
 }
 
-// start passes the startup message on. It declines encryption, which would hide the protocol. alone reports that the
-// message is all that the connection is for.
-func (c *conn) start(from *bufio.Reader) (alone bool, err error) {
+// forwardStartup forwards the startup message. It declines encryption, which would hide the protocol. alone reports whether
+// the connection consists of that message only.
+func (c *conn) forwardStartup(from *bufio.Reader) (alone bool, err error) {
 	for {
 		raw, code, err := readStartup(from)
 		if err != nil {
@@ -70,21 +70,21 @@ func (c *conn) start(from *bufio.Reader) (alone bool, err error) {
 	}
 }
 
-// forward passes on what the client sends, but for the commit of a transaction that is to be cut.
-func (c *conn) forward(from *bufio.Reader) error {
+// forwardRequests forwards the client's messages, except for the commit of a transaction that is cut.
+func (c *conn) forwardRequests(from *bufio.Reader) error {
 	to := bufio.NewWriterSize(c.Server, bufferSize)
 	for {
 		m, err := readMessage(from)
 		if err != nil {
 			return err
 		}
-		operation := c.committing(m)
+		operation := c.committedOperation(m)
 		if operation != "" {
 			if cut, err := c.cutBefore(operation, to); cut || err != nil {
 				return err
 			}
 		}
-		if err := c.note(m, operation); err != nil {
+		if err := c.recordSent(m, operation); err != nil {
 			return err
 		}
 		if _, err := to.Write(m.raw); err != nil {
@@ -98,7 +98,7 @@ func (c *conn) forward(from *bufio.Reader) error {
 	}
 }
 
-// cutBefore cuts the connection before a commit, if that is to be, and reports whether it did.
+// cutBefore cuts the connection before a commit if it is ordered to, and reports whether it did.
 func (c *conn) cutBefore(operation string, to *bufio.Writer) (bool, error) {
 	o := c.proxy.chooseCut(operation)
 	if o == nil {
@@ -109,30 +109,30 @@ func (c *conn) cutBefore(operation string, to *bufio.Writer) (bool, error) {
 	if !done || err != nil {
 		return false, err
 	}
-	c.proxy.count(&c.proxy.cut, operation, c.Pair)
+	c.proxy.countHit(&c.proxy.cut, operation, c.Pair)
 	c.Reset()
 	return true, nil
 }
 
-func (c *conn) committing(m message) string {
+func (c *conn) committedOperation(m message) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.session.committing(m)
+	return c.session.committedOperation(m)
 }
 
-// note notes a message before it is sent, with the orders that concern it if it is a commit.
-func (c *conn) note(m message, operation string) error {
+// recordSent records a message before it is sent, with the orders that concern it if it is a commit.
+func (c *conn) recordSent(m message, operation string) error {
 	a := awaited{kind: m.kind, operation: operation}
 	if operation != "" {
 		a.losing, a.noting = c.proxy.chooseLoss(operation), c.proxy.chooseNote()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.session.sent(m, a)
+	return c.session.recordSent(m, a)
 }
 
-// finishStatements has the server run all that it was sent, and reports whether it did so without an error. Then a commit is
-// all that the transaction lacks.
+// finishStatements makes the server run all statements that it was sent, and reports whether none failed. Then the transaction
+// lacks only its commit.
 func (c *conn) finishStatements(to *bufio.Writer) (bool, error) {
 	if _, err := to.Write(flush); err != nil {
 		return false, err
@@ -163,15 +163,15 @@ func (c *conn) finishStatements(to *bufio.Writer) (bool, error) {
 	}
 }
 
-// answer passes on what the server sends, but for the answer to a commit that is to be lost.
-func (c *conn) answer() error {
+// forwardAnswers forwards the server's messages, except for the answer to a commit that is lost by order.
+func (c *conn) forwardAnswers() error {
 	from, to := bufio.NewReaderSize(c.Server, bufferSize), bufio.NewWriterSize(c.Client, bufferSize)
 	for {
 		m, err := readMessage(from)
 		if err != nil {
 			return err
 		}
-		if lost := c.receive(m); lost {
+		if lost := c.recordAnswer(m); lost {
 			return nil
 		}
 		if _, err := to.Write(m.raw); err != nil {
@@ -185,27 +185,27 @@ func (c *conn) answer() error {
 	}
 }
 
-// receive notes an answer of the server, and wakes who waits for it. It reports whether the connection was cut instead of
-// passing the answer on.
-func (c *conn) receive(m message) (lost bool) {
+// recordAnswer records a message of the server and notifies finishStatements. It reports whether the connection was cut instead
+// of forwarding the message.
+func (c *conn) recordAnswer(m message) (lost bool) {
 	c.mu.Lock()
-	results := c.session.received(m)
+	results := c.session.recordAnswer(m)
 	if c.moved != nil {
 		close(c.moved)
 		c.moved = nil
 	}
 	c.mu.Unlock()
 	for _, r := range results {
-		lost = c.conclude(r, m) || lost
+		lost = c.applyOrders(r, m) || lost
 	}
 	return lost
 }
 
-// conclude carries out the orders that concern a message whose outcome m decides, and reports whether the connection was cut.
-func (c *conn) conclude(r result, m message) (lost bool) {
+// applyOrders applies the orders for a message whose outcome m decides, and reports whether the connection was cut.
+func (c *conn) applyOrders(r result, m message) (lost bool) {
 	if r.noting != nil {
 		if r.outcome == refused && errorOf(m) == r.noting.message {
-			c.proxy.count(&c.proxy.refused, r.operation, c.Pair)
+			c.proxy.countHit(&c.proxy.refused, r.operation, c.Pair)
 		}
 		r.noting.open.Done()
 	}
@@ -217,18 +217,18 @@ func (c *conn) conclude(r result, m message) (lost bool) {
 		c.proxy.giveBack(r.losing, r.operation)
 		return false
 	}
-	c.proxy.count(&c.proxy.lost, r.operation, c.Pair)
+	c.proxy.countHit(&c.proxy.lost, r.operation, c.Pair)
 	c.Reset()
 	return true
 }
 
-// abandon ends what orders still await of a connection that has ended.
-func (c *conn) abandon() {
+// endOrders ends the orders that still wait for a connection that has ended.
+func (c *conn) endOrders() {
 	c.mu.Lock()
 	queue := c.session.queue
 	c.session.queue = nil
 	c.mu.Unlock()
 	for _, a := range queue {
-		c.conclude(result{awaited: a}, message{})
+		c.applyOrders(result{awaited: a}, message{})
 	}
 }

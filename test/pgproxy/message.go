@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// Types of messages: those of the client, and those of the server.
+// Types of messages: first those of the client, then those of the server.
 const (
 	typeBind    = 'B'
 	typeClose   = 'C'
@@ -25,7 +25,7 @@ const (
 	typeReadyForQuery      = 'Z'
 )
 
-// Codes that a connection may begin with instead of a version.
+// Codes with which a connection may begin instead of a version.
 const (
 	codeCancel    = 80877102
 	codeTLS       = 80877103
@@ -33,10 +33,10 @@ const (
 	codeMinLength = 8
 )
 
-// maxMessage is more than any message of a test has.
+// maxMessage is larger than any message of a test, in bytes.
 const maxMessage = 64 << 20
 
-// flush asks the server for the results of what it was sent so far.
+// flush requests the results of the statements that were sent so far.
 var flush = []byte{'H', 0, 0, 0, 4} //nolint:gochecknoglobals // a constant
 
 // message is one message with its header.
@@ -45,7 +45,7 @@ type message struct {
 	raw  []byte
 }
 
-// body is the message without its type and length.
+// body returns the message without its type and length.
 func (m message) body() []byte { return m.raw[5:] }
 
 // errorOf returns the message of an ErrorResponse; empty if it is none.

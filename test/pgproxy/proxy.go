@@ -1,10 +1,10 @@
-// Package pgproxy is a line to a PostgreSQL server that understands the protocol: it can cut a connection when the
-// statements of a transaction are done and their commit has not reached the server, or when the server has committed and its
-// answer has not reached the client. It counts the commits that the server itself refuses.
+// Package pgproxy is a proxy of a PostgreSQL server that understands the protocol. It can cut a connection after the
+// statements of a transaction ran and before their commit reaches the server, or after the server has committed and before
+// its answer reaches the client. It counts the commits that the server itself refuses.
 //
-// The invariant: it changes no byte. Of a transaction that it cuts before its commit the server has run every statement that
-// the client sent before, and never reads the commit: the COMMIT itself, or the Sync that ends an implicit transaction. Of a
-// transaction that it cuts after its commit the server has said that it is committed, and the client has not heard of it.
+// The invariant: it changes no byte. If it cuts a transaction before its commit, the server has run every statement that the
+// client sent before, and never reads the commit: the COMMIT itself, or the Sync that ends an implicit transaction. If it cuts
+// a transaction after its commit, the server has confirmed the commit, and the client has not received the confirmation.
 package pgproxy
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/phoneproof/phoneproof/test/tcpline"
 )
 
-// Proxy is a line to a server.
+// Proxy is a proxy of a server.
 type Proxy struct {
-	// Address is where the line begins, as host:port on loopback.
+	// Address is where the proxy listens, as host:port on loopback.
 	Address string
 
 	line     *tcpline.Line
@@ -24,26 +24,26 @@ type Proxy struct {
 	identify func(address string) string
 
 	mu sync.Mutex
-	// What is to happen to commits; nil if nothing is.
+	// The orders in force for commits; nil if there is none.
 	cutting, losing, noting *order
-	// What became of commits.
+	// The outcomes of commits.
 	cut, lost, refused tcpline.Hits
 }
 
-// order is what is to happen to commits, until it is withdrawn.
+// order is a fault that commits meet until it is withdrawn.
 type order struct {
-	every   int            // one in so many is cut
-	each    int            // so many of each operation lose their answers
-	message string         // of the error that a commit is refused with
+	every   int            // one in every commits is cut
+	each    int            // this many commits of each operation lose their answers
+	message string         // of the error with which a commit is refused
 	chosen  map[string]int // by operation
-	// open counts the commits that the order has yet to do something about. It grows with Proxy.mu held, and only while the
-	// order is in force.
+	// open counts the commits that the order still has to handle. It is incremented with Proxy.mu held, and only while the order
+	// is in force.
 	open sync.WaitGroup
 }
 
-// Listen returns a line to target, host:port. classify names the operation that a statement belongs to; transactions of
-// statements without a name are left alone. identify names the client at an address, for the hits; nil leaves its address.
-// The caller must Close the line.
+// Listen returns a proxy of target, host:port. classify names the operation that a statement belongs to; transactions whose
+// statements have no operation are left alone. identify names the client at an address, for the hits; if it is nil, the address
+// is used. The caller must Close the proxy.
 func Listen(
 	ctx context.Context, target string, classify func(statement string) (operation string), identify func(address string) string,
 ) (*Proxy, error) {
@@ -51,7 +51,7 @@ func Listen(
 		identify = func(address string) string { return address }
 	}
 	p := &Proxy{classify: classify, identify: identify}
-	line, err := tcpline.Listen(ctx, target, p.carry, nil)
+	line, err := tcpline.Listen(ctx, target, p.carryConnection, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -59,38 +59,38 @@ func Listen(
 	return p, nil
 }
 
-// CutCommits cuts the connection of one in so many transactions of each operation before its commit; 0 cuts none. It returns
-// when nothing more happens by the order before.
+// CutCommits cuts the connection of one in every transactions of each operation before its commit; 0 cuts none. It returns
+// when the previous order affects no commit any more.
 func (p *Proxy) CutCommits(every int) {
 	var o *order
 	if every > 0 {
 		o = &order{every: every, chosen: map[string]int{}}
 	}
-	p.replace(&p.cutting, o)
+	p.replaceOrder(&p.cutting, o)
 }
 
-// LoseAnswers cuts the connection of the next so many transactions of each operation when the server has said that they are
-// committed, and before the client hears of it; 0 cuts none. It returns when nothing more happens by the order before.
+// LoseAnswers cuts the connection of the next each transactions of each operation after the server has confirmed the commit and
+// before the client receives it; 0 cuts none. It returns when the previous order affects no commit any more.
 func (p *Proxy) LoseAnswers(each int) {
 	var o *order
 	if each > 0 {
 		o = &order{each: each, chosen: map[string]int{}}
 	}
-	p.replace(&p.losing, o)
+	p.replaceOrder(&p.losing, o)
 }
 
 // NoteRefusals counts the commits that the server refuses with this message; none if it is empty. It returns when every commit
-// that was sent under the order before is answered.
+// that was sent under the previous order is answered.
 func (p *Proxy) NoteRefusals(message string) {
 	var o *order
 	if message != "" {
 		o = &order{message: message}
 	}
-	p.replace(&p.noting, o)
+	p.replaceOrder(&p.noting, o)
 }
 
-// replace puts an order in the place of another one, and returns when that one has nothing left to do.
-func (p *Proxy) replace(place **order, o *order) {
+// replaceOrder replaces an order, and returns when the previous one has nothing left to do.
+func (p *Proxy) replaceOrder(place **order, o *order) {
 	p.mu.Lock()
 	before := *place
 	*place = o
@@ -100,37 +100,37 @@ func (p *Proxy) replace(place **order, o *order) {
 	}
 }
 
-// Cut counts the transactions that were cut before their commit so far, by operation.
+// Cut returns how many transactions were cut before their commit so far, by operation.
 func (p *Proxy) Cut() tcpline.Hits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cut
 }
 
-// Lost counts the transactions that were committed so far and whose answer was lost, by operation.
+// Lost returns how many transactions were committed and lost their answer so far, by operation.
 func (p *Proxy) Lost() tcpline.Hits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.lost
 }
 
-// Refused counts the commits so far that the server refused while that was to be noted, by operation.
+// Refused returns how many commits the server refused so far while NoteRefusals was in force, by operation.
 func (p *Proxy) Refused() tcpline.Hits {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.refused
 }
 
-// count counts a transaction of a client's connection.
-func (p *Proxy) count(hits *tcpline.Hits, operation string, pair *tcpline.Pair) {
-	client := p.identify(pair.Client.RemoteAddr().String()) // now: the next one may come from the same address
+// countHit counts a transaction of a client's connection.
+func (p *Proxy) countHit(hits *tcpline.Hits, operation string, pair *tcpline.Pair) {
+	client := p.identify(pair.Client.RemoteAddr().String()) // now: the next client may have the same address
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*hits = hits.Count(operation, client)
 }
 
-// chooseCut counts a transaction that is about to commit, and returns the order by which it is to be cut; nil if there is none.
-// The caller must end what is open by it.
+// chooseCut counts a transaction that is about to commit, and returns the order to cut it; nil if there is none. The caller
+// must call open.Done on it.
 func (p *Proxy) chooseCut(operation string) *order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,7 @@ func (p *Proxy) chooseCut(operation string) *order {
 	return o
 }
 
-// chooseLoss returns the order by which the answer of a commit is to be lost; nil if there is none.
+// chooseLoss returns the order to lose the answer of a commit; nil if there is none.
 func (p *Proxy) chooseLoss(operation string) *order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,14 +159,14 @@ func (p *Proxy) chooseLoss(operation string) *order {
 	return o
 }
 
-// giveBack has another commit lose its answer in place of one that had none to lose.
+// giveBack lets another commit lose its answer instead of one that had no answer to lose.
 func (p *Proxy) giveBack(o *order, operation string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o.chosen[operation]--
 }
 
-// chooseNote returns the order by which the refusal of a commit is to be noted; nil if there is none.
+// chooseNote returns the order to count the refusal of a commit; nil if there is none.
 func (p *Proxy) chooseNote() *order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,5 +176,5 @@ func (p *Proxy) chooseNote() *order {
 	return p.noting
 }
 
-// Close ends the line and all connections over it.
+// Close ends the proxy and all its connections.
 func (p *Proxy) Close() error { return p.line.Close() }

@@ -17,17 +17,17 @@ import (
 
 const patience = time.Minute
 
-// world is a line to a real server with a table whose ids are of a sequence: that tells how many inserts ran, committed or not.
-type world struct {
+// fixture is a proxy of a real server. Its table takes ids from a sequence, which counts the inserts that ran, committed or not.
+type fixture struct {
 	Gomega
 
 	proxy  *pgproxy.Proxy
 	direct *pgx.Conn
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	w := &world{Gomega: NewWithT(t)}
+	w := &fixture{Gomega: NewWithT(t)}
 	server, err := pgserver.Start(t.Context(), pgserver.Options{})
 	if errors.Is(err, pgserver.ErrNotInstalled) {
 		t.Skip(err)
@@ -39,7 +39,7 @@ func newWorld(t *testing.T) *world {
 			return "insert"
 		}
 		return ""
-	}, func(address string) string { return "who comes from " + address })
+	}, func(address string) string { return "client at " + address })
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { NewWithT(t).Expect(w.proxy.Close()).To(Succeed()) })
 	w.direct, err = pgx.Connect(t.Context(), server.URI("postgres"))
@@ -50,25 +50,25 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) connect(t *testing.T) *pgx.Conn {
+func (w *fixture) connect(t *testing.T) *pgx.Conn {
 	t.Helper()
-	// sslmode=prefer asks for encryption first, which the line declines.
+	// sslmode=prefer requests encryption first, which the proxy declines.
 	c, err := pgx.Connect(t.Context(), fmt.Sprintf("postgresql://postgres@%s/postgres?sslmode=prefer", w.proxy.Address))
 	w.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 	return c
 }
 
-// counts returns how many rows are stored, and how many inserts the server ran.
-func (w *world) counts(t *testing.T) (stored, ran int) {
+// countRows returns how many rows are stored, and how many inserts the server ran.
+func (w *fixture) countRows(t *testing.T) (stored, ran int) {
 	t.Helper()
 	row := w.direct.QueryRow(t.Context(), "SELECT (SELECT count(*) FROM numbers), CASE WHEN is_called THEN last_value ELSE 0 END FROM numbers_id_seq")
 	w.Expect(row.Scan(&stored, &ran)).To(Succeed())
 	return stored, ran
 }
 
-// ways are how a client may send a transaction that inserts a row.
-var ways = map[string]func(ctx context.Context, c *pgx.Conn) error{ //nolint:gochecknoglobals // a table
+// inserts are the ways in which a client may send a transaction that inserts a row.
+var inserts = map[string]func(ctx context.Context, c *pgx.Conn) error{ //nolint:gochecknoglobals // a table
 	"a pipeline with BEGIN and COMMIT": func(ctx context.Context, c *pgx.Conn) error {
 		batch := &pgx.Batch{}
 		batch.Queue("BEGIN")
@@ -97,14 +97,14 @@ var ways = map[string]func(ctx context.Context, c *pgx.Conn) error{ //nolint:goc
 }
 
 func TestProxy_cutsAfterTheStatementsAndBeforeTheCommit(t *testing.T) {
-	w := newWorld(t)
-	for name, insert := range ways {
+	w := newFixture(t)
+	for name, insert := range inserts {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			stored, ran := w.counts(t)
+			stored, ran := w.countRows(t)
 			cut := w.proxy.Cut().Of("insert")
 			c := w.connect(t)
-			g.Expect(insert(t.Context(), c)).To(Succeed(), "nothing is cut that nobody asked for")
+			g.Expect(insert(t.Context(), c)).To(Succeed(), "no cut without an order")
 			w.proxy.CutCommits(2)
 			g.Expect(insert(t.Context(), c)).To(Succeed(), "the first of two")
 			g.Expect(insert(t.Context(), c)).NotTo(Succeed(), "the second")
@@ -112,8 +112,8 @@ func TestProxy_cutsAfterTheStatementsAndBeforeTheCommit(t *testing.T) {
 			w.proxy.CutCommits(0)
 			g.Expect(insert(t.Context(), w.connect(t))).To(Succeed())
 
-			after, runs := w.counts(t)
-			g.Expect(after-stored).To(Equal(3), "what was cut is not committed")
+			after, runs := w.countRows(t)
+			g.Expect(after-stored).To(Equal(3), "the cut transaction is not committed")
 			g.Expect(runs-ran).To(Equal(4), "and its insert was run")
 			g.Expect(w.proxy.Cut().Of("insert") - cut).To(Equal(1))
 		})
@@ -121,11 +121,11 @@ func TestProxy_cutsAfterTheStatementsAndBeforeTheCommit(t *testing.T) {
 }
 
 func TestProxy_losesTheAnswersOfCommits(t *testing.T) {
-	w := newWorld(t)
-	for name, insert := range ways {
+	w := newFixture(t)
+	for name, insert := range inserts {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			stored, _ := w.counts(t)
+			stored, _ := w.countRows(t)
 			lost := w.proxy.Lost().Of("insert")
 			w.proxy.LoseAnswers(2)
 			for range 2 {
@@ -137,18 +137,18 @@ func TestProxy_losesTheAnswersOfCommits(t *testing.T) {
 			g.Expect(insert(t.Context(), c)).To(Succeed(), "the third")
 			w.proxy.LoseAnswers(0)
 			g.Expect(insert(t.Context(), c)).To(Succeed())
-			after, _ := w.counts(t)
-			g.Expect(after-stored).To(Equal(4), "what has no answer is committed all the same")
+			after, _ := w.countRows(t)
+			g.Expect(after-stored).To(Equal(4), "a transaction without an answer is committed all the same")
 			g.Expect(w.proxy.Lost().Of("insert") - lost).To(Equal(2))
 			for hit := range w.proxy.Lost() {
-				g.Expect(hit.Client).To(HavePrefix("who comes from 127.0.0.1:"))
+				g.Expect(hit.Client).To(HavePrefix("client at 127.0.0.1:"))
 			}
 		})
 	}
 }
 
 func TestProxy_countsWhatTheServerRefusesToCommit(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, statement := range []string{
 		`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'no'; END $$`,
 		`CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON numbers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
@@ -157,11 +157,11 @@ func TestProxy_countsWhatTheServerRefusesToCommit(t *testing.T) {
 		_, err := w.direct.Exec(t.Context(), statement)
 		w.Expect(err).NotTo(HaveOccurred())
 	}
-	w.Expect(ways["a statement with an argument"](t.Context(), w.connect(t))).NotTo(Succeed())
-	w.Expect(w.proxy.Refused()).To(BeEmpty(), "nothing is noted that nobody asked for")
+	w.Expect(inserts["a statement with an argument"](t.Context(), w.connect(t))).NotTo(Succeed())
+	w.Expect(w.proxy.Refused()).To(BeEmpty(), "nothing is counted without an order")
 	w.proxy.NoteRefusals("no")
 	refused := 0
-	for name, insert := range ways {
+	for name, insert := range inserts {
 		w.proxy.LoseAnswers(1)
 		w.Expect(insert(t.Context(), w.connect(t))).To(MatchError(ContainSubstring("SQLSTATE P0001")), "%s: there is no commit whose answer to lose", name)
 		refused++
@@ -178,17 +178,17 @@ func TestProxy_countsWhatTheServerRefusesToCommit(t *testing.T) {
 	batch.Queue("INSERT INTO numbers (n) VALUES ($1)", nil)
 	batch.Queue("COMMIT")
 	w.Expect(c.SendBatch(t.Context(), batch).Close()).To(MatchError(ContainSubstring("SQLSTATE 23502")))
-	w.Expect(w.proxy.Refused().Of("insert")).To(Equal(refused), "a statement that fails is no commit that does")
+	w.Expect(w.proxy.Refused().Of("insert")).To(Equal(refused), "a failed statement is not a failed commit")
 
 	w.proxy.NoteRefusals("another reason")
-	w.Expect(ways["a statement with an argument"](t.Context(), w.connect(t))).NotTo(Succeed())
+	w.Expect(inserts["a statement with an argument"](t.Context(), w.connect(t))).NotTo(Succeed())
 	w.proxy.NoteRefusals("")
 	w.Expect(w.proxy.Refused().Of("insert")).To(Equal(refused), "another reason")
 }
 
-// TestProxy_withdraws has an order withdrawn while a commit is under way that it chose: what it does is over when that returns.
+// TestProxy_withdraws withdraws an order while a commit that it chose is in flight: the call returns only after that commit.
 func TestProxy_withdraws(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	for _, statement := range []string{
 		"CREATE TABLE gate ()",
 		`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN LOCK TABLE gate IN SHARE MODE; RETURN NULL; END $$`,
@@ -197,10 +197,10 @@ func TestProxy_withdraws(t *testing.T) {
 		_, err := w.direct.Exec(t.Context(), statement)
 		w.Expect(err).NotTo(HaveOccurred())
 	}
-	for name, insert := range ways {
+	for name, insert := range inserts {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			stored, _ := w.counts(t)
+			stored, _ := w.countRows(t)
 			lost := w.proxy.Lost().Of("insert")
 			gate, err := w.direct.Begin(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
@@ -223,15 +223,15 @@ func TestProxy_withdraws(t *testing.T) {
 			g.Expect(gate.Commit(t.Context())).To(Succeed())
 			g.Eventually(withdrawn).WithTimeout(patience).Should(Receive(Equal(1)))
 			g.Eventually(ended).WithTimeout(patience).Should(Receive(HaveOccurred()))
-			after, _ := w.counts(t)
+			after, _ := w.countRows(t)
 			g.Expect(after - stored).To(Equal(1))
 		})
 	}
 }
 
-// TestProxy_losesTheAnswerOfAnotherCommit has a connection end whose answer was to be lost: another one loses its own.
+// TestProxy_losesTheAnswerOfAnotherCommit ends a connection whose answer was to be lost: another one loses its answer instead.
 func TestProxy_losesTheAnswerOfAnotherCommit(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	_, err := w.direct.Exec(t.Context(), `CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); PERFORM pg_sleep(600); RETURN NULL; END $$`)
 	w.Expect(err).NotTo(HaveOccurred())
@@ -253,7 +253,7 @@ func TestProxy_losesTheAnswerOfAnotherCommit(t *testing.T) {
 }
 
 func TestProxy_leavesOtherTransactionsAlone(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.proxy.CutCommits(1)
 	c := w.connect(t)
 	batch := &pgx.Batch{}
@@ -269,13 +269,13 @@ func TestProxy_leavesOtherTransactionsAlone(t *testing.T) {
 	w.Expect(c.SendBatch(t.Context(), batch).Close()).To(Succeed(), "no commit")
 
 	_, err := c.Exec(t.Context(), "INSERT INTO numbers (n) VALUES ($1)", nil)
-	w.Expect(err).To(MatchError(ContainSubstring("SQLSTATE 23502")), "what fails by itself says so")
+	w.Expect(err).To(MatchError(ContainSubstring("SQLSTATE 23502")), "the server's own error is forwarded")
 	w.Expect(c.IsClosed()).To(BeFalse())
 	w.Expect(w.proxy.Cut()).To(BeEmpty())
 }
 
 func TestProxy_passesOnTheRequestToCancel(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	c := w.connect(t)
 	failed := make(chan error, 1)
 	go func() { // ends with the query

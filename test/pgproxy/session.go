@@ -7,21 +7,22 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// session is what the messages so far say about the state of a connection.
+// session is the state of a connection, derived from its messages so far.
 type session struct {
 	classify   func(string) string
 	statements map[string]string // prepared ones, by name
 	portals    map[string]string // their statements, by name
-	// explicit reports that a BEGIN was sent whose end was not.
+	// explicit reports whether a BEGIN was sent and its end was not.
 	explicit bool
 	// operation is that of the open transaction; empty if none of its statements has one.
 	operation string
-	// queue is what the server has not answered yet, in order; failed reports that it skips the rest up to the next Sync.
+	// queue holds the messages that the server has not answered yet, in order; failed reports whether it skips the rest up to the
+	// next Sync.
 	queue  []awaited
 	failed bool
 }
 
-// awaited is a message that the server has to answer: a statement to run, or a Sync.
+// awaited is a message that the server still has to answer: a statement to run, or a Sync.
 type awaited struct {
 	kind byte
 	// operation is that of the transaction that the message commits; empty if it commits none.
@@ -30,7 +31,7 @@ type awaited struct {
 	losing, noting *order
 }
 
-// outcome is what became of an awaited message.
+// outcome is the result of an awaited message.
 type outcome int
 
 const (
@@ -51,19 +52,19 @@ func newSession(classify func(string) string) session {
 	return session{classify: classify, statements: map[string]string{}, portals: map[string]string{}}
 }
 
-// committing returns the operation of the transaction that the message would commit; empty if it commits none.
-func (s *session) committing(m message) string {
+// committedOperation returns the operation of the transaction that the message would commit; empty if it commits none.
+func (s *session) committedOperation(m message) string {
 	if s.failed || m.kind == typeSync && s.explicit {
 		return ""
 	}
-	if m.kind == typeSync || isCommit(s.executes(m)) {
+	if m.kind == typeSync || isCommit(s.executedStatement(m)) {
 		return s.operation
 	}
 	return ""
 }
 
-// executes returns the statement that the message has the server run; empty if it runs none.
-func (s *session) executes(m message) string {
+// executedStatement returns the statement that the message makes the server run; empty if it runs none.
+func (s *session) executedStatement(m message) string {
 	switch m.kind {
 	case typeExecute:
 		var execute pgproto3.Execute
@@ -79,8 +80,8 @@ func (s *session) executes(m message) string {
 	return ""
 }
 
-// sent notes a message of the client. a says what is awaited of it, if it has an answer of its own.
-func (s *session) sent(m message, a awaited) error {
+// recordSent records a message of the client. a is queued if the message has an answer of its own.
+func (s *session) recordSent(m message, a awaited) error {
 	switch m.kind {
 	case typeParse:
 		var parse pgproto3.Parse
@@ -104,7 +105,7 @@ func (s *session) sent(m message, a awaited) error {
 		}
 	case typeExecute, typeQuery:
 		s.queue = append(s.queue, a)
-		s.run(s.executes(m))
+		s.trackStatement(s.executedStatement(m))
 	case typeSync:
 		s.queue = append(s.queue, a)
 		if !s.explicit {
@@ -114,8 +115,8 @@ func (s *session) sent(m message, a awaited) error {
 	return nil
 }
 
-// run follows transactions through a statement.
-func (s *session) run(statement string) {
+// trackStatement updates the state of the transaction by a statement.
+func (s *session) trackStatement(statement string) {
 	switch verb := verbOf(statement); {
 	case verb == "BEGIN", verb == "START":
 		s.explicit, s.operation = true, ""
@@ -128,8 +129,8 @@ func (s *session) run(statement string) {
 	}
 }
 
-// received notes a message of the server, and returns the outcomes that it decides.
-func (s *session) received(m message) []result {
+// recordAnswer records a message of the server, and returns the outcomes that it decides.
+func (s *session) recordAnswer(m message) []result {
 	switch m.kind {
 	case typeCommandComplete, typeEmptyQueryResponse, typePortalSuspended:
 		return s.completeStatement(m)
@@ -143,7 +144,7 @@ func (s *session) received(m message) []result {
 	}
 }
 
-// completeStatement notes the end of a statement. A Query goes on until the server is ready for the next.
+// completeStatement records the end of a statement. A Query goes on until the server is ready for the next.
 func (s *session) completeStatement(m message) []result {
 	if len(s.queue) == 0 || s.queue[0].kind == typeSync {
 		return nil
@@ -161,7 +162,7 @@ func (s *session) completeStatement(m message) []result {
 	return []result{ended}
 }
 
-// skipRest notes an error. The server skips what was sent after the message that caused it, up to the next Sync.
+// skipRest records an error. The server skips all messages after the one that caused it, up to the next Sync.
 func (s *session) skipRest() []result {
 	var ended []result
 	for n, a := range s.queue {
@@ -182,7 +183,7 @@ func (s *session) skipRest() []result {
 	return ended
 }
 
-// becomeReady notes that the server is ready for the next query: it has answered a Query, or a Sync with all before it.
+// becomeReady records that the server is ready for the next query: it has answered a Query, or a Sync with all before it.
 func (s *session) becomeReady(m message) []result {
 	const idle, failed = 'I', 'E'
 	var ended []result
@@ -210,7 +211,7 @@ func (s *session) becomeReady(m message) []result {
 	return ended
 }
 
-// tagOf returns what the server says that a statement did. A COMMIT of a failed transaction is a ROLLBACK.
+// tagOf returns the command tag of a statement. A COMMIT of a failed transaction has the tag ROLLBACK.
 func tagOf(m message) string {
 	var complete pgproto3.CommandComplete
 	if complete.Decode(m.body()) != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates of servers, and is known to nobody but those who are given its own.
+// Authority is a CA that signs certificates of servers. Only clients that are given its certificate trust it.
 type Authority struct {
 	// PEM is its certificate.
 	PEM []byte
@@ -22,24 +22,24 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// Certificate is what a server shows, with its key, both as PEM.
+// Certificate is a server's certificate chain with its key, both as PEM.
 type Certificate struct{ Chain, Key []byte }
 
-// NewAuthority makes one.
+// NewAuthority creates a CA.
 func NewAuthority(name string) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make authority %s: %w", name, err)
+		return nil, fmt.Errorf("create authority %s: %w", name, err)
 	}
 	template := newTemplate(name)
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
-		return nil, fmt.Errorf("make authority %s: %w", name, err)
+		return nil, fmt.Errorf("create authority %s: %w", name, err)
 	}
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
-		return nil, fmt.Errorf("make authority %s: %w", name, err)
+		return nil, fmt.Errorf("create authority %s: %w", name, err)
 	}
 	return &Authority{PEM: certificatePEM(der), cert: cert, key: key}, nil
 }

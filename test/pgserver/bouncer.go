@@ -16,11 +16,11 @@ import (
 	"github.com/phoneproof/phoneproof/test/ports"
 )
 
-// ErrNoBouncer says that there is no PgBouncer on this machine.
+// ErrNoBouncer is returned if PgBouncer is not installed on this machine.
 var ErrNoBouncer = errors.New("PgBouncer is not installed: run make postgres-assets as root on Debian, or install it")
 
-// NewBouncer runs a PgBouncer in transaction mode in front of the server until stop, with so many connections as a role for all
-// its clients, and returns the port of its own.
+// NewBouncer runs a PgBouncer in transaction mode in front of the server until stop, and returns its port. All its clients share
+// that many connections, which log in as the role.
 func (s *Server) NewBouncer(ctx context.Context, role string, connections int) (port int, stop func() error, err error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Server) NewBouncer(ctx context.Context, role string, connections int) (
 	}
 	defer func() {
 		if err != nil {
-			_ = reserved.Close() // the first error is the one to know
+			_ = reserved.Close() // the first error matters
 		}
 	}()
 	port = reserved.Port()
@@ -45,7 +45,7 @@ func (s *Server) NewBouncer(ctx context.Context, role string, connections int) (
 	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
 		return 0, nil, fmt.Errorf("start PgBouncer: %w", err)
 	}
-	bouncer := s.command(context.WithoutCancel(ctx), program, config)
+	bouncer := s.newCommand(context.WithoutCancel(ctx), program, config)
 	bouncer.Stdout, bouncer.Stderr = s.output, s.output
 	bouncer.SysProcAttr.Setpgid, bouncer.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 	if err := bouncer.Start(); err != nil {
@@ -57,14 +57,14 @@ func (s *Server) NewBouncer(ctx context.Context, role string, connections int) (
 		return errors.Join(err, reserved.Close())
 	}
 	uri := fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable&default_query_exec_mode=exec", port)
-	if err := s.await(ctx, uri); err != nil {
+	if err := s.awaitAnswer(ctx, uri); err != nil {
 		return 0, nil, errors.Join(fmt.Errorf("wait for PgBouncer: %w", err), stop())
 	}
 	return port, stop, nil
 }
 
-// await returns when a URI answers.
-func (s *Server) await(ctx context.Context, uri string) error {
+// awaitAnswer waits until a URI answers.
+func (s *Server) awaitAnswer(ctx context.Context, uri string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)

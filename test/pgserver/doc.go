@@ -1,5 +1,5 @@
-// Package pgserver runs a real PostgreSQL for tests: its own data, a socket and a port of its own on loopback, gone with
-// the test. It can be killed and started again, stopped in the middle, and cut off.
+// Package pgserver runs a real PostgreSQL for tests, with data, a socket and a port of its own on loopback, which end with
+// the test. It can be killed and restarted, frozen, and disconnected.
 //
-// The invariant: nothing outlives Stop but a killed test's data folder, and no server is touched that Start did not make.
+// The invariant: nothing outlives Stop but a killed test's data folder, and only servers that Start created are touched.
 package pgserver

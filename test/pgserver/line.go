@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Line is a connection to a server that can be cut: a port of its own that leads there.
+// Line is a proxy of a server, with a port of its own, whose connections can be cut.
 type Line struct {
 	// Port is the line's own on 127.0.0.1.
 	Port int
@@ -28,42 +28,42 @@ func (s *Server) NewLine(ctx context.Context) (*Line, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("make a line: %w", err)
+		return nil, fmt.Errorf("listen on loopback: %w", err)
 	}
 	port := listener.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it listens on tcp
 	l := &Line{
 		Port: port, listener: listener, target: fmt.Sprintf("127.0.0.1:%d", s.Port), conns: make(map[net.Conn]bool),
 	}
-	l.done.Go(l.accept)
+	l.done.Go(l.acceptClients)
 	return l, nil
 }
 
-// URI returns how to reach a database of the server through the line.
+// URI returns the URI of a database of the server through the line.
 func (l *Line) URI(database string) string {
 	return fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/%s?sslmode=disable", l.Port, database)
 }
 
-func (l *Line) accept() {
+func (l *Line) acceptClients() {
 	for {
 		client, err := l.listener.Accept()
 		if err != nil {
 			return
 		}
-		l.done.Go(func() { l.carry(client) })
+		l.done.Go(func() { l.carryConnection(client) })
 	}
 }
 
-func (l *Line) carry(client net.Conn) {
+func (l *Line) carryConnection(client net.Conn) {
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial("tcp", l.target) //nolint:noctx // it ends with the line
 	if err != nil {
 		return
 	}
 	defer func() { _ = server.Close() }()
-	if !l.keep(client, server) {
+	if !l.addConns(client, server) {
 		return
 	}
-	defer l.drop(client, server)
+	defer l.removeConns(client, server)
 	var both sync.WaitGroup
 	for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
 		both.Go(func() {
@@ -74,7 +74,7 @@ func (l *Line) carry(client net.Conn) {
 	both.Wait()
 }
 
-func (l *Line) keep(conns ...net.Conn) bool {
+func (l *Line) addConns(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dead {
@@ -86,7 +86,7 @@ func (l *Line) keep(conns ...net.Conn) bool {
 	return true
 }
 
-func (l *Line) drop(conns ...net.Conn) {
+func (l *Line) removeConns(conns ...net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range conns {
@@ -94,7 +94,7 @@ func (l *Line) drop(conns ...net.Conn) {
 	}
 }
 
-// Cut breaks every connection and every new one, until repair.
+// Cut closes every connection, and every new one until repair is called.
 func (l *Line) Cut() (repair func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

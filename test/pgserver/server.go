@@ -26,16 +26,16 @@ import (
 // startTimeout bounds the start and the stop of the server on a loaded machine.
 const startTimeout = 90 * time.Second
 
-// ErrNotInstalled says that there is no PostgreSQL on this machine.
+// ErrNotInstalled is returned if PostgreSQL is not installed on this machine.
 var ErrNotInstalled = errors.New("PostgreSQL's server is not installed: run make postgres-assets as root on Debian, or install it")
 
-// Options say how to run the server; the zero value is one for a suite.
+// Options configure a server; the zero value suits a test suite.
 type Options struct {
-	// Settings are further lines of postgresql.conf, by name.
+	// Settings are additional lines of postgresql.conf, by name.
 	Settings map[string]string
-	// Certificate is what the server shows to clients that want TLS; nil for a server without it.
+	// Certificate is the server's certificate for TLS; nil for a server without TLS.
 	Certificate *Certificate
-	// Access are further lines of pg_hba.conf: whom to let in who is not of this machine.
+	// Access has additional lines of pg_hba.conf, to admit clients from other addresses than loopback.
 	Access []string
 	// Output receives the server's log; nil discards it.
 	Output io.Writer
@@ -52,16 +52,16 @@ type Server struct {
 	owner    *syscall.Credential
 	output   io.Writer
 	server   *exec.Cmd
-	reserved *ports.Reservation // of the port, which stays the server's while it is down
+	reserved *ports.Reservation // of the port, which stays reserved while the server is down
 }
 
-// Bin returns the folder of the newest installed server's programs.
+// Bin returns the folder with the programs of the newest installed server.
 func Bin() (string, error) {
 	dirs, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
 		return "", err
 	}
-	slices.SortFunc(dirs, func(a, b string) int { return major(b) - major(a) })
+	slices.SortFunc(dirs, func(a, b string) int { return majorVersion(b) - majorVersion(a) })
 	for _, dir := range dirs {
 		if _, err := os.Stat(filepath.Join(dir, "initdb")); err == nil {
 			return dir, nil
@@ -74,13 +74,13 @@ func Bin() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// major is the version in /usr/lib/postgresql/VERSION/bin.
-func major(dir string) int {
+// majorVersion returns VERSION of /usr/lib/postgresql/VERSION/bin.
+func majorVersion(dir string) int {
 	version, _ := strconv.Atoi(filepath.Base(filepath.Dir(dir)))
 	return version
 }
 
-// Start makes a server with an empty database named postgres and waits until it answers. The caller must Stop it.
+// Start creates a server with an empty database named postgres and waits until it answers. The caller must Stop it.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	bin, err := Bin()
 	if err != nil {
@@ -95,13 +95,13 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	s := &Server{Bin: bin, dir: dir, owner: owner, output: o.Output}
-	if err := s.create(ctx, o); err != nil {
+	if err := s.createData(ctx, o); err != nil {
 		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), s.Stop())
 	}
 	return s, nil
 }
 
-// ownerOfData returns who runs the server: nobody special, unless we are root, which PostgreSQL refuses to be.
+// ownerOfData returns the user that runs the server; nil for the current one. PostgreSQL refuses to run as root.
 func ownerOfData() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -124,13 +124,13 @@ func ownerOfData() (*syscall.Credential, error) {
 	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
 }
 
-func (s *Server) create(ctx context.Context, o Options) error {
+func (s *Server) createData(ctx context.Context, o Options) error {
 	if s.owner != nil {
 		if err := os.Chown(s.dir, int(s.owner.Uid), int(s.owner.Gid)); err != nil {
 			return err
 		}
 	}
-	if err := s.run(ctx, "initdb", "--pgdata="+s.data(), "--username=postgres", "--auth=trust", "--encoding=UTF8",
+	if err := s.run(ctx, "initdb", "--pgdata="+s.dataDir(), "--username=postgres", "--auth=trust", "--encoding=UTF8",
 		"--locale=C", "--no-sync"); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (s *Server) create(ctx context.Context, o Options) error {
 		"max_connections": "300", "shared_buffers": "'256MB'", "log_min_messages": "warning",
 	}
 	if o.Certificate != nil {
-		if err := s.certify(o.Certificate); err != nil {
+		if err := s.writeCertificate(o.Certificate); err != nil {
 			return err
 		}
 		settings["ssl"], settings["ssl_cert_file"], settings["ssl_key_file"] = "on", "'"+certificateFile+"'", "'"+keyFile+"'"
@@ -154,10 +154,10 @@ func (s *Server) create(ctx context.Context, o Options) error {
 	for name, value := range settings {
 		fmt.Fprintf(&lines, "%s = %s\n", name, value)
 	}
-	if err := s.extend("postgresql.conf", lines.String()); err != nil {
+	if err := s.appendLines("postgresql.conf", lines.String()); err != nil {
 		return err
 	}
-	if err := s.extend("pg_hba.conf", strings.Join(append(o.Access, ""), "\n")); err != nil {
+	if err := s.appendLines("pg_hba.conf", strings.Join(append(o.Access, ""), "\n")); err != nil {
 		return err
 	}
 	return s.Up(ctx)
@@ -169,10 +169,10 @@ const (
 	keyFile         = "server.key"
 )
 
-// certify writes the files of a certificate. PostgreSQL wants the key to be its own and nobody else's.
-func (s *Server) certify(c *Certificate) error {
+// writeCertificate writes the files of a certificate. PostgreSQL requires that it owns the key, and that no other user can read it.
+func (s *Server) writeCertificate(c *Certificate) error {
 	for name, content := range map[string][]byte{certificateFile: c.Chain, keyFile: c.Key} {
-		file := filepath.Join(s.data(), name)
+		file := filepath.Join(s.dataDir(), name)
 		if err := os.WriteFile(file, content, 0o600); err != nil {
 			return err
 		}
@@ -186,9 +186,9 @@ func (s *Server) certify(c *Certificate) error {
 	return nil
 }
 
-// extend adds lines to a file of the data.
-func (s *Server) extend(name, lines string) error {
-	file, err := os.OpenFile(filepath.Join(s.data(), name), os.O_APPEND|os.O_WRONLY, 0)
+// appendLines appends lines to a file in the data folder.
+func (s *Server) appendLines(name, lines string) error {
+	file, err := os.OpenFile(filepath.Join(s.dataDir(), name), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -196,10 +196,10 @@ func (s *Server) extend(name, lines string) error {
 	return errors.Join(err, file.Close())
 }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+func (s *Server) dataDir() string { return filepath.Join(s.dir, "data") }
 
-// command is a program, of PostgreSQL unless it has a path, run by the owner of the data.
-func (s *Server) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+// newCommand returns a command that runs as the owner of the data. A name without a path is a program of PostgreSQL.
+func (s *Server) newCommand(ctx context.Context, name string, args ...string) *exec.Cmd {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(s.Bin, name)
 	}
@@ -211,7 +211,7 @@ func (s *Server) command(ctx context.Context, name string, args ...string) *exec
 }
 
 func (s *Server) run(ctx context.Context, name string, args ...string) error {
-	output, err := s.command(ctx, name, args...).CombinedOutput()
+	output, err := s.newCommand(ctx, name, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, output)
 	}
@@ -220,21 +220,21 @@ func (s *Server) run(ctx context.Context, name string, args ...string) error {
 
 // Up starts the server after Crash and waits until it answers.
 func (s *Server) Up(ctx context.Context) error {
-	s.server = s.command(context.WithoutCancel(ctx), "postgres", "-D", s.data())
+	s.server = s.newCommand(context.WithoutCancel(ctx), "postgres", "-D", s.dataDir())
 	s.server.Stdout, s.server.Stderr = s.output, s.output
-	// A group of its own, so that a terminal's interrupt reaches the test alone; it ends when the test does, even if
+	// In a process group of its own, so that a terminal's interrupt reaches only the test. It ends with the test, even if
 	// that dies without a Stop.
 	s.server.SysProcAttr.Setpgid, s.server.SysProcAttr.Pdeathsig = true, syscall.SIGQUIT
 	if err := s.server.Start(); err != nil {
 		return fmt.Errorf("start postgres: %w", err)
 	}
-	if err := s.await(ctx, s.URI("postgres")); err != nil {
+	if err := s.awaitAnswer(ctx, s.URI("postgres")); err != nil {
 		return fmt.Errorf("wait for PostgreSQL: %w", err)
 	}
 	return nil
 }
 
-// URI returns how to reach one of its databases over TCP.
+// URI returns the URI of one of its databases, over TCP.
 func (s *Server) URI(database string) string {
 	return fmt.Sprintf("postgresql://postgres@127.0.0.1:%d/%s?sslmode=disable", s.Port, database)
 }
@@ -249,13 +249,13 @@ func (s *Server) Exec(ctx context.Context, database, statement string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// Crash ends the server at once, as pg_ctl stop -m immediate does: without a checkpoint, to be recovered by Up.
-func (s *Server) Crash() error { return s.end(syscall.SIGQUIT) }
+// Crash ends the server at once and without a checkpoint, like pg_ctl stop -m immediate. Up recovers it.
+func (s *Server) Crash() error { return s.endWith(syscall.SIGQUIT) }
 
-// Down ends the server in order, without waiting for its clients.
-func (s *Server) Down() error { return s.end(syscall.SIGINT) }
+// Down shuts the server down gracefully, without waiting for its clients.
+func (s *Server) Down() error { return s.endWith(syscall.SIGINT) }
 
-func (s *Server) end(with syscall.Signal) error {
+func (s *Server) endWith(with syscall.Signal) error {
 	if s.server == nil || s.server.Process == nil {
 		return nil
 	}
@@ -269,10 +269,10 @@ func (s *Server) end(with syscall.Signal) error {
 	return nil
 }
 
-// Freeze stops every process of the server where it is, and returns what lets them go on.
+// Freeze suspends every process of the server, and returns a function that resumes them.
 func (s *Server) Freeze() (thaw func() error, err error) { return freeze.Family(s.server.Process.Pid) }
 
-// CPU returns how much processor time the server has used so far, with all that served its clients.
+// CPU returns the processor time that the server has used so far, including the processes of its clients.
 func (s *Server) CPU() (time.Duration, error) {
 	parent := s.server.Process.Pid
 	children, err := freeze.Children(parent)
@@ -290,13 +290,13 @@ func (s *Server) CPU() (time.Duration, error) {
 	return all, nil
 }
 
-// CPUOf returns how much processor time a process has used so far, on request with its children that have ended.
+// CPUOf returns the processor time that a process has used so far, including ended children if withEnded is set.
 func CPUOf(pid int, withEnded bool) (time.Duration, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name, in parentheses, may hold anything; utime is the twelfth field after it.
+	// The name, in parentheses, may contain anything; utime is the twelfth field after it.
 	fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
 	last := 13
 	if withEnded {
@@ -315,7 +315,7 @@ func CPUOf(pid int, withEnded bool) (time.Duration, error) {
 
 // Stop ends the server and removes its data.
 func (s *Server) Stop() error {
-	err := errors.Join(s.end(syscall.SIGQUIT), os.RemoveAll(s.dir))
+	err := errors.Join(s.endWith(syscall.SIGQUIT), os.RemoveAll(s.dir))
 	if s.reserved != nil {
 		err = errors.Join(err, s.reserved.Close())
 	}

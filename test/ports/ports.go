@@ -1,8 +1,8 @@
-// Package ports reserves free ports on loopback for programs that must be given one.
+// Package ports reserves free ports on loopback for programs that cannot choose one themselves.
 //
-// The invariant: while a reservation is held, the kernel gives its port to no socket that asks for any port: neither to a
-// listener nor as the source of a connection, in no process. The program that was given the address listens there, and can
-// do so again after a restart.
+// The invariant: while a reservation is held, the kernel assigns its port to no socket that requests any free port, neither to
+// a listener nor as the source of a connection, in any process. The program that receives the address can listen there, and
+// again after a restart.
 package ports
 
 import (
@@ -16,10 +16,10 @@ import (
 
 var loopback = [4]byte{127, 0, 0, 1}
 
-// Reservation is a port that is kept free.
+// Reservation is a reserved port.
 //
-// It is a socket that is bound and does not listen. Linux lets another socket with SO_REUSEADDR bind the same port by its
-// number, as the listeners of Go, PostgreSQL and PgBouncer do, but never chooses that port itself.
+// It holds a socket that is bound and does not listen. Linux lets another socket with SO_REUSEADDR bind the same port by number,
+// as the listeners of Go, PostgreSQL and PgBouncer do, but never assigns that port itself.
 type Reservation struct {
 	port  int
 	close func() error
@@ -29,19 +29,19 @@ type Reservation struct {
 func Reserve() (*Reservation, error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("reserve a port: %w", os.NewSyscallError("socket", err))
+		return nil, fmt.Errorf("reserve port: %w", os.NewSyscallError("socket", err))
 	}
-	port, err := bind(fd)
+	port, err := bindSocket(fd)
 	if err != nil {
 		_ = syscall.Close(fd) // nothing was written to it
-		return nil, fmt.Errorf("reserve a port: %w", err)
+		return nil, fmt.Errorf("reserve port: %w", err)
 	}
 	return &Reservation{port: port, close: sync.OnceValue(func() error {
 		return os.NewSyscallError("close", syscall.Close(fd))
 	})}, nil
 }
 
-func bind(fd int) (port int, err error) {
+func bindSocket(fd int) (port int, err error) {
 	if err := syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
 		return 0, os.NewSyscallError("setsockopt", err)
 	}
@@ -70,7 +70,7 @@ func (r *Reservation) Address() string {
 // Close ends the reservation. A second call does nothing.
 func (r *Reservation) Close() error { return r.close() }
 
-// TB is the part of testing.TB that Address uses; GinkgoT() has it too.
+// TB is the part of testing.TB that Address uses; GinkgoT() implements it, too.
 type TB interface {
 	Helper()
 	Cleanup(f func())

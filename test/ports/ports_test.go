@@ -11,7 +11,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/ports"
 )
 
-func reserve(t *testing.T) *ports.Reservation {
+func reservePort(t *testing.T) *ports.Reservation {
 	t.Helper()
 	g := NewWithT(t)
 	r, err := ports.Reserve()
@@ -22,7 +22,7 @@ func reserve(t *testing.T) *ports.Reservation {
 
 func TestReserve_letsAProgramListenAndComeBack(t *testing.T) {
 	g := NewWithT(t)
-	r := reserve(t)
+	r := reservePort(t)
 	_, err := net.Dial("tcp", r.Address())
 	g.Expect(err).To(MatchError(syscall.ECONNREFUSED), "nothing listens yet")
 	for range 2 {
@@ -38,10 +38,10 @@ func TestReserve_letsAProgramListenAndComeBack(t *testing.T) {
 	}
 }
 
-// The kernel is asked for any port of a range that holds the reserved one alone.
+// The kernel may choose only from a range that consists of the reserved port.
 func TestReserve_keepsThePortFromOtherSockets(t *testing.T) {
 	g := NewWithT(t)
-	reserved := reserve(t).Port()
+	reserved := reservePort(t).Port()
 	listener, err := net.Listen("tcp", ports.Address(t))
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = listener.Close() })
@@ -49,7 +49,7 @@ func TestReserve_keepsThePortFromOtherSockets(t *testing.T) {
 
 	loopback := [4]byte{127, 0, 0, 1}
 	g.Expect(syscall.Bind(newSocket(t, reserved), &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 2}})).
-		To(Succeed(), "the range does hold a port")
+		To(Succeed(), "the range contains a port")
 	g.Expect(syscall.Bind(newSocket(t, reserved), &syscall.SockaddrInet4{Addr: loopback})).
 		To(MatchError(syscall.EADDRINUSE))
 	g.Expect(syscall.Connect(newSocket(t, reserved), &syscall.SockaddrInet4{Addr: loopback, Port: target})).
@@ -67,7 +67,7 @@ func newSocket(t *testing.T, port int) int {
 	g.Expect(syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)).To(Succeed())
 	err = syscall.SetsockoptInt(fd, syscall.IPPROTO_IP, localPortRange, port<<16|port)
 	if errors.Is(err, syscall.ENOPROTOOPT) {
-		t.Skip("before Linux 6.3 the choice of ports cannot be limited for one socket")
+		t.Skip("needs Linux 6.3 or later to limit the ports of one socket")
 	}
 	g.Expect(err).NotTo(HaveOccurred())
 	return fd
@@ -87,7 +87,7 @@ func TestAddress_isReleasedWithItsTest(t *testing.T) {
 	}
 }
 
-// finishedTest is a test whose end the test of it decides.
+// finishedTest is a test that its caller can end.
 type finishedTest struct {
 	testing.TB
 

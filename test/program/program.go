@@ -1,6 +1,6 @@
-// Package program is phoneproof as tests and measurements run it: its webhooks may go to loopback, where the receivers are, its
-// stores are asked more often how they are, its environment can make its clock wrong, and it serves its profiles. None of that
-// is in the shipped program.
+// Package program is phoneproof as tests and benchmarks run it: its webhooks may go to loopback, where the receivers are, the
+// health of its stores is checked more often, an environment variable shifts its clock, and it serves its profiles. None of
+// that is in the released program.
 package program
 
 import (
@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// ClockOffset is the variable of the environment that has the process take its machine's clock for so much ahead.
+	// ClockOffset is the environment variable with the duration by which the process sees its machine's clock ahead.
 	ClockOffset = "PHONEPROOF_TEST_CLOCK_OFFSET"
-	// ProfileAddress is the variable of the environment that says where the process serves its profiles; see net/http/pprof.
+	// ProfileAddress is the environment variable with the address at which the process serves its profiles; see net/http/pprof.
 	ProfileAddress = "PHONEPROOF_TEST_PPROF_ADDRESS"
 )
 
-// Main runs the command of the process's arguments and returns its exit code.
+// Main runs the command that the process's arguments select, and returns its exit code.
 func Main() int {
 	dependencies := server.Dependencies{NewGuard: webhook.NewDevGuard, StoragePeriod: 5 * time.Second}
 	if text := os.Getenv(ClockOffset); text != "" {
@@ -45,15 +45,15 @@ func Main() int {
 	return app.Main(dependencies)
 }
 
-// wrongClock is a machine's clock that is wrong.
+// wrongClock is a clock that is off by an offset.
 type wrongClock struct {
 	clock.Clock
 
 	offset time.Duration
 }
 
-// Now returns the wrong time.
+// Now returns the shifted time.
 func (c wrongClock) Now() time.Time { return c.Clock.Now().Add(c.offset) }
 
-// Since returns how much time has gone since a wrong one.
+// Since returns the time elapsed since a shifted time.
 func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }

@@ -1,5 +1,5 @@
-// Package skipped has a suite of Ginkgo's, which tells nothing of the specs that were skipped but their number, say which they
-// were and why. A suite that may skip specs imports it for that; hack/skipped.awk collects the lines.
+// Package skipped makes a Ginkgo suite print which specs were skipped and why; Ginkgo itself prints only their number. Suites
+// that may skip specs import it; hack/skipped.awk collects the lines.
 package skipped
 
 import (
@@ -14,14 +14,14 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// slow is the label of specs that make test leaves to make test-slow.
+// slow is the label of specs that only make test-slow runs.
 const slow = "slow"
 
-var _ = ginkgo.ReportAfterSuite("skipped specs", func(report types.Report) { write(os.Stdout, report) })
+var _ = ginkgo.ReportAfterSuite("skipped specs", func(report types.Report) { writeSkipped(os.Stdout, report) })
 
-// write writes a line for each node that was skipped with a reason, or for its label. A spec that is not chosen by a focus has
-// none.
-func write(w io.Writer, report types.Report) {
+// writeSkipped writes a line for each node that was skipped with a reason, or because of its label. Specs outside of a focus
+// have no reason.
+func writeSkipped(w io.Writer, report types.Report) {
 	fmt.Fprintln(w) // ends the line of dots
 	for i := range report.SpecReports {
 		node := &report.SpecReports[i]
@@ -31,7 +31,7 @@ func write(w io.Writer, report types.Report) {
 	}
 }
 
-// reasonOf returns why a node was skipped; empty if it was not, or for no reason of its own.
+// reasonOf returns why a node was skipped; empty if it was not, or without a reason of its own.
 func reasonOf(node *types.SpecReport) string {
 	switch {
 	case node.State.Is(types.SpecStatePending):

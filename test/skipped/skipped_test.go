@@ -16,7 +16,7 @@ func TestWrite_eachSkippedSpecWithItsReason(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	write(&out, types.Report{SpecReports: types.SpecReports{
+	writeSkipped(&out, types.Report{SpecReports: types.SpecReports{
 		spec("passes", types.SpecStatePassed, ""),
 		spec("needs a queue", types.SpecStateSkipped, "the store\nhas none"),
 		spec("takes long", types.SpecStateSkipped, "", "slow"),

@@ -10,55 +10,55 @@ import (
 	"strings"
 )
 
-// Begun is a verification that was started.
+// Begun is a started verification.
 type Begun struct {
 	ID           string `json:"requestId"`
 	ExpectedText string `json:"expectedText"`
 	Number       string `json:"-"`
 }
 
-// StatusError is an answer that is not 200.
+// StatusError is a response whose status is not 200.
 type StatusError struct {
 	Status     int
 	RetryAfter string
 }
 
-// Error tells the status.
-func (e *StatusError) Error() string { return fmt.Sprintf("the answer is %d", e.Status) }
+// Error returns the status as text.
+func (e *StatusError) Error() string { return fmt.Sprintf("unexpected status %d", e.Status) }
 
 // Begin starts a verification of a number through a replica; method is WHATSAPP or TELEGRAM. An empty idempotency key is
-// not sent. An answer other than 200 is a *StatusError.
+// not sent. A status other than 200 is returned as a *StatusError.
 func (p *Project) Begin(ctx context.Context, through *Replica, number, method, idempotencyKey string) (Begun, error) {
 	header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + p.Key}}
 	if idempotencyKey != "" {
 		header.Set("Idempotency-Key", idempotencyKey)
 	}
 	begun := Begun{Number: number}
-	err := exchange(ctx, http.MethodPost, "http://"+through.API+"/api/verify/init", header,
+	err := sendRequest(ctx, http.MethodPost, "http://"+through.API+"/api/verify/init", header,
 		fmt.Appendf(nil, `{"phoneNumber":%q,"method":%q}`, number, method), &begun)
 	return begun, err
 }
 
-// Status asks a replica how a verification stands.
+// Status returns the status of a verification, as a replica reports it.
 func (p *Project) Status(ctx context.Context, through *Replica, id string) (string, error) {
 	var answer struct {
 		Status string `json:"status"`
 	}
 	header := http.Header{"Authorization": {"Bearer " + p.Key}}
-	err := exchange(ctx, http.MethodGet, "http://"+through.API+"/api/verify/status?id="+id, header, nil, &answer)
+	err := sendRequest(ctx, http.MethodGet, "http://"+through.API+"/api/verify/status?id="+id, header, nil, &answer)
 	return answer.Status, err
 }
 
-// Post sends a replica what a messenger would. Nil means that it was acknowledged.
+// Post sends the message to a replica. Nil means that the replica acknowledged it.
 func (m Message) Post(ctx context.Context, to *Replica) error {
-	return exchange(ctx, http.MethodPost, "http://"+to.API+m.Path, m.Header, m.Body, nil)
+	return sendRequest(ctx, http.MethodPost, "http://"+to.API+m.Path, m.Header, m.Body, nil)
 }
 
-// exchange sends a request and decodes the answer, if into is not nil.
-func exchange(ctx context.Context, method, url string, header http.Header, body []byte, into any) error {
+// sendRequest sends a request and decodes the response into into, unless that is nil.
+func sendRequest(ctx context.Context, method, url string, header http.Header, body []byte, into any) error {
 	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return fmt.Errorf("create request: %w", err)
 	}
 	request.Header = header
 	response, err := http.DefaultClient.Do(request)

@@ -22,21 +22,21 @@ import (
 
 const (
 	serverRole = "phoneproof-server-kubernetes"
-	// serviceAccount is who the replicas are.
+	// serviceAccount is the identity of the replicas.
 	serviceAccount = "serve"
-	// tokenSeconds outlasts any run.
+	// tokenSeconds is longer than any run.
 	tokenSeconds = 24 * 60 * 60
 )
 
-// startPlane runs an API server whose etcd syncs what it acknowledges, with the role of the replicas.
+// startPlane runs an API server whose etcd syncs every acknowledged write, and creates the role of the replicas.
 func (s *System) startPlane(ctx context.Context) error {
-	log, err := s.log("apiserver")
+	log, err := s.openLog("apiserver")
 	if err != nil {
 		return err
 	}
 	s.Plane, err = controlplane.Start(controlplane.Options{
 		Durable: true, Output: log,
-		// It stays that long for watches when it is stopped; a minute is its default.
+		// When stopped, it waits this long for open watches; the default is a minute.
 		APIServerArgs: map[string]string{"request-timeout": "12s"},
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (p *Project) createInCluster(ctx context.Context, object *verifyv1.Verifica
 	}
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenSeconds))}}
 	if err := p.system.Admin.SubResource("token").Create(ctx, account, token); err != nil {
-		return fmt.Errorf("make a token: %w", err)
+		return fmt.Errorf("create token: %w", err)
 	}
 	config := rest.AnonymousClientConfig(p.system.Plane.Config)
 	config.BearerToken = token.Status.Token
@@ -99,7 +99,7 @@ func (p *Project) createInCluster(ctx context.Context, object *verifyv1.Verifica
 	return controlplane.WriteKubeconfig(p.kubeconfig, config)
 }
 
-// Config returns how the replicas reach the API server, with their token and their rights, and without a pace of its own.
+// Config returns the client configuration of the replicas, with their token and their rights but without a rate limit.
 func (p *Project) Config() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", p.kubeconfig)
 	if err != nil {

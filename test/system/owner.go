@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// Owner returns the name of the replica that holds the other end of a connection to this process, as the kernel tells it;
-// empty if no running replica does, and an error if the kernel does not tell.
+// Owner returns the name of the replica that holds the other end of a connection to this process, according to the kernel;
+// empty if no running replica does. It returns an error if the kernel cannot be queried.
 func (p *Project) Owner(c net.Conn) (string, error) {
 	inode, err := peerInode(c)
 	switch {
@@ -26,7 +26,7 @@ func (p *Project) Owner(c net.Conn) (string, error) {
 	for _, r := range p.Replicas() {
 		switch has, err := hasSocket(r.PID, inode); {
 		case err != nil:
-			return "", fmt.Errorf("look through the sockets of %s: %w", r.Name, err)
+			return "", fmt.Errorf("search sockets of %s: %w", r.Name, err)
 		case has:
 			return r.Name, nil
 		}
@@ -34,7 +34,7 @@ func (p *Project) Owner(c net.Conn) (string, error) {
 	return "", nil
 }
 
-// The layout of the kernel's socket diagnosis: inet_diag_req_v2 after the header, and inet_diag_msg in the answer.
+// The layout of the kernel's socket diagnosis: inet_diag_req_v2 after the header, and inet_diag_msg in the response.
 const (
 	sockDiagByFamily = 20
 	headerSize       = syscall.SizeofNlMsghdr
@@ -43,38 +43,38 @@ const (
 	inodeOffset      = headerSize + 4 + idSize + 4*4
 )
 
-// errNoSocket says that the kernel has no such socket any more.
-var errNoSocket = errors.New("the kernel knows no such socket")
+// errNoSocket is returned if the kernel no longer has the socket.
+var errNoSocket = errors.New("no such socket")
 
-// peerInode asks the kernel for the inode of the socket at the other end of a connection over IPv4. It asks for that one
-// socket: the table in /proc takes a tenth of a second to read where there are many, and may miss some.
+// peerInode returns the inode of the socket at the other end of an IPv4 connection. It queries the kernel for that one
+// socket, because the table in /proc takes a tenth of a second to read if there are many sockets, and may miss some.
 func peerInode(c net.Conn) (uint64, error) {
 	client, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	if err != nil {
-		return 0, fmt.Errorf("read the client's address: %w", err)
+		return 0, fmt.Errorf("parse client address: %w", err)
 	}
 	server, err := netip.ParseAddrPort(c.LocalAddr().String())
 	if err != nil {
-		return 0, fmt.Errorf("read the server's address: %w", err)
+		return 0, fmt.Errorf("parse server address: %w", err)
 	}
 	if !client.Addr().Is4() || !server.Addr().Is4() {
-		return 0, fmt.Errorf("ask for %s: it is not IPv4", client)
+		return 0, fmt.Errorf("find socket of %s: not IPv4", client)
 	}
-	answer, err := askKernel(diagnose(client, server))
+	answer, err := askKernel(socketQuery(client, server))
 	if err != nil {
-		return 0, fmt.Errorf("ask the kernel for %s: %w", client, err)
+		return 0, fmt.Errorf("find socket of %s: %w", client, err)
 	}
 	inode, err := readInode(answer)
 	if err != nil {
-		return 0, fmt.Errorf("ask the kernel for %s: %w", client, err)
+		return 0, fmt.Errorf("find socket of %s: %w", client, err)
 	}
 	return inode, nil
 }
 
-// readInode returns the inode in an answer of the kernel; errNoSocket if it knows no such socket.
+// readInode returns the inode in a response of the kernel; errNoSocket if there is no such socket.
 func readInode(answer []byte) (uint64, error) {
 	if len(answer) < headerSize+4 {
-		return 0, fmt.Errorf("read an answer of %d bytes: %w", len(answer), io.ErrUnexpectedEOF)
+		return 0, fmt.Errorf("parse response of %d bytes: %w", len(answer), io.ErrUnexpectedEOF)
 	}
 	switch kind := binary.NativeEndian.Uint16(answer[4:]); {
 	case kind == syscall.NLMSG_ERROR:
@@ -84,15 +84,15 @@ func readInode(answer []byte) (uint64, error) {
 		}
 		return 0, errno
 	case kind != sockDiagByFamily:
-		return 0, fmt.Errorf("read an answer of type %d", kind)
+		return 0, fmt.Errorf("parse response: unexpected type %d", kind)
 	case len(answer) < inodeOffset+4:
-		return 0, fmt.Errorf("read an answer of %d bytes: %w", len(answer), io.ErrUnexpectedEOF)
+		return 0, fmt.Errorf("parse response of %d bytes: %w", len(answer), io.ErrUnexpectedEOF)
 	}
 	return uint64(binary.NativeEndian.Uint32(answer[inodeOffset:])), nil
 }
 
-// diagnose is the question for the socket of TCP that is bound to local and connected to remote.
-func diagnose(local, remote netip.AddrPort) []byte {
+// socketQuery returns the query for the TCP socket that is bound to local and connected to remote.
+func socketQuery(local, remote netip.AddrPort) []byte {
 	const anyState, noCookie = ^uint32(0), ^uint64(0)
 	m := make([]byte, headerSize+requestSize)
 	binary.NativeEndian.PutUint32(m, headerSize+requestSize)
@@ -115,7 +115,7 @@ func askKernel(question []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = syscall.Close(socket) }() // it was only asked
+	defer func() { _ = syscall.Close(socket) }() // nothing is lost if it fails
 	if err := syscall.Sendto(socket, question, 0, &syscall.SockaddrNetlink{Family: syscall.AF_NETLINK}); err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func askKernel(question []byte) ([]byte, error) {
 	return answer[:n], nil
 }
 
-// hasSocket reports whether a process holds a socket open. One that has ended holds none.
+// hasSocket reports whether a process holds a socket open. A process that has exited holds none.
 func hasSocket(pid int, inode uint64) (bool, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", pid)
 	files, err := os.ReadDir(dir)
@@ -147,7 +147,7 @@ func hasSocket(pid int, inode uint64) (bool, error) {
 	return false, nil
 }
 
-// unlessGone returns an error other than that the process, or its file, is gone.
+// unlessGone returns err, or nil if it means that the process or its file is gone.
 func unlessGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
 		return nil

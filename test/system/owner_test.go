@@ -30,17 +30,17 @@ func TestPeerInode(t *testing.T) {
 	inode, err := peerInode(server)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(hasSocket(os.Getpid(), inode)).To(BeTrue())
-	g.Expect(hasSocket(os.Getppid(), inode)).To(BeFalse(), "it is ours alone")
+	g.Expect(hasSocket(os.Getppid(), inode)).To(BeFalse(), "only this process holds it")
 	other, err := peerInode(client)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(other).NotTo(Equal(inode), "the two ends are two sockets")
+	g.Expect(other).NotTo(Equal(inode), "each end is a socket of its own")
 
-	_, err = peerInode(unconnected{server})
+	_, err = peerInode(closedConn{server})
 	g.Expect(err).To(MatchError(errNoSocket))
-	g.Expect((&Project{}).Owner(unconnected{server})).To(BeEmpty(), "nobody holds it any more")
+	g.Expect((&Project{}).Owner(closedConn{server})).To(BeEmpty(), "the socket is gone")
 	g.Expect((&Project{}).Owner(server)).To(BeEmpty(), "no replica holds it")
-	_, err = (&Project{}).Owner(unaskable{server})
-	g.Expect(err).To(MatchError(ContainSubstring("not IPv4")), "what cannot be asked is not nobody")
+	_, err = (&Project{}).Owner(ipv6Conn{server})
+	g.Expect(err).To(MatchError(ContainSubstring("not IPv4")), "a failed query is not an unowned socket")
 }
 
 func TestReadInode(t *testing.T) {
@@ -54,11 +54,11 @@ func TestReadInode(t *testing.T) {
 		answer []byte
 		err    error
 	}{
-		"no such socket":   {answer(syscall.NLMSG_ERROR, 20, -int32(syscall.ENOENT)), errNoSocket},
-		"not allowed":      {answer(syscall.NLMSG_ERROR, 20, -int32(syscall.EPERM)), syscall.EPERM},
-		"nothing":          {nil, io.ErrUnexpectedEOF},
-		"half an answer":   {answer(sockDiagByFamily, 8, 0), io.ErrUnexpectedEOF},
-		"another question": {answer(sockDiagByFamily+1, requestSize, 0), nil},
+		"no such socket":  {answer(syscall.NLMSG_ERROR, 20, -int32(syscall.ENOENT)), errNoSocket},
+		"not allowed":     {answer(syscall.NLMSG_ERROR, 20, -int32(syscall.EPERM)), syscall.EPERM},
+		"nothing":         {nil, io.ErrUnexpectedEOF},
+		"half a response": {answer(sockDiagByFamily, 8, 0), io.ErrUnexpectedEOF},
+		"another type":    {answer(sockDiagByFamily+1, requestSize, 0), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -78,19 +78,19 @@ func TestHasSocket_ofAProcessThatEnded(t *testing.T) {
 	g.Expect(ended.Start()).To(Succeed())
 	g.Eventually(func() ([]byte, error) { return os.ReadFile(fmt.Sprintf("/proc/%d/stat", ended.Process.Pid)) }).
 		WithTimeout(patience).Should(ContainSubstring(") Z "))
-	g.Expect(hasSocket(ended.Process.Pid, 1)).To(BeFalse(), "its parent has not heard of it yet")
+	g.Expect(hasSocket(ended.Process.Pid, 1)).To(BeFalse(), "a zombie: its parent has not waited for it yet")
 	g.Expect(ended.Wait()).To(Succeed())
 	g.Expect(hasSocket(ended.Process.Pid, 1)).To(BeFalse(), "it is gone")
 }
 
 const patience = time.Minute
 
-// unaskable is a connection of which the kernel cannot be asked.
-type unaskable struct{ net.Conn }
+// ipv6Conn is a connection for which the kernel cannot be queried.
+type ipv6Conn struct{ net.Conn }
 
-func (unaskable) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv6loopback, Port: 1} }
+func (ipv6Conn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv6loopback, Port: 1} }
 
-// unconnected is a connection whose client has gone long ago.
-type unconnected struct{ net.Conn }
+// closedConn is a connection whose client is gone.
+type closedConn struct{ net.Conn }
 
-func (unconnected) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+func (closedConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

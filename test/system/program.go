@@ -10,14 +10,14 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// Build makes the program of the replicas, test/program, in a folder and returns its path.
+// Build builds the program of the replicas, test/program, in a folder and returns its path.
 func Build(ctx context.Context, dir string, race bool) (string, error) {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
-		return "", fmt.Errorf("build the program: %w", err)
+		return "", fmt.Errorf("build program: %w", err)
 	}
 	program := filepath.Join(dir, "phoneproof")
 	args := []string{"build", "-o", program}
@@ -27,7 +27,7 @@ func Build(ctx context.Context, dir string, race bool) (string, error) {
 	build := exec.CommandContext(ctx, "go", append(args, "./test/program/phoneproof")...)
 	build.Dir, build.Env = root, os.Environ()
 	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the program: %w: %s", err, output)
+		return "", fmt.Errorf("build program: %w: %s", err, output)
 	}
 	return program, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// projectName is that of every project; its namespace tells it from others.
+// projectName is the name of every project; projects differ by namespace.
 const projectName = "shop"
 
 // The files of a project's secrets, all in the Secret of its name.
@@ -30,40 +30,40 @@ const (
 	keyURI         = "uri"
 )
 
-// nowhere refuses every connection: what goes there does not leave the machine.
-const nowhere = "http://127.0.0.1:1"
+// unreachableURL refuses every connection, so that no request leaves the machine.
+const unreachableURL = "http://127.0.0.1:1"
 
 // Project is a project with its secrets, and the replicas that serve it.
 type Project struct {
 	Namespace string
 	// Key is its API key.
 	Key string
-	// WebhookSecret signs its events, AppSecret Meta's messages; BotToken is empty without a bot.
+	// WebhookSecret signs its events, and AppSecret Meta's messages. BotToken is empty without a bot.
 	WebhookSecret string
 	AppSecret     string
 	BotToken      string
-	// PhoneNumberID names its account at Meta.
+	// PhoneNumberID identifies its account at Meta.
 	PhoneNumberID string
-	// SecretsDir has the files of its secrets.
+	// SecretsDir contains the files of its secrets.
 	SecretsDir string
 
 	system     *System
-	file       string // the project, where there is no cluster
-	kubeconfig string // how its replicas reach the cluster, where there is one
+	file       string // of the project, without a cluster
+	kubeconfig string // of its replicas, with a cluster
 
 	mu       sync.Mutex
 	started  int
 	replicas []*Replica
 }
 
-// Name is the project's, with its namespace.
+// Name returns the project's namespace and name.
 func (p *Project) Name() string { return p.Namespace + "/" + projectName }
 
-// NewProject makes one more project on the store, with secrets and accounts of its own, in a namespace of that name.
+// NewProject creates a project with secrets and accounts of its own, in a namespace of the given name.
 func (s *System) NewProject(ctx context.Context, namespace string, edits ...func(*verifyv1.VerificationProject)) (*Project, error) {
 	key, err := settings.NewAPIKey(rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("make project %s: %w", namespace, err)
+		return nil, fmt.Errorf("create project %s: %w", namespace, err)
 	}
 	s.mu.Lock()
 	account := len(s.projects)
@@ -72,14 +72,14 @@ func (s *System) NewProject(ctx context.Context, namespace string, edits ...func
 		Namespace: namespace, Key: key, WebhookSecret: "webhook" + rand.Text(), AppSecret: "app" + rand.Text(),
 		PhoneNumberID: fmt.Sprintf("1234567%06d", account), SecretsDir: filepath.Join(s.Dir, namespace, "secrets"), system: s,
 	}
-	object := p.object(account)
+	object := p.newObject(account)
 	for _, edit := range append([]func(*verifyv1.VerificationProject){s.options.Project}, edits...) {
 		if edit != nil {
 			edit(object)
 		}
 	}
-	if err := p.create(ctx, object); err != nil {
-		return nil, fmt.Errorf("make project %s: %w", namespace, err)
+	if err := p.writeFirst(ctx, object); err != nil {
+		return nil, fmt.Errorf("create project %s: %w", namespace, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,8 +87,8 @@ func (s *System) NewProject(ctx context.Context, namespace string, edits ...func
 	return p, nil
 }
 
-// object is the project before any edit: both messengers where there is a Bot API, and no limit that a load would meet.
-func (p *Project) object(account int) *verifyv1.VerificationProject {
+// newObject returns the project before any edit: with Telegram only if there is a Bot API, and with limits above any load.
+func (p *Project) newObject(account int) *verifyv1.VerificationProject {
 	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: projectName, Key: key} }
 	o := p.system.options
 	object := &verifyv1.VerificationProject{
@@ -110,7 +110,7 @@ func (p *Project) object(account int) *verifyv1.VerificationProject {
 		},
 	}
 	if o.WebhookURL == "" {
-		object.Spec.Webhook.URL = nowhere + "/"
+		object.Spec.Webhook.URL = unreachableURL + "/"
 	}
 	if o.Telegram != "" {
 		p.BotToken = fmt.Sprintf("%d:%s", 100_000+account, rand.Text()+rand.Text())
@@ -126,8 +126,8 @@ func (p *Project) object(account int) *verifyv1.VerificationProject {
 	return object
 }
 
-// create writes the secrets and the project, to the cluster or to a file.
-func (p *Project) create(ctx context.Context, object *verifyv1.VerificationProject) error {
+// writeFirst writes the secrets to files, and the project to the cluster or to a file.
+func (p *Project) writeFirst(ctx context.Context, object *verifyv1.VerificationProject) error {
 	secrets := map[string]string{
 		keyAPI: p.Key, keyWebhook: p.WebhookSecret, keyApp: p.AppSecret, keyAccessToken: "EAAG" + rand.Text(), keyBotToken: p.BotToken,
 	}
@@ -143,29 +143,29 @@ func (p *Project) create(ctx context.Context, object *verifyv1.VerificationProje
 		return p.createInCluster(ctx, object)
 	}
 	p.file = filepath.Join(p.system.Dir, p.Namespace, "project.yaml")
-	return p.write(object)
+	return p.writeFile(object)
 }
 
-func (p *Project) write(object *verifyv1.VerificationProject) error {
+func (p *Project) writeFile(object *verifyv1.VerificationProject) error {
 	content, err := yaml.Marshal(object)
 	if err != nil {
 		return err
 	}
-	return replace(p.file, content)
+	return replaceFile(p.file, content)
 }
 
-// WriteSecret gives the file of a secret another value.
+// WriteSecret replaces the value in the file of a secret.
 func (p *Project) WriteSecret(key, value string) error {
-	return replace(filepath.Join(p.SecretsDir, projectName, key), []byte(value))
+	return replaceFile(filepath.Join(p.SecretsDir, projectName, key), []byte(value))
 }
 
-// RemoveSecret takes the file of a secret away.
+// RemoveSecret removes the file of a secret.
 func (p *Project) RemoveSecret(key string) error {
 	return os.Remove(filepath.Join(p.SecretsDir, projectName, key))
 }
 
-// replace writes a file that nobody sees half-written.
-func replace(file string, content []byte) error {
+// replaceFile writes a file atomically: no reader sees half of it.
+func replaceFile(file string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
@@ -175,11 +175,11 @@ func replace(file string, content []byte) error {
 	return os.Rename(file+".new", file)
 }
 
-// Change edits the project. Replicas take it up by themselves, soon after.
+// Change edits the project. Replicas pick the change up on their own, soon after.
 func (p *Project) Change(ctx context.Context, edit func(*verifyv1.VerificationProject)) error {
 	object := &verifyv1.VerificationProject{}
 	if p.system.Plane != nil {
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // its status is written all the time
+		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { // the replicas keep writing its status
 			if err := p.system.Admin.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: projectName}, object); err != nil {
 				return err
 			}
@@ -199,10 +199,10 @@ func (p *Project) Change(ctx context.Context, edit func(*verifyv1.VerificationPr
 		return fmt.Errorf("change project %s: %w", p.Name(), err)
 	}
 	edit(object)
-	return p.write(object)
+	return p.writeFile(object)
 }
 
-// databaseURI is the one that the replicas get.
+// databaseURI returns the URI that the replicas use.
 func (s *System) databaseURI() string {
 	uri := s.Database.URI("postgres")
 	if s.options.DatabaseURI != nil {

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// readyTimeout bounds the start of a replica on a loaded machine, with its tables to be made.
+	// readyTimeout bounds the start of a replica on a loaded machine, including the creation of its tables.
 	readyTimeout = 2 * time.Minute
-	// endTimeout bounds its orderly end.
+	// endTimeout bounds its graceful shutdown.
 	endTimeout = 90 * time.Second
 	probeEvery = 25 * time.Millisecond
 	probeWait  = 10 * time.Second
@@ -29,9 +29,9 @@ const (
 
 // Replica is a serve process of a project.
 type Replica struct {
-	// Name tells it from every other one of the system, also from those before it. Its log has that name.
+	// Name is unique in the system, even among replicas that have ended. Its log file has that name.
 	Name string
-	// API, Health and Profiles are its addresses, as host:port. Profiles has those of net/http/pprof.
+	// API, Health and Profiles are its addresses, as host:port. Profiles serves net/http/pprof.
 	API      string
 	Health   string
 	Profiles string
@@ -47,30 +47,30 @@ func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 	var addresses [3]string
 	for i := range addresses {
 		var err error
-		if addresses[i], err = p.system.reserve(); err != nil {
-			return nil, fmt.Errorf("start a replica of %s: %w", p.Name(), err)
+		if addresses[i], err = p.system.reserveAddress(); err != nil {
+			return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
 		}
 	}
 	p.mu.Lock()
 	p.started++
 	name := fmt.Sprintf("%s-%d", p.Namespace, p.started)
-	log, err := p.system.log(name)
+	log, err := p.system.openLog(name)
 	p.mu.Unlock()
 	if err != nil {
-		return nil, fmt.Errorf("start a replica of %s: %w", p.Name(), err)
+		return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
 	}
 	r := &Replica{
 		Name: name, API: addresses[0], Health: addresses[1], Profiles: addresses[2], LogFile: log.Name(), exited: make(chan struct{}),
 	}
 	r.cmd = exec.Command(p.system.options.Program, slices.Concat([]string{ //nolint:noctx // it ends with the system
 		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,
-	}, p.flags(), p.system.options.Flags, flags)...)
+	}, p.serveFlags(), p.system.options.Flags, flags)...)
 	r.cmd.Env = append(os.Environ(), program.ProfileAddress+"="+r.Profiles)
 	r.cmd.Stdout, r.cmd.Stderr = log, log
-	// It must not outlive who started it, however that ends, and a terminal's interrupt is not for it.
+	// It ends with the process that started it, however that ends, and ignores a terminal's interrupt.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if err := r.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a replica of %s: %w", p.Name(), err)
+		return nil, fmt.Errorf("start replica of %s: %w", p.Name(), err)
 	}
 	r.PID = r.cmd.Process.Pid
 	go func() { // ends with the process
@@ -83,24 +83,24 @@ func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 	return r, nil
 }
 
-// flags say what a replica serves, and where the messengers are.
-func (p *Project) flags() []string {
+// serveFlags returns the flags that select what a replica serves, and where the messengers are.
+func (p *Project) serveFlags() []string {
 	o := p.system.options
-	flags := []string{"--whatsapp-url=" + orNowhere(o.Graph), "--telegram-url=" + orNowhere(o.Telegram)}
+	flags := []string{"--whatsapp-url=" + orUnreachable(o.Graph), "--telegram-url=" + orUnreachable(o.Telegram)}
 	if p.system.Plane != nil {
 		return append(flags, "--project="+p.Name(), "--kubeconfig="+p.kubeconfig)
 	}
 	return append(flags, "--project-file="+p.file, "--store="+string(o.Store))
 }
 
-func orNowhere(url string) string {
+func orUnreachable(url string) string {
 	if url == "" {
-		return nowhere
+		return unreachableURL
 	}
 	return url
 }
 
-// Replicas are those of the project that run, the oldest first.
+// Replicas returns the running replicas of the project, the oldest first.
 func (p *Project) Replicas() []*Replica {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *Project) Replicas() []*Replica {
 	return slices.Clone(p.replicas)
 }
 
-// AwaitReady returns when the replica is ready to serve.
+// AwaitReady waits until the replica is ready to serve.
 func (r *Replica) AwaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -117,19 +117,19 @@ func (r *Replica) AwaitReady(ctx context.Context) error {
 	for !r.Ready(ctx) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("wait for the replica of %s to be ready: %w", r.LogFile, ctx.Err())
+			return fmt.Errorf("wait until replica is ready, see %s: %w", r.LogFile, ctx.Err())
 		case <-r.exited:
-			return fmt.Errorf("wait for the replica of %s to be ready: it ended", r.LogFile)
+			return fmt.Errorf("wait until replica is ready, see %s: it exited", r.LogFile)
 		case <-tick.C:
 		}
 	}
 	return nil
 }
 
-// Ready tells whether the replica says that it can serve.
+// Ready reports whether the replica's readiness probe succeeds.
 func (r *Replica) Ready(ctx context.Context) bool { return r.Probe(ctx, "/readyz") == http.StatusOK }
 
-// Probe returns the status that a path of the port for probes answers; 0 if none came.
+// Probe returns the HTTP status of a path on the port for probes; 0 if there was no response.
 func (r *Replica) Probe(ctx context.Context, path string) int {
 	ctx, cancel := context.WithTimeout(ctx, probeWait)
 	defer cancel()
@@ -141,11 +141,11 @@ func (r *Replica) Probe(ctx context.Context, path string) int {
 	if err != nil {
 		return 0
 	}
-	_ = response.Body.Close() // its status is all that is asked
+	_ = response.Body.Close() // only its status matters
 	return response.StatusCode
 }
 
-// Running tells whether the process is there.
+// Running reports whether the process is running.
 func (r *Replica) Running() bool {
 	select {
 	case <-r.exited:
@@ -155,15 +155,15 @@ func (r *Replica) Running() bool {
 	}
 }
 
-// Kill ends the process at once, as the kernel does when memory is short, and returns when it is gone.
+// Kill ends the process at once, like the kernel's OOM killer, and returns when it is gone.
 func (r *Replica) Kill() {
-	_ = r.cmd.Process.Kill() // it may be gone
+	_ = r.cmd.Process.Kill() // it may be gone already
 	<-r.exited
 }
 
-// Terminate asks the process to end in order, as a kubelet does, and returns when it is gone.
+// Terminate shuts the process down gracefully, as a kubelet does, and returns when it is gone.
 func (r *Replica) Terminate() error {
-	if err := r.signal(syscall.SIGTERM); err != nil {
+	if err := r.sendSignal(syscall.SIGTERM); err != nil {
 		return err
 	}
 	late := time.NewTimer(endTimeout)
@@ -173,27 +173,27 @@ func (r *Replica) Terminate() error {
 		return nil
 	case <-late.C:
 		r.Kill()
-		return fmt.Errorf("terminate the replica of %s: it did not end within %s", r.LogFile, endTimeout)
+		return fmt.Errorf("terminate replica, see %s: it did not end within %s", r.LogFile, endTimeout)
 	}
 }
 
-// Freeze stops the process where it is, until Thaw.
+// Freeze suspends the process until Thaw.
 func (r *Replica) Freeze() error { return freeze.Processes(r.PID) }
 
-// Thaw lets the process go on.
+// Thaw resumes the process.
 func (r *Replica) Thaw() error { return freeze.Thaw(r.PID) }
 
-func (r *Replica) signal(s syscall.Signal) error {
+func (r *Replica) sendSignal(s syscall.Signal) error {
 	if err := r.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signal the replica of %s: %w", r.LogFile, err)
+		return fmt.Errorf("signal replica, see %s: %w", r.LogFile, err)
 	}
 	return nil
 }
 
-// CPU is the processor time that the process has used so far.
+// CPU returns the processor time that the process has used so far.
 func (r *Replica) CPU() (time.Duration, error) { return pgserver.CPUOf(r.PID, false) }
 
-// RSS is the memory that the process holds, in bytes.
+// RSS returns the resident memory of the process, in bytes.
 func (r *Replica) RSS() (int64, error) {
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PID))
 	if err != nil {
@@ -205,5 +205,5 @@ func (r *Replica) RSS() (int64, error) {
 			return kib << 10, err
 		}
 	}
-	return 0, fmt.Errorf("the memory of process %d is not known", r.PID)
+	return 0, fmt.Errorf("read memory of process %d: no VmRSS", r.PID)
 }

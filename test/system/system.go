@@ -18,7 +18,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/ports"
 )
 
-// Store is where the projects of a system keep their requests.
+// Store is the kind of store in which the projects of a system keep their requests.
 type Store string
 
 // The stores, as the command line names them.
@@ -28,44 +28,45 @@ const (
 	PostgreSQL Store = "postgresql"
 )
 
-// Options say what to start. Store is required.
+// Options configure a system. Store is required.
 type Options struct {
 	Store Store
-	// Program is what Build made; empty builds it here. Who starts several systems builds once.
+	// Program is the path that Build returned; if it is empty, Start builds it. Build once to start several systems.
 	Program string
-	// Race builds the program with the race detector, if it is built here.
+	// Race makes Start build the program with the race detector.
 	Race bool
-	// Project edits every project, before anything sees it.
+	// Project edits every project before it is created.
 	Project func(*verifyv1.VerificationProject)
-	// WebhookURL receives the projects' events; empty is a URL that refuses them.
+	// WebhookURL receives the projects' events; if it is empty, a URL that refuses connections is used.
 	WebhookURL string
-	// Flags are further ones for every replica.
+	// Flags are additional flags for every replica.
 	Flags []string
-	// Telegram is the base URL of a Bot API. Without one the projects have no bot.
+	// Telegram is the base URL of a Bot API. If it is empty, the projects have no bot.
 	Telegram string
-	// Graph is the base URL of a Graph API, which gets the replies to WhatsApp's users; empty is one that refuses them.
+	// Graph is the base URL of a Graph API, which receives the replies to WhatsApp users; if it is empty, a URL that refuses
+	// connections is used.
 	Graph string
-	// DatabaseURI says by which URI the replicas reach the database, such as through a line that can be cut.
+	// DatabaseURI maps the URI of the database to the one that the replicas use, such as that of a proxy.
 	DatabaseURI func(uri string) string
-	// APIServer changes how the replicas reach the API server: they come with tokens, and trust its authority.
+	// APIServer edits how the replicas reach the API server. They authenticate with tokens, and trust its CA.
 	APIServer func(config *rest.Config) error
-	// PostgreSQL are settings of the database server, by name.
+	// PostgreSQL has settings of the database server, by name.
 	PostgreSQL map[string]string
-	// Dir gets the logs and the secrets, and stays. Empty is a temporary one, which Stop removes.
+	// Dir receives the logs and the secrets, and is kept. If it is empty, a temporary one is used, which Stop removes.
 	Dir string
 }
 
-// System is a store that runs, with its projects and their replicas. Its own Project is the first.
+// System is a running store with its projects and their replicas. The embedded Project is the first.
 type System struct {
 	*Project
 
-	// Plane is the API server; nil unless that is the store.
+	// Plane is the API server; nil with another store.
 	Plane *controlplane.ControlPlane
-	// Admin may do anything on it.
+	// Admin is a client with all rights on it.
 	Admin client.Client
-	// Database is the database server; nil unless that is the store.
+	// Database is the database server; nil with another store.
 	Database *pgserver.Server
-	// Dir has the logs.
+	// Dir contains the logs.
 	Dir string
 
 	options   Options
@@ -76,11 +77,11 @@ type System struct {
 	projects []*Project
 }
 
-// Start returns when the store answers and the first project is there. It has no replica yet. The caller must Stop it.
+// Start returns when the store answers and the first project exists, without a replica yet. The caller must Stop it.
 func Start(ctx context.Context, o Options) (*System, error) {
 	s := &System{options: o, Dir: o.Dir}
 	if err := s.start(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("start a system with the store %s: %w", o.Store, err), s.Stop())
+		return nil, errors.Join(fmt.Errorf("start system with store %s: %w", o.Store, err), s.Stop())
 	}
 	return s, nil
 }
@@ -120,19 +121,19 @@ func (s *System) startStore(ctx context.Context) error {
 	case Kubernetes:
 		return s.startPlane(ctx)
 	case PostgreSQL:
-		log, err := s.log("postgresql")
+		log, err := s.openLog("postgresql")
 		if err != nil {
 			return err
 		}
 		s.Database, err = pgserver.Start(ctx, pgserver.Options{Settings: s.options.PostgreSQL, Output: log})
 		return err
 	default:
-		return errors.New("there is no such store")
+		return errors.New("unknown store")
 	}
 }
 
-// log makes the file of somebody's log, which Stop closes.
-func (s *System) log(name string) (*os.File, error) {
+// openLog opens a log file, which Stop closes.
+func (s *System) openLog(name string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(s.Dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -143,8 +144,8 @@ func (s *System) log(name string) (*os.File, error) {
 	return file, nil
 }
 
-// reserve returns an address that is the system's until Stop: a client of a replica that was killed reaches no other one.
-func (s *System) reserve() (string, error) {
+// reserveAddress returns an address that stays reserved until Stop: a client of a killed replica never reaches another one.
+func (s *System) reserveAddress() (string, error) {
 	reserved, err := ports.Reserve()
 	if err != nil {
 		return "", err
@@ -155,7 +156,7 @@ func (s *System) reserve() (string, error) {
 	return reserved.Address(), nil
 }
 
-// Replicas are those of every project that run.
+// Replicas returns the running replicas of every project.
 func (s *System) Replicas() []*Replica {
 	s.mu.Lock()
 	projects := append([]*Project(nil), s.projects...)
@@ -167,7 +168,7 @@ func (s *System) Replicas() []*Replica {
 	return running
 }
 
-// Stop ends the replicas and then the store.
+// Stop ends the replicas, and then the store.
 func (s *System) Stop() error {
 	var all error
 	for _, r := range s.Replicas() {

@@ -19,11 +19,11 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// patience is for a machine that is busy with other things.
+// patience allows for a loaded machine.
 const patience = 2 * time.Minute
 
-// receivers are a client's backend, which notes the bodies of events, and a Bot API that agrees to everything.
-func receivers(t *testing.T, events chan<- http.Header) (webhookURL, telegram string) {
+// startReceivers runs a client's backend, which sends the events it receives to the channel, and a Bot API that accepts all calls.
+func startReceivers(t *testing.T, events chan<- http.Header) (webhookURL, telegram string) {
 	t.Helper()
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -49,7 +49,7 @@ func TestSystem(t *testing.T) {
 			g := NewWithT(t)
 			events := make(chan http.Header, 10)
 			o := system.Options{Store: store, Program: program, Flags: []string{"--log-level=debug"}}
-			o.WebhookURL, o.Telegram = receivers(t, events)
+			o.WebhookURL, o.Telegram = startReceivers(t, events)
 			s, err := system.Start(t.Context(), o)
 			if errors.Is(err, pgserver.ErrNotInstalled) {
 				t.Skip(err)
@@ -57,19 +57,19 @@ func TestSystem(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			t.Cleanup(func() { NewWithT(t).Expect(s.Stop()).To(Succeed()) })
 
-			proves(t, s.Project, events)
+			verifyNumbers(t, s.Project, events)
 			second, err := s.NewProject(t.Context(), "second", func(p *verifyv1.VerificationProject) { p.Spec.ProjectID = "second" })
 			g.Expect(err).NotTo(HaveOccurred())
-			proves(t, second, events)
+			verifyNumbers(t, second, events)
 			g.Expect(s.Replicas()).To(HaveLen(2))
-			changes(t, second)
-			ends(t, s)
+			changeProject(t, second)
+			endReplicas(t, s)
 		})
 	}
 }
 
-// proves starts a replica, and proves a number through each messenger.
-func proves(t *testing.T, p *system.Project, events <-chan http.Header) {
+// verifyNumbers starts a replica, and verifies a number through each messenger.
+func verifyNumbers(t *testing.T, p *system.Project, events <-chan http.Header) {
 	t.Helper()
 	g := NewWithT(t)
 	r, err := p.StartReplica()
@@ -80,29 +80,29 @@ func proves(t *testing.T, p *system.Project, events <-chan http.Header) {
 		"WHATSAPP": {
 			func(text string) system.Message { return p.WhatsAppMessage(number, text, "1", time.Now()) },
 		},
-		"TELEGRAM": { // each is dated when the one before was taken
+		"TELEGRAM": { // each is dated after the one before was handled
 			func(text string) system.Message { return p.TelegramText(1, 9, text, time.Now()) },
 			func(string) system.Message { return p.TelegramContact(2, 9, number, time.Now()) },
 		},
 	} {
 		var begun system.Begun
-		inTime(g, func() (err error) {
+		eventuallySucceeds(g, func() (err error) {
 			begun, err = p.Begin(t.Context(), r, number, method, "")
 			return err
 		})
-		stands := func() (status string) {
-			inTime(g, func() (err error) {
+		status := func() (status string) {
+			eventuallySucceeds(g, func() (err error) {
 				status, err = p.Status(t.Context(), r, begun.ID)
 				return err
 			})
 			return status
 		}
-		g.Expect(stands()).To(Equal("PENDING"))
+		g.Expect(status()).To(Equal("PENDING"))
 		for _, message := range messages {
 			sent := message(begun.ExpectedText)
-			inTime(g, func() error { return sent.Post(t.Context(), r) })
+			eventuallySucceeds(g, func() error { return sent.Post(t.Context(), r) })
 		}
-		g.Expect(stands()).To(Equal("VERIFIED"), method)
+		g.Expect(status()).To(Equal("VERIFIED"), method)
 		var event http.Header
 		g.Eventually(events).WithTimeout(patience).Should(Receive(&event))
 		g.Expect(event.Get("Body")).To(And(ContainSubstring(begun.ID), ContainSubstring(method)))
@@ -119,19 +119,19 @@ func proves(t *testing.T, p *system.Project, events <-chan http.Header) {
 	g.Expect(forged.Post(t.Context(), r)).NotTo(Succeed())
 }
 
-// inTime has something done that has to succeed. What the store had no time for is tried again, as clients and platforms do.
-func inTime(g *WithT, do func() error) {
+// eventuallySucceeds retries while the answer is 503, as clients and platforms do, and fails on any other error.
+func eventuallySucceeds(g *WithT, do func() error) {
 	g.Eventually(func() error {
 		err := do()
 		if refused, ok := errors.AsType[*system.StatusError](err); err != nil && (!ok || refused.Status != http.StatusServiceUnavailable) {
-			return StopTrying("it is refused").Wrap(err)
+			return StopTrying("request was refused").Wrap(err)
 		}
 		return err
 	}).WithTimeout(patience).Should(Succeed())
 }
 
-// changes has a running replica take up another project.
-func changes(t *testing.T, p *system.Project) {
+// changeProject edits the project, and expects a running replica to pick the change up.
+func changeProject(t *testing.T, p *system.Project) {
 	t.Helper()
 	g := NewWithT(t)
 	g.Expect(p.Change(t.Context(), func(o *verifyv1.VerificationProject) { o.Spec.DisplayName = "Another Shop" })).To(Succeed())
@@ -142,8 +142,8 @@ func changes(t *testing.T, p *system.Project) {
 	}).WithTimeout(patience).Should(ContainSubstring("Another Shop"))
 }
 
-// ends stops replicas in every way there is.
-func ends(t *testing.T, s *system.System) {
+// endReplicas stops replicas in every supported way.
+func endReplicas(t *testing.T, s *system.System) {
 	t.Helper()
 	g := NewWithT(t)
 	first, second := s.Replicas()[0], s.Replicas()[1]
@@ -167,5 +167,5 @@ func ends(t *testing.T, s *system.System) {
 
 func TestStart_refusesAnUnknownStore(t *testing.T) {
 	_, err := system.Start(t.Context(), system.Options{Store: "etcd", Program: "unused"})
-	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("there is no such store")))
+	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("unknown store")))
 }

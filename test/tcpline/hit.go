@@ -2,18 +2,18 @@ package tcpline
 
 import "maps"
 
-// Hit is something that a line broke.
+// Hit is a connection or call that a proxy broke.
 type Hit struct {
-	// What is an operation, as the line's user names it.
+	// What is the operation, as the proxy's user names it.
 	What string
-	// Client is who it came from, by the name that the line's user gives; without one, the address as host:port.
+	// Client is the client, as the proxy's user names it; without a name, its address as host:port.
 	Client string
 }
 
-// Hits counts them.
+// Hits counts hits.
 type Hits map[Hit]int
 
-// Count adds one to a copy, so that who holds the former counts keeps them.
+// Count returns a copy with one hit more. Callers that hold the previous counts keep them unchanged.
 func (h Hits) Count(what, client string) Hits {
 	counted := maps.Clone(h)
 	if counted == nil {
@@ -23,7 +23,7 @@ func (h Hits) Count(what, client string) Hits {
 	return counted
 }
 
-// Of returns how many of one thing there are.
+// Of returns the number of hits of an operation.
 func (h Hits) Of(what string) (n int) {
 	for hit, count := range h {
 		if hit.What == what {

@@ -1,5 +1,5 @@
-// Package tcpline is a TCP line from a port on loopback to a server. It opens and ends connections; what becomes of the bytes
-// between is its user's.
+// Package tcpline is the base of TCP proxies: it accepts clients on loopback and connects each to a server. Its user forwards
+// the bytes.
 package tcpline
 
 import (
@@ -13,9 +13,9 @@ import (
 
 const dialTimeout = 5 * time.Second
 
-// Line is a line to a server.
+// Line accepts clients, and connects each to the server.
 type Line struct {
-	// Address is where the line begins, as host:port on loopback.
+	// Address is where the line listens, as host:port on loopback.
 	Address string
 
 	target   string
@@ -29,14 +29,14 @@ type Line struct {
 	closed bool
 }
 
-// Listen returns a line to target, host:port. carry passes on what both sides of a connection send, until it returns, which
-// ends both; it must return when one of them has ended. identify names the owner of a client's connection before the server
-// is called; nil names nobody. The caller must Close the line.
+// Listen returns a line to target, host:port. carry forwards the bytes of a pair of connections; when it returns, both end. It
+// must return when one of them has ended. identify names the owner of a client's connection before the server is dialed; if it
+// is nil, there are no owners. The caller must Close the line.
 func Listen(ctx context.Context, target string, carry func(*Pair), identify func(client net.Conn) string) (*Line, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("open a line to %s: %w", target, err)
+		return nil, fmt.Errorf("listen for %s: %w", target, err)
 	}
 	if identify == nil {
 		identify = func(net.Conn) string { return "" }
@@ -45,39 +45,39 @@ func Listen(ctx context.Context, target string, carry func(*Pair), identify func
 		Address: listener.Addr().String(), target: target, carry: carry, identify: identify, listener: listener,
 		open: map[*Pair]bool{},
 	}
-	l.done.Go(l.accept)
+	l.done.Go(l.acceptClients)
 	return l, nil
 }
 
-func (l *Line) accept() {
+func (l *Line) acceptClients() {
 	for {
 		client, err := l.listener.Accept()
 		if err != nil {
 			return
 		}
-		l.done.Go(func() { l.serve(client) })
+		l.done.Go(func() { l.serveClient(client) })
 	}
 }
 
-func (l *Line) serve(client net.Conn) {
-	owner := l.identify(client)                                  // while it is there for sure
+func (l *Line) serveClient(client net.Conn) {
+	owner := l.identify(client)                                  // while the connection is certainly open
 	server, err := net.DialTimeout("tcp", l.target, dialTimeout) //nolint:noctx // it ends with the line
 	if err != nil {
-		abort(client)
+		resetConn(client)
 		return
 	}
 	p := &Pair{Client: client, Server: server, Owner: owner, ended: make(chan struct{})}
 	p.end = sync.OnceFunc(func() { close(p.ended) })
-	if !l.keep(p) {
+	if !l.addPair(p) {
 		p.Reset()
 		return
 	}
-	defer l.drop(p)
+	defer l.removePair(p)
 	defer p.Close()
 	l.carry(p)
 }
 
-func (l *Line) keep(p *Pair) bool {
+func (l *Line) addPair(p *Pair) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -87,20 +87,20 @@ func (l *Line) keep(p *Pair) bool {
 	return true
 }
 
-func (l *Line) drop(p *Pair) {
+func (l *Line) removePair(p *Pair) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, p)
 }
 
-// Open returns how many connections there are.
+// Open returns the number of open connections.
 func (l *Line) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open)
 }
 
-// Reset resets all connections, and returns how many.
+// Reset resets all connections, and returns how many there were.
 func (l *Line) Reset() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,10 +124,10 @@ func (l *Line) Close() error {
 	return err
 }
 
-// Pair is a client's connection and the one to the server that goes with it.
+// Pair is a client's connection and its connection to the server.
 type Pair struct {
 	Client, Server net.Conn
-	// Owner is whose connection it is; empty if nobody is known.
+	// Owner is the name of the client's owner; empty if it is unknown.
 	Owner string
 
 	ended chan struct{}
@@ -137,21 +137,21 @@ type Pair struct {
 // Ended is closed when the pair has ended.
 func (p *Pair) Ended() <-chan struct{} { return p.ended }
 
-// Close ends both sides in order.
+// Close closes both sides gracefully.
 func (p *Pair) Close() {
 	p.end()
 	_ = p.Client.Close()
 	_ = p.Server.Close()
 }
 
-// Reset ends both sides at once: the client sees a connection reset by its peer.
+// Reset ends both sides at once: the client sees "connection reset by peer".
 func (p *Pair) Reset() {
 	p.end()
-	abort(p.Client)
-	abort(p.Server)
+	resetConn(p.Client)
+	resetConn(p.Server)
 }
 
-func abort(c net.Conn) {
+func resetConn(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}

@@ -1,4 +1,4 @@
-// Command pause does nothing, forever: it is the process that keeps a pod's network namespace alive.
+// Command pause does nothing until it is stopped: it keeps a pod's network namespace alive.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command phoneproof is the program of measurements and faults; see test/program.
+// Command phoneproof is the program for benchmarks and fault injection; see test/program.
 package main
 
 import (
