@@ -19,13 +19,13 @@ import (
 	"github.com/phoneproof/phoneproof/test/ports"
 )
 
-// What this program can be beside the benchmark itself: each runs in a process of its own, as ours does.
+// The other programs that this command contains: each runs in its own process, as PhoneProof does.
 const (
 	modeBare = "bare" // a server that answers every request with constant JSON
 	modePost = "post" // a client that posts the same bytes over and over
 )
 
-// bareAnswer is as long as the answer of status. It is also a Graph API that took a reply.
+// bareAnswer is as long as the answer of the status operation. It also serves as a Graph API's answer to a reply.
 const bareAnswer = `{"requestId":"vrabcdefghijklmnopqrstuvwx","status":"PENDING","method":"WHATSAPP","expiresAt":"2026-01-01T00:00:00Z",` +
 	`"phoneNumber":"+4915112345678"}`
 
@@ -35,8 +35,8 @@ type child struct {
 	cmd     *exec.Cmd
 }
 
-// command is this program as something else, which ends when we do.
-func command(ctx context.Context, args ...string) (*exec.Cmd, error) {
+// newCommand returns this program with other arguments; it is killed when this process ends.
+func newCommand(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -47,22 +47,22 @@ func command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// startBare starts the bare server and returns when it answers.
+// startBare starts the bare server and returns when it accepts connections.
 func startBare(ctx context.Context) (*child, error) {
-	reserved, err := ports.Reserve() // until this process ends
+	reserved, err := ports.Reserve() // released when this process ends
 	if err != nil {
-		return nil, fmt.Errorf("start the bare server: %w", err)
+		return nil, fmt.Errorf("reserve port for the bare server: %w", err)
 	}
 	address := reserved.Address()
-	cmd, err := command(context.WithoutCancel(ctx), modeBare, address)
+	cmd, err := newCommand(context.WithoutCancel(ctx), modeBare, address)
 	if err != nil {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start the bare server: %w", err)
+		return nil, fmt.Errorf("start bare server: %w", err)
 	}
 	c := &child{address, cmd}
-	err = await(ctx, "the bare server", func(ctx context.Context) (bool, error) {
+	err = waitFor(ctx, "bare server", func(ctx context.Context) (bool, error) {
 		conn, err := load.Dial(ctx, address)
 		if err != nil {
 			return false, nil //nolint:nilerr // it does not listen yet
@@ -77,19 +77,19 @@ func startBare(ctx context.Context) (*child, error) {
 }
 
 func (c *child) kill() {
-	_ = c.cmd.Process.Kill() // it may be gone
+	_ = c.cmd.Process.Kill() // it may have ended
 	_ = c.cmd.Wait()         // it was killed
 }
 
-// serveBare is what a Go server costs that does nothing.
+// serveBare runs a Go server that does nothing: the least that a server costs.
 func serveBare(args []string) error {
 	if len(args) != 1 {
-		return errors.New("bare wants an address")
+		return errors.New("bare needs an address")
 	}
 	server := &http.Server{
 		Addr: args[0], ReadHeaderTimeout: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // the connection is kept all the same
+			_, _ = io.Copy(io.Discard, r.Body) // an error does not matter: the connection is kept
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, bareAnswer)
 		}),
@@ -97,25 +97,26 @@ func serveBare(args []string) error {
 	return server.ListenAndServe()
 }
 
-// posting is what the client posts.
+// posting is the request that the client posts.
 type posting struct {
 	URL    string      `json:"url"`
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"`
 }
 
-// posted is what came of it.
-type posted struct {
+// postResult is the result of a process that posts.
+type postResult struct {
 	Done    int64   `json:"done"`
 	Seconds float64 `json:"seconds"`
 	CPU     float64 `json:"-"` // seconds
 }
 
-// post is what a Go client costs that only posts: the same bytes as ours, to the same receiver, as many at a time.
-func post(ctx context.Context, args []string) error {
+// postRepeatedly runs a Go client that only posts: the same bytes as PhoneProof, to the same receiver, with as many
+// requests at a time.
+func postRepeatedly(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(modePost, flag.ContinueOnError)
-	clients := flags.Int("clients", 1, "how many at a time")
-	length := flags.Duration("length", time.Second, "for how long")
+	clients := flags.Int("clients", 1, "number of requests at a time")
+	length := flags.Duration("length", time.Second, "how long to post")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func post(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(posted{Done: result.Latency.Count(), Seconds: result.Took.Seconds()})
+	return json.NewEncoder(os.Stdout).Encode(postResult{Done: result.Latency.Count(), Seconds: result.Took.Seconds()})
 }
 
 func (p posting) send(ctx context.Context, client *http.Client) error {
@@ -150,40 +151,40 @@ func (p posting) send(ctx context.Context, client *http.Client) error {
 		return err
 	}
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("the answer is %d", response.StatusCode)
+		return fmt.Errorf("receiver answered %d", response.StatusCode)
 	}
 	return nil
 }
 
-// runPost has a process of its own post for a time.
-func runPost(ctx context.Context, p posting, clients int, length time.Duration) (posted, error) {
+// runPost posts for length in another process.
+func runPost(ctx context.Context, p posting, clients int, length time.Duration) (postResult, error) {
 	content, err := json.Marshal(p)
 	if err != nil {
-		return posted{}, err
+		return postResult{}, err
 	}
-	cmd, err := command(ctx, modePost, fmt.Sprintf("-clients=%d", clients), "-length="+length.String())
+	cmd, err := newCommand(ctx, modePost, fmt.Sprintf("-clients=%d", clients), "-length="+length.String())
 	if err != nil {
-		return posted{}, err
+		return postResult{}, err
 	}
 	cmd.Stdin = bytes.NewReader(content)
 	out, err := cmd.Output()
 	if err != nil {
-		return posted{}, fmt.Errorf("post the same bytes: %w", err)
+		return postResult{}, fmt.Errorf("run posting process: %w", err)
 	}
-	var found posted
+	var found postResult
 	if err := json.Unmarshal(out, &found); err != nil {
-		return posted{}, fmt.Errorf("post the same bytes: %w", err)
+		return postResult{}, fmt.Errorf("decode result of posting process: %w", err)
 	}
 	found.CPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	return found, nil
 }
 
-// awaitTimeout bounds whatever a machine that is busy does in a few seconds.
-const awaitTimeout = 5 * time.Minute
+// waitTimeout bounds operations that take a few seconds on a busy machine.
+const waitTimeout = 5 * time.Minute
 
-// await asks until something is so.
-func await(ctx context.Context, what string, so func(context.Context) (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, awaitTimeout)
+// waitFor polls until a condition is met.
+func waitFor(ctx context.Context, what string, so func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

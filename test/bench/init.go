@@ -19,52 +19,52 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// limitNamespace has the objects of the limit: nobody watches it.
+// limitNamespace has the objects of the limit, which no process watches.
 const limitNamespace = "limit"
 
-// initKubernetes compares verifications started with objects of the same kind and size that client-go creates, by the same
-// user.
-func initKubernetes(ctx context.Context, b *bench) error {
-	return b.with(ctx, system.Options{Store: system.Kubernetes}, func(x *site) error {
+// measureInitKubernetes compares verifications started with objects of the same kind and size created by client-go, as
+// the same user.
+func measureInitKubernetes(ctx context.Context, b *bench) error {
+	return b.withSite(ctx, system.Options{Store: system.Kubernetes}, func(x *site) error {
 		creator, err := newCreator(ctx, x)
 		if err != nil {
 			return err
 		}
 		ours := func(ctx context.Context, _ int) (sample, error) {
-			rate, err := b.most(ctx, x.replica.API, x.init)
+			rate, err := b.measureMaximum(ctx, x.replica.API, x.renderInit)
 			if err != nil {
 				return nil, err
 			}
-			return sample{"rate": rate}, x.clear(ctx, x.Namespace)
+			return sample{"rate": rate}, x.deleteRequests(ctx, x.Namespace)
 		}
 		limit := func(ctx context.Context, _ int) (sample, error) {
 			r, err := load.Closed(ctx, clients, b.length, func(context.Context) (load.Call, func() error, error) {
-				return creator.create, nil, nil
+				return creator.createObject, nil, nil
 			})
 			if err != nil {
 				return nil, err
 			}
-			return sample{"rate": r.PerSecond()}, x.clear(ctx, limitNamespace)
+			return sample{"rate": r.PerSecond()}, x.deleteRequests(ctx, limitNamespace)
 		}
-		found, err := b.turns(ctx, ours, limit)
+		found, err := b.measureByTurns(ctx, ours, limit)
 		if err != nil {
 			return err
 		}
-		b.add(row{
-			figure: "init, Kubernetes", unit: "1/s", ours: found[0].of("rate"), limit: found[1].of("rate"),
+		b.addRow(row{
+			figure: "init, Kubernetes", unit: "1/s", ours: found[0].valuesOf("rate"), limit: found[1].valuesOf("rate"),
 			limitIs: "client-go create", aim: atLeast(0.95),
 		})
-		return b.profile(ctx, "init-kubernetes", x.replica, ours)
+		return b.takeProfile(ctx, "init-kubernetes", x.replica, ours)
 	})
 }
 
-// creator creates objects as anybody would with client-go.
+// creator creates objects as any client-go program does.
 type creator struct {
 	client   client.Client
 	template *verifyv1.VerificationRequest
 }
 
-// newCreator takes an object of ours for a model, and lets our user write to a namespace that nobody watches.
+// newCreator copies one of our objects as a template and lets our user write to a namespace that no process watches.
 func newCreator(ctx context.Context, x *site) (*creator, error) {
 	admin := x.system.Admin
 	binding := &rbacv1.RoleBinding{}
@@ -81,7 +81,7 @@ func newCreator(ctx context.Context, x *site) (*creator, error) {
 			return nil, err
 		}
 	}
-	begun, err := x.begin(ctx, 1)
+	begun, err := x.startVerifications(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -107,13 +107,13 @@ func newCreator(ctx context.Context, x *site) (*creator, error) {
 	if c.client, err = client.New(config, client.Options{Scheme: scheme, Mapper: verifyv1.Mapper()}); err != nil {
 		return nil, err
 	}
-	return c, c.sameSize(ctx, x, model)
+	return c, c.checkSize(ctx, x, model)
 }
 
-// sameSize checks that what is compared is alike, once the user may write there.
-func (c *creator) sameSize(ctx context.Context, x *site, model *verifyv1.VerificationRequest) error {
-	err := await(ctx, "the rights of the limit", func(ctx context.Context) (bool, error) {
-		return c.create(ctx, load.Turn{}) == nil, nil
+// checkSize waits until the user may write there, and checks that the objects compared have about the same size.
+func (c *creator) checkSize(ctx context.Context, x *site, model *verifyv1.VerificationRequest) error {
+	err := waitFor(ctx, "permission to create objects", func(ctx context.Context) (bool, error) {
+		return c.createObject(ctx, load.Turn{}) == nil, nil
 	})
 	if err != nil {
 		return err
@@ -122,84 +122,84 @@ func (c *creator) sameSize(ctx context.Context, x *site, model *verifyv1.Verific
 	if err := x.system.Admin.List(ctx, &made, client.InNamespace(limitNamespace)); err != nil {
 		return err
 	}
-	ours, theirs := size(model), size(&made.Items[0])
+	ours, theirs := encodedSize(model), encodedSize(&made.Items[0])
 	if difference := float64(theirs) / float64(ours); difference < 0.98 || difference > 1.02 {
-		return fmt.Errorf("our object has %d bytes and the limit's %d", ours, theirs)
+		return fmt.Errorf("object of PhoneProof has %d bytes, object of the limit %d", ours, theirs)
 	}
 	return nil
 }
 
-func size(o *verifyv1.VerificationRequest) int {
-	o.TypeMeta = metav1.TypeMeta{} // which is in lists alone
+func encodedSize(o *verifyv1.VerificationRequest) int {
+	o.TypeMeta = metav1.TypeMeta{} // only objects from a list have it
 	content, err := json.Marshal(o)
 	if err != nil {
-		panic(err) // our own types can be encoded
+		panic(err) // our types can always be encoded
 	}
 	return len(content)
 }
 
-// create creates an object with a name like a request's.
-func (c *creator) create(ctx context.Context, _ load.Turn) error {
+// createObject creates an object with a name like a request's.
+func (c *creator) createObject(ctx context.Context, _ load.Turn) error {
 	o := c.template.DeepCopy()
 	o.Name = "vr" + strings.ToLower(rand.Text())[:24]
 	return c.client.Create(ctx, o, client.FieldOwner("phoneproof"))
 }
 
-// clear deletes every request of a namespace, so that each round begins with none.
-func (x *site) clear(ctx context.Context, namespace string) error {
+// deleteRequests deletes every request of a namespace, so that each round begins with none.
+func (x *site) deleteRequests(ctx context.Context, namespace string) error {
 	if err := x.system.Admin.DeleteAllOf(ctx, &verifyv1.VerificationRequest{}, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("clear %s: %w", namespace, err)
+		return fmt.Errorf("delete requests in %s: %w", namespace, err)
 	}
-	return await(ctx, "an empty namespace", func(ctx context.Context) (bool, error) {
+	return waitFor(ctx, "an empty namespace", func(ctx context.Context) (bool, error) {
 		var left verifyv1.VerificationRequestList
 		err := x.system.Admin.List(ctx, &left, client.InNamespace(namespace), client.Limit(1))
 		return len(left.Items) == 0, err
 	})
 }
 
-// initPostgreSQL compares verifications started with single rows that pgbench commits: first as many as can be, then the
-// slowest of a hundred at half of that.
-func initPostgreSQL(ctx context.Context, b *bench) error {
-	return b.with(ctx, system.Options{Store: system.PostgreSQL}, func(x *site) error {
+// measureInitPostgreSQL compares verifications started with single rows committed by pgbench: first at the maximum
+// rate, then the latency (p50 and p99) at half of it.
+func measureInitPostgreSQL(ctx context.Context, b *bench) error {
+	return b.withSite(ctx, system.Options{Store: system.PostgreSQL}, func(x *site) error {
 		ours := func(ctx context.Context, _ int) (sample, error) {
-			rate, err := b.most(ctx, x.replica.API, x.init)
+			rate, err := b.measureMaximum(ctx, x.replica.API, x.renderInit)
 			return sample{"rate": rate}, err
 		}
 		limit := func(ctx context.Context, _ int) (sample, error) {
-			rate, _, err := b.pgbench(ctx, x.system.Database, 0)
+			rate, _, err := b.runPgbench(ctx, x.system.Database, 0)
 			return sample{"rate": rate}, err
 		}
-		most, err := b.turns(ctx, ours, limit)
+		most, err := b.measureByTurns(ctx, ours, limit)
 		if err != nil {
 			return err
 		}
-		b.add(row{
-			figure: "init, PostgreSQL, 32 clients", unit: "1/s", ours: most[0].of("rate"), limit: most[1].of("rate"),
+		b.addRow(row{
+			figure: "init, PostgreSQL, 32 clients", unit: "1/s", ours: most[0].valuesOf("rate"), limit: most[1].valuesOf("rate"),
 			limitIs: "pgbench commits", aim: atLeast(1),
 		})
-		half := func(s samples) float64 { return s.of("rate").median() / 2 }
-		calm, err := b.turns(ctx, func(ctx context.Context, round int) (sample, error) {
-			r, err := load.Open(ctx, openClients, half(most[0]), b.length, uint64(round), load.Expect(x.replica.API, x.init))
-			return sample{"p50": ms(r.Latency.Quantile(0.5)), "p99": ms(r.Latency.Quantile(0.99))}, err
+		half := func(s samples) float64 { return s.valuesOf("rate").median() / 2 }
+		calm, err := b.measureByTurns(ctx, func(ctx context.Context, round int) (sample, error) {
+			r, err := load.Open(ctx, openClients, half(most[0]), b.length, uint64(round), load.Expect(x.replica.API, x.renderInit))
+			return sample{"p50": toMilliseconds(r.Latency.Quantile(0.5)), "p99": toMilliseconds(r.Latency.Quantile(0.99))}, err
 		}, func(ctx context.Context, _ int) (sample, error) {
-			_, latency, err := b.pgbench(ctx, x.system.Database, half(most[1]))
+			_, latency, err := b.runPgbench(ctx, x.system.Database, half(most[1]))
 			if err != nil {
 				return nil, err
 			}
-			return sample{"p50": ms(latency.Quantile(0.5)), "p99": ms(latency.Quantile(0.99))}, nil
+			return sample{"p50": toMilliseconds(latency.Quantile(0.5)), "p99": toMilliseconds(latency.Quantile(0.99))}, nil
 		})
 		if err != nil {
 			return err
 		}
 		for _, key := range []string{"p50", "p99"} {
-			b.add(row{
-				figure: "init, PostgreSQL, at half of the maximum, " + key, unit: "ms", ours: calm[0].of(key), limit: calm[1].of(key),
+			b.addRow(row{
+				figure: "init, PostgreSQL, at half of the maximum, " + key, unit: "ms", ours: calm[0].valuesOf(key), limit: calm[1].valuesOf(key),
 				limitIs: "pgbench at half of its own",
 			})
 		}
-		return b.profile(ctx, "init-postgresql", x.replica, ours)
+		return b.takeProfile(ctx, "init-postgresql", x.replica, ours)
 	})
 }
 
-// ms is a time in milliseconds.
-func ms(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+// toMilliseconds returns a duration in milliseconds.
+func toMilliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }

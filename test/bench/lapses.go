@@ -17,18 +17,18 @@ import (
 	"github.com/phoneproof/phoneproof/test/bench/load"
 )
 
-// lead is how long before its time is over the first of them is stored: the times of all are over while the load lasts.
-const lead = 500 * time.Millisecond
+// firstExpiry is how long after they are stored the first requests expire; the rest expire evenly while the load runs.
+const firstExpiry = 500 * time.Millisecond
 
-// rowLapses are rows. A trigger of the measurement's own notes when each expired, by the database's clock.
-type rowLapses struct {
+// rowExpiries are rows. A trigger of the benchmark records when each expired, by the database's clock.
+type rowExpiries struct {
 	site    *site
 	length  time.Duration
 	waiting int
 	rounds  int
 }
 
-func (b *bench) noteLapses(ctx context.Context, x *site) (*rowLapses, error) {
+func (b *bench) recordExpiries(ctx context.Context, x *site) (*rowExpiries, error) {
 	for _, statement := range []string{
 		`CREATE TABLE bench_lapses (late double precision NOT NULL)`,
 		`CREATE FUNCTION bench_note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -38,30 +38,30 @@ func (b *bench) noteLapses(ctx context.Context, x *site) (*rowLapses, error) {
 		`CREATE TRIGGER bench_note AFTER UPDATE ON phoneproof_requests FOR EACH ROW
 			WHEN (OLD.phase = 'PENDING' AND NEW.phase = 'EXPIRED' AND NEW.id LIKE 'vrlapse%') EXECUTE FUNCTION bench_note()`,
 	} {
-		if err := execute(ctx, x.system.Database, statement); err != nil {
-			return nil, fmt.Errorf("note what lapses: %w", err)
+		if err := executeSQL(ctx, x.system.Database, statement); err != nil {
+			return nil, fmt.Errorf("install expiry trigger: %w", err)
 		}
 	}
-	return &rowLapses{site: x, length: b.length}, nil
+	return &rowExpiries{site: x, length: b.length}, nil
 }
 
-func (l *rowLapses) prepare(ctx context.Context, n int) error {
+func (l *rowExpiries) storeExpiring(ctx context.Context, n int) error {
 	l.rounds++
 	l.waiting = n
-	if err := execute(ctx, l.site.system.Database, "TRUNCATE bench_lapses"); err != nil {
+	if err := executeSQL(ctx, l.site.system.Database, "TRUNCATE bench_lapses"); err != nil {
 		return err
 	}
-	return execute(ctx, l.site.system.Database, `INSERT INTO phoneproof_requests
+	return executeSQL(ctx, l.site.system.Database, `INSERT INTO phoneproof_requests
 			(project, id, phone, method, created_at, expires_at, key_name, body_hash, phase, version, work, since)
 		SELECT $1, $2 || lpad(i::text, 10, '0'), '+4915112345678', 'WHATSAPP', now() - interval '10 minutes',
 			now() + i * $4::interval - $5::interval + $6::interval, 'backend', '', 'PENDING', i, 1, now() + i * $4::interval + $6::interval
 		FROM generate_series(1, $3) AS i`,
-		l.site.Name(), fmt.Sprintf("vrlapse%06d", l.rounds), n, (l.length-lead)/time.Duration(n), verification.ExpiryGrace, lead)
+		l.site.Name(), fmt.Sprintf("vrlapse%06d", l.rounds), n, (l.length-firstExpiry)/time.Duration(n), verification.ExpiryGrace, firstExpiry)
 }
 
-func (l *rowLapses) late(ctx context.Context) (*load.Histogram, error) {
-	err := await(ctx, "what lapsed to expire", func(ctx context.Context) (bool, error) {
-		n, err := count(ctx, l.site.system.Database, "SELECT count(*) FROM bench_lapses")
+func (l *rowExpiries) measureDelays(ctx context.Context) (*load.Histogram, error) {
+	err := waitFor(ctx, "requests to expire", func(ctx context.Context) (bool, error) {
+		n, err := queryCount(ctx, l.site.system.Database, "SELECT count(*) FROM bench_lapses")
 		return n >= l.waiting, err
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func (l *rowLapses) late(ctx context.Context) (*load.Histogram, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // the answer is there
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // only read from
 	rows, err := conn.Query(ctx, "SELECT late FROM bench_lapses")
 	if err != nil {
 		return nil, err
@@ -84,8 +84,8 @@ func (l *rowLapses) late(ctx context.Context) (*load.Histogram, error) {
 	return late, err
 }
 
-// objectLapses are objects. A watch tells when each expired.
-type objectLapses struct {
+// objectExpiries are objects. A watch records when each expired.
+type objectExpiries struct {
 	site    *site
 	length  time.Duration
 	changes watch.Interface
@@ -96,7 +96,7 @@ type objectLapses struct {
 	expired map[string]time.Time
 }
 
-func (b *bench) watchLapses(ctx context.Context, x *site) (*objectLapses, error) {
+func (b *bench) watchExpiries(ctx context.Context, x *site) (*objectExpiries, error) {
 	scheme := runtime.NewScheme()
 	if err := verifyv1.AddToScheme(scheme); err != nil {
 		return nil, err
@@ -105,25 +105,25 @@ func (b *bench) watchLapses(ctx context.Context, x *site) (*objectLapses, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &objectLapses{site: x, length: b.length, ended: make(chan struct{})}
+	l := &objectExpiries{site: x, length: b.length, ended: make(chan struct{})}
 	if l.changes, err = watcher.Watch(ctx, &verifyv1.VerificationRequestList{}, client.InNamespace(x.Namespace)); err != nil {
 		return nil, err
 	}
 	go func() { // ends with the watch
 		defer close(l.ended)
 		for change := range l.changes.ResultChan() {
-			l.note(change, time.Now())
+			l.recordExpiry(change, time.Now())
 		}
 	}()
 	return l, nil
 }
 
-func (l *objectLapses) end() {
+func (l *objectExpiries) stop() {
 	l.changes.Stop()
 	<-l.ended
 }
 
-func (l *objectLapses) note(change watch.Event, now time.Time) {
+func (l *objectExpiries) recordExpiry(change watch.Event, now time.Time) {
 	o, ok := change.Object.(*verifyv1.VerificationRequest)
 	if !ok || o.Status.Phase != verifyv1.PhaseExpired {
 		return
@@ -135,17 +135,17 @@ func (l *objectLapses) note(change watch.Event, now time.Time) {
 	}
 }
 
-func (l *objectLapses) prepare(ctx context.Context, n int) error {
+func (l *objectExpiries) storeExpiring(ctx context.Context, n int) error {
 	l.mu.Lock()
 	l.due, l.expired = map[string]time.Time{}, map[string]time.Time{}
 	l.mu.Unlock()
-	first := time.Now().Add(lead)
+	first := time.Now().Add(firstExpiry)
 	for i := range n {
-		at := first.Add((l.length - lead) * time.Duration(i) / time.Duration(n)).Add(-verification.ExpiryGrace).Truncate(time.Microsecond)
+		at := first.Add((l.length - firstExpiry) * time.Duration(i) / time.Duration(n)).Add(-verification.ExpiryGrace).Truncate(time.Microsecond)
 		o := &verifyv1.VerificationRequest{
 			ObjectMeta: metav1.ObjectMeta{Namespace: l.site.Namespace, GenerateName: "vr"},
 			Spec: verifyv1.VerificationRequestSpec{
-				ProjectRef: verifyv1.ProjectRef{Name: "shop"}, PhoneNumber: number(int64(i)), Method: verifyv1.MethodWhatsApp,
+				ProjectRef: verifyv1.ProjectRef{Name: "shop"}, PhoneNumber: phoneNumber(int64(i)), Method: verifyv1.MethodWhatsApp,
 				Init: &verifyv1.Init{
 					CreatedAt: metav1.NewMicroTime(at.Add(-10 * time.Minute)), ExpiresAt: metav1.NewMicroTime(at), KeyName: "backend",
 				},
@@ -156,7 +156,7 @@ func (l *objectLapses) prepare(ctx context.Context, n int) error {
 		}
 		due := at.Add(verification.ExpiryGrace)
 		if now := time.Now(); now.After(due) {
-			due = now // nobody could know of it before
+			due = now // it was created after it was due
 		}
 		l.mu.Lock()
 		l.due[o.Name] = due
@@ -165,9 +165,9 @@ func (l *objectLapses) prepare(ctx context.Context, n int) error {
 	return nil
 }
 
-func (l *objectLapses) late(ctx context.Context) (*load.Histogram, error) {
+func (l *objectExpiries) measureDelays(ctx context.Context) (*load.Histogram, error) {
 	late := &load.Histogram{}
-	err := await(ctx, "what lapsed to expire", func(context.Context) (bool, error) {
+	err := waitFor(ctx, "requests to expire", func(context.Context) (bool, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for name := range l.due {

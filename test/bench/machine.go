@@ -16,7 +16,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// machine is what the figures belong to.
+// machine describes the machine that the figures depend on.
 type machine struct {
 	Commit     string  `json:"commit"`
 	CPUs       int     `json:"cpus"`
@@ -26,37 +26,37 @@ type machine struct {
 	Go         string  `json:"go"`
 	PostgreSQL string  `json:"postgreSQL"`
 	Kubernetes string  `json:"kubernetes"`
-	// SyncMicroseconds is the median time of a write of 8 KiB that is on the disk, which every commit waits for.
+	// SyncMicroseconds is the median time of a synced write of 8 KiB, which every commit waits for.
 	SyncMicroseconds float64 `json:"syncMicroseconds"`
 }
 
-// describe tells what the machine is. What cannot be found out is left empty.
-func describe(ctx context.Context, dir string) machine {
+// describeMachine describes the machine; what cannot be found out is left empty.
+func describeMachine(ctx context.Context, dir string) machine {
 	m := machine{
-		CPUs: runtime.NumCPU(), Go: runtime.Version(), CPU: field("/proc/cpuinfo", "model name"),
-		Commit: output(ctx, "git", "describe", "--always", "--dirty"), Kernel: output(ctx, "uname", "-sr"),
-		SyncMicroseconds: syncTime(dir),
+		CPUs: runtime.NumCPU(), Go: runtime.Version(), CPU: readField("/proc/cpuinfo", "model name"),
+		Commit: commandOutput(ctx, "git", "describe", "--always", "--dirty"), Kernel: commandOutput(ctx, "uname", "-sr"),
+		SyncMicroseconds: measureSync(dir),
 	}
-	if kib, err := strconv.ParseFloat(strings.TrimSuffix(field("/proc/meminfo", "MemTotal"), " kB"), 64); err == nil {
+	if kib, err := strconv.ParseFloat(strings.TrimSuffix(readField("/proc/meminfo", "MemTotal"), " kB"), 64); err == nil {
 		m.MemoryGiB = float64(int(kib/(1<<20)*10)) / 10
 	}
 	if bin, err := pgserver.Bin(); err == nil {
-		m.PostgreSQL = output(ctx, filepath.Join(bin, "postgres"), "--version")
+		m.PostgreSQL = commandOutput(ctx, filepath.Join(bin, "postgres"), "--version")
 	}
 	if root, err := controlplane.RepositoryRoot(); err == nil {
-		m.Kubernetes = output(ctx, filepath.Join(root, "bin", "kube", "kube-apiserver"), "--version")
+		m.Kubernetes = commandOutput(ctx, filepath.Join(root, "bin", "kube", "kube-apiserver"), "--version")
 	}
 	return m
 }
 
-// String is the machine in a line.
+// String returns the machine in one line.
 func (m machine) String() string {
 	return fmt.Sprintf("%s, %d CPUs (%s), %.1f GiB, %s, %s, %s, %s; a synced write of 8 KiB takes %s µs",
-		m.Commit, m.CPUs, m.CPU, m.MemoryGiB, m.Kernel, m.Go, m.PostgreSQL, m.Kubernetes, short(m.SyncMicroseconds))
+		m.Commit, m.CPUs, m.CPU, m.MemoryGiB, m.Kernel, m.Go, m.PostgreSQL, m.Kubernetes, formatFigure(m.SyncMicroseconds))
 }
 
-// field is the value of the first line of a file that begins with a name and a colon.
-func field(file, name string) string {
+// readField returns the value of the first line of a file with the name before its colon.
+func readField(file, name string) string {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return ""
@@ -69,7 +69,7 @@ func field(file, name string) string {
 	return ""
 }
 
-func output(ctx context.Context, name string, args ...string) string {
+func commandOutput(ctx context.Context, name string, args ...string) string {
 	out, err := exec.CommandContext(ctx, name, args...).Output()
 	if err != nil {
 		return ""
@@ -77,13 +77,13 @@ func output(ctx context.Context, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// syncTime is how long a write takes until it is on the disk.
-func syncTime(dir string) float64 {
+// measureSync returns the median time in microseconds of a synced write of 8 KiB; zero if it fails.
+func measureSync(dir string) float64 {
 	file, err := os.Create(filepath.Join(dir, "sync"))
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = file.Close() }() // it is thrown away
+	defer func() { _ = file.Close() }() // the file is temporary
 	var took load.Histogram
 	page := make([]byte, 8<<10)
 	for range 200 {

@@ -1,9 +1,9 @@
-// Command bench measures PhoneProof on this machine, each figure beside a limit of the same machine: what a bare
-// program, PostgreSQL's own pgbench, or the same process under better circumstances does in its place.
+// Command bench measures PhoneProof on this machine, each figure beside a limit on the same machine: a bare program,
+// PostgreSQL's own pgbench, or the same process under better circumstances.
 //
-// Ours and the limit are measured by turns in the same run, so that what else the machine does meets both. What counts
-// is their ratio, round by round; the figures themselves belong to the machine. Everything is durable, and every answer
-// is checked: a load that is refused in part has no figure.
+// Both are measured by turns in the same run, so that other load of the machine affects both. What counts is their ratio,
+// round by round; the figures themselves depend on the machine. Everything is durable, and every answer is checked: a
+// load that is partly refused has no figure.
 //
 //	go run ./test/bench -figures=init,status -rounds=5 -seconds=5
 package main
@@ -32,44 +32,44 @@ func main() {
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // there is nothing left to defer
+		os.Exit(1) //nolint:gocritic // the only deferred call is stop
 	}
 }
 
-// run measures, or is one of the programs that are measured beside ours.
+// run measures, or runs one of the programs of the limits.
 func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == modeBare {
 		return serveBare(args[1:])
 	}
 	if len(args) > 0 && args[0] == modePost {
-		return post(ctx, args[1:])
+		return postRepeatedly(ctx, args[1:])
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	names := flags.String("figures", "", "which figures, by the beginnings of their names, with commas; empty is all: "+figureNames())
+	names := flags.String("figures", "", "prefixes of the figures' names, separated by commas; empty means all: "+figureNames())
 	b := &bench{}
-	flags.IntVar(&b.rounds, "rounds", 5, "how often each side is measured")
-	seconds := flags.Int("seconds", 5, "how long each time")
-	flags.IntVar(&b.projects, "projects", 50, "how many projects share the database, of which one has a receiver that hangs")
-	flags.IntVar(&b.stored, "stored", 1_000_000, "how many requests are many")
-	flags.IntVar(&b.pending, "pending", 10_000, "how many objects are many")
-	flags.StringVar(&b.out, "out", "bin", "the folder of bench.json, bench.md and profiles/")
+	flags.IntVar(&b.rounds, "rounds", 5, "number of measurements of each side")
+	seconds := flags.Int("seconds", 5, "length of each measurement in seconds")
+	flags.IntVar(&b.projects, "projects", 50, "number of projects that share the database; the receiver of one hangs")
+	flags.IntVar(&b.stored, "stored", 1_000_000, "number of stored requests in the large database")
+	flags.IntVar(&b.pending, "pending", 10_000, "number of pending objects in the memory figure")
+	flags.StringVar(&b.out, "out", "bin", "folder for bench.json, bench.md and profiles/")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	chosen, err := choose(*names)
+	chosen, err := chooseFigures(*names)
 	if err != nil {
 		return err
 	}
 	if b.rounds < 1 || *seconds < 1 || *seconds > 20 || b.projects < 2 || b.stored < few || b.pending < 1 {
-		// With more seconds, attempts at a receiver that hangs would end by their timeout before the round does.
-		return fmt.Errorf("rounds and pending are at least 1, seconds 1 to 20, projects at least 2, stored %d", few)
+		// In longer rounds, attempts at a receiver that hangs would time out before the round ends.
+		return fmt.Errorf("rounds and pending must be at least 1, seconds 1 to 20, projects at least 2, stored at least %d", few)
 	}
 	b.length = time.Duration(*seconds) * time.Second
-	return b.measure(ctx, chosen)
+	return b.measureFigures(ctx, chosen)
 }
 
-// choose returns the figures whose names begin so.
-func choose(names string) ([]figure, error) {
+// chooseFigures returns the figures whose names begin with one of the prefixes.
+func chooseFigures(names string) ([]figure, error) {
 	if names == "" {
 		return figures, nil
 	}
@@ -82,7 +82,7 @@ func choose(names string) ([]figure, error) {
 			}
 		}
 		if len(chosen) == before {
-			return nil, fmt.Errorf("no figure begins with %q; there are %s", name, figureNames())
+			return nil, fmt.Errorf("no figure begins with %q; the figures are %s", name, figureNames())
 		}
 	}
 	return chosen, nil
@@ -97,18 +97,19 @@ type bench struct {
 	pending  int
 	out      string
 
-	dir     string // what is made for this run alone
+	dir     string // temporary folder of this run
 	program string
 	bare    *child
 	rows    []row
-	begun   func() // tells the profile that the load begins; nil while there is none
-	// repeated is how many measurements were begun anew.
+	begun   func() // starts the profile; nil while none is taken
+	// repeated is the number of repeated measurements.
 	repeated int
 }
 
-// measure runs figures one after the other and tells what they found. One that fails leaves the others alone.
-func (b *bench) measure(ctx context.Context, chosen []figure) error {
-	log.SetLogger(logr.Discard()) // what fails is an error of a figure
+// measureFigures measures figures one after the other and writes the report. The failure of one does not end the
+// others.
+func (b *bench) measureFigures(ctx context.Context, chosen []figure) error {
+	log.SetLogger(logr.Discard()) // failures are errors of figures
 	var err error
 	if b.dir, err = os.MkdirTemp("", "phoneproof-bench-"); err != nil {
 		return err
@@ -124,24 +125,24 @@ func (b *bench) measure(ctx context.Context, chosen []figure) error {
 	began := time.Now()
 	var failed error
 	for _, f := range chosen {
-		b.sayf("%s: %s", f.name, f.what)
+		b.logf("%s: %s", f.name, f.what)
 		if err := f.measure(ctx, b); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", f.name, err))
-			b.sayf("%s failed: %v", f.name, err)
+			b.logf("%s failed: %v", f.name, err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
-	report := report{Machine: describe(ctx, b.dir), Began: began.UTC(), Took: time.Since(began).Round(time.Second).String(),
+	report := report{Machine: describeMachine(ctx, b.dir), Began: began.UTC(), Took: time.Since(began).Round(time.Second).String(),
 		Rounds: b.rounds, Seconds: b.length.Seconds(), Repeated: b.repeated, Rows: b.rows}
 	return errors.Join(failed, report.write(b.out, os.Stdout))
 }
 
-// sayf tells how far the run is.
-func (b *bench) sayf(format string, args ...any) {
+// logf prints a line of progress to stderr.
+func (b *bench) logf(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
-// profiles is the folder of the profiles.
-func (b *bench) profiles() string { return filepath.Join(b.out, "profiles") }
+// profilesDir returns the folder for the profiles.
+func (b *bench) profilesDir() string { return filepath.Join(b.out, "profiles") }

@@ -17,18 +17,18 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// insertScript stores a row like a request's, in our own table with its indexes, for a project that nobody serves.
+// insertScript stores a row like a request's, in our own table with its indexes, for a project without a process.
 const insertScript = `INSERT INTO phoneproof_requests
 	(project, id, phone, method, created_at, expires_at, key_name, body_hash, phase, version, work, since)
 VALUES ('bench/other', 'vr' || md5(random()::text), '+4915112345678', 'WHATSAPP', now(), now() + interval '10 minutes', 'backend', '',
 	'PENDING', 1, 1, now() + interval '10 minutes');
 `
 
-var tps = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
+var tpsPattern = regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 
-// pgbench commits single rows with all clients, as often as it can or at a rate. The latency is that of a rate: as ours,
-// it counts from when a transaction was due.
-func (b *bench) pgbench(
+// runPgbench commits single rows with all clients, as often as possible or at a rate. The latency is only measured at a
+// rate and, as ours, counts from when a transaction was due.
+func (b *bench) runPgbench(
 	ctx context.Context, server *pgserver.Server, perSecond float64,
 ) (rate float64, latency *load.Histogram, err error) {
 	dir, err := os.MkdirTemp(b.dir, "pgbench-")
@@ -51,21 +51,21 @@ func (b *bench) pgbench(
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return 0, nil, fmt.Errorf("pgbench: %w: %s", err, out)
+		return 0, nil, fmt.Errorf("run pgbench: %w: %s", err, out)
 	}
-	found := tps.FindSubmatch(out)
+	found := tpsPattern.FindSubmatch(out)
 	if found == nil {
-		return 0, nil, fmt.Errorf("pgbench tells no rate: %s", out)
+		return 0, nil, fmt.Errorf("output of pgbench has no rate: %s", out)
 	}
 	if rate, err = strconv.ParseFloat(string(found[1]), 64); err != nil {
 		return 0, nil, err
 	}
-	latency, err = pgbenchLog(dir)
+	latency, err = readPgbenchLog(dir)
 	return rate, latency, err
 }
 
-// pgbenchLog reads what pgbench wrote of each transaction; its third field is the time in microseconds.
-func pgbenchLog(dir string) (*load.Histogram, error) {
+// readPgbenchLog reads pgbench's log of transactions; the third field is the time in microseconds.
+func readPgbenchLog(dir string) (*load.Histogram, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "pgbench_log.*"))
 	if err != nil {
 		return nil, err

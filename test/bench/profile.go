@@ -14,10 +14,10 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// profile measures once more, for no figure, and keeps how the process spent its time, from when the load began; see
-// loading.
-func (b *bench) profile(ctx context.Context, name string, r *system.Replica, work side) error {
-	if err := os.MkdirAll(b.profiles(), 0o755); err != nil {
+// takeProfile measures once more, for no figure, and stores a CPU profile of the process from when the load begins; see
+// startProfile.
+func (b *bench) takeProfile(ctx context.Context, name string, r *system.Replica, work side) error {
+	if err := os.MkdirAll(b.profilesDir(), 0o755); err != nil {
 		return err
 	}
 	begun := make(chan struct{})
@@ -35,7 +35,7 @@ func (b *bench) profile(ctx context.Context, name string, r *system.Replica, wor
 			return ctx.Err()
 		}
 		url := fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", r.Profiles, int(b.length.Seconds()))
-		return download(ctx, url, filepath.Join(b.profiles(), name+".pprof"))
+		return downloadFile(ctx, url, filepath.Join(b.profilesDir(), name+".pprof"))
 	})
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("profile %s: %w", name, err)
@@ -43,14 +43,14 @@ func (b *bench) profile(ctx context.Context, name string, r *system.Replica, wor
 	return nil
 }
 
-// loading is called when everything is prepared and the load begins.
-func (b *bench) loading() {
+// startProfile is called when everything is prepared and the load begins.
+func (b *bench) startProfile() {
 	if b.begun != nil {
 		b.begun()
 	}
 }
 
-func download(ctx context.Context, url, file string) error {
+func downloadFile(ctx context.Context, url, file string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func download(ctx context.Context, url, file string) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the answer is %d: %s", response.StatusCode, content)
+		return fmt.Errorf("profile request was answered %d: %s", response.StatusCode, content)
 	}
 	return os.WriteFile(file, content, 0o644)
 }

@@ -14,51 +14,51 @@ import (
 	"unicode/utf8"
 )
 
-// report is what a run found.
+// report holds the results of a run.
 type report struct {
 	Machine machine   `json:"machine"`
 	Began   time.Time `json:"began"`
 	Took    string    `json:"took"`
 	Rounds  int       `json:"rounds"`
 	Seconds float64   `json:"seconds"`
-	// Repeated is how many measurements met a refused call and were begun anew.
+	// Repeated is how many measurements met a refused call and were repeated.
 	Repeated int   `json:"repeated"`
 	Rows     []row `json:"rows"`
 }
 
-// write writes bench.json and bench.md into a folder, and prints the table.
+// write writes bench.json and bench.md into a folder and prints the table.
 func (r report) write(dir string, out io.Writer) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
-		return fmt.Errorf("write the report: %w", err)
+		return fmt.Errorf("encode report: %w", err)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+		return fmt.Errorf("create report folder: %w", err)
 	}
 	for name, content := range map[string]string{"bench.json": string(content) + "\n", "bench.md": r.markdown()} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
-			return fmt.Errorf("write the report: %w", err)
+			return fmt.Errorf("write report: %w", err)
 		}
 	}
 	_, err = io.WriteString(out, r.markdown())
 	return err
 }
 
-// markdown is the table, and under it what it was measured on.
+// markdown returns the table, followed by the machine that it was measured on.
 func (r report) markdown() string {
 	lines := [][]string{{"figure", "unit", "ours", "limit", "ratio", "aim"}}
 	for _, row := range r.Rows {
 		lines = append(lines, row.cells())
 	}
 	var text strings.Builder
-	text.WriteString(table(lines))
+	text.WriteString(formatTable(lines))
 	fmt.Fprintf(&text, "\n%d rounds of %v s, by turns; median (least to most); %d measurements begun anew after a refused call. %s.\n",
 		r.Rounds, r.Seconds, r.Repeated, r.Machine)
 	return text.String()
 }
 
-// table aligns cells, with a line below the first row.
-func table(lines [][]string) string {
+// formatTable aligns cells, with a line below the first row.
+func formatTable(lines [][]string) string {
 	widths := make([]int, len(lines[0]))
 	for _, line := range lines {
 		for i, cell := range line {
@@ -79,15 +79,15 @@ func table(lines [][]string) string {
 	return text.String()
 }
 
-// cells are a row of the table.
+// cells returns the cells of a table row.
 func (r row) cells() []string {
-	cells := []string{r.figure, r.unit, spread(r.ours), "", "", ""}
+	cells := []string{r.figure, r.unit, formatSpread(r.ours), "", "", ""}
 	if r.limitIs != "" {
-		cells[3], cells[4] = spread(r.limit)+" "+r.limitIs, spread(r.ratio())
+		cells[3], cells[4] = formatSpread(r.limit)+" "+r.limitIs, formatSpread(r.ratio())
 	}
 	if r.aim != nil {
 		verdict := "met"
-		if !r.aim.met(r.judged()) {
+		if !r.aim.isMet(r.judgedValue()) {
 			verdict = "missed"
 		}
 		cells[5] = r.aim.String() + ", " + verdict
@@ -95,22 +95,22 @@ func (r row) cells() []string {
 	return cells
 }
 
-// plain is a row in words.
-func plain(r row) string {
+// formatRow returns a row as one line of text.
+func formatRow(r row) string {
 	cells := slices.DeleteFunc(r.cells(), func(cell string) bool { return cell == "" })
 	return strings.Join(cells, " | ")
 }
 
-// spread is the median of rounds, and what they lie between.
-func spread(s series) string {
+// formatSpread returns the median of rounds and their range.
+func formatSpread(s series) string {
 	if len(s) < 2 {
-		return short(s.median())
+		return formatFigure(s.median())
 	}
-	return fmt.Sprintf("%s (%s to %s)", short(s.median()), short(slices.Min(s)), short(slices.Max(s)))
+	return fmt.Sprintf("%s (%s to %s)", formatFigure(s.median()), formatFigure(slices.Min(s)), formatFigure(slices.Max(s)))
 }
 
-// short is a figure with three digits that count.
-func short(v float64) string {
+// formatFigure returns a figure with three significant digits.
+func formatFigure(v float64) string {
 	switch {
 	case math.IsNaN(v), math.IsInf(v, 0):
 		return "-"
@@ -133,14 +133,14 @@ type summary struct {
 	Rounds series  `json:"rounds"`
 }
 
-func summarize(s series) *summary {
+func newSummary(s series) *summary {
 	if len(s) == 0 {
 		return nil
 	}
 	return &summary{s.median(), slices.Min(s), slices.Max(s), s}
 }
 
-// MarshalJSON tells a row with every round.
+// MarshalJSON encodes the row with the figure of every round.
 func (r row) MarshalJSON() ([]byte, error) {
 	encoded := struct {
 		Figure  string   `json:"figure"`
@@ -151,12 +151,12 @@ func (r row) MarshalJSON() ([]byte, error) {
 		Ratio   *summary `json:"ratio,omitempty"`
 		Aim     string   `json:"aim,omitempty"`
 		Met     *bool    `json:"met,omitempty"`
-	}{Figure: r.figure, Unit: r.unit, Ours: summarize(r.ours), LimitIs: r.limitIs}
+	}{Figure: r.figure, Unit: r.unit, Ours: newSummary(r.ours), LimitIs: r.limitIs}
 	if r.limitIs != "" {
-		encoded.Limit, encoded.Ratio = summarize(r.limit), summarize(r.ratio())
+		encoded.Limit, encoded.Ratio = newSummary(r.limit), newSummary(r.ratio())
 	}
 	if r.aim != nil {
-		encoded.Aim, encoded.Met = r.aim.String(), new(r.aim.met(r.judged()))
+		encoded.Aim, encoded.Met = r.aim.String(), new(r.aim.isMet(r.judgedValue()))
 	}
 	return json.Marshal(encoded)
 }

@@ -29,21 +29,21 @@ func TestRow_isJudgedByTheMedianOfItsRatios(t *testing.T) {
 	g := NewWithT(t)
 	r := row{figure: "f", unit: "1/s", ours: series{90, 100, 300}, limit: series{100, 200, 100}, limitIs: "bare", aim: atLeast(0.9)}
 	g.Expect(r.ratio()).To(Equal(series{0.9, 0.5, 3}))
-	g.Expect(r.judged()).To(BeNumerically("~", 0.9, 1e-9), "not 100 over 100")
+	g.Expect(r.judgedValue()).To(BeNumerically("~", 0.9, 1e-9), "not 100 over 100")
 	g.Expect(r.cells()).To(Equal([]string{"f", "1/s", "100 (90.0 to 300)", "100 (100 to 200) bare", "0.90 (0.50 to 3.00)", "≥ 0.9, met"}))
 	r.aim = atMost(0.8)
 	g.Expect(r.cells()[5]).To(Equal("≤ 0.8, missed"))
 
 	alone := row{figure: "f", unit: "MiB", ours: series{4}, aim: atMost(4)}
 	g.Expect(alone.cells()).To(Equal([]string{"f", "MiB", "4.00", "", "", "≤ 4, met"}))
-	g.Expect(plain(alone)).To(Equal("f | MiB | 4.00 | ≤ 4, met"))
+	g.Expect(formatRow(alone)).To(Equal("f | MiB | 4.00 | ≤ 4, met"))
 }
 
-func TestShort(t *testing.T) {
+func TestFormatFigure(t *testing.T) {
 	for value, want := range map[float64]string{
 		0: "0", 12345.6: "12346", 99.96: "100.0", 12.34: "12.3", 1.239: "1.24", 0.1: "0.10", 0.01234: "0.0123", math.NaN(): "-", math.Inf(1): "-",
 	} {
-		NewWithT(t).Expect(short(value)).To(Equal(want))
+		NewWithT(t).Expect(formatFigure(value)).To(Equal(want))
 	}
 }
 
@@ -75,7 +75,7 @@ func TestReport_write(t *testing.T) {
 	g.Expect(decoded.Rows[1]["ours"]).To(HaveKeyWithValue("rounds", ConsistOf(2.0, 4.0)))
 }
 
-func TestTurns_goBackwardsEverySecondRound(t *testing.T) {
+func TestMeasureByTurns_goesBackwardsEverySecondRound(t *testing.T) {
 	g := NewWithT(t)
 	var order string
 	sides := make([]side, 3)
@@ -85,44 +85,45 @@ func TestTurns_goBackwardsEverySecondRound(t *testing.T) {
 			return sample{"is": float64(10*i + round)}, nil
 		}
 	}
-	found, err := (&bench{rounds: 3}).turns(t.Context(), sides...)
+	found, err := (&bench{rounds: 3}).measureByTurns(t.Context(), sides...)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(order).To(Equal("abccbaabc"))
-	g.Expect(found[1].of("is")).To(Equal(series{10, 11, 12}))
+	g.Expect(found[1].valuesOf("is")).To(Equal(series{10, 11, 12}))
 
 	sides[1] = func(context.Context, int) (sample, error) { return nil, errors.New("refused") }
-	_, err = (&bench{rounds: 1}).turns(t.Context(), sides...)
+	_, err = (&bench{rounds: 1}).measureByTurns(t.Context(), sides...)
 	g.Expect(err).To(MatchError("round 1: refused"))
 
 	failures, b := 0, &bench{rounds: 2}
-	found, err = b.turns(t.Context(), func(_ context.Context, round int) (sample, error) {
+	found, err = b.measureByTurns(t.Context(), func(_ context.Context, round int) (sample, error) {
 		if failures++; failures%2 == 1 {
 			return nil, errors.New("refused once")
 		}
 		return sample{"is": float64(round)}, nil
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(found[0].of("is")).To(Equal(series{0, 1}))
+	g.Expect(found[0].valuesOf("is")).To(Equal(series{0, 1}))
 	g.Expect(b.repeated).To(Equal(2))
 }
 
-func TestChoose(t *testing.T) {
+func TestChooseFigures(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(choose("")).To(HaveLen(len(figures)))
-	chosen, err := choose("hanging,memory")
+	g.Expect(chooseFigures("")).To(HaveLen(len(figures)))
+	chosen, err := chooseFigures("hanging,memory")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(chosen).To(HaveLen(3))
-	_, err = choose("init,nothing")
+	_, err = chooseFigures("init,nothing")
 	g.Expect(err).To(MatchError(ContainSubstring(`no figure begins with "nothing"`)))
 	g.Expect(run(t.Context(), []string{"-rounds=0"})).To(MatchError(ContainSubstring("at least 1")))
 }
 
-func TestPgbenchLog(t *testing.T) {
+func TestReadPgbenchLog(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	g.Expect(os.WriteFile(filepath.Join(dir, "pgbench_log.1"), []byte("0 1 1500 0 1700000000 123456 20\n0 2 500 0 1700000000 223456 20\n"), 0o600)).To(Succeed())
+	log := "0 1 1500 0 1700000000 123456 20\n0 2 500 0 1700000000 223456 20\n"
+	g.Expect(os.WriteFile(filepath.Join(dir, "pgbench_log.1"), []byte(log), 0o600)).To(Succeed())
 	g.Expect(os.WriteFile(filepath.Join(dir, "pgbench_log.1.1"), []byte("1 1 700 0 1700000000 123456 20\n"), 0o600)).To(Succeed())
-	all, err := pgbenchLog(dir)
+	all, err := readPgbenchLog(dir)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(all.Count()).To(BeEquivalentTo(3))
 	g.Expect(all.Max()).To(Equal(1500 * time.Microsecond))
@@ -145,31 +146,31 @@ func TestSink_waitsForTheEventsOfTheseRequests(t *testing.T) {
 	post("vrother")
 	post("vra")
 	post("vra")
-	at, err := s.all(t.Context(), []begun{{ID: "vra"}})
+	at, err := s.awaitEvents(t.Context(), []started{{ID: "vra"}})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(at).To(HaveLen(1))
-	g.Expect(s.stillHangs()).To(MatchError(ContainSubstring("events of 2 requests")))
+	g.Expect(s.checkHanging()).To(MatchError(ContainSubstring("events of 2 requests")))
 
-	s.forget()
-	s.hold()
+	s.reset()
+	s.holdAnswers()
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
 		post("vrb")
 	}()
-	g.Eventually(s.waiting).WithTimeout(time.Minute).Should(Equal(1))
-	g.Expect(s.stillHangs()).To(Succeed())
-	s.release()
+	g.Eventually(s.heldCount).WithTimeout(time.Minute).Should(Equal(1))
+	g.Expect(s.checkHanging()).To(Succeed())
+	s.releaseAnswers()
 	<-held
-	_, err = s.all(t.Context(), []begun{{ID: "vrb"}})
+	_, err = s.awaitEvents(t.Context(), []started{{ID: "vrb"}})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(s.example().Body).To(ContainSubstring("vrb"))
+	g.Expect(s.lastEvent().Body).To(ContainSubstring("vrb"))
 	g.Expect(s.close()).To(Succeed())
 }
 
-func TestStored_idsAreThoseOfTheDatabase(t *testing.T) {
+func TestStoredRequests_haveTheIDsOfTheDatabase(t *testing.T) {
 	g := NewWithT(t)
-	ids := stored("vrdone", 12)
+	ids := storedRequests("vrdone", 12)
 	g.Expect(ids[0].ID).To(Equal("vrdone" + strings.Repeat("a", 19) + "b"))
 	g.Expect(ids[11].ID).To(Equal("vrdone" + strings.Repeat("a", 18) + "bc"))
 }

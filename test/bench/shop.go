@@ -15,10 +15,10 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// clients is how many connections find the maximum.
+// clients is the number of connections that find the maximum.
 const clients = 32
 
-// openClients is how many there are at most where requests keep to a schedule.
+// openClients is the most connections for requests on a schedule.
 const openClients = 64
 
 // shop is a project that one replica serves.
@@ -29,8 +29,8 @@ type shop struct {
 	numbers atomic.Int64
 }
 
-// open serves a project.
-func open(ctx context.Context, p *system.Project) (*shop, error) {
+// openShop serves a project.
+func openShop(ctx context.Context, p *system.Project) (*shop, error) {
 	replica, err := p.StartReplica()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (b *bench) startSite(ctx context.Context, o system.Options) (*site, error) 
 	if x.system, err = system.Start(ctx, o); err != nil {
 		return nil, errors.Join(err, receiver.close())
 	}
-	if x.shop, err = open(ctx, x.system.Project); err != nil {
+	if x.shop, err = openShop(ctx, x.system.Project); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
 	return x, nil
@@ -65,8 +65,8 @@ func (b *bench) startSite(ctx context.Context, o system.Options) (*site, error) 
 
 func (x *site) close() error { return errors.Join(x.system.Stop(), x.sink.close()) }
 
-// with runs a figure on a site of its own.
-func (b *bench) with(ctx context.Context, o system.Options, measure func(*site) error) error {
+// withSite runs a figure on its own site.
+func (b *bench) withSite(ctx context.Context, o system.Options, measure func(*site) error) error {
 	x, err := b.startSite(ctx, o)
 	if err != nil {
 		return err
@@ -74,24 +74,24 @@ func (b *bench) with(ctx context.Context, o system.Options, measure func(*site) 
 	return errors.Join(measure(x), x.close())
 }
 
-// withoutEvents is for projects whose events would only take the processor from what is measured.
+// withoutEvents is for projects whose events would only take CPU time from what is measured.
 func withoutEvents(p *verifyv1.VerificationProject) { p.Spec.Webhook = nil }
 
-// patient lets attempts outlast a round.
-func patient(p *verifyv1.VerificationProject) { p.Spec.Webhook.Timeout = "30s" }
+// allowLongAttempts sets a webhook timeout that is longer than a round.
+func allowLongAttempts(p *verifyv1.VerificationProject) { p.Spec.Webhook.Timeout = "30s" }
 
-// init renders the request that starts a verification of the next number.
-func (s *shop) init(load.Turn) ([]byte, error) {
+// renderInit renders the request that starts a verification of the next number.
+func (s *shop) renderInit(load.Turn) ([]byte, error) {
 	return load.Request(http.MethodPost, "/api/verify/init",
 		http.Header{"Authorization": {"Bearer " + s.Key}, "Content-Type": {"application/json"}},
-		fmt.Appendf(nil, `{"phoneNumber":%q,"method":"WHATSAPP"}`, number(s.numbers.Add(1)))), nil
+		fmt.Appendf(nil, `{"phoneNumber":%q,"method":"WHATSAPP"}`, phoneNumber(s.numbers.Add(1)))), nil
 }
 
-// number is a mobile number, another for each n.
-func number(n int64) string { return fmt.Sprintf("+49152%08d", n%100_000_000) }
+// phoneNumber returns a mobile number, a different one for each n.
+func phoneNumber(n int64) string { return fmt.Sprintf("+49152%08d", n%100_000_000) }
 
-// status renders requests for the status of each in turn.
-func (s *shop) status(of []begun) func(load.Turn) ([]byte, error) {
+// renderStatus returns a renderer of status requests, one for each verification in turn.
+func (s *shop) renderStatus(of []started) func(load.Turn) ([]byte, error) {
 	requests := make([][]byte, len(of))
 	for i, begun := range of {
 		requests[i] = load.Request(http.MethodGet, "/api/verify/status?id="+begun.ID, http.Header{"Authorization": {"Bearer " + s.Key}}, nil)
@@ -99,8 +99,8 @@ func (s *shop) status(of []begun) func(load.Turn) ([]byte, error) {
 	return func(turn load.Turn) ([]byte, error) { return requests[turn.N%int64(len(requests))], nil }
 }
 
-// messages renders what WhatsApp posts when the users send the texts, each once.
-func (s *shop) messages(of []begun) func(load.Turn) ([]byte, error) {
+// renderMessages returns a renderer of WhatsApp's webhooks for the users' messages, each once.
+func (s *shop) renderMessages(of []started) func(load.Turn) ([]byte, error) {
 	requests := make([][]byte, len(of))
 	for i, begun := range of {
 		m := s.WhatsAppMessage(begun.number, begun.ExpectedText, begun.ID, time.Now())
@@ -115,17 +115,17 @@ func (s *shop) messages(of []begun) func(load.Turn) ([]byte, error) {
 }
 
 // begun is a verification that was started.
-type begun struct {
+type started struct {
 	ID           string `json:"requestId"`
 	ExpectedText string `json:"expectedText"`
 	number       string
 }
 
-// begin starts so many verifications.
-func (s *shop) begin(ctx context.Context, n int) ([]begun, error) {
+// startVerifications starts n verifications.
+func (s *shop) startVerifications(ctx context.Context, n int) ([]started, error) {
 	var (
 		mu  sync.Mutex
-		all []begun
+		all []started
 	)
 	client := func(ctx context.Context) (load.Call, func() error, error) {
 		conn, err := load.Dial(ctx, s.replica.API)
@@ -136,7 +136,7 @@ func (s *shop) begin(ctx context.Context, n int) ([]begun, error) {
 			if turn.N >= int64(n) {
 				return load.ErrDone
 			}
-			one, err := s.beginOne(conn)
+			one, err := s.startVerification(conn)
 			if err != nil {
 				return err
 			}
@@ -146,14 +146,14 @@ func (s *shop) begin(ctx context.Context, n int) ([]begun, error) {
 			return nil
 		}, conn.Close, nil
 	}
-	if _, err := load.Closed(ctx, min(n, clients), awaitTimeout, load.Patient(client)); err != nil {
+	if _, err := load.Closed(ctx, min(n, clients), waitTimeout, load.Patient(client)); err != nil {
 		return nil, fmt.Errorf("start %d verifications: %w", n, err)
 	}
 	return all, nil
 }
 
-func (s *shop) beginOne(conn *load.Conn) (begun, error) {
-	one := begun{number: number(s.numbers.Add(1))}
+func (s *shop) startVerification(conn *load.Conn) (started, error) {
+	one := started{number: phoneNumber(s.numbers.Add(1))}
 	status, body, err := conn.Do(load.Request(http.MethodPost, "/api/verify/init",
 		http.Header{"Authorization": {"Bearer " + s.Key}, "Content-Type": {"application/json"}},
 		fmt.Appendf(nil, `{"phoneNumber":%q,"method":"WHATSAPP"}`, one.number)))
@@ -167,19 +167,19 @@ func (s *shop) beginOne(conn *load.Conn) (begun, error) {
 	}
 }
 
-// verified starts so many verifications and proves them.
-func (s *shop) verified(ctx context.Context, n int) ([]begun, error) {
-	all, err := s.begin(ctx, n)
+// verifyNumbers starts n verifications and completes them.
+func (s *shop) verifyNumbers(ctx context.Context, n int) ([]started, error) {
+	all, err := s.startVerifications(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	_, err = load.Closed(ctx, min(n, clients), awaitTimeout, load.Patient(load.Expect(s.replica.API, s.messages(all))))
+	_, err = load.Closed(ctx, min(n, clients), waitTimeout, load.Patient(load.Expect(s.replica.API, s.renderMessages(all))))
 	return all, err
 }
 
-// most is how many requests are answered in a second, with all clients at it.
-func (b *bench) most(ctx context.Context, address string, request func(load.Turn) ([]byte, error)) (float64, error) {
-	b.loading()
+// measureMaximum returns how many requests a second are answered with all clients sending.
+func (b *bench) measureMaximum(ctx context.Context, address string, request func(load.Turn) ([]byte, error)) (float64, error) {
+	b.startProfile()
 	r, err := load.Closed(ctx, clients, b.length, load.Expect(address, request))
 	return r.PerSecond(), err
 }

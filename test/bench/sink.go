@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// sink is a client's backend that takes events.
+// sink is a client's backend that receives events.
 type sink struct {
 	url    string
 	server *http.Server
 	ended  chan error
 
 	mu      sync.Mutex
-	open    chan struct{} // closed when held events are let go; nil while none are held
+	open    chan struct{} // closed to answer held events; nil while none are held
 	held    int
-	arrived map[string]time.Time // by request, when the first event came that was answered
+	arrived map[string]time.Time // by request: when the first answered event arrived
 	last    posting
 }
 
@@ -31,7 +31,7 @@ func startSink(ctx context.Context) (*sink, error) {
 		return nil, err
 	}
 	s := &sink{url: "http://" + listener.Addr().String() + "/hook", ended: make(chan error, 1), arrived: map[string]time.Time{}}
-	s.server = &http.Server{Handler: http.HandlerFunc(s.take), ReadHeaderTimeout: time.Minute}
+	s.server = &http.Server{Handler: http.HandlerFunc(s.handleEvent), ReadHeaderTimeout: time.Minute}
 	go func() { s.ended <- s.server.Serve(listener) }() // ends with close
 	return s, nil
 }
@@ -44,14 +44,14 @@ func (s *sink) close() error {
 	return err
 }
 
-// take answers at once, or when held events are let go.
-func (s *sink) take(w http.ResponseWriter, r *http.Request) {
+// handleEvent answers at once, or when held events are released.
+func (s *sink) handleEvent(w http.ResponseWriter, r *http.Request) {
 	at := time.Now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the sender is gone
+		return // the sender closed the connection
 	}
-	if open := s.enter(); open != nil {
+	if open := s.countHeld(); open != nil {
 		select {
 		case <-open:
 		case <-r.Context().Done():
@@ -69,7 +69,7 @@ func (s *sink) take(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (s *sink) enter() chan struct{} {
+func (s *sink) countHeld() chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open != nil {
@@ -78,21 +78,21 @@ func (s *sink) enter() chan struct{} {
 	return s.open
 }
 
-// requestID finds the id without decoding: the receiver shares the machine with what is measured.
+// requestID finds the id without decoding, because the receiver shares the machine with what is measured.
 func requestID(body []byte) string {
 	_, after, _ := bytes.Cut(body, []byte(`"requestId":"`))
 	id, _, _ := bytes.Cut(after, []byte(`"`))
 	return string(id)
 }
 
-// hold keeps the answers back from now on, until release.
-func (s *sink) hold() {
+// holdAnswers holds all answers until releaseAnswers.
+func (s *sink) holdAnswers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.open, s.held = make(chan struct{}), 0
 }
 
-func (s *sink) release() {
+func (s *sink) releaseAnswers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open != nil {
@@ -101,35 +101,35 @@ func (s *sink) release() {
 	}
 }
 
-// waiting is how many events are held.
-func (s *sink) waiting() int {
+// heldCount returns the number of held events.
+func (s *sink) heldCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.held
 }
 
-// stillHangs tells whether no event was answered.
-func (s *sink) stillHangs() error {
+// checkHanging returns an error if an event was answered.
+func (s *sink) checkHanging() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.arrived) > 0 {
-		return fmt.Errorf("the receiver was to hang and took the events of %d requests", len(s.arrived))
+		return fmt.Errorf("the receiver should hang but took the events of %d requests", len(s.arrived))
 	}
 	return nil
 }
 
-// forget begins anew.
-func (s *sink) forget() {
+// reset forgets all events.
+func (s *sink) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arrived = map[string]time.Time{}
 }
 
-// all waits for the events of these requests, and returns when each came.
-func (s *sink) all(ctx context.Context, of []begun) ([]time.Time, error) {
+// awaitEvents waits for the events of these requests and returns when each arrived.
+func (s *sink) awaitEvents(ctx context.Context, of []started) ([]time.Time, error) {
 	at := make([]time.Time, len(of))
-	next := 0 // those before it came
-	err := await(ctx, "the events", func(context.Context) (bool, error) {
+	next := 0 // all before it have arrived
+	err := waitFor(ctx, "the events", func(context.Context) (bool, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for ; next < len(of); next++ {
@@ -143,8 +143,8 @@ func (s *sink) all(ctx context.Context, of []begun) ([]time.Time, error) {
 	return at, err
 }
 
-// example is the last event that came.
-func (s *sink) example() posting {
+// lastEvent returns the last event that arrived.
+func (s *sink) lastEvent() posting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last

@@ -15,44 +15,45 @@ import (
 )
 
 const (
-	// few is what many stored requests are compared with.
+	// few is the number of stored requests in the small database.
 	few = 1000
-	// dueAtOnce is how many are due while claims are measured, and claimed at once.
+	// dueAtOnce is how many requests are due while claims are measured, and claimedOnce how many one call claims.
 	dueAtOnce   = 1000
 	claimedOnce = 100
 )
 
-// manyStored compares the cost of a request, and of a claim of due work, with few and with many stored.
-func manyStored(ctx context.Context, b *bench) error {
+// measureManyStored compares the cost of a request, and of claiming due work, with few and with many stored requests.
+func measureManyStored(ctx context.Context, b *bench) error {
 	options := system.Options{Store: system.PostgreSQL, Project: withoutEvents, PostgreSQL: withoutCheckpoints}
-	return b.withStored(ctx, options, few, func(small *site) error {
-		return b.withStored(ctx, options, b.stored, func(large *site) error {
-			if err := b.holds(ctx, fmt.Sprintf("memory, PostgreSQL, %d stored", b.stored), large); err != nil {
+	return b.withStoredRequests(ctx, options, few, func(small *site) error {
+		return b.withStoredRequests(ctx, options, b.stored, func(large *site) error {
+			if err := b.measureRSS(ctx, fmt.Sprintf("memory, PostgreSQL, %d stored", b.stored), large); err != nil {
 				return err
 			}
-			if err := b.claims(ctx, small, large); err != nil {
+			if err := b.measureClaims(ctx, small, large); err != nil {
 				return err
 			}
-			return b.requests(ctx, small, large)
+			return b.measureRequests(ctx, small, large)
 		})
 	})
 }
 
-// withStored runs on a site that has so many requests stored.
-func (b *bench) withStored(ctx context.Context, o system.Options, n int, measure func(*site) error) error {
-	return b.with(ctx, o, func(x *site) error {
-		if err := store(ctx, x.system.Database, x.Name(), finished, "vrdone", n); err != nil {
+// withStoredRequests runs measure on a site that has n requests stored.
+func (b *bench) withStoredRequests(ctx context.Context, o system.Options, n int, measure func(*site) error) error {
+	return b.withSite(ctx, o, func(x *site) error {
+		if err := storeRequests(ctx, x.system.Database, x.Name(), finished, "vrdone", n); err != nil {
 			return err
 		}
-		if err := settle(ctx, x.system.Database); err != nil {
+		if err := vacuumRequests(ctx, x.system.Database); err != nil {
 			return err
 		}
 		return measure(x)
 	})
 }
 
-// claims has a worker of its own claim what is due, while the replicas stand still, which would claim it too.
-func (b *bench) claims(ctx context.Context, sites ...*site) error {
+// measureClaims measures a separate worker that claims due work. The replicas are frozen, because they would claim it
+// too.
+func (b *bench) measureClaims(ctx context.Context, sites ...*site) error {
 	sides := make([]side, len(sites))
 	for i, x := range sites {
 		worker, end, err := newWorker(ctx, x)
@@ -60,33 +61,34 @@ func (b *bench) claims(ctx context.Context, sites ...*site) error {
 			return err
 		}
 		defer func() { _ = end() }()
-		err = errors.Join(x.replica.Freeze(), store(ctx, x.system.Database, x.Name(), due, "vrdue", dueAtOnce), settle(ctx, x.system.Database))
+		err = errors.Join(x.replica.Freeze(), storeRequests(ctx, x.system.Database, x.Name(), due, "vrdue", dueAtOnce),
+			vacuumRequests(ctx, x.system.Database))
 		if err != nil {
 			return err
 		}
 		sides[i] = func(ctx context.Context, _ int) (sample, error) {
 			r, err := load.Closed(ctx, 1, b.length, worker)
-			return sample{"claim": ms(r.Latency.Mean())}, err
+			return sample{"claim": toMilliseconds(r.Latency.Mean())}, err
 		}
 	}
-	found, err := b.turns(ctx, sides...)
+	found, err := b.measureByTurns(ctx, sides...)
 	if err != nil {
 		return err
 	}
-	b.add(row{
-		figure: fmt.Sprintf("claim of %d due, %d stored", claimedOnce, b.stored), unit: "ms", ours: found[1].of("claim"),
-		limit: found[0].of("claim"), limitIs: fmt.Sprintf("%d stored", few), aim: atMost(1.1),
+	b.addRow(row{
+		figure: fmt.Sprintf("claim of %d due, %d stored", claimedOnce, b.stored), unit: "ms", ours: found[1].valuesOf("claim"),
+		limit: found[0].valuesOf("claim"), limitIs: fmt.Sprintf("%d stored", few), aim: atMost(1.1),
 	})
 	for _, x := range sites {
-		err := execute(ctx, x.system.Database, "DELETE FROM phoneproof_requests WHERE project = $1 AND work = 2", x.Name())
-		if err := errors.Join(err, settle(ctx, x.system.Database), x.replica.Thaw(), x.replica.AwaitReady(ctx)); err != nil {
+		err := executeSQL(ctx, x.system.Database, "DELETE FROM phoneproof_requests WHERE project = $1 AND work = 2", x.Name())
+		if err := errors.Join(err, vacuumRequests(ctx, x.system.Database), x.replica.Thaw(), x.replica.AwaitReady(ctx)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// newWorker claims as a replica does, and gives back at once.
+// newWorker returns a client that claims as a replica does, with a claim that ends at once.
 func newWorker(ctx context.Context, x *site) (load.Client, func() error, error) {
 	address := postgres.Address{URI: []byte(x.system.Database.URI("postgres"))}
 	worker, err := postgres.New(postgres.Options{
@@ -102,7 +104,7 @@ func newWorker(ctx context.Context, x *site) (load.Client, func() error, error) 
 		stop()
 		return <-ended
 	}
-	err = await(ctx, "the database", func(ctx context.Context) (bool, error) { return worker.Ready(ctx) == nil, nil })
+	err = waitFor(ctx, "the database", func(ctx context.Context) (bool, error) { return worker.Ready(ctx) == nil, nil })
 	if err != nil {
 		return nil, nil, errors.Join(err, end())
 	}
@@ -111,27 +113,27 @@ func newWorker(ctx context.Context, x *site) (load.Client, func() error, error) 
 		return func(ctx context.Context, _ load.Turn) error {
 			claimed, err := worker.Claim(ctx, policy, claimedOnce, time.Nanosecond)
 			if err == nil && len(claimed) != claimedOnce {
-				err = fmt.Errorf("%d were claimed, not %d", len(claimed), claimedOnce)
+				err = fmt.Errorf("claimed %d requests, not %d", len(claimed), claimedOnce)
 			}
 			return err
 		}, nil, nil
 	}, end, nil
 }
 
-// requests measures what a request takes at the maximum: its share of the time, and of the processors.
-func (b *bench) requests(ctx context.Context, small, large *site) error {
+// measureRequests measures the cost of a request at the maximum rate: wall time and CPU time per request.
+func (b *bench) measureRequests(ctx context.Context, small, large *site) error {
 	for _, what := range []struct {
 		name   string
 		render func(x *site) renderer
 	}{
-		{"init", func(x *site) renderer { return x.init }},
-		{"status of one that is stored", func(x *site) renderer { return x.status(stored("vrdone", few)) }},
+		{"init", func(x *site) renderer { return x.renderInit }},
+		{"status of one that is stored", func(x *site) renderer { return x.renderStatus(storedRequests("vrdone", few)) }},
 	} {
 		var sides []side
 		for _, x := range []*site{small, large} {
 			render := what.render(x)
 			sides = append(sides, func(ctx context.Context, _ int) (sample, error) {
-				before, err := x.cost()
+				before, err := x.readCost()
 				if err != nil {
 					return nil, err
 				}
@@ -139,19 +141,19 @@ func (b *bench) requests(ctx context.Context, small, large *site) error {
 				if err != nil {
 					return nil, err
 				}
-				after, err := x.cost()
-				replica, database := after.since(before, r.Latency.Count())
+				after, err := x.readCost()
+				replica, database := after.perItemSince(before, r.Latency.Count())
 				return sample{"time": 1e6 / r.PerSecond(), "cpu": replica + database}, err
 			})
 		}
-		found, err := b.turns(ctx, sides...)
+		found, err := b.measureByTurns(ctx, sides...)
 		if err != nil {
 			return err
 		}
 		for _, key := range []string{"time", "cpu"} {
-			b.add(row{
-				figure: fmt.Sprintf("%s, %d stored, %s for each", what.name, b.stored, key), unit: "µs", ours: found[1].of(key),
-				limit: found[0].of(key), limitIs: fmt.Sprintf("%d stored", few), aim: atMost(1.1),
+			b.addRow(row{
+				figure: fmt.Sprintf("%s, %d stored, %s for each", what.name, b.stored, key), unit: "µs", ours: found[1].valuesOf(key),
+				limit: found[0].valuesOf(key), limitIs: fmt.Sprintf("%d stored", few), aim: atMost(1.1),
 			})
 		}
 	}

@@ -14,50 +14,53 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// whole is how many verifications are counted, from the start to the deletion of their objects.
-const whole = 100
+// countedVerifications is the number of verifications that are counted, from init to the deletion of their objects.
+const countedVerifications = 100
 
-// shortlived ends a verification as soon as a project may have it.
-func shortlived(p *verifyv1.VerificationProject) {
+// shortenLifetimes sets the shortest TTL and retention that a project may have.
+func shortenLifetimes(p *verifyv1.VerificationProject) {
 	p.Spec.Request.TTL, p.Spec.Request.Retention = "1m", "1m"
 }
 
-// writes counts, by the API server's own metrics, what verifications ask of it until nothing is left of them.
-func writes(ctx context.Context, b *bench) error {
-	return b.with(ctx, system.Options{Store: system.Kubernetes, Project: shortlived}, func(x *site) error {
-		before, err := x.calls(ctx)
+// measureWrites counts, by the API server's own metrics, the calls that verifications cause until their objects are
+// deleted.
+func measureWrites(ctx context.Context, b *bench) error {
+	return b.withSite(ctx, system.Options{Store: system.Kubernetes, Project: shortenLifetimes}, func(x *site) error {
+		before, err := x.countCalls(ctx)
 		if err != nil {
 			return err
 		}
-		all, err := x.verified(ctx, whole)
+		all, err := x.verifyNumbers(ctx, countedVerifications)
 		if err != nil {
 			return err
 		}
-		if _, err := x.sink.all(ctx, all); err != nil {
+		if _, err := x.sink.awaitEvents(ctx, all); err != nil {
 			return err
 		}
-		b.sayf("  %d numbers are proven; their objects go in about two minutes", whole)
-		if err := x.gone(ctx); err != nil {
+		b.logf("  %d numbers verified; their objects are deleted in about two minutes", countedVerifications)
+		if err := x.awaitDeletion(ctx); err != nil {
 			return err
 		}
-		after, err := x.calls(ctx)
+		after, err := x.countCalls(ctx)
 		if err != nil {
 			return err
 		}
-		b.add(row{
-			figure: "API writes for each verification", ours: series{(after.writes - before.writes) / whole}, aim: atMost(4),
+		b.addRow(row{
+			figure: "API writes for each verification", ours: series{(after.writes - before.writes) / countedVerifications}, aim: atMost(4),
 		})
-		b.add(row{figure: "API reads for each verification", ours: series{(after.reads - before.reads) / whole}})
-		b.add(row{figure: fmt.Sprintf("LISTs in %d verifications", whole), ours: series{after.lists - before.lists}, aim: atMost(0)})
+		b.addRow(row{figure: "API reads for each verification", ours: series{(after.reads - before.reads) / countedVerifications}})
+		b.addRow(row{
+			figure: fmt.Sprintf("LISTs in %d verifications", countedVerifications), ours: series{after.lists - before.lists}, aim: atMost(0),
+		})
 		return nil
 	})
 }
 
-// calls are how many calls about requests the API server has answered.
+// calls are the numbers of calls for requests that the API server has answered.
 type calls struct{ writes, reads, lists, deletes float64 }
 
-// calls asks the API server's own metrics.
-func (x *site) calls(ctx context.Context) (calls, error) {
+// countCalls reads the API server's own metrics.
+func (x *site) countCalls(ctx context.Context) (calls, error) {
 	clients, err := kubernetes.NewForConfig(x.system.Plane.Config)
 	if err != nil {
 		return calls{}, err
@@ -98,9 +101,9 @@ func (c *calls) add(verb string, n float64) {
 	}
 }
 
-// gone waits until the API server has deleted every request, as its metrics tell: to list them would be counted.
-func (x *site) gone(ctx context.Context) error {
-	return await(ctx, "the objects to be deleted", func(ctx context.Context) (bool, error) {
+// awaitDeletion waits until the API server has deleted every request, by its metrics: a LIST would be counted.
+func (x *site) awaitDeletion(ctx context.Context) error {
+	return waitFor(ctx, "the objects to be deleted", func(ctx context.Context) (bool, error) {
 		pause := time.NewTimer(2 * time.Second)
 		defer pause.Stop()
 		select {
@@ -108,7 +111,7 @@ func (x *site) gone(ctx context.Context) error {
 			return false, ctx.Err()
 		case <-pause.C:
 		}
-		c, err := x.calls(ctx)
-		return c.deletes >= whole, err
+		c, err := x.countCalls(ctx)
+		return c.deletes >= countedVerifications, err
 	})
 }

@@ -25,24 +25,24 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// The folders of what is looked through for secrets: in the second, numbers belong.
+// The folders that are searched for secrets: the second may contain numbers.
 const (
 	shownDir   = "shown"
 	objectsDir = "objects"
 )
 
-// collect writes down everything that is there to be seen at the end.
-func (t *trial) collect(ctx context.Context) error {
+// saveFinalState saves everything that is visible at the end.
+func (t *trial) saveFinalState(ctx context.Context) error {
 	for _, name := range []string{shownDir, objectsDir} {
 		if err := os.MkdirAll(filepath.Join(t.dir, name), 0o700); err != nil {
 			return err
 		}
 	}
-	all := t.save(shownDir, "refusals.txt", []byte(strings.Join(t.load.Refusals(), "\n")))
+	all := t.saveFile(shownDir, "refusals.txt", []byte(strings.Join(t.load.Refusals(), "\n")))
 	for n, p := range t.roster.places {
 		for _, path := range []string{"metrics", "problems"} {
-			shown, err := get(ctx, "http://"+p.now().Health+"/"+path)
-			all = errors.Join(all, err, t.save(shownDir, fmt.Sprintf("%s-%d.txt", path, n), shown))
+			shown, err := downloadURL(ctx, "http://"+p.current().Health+"/"+path)
+			all = errors.Join(all, err, t.saveFile(shownDir, fmt.Sprintf("%s-%d.txt", path, n), shown))
 		}
 	}
 	if t.system.Admin != nil {
@@ -51,11 +51,11 @@ func (t *trial) collect(ctx context.Context) error {
 	return errors.Join(all, t.witness.Conclude(ctx, t.dir))
 }
 
-func (t *trial) save(dir, name string, content []byte) error {
+func (t *trial) saveFile(dir, name string, content []byte) error {
 	return os.WriteFile(filepath.Join(t.dir, dir, name), content, 0o600)
 }
 
-// saveObjects writes down what people with kubectl see.
+// saveObjects saves what users of kubectl can see.
 func (t *trial) saveObjects(ctx context.Context) error {
 	for name, list := range map[string]client.ObjectList{
 		"events": &corev1.EventList{}, "projects": &verifyv1.VerificationProjectList{}, "requests": &verifyv1.VerificationRequestList{},
@@ -71,14 +71,14 @@ func (t *trial) saveObjects(ctx context.Context) error {
 		if name == "requests" {
 			dir = objectsDir
 		}
-		if err := t.save(dir, name+".json", content); err != nil {
+		if err := t.saveFile(dir, name+".json", content); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func get(ctx context.Context, url string) ([]byte, error) {
+func downloadURL(ctx context.Context, url string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -93,15 +93,15 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// evidence reads the ledgers, and looks through all else for what must not be in it.
-func (t *trial) evidence() (*judge.Evidence, error) {
+// loadEvidence reads the ledgers, and searches everything else for values that must not be in it.
+func (t *trial) loadEvidence() (*judge.Evidence, error) {
 	e, err := judge.Load(t.dir)
 	if err != nil {
 		return nil, err
 	}
 	e.End, e.Kubernetes = t.ended, t.store == system.Kubernetes
 	e.Times = judge.Times{Attempt: webhookTimeout, Record: request.RecordTimeout, Fresh: request.ClaimFresh}
-	canaries := t.canaries(e.Acks)
+	canaries := t.newCanaries(e.Acks)
 	for _, pattern := range []string{"system/*.log", shownDir + "/*", objectsDir + "/*"} {
 		files, err := filepath.Glob(filepath.Join(t.dir, pattern))
 		if err != nil {
@@ -112,20 +112,20 @@ func (t *trial) evidence() (*judge.Evidence, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !ours(file) {
+			if !isOwnFile(file) {
 				continue
 			}
 			e.Searched++
-			e.Traces = append(e.Traces, traces(filepath.Base(file), content)...)
+			e.Traces = append(e.Traces, findTraces(filepath.Base(file), content)...)
 			e.Leaks = append(e.Leaks, canaries.Search(filepath.Base(file), content, filepath.Base(filepath.Dir(file)) != objectsDir)...)
 		}
 	}
 	return e, nil
 }
 
-// traces tells where a stranger's words came through: what is measured has none of them, and no line of a log begins with
-// one, or has a byte that a terminal obeys.
-func traces(name string, content []byte) []string {
+// findTraces returns where a stranger's words appear: they must not be in metrics or begin a line of a log, and no file
+// may have a terminal's escape byte.
+func findTraces(name string, content []byte) []string {
 	var found []string
 	if strings.HasPrefix(name, "metrics") && bytes.Contains(bytes.ToLower(content), []byte(load.Marker)) {
 		found = append(found, name+": a word that a stranger made up")
@@ -139,13 +139,13 @@ func traces(name string, content []byte) []string {
 	return found
 }
 
-// ours tells whether PhoneProof wrote the file. The store's own log holds what its users send.
-func ours(file string) bool {
+// isOwnFile reports whether PhoneProof wrote the file. The store's own log contains what its users send.
+func isOwnFile(file string) bool {
 	name := filepath.Base(file)
 	return name != "postgresql.log" && name != "apiserver.log"
 }
 
-func (t *trial) canaries(acks []ledger.Ack) *canary.Canaries {
+func (t *trial) newCanaries(acks []ledger.Ack) *canary.Canaries {
 	c := canary.New()
 	for n, secret := range t.secrets {
 		c.Secret(fmt.Sprintf("secret %d of the project", n), secret)

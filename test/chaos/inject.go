@@ -15,7 +15,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// injector makes faults happen, as many at once as are due, but never two of one store or line.
+// injector injects faults, as many at once as are due, but never two of one store or line.
 type injector struct {
 	*trial
 
@@ -31,21 +31,21 @@ type injector struct {
 	err  error
 	done map[schedule.Kind]int
 	hits map[schedule.Kind]map[string]int
-	// missing are the operations that a kind of fault has not hit yet and is to hit in the run.
+	// missing are the operations that a kind of fault must still hit in the run.
 	missing map[schedule.Kind][]string
 }
 
-// inject runs a schedule along the load, and returns when the last fault is over. What it cannot do ends the run: a fault
-// that did not happen proves nothing.
-func (i *injector) inject(ctx context.Context, faults []schedule.Fault) error {
+// injectAll injects a schedule along the load and returns when the last fault has ended. A fault that fails ends the
+// run, because it would prove nothing.
+func (i *injector) injectAll(ctx context.Context, faults []schedule.Fault) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, f := range faults {
-		if !i.await(ctx, f.At) {
+		if !i.awaitProgress(ctx, f.At) {
 			break
 		}
 		running.Go(func() {
-			if err := i.one(ctx, f); err != nil && ctx.Err() == nil {
+			if err := i.injectFault(ctx, f); err != nil && ctx.Err() == nil {
 				i.mu.Lock()
 				i.err = errors.Join(i.err, fmt.Errorf("%s: %w", f.Kind, err))
 				i.mu.Unlock()
@@ -58,12 +58,12 @@ func (i *injector) inject(ctx context.Context, faults []schedule.Fault) error {
 	return i.err
 }
 
-// await returns when the load is so far, or false when it is over.
-func (i *injector) await(ctx context.Context, share float64) bool {
+// awaitProgress returns true when the load has reached the share, or false when it has ended.
+func (i *injector) awaitProgress(ctx context.Context, share float64) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		switch now := i.progress(); {
+		switch now := i.loadProgress(); {
 		case ctx.Err() != nil, now >= 1:
 			return false
 		case now >= share:
@@ -76,24 +76,24 @@ func (i *injector) await(ctx context.Context, share float64) bool {
 	}
 }
 
-// one injects a fault and writes it down.
-func (i *injector) one(ctx context.Context, f schedule.Fault) error {
+// injectFault injects a fault and records it.
+func (i *injector) injectFault(ctx context.Context, f schedule.Fault) error {
 	record := ledger.Fault{Kind: string(f.Kind)}
 	var hits map[hit]int
 	var err error
 	switch f.Kind {
 	case schedule.Kill:
-		err = i.kill(i.roster.places[f.Victim%len(i.roster.places)], &record)
+		err = i.killReplica(i.roster.places[f.Victim%len(i.roster.places)], &record)
 	case schedule.KillLeader:
-		err = i.kill(i.roster.leader(f.Victim), &record)
+		err = i.killReplica(i.roster.findLeader(f.Victim), &record)
 	case schedule.KillAll:
 		err = i.killAll(&record)
 	case schedule.Freeze:
-		err = i.freeze(ctx, i.roster.places[f.Victim%len(i.roster.places)], f.For, &record)
+		err = i.freezeReplica(ctx, i.roster.places[f.Victim%len(i.roster.places)], f.For, &record)
 	case schedule.FreezeLeader:
-		err = i.freeze(ctx, i.roster.leader(f.Victim), f.For, &record)
+		err = i.freezeReplica(ctx, i.roster.findLeader(f.Victim), f.For, &record)
 	case schedule.Roll:
-		err = i.roll(ctx, &record)
+		err = i.rollReplicas(ctx, &record)
 	case schedule.CrashStore, schedule.FreezeStore:
 		err = i.stopStore(ctx, f, &record)
 	case schedule.RotateHook:
@@ -102,9 +102,9 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 		err = i.rotateKey(ctx, &record)
 	case schedule.CutStore, schedule.CutSink, schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit, schedule.FailWrite,
 		schedule.FailStored, schedule.CutWrite, schedule.CutStored, schedule.Conflict, schedule.LagWatch, schedule.RepeatWatch:
-		hits, err = i.spoil(ctx, f, &record)
+		hits, err = i.injectPartial(ctx, f, &record)
 	default:
-		i.disturb(ctx, f, &record)
+		i.disturbNetwork(ctx, f, &record)
 	}
 	if err != nil {
 		return err
@@ -120,11 +120,11 @@ func (i *injector) one(ctx context.Context, f schedule.Fault) error {
 	return nil
 }
 
-func (i *injector) kill(p *place, record *ledger.Fault) error {
+func (i *injector) killReplica(p *place, record *ledger.Fault) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
-	record.From, record.Victims = time.Now(), []string{p.now().Name}
-	err := i.roster.kill(p)
+	record.From, record.Victims = time.Now(), []string{p.current().Name}
+	err := i.roster.killReplica(p)
 	record.Until = time.Now()
 	return err
 }
@@ -138,21 +138,21 @@ func (i *injector) killAll(record *ledger.Fault) error {
 	}
 	record.From = time.Now()
 	for _, p := range i.roster.places {
-		record.Victims = append(record.Victims, p.now().Name)
-		p.now().Kill()
+		record.Victims = append(record.Victims, p.current().Name)
+		p.current().Kill()
 	}
 	var all error
 	for _, p := range i.roster.places {
-		all = errors.Join(all, i.roster.start(p))
+		all = errors.Join(all, i.roster.startReplica(p))
 	}
 	record.Until = time.Now()
 	return all
 }
 
-func (i *injector) freeze(ctx context.Context, p *place, length time.Duration, record *ledger.Fault) error {
+func (i *injector) freezeReplica(ctx context.Context, p *place, length time.Duration, record *ledger.Fault) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
-	r := p.now()
+	r := p.current()
 	record.From, record.Victims = time.Now(), []string{r.Name}
 	if err := r.Freeze(); err != nil {
 		return err
@@ -163,14 +163,14 @@ func (i *injector) freeze(ctx context.Context, p *place, length time.Duration, r
 	return err
 }
 
-// roll replaces the replicas one after the other, each when the next is ready, as a Deployment does. Each one's end is a
-// fault of its own in the ledger, and the whole roll hits nobody beside.
-func (i *injector) roll(ctx context.Context, record *ledger.Fault) error {
+// rollReplicas replaces the replicas one after the other, each when the next is ready, as a Deployment does. The end of
+// each is a fault of its own in the ledger; the roll itself has no victims.
+func (i *injector) rollReplicas(ctx context.Context, record *ledger.Fault) error {
 	i.rolling.Lock()
 	defer i.rolling.Unlock()
 	record.From = time.Now()
 	for _, p := range i.roster.places {
-		if err := i.replace(ctx, p); err != nil {
+		if err := i.replaceReplica(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -178,14 +178,14 @@ func (i *injector) roll(ctx context.Context, record *ledger.Fault) error {
 	return nil
 }
 
-func (i *injector) replace(ctx context.Context, p *place) error {
+func (i *injector) replaceReplica(ctx context.Context, p *place) error {
 	p.busy.Lock()
 	defer p.busy.Unlock()
-	old := p.now()
-	if err := i.roster.start(p); err != nil {
+	old := p.current()
+	if err := i.roster.startReplica(p); err != nil {
 		return err
 	}
-	if err := p.now().AwaitReady(ctx); err != nil {
+	if err := p.current().AwaitReady(ctx); err != nil {
 		return err
 	}
 	end := ledger.Fault{Kind: string(schedule.Roll), From: time.Now(), Victims: []string{old.Name}}
@@ -196,12 +196,12 @@ func (i *injector) replace(ctx context.Context, p *place) error {
 	return i.faults.Append(end)
 }
 
-// stopStore ends the store at once and starts it again, or stops it where it is.
+// stopStore kills the store and starts it again, or freezes and continues it.
 func (i *injector) stopStore(ctx context.Context, f schedule.Fault, record *ledger.Fault) error {
 	i.storeBusy.Lock()
 	defer i.storeBusy.Unlock()
 	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
-	again, err := i.away(ctx, f.Kind == schedule.FreezeStore)
+	again, err := i.takeStoreDown(ctx, f.Kind == schedule.FreezeStore)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (i *injector) stopStore(ctx context.Context, f schedule.Fault, record *ledg
 	return err
 }
 
-func (i *injector) away(ctx context.Context, frozen bool) (again func() error, err error) {
+func (i *injector) takeStoreDown(ctx context.Context, frozen bool) (again func() error, err error) {
 	database, plane := i.system.Database, i.system.Plane
 	switch {
 	case i.store == system.PostgreSQL && frozen:
@@ -223,12 +223,12 @@ func (i *injector) away(ctx context.Context, frozen bool) (again func() error, e
 	case frozen:
 		return plane.FreezeAPIServer()
 	default:
-		return func() error { return thrice(plane.StartAPIServer) }, plane.KillAPIServer()
+		return func() error { return tryThreeTimes(plane.StartAPIServer) }, plane.KillAPIServer()
 	}
 }
 
-// thrice tries up to three times what has a time of its own that a machine may be too busy for.
-func thrice(try func() error) error {
+// tryThreeTimes retries an operation with a timeout of its own, which a busy machine may exceed.
+func tryThreeTimes(try func() error) error {
 	var all error
 	for range 3 {
 		err := try()
@@ -240,8 +240,8 @@ func thrice(try func() error) error {
 	return all
 }
 
-// disturb has the network do what the fault says.
-func (i *injector) disturb(ctx context.Context, f schedule.Fault, record *ledger.Fault) {
+// disturbNetwork applies a fault to the network.
+func (i *injector) disturbNetwork(ctx context.Context, f schedule.Fault, record *ledger.Fault) {
 	line, busy := i.lines.store, &i.storeLine
 	if f.Kind == schedule.DelaySink || f.Kind == schedule.HoleSink {
 		line, busy = i.lines.sink, &i.sinkLine
@@ -265,28 +265,29 @@ func (i *injector) disturb(ctx context.Context, f schedule.Fault, record *ledger
 }
 
 const (
-	// delay is in each direction.
+	// delay applies in each direction.
 	delay = 150 * time.Millisecond
-	// slowLine is in bytes a second, for each connection.
+	// slowLine is in bytes per second, for each connection.
 	slowLine = 20_000
-	// spread is how long a new key takes to be known to every replica that runs.
+	// spread is how long a new key takes to be known to every running replica.
 	spread = 3 * time.Second
 )
 
-// rotateHook replaces the secret that events are signed with. Their receiver knows it before, as the documentation says.
+// rotateHook replaces the secret that events are signed with. The receiver gets it first, as the documentation
+// requires.
 func (i *injector) rotateHook(record *ledger.Fault) error {
 	i.secrets.Lock()
 	defer i.secrets.Unlock()
 	secret := "webhook " + rand.Text()
 	i.sink.Trust(secret)
-	i.remember(secret)
+	i.addSecret(secret)
 	record.From = time.Now()
 	err := i.system.WriteSecret(hookKey, secret)
 	record.Until = time.Now()
 	return err
 }
 
-// rotateKey replaces the API key that is not in use, and has clients use it once every replica knows it.
+// rotateKey replaces the API key that is not in use, and switches clients to it once every replica knows it.
 func (i *injector) rotateKey(ctx context.Context, record *ledger.Fault) error {
 	i.secrets.Lock()
 	defer i.secrets.Unlock()
@@ -294,7 +295,7 @@ func (i *injector) rotateKey(ctx context.Context, record *ledger.Fault) error {
 	if err != nil {
 		return err
 	}
-	i.remember(key)
+	i.addSecret(key)
 	i.trial.mu.Lock()
 	next := 1 - i.current
 	i.trial.mu.Unlock()
@@ -310,8 +311,8 @@ func (i *injector) rotateKey(ctx context.Context, record *ledger.Fault) error {
 	return nil
 }
 
-// remember adds a secret to those that nobody may see.
-func (i *injector) remember(secret string) {
+// addSecret adds a secret to those that must not be seen.
+func (i *injector) addSecret(secret string) {
 	i.trial.mu.Lock()
 	defer i.trial.mu.Unlock()
 	i.trial.secrets = append(i.trial.secrets, secret)

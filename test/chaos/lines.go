@@ -19,22 +19,23 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// lines are what the replicas reach others through.
+// lines are the network lines from the replicas to the store and the receiver.
 type lines struct {
 	store *faultproxy.Proxy
 	sink  *faultproxy.Proxy
-	// transactions stands between the store's line and a database, calls between it and an API server; the other one is nil.
+	// transactions is between the store's line and a database, calls between it and an API server; the other one is
+	// nil.
 	transactions *pgproxy.Proxy
 	calls        *apiproxy.Proxy
-	// project has the replicas that come over the lines; nil before there is one.
+	// project has the replicas whose connections come over the lines; nil before it is created.
 	project atomic.Pointer[system.Project]
 	err     error
 
 	mu      sync.Mutex
-	unnamed error // why somebody could not be named
+	unnamed error // why the owner of a connection could not be named
 }
 
-// nameOwner names the replica that connects.
+// nameOwner returns the name of the replica that connects.
 func (l *lines) nameOwner(client net.Conn) string {
 	p := l.project.Load()
 	if p == nil {
@@ -44,25 +45,25 @@ func (l *lines) nameOwner(client net.Conn) string {
 	if err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.unnamed = fmt.Errorf("name the owner of a connection: %w", err)
+		l.unnamed = fmt.Errorf("name owner of connection: %w", err)
 	}
 	return name
 }
 
-// checkNames returns why somebody could not be named: the judge would take him for everybody.
+// checkNames returns why the owner of a connection could not be named: the judge would take it for any process.
 func (l *lines) checkNames() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unnamed
 }
 
-// nameCaller names the replica that comes over the store's line from an address.
+// nameCaller returns the name of the replica that calls over the store's line from an address.
 func (l *lines) nameCaller(address string) string { return l.store.Caller(address) }
 
-// sender names the replica whose event comes to the receiver from an address.
-func (l *lines) sender(address string) string { return l.sink.Caller(address) }
+// nameSender returns the name of the replica whose event comes to the receiver from an address.
+func (l *lines) nameSender(address string) string { return l.sink.Caller(address) }
 
-func (l *lines) toSink(ctx context.Context, address string) (string, error) {
+func (l *lines) listenForSink(ctx context.Context, address string) (string, error) {
 	var err error
 	if l.sink, err = faultproxy.Listen(ctx, address, l.nameOwner); err != nil {
 		return "", err
@@ -70,11 +71,11 @@ func (l *lines) toSink(ctx context.Context, address string) (string, error) {
 	return l.sink.Address, nil
 }
 
-// database leads a URI over the line of the store, and from there through what knows transactions.
-func (l *lines) database(uri string) string {
+// routeDatabase routes a URI over the store's line to the proxy that knows transactions.
+func (l *lines) routeDatabase(uri string) string {
 	u, err := url.Parse(uri)
 	if err == nil && l.store == nil {
-		err = l.toDatabase(context.Background(), u.Host)
+		err = l.listenForDatabase(context.Background(), u.Host)
 	}
 	if err != nil {
 		l.err = errors.Join(l.err, err)
@@ -84,7 +85,7 @@ func (l *lines) database(uri string) string {
 	return u.String()
 }
 
-func (l *lines) toDatabase(ctx context.Context, address string) error {
+func (l *lines) listenForDatabase(ctx context.Context, address string) error {
 	var err error
 	if l.transactions, err = pgproxy.Listen(ctx, address, operationOf, l.nameCaller); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (l *lines) toDatabase(ctx context.Context, address string) error {
 	return err
 }
 
-// operationOf names the operation of a transaction by its statements. A claim raises the epoch of a request.
+// operationOf returns the operation of a transaction by its statements. A claim raises the epoch of a request.
 func operationOf(statement string) string {
 	switch {
 	case strings.HasPrefix(statement, "INSERT INTO phoneproof_requests"):
@@ -107,9 +108,9 @@ func operationOf(statement string) string {
 	}
 }
 
-// apiServer leads clients over the line of the store, and from there through what knows their calls. The line carries bytes
-// that are encrypted: it loses the answers to any requests.
-func (l *lines) apiServer(config *rest.Config) error {
+// routeAPIServer routes clients over the store's line to the proxy that knows their calls. The line carries encrypted
+// bytes, so it loses the answers to any requests.
+func (l *lines) routeAPIServer(config *rest.Config) error {
 	var err error
 	if l.store == nil {
 		if l.calls, err = apiproxy.Listen(config, requests, l.nameCaller); err != nil {
@@ -126,8 +127,8 @@ func (l *lines) apiServer(config *rest.Config) error {
 // requests is the resource whose calls are broken.
 const requests = "verificationrequests"
 
-// clear ends every fault of the network.
-func (l *lines) clear() {
+// clearFaults ends every fault of the network.
+func (l *lines) clearFaults() {
 	for _, line := range []*faultproxy.Proxy{l.store, l.sink} {
 		line.CutAnswers(0, nil)
 		line.Set(faultproxy.Weather{})

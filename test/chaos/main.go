@@ -1,7 +1,7 @@
-// Command chaos runs whole systems under load and faults, and judges by ledgers outside of them whether they lost,
-// repeated, contradicted or told anything that they may not: see docs/reliability.md.
+// Command chaos runs whole systems under load and faults, and judges by ledgers outside them whether they lost, repeated,
+// contradicted or revealed anything that they must not: see docs/reliability.md.
 //
-// The invariant: it exits 0 only if every invariant was tested, on every store that was asked for, and held.
+// The invariant: it exits 0 only if every invariant was tested and held, on every store in -store.
 package main
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// options are the command line.
+// options are the command-line options.
 type options struct {
 	stores   []system.Store
 	duration time.Duration
@@ -43,7 +43,7 @@ type options struct {
 }
 
 func main() {
-	log.SetLogger(logr.Discard()) // what fails is an error of the run
+	log.SetLogger(logr.Discard()) // failures are errors of the run
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
@@ -53,24 +53,25 @@ func main() {
 	}
 }
 
-func parse(args []string) (options, error) {
+func parseOptions(args []string) (options, error) {
 	var (
 		o      options
 		stores string
 	)
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	flags.StringVar(&stores, "store", "postgresql,kubernetes", "the stores, all at once")
-	flags.DurationVar(&o.duration, "duration", 3*time.Minute, "how long all of it takes, where -requests does not say how much to do")
-	flags.IntVar(&o.requests, "requests", 0, "verifications for each store; zero is as many as there is time for")
-	flags.IntVar(&o.kills, "kills", 20, "kill -9 of single replicas; other faults come in proportion")
-	flags.Uint64Var(&o.seed, "seed", 0, "what decides about the faults; zero draws one")
-	flags.IntVar(&o.workers, "workers", 32, "clients at once")
-	flags.Float64Var(&o.rate, "rate", 15, "verifications begun a second for each store, at most; zero is as many as the machine takes")
-	flags.DurationVar(&o.quiet, "quiet", 3*time.Minute, "how long to wait at most, after the faults, for what is due")
-	flags.StringVar(&o.dir, "dir", filepath.Join("bin", "chaos"), "where ledgers and logs go; kept if anything is wrong")
-	flags.BoolVar(&o.keep, "keep", false, "keep them if nothing is")
-	flags.BoolVar(&o.debug, "debug", true, "have replicas log all they can")
-	flags.StringVar(&o.program, "program", "", "what system.Build made; empty builds it")
+	flags.StringVar(&stores, "store", "postgresql,kubernetes", "stores to test, separated by commas, all at once")
+	flags.DurationVar(&o.duration, "duration", 3*time.Minute, "length of the whole run, if -requests is zero")
+	flags.IntVar(&o.requests, "requests", 0, "verifications for each store; zero means as many as there is time for")
+	flags.IntVar(&o.kills, "kills", 20, "number of kill -9 of single replicas; other faults come in proportion")
+	flags.Uint64Var(&o.seed, "seed", 0, "seed of the faults; zero draws one")
+	flags.IntVar(&o.workers, "workers", 32, "number of concurrent clients")
+	flags.Float64Var(&o.rate, "rate", 15,
+		"most verifications that begin per second for each store; zero means as many as the machine can handle")
+	flags.DurationVar(&o.quiet, "quiet", 3*time.Minute, "longest wait, after the faults, for due work")
+	flags.StringVar(&o.dir, "dir", filepath.Join("bin", "chaos"), "folder for ledgers and logs; kept after a failure")
+	flags.BoolVar(&o.keep, "keep", false, "keep ledgers and logs after a success, too")
+	flags.BoolVar(&o.debug, "debug", true, "let replicas log at level debug")
+	flags.StringVar(&o.program, "program", "", "path of the program from system.Build; empty builds it")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -87,9 +88,9 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// run does all of it and tells about it.
+// run runs all stores and prints the report.
 func run(ctx context.Context, args []string, out io.Writer) error {
-	o, err := parse(args)
+	o, err := parseOptions(args)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var running sync.WaitGroup
 	for n, store := range o.stores {
 		running.Go(func() {
-			if err := one(ctx, o, store, all); err != nil {
+			if err := runStore(ctx, o, store, all); err != nil {
 				errs[n] = fmt.Errorf("%s: %w", store, err)
 			}
 		})
@@ -121,7 +122,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// tally counts the invariants that held, that did not, and that nothing was there for.
+// tally counts the invariants that held, that were violated, and that had nothing to be tested on.
 type tally struct{ passed, failed, skipped int }
 
 func (t tally) String() string {

@@ -9,35 +9,35 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-func TestParse(t *testing.T) {
+func TestParseOptions(t *testing.T) {
 	g := NewWithT(t)
-	o, err := parse(nil)
+	o, err := parseOptions(nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.stores).To(ConsistOf(system.PostgreSQL, system.Kubernetes))
 	g.Expect(o.seed).NotTo(BeZero(), "one is drawn")
 	g.Expect(o.duration).To(Equal(3*time.Minute), "both run at once")
 
-	o, err = parse([]string{"-store=kubernetes", "-seed=7", "-duration=4m"})
+	o, err = parseOptions([]string{"-store=kubernetes", "-seed=7", "-duration=4m"})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(o.stores).To(HaveExactElements(system.Kubernetes))
 	g.Expect(o.seed).To(BeEquivalentTo(7))
 	g.Expect(o.duration).To(Equal(4 * time.Minute))
 
-	_, err = parse([]string{"-store=memory"})
+	_, err = parseOptions([]string{"-store=memory"})
 	g.Expect(err).To(MatchError(ContainSubstring(`-store is "memory"`)))
 }
 
-func TestTraces(t *testing.T) {
+func TestFindTraces(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(traces("metrics-0.txt", []byte(`requests_total{method="GET"} 7`))).To(BeEmpty())
-	g.Expect(traces("metrics-0.txt", []byte(`requests_total{method="STRANGER1"} 7`))).To(HaveLen(1))
-	g.Expect(traces("shop-1.log", []byte(`{"msg":"request","path":"stranger"}`+"\n"))).To(BeEmpty())
-	g.Expect(traces("shop-1.log", []byte("{}\nstranger\n"))).To(HaveLen(1))
+	g.Expect(findTraces("metrics-0.txt", []byte(`requests_total{method="GET"} 7`))).To(BeEmpty())
+	g.Expect(findTraces("metrics-0.txt", []byte(`requests_total{method="STRANGER1"} 7`))).To(HaveLen(1))
+	g.Expect(findTraces("shop-1.log", []byte(`{"msg":"request","path":"stranger"}`+"\n"))).To(BeEmpty())
+	g.Expect(findTraces("shop-1.log", []byte("{}\nstranger\n"))).To(HaveLen(1))
 	for _, escape := range []string{"\x1b[31m", "\u009b31m"} {
-		g.Expect(traces("events.json", []byte(escape))).To(HaveLen(1))
+		g.Expect(findTraces("events.json", []byte(escape))).To(HaveLen(1))
 	}
 }
 
 func TestTally(t *testing.T) {
-	NewWithT(t).Expect(tally{12, 1, 2}.String()).To(Equal("12 passed, 1 failed, 2 skipped"), "what .ci/run adds up")
+	NewWithT(t).Expect(tally{12, 1, 2}.String()).To(Equal("12 passed, 1 failed, 2 skipped"), "the format that .ci/run parses")
 }

@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// report is what the runs of all stores print, and the sum of their verdicts.
+// report prints the output of the runs of all stores and sums up their verdicts.
 type report struct {
 	mu     sync.Mutex
 	out    io.Writer
 	counts tally
 }
 
-// Write prints what one call of Fprintf prints, without a part of another's in it.
+// Write prints the output of one Fprintf in one piece.
 func (r *report) Write(text []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.out.Write(text)
 }
 
-// add counts verdicts and prints them together.
+// add adds counts and prints their verdicts in one piece.
 func (r *report) add(counts tally, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

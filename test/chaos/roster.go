@@ -10,13 +10,13 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// roster is the replicas by place: one that dies is replaced in its place by the next.
+// roster is the replicas by place: a replica that ends is replaced in its place.
 type roster struct {
 	project *system.Project
 	places  []*place
 }
 
-// place is where one replica after the other serves. Who holds busy may end and start it.
+// place is where one replica after the other serves. The holder of busy may stop and start it.
 type place struct {
 	busy sync.Mutex
 
@@ -24,20 +24,20 @@ type place struct {
 	replica *system.Replica
 }
 
-func (p *place) now() *system.Replica {
+func (p *place) current() *system.Replica {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.replica
 }
 
-func (p *place) put(r *system.Replica) {
+func (p *place) setReplica(r *system.Replica) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.replica = r
 }
 
-// fill starts so many replicas and returns when they are ready.
-func (r *roster) fill(ctx context.Context, project *system.Project, count int) error {
+// startReplicas starts count replicas and returns when they are ready.
+func (r *roster) startReplicas(ctx context.Context, project *system.Project, count int) error {
 	r.project = project
 	for range count {
 		replica, err := project.StartReplica()
@@ -46,47 +46,48 @@ func (r *roster) fill(ctx context.Context, project *system.Project, count int) e
 		}
 		r.places = append(r.places, &place{replica: replica})
 	}
-	return r.ready(ctx)
+	return r.awaitReady(ctx)
 }
 
-// ready returns when every replica is.
-func (r *roster) ready(ctx context.Context) error {
+// awaitReady returns when every replica is ready.
+func (r *roster) awaitReady(ctx context.Context) error {
 	for _, p := range r.places {
-		if err := p.now().AwaitReady(ctx); err != nil {
+		if err := p.current().AwaitReady(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// addresses are those of the API, dead or alive.
-func (r *roster) addresses() []string {
+// apiAddresses returns the addresses of the API, dead or alive.
+func (r *roster) apiAddresses() []string {
 	all := make([]string, len(r.places))
 	for i, p := range r.places {
-		all[i] = p.now().API
+		all[i] = p.current().API
 	}
 	return all
 }
 
-// kill ends the replica of a place at once and starts the next.
-func (r *roster) kill(p *place) error {
-	p.now().Kill()
-	return r.start(p)
+// killReplica kills the replica of a place and starts the next.
+func (r *roster) killReplica(p *place) error {
+	p.current().Kill()
+	return r.startReplica(p)
 }
 
-func (r *roster) start(p *place) error {
+func (r *roster) startReplica(p *place) error {
 	replica, err := r.project.StartReplica()
 	if err != nil {
-		return fmt.Errorf("replace a replica: %w", err)
+		return fmt.Errorf("replace replica: %w", err)
 	}
-	p.put(replica)
+	p.setReplica(replica)
 	return nil
 }
 
-// leader returns the place of the replica that says it holds the lease; another one if none does at the moment.
-func (r *roster) leader(otherwise int) *place {
+// findLeader returns the place of the replica that holds the lease by its log; if none does, the place with the number
+// otherwise.
+func (r *roster) findLeader(otherwise int) *place {
 	for _, p := range r.places {
-		log, err := os.ReadFile(p.now().LogFile)
+		log, err := os.ReadFile(p.current().LogFile)
 		if err == nil && bytes.Count(log, []byte(`"msg":"leading"`)) > bytes.Count(log, []byte(`"msg":"no longer leading"`)) {
 			return p
 		}

@@ -20,53 +20,53 @@ import (
 )
 
 const (
-	// spoiled is the share of transactions, and of writes, that a fault hits: one in so many of each operation.
-	spoiled = 3
-	// conflicting is that of updates that meet a conflict.
-	conflicting = 2
-	// informerLag is how late informers are.
+	// faultEvery is the share of transactions, and of writes, that a fault hits: one in faultEvery of each operation.
+	faultEvery = 3
+	// conflictEvery is the share of updates that get a conflict.
+	conflictEvery = 2
+	// informerLag is how late events reach informers.
 	informerLag = 10 * time.Second
-	// rewound is how many revisions of the API server an informer hears of again.
-	rewound = 1000
-	// firstHit bounds the wait for a fault to hit something, where little happens.
-	firstHit = 30 * time.Second
-	// nextBegin is how long after it began a fault that hit nothing begins again: informers watch again within less.
-	nextBegin = 3 * time.Second
-	// cutTime is how long a fault lasts at least.
-	cutTime = 2 * time.Second
-	// look is how often that is looked for.
-	look = 50 * time.Millisecond
+	// repeatedRevisions is how many revisions of the API server an informer receives again.
+	repeatedRevisions = 1000
+	// hitTimeout bounds the wait for a fault to hit something when little happens.
+	hitTimeout = 30 * time.Second
+	// restartInterval is how long after its start a fault that hit nothing starts again: informers restart their
+	// watches more often.
+	restartInterval = 3 * time.Second
+	// minFaultTime is how long a fault lasts at least.
+	minFaultTime = 2 * time.Second
+	// pollInterval is how often the hits are checked.
+	pollInterval = 50 * time.Millisecond
 )
 
-// The SQLSTATEs that a commit fails with: what a trigger raises and a disk that is full, or a serialization failure and a
-// deadlock.
+// The SQLSTATEs that a commit fails with: raise_exception and disk_full, or serialization_failure and deadlock_detected.
 //
-//nolint:gochecknoglobals // constants, which Go has no slices of
+//nolint:gochecknoglobals // Go has no constant slices
 var (
 	refusals       = []string{"P0001", "53100"}
 	serializations = []string{"40001", "40P01"}
 )
 
-// hit is an operation of a process, named as in the ledgers, that a fault hit.
+// hit is an operation, named as in the ledgers, of a process that a fault hit.
 type hit struct{ operation, victim string }
 
-// spoiling is a fault that hits some of what goes by.
-type spoiling struct {
+// partialFault is a fault that hits a share of the traffic.
+type partialFault struct {
 	busy  *sync.Mutex
 	begin func() error
 	end   func() error
 	// hits returns how often each was hit since the run began.
 	hits func() map[hit]int
-	// wants are the operations that it is to hit.
+	// wants are the operations that it must hit.
 	wants []string
-	// again begins it once more while it has hit nothing, where what it hits is there at its begin alone; or it is nil.
-	again func()
+	// restart starts it again while it has hit nothing, if it only has an effect at its start; else nil.
+	restart func()
 }
 
-// spoil has some transactions, writes or answers fail for a while, and longer where it has not hit yet what it is to hit in
-// the run. It returns what it hit.
-func (i *injector) spoil(ctx context.Context, f schedule.Fault, record *ledger.Fault) (map[hit]int, error) {
-	s := i.spoiling(ctx, f)
+// injectPartial makes some transactions, writes or answers fail for a while, and longer if its kind has not hit yet
+// everything that it must hit in the run. It returns what it hit.
+func (i *injector) injectPartial(ctx context.Context, f schedule.Fault, record *ledger.Fault) (map[hit]int, error) {
+	s := i.newPartialFault(ctx, f)
 	s.busy.Lock()
 	defer s.busy.Unlock()
 	before := s.hits()
@@ -74,19 +74,19 @@ func (i *injector) spoil(ctx context.Context, f schedule.Fault, record *ledger.F
 	if err := s.begin(); err != nil {
 		return nil, err
 	}
-	sleep(ctx, max(f.For, cutTime))
-	s.awaitHits(ctx, before, i.wanting(f.Kind, s.wants))
+	sleep(ctx, max(f.For, minFaultTime))
+	s.awaitHits(ctx, before, i.missingOperations(f.Kind, s.wants))
 	if err := s.end(); err != nil {
 		return nil, err
 	}
 	record.Until = time.Now()
-	hits := difference(before, s.hits())
-	i.tellHits(f.Kind, hits)
+	hits := addedHits(before, s.hits())
+	i.recordHits(f.Kind, hits)
 	return hits, nil
 }
 
-// splitByVictim returns the records of a fault: one for each process that it hit, with what it hit of that one. So a hit of one
-// process explains nothing of another one's. A process that is not known may be any.
+// splitByVictim returns the records of a fault: one for each process that it hit, with its hits. So a hit of one
+// process explains nothing about another. An unknown process may be any.
 func splitByVictim(record ledger.Fault, hits map[hit]int) []ledger.Fault {
 	if len(hits) == 0 {
 		return []ledger.Fault{record}
@@ -115,34 +115,34 @@ func hitsOf(counted tcpline.Hits) map[hit]int {
 	return hits
 }
 
-// The operations of a spoiling.
+// The operations that partial faults hit, besides those of packages commits and apiproxy.
 const (
 	lostAnswer = "answer"
 	lateEvent  = "late event"
 	oldState   = "old state"
 )
 
-// spoiling returns what a kind of fault does. None of a database's coincides with its crash or freeze: triggers are steered
-// by statements of our own.
-func (i *injector) spoiling(ctx context.Context, f schedule.Fault) spoiling {
+// newPartialFault returns the fault for a kind. A database's partial faults never coincide with its crash or freeze,
+// because its triggers are controlled by SQL statements.
+func (i *injector) newPartialFault(ctx context.Context, f schedule.Fault) partialFault {
 	switch f.Kind {
 	case schedule.CutSink:
-		return cuttingAnswers(i.lines.sink, &i.sinkLine, f.Count)
+		return newAnswerFault(i.lines.sink, &i.sinkLine, f.Count)
 	case schedule.CutStore:
 		if i.lines.transactions == nil {
-			return cuttingAnswers(i.lines.store, &i.storeLine, f.Count)
+			return newAnswerFault(i.lines.store, &i.storeLine, f.Count)
 		}
-		return i.spoilingCommits(ctx, f)
+		return i.newCommitFault(ctx, f)
 	case schedule.RefuseCommit, schedule.SerializeCommit, schedule.CutCommit:
-		return i.spoilingCommits(ctx, f)
+		return i.newCommitFault(ctx, f)
 	default:
-		return i.spoilingCalls(f)
+		return i.newCallFault(f)
 	}
 }
 
-// cuttingAnswers loses the answers to so many requests over a line.
-func cuttingAnswers(line *faultproxy.Proxy, busy *sync.Mutex, count int) spoiling {
-	return spoiling{
+// newAnswerFault returns a fault that loses the answers to count requests over a line.
+func newAnswerFault(line *faultproxy.Proxy, busy *sync.Mutex, count int) partialFault {
+	return partialFault{
 		busy:  busy,
 		begin: func() error { line.CutAnswers(count, nil); return nil },
 		end:   func() error { line.CutAnswers(0, nil); return nil },
@@ -157,15 +157,15 @@ func cuttingAnswers(line *faultproxy.Proxy, busy *sync.Mutex, count int) spoilin
 	}
 }
 
-// spoilingCommits breaks commits of a database.
-func (i *injector) spoilingCommits(ctx context.Context, f schedule.Fault) spoiling {
+// newCommitFault returns a fault that breaks commits of a database.
+func (i *injector) newCommitFault(ctx context.Context, f schedule.Fault) partialFault {
 	transactions := i.lines.transactions
-	s := spoiling{busy: &i.storeBusy, wants: []string{commits.Insert, commits.Update, commits.Claim}}
+	s := partialFault{busy: &i.storeBusy, wants: []string{commits.Insert, commits.Update, commits.Claim}}
 	counted := transactions.Refused
 	failing := func(states []string) {
 		s.begin = func() error {
 			transactions.NoteRefusals(commits.Message)
-			return i.triggers.Fail(ctx, states[f.Victim%len(states)], spoiled)
+			return i.triggers.Fail(ctx, states[f.Victim%len(states)], faultEvery)
 		}
 		s.end = func() error {
 			err := i.triggers.Stop(ctx)
@@ -179,7 +179,7 @@ func (i *injector) spoilingCommits(ctx context.Context, f schedule.Fault) spoili
 	case schedule.SerializeCommit:
 		failing(serializations)
 	case schedule.CutCommit:
-		s.begin = func() error { transactions.CutCommits(spoiled); return nil }
+		s.begin = func() error { transactions.CutCommits(faultEvery); return nil }
 		s.end = func() error { transactions.CutCommits(0); return nil }
 		counted = transactions.Cut
 	default:
@@ -191,11 +191,11 @@ func (i *injector) spoilingCommits(ctx context.Context, f schedule.Fault) spoili
 	return s
 }
 
-// spoilingCalls breaks calls to an API server.
-func (i *injector) spoilingCalls(f schedule.Fault) spoiling {
+// newCallFault returns a fault that breaks calls to an API server.
+func (i *injector) newCallFault(f schedule.Fault) partialFault {
 	calls := i.lines.calls
-	writes := func(how apiproxy.Spoiling, every int, wants ...string) spoiling {
-		return spoiling{
+	writes := func(how apiproxy.Spoiling, every int, wants ...string) partialFault {
+		return partialFault{
 			busy:  &i.writes,
 			begin: func() error { calls.Spoil(how, every); return nil },
 			end:   func() error { calls.Spoil(apiproxy.Nothing, 0); return nil },
@@ -205,17 +205,17 @@ func (i *injector) spoilingCalls(f schedule.Fault) spoiling {
 	}
 	switch f.Kind {
 	case schedule.FailWrite:
-		return writes(apiproxy.FailBefore, spoiled, apiproxy.Create, apiproxy.Update)
+		return writes(apiproxy.FailBefore, faultEvery, apiproxy.Create, apiproxy.Update)
 	case schedule.FailStored:
-		return writes(apiproxy.FailAfter, spoiled, apiproxy.Create, apiproxy.Update)
+		return writes(apiproxy.FailAfter, faultEvery, apiproxy.Create, apiproxy.Update)
 	case schedule.CutWrite:
-		return writes(apiproxy.CutBefore, spoiled, apiproxy.Create, apiproxy.Update)
+		return writes(apiproxy.CutBefore, faultEvery, apiproxy.Create, apiproxy.Update)
 	case schedule.CutStored:
-		return writes(apiproxy.CutAfter, spoiled, apiproxy.Create, apiproxy.Update)
+		return writes(apiproxy.CutAfter, faultEvery, apiproxy.Create, apiproxy.Update)
 	case schedule.Conflict:
-		return writes(apiproxy.Conflict, conflicting, apiproxy.Update)
+		return writes(apiproxy.Conflict, conflictEvery, apiproxy.Update)
 	case schedule.LagWatch:
-		return spoiling{
+		return partialFault{
 			busy:  &i.watches,
 			begin: func() error { calls.LagWatches(informerLag); return nil },
 			end:   func() error { calls.LagWatches(0); return nil },
@@ -223,36 +223,36 @@ func (i *injector) spoilingCalls(f schedule.Fault) spoiling {
 			wants: []string{lateEvent},
 		}
 	default:
-		return spoiling{
-			busy:  &i.watches,
-			begin: func() error { calls.RepeatWatches(rewound); return nil },
-			end:   func() error { calls.RepeatWatches(0); return nil },
-			hits:  func() map[hit]int { return map[hit]int{{operation: oldState}: calls.Repeated()} },
-			wants: []string{oldState},
-			again: func() { calls.RepeatWatches(rewound) },
+		return partialFault{
+			busy:    &i.watches,
+			begin:   func() error { calls.RepeatWatches(repeatedRevisions); return nil },
+			end:     func() error { calls.RepeatWatches(0); return nil },
+			hits:    func() map[hit]int { return map[hit]int{{operation: oldState}: calls.Repeated()} },
+			wants:   []string{oldState},
+			restart: func() { calls.RepeatWatches(repeatedRevisions) },
 		}
 	}
 }
 
-// awaitHits returns when each of the operations was hit more often than before, or when nothing is to be hoped for any more.
-func (s *spoiling) awaitHits(ctx context.Context, before map[hit]int, wanting []string) {
-	for began, last := time.Now(), time.Now(); ; sleep(ctx, look) {
+// awaitHits returns when each of the operations was hit more often than before, or after hitTimeout.
+func (s *partialFault) awaitHits(ctx context.Context, before map[hit]int, wanting []string) {
+	for began, last := time.Now(), time.Now(); ; sleep(ctx, pollInterval) {
 		left := slices.Clone(wanting)
-		for h := range difference(before, s.hits()) {
+		for h := range addedHits(before, s.hits()) {
 			left = slices.DeleteFunc(left, func(operation string) bool { return operation == h.operation })
 		}
-		if len(left) == 0 || ctx.Err() != nil || time.Since(began) > firstHit {
+		if len(left) == 0 || ctx.Err() != nil || time.Since(began) > hitTimeout {
 			return
 		}
-		if s.again != nil && time.Since(last) > nextBegin {
+		if s.restart != nil && time.Since(last) > restartInterval {
 			last = time.Now()
-			s.again()
+			s.restart()
 		}
 	}
 }
 
-// wanting returns which of the operations that a kind of fault is to hit it has not hit in the run.
-func (i *injector) wanting(kind schedule.Kind, wants []string) []string {
+// missingOperations returns the operations that a kind of fault must still hit in the run.
+func (i *injector) missingOperations(kind schedule.Kind, wants []string) []string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if _, begun := i.missing[kind]; !begun {
@@ -261,8 +261,8 @@ func (i *injector) wanting(kind schedule.Kind, wants []string) []string {
 	return i.missing[kind]
 }
 
-// tellHits adds what a fault hit to what its kind did.
-func (i *injector) tellHits(kind schedule.Kind, hits map[hit]int) {
+// recordHits adds the hits of a fault to those of its kind.
+func (i *injector) recordHits(kind schedule.Kind, hits map[hit]int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.hits[kind] == nil {
@@ -274,8 +274,9 @@ func (i *injector) tellHits(kind schedule.Kind, hits map[hit]int) {
 	i.missing[kind] = slices.DeleteFunc(slices.Clone(i.missing[kind]), func(operation string) bool { return i.hits[kind][operation] > 0 })
 }
 
-// missed names the kinds of faults that did not hit what they are to hit: a run with them proves nothing about them.
-func (i *injector) missed() error {
+// checkMissing returns an error for each operation that a kind of fault must hit but did not: the run proves nothing
+// about it.
+func (i *injector) checkMissing() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	var all error
@@ -287,8 +288,8 @@ func (i *injector) missed() error {
 	return all
 }
 
-// difference is what was added.
-func difference(before, after map[hit]int) map[hit]int {
+// addedHits returns the hits that were added.
+func addedHits(before, after map[hit]int) map[hit]int {
 	added := map[hit]int{}
 	for what, n := range after {
 		if n > before[what] {
@@ -298,8 +299,8 @@ func difference(before, after map[hit]int) map[hit]int {
 	return added
 }
 
-// listHits says what each kind of fault hit, and how much of it.
-func listHits(hits map[schedule.Kind]map[string]int) string {
+// formatHits lists what each kind of fault hit, and how often.
+func formatHits(hits map[schedule.Kind]map[string]int) string {
 	var all []string
 	for _, kind := range slices.Sorted(maps.Keys(hits)) {
 		var each []string

@@ -30,57 +30,57 @@ func TestOperationOf(t *testing.T) {
 	}
 }
 
-func TestMissed(t *testing.T) {
+func TestCheckMissing(t *testing.T) {
 	g := NewWithT(t)
 	i := &injector{hits: map[schedule.Kind]map[string]int{}, missing: map[schedule.Kind][]string{}}
 	wants := []string{commits.Insert, commits.Update}
-	g.Expect(i.wanting(schedule.CutCommit, wants)).To(Equal(wants))
-	i.tellHits(schedule.CutCommit, map[hit]int{{commits.Insert, "first-1"}: 1, {commits.Claim, "first-2"}: 7})
-	g.Expect(i.missed()).To(MatchError("cut-commit hit no update"))
-	g.Expect(i.wanting(schedule.CutCommit, wants)).To(Equal([]string{commits.Update}), "the next of its kind has that to hit yet")
-	i.tellHits(schedule.CutCommit, map[hit]int{{commits.Update, "first-1"}: 1})
-	g.Expect(i.missed()).To(Succeed())
-	g.Expect(i.wanting(schedule.LagWatch, []string{lateEvent})).To(HaveLen(1))
-	i.tellHits(schedule.LagWatch, nil)
-	g.Expect(i.missed()).To(MatchError("lag-watch hit no late event"))
+	g.Expect(i.missingOperations(schedule.CutCommit, wants)).To(Equal(wants))
+	i.recordHits(schedule.CutCommit, map[hit]int{{commits.Insert, "first-1"}: 1, {commits.Claim, "first-2"}: 7})
+	g.Expect(i.checkMissing()).To(MatchError("cut-commit hit no update"))
+	g.Expect(i.missingOperations(schedule.CutCommit, wants)).To(Equal([]string{commits.Update}), "the next of its kind must still hit it")
+	i.recordHits(schedule.CutCommit, map[hit]int{{commits.Update, "first-1"}: 1})
+	g.Expect(i.checkMissing()).To(Succeed())
+	g.Expect(i.missingOperations(schedule.LagWatch, []string{lateEvent})).To(HaveLen(1))
+	i.recordHits(schedule.LagWatch, nil)
+	g.Expect(i.checkMissing()).To(MatchError("lag-watch hit no late event"))
 }
 
-func TestSpoiling_beginsAgainUntilItHits(t *testing.T) {
+func TestPartialFault_restartsUntilItHits(t *testing.T) {
 	g := NewWithT(t)
 	synctest.Test(t, func(t *testing.T) {
 		begins := 1
-		s := spoiling{
-			hits:  func() map[hit]int { return map[hit]int{{operation: oldState}: max(0, begins-2)} },
-			again: func() { begins++ },
+		s := partialFault{
+			hits:    func() map[hit]int { return map[hit]int{{operation: oldState}: max(0, begins-2)} },
+			restart: func() { begins++ },
 		}
 		s.awaitHits(t.Context(), map[hit]int{}, []string{oldState})
-		g.Expect(begins).To(Equal(3), "the third begin hit")
+		g.Expect(begins).To(Equal(3), "the third start hit")
 	})
 }
 
-func TestSpoiling_endsWithoutAHit(t *testing.T) {
+func TestPartialFault_endsWithoutAHit(t *testing.T) {
 	g := NewWithT(t)
 	synctest.Test(t, func(t *testing.T) {
-		s := spoiling{hits: func() map[hit]int { return map[hit]int{{operation: commits.Claim}: 1} }}
+		s := partialFault{hits: func() map[hit]int { return map[hit]int{{operation: commits.Claim}: 1} }}
 		began := time.Now()
 		s.awaitHits(t.Context(), map[hit]int{}, []string{commits.Claim, commits.Update})
-		g.Expect(time.Since(began)).To(BeNumerically("~", firstHit, 2*look))
+		g.Expect(time.Since(began)).To(BeNumerically("~", hitTimeout, 2*pollInterval))
 	})
 }
 
-func TestDifference(t *testing.T) {
+func TestAddedHits(t *testing.T) {
 	g := NewWithT(t)
 	first, second := hit{commits.Insert, "first-1"}, hit{commits.Insert, "first-2"}
-	added := difference(map[hit]int{first: 2, second: 1}, map[hit]int{first: 5, second: 1, {commits.Update, "first-3"}: 1})
+	added := addedHits(map[hit]int{first: 2, second: 1}, map[hit]int{first: 5, second: 1, {commits.Update, "first-3"}: 1})
 	g.Expect(added).To(Equal(map[hit]int{first: 3, {commits.Update, "first-3"}: 1}))
-	g.Expect(listHits(map[schedule.Kind]map[string]int{schedule.CutCommit: {"insert": 3, "update": 1}})).To(
+	g.Expect(formatHits(map[schedule.Kind]map[string]int{schedule.CutCommit: {"insert": 3, "update": 1}})).To(
 		Equal("cut-commit: 3 insert, 1 update"))
 }
 
 func TestSplitByVictim(t *testing.T) {
 	g := NewWithT(t)
 	fault := ledger.Fault{Kind: string(schedule.CutStore), From: time.Unix(1, 0), Until: time.Unix(2, 0)}
-	g.Expect(splitByVictim(fault, nil)).To(HaveExactElements(fault), "it hit nobody")
+	g.Expect(splitByVictim(fault, nil)).To(HaveExactElements(fault), "it hit no process")
 	part := func(victim string, hits map[string]int) ledger.Fault {
 		f := fault
 		f.Victims, f.Hits = []string{victim}, hits
@@ -95,7 +95,7 @@ func TestSplitByVictim(t *testing.T) {
 	))
 }
 
-func TestLines_failWhereTheKernelDoesNotTell(t *testing.T) {
+func TestLines_failIfTheOwnerIsUnknown(t *testing.T) {
 	g := NewWithT(t)
 	var l lines
 	here, there := net.Pipe()
@@ -104,5 +104,5 @@ func TestLines_failWhereTheKernelDoesNotTell(t *testing.T) {
 	g.Expect(l.checkNames()).To(Succeed())
 	l.project.Store(&system.Project{})
 	g.Expect(l.nameOwner(here)).To(BeEmpty())
-	g.Expect(l.checkNames()).To(MatchError(ContainSubstring("name the owner of a connection")))
+	g.Expect(l.checkNames()).To(MatchError(ContainSubstring("name owner of connection")))
 }

@@ -24,19 +24,19 @@ import (
 )
 
 const (
-	// replicas of a project: many that compete for a database's work, a few beside the one that leads otherwise.
+	// The numbers of replicas: many that compete for a database's work; with Kubernetes a few besides the leader.
 	databaseReplicas = 8
 	clusterReplicas  = 3
-	// maxStored makes the Kubernetes store drop what is done, so that a run can be longer than what a namespace holds. It is
-	// the most there can be: what clients began with an Idempotency-Key stays for five minutes after its end.
+	// maxStored makes the Kubernetes store drop finished requests, so that a run can have more than a namespace holds. It is
+	// the largest value: requests with an Idempotency-Key stay for five minutes after their end.
 	maxStored = 10_000
-	// secondKey is the file of the API key that clients change over to and back.
+	// secondKey is the file of the API key that clients switch to and back.
 	secondKey = "second-key"
 	firstKey  = "api-key"
 	hookKey   = "webhook"
-	// webhookTimeout is that of the project: a receiver that hangs is given up on soon.
+	// webhookTimeout is the project's timeout: short, because some answers hang.
 	webhookTimeout = 2 * time.Second
-	// thirdKey is the file of one that is revoked.
+	// thirdKey is the file of an API key that is revoked.
 	thirdKey = "third-key"
 )
 
@@ -54,7 +54,7 @@ type trial struct {
 	lines    lines
 	roster   roster
 	witness  witness.Witness
-	triggers *commits.Triggers // of a database
+	triggers *commits.Triggers // of a database; otherwise nil
 	load     *load.Load
 	ledgers  []*ledger.Writer
 	faults   *ledger.Writer
@@ -67,11 +67,11 @@ type trial struct {
 	mu      sync.Mutex
 	keys    [2]string // by file
 	current int
-	secrets []string // all that there ever were
+	secrets []string // all that were ever valid
 }
 
-// start makes the world without replicas.
-func (t *trial) start(ctx context.Context) error {
+// startSystem starts everything but the replicas.
+func (t *trial) startSystem(ctx context.Context) error {
 	if err := os.RemoveAll(t.dir); err != nil {
 		return err
 	}
@@ -83,19 +83,19 @@ func (t *trial) start(ctx context.Context) error {
 		return err
 	}
 	t.closers = append(t.closers, t.platform.Close)
-	deliveries, err := t.ledger(ledger.SinkFile)
+	deliveries, err := t.createLedger(ledger.SinkFile)
 	if err != nil {
 		return err
 	}
-	answers, err := t.ledger(ledger.AnswerFile)
+	answers, err := t.createLedger(ledger.AnswerFile)
 	if err != nil {
 		return err
 	}
-	if t.sink, err = sink.Start(ctx, t.seed, t.lines.sender, sink.Ledgers{Deliveries: deliveries, Answers: answers}); err != nil {
+	if t.sink, err = sink.Start(ctx, t.seed, t.lines.nameSender, sink.Ledgers{Deliveries: deliveries, Answers: answers}); err != nil {
 		return err
 	}
 	t.closers = append(t.closers, t.sink.Close)
-	hook, err := t.lines.toSink(ctx, t.sink.Address)
+	hook, err := t.lines.listenForSink(ctx, t.sink.Address)
 	if err != nil {
 		return err
 	}
@@ -106,12 +106,12 @@ func (t *trial) start(ctx context.Context) error {
 	}
 	t.system, err = system.Start(ctx, system.Options{
 		Store: t.store, Program: t.program, Dir: filepath.Join(t.dir, "system"), WebhookURL: "http://" + hook + "/hook",
-		Telegram: t.platform.URL, Graph: t.platform.URL, Project: t.project,
-		DatabaseURI: t.lines.database, APIServer: t.lines.apiServer,
-		// Only with it the witness knows when something was committed.
+		Telegram: t.platform.URL, Graph: t.platform.URL, Project: t.editProject,
+		DatabaseURI: t.lines.routeDatabase, APIServer: t.lines.routeAPIServer,
+		// The witness needs it for the times of commits.
 		PostgreSQL: map[string]string{"track_commit_timestamp": "on"},
 		Flags: []string{
-			// Shorter than what a freeze lasts, and longer than what a busy machine keeps a process waiting.
+			// Shorter than a freeze, and longer than a busy machine stalls a process.
 			"--log-level=" + level, "--claim-lease=10s", "--lease-duration=6s", "--lease-renew-deadline=5s", "--lease-retry-period=250ms",
 		},
 	})
@@ -123,11 +123,11 @@ func (t *trial) start(ctx context.Context) error {
 		return t.lines.err
 	}
 	t.lines.project.Store(t.system.Project)
-	return t.arm()
+	return t.distributeSecrets()
 }
 
-// project edits the project: a receiver that is given up on soon, a life that a short run sees the end of, three API keys.
-func (t *trial) project(p *verifyv1.VerificationProject) {
+// editProject sets a short webhook timeout, a lifetime that ends within a short run, and three API keys.
+func (t *trial) editProject(p *verifyv1.VerificationProject) {
 	p.Spec.Webhook.Timeout = verifyv1.Duration(webhookTimeout.String())
 	p.Spec.Request.TTL = "1m"
 	p.Spec.Request.MaxStored = new(int32(maxStored))
@@ -137,8 +137,8 @@ func (t *trial) project(p *verifyv1.VerificationProject) {
 		verifyv1.APIKey{Name: "third", SecretRef: verifyv1.SecretKeyRef{Name: secret, Key: thirdKey}})
 }
 
-// arm makes the secrets known to those who use them.
-func (t *trial) arm() error {
+// distributeSecrets creates the API keys and gives the receiver the webhook's secret.
+func (t *trial) distributeSecrets() error {
 	p := t.system.Project
 	second, err := settings.NewAPIKey(rand.Reader)
 	if err != nil {
@@ -154,20 +154,20 @@ func (t *trial) arm() error {
 	return errors.Join(p.WriteSecret(secondKey, second), p.WriteSecret(thirdKey, third))
 }
 
-// revoke revokes the third key and returns it.
-func (t *trial) revoke() (string, error) {
+// revokeKey revokes the third key and returns it.
+func (t *trial) revokeKey() (string, error) {
 	return t.revocable, t.system.RemoveSecret(thirdKey)
 }
 
-// key is the API key that clients use.
-func (t *trial) key() string {
+// currentKey returns the API key that clients use.
+func (t *trial) currentKey() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.keys[t.current]
 }
 
-// ledger makes one of the run's, which the trial's end closes.
-func (t *trial) ledger(name string) (*ledger.Writer, error) {
+// createLedger creates a ledger of the run, which stopAll closes.
+func (t *trial) createLedger(name string) (*ledger.Writer, error) {
 	w, err := ledger.Create(filepath.Join(t.dir, name))
 	if err == nil {
 		t.ledgers = append(t.ledgers, w)
@@ -175,13 +175,13 @@ func (t *trial) ledger(name string) (*ledger.Writer, error) {
 	return w, err
 }
 
-// populate starts the replicas, the witness, and the load.
-func (t *trial) populate(ctx context.Context) error {
+// startReplicas starts the replicas and the witness, and creates the load.
+func (t *trial) startReplicas(ctx context.Context) error {
 	count := databaseReplicas
 	if t.store == system.Kubernetes {
 		count = clusterReplicas
 	}
-	if err := t.roster.fill(ctx, t.system.Project, count); err != nil {
+	if err := t.roster.startReplicas(ctx, t.system.Project, count); err != nil {
 		return err
 	}
 	var err error
@@ -197,27 +197,27 @@ func (t *trial) populate(ctx context.Context) error {
 		return err
 	}
 	o := load.Options{
-		Seed: t.seed, Workers: t.workers, Rate: t.rate, Requests: t.requests, Project: t.system.Project, Replicas: t.roster.addresses,
-		Key: t.key, Revoke: t.revoke, Platform: t.platform,
+		Seed: t.seed, Workers: t.workers, Rate: t.rate, Requests: t.requests, Project: t.system.Project, Replicas: t.roster.apiAddresses,
+		Key: t.currentKey, Revoke: t.revokeKey, Platform: t.platform,
 	}
 	for name, to := range map[string]**ledger.Writer{
 		ledger.ClientFile: &o.Clients, ledger.StatusFile: &o.Statuses, ledger.PlatformFile: &o.Inbound, ledger.FaultFile: &t.faults,
 		ledger.StrangerFile: &o.Trespasses,
 	} {
-		if *to, err = t.ledger(name); err != nil {
+		if *to, err = t.createLedger(name); err != nil {
 			return err
 		}
 	}
-	o.Closing = func() bool { return t.progress() > closing }
+	o.Closing = func() bool { return t.loadProgress() > closing }
 	t.load = load.New(o)
 	return nil
 }
 
-// closing is the share of the load after which nothing begins that takes long.
+// closing is the share of the load after which nothing slow begins.
 const closing = 0.5
 
-// end stops everything, the last thing first.
-func (t *trial) end() error {
+// stopAll stops everything in reverse order.
+func (t *trial) stopAll() error {
 	var all error
 	for _, closer := range slices.Backward(t.closers) {
 		all = errors.Join(all, closer())
@@ -229,6 +229,6 @@ func (t *trial) end() error {
 	return all
 }
 
-func (t *trial) sayf(format string, args ...any) {
+func (t *trial) logf(format string, args ...any) {
 	fmt.Fprintf(t.out, "%s "+format+"\n", append([]any{time.Now().UTC().Format("15:04:05")}, args...)...)
 }

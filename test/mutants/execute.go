@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// buildLimit bounds a compilation: the first one of a machine compiles everything.
+	// buildLimit bounds a compilation; the first one on a machine compiles everything.
 	buildLimit = 15 * time.Minute
-	// endLimit is how much longer than its own limit a suite may take to end what it started.
+	// endLimit is how much longer than its own limit a suite may take to stop its processes.
 	endLimit = 30 * time.Second
-	// mostDetails bounds what is kept of a suite's output.
+	// mostDetails is how many bytes of a suite's output are kept.
 	mostDetails = 4 << 10
 )
 
@@ -31,12 +31,12 @@ type execution struct {
 	dir   string
 	suite Suite
 	test  string
-	// changed are the files that are not as they are in the checkout, by path.
+	// changed has the content of the files that differ from the checkout, by path.
 	changed map[string][]byte
 }
 
-// run compiles and runs the suite. The mutant lives in an overlay of the go command, which this suite sees with all that it
-// compiles itself; the checkout is not touched.
+// run compiles and runs the suite. The mutant is in an overlay of the go command, which also applies to what the suite
+// itself compiles; the checkout is not changed.
 func (e execution) run(ctx context.Context) result {
 	start := time.Now()
 	overlay, err := e.writeOverlay()
@@ -48,19 +48,19 @@ func (e execution) run(ctx context.Context) result {
 	if e.suite.Command != nil {
 		build = []string{"go", "build", "-o", os.DevNull, e.suite.Package}
 	}
-	out, err := e.command(ctx, buildLimit, e.root, overlay, build...)
+	out, err := e.runCommand(ctx, buildLimit, e.root, overlay, build...)
 	if ctx.Err() != nil {
 		return result{Verdict: interrupted}
 	}
 	if err != nil {
-		return result{Verdict: notBuilt, Took: time.Since(start), Details: tail(out)}
+		return result{Verdict: notBuilt, Took: time.Since(start), Details: lastOutput(out)}
 	}
-	dir, args := filepath.Join(e.root, e.suite.Package), append([]string{binary}, e.arguments()...)
+	dir, args := filepath.Join(e.root, e.suite.Package), append([]string{binary}, e.testArguments()...)
 	if e.suite.Command != nil {
 		dir, args = e.root, e.commandLine()
 	}
-	out, err = e.command(ctx, e.suite.limit()+endLimit, dir, overlay, args...)
-	r := e.judge(out, err)
+	out, err = e.runCommand(ctx, e.suite.limit()+endLimit, dir, overlay, args...)
+	r := e.judgeOutput(out, err)
 	if ctx.Err() != nil {
 		r = result{Verdict: interrupted}
 	}
@@ -68,7 +68,7 @@ func (e execution) run(ctx context.Context) result {
 	return r
 }
 
-// commandLine is the suite's, with the worker's own folder: what runs at the same time shares nothing.
+// commandLine returns the suite's command with the worker's folder, so that concurrent runs share nothing.
 func (e execution) commandLine() []string {
 	var args []string
 	for _, arg := range e.suite.Command {
@@ -77,8 +77,8 @@ func (e execution) commandLine() []string {
 	return args
 }
 
-// arguments are those of the test binary. It ends itself at the limit, and says where it was.
-func (e execution) arguments() []string {
+// testArguments returns the arguments of the test binary. It ends itself at the limit and prints where it was.
+func (e execution) testArguments() []string {
 	args := []string{"-test.failfast", "-test.timeout=" + e.suite.limit().String()}
 	if e.suite.Specs == "" {
 		return append(args, "-test.v", "-test.run="+e.test)
@@ -87,7 +87,7 @@ func (e execution) arguments() []string {
 		"-ginkgo.v", "-ginkgo.focus="+e.test)
 }
 
-// writeOverlay writes the changed files and returns the path of what tells the go command of them.
+// writeOverlay writes the changed files and returns the path of the overlay's JSON file for the go command.
 func (e execution) writeOverlay() (string, error) {
 	overlay := struct {
 		Replace map[string]string `json:"Replace"`
@@ -103,7 +103,7 @@ func (e execution) writeOverlay() (string, error) {
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
-		return "", fmt.Errorf("write overlay: %w", err)
+		return "", fmt.Errorf("encode overlay: %w", err)
 	}
 	name := filepath.Join(e.dir, "overlay.json")
 	if err := os.WriteFile(name, text, 0o600); err != nil {
@@ -112,11 +112,11 @@ func (e execution) writeOverlay() (string, error) {
 	return name, nil
 }
 
-// errLimit says that a command was ended at its limit.
-var errLimit = errors.New("the time limit was hit")
+// errLimit is the cause of a command that was stopped at its limit.
+var errLimit = errors.New("time limit exceeded")
 
-// command runs a command as a process group of its own, of which nothing is left when it returns.
-func (e execution) command(ctx context.Context, limit time.Duration, dir, overlay string, args ...string) ([]byte, error) {
+// runCommand runs a command in its own process group, and kills the group before it returns.
+func (e execution) runCommand(ctx context.Context, limit time.Duration, dir, overlay string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLimit)
 	defer cancel()
 	var out bytes.Buffer
@@ -129,7 +129,7 @@ func (e execution) command(ctx context.Context, limit time.Duration, dir, overla
 	cmd.WaitDelay = endLimit
 	err := cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of the group, if anything
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the rest of the group, if any
 	}
 	if err != nil && errors.Is(context.Cause(ctx), errLimit) {
 		err = errLimit
@@ -151,28 +151,29 @@ var (
 	violated     = regexp.MustCompile(`(?m)^.*\b(?:FAILED|VIOLATED)\b.*$`)
 )
 
-// judge tells from the output and the end of the suite what it showed. It noticed the mutant only if a test that was asked
-// for failed: a suite that cannot begin, or is ended from outside, has shown nothing.
-func (e execution) judge(out []byte, err error) result {
+// judgeOutput returns the result of a suite by its output and error. The mutant is noticed only if a test that the
+// mutant names failed: a suite that cannot start, or is killed from outside, has shown nothing.
+func (e execution) judgeOutput(out []byte, err error) result {
 	switch {
 	case errors.Is(err, errLimit), panicTimeout.Match(out), specTimeout.Match(out):
-		return result{Verdict: timedOut, Details: tail(out)}
+		return result{Verdict: timedOut, Details: lastOutput(out)}
 	case noneRan.Match(out):
 		return result{Verdict: noTests}
 	case err == nil:
-		return result{Verdict: green, Details: skipped(out)}
+		return result{Verdict: green, Details: listSkipped(out)}
 	}
 	if _, ended := errors.AsType[*exec.ExitError](err); !ended {
 		return result{Verdict: otherProblem, Details: err.Error()}
 	}
 	by := e.findFailure(out)
 	if by == "" {
-		return result{Verdict: otherProblem, Details: tail(out)}
+		return result{Verdict: otherProblem, Details: lastOutput(out)}
 	}
-	return result{Verdict: noticed, By: by, Details: tail(out)}
+	return result{Verdict: noticed, By: by, Details: lastOutput(out)}
 }
 
-// findFailure names the test, spec or invariant that failed, of those that were asked for; empty if there is none.
+// findFailure returns the name of the test, spec or invariant that failed, of those that the mutant names; empty if
+// there is none.
 func (e execution) findFailure(out []byte) string {
 	switch {
 	case e.suite.Command != nil:
@@ -184,7 +185,7 @@ func (e execution) findFailure(out []byte) string {
 	}
 }
 
-// findViolation returns the first line of a program that judges that tells of a violation of what was asked for.
+// findViolation returns the first line of a judging program about a violation of the invariant.
 func findViolation(out []byte, invariant string) string {
 	wanted := regexp.MustCompile(invariant)
 	for _, line := range violated.FindAll(out, -1) {
@@ -195,8 +196,8 @@ func findViolation(out []byte, invariant string) string {
 	return ""
 }
 
-// findFailedSpec returns the first spec that failed. The process ends by a panic of a goroutine of the product, too: that is
-// the failure of a spec if the suite had begun.
+// findFailedSpec returns the first spec that failed. A panic in a goroutine of the product also ends the process: it
+// counts as a failed spec if the suite was ready.
 func findFailedSpec(out []byte) string {
 	for _, match := range failedSpec.FindAllSubmatch(out, -1) {
 		if !suiteNode.Match(match[1]) {
@@ -209,8 +210,8 @@ func findFailedSpec(out []byte) string {
 	return string(panics.Find(out))
 }
 
-// findFailedTest returns the test that failed first, as deep as it is named, or the one during which the process ended by a
-// panic.
+// findFailedTest returns the first test that failed, with its deepest subtest, or the test during which the process
+// panicked.
 func findFailedTest(out []byte) string {
 	name := ""
 	for _, match := range failedTest.FindAllSubmatch(out, -1) {
@@ -226,8 +227,8 @@ func findFailedTest(out []byte) string {
 	return name
 }
 
-// skipped says which tests were skipped: they could not notice anything.
-func skipped(out []byte) string {
+// listSkipped lists the skipped tests, which could not notice anything.
+func listSkipped(out []byte) string {
 	var names []string
 	for _, match := range regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`).FindAllSubmatch(out, -1) {
 		names = append(names, string(match[1]))
@@ -238,6 +239,6 @@ func skipped(out []byte) string {
 	return "skipped: " + strings.Join(names, ", ")
 }
 
-func tail(out []byte) string {
+func lastOutput(out []byte) string {
 	return string(out[max(0, len(out)-mostDetails):])
 }

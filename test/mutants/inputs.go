@@ -14,26 +14,26 @@ import (
 	"strings"
 )
 
-// inputs tells which files a suite's outcome depends on: those of its package's folder and of all that it imports, and what
-// every suite may read.
+// inputs are the files that a suite's outcome depends on: those of its package's folder, of everything that it imports,
+// and those that every suite may read.
 type inputs struct {
 	root   string
 	deps   map[string][]string // folders by the folder of a package with tests
 	hashes map[string]string   // by folder, with or without its tests
 }
 
-// everywhere is read by suites of any package.
-var everywhere = []string{"go.mod", "go.sum", "config", "api"}
+// commonInputs are read by suites of any package.
+var commonInputs = []string{"go.mod", "go.sum", "config", "api"}
 
-// listInputs asks the go command what the packages of suites import.
+// listInputs lists, by the go command, what the packages of suites import.
 func listInputs(ctx context.Context, root string, packages []string) (*inputs, error) {
 	in := &inputs{root: root, deps: map[string][]string{}, hashes: map[string]string{}}
-	module, err := goOutput(ctx, root, "list", "-m")
+	module, err := runGo(ctx, root, "list", "-m")
 	if err != nil {
 		return nil, err
 	}
 	args := append([]string{"list", "-test", "-f", `{{.ImportPath}} {{join .Deps " "}}`}, packages...)
-	lines, err := goOutput(ctx, root, args...)
+	lines, err := runGo(ctx, root, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -56,15 +56,15 @@ func listInputs(ctx context.Context, root string, packages []string) (*inputs, e
 	return in, nil
 }
 
-// hash returns what changes with any file that the suite depends on.
-func (in *inputs) hash(s Suite) (string, error) {
-	folders := append(slices.Clone(everywhere), in.deps[s.Package]...)
+// hashSuite returns a hash of all files that the suite depends on.
+func (in *inputs) hashSuite(s Suite) (string, error) {
+	folders := append(slices.Clone(commonInputs), in.deps[s.Package]...)
 	if s.Whole {
-		folders = append(slices.Clone(everywhere), "cmd", "controllers", "internal", "test", "charts")
+		folders = append(slices.Clone(commonInputs), "cmd", "controllers", "internal", "test", "charts")
 	}
 	h := sha256.New()
 	for _, folder := range folders {
-		// Nobody imports another package's tests.
+		// Tests of another package cannot be imported.
 		sum, err := in.hashFolder(folder, s.Whole || "./"+folder == s.Package)
 		if err != nil {
 			return "", err
@@ -74,8 +74,8 @@ func (in *inputs) hash(s Suite) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashFolder hashes a file, or all files of a folder, with or without its tests, but those of this program, whose list is no
-// input of a suite.
+// hashFolder hashes a file, or all files of a folder, with or without its tests. It leaves out this program, whose list
+// is no input of a suite.
 func (in *inputs) hashFolder(folder string, withTests bool) (string, error) {
 	name := fmt.Sprint(folder, withTests)
 	if sum, known := in.hashes[name]; known {
@@ -97,7 +97,7 @@ func (in *inputs) hashFolder(folder string, withTests bool) (string, error) {
 		if err != nil {
 			return err
 		}
-		name, err := filepath.Rel(in.root, path) // results hold for any checkout of the same files
+		name, err := filepath.Rel(in.root, path) // results are valid for any checkout of the same files
 		fmt.Fprintf(h, "%s %x\n", name, sha256.Sum256(text))
 		return err
 	})
@@ -108,7 +108,7 @@ func (in *inputs) hashFolder(folder string, withTests bool) (string, error) {
 	return in.hashes[name], nil
 }
 
-func goOutput(ctx context.Context, dir string, args ...string) (string, error) {
+func runGo(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	var problems bytes.Buffer

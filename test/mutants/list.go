@@ -2,8 +2,8 @@ package main
 
 import "slices"
 
-// allMutants returns the list. A mutant that is hard to notice belongs here as much as an easy one: what no test notices is a
-// promise that nothing keeps.
+// allMutants returns the list. It has mutants that are hard to notice as well as easy ones: a promise that no test
+// checks is not kept.
 func allMutants() []Mutant {
 	return slices.Concat(domainMutants, phoneMutants, webhookMutants, telegramMutants, whatsappMutants, memoryMutants,
 		postgresMutants, objectsMutants, loopMutants, wiringMutants, apiMutants, operatorMutants, chaosMutants)

@@ -1,6 +1,6 @@
 package main
 
-// apiMutants break what client backends are promised.
+// apiMutants break promises to client backends.
 //
 //nolint:gochecknoglobals // a table
 var apiMutants = []Mutant{
@@ -125,7 +125,7 @@ var apiMutants = []Mutant{
 		Suite: "http api", Test: "TestInit_suspended|TestInit_idempotencyKeyWhen",
 	},
 	{
-		Name: "subject-not-required", Promise: "adr 20: a way in that names nobody would not be limited",
+		Name: "subject-not-required", Promise: "adr 20: an authentication without a subject would not be limited",
 		Symbol: "httpapi.(*exchange).refuseStart",
 		Old:    `case wish.Subject == "" && wish.Limits.PerSubject.Limited():`,
 		New:    "case false:",
@@ -199,7 +199,7 @@ var apiMutants = []Mutant{
 	},
 }
 
-// operatorMutants break what the operator makes of a project.
+// operatorMutants break what the operator creates for a project.
 //
 //nolint:gochecknoglobals // a table
 var operatorMutants = []Mutant{
@@ -226,7 +226,7 @@ var operatorMutants = []Mutant{
 		Suite:  "render", Test: "TestProject_goldens",
 	},
 	{
-		Name: "metrics-reachable-by-everybody", Promise: "design.md 5: health and metrics on their own port",
+		Name: "metrics-reachable-by-all", Promise: "design.md 5: health and metrics on their own port",
 		Symbol: "render.NetworkPolicy", Old: "if len(settings.MetricsFrom) > 0 {", New: "if true {",
 		Suite: "render", Test: "TestProject_goldens",
 	},

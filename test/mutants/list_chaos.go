@@ -1,6 +1,6 @@
 package main
 
-// chaosMutants are systems that break a promise on their way between parts that are right, each by itself.
+// chaosMutants break promises between correct parts of the system.
 //
 //nolint:gochecknoglobals // a table
 var chaosMutants = []Mutant{

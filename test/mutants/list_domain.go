@@ -280,8 +280,8 @@ var domainMutants = []Mutant{
 		Suite: "domain", Test: "TestCode_isHidden",
 	},
 	{
-		Name: "subject-hash-without-the-api-key", Promise: "security.md: nobody who reads stored requests finds a subject by trying",
-		Symbol: "verification.CodeSpace.SubjectHash", Old: "apiKeyHash[:]", New: "space.key[:]",
+		Name: "subject-hash-without-the-api-key", Promise: "security.md: a reader of stored requests cannot find a subject by trying",
+		Symbol: "verification.Project.SubjectHash", Old: "apiKeyHash[:]", New: "p.key[:]",
 		Suite: "domain", Test: "TestSubjectHash",
 	},
 	{
@@ -299,13 +299,13 @@ var domainMutants = []Mutant{
 		Suite:  "domain", Test: "TestReceive_withTheStoreDown",
 	},
 	{
-		Name: "every-replica-tells-the-sender", Promise: "design.md 7: replies are sent by whoever made the transition",
-		Symbol: "verification.(*Service).applyTransition", Old: "Changed: err == nil", New: "Changed: true",
+		Name: "every-replica-tells-the-sender", Promise: "design.md 7: replies are sent by the process that made the transition",
+		Symbol: "verification.(*Service).apply", Old: "Changed: err == nil", New: "Changed: true",
 		Suite: "domain", Test: "TestReceive_tellsWhoMadeTheTransition",
 	},
 	{
-		Name: "wrong-number-after-the-end-told-verified", Promise: "design.md 3: nobody learns the other side's number",
-		Symbol: "verification.outcomeAfterFinal", Old: "r.Actual == m.Sender", New: "r.Phase == Verified",
+		Name: "wrong-number-after-the-end-told-verified", Promise: "design.md 3: neither side learns the other's number",
+		Symbol: "verification.afterFinal", Old: "r.Actual == m.Sender", New: "r.Phase == Verified",
 		Suite: "domain", Test: "TestReceive",
 	},
 	{

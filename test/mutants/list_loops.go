@@ -1,6 +1,6 @@
 package main
 
-// loopMutants break what moves requests on, who may do so, and by which clock.
+// loopMutants break what advances requests, who may do so, and by which clock.
 //
 //nolint:gochecknoglobals // a table
 var loopMutants = []Mutant{
@@ -154,7 +154,7 @@ var loopMutants = []Mutant{
 		Suite:  "requests", Test: "TestRedelivery|TestDescribeRedelivery",
 	},
 	{
-		Name: "polls-the-token-of-another-bot", Promise: "platforms.md: to fetch is to take updates from whoever else wants them",
+		Name: "polls-the-token-of-another-bot", Promise: "platforms.md: to fetch updates is to take them from other consumers",
 		Symbol: "callback.(*polling).isAllowed",
 		Old:    "&& bytes.Equal(p.account.BotToken.Current(), account.BotToken.Current())",
 		New:    "&& account != nil && !bytes.Equal(nil, []byte{1, 2})",

@@ -117,7 +117,7 @@ var telegramMutants = []Mutant{
 		Suite:  "telegram", Test: "TestPoll_anUpdateThatMeetsABug",
 	},
 	{
-		Name: "telegram-offset-kept-after-a-conflict", Promise: "platforms.md: whoever has the updates now may confirm some",
+		Name: "telegram-offset-kept-after-a-conflict", Promise: "platforms.md: the other consumer may confirm some updates",
 		Symbol: "telegram.(*Poller).pollFailed",
 		Old:    "p.forget() // whoever has the updates now may confirm some",
 		New:    "",
@@ -163,7 +163,7 @@ var telegramMutants = []Mutant{
 		Suite: "telegram", Test: "TestPoll",
 	},
 	{
-		Name: "telegram-redirect-followed", Promise: "platforms.md: the token is told to nobody else",
+		Name: "telegram-redirect-followed", Promise: "platforms.md: the token is sent to no other host",
 		Symbol: "telegram.NewClient", Old: "return http.ErrUseLastResponse", New: "return nil",
 		Suite: "telegram", Test: "TestClient",
 	},

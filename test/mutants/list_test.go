@@ -8,10 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// leastMutants is how many mutants there are at least.
+// leastMutants is the least number of mutants.
 const leastMutants = 120
 
-// A list that rots proves nothing: each mutant fits today's product, whoever moved or renamed what.
+// An outdated list proves nothing: each mutant must fit the current product.
 func TestList_fitsTheProduct(t *testing.T) {
 	g := NewWithT(t)
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -20,7 +20,7 @@ func TestList_fitsTheProduct(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	for _, m := range allMutants() {
 		t.Run(m.Name, func(t *testing.T) {
-			changed, err := p.apply(m)
+			changed, err := p.applyMutant(m)
 			g := NewWithT(t)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(changed).NotTo(BeEmpty())
@@ -33,7 +33,7 @@ func TestList_isComplete(t *testing.T) {
 	names := map[string]bool{}
 	for _, m := range allMutants() {
 		g.Expect(m.Name).To(MatchRegexp(`^[a-z0-9]+(-[a-z0-9]+)*$`))
-		g.Expect(names).NotTo(HaveKey(m.Name), "a name stands for one mutant")
+		g.Expect(names).NotTo(HaveKey(m.Name), "names are unique")
 		names[m.Name] = true
 		g.Expect(m.Promise).To(MatchRegexp(`^(design\.md|hazards\.md|platforms\.md|reliability\.md|security\.md|adr) ?[\w ]*: \S`), m.Name)
 		g.Expect(suites).To(HaveKey(m.Suite), m.Name)

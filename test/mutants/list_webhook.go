@@ -1,6 +1,6 @@
 package main
 
-// webhookMutants break what receivers of events are promised, and what the guard keeps from tenants.
+// webhookMutants break promises to receivers of events, and the guard against tenants.
 //
 //nolint:gochecknoglobals // a table
 var webhookMutants = []Mutant{

@@ -1,8 +1,8 @@
-// Command mutants plants defects in the product, one at a time, and has the suite that must notice each run against it: see
+// Command mutants plants defects in the product, one at a time, and runs the suite that must notice each: see
 // docs/reliability.md.
 //
-// The invariant: it exits 0 only if every mutant of the list was planted in today's product, and noticed by a suite that passes
-// without it.
+// The invariant: it exits 0 only if every chosen mutant was planted in the current product, and noticed by a suite that
+// passes without it.
 package main
 
 import (
@@ -35,14 +35,14 @@ func main() {
 
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	only := flags.String("only", "", "a regular expression of the names of mutants")
-	slice := flags.String("slice", "", "ci for the cheapest ones; empty for all")
-	workers := flags.Int("workers", runtime.NumCPU(), "mutants at once")
-	dir := flags.String("dir", filepath.Join("bin", "mutants"), "where results are kept")
+	only := flags.String("only", "", "regular expression of the mutants' names")
+	slice := flags.String("slice", "", "ci for the cheapest mutants; empty for all")
+	workers := flags.Int("workers", runtime.NumCPU(), "number of mutants at once")
+	dir := flags.String("dir", filepath.Join("bin", "mutants"), "folder for results")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	chosen, err := choose(allMutants(), *only, *slice)
+	chosen, err := chooseMutants(allMutants(), *only, *slice)
 	if err != nil {
 		return err
 	}
@@ -56,11 +56,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return summarize(out, outcomes, time.Since(start))
+	return printSummary(out, outcomes, time.Since(start))
 }
 
-// choose returns the mutants that were asked for.
-func choose(all []Mutant, only, slice string) ([]Mutant, error) {
+// chooseMutants returns the mutants that -only and -slice select.
+func chooseMutants(all []Mutant, only, slice string) ([]Mutant, error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return nil, fmt.Errorf("-only: %w", err)
@@ -72,13 +72,13 @@ func choose(all []Mutant, only, slice string) ([]Mutant, error) {
 		return !pattern.MatchString(m.Name) || slice == "ci" && !suites[m.Suite].CI
 	})
 	if len(chosen) == 0 {
-		return nil, errors.New("no mutant has such a name")
+		return nil, errors.New("no mutant matches -only and -slice")
 	}
 	return chosen, nil
 }
 
-// summarize prints what was not noticed, and the counts.
-func summarize(out io.Writer, outcomes []outcome, took time.Duration) error {
+// printSummary prints the mutants that were not noticed, and the counts.
+func printSummary(out io.Writer, outcomes []outcome, took time.Duration) error {
 	counts := map[verdict]int{}
 	for _, o := range outcomes {
 		counts[o.Verdict]++

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// verdict is what a run of a suite showed.
+// verdict is the verdict on a run of a suite.
 type verdict string
 
 // The verdicts. Only noticed is good for a mutant, and only green for a suite without one.
 const (
 	noticed      verdict = "noticed"
 	green        verdict = "green"         // the suite passed
-	notBuilt     verdict = "not built"     // it does not compile
-	timedOut     verdict = "timed out"     // and was not to
+	notBuilt     verdict = "not built"     // the mutant does not compile
+	timedOut     verdict = "timed out"     // although the mutant does not set Hangs
 	notApplied   verdict = "not applied"   // the edit does not fit the product
-	interrupted  verdict = "interrupted"   // nothing is known
-	noTests      verdict = "no tests"      // nothing ran that could notice
-	suiteIsRed   verdict = "suite is red"  // without the mutant too, so it shows nothing
+	interrupted  verdict = "interrupted"   // the result is unknown
+	noTests      verdict = "no tests"      // no test ran that could notice
+	suiteIsRed   verdict = "suite is red"  // it also fails without the mutant
 	otherProblem verdict = "could not run" // such as a full disk
 )
 
-// result is what is kept of a run.
+// result is the stored result of a run.
 type result struct {
 	Verdict verdict `json:"verdict"`
 	// By names the first test that failed.
@@ -35,11 +35,11 @@ type result struct {
 	Details string        `json:"details,omitempty"`
 }
 
-// results keeps results in a folder, each under the hash of all that can change it: a run that was interrupted goes on
-// where it ended, and what is not concerned by a change is not run again.
+// results stores results in a folder, by a hash of everything that can change them: an interrupted run continues where
+// it ended, and only what a change affects runs again.
 type results struct{ dir string }
 
-func key(parts ...string) string {
+func hashKey(parts ...string) string {
 	h := sha256.New()
 	for _, part := range parts {
 		fmt.Fprintf(h, "%d %s", len(part), part)
@@ -56,7 +56,7 @@ func (r results) load(key string) (result, bool) {
 	return kept, true
 }
 
-// save keeps a result if it says anything about the mutant, and not about this machine at this moment.
+// save stores a result if it is about the mutant, and not about the machine at this moment.
 func (r results) save(key string, result result) error {
 	switch result.Verdict {
 	case noticed, green, notBuilt:

@@ -12,10 +12,10 @@ import (
 	"sync"
 )
 
-// campaign plants mutants and collects what became of them.
+// campaign plants mutants and collects the outcomes.
 type campaign struct {
 	root    string
-	dir     string // for results and what workers write
+	dir     string // for results and the workers' files
 	suites  map[string]Suite
 	mutants []Mutant
 	workers int
@@ -26,7 +26,7 @@ type campaign struct {
 	results results
 }
 
-// task is a suite to run, for a mutant or, where that is nil, without one.
+// task is a suite to run, with a mutant or, if that is nil, without one.
 type task struct {
 	suite   string
 	test    string
@@ -48,15 +48,15 @@ type outcome struct {
 
 	result
 
-	kept bool // it was run before
+	kept bool // the result is of an earlier run
 }
 
-// run runs the suites without a mutant, then all mutants, and returns what became of the mutants in their order.
+// run runs the suites without a mutant, then all mutants, and returns the outcomes of the mutants in their order.
 func (c *campaign) run(ctx context.Context) ([]outcome, error) {
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepareInputs(ctx); err != nil {
 		return nil, err
 	}
-	baselines, planted, err := c.plan()
+	baselines, planted, err := c.planTasks()
 	if err != nil {
 		return nil, err
 	}
@@ -89,11 +89,11 @@ func (c *campaign) run(ctx context.Context) ([]outcome, error) {
 	return all, nil
 }
 
-func (c *campaign) prepare(ctx context.Context) error {
+func (c *campaign) prepareInputs(ctx context.Context) error {
 	var err error
 	c.results = results{dir: filepath.Join(c.dir, "results")}
 	if err := os.MkdirAll(c.results.dir, 0o700); err != nil {
-		return fmt.Errorf("make folder of results: %w", err)
+		return fmt.Errorf("create folder of results: %w", err)
 	}
 	if c.product, err = parseProduct(c.root, productFolders...); err != nil {
 		return err
@@ -106,13 +106,13 @@ func (c *campaign) prepare(ctx context.Context) error {
 	return err
 }
 
-// plan returns the suites to run without a mutant, each with all tests that its mutants name, and the mutants. Both are keyed by
-// all that can change what comes of them.
-func (c *campaign) plan() (baselines, planted []task, err error) {
+// planTasks returns the suites to run without a mutant, each with all tests that its mutants name, and the mutants. The
+// key of a task covers everything that can change its result.
+func (c *campaign) planTasks() (baselines, planted []task, err error) {
 	tests, sums := map[string][]string{}, map[string]string{}
 	for _, m := range c.mutants {
 		tests[m.Suite] = append(tests[m.Suite], "(?:"+m.Test+")")
-		if sums[m.Suite], err = c.inputs.hash(c.suites[m.Suite]); err != nil {
+		if sums[m.Suite], err = c.inputs.hashSuite(c.suites[m.Suite]); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -120,24 +120,24 @@ func (c *campaign) plan() (baselines, planted []task, err error) {
 		slices.Sort(tests[name])
 		test := strings.Join(slices.Compact(tests[name]), "|")
 		baselines = append(baselines, task{
-			suite: name, test: test, key: key("suite", fmt.Sprint(c.suites[name]), test, sums[name]),
+			suite: name, test: test, key: hashKey("suite", fmt.Sprint(c.suites[name]), test, sums[name]),
 		})
 	}
 	for _, m := range c.mutants {
 		t := task{suite: m.Suite, test: m.Test, mutant: &m}
-		changed, err := c.product.apply(m)
+		changed, err := c.product.applyMutant(m)
 		if err != nil {
 			t.key = err.Error()
 		} else {
 			t.changed = changed
-			t.key = key("mutant", fmt.Sprint(c.suites[m.Suite]), fmt.Sprint(m), sums[m.Suite])
+			t.key = hashKey("mutant", fmt.Sprint(c.suites[m.Suite]), fmt.Sprint(m), sums[m.Suite])
 		}
 		planted = append(planted, t)
 	}
 	return baselines, planted, nil
 }
 
-// runAll runs tasks by several workers, and tells of each as it ends.
+// runAll runs tasks by several workers and prints each outcome at once.
 func (c *campaign) runAll(ctx context.Context, tasks []task) []outcome {
 	var (
 		waiting = make(chan int)
@@ -152,7 +152,7 @@ func (c *campaign) runAll(ctx context.Context, tasks []task) []outcome {
 				all[i] = c.runOne(ctx, tasks[i])
 				printer.Lock()
 				done++
-				c.tell(done, len(tasks), all[i])
+				c.printOutcome(done, len(tasks), all[i])
 				printer.Unlock()
 			}
 		})
@@ -177,7 +177,7 @@ func (c *campaign) runOne(ctx context.Context, t task) outcome {
 		return outcome{task: t, result: result{Verdict: otherProblem, Details: err.Error()}}
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	if err := os.Chmod(dir, 0o755); err != nil { // a database's files are another user's
+	if err := os.Chmod(dir, 0o755); err != nil { // a database runs as another user
 		return outcome{task: t, result: result{Verdict: otherProblem, Details: err.Error()}}
 	}
 	e := execution{root: c.root, dir: dir, suite: c.suites[t.suite], test: t.test, changed: t.changed}
@@ -185,7 +185,7 @@ func (c *campaign) runOne(ctx context.Context, t task) outcome {
 	if t.mutant != nil && t.mutant.Hangs && r.Verdict == timedOut {
 		r.Verdict, r.By = noticed, "its time limit"
 	}
-	if t.mutant == nil && r.Verdict == noticed { // nothing was planted
+	if t.mutant == nil && r.Verdict == noticed { // nothing was planted to notice
 		r.Verdict = suiteIsRed
 	}
 	if err := c.results.save(t.key, r); err != nil {
@@ -194,7 +194,7 @@ func (c *campaign) runOne(ctx context.Context, t task) outcome {
 	return outcome{task: t, result: r}
 }
 
-func (c *campaign) tell(done, all int, o outcome) {
+func (c *campaign) printOutcome(done, all int, o outcome) {
 	note := ""
 	if o.kept {
 		note = " (kept)"

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// sample is a repository with one rule, and a suite that keeps half of it.
-func sample(t *testing.T) string {
+// newSample creates a repository with one rule, and a suite that tests half of it.
+func newSample(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, text := range map[string]string{
@@ -116,9 +116,9 @@ func plantIn(t *testing.T, root string, mutants ...Mutant) []outcome {
 	return outcomes
 }
 
-func TestRun_tellsWhatBecameOfEachMutant(t *testing.T) {
+func TestRun_returnsTheOutcomeOfEachMutant(t *testing.T) {
 	g := NewWithT(t)
-	outcomes := plantIn(t, sample(t),
+	outcomes := plantIn(t, newSample(t),
 		Mutant{Name: "one-too-many", Old: "d.inside >= Limit", New: "d.inside > Limit"},
 		Mutant{Name: "unnoticed", Old: "!wanted ||", New: ""},
 		Mutant{Name: "not-go", Old: "d.inside++", New: "d.inside+++"},
@@ -140,12 +140,12 @@ func TestRun_tellsWhatBecameOfEachMutant(t *testing.T) {
 		"panic-before-any": otherProblem,
 	}))
 	g.Expect(outcomes[0].By).To(Equal("TestAdmit"))
-	g.Expect(summarize(t.Output(), outcomes, 0)).To(MatchError("8 mutants were not noticed"))
-	g.Expect(summarize(t.Output(), outcomes[:1], 0)).To(Succeed())
+	g.Expect(printSummary(t.Output(), outcomes, 0)).To(MatchError("8 mutants were not noticed"))
+	g.Expect(printSummary(t.Output(), outcomes[:1], 0)).To(Succeed())
 }
 
-// TestJudge_specs has outputs of Ginkgo as it prints them: a suite that fails before its specs has noticed nothing.
-func TestJudge_specs(t *testing.T) {
+// The outputs are Ginkgo's own: a suite that fails before its specs has noticed nothing.
+func TestJudgeOutput_specs(t *testing.T) {
 	ended := exec.CommandContext(t.Context(), "false").Run()
 	begun := "[BeforeSuite] \n/a/suite_test.go:30\n"
 	ready := begun + "[BeforeSuite] PASSED [1.700 seconds]\n"
@@ -166,48 +166,48 @@ func TestJudge_specs(t *testing.T) {
 		"a spec of a suite's limit": {ready + "A suite timeout occurred", timedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := execution{suite: Suite{Specs: "TestA"}}.judge([]byte(c.out), ended)
+			r := execution{suite: Suite{Specs: "TestA"}}.judgeOutput([]byte(c.out), ended)
 			NewWithT(t).Expect(r.Verdict).To(Equal(c.want), r.By)
 		})
 	}
 }
 
-// TestRun_sharesNoFolder has two runs of a program at once, each of which would find the other's file.
+// Each of two runs of a program would find the other's file.
 func TestRun_sharesNoFolder(t *testing.T) {
 	g := NewWithT(t)
-	root := sample(t)
+	root := newSample(t)
 	suite := Suite{Command: []string{"sh", "-c", "test ! -e {dir}/mine && touch {dir}/mine"}}
 	for range 2 {
 		e := execution{root: root, dir: t.TempDir(), suite: suite}
-		_, err := e.command(t.Context(), time.Minute, root, "", e.commandLine()...)
+		_, err := e.runCommand(t.Context(), time.Minute, root, "", e.commandLine()...)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.Stat(filepath.Join(e.dir, "mine"))).Error().NotTo(HaveOccurred())
 	}
 }
 
-// TestJudge_invariants has a program that judges notice what it is to notice, and by nothing else.
-func TestJudge_invariants(t *testing.T) {
+// A judging program notices a mutant only by the invariant that the mutant names.
+func TestJudgeOutput_invariants(t *testing.T) {
 	g := NewWithT(t)
 	ended := exec.CommandContext(t.Context(), "false").Run()
 	e := execution{suite: Suite{Command: []string{"judge"}}, test: "I5:"}
-	g.Expect(e.judge([]byte("VIOLATED I1: a\nVIOLATED I5: b\n"), ended)).To(And(
+	g.Expect(e.judgeOutput([]byte("VIOLATED I1: a\nVIOLATED I5: b\n"), ended)).To(And(
 		HaveField("Verdict", noticed), HaveField("By", "VIOLATED I5: b")))
-	g.Expect(e.judge([]byte("VIOLATED I1: a\nok I5: b\n"), ended)).To(HaveField("Verdict", otherProblem))
+	g.Expect(e.judgeOutput([]byte("VIOLATED I1: a\nok I5: b\n"), ended)).To(HaveField("Verdict", otherProblem))
 }
 
-func TestRun_theTimeLimitIsNoNoticingUnlessItIsSaid(t *testing.T) {
+func TestRun_aTimeoutOnlyCountsIfTheMutantHangs(t *testing.T) {
 	g := NewWithT(t)
 	endless := Mutant{Name: "endless", Old: "d.inside++", New: "for {\n\t}"}
-	said := endless
-	said.Name, said.Hangs = "said", true
-	outcomes := plantIn(t, sample(t), endless, said)
+	hanging := endless
+	hanging.Name, hanging.Hangs = "hanging", true
+	outcomes := plantIn(t, newSample(t), endless, hanging)
 	g.Expect(outcomes[0].Verdict).To(Equal(timedOut))
 	g.Expect(outcomes[1].Verdict).To(Equal(noticed))
 }
 
-func TestRun_goesOnWhereItEnded(t *testing.T) {
+func TestRun_continuesWhereItEnded(t *testing.T) {
 	g := NewWithT(t)
-	root := sample(t)
+	root := newSample(t)
 	mutant := Mutant{Name: "one-too-many", Old: "d.inside >= Limit", New: "d.inside > Limit"}
 	g.Expect(plantIn(t, root, mutant)[0].kept).To(BeFalse())
 	g.Expect(plantIn(t, root, mutant)[0].kept).To(BeTrue())
@@ -216,12 +216,12 @@ func TestRun_goesOnWhereItEnded(t *testing.T) {
 	text, err := os.ReadFile(path)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(os.WriteFile(path, append(text, "// changed\n"...), 0o600)).To(Succeed())
-	g.Expect(plantIn(t, root, mutant)[0].kept).To(BeFalse(), "the suite is another one")
+	g.Expect(plantIn(t, root, mutant)[0].kept).To(BeFalse(), "the suite has changed")
 }
 
 func TestRun_keepsNothingOfAnInterruptedRun(t *testing.T) {
 	g := NewWithT(t)
-	root := sample(t)
+	root := newSample(t)
 	c := campaign{
 		root: root, dir: filepath.Join(root, "bin"), workers: 1, out: t.Output(),
 		suites: map[string]Suite{"rule": {Package: "./internal/rule"}},
@@ -234,9 +234,9 @@ func TestRun_keepsNothingOfAnInterruptedRun(t *testing.T) {
 	g.Expect(os.ReadDir(filepath.Join(root, "bin"))).Error().To(MatchError(os.ErrNotExist))
 }
 
-func TestApply_findsADeclarationWhereverItIs(t *testing.T) {
+func TestApplyMutant_findsADeclarationInAnyFile(t *testing.T) {
 	g := NewWithT(t)
-	root := sample(t)
+	root := newSample(t)
 	moved := filepath.Join(root, "internal", "other")
 	g.Expect(os.Rename(filepath.Join(root, "internal", "rule"), moved)).To(Succeed())
 	p, err := parseProduct(root, "internal")
@@ -245,21 +245,21 @@ func TestApply_findsADeclarationWhereverItIs(t *testing.T) {
 		"rule.(*Door).Admit": "if !wanted ||   d.inside >=\n Limit {", "(*Door).Admit": "d.inside++",
 		"Limit": "= 3", "another.Limit": "3", "Door": "inside int",
 	} {
-		changed, err := p.apply(Mutant{Symbol: symbol, Old: old, New: "x"})
+		changed, err := p.applyMutant(Mutant{Symbol: symbol, Old: old, New: "x"})
 		g.Expect(err).NotTo(HaveOccurred(), symbol)
 		g.Expect(changed).To(HaveKey(filepath.Join(moved, "rule.go")))
 	}
 	for symbol, old := range map[string]string{"Admit": "d.inside++", "(*Door).Admit": "d.inside", "Limit": "4"} {
-		_, err := p.apply(Mutant{Symbol: symbol, Old: old, New: "x"})
+		_, err := p.applyMutant(Mutant{Symbol: symbol, Old: old, New: "x"})
 		g.Expect(err).To(HaveOccurred(), symbol)
 	}
 }
 
-func TestApply_severalEditsOfOneFile(t *testing.T) {
+func TestApplyMutant_severalEditsOfOneFile(t *testing.T) {
 	g := NewWithT(t)
-	p, err := parseProduct(sample(t), "internal")
+	p, err := parseProduct(newSample(t), "internal")
 	g.Expect(err).NotTo(HaveOccurred())
-	changed, err := p.apply(Mutant{
+	changed, err := p.applyMutant(Mutant{
 		Symbol: "(*Door).Admit", Old: "d.inside++", New: "d.inside += step",
 		Also: []Edit{{Symbol: "Limit", Old: "= 3", New: "= 30"}},
 	})
@@ -269,12 +269,12 @@ func TestApply_severalEditsOfOneFile(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
+func TestChooseMutants(t *testing.T) {
 	g := NewWithT(t)
 	all := []Mutant{{Name: "a-phone", Suite: "phone"}, {Name: "a-database", Suite: "postgres"}}
-	g.Expect(choose(all, "", "ci")).To(HaveLen(1))
-	g.Expect(choose(all, "^a", "")).To(HaveLen(2))
-	g.Expect(choose(all, "nothing", "")).Error().To(HaveOccurred())
-	g.Expect(choose(all, "(", "")).Error().To(HaveOccurred())
-	g.Expect(choose(all, "", "some")).Error().To(HaveOccurred())
+	g.Expect(chooseMutants(all, "", "ci")).To(HaveLen(1))
+	g.Expect(chooseMutants(all, "^a", "")).To(HaveLen(2))
+	g.Expect(chooseMutants(all, "nothing", "")).Error().To(HaveOccurred())
+	g.Expect(chooseMutants(all, "(", "")).Error().To(HaveOccurred())
+	g.Expect(chooseMutants(all, "", "some")).Error().To(HaveOccurred())
 }

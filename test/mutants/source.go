@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// productFolders hold what is shipped.
+// productFolders are the folders of the product.
 //
-//nolint:gochecknoglobals // a constant, which Go has no slices of
+//nolint:gochecknoglobals // Go has no constant slices
 var productFolders = []string{"api", "cmd", "controllers", "internal"}
 
 // declaration is a top-level declaration of the product.
 type declaration struct {
-	pkg        string // its package's name
+	pkg        string // name of its package
 	file       string // absolute path
 	start, end int    // bytes of the file
 }
@@ -32,7 +32,7 @@ type product struct {
 	declarations map[string][]declaration // by name, such as Verify or (*Request).Verify
 }
 
-// parseProduct parses the Go files of some folders, without tests.
+// parseProduct parses the Go files of the folders, without tests.
 func parseProduct(root string, folders ...string) (*product, error) {
 	p := &product{files: map[string][]byte{}, declarations: map[string][]declaration{}}
 	for _, folder := range folders {
@@ -83,7 +83,7 @@ func (p *product) parseFile(path string) error {
 	return nil
 }
 
-// addSpecs adds the types, variables and constants of a declaration, each for itself.
+// addSpecs adds each type, variable and constant of a declaration.
 func addSpecs(d *ast.GenDecl, add func(name string, node ast.Node)) {
 	for _, spec := range d.Specs {
 		switch spec := spec.(type) {
@@ -97,7 +97,7 @@ func addSpecs(d *ast.GenDecl, add func(name string, node ast.Node)) {
 	}
 }
 
-// functionName returns the name of a function or method as Edit.Symbol has it, without the package and type parameters.
+// functionName returns the name of a function or method as in Edit.Symbol, without the package and type parameters.
 func functionName(d *ast.FuncDecl) string {
 	if d.Recv == nil {
 		return d.Name.Name
@@ -115,8 +115,8 @@ func functionName(d *ast.FuncDecl) string {
 	return fmt.Sprintf(format, receiver, d.Name.Name)
 }
 
-// apply returns the files that a mutant changes, by path, as they are with it.
-func (p *product) apply(m Mutant) (map[string][]byte, error) {
+// applyMutant returns the content of the files that a mutant changes, by path.
+func (p *product) applyMutant(m Mutant) (map[string][]byte, error) {
 	type place struct {
 		file       string
 		start, end int
@@ -124,13 +124,13 @@ func (p *product) apply(m Mutant) (map[string][]byte, error) {
 	}
 	var places []place
 	for _, e := range m.edits() {
-		d, at, err := p.find(e)
+		d, at, err := p.findEdit(e)
 		if err != nil {
 			return nil, err
 		}
 		places = append(places, place{d.file, at[0], at[1], e.New})
 	}
-	// From behind, so that each edit finds its bytes where they were.
+	// From the end, so that an edit does not move the bytes of the next.
 	slices.SortFunc(places, func(a, b place) int { return b.start - a.start })
 	changed := map[string][]byte{}
 	for _, at := range places {
@@ -143,35 +143,35 @@ func (p *product) apply(m Mutant) (map[string][]byte, error) {
 	return changed, nil
 }
 
-// find returns the one declaration that an edit fits, and which bytes of its file are replaced.
-func (p *product) find(e Edit) (declaration, [2]int, error) {
+// findEdit returns the one declaration that an edit fits, and the range of bytes in its file to replace.
+func (p *product) findEdit(e Edit) (declaration, [2]int, error) {
 	all, pkg := p.declarations[e.Symbol], ""
 	if qualifier, name, qualified := strings.Cut(e.Symbol, "."); qualified && len(all) == 0 {
 		all, pkg = p.declarations[name], qualifier
 	}
 	if len(all) == 0 {
-		return declaration{}, [2]int{}, fmt.Errorf("%s is declared nowhere", e.Symbol)
+		return declaration{}, [2]int{}, fmt.Errorf("%s is not declared", e.Symbol)
 	}
-	if own := inPackage(all, pkg); len(own) > 0 {
+	if own := declaredIn(all, pkg); len(own) > 0 {
 		all = own
 	}
 	var (
 		found  []declaration
 		places [][2]int
 	)
-	pattern := spaceless(e.Old)
+	pattern := spacePattern(e.Old)
 	for _, d := range all {
 		for _, at := range pattern.FindAllIndex(p.files[d.file][d.start:d.end], -1) {
 			found, places = append(found, d), append(places, [2]int{d.start + at[0], d.start + at[1]})
 		}
 	}
 	if len(found) != 1 {
-		return declaration{}, [2]int{}, fmt.Errorf("%s holds %q %d times, want once", e.Symbol, e.Old, len(found))
+		return declaration{}, [2]int{}, fmt.Errorf("%s contains %q %d times, want once", e.Symbol, e.Old, len(found))
 	}
 	return found[0], places[0], nil
 }
 
-func inPackage(all []declaration, pkg string) []declaration {
+func declaredIn(all []declaration, pkg string) []declaration {
 	var kept []declaration
 	for _, d := range all {
 		if d.pkg == pkg {
@@ -181,8 +181,8 @@ func inPackage(all []declaration, pkg string) []declaration {
 	return kept
 }
 
-// spaceless matches a text whatever its white space, because formatting is not what a mutant is anchored by.
-func spaceless(text string) *regexp.Regexp {
+// spacePattern matches a text with any white space, because formatting may change.
+func spacePattern(text string) *regexp.Regexp {
 	words := strings.Fields(text)
 	for i := range words {
 		words[i] = regexp.QuoteMeta(words[i])

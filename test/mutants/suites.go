@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// suites are the tests that must notice mutants, by name. Mutants name them here alone, so that a package that moves changes
-// one line.
+// suites are the tests that must notice mutants, by name. Only this table has their packages, so that moving a package
+// changes one line.
 //
 //nolint:gochecknoglobals // a table
 var suites = map[string]Suite{
@@ -28,7 +28,7 @@ var suites = map[string]Suite{
 	"callbacks":     {Package: "./controllers/callback"},
 	"server":        {Package: "./internal/server"},
 	"render":        {Package: "./controllers/project/render"},
-	// Few faults: what is to be noticed here is noticed without them, and they would have to be told apart from it.
+	// Few faults: the mutants are noticed without them, and faults may explain deviations.
 	"chaos": {
 		Package: "./test/chaos", Whole: true, Limit: minutes(5),
 		Command: []string{
@@ -37,5 +37,5 @@ var suites = map[string]Suite{
 	},
 }
 
-// minutes is a limit.
+// minutes returns a limit of n minutes.
 func minutes(n int) time.Duration { return time.Duration(n) * time.Minute }

@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// answerTimeout bounds the wait for an answer: beyond it a server is taken to be gone, and a run fails.
+// answerTimeout is how long a connection waits for an answer; after it a run fails.
 const answerTimeout = time.Minute
 
-// Conn is a connection that speaks as much HTTP/1.1 as a measurement needs and costs the machine next to nothing, so that
-// servers are compared and not their client. It is for one goroutine.
+// Conn is a connection with as much HTTP/1.1 as a measurement needs. It costs next to nothing, so that servers are
+// compared and not their client. It is for one goroutine.
 type Conn struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -36,7 +36,7 @@ func Dial(ctx context.Context, address string) (*Conn, error) {
 // Close ends the connection.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// Request renders a request, ready to be sent as often as wanted.
+// Request renders a request that can be sent any number of times.
 func Request(method, path string, header http.Header, body []byte) []byte {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %s HTTP/1.1\r\nHost: bench\r\n", method, path)
@@ -49,7 +49,7 @@ func Request(method, path string, header http.Header, body []byte) []byte {
 	return append([]byte(text.String()), body...)
 }
 
-// Do sends a rendered request and returns the status and the body of its answer; the body is good until the next call.
+// Do sends a rendered request and returns the status and the body of its answer. The body is valid until the next call.
 func (c *Conn) Do(request []byte) (status int, body []byte, err error) {
 	if err := c.conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return 0, nil, err
@@ -57,28 +57,28 @@ func (c *Conn) Do(request []byte) (status int, body []byte, err error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return 0, nil, err
 	}
-	status, length, err := c.head()
+	status, length, err := c.readHead()
 	if err != nil {
-		return 0, nil, fmt.Errorf("read an answer: %w", err)
+		return 0, nil, fmt.Errorf("read answer: %w", err)
 	}
 	if cap(c.body) < length {
 		c.body = make([]byte, length)
 	}
 	c.body = c.body[:length]
 	if _, err := io.ReadFull(c.reader, c.body); err != nil {
-		return 0, nil, fmt.Errorf("read an answer: %w", err)
+		return 0, nil, fmt.Errorf("read answer: %w", err)
 	}
 	return status, c.body, nil
 }
 
-// head reads the status and the header of an answer, and returns its body's length.
-func (c *Conn) head() (status, length int, err error) {
+// readHead reads the status and the header of an answer, and returns the length of its body.
+func (c *Conn) readHead() (status, length int, err error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err != nil {
 		return 0, 0, err
 	}
 	if len(line) < len("HTTP/1.1 200") || string(line[:9]) != "HTTP/1.1 " {
-		return 0, 0, errors.New("it is no HTTP/1.1")
+		return 0, 0, errors.New("answer is not HTTP/1.1")
 	}
 	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
 		return 0, 0, err
@@ -102,12 +102,12 @@ func (c *Conn) head() (status, length int, err error) {
 	case status == http.StatusNoContent:
 		return status, 0, nil
 	case length < 0:
-		return 0, 0, errors.New("it does not tell its length")
+		return 0, 0, errors.New("answer has no Content-Length")
 	}
 	return status, length, nil
 }
 
-// Expect makes clients of connections that send what request gives, and take nothing but 200 for an answer.
+// Expect returns clients with one connection each, which send what request returns and accept only status 200.
 func Expect(address string, request func(Turn) ([]byte, error)) Client {
 	return func(ctx context.Context) (Call, func() error, error) {
 		conn, err := Dial(ctx, address)
@@ -134,16 +134,16 @@ type StatusError struct {
 	Body   string
 }
 
-// Error tells the answer.
+// Error returns the status and the body.
 func (e *StatusError) Error() string { return fmt.Sprintf("the answer is %d: %s", e.Status, e.Body) }
 
-// patience is how often a patient client asks again, and pause how long it waits before that.
+// patience is the number of retries of a patient client, and pause the time before each.
 const (
 	patience = 60
 	pause    = 250 * time.Millisecond
 )
 
-// Patient makes clients that send a request again which was answered 503, for what only prepares a measurement.
+// Patient returns clients that retry a request that was answered 503. It is for preparing a measurement.
 func Patient(client Client) Client {
 	return func(ctx context.Context) (Call, func() error, error) {
 		call, end, err := client(ctx)

@@ -12,38 +12,38 @@ import (
 	"time"
 )
 
-// ErrDone is what a call returns that has nothing left to send. It ends its client and is no failure.
+// ErrDone is returned by a call that has nothing left to send. It ends its client and is no failure.
 var ErrDone = errors.New("nothing left to send")
 
 // Turn is one call of a run.
 type Turn struct {
-	// N counts the calls of a run from zero.
+	// N is the number of the call in its run, from zero.
 	N int64
-	// Due is when the request was to be sent; where there is no schedule, now.
+	// Due is when the request was scheduled; without a schedule, when it is sent.
 	Due time.Time
 }
 
 // Call sends a request and waits for its answer.
 type Call func(ctx context.Context, turn Turn) error
 
-// Client makes one of several clients that run at the same time, such as one with a connection of its own. close may be
-// nil.
+// Client creates one of several clients that run at the same time, such as one with its own connection. end may be nil.
 type Client func(ctx context.Context) (call Call, end func() error, err error)
 
-// Result is what a run found.
+// Result holds the measurements of a run.
 type Result struct {
 	// Took is the time from the first request to the last answer.
 	Took time.Duration
-	// Latency has the time of each answer: since its request was due, or since it was sent where none is.
+	// Latency has the time of each answer since its request was due or, without a schedule, since it was sent.
 	Latency *Histogram
-	// Late has how long after it was due each request was sent, because the generator or every client was busy.
+	// Late has the time from when each request was due until it was sent, because the generator or every client was
+	// busy.
 	Late *Histogram
 }
 
-// PerSecond is the rate of answers.
+// PerSecond returns the number of answers per second.
 func (r Result) PerSecond() float64 { return float64(r.Latency.Count()) / r.Took.Seconds() }
 
-// Closed runs clients that send as soon as they were answered, for a time.
+// Closed runs clients that send the next request as soon as the last one was answered, for length.
 func Closed(ctx context.Context, clients int, length time.Duration, client Client) (Result, error) {
 	var next atomic.Int64
 	began := time.Now()
@@ -59,18 +59,18 @@ func Closed(ctx context.Context, clients int, length time.Duration, client Clien
 	})
 }
 
-// Open sends at a rate, for a time, whether or not there were answers, through that many clients at most. The gaps are
-// those of chance, and the same in each run with the same seed.
+// Open sends requests at a rate for length, whether or not they are answered, through at most that many clients. The
+// gaps are random, and the same in each run with the same seed.
 func Open(ctx context.Context, clients int, perSecond float64, length time.Duration, seed uint64, client Client) (Result, error) {
-	offsets := schedule(perSecond, length, seed)
-	due := make(chan time.Time, len(offsets)) // so that the schedule waits for nobody
+	offsets := newSchedule(perSecond, length, seed)
+	due := make(chan time.Time, len(offsets)) // so that the schedule never waits for a client
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var dispatcher sync.WaitGroup
 	defer dispatcher.Wait()
 	var next atomic.Int64
-	begin := sync.OnceFunc(func() { // when every client is there
-		dispatcher.Go(func() { dispatch(ctx, offsets, due) })
+	begin := sync.OnceFunc(func() { // once every client is connected
+		dispatcher.Go(func() { dispatchDue(ctx, offsets, due) })
 	})
 	return run(ctx, clients, client, func(ctx context.Context, call Call, r *Result) error {
 		begin()
@@ -88,9 +88,9 @@ func Open(ctx context.Context, clients int, perSecond float64, length time.Durat
 	})
 }
 
-// schedule is when requests are due, since the start: independent users come with gaps that are distributed
-// exponentially.
-func schedule(perSecond float64, length time.Duration, seed uint64) []time.Duration {
+// newSchedule returns when requests are due, since the start. The gaps are distributed exponentially, as those of
+// independent users are.
+func newSchedule(perSecond float64, length time.Duration, seed uint64) []time.Duration {
 	chance := rand.New(rand.NewPCG(seed, seed))
 	var offsets []time.Duration
 	for at := 0.0; ; {
@@ -102,11 +102,11 @@ func schedule(perSecond float64, length time.Duration, seed uint64) []time.Durat
 	}
 }
 
-// dispatch hands each request out when it is due.
-func dispatch(ctx context.Context, offsets []time.Duration, due chan<- time.Time) {
+// dispatchDue sends each due time to the channel when it has come.
+func dispatchDue(ctx context.Context, offsets []time.Duration, due chan<- time.Time) {
 	defer close(due)
-	// The runtime's own timers may be a millisecond late, which is more than an answer takes. A thread that the kernel
-	// wakes is not.
+	// The runtime's timers may be a millisecond late, which is more than an answer takes. A thread that the kernel wakes
+	// is not.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	began := time.Now()
@@ -117,14 +117,13 @@ func dispatch(ctx context.Context, offsets []time.Duration, due chan<- time.Time
 				return
 			}
 			pause := syscall.NsecToTimespec(min(wait, 100*time.Millisecond).Nanoseconds())
-			_ = syscall.Nanosleep(&pause, nil) // a signal may end it early: then it is asked again
+			_ = syscall.Nanosleep(&pause, nil) // a signal may end it early: then it sleeps again
 		}
 		due <- at
 	}
 }
 
-// run has clients work at the same time, each with a connection that is there before any of them begins, and joins what
-// they found. The first error ends them all.
+// run connects all clients, runs them at the same time and joins their results. The first error ends them all.
 func run(ctx context.Context, clients int, client Client, work func(context.Context, Call, *Result) error) (Result, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -135,7 +134,7 @@ func run(ctx context.Context, clients int, client Client, work func(context.Cont
 			return Result{}, fmt.Errorf("connect a client: %w", err)
 		}
 		if end != nil {
-			defer func() { _ = end() }() // a connection that is not needed any more
+			defer func() { _ = end() }() // no longer needed
 		}
 		calls[i] = call
 	}

@@ -67,8 +67,8 @@ func TestHistogram_empty(t *testing.T) {
 	g.Expect(h.Mean()).To(Equal(time.Second))
 }
 
-// counted are clients that note which calls they got.
-func counted(do func(n int64) error) (client load.Client, calls func() []int64) {
+// newCountingClient returns a client that records the number of each call.
+func newCountingClient(do func(n int64) error) (client load.Client, calls func() []int64) {
 	var (
 		mu   sync.Mutex
 		seen []int64
@@ -87,10 +87,10 @@ func counted(do func(n int64) error) (client load.Client, calls func() []int64) 
 		}
 }
 
-func TestOpen_chargesAStallToAllWhoCameMeanwhile(t *testing.T) {
+func TestOpen_chargesAStallToAllRequestsDueMeanwhile(t *testing.T) {
 	g := NewWithT(t)
 	const stall = 300 * time.Millisecond
-	client, _ := counted(func(n int64) error {
+	client, _ := newCountingClient(func(n int64) error {
 		if n == 0 {
 			<-time.After(stall)
 		}
@@ -108,7 +108,7 @@ func TestOpen_chargesAStallToAllWhoCameMeanwhile(t *testing.T) {
 func TestOpen_sendsTheSameScheduleForTheSameSeed(t *testing.T) {
 	g := NewWithT(t)
 	count := func(seed uint64) int {
-		client, calls := counted(func(int64) error { return nil })
+		client, calls := newCountingClient(func(int64) error { return nil })
 		r, err := load.Open(t.Context(), 4, 2000, 200*time.Millisecond, seed, client)
 		g.Expect(err).NotTo(HaveOccurred())
 		for i, n := range calls() {
@@ -124,7 +124,7 @@ func TestOpen_sendsTheSameScheduleForTheSameSeed(t *testing.T) {
 
 func TestClosed_endsWithItsTimeOrItsSupply(t *testing.T) {
 	g := NewWithT(t)
-	client, calls := counted(func(n int64) error {
+	client, calls := newCountingClient(func(n int64) error {
 		if n >= 50 {
 			return load.ErrDone
 		}
@@ -133,9 +133,9 @@ func TestClosed_endsWithItsTimeOrItsSupply(t *testing.T) {
 	r, err := load.Closed(t.Context(), 4, time.Hour, client)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.Latency.Count()).To(BeEquivalentTo(50))
-	g.Expect(calls()).To(HaveLen(54), "each client learns that there is no more")
+	g.Expect(calls()).To(HaveLen(54), "each client makes one more call")
 
-	endless, _ := counted(func(int64) error { return nil })
+	endless, _ := newCountingClient(func(int64) error { return nil })
 	r, err = load.Closed(t.Context(), 2, 20*time.Millisecond, endless)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.Took).To(BeNumerically(">=", 20*time.Millisecond))
@@ -149,7 +149,7 @@ func TestRuns_endWithTheFirstFailure(t *testing.T) {
 		"closed": func(c load.Client) (load.Result, error) { return load.Closed(t.Context(), 2, time.Hour, c) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, _ := counted(func(n int64) error {
+			client, _ := newCountingClient(func(n int64) error {
 				if n == 20 {
 					return broken
 				}
@@ -163,12 +163,12 @@ func TestRuns_endWithTheFirstFailure(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(broken))
 }
 
-func TestPatient_asksAgainWhereTheServerIsBusy(t *testing.T) {
+func TestPatient_retriesIfTheServerIsBusy(t *testing.T) {
 	g := NewWithT(t)
 	busy := &load.StatusError{Status: http.StatusServiceUnavailable}
-	client, calls := counted(func(int64) error { return busy })
+	client, calls := newCountingClient(func(int64) error { return busy })
 	seen := 0
-	impatient, _ := counted(func(n int64) error {
+	impatient, _ := newCountingClient(func(n int64) error {
 		if seen++; n == 1 {
 			return load.ErrDone
 		}
@@ -179,10 +179,10 @@ func TestPatient_asksAgainWhereTheServerIsBusy(t *testing.T) {
 	})
 	r, err := load.Closed(t.Context(), 1, time.Hour, load.Patient(impatient))
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(r.Latency.Count()).To(BeEquivalentTo(1), "answered at the third time")
+	g.Expect(r.Latency.Count()).To(BeEquivalentTo(1), "answered at the third try")
 
 	_, err = load.Closed(t.Context(), 1, time.Hour, client)
-	g.Expect(err).To(MatchError(busy), "others do not")
+	g.Expect(err).To(MatchError(busy), "other clients do not retry")
 	g.Expect(calls()).To(HaveLen(1))
 }
 
@@ -197,7 +197,7 @@ func TestExpect(t *testing.T) {
 		case r.URL.RawQuery == "refuse=1":
 			http.Error(w, "no", http.StatusTeapot)
 		case r.URL.RawQuery == "long=1":
-			_, _ = io.WriteString(w, strings.Repeat("x", 100_000)) // chunked: its length is not told
+			_, _ = io.WriteString(w, strings.Repeat("x", 100_000)) // chunked: without a Content-Length
 		default:
 			got.Add(1)
 			_, _ = io.WriteString(w, "yes")
@@ -220,7 +220,7 @@ func TestExpect(t *testing.T) {
 	_, err = load.Closed(t.Context(), 2, time.Hour, send("/?refuse=1"))
 	g.Expect(err).To(MatchError(ContainSubstring("the answer is 418: no")))
 	_, err = load.Closed(t.Context(), 1, time.Hour, send("/?long=1"))
-	g.Expect(err).To(MatchError(ContainSubstring("does not tell its length")))
+	g.Expect(err).To(MatchError(ContainSubstring("answer has no Content-Length")))
 	server.Close()
 	_, err = load.Closed(t.Context(), 1, time.Hour, send("/"))
 	g.Expect(err).To(MatchError(ContainSubstring("connect a client")))

@@ -1,6 +1,6 @@
-// Package canary looks for secrets, codes and numbers where none may be.
+// Package canary searches for secrets, codes and numbers where none may be.
 //
-// The invariant: it finds each however it is cased or grouped, and says which kind it found and never which.
+// The invariant: it finds each whatever its case or grouping, and reports the kind that it found, never the value.
 package canary
 
 import (
@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// Canaries are what must not be seen.
+// Canaries are values that must not be seen.
 type Canaries struct {
-	secrets map[string][]byte // by what they are
+	secrets map[string][]byte // by name
 	codes   map[string]bool
 	numbers map[string]bool
 }
 
-// New returns none.
+// New returns an empty set.
 func New() *Canaries {
 	return &Canaries{secrets: map[string][]byte{}, codes: map[string]bool{}, numbers: map[string]bool{}}
 }
 
-// codeLength is that of a code without its hyphens.
+// codeLength is the length of a code without its hyphens.
 const codeLength = 16
 
-// Secret adds one, with a name to report it by.
+// Secret adds a secret, with a name to report it by.
 func (c *Canaries) Secret(name, value string) { c.secrets[name] = []byte(value) }
 
 // Code adds the code of a request.
@@ -37,7 +37,7 @@ func (c *Canaries) Code(code string) {
 // Number adds an end user's number in E.164.
 func (c *Canaries) Number(e164 string) { c.numbers[strings.TrimPrefix(e164, "+")] = true }
 
-// Search returns what a text holds, by kind and with the line's number. Where numbers belong, they are not looked for.
+// Search returns what a text contains, by kind and with the number of the line. It ignores numbers unless numbersToo.
 func (c *Canaries) Search(name string, text []byte, numbersToo bool) []string {
 	var found []string
 	line := 0
@@ -58,7 +58,7 @@ func (c *Canaries) Search(name string, text []byte, numbersToo bool) []string {
 	return found
 }
 
-// hasCode looks at every run of letters, digits and hyphens that is long enough.
+// hasCode checks every run of letters, digits and hyphens that is long enough.
 func (c *Canaries) hasCode(row []byte) bool {
 	bare := make([]byte, 0, 64)
 	for i := 0; i <= len(row); i++ {
@@ -84,13 +84,13 @@ func (c *Canaries) hasCode(row []byte) bool {
 	return false
 }
 
-// The lengths of numbers in digits.
+// The lengths of numbers, in digits.
 const (
 	minNumber = 8
 	maxNumber = 15
 )
 
-// hasNumber looks at every run of digits that is long enough.
+// hasNumber checks every run of digits that is long enough.
 func (c *Canaries) hasNumber(row []byte) bool {
 	start := 0
 	for i := 0; i <= len(row); i++ {

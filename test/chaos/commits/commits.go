@@ -1,8 +1,8 @@
-// Package commits makes commits of a database fail: deferred constraint triggers of its own raise at COMMIT, when every
-// statement of the transaction has succeeded.
+// Package commits makes commits of a database fail: deferred constraint triggers raise at COMMIT, when every statement of
+// the transaction has succeeded.
 //
-// The invariant: a transaction is decided about once, however many rows it has, and what fails leaves nothing behind
-// but the count of what was decided about.
+// The invariant: each transaction is decided once, however many rows it has, and a failed one leaves nothing behind but
+// the count of decided transactions.
 package commits
 
 import (
@@ -12,33 +12,33 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// The operations whose transactions can fail, each by itself.
+// The operations whose transactions can fail, independently of each other.
 const (
 	Insert = "insert"
 	Update = "update"
 	Claim  = "claim"
 )
 
-// Message is that of the errors that commits fail with.
+// Message is the text of the errors at COMMIT.
 const Message = "a fault at COMMIT"
 
-// operations are what PostgreSQL calls the rows of each. A claim is the update that raises a request's epoch.
+// operations maps each operation to its trigger's event. A claim is the update that raises a request's epoch.
 //
-//nolint:gochecknoglobals // a constant, which Go has no maps of
+//nolint:gochecknoglobals // Go has no constant maps
 var operations = map[string]string{
 	Insert: "AFTER INSERT ON phoneproof_requests %s",
 	Update: "AFTER UPDATE ON phoneproof_requests %s WHEN (NEW.epoch = OLD.epoch)",
 	Claim:  "AFTER UPDATE ON phoneproof_requests %s WHEN (NEW.epoch > OLD.epoch)",
 }
 
-// Triggers are those of one database.
+// Triggers are the triggers of one database.
 type Triggers struct{ server *pgserver.Server }
 
-// Install makes the triggers, which do nothing yet. The tables of requests must be there.
+// Install creates the triggers, which do nothing yet. The table of requests must exist.
 func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
 	statements := []string{
 		`CREATE TABLE chaos_commits (state text NOT NULL, every bigint NOT NULL)`,
-		// A sequence keeps what a transaction counted that failed.
+		// A sequence keeps its count when the transaction fails.
 		`CREATE FUNCTION chaos_commit() RETURNS trigger LANGUAGE plpgsql AS $$
 			DECLARE
 				mine text := pg_current_xact_id()::text;
@@ -65,7 +65,7 @@ func Install(ctx context.Context, server *pgserver.Server) (*Triggers, error) {
 	return t, nil
 }
 
-// Fail has one in so many transactions of each operation fail with that SQLSTATE, from the next commit on.
+// Fail makes one in every transactions of each operation fail with that SQLSTATE, from the next commit on.
 func (t *Triggers) Fail(ctx context.Context, state string, every int) error {
 	if err := t.exec(ctx, fmt.Sprintf(`INSERT INTO chaos_commits (state, every) VALUES ('%s', %d)`, state, every)); err != nil {
 		return fmt.Errorf("make commits fail: %w", err)

@@ -19,7 +19,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// patience is for a machine that is busy with other things.
+// patience is long enough for a busy machine.
 const patience = time.Minute
 
 // world is a store on a real server with the triggers.
@@ -81,7 +81,7 @@ func (w *world) claim(ctx context.Context) ([]verification.Request, error) {
 	return w.store.Claim(ctx, verification.Policy{Events: verification.EventsOn, Retention: time.Hour}, 10, time.Hour)
 }
 
-// decided returns about how many transactions it was decided whether they fail, by operation.
+// decided returns the number of decided transactions, by operation.
 func (w *world) decided(ctx context.Context) map[string]int {
 	conn, err := pgx.Connect(ctx, w.server.URI("postgres"))
 	w.Expect(err).NotTo(HaveOccurred())
@@ -102,7 +102,7 @@ func TestTriggers_failAtCommit(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
 	down := MatchError(verification.Unavailable(nil))
-	w.Expect(w.create(ctx, 1)).To(Succeed(), "nothing fails that nobody asked for")
+	w.Expect(w.create(ctx, 1)).To(Succeed(), "nothing fails before Fail")
 
 	w.Expect(w.triggers.Fail(ctx, "P0001", 1)).To(Succeed())
 	w.Expect(w.create(ctx, 2)).To(down)
@@ -117,7 +117,7 @@ func TestTriggers_failAtCommit(t *testing.T) {
 	_, err = w.claim(ctx)
 	w.Expect(err).To(down)
 	w.Expect(w.triggers.Stop(ctx)).To(Succeed())
-	w.Expect(w.claim(ctx)).To(HaveLen(1), "what was not claimed is there for the next")
+	w.Expect(w.claim(ctx)).To(HaveLen(1), "what was not claimed can be claimed")
 	w.Expect(w.decided(ctx)).To(Equal(map[string]int{commits.Insert: 1, commits.Update: 1, commits.Claim: 1}))
 }
 
@@ -144,7 +144,7 @@ func TestTriggers_serialization(t *testing.T) {
 	ctx := t.Context()
 	w.Expect(w.triggers.Fail(ctx, "40001", 2)).To(Succeed())
 	for i := range 6 {
-		w.Expect(w.create(ctx, i)).To(Succeed(), "it is repeated as a whole")
+		w.Expect(w.create(ctx, i)).To(Succeed(), "the transaction is repeated as a whole")
 		w.Expect(w.verify(ctx, i)).To(Succeed())
 	}
 	w.Expect(w.claim(ctx)).To(HaveLen(6))

@@ -10,11 +10,11 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
-// maxChain is how many lines of ledgers are shown of one request, beside the faults.
+// maxChain is how many ledger lines are shown of one request, besides the faults.
 const maxChain = 40
 
-// chain returns what the ledgers have on a request around a time, in the order of time, with the faults that were near.
-func (e *Evidence) chain(id string, around time.Time) []string {
+// evidenceLines returns the ledger lines of a request around a time, in order of time, with the faults near them.
+func (e *Evidence) evidenceLines(id string, around time.Time) []string {
 	var lines []line
 	for _, a := range e.Acks {
 		if a.ID == id {
@@ -53,11 +53,11 @@ func (e *Evidence) chain(id string, around time.Time) []string {
 	return shown
 }
 
-// faultsNear are those that could have touched what happened around a time, or any of the events, if it was their kind and
-// their victim.
+// faultsNear returns the faults that could have affected what happened around a time, or any of the events, if their
+// kind and victim fit.
 func (e *Evidence) faultsNear(lines []line, around time.Time) []line {
 	var near []line
-	reach := e.Times.Attempt + e.Times.Record + attemptTime(e.Times)
+	reach := e.Times.Attempt + e.Times.Record + attemptTail(e.Times)
 	times := []time.Time{around}
 	for _, l := range lines {
 		if l.file == ledger.SinkFile {
@@ -72,18 +72,18 @@ func (e *Evidence) faultsNear(lines []line, around time.Time) []line {
 	return near
 }
 
-// line is a line of a ledger.
+// line is one line of a ledger.
 type line struct {
 	at     time.Time
 	file   string
 	record any
 }
 
-// String shows the line with its ledger.
+// String returns the line with the name of its ledger.
 func (l line) String() string {
 	text, err := json.Marshal(l.record)
 	if err != nil {
 		return fmt.Sprintf("%s: %v", l.file, err)
 	}
-	return fmt.Sprintf("%s %-15s %s", stamp(l.at), l.file, text)
+	return fmt.Sprintf("%s %-15s %s", formatTime(l.at), l.file, text)
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
-// claim is what a client asked for and what its user did.
+// claim is what a client requested and what its user did.
 type claim struct {
 	ledger.Ack
 
 	proofs []proof
 }
 
-// proof is a signed message that completes the proof of a request, as it was posted once.
+// proof is a signed message that completes the proof of a request, as posted once.
 type proof struct {
 	ledger.Message
 
@@ -23,7 +23,7 @@ type proof struct {
 	answer    int
 }
 
-// claimsOf gathers what was done for each request, in the order of time.
+// claimsOf collects what was done for each request, in order of time.
 func (e *Evidence) claimsOf() map[string]claim {
 	claims := map[string]claim{}
 	for _, a := range e.Acks {
@@ -45,8 +45,8 @@ func (e *Evidence) claimsOf() map[string]claim {
 	return claims
 }
 
-// acknowledged returns when the first proof was that came in the request's time; zero if none was.
-func (c *claim) acknowledged() time.Time {
+// acknowledgedAt returns when the first proof that came in time was acknowledged; zero if none was.
+func (c *claim) acknowledgedAt() time.Time {
 	var first time.Time
 	for _, p := range c.proofs {
 		if p.answer == http.StatusOK && p.at.Before(c.Expires) && (first.IsZero() || p.at.Before(first)) {
@@ -56,8 +56,8 @@ func (c *claim) acknowledged() time.Time {
 	return first
 }
 
-// contradiction returns what of the facts that a place tells about a request in a phase is not so; empty if all is.
-func (c *claim) contradiction(f *ledger.Facts, phase, where string) string {
+// findContradiction returns which of the facts of a request in a phase is wrong at a place; empty if none is.
+func (c *claim) findContradiction(f *ledger.Facts, phase, where string) string {
 	switch {
 	case f.Phone != c.Phone:
 		return "it is not the number that was claimed"
@@ -65,7 +65,7 @@ func (c *claim) contradiction(f *ledger.Facts, phase, where string) string {
 		return "it is not the messenger that was asked for"
 	case phase != verified:
 		if f.Actual != "" || !f.Verified.IsZero() || f.Assurance != "" {
-			return "nobody has proven it"
+			return "no user has proven it"
 		}
 		return ""
 	case len(c.proofs) == 0:
@@ -75,14 +75,14 @@ func (c *claim) contradiction(f *ledger.Facts, phase, where string) string {
 	case f.Assurance != "":
 		return "the messenger itself reported the number"
 	default:
-		return c.mistimed(f.Verified)
+		return c.checkVerifiedTime(f.Verified)
 	}
 }
 
-// mistimed returns why a request cannot have been verified at a time; empty if it can. Places that tell milliseconds tell
-// them cut off.
-func (c *claim) mistimed(at time.Time) string {
-	acknowledged := c.acknowledged()
+// checkVerifiedTime returns why a request cannot have been verified at a time; empty if it can. Some places truncate
+// times to milliseconds.
+func (c *claim) checkVerifiedTime(at time.Time) string {
+	acknowledged := c.acknowledgedAt()
 	switch {
 	case at.Before(c.proofs[0].asked.Truncate(time.Millisecond)):
 		return "its user had not sent the proof yet"

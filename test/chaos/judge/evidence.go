@@ -11,29 +11,30 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
-// Evidence is all that is known of a run when it is over.
+// Evidence is everything that a run recorded.
 type Evidence struct {
 	Acks     []ledger.Ack
 	Statuses []ledger.Status
 	Inbound  []ledger.Inbound
 	Events   []ledger.Delivery
-	// Changes are what a witness beneath the system saw committed, each request's in order.
+	// Changes are the commits that a witness beneath the system saw; each request's are in order.
 	Changes []ledger.Change
-	// Final is what is stored at the end, as the store itself tells it.
+	// Final are the states in the store at the end.
 	Final  []ledger.Change
 	Faults []ledger.Fault
-	// Trespasses are what strangers tried, and Traces are places where their words came through.
+	// Trespasses are what strangers tried, and Traces the places where their words appeared.
 	Trespasses []ledger.Trespass
 	Traces     []string
-	// Leaks are places in logs, metrics, events and statuses that hold what they must not; Searched is how many were
-	// looked through.
+	// Leaks are places in logs, metrics, events and statuses that contain what they must not; Searched is how many were
+	// searched.
 	Leaks    []string
 	Searched int
-	// Kubernetes says that the store is an API server, whose line carries the lease of the one process that sends.
+	// Kubernetes reports whether the store is an API server, whose connection is also used for the lease of the only
+	// sender.
 	Kubernetes bool
-	// Times are what the product allowed itself in the run.
+	// Times are the product's time limits in the run.
 	Times Times
-	// End is when the run was over.
+	// End is when the run ended.
 	End time.Time
 
 	histories  map[string][]ledger.Change
@@ -46,21 +47,21 @@ type Evidence struct {
 func Load(dir string) (*Evidence, error) {
 	e := &Evidence{}
 	err := errors.Join(
-		into(&e.Acks, dir, ledger.ClientFile), into(&e.Statuses, dir, ledger.StatusFile),
-		into(&e.Inbound, dir, ledger.PlatformFile), into(&e.Events, dir, ledger.SinkFile),
-		into(&e.Changes, dir, ledger.StoreFile), into(&e.Final, dir, ledger.FinalFile),
-		into(&e.Faults, dir, ledger.FaultFile), into(&e.Trespasses, dir, ledger.StrangerFile),
+		readLedger(&e.Acks, dir, ledger.ClientFile), readLedger(&e.Statuses, dir, ledger.StatusFile),
+		readLedger(&e.Inbound, dir, ledger.PlatformFile), readLedger(&e.Events, dir, ledger.SinkFile),
+		readLedger(&e.Changes, dir, ledger.StoreFile), readLedger(&e.Final, dir, ledger.FinalFile),
+		readLedger(&e.Faults, dir, ledger.FaultFile), readLedger(&e.Trespasses, dir, ledger.StrangerFile),
 	)
 	var given []ledger.Given
-	err = errors.Join(err, into(&given, dir, ledger.AnswerFile))
+	err = errors.Join(err, readLedger(&given, dir, ledger.AnswerFile))
 	if err != nil {
-		return nil, fmt.Errorf("load the evidence: %w", err)
+		return nil, fmt.Errorf("load evidence: %w", err)
 	}
 	e.addAnswers(given)
 	return e, nil
 }
 
-// addAnswers tells each delivery when it was answered.
+// addAnswers sets the time of the answer of each delivery.
 func (e *Evidence) addAnswers(given []ledger.Given) {
 	type delivery struct {
 		webhook string
@@ -76,13 +77,13 @@ func (e *Evidence) addAnswers(given []ledger.Given) {
 	}
 }
 
-func into[T any](records *[]T, dir, name string) (err error) {
+func readLedger[T any](records *[]T, dir, name string) (err error) {
 	*records, err = ledger.Read[T](filepath.Join(dir, name))
 	return err
 }
 
-// index groups what belongs to one request.
-func (e *Evidence) index() {
+// buildIndex groups the evidence by request.
+func (e *Evidence) buildIndex() {
 	e.histories, e.deliveries = map[string][]ledger.Change{}, map[string][]ledger.Delivery{}
 	for _, c := range e.Changes {
 		e.histories[c.ID] = append(e.histories[c.ID], c)
@@ -100,8 +101,8 @@ func (e *Evidence) index() {
 	e.claims = e.claimsOf()
 }
 
-// last is the last committed state of a request: what is stored now, or what was when it was deleted.
-func (e *Evidence) last(id string) (ledger.Change, bool) {
+// lastState returns the last committed state of a request; of a deleted one, the state that was deleted.
+func (e *Evidence) lastState(id string) (ledger.Change, bool) {
 	history := e.histories[id]
 	if len(history) == 0 {
 		return ledger.Change{}, false
@@ -109,10 +110,10 @@ func (e *Evidence) last(id string) (ledger.Change, bool) {
 	return history[len(history)-1], true
 }
 
-// ids are those of all stored requests, in order.
-func (e *Evidence) ids() []string { return slices.Sorted(maps.Keys(e.histories)) }
+// requestIDs returns the sorted ids of all requests in the witness's history.
+func (e *Evidence) requestIDs() []string { return slices.Sorted(maps.Keys(e.histories)) }
 
-// verifiedAt returns when a request was verified, as it is stored; zero if it was not.
+// verifiedAt returns the stored time of a request's verification; zero if it was not verified.
 func (e *Evidence) verifiedAt(id string) time.Time {
 	for _, c := range e.histories[id] {
 		if c.Phase == verified {
@@ -122,7 +123,7 @@ func (e *Evidence) verifiedAt(id string) time.Time {
 	return time.Time{}
 }
 
-// committedAt returns when a request's first state of a phase was committed; zero where the store does not tell.
+// committedAt returns when a request's first state of a phase was committed; zero if the store does not record it.
 func (e *Evidence) committedAt(id, phase string) time.Time {
 	for _, c := range e.histories[id] {
 		if c.Phase == phase {

@@ -11,8 +11,8 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
-// TestLoad_tellsWhenADeliveryWasAnswered has two deliveries of one event, of which the second was answered.
-func TestLoad_tellsWhenADeliveryWasAnswered(t *testing.T) {
+// Of two deliveries of one event, the second was answered.
+func TestLoad_setsWhenADeliveryWasAnswered(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	write := func(name string, records ...any) {
@@ -29,7 +29,8 @@ func TestLoad_tellsWhenADeliveryWasAnswered(t *testing.T) {
 		write(name)
 	}
 	first, second := at(1).Add(7), at(2).Add(9)
-	write(ledger.SinkFile, ledger.Delivery{At: first, Webhook: "evt"}, ledger.Delivery{At: second.In(time.FixedZone("", 3600)), Webhook: "evt"})
+	write(ledger.SinkFile,
+		ledger.Delivery{At: first, Webhook: "evt"}, ledger.Delivery{At: second.In(time.FixedZone("", 3600)), Webhook: "evt"})
 	write(ledger.AnswerFile, ledger.Given{Webhook: "evt", Came: second, Answered: at(3)})
 	e, err := judge.Load(dir)
 	g.Expect(err).NotTo(HaveOccurred())

@@ -12,89 +12,89 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
 )
 
-// effect is what a fault may do to the delivery of an event.
+// effect is an effect of a fault on the delivery of an event.
 type effect string
 
 // The effects.
 const (
-	// unrecorded: the receiver has the event, and the attempt is not recorded. So the event is sent again.
+	// unrecorded: the receiver has the event, but the attempt is not recorded. So the event is sent again.
 	unrecorded effect = "unrecorded"
-	// unanswered: the receiver took the event, and the attempt is recorded as one that got no answer.
+	// unanswered: the receiver took the event, but the attempt is recorded as one without an answer.
 	unanswered effect = "unanswered"
 	// unseen: an attempt is recorded that never reached the receiver.
 	unseen effect = "unseen"
-	// late: the event comes after another process recorded an attempt in its place.
+	// late: the event arrives after another process has recorded an attempt in its place.
 	late effect = "late"
-	// held: the event comes after its own attempt was over.
+	// held: the event arrives after its own attempt has ended.
 	held effect = "held"
 )
 
 // tail is how long after the end of a fault its effect may be seen.
 type tail func(Times) time.Duration
 
-// noTime: what is hit is hit during the fault.
-func noTime(Times) time.Duration { return 0 }
+// noTail is for effects that only occur during the fault.
+func noTail(Times) time.Duration { return 0 }
 
-// arrivalTime is how long an event, or what it leaves undone, may be on its way on a busy machine.
-func arrivalTime(Times) time.Duration { return transit }
+// arrivalTail is how long an event, or the consequence of a lost one, may be on its way on a busy machine.
+func arrivalTail(Times) time.Duration { return transit }
 
-// attemptTime is how long the attempts go on that were about to begin when the fault ended: one may go by a look of Fresh
-// before, and lasts Attempt.
-func attemptTime(t Times) time.Duration { return t.Fresh + t.Attempt }
+// attemptTail is how long an attempt may last that began when the fault ended: it may rely on a claim that was read up
+// to Fresh ago, and lasts Attempt.
+func attemptTail(t Times) time.Duration { return t.Fresh + t.Attempt }
 
-// transit is what may pass between two processes of a busy machine from a write to the stamp of who reads it.
+// transit is the most time between a write of one process and the time stamp of the process that reads it, on a busy
+// machine.
 const transit = time.Second
 
-// effects is what each kind of fault may do to the processes that it hit, and for how long. What is not here explains
-// nothing.
+// effects lists the effects that each kind of fault may have on the processes that it hit, and for how long. A kind
+// that is not listed explains nothing.
 //
-//nolint:gochecknoglobals // a constant, which Go has no maps of
+//nolint:gochecknoglobals // Go has no constant maps
 var effects = map[schedule.Kind]map[effect]tail{
-	// A process that ends takes with it what it knew of the attempts it had begun.
-	schedule.Kill:       {unrecorded: noTime},
-	schedule.KillLeader: {unrecorded: noTime},
-	schedule.KillAll:    {unrecorded: noTime},
-	schedule.Roll:       {unrecorded: noTime},
-	// One that stands still loses its lease or claim, and meets the end of its attempt's time when it goes on.
-	schedule.Freeze:       {unrecorded: attemptTime, unanswered: arrivalTime, unseen: arrivalTime, late: attemptTime},
-	schedule.FreezeLeader: {unrecorded: attemptTime, unanswered: arrivalTime, unseen: arrivalTime, late: attemptTime},
-	// Without the store nothing is recorded, leases run out, and what was read before is old when it comes.
-	schedule.CrashStore:  {unrecorded: attemptTime, late: attemptTime},
-	schedule.FreezeStore: {unrecorded: attemptTime, late: attemptTime},
-	schedule.DelayStore:  {unrecorded: attemptTime, late: attemptTime},
-	schedule.HoleStore:   {unrecorded: attemptTime, late: attemptTime},
-	schedule.SlowStore:   {unrecorded: attemptTime, late: attemptTime},
-	// The write that records an attempt may fail, or its answer be lost, until the claim ends. What is repeated within the
-	// same call explains nothing: serialization failures, answers to single writes, conflicts, and news that come late or
-	// twice.
-	schedule.CutStore:     {unrecorded: noTime},
-	schedule.RefuseCommit: {unrecorded: noTime},
-	schedule.CutCommit:    {unrecorded: noTime},
-	// A connection to the API server carries the lease, too.
-	schedule.CutWrite:  {unrecorded: noTime, late: attemptTime},
-	schedule.CutStored: {unrecorded: noTime, late: attemptTime},
-	// What the line to the receiver swallows has no answer, and arrives when the attempt is over.
-	schedule.CutSink:  {unanswered: noTime},
-	schedule.HoleSink: {unanswered: arrivalTime, unseen: arrivalTime, held: arrivalTime},
+	// A process that ends cannot record the attempts that it has begun.
+	schedule.Kill:       {unrecorded: noTail},
+	schedule.KillLeader: {unrecorded: noTail},
+	schedule.KillAll:    {unrecorded: noTail},
+	schedule.Roll:       {unrecorded: noTail},
+	// A frozen process loses its lease or claim, and its attempt has timed out when it continues.
+	schedule.Freeze:       {unrecorded: attemptTail, unanswered: arrivalTail, unseen: arrivalTail, late: attemptTail},
+	schedule.FreezeLeader: {unrecorded: attemptTail, unanswered: arrivalTail, unseen: arrivalTail, late: attemptTail},
+	// Without the store nothing is recorded, leases expire, and answers to earlier reads arrive late.
+	schedule.CrashStore:  {unrecorded: attemptTail, late: attemptTail},
+	schedule.FreezeStore: {unrecorded: attemptTail, late: attemptTail},
+	schedule.DelayStore:  {unrecorded: attemptTail, late: attemptTail},
+	schedule.HoleStore:   {unrecorded: attemptTail, late: attemptTail},
+	schedule.SlowStore:   {unrecorded: attemptTail, late: attemptTail},
+	// The write that records an attempt may fail, or its answer be lost, until the claim ends. What is retried within the
+	// same call explains nothing: serialization failures, answers to single writes, conflicts, late and repeated events.
+	schedule.CutStore:     {unrecorded: noTail},
+	schedule.RefuseCommit: {unrecorded: noTail},
+	schedule.CutCommit:    {unrecorded: noTail},
+	// The connection to the API server is also used for the lease.
+	schedule.CutWrite:  {unrecorded: noTail, late: attemptTail},
+	schedule.CutStored: {unrecorded: noTail, late: attemptTail},
+	// What the line to the receiver holds up has no answer, and arrives when the attempt has ended.
+	schedule.CutSink:  {unanswered: noTail},
+	schedule.HoleSink: {unanswered: arrivalTail, unseen: arrivalTail, held: arrivalTail},
 }
 
 // recording is the operation that records an attempt.
 const recording = "update"
 
-// Times are what the product allows itself, by its constants and by the flags and settings of the run. Every window in
-// which a fault may explain something is made of them.
+// Times are the product's own time limits, by its constants and by the flags and settings of the run. Every window in
+// which a fault may explain something is derived from them.
 type Times struct {
-	// Attempt is how long an attempt lasts at most: spec.webhook.timeout.
+	// Attempt is the longest time that an attempt lasts: spec.webhook.timeout.
 	Attempt time.Duration
-	// Record is how long the write that records it is tried: request.RecordTimeout.
+	// Record is how long the write that records it is retried: request.RecordTimeout.
 	Record time.Duration
-	// Fresh is how old a claim may be that is sent from without another look: request.ClaimFresh.
+	// Fresh is the age up to which a claim is used without being read again: request.ClaimFresh.
 	Fresh time.Duration
 }
 
-// explain returns the kind of the first fault that has the effect, hit the process, began before to, and was not over, with
-// its tail, before from; empty if there is none.
-func (e *Evidence) explain(by effect, process string, from, to time.Time) string {
+// explainEffect returns the kind of the first fault that has the effect, hit the process, began before to and had not
+// ended, including its tail, before from; empty if there is none.
+func (e *Evidence) explainEffect(by effect, process string, from, to time.Time) string {
 	for i := range e.Faults {
 		f := &e.Faults[i]
 		lasts := e.tailOf(f, by)
@@ -105,11 +105,11 @@ func (e *Evidence) explain(by effect, process string, from, to time.Time) string
 	return ""
 }
 
-// tailOf returns how long a fault has an effect; nil if it has it not.
+// tailOf returns how long a fault has an effect; nil if it does not have it.
 func (e *Evidence) tailOf(f *ledger.Fault, by effect) tail {
 	switch kind := schedule.Kind(f.Kind); {
-	case kind == schedule.CutStore && e.Kubernetes: // its bytes are encrypted: what was cut is not known, and may be the lease
-		return map[effect]tail{unrecorded: noTime, late: attemptTime}[by]
+	case kind == schedule.CutStore && e.Kubernetes: // its traffic is encrypted: what was cut is unknown and may be the lease
+		return map[effect]tail{unrecorded: noTail, late: attemptTail}[by]
 	case by == unrecorded && hitsShare(kind) && f.Hits[recording] == 0:
 		return nil
 	default:
@@ -117,55 +117,57 @@ func (e *Evidence) tailOf(f *ledger.Fault, by effect) tail {
 	}
 }
 
-// hitsShare reports whether a kind of fault hits a share of the operations, and says which.
+// hitsShare reports whether a kind of fault hits a share of the operations and records which.
 func hitsShare(kind schedule.Kind) bool {
 	return slices.Contains([]schedule.Kind{
 		schedule.CutStore, schedule.RefuseCommit, schedule.CutCommit, schedule.CutWrite, schedule.CutStored,
 	}, kind)
 }
 
-// recordedBy returns when the attempt of a delivery is recorded at the latest, by a process that nothing happens to. It
-// lasts as long as it may where the receiver gives no answer, or its line may lose it.
+// recordedBy returns the latest time at which the attempt of a delivery is recorded by an undisturbed process. The
+// attempt lasts its whole timeout if the receiver gives no answer, or if its line may have lost it.
 func (e *Evidence) recordedBy(d *ledger.Delivery) time.Time {
 	over := d.At.Add(e.Times.Attempt)
 	heard := d.Answered.Add(transit)
-	if !d.Answered.IsZero() && heard.Before(over) && e.explain(unanswered, d.Process, d.At, d.Answered) == "" {
+	if !d.Answered.IsZero() && heard.Before(over) && e.explainEffect(unanswered, d.Process, d.At, d.Answered) == "" {
 		over = heard
 	}
 	return over.Add(e.Times.Record)
 }
 
-// beganAt returns when the attempt of a delivery began at the earliest, by the sender's own stamp, which is in whole seconds: a
-// line may hold an event up while its sender ends. Without a hole nothing is on its way for longer than an attempt lasts.
+// beganAt returns the earliest time at which the attempt of a delivery began, by the sender's time stamp in whole
+// seconds: a line may hold up an event while its sender ends. Without a hole no event is on its way for longer than an
+// attempt lasts.
 func (e *Evidence) beganAt(d *ledger.Delivery) time.Time {
 	seconds, err := strconv.ParseInt(d.Stamp, 10, 64)
 	began := time.Unix(seconds, 0)
 	if err == nil && began.Before(d.At) &&
-		(d.At.Sub(began) < e.Times.Attempt+time.Second || e.explain(held, d.Process, d.At, began.Add(time.Second)) != "") {
+		(d.At.Sub(began) < e.Times.Attempt+time.Second || e.explainEffect(held, d.Process, d.At, began.Add(time.Second)) != "") {
 		return began
 	}
 	return d.At
 }
 
 // explainLoss returns the kind of fault because of which the attempt of a delivery is not recorded: it hit the sender
-// before that was to happen, and before the event came again; zero means that it never did.
+// before the attempt was due to be recorded, and before the event came again; a zero again means never.
 func (e *Evidence) explainLoss(d *ledger.Delivery, again time.Time) string {
 	due := e.recordedBy(d)
 	if !again.IsZero() && again.Before(due) {
 		due = again
 	}
-	return e.explain(unrecorded, d.Process, e.beganAt(d), due)
+	return e.explainEffect(unrecorded, d.Process, e.beganAt(d), due)
 }
 
-// explainAgain returns the kind of fault because of which one delivery follows another while the attempt after a state was
-// due: the first one's sender could not record it, the second was on its way since before the first came, or one of the two is
-// of an attempt before. A process that lives on keeps what it could not record, and does not send it again.
+// explainAgain returns the kind of fault because of which one delivery follows another while the attempt after a state
+// was due: the first sender could not record it, the second was already on its way when the first arrived, or one of
+// them belongs to an earlier attempt. A process that lives on keeps what it could not record, and does not send it
+// again.
 func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Delivery) string {
 	if first.Process == "" || first.Process != second.Process {
 		if kind := e.explainLoss(first, second.At); kind != "" {
 			return kind
 		}
-		if kind := e.explain(late, second.Process, second.At, first.At); kind != "" {
+		if kind := e.explainEffect(late, second.Process, second.At, first.At); kind != "" {
 			return kind
 		}
 	}
@@ -178,45 +180,45 @@ func (e *Evidence) explainAgain(after *ledger.Change, first, second *ledger.Deli
 	return e.explainLate(first, after)
 }
 
-// explainLate returns the kind of fault because of which a delivery came after a state that it contradicts: it held the
-// delivery up since before that was committed.
+// explainLate returns the kind of fault because of which a delivery came after a state that it contradicts: it held up
+// the delivery since before that state was committed.
 func (e *Evidence) explainLate(d *ledger.Delivery, after *ledger.Change) string {
-	if kind := e.explain(late, d.Process, d.At, committed(after)); kind != "" {
+	if kind := e.explainEffect(late, d.Process, d.At, commitTime(after)); kind != "" {
 		return kind
 	}
-	return e.explain(held, d.Process, d.At, committed(after))
+	return e.explainEffect(held, d.Process, d.At, commitTime(after))
 }
 
-// explainTurn returns the kind of fault because of which an attempt is recorded otherwise than the receiver saw it, and
-// whether that needs any.
-func (e *Evidence) explainTurn(t *turn) (kind string, needed bool) {
+// explainAttempt returns the kind of fault because of which the record of an attempt differs from what the receiver
+// saw, and whether one is needed.
+func (e *Evidence) explainAttempt(t *attempt) (kind string, needed bool) {
 	switch {
-	case t.record == nil || t.answered() || t.outlived(e.Times.Attempt):
+	case t.record == nil || t.wasAnswered() || t.timedOut(e.Times.Attempt):
 		return "", false
-	case t.record.Code != 0: // what nobody answered cannot be heard
+	case t.record.Code != 0: // an answer that the receiver did not give
 		return "", true
 	case len(t.sent) == 0:
-		return e.explain(unseen, "", t.record.Tried.Add(-e.Times.Attempt), t.record.Tried), true
+		return e.explainEffect(unseen, "", t.record.Tried.Add(-e.Times.Attempt), t.record.Tried), true
 	}
 	for _, d := range t.sent {
-		if kind = e.explain(unanswered, d.Process, d.At, t.record.Tried); kind != "" {
+		if kind = e.explainEffect(unanswered, d.Process, d.At, t.record.Tried); kind != "" {
 			break
 		}
 	}
 	return kind, true
 }
 
-// reasons counts what explained something, by kinds of faults.
+// reasons counts explanations by kind of fault.
 type reasons map[string]int
 
-// add counts one; the empty kind is no reason.
+// add counts one; an empty kind is ignored.
 func (r reasons) add(kind string) {
 	if kind != "" {
 		r[kind]++
 	}
 }
 
-// String lists them by name.
+// String lists the kinds by name.
 func (r reasons) String() string {
 	if len(r) == 0 {
 		return "none"

@@ -12,7 +12,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/schedule"
 )
 
-// fault is one that hit some, or everyone if nobody is named.
+// fault returns a fault that hit the victims, or everyone without victims.
 func fault(kind schedule.Kind, from, until float64, victims ...string) ledger.Fault {
 	if len(victims) == 0 {
 		victims = []string{ledger.Everyone}
@@ -20,33 +20,32 @@ func fault(kind schedule.Kind, from, until float64, victims ...string) ledger.Fa
 	return ledger.Fault{Kind: string(kind), From: at(from), Until: at(until), Victims: victims}
 }
 
-// hitting is a fault that hits a share of operations.
-func hitting(kind schedule.Kind, from, until float64, operation string, victims ...string) ledger.Fault {
+// newShareFault returns a fault that hits a share of operations.
+func newShareFault(kind schedule.Kind, from, until float64, operation string, victims ...string) ledger.Fault {
 	f := fault(kind, from, until, victims...)
 	f.Hits = map[string]int{operation: 1}
 	return f
 }
 
-// send has the event of "proven" come once more.
-func send(seconds float64, process string) func(*judge.Evidence) {
+// sendAgain adds a delivery of the event of "proven".
+func sendAgain(seconds float64, process string) func(*judge.Evidence) {
 	return func(e *judge.Evidence) {
-		again(e, func(d *ledger.Delivery) { d.At, d.Process, d.Stamp = at(seconds), process, stampOf(seconds) })
+		repeatEvent(e, func(d *ledger.Delivery) { d.At, d.Process, d.Stamp = at(seconds), process, stampOf(seconds) })
 	}
 }
 
-// unanswer has the first attempt of "proven" recorded as one without an answer, with a second one at 9.
-func unanswer(e *judge.Evidence) {
-	settle(e, "proven", func(c *ledger.Change) { c.Code, c.Delivered, c.Next = 0, false, at(9) })
+// dropAnswer changes the record of the first attempt of "proven" to one without an answer, with a second attempt at 9.
+func dropAnswer(e *judge.Evidence) {
+	changeLastState(e, "proven", func(c *ledger.Change) { c.Code, c.Delivered, c.Next = 0, false, at(9) })
 	second := e.Changes[2]
 	second.At, second.Committed, second.Attempts, second.Tried = at(10), at(10), 2, at(9.8)
 	second.Code, second.Delivered, second.Next = 204, true, at(0)
 	e.Changes = append(e.Changes, second)
 	e.Final[0] = second
-	send(9.5, "first-2")(e)
+	sendAgain(9.5, "first-2")(e)
 }
 
-// deviations are courses of events that need a fault, the invariant that asks for it, and faults that explain them and
-// that do not.
+// deviations are deliveries that need a fault, the invariant that requires it, and faults that do and do not explain them.
 var deviations = map[string]struct {
 	invariant string
 	forge     func(*judge.Evidence)
@@ -54,39 +53,41 @@ var deviations = map[string]struct {
 	doesNot   []ledger.Fault
 }{
 	"sent twice": {
-		"I5", send(3.6, "first-2"),
+		"I5", sendAgain(3.6, "first-2"),
 		[]ledger.Fault{
 			fault(schedule.Kill, 3.55, 3.56, "first-1"), fault(schedule.KillAll, 3.4, 3.4, "first-1", "first-2"),
 			fault(schedule.Kill, 3.1, 3.2, "first-1"), // while its event was on its way
 			fault(schedule.Freeze, 3.1, 9, "first-1"), fault(schedule.HoleStore, 1, 3.6), fault(schedule.Freeze, 3.4, 3.45, "first-2"),
-			hitting(schedule.RefuseCommit, 3, 4, "update"), hitting(schedule.CutCommit, 3, 4, "update", "first-1"),
-			hitting(schedule.CutStore, 3, 4, "update", "first-1"),
-			hitting(schedule.CutWrite, 3, 4, "update"), hitting(schedule.CutStored, 3, 4, "update", "first-1"),
+			newShareFault(schedule.RefuseCommit, 3, 4, "update"), newShareFault(schedule.CutCommit, 3, 4, "update", "first-1"),
+			newShareFault(schedule.CutStore, 3, 4, "update", "first-1"),
+			newShareFault(schedule.CutWrite, 3, 4, "update"), newShareFault(schedule.CutStored, 3, 4, "update", "first-1"),
 		},
 		[]ledger.Fault{
 			fault(schedule.Kill, 3.55, 3.56, "first-2"), fault(schedule.Kill, 0.1, 0.4, "first-1"), fault(schedule.Kill, 3.7, 3.7, "first-1"),
 			fault(schedule.Kill, 2.8, 2.9, "first-1"), // before it was sent
 			fault(schedule.RotateKey, 3, 4), fault(schedule.DelaySink, 3, 4), fault(schedule.CutSink, 3, 4), fault("unheard-of", 3, 4),
-			fault(schedule.HoleSink, 3.55, 4), // the first one was there
+			fault(schedule.HoleSink, 3.55, 4), // the first one had arrived
 			fault(schedule.SerializeCommit, 3, 4), fault(schedule.FailWrite, 3, 4), fault(schedule.FailStored, 3, 4),
 			fault(schedule.Conflict, 3, 4), fault(schedule.LagWatch, 3, 4), fault(schedule.RepeatWatch, 3, 4),
 			{Kind: string(schedule.CutStore), From: at(3), Until: at(4), Hits: map[string]int{"update": 1}},
 			// They hit something else, another process, or too early.
-			fault(schedule.RefuseCommit, 3, 4), hitting(schedule.RefuseCommit, 3, 4, "insert"), hitting(schedule.CutCommit, 3, 4, "claim"),
-			hitting(schedule.CutWrite, 3, 4, "create", "first-1"), hitting(schedule.CutCommit, 3, 4, "update", "first-2"),
-			hitting(schedule.RefuseCommit, 2, 2.9, "update"), hitting(schedule.CutStored, 2, 2.9, "update", "first-1"),
+			fault(schedule.RefuseCommit, 3, 4), newShareFault(schedule.RefuseCommit, 3, 4, "insert"),
+			newShareFault(schedule.CutCommit, 3, 4, "claim"),
+			newShareFault(schedule.CutWrite, 3, 4, "create", "first-1"), newShareFault(schedule.CutCommit, 3, 4, "update", "first-2"),
+			newShareFault(schedule.RefuseCommit, 2, 2.9, "update"), newShareFault(schedule.CutStored, 2, 2.9, "update", "first-1"),
 		},
 	},
 	"sent twice by a process that lives": {
-		"I5", send(3.6, "first-1"),
+		"I5", sendAgain(3.6, "first-1"),
 		nil,
 		[]ledger.Fault{
-			fault(schedule.HoleSink, 3.4, 3.6), hitting(schedule.RefuseCommit, 3, 4, "update"), hitting(schedule.CutStored, 3, 4, "update"), fault(schedule.CrashStore, 3, 4),
+			fault(schedule.HoleSink, 3.4, 3.6), newShareFault(schedule.RefuseCommit, 3, 4, "update"),
+			newShareFault(schedule.CutStored, 3, 4, "update"), fault(schedule.CrashStore, 3, 4),
 			fault(schedule.Freeze, 3.1, 3.55, "first-1"), fault(schedule.Freeze, 3.55, 3.58, "first-1"),
 		},
 	},
 	"sent after it was delivered": {
-		"I6", send(6, "first-1"),
+		"I6", sendAgain(6, "first-1"),
 		[]ledger.Fault{fault(schedule.Freeze, 3.9, 5.5, "first-1"), fault(schedule.HoleSink, 2, 5.5)},
 		[]ledger.Fault{
 			fault(schedule.Freeze, 4.5, 5.9, "first-1"), fault(schedule.Freeze, 3.9, 5.5, "first-2"), fault(schedule.HoleSink, 2, 4.5),
@@ -96,8 +97,8 @@ var deviations = map[string]struct {
 	"sent before it was due": {
 		"I5", func(e *judge.Evidence) {
 			e.Events[0].Answer = ledger.Fails
-			settle(e, "proven", func(c *ledger.Change) { c.Code, c.Delivered, c.Next = 500, false, at(9) })
-			send(7, "first-2")(e)
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Code, c.Delivered, c.Next = 500, false, at(9) })
+			sendAgain(7, "first-2")(e)
 		},
 		[]ledger.Fault{fault(schedule.FreezeLeader, 3.9, 6, "first-2")},
 		[]ledger.Fault{fault(schedule.FreezeLeader, 3.9, 6, "first-1")},
@@ -105,7 +106,7 @@ var deviations = map[string]struct {
 	"not recorded": {
 		"I4", func(e *judge.Evidence) {
 			e.Changes = slices.Delete(e.Changes, 2, 3)
-			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
 		},
 		[]ledger.Fault{fault(schedule.Kill, 3.7, 3.7, "first-1"), fault(schedule.CrashStore, 6.4, 20)},
 		[]ledger.Fault{fault(schedule.Kill, 6.6, 6.6, "first-1"), fault(schedule.DelaySink, 3, 4)},
@@ -114,7 +115,7 @@ var deviations = map[string]struct {
 		"I4", func(e *judge.Evidence) {
 			e.Events[0].Answer, e.Events[0].Answered = ledger.Hangs, time.Time{}
 			e.Changes = slices.Delete(e.Changes, 2, 3)
-			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
 		},
 		[]ledger.Fault{fault(schedule.Kill, 7.4, 7.4, "first-1")},
 		[]ledger.Fault{fault(schedule.Kill, 7.6, 7.6, "first-1")},
@@ -123,7 +124,7 @@ var deviations = map[string]struct {
 		"I4", func(e *judge.Evidence) {
 			e.Events[0].Answered = at(4.1)
 			e.Changes = slices.Delete(e.Changes, 2, 3)
-			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
 		},
 		[]ledger.Fault{fault(schedule.Kill, 7, 7, "first-1")},
 		[]ledger.Fault{fault(schedule.Kill, 7.2, 7.2, "first-1")},
@@ -132,21 +133,21 @@ var deviations = map[string]struct {
 		"I4", func(e *judge.Evidence) {
 			e.Faults = append(e.Faults, fault(schedule.HoleSink, 3.4, 4))
 			e.Changes = slices.Delete(e.Changes, 2, 3)
-			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
 		},
 		[]ledger.Fault{fault(schedule.Kill, 7.4, 7.4, "first-1")},
 		[]ledger.Fault{fault(schedule.Kill, 7.6, 7.6, "first-1")},
 	},
 	"recorded and not seen": {
 		"I4", func(e *judge.Evidence) {
-			unanswer(e)
+			dropAnswer(e)
 			e.Events = slices.Delete(e.Events, 0, 1)
 		},
 		[]ledger.Fault{fault(schedule.HoleSink, 3, 4), fault(schedule.Freeze, 2, 3.7, "first-7")},
 		[]ledger.Fault{fault(schedule.Kill, 3.7, 3.7, "first-1"), fault(schedule.HoleSink, 3.9, 5)},
 	},
 	"taken and not answered": {
-		"I4", unanswer,
+		"I4", dropAnswer,
 		[]ledger.Fault{fault(schedule.CutSink, 3.4, 5, "first-1"), fault(schedule.HoleSink, 3.6, 5)},
 		[]ledger.Fault{
 			fault(schedule.CutSink, 3.4, 5, "first-2"), {Kind: string(schedule.CutSink), From: at(3), Until: at(5)}, fault(schedule.DelaySink, 3, 5),
@@ -157,16 +158,16 @@ var deviations = map[string]struct {
 		[]ledger.Fault{fault(schedule.HoleSink, 3, 4), fault(schedule.Freeze, 3, 4, "first-1")},
 	},
 	"recorded twice at once": {
-		"I4", func(e *judge.Evidence) { settle(e, "proven", func(c *ledger.Change) { c.Attempts = 2 }) }, nil,
+		"I4", func(e *judge.Evidence) { changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts = 2 }) }, nil,
 		[]ledger.Fault{fault(schedule.Kill, 3.6, 3.6, "first-1")},
 	},
 }
 
-// TestJudge_deviations has each deviation excused by the fault that hit it, and by no other, however many there are.
+// Each deviation is excused by the fault that hit it, and by no number of other faults.
 func TestJudge_deviations(t *testing.T) {
 	for name, d := range deviations {
 		judged := func(faults ...ledger.Fault) *judge.Verdict {
-			e := truth()
+			e := goodEvidence()
 			d.forge(e)
 			e.Faults = append(e.Faults, faults...)
 			verdicts := judge.Judge(e)
@@ -190,8 +191,7 @@ func TestJudge_deviations(t *testing.T) {
 	}
 }
 
-// TestJudge_slow has an event come after its attempt was over, which had lasted as long as it may: nothing is repeated, so no
-// fault is needed, once and for a while.
+// An event may arrive once, for a short time after its attempt timed out, without a fault: nothing is repeated.
 func TestJudge_slow(t *testing.T) {
 	for name, c := range map[string]struct {
 		came, sent float64
@@ -206,12 +206,12 @@ func TestJudge_slow(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			e := truth()
-			unanswer(e)
+			e := goodEvidence()
+			dropAnswer(e)
 			e.Events[0].At, e.Events[0].Stamp = at(c.came), stampOf(c.sent)
 			g.Expect(countViolations(e)).To(Equal(c.violated))
-			send(7, "first-1")(e)
-			g.Expect(countViolations(e)).To(Equal(c.violated+1), "another one")
+			sendAgain(7, "first-1")(e)
+			g.Expect(countViolations(e)).To(Equal(c.violated+1), "a second one needs a fault")
 		})
 	}
 }
@@ -223,11 +223,11 @@ func countViolations(e *judge.Evidence) (violated int) {
 	return violated
 }
 
-// TestJudge_heldUp has the first event of an attempt that was given up come beside that of the next attempt.
+// The event of an attempt that timed out arrives together with that of the next attempt.
 func TestJudge_heldUp(t *testing.T) {
 	forged := func(process string, faults ...ledger.Fault) *judge.Evidence {
-		e := truth()
-		unanswer(e) // at 9.5 the second attempt's comes, recorded at 10
+		e := goodEvidence()
+		dropAnswer(e) // the second attempt's event comes at 9.5 and is recorded at 10
 		e.Events[0].At, e.Events[0].Process = at(9.3), process
 		e.Events = append(e.Events, e.Events[0])
 		e.Events[len(e.Events)-1].At = at(3.5)
@@ -241,14 +241,14 @@ func TestJudge_heldUp(t *testing.T) {
 	g.Expect(countViolations(forged("first-1", fault(schedule.Freeze, 3.9, 9, "first-1")))).To(BeZero())
 }
 
-// TestJudge_longHeldUp has a hole of the line swallow an event for longer than an attempt lasts, and its sender end meanwhile.
+// A hole of the line holds up an event for longer than an attempt lasts, and its sender ends meanwhile.
 func TestJudge_longHeldUp(t *testing.T) {
 	forged := func(faults ...ledger.Fault) *judge.Evidence {
-		e := truth()
+		e := goodEvidence()
 		for i := range e.Changes[2:3] {
 			e.Changes[2+i].At, e.Changes[2+i].Committed, e.Changes[2+i].Tried = at(10), at(10), at(9.8)
 		}
-		send(9.5, "first-2")(e)
+		sendAgain(9.5, "first-2")(e)
 		e.Events[0].At, e.Events[0].Stamp = at(8.2), stampOf(3.5)
 		e.Faults = append(e.Faults, append(faults, fault(schedule.Kill, 3.7, 3.7, "first-1"))...)
 		return e
@@ -258,14 +258,14 @@ func TestJudge_longHeldUp(t *testing.T) {
 	g.Expect(countViolations(forged(fault(schedule.DelaySink, 2.9, 8)))).To(Equal(1))
 }
 
-// TestJudge_kubernetes has the line of the store carry the lease, and bytes that tell nothing of what was cut.
+// The store's line carries the lease, and its encrypted bytes do not show what was cut.
 func TestJudge_kubernetes(t *testing.T) {
 	for _, kubernetes := range []bool{false, true} {
 		cut := fault(schedule.CutStore, 3.9, 4.5, "first-1")
-		stray := truth()
-		send(6, "first-1")(stray)
-		lost := truth()
-		send(4.2, "first-2")(lost)
+		stray := goodEvidence()
+		sendAgain(6, "first-1")(stray)
+		lost := goodEvidence()
+		sendAgain(4.2, "first-2")(lost)
 		lost.Changes[2].At, lost.Changes[2].Committed = at(5), at(5)
 		for _, e := range []*judge.Evidence{stray, lost} {
 			e.Kubernetes, e.Faults = kubernetes, append(e.Faults, cut)
@@ -278,11 +278,11 @@ func TestJudge_kubernetes(t *testing.T) {
 	}
 }
 
-// TestJudge_showsTheChain has a violation come with all that the ledgers have on it.
-func TestJudge_showsTheChain(t *testing.T) {
+// A violation is shown with all ledger lines about its request.
+func TestJudge_showsTheLedgerLines(t *testing.T) {
 	g := NewWithT(t)
-	e := truth()
-	send(3.6, "first-2")(e)
+	e := goodEvidence()
+	sendAgain(3.6, "first-2")(e)
 	e.Faults = append(e.Faults, fault(schedule.Kill, 3.55, 3.56, "first-2"), fault(schedule.Kill, 90, 90, "first-1"))
 	for _, v := range judge.Judge(e) {
 		if v.Name != "I5" {
@@ -300,16 +300,16 @@ func TestJudge_showsTheChain(t *testing.T) {
 	}
 }
 
-// TestJudge_showsWhatIsNear has a request with more lines than are shown: the nearest are, with the faults of that time.
+// Of a request with too many lines the nearest are shown, with the faults of that time.
 func TestJudge_showsWhatIsNear(t *testing.T) {
 	g := NewWithT(t)
-	e := truth()
+	e := goodEvidence()
 	for second := range 100 {
 		e.Statuses = append(e.Statuses, ledger.Status{
 			Facts: facts("PENDING"), Asked: at(1.1), At: at(1.2 + float64(second)/100), ID: "lapsed", Status: "PENDING", Expires: at(60),
 		})
 	}
-	e.Changes[4].Committed = at(71.5) // its EXPIRED is told before
+	e.Changes[4].Committed = at(71.5) // its EXPIRED is answered before
 	e.Statuses[3].Verified = at(70)
 	e.Faults = append(e.Faults, fault(schedule.Kill, 70, 70, "first-7"), fault(schedule.Kill, 1, 1, "first-8"))
 	verdicts := judge.Judge(e)

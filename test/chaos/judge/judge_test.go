@@ -18,7 +18,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func at(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 
-// stampOf is the Webhook-Timestamp of an event that is sent at a time.
+// stampOf returns the Webhook-Timestamp of an event that is sent at a time.
 func stampOf(seconds float64) string { return strconv.FormatInt(at(seconds).Unix(), 10) }
 
 const (
@@ -26,7 +26,7 @@ const (
 	reported = "+5215512345678" // of the same user
 )
 
-// facts are what all places tell of a request.
+// facts returns the facts that every place has about a request.
 func facts(phase string) ledger.Facts {
 	f := ledger.Facts{Phone: claimed, Method: "WHATSAPP"}
 	if phase == "VERIFIED" {
@@ -35,12 +35,13 @@ func facts(phase string) ledger.Facts {
 	return f
 }
 
-// truth is the evidence of a run in which all went well: one request was proven, one lapsed, one was refused for good by
-// the receiver, one was deleted, and the database was away for a while.
-func truth() *judge.Evidence {
+// goodEvidence returns the evidence of a run that upheld everything: one request was proven, one expired, one event was
+// refused for good by the receiver, one request was deleted, and the database was down for a while.
+func goodEvidence() *judge.Evidence {
 	ack := func(id string, fate ledger.Fate) ledger.Ack {
 		return ledger.Ack{
-			Asked: at(0), At: at(1), Key: "key of " + id, ID: id, Phone: claimed, Number: reported, Method: "WHATSAPP", Fate: fate, Expires: at(60),
+			Asked: at(0), At: at(1), Key: "key of " + id, ID: id, Phone: claimed, Number: reported, Method: "WHATSAPP", Fate: fate,
+			Expires: at(60),
 		}
 	}
 	status := func(id, phase string, seconds float64) ledger.Status {
@@ -60,7 +61,8 @@ func truth() *judge.Evidence {
 	}
 	event := func(id string, seconds float64, answer ledger.Answer) ledger.Delivery {
 		return ledger.Delivery{
-			Facts: facts("VERIFIED"), At: at(seconds), Process: "first-1", Webhook: "evt of " + id, Request: id, Valid: true, Body: "body of " + id, Answer: answer,
+			Facts: facts("VERIFIED"), At: at(seconds), Process: "first-1", Webhook: "evt of " + id, Request: id, Valid: true,
+			Body: "body of " + id, Answer: answer,
 			Stamp: stampOf(seconds), Answered: at(seconds),
 		}
 	}
@@ -114,8 +116,8 @@ func truth() *judge.Evidence {
 	return e
 }
 
-// settle changes the last state of a request at both the witness and the store.
-func settle(e *judge.Evidence, id string, change func(*ledger.Change)) {
+// changeLastState changes the last state of a request at both the witness and the store.
+func changeLastState(e *judge.Evidence, id string, change func(*ledger.Change)) {
 	for i := range slices.Backward(e.Changes) {
 		if e.Changes[i].ID == id {
 			change(&e.Changes[i])
@@ -129,16 +131,16 @@ func settle(e *judge.Evidence, id string, change func(*ledger.Change)) {
 	}
 }
 
-// again has an event come once more, changed.
-func again(e *judge.Evidence, change func(*ledger.Delivery)) {
+// repeatEvent adds a changed delivery of the first event.
+func repeatEvent(e *judge.Evidence, change func(*ledger.Delivery)) {
 	d := e.Events[0]
 	change(&d)
 	e.Events = append(e.Events, d)
 }
 
-func TestJudge_truth(t *testing.T) {
+func TestJudge_goodEvidence(t *testing.T) {
 	g := NewWithT(t)
-	for _, v := range judge.Judge(truth()) {
+	for _, v := range judge.Judge(goodEvidence()) {
 		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
 	}
 }
@@ -151,13 +153,13 @@ func TestJudge_nothing(t *testing.T) {
 	}
 }
 
-// forgeries are evidence of what must not be, by the invariant that is to find it.
+// forgeries are evidence of violations, by the invariant that must find them.
 var forgeries = map[string]map[string]func(*judge.Evidence){
 	"I1": {
 		"acknowledged and uncommitted": func(e *judge.Evidence) { e.Changes[0].Committed = at(1.1) },
 		"lost":                         func(e *judge.Evidence) { e.Acks = append(e.Acks, ledger.Ack{Key: "k", ID: "lost"}) },
 		"pending for ever": func(e *judge.Evidence) {
-			settle(e, "lapsed", func(c *ledger.Change) { c.Phase = "PENDING" })
+			changeLastState(e, "lapsed", func(c *ledger.Change) { c.Phase = "PENDING" })
 		},
 		"deleted while pending": func(e *judge.Evidence) {
 			e.Changes = append(e.Changes[:3:3], append([]ledger.Change{
@@ -165,11 +167,11 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 			}, e.Changes[5:]...)...)
 		},
 		"deleted with its event": func(e *judge.Evidence) {
-			settle(e, "deleted", func(c *ledger.Change) { c.Delivered = false })
+			changeLastState(e, "deleted", func(c *ledger.Change) { c.Delivered = false })
 		},
 	},
 	"I1k": {
-		"told otherwise": func(e *judge.Evidence) {
+		"acknowledged differently": func(e *judge.Evidence) {
 			e.Acks = append(e.Acks, e.Acks[0])
 			e.Acks[len(e.Acks)-1].Expires = at(61)
 		},
@@ -181,33 +183,33 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		},
 	},
 	"I1p": {
-		"a lost proof": func(e *judge.Evidence) { settle(e, "proven", func(c *ledger.Change) { c.Phase = "EXPIRED" }) },
-		"verified by nobody": func(e *judge.Evidence) {
-			settle(e, "lapsed", func(c *ledger.Change) { c.Phase = "VERIFIED" })
+		"a lost proof": func(e *judge.Evidence) { changeLastState(e, "proven", func(c *ledger.Change) { c.Phase = "EXPIRED" }) },
+		"verified by no user": func(e *judge.Evidence) {
+			changeLastState(e, "lapsed", func(c *ledger.Change) { c.Phase = "VERIFIED" })
 		},
-		"a forged webhook taken":       func(e *judge.Evidence) { e.Inbound[3].Answer = 200 },
-		"acknowledged and uncommitted": func(e *judge.Evidence) { e.Changes[1].Committed = at(3.1) },
-		"a neighbour's number stored":  func(e *judge.Evidence) { e.Changes[1].Actual = "+5215512345679" },
-		"a neighbour's number sent":    func(e *judge.Evidence) { e.Events[0].Actual = "+5215512345679" },
-		"a neighbour's number told":    func(e *judge.Evidence) { e.Statuses[1].Actual = "+5215512345679" },
-		"another claim stored":         func(e *judge.Evidence) { e.Changes[3].Phone = reported },
-		"another claim told":           func(e *judge.Evidence) { e.Statuses[2].Phone = reported },
-		"another messenger":            func(e *judge.Evidence) { e.Changes[2].Method = "TELEGRAM" },
-		"no messenger sent":            func(e *judge.Evidence) { e.Events[1].Method = "" },
-		"no messenger stored":          func(e *judge.Evidence) { e.Changes[0].Method = "" },
-		"another messenger sent":       func(e *judge.Evidence) { e.Events[1].Method = "TELEGRAM" },
-		"a number before its proof":    func(e *judge.Evidence) { e.Changes[0].Actual = reported },
-		"less sure than it was":        func(e *judge.Evidence) { e.Events[0].Assurance = "shared_contact" },
+		"a forged webhook taken":        func(e *judge.Evidence) { e.Inbound[3].Answer = 200 },
+		"acknowledged and uncommitted":  func(e *judge.Evidence) { e.Changes[1].Committed = at(3.1) },
+		"a neighbour's number stored":   func(e *judge.Evidence) { e.Changes[1].Actual = "+5215512345679" },
+		"a neighbour's number sent":     func(e *judge.Evidence) { e.Events[0].Actual = "+5215512345679" },
+		"a neighbour's number answered": func(e *judge.Evidence) { e.Statuses[1].Actual = "+5215512345679" },
+		"another claim stored":          func(e *judge.Evidence) { e.Changes[3].Phone = reported },
+		"another claim answered":        func(e *judge.Evidence) { e.Statuses[2].Phone = reported },
+		"another messenger":             func(e *judge.Evidence) { e.Changes[2].Method = "TELEGRAM" },
+		"no messenger sent":             func(e *judge.Evidence) { e.Events[1].Method = "" },
+		"no messenger stored":           func(e *judge.Evidence) { e.Changes[0].Method = "" },
+		"another messenger sent":        func(e *judge.Evidence) { e.Events[1].Method = "TELEGRAM" },
+		"a number before its proof":     func(e *judge.Evidence) { e.Changes[0].Actual = reported },
+		"less sure than it was":         func(e *judge.Evidence) { e.Events[0].Assurance = "shared_contact" },
 		"verified before it was sent": func(e *judge.Evidence) {
 			for i := range e.Changes[:3] {
 				e.Changes[i].Verified = at(2.4)
 			}
 		},
-		"another time sent":  func(e *judge.Evidence) { e.Events[0].Verified = at(2.9) },
-		"another time told":  func(e *judge.Evidence) { e.Statuses[1].Verified = at(2.9) },
-		"another end stored": func(e *judge.Evidence) { e.Changes[0].Expires = at(61) },
-		"another end told":   func(e *judge.Evidence) { e.Statuses[0].Expires = at(61) },
-		"nobody's":           func(e *judge.Evidence) { e.Acks = e.Acks[1:] },
+		"another time sent":       func(e *judge.Evidence) { e.Events[0].Verified = at(2.9) },
+		"another time answered":   func(e *judge.Evidence) { e.Statuses[1].Verified = at(2.9) },
+		"another expiry stored":   func(e *judge.Evidence) { e.Changes[0].Expires = at(61) },
+		"another expiry answered": func(e *judge.Evidence) { e.Statuses[0].Expires = at(61) },
+		"of no client":            func(e *judge.Evidence) { e.Acks = e.Acks[1:] },
 	},
 	"I2": {
 		"verified, then expired": func(e *judge.Evidence) {
@@ -228,43 +230,43 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 		"from the first seen": func(e *judge.Evidence) { e.Changes[0].Op = ledger.Updated },
 	},
 	"I3": {
-		"delivered to nobody": func(e *judge.Evidence) { e.Events[0].Answer = ledger.Fails },
+		"delivered to no one": func(e *judge.Evidence) { e.Events[0].Answer = ledger.Fails },
 		"taken with a wrong signature only": func(e *judge.Evidence) {
 			e.Events[0].Valid = false
 		},
 		"never sent": func(e *judge.Evidence) {
-			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered = 0, false })
 		},
 		"stuck": func(e *judge.Evidence) {
-			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered, c.Next = 2, false, at(50) })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered, c.Next = 2, false, at(50) })
 		},
 		"given up early": func(e *judge.Evidence) {
-			settle(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered, c.Exhausted = webhook.MaxAttempts-1, false, true })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts, c.Delivered, c.Exhausted = webhook.MaxAttempts-1, false, true })
 		},
-		"given up for an answer that nobody gave": func(e *judge.Evidence) { e.Events[1].Answer = ledger.Fails },
+		"given up for an answer that was not given": func(e *judge.Evidence) { e.Events[1].Answer = ledger.Fails },
 	},
 	"I4": {
 		"attempts that were not made": func(e *judge.Evidence) {
-			settle(e, "proven", func(c *ledger.Change) { c.Attempts = 2 })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Attempts = 2 })
 		},
 		"an answer that was not given": func(e *judge.Evidence) {
-			settle(e, "proven", func(c *ledger.Change) { c.Code = 200 })
+			changeLastState(e, "proven", func(c *ledger.Change) { c.Code = 200 })
 		},
 	},
 	"I5": {
-		"another body":      func(e *judge.Evidence) { again(e, func(d *ledger.Delivery) { d.Body = "another" }) },
-		"another id":        func(e *judge.Evidence) { again(e, func(d *ledger.Delivery) { d.Webhook = "another" }) },
-		"a wrong signature": func(e *judge.Evidence) { again(e, func(d *ledger.Delivery) { d.Valid = false }) },
+		"another body":      func(e *judge.Evidence) { repeatEvent(e, func(d *ledger.Delivery) { d.Body = "another" }) },
+		"another id":        func(e *judge.Evidence) { repeatEvent(e, func(d *ledger.Delivery) { d.Webhook = "another" }) },
+		"a wrong signature": func(e *judge.Evidence) { repeatEvent(e, func(d *ledger.Delivery) { d.Valid = false }) },
 		"a shared id":       func(e *judge.Evidence) { e.Events[1].Webhook = e.Events[0].Webhook },
-		"once too often":    func(e *judge.Evidence) { again(e, func(*ledger.Delivery) {}) },
+		"once too often":    func(e *judge.Evidence) { repeatEvent(e, func(*ledger.Delivery) {}) },
 	},
 	"I6": {
 		"of an expired one": func(e *judge.Evidence) {
 			e.Events = append(e.Events, ledger.Delivery{Request: "lapsed", Webhook: "evt of lapsed", Valid: true})
 		},
 		"before it was committed": func(e *judge.Evidence) { e.Changes[1].Committed = at(3.6) },
-		"of nobody": func(e *judge.Evidence) {
-			e.Events = append(e.Events, ledger.Delivery{Request: "nobody", Webhook: "evt of nobody", Valid: true})
+		"of an unknown request": func(e *judge.Evidence) {
+			e.Events = append(e.Events, ledger.Delivery{Request: "unknown", Webhook: "evt of unknown", Valid: true})
 		},
 		"after it was refused for good": func(e *judge.Evidence) {
 			late := e.Events[1]
@@ -304,7 +306,7 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 	"A": {
 		"let in":                func(e *judge.Evidence) { e.Trespasses[2].Answer = 200 },
 		"let as far as a store": func(e *judge.Evidence) { e.Trespasses[2].Answer = 503 },
-		"told apart":            func(e *judge.Evidence) { e.Trespasses[1].Body = "not yours" },
+		"distinguishable":       func(e *judge.Evidence) { e.Trespasses[1].Body = "not yours" },
 		"found by guessing":     func(e *judge.Evidence) { e.Trespasses[0].Answer = 200 },
 		"words in the metrics":  func(e *judge.Evidence) { e.Traces = []string{"metrics-1.txt"} },
 	},
@@ -313,13 +315,13 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 
 func TestJudge_forgeries(t *testing.T) {
 	names := slices.Sorted(maps.Keys(forgeries))
-	for _, v := range judge.Judge(truth()) {
-		NewWithT(t).Expect(names).To(ContainElement(v.Name), "every invariant is violated by something")
+	for _, v := range judge.Judge(goodEvidence()) {
+		NewWithT(t).Expect(names).To(ContainElement(v.Name), "every invariant has a forgery")
 	}
 	for _, name := range names {
 		for forgery, forge := range forgeries[name] {
 			t.Run(name+" "+forgery, func(t *testing.T) {
-				e := truth()
+				e := goodEvidence()
 				forge(e)
 				for _, v := range judge.Judge(e) {
 					if v.Name == name {
@@ -333,17 +335,17 @@ func TestJudge_forgeries(t *testing.T) {
 	}
 }
 
-// TestJudge_waiting lets an event wait that failed twice, and no other.
+// Only an event that failed twice may still wait.
 func TestJudge_waiting(t *testing.T) {
 	g := NewWithT(t)
-	e := truth()
+	e := goodEvidence()
 	e.Events[0].Answer = ledger.Fails
-	settle(e, "proven", func(c *ledger.Change) { c.Code, c.Delivered, c.Next = 500, false, at(9) })
+	changeLastState(e, "proven", func(c *ledger.Change) { c.Code, c.Delivered, c.Next = 500, false, at(9) })
 	second := e.Changes[2]
 	second.At, second.Committed, second.Attempts, second.Tried, second.Next = at(10), at(10), 2, at(9.8), at(400)
 	e.Changes = append(e.Changes, second)
 	e.Final[0] = second
-	again(e, func(d *ledger.Delivery) { d.At = at(9.5) })
+	repeatEvent(e, func(d *ledger.Delivery) { d.At = at(9.5) })
 	for _, v := range judge.Judge(e) {
 		g.Expect(v.OK()).To(BeTrue(), "%s: %v", v.Name, v.Violations)
 	}

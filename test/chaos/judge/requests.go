@@ -15,33 +15,33 @@ var (
 	expired  = string(verification.Expired)
 )
 
-// durable: whoever was told that a verification began finds it stored, and at the end it is VERIFIED or EXPIRED. One that
-// the clean-up deleted had reached that before, with nothing left to send.
-func durable(e *Evidence) *Verdict {
+// judgeDurable checks I1: an acknowledged request is stored, and at the end it is VERIFIED or EXPIRED. A deleted one
+// had reached that before, with nothing left to send.
+func judgeDurable(e *Evidence) *Verdict {
 	v := &Verdict{Name: "I1", Holds: "every acknowledged request is stored and ends"}
 	for _, a := range e.Acks {
 		v.Looked++
-		last, ok := e.last(a.ID)
+		last, ok := e.lastState(a.ID)
 		switch {
 		case !ok:
-			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s and never stored", a.ID, stamp(a.At))
+			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s but never stored", a.ID, formatTime(a.At))
 		case e.committedAt(a.ID, pending).After(a.At):
-			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s and committed after that", a.ID, stamp(a.At))
+			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s but committed after that", a.ID, formatTime(a.At))
 		case last.Op == ledger.Deleted && last.Phase == pending && last.At.Before(last.Expires):
-			v.violatedf("%s was deleted at %s while it was pending", a.ID, stamp(last.At))
+			v.violatedf("%s was deleted at %s while it was pending", a.ID, formatTime(last.At))
 		case last.Op == ledger.Deleted && last.Phase == verified && !last.Delivered && !last.Exhausted:
-			v.violatedf("%s was deleted at %s with its event unsent", a.ID, stamp(last.At))
+			v.violatedf("%s was deleted at %s with its event unsent", a.ID, formatTime(last.At))
 		case last.Op != ledger.Deleted && last.Phase == pending:
-			v.violatedf("%s is pending still; it expires at %s", a.ID, stamp(last.Expires))
+			v.violatedf("%s is still pending; it expires at %s", a.ID, formatTime(last.Expires))
 		}
 	}
 	return v
 }
 
-// oneKey: an Idempotency-Key leads to one request, however often it is presented, which is told alike each time, and a request
-// has one key.
-func oneKey(e *Evidence) *Verdict {
-	v := &Verdict{Name: "I1k", Holds: "an Idempotency-Key has one request, told alike each time"}
+// judgeOneKey checks I1k: an Idempotency-Key has one request, which is returned the same each time, and a request has
+// one key.
+func judgeOneKey(e *Evidence) *Verdict {
+	v := &Verdict{Name: "I1k", Holds: "an Idempotency-Key has one request, returned the same each time"}
 	ids, keys := map[string]string{}, map[string]string{}
 	for _, a := range e.Acks {
 		v.Looked++
@@ -52,27 +52,26 @@ func oneKey(e *Evidence) *Verdict {
 			v.violatedf("%s was the answer to keys %s and %s", a.ID, key, a.Key)
 		}
 		if c := e.claims[a.ID]; a.Code != c.Code || a.Phone != c.Phone || a.Method != c.Method || !a.Expires.Equal(c.Expires) {
-			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s otherwise than at %s", a.ID, stamp(a.At), stamp(c.At))
+			v.violatedAboutf(e, a.ID, a.At, "%s was acknowledged at %s differently from %s", a.ID, formatTime(a.At), formatTime(c.At))
 		}
 		ids[a.Key], keys[a.ID] = a.ID, a.Key
 	}
 	return v
 }
 
-// proven: a proof that a platform was told to be taken in time verifies its request, and nothing else verifies any: no
-// message of somebody else, none with a forged signature, and no silence. What is told of a verification, wherever, is what
-// its user did.
-func proven(e *Evidence) *Verdict {
+// judgeProven checks I1p: a proof that was acknowledged in time verifies its request, and nothing else does: no message
+// from another sender, no forged signature and no silence. What any place has of a verification is what its user did.
+func judgeProven(e *Evidence) *Verdict {
 	v := &Verdict{Name: "I1p", Holds: "what was proven and acknowledged in time is VERIFIED as its user did it, and nothing else"}
 	for _, a := range e.Acks {
-		if last, ok := e.last(a.ID); ok && a.Fate != ledger.Proven && last.Phase == verified {
-			v.violatedAboutf(e, a.ID, last.Verified, "%s is VERIFIED and was %s", a.ID, a.Fate)
+		if last, ok := e.lastState(a.ID); ok && a.Fate != ledger.Proven && last.Phase == verified {
+			v.violatedAboutf(e, a.ID, last.Verified, "%s is VERIFIED, but its fate was %s", a.ID, a.Fate)
 		}
 	}
 	for _, in := range e.Inbound {
 		v.Looked++
 		if !in.Signed && in.Answer >= 200 && in.Answer <= 299 {
-			v.violatedf("a webhook with a wrong signature was acknowledged at %s", stamp(in.At))
+			v.violatedf("a webhook with a wrong signature was acknowledged at %s", formatTime(in.At))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(e.claims)) {
@@ -85,83 +84,84 @@ func proven(e *Evidence) *Verdict {
 	}
 	for i := range e.Statuses {
 		s := &e.Statuses[i]
-		if s.Status == absent {
+		if s.Status == statusNotFound {
 			continue
 		}
 		judgeFacts(e, v, s.ID, s.Status, inStatus, s.At, &s.Facts)
 		if c, known := e.claims[s.ID]; known && !sameInstant(s.Expires, c.Expires) {
-			v.violatedAboutf(e, s.ID, s.At, "%s was said to expire at %s, and its client was told %s", s.ID, stamp(s.Expires), stamp(c.Expires))
+			v.violatedAboutf(e, s.ID, s.At, "the status of %s has the expiry %s, but its client received %s",
+				s.ID, formatTime(s.Expires), formatTime(c.Expires))
 		}
 	}
 	return v
 }
 
-// judgeProof judges what became of a proof that was acknowledged.
+// judgeProof checks that an acknowledged proof has verified its request.
 func judgeProof(e *Evidence, v *Verdict, id string) {
 	c := e.claims[id]
-	at := c.acknowledged()
+	at := c.acknowledgedAt()
 	if at.IsZero() {
 		return
 	}
-	last, ok := e.last(id)
+	last, ok := e.lastState(id)
 	switch {
 	case !ok || last.Phase != verified:
-		v.violatedAboutf(e, id, at, "the proof of %s was acknowledged at %s, and it is %q", id, stamp(at), last.Phase)
+		v.violatedAboutf(e, id, at, "the proof of %s was acknowledged at %s, but it is %q", id, formatTime(at), last.Phase)
 	case e.committedAt(id, verified).After(at):
-		v.violatedAboutf(e, id, at, "the proof of %s was acknowledged at %s, before it was committed", id, stamp(at))
+		v.violatedAboutf(e, id, at, "the proof of %s was acknowledged at %s, before it was committed", id, formatTime(at))
 	}
 }
 
-// judgeStates judges what is stored of every request.
+// judgeStates checks the stored states of every request.
 func judgeStates(e *Evidence, v *Verdict) {
-	for _, id := range e.ids() {
+	for _, id := range e.requestIDs() {
 		c, known := e.claims[id]
 		for i := range e.histories[id] {
 			s := &e.histories[id][i]
 			judgeFacts(e, v, id, s.Phase, inStore, s.At, &s.Facts)
 			if known && !sameInstant(s.Expires, c.Expires) {
-				v.violatedAboutf(e, id, s.At, "%s is stored to expire at %s, and its client was told %s",
-					id, stamp(s.Expires), stamp(c.Expires))
+				v.violatedAboutf(e, id, s.At, "%s is stored with the expiry %s, but its client received %s",
+					id, formatTime(s.Expires), formatTime(c.Expires))
 			}
 		}
 	}
 }
 
-// sameInstant compares times of places some of which tell no more than milliseconds.
+// sameInstant compares times to the millisecond, because some places have no finer ones.
 func sameInstant(a, b time.Time) bool {
 	return a.Truncate(time.Millisecond).Equal(b.Truncate(time.Millisecond))
 }
 
-// The places that tell of a request.
+// The places that contain facts about a request.
 const (
 	inEvent  = "event"
-	inStatus = "status" // tells no messenger
+	inStatus = "status" // has no messenger
 	inStore  = "stored state"
 )
 
-// judgeFacts judges what one place tells of a request. Nobody knows of one whose init was never answered, so nobody can
-// have proven it.
+// judgeFacts checks the facts about a request at one place. No client knows a request whose init was never answered, so
+// it cannot have been proven.
 func judgeFacts(e *Evidence, v *Verdict, id, phase, where string, at time.Time, f *ledger.Facts) {
 	v.Looked++
 	c, known := e.claims[id]
 	if !known {
 		if phase == verified {
-			v.violatedAboutf(e, id, at, "a %s at %s has %s as VERIFIED, which no client was told of", where, stamp(at), id)
+			v.violatedAboutf(e, id, at, "a %s at %s has %s as VERIFIED, which no client knows", where, formatTime(at), id)
 		}
 		return
 	}
-	wrong := c.contradiction(f, phase, where)
+	wrong := c.findContradiction(f, phase, where)
 	if stored := e.verifiedAt(id); wrong == "" && phase == verified && !sameInstant(f.Verified, stored) {
-		wrong = "it is stored as VERIFIED at " + stamp(stored)
+		wrong = "it is stored as VERIFIED at " + formatTime(stored)
 	}
 	if wrong != "" {
-		v.violatedAboutf(e, id, at, "a %s at %s says of %s: %s, %s, %q, VERIFIED at %s from %s; %s",
-			where, stamp(at), id, f.Phone, f.Method, f.Assurance, stamp(f.Verified), f.Actual, wrong)
+		v.violatedAboutf(e, id, at, "a %s at %s has for %s: %s, %s, %q, VERIFIED at %s from %s; %s",
+			where, formatTime(at), id, f.Phone, f.Method, f.Assurance, formatTime(f.Verified), f.Actual, wrong)
 	}
 }
 
-// final: VERIFIED and EXPIRED are each reached once, and nothing comes after them.
-func final(e *Evidence) *Verdict {
+// judgeFinal checks I2: VERIFIED and EXPIRED are reached once, and nothing comes after them.
+func judgeFinal(e *Evidence) *Verdict {
 	v := &Verdict{Name: "I2", Holds: "one final state for each request, reached once"}
 	for id, history := range e.histories {
 		v.Looked++
@@ -172,20 +172,20 @@ func final(e *Evidence) *Verdict {
 			before, after := history[i-1], history[i]
 			switch {
 			case before.Op == ledger.Deleted:
-				v.violatedf("%s comes back at %s after it was deleted", id, stamp(after.At))
+				v.violatedf("%s comes back at %s after it was deleted", id, formatTime(after.At))
 			case before.Phase != pending && after.Phase != before.Phase:
-				v.violatedf("%s was %s and became %s at %s", id, before.Phase, after.Phase, stamp(after.At))
+				v.violatedf("%s was %s and became %s at %s", id, before.Phase, after.Phase, formatTime(after.At))
 			case after.Op != ledger.Deleted && after.Phase == expired && before.Phase == pending && after.At.Before(after.Expires):
-				v.violatedf("%s expired at %s, before its time %s", id, stamp(after.At), stamp(after.Expires))
+				v.violatedf("%s expired at %s, before its time %s", id, formatTime(after.At), formatTime(after.Expires))
 			case after.Phase == verified && before.Phase == pending && after.At.After(after.Expires.Add(commitLag)):
-				v.violatedf("%s was verified at %s, after its time %s", id, stamp(after.At), stamp(after.Expires))
+				v.violatedf("%s was verified at %s, after its time %s", id, formatTime(after.At), formatTime(after.Expires))
 			}
 		}
 	}
 	return v
 }
 
-// commitLag is what may pass on a busy machine between the decision, made in time, and the commit that the witness saw.
+// commitLag is the most time on a busy machine between the decision, made in time, and the commit that the witness saw.
 const commitLag = 10 * time.Second
 
-func stamp(t time.Time) string { return t.UTC().Format("15:04:05.000000") }
+func formatTime(t time.Time) string { return t.UTC().Format("15:04:05.000000") }

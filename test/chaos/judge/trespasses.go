@@ -10,7 +10,7 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
-// refusals are what is to be answered to what strangers try.
+// refusals are the required answers to what strangers try.
 //
 //nolint:gochecknoglobals // a constant, which Go has no maps of
 var refusals = map[ledger.Offence]int{
@@ -25,9 +25,8 @@ var refusals = map[ledger.Offence]int{
 	ledger.OddMethod:   http.StatusMethodNotAllowed,
 }
 
-// meaningless are the answers that say nothing about what was tried, beside none at all: that of a replica whose store is away
-// to those who had it asked, to whoever uses a good key that of a replica that has not learned of it yet, and that a key
-// asked for too many unknown ids.
+// meaningless are answers that prove nothing, like a missing one: 503 while the store is unavailable, 401 to a good key
+// that the replica has not learned of yet, and 429 because the key requested too many unknown ids.
 //
 //nolint:gochecknoglobals // a constant, which Go has no maps of
 var meaningless = map[ledger.Offence][]int{
@@ -35,10 +34,10 @@ var meaningless = map[ledger.Offence][]int{
 	ledger.BrokenLines: {http.StatusUnauthorized},
 }
 
-// refused: nobody gets anything by an id or a key that is not his, whatever breaks meanwhile, and what he makes up gets
+// judgeStrangers checks A: foreign ids and keys are refused whatever fails meanwhile, and strangers' words appear
 // nowhere.
-func refused(e *Evidence) *Verdict {
-	v := &Verdict{Name: "A", Holds: "what strangers try is refused, tells nothing, and leaves no trace of their words"}
+func judgeStrangers(e *Evidence) *Verdict {
+	v := &Verdict{Name: "A", Holds: "what strangers try is refused, reveals nothing, and leaves no trace of their words"}
 	tried, absences := map[ledger.Offence]int{}, map[string]bool{}
 	for _, t := range e.Trespasses {
 		if t.Answer == 0 || slices.Contains(meaningless[t.Offence], t.Answer) {
@@ -47,20 +46,20 @@ func refused(e *Evidence) *Verdict {
 		v.Looked++
 		tried[t.Offence]++
 		if want := refusals[t.Offence]; t.Answer != want {
-			v.violatedf("%s was answered %d at %s instead of %d", t.Offence, t.Answer, stamp(t.At), want)
+			v.violatedf("%s was answered %d at %s instead of %d", t.Offence, t.Answer, formatTime(t.At), want)
 		}
 		if t.Offence == ledger.GuessedID && t.Answer == http.StatusNotFound {
 			absences[t.Body] = true
 		}
 	}
 	if len(absences) > 1 {
-		v.violatedf("ids that nobody has were answered with %d different bodies", len(absences))
+		v.violatedf("unknown ids were answered with %d different bodies", len(absences))
 	}
 	for _, trace := range e.Traces {
 		v.violatedf("a stranger's words: %s", trace)
 	}
 	var notes []string
-	for _, offence := range slices.Sorted(maps.Keys(refusals)) { // also those that a short run had no time for
+	for _, offence := range slices.Sorted(maps.Keys(refusals)) { // including those that a short run had no time for
 		notes = append(notes, fmt.Sprintf("%s %d", offence, tried[offence]))
 	}
 	v.Note = strings.Join(notes, ", ")

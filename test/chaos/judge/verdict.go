@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// Verdict is what one invariant found.
+// Verdict is the result of one invariant.
 type Verdict struct {
 	Name string
-	// Holds is what it says, in words.
+	// Holds is the invariant in words.
 	Holds string
-	// Looked is at how many things it looked. Zero is a failure, unless Optional: not every run has what it is about.
+	// Looked is the number of things checked. Zero is a failure unless Optional: not every run has what the invariant
+	// is about.
 	Looked   int
 	Optional bool
-	// Violations are the first contradictions, Count is how many there were.
+	// Violations are the first contradictions, Count is their total number.
 	Violations []string
 	Count      int
-	// Note are figures that a reader wants to see.
+	// Note has figures for the reader of the report.
 	Note string
 }
 
 const (
-	// maxViolations is how many contradictions are told, and maxChains how many of them with what shows them.
+	// maxViolations is how many contradictions are listed, and maxChains how many of them with their ledger lines.
 	maxViolations = 20
 	maxChains     = 3
 )
 
-// OK tells whether the invariant was tested and held.
+// OK reports whether the invariant was tested and held.
 func (v *Verdict) OK() bool { return v.Looked > 0 && v.Count == 0 }
 
-// Skipped tells whether there was nothing to test it on, and need not be.
+// Skipped reports whether there was nothing to test an optional invariant on.
 func (v *Verdict) Skipped() bool { return v.Optional && v.Looked == 0 && v.Count == 0 }
 
-// violatedAboutf notes a contradiction about a request, at a time, with the lines of the ledgers that show it, for the first
-// few.
+// violatedAboutf records a contradiction about a request at a time. The first few get the ledger lines that show it.
 func (v *Verdict) violatedAboutf(e *Evidence, id string, at time.Time, format string, args ...any) {
 	if v.Count < maxChains {
 		format += "\n         %s"
-		args = append(args, strings.Join(e.chain(id, at), "\n         "))
+		args = append(args, strings.Join(e.evidenceLines(id, at), "\n         "))
 	}
 	v.violatedf(format, args...)
 }
@@ -51,9 +51,10 @@ func (v *Verdict) violatedf(format string, args ...any) {
 
 // Judge applies every invariant.
 func Judge(e *Evidence) []*Verdict {
-	e.index()
+	e.buildIndex()
 	return []*Verdict{
-		durable(e), oneKey(e), proven(e), final(e), delivered(e), counted(e), repeated(e), silent(e), secret(e), monotone(e),
-		witnessed(e), outage(e), refused(e),
+		judgeDurable(e), judgeOneKey(e), judgeProven(e), judgeFinal(e), judgeDelivered(e), judgeCounted(e), judgeRepeated(e),
+		judgeSilent(e), judgeSecrets(e), judgeMonotone(e),
+		judgeWitness(e), judgeOutage(e), judgeStrangers(e),
 	}
 }

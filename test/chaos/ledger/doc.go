@@ -1,5 +1,5 @@
-// Package ledger keeps what a chaos run saw: append-only files of JSON lines, outside of the system under test.
+// Package ledger records what a chaos run observes: append-only files of JSON lines, outside the system under test.
 //
-// The invariant: what Append returned for is on disk, in the order of the calls' returns, whatever happens to anybody
-// afterwards. So a receiver that writes before it answers can never have answered what is not written.
+// The invariant: when Append has returned, its record is on disk, in the order of the calls' returns, whatever happens
+// afterwards. So a receiver that appends before it answers never answers an event that is not recorded.
 package ledger

@@ -45,5 +45,5 @@ func TestWriter(t *testing.T) {
 	g.Expect(seen).To(HaveLen(202))
 
 	_, err = ledger.Create(path)
-	g.Expect(err).To(HaveOccurred(), "a run never writes over another one's")
+	g.Expect(err).To(HaveOccurred(), "a run never overwrites a ledger")
 }

@@ -7,16 +7,16 @@ import (
 	"os"
 )
 
-// maxLine is more than any record takes.
+// maxLine is longer than any record.
 const maxLine = 1 << 20
 
 // Read returns the records of a ledger.
 func Read[T any](path string) ([]T, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read ledger: %w", err)
+		return nil, fmt.Errorf("open ledger: %w", err)
 	}
-	defer func() { _ = file.Close() }() // it is only read
+	defer func() { _ = file.Close() }() // only read from
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, maxLine)
 	var all []T

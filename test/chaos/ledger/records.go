@@ -18,26 +18,26 @@ const (
 	StrangerFile = "stranger.jsonl"
 )
 
-// Fate is what the users of a run do with a request.
+// Fate is what the user does with a request.
 type Fate string
 
-// The fates. Only those of Proven may end VERIFIED.
+// The fates. Only requests with the fate Proven may become VERIFIED.
 const (
 	Proven      Fate = "proven"
-	Unproven    Fate = "unproven"     // nobody sends anything
-	WrongSender Fate = "wrong-sender" // somebody else sends the code
-	Forged      Fate = "forged"       // the message comes without a right signature
+	Unproven    Fate = "unproven"     // no message is sent
+	WrongSender Fate = "wrong-sender" // another user sends the code
+	Forged      Fate = "forged"       // the message has a wrong signature
 )
 
 // Ack is an init that was answered 200.
 type Ack struct {
 	Asked time.Time `json:"asked"`
 	At    time.Time `json:"at"`
-	// Key is the Idempotency-Key, by itself one per request of a client.
+	// Key is the Idempotency-Key, one per request.
 	Key   string `json:"key"`
 	ID    string `json:"id"`
 	Phone string `json:"phone"`
-	// Number is what the user's messenger reports: another form of the claimed one, for some.
+	// Number is what the user's messenger reports: for some users another form of the claimed number.
 	Number  string    `json:"number"`
 	Method  string    `json:"method"`
 	Code    string    `json:"code"`
@@ -45,8 +45,8 @@ type Ack struct {
 	Expires time.Time `json:"expires"`
 }
 
-// Facts are what events, statuses and stored states say of a verification, as the API spells it. A zero value is what the
-// place does not say.
+// Facts are what events, statuses and stored states contain about a verification, in the API's spelling. A zero value
+// means that the place does not contain it.
 type Facts struct {
 	// Phone is the claimed number, Actual the one that the messenger reported.
 	Phone     string    `json:"phone,omitempty"`
@@ -56,7 +56,7 @@ type Facts struct {
 	Verified  time.Time `json:"verified,omitzero"`
 }
 
-// Status is an answer of the status operation, or one that could not be what was asked for: "404".
+// Status is an answer of the status operation; the status is "404" if the request was not found.
 type Status struct {
 	Facts
 
@@ -71,7 +71,7 @@ type Status struct {
 type Inbound struct {
 	Asked time.Time `json:"asked"`
 	At    time.Time `json:"at"`
-	// Answer is the status; 0 if none came.
+	// Answer is the HTTP status; 0 if none came.
 	Answer   int       `json:"answer"`
 	Signed   bool      `json:"signed"`
 	Messages []Message `json:"messages"`
@@ -79,28 +79,29 @@ type Inbound struct {
 
 // Message is one message in a webhook.
 type Message struct {
-	// ID is the platform's own: redeliveries have the same.
+	// ID is the platform's own id: redeliveries have the same one.
 	ID string `json:"id"`
-	// Request is that of the code in it; empty without one.
+	// Request is the id of the request whose code the message has; empty without a code.
 	Request string `json:"request,omitempty"`
-	// Proves says that the message completes the proof: the right sender's, through the right messenger, with their number.
+	// Proves reports whether the message completes the proof: from the right sender, through the right messenger, with
+	// their number.
 	Proves bool `json:"proves,omitempty"`
 	// From is the sender's number as the messenger reports it, and Method the messenger.
 	From   string `json:"from,omitempty"`
 	Method string `json:"method,omitempty"`
 }
 
-// Offence is what a stranger does that is to be refused.
+// Offence is a request by a stranger that must be refused.
 type Offence string
 
 // The offences.
 const (
 	GuessedID   Offence = "guessed-id"
-	ChangedKey  Offence = "changed-key"  // one character of an API key is another
-	UnknownKey  Offence = "unknown-key"  // of the right form, and never given out
-	RevokedKey  Offence = "revoked-key"  // it was valid once
-	KeyInURL    Offence = "key-in-url"   // a good one, where it does not belong
-	BrokenLines Offence = "broken-lines" // line feeds and escapes in all that a log may take
+	ChangedKey  Offence = "changed-key"  // one character of an API key is wrong
+	UnknownKey  Offence = "unknown-key"  // of the right form, but never issued
+	RevokedKey  Offence = "revoked-key"  // it was valid before
+	KeyInURL    Offence = "key-in-url"   // a valid one, in the URL
+	BrokenLines Offence = "broken-lines" // line feeds and escapes in everything that a log may contain
 	LongHeader  Offence = "long-header"
 	OddPath     Offence = "odd-path"
 	OddMethod   Offence = "odd-method"
@@ -111,20 +112,20 @@ type Trespass struct {
 	Asked   time.Time `json:"asked"`
 	At      time.Time `json:"at"`
 	Offence Offence   `json:"offence"`
-	// Answer is the status; 0 if none came.
+	// Answer is the HTTP status; 0 if none came.
 	Answer int `json:"answer"`
-	// Body is a hash of the answer's.
+	// Body is a hash of the answer's body.
 	Body string `json:"body"`
 }
 
-// Answer is what the receiver of events does with one.
+// Answer is how the receiver responds to an event.
 type Answer string
 
-// The answers of a receiver.
+// The answers of the receiver.
 const (
 	Takes       Answer = "200"
-	TakesResets Answer = "200-reset" // takes it and breaks the connection
-	TakesSlowly Answer = "200-slow"  // takes it, with a body of a byte at a time
+	TakesResets Answer = "200-reset" // takes it and resets the connection
+	TakesSlowly Answer = "200-slow"  // takes it, with a body that is sent byte by byte
 	Fails       Answer = "500"
 	Unavailable Answer = "503"
 	Limits      Answer = "429"
@@ -132,50 +133,50 @@ const (
 	Hangs       Answer = "hang"
 )
 
-// Took tells whether the receiver answers 2xx.
+// Took reports whether the receiver answers 2xx.
 func (a Answer) Took() bool { return a == Takes || a == TakesResets || a == TakesSlowly }
 
-// Delivery is an event as it came to the receiver. It is on disk before the receiver answers.
+// Delivery is an event that arrived at the receiver. It is on disk before the receiver answers.
 type Delivery struct {
 	Facts
 
 	At time.Time `json:"at"`
-	// Process is the one that the kernel says the connection belongs to; empty if it was gone before it could be asked.
+	// Process owns the connection, by the kernel's table of sockets; empty if it had ended before the lookup.
 	Process string `json:"process,omitempty"`
 	Webhook string `json:"webhook"`
 	Request string `json:"request"`
 	Stamp   string `json:"stamp"`
-	// Valid says that the signatures are right.
+	// Valid reports whether the signatures are right.
 	Valid  bool   `json:"valid"`
 	Body   string `json:"body"`
 	Answer Answer `json:"answer"`
-	// Answered is when the whole answer was given, once the delivery was on disk; zero if it was not. It is in a ledger of its
-	// own.
+	// Answered is when the whole answer had been sent, after the delivery was on disk; zero if it was not sent. It has
+	// its own ledger.
 	Answered time.Time `json:"-"`
 }
 
-// Given is the end of an answer to the delivery that came at a time.
+// Given records that the answer to a delivery had been sent; Came identifies the delivery.
 type Given struct {
 	Webhook  string    `json:"webhook"`
 	Came     time.Time `json:"came"`
 	Answered time.Time `json:"answered"`
 }
 
-// Change is one committed state of a stored request, by a witness beneath the system: the database's own trigger, or
-// etcd's log.
+// Change is one committed state of a stored request, seen by a witness beneath the system: a trigger of the database,
+// or etcd's log.
 type Change struct {
 	Facts
 
 	// At is when the witness saw it: within the transaction, or after etcd had it.
 	At time.Time `json:"at"`
-	// Committed is when the database began to write the commit; zero where the store does not tell.
+	// Committed is when the database began to write the commit; zero if the store does not record it.
 	Committed time.Time `json:"committed,omitzero"`
 	// Op is create, update or delete; a deletion carries the last state.
 	Op       string `json:"op"`
 	ID       string `json:"id"`
 	Phase    string `json:"phase"`
 	Attempts int    `json:"attempts,omitempty"`
-	// Tried is when the last attempt ended, Code the status of its answer, and Reason why it was no success.
+	// Tried is when the last attempt ended, Code the status of its answer, and Reason why it failed.
 	Tried     time.Time `json:"tried,omitzero"`
 	Code      int       `json:"code,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
@@ -192,25 +193,25 @@ const (
 	Deleted = "delete"
 )
 
-// Everyone stands for all processes among the victims of a fault.
+// Everyone stands for all processes in the victims of a fault.
 const Everyone = "*"
 
-// Fault is one that was injected.
+// Fault is an injected fault.
 type Fault struct {
 	Kind string    `json:"kind"`
 	From time.Time `json:"from"`
-	// Until is when what it hit worked again; that of a kill is when the process was gone.
+	// Until is when what it hit worked again; for a kill, when the process had ended.
 	Until time.Time `json:"until"`
-	// Victims are the processes that it hit, by their names, or Everyone. A fault without victims explains nothing.
+	// Victims are the names of the processes that it hit, or Everyone. A fault without victims explains nothing.
 	Victims []string `json:"victims,omitempty"`
 	// From Down to Up the store could certainly commit nothing; both are zero if it could.
 	Down time.Time `json:"down,omitzero"`
 	Up   time.Time `json:"up,omitzero"`
-	// Hits is how many of each thing it hit, where it hits a share: transactions, writes, events.
+	// Hits counts what it hit, by operation, for faults that hit a share: transactions, writes, events.
 	Hits map[string]int `json:"hits,omitempty"`
 }
 
-// Hit reports whether the fault hit a process. One that is not known may be any victim.
+// Hit reports whether the fault hit a process. An unknown process may be any victim.
 func (f *Fault) Hit(process string) bool {
 	return slices.Contains(f.Victims, Everyone) || slices.Contains(f.Victims, process) || process == "" && len(f.Victims) > 0
 }

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Writer appends to one ledger. Those who wait at the same time share one sync of the disk.
+// Writer appends to one ledger. Concurrent appends share one sync of the disk.
 type Writer struct {
 	file *os.File
 	wake chan struct{}
@@ -21,16 +21,16 @@ type Writer struct {
 	closed bool
 }
 
-// round is what goes to the disk together.
+// round is a group of records that are written and synced together.
 type round struct {
 	synced chan struct{}
-	err    error // to read after synced
+	err    error // valid after synced is closed
 }
 
-// errClosed says that a ledger takes nothing more.
-var errClosed = errors.New("the ledger is closed")
+// errClosed is returned by a closed ledger.
+var errClosed = errors.New("ledger is closed")
 
-// Create makes an empty ledger. The caller must Close it.
+// Create creates an empty ledger. The caller must Close it.
 func Create(path string) (*Writer, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -51,7 +51,7 @@ func (w *Writer) Append(record any) error {
 	return written.err
 }
 
-// Note writes a record without waiting for the disk; Close does.
+// Note writes a record without waiting for the disk; Close waits for it.
 func (w *Writer) Note(record any) error {
 	_, err := w.add(record)
 	return err
@@ -71,12 +71,12 @@ func (w *Writer) add(record any) (*round, error) {
 	w.lines.WriteByte('\n')
 	select {
 	case w.wake <- struct{}{}:
-	default: // it is awake
+	default: // it is already awake
 	}
 	return w.round, nil
 }
 
-// sync writes one round after the other, until Close.
+// sync writes one round after the other until Close.
 func (w *Writer) sync() {
 	for range w.wake {
 		w.mu.Lock()
@@ -90,7 +90,7 @@ func (w *Writer) sync() {
 	}
 }
 
-// Close returns when all is on disk.
+// Close returns when all records are on disk.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	if w.closed {

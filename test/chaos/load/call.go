@@ -16,11 +16,11 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// maxAnswer is more than any answer has.
+// maxAnswer is larger than any answer.
 const maxAnswer = 64 << 10
 
-// call sends a request and returns the answer's status and body; 0 if none came, whole.
-func (l *Load) call(ctx context.Context, method, to string, header http.Header, body string) (int, []byte) {
+// sendRequest sends a request and returns the answer's status and body; status 0 if no complete answer came.
+func (l *Load) sendRequest(ctx context.Context, method, to string, header http.Header, body string) (int, []byte) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://"+to, strings.NewReader(body))
 	if err != nil {
 		return 0, nil
@@ -41,13 +41,13 @@ func (l *Load) call(ctx context.Context, method, to string, header http.Header, 
 	return response.StatusCode, answer
 }
 
-// initiate begins a user's verification.
-func (l *Load) initiate(ctx context.Context, replica string, u *user) bool {
+// startVerification starts a user's verification.
+func (l *Load) startVerification(ctx context.Context, replica string, u *user) bool {
 	header := http.Header{
 		"Authorization": {"Bearer " + u.apiKey}, "Content-Type": {"application/json"}, "Idempotency-Key": {u.key},
 	}
 	asked := time.Now()
-	status, body := l.call(ctx, http.MethodPost, replica+"/api/verify/init", header,
+	status, body := l.sendRequest(ctx, http.MethodPost, replica+"/api/verify/init", header,
 		fmt.Sprintf(`{"phoneNumber":%q,"method":%q}`, u.phone, u.method))
 	if status == http.StatusUnauthorized {
 		l.unauthorized.Add(1)
@@ -62,21 +62,21 @@ func (l *Load) initiate(ctx context.Context, replica string, u *user) bool {
 	}
 	u.id, u.text, u.expires = answer.RequestID, answer.ExpectedText, answer.ExpiresAt
 	words := strings.Fields(answer.ExpectedText)
-	l.write(l.Clients.Append(ledger.Ack{
+	l.recordError(l.Clients.Append(ledger.Ack{
 		Asked: asked, At: time.Now(), Key: u.key, ID: u.id, Phone: u.phone, Number: u.number, Method: u.method,
 		Code: words[len(words)-1], Fate: u.fate, Expires: u.expires,
 	}))
 	return true
 }
 
-// ask asks how a verification stands, and writes down what is said.
-func (l *Load) ask(ctx context.Context, replica, id, wait string) {
+// queryStatus queries the status of a verification and records the answer.
+func (l *Load) queryStatus(ctx context.Context, replica, id, wait string) {
 	query := url.Values{"id": {id}}
 	if wait != "" {
 		query.Set("wait", wait)
 	}
 	asked := time.Now()
-	status, body := l.call(ctx, http.MethodGet, replica+"/api/verify/status?"+query.Encode(),
+	status, body := l.sendRequest(ctx, http.MethodGet, replica+"/api/verify/status?"+query.Encode(),
 		http.Header{"Authorization": {"Bearer " + l.Key()}}, "")
 	var answer struct {
 		Status    string    `json:"status"`
@@ -92,35 +92,35 @@ func (l *Load) ask(ctx context.Context, replica, id, wait string) {
 	case status != http.StatusOK || json.Unmarshal(body, &answer) != nil:
 		return
 	}
-	l.write(l.Statuses.Note(ledger.Status{
+	l.recordError(l.Statuses.Note(ledger.Status{
 		Facts: ledger.Facts{Phone: answer.Phone, Actual: answer.Actual, Assurance: answer.Assurance, Verified: answer.Verified},
 		Asked: asked, At: time.Now(), ID: id, Status: answer.Status, Expires: answer.Expires,
 	}))
 }
 
-// post sends what a messenger sends, signed, once, and writes down what came of it.
-func (l *Load) post(ctx context.Context, replica string, m system.Message, messages ...ledger.Message) bool {
+// postWebhook sends a messenger's signed webhook once and records the answer.
+func (l *Load) postWebhook(ctx context.Context, replica string, m system.Message, messages ...ledger.Message) bool {
 	asked := time.Now()
-	status, _ := l.call(ctx, http.MethodPost, replica+m.Path, m.Header, string(m.Body))
+	status, _ := l.sendRequest(ctx, http.MethodPost, replica+m.Path, m.Header, string(m.Body))
 	record := ledger.Inbound{Asked: asked, At: time.Now(), Answer: status, Signed: true, Messages: messages}
 	if status != http.StatusOK {
-		l.write(l.Inbound.Note(record))
+		l.recordError(l.Inbound.Note(record))
 		return false
 	}
-	l.write(l.Inbound.Append(record))
+	l.recordError(l.Inbound.Append(record))
 	return true
 }
 
-// texts is a set.
-type texts struct {
+// textSet is a set of texts.
+type textSet struct {
 	mu  sync.Mutex
 	all map[string]bool
 }
 
-// maxTexts bounds what is kept: bodies of errors differ little.
+// maxTexts bounds the set: bodies of errors differ little.
 const maxTexts = 10_000
 
-func (t *texts) add(text string) {
+func (t *textSet) add(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.all == nil {
@@ -131,7 +131,7 @@ func (t *texts) add(text string) {
 	}
 }
 
-func (t *texts) list() []string {
+func (t *textSet) list() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([]string, 0, len(t.all))

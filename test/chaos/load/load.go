@@ -17,50 +17,50 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// Options say what to play. All but Requests are required.
+// Options configure a Load. All but Rate and Requests are required.
 type Options struct {
 	Seed    uint64
 	Workers int
-	// Rate is how many verifications are begun a second at most; zero is as many as the workers can. What takes all that the
-	// machine has makes it slower than the product's leases allow, and that is no fault that a judge could know of.
+	// Rate is the most verifications that begin per second; zero is as many as the workers can. A load that takes the
+	// whole machine makes it slower than the product's leases allow, which the judge cannot know.
 	Rate float64
-	// Requests is how many verifications are begun; zero is as many as there is time for.
+	// Requests is the number of verifications; zero is as many as there is time for.
 	Requests int
 	Project  *system.Project
-	// Replicas are the addresses of the API, some of them dead.
+	// Replicas returns the addresses of the API, some of them dead.
 	Replicas func() []string
-	// Key is the API key that clients use from now on.
+	// Key returns the API key that clients use from now on.
 	Key      func() string
 	Platform *platform.Platform
 	// Revoke revokes an API key that was valid so far, and returns it.
 	Revoke func() (string, error)
 	// Clients, Statuses, Inbound and Trespasses are the ledgers.
 	Clients, Statuses, Inbound, Trespasses *ledger.Writer
-	// Closing says that the end is near: what begins now is to end soon.
+	// Closing reports whether the end is near: what begins now should end soon.
 	Closing func() bool
 }
 
-// Load is a world that runs.
+// Load is a running load.
 type Load struct {
 	Options
 
-	http    *http.Client
-	meta    *meta
-	postman *postman
-	recent  recent
-	refused texts
+	http      *http.Client
+	meta      *meta
+	scheduler *scheduler
+	recent    recentIDs
+	refused   textSet
 
 	pace    *rate.Limiter
 	next    atomic.Int64
 	updates atomic.Int64
-	// counts are for the reader of the report.
+	// These counts are printed in the report.
 	begun, proven, retries, unasked, unauthorized atomic.Int64
 
 	mu  sync.Mutex
 	err error
 }
 
-// New returns a world that does nothing yet.
+// New returns a Load that has not started.
 func New(o Options) *Load {
 	l := &Load{Options: o}
 	l.http = &http.Client{
@@ -73,29 +73,29 @@ func New(o Options) *Load {
 		l.pace.SetLimit(rate.Limit(o.Rate))
 	}
 	l.meta = newMeta(l)
-	l.postman = newPostman()
+	l.scheduler = newScheduler()
 	return l
 }
 
 const (
 	// callTimeout is how long a client waits for an answer.
 	callTimeout = 8 * time.Second
-	// maxPause is the longest that anybody waits before he tries again.
+	// maxPause is the longest pause before a retry.
 	maxPause = 250 * time.Millisecond
 	pollers  = 2
 )
 
-// Run plays until all requests are begun and proven, or stop is closed; then what is on its way ends in order. It ends at
+// Run plays until all requests are started and proven, or stop is closed; then it completes what has begun. It ends at
 // once with ctx.
 func (l *Load) Run(ctx context.Context, stop <-chan struct{}) error {
 	var clients, others sync.WaitGroup
 	ending, end := context.WithCancel(ctx)
 	defer end()
 	others.Go(func() { l.meta.run(ending) })
-	others.Go(func() { l.postman.run(ending) })
-	others.Go(func() { l.trespass(ending) })
+	others.Go(func() { l.scheduler.run(ending) })
+	others.Go(func() { l.runStranger(ending) })
 	for n := range pollers {
-		others.Go(func() { l.poll(ending, uint64(n)) })
+		others.Go(func() { l.pollStatuses(ending, uint64(n)) })
 	}
 	beginning, last := context.WithCancel(ctx)
 	defer last()
@@ -107,10 +107,10 @@ func (l *Load) Run(ctx context.Context, stop <-chan struct{}) error {
 		}
 	})
 	for range l.Workers {
-		clients.Go(func() { l.work(ctx, beginning) })
+		clients.Go(func() { l.runWorker(ctx, beginning) })
 	}
 	clients.Wait()
-	l.postman.wait(ctx)
+	l.scheduler.waitAll(ctx)
 	end()
 	others.Wait()
 	l.http.CloseIdleConnections()
@@ -119,34 +119,34 @@ func (l *Load) Run(ctx context.Context, stop <-chan struct{}) error {
 	return errors.Join(ctx.Err(), l.err)
 }
 
-// work plays verifications, one after the other, until none is to begin any more.
-func (l *Load) work(ctx, beginning context.Context) {
+// runWorker plays verifications one after the other until no more may begin.
+func (l *Load) runWorker(ctx, beginning context.Context) {
 	for l.pace.Wait(beginning) == nil {
 		n := l.next.Add(1)
 		if l.Requests > 0 && n > int64(l.Requests) {
 			return
 		}
-		l.live(ctx, n)
+		l.runVerification(ctx, n)
 	}
 }
 
-// Begun is how many verifications were acknowledged so far.
+// Begun returns how many verifications were acknowledged so far.
 func (l *Load) Begun() int { return int(l.begun.Load()) }
 
-// Refusals are the bodies of all answers that were no success, each once.
+// Refusals returns the distinct bodies of all unsuccessful answers.
 func (l *Load) Refusals() []string { return l.refused.list() }
 
-// String tells what was done.
+// String returns the counts.
 func (l *Load) String() string {
 	return fmt.Sprintf("%d begun, %d proven, %d tries repeated, %d users asked nothing, %d valid keys refused",
 		l.begun.Load(), l.proven.Load(), l.retries.Load(), l.unasked.Load(), l.unauthorized.Load())
 }
 
-// Unauthorized is how often a key was refused that was valid.
+// Unauthorized returns how often a valid key was refused.
 func (l *Load) Unauthorized() int { return int(l.unauthorized.Load()) }
 
-// write notes what a ledger did not take: then the run proves nothing.
-func (l *Load) write(err error) {
+// recordError records what a ledger could not write: then the run proves nothing.
+func (l *Load) recordError(err error) {
 	if err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -154,19 +154,19 @@ func (l *Load) write(err error) {
 	}
 }
 
-// insist repeats a step at replicas by chance until it succeeds.
-func (l *Load) insist(ctx context.Context, step func(replica string) bool) bool {
+// retryUntilDone repeats a step at random replicas until it succeeds.
+func (l *Load) retryUntilDone(ctx context.Context, step func(replica string) bool) bool {
 	for ctx.Err() == nil {
-		if replica, ok := l.any(); ok && step(replica) {
+		if replica, ok := l.pickReplica(); ok && step(replica) {
 			return true
 		}
 		l.retries.Add(1)
-		pause(ctx, rand.N(maxPause))
+		sleep(ctx, rand.N(maxPause))
 	}
 	return false
 }
 
-func (l *Load) any() (string, bool) {
+func (l *Load) pickReplica() (string, bool) {
 	replicas := l.Replicas()
 	if len(replicas) == 0 {
 		return "", false
@@ -174,7 +174,7 @@ func (l *Load) any() (string, bool) {
 	return replicas[rand.N(len(replicas))], true
 }
 
-func pause(ctx context.Context, d time.Duration) {
+func sleep(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

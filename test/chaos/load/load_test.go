@@ -26,7 +26,7 @@ func TestNewUser(t *testing.T) {
 		fates[u.fate]++
 		methods[u.method]++
 		same := l.newUser(n)
-		g.Expect(same.fate).To(Equal(u.fate), "the same seed")
+		g.Expect(same.fate).To(Equal(u.fate), "the seed decides the fate")
 		g.Expect(same.key).To(Equal(u.key))
 	}
 	g.Expect(fates).To(HaveLen(4), "%v", fates)
@@ -34,23 +34,23 @@ func TestNewUser(t *testing.T) {
 	g.Expect(methods).To(HaveLen(2))
 	closing = true
 	for n := range int64(200) {
-		g.Expect(l.newUser(n).fate).To(Equal(ledger.Proven), "nothing that takes long begins near the end")
+		g.Expect(l.newUser(n).fate).To(Equal(ledger.Proven), "no slow case begins near the end")
 	}
 }
 
-func TestPostman(t *testing.T) {
+func TestScheduler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		p := newPostman()
+		p := newScheduler()
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go p.run(ctx) // ends with ctx
 		var done atomic.Int64
 		began := time.Now()
 		for n := range 3 {
-			p.after(began.Add(time.Duration(n)*time.Minute), func(context.Context) { done.Add(1) })
+			p.runAt(began.Add(time.Duration(n)*time.Minute), func(context.Context) { done.Add(1) })
 		}
-		p.wait(ctx)
+		p.waitAll(ctx)
 		g.Expect(done.Load()).To(BeEquivalentTo(3))
 		g.Expect(time.Since(began)).To(BeNumerically(">=", 2*time.Minute))
 	})
@@ -59,13 +59,13 @@ func TestPostman(t *testing.T) {
 func TestMeta_batch(t *testing.T) {
 	g := NewWithT(t)
 	l := New(Options{Workers: 1, Project: &system.Project{AppSecret: "secret", PhoneNumberID: "1234"}})
-	message, proofs := l.meta.webhook([]letter{
+	message, proofs := l.meta.newWebhook([]pendingMessage{
 		{from: &user{n: 1, id: "vr1", method: "WHATSAPP", number: "+4915100000001", text: `a "quoted" code`}, sent: time.Unix(7, 0)},
 		{from: &user{n: 2, id: "vr2", method: "WHATSAPP", number: "+4915100000002", text: "another"}, sent: time.Unix(7, 0)},
 	})
 	body := string(message.Body)
 	g.Expect(body).To(And(ContainSubstring(`"from":"4915100000001"`), ContainSubstring(`a \"quoted\" code`), ContainSubstring("another")))
-	g.Expect(strings.Count(body, `"field":`)).To(Equal(3), "two and what is not for us")
+	g.Expect(strings.Count(body, `"field":`)).To(Equal(3), "two messages and an unrelated change")
 	g.Expect(message.Header.Get("X-Hub-Signature-256")).To(HavePrefix("sha256="))
 	g.Expect(proofs).To(ConsistOf(
 		ledger.Message{ID: "chaos1", Request: "vr1", Proves: true, From: "+4915100000001", Method: "WHATSAPP"},
@@ -78,23 +78,24 @@ func TestStranger(t *testing.T) {
 	l := New(Options{Workers: 1, Key: func() string { return "pp_key" }})
 	l.recent.add("vr")
 	s := &stranger{load: l, random: rand.New(rand.NewPCG(1, 2)), key: "revoked"}
-	g.Expect(s.guess().path).To(HavePrefix(statusPath + "?id=vr" + Marker))
-	g.Expect(verification.IsRequestID(strings.TrimPrefix(s.guess().path, statusPath+"?id="))).To(BeTrue(), "no store is asked otherwise")
+	g.Expect(s.guessID().path).To(HavePrefix(statusPath + "?id=vr" + Marker))
+	g.Expect(verification.IsRequestID(strings.TrimPrefix(s.guessID().path, statusPath+"?id="))).To(BeTrue(),
+		"only such ids are looked up in the store")
 	g.Expect(s.changeKey().header.Get("Authorization")).To(And(HavePrefix("Bearer pp_ke"), Not(HaveSuffix("key"))))
 	tried := map[ledger.Offence]bool{}
 	for range 500 {
-		tried[s.next().offence] = true
+		tried[s.nextTry().offence] = true
 	}
 	g.Expect(tried).To(HaveLen(9), "%v", tried)
 }
 
 func TestRecent(t *testing.T) {
 	g := NewWithT(t)
-	var r recent
-	g.Expect(r.any()).To(BeEmpty())
+	var r recentIDs
+	g.Expect(r.pickRandom()).To(BeEmpty())
 	for range maxRecent + 10 {
 		r.add("vr")
 	}
 	g.Expect(r.ids).To(HaveLen(maxRecent))
-	g.Expect(r.any()).To(Equal("vr"))
+	g.Expect(r.pickRandom()).To(Equal("vr"))
 }

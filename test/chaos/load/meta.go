@@ -16,34 +16,34 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// maxBatch is how many users' messages come in one webhook at most.
+// maxBatch is the most users' messages in one webhook.
 const maxBatch = 10
 
-// letter is a message that waits for its webhook.
-type letter struct {
-	from  *user
-	sent  time.Time
-	taken chan struct{}
+// pendingMessage is a message that waits for its webhook.
+type pendingMessage struct {
+	from         *user
+	sent         time.Time
+	acknowledged chan struct{}
 }
 
-// meta puts messages of several users into one webhook, in any order, among statuses and what nobody can read.
+// meta puts messages of several users into one webhook, in any order, among statuses and malformed messages.
 type meta struct {
 	load    *Load
-	letters chan letter
+	pending chan pendingMessage
 }
 
-func newMeta(l *Load) *meta { return &meta{load: l, letters: make(chan letter, maxBatch)} }
+func newMeta(l *Load) *meta { return &meta{load: l, pending: make(chan pendingMessage, maxBatch)} }
 
-// send returns when the webhook with the message was acknowledged.
-func (m *meta) send(ctx context.Context, u *user, sent time.Time) bool {
-	l := letter{from: u, sent: sent, taken: make(chan struct{})}
+// sendMessage returns when the webhook with the message was acknowledged.
+func (m *meta) sendMessage(ctx context.Context, u *user, sent time.Time) bool {
+	l := pendingMessage{from: u, sent: sent, acknowledged: make(chan struct{})}
 	select {
-	case m.letters <- l:
+	case m.pending <- l:
 	case <-ctx.Done():
 		return false
 	}
 	select {
-	case <-l.taken:
+	case <-l.acknowledged:
 		return true
 	case <-ctx.Done():
 		return false
@@ -52,32 +52,32 @@ func (m *meta) send(ctx context.Context, u *user, sent time.Time) bool {
 
 func (m *meta) run(ctx context.Context) {
 	for {
-		var batch []letter
+		var batch []pendingMessage
 		select {
 		case <-ctx.Done():
 			return
-		case l := <-m.letters:
+		case l := <-m.pending:
 			batch = append(batch, l)
 		}
 		for more := true; more && len(batch) < maxBatch; {
 			select {
-			case l := <-m.letters:
+			case l := <-m.pending:
 				batch = append(batch, l)
 			default:
 				more = false
 			}
 		}
 		rand.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
-		message, proofs := m.webhook(batch)
-		m.load.insist(ctx, func(replica string) bool { return m.load.post(ctx, replica, message, proofs...) })
+		message, proofs := m.newWebhook(batch)
+		m.load.retryUntilDone(ctx, func(replica string) bool { return m.load.postWebhook(ctx, replica, message, proofs...) })
 		for _, l := range batch {
-			close(l.taken)
+			close(l.acknowledged)
 		}
 	}
 }
 
-// webhook makes one of all letters, with an entry for each second one, and things that are not for us.
-func (m *meta) webhook(batch []letter) (system.Message, []ledger.Message) {
+// newWebhook returns one webhook with all messages, in two entries, among changes that are not for PhoneProof.
+func (m *meta) newWebhook(batch []pendingMessage) (system.Message, []ledger.Message) {
 	p := m.load.Project
 	value := func(content string) string {
 		return fmt.Sprintf(`{"field":"messages","value":{"messaging_product":"whatsapp","metadata":{"display_phone_number":"4915113000000",`+
@@ -94,12 +94,12 @@ func (m *meta) webhook(batch []letter) (system.Message, []ledger.Message) {
 	for _, l := range batch {
 		text, err := json.Marshal(l.from.text)
 		if err != nil {
-			panic(err) // a string can be encoded
+			panic(err) // a string can always be encoded
 		}
 		changes = append(changes, value(fmt.Sprintf(`"contacts":[{"profile":{"name":"Ada"},"wa_id":%q}],`+
 			`"messages":[{"from":%q,"id":%q,"timestamp":"%d","type":"text","text":{"body":%s}}]`,
-			l.from.number[1:], l.from.number[1:], "wamid."+l.from.wamid(), l.sent.Unix(), text)))
-		proofs = append(proofs, l.from.message(l.from.wamid()))
+			l.from.number[1:], l.from.number[1:], "wamid."+l.from.messageID(), l.sent.Unix(), text)))
+		proofs = append(proofs, l.from.proofMessage(l.from.messageID()))
 	}
 	rand.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 	half := len(changes) / 2

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// recent are the requests that were begun last.
-type recent struct {
+// recentIDs are the ids of the last requests that began.
+type recentIDs struct {
 	mu  sync.Mutex
 	ids []string
 	at  int
@@ -16,7 +16,7 @@ type recent struct {
 
 const maxRecent = 4096
 
-func (r *recent) add(id string) {
+func (r *recentIDs) add(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ids) < maxRecent {
@@ -27,7 +27,7 @@ func (r *recent) add(id string) {
 	r.at = (r.at + 1) % maxRecent
 }
 
-func (r *recent) any() string {
+func (r *recentIDs) pickRandom() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ids) == 0 {
@@ -36,13 +36,13 @@ func (r *recent) any() string {
 	return r.ids[rand.N(len(r.ids))]
 }
 
-// poll asks for requests by chance, at replicas by chance, and sometimes waits for a change.
-func (l *Load) poll(ctx context.Context, seed uint64) {
+// pollStatuses queries random requests at random replicas, and sometimes waits for a change.
+func (l *Load) pollStatuses(ctx context.Context, seed uint64) {
 	random := rand.New(rand.NewPCG(l.Seed, ^seed))
 	for ctx.Err() == nil {
-		pause(ctx, time.Duration(20+random.IntN(40))*time.Millisecond)
-		replica, ok := l.any()
-		id := l.recent.any()
+		sleep(ctx, time.Duration(20+random.IntN(40))*time.Millisecond)
+		replica, ok := l.pickReplica()
+		id := l.recent.pickRandom()
 		if !ok || id == "" {
 			continue
 		}
@@ -50,6 +50,6 @@ func (l *Load) poll(ctx context.Context, seed uint64) {
 		if random.IntN(10) == 0 {
 			wait = "1s"
 		}
-		l.ask(ctx, replica, id, wait)
+		l.queryStatus(ctx, replica, id, wait)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// postman does later what is to be done later.
-type postman struct {
+// scheduler runs tasks at given times.
+type scheduler struct {
 	tasks chan task
 	busy  sync.WaitGroup
 }
@@ -17,15 +17,15 @@ type task struct {
 	do func(context.Context)
 }
 
-func newPostman() *postman { return &postman{tasks: make(chan task, 1024)} }
+func newScheduler() *scheduler { return &scheduler{tasks: make(chan task, 1024)} }
 
-// after has something done at a time. Whoever calls it must run, so that wait has not begun.
-func (p *postman) after(at time.Time, do func(context.Context)) {
+// runAt runs do at a time. It must be called from a running worker, so that waitAll has not begun.
+func (p *scheduler) runAt(at time.Time, do func(context.Context)) {
 	p.busy.Add(1)
 	p.tasks <- task{at, do}
 }
 
-func (p *postman) run(ctx context.Context) {
+func (p *scheduler) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for {
@@ -35,15 +35,15 @@ func (p *postman) run(ctx context.Context) {
 		case t := <-p.tasks:
 			running.Go(func() {
 				defer p.busy.Done()
-				pause(ctx, time.Until(t.at))
+				sleep(ctx, time.Until(t.at))
 				t.do(ctx)
 			})
 		}
 	}
 }
 
-// wait returns when all is done, or ctx has ended.
-func (p *postman) wait(ctx context.Context) {
+// waitAll returns when all tasks are done or ctx has ended.
+func (p *scheduler) waitAll(ctx context.Context) {
 	done := make(chan struct{})
 	go func() { // ends when the tasks do, and they end with ctx
 		p.busy.Wait()

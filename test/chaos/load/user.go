@@ -13,11 +13,11 @@ import (
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
-// user is an end user whose number is verified, and all that chance decides about it.
+// user is an end user whose number is verified, with everything that is random about them.
 type user struct {
 	n      int64
 	random *rand.Rand
-	// phone is the number that is claimed, number the one that the messenger reports.
+	// phone is the claimed number, number the one that the messenger reports.
 	phone  string
 	number string
 	method string
@@ -30,7 +30,7 @@ type user struct {
 	expires time.Time
 }
 
-// newUser draws a user, the same one for the same seed and number.
+// newUser draws a user: the same one for the same seed and n.
 func (l *Load) newUser(n int64) *user {
 	u := &user{
 		n: n, random: rand.New(rand.NewPCG(l.Seed, uint64(n))),
@@ -38,10 +38,10 @@ func (l *Load) newUser(n int64) *user {
 		fate: ledger.Proven, key: fmt.Sprintf("chaos-%d-%d", l.Seed, n),
 		apiKey: l.Key(),
 	}
-	if u.chance(0.1) {
+	if u.drawBool(0.1) {
 		u.method = "TELEGRAM"
 	}
-	if u.chance(0.05) { // accounts of before 2019 keep a digit that numbers have no more
+	if u.drawBool(0.05) { // accounts from before 2019 keep a digit that numbers no longer have
 		u.phone, u.number = fmt.Sprintf("+5255%08d", 10_000_000+n), fmt.Sprintf("+52155%08d", 10_000_000+n)
 	}
 	switch drawn := u.random.Float64(); {
@@ -56,100 +56,102 @@ func (l *Load) newUser(n int64) *user {
 	return u
 }
 
-func (u *user) chance(p float64) bool { return u.random.Float64() < p }
+func (u *user) drawBool(p float64) bool { return u.random.Float64() < p }
 
-// live is all that a verification goes through.
-func (l *Load) live(ctx context.Context, n int64) {
+// runVerification plays a whole verification.
+func (l *Load) runVerification(ctx context.Context, n int64) {
 	u := l.newUser(n)
-	if !l.insist(ctx, func(replica string) bool { return l.begin(ctx, replica, u) }) {
+	if !l.retryUntilDone(ctx, func(replica string) bool { return l.startWithValidKey(ctx, replica, u) }) {
 		return
 	}
 	l.begun.Add(1)
 	l.recent.add(u.id)
-	if u.chance(0.05) { // a client that did not get the answer asks with its key again
-		l.insist(ctx, func(replica string) bool { return l.initiate(ctx, replica, u) })
+	if u.drawBool(0.05) { // a client that did not get the answer repeats its Idempotency-Key
+		l.retryUntilDone(ctx, func(replica string) bool { return l.startVerification(ctx, replica, u) })
 	}
 	switch u.fate {
 	case ledger.Proven:
-		l.prove(ctx, u)
+		l.proveNumber(ctx, u)
 	case ledger.WrongSender:
-		l.confuse(ctx, u)
+		l.sendFromWrongSender(ctx, u)
 	case ledger.Forged:
-		l.forge(ctx, u)
+		l.sendForged(ctx, u)
 	case ledger.Unproven:
-		if u.chance(0.5) {
-			l.tooLate(u)
+		if u.drawBool(0.5) {
+			l.proveTooLate(u)
 		}
 	}
 }
 
-// begin is initiate for a user who has nothing yet: with the key that is valid now, where the one before was refused.
-func (l *Load) begin(ctx context.Context, replica string, u *user) bool {
+// startWithValidKey calls startVerification with the key that is valid now, because the one before may have been
+// revoked.
+func (l *Load) startWithValidKey(ctx context.Context, replica string, u *user) bool {
 	u.apiKey = l.Key()
-	return l.initiate(ctx, replica, u)
+	return l.startVerification(ctx, replica, u)
 }
 
-// prove has the user do what he is asked to.
-func (l *Load) prove(ctx context.Context, u *user) {
-	if u.chance(0.1) {
-		l.insist(ctx, func(replica string) bool { l.ask(ctx, replica, u.id, ""); return true })
+// proveNumber has the user send what the request asks for.
+func (l *Load) proveNumber(ctx context.Context, u *user) {
+	if u.drawBool(0.1) {
+		l.retryUntilDone(ctx, func(replica string) bool { l.queryStatus(ctx, replica, u.id, ""); return true })
 	}
-	prove := l.whatsApp
+	prove := l.proveByWhatsApp
 	switch {
 	case u.method == "TELEGRAM":
-		prove = l.telegram
-	case u.chance(0.005) && !l.Closing():
-		l.justInTime(u)
+		prove = l.proveByTelegram
+	case u.drawBool(0.005) && !l.Closing():
+		l.proveJustInTime(u)
 		return
 	}
 	if !prove(ctx, u) {
 		return
 	}
 	l.proven.Add(1)
-	if u.chance(0.3) {
-		l.insist(ctx, func(replica string) bool { l.ask(ctx, replica, u.id, ""); return true })
+	if u.drawBool(0.3) {
+		l.retryUntilDone(ctx, func(replica string) bool { l.queryStatus(ctx, replica, u.id, ""); return true })
 	}
 }
 
-// whatsApp proves a number through WhatsApp: by a webhook of its own or among others; some are delivered again and again.
-func (l *Load) whatsApp(ctx context.Context, u *user) bool {
+// proveByWhatsApp proves a number through WhatsApp, in a webhook of its own or together with others; some webhooks are
+// delivered repeatedly.
+func (l *Load) proveByWhatsApp(ctx context.Context, u *user) bool {
 	sent := time.Now()
-	if u.chance(0.2) {
-		return l.meta.send(ctx, u, sent)
+	if u.drawBool(0.2) {
+		return l.meta.sendMessage(ctx, u, sent)
 	}
-	m := l.Project.WhatsAppMessage(u.number, u.text, u.wamid(), sent)
-	proof := u.message(u.wamid())
-	if !l.insist(ctx, func(replica string) bool { return l.post(ctx, replica, m, proof) }) {
+	m := l.Project.WhatsAppMessage(u.number, u.text, u.messageID(), sent)
+	proof := u.proofMessage(u.messageID())
+	if !l.retryUntilDone(ctx, func(replica string) bool { return l.postWebhook(ctx, replica, m, proof) }) {
 		return false
 	}
 	switch {
-	case u.chance(0.05):
+	case u.drawBool(0.05):
 		for range 5 {
-			l.insist(ctx, func(replica string) bool { return l.post(ctx, replica, m, proof) })
+			l.retryUntilDone(ctx, func(replica string) bool { return l.postWebhook(ctx, replica, m, proof) })
 		}
-	case u.chance(0.02):
-		l.postman.after(time.Now().Add(rand.N(10*time.Second)), func(ctx context.Context) {
-			l.insist(ctx, func(replica string) bool { return l.post(ctx, replica, m, proof) })
+	case u.drawBool(0.02):
+		l.scheduler.runAt(time.Now().Add(rand.N(10*time.Second)), func(ctx context.Context) {
+			l.retryUntilDone(ctx, func(replica string) bool { return l.postWebhook(ctx, replica, m, proof) })
 		})
 	}
 	return true
 }
 
-// message is one of the user's that proves the number, for the ledger.
-func (u *user) message(id string) ledger.Message {
+// proofMessage returns the ledger's record of a message that proves the number.
+func (u *user) proofMessage(id string) ledger.Message {
 	return ledger.Message{ID: id, Request: u.id, Proves: true, From: u.number, Method: u.method}
 }
 
-func (u *user) wamid() string { return fmt.Sprintf("chaos%d", u.n) }
+func (u *user) messageID() string { return fmt.Sprintf("chaos%d", u.n) }
 
-// telegram proves a number through Telegram: the code first, then the contact that the bot asks for.
-func (l *Load) telegram(ctx context.Context, u *user) bool {
+// proveByTelegram proves a number through Telegram: first the code, then the contact that the bot asks for.
+func (l *Load) proveByTelegram(ctx context.Context, u *user) bool {
 	account := 10_000_000 + u.n
 	for ctx.Err() == nil {
 		update := l.updates.Add(1)
 		start := l.Project.TelegramText(update, account, u.text, time.Now())
-		if !l.insist(ctx, func(replica string) bool {
-			return l.post(ctx, replica, start, ledger.Message{ID: strconv.FormatInt(update, 10), Request: u.id})
+		if !l.retryUntilDone(ctx, func(replica string) bool {
+			return l.postWebhook(ctx, replica, start, ledger.Message{ID: strconv.FormatInt(update, 10), Request: u.id})
 		}) {
 			return false
 		}
@@ -159,23 +161,23 @@ func (l *Load) telegram(ctx context.Context, u *user) bool {
 		if time.Now().After(u.expires) {
 			return false
 		}
-		l.unasked.Add(1) // he sends it again
+		l.unasked.Add(1) // the user sends the code again
 	}
 	update := l.updates.Add(1)
 	sent := time.Now()
 	contact := l.Project.TelegramContact(update, account, u.number, sent)
-	return l.insist(ctx, func(replica string) bool {
-		return l.post(ctx, replica, contact, u.message(strconv.FormatInt(update, 10)))
+	return l.retryUntilDone(ctx, func(replica string) bool {
+		return l.postWebhook(ctx, replica, contact, u.proofMessage(strconv.FormatInt(update, 10)))
 	})
 }
 
-// confuse has somebody else send the code, and share his own contact.
-func (l *Load) confuse(ctx context.Context, u *user) {
+// sendFromWrongSender has another user send the code and share their own contact.
+func (l *Load) sendFromWrongSender(ctx context.Context, u *user) {
 	other := fmt.Sprintf("+49152%08d", u.n)
 	if u.method != "TELEGRAM" {
-		m := l.Project.WhatsAppMessage(other, u.text, u.wamid(), time.Now())
-		l.insist(ctx, func(replica string) bool {
-			return l.post(ctx, replica, m, ledger.Message{ID: u.wamid(), Request: u.id})
+		m := l.Project.WhatsAppMessage(other, u.text, u.messageID(), time.Now())
+		l.retryUntilDone(ctx, func(replica string) bool {
+			return l.postWebhook(ctx, replica, m, ledger.Message{ID: u.messageID(), Request: u.id})
 		})
 		return
 	}
@@ -188,15 +190,15 @@ func (l *Load) confuse(ctx context.Context, u *user) {
 	} {
 		update := l.updates.Add(1)
 		message := m(update)
-		l.insist(ctx, func(replica string) bool {
-			return l.post(ctx, replica, message, ledger.Message{ID: strconv.FormatInt(update, 10), Request: u.id})
+		l.retryUntilDone(ctx, func(replica string) bool {
+			return l.postWebhook(ctx, replica, message, ledger.Message{ID: strconv.FormatInt(update, 10), Request: u.id})
 		})
 	}
 }
 
-// forge sends the right message with a wrong signature, until somebody answers.
-func (l *Load) forge(ctx context.Context, u *user) {
-	m := l.Project.WhatsAppMessage(u.number, u.text, u.wamid(), time.Now())
+// sendForged sends the right message with a wrong signature until it is answered.
+func (l *Load) sendForged(ctx context.Context, u *user) {
+	m := l.Project.WhatsAppMessage(u.number, u.text, u.messageID(), time.Now())
 	m.Header = m.Header.Clone()
 	if u.method == "TELEGRAM" {
 		m = l.Project.TelegramText(l.updates.Add(1), 10_000_000+u.n, u.text, time.Now())
@@ -205,37 +207,37 @@ func (l *Load) forge(ctx context.Context, u *user) {
 	} else {
 		m.Header.Set("X-Hub-Signature-256", "sha256="+strings.Repeat("ab", 32))
 	}
-	l.insist(ctx, func(replica string) bool {
+	l.retryUntilDone(ctx, func(replica string) bool {
 		asked := time.Now()
-		status, _ := l.call(ctx, http.MethodPost, replica+m.Path, m.Header, string(m.Body))
-		l.write(l.Inbound.Note(ledger.Inbound{
-			Asked: asked, At: time.Now(), Answer: status, Messages: []ledger.Message{{ID: u.wamid(), Request: u.id, Proves: true}},
+		status, _ := l.sendRequest(ctx, http.MethodPost, replica+m.Path, m.Header, string(m.Body))
+		l.recordError(l.Inbound.Note(ledger.Inbound{
+			Asked: asked, At: time.Now(), Answer: status, Messages: []ledger.Message{{ID: u.messageID(), Request: u.id, Proves: true}},
 		}))
 		return status != 0 && status != http.StatusServiceUnavailable
 	})
 }
 
-// tooLate has the right message come when the request has expired: some in time by their own clock, days late by ours.
-func (l *Load) tooLate(u *user) {
-	l.later(u, u.expires.Add(u.between(0, 8*time.Second)))
+// proveTooLate has the right message arrive after the request expired, though it was sent in time.
+func (l *Load) proveTooLate(u *user) {
+	l.proveAt(u, u.expires.Add(u.drawBetween(0, 8*time.Second)))
 }
 
-// justInTime has it come about when the request expires.
-func (l *Load) justInTime(u *user) {
-	l.later(u, u.expires.Add(u.between(-2*time.Second, time.Second)))
+// proveJustInTime has the right message arrive about when the request expires.
+func (l *Load) proveJustInTime(u *user) {
+	l.proveAt(u, u.expires.Add(u.drawBetween(-2*time.Second, time.Second)))
 }
 
-func (u *user) between(from, to time.Duration) time.Duration {
+func (u *user) drawBetween(from, to time.Duration) time.Duration {
 	return from + time.Duration(u.random.Int64N(int64(to-from)))
 }
 
-func (l *Load) later(u *user, at time.Time) {
+func (l *Load) proveAt(u *user, at time.Time) {
 	sent := time.Now()
-	m := l.Project.WhatsAppMessage(u.number, u.text, u.wamid(), sent)
-	proof := u.message(u.wamid())
+	m := l.Project.WhatsAppMessage(u.number, u.text, u.messageID(), sent)
+	proof := u.proofMessage(u.messageID())
 	proof.Proves, proof.Method = u.method == "WHATSAPP", "WHATSAPP"
-	l.postman.after(at, func(ctx context.Context) {
-		l.insist(ctx, func(replica string) bool { return l.post(ctx, replica, m, proof) })
-		l.insist(ctx, func(replica string) bool { l.ask(ctx, replica, u.id, ""); return true })
+	l.scheduler.runAt(at, func(ctx context.Context) {
+		l.retryUntilDone(ctx, func(replica string) bool { return l.postWebhook(ctx, replica, m, proof) })
+		l.retryUntilDone(ctx, func(replica string) bool { l.queryStatus(ctx, replica, u.id, ""); return true })
 	})
 }

@@ -1,7 +1,7 @@
-// Package platform is what PhoneProof calls of the messengers, as far as a chaos run needs it: a Bot API and a Graph API
-// in their wire formats, which take every message and remember whom they asked for a contact.
+// Package platform implements the messengers' APIs that PhoneProof calls, as far as a chaos run needs them: a Bot API and
+// a Graph API in their wire formats, which accept every message and record which users were asked for a contact.
 //
-// The invariant: a user is taken for asked only if the keyboard that shares his contact was sent to him.
+// The invariant: a user counts as asked only after receiving the keyboard that shares their contact.
 package platform
 
 import (
@@ -18,7 +18,7 @@ import (
 
 const maxCall = 64 << 10
 
-// Platform is the messengers' API, running.
+// Platform is the running APIs.
 type Platform struct {
 	// URL is the base of both APIs.
 	URL string
@@ -36,7 +36,7 @@ func Start(ctx context.Context) (*Platform, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("start the platforms: %w", err)
+		return nil, fmt.Errorf("start platforms: %w", err)
 	}
 	p := &Platform{URL: "http://" + listener.Addr().String(), asked: map[int64]bool{}}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
@@ -44,28 +44,28 @@ func Start(ctx context.Context) (*Platform, error) {
 	return p, nil
 }
 
-// Close ends the APIs.
+// Close stops the APIs.
 func (p *Platform) Close() error {
 	err := p.server.Close()
 	p.done.Wait()
 	return err
 }
 
-// Asked tells whether a user has the button that shares his contact.
+// Asked reports whether a user has the button that shares their contact.
 func (p *Platform) Asked(user int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.asked[user]
 }
 
-// Calls is how many calls came.
+// Calls returns how many calls came.
 func (p *Platform) Calls() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls
 }
 
-// sendMessage is the Bot API's call, as far as it says whom it asks.
+// sendMessage is the body of the Bot API's call, as far as the button needs it.
 type sendMessage struct {
 	ChatID      int64 `json:"chat_id"`
 	ReplyMarkup struct {
@@ -75,7 +75,7 @@ type sendMessage struct {
 	} `json:"reply_markup"`
 }
 
-func (m *sendMessage) asks() bool {
+func (m *sendMessage) requestsContact() bool {
 	for _, row := range m.ReplyMarkup.Keyboard {
 		for _, button := range row {
 			if button.RequestContact {
@@ -109,7 +109,7 @@ func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"ok":false,"error_code":400,"description":"Bad Request: can't parse"}`)
 			return
 		}
-		if m.asks() {
+		if m.requestsContact() {
 			p.mu.Lock()
 			p.asked[m.ChatID] = true
 			p.mu.Unlock()

@@ -28,7 +28,7 @@ func TestPlatform(t *testing.T) {
 	}
 	g.Expect(call("/bot1:x/getMe", `{}`)).To(ContainSubstring(`"username"`))
 	g.Expect(call("/bot1:x/sendMessage", `{"chat_id":7,"text":"hello"}`)).To(ContainSubstring(`"ok":true`))
-	g.Expect(p.Asked(7)).To(BeFalse(), "a text is no question")
+	g.Expect(p.Asked(7)).To(BeFalse(), "a text has no button")
 	g.Expect(call("/bot1:x/sendMessage", `nonsense`)).To(ContainSubstring(`"ok":false`))
 	call("/bot1:x/sendMessage", `{"chat_id":7,"text":"share","reply_markup":{"keyboard":[[{"text":"Share","request_contact":true}]]}}`)
 	g.Expect(p.Asked(7)).To(BeTrue())

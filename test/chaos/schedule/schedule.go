@@ -1,7 +1,7 @@
 // Package schedule draws the faults of a chaos run from a seed.
 //
 // The invariant: the same options give the same faults in the same order, with the same victims and lengths, on any
-// machine. When exactly one begins depends on the run: it is a share of its load.
+// machine. The time at which one begins depends on the run: it is given as a share of its load.
 package schedule
 
 import (
@@ -15,82 +15,82 @@ type Kind string
 
 // The kinds. The store is the database or the API server; lines are the connections to it and to the receiver.
 const (
-	Kill         Kind = "kill"          // kill -9 of a replica, and another one in its place
-	KillLeader   Kind = "kill-leader"   // of the one that holds the lease
-	KillAll      Kind = "kill-all"      // of all at once
+	Kill         Kind = "kill"          // kill -9 of a replica, which is replaced
+	KillLeader   Kind = "kill-leader"   // kill -9 of the one that holds the lease
+	KillAll      Kind = "kill-all"      // kill -9 of all at once
 	Freeze       Kind = "freeze"        // SIGSTOP of a replica for longer than its lease, then SIGCONT
-	FreezeLeader Kind = "freeze-leader" // of the one that holds the lease
+	FreezeLeader Kind = "freeze-leader" // the one that holds the lease
 	Roll         Kind = "roll"          // SIGTERM of one after the other, each replaced before the next
-	CrashStore   Kind = "crash-store"   // it ends at once, and starts again
-	FreezeStore  Kind = "freeze-store"  // it stops where it is
-	CutStore     Kind = "cut-store"     // what was sent to it is done, and the answers never come
-	DelayStore   Kind = "delay-store"   // everything takes longer
-	HoleStore    Kind = "hole-store"    // nothing gets through, and nothing fails
-	SlowStore    Kind = "slow-store"    // few bytes a second
+	CrashStore   Kind = "crash-store"   // it is killed and starts again
+	FreezeStore  Kind = "freeze-store"  // it is stopped and continued
+	CutStore     Kind = "cut-store"     // requests are executed, and their answers never come
+	DelayStore   Kind = "delay-store"   // all traffic is delayed
+	HoleStore    Kind = "hole-store"    // no traffic gets through, and no connection fails
+	SlowStore    Kind = "slow-store"    // few bytes per second
 	CutSink      Kind = "cut-sink"      // events arrive, and their answers never come
 	DelaySink    Kind = "delay-sink"
 	HoleSink     Kind = "hole-sink"
-	RotateHook   Kind = "rotate-webhook" // the secret of the webhook
+	RotateHook   Kind = "rotate-webhook" // the webhook's secret
 	RotateKey    Kind = "rotate-key"     // the API key, with an overlap
 )
 
-// The kinds of a database. Each hits one in so many transactions of each operation: insert, update and claim.
+// The kinds for a database. Each hits one in a number of transactions of each operation: insert, update and claim.
 const (
 	RefuseCommit    Kind = "refuse-commit"    // its COMMIT is refused, by a deferred constraint trigger
 	SerializeCommit Kind = "serialize-commit" // its COMMIT meets a serialization failure or a deadlock
-	CutCommit       Kind = "cut-commit"       // its statements are run, and its connection ends before the COMMIT arrives
+	CutCommit       Kind = "cut-commit"       // its statements are executed, and its connection ends before the COMMIT arrives
 )
 
-// The kinds of an API server. They hit one in so many writes of requests, or the watches of informers.
+// The kinds for an API server. They hit one in a number of writes of requests, or the watches of informers.
 const (
 	FailWrite   Kind = "fail-write"   // it is answered 500 or 504, and never arrives
 	FailStored  Kind = "fail-stored"  // it is answered 500, 503 or 504, and is stored
 	CutWrite    Kind = "cut-write"    // its connection ends before it arrives
 	CutStored   Kind = "cut-stored"   // its connection ends after it is stored
 	Conflict    Kind = "conflict"     // an update is answered 409
-	LagWatch    Kind = "lag-watch"    // informers are late
-	RepeatWatch Kind = "repeat-watch" // informers hear of old states again
+	LagWatch    Kind = "lag-watch"    // events reach informers late
+	RepeatWatch Kind = "repeat-watch" // informers receive old states again
 )
 
-// OfDatabase are the kinds that take a database.
+// OfDatabase returns the kinds that need a database.
 func OfDatabase() []Kind { return []Kind{RefuseCommit, SerializeCommit, CutCommit} }
 
-// OfAPIServer are the kinds that take an API server.
+// OfAPIServer returns the kinds that need an API server.
 func OfAPIServer() []Kind {
 	return []Kind{FailWrite, FailStored, CutWrite, CutStored, Conflict, LagWatch, RepeatWatch}
 }
 
-// Kills tells whether the kind ends processes by kill -9.
+// Kills reports whether the kind ends processes by kill -9.
 func (k Kind) Kills() bool { return k == Kill || k == KillLeader || k == KillAll }
 
-// Fault is one that is to be injected.
+// Fault is a fault to inject.
 type Fault struct {
 	Kind Kind
 	// At is when it begins, as a share of the load.
 	At float64
 	// Victim chooses among the replicas, modulo their number.
 	Victim int
-	// For is how long it lasts, where it lasts.
+	// For is its length, for kinds that have one.
 	For time.Duration
-	// Count is how many exchanges it breaks, where it counts.
+	// Count is how many exchanges it breaks, for kinds that count.
 	Count int
 }
 
-// Options say what to draw. Everything is decided by them.
+// Options decide completely what is drawn.
 type Options struct {
 	Seed uint64
-	// Kills is how many kills of one process there are; every tenth is of the leader. Of all at once there are more.
+	// Kills is the number of kills of single processes; every tenth is of the leader. KillAll comes in addition.
 	Kills int
-	// Leaders says that one replica holds a lease that all work depends on.
+	// Leaders reports whether one replica holds a lease that all work depends on.
 	Leaders bool
-	// Without are kinds that are not drawn.
+	// Without are kinds that are left out.
 	Without []Kind
 }
 
-// others are the kinds beside kills of one process: how many kills there are for one of each, how many there are at least,
-// since a run without one proves nothing about it, and how long it lasts.
+// others are the kinds besides kills of one process: the number of kills per fault, the least number of faults (a run
+// without one proves nothing about it), and their length.
 //
-//nolint:gochecknoglobals // a constant, which Go has no maps of
+//nolint:gochecknoglobals // Go has no constant slices
 var others = []struct {
 	kind   Kind
 	per    int
@@ -113,7 +113,7 @@ var others = []struct {
 	{kind: HoleSink, per: 60, least: 1, lasts: [2]time.Duration{time.Second, 3 * time.Second}},
 	{kind: RotateHook, per: 60, least: 1},
 	{kind: RotateKey, per: 60, least: 1},
-	// What is added comes last, so that the faults of a seed before stay the same.
+	// New kinds are added at the end, so that the other faults of a seed stay the same.
 	{kind: RefuseCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
 	{kind: SerializeCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
 	{kind: CutCommit, per: 20, least: 1, lasts: [2]time.Duration{2 * time.Second, 4 * time.Second}},
@@ -126,7 +126,7 @@ var others = []struct {
 	{kind: RepeatWatch, per: 40, least: 1, lasts: [2]time.Duration{4 * time.Second, 8 * time.Second}},
 }
 
-// Draw returns the faults of a run, in their order.
+// Draw returns the faults of a run in their order.
 func Draw(o Options) []Fault {
 	random := rand.New(rand.NewPCG(o.Seed, 0))
 	var faults []Fault

@@ -13,10 +13,10 @@ func TestDraw(t *testing.T) {
 	g := NewWithT(t)
 	o := schedule.Options{Seed: 7, Kills: 200, Leaders: true, Without: []schedule.Kind{schedule.SlowStore}}
 	faults := schedule.Draw(o)
-	g.Expect(schedule.Draw(o)).To(Equal(faults), "the same seed")
+	g.Expect(schedule.Draw(o)).To(Equal(faults), "with the same seed")
 	other := o
 	other.Seed = 8
-	g.Expect(schedule.Draw(other)).NotTo(Equal(faults), "another seed")
+	g.Expect(schedule.Draw(other)).NotTo(Equal(faults), "with another seed")
 
 	count := map[schedule.Kind]int{}
 	for i, f := range faults {
@@ -44,7 +44,7 @@ func TestDraw_few(t *testing.T) {
 	for _, f := range schedule.Draw(schedule.Options{Seed: 1, Kills: 5}) {
 		count[f.Kind]++
 	}
-	g.Expect(count).To(And(HaveKeyWithValue(schedule.RotateKey, 1), HaveKeyWithValue(schedule.CrashStore, 2)), "each kind is there")
+	g.Expect(count).To(And(HaveKeyWithValue(schedule.RotateKey, 1), HaveKeyWithValue(schedule.CrashStore, 2)), "each kind is drawn")
 	g.Expect(count[schedule.Kill] + count[schedule.KillLeader]).To(Equal(5))
 	for _, kind := range slices.Concat(schedule.OfDatabase(), schedule.OfAPIServer()) {
 		g.Expect(count).To(HaveKeyWithValue(kind, 1))

@@ -12,10 +12,10 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
-// mix is what a receiver answers at first, in thousandths of all requests. The rest is taken.
+// answerMix is how the receiver answers at first, in thousandths of all requests. The rest is taken.
 //
-//nolint:gochecknoglobals // a constant, which Go has no arrays of
-var mix = []struct {
+//nolint:gochecknoglobals // Go has no constant arrays
+var answerMix = []struct {
 	answer ledger.Answer
 	parts  uint64
 }{
@@ -23,15 +23,15 @@ var mix = []struct {
 	{ledger.TakesSlowly, 5}, {ledger.Hangs, 5}, {ledger.Gone, 5},
 }
 
-// Choose returns the first answer to a request's event, which seed and id decide.
+// Choose returns the first answer to a request's event, which depends on seed and id.
 func Choose(seed uint64, id string) ledger.Answer {
 	h := fnv.New64a()
 	var salt [8]byte
 	binary.LittleEndian.PutUint64(salt[:], seed)
-	_, _ = h.Write(salt[:]) // a hash takes everything
+	_, _ = h.Write(salt[:]) // a hash returns no errors
 	_, _ = io.WriteString(h, id)
 	drawn := (h.Sum64() >> 8) % 1000
-	for _, m := range mix {
+	for _, m := range answerMix {
 		if drawn < m.parts {
 			return m.answer
 		}
@@ -40,11 +40,11 @@ func Choose(seed uint64, id string) ledger.Answer {
 	return ledger.Takes
 }
 
-// retryAfter is what a receiver asks for that has too much to do.
+// retryAfter is the Retry-After of an overloaded receiver, in seconds.
 const retryAfter = 6
 
-// give answers.
-func give(w http.ResponseWriter, r *http.Request, answer ledger.Answer) {
+// writeAnswer writes the answer.
+func writeAnswer(w http.ResponseWriter, r *http.Request, answer ledger.Answer) {
 	switch answer {
 	case ledger.Fails:
 		w.WriteHeader(http.StatusInternalServerError)
@@ -56,18 +56,18 @@ func give(w http.ResponseWriter, r *http.Request, answer ledger.Answer) {
 	case ledger.Gone:
 		w.WriteHeader(http.StatusGone)
 	case ledger.Hangs:
-		<-r.Context().Done() // until the sender has enough
+		<-r.Context().Done() // until the sender gives up
 	case ledger.TakesResets:
-		resets(w)
+		resetConnection(w)
 	case ledger.TakesSlowly:
-		drips(w, r)
+		writeSlowly(w, r)
 	default:
 		w.WriteHeader(http.StatusNoContent)
 	}
 }
 
-// resets breaks the connection after the head of a good answer that promises a body.
-func resets(w http.ResponseWriter) {
+// resetConnection resets the connection after the head of a good answer that announces a body.
+func resetConnection(w http.ResponseWriter) {
 	w.Header().Set("Content-Length", "1000")
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)
@@ -84,8 +84,8 @@ func resets(w http.ResponseWriter) {
 	_ = c.Close()
 }
 
-// drips sends a body of a byte at a time, for longer than anybody reads it.
-func drips(w http.ResponseWriter, r *http.Request) {
+// writeSlowly sends a body byte by byte, for longer than any sender reads it.
+func writeSlowly(w http.ResponseWriter, r *http.Request) {
 	const bytes = 100
 	w.WriteHeader(http.StatusOK)
 	control := http.NewResponseController(w)

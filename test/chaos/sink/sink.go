@@ -1,5 +1,5 @@
-// Package sink is the receiver of a chaos run's events: a client backend that checks each, writes it down, and then
-// answers, well or badly as its seed says.
+// Package sink is the receiver of a chaos run's events: a client backend that checks and records each event, and then
+// answers, well or badly as its seed decides.
 //
 // The invariant: an event is on disk before a byte of its answer leaves.
 package sink
@@ -23,12 +23,12 @@ import (
 	"github.com/phoneproof/phoneproof/test/chaos/ledger"
 )
 
-// maxBody is more than any event has.
+// maxBody is larger than any event.
 const maxBody = 64 << 10
 
-// Sink is a receiver that runs.
+// Sink is a running receiver.
 type Sink struct {
-	// Address is its own, as host:port on loopback.
+	// Address is the receiver's host:port on loopback.
 	Address string
 
 	seed   uint64
@@ -44,16 +44,16 @@ type Sink struct {
 	calm    bool
 }
 
-// Ledgers are where a receiver writes what came and what it answered.
+// Ledgers are the ledgers of deliveries and of the answers to them.
 type Ledgers struct{ Deliveries, Answers *ledger.Writer }
 
-// Start runs a receiver that trusts nobody yet. sender names the process that an event comes from, by its address. The
-// caller must Close it.
+// Start runs a receiver that trusts no secret yet. sender returns the process that an event comes from, by its address.
+// The caller must Close it.
 func Start(ctx context.Context, seed uint64, sender func(address string) string, to Ledgers) (*Sink, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("start the receiver: %w", err)
+		return nil, fmt.Errorf("start receiver: %w", err)
 	}
 	s := &Sink{
 		Address: listener.Addr().String(), seed: seed, sender: sender, to: to, failed: map[string]bool{},
@@ -63,21 +63,21 @@ func Start(ctx context.Context, seed uint64, sender func(address string) string,
 	return s, nil
 }
 
-// Trust adds a secret that events may be signed with, as a receiver does before the sender changes over.
+// Trust adds a secret that events may be signed with, as a receiver does before the sender's secret is rotated.
 func (s *Sink) Trust(secret string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.secrets = append(s.secrets, secret)
 }
 
-// Calm has the receiver take everything from now on.
+// Calm makes the receiver take every event from now on.
 func (s *Sink) Calm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calm = true
 }
 
-// Close ends the receiver. It returns what kept it from writing down an event, if anything did.
+// Close stops the receiver. It returns the errors of recording events.
 func (s *Sink) Close() error {
 	err := s.server.Close()
 	s.done.Wait()
@@ -86,11 +86,11 @@ func (s *Sink) Close() error {
 	return errors.Join(err, s.err)
 }
 
-// ServeHTTP takes an event.
+// ServeHTTP receives an event.
 func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
-		return // the sender died half-way: nothing was received
+		return // the sender ended half-way: nothing was received
 	}
 	var event struct {
 		RequestID string    `json:"requestId"`
@@ -101,21 +101,21 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Timestamp time.Time `json:"timestamp"`
 	}
 	if err := json.Unmarshal(body, &event); err != nil {
-		http.Error(w, "no event", http.StatusBadRequest)
+		http.Error(w, "not an event", http.StatusBadRequest)
 		return
 	}
 	sum := sha256.Sum256(body)
-	answer := s.choose(event.RequestID)
+	answer := s.chooseAnswer(event.RequestID)
 	d := ledger.Delivery{
 		Facts: ledger.Facts{
 			Phone: event.Phone, Actual: event.Actual, Method: event.Method, Assurance: event.Assurance, Verified: event.Timestamp,
 		},
 		At: time.Now(), Process: s.sender(r.RemoteAddr),
 		Webhook: r.Header.Get("Webhook-Id"), Request: event.RequestID, Stamp: r.Header.Get("Webhook-Timestamp"),
-		Valid: s.valid(r.Header, body), Body: hex.EncodeToString(sum[:16]), Answer: answer,
+		Valid: s.hasValidSignatures(r.Header, body), Body: hex.EncodeToString(sum[:16]), Answer: answer,
 	}
 	if err = s.to.Deliveries.Append(d); err == nil {
-		give(w, r, answer)
+		writeAnswer(w, r, answer)
 		if r.Context().Err() == nil {
 			err = s.to.Answers.Note(ledger.Given{Webhook: d.Webhook, Came: d.At, Answered: time.Now()})
 		}
@@ -127,14 +127,14 @@ func (s *Sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// choose returns the answer to a request's event: by chance the first time, and yes after that, because the third
-// attempt of the schedule is minutes away.
-func (s *Sink) choose(id string) ledger.Answer {
+// chooseAnswer returns the answer to a request's event: random the first time, then success, because the third attempt
+// of the schedule is minutes away.
+func (s *Sink) chooseAnswer(id string) ledger.Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	answer := Choose(s.seed, id)
 	switch {
-	case answer == ledger.Gone: // and stays so
+	case answer == ledger.Gone: // 410 is final
 		return answer
 	case s.calm, s.failed[id]:
 		return ledger.Takes
@@ -144,15 +144,15 @@ func (s *Sink) choose(id string) ledger.Answer {
 	return answer
 }
 
-// valid checks both signatures as the documentation tells receivers to.
-func (s *Sink) valid(h http.Header, body []byte) bool {
+// hasValidSignatures checks both signatures as the documentation describes.
+func (s *Sink) hasValidSignatures(h http.Header, body []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	simple, standard := false, false
 	for _, secret := range s.secrets {
-		simple = simple || hmac.Equal([]byte(h.Get("X-Webhook-Signature")), []byte(hex.EncodeToString(sign(secret, string(body)))))
+		simple = simple || hmac.Equal([]byte(h.Get("X-Webhook-Signature")), []byte(hex.EncodeToString(computeHMAC(secret, string(body)))))
 		want := "v1," + base64.StdEncoding.EncodeToString(
-			sign(secret, h.Get("Webhook-Id")+"."+h.Get("Webhook-Timestamp")+"."+string(body)))
+			computeHMAC(secret, h.Get("Webhook-Id")+"."+h.Get("Webhook-Timestamp")+"."+string(body)))
 		for signature := range strings.FieldsSeq(h.Get("Webhook-Signature")) {
 			standard = standard || hmac.Equal([]byte(signature), []byte(want))
 		}
@@ -160,7 +160,7 @@ func (s *Sink) valid(h http.Header, body []byte) bool {
 	return simple && standard
 }
 
-func sign(secret, message string) []byte {
+func computeHMAC(secret, message string) []byte {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(message))
 	return mac.Sum(nil)

@@ -98,7 +98,7 @@ func (w *world) answered() []ledger.Given {
 	return all
 }
 
-func TestSink_saysWhenItAnswered(t *testing.T) {
+func TestSink_recordsWhenItAnswered(t *testing.T) {
 	w := newWorld(t)
 	w.Expect(w.send(t.Context(), idFor(ledger.Takes), secret)).To(Equal(204))
 	w.Eventually(w.answered).WithTimeout(30 * time.Second).Should(HaveLen(1))
@@ -147,7 +147,7 @@ func TestSink_hangs(t *testing.T) {
 	w.Consistently(answered).WithTimeout(200 * time.Millisecond).ShouldNot(Receive())
 	cancel()
 	w.Eventually(answered).WithTimeout(30 * time.Second).Should(Receive(BeZero()))
-	w.Expect(w.answered()).To(BeEmpty(), "it gave none")
+	w.Expect(w.answered()).To(BeEmpty(), "it did not answer")
 }
 
 func TestSink_checksSignatures(t *testing.T) {

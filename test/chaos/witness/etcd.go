@@ -23,7 +23,7 @@ import (
 )
 
 // Etcd is the witness of a Kubernetes store: every revision of every object, from etcd's own log. A watch of the API
-// server would lose what was committed in the moment before that was killed.
+// server would lose commits from the moment before it was killed.
 type Etcd struct {
 	url       string
 	namespace string
@@ -38,8 +38,8 @@ type Etcd struct {
 	err      error
 }
 
-// WatchEtcd begins to write the changes of a namespace's requests into a folder, with etcd's address and a client that
-// may list them.
+// WatchEtcd starts recording the changes of a namespace's requests into a folder, from etcd's address. The client must
+// be allowed to list them.
 func WatchEtcd(ctx context.Context, url, namespace, dir string, admin client.Client) (*Etcd, error) {
 	changes, err := ledger.Create(filepath.Join(dir, ledger.StoreFile))
 	if err != nil {
@@ -50,14 +50,14 @@ func WatchEtcd(ctx context.Context, url, namespace, dir string, admin client.Cli
 		url: url, namespace: namespace, admin: admin, changes: changes, stop: stop, done: make(chan struct{}),
 		open: map[string]ledger.Change{},
 	}
-	events, err := w.watch(watching)
+	events, err := w.startWatch(watching)
 	if err != nil {
 		stop()
 		return nil, errors.Join(fmt.Errorf("watch etcd: %w", err), changes.Close())
 	}
 	go func() { // ends with Conclude, or ctx
 		defer close(w.done)
-		err := w.follow(events)
+		err := w.followEvents(events)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if watching.Err() == nil {
@@ -67,14 +67,14 @@ func WatchEtcd(ctx context.Context, url, namespace, dir string, admin client.Cli
 	return w, nil
 }
 
-// prefix is that of the requests' keys in etcd.
-func (w *Etcd) prefix() string {
+// keyPrefix returns the prefix of the requests' keys in etcd.
+func (w *Etcd) keyPrefix() string {
 	return "/registry/" + verifyv1.GroupVersion.Group + "/verificationrequests/" + w.namespace + "/"
 }
 
-// watch asks for all that happens from now on. The answer is a stream of JSON, which etcd speaks beside gRPC.
-func (w *Etcd) watch(ctx context.Context) (io.ReadCloser, error) {
-	from := w.prefix()
+// startWatch watches all changes from now on. The answer is a stream of JSON, by etcd's gRPC gateway.
+func (w *Etcd) startWatch(ctx context.Context) (io.ReadCloser, error) {
+	from := w.keyPrefix()
 	to := from[:len(from)-1] + "0" // the byte after the slash
 	body := fmt.Sprintf(`{"create_request":{"key":%q,"range_end":%q,"prev_kv":true}}`,
 		base64.StdEncoding.EncodeToString([]byte(from)), base64.StdEncoding.EncodeToString([]byte(to)))
@@ -93,7 +93,7 @@ func (w *Etcd) watch(ctx context.Context) (io.ReadCloser, error) {
 	return response.Body, nil
 }
 
-// keyValue is a key with its value, as etcd writes them.
+// keyValue is a key with its value, in etcd's encoding.
 type keyValue struct {
 	Key         []byte `json:"key"`
 	Value       []byte `json:"value"`
@@ -101,7 +101,7 @@ type keyValue struct {
 	ModRevision string `json:"mod_revision"`
 }
 
-type message struct {
+type watchMessage struct {
 	Result struct {
 		Canceled bool   `json:"canceled"`
 		Reason   string `json:"cancel_reason"`
@@ -113,11 +113,11 @@ type message struct {
 	} `json:"result"`
 }
 
-func (w *Etcd) follow(events io.ReadCloser) error {
+func (w *Etcd) followEvents(events io.ReadCloser) error {
 	defer func() { _ = events.Close() }()
 	stream := json.NewDecoder(events)
 	for {
-		var m message
+		var m watchMessage
 		if err := stream.Decode(&m); err != nil {
 			return err
 		}
@@ -132,21 +132,21 @@ func (w *Etcd) follow(events io.ReadCloser) error {
 			case e.Now.Version == "1":
 				op = ledger.Created
 			}
-			if err := w.note(op, value, e.Now.ModRevision); err != nil {
+			if err := w.recordChange(op, value, e.Now.ModRevision); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (w *Etcd) note(op string, value []byte, at string) error {
+func (w *Etcd) recordChange(op string, value []byte, at string) error {
 	var object verifyv1.VerificationRequest
 	if err := json.NewDecoder(bytes.NewReader(value)).Decode(&object); err != nil {
-		return fmt.Errorf("read an object: %w", err)
+		return fmt.Errorf("decode object: %w", err)
 	}
 	revision, err := strconv.ParseInt(at, 10, 64)
 	if err != nil {
-		return fmt.Errorf("read a revision: %w", err)
+		return fmt.Errorf("parse revision: %w", err)
 	}
 	c := changeOf(&object)
 	c.Op, c.At = op, time.Now()
@@ -156,7 +156,7 @@ func (w *Etcd) note(op string, value []byte, at string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.revision = revision
-	if open(c, c.At.Add(time.Hour)) {
+	if isOpen(c, c.At.Add(time.Hour)) {
 		w.open[c.ID] = c
 	} else {
 		delete(w.open, c.ID)
@@ -164,7 +164,7 @@ func (w *Etcd) note(op string, value []byte, at string) error {
 	return nil
 }
 
-// changeOf is an object's state. Its phase is spelled as the API answers it.
+// changeOf returns an object's state. Its phase is spelled as in the API's answers.
 func changeOf(o *verifyv1.VerificationRequest) ledger.Change {
 	c := ledger.Change{
 		Facts: ledger.Facts{
@@ -173,7 +173,7 @@ func changeOf(o *verifyv1.VerificationRequest) ledger.Change {
 		},
 		ID: o.Name, Phase: strings.ToUpper(string(o.Status.Phase)),
 	}
-	if c.Phase == "" { // what etcd has of an object whose status nobody has written; the schema's default is not in it
+	if c.Phase == "" { // etcd stores no status before the first write; the schema's default is not in it
 		c.Phase = string(verification.Pending)
 	}
 	if o.Status.VerifiedAt != nil {
@@ -201,15 +201,15 @@ func (w *Etcd) Open(context.Context) (int, error) {
 	defer w.mu.Unlock()
 	count, now := 0, time.Now()
 	for _, c := range w.open {
-		if open(c, now) {
+		if isOpen(c, now) {
 			count++
 		}
 	}
 	return count, w.err
 }
 
-// listed is how many objects one page of the final list has.
-const listed = 500
+// pageSize is the number of objects on one page of the final list.
+const pageSize = 500
 
 // Conclude implements Witness.
 func (w *Etcd) Conclude(ctx context.Context, dir string) error {
@@ -217,12 +217,12 @@ func (w *Etcd) Conclude(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	page := client.ListOptions{Namespace: w.namespace, Limit: listed}
+	page := client.ListOptions{Namespace: w.namespace, Limit: pageSize}
 	var list *verifyv1.VerificationRequestList
 	for {
 		list = &verifyv1.VerificationRequestList{}
 		if err := w.admin.List(ctx, list, &page); err != nil {
-			return errors.Join(fmt.Errorf("list the requests: %w", err), final.Close())
+			return errors.Join(fmt.Errorf("list requests: %w", err), final.Close())
 		}
 		for i := range list.Items {
 			c := changeOf(&list.Items[i])
@@ -235,15 +235,15 @@ func (w *Etcd) Conclude(ctx context.Context, dir string) error {
 			break
 		}
 	}
-	return errors.Join(final.Close(), w.catchUp(ctx, list.ResourceVersion), w.end())
+	return errors.Join(final.Close(), w.catchUp(ctx, list.ResourceVersion), w.stopWatch())
 }
 
-// catchUp returns when the log was followed up to all that the list may have. Nothing changes any more, so a look at
-// what is left open in eight seconds is enough where the list's revision is that of another kind's write.
+// catchUp returns when the witness has followed etcd's log up to the list's revision, or after eight seconds: nothing
+// changes any more, and the list's revision may be that of another kind's write.
 func (w *Etcd) catchUp(ctx context.Context, revision string) error {
 	want, err := strconv.ParseInt(revision, 10, 64)
 	if err != nil {
-		return fmt.Errorf("read the list's revision: %w", err)
+		return fmt.Errorf("parse revision of list: %w", err)
 	}
 	deadline := time.NewTimer(8 * time.Second)
 	defer deadline.Stop()
@@ -266,7 +266,7 @@ func (w *Etcd) catchUp(ctx context.Context, revision string) error {
 	}
 }
 
-func (w *Etcd) end() error {
+func (w *Etcd) stopWatch() error {
 	w.stop()
 	<-w.done
 	w.mu.Lock()

@@ -13,10 +13,10 @@ import (
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
-// Database is the witness of a database: a trigger writes each state down in the transaction that commits it.
+// Database is the witness of a database: a trigger records each state in the transaction that commits it.
 type Database struct{ server *pgserver.Server }
 
-// WatchDatabase installs the witness. The tables must be there, and no request yet.
+// WatchDatabase installs the witness. The table must exist and be empty.
 func WatchDatabase(ctx context.Context, server *pgserver.Server) (*Database, error) {
 	for _, statement := range []string{
 		`CREATE TABLE chaos_changes (n bigserial PRIMARY KEY, at timestamptz NOT NULL DEFAULT clock_timestamp(), op text NOT NULL,
@@ -35,29 +35,29 @@ func WatchDatabase(ctx context.Context, server *pgserver.Server) (*Database, err
 		`CREATE TRIGGER chaos_note AFTER INSERT OR UPDATE OR DELETE ON phoneproof_requests FOR EACH ROW EXECUTE FUNCTION chaos_note()`,
 	} {
 		if err := server.Exec(ctx, "postgres", statement); err != nil {
-			return nil, fmt.Errorf("watch the database: %w", err)
+			return nil, fmt.Errorf("install witness: %w", err)
 		}
 	}
 	return &Database{server: server}, nil
 }
 
-// state are the columns of a request that are of interest, as query reads them.
-const state = `(r).id, (r).phone, (r).actual, (r).method, (r).assurance, (r).verified_at, (r).phase, (r).attempts,
+// stateColumns are the columns that queryChanges reads.
+const stateColumns = `(r).id, (r).phone, (r).actual, (r).method, (r).assurance, (r).verified_at, (r).phase, (r).attempts,
 	(r).last_attempt_at, (r).last_status_code, (r).last_reason, (r).delivered_at IS NOT NULL, (r).exhausted_at IS NOT NULL,
 	(r).next_attempt_at, (r).expires_at`
 
-const stored = `SELECT now(), NULL::timestamptz, 'update', ` + state + ` FROM phoneproof_requests AS r`
+const storedQuery = `SELECT now(), NULL::timestamptz, 'update', ` + stateColumns + ` FROM phoneproof_requests AS r`
 
-// changed tells of the moment of each commit too: the database notes it right before it writes the commit to its log.
-const changed = `SELECT at, committed, op, ` + state + ` FROM (
+// changedQuery includes the time of each commit, which the database notes right before it writes the commit to its log.
+const changedQuery = `SELECT at, committed, op, ` + stateColumns + ` FROM (
 	SELECT n, at, pg_xact_commit_timestamp(xmin) AS committed, op, state AS r FROM chaos_changes) AS c ORDER BY n`
 
 // Open implements Witness.
 func (d *Database) Open(ctx context.Context) (int, error) {
 	count := 0
-	err := d.query(ctx, stored+` WHERE phase = 'PENDING' OR phase = 'VERIFIED' AND delivered_at IS NULL AND exhausted_at IS NULL`,
+	err := d.queryChanges(ctx, storedQuery+` WHERE phase = 'PENDING' OR phase = 'VERIFIED' AND delivered_at IS NULL AND exhausted_at IS NULL`,
 		func(c ledger.Change) error {
-			if open(c, c.At) {
+			if isOpen(c, c.At) {
 				count++
 			}
 			return nil
@@ -68,30 +68,30 @@ func (d *Database) Open(ctx context.Context) (int, error) {
 // Conclude implements Witness.
 func (d *Database) Conclude(ctx context.Context, dir string) error {
 	return errors.Join(
-		d.save(ctx, filepath.Join(dir, ledger.StoreFile), changed),
-		d.save(ctx, filepath.Join(dir, ledger.FinalFile), stored),
+		d.saveChanges(ctx, filepath.Join(dir, ledger.StoreFile), changedQuery),
+		d.saveChanges(ctx, filepath.Join(dir, ledger.FinalFile), storedQuery),
 	)
 }
 
-func (d *Database) save(ctx context.Context, path, statement string) error {
+func (d *Database) saveChanges(ctx context.Context, path, statement string) error {
 	to, err := ledger.Create(path)
 	if err != nil {
 		return err
 	}
-	err = d.query(ctx, statement, func(c ledger.Change) error { return to.Note(c) })
+	err = d.queryChanges(ctx, statement, func(c ledger.Change) error { return to.Note(c) })
 	return errors.Join(err, to.Close())
 }
 
-// query calls each with every row.
-func (d *Database) query(ctx context.Context, statement string, each func(ledger.Change) error) error {
+// queryChanges calls each with every row.
+func (d *Database) queryChanges(ctx context.Context, statement string, each func(ledger.Change) error) error {
 	conn, err := pgx.Connect(ctx, d.server.URI("postgres"))
 	if err != nil {
-		return fmt.Errorf("ask the database: %w", err)
+		return fmt.Errorf("connect to database: %w", err)
 	}
-	defer func() { _ = conn.Close(ctx) }() // it was only asked
+	defer func() { _ = conn.Close(ctx) }() // only read from
 	rows, err := conn.Query(ctx, statement)
 	if err != nil {
-		return fmt.Errorf("ask the database: %w", err)
+		return fmt.Errorf("query changes: %w", err)
 	}
 	var (
 		c                                ledger.Change
@@ -108,7 +108,7 @@ func (d *Database) query(ctx context.Context, statement string, each func(ledger
 	return err
 }
 
-// orZero reads a time that may be none.
+// orZero returns the time; zero for nil.
 func orZero(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}

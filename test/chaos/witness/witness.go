@@ -1,5 +1,5 @@
-// Package witness sees what a store has committed, from beneath it: the database by a trigger of its own, Kubernetes by
-// etcd's log. Neither asks the system under test, nor the API server.
+// Package witness records what a store has committed, from beneath it: in the database by a trigger, in Kubernetes by
+// etcd's log. Neither relies on the system under test or on the API server.
 //
 // The invariant: no committed state of a request is missed, and those of one request come in the order of their commits.
 package witness
@@ -14,19 +14,19 @@ import (
 
 // Witness watches one project's requests.
 type Witness interface {
-	// Open is how many requests need something still that comes soon: by the faults and the schedule of deliveries.
+	// Open returns how many requests still need work that is due soon.
 	Open(ctx context.Context) (int, error)
-	// Conclude writes the ledgers of changes and of final states into a folder. Nothing changes any more.
+	// Conclude writes the ledgers of changes and of final states into a folder. It is called when nothing changes any more.
 	Conclude(ctx context.Context, dir string) error
 }
 
 const (
-	// soon is how far ahead an attempt may be that is waited for.
+	// soon is how far ahead an attempt may be that the run waits for.
 	soon = 15 * time.Second
 )
 
-// open tells whether a request needs something within soon. What failed twice waits for minutes.
-func open(c ledger.Change, now time.Time) bool {
+// isOpen reports whether a request needs work within soon. After two failures the next attempt is minutes away.
+func isOpen(c ledger.Change, now time.Time) bool {
 	switch {
 	case c.Op == ledger.Deleted:
 		return false

@@ -28,7 +28,7 @@ func TestOpen(t *testing.T) {
 		"exhausted":      {ledger.Change{Phase: "VERIFIED", Exhausted: true}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(open(c.change, now)).To(Equal(c.open))
+			NewWithT(t).Expect(isOpen(c.change, now)).To(Equal(c.open))
 		})
 	}
 }
@@ -36,7 +36,7 @@ func TestOpen(t *testing.T) {
 func TestChangeOf(t *testing.T) {
 	g := NewWithT(t)
 	o := &verifyv1.VerificationRequest{ObjectMeta: metav1.ObjectMeta{Name: "vr1"}}
-	g.Expect(changeOf(o)).To(Equal(ledger.Change{ID: "vr1", Phase: "PENDING"}), "as etcd has what was just created")
+	g.Expect(changeOf(o)).To(Equal(ledger.Change{ID: "vr1", Phase: "PENDING"}), "a new object has no phase in etcd")
 
 	at := metav1.NewMicroTime(now)
 	o.Spec.Init = &verifyv1.Init{ExpiresAt: at}
