@@ -55,16 +55,16 @@ type TermOptions struct {
 	// Request outlives the term: an attempt that could not be recorded in one is recorded in the next, and not made again. It is
 	// nil if Objects is.
 	Request    *request.Controller
-	Draft      request.ManualOptions
+	Manual     request.ManualOptions
 	Redelivery request.RedeliveryOptions
-	Report     projectstatus.Options
+	Status     projectstatus.Options
 }
 
 // Term returns the loops that the holder of a project's lease runs for one term.
 func Term(o TermOptions) []Loop {
 	loops := []Loop{
 		{"redelivery", func(ctx context.Context) error { return request.NewRedeliveryController(o.Redelivery).Run(ctx) }},
-		{"conditions", func(ctx context.Context) error { return projectstatus.New(o.Report).Run(ctx) }},
+		{"conditions", func(ctx context.Context) error { return projectstatus.New(o.Status).Run(ctx) }},
 	}
 	if o.Objects == nil {
 		return loops
@@ -76,7 +76,7 @@ func Term(o TermOptions) []Loop {
 			}))
 		}},
 		{"manual", func(ctx context.Context) error {
-			return request.NewManualController(o.Draft).Run(ctx, newSource(o, func(c kubernetes.Change) (string, bool) {
+			return request.NewManualController(o.Manual).Run(ctx, newSource(o, func(c kubernetes.Change) (string, bool) {
 				return c.ID, c.Kind == kubernetes.KindIncomplete || c.Kind == kubernetes.KindMalformed
 			}))
 		}},

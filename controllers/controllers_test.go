@@ -158,9 +158,9 @@ func TestTerm_handsEachLoopWhatIsItsOwn(t *testing.T) {
 		Request: request.New(request.Options{
 			Store: store, Settings: func() *settings.Settings { return &settings.Settings{} }, Log: logr.Discard(),
 		}),
-		Draft:      request.ManualOptions{Store: store, Log: logr.Discard()},
+		Manual:     request.ManualOptions{Store: store, Log: logr.Discard()},
 		Redelivery: request.RedeliveryOptions{Projects: store, Log: logr.Discard()},
-		Report: projectstatus.Options{
+		Status: projectstatus.Options{
 			Projects: missingProject{store, &sync.Once{}}, Board: projectstatus.NewBoard(), Log: logr.Discard(),
 			Storage: func(context.Context) error { return nil },
 		},

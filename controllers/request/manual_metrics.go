@@ -19,11 +19,11 @@ type ManualMetrics struct {
 func NewManualMetrics(registerer prometheus.Registerer) (*ManualMetrics, error) {
 	m := &ManualMetrics{
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "phoneproof_draft_refusals_total",
+			Name: "phoneproof_manual_refusals_total",
 			Help: "Refusals of manual requests, by the reason in their condition Accepted. A retry counts again.",
 		}, []string{"reason"}),
 		skips: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "phoneproof_draft_skipped_total",
+			Name: "phoneproof_manual_skipped_total",
 			Help: "Manual requests that were skipped because not even their condition can be written.",
 		}),
 	}

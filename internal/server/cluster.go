@@ -143,7 +143,7 @@ func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*l
 	if err != nil {
 		return nil, err
 	}
-	drafts, err := request.NewManualMetrics(c.registry)
+	manual, err := request.NewManualMetrics(c.registry)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*l
 	campaign, err = leader.New(leader.Options{
 		Client: clients, Namespace: namespace, Name: leaseName(name), Identity: identity,
 		Times: c.options.Lease, Log: c.log.WithName("lease"), Owner: c.owner,
-		Term: func(ctx context.Context) error { return c.term(ctx, requests, drafts) },
+		Term: func(ctx context.Context) error { return c.term(ctx, requests, manual) },
 	})
 	return campaign, err
 }
@@ -181,7 +181,7 @@ func (c *cluster) owner() *metav1.OwnerReference {
 }
 
 // term is what the holder of the lease does.
-func (c *cluster) term(ctx context.Context, requests *request.Controller, drafts *request.ManualMetrics) error {
+func (c *cluster) term(ctx context.Context, requests *request.Controller, manual *request.ManualMetrics) error {
 	if err := c.source.Wait(ctx); err != nil {
 		return nil // the term ended before there was anything to do
 	}
@@ -196,8 +196,8 @@ func (c *cluster) term(ctx context.Context, requests *request.Controller, drafts
 	loops := controllers.Term(controllers.TermOptions{
 		Objects: objects, Settings: c.source.Subscribe,
 		Request: requests,
-		Draft: request.ManualOptions{
-			Store: c.objects, Project: c.project, Settings: c.current, Metrics: drafts, Log: c.log.WithName("drafts"),
+		Manual: request.ManualOptions{
+			Store: c.objects, Project: c.project, Settings: c.current, Metrics: manual, Log: c.log.WithName("manual"),
 			Observer: c.inbound.service.Observer,
 			Invite: func(s *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
 				invitation := invite(s, &verification.Request{Method: m, DisplayName: s.DisplayName}, code)
@@ -208,7 +208,7 @@ func (c *cluster) term(ctx context.Context, requests *request.Controller, drafts
 			Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.tellRedelivery,
 			Log: c.log.WithName("redelivery"),
 		},
-		Report: c.report(board, storage),
+		Status: c.report(board, storage),
 	})
 	return controllers.Run(ctx, append(loops, controllers.Channels(c.registration(board))...))
 }

@@ -80,7 +80,7 @@ var _ = Describe("A request made with kubectl", func() {
 				Should(Equal(string(metav1.ConditionFalse)+" "+draft.reason), name)
 			// The metric is incremented after the write.
 			Eventually(s.findLeader(ctx).readMetric).WithContext(ctx).WithTimeout(patience).
-				WithArguments("phoneproof_draft_refusals_total", map[string]string{"reason": draft.reason}).Should(BeNumerically(">=", 1))
+				WithArguments("phoneproof_manual_refusals_total", map[string]string{"reason": draft.reason}).Should(BeNumerically(">=", 1))
 		}
 	}, SpecTimeout(2*time.Minute))
 

@@ -281,7 +281,7 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "subject-hash-without-the-api-key", Promise: "security.md: a reader of stored requests cannot find a subject by trying",
-		Symbol: "verification.Project.SubjectHash", Old: "apiKeyHash[:]", New: "p.key[:]",
+		Symbol: "verification.CodeSpace.SubjectHash", Old: "apiKeyHash[:]", New: "space.key[:]",
 		Suite: "domain", Test: "TestSubjectHash",
 	},
 	{
@@ -300,12 +300,12 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "every-replica-tells-the-sender", Promise: "design.md 7: replies are sent by the process that made the transition",
-		Symbol: "verification.(*Service).apply", Old: "Changed: err == nil", New: "Changed: true",
+		Symbol: "verification.(*Service).applyTransition", Old: "Changed: err == nil", New: "Changed: true",
 		Suite: "domain", Test: "TestReceive_tellsWhoMadeTheTransition",
 	},
 	{
 		Name: "wrong-number-after-the-end-told-verified", Promise: "design.md 3: neither side learns the other's number",
-		Symbol: "verification.afterFinal", Old: "r.Actual == m.Sender", New: "r.Phase == Verified",
+		Symbol: "verification.outcomeAfterFinal", Old: "r.Actual == m.Sender", New: "r.Phase == Verified",
 		Suite: "domain", Test: "TestReceive",
 	},
 	{

@@ -260,7 +260,7 @@ var objectsMutants = []Mutant{
 	{
 		Name: "objects-unknown-creation-not-counted", Promise: "design.md 4: own admissions at once",
 		Symbol: "kubernetes.(*Store).createObject", Old: "s.limits.endReservation(n.ID)", New: "s.limits.undoAdmission(a, now)",
-		Suite: "objects", Test: "Faults counts a creation of which nobody knows",
+		Suite: "objects", Test: "Faults counts a creation whose outcome is unknown",
 	},
 	{
 		Name: "objects-refused-creation-stays-counted", Promise: "design.md 4: a refused creation does not count",
