@@ -115,7 +115,7 @@ func TestCode_isHiddenWhereverItIsPrinted(t *testing.T) {
 	printed := fmt.Sprintf("%v %s %+v %#v %v %v", code, code, code, code, Initiated{Code: code}, holder{code}) + log.String()
 	plain := code.Reveal()
 	g.Expect(printed).NotTo(ContainSubstring(string(plain[:8])))
-	g.Expect(printed).NotTo(ContainSubstring(strings.Trim(fmt.Sprint(plain[:4]), "[]")))
+	g.Expect(printed).NotTo(ContainSubstring(strings.Trim(fmt.Sprintf("%d", plain[:4]), "[]")))
 	g.Expect(printed).NotTo(ContainSubstring(code.Grouped()[:9]))
 }
 

@@ -102,7 +102,8 @@ func (s *Store) completeManual(ctx context.Context, e *entry, c Completion, now 
 	o := labelled.object.DeepCopy()
 	o.Status.Phase = verifyv1.PhasePending
 	o.Status.Init = &verifyv1.Init{
-		CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(verification.TruncateTime(now.Add(c.TTL))), DisplayName: c.DisplayName,
+		CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(verification.TruncateTime(now.Add(c.TTL))),
+		DisplayName: c.DisplayName,
 	}
 	o.Status.ExpectedText, o.Status.Link = c.Text, c.Link
 	setAccepted(&o.Status.Conditions, metav1.ConditionTrue, verifyv1.ReasonAccepted, "", now)
