@@ -25,7 +25,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: crdschemas OUTPUT-FOLDER CRD-FILE...")
+		return errors.New("usage: crdschemas OUTPUT-FOLDER CRD-FILE [CRD-FILE]")
 	}
 	if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // a folder for all to read
 		return fmt.Errorf("create output folder: %w", err)

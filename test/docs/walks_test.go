@@ -31,7 +31,7 @@ func TestWalks_leadDownThroughTheRooms(t *testing.T) {
 	g.Expect(found).To(BeTrue())
 	section, _, _ = strings.Cut(section, "\n## ")
 	walks := 0
-	for _, list := range strings.Split(section, "\n\n") {
+	for list := range strings.SplitSeq(section, "\n\n") {
 		steps := walkStep.FindAllStringSubmatch(list, -1)
 		if steps == nil {
 			continue

@@ -283,7 +283,7 @@ func (s *shop) runKubectl(args ...string) string {
 	GinkgoHelper()
 	file := filepath.Join(GinkgoT().TempDir(), "admin")
 	Expect(controlplane.WriteKubeconfig(file, s.config)).To(Succeed())
-	cmd := exec.CommandContext(context.Background(), s.cluster.kubectl, append([]string{"--kubeconfig", file, "--namespace", s.namespace}, args...)...)
+	cmd := exec.CommandContext(context.Background(), s.kubectl, append([]string{"--kubeconfig", file, "--namespace", s.namespace}, args...)...)
 	out, err := cmd.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))
 	return string(out)

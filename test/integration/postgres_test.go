@@ -96,7 +96,7 @@ func newDatabaseShopWith(ctx context.Context, d database, edit func(*verifyv1.Ve
 	} {
 		o.writeSecret(name, value)
 	}
-	project := o.shop.newProject()
+	project := o.newProject()
 	project.TypeMeta = metav1.TypeMeta{APIVersion: verifyv1.GroupVersion.String(), Kind: "VerificationProject"}
 	project.Spec.Request.TTL = "1m"
 	project.Spec.Storage = databaseStorage()
