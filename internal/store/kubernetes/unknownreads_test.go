@@ -83,7 +83,7 @@ func TestUnknownReads_ofCopiesAtOnce(t *testing.T) {
 	g.Expect(u.limitRead(ctx, func() error { return nil })).To(MatchError(verification.ErrTooManyUnknown), "now it is known to have missed")
 }
 
-func TestUnknownReads_tellsNobodyWhoAsked(t *testing.T) {
+func TestUnknownReads_metricsNameNoCaller(t *testing.T) {
 	g := NewWithT(t)
 	u := newUnknownReads(clocktesting.NewFakePassiveClock(noon), smallLimits())
 	registry := prometheus.NewRegistry()
@@ -95,7 +95,7 @@ func TestUnknownReads_tellsNobodyWhoAsked(t *testing.T) {
 	}
 	g.Expect(fmt.Sprint(ctx, refusal)).NotTo(ContainSubstring("0100199"))
 	g.Expect(testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP phoneproof_unknown_reads_refused_total Look-ups of something unknown that were refused, by who asked (client, sender) and by whose bound (caller, process).
+# HELP phoneproof_unknown_reads_refused_total Look-ups of unknown ids, codes and senders that were refused, by the kind of caller (client, sender) and of bound (caller, process).
 # TYPE phoneproof_unknown_reads_refused_total counter
 phoneproof_unknown_reads_refused_total{bound="caller",by="sender"} 2
 `))).To(Succeed())
