@@ -89,9 +89,9 @@ func TestAllocations(t *testing.T) {
 		want    int
 		most    float64
 	}{
-		"init":        {start, http.StatusOK, 70},
-		"status":      {status, http.StatusOK, 13},
-		"unknown key": {refused, http.StatusUnauthorized, 9},
+		"init":        {start, http.StatusOK, 71},
+		"status":      {status, http.StatusOK, 14},
+		"unknown key": {refused, http.StatusUnauthorized, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

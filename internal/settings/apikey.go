@@ -1,12 +1,12 @@
 package settings
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"math/big"
-	"strings"
 )
 
 // The form of a generated API key: pp_, 256 random bits as 43 digits to base 62, and the CRC-32 (IEEE) of all that as 6
@@ -43,7 +43,7 @@ func NewAPIKey(random io.Reader) (string, error) {
 		return "", fmt.Errorf("read random bits for an API key: %w", err)
 	}
 	key := keyPrefix + digits(new(big.Int).SetBytes(bits[:]), keyRandomDigits)
-	return key + digits(big.NewInt(int64(checksum(key))), keyChecksumDigits), nil
+	return key + digits(big.NewInt(int64(crc32.ChecksumIEEE([]byte(key)))), keyChecksumDigits), nil
 }
 
 // digits returns n to base 62 with leading zeros.
@@ -58,10 +58,10 @@ func digits(n *big.Int, width int) string {
 	return string(out)
 }
 
-// CheckFormat tells what is wrong with the form of an API key that phoneproof keygen made, which is any that begins with
-// pp_. It knows nothing about others. It allocates nothing: it runs before a presented key is looked at any closer.
-func CheckFormat(key string) error {
-	if !strings.HasPrefix(key, keyPrefix) {
+// CheckFormat returns what is wrong with the form of an API key that phoneproof keygen made, which is any that begins with
+// pp_; nil for all others.
+func CheckFormat(key []byte) error {
+	if !bytes.HasPrefix(key, []byte(keyPrefix)) {
 		return nil
 	}
 	if len(key) != keyLength {
@@ -72,7 +72,7 @@ func CheckFormat(key string) error {
 			return ErrKeyCharacters
 		}
 	}
-	sum := checksum(key[:keyChecked])
+	sum := crc32.ChecksumIEEE(key[:keyChecked])
 	for i := keyLength - 1; i >= keyChecked; i-- {
 		if key[i] != base62[sum%uint32(len(base62))] {
 			return ErrKeyChecksum
@@ -80,16 +80,6 @@ func CheckFormat(key string) error {
 		sum /= uint32(len(base62))
 	}
 	return nil
-}
-
-// checksum is crc32.ChecksumIEEE of a string. That function is chosen by processor at run time, so its argument would
-// have to be copied to the heap.
-func checksum(s string) uint32 {
-	sum := ^uint32(0)
-	for i := range len(s) {
-		sum = crc32.IEEETable[byte(sum)^s[i]] ^ sum>>8 //nolint:gosec // the lowest byte is meant
-	}
-	return ^sum
 }
 
 func alphanumeric(c byte) bool {

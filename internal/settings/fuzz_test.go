@@ -62,7 +62,7 @@ func FuzzCheckFormat(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, key string) {
-		err := CheckFormat(key)
+		err := CheckFormat([]byte(key))
 		if !strings.HasPrefix(key, "pp_") {
 			if err != nil {
 				t.Fatalf("%q is not ours: %v", key, err)
@@ -76,7 +76,7 @@ func FuzzCheckFormat(f *testing.F) {
 		if len(key) == keyLength && err == nil {
 			other := []byte(key)
 			other[keyLength-1] = base62[(strings.IndexByte(base62, other[keyLength-1])+1)%len(base62)]
-			if CheckFormat(string(other)) == nil {
+			if CheckFormat([]byte(string(other))) == nil {
 				t.Fatalf("%q and %q are both right", key, other)
 			}
 		}

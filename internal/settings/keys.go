@@ -3,7 +3,6 @@ package settings
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -51,45 +50,27 @@ func (k Key) MarshalText() ([]byte, error) { return []byte(k.Name), nil }
 
 // Keys are the API keys of a project.
 type Keys struct {
-	keys    []Key
-	digests []digest // of the key with the same index
-}
-
-// digest is a SHA-256 in the form in which two are compared fastest.
-type digest [4]uint64
-
-func newDigest(hash *[sha256.Size]byte) digest {
-	return digest{
-		binary.LittleEndian.Uint64(hash[0:]), binary.LittleEndian.Uint64(hash[8:]),
-		binary.LittleEndian.Uint64(hash[16:]), binary.LittleEndian.Uint64(hash[24:]),
-	}
-}
-
-// equal returns 1 if both are the same, else 0, in constant time.
-func (d *digest) equal(other *digest) int {
-	diff := (d[0] ^ other[0]) | (d[1] ^ other[1]) | (d[2] ^ other[2]) | (d[3] ^ other[3])
-	return int(1 ^ ((diff | -diff) >> 63)) //nolint:gosec // 0 or 1
+	keys []Key
 }
 
 // NewKeys returns the given keys. Of two with the same hash the first one counts.
 func NewKeys(keys ...Key) Keys {
 	var out Keys
 	for i := range keys {
-		d := newDigest(&keys[i].Hash)
-		if out.index(&d) < 0 {
+		if out.indexOf(&keys[i].Hash) < 0 {
 			out.keys = append(out.keys, keys[i])
-			out.digests = append(out.digests, d)
 		}
 	}
 	return out
 }
 
-// index returns the place of a hash, or -1. Each stored one is compared in constant time and none is skipped, so the
-// time tells nothing about which one came close.
-func (k Keys) index(d *digest) int {
+// indexOf returns the place of a hash, or -1. Each stored one is compared in constant time and none is skipped, so the time
+// reveals nothing about them.
+func (k Keys) indexOf(hash *[sha256.Size]byte) int {
 	found := -1
-	for i := range k.digests {
-		found = subtle.ConstantTimeSelect(k.digests[i].equal(d), i, found)
+	for i := range k.keys {
+		equal := subtle.ConstantTimeCompare(k.keys[i].Hash[:], hash[:])
+		found = subtle.ConstantTimeSelect(equal, i, found)
 	}
 	return found
 }
@@ -97,12 +78,15 @@ func (k Keys) index(d *digest) int {
 // Find returns the key that was presented: ErrKeyUnknown or ErrKeyExpired otherwise. What cannot be a key by its length
 // or checksum is not even hashed.
 func (k Keys) Find(presented string, now time.Time) (Key, error) {
-	if len(presented) < minAPIKey || len(presented) > maxAPIKey || CheckFormat(presented) != nil {
+	if len(presented) < minAPIKey || len(presented) > maxAPIKey {
 		return Key{}, ErrKeyUnknown
 	}
-	hash := hashOf(presented)
-	d := newDigest(&hash)
-	found := k.index(&d)
+	key := []byte(presented)
+	if CheckFormat(key) != nil {
+		return Key{}, ErrKeyUnknown
+	}
+	hash := sha256.Sum256(key)
+	found := k.indexOf(&hash)
 	switch {
 	case found < 0, lapsed(k.keys[found].until, now):
 		return Key{}, ErrKeyUnknown
@@ -111,22 +95,6 @@ func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	default:
 		return k.keys[found], nil
 	}
-}
-
-// hashOf copies the key to the stack, because a conversion would be an allocation. Few keys are long: the others do not
-// pay for clearing that much.
-func hashOf(presented string) [sha256.Size]byte {
-	var short [128]byte
-	if len(presented) <= len(short) {
-		return sha256.Sum256(short[:copy(short[:], presented)])
-	}
-	return hashOfLong(presented)
-}
-
-//go:noinline
-func hashOfLong(presented string) [sha256.Size]byte {
-	var long [maxAPIKey]byte
-	return sha256.Sum256(long[:copy(long[:], presented)])
 }
 
 // String tells how many keys there are, former values included.

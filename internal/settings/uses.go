@@ -122,7 +122,7 @@ func acceptAPIKey(value []byte) ([]byte, Reason) {
 		return nil, ReasonInvalid
 	case len(value) < minAPIKey:
 		return nil, ReasonTooShort
-	case CheckFormat(string(value)) != nil: // nobody could present it
+	case CheckFormat(value) != nil: // nobody could present it
 		return nil, ReasonInvalid
 	}
 	hash := sha256.Sum256(value)

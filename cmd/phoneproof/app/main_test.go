@@ -72,7 +72,7 @@ func TestKeygen_makesAnotherValidKeyEachTime(t *testing.T) {
 	second, err := command(t, "keygen")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(first).NotTo(Equal(second))
-	g.Expect(settings.CheckFormat(strings.TrimSpace(first))).To(Succeed())
+	g.Expect(settings.CheckFormat([]byte(strings.TrimSpace(first)))).To(Succeed())
 }
 
 func TestServe_refusesWhatItCannotDo(t *testing.T) {
