@@ -73,7 +73,9 @@ func NewHook(o Options) (*Hook, error) {
 }
 
 // codes returns what extracts the codes of a project.
-func (h *Hook) codes(project string) verification.CodeSpace { return verification.NewCodeSpace(project) }
+func (h *Hook) codes(project string) verification.CodeSpace {
+	return verification.NewCodeSpace(project)
+}
 
 // ServeHTTP answers the handshake and takes webhooks.
 func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
