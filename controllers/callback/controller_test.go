@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	messengers "github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -404,7 +405,7 @@ func respondWith(status int, body string) http.HandlerFunc {
 // TestReconcile_asLongAsThePlatformAsks is 429 with retry_after: the platform is not called earlier, whatever changes.
 func TestReconcile_asLongAsThePlatformAsks(t *testing.T) {
 	w := newTelegramAccount(t)
-	w.platform.err = errors.Join(telegram.ErrRateLimited, &telegram.Error{Method: "getMe", RetryAfter: 40 * time.Second})
+	w.platform.err = errors.Join(telegram.ErrRateLimited, &telegram.Error{CallError: messengers.CallError{RetryAfter: 40 * time.Second}, Method: "getMe"})
 	_, wait := w.reconcile()
 	w.Expect(wait).To(Equal(40 * time.Second))
 	w.platform.err = nil

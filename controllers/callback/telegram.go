@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/clock"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	messengers "github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
@@ -116,7 +117,7 @@ func (b *botAPI) removeCallback(ctx context.Context, s *settings.Settings) error
 func (*botAPI) explainError(err error, doing step) callFailure {
 	failure, _ := errors.AsType[*telegram.Error](err)
 	switch {
-	case errors.Is(err, telegram.ErrNoSimulator):
+	case errors.Is(err, messengers.ErrNoSimulator):
 		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: noSimulator}
 	case errors.Is(err, telegram.ErrCredentials), errors.Is(err, telegram.ErrNoToken):
 		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: tokenRefused}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	messengers "github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -111,21 +112,21 @@ func (m graph) removeCallback(ctx context.Context, s *settings.Settings) error {
 }
 
 func (graph) explainError(err error, doing step) callFailure {
-	if errors.Is(err, whatsapp.ErrNoSimulator) {
+	if errors.Is(err, messengers.ErrNoSimulator) {
 		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: noSimulator}
 	}
 	failure, ok := errors.AsType[*whatsapp.Error](err)
 	switch {
 	case !ok:
 		return callFailure{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API cannot be asked", true}
-	case failure.Kind == whatsapp.KindCredentials:
+	case failure.Class == messengers.CallCredentials:
 		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: "Meta refuses the access token: it is wrong or expired, " +
 			"or lacks a permission; put a valid one into the Secret of spec.whatsapp.accessTokenSecretRef"}
-	case failure.Kind == whatsapp.KindRateLimited:
+	case failure.Class == messengers.CallRateLimited:
 		return callFailure{verifyv1.ReasonPlatformFailing, "Meta's Graph API asks to wait: there were too many calls", true}
 	case failure.PlatformFailed():
 		return callFailure{verifyv1.ReasonPlatformFailing, graphFailed(failure), true}
-	case failure.Kind == whatsapp.KindUnavailable:
+	case failure.Class == messengers.CallUnreadable:
 		return callFailure{
 			verifyv1.ReasonPlatformUnreachable,
 			"something else answers in place of Meta's Graph API; look at the proxies between", true,

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/server"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
@@ -134,11 +135,11 @@ func (f *projectFiles) makeUp(spec *verifyv1.VerificationProjectSpec) error {
 		}
 	}
 	if w := spec.WhatsApp; w != nil {
-		credential := "sim_" + strings.TrimPrefix(w.PhoneNumber, "+")
+		credential := messenger.SimulatorPrefix + strings.TrimPrefix(w.PhoneNumber, "+")
 		errs = append(errs, f.writeSecret(w.AccessTokenSecretRef, credential), f.writeSecret(w.AppSecretRef, credential))
 	}
 	if t := spec.Telegram; t != nil {
-		errs = append(errs, f.writeSecret(t.BotTokenSecretRef, "sim_"+t.BotUsername))
+		errs = append(errs, f.writeSecret(t.BotTokenSecretRef, messenger.SimulatorPrefix+t.BotUsername))
 	}
 	return errors.Join(errs...)
 }

@@ -1,7 +1,8 @@
-// Package messenger holds what WhatsApp and Telegram share: the limits of replies, and the measurement of calls to their
-// platforms. Replies are sent after the message is acknowledged, best effort and once; unknown senders get one rarely.
+// Package messenger holds what WhatsApp and Telegram share: outcomes of messages and their metrics, the policy and limits of
+// replies, and calls to their platforms. Replies are sent after the message is acknowledged, best effort and once; unknown
+// senders get one rarely.
 //
-//	message -> SenderLimiter -> domain -> Cooldown and StrangerLimiter -> ReplyQueue -> sent
+//	message -> SenderLimiter -> domain -> Outcome -> Replier (Cooldown, StrangerLimiter, ReplyQueue) -> Platform
 //
 // Invariants:
 //   - What is remembered of senders is bounded, and keyed by hashes whose key is known to this process alone.

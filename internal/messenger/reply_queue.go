@@ -17,20 +17,24 @@ const (
 	replyDrain = 5 * time.Second
 )
 
+// SendFunc sends a message to a user. It has to heed its context.
+type SendFunc func(context.Context) error
+
 // ReplyQueue sends replies. Nothing is sent before Start.
 type ReplyQueue struct {
-	waiting chan func(context.Context)
+	waiting chan SendFunc
+	send    func(context.Context, SendFunc)
 }
 
-// NewReplyQueue returns an empty queue.
-func NewReplyQueue() *ReplyQueue {
-	return &ReplyQueue{waiting: make(chan func(context.Context), ReplyQueueSize)}
+// NewReplyQueue returns an empty queue, which passes each reply to send in its turn.
+func NewReplyQueue(send func(context.Context, SendFunc)) *ReplyQueue {
+	return &ReplyQueue{waiting: make(chan SendFunc, ReplyQueueSize), send: send}
 }
 
-// Add hands over what sends a reply; false if there is no room. send has to heed its context.
-func (q *ReplyQueue) Add(send func(context.Context)) bool {
+// Add adds a reply. It reports whether there was room.
+func (q *ReplyQueue) Add(reply SendFunc) bool {
 	select {
-	case q.waiting <- send:
+	case q.waiting <- reply:
 		return true
 	default:
 		return false
@@ -75,12 +79,12 @@ func cancelAfterDrain(ctx, ending context.Context, cancel context.CancelFunc) {
 func (q *ReplyQueue) sendReplies(ctx, ending context.Context) {
 	for {
 		select {
-		case send := <-q.waiting:
-			sendWithTimeout(ending, send)
+		case reply := <-q.waiting:
+			q.sendWithTimeout(ending, reply)
 		case <-ctx.Done():
 			select {
-			case send := <-q.waiting:
-				sendWithTimeout(ending, send)
+			case reply := <-q.waiting:
+				q.sendWithTimeout(ending, reply)
 			default:
 				return
 			}
@@ -88,8 +92,8 @@ func (q *ReplyQueue) sendReplies(ctx, ending context.Context) {
 	}
 }
 
-func sendWithTimeout(ctx context.Context, send func(context.Context)) {
+func (q *ReplyQueue) sendWithTimeout(ctx context.Context, reply SendFunc) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
-	send(ctx)
+	q.send(ctx, reply)
 }

@@ -60,13 +60,13 @@ func TestSenderLimiter(t *testing.T) {
 
 func TestReplyQueue_sendsWhatWaitsAtTheEnd(t *testing.T) {
 	g := NewWithT(t)
-	q := NewReplyQueue()
+	q := NewReplyQueue(func(ctx context.Context, reply SendFunc) { _ = reply(ctx) })
 	var sent atomic.Int64
 	for range ReplyQueueSize {
-		g.Expect(q.Add(func(context.Context) { sent.Add(1) })).To(BeTrue())
+		g.Expect(q.Add(func(context.Context) error { sent.Add(1); return nil })).To(BeTrue())
 	}
 	g.Expect(q.Len()).To(Equal(ReplyQueueSize))
-	g.Expect(q.Add(func(context.Context) {})).To(BeFalse(), "there is no room")
+	g.Expect(q.Add(func(context.Context) error { return nil })).To(BeFalse(), "there is no room")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	g.Expect(q.Start(ctx)).To(Succeed())
@@ -77,9 +77,9 @@ func TestReplyQueue_sendsWhatWaitsAtTheEnd(t *testing.T) {
 func TestReplyQueue_ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		q := NewReplyQueue()
+		q := NewReplyQueue(func(ctx context.Context, reply SendFunc) { _ = reply(ctx) })
 		for range ReplyQueueSize {
-			q.Add(func(ctx context.Context) { <-ctx.Done() })
+			q.Add(func(ctx context.Context) error { <-ctx.Done(); return nil })
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

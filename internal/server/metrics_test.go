@@ -17,7 +17,7 @@ func TestMetrics_thatAreNamedElsewhereExist(t *testing.T) {
 	g := NewWithT(t)
 	const root = "../../"
 	made := map[string]bool{}
-	literal := regexp.MustCompile(`(?:Name:\s*|NewDesc\(|newGauge\(|gauge\()"(phoneproof_[a-z_]+)"`)
+	literal := regexp.MustCompile(`(?:Name:\s*|NewDesc\(|newGauge\(|gauge\(|counter\()"(phoneproof_[a-z_]+)"`)
 	for _, folder := range []string{"internal", "controllers"} {
 		g.Expect(filepath.WalkDir(root+folder, func(path string, _ fs.DirEntry, err error) error {
 			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

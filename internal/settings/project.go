@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -92,7 +93,7 @@ func whatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *WhatsApp
 		TakeOver:            ptr.Deref(w.TakeOver, false),
 		AcceptSharedContact: ptr.Deref(w.AcceptSharedContact, false),
 		AcceptAnyText:       ptr.Deref(w.AcceptAnyText, false),
-		Simulated:           simulated(token.Current()) || simulated(secret.Current()),
+		Simulated:           messenger.Simulated(token.Current()) || messenger.Simulated(secret.Current()),
 	}
 }
 
@@ -107,7 +108,7 @@ func telegram(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Telegram
 		BotToken:    token,
 		Polling:     spec.EffectiveTelegramUpdates() == verifyv1.TelegramUpdatesPolling,
 		TakeOver:    ptr.Deref(t.TakeOver, false),
-		Simulated:   simulated(token.Current()),
+		Simulated:   messenger.Simulated(token.Current()),
 	}
 }
 

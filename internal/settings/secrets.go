@@ -8,6 +8,7 @@ import (
 	"time"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 // Secrets is what every place of a project that refers to a secret has got, with the values it had before. Its zero
@@ -57,7 +58,7 @@ func (h held) next(u use, r reading, now time.Time) held {
 	if reason != "" {
 		return h.refused(u, reason, now)
 	}
-	if u.kind.messenger() && simulated(h.secret.Current()) != simulated(kept) {
+	if u.kind.messenger() && messenger.Simulated(h.secret.Current()) != messenger.Simulated(kept) {
 		return held{ref: u.ref, secret: NewSecret(kept)}
 	}
 	return held{ref: u.ref, secret: h.secret.replacedBy(kept, now)}
@@ -98,7 +99,8 @@ func refuseRepeated(all []use, next map[string]held) {
 // would go where it must not.
 func refuseMixed(next map[string]held) {
 	token, secret := next[fieldAccessToken], next[fieldAppSecret]
-	if !token.secret.Usable() || !secret.secret.Usable() || simulated(token.secret.Current()) == simulated(secret.secret.Current()) {
+	if !token.secret.Usable() || !secret.secret.Usable() ||
+		messenger.Simulated(token.secret.Current()) == messenger.Simulated(secret.secret.Current()) {
 		return
 	}
 	next[fieldAccessToken] = held{ref: token.ref, reason: ReasonMixedSimulator}

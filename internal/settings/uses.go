@@ -7,13 +7,11 @@ import (
 	"regexp"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 // maxSecret bounds every secret but API keys. The largest that is known is a URI of a few hundred characters.
 const maxSecret = 64 << 10
-
-// simulatorPrefix begins every credential of the simulator.
-const simulatorPrefix = "sim_"
 
 // use is one place of a project that refers to a secret.
 type use struct {
@@ -92,7 +90,7 @@ func (k kind) accept(value []byte) ([]byte, Reason) {
 	case kindAPIKey:
 		return acceptAPIKey(value)
 	case kindTelegram:
-		if !simulated(value) && !botToken.Match(value) {
+		if !messenger.Simulated(value) && !botToken.Match(value) {
 			return nil, ReasonInvalid
 		}
 	case kindWebhook:
@@ -140,8 +138,6 @@ func acceptAuthority(value []byte) ([]byte, Reason) {
 
 // botToken is the form that Telegram documents. It keeps whatever else a Secret may hold out of request paths.
 var botToken = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]+$`)
-
-func simulated(credential []byte) bool { return bytes.HasPrefix(credential, []byte(simulatorPrefix)) }
 
 // graphic tells whether there are only visible ASCII characters: a header, and so a client, can carry no others.
 func graphic(value []byte) bool {

@@ -3,6 +3,8 @@ package simulator
 import (
 	"net/http"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 func telegramAttacks() []Attack {
@@ -20,7 +22,8 @@ func telegramAttacks() []Attack {
 	attacks := []Attack{
 		forged("no-secret", "posts the text without the webhook's secret", func(*bot) string { return "" }),
 		forged("wrong-secret", "posts it with a guessed secret", func(*bot) string { return "guessed" }),
-		forged("other-project-secret", "posts it with the token in place of the secret", func(b *bot) string { return prefix + b.Username }),
+		forged("other-project-secret", "posts it with the token in place of the secret",
+			func(b *bot) string { return messenger.SimulatorPrefix + b.Username }),
 	}
 	return append(attacks, append(contactAttacks(), textAttacks()...)...)
 }

@@ -10,10 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 // strangersSecret signs for a project that is not the one under attack.
-const strangersSecret = prefix + "another_project"
+const strangersSecret = messenger.SimulatorPrefix + "another_project"
 
 func whatsAppAttacks() []Attack {
 	forged := func(name, summary string, header func(b *business, body []byte) http.Header) Attack {

@@ -3,12 +3,13 @@ package simulator
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 // hub is what the platforms, their users and the receiver share: the lock of all their state, the clock, what happened,
@@ -38,12 +39,12 @@ func newHub(o Options) *hub {
 
 // acceptsCredential reports whether a credential is a simulated one that was not revoked. The lock is held.
 func (h *hub) acceptsCredential(credential string) bool {
-	return strings.HasPrefix(credential, prefix) && !slices.Contains(h.revoked, credential)
+	return messenger.Simulated(credential) && !slices.Contains(h.revoked, credential)
 }
 
 // revokeCredential has a credential be refused from now on.
 func (h *hub) revokeCredential(credential string) *failure {
-	if !strings.HasPrefix(credential, prefix) || !inURL.MatchString(credential) {
+	if !messenger.Simulated(credential) || !inURL.MatchString(credential) {
 		return badRequest("credential", "want a credential that begins with sim_")
 	}
 	h.mu.Lock()

@@ -3,6 +3,8 @@ package simulator
 import (
 	"slices"
 	"strings"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 // TelegramAccount is a bot as its owner sets it up.
@@ -19,7 +21,7 @@ func (tg *telegram) addAccount(a TelegramAccount) *failure {
 	switch {
 	case !botUsername.MatchString(a.Username):
 		return badRequest("username", "want a bot's username")
-	case a.Token != "" && !strings.HasPrefix(a.Token, prefix):
+	case a.Token != "" && !messenger.Simulated(a.Token):
 		return badRequest("token", "only tokens that begin with sim_ are taken")
 	case a.Callback != "" && !isCallbackURL(a.Callback):
 		return badRequest("callback", "want an http or https URL")

@@ -4,15 +4,14 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
-// prefix begins every credential that is taken here. The rest names the account: sim_ and the digits of the number, or the
-// bot's username, and after a colon whatever distinguishes two credentials of one account.
-const prefix = "sim_"
-
-// credentialOf returns which account a credential names.
+// credentialOf returns the account that a credential names: the digits of the number, or the bot's username. After a colon is
+// whatever distinguishes two credentials of one account.
 func credentialOf(credential string) (account string, ok bool) {
-	rest, ok := strings.CutPrefix(credential, prefix)
+	rest, ok := strings.CutPrefix(credential, messenger.SimulatorPrefix)
 	account, _, _ = strings.Cut(rest, ":")
 	return account, ok
 }
@@ -90,7 +89,7 @@ func (wa *whatsApp) addAccount(a WhatsAppAccount) *failure {
 		return badRequest("phoneNumberID", "want digits")
 	case a.Number != "" && !e164.MatchString(a.Number):
 		return badRequest("number", "want the number in E.164, as +4915112345670")
-	case a.AppSecret != "" && !strings.HasPrefix(a.AppSecret, prefix):
+	case a.AppSecret != "" && !messenger.Simulated(a.AppSecret):
 		return badRequest("appSecret", "only secrets that begin with sim_ are taken")
 	case a.Callback != "" && !isCallbackURL(a.Callback):
 		return badRequest("callback", "want an http or https URL")

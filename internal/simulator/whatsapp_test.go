@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/types"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
@@ -21,13 +22,13 @@ func number(t *testing.T, text string) phone.Number {
 }
 
 // kind matches an error of the client.
-func kind(k whatsapp.Kind, code int) types.GomegaMatcher {
+func kind(class messenger.CallFailure, code int) types.GomegaMatcher {
 	return WithTransform(func(err error) whatsapp.Error {
 		if e, ok := err.(*whatsapp.Error); ok { //nolint:errorlint // it is not wrapped
-			return whatsapp.Error{Kind: e.Kind, Code: e.Code}
+			return whatsapp.Error{CallError: messenger.CallError{Class: e.Class}, Code: e.Code}
 		}
 		return whatsapp.Error{}
-	}, Equal(whatsapp.Error{Kind: k, Code: code}))
+	}, Equal(whatsapp.Error{CallError: messenger.CallError{Class: class}, Code: code}))
 }
 
 func TestGraphAPI_anAccountExistsOnceACredentialNamesIt(t *testing.T) {
@@ -62,9 +63,9 @@ func TestGraphAPI_shakesHandsBeforeItTakesACallback(t *testing.T) {
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(callbacks).To(Equal(whatsapp.Callbacks{PhoneNumber: server.URL + "/hook"}))
 
-	w.Expect(w.graph.SetCallback(t.Context(), account, server.URL+"/other", "wrong")).To(kind(whatsapp.KindRefused, 2200))
-	w.Expect(w.graph.SetCallback(t.Context(), account, "https://127.0.0.1:1/hook", "token")).To(kind(whatsapp.KindRefused, 2200))
-	w.Expect(w.graph.SetCallback(t.Context(), account, "http://127.0.0.1/hook", "token")).To(kind(whatsapp.KindRefused, 100))
+	w.Expect(w.graph.SetCallback(t.Context(), account, server.URL+"/other", "wrong")).To(kind(messenger.CallRefused, 2200))
+	w.Expect(w.graph.SetCallback(t.Context(), account, "https://127.0.0.1:1/hook", "token")).To(kind(messenger.CallRefused, 2200))
+	w.Expect(w.graph.SetCallback(t.Context(), account, "http://127.0.0.1/hook", "token")).To(kind(messenger.CallRefused, 100))
 	callbacks, err = w.graph.Callbacks(t.Context(), account)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(callbacks.PhoneNumber).To(Equal(server.URL+"/hook"), "a callback that was refused changes nothing")
@@ -137,12 +138,12 @@ func TestGraphAPI_refusesAsMetaDoes(t *testing.T) {
 	w := startSimulator(t, Options{})
 	account := whatsAppAccount(credential)
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/faults", `{"platform": "whatsapp", "method": "messages", "status": 429}`)
-	w.Expect(w.graph.SendText(t.Context(), account, whatsapp.ToNumber(number(t, "+4915112345678")), "Hi")).To(kind(whatsapp.KindRateLimited, 130429))
+	w.Expect(w.graph.SendText(t.Context(), account, whatsapp.ToNumber(number(t, "+4915112345678")), "Hi")).To(kind(messenger.CallRateLimited, 130429))
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/faults", `{"platform": "whatsapp", "status": 500, "times": 5}`)
-	w.Expect(w.graph.RemoveCallback(t.Context(), account)).To(kind(whatsapp.KindUnavailable, 131000))
+	w.Expect(w.graph.RemoveCallback(t.Context(), account)).To(kind(messenger.CallPlatformError, 131000))
 	w.call(http.StatusNoContent, http.MethodDelete, "/sim/faults", "")
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/revoke", `{"credential": "`+credential+`"}`)
-	w.Expect(w.graph.RemoveCallback(t.Context(), account)).To(kind(whatsapp.KindCredentials, 190))
+	w.Expect(w.graph.RemoveCallback(t.Context(), account)).To(kind(messenger.CallCredentials, 190))
 
 	for name, test := range map[string]struct {
 		method, path, body, token string

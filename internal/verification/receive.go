@@ -55,6 +55,8 @@ const (
 	OutcomeNeedConfirmation
 	// OutcomeTextChanged means the same of a sender who may not be asked, because the request was asked about before.
 	OutcomeTextChanged
+	// OutcomeNumberHidden means that the sender's number is hidden, and the project accepts no other proof of it.
+	OutcomeNumberHidden
 )
 
 // Receipt is the result of a message.
@@ -87,6 +89,28 @@ func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Rec
 			return r.Verify(m.Evidence, now, eventWanted)
 		}
 	})
+}
+
+// RefuseHidden returns the receipt of a text whose sender hides the number from a project that accepts no other proof. It changes
+// nothing: the request is read only to choose the reply, so a store that does not answer looks like an unknown code.
+func (s *Service) RefuseHidden(ctx context.Context, m Message, now time.Time) Receipt {
+	code, found := s.codes.Extract(m.Text)
+	if !found {
+		return Receipt{}
+	}
+	receipt := Receipt{CodeID: s.codes.RequestID(code)}
+	request, err := s.store.ReadFinal(WithCaller(ctx, m.asCaller()), receipt.CodeID)
+	switch {
+	case err != nil:
+		receipt.Outcome = OutcomeUnknown
+		return receipt
+	case request.PhaseAt(now) == Pending:
+		receipt.Outcome = OutcomeNumberHidden
+	default:
+		receipt.Outcome = OutcomeTooLate
+	}
+	receipt.Request = request
+	return receipt
 }
 
 // Confirm completes the request that a code with that id leads to, after its sender tapped the button of a prompt. answers

@@ -417,3 +417,19 @@ func TestReceive_withTheStoreDown(t *testing.T) {
 	_, err := w.service.Receive(t.Context(), w.message(initiated.Code, "+4915112345678"), true)
 	w.Expect(codeOf(err)).To(Equal(verification.CodeStoreUnavailable), "the platform must deliver it again")
 }
+
+func TestRefuseHidden(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	refuse := func(text string) verification.Receipt {
+		return w.service.RefuseHidden(t.Context(), verification.Message{Text: text, Binding: "sender"}, w.clock.Now())
+	}
+	w.Expect(refuse("hello").Outcome).To(Equal(verification.OutcomeNothing))
+	w.Expect(refuse(initiated.Code.Grouped())).To(And(
+		HaveField("Outcome", verification.OutcomeNumberHidden), HaveField("Request.ID", initiated.Request.ID),
+	))
+	w.later(10*time.Minute + verification.ExpiryGrace)
+	w.Expect(refuse(initiated.Code.Grouped()).Outcome).To(Equal(verification.OutcomeTooLate))
+	w.backend.Fail(errors.New("down"))
+	w.Expect(refuse(initiated.Code.Grouped()).Outcome).To(Equal(verification.OutcomeUnknown))
+}

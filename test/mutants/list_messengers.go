@@ -6,21 +6,21 @@ package main
 var telegramMutants = []Mutant{
 	{
 		Name: "telegram-secret-unchecked", Promise: "design.md 7: 401/403 for bad signatures",
-		Symbol: "telegram.(*Channel).serve",
-		Old:    "!authentic(r.Header, s, now)",
-		New:    "false && !authentic(r.Header, s, now)",
+		Symbol: "telegram.(*Channel).serveHook",
+		Old:    "!isAuthentic(r.Header, s, now)",
+		New:    "false && !isAuthentic(r.Header, s, now)",
 		Suite:  "telegram", Test: "TestHook",
 	},
 	{
 		Name: "telegram-empty-secret", Promise: "hazards.md A1: an inbound webhook with an empty secret is refused",
-		Symbol: "telegram.authentic",
+		Symbol: "telegram.isAuthentic",
 		Old:    "return found == 1",
 		New:    "return found == 1 || len(s.Telegram.BotToken.Accepted(now)) == 0",
 		Suite:  "telegram", Test: "TestHook",
 	},
 	{
 		Name: "telegram-two-secret-headers", Promise: "hazards.md 39: two headers",
-		Symbol: "telegram.authentic", Old: "len(given) != 1 ||", New: "len(given) == 0 ||",
+		Symbol: "telegram.isAuthentic", Old: "len(given) != 1 ||", New: "len(given) == 0 ||",
 		Suite: "telegram", Test: "TestHook_secret",
 	},
 	{
@@ -50,7 +50,7 @@ var telegramMutants = []Mutant{
 	},
 	{
 		Name: "telegram-forwarded-contact", Promise: "hazards.md A4: forwarded contact is not verified",
-		Symbol: "telegram.judge", Old: "bool(m.ForwardOrigin || m.ForwardDate)", New: "false",
+		Symbol: "telegram.judgeMessage", Old: "bool(m.ForwardOrigin || m.ForwardDate)", New: "false",
 		Suite: "telegram", Test: "TestRead",
 	},
 	{
@@ -61,7 +61,7 @@ var telegramMutants = []Mutant{
 	{
 		Name: "telegram-contact-without-user", Promise: "hazards.md A4: contact without user_id is not verified",
 		Symbol: "telegram.judgeContact", Old: `case c.UserID == nil:
-		return phone.Number{}, refusedNoUser
+		return phone.Number{}, messenger.OutcomeContactWithoutUser
 	case *c.UserID != sender:`, New: "case c.UserID != nil && *c.UserID != sender:",
 		Suite: "telegram", Test: "TestRead",
 	},
@@ -81,9 +81,9 @@ var telegramMutants = []Mutant{
 	},
 	{
 		Name: "telegram-command-for-another-bot", Promise: "hazards.md 41: /start@otherbot",
-		Symbol: "telegram.payload", Old: ", addressed && !strings.EqualFold(bot, botUsername)", New: "",
+		Symbol: "telegram.extractPayload", Old: ", addressed && !strings.EqualFold(bot, botUsername)", New: "",
 		Also: []Edit{{
-			Symbol: "telegram.payload",
+			Symbol: "telegram.extractPayload",
 			Old:    `command, bot, addressed := strings.Cut(command, "@")`,
 			New:    `command, _, _ = strings.Cut(command, "@")`,
 		}},
@@ -97,47 +97,47 @@ var telegramMutants = []Mutant{
 	{
 		Name:    "telegram-acknowledged-before-stored",
 		Promise: "reliability.md 1: a 200 to a messenger means that what its messages prove is stored",
-		Symbol:  "telegram.(*Channel).take",
-		Old:     "c.refuse(w, http.StatusServiceUnavailable, hookFailed)",
-		New:     "c.acknowledge(w, hookAccepted)",
+		Symbol:  "telegram.(*Channel).receiveRequest",
+		Old:     "c.refuseRequest(w, http.StatusServiceUnavailable, messenger.RequestFailed)",
+		New:     "c.acknowledgeRequest(w, messenger.RequestAccepted)",
 		Suite:   "telegram", Test: "TestHook_notAcknowledged|TestHook_prompt",
 	},
 	{
 		Name: "telegram-store-without-time-limit", Promise: "hazards.md F9: fast 503 while the store hangs",
-		Symbol: "telegram.(*Channel).tell",
+		Symbol: "telegram.(*Channel).passToService",
 		Old:    "context.WithTimeout(ctx, storeTimeout)",
 		New:    "context.WithTimeout(ctx, 1000*storeTimeout)",
 		Suite:  "telegram", Test: "TestHook_doesNotWait",
 	},
 	{
 		Name: "telegram-panic-ends-the-process", Promise: "hazards.md A13: a poison affects only itself",
-		Symbol: "telegram.(*Channel).receive",
-		Old:    "if value := recover(); value != nil {",
-		New:    "if value := any(nil); value != nil {",
+		Symbol: "telegram.(*Channel).receiveUpdate",
+		Old:    "defer messenger.RecoverPanic(func(failure error) {",
+		New:    "_ = (func(failure error) {",
 		Suite:  "telegram", Test: "TestPoll_anUpdateThatMeetsABug",
 	},
 	{
 		Name: "telegram-offset-kept-after-a-conflict", Promise: "platforms.md: the other consumer may confirm some updates",
 		Symbol: "telegram.(*Poller).pollFailed",
-		Old:    "p.forget() // whoever has the updates now may confirm some",
+		Old:    "p.resetOffset() // the other reader may confirm some",
 		New:    "",
 		Suite:  "telegram", Test: "TestPoll_offset",
 	},
 	{
 		Name: "telegram-offset-kept-for-another-token", Promise: "platforms.md: update ids are a bot's own",
-		Symbol: "telegram.(*Poller).step",
-		Old:    "p.forget() p.token = s.Telegram.BotToken.Current()",
+		Symbol: "telegram.(*Poller).pollOnce",
+		Old:    "p.resetOffset() p.token = s.Telegram.BotToken.Current()",
 		New:    "p.token = s.Telegram.BotToken.Current()",
 		Suite:  "telegram", Test: "TestPoll_offset",
 	},
 	{
 		Name: "telegram-offset-before-the-store", Promise: "reliability.md 1: acknowledged is durable",
-		Symbol: "telegram.(*Poller).confirm", Old: "inFront = inFront && u.done", New: "",
+		Symbol: "telegram.(*Poller).confirmUpdates", Old: "inFront = inFront && u.done", New: "",
 		Suite: "telegram", Test: "TestPoll",
 	},
 	{
 		Name: "telegram-offset-kept-without-updates", Promise: "platforms.md: after a week the next id is random",
-		Symbol: "telegram.(*Poller).take", Old: "p.offset, p.limit = 0, pollBatch", New: "p.limit = pollBatch",
+		Symbol: "telegram.(*Poller).handleUpdates", Old: "p.offset, p.limit = 0, pollBatch", New: "p.limit = pollBatch",
 		Suite: "telegram", Test: "TestPoll_idsThatStartAnew",
 	},
 	{
@@ -159,12 +159,12 @@ var telegramMutants = []Mutant{
 	},
 	{
 		Name: "telegram-polls-without-leave", Promise: "design.md 7: long polling by the lease holder, where it is permitted",
-		Symbol: "telegram.(*Poller).step", Old: "|| !p.permitted(s.Telegram)", New: "",
+		Symbol: "telegram.(*Poller).pollOnce", Old: "|| !p.mayFetch(s.Telegram)", New: "",
 		Suite: "telegram", Test: "TestPoll",
 	},
 	{
 		Name: "telegram-redirect-followed", Promise: "platforms.md: the token is sent to no other host",
-		Symbol: "telegram.NewClient", Old: "return http.ErrUseLastResponse", New: "return nil",
+		Symbol: "messenger.NewPlatform", Old: "return http.ErrUseLastResponse", New: "return nil",
 		Suite: "telegram", Test: "TestClient",
 	},
 	{
@@ -176,10 +176,9 @@ var telegramMutants = []Mutant{
 	},
 	{
 		Name: "telegram-simulated-token-leaves", Promise: "design.md 8: sim_ credentials go to --simulator-url and nowhere else",
-		Symbol: "telegram.(*Client).endpoint",
-		Old:    "case !simulated:",
-		New:    "case !simulated, c.simulator == \"\":",
-		Suite:  "telegram", Test: "TestClient_simulator|TestHook_methodsAndModes",
+		Symbol: "messenger.(*Platform).BaseURL", Old: "case simulated:", New: "case simulated && p.simulator != \"\":",
+		Also:  []Edit{{Symbol: "messenger.(*Platform).BaseURL", Old: ", p.Stranded(simulated)", New: ""}},
+		Suite: "telegram", Test: "TestClient_simulator|TestHook_methodsAndModes",
 	},
 	{
 		Name: "telegram-pending-updates-dropped", Promise: "design.md 7: deleteWebhook(drop_pending_updates=false)",
@@ -190,15 +189,15 @@ var telegramMutants = []Mutant{
 	},
 	{
 		Name: "telegram-event-not-due", Promise: "design.md 3: the webhook becomes due in the same write",
-		Symbol: "telegram.(*Channel).tell",
+		Symbol: "telegram.(*Channel).passToService",
 		Old:    "s.EventPolicy() != verification.EventsOff",
 		New:    "s.EventPolicy() != verification.EventsOff && false",
 		Suite:  "telegram", Test: "TestHook_makesTheEventDue",
 	},
 	{
 		Name: "telegram-senders-by-plain-id", Promise: "design.md 3: messenger ids are kept as HMAC",
-		Symbol: "telegram.bindings",
-		Old:    "hex.EncodeToString(derived(token, purposeSender, s.Project, bot, id)[:16])",
+		Symbol: "telegram.senderBindings",
+		Old:    "hex.EncodeToString(deriveKey(token, purposeSender, s.Project, bot, id)[:16])",
 		New:    "bot + id + s.Project + hex.EncodeToString(token[:0])",
 		Suite:  "telegram", Test: "TestBindings",
 	},
@@ -216,23 +215,23 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-signature-unchecked", Promise: "design.md 7: verify the signature over raw bytes before parsing",
-		Symbol: "whatsapp.(*Hook).take",
-		Old:    "if !signed(body, mac, secrets) {",
-		New:    "if !signed(body, mac, secrets) && false {",
+		Symbol: "whatsapp.(*Hook).receiveWebhook",
+		Old:    "if !isSigned(body, mac, secrets) {",
+		New:    "if !isSigned(body, mac, secrets) && false {",
 		Suite:  "whatsapp", Test: "TestHook_signatures",
 	},
 	{
 		Name: "whatsapp-empty-app-secret", Promise: "hazards.md A1: empty secret",
-		Symbol: "whatsapp.signed", Old: "if len(secret) == 0 {", New: "if false {",
+		Symbol: "whatsapp.isSigned", Old: "if len(secret) == 0 {", New: "if false {",
 		Suite: "whatsapp", Test: "TestSigned",
 	},
 	{
 		Name: "whatsapp-no-secret-is-trust", Promise: "design.md 7: no secret configured means reject",
-		Symbol: "whatsapp.(*Hook).take",
-		Old:    "if !signed(body, mac, secrets) {",
-		New:    "if !signed(body, mac, secrets) && len(secrets) > 0 {",
+		Symbol: "whatsapp.(*Hook).receiveWebhook",
+		Old:    "if !isSigned(body, mac, secrets) {",
+		New:    "if !isSigned(body, mac, secrets) && len(secrets) > 0 {",
 		Also: []Edit{{
-			Symbol: "whatsapp.(*Hook).take",
+			Symbol: "whatsapp.(*Hook).receiveWebhook",
 			Old:    "if len(secrets) == 0 {",
 			New:    "if secrets == nil && false {",
 		}},
@@ -240,21 +239,21 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-two-signature-headers", Promise: "hazards.md 33: two headers",
-		Symbol: "whatsapp.signature", Old: "len(values) != 1", New: "len(values) == 0",
+		Symbol: "whatsapp.readSignature", Old: "len(values) != 1", New: "len(values) == 0",
 		Suite: "whatsapp", Test: "TestHook_signatures",
 	},
 	{
 		Name: "whatsapp-signature-in-upper-case", Promise: "hazards.md 33: upper hex",
-		Symbol: "whatsapp.signature", Old: "|| strings.ToLower(digits) != digits", New: "",
+		Symbol: "whatsapp.readSignature", Old: "|| strings.ToLower(digits) != digits", New: "",
 		Suite: "whatsapp", Test: "TestHook_signatures",
 	},
 	{
 		Name: "whatsapp-verify-token-unchecked", Promise: "hazards.md 32: wrong verify token",
-		Symbol: "whatsapp.(*Hook).shakeHands",
-		Old:    `|| !verifies(single(query, "hub.verify_token"), s.Project, s.WhatsApp.AppSecret, h.clock.Now())`,
+		Symbol: "whatsapp.(*Hook).answerHandshake",
+		Old:    `|| !isVerifyToken(singleValue(query, "hub.verify_token"), s.Project, s.WhatsApp.AppSecret, h.clock.Now())`,
 		New:    "",
 		Also: []Edit{{
-			Symbol: "whatsapp.(*Hook).shakeHands",
+			Symbol: "whatsapp.(*Hook).answerHandshake",
 			Old:    "len(challenge) > maxChallengeBytes",
 			New:    "len(challenge) > maxChallengeBytes && s != nil",
 		}},
@@ -288,9 +287,9 @@ var whatsappMutants = []Mutant{
 	{
 		Name:    "whatsapp-acknowledged-before-stored",
 		Promise: "reliability.md 1: a 200 to a messenger means that what its messages prove is stored",
-		Symbol:  "whatsapp.(*Hook).take",
-		Old:     "return again(w, resultFailed)",
-		New:     "w.WriteHeader(http.StatusOK)\n\t\treturn resultFailed",
+		Symbol:  "whatsapp.(*Hook).receiveWebhook",
+		Old:     "return requestRedelivery(w, messenger.RequestFailed)",
+		New:     "w.WriteHeader(http.StatusOK)\n\t\treturn messenger.RequestFailed",
 		Suite:   "whatsapp", Test: "TestHook_storeDown|TestHook_storeFailsMidway",
 	},
 	{
@@ -302,16 +301,16 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-bad-message-spoils-the-batch", Promise: "hazards.md F37: the good ones are processed, 200",
-		Symbol: "whatsapp.(*delivery).receive",
-		Old:    "return outcomeMalformed, nil //nolint:nilerr // it would be as malformed the next time",
-		New:    "return outcomeMalformed, err",
+		Symbol: "whatsapp.(*delivery).receiveMessage",
+		Old:    "return messenger.OutcomeMalformed, nil //nolint:nilerr // it would be as malformed the next time",
+		New:    "return messenger.OutcomeMalformed, err",
 		Suite:  "whatsapp", Test: "TestHook_oneBadMessage|TestHook_structures|TestHook_texts|TestHook_thousand",
 	},
 	{
 		Name: "whatsapp-panic-ends-the-process", Promise: "hazards.md A13: a poison affects only itself",
-		Symbol: "whatsapp.(*batch).recovered",
-		Old:    "if value := recover(); value != nil {",
-		New:    "if value := any(nil); value != nil {",
+		Symbol: "whatsapp.(*batch).receiveGuarded",
+		Old:    "defer messenger.RecoverPanic(func(failure error) {",
+		New:    "_ = (func(failure error) {",
 		Suite:  "whatsapp", Test: "TestHook_oneBadMessage|TestHook_.*[Pp]anic|TestHook_.*[Bb]ug",
 	},
 	{
@@ -328,24 +327,24 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-forwarded-counts", Promise: "design.md 7: forwarded messages are refused",
-		Symbol: "whatsapp.(*delivery).receive",
+		Symbol: "whatsapp.(*delivery).receiveMessage",
 		Old:    "m.Context.Forwarded || m.Context.FrequentlyForwarded",
 		New:    "m.Context.FrequentlyForwarded",
 		Suite:  "whatsapp", Test: "TestHook_goldens|TestHook_texts|TestHook_structures",
 	},
 	{
 		Name: "whatsapp-group-counts", Promise: "hazards.md A4: a group is no sender",
-		Symbol: "whatsapp.(*message).grouped", Old: "present(m.GroupID) ||", New: "",
+		Symbol: "whatsapp.(*message).isInGroup", Old: "isPresent(m.GroupID) ||", New: "",
 		Suite: "whatsapp", Test: "TestHook_goldens|TestHook_structures|TestHook_texts",
 	},
 	{
 		Name: "whatsapp-message-without-time", Promise: "hazards.md 37: timestamp absent",
-		Symbol: "whatsapp.(*delivery).receive", Old: "case m.Timestamp.IsZero():", New: "case false:",
+		Symbol: "whatsapp.(*delivery).receiveMessage", Old: "case m.Timestamp.IsZero():", New: "case false:",
 		Suite: "whatsapp", Test: "TestHook_times",
 	},
 	{
 		Name: "whatsapp-other-phone-number-id", Promise: "hazards.md 34: mixed phone_number_ids",
-		Symbol: "whatsapp.counter.addressee", Old: "of.PhoneNumberID != phoneNumberID ||", New: "",
+		Symbol: "whatsapp.counter.acceptsAddressee", Old: "of.PhoneNumberID != phoneNumberID ||", New: "",
 		Suite: "whatsapp", Test: "TestHook_structures|TestDecode|TestHook_goldens",
 	},
 	{
@@ -407,8 +406,8 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "replies-lost-at-the-end", Promise: "hazards.md F5: a rolling restart loses nothing that was acknowledged",
-		Symbol: "messenger.(*ReplyQueue).sendReplies", Old: `case send := <-q.waiting:
-				sendWithTimeout(ending, send)
+		Symbol: "messenger.(*ReplyQueue).sendReplies", Old: `case reply := <-q.waiting:
+				q.sendWithTimeout(ending, reply)
 			default:
 				return`, New: `default:
 				return`,
@@ -438,8 +437,8 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-user-ids-plain", Promise: "design.md 3: messenger ids are kept as HMAC",
-		Symbol: "whatsapp.bindings",
-		Old:    `hex.EncodeToString(keyed(secret, []byte(purposeBinding+account.PhoneNumberID+"\x00"+userID)))`,
+		Symbol: "whatsapp.senderBindings",
+		Old:    `hex.EncodeToString(hmacOf(secret, []byte(purposeBinding+account.PhoneNumberID+"\x00"+userID)))`,
 		New:    `purposeBinding + account.PhoneNumberID + userID + string(secret[:0])`,
 		Suite:  "whatsapp", Test: "TestBindings|TestHook_leaks|TestHook_sharedContacts",
 	},

@@ -60,9 +60,9 @@ func TestCanary(t *testing.T) {
 	w.Expect(shown.String()).To(And(ContainSubstring("verified"), ContainSubstring("not acknowledged"), ContainSubstring("reply not sent")))
 	for _, canary := range []string{
 		"canary", secret, "4915", "1511", "9999999", goldenCode, "A5Z3", "a5z3", "K9E2", "7304118825", "4200042", "881400", "Grace", "Ada", "VCARD",
-		"a text with", "small talk", bindings(w.settings, user, w.now())[0], "api.telegram.org", id,
+		"a text with", "small talk", senderBindings(w.settings, user, w.now())[0], "api.telegram.org", id,
 	} {
 		w.Expect(strings.Contains(shown.String(), canary)).To(BeFalse(), canary)
 	}
-	w.Expect(strings.Count(shown.String(), "phoneproof_telegram_updates_total{")).To(BeNumerically("<=", 26), "a closed set")
+	w.Expect(strings.Count(shown.String(), "phoneproof_messages_total{")).To(BeNumerically("<=", 26), "a closed set")
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -17,7 +15,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Options are what a Channel is made of.
+// Options configure a Channel.
 type Options struct {
 	// Settings returns the current settings of the project; never nil. Required.
 	Settings func() *settings.Settings
@@ -25,16 +23,16 @@ type Options struct {
 	Service *verification.Service
 	// Client calls the Bot API. Required.
 	Client *Client
-	// Clock tells the time; the real one if nil. Timers are always real.
+	// Clock is the clock; the real one if nil. Timers are always real.
 	Clock clock.PassiveClock
-	// Log gets what became of messages. Its zero value logs nothing.
+	// Log logs the outcomes of messages. Its zero value logs nothing.
 	Log logr.Logger
 	// Registerer gets the metrics; nil for none.
 	Registerer prometheus.Registerer
 }
 
-// Channel takes the messages to a project's bot. It is safe for concurrent use. Every replica has one: its Hook takes
-// what Telegram posts, its NewPoller fetches where one replica is to, and Start sends the replies of both.
+// Channel handles the messages to a project's bot. It is safe for concurrent use. Every replica has one: its Hook receives
+// what Telegram posts, its NewPoller fetches updates on the one replica that may, and Start sends the replies of both.
 type Channel struct {
 	settings func() *settings.Settings
 	service  *verification.Service
@@ -43,9 +41,8 @@ type Channel struct {
 	log      logr.Logger
 	metrics  *metrics
 
-	replies   *messenger.ReplyQueue
-	strangers *messenger.StrangerLimiter
-	senders   *messenger.SenderLimiter
+	replies *messenger.Replier
+	senders *messenger.SenderLimiter
 }
 
 // New returns a channel, with its metrics registered.
@@ -56,119 +53,97 @@ func New(o Options) (*Channel, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	c := &Channel{
-		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log,
-		metrics: newMetrics(), replies: messenger.NewReplyQueue(),
-		strangers: messenger.NewStrangerLimiter(), senders: messenger.NewSenderLimiter(),
+	m, err := newMetrics(o.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("create metrics: %w", err)
 	}
-	if o.Registerer != nil {
-		if err := c.metrics.register(o.Registerer); err != nil {
-			return nil, fmt.Errorf("register metrics: %w", err)
-		}
-	}
-	return c, nil
+	return &Channel{
+		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log, metrics: m,
+		replies: messenger.NewReplier(o.Clock, o.Log, m.Metrics), senders: messenger.NewSenderLimiter(),
+	}, nil
 }
 
 // Start sends replies until ctx ends, and then those that wait already, for a few seconds.
 func (c *Channel) Start(ctx context.Context) error { return c.replies.Start(ctx) }
 
-// NeedLeaderElection says that every replica sends the replies to what it received.
+// NeedLeaderElection reports false: every replica sends the replies to what it received.
 func (c *Channel) NeedLeaderElection() bool { return false }
 
-// promptError says that the request is bound and the sender does not know what to do next.
-type promptError struct{ error }
-
-func (e promptError) Unwrap() error { return e.error }
-
-// receive does what an update asks for, and survives it. An error means that it is to be delivered again: nothing is known
-// to be stored, or, if it is a promptError, the user was not asked for the contact. An update that met a bug once will meet
-// it again, and hold up what comes after it, so it is acknowledged. s.Telegram is not nil.
-func (c *Channel) receive(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			c.metrics.updates.WithLabelValues(string(panicked)).Inc()
-			log.Error(panicError(value), "telegram update dropped")
-			err = nil
-		}
-	}()
-	return c.receiveOnce(ctx, log, s, raw)
+// receiveUpdate handles an update, and survives a panic. An error means that the update has to be delivered again: nothing is known
+// to be stored, or, with messenger.ErrPrompt, the user was not asked for the contact. s.Telegram is not nil.
+func (c *Channel) receiveUpdate(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) (err error) {
+	defer messenger.RecoverPanic(func(failure error) {
+		c.metrics.Count(messenger.OutcomePanicked, 1)
+		log.Error(failure, "Telegram update dropped")
+		err = nil
+	})
+	return c.handleUpdate(ctx, log, s, raw)
 }
 
-// panicError describes a panic by where it happened. Its value may be anything, a part of the message too, so only the
-// runtime's own are told.
-func panicError(value any) error {
-	if err, ok := value.(runtime.Error); ok {
-		return fmt.Errorf("panic: %w\n%s", err, debug.Stack())
-	}
-	return fmt.Errorf("panic: %T\n%s", value, debug.Stack())
-}
-
-func (c *Channel) receiveOnce(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) error {
+func (c *Channel) handleUpdate(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) error {
 	start := c.clock.Now()
-	in, why := read(raw, s.Telegram.BotUsername)
+	in, why := readInbound(raw, s.Telegram.BotUsername)
 	var (
 		bound []string
 		err   error
 	)
 	if in.sender != 0 {
-		bound = bindings(s, in.sender, start)
+		bound = senderBindings(s, in.sender, start)
 		if len(bound) == 0 { // The token went away since the update was authentic.
 			return ErrNoToken
 		}
 	}
 	var receipt verification.Receipt
 	if why == "" {
-		receipt, why, err = c.apply(ctx, s, in, bound, start)
+		receipt, why, err = c.applyInbound(ctx, s, in, bound, start)
 	}
-	c.observe(log, why, c.clock.Since(start))
+	c.recordOutcome(log, why, c.clock.Since(start))
 	if err != nil {
-		return err
+		return fmt.Errorf("handle update: %w", err)
 	}
-	c.reply(s, in, bound, why, receipt)
+	c.replyToMessage(s, in, bound, why, receipt)
 	return nil
 }
 
-// read takes an update apart and judges it.
-func read(raw []byte, botUsername string) (inbound, outcome) {
+// readInbound parses an update and judges it.
+func readInbound(raw []byte, botUsername string) (inbound, messenger.Outcome) {
 	id, m, err := readUpdate(raw)
 	switch {
 	case err != nil, id == 0:
-		return inbound{}, refusedMalformed
+		return inbound{}, messenger.OutcomeMalformed
 	case m == nil:
-		return inbound{}, refusedKind
+		return inbound{}, messenger.OutcomeOtherUpdate
 	default:
-		return judge(m, botUsername)
+		return judgeMessage(m, botUsername)
 	}
 }
 
-// apply tells the domain, and prompts for the contact where it wants one.
-func (c *Channel) apply(
+// applyInbound passes a message to the domain, and prompts for the contact if the domain needs one.
+func (c *Channel) applyInbound(
 	ctx context.Context, s *settings.Settings, in inbound, bound []string, now time.Time,
-) (verification.Receipt, outcome, error) {
+) (verification.Receipt, messenger.Outcome, error) {
 	if c.senders.Exceeded(now, bound[0]) {
-		return verification.Receipt{}, refusedLimited, nil
+		return verification.Receipt{}, messenger.OutcomeLimited, nil
 	}
-	receipt, err := c.tell(ctx, s, in, bound)
-	switch {
-	case errors.Is(err, verification.ErrContent):
+	receipt, cause := c.passToService(ctx, s, in, bound)
+	became, err := messenger.OutcomeOf(receipt, cause)
+	if became == messenger.OutcomeContentRefused {
 		// Never met with a message. If it were, it would hold up everything behind it for a day.
-		c.log.Error(err, "telegram update dropped")
-		return receipt, refusedByStore, nil
-	case err != nil:
-		return receipt, failedStore, err
+		c.log.Error(cause, "Telegram update dropped")
+		return receipt, became, nil
 	}
-	became := outcomes[receipt.Outcome]
-	if became == outcomeNeedContact {
-		if became, err = c.prompt(ctx, s, in, receipt.Request); err != nil {
-			return receipt, became, err
-		}
+	if became == messenger.OutcomeNeedContact {
+		became, err = c.promptForContact(ctx, s, in, receipt.Request)
+	}
+	if err != nil {
+		return receipt, became, err
 	}
 	// Only now: a message that is delivered again because we failed counts once.
 	c.senders.Count(now, bound[0])
 	return receipt, became, nil
 }
 
-func (c *Channel) tell(
+func (c *Channel) passToService(
 	ctx context.Context, s *settings.Settings, in inbound, bound []string,
 ) (receipt verification.Receipt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -180,38 +155,31 @@ func (c *Channel) tell(
 	}
 	for _, binding := range bound {
 		receipt, err = c.service.ReceiveContact(ctx, binding, evidence, eventWanted)
-		if err != nil || receipt.Outcome != verification.OutcomeUnknown {
-			return receipt, err
+		if err != nil {
+			return receipt, fmt.Errorf("receive contact: %w", err)
+		}
+		if receipt.Outcome != verification.OutcomeUnknown {
+			break
 		}
 	}
 	return receipt, nil
 }
 
-// prompt asks for the sender's contact, in the name that the request was made under. Where the chat cannot be written to, as
-// when the user blocked the bot meanwhile, trying again would change nothing.
-func (c *Channel) prompt(
+// promptForContact asks for the sender's contact, in the name that the request was made under.
+func (c *Channel) promptForContact(
 	ctx context.Context, s *settings.Settings, in inbound, request verification.Request,
-) (outcome, error) {
+) (messenger.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, promptTimeout)
 	defer cancel()
-	err := c.client.SendMessage(ctx, s.Telegram, in.sender, shareText(s, &request), KeyboardContact)
-	c.metrics.reply(err)
-	switch {
-	case err == nil:
-		return outcomeNeedContact, nil
-	case errors.Is(err, ErrRefused):
-		return givenUpPrompt, nil
-	default:
-		return failedPrompt, promptError{err}
-	}
+	return c.replies.Prompt(ctx, messenger.OutcomeNeedContact, c.replyWith(s, in, shareText(s, &request), KeyboardContact))
 }
 
-// observe counts an update, and logs it: verified ones as a change, the others as decisions.
-func (c *Channel) observe(log logr.Logger, became outcome, took time.Duration) {
-	c.metrics.update(became, took)
-	if became == outcomeVerified {
-		log.Info("telegram message", "outcome", string(became))
+// recordOutcome counts and logs an update.
+func (c *Channel) recordOutcome(log logr.Logger, became messenger.Outcome, took time.Duration) {
+	c.metrics.recordUpdate(became, took)
+	if became == messenger.OutcomeVerified {
+		log.Info("Telegram message handled", "outcome", string(became))
 		return
 	}
-	log.V(1).Info("telegram message", "outcome", string(became))
+	log.V(1).Info("Telegram message handled", "outcome", string(became))
 }

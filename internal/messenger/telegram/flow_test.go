@@ -19,15 +19,15 @@ const (
 	strangerPhone = "4915199999999"
 )
 
-// TestFlow_aWrongSenderFirst: whoever sees the code can neither verify it nor use it up.
+// TestFlow_aWrongSenderFirst: a user who sees the code can neither verify it nor use it up.
 func TestFlow_aWrongSenderFirst(t *testing.T) {
 	w := newWorld(t)
 	id := w.initiate("golden").Request.ID
-	w.Expect(w.accept(w.update(1, stranger, "/start "+goldenCode))).To(Equal(outcomeNeedContact))
-	w.Expect(w.accept(w.contactUpdate(2, stranger, strangerPhone))).To(Equal(outcomeWrongNumber))
+	w.Expect(w.accept(w.update(1, stranger, "/start "+goldenCode))).To(Equal(messenger.OutcomeNeedContact))
+	w.Expect(w.accept(w.contactUpdate(2, stranger, strangerPhone))).To(Equal(messenger.OutcomeWrongNumber))
 	w.Expect(w.phase(id)).To(Equal(verification.Pending))
-	w.Expect(w.accept(w.update(3, user, "/start "+goldenCode))).To(Equal(outcomeNeedContact))
-	w.Expect(w.accept(w.contactUpdate(4, user, claimed))).To(Equal(outcomeVerified))
+	w.Expect(w.accept(w.update(3, user, "/start "+goldenCode))).To(Equal(messenger.OutcomeNeedContact))
+	w.Expect(w.accept(w.contactUpdate(4, user, claimed))).To(Equal(messenger.OutcomeVerified))
 	w.Expect(w.phase(id)).To(Equal(verification.Verified))
 	w.flush()
 	for _, m := range w.api.got("sendMessage") {
@@ -93,12 +93,12 @@ func TestFlow_relayedWhileAwaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			own, relayed := w.initiate("golden").Request.ID, w.initiate("other").Request.ID
-			w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(outcomeNeedContact))
+			w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(messenger.OutcomeNeedContact))
 			shared := contact(w)
 			w.later(time.Second)
-			w.Expect(w.accept(w.update(2, user, "/start "+otherCode))).To(Equal(outcomeNeedContact))
+			w.Expect(w.accept(w.update(2, user, "/start "+otherCode))).To(Equal(messenger.OutcomeNeedContact))
 			w.later(time.Second)
-			w.Expect(w.accept(shared)).To(Equal(outcomeNeedContact))
+			w.Expect(w.accept(shared)).To(Equal(messenger.OutcomeNeedContact))
 			w.Expect(w.phase(relayed)).To(Equal(verification.Pending))
 			w.Expect(w.phase(own)).To(Equal(verification.Pending), "its prompt is void")
 			prompts := w.api.got("sendMessage")
@@ -106,7 +106,7 @@ func TestFlow_relayedWhileAwaited(t *testing.T) {
 			w.Expect(string(prompts[2])).To(And(ContainSubstring("Example Shop asks"), ContainSubstring("request_contact")))
 
 			w.later(time.Second)
-			w.Expect(w.accept(w.contactUpdate(4, user, claimed))).To(Equal(outcomeVerified), "an answer to the prompt that they see now")
+			w.Expect(w.accept(w.contactUpdate(4, user, claimed))).To(Equal(messenger.OutcomeVerified), "an answer to the prompt that they see now")
 			w.Expect(w.phase(relayed)).To(Equal(verification.Verified))
 		})
 	}
@@ -126,10 +126,10 @@ func TestFlow_saysWhoAsked(t *testing.T) {
 func TestFlow_contactWithoutACode(t *testing.T) {
 	w := newWorld(t)
 	id := w.initiate("golden").Request.ID
-	w.Expect(w.accept(w.contactUpdate(1, user, claimed))).To(Equal(outcomeUnknown))
+	w.Expect(w.accept(w.contactUpdate(1, user, claimed))).To(Equal(messenger.OutcomeUnknownCode))
 	w.Expect(w.phase(id)).To(Equal(verification.Pending))
 	w.accept(w.update(2, stranger, "/start "+goldenCode))
-	w.Expect(w.accept(w.contactUpdate(3, user, claimed))).To(Equal(outcomeUnknown), "another one sent the code")
+	w.Expect(w.accept(w.contactUpdate(3, user, claimed))).To(Equal(messenger.OutcomeUnknownCode), "another one sent the code")
 	w.Expect(w.phase(id)).To(Equal(verification.Pending))
 }
 
@@ -141,12 +141,12 @@ func TestFlow_replay(t *testing.T) {
 	w.accept(start)
 	w.later(5 * time.Second)
 	contact := w.contactUpdate(2, user, claimed)
-	w.Expect(w.accept(contact)).To(Equal(outcomeVerified))
+	w.Expect(w.accept(contact)).To(Equal(messenger.OutcomeVerified))
 	verified, err := w.service.Status(t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
 	for range 4 {
-		w.Expect(w.accept(contact)).To(Equal(outcomeVerified))
-		w.Expect(w.accept(start)).To(Equal(outcomeVerified), "no second prompt")
+		w.Expect(w.accept(contact)).To(Equal(messenger.OutcomeVerified))
+		w.Expect(w.accept(start)).To(Equal(messenger.OutcomeVerified), "no second prompt")
 	}
 	second := w.initiate("other").Request.ID
 	w.later(time.Hour)
@@ -169,8 +169,8 @@ func TestFlow_lateMessages(t *testing.T) {
 	w.accept(start)
 	contact := w.contactUpdate(2, user, claimed)
 	w.later(10 * time.Minute)
-	w.Expect(w.accept(contact)).To(Equal(outcomeTooLate), "sent in time, arrived late")
-	w.Expect(w.accept(start)).To(Equal(outcomeTooLate))
+	w.Expect(w.accept(contact)).To(Equal(messenger.OutcomeTooLate), "sent in time, arrived late")
+	w.Expect(w.accept(start)).To(Equal(messenger.OutcomeTooLate))
 	w.Expect(w.phase(id)).NotTo(Equal(verification.Verified))
 }
 
@@ -186,10 +186,10 @@ func TestFlow_guessing(t *testing.T) {
 	for i := range int64(100) {
 		guess(i, stranger)
 	}
-	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100 - messenger.MaxPerSender))
+	w.Expect(w.outcomes()[messenger.OutcomeLimited]).To(BeEquivalentTo(100 - messenger.MaxPerSender))
 	w.later(messenger.SenderWindow)
 	guess(101, stranger)
-	w.Expect(w.outcomes()[refusedLimited]).To(BeEquivalentTo(100-messenger.MaxPerSender), "a minute later the sender may again")
+	w.Expect(w.outcomes()[messenger.OutcomeLimited]).To(BeEquivalentTo(100-messenger.MaxPerSender), "a minute later the sender may again")
 	for i := range int64(1000) {
 		guess(i+200, 1000+i)
 	}
@@ -199,10 +199,10 @@ func TestFlow_guessing(t *testing.T) {
 	for _, m := range messages {
 		w.Expect(m).To(ContainSubstring(textUnknown))
 	}
-	w.Expect(w.outcomes()[outcomeVerified]).To(BeZero())
+	w.Expect(w.outcomes()[messenger.OutcomeVerified]).To(BeZero())
 }
 
-// TestFlow_race: two senders with the same number's contact at the same moment. One transition, both are told.
+// TestFlow_race: two senders with the same number's contact at the same moment. One transition, both get a reply.
 func TestFlow_race(t *testing.T) {
 	w := newWorld(t)
 	id := w.initiate("golden").Request.ID
@@ -220,16 +220,8 @@ func TestFlow_race(t *testing.T) {
 	}
 	all.Wait()
 	w.Expect(w.phase(id)).To(Equal(verification.Verified))
-	w.Expect(w.outcomes()[outcomeVerified]).To(BeEquivalentTo(1))
-	w.Expect(w.outcomes()[outcomeWrongNumber]).To(BeEquivalentTo(7))
-}
-
-func TestFlow_anotherMessengersCode(t *testing.T) {
-	w := newWorld(t)
-	w.Expect(outcomes).To(HaveKeyWithValue(verification.OutcomeWrongMethod, outcomeWrongMethod))
-	for o := verification.OutcomeNothing; o <= verification.OutcomeTextChanged; o++ {
-		w.Expect(outcomes).To(HaveKey(o))
-	}
+	w.Expect(w.outcomes()[messenger.OutcomeVerified]).To(BeEquivalentTo(1))
+	w.Expect(w.outcomes()[messenger.OutcomeWrongNumber]).To(BeEquivalentTo(7))
 }
 
 func TestReplies_overridesAndKeyboards(t *testing.T) {
@@ -276,18 +268,18 @@ func TestReplies_ofStrangers(t *testing.T) {
 	w.accept(w.update(1, 1, "hello"))
 	w.accept(w.update(2, 2, "hello"))
 	w.flush()
-	w.Expect(w.replied(replySent)).To(BeEquivalentTo(1), "one a second in all")
+	w.Expect(w.replied(messenger.ReplySent)).To(BeEquivalentTo(1), "one a second in all")
 	for range 23 {
 		w.later(time.Hour)
 		w.accept(w.update(3, 1, "hello"))
 	}
 	w.flush()
-	w.Expect(w.replied(replySent)).To(BeEquivalentTo(1), "one a day for each")
+	w.Expect(w.replied(messenger.ReplySent)).To(BeEquivalentTo(1), "one a day for each")
 	w.accept(w.update(4, 2, "hello"))
 	w.later(time.Hour)
 	w.accept(w.update(5, 1, "hello"))
 	w.flush()
-	w.Expect(w.replied(replySent)).To(BeEquivalentTo(3))
+	w.Expect(w.replied(messenger.ReplySent)).To(BeEquivalentTo(3))
 }
 
 // TestReplies_areBestEffort: a full queue, a user who blocked the bot, a Bot API that is away.
@@ -302,10 +294,10 @@ func TestReplies_areBestEffort(t *testing.T) {
 		}
 		w.accept(w.contactUpdate(i+2, user, strangerPhone))
 	}
-	w.Expect(w.replied(replyDropped)).To(BeEquivalentTo(10))
+	w.Expect(w.replied(messenger.ReplyDropped)).To(BeEquivalentTo(10))
 	w.flush()
-	w.Expect(w.replied(replySent)).To(BeEquivalentTo(1 + messenger.ReplyQueueSize))
-	for answer, result := range map[string]string{"error_403": replyRefused, "error_429": replyFailed, "error_500": replyFailed} {
+	w.Expect(w.replied(messenger.ReplySent)).To(BeEquivalentTo(1 + messenger.ReplyQueueSize))
+	for answer, result := range map[string]string{"error_403": messenger.ReplyRefused, "error_429": messenger.ReplyFailed, "error_500": messenger.ReplyFailed} {
 		w.api.failing(always("sendMessage", answer))
 		before := w.replied(result)
 		w.channel.senders = messenger.NewSenderLimiter()

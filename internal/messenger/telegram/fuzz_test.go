@@ -26,7 +26,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		g := NewWithT(t)
-		in, why := read(raw, "example_shop_bot")
+		in, why := readInbound(raw, "example_shop_bot")
 		id, m, err := readUpdate(raw)
 		g.Expect(id).To(And(BeNumerically(">=", 0), BeNumerically("<=", maxUpdateID)))
 		if why != "" {
@@ -62,7 +62,7 @@ func FuzzAuthentic(f *testing.F) {
 			values = append(values, second)
 		}
 		h := http.Header{secretHeader: values}
-		if got, want := authentic(h, s, time.Now()), !two && first == right; got != want {
+		if got, want := isAuthentic(h, s, time.Now()), !two && first == right; got != want {
 			t.Errorf("authentic = %v, want %v", got, want)
 		}
 	})

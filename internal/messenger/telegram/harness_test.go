@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
@@ -153,7 +154,7 @@ func (w *world) postTo(c *Channel, update []byte, secrets ...string) *httptest.R
 }
 
 // accept posts an update that must be acknowledged, and returns what became of it.
-func (w *world) accept(update []byte) outcome {
+func (w *world) accept(update []byte) messenger.Outcome {
 	w.t.Helper()
 	before := w.outcomes()
 	answer := w.post(update)
@@ -168,14 +169,16 @@ func (w *world) accept(update []byte) outcome {
 	return ""
 }
 
-func (w *world) outcomes() map[outcome]float64 {
-	all := map[outcome]float64{}
+func (w *world) outcomes() map[messenger.Outcome]float64 {
+	all := map[messenger.Outcome]float64{}
 	families, err := w.registry.Gather()
 	w.Expect(err).NotTo(HaveOccurred())
 	for _, f := range families {
-		if f.GetName() == "phoneproof_telegram_updates_total" {
+		if f.GetName() == "phoneproof_messages_total" {
 			for _, m := range f.GetMetric() {
-				all[outcome(m.GetLabel()[0].GetValue())] = m.GetCounter().GetValue()
+				if n := m.GetCounter().GetValue(); n > 0 {
+					all[messenger.Outcome(m.GetLabel()[1].GetValue())] = n
+				}
 			}
 		}
 	}
@@ -191,7 +194,7 @@ func (w *world) flush() {
 }
 
 func (w *world) replied(result string) float64 {
-	return testutil.ToFloat64(w.channel.metrics.replies.WithLabelValues(result))
+	return testutil.ToFloat64(w.channel.metrics.Replies.WithLabelValues(result))
 }
 
 // update returns a text, contactUpdate a contact, of a user, sent now.

@@ -79,7 +79,7 @@ func TestHook_methodsAndModes(t *testing.T) {
 		"PUT":     {http.MethodPut, func(*settings.Settings) {}, http.StatusMethodNotAllowed},
 		"polling": {http.MethodPost, func(s *settings.Settings) { s.Telegram.Polling = true }, http.StatusNotFound},
 		"no bot":  {http.MethodPost, func(s *settings.Settings) { s.Telegram = nil }, http.StatusNotFound},
-		// Its token is made up: whoever guesses it could speak for anybody.
+		// Its token is made up: who guesses it could speak for any user.
 		"no simulator": {http.MethodPost, func(s *settings.Settings) { s.Telegram.Simulated = true }, http.StatusNotFound},
 		"no token":     {http.MethodPost, func(s *settings.Settings) { s.Telegram.BotToken = settings.Secret{} }, http.StatusUnauthorized},
 		"all is set":   {http.MethodPost, func(*settings.Settings) {}, http.StatusOK},
@@ -163,7 +163,7 @@ func TestHook_body(t *testing.T) {
 	w.Expect(post(io.LimitReader(endless, 64<<20), secret)).To(Equal(http.StatusOK), "redelivery would not make it smaller")
 	full := w.update(1, user, strings.Repeat("a", maxUpdateBytes))
 	w.Expect(post(bytes.NewReader(full[:maxUpdateBytes]), secret)).To(Equal(http.StatusOK))
-	w.Expect(w.outcomes()).To(Equal(map[outcome]float64{refusedMalformed: 1}), "the larger ones were not looked at")
+	w.Expect(w.outcomes()).To(Equal(map[messenger.Outcome]float64{messenger.OutcomeMalformed: 1}), "the larger ones were not looked at")
 }
 
 type counting struct{ n counter }
@@ -236,8 +236,8 @@ func TestHook_promptIsPartOfIt(t *testing.T) {
 			w.Expect(answer.Code).To(Equal(row.want))
 			w.Expect(answer.Header().Get("Retry-After")).To(Equal(row.retry))
 			w.api.failing(nil)
-			w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(outcomeNeedContact), "delivered again")
-			w.Expect(w.accept(w.contactUpdate(2, user, claimed))).To(Equal(outcomeVerified))
+			w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(messenger.OutcomeNeedContact), "delivered again")
+			w.Expect(w.accept(w.contactUpdate(2, user, claimed))).To(Equal(messenger.OutcomeVerified))
 			w.Expect(w.phase(id)).To(Equal(verification.Verified))
 		})
 	}
@@ -279,7 +279,7 @@ func TestHook_whatCanNeverBeStored(t *testing.T) {
 	w := newWorld(t)
 	w.channel.service = verification.NewService(verification.NewCodeSpace(projectName), refusing{w.backend.Open(projectName)})
 	w.initiate("golden")
-	w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(refusedByStore))
+	w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(messenger.OutcomeContentRefused))
 	w.flush()
 	w.Expect(w.api.all()).To(BeEmpty())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -85,20 +86,20 @@ func TestHook_doesNotWaitForAStoreThatHangs(t *testing.T) {
 func TestHook_bodyOfAMebibyte(t *testing.T) {
 	w := newWorld(t)
 	for length, looked := range map[int]bool{1 << 20: true, 1<<20 + 1: false} {
-		before := w.outcomes()[outcomeUnknown]
+		before := w.outcomes()[messenger.OutcomeUnknownCode]
 		update := w.update(1, user, "/start "+goldenCode)
 		w.Expect(w.post(append(update, bytes.Repeat([]byte(" "), length-len(update))...)).Code).To(Equal(http.StatusOK))
-		w.Expect(w.outcomes()[outcomeUnknown] > before).To(Equal(looked), "%d bytes", length)
+		w.Expect(w.outcomes()[messenger.OutcomeUnknownCode] > before).To(Equal(looked), "%d bytes", length)
 	}
 }
 
 func TestBatch_endsAfterFiveFailures(t *testing.T) {
 	w, b := newWorld(t), &batch{}
 	for range 5 {
-		w.Expect(b.failed()).To(BeFalse(), "one chat must not hold up all others")
-		b.hold(errors.New("not stored"))
+		w.Expect(b.hasFailed()).To(BeFalse(), "one chat must not hold up all others")
+		b.holdUpdate(errors.New("not stored"))
 	}
-	w.Expect(b.failed()).To(BeTrue(), "that many are a store that is down")
+	w.Expect(b.hasFailed()).To(BeTrue(), "that many are a store that is down")
 }
 
 func TestHook_makesTheEventDue(t *testing.T) {
@@ -108,7 +109,7 @@ func TestHook_makesTheEventDue(t *testing.T) {
 			w.settings.Webhook = webhook
 			id := w.initiate("golden").Request.ID
 			w.accept(w.update(1, user, "/start "+goldenCode))
-			w.Expect(w.accept(w.contactUpdate(2, user, claimed))).To(Equal(outcomeVerified))
+			w.Expect(w.accept(w.contactUpdate(2, user, claimed))).To(Equal(messenger.OutcomeVerified))
 			r, err := w.service.Status(t.Context(), id)
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(r.Delivery.Wanted()).To(Equal(webhook != nil))

@@ -53,7 +53,7 @@ const (
 	pollSenders = maxConnections
 	// maxFailures ends a batch early: that many failures are a store that is down.
 	maxFailures = 5
-	// retryLookUp is when a poller tries a code again that was not looked up because everybody together sends too many unknown
+	// retryLookUp is when a poller tries a code again that was not looked up because all senders together send too many unknown
 	// ones. After lookUpPatience it gives up: every replica knows the codes of requests that were stored so long ago, and
 	// those are free.
 	retryLookUp    = time.Second

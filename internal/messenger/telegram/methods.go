@@ -3,6 +3,7 @@ package telegram
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -26,21 +27,19 @@ var methods = [...]string{
 	methodGetMe, methodGetWebhookInfo, methodSetWebhook, methodDeleteWebhook, methodGetUpdates, methodSendMessage,
 }
 
-// Bot is what getMe says of the account behind a token.
+// Bot is the account behind a token.
 type Bot struct {
 	ID       int64  `json:"id"`
 	IsBot    bool   `json:"is_bot"`
 	Username string `json:"username"`
 }
 
-// GetMe asks whose token it is.
+// GetMe returns the bot that the token belongs to.
 func (c *Client) GetMe(ctx context.Context, account *settings.Telegram) (Bot, error) {
-	var bot Bot
-	err := c.do(ctx, account, simple(methodGetMe), struct{}{}, &bot)
-	return bot, err
+	return query[Bot](ctx, c, account, shortCall(methodGetMe), struct{}{})
 }
 
-// WebhookInfo is what Telegram knows of a bot's webhook.
+// WebhookInfo describes a bot's webhook.
 type WebhookInfo struct {
 	// URL is empty if there is no webhook.
 	URL                string   `json:"url"`
@@ -60,16 +59,14 @@ func (i WebhookInfo) LastErrorAt() time.Time {
 	return time.Unix(i.LastErrorDate, 0)
 }
 
-// OnlyMessages tells whether exactly the updates are subscribed that SetWebhook asks for.
+// OnlyMessages reports whether the subscribed updates are exactly those that SetWebhook asks for.
 func (i WebhookInfo) OnlyMessages() bool {
 	return len(i.AllowedUpdates) == 1 && i.AllowedUpdates[0] == onlyMessages[0]
 }
 
-// GetWebhookInfo asks which webhook the bot has.
+// GetWebhookInfo returns the webhook of the bot.
 func (c *Client) GetWebhookInfo(ctx context.Context, account *settings.Telegram) (WebhookInfo, error) {
-	var info WebhookInfo
-	err := c.do(ctx, account, simple(methodGetWebhookInfo), struct{}{}, &info)
-	return info, err
+	return query[WebhookInfo](ctx, c, account, shortCall(methodGetWebhookInfo), struct{}{})
 }
 
 type setWebhook struct {
@@ -82,7 +79,7 @@ type setWebhook struct {
 // SetWebhook has Telegram post the bot's messages to url with that secret token; see WebhookSecret. What is waiting is
 // posted too.
 func (c *Client) SetWebhook(ctx context.Context, account *settings.Telegram, url, secretToken string) error {
-	return c.do(ctx, account, simple(methodSetWebhook), setWebhook{url, secretToken, onlyMessages, maxConnections}, nil)
+	return c.callMethod(ctx, account, shortCall(methodSetWebhook), setWebhook{url, secretToken, onlyMessages, maxConnections}, nil)
 }
 
 type deleteWebhook struct {
@@ -91,7 +88,7 @@ type deleteWebhook struct {
 
 // DeleteWebhook ends the webhook. What is waiting stays, for getUpdates.
 func (c *Client) DeleteWebhook(ctx context.Context, account *settings.Telegram) error {
-	return c.do(ctx, account, simple(methodDeleteWebhook), deleteWebhook{DropPendingUpdates: false}, nil)
+	return c.callMethod(ctx, account, shortCall(methodDeleteWebhook), deleteWebhook{DropPendingUpdates: false}, nil)
 }
 
 type getUpdates struct {
@@ -107,9 +104,7 @@ func (c *Client) GetUpdates(
 	ctx context.Context, account *settings.Telegram, offset int64, limit int, timeout time.Duration,
 ) ([]json.RawMessage, error) {
 	k := call{method: methodGetUpdates, timeout: timeout + pollSlack, maxBytes: maxUpdatesBytes}
-	var updates []json.RawMessage
-	err := c.do(ctx, account, k, getUpdates{offset, limit, int(timeout / time.Second), onlyMessages}, &updates)
-	return updates, err
+	return query[[]json.RawMessage](ctx, c, account, k, getUpdates{offset, limit, int(timeout / time.Second), onlyMessages})
 }
 
 // sendMessage has no parse_mode: the text is plain, whatever is in it.
@@ -136,10 +131,10 @@ type (
 	}
 )
 
-// Keyboard is what a message does to the keyboard of the user's chat.
+// Keyboard is the effect of a message on the keyboard of the user's chat.
 type Keyboard int
 
-// What a message can do to a keyboard.
+// The effects on a keyboard.
 const (
 	// KeyboardAsIs leaves it.
 	KeyboardAsIs Keyboard = iota
@@ -160,9 +155,18 @@ func (c *Client) SendMessage(ctx context.Context, account *settings.Telegram, ch
 	case KeyboardRemove:
 		m.ReplyMarkup = &removeKeyboard{RemoveKeyboard: true}
 	}
-	return c.do(ctx, account, simple(methodSendMessage), m, nil)
+	return c.callMethod(ctx, account, shortCall(methodSendMessage), m, nil)
 }
 
-func simple(method string) call {
+// query makes a call and returns its result.
+func query[T any](ctx context.Context, c *Client, account *settings.Telegram, k call, in any) (T, error) {
+	var result T
+	if err := c.callMethod(ctx, account, k, in, &result); err != nil {
+		return result, fmt.Errorf("query Bot API: %w", err)
+	}
+	return result, nil
+}
+
+func shortCall(method string) call {
 	return call{method: method, timeout: callTimeout, maxBytes: maxAnswerBytes}
 }

@@ -9,10 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// PollState is where a poller stands.
+// PollState is the state of a poller.
 type PollState string
 
 // The states of a poller.
@@ -21,7 +22,7 @@ const (
 	PollIdle PollState = "idle"
 	// PollRunning: the last poll was answered, and what it brought is stored, or has its code looked up again in a moment.
 	PollRunning PollState = "running"
-	// PollConflict: somebody else fetches this bot's updates, or a webhook takes them.
+	// PollConflict: another poller fetches this bot's updates, or a webhook receives them.
 	PollConflict PollState = "conflict"
 	// PollCredentials: Telegram refuses the token.
 	PollCredentials PollState = "credentials_refused"
@@ -33,16 +34,16 @@ const (
 	PollHeld PollState = "held"
 )
 
-// PollerOptions are what a Poller is made of.
+// PollerOptions configure a Poller.
 type PollerOptions struct {
-	// Permitted decides whether the updates of an account may be fetched. To fetch is to take them from whoever else
-	// wants them, so somebody has to know before that the token is that of the project's bot, and that no webhook is
-	// set: Telegram answers 409 as long as there is one. Nil permits all.
+	// Permitted decides whether the updates of an account may be fetched. Fetching takes them from every other
+	// reader, so it has to be known before that the token is that of the project's bot, and that no webhook is set: Telegram
+	// answers 409 as long as there is one. Nil permits all.
 	Permitted func(*settings.Telegram) bool
-	// Wake has a poller that idles look at once whether it may poll. Nil for none.
+	// Wake makes an idle poller check at once whether it may poll. Nil for none.
 	Wake <-chan struct{}
-	// Report is told each change of state, with the error that caused it, if one did. It is called from Start and
-	// must not block. Nil for none.
+	// Report is called from Start after each change of state, with the error that caused it, if any. It must not block. Nil
+	// for none.
 	Report func(PollState, error)
 	// Timeout is how long Telegram holds a poll that finds nothing, at most 50 s; zero means 30 s.
 	Timeout time.Duration
@@ -68,8 +69,8 @@ type Poller struct {
 	state    PollState
 }
 
-// errPolling says that Start was called twice.
-var errPolling = errors.New("the poller runs already")
+// errPolling is returned if Start is called twice.
+var errPolling = errors.New("poller is running already")
 
 // NewPoller returns a poller that is not started. It polls whenever the settings say so, and idles otherwise.
 func (c *Channel) NewPoller(o PollerOptions) *Poller {
@@ -80,7 +81,7 @@ func (c *Channel) NewPoller(o PollerOptions) *Poller {
 	return &Poller{PollerOptions: o, channel: c}
 }
 
-// NeedLeaderElection says that one replica polls.
+// NeedLeaderElection reports true: one replica polls.
 func (p *Poller) NeedLeaderElection() bool { return true }
 
 // Start polls until ctx ends.
@@ -89,21 +90,21 @@ func (p *Poller) Start(ctx context.Context) error {
 		return errPolling
 	}
 	defer p.running.Store(false)
-	p.forget()
+	p.resetOffset()
 	p.state = ""
 	for ctx.Err() == nil {
-		wait := p.step(ctx)
+		wait := p.pollOnce(ctx)
 		var wake <-chan struct{}
 		if p.state == PollIdle {
 			wake = p.Wake
 		}
-		sleep(ctx, wait, wake)
+		sleepUntilWoken(ctx, wait, wake)
 	}
 	return nil
 }
 
-// sleep waits, until it is woken or ctx ends.
-func sleep(ctx context.Context, wait time.Duration, wake <-chan struct{}) {
+// sleepUntilWoken waits, until it is woken or ctx ends.
+func sleepUntilWoken(ctx context.Context, wait time.Duration, wake <-chan struct{}) {
 	if wait <= 0 {
 		return
 	}
@@ -116,20 +117,20 @@ func sleep(ctx context.Context, wait time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// forget makes the next step ask for everything unconfirmed.
-func (p *Poller) forget() { p.token, p.offset, p.limit, p.held = nil, 0, pollBatch, nil }
+// resetOffset makes the next step ask for everything unconfirmed.
+func (p *Poller) resetOffset() { p.token, p.offset, p.limit, p.held = nil, 0, pollBatch, nil }
 
-// step polls once and returns how long to wait before the next time.
-func (p *Poller) step(ctx context.Context) time.Duration {
+// pollOnce polls once and returns how long to wait before the next time.
+func (p *Poller) pollOnce(ctx context.Context) time.Duration {
 	s := p.channel.settings()
-	if s.Telegram == nil || !s.Telegram.Polling || !s.Telegram.BotToken.Usable() || !p.permitted(s.Telegram) {
-		p.forget()
+	if s.Telegram == nil || !s.Telegram.Polling || !s.Telegram.BotToken.Usable() || !p.mayFetch(s.Telegram) {
+		p.resetOffset()
 		p.failures = 0
-		p.report(PollIdle, nil)
+		p.reportState(PollIdle, nil)
 		return idleWait
 	}
 	if !bytes.Equal(p.token, s.Telegram.BotToken.Current()) {
-		p.forget()
+		p.resetOffset()
 		p.token = s.Telegram.BotToken.Current()
 	}
 	asked := time.Now()
@@ -137,15 +138,15 @@ func (p *Poller) step(ctx context.Context) time.Duration {
 	if err != nil {
 		return p.pollFailed(ctx, err)
 	}
-	wait := p.take(ctx, s, updates)
+	wait := p.handleUpdates(ctx, s, updates)
 	if len(updates) == 0 {
-		// Whoever answers at once that there is nothing is not asked more often than this.
+		// An API that answers at once without updates is not asked more often than this.
 		wait = max(wait, minPollTimeout-time.Since(asked))
 	}
 	return wait
 }
 
-func (p *Poller) permitted(account *settings.Telegram) bool {
+func (p *Poller) mayFetch(account *settings.Telegram) bool {
 	return p.Permitted == nil || p.Permitted(account)
 }
 
@@ -155,37 +156,37 @@ func (p *Poller) pollFailed(ctx context.Context, err error) time.Duration {
 	case errors.Is(err, ErrTooLarge) && p.limit > 1:
 		p.limit /= 2
 	case errors.Is(err, ErrConflict):
-		p.forget() // whoever has the updates now may confirm some
+		p.resetOffset() // the other reader may confirm some
 	}
-	return p.failed(ctx, stateOf(err), err)
+	return p.recordFailure(ctx, stateOf(err), err)
 }
 
-// take stores a batch, and moves the offset past the updates in front that are done.
-func (p *Poller) take(ctx context.Context, s *settings.Settings, updates []json.RawMessage) time.Duration {
+// handleUpdates handles a batch, and moves the offset past the updates in front that are done.
+func (p *Poller) handleUpdates(ctx context.Context, s *settings.Settings, updates []json.RawMessage) time.Duration {
 	before := p.offset
 	b := p.newBatch(s, updates)
-	b.takeAll(ctx)
-	p.confirm(b.updates)
+	b.handleAll(ctx)
+	p.confirmUpdates(b.updates)
 	switch {
 	case b.failure != nil:
-		return p.failed(ctx, PollHeld, b.failure)
+		return p.recordFailure(ctx, PollHeld, b.failure)
 	case b.refused:
-		p.succeeded()
+		p.recordSuccess()
 		return retryLookUp
 	case len(updates) > 0 && p.offset == before:
 		// Updates without a usable id come again and again; nothing confirms them.
-		return p.failed(ctx, PollUnavailable, errNoUpdate)
+		return p.recordFailure(ctx, PollUnavailable, errNoUpdate)
 	case len(updates) == 0:
 		// Telegram has confirmed everything before the offset, so it is of no use any more, and harmful later: after
 		// a week without updates the next id is random, and may be a lower one (reference, Update).
 		p.offset, p.limit = 0, pollBatch
 	}
-	p.succeeded()
+	p.recordSuccess()
 	return 0
 }
 
-// confirm moves the offset past the updates in front that are done, and remembers how far those behind are.
-func (p *Poller) confirm(updates []update) {
+// confirmUpdates moves the offset past the updates in front that are done, and remembers how far those behind are.
+func (p *Poller) confirmUpdates(updates []update) {
 	p.held = make(map[int64]progress)
 	inFront := true
 	for _, u := range updates {
@@ -200,33 +201,33 @@ func (p *Poller) confirm(updates []update) {
 	}
 }
 
-func (p *Poller) succeeded() {
+func (p *Poller) recordSuccess() {
 	p.failures = 0
-	p.report(PollRunning, nil)
+	p.reportState(PollRunning, nil)
 }
 
-// failed reports and returns how long to wait: what Telegram asks for, or twice as long as last time, a little spread.
-func (p *Poller) failed(ctx context.Context, state PollState, err error) time.Duration {
+// recordFailure reports a failure and returns how long to wait: as Telegram asks, or twice as long as last time, with jitter.
+func (p *Poller) recordFailure(ctx context.Context, state PollState, err error) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	p.report(state, err)
+	p.reportState(state, err)
 	wait := min(minBackoff<<min(p.failures, 10), maxBackoff)
 	p.failures++
 	wait = wait/2 + rand.N(wait/2) //nolint:gosec // spread, not secret
-	return max(wait, retryAfter(err))
+	return max(wait, requestedWait(err))
 }
 
-func (p *Poller) report(state PollState, err error) {
+func (p *Poller) reportState(state PollState, err error) {
 	p.channel.metrics.polls.WithLabelValues(string(state)).Inc()
 	if state == p.state {
 		return
 	}
 	p.state = state
 	if err != nil {
-		p.channel.log.Error(err, "telegram polling", "state", string(state))
+		p.channel.log.Error(err, "Telegram poll state changed", "state", string(state))
 	} else {
-		p.channel.log.Info("telegram polling", "state", string(state))
+		p.channel.log.Info("Telegram poll state changed", "state", string(state))
 	}
 	if p.Report != nil {
 		p.Report(state, err)
@@ -237,7 +238,7 @@ func stateOf(err error) PollState {
 	switch {
 	case errors.Is(err, ErrConflict):
 		return PollConflict
-	case errors.Is(err, ErrCredentials), errors.Is(err, ErrNoToken), errors.Is(err, ErrNoSimulator):
+	case errors.Is(err, ErrCredentials), errors.Is(err, ErrNoToken), errors.Is(err, messenger.ErrNoSimulator):
 		return PollCredentials
 	case errors.Is(err, ErrRateLimited), errors.Is(err, ErrRefused):
 		return PollFailing

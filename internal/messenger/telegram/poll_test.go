@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -32,7 +33,7 @@ func TestPoll_verifies(t *testing.T) {
 	})
 }
 
-// TestPoll_offsetOnlyAfterTheStore: while the store is away nothing is confirmed, whoever polls; afterwards nothing is lost.
+// TestPoll_offsetOnlyAfterTheStore: while the store is away nothing is confirmed by any poller; afterwards nothing is lost.
 func TestPoll_offsetOnlyAfterTheStore(t *testing.T) {
 	bubble(t, PollerOptions{}, func(p *polling) {
 		id := p.initiate("golden").Request.ID
@@ -108,12 +109,12 @@ func TestPoll_oneChatCannotHoldUpAll(t *testing.T) {
 		p.start()
 		p.pass(2 * maxBackoff)
 		p.Expect(p.phase(id)).To(Equal(verification.Verified))
-		p.Expect(p.outcomes()[failedPrompt]).To(BeEquivalentTo(maxPrompts))
+		p.Expect(p.outcomes()[messenger.OutcomePromptFailed]).To(BeEquivalentTo(maxPrompts))
 		p.Expect(p.api.waiting()).To(BeZero())
 	})
 }
 
-// TestPoll_onlyWhereItIsPermitted: until somebody has seen to the webhook, and to whose token it is, nothing is fetched.
+// TestPoll_onlyWhereItIsPermitted: until the webhook and the owner of the token are known, nothing is fetched.
 func TestPoll_onlyWhereItIsPermitted(t *testing.T) {
 	var permitted atomic.Bool
 	options := PollerOptions{Permitted: func(a *settings.Telegram) bool {

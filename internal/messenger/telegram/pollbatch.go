@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -29,7 +30,7 @@ type progress struct {
 	done    bool
 }
 
-// batch is the updates of one poll at work.
+// batch holds the updates of one poll.
 type batch struct {
 	channel  *Channel
 	settings *settings.Settings
@@ -41,13 +42,13 @@ type batch struct {
 	refused  bool  // an update waits for its code to be looked up
 }
 
-// newBatch goes on where the poller was with the updates that it fetched before.
+// newBatch returns the fetched updates, with the progress of those that were fetched before.
 func (p *Poller) newBatch(s *settings.Settings, raw []json.RawMessage) *batch {
 	b := &batch{channel: p.channel, settings: s, updates: make([]update, len(raw))}
 	now := time.Now()
 	for i, content := range raw {
-		id, _, _ := readUpdate(content) // receive judges the rest
-		in, _ := read(content, s.Telegram.BotUsername)
+		id, _, _ := readUpdate(content) // receiveUpdate judges the rest
+		in, _ := readInbound(content, s.Telegram.BotUsername)
 		known, held := p.held[id]
 		if !held {
 			known.since = now
@@ -57,22 +58,22 @@ func (p *Poller) newBatch(s *settings.Settings, raw []json.RawMessage) *batch {
 	return b
 }
 
-// takeAll does all updates that are not done, those of one sender in their order. One that is held keeps back those of its
-// sender only: there is one offset for all senders, and anybody can send codes that take long to look up.
-func (b *batch) takeAll(ctx context.Context) {
+// handleAll handles all updates that are not done, those of one sender in their order. One that is held keeps back those of its
+// sender only: there is one offset for all senders, and any sender can send codes that take long to look up.
+func (b *batch) handleAll(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(pollSenders)
 	for _, of := range b.groupBySender() {
 		group.Go(func() error {
 			for _, u := range of {
-				if !b.takeOne(ctx, u) {
+				if !b.handleOne(ctx, u) {
 					break
 				}
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // takeOne keeps the errors
+	_ = group.Wait() // handleOne keeps the errors
 }
 
 // groupBySender groups the updates that are not done by who sent them, in order.
@@ -95,39 +96,39 @@ func (b *batch) groupBySender() [][]*update {
 	return groups
 }
 
-// takeOne does an update, and reports whether it is done.
-func (b *batch) takeOne(ctx context.Context, u *update) bool {
-	if ctx.Err() != nil || b.failed() {
+// handleOne handles an update, and reports whether it is done.
+func (b *batch) handleOne(ctx context.Context, u *update) bool {
+	if ctx.Err() != nil || b.hasFailed() {
 		return false
 	}
-	err := b.channel.receive(ctx, b.channel.log, b.settings, u.raw)
+	err := b.channel.receiveUpdate(ctx, b.channel.log, b.settings, u.raw)
 	u.done = err == nil || ctx.Err() == nil && b.giveUp(u, err)
 	if !u.done {
-		b.hold(err)
+		b.holdUpdate(err)
 	}
 	return u.done
 }
 
-// giveUp reports whether an update that failed is not tried again, because the user could not be asked for the contact for too
-// long, or because its code was refused for so long that only a made-up one still is.
+// giveUp reports whether an update that failed is not tried again: the user could not be asked for the contact too often, or its
+// code was refused for so long that it is a made-up one.
 func (b *batch) giveUp(u *update, err error) bool {
-	if _, prompt := errors.AsType[promptError](err); prompt {
+	if errors.Is(err, messenger.ErrPrompt) {
 		if u.prompts++; u.prompts < maxPrompts {
 			return false
 		}
-		b.channel.log.Error(err, "telegram prompt given up; the user has to open the link again")
+		b.channel.log.Error(err, "Telegram prompt failed, will not retry")
 		return true
 	}
 	if !lookUpRefused(err) || time.Since(u.since) < lookUpPatience {
 		return false
 	}
-	b.channel.metrics.updates.WithLabelValues(string(refusedLimited)).Inc()
-	b.channel.log.V(1).Info("telegram message", "outcome", string(refusedLimited))
+	b.channel.metrics.Count(messenger.OutcomeLimited, 1)
+	b.channel.log.V(1).Info("Telegram message handled", "outcome", string(messenger.OutcomeLimited))
 	return true
 }
 
-// hold notes that an update must come again.
-func (b *batch) hold(err error) {
+// holdUpdate records that an update must come again.
+func (b *batch) holdUpdate(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if lookUpRefused(err) {
@@ -140,12 +141,12 @@ func (b *batch) hold(err error) {
 	}
 }
 
-// failed reports whether what is left of the batch would fail too.
-func (b *batch) failed() bool {
+// hasFailed reports whether what is left of the batch would fail too.
+func (b *batch) hasFailed() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.failures >= maxFailures
 }
 
-// lookUpRefused tells whether a code was not looked up because everybody together sends too many that are unknown.
+// lookUpRefused reports whether a code was not looked up because all senders together send too many that are unknown.
 func lookUpRefused(err error) bool { return errors.Is(err, verification.TooManyUnknown(nil)) }

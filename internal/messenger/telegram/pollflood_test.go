@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -125,6 +126,6 @@ func TestPoll_refusedLookUp(t *testing.T) {
 		p.Expect(p.api.waiting()).To(Equal(2), "neither is confirmed")
 		p.pass(3 * time.Second)
 		p.Expect(p.api.waiting()).To(BeZero())
-		p.Expect(p.outcomes()).To(Equal(map[outcome]float64{failedStore: 1, outcomeNeedContact: 1, outcomeUnknown: 1}))
+		p.Expect(p.outcomes()).To(Equal(map[messenger.Outcome]float64{messenger.OutcomeFailed: 1, messenger.OutcomeNeedContact: 1, messenger.OutcomeUnknownCode: 1}))
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -123,7 +124,7 @@ func TestPoll_anUpdateThatMeetsABug(t *testing.T) {
 		p.pass(time.Second)
 		p.Expect(p.phase(good.Request.ID)).To(Equal(verification.Verified))
 		p.Expect(p.api.waiting()).To(BeZero())
-		p.Expect(p.outcomes()).To(HaveKeyWithValue(panicked, 1.0))
+		p.Expect(p.outcomes()).To(HaveKeyWithValue(messenger.OutcomePanicked, 1.0))
 		p.Expect(string(p.logs.Contents())).NotTo(ContainSubstring("canaryvalue"))
 	})
 }

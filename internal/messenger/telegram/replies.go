@@ -10,8 +10,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The built-in texts. They say nothing of the other side: not the number that is claimed, nor the code. Those with a place in
-// them say who asks and what it means, because links can be sent on to others.
+// The built-in texts. They reveal nothing of the other side: not the number that is claimed, nor the code. Those with a place in
+// them name who asks and what it means, because links can be forwarded.
 const (
 	textVerified     = "Your phone number is confirmed to %[1]s. You can return to the app or website now.\n\nIf you did not start this yourself, tell %[1]s at once: someone else may be using your number there."
 	textWrongNumber  = "This phone number does not match the request, so nothing was confirmed."
@@ -26,45 +26,43 @@ func shareText(s *settings.Settings, r *verification.Request) string {
 	return cmp.Or(s.Replies.ShareContact, fmt.Sprintf(textShareContact, s.DisplayNameOf(r)))
 }
 
-// reply answers a message, best effort: what cannot wait in the queue is not sent.
-//
-// That a number was verified is told by whoever verified it, so a copy of the message, at whatever replica, is not
-// answered again.
-func (c *Channel) reply(s *settings.Settings, in inbound, bound []string, became outcome, receipt verification.Receipt) {
-	if in.sender == 0 || became == outcomeVerified && !receipt.Changed {
+// replyToMessage answers a message, best effort. The replica and the message that verified a number are the ones to report it, so a
+// copy of the message, at whatever replica, is not answered again.
+func (c *Channel) replyToMessage(s *settings.Settings, in inbound, bound []string, became messenger.Outcome, receipt verification.Receipt) {
+	if in.sender == 0 {
 		return
 	}
-	text, keyboard := "", KeyboardRemove
-	switch became {
-	case outcomeVerified:
-		text = cmp.Or(s.Replies.Verified, fmt.Sprintf(textVerified, s.DisplayNameOf(&receipt.Request)))
-	case outcomeWrongNumber:
-		text = cmp.Or(s.Replies.WrongNumber, textWrongNumber)
-	case outcomeTooLate:
-		text = cmp.Or(s.Replies.Expired, textExpired)
-	case outcomeNeedContact, givenUpPrompt, refusedLimited, refusedByStore:
-		return
-	default:
-		// Whoever shared another's contact may still press the button.
-		text, keyboard = cmp.Or(s.Replies.Unknown, textUnknown), KeyboardAsIs
-		if became == outcomeUnknown && in.isContact {
-			keyboard = KeyboardRemove
-		}
-		if c.strangers.Decide(c.clock.Now(), bound[0]) != messenger.AnswerStranger {
-			c.metrics.replies.WithLabelValues(replyLimited).Inc()
+	switch messenger.PolicyOf(became) {
+	case messenger.NoReply:
+	case messenger.ReplyToUser:
+		if became == messenger.OutcomeVerified && !receipt.Changed {
+			c.replies.SkipRepeated()
 			return
 		}
-	}
-	account, chat := s.Telegram, in.sender
-	if !c.replies.Add(func(ctx context.Context) { c.send(ctx, account, chat, text, keyboard) }) {
-		c.metrics.replies.WithLabelValues(replyDropped).Inc()
+		c.replies.Reply(c.replyWith(s, in, userText(s, became, &receipt.Request), KeyboardRemove))
+	case messenger.ReplyToStranger:
+		// Who shared the contact of another may still press the button.
+		keyboard := KeyboardAsIs
+		if became == messenger.OutcomeUnknownCode && in.isContact {
+			keyboard = KeyboardRemove
+		}
+		c.replies.ReplyToStranger(c.replyWith(s, in, cmp.Or(s.Replies.Unknown, textUnknown), keyboard), bound[0])
 	}
 }
 
-func (c *Channel) send(ctx context.Context, account *settings.Telegram, chat int64, text string, keyboard Keyboard) {
-	err := c.client.SendMessage(ctx, account, chat, text, keyboard)
-	c.metrics.reply(err)
-	if err != nil {
-		c.log.V(1).Info("telegram reply not sent", "cause", err.Error())
+// userText returns what a user gets to read about a request.
+func userText(s *settings.Settings, became messenger.Outcome, r *verification.Request) string {
+	switch became {
+	case messenger.OutcomeVerified:
+		return cmp.Or(s.Replies.Verified, fmt.Sprintf(textVerified, s.DisplayNameOf(r)))
+	case messenger.OutcomeTooLate:
+		return cmp.Or(s.Replies.Expired, textExpired)
+	default:
+		return cmp.Or(s.Replies.WrongNumber, textWrongNumber)
 	}
+}
+
+func (c *Channel) replyWith(s *settings.Settings, in inbound, text string, keyboard Keyboard) messenger.SendFunc {
+	account, chat := s.Telegram, in.sender
+	return func(ctx context.Context) error { return c.client.SendMessage(ctx, account, chat, text, keyboard) }
 }

@@ -16,10 +16,10 @@ import (
 )
 
 // secretHeader carries the secret_token of setWebhook in every request of Telegram's. It is a password and no signature:
-// whoever has it can write any update.
+// it allows to write any update.
 const secretHeader = "X-Telegram-Bot-Api-Secret-Token" //nolint:gosec // a name
 
-// What a key derived from a bot token is for. Each purpose has its own, so that none tells another.
+// The purposes of keys that are derived from a bot token, so that none reveals another.
 const (
 	purposeWebhook = "phoneproof telegram webhook"
 	purposeSender  = "phoneproof telegram sender"
@@ -29,10 +29,10 @@ const (
 // token, in 43 characters of base64url, all of which setWebhook allows. So nothing more is stored, every replica knows
 // it, and two projects have two.
 func WebhookSecret(botToken []byte, project string) string {
-	return base64.RawURLEncoding.EncodeToString(derived(botToken, purposeWebhook, project))
+	return base64.RawURLEncoding.EncodeToString(deriveKey(botToken, purposeWebhook, project))
 }
 
-func derived(key []byte, parts ...string) []byte {
+func deriveKey(key []byte, parts ...string) []byte {
 	mac := hmac.New(sha256.New, key)
 	for _, part := range parts {
 		io.WriteString(mac, part+"\x00") //nolint:errcheck // hash.Hash never returns an error, and no part has a NUL
@@ -40,14 +40,14 @@ func derived(key []byte, parts ...string) []byte {
 	return mac.Sum(nil)
 }
 
-// authentic tells whether a request carries the webhook's secret, for the token that is or one that was a moment ago:
+// isAuthentic reports whether a request carries the webhook's secret, for the current token or one that was replaced a moment ago:
 // Telegram goes on with the old one until the new webhook is set.
-func authentic(h http.Header, s *settings.Settings, now time.Time) bool {
+func isAuthentic(h http.Header, s *settings.Settings, now time.Time) bool {
 	given := h.Values(secretHeader)
 	if len(given) != 1 || given[0] == "" || len(given[0]) > maxSecretBytes {
 		return false
 	}
-	// Hashes have one length, so the time tells nothing of that of the secret; and every value is compared.
+	// Hashes have one length, so the time reveals nothing of that of the secret; and every value is compared.
 	sum := sha256.Sum256([]byte(given[0]))
 	found := 0
 	for _, token := range s.Telegram.BotToken.Accepted(now) {
@@ -57,13 +57,13 @@ func authentic(h http.Header, s *settings.Settings, now time.Time) bool {
 	return found == 1
 }
 
-// bindings returns the keyed hash of a sender under each token that is accepted at now, the current one first: who sent
+// senderBindings returns the keyed hash of a sender under each token that is accepted at now, the current one first: who sent
 // the code before the token was replaced and shares the contact after it is still known. 128 bits in hex.
-func bindings(s *settings.Settings, sender int64, now time.Time) []string {
+func senderBindings(s *settings.Settings, sender int64, now time.Time) []string {
 	bot, id := strings.ToLower(s.Telegram.BotUsername), strconv.FormatInt(sender, 10)
 	var all []string
 	for _, token := range s.Telegram.BotToken.Accepted(now) {
-		all = append(all, hex.EncodeToString(derived(token, purposeSender, s.Project, bot, id)[:16]))
+		all = append(all, hex.EncodeToString(deriveKey(token, purposeSender, s.Project, bot, id)[:16]))
 	}
 	return all
 }

@@ -15,7 +15,7 @@ func TestBindings_areKeyed(t *testing.T) {
 	g := NewWithT(t)
 	const sender = 4242424242
 	of := func(token, project string) string {
-		all := bindings(&settings.Settings{Project: project, Telegram: &settings.Telegram{
+		all := senderBindings(&settings.Settings{Project: project, Telegram: &settings.Telegram{
 			BotUsername: "example_shop_bot", BotToken: settings.NewSecret([]byte(token)),
 		}}, sender, time.Unix(1, 0))
 		g.Expect(all).To(HaveLen(1))

@@ -3,20 +3,19 @@ package whatsapp
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
-// errLeftOver says that a batch ended before all of its messages had their turn.
-var errLeftOver = errors.New("some messages had no turn")
+// errLeftOver is returned if a batch ended before all of its messages were handled.
+var errLeftOver = errors.New("some messages were not handled")
 
-// batch is the messages of one webhook at work.
+// batch holds the messages of one webhook while they are handled.
 type batch struct {
 	*delivery
 
@@ -27,8 +26,8 @@ type batch struct {
 	first error
 }
 
-// receiveAll does all messages, those of one sender in their order. One that fails keeps no other back. An error means
-// that the webhook must come again; what is done by then is done, and a copy of it changes nothing.
+// receiveAll handles all messages, those of one sender in their order. One that fails keeps no other back. An error means
+// that the webhook must come again; a copy of a message that was handled changes nothing.
 func (b *batch) receiveAll(ctx context.Context, messages []message) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
@@ -46,30 +45,30 @@ func (b *batch) receiveAll(ctx context.Context, messages []message) error {
 	return b.first
 }
 
-// receiveOne does a message and counts what it came to.
+// receiveOne handles a message and counts its outcome.
 func (b *batch) receiveOne(ctx context.Context, m *message) {
 	if ctx.Err() != nil || b.failures.Load() >= maxFailures {
-		b.fail(errLeftOver)
+		b.recordFailure(messenger.OutcomeFailed, errLeftOver)
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, messageTimeout)
 	defer cancel()
-	came, err := b.recovered(ctx, m)
+	came, err := b.receiveGuarded(ctx, m)
 	if err != nil {
-		b.fail(err)
+		b.recordFailure(came, err)
 		return
 	}
-	b.hook.metrics.count(came, 1)
+	b.hook.metrics.Count(came, 1)
 	level := 1
-	if came == outcomeVerified || came == outcomeNeedContact || came == outcomeNeedConfirmation {
+	if came == messenger.OutcomeVerified || came == messenger.OutcomeNeedContact || came == messenger.OutcomeNeedConfirmation {
 		level = 0 // a request changed
 	}
-	b.log.V(level).Info("WhatsApp message", "outcome", came, "type", knownType(m.Type))
+	b.log.V(level).Info("WhatsApp message handled", "outcome", came, "type", knownType(m.Type))
 }
 
-func (b *batch) fail(err error) {
+func (b *batch) recordFailure(came messenger.Outcome, err error) {
 	b.failures.Add(1)
-	b.hook.metrics.count(outcomeFailed, 1)
+	b.hook.metrics.Count(came, 1)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.first == nil || errors.Is(b.first, errLeftOver) {
@@ -77,24 +76,13 @@ func (b *batch) fail(err error) {
 	}
 }
 
-// recovered does a message and survives it. A message that met a bug once will meet it again, so it is acknowledged.
-func (b *batch) recovered(ctx context.Context, m *message) (came outcome, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			came, err = outcomePanicked, nil
-			b.log.Error(panicError(value), "WhatsApp message", "outcome", came, "type", knownType(m.Type))
-		}
-	}()
-	return b.receive(ctx, m)
-}
-
-// panicError describes a panic by where it happened. Its value may be anything, a part of the message too, so only the
-// runtime's own are told.
-func panicError(value any) error {
-	if err, ok := value.(runtime.Error); ok {
-		return fmt.Errorf("panic: %w\n%s", err, debug.Stack())
-	}
-	return fmt.Errorf("panic: %T\n%s", value, debug.Stack())
+// receiveGuarded handles a message and survives a panic.
+func (b *batch) receiveGuarded(ctx context.Context, m *message) (came messenger.Outcome, err error) {
+	defer messenger.RecoverPanic(func(failure error) {
+		came, err = messenger.OutcomePanicked, nil
+		b.log.Error(failure, "WhatsApp message dropped", "outcome", came, "type", knownType(m.Type))
+	})
+	return b.receiveMessage(ctx, m)
 }
 
 // bySender groups messages by who sent them, in order.
@@ -102,7 +90,7 @@ func bySender(messages []message) [][]*message {
 	groups := make([][]*message, 0, len(messages))
 	index := make(map[string]int, len(messages))
 	for i := range messages {
-		from, _ := messages[i].sender()
+		from, _ := messages[i].readSender()
 		at, seen := index[from.key()]
 		if !seen {
 			at = len(groups)

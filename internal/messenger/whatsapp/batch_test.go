@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -47,7 +48,7 @@ func TestHook_thousandMessages(t *testing.T) {
 	begin := time.Now()
 	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
 	t.Logf("%d bytes in %s", len(body), time.Since(begin))
-	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeVerified: 1000}))
+	f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeVerified: 1000}))
 	f.Expect(f.verified(ids)).To(Equal(1000))
 }
 
@@ -79,7 +80,7 @@ func TestHook_storeFailsMidway(t *testing.T) {
 
 			f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
 			f.Expect(f.verified(ids)).To(Equal(1000))
-			f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeVerified: 1000}))
+			f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeVerified: 1000}))
 		})
 	}
 }
@@ -127,7 +128,7 @@ func takeTime(d time.Duration) {
 	}
 }
 
-// TestHook_hangingStore has a store that answers nobody: Meta is told so, in time.
+// TestHook_hangingStore has a store that does not answer: Meta gets 503 in time.
 func TestHook_hangingStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newOfflineFixture(t)
@@ -242,11 +243,11 @@ func TestHook_race(t *testing.T) {
 	f.Expect(state.Phase).To(Equal(verification.Verified))
 	f.Expect(state.Actual.Digits()).To(BeElementOf(senders[:2]))
 	counts := f.outcomes()
-	f.Expect(counts[outcomeVerified]).To(Equal(4), "the first sender's, and copies of it")
-	f.Expect(counts[outcomeWrongNumber]).To(Equal(8))
+	f.Expect(counts[messenger.OutcomeVerified]).To(Equal(4), "the first sender's, and copies of it")
+	f.Expect(counts[messenger.OutcomeWrongNumber]).To(Equal(8))
 }
 
-// TestHook_wrongSenderFirst has somebody who saw the code try it before its owner.
+// TestHook_wrongSenderFirst has another user who saw the code try it before its owner.
 func TestHook_wrongSenderFirst(t *testing.T) {
 	f := newFixture(t)
 	made := f.request("first", user, verification.WhatsApp)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -64,7 +65,7 @@ func BenchmarkHook_verify(b *testing.B) {
 		}
 	}
 	b.StopTimer()
-	if n := f.outcomes()[outcomeVerified]; n != b.N {
+	if n := f.outcomes()[messenger.OutcomeVerified]; n != b.N {
 		b.Fatalf("%d of %d verified", n, b.N)
 	}
 	slices.Sort(took)

@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"container/list"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -10,8 +11,8 @@ import (
 )
 
 var (
-	errBodyTooLarge = errors.New("the body is larger than Meta's are")
-	errBodyCut      = errors.New("the body ended before its announced length")
+	errBodyTooLarge = errors.New("body is larger than Meta's are")
+	errBodyCut      = errors.New("body ended before its announced length")
 	errBusy         = errors.New("too many large bodies at once")
 )
 
@@ -69,7 +70,7 @@ func (b *body) readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength >= 0 {
 		most = r.ContentLength
 	}
-	// A body beyond the limit has net/http close the connection too, so that nobody sends the rest.
+	// A body beyond the limit has net/http close the connection too, so that the rest is not sent.
 	limited := http.MaxBytesReader(w, r.Body, maxBodyBytes)
 	content := make([]byte, 0, min(most+1, freeBodyBytes)) // one byte more finds the end without growing
 	for {
@@ -95,7 +96,7 @@ func (b *body) readAll(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		case err != nil && b.madeRoom():
 			return nil, errBusy
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("read body: %w", err)
 		}
 	}
 }
@@ -160,7 +161,7 @@ func (b *body) madeRoom() bool {
 func (b *body) leaveIncomplete() bool {
 	b.all.mu.Lock()
 	defer b.all.mu.Unlock()
-	b.unlist()
+	b.removeFromIncomplete()
 	return !b.evicted
 }
 
@@ -168,13 +169,13 @@ func (b *body) leaveIncomplete() bool {
 func (b *body) releaseBytes() {
 	b.all.mu.Lock()
 	defer b.all.mu.Unlock()
-	b.unlist()
+	b.removeFromIncomplete()
 	b.all.reserved -= b.reserved
 	b.reserved = 0
 }
 
-// unlist takes the body out of the incomplete ones. The lock of all is held.
-func (b *body) unlist() {
+// removeFromIncomplete takes the body out of the incomplete ones. The lock of all is held.
+func (b *body) removeFromIncomplete() {
 	if b.place != nil {
 		b.all.incomplete.Remove(b.place)
 		b.place = nil

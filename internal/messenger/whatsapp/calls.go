@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 
@@ -23,7 +24,7 @@ type outgoing struct {
 
 type textBody struct {
 	Body string `json:"body"`
-	// PreviewURL has WhatsApp fetch the first link of the text; ours is not to make a user's client call anybody.
+	// PreviewURL has WhatsApp fetch the first link of the text; our texts must not make a user's client call other hosts.
 	PreviewURL bool `json:"preview_url"`
 }
 
@@ -49,23 +50,23 @@ type replyButton struct {
 }
 
 func newOutgoing(to Recipient, kind string) outgoing {
-	a := to.address()
+	a := to.Reveal()
 	return outgoing{Product: "whatsapp", RecipientType: "individual", To: a.number, Recipient: a.userID, Type: kind}
 }
 
 // SendText sends a text to a user who wrote to us within 24 hours.
 func (c *Client) SendText(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) error {
 	m := newOutgoing(to, "text")
-	m.Text = &textBody{Body: cut(text, maxTextRunes)}
-	return c.send(ctx, account, m)
+	m.Text = &textBody{Body: cutText(text, maxTextRunes)}
+	return c.sendOutgoing(ctx, account, m)
 }
 
 // RequestContact asks a user for the phone number by a button that shares it (Kapso, "Request contact info").
 func (c *Client) RequestContact(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) error {
 	const kind = "request_contact_info"
 	m := newOutgoing(to, "interactive")
-	m.Interactive = &interactive{Type: kind, Body: prompt{cut(text, maxPromptRunes)}, Action: action{Name: kind}}
-	return c.send(ctx, account, m)
+	m.Interactive = &interactive{Type: kind, Body: prompt{cutText(text, maxPromptRunes)}, Action: action{Name: kind}}
+	return c.sendOutgoing(ctx, account, m)
 }
 
 // RequestConfirmation asks a user to confirm by a button with that id (Cloud API, "Interactive reply buttons": an id has up
@@ -73,21 +74,21 @@ func (c *Client) RequestContact(ctx context.Context, account *settings.WhatsApp,
 func (c *Client) RequestConfirmation(ctx context.Context, account *settings.WhatsApp, to Recipient, text, id string) error {
 	m := newOutgoing(to, "interactive")
 	m.Interactive = &interactive{
-		Type: "button", Body: prompt{cut(text, maxPromptRunes)},
+		Type: "button", Body: prompt{cutText(text, maxPromptRunes)},
 		Action: action{Buttons: []replyButton{{Type: "reply", Reply: choice{ID: id, Title: buttonConfirm}}}},
 	}
-	return c.send(ctx, account, m)
+	return c.sendOutgoing(ctx, account, m)
 }
 
-func (c *Client) send(ctx context.Context, account *settings.WhatsApp, m outgoing) error {
+func (c *Client) sendOutgoing(ctx context.Context, account *settings.WhatsApp, m outgoing) error {
 	if m.To == "" && m.Recipient == "" {
-		return errors.New("a message to nobody")
+		return errors.New("message has no recipient")
 	}
-	return c.do(ctx, account, call{operation: sendMessage, method: http.MethodPost, path: "/messages", body: m}, nil)
+	return c.callGraph(ctx, account, call{operation: sendMessage, method: http.MethodPost, path: "/messages", body: m}, nil)
 }
 
-// cut returns the first runes of a text.
-func cut(text string, runes int) string {
+// cutText returns the first runes of a text.
+func cutText(text string, runes int) string {
 	for i := range text {
 		if runes == 0 {
 			return text[:i]
@@ -97,7 +98,7 @@ func cut(text string, runes int) string {
 	return text
 }
 
-// PhoneNumber is what Meta says of the business number.
+// PhoneNumber is the business number as Meta has it.
 type PhoneNumber struct {
 	ID                 string `json:"id"`
 	DisplayPhoneNumber string `json:"display_phone_number"`
@@ -110,8 +111,10 @@ type PhoneNumber struct {
 func (c *Client) PhoneNumber(ctx context.Context, account *settings.WhatsApp) (PhoneNumber, error) {
 	var n PhoneNumber
 	query := url.Values{"fields": {"id,display_phone_number,verified_name,status"}}
-	err := c.do(ctx, account, call{operation: readNumber, method: http.MethodGet, query: query}, &n)
-	return n, err
+	if err := c.callGraph(ctx, account, call{operation: readNumber, method: http.MethodGet, query: query}, &n); err != nil {
+		return PhoneNumber{}, fmt.Errorf("read phone number: %w", err)
+	}
+	return n, nil
 }
 
 // Callbacks are the URLs that the number's webhooks can go to, the most particular first; the first that is set is used
@@ -131,8 +134,10 @@ func (c *Client) Callbacks(ctx context.Context, account *settings.WhatsApp) (Cal
 		Configuration Callbacks `json:"webhook_configuration"`
 	}
 	query := url.Values{"fields": {"webhook_configuration"}}
-	err := c.do(ctx, account, call{operation: readCallback, method: http.MethodGet, query: query}, &answer)
-	return answer.Configuration, err
+	if err := c.callGraph(ctx, account, call{operation: readCallback, method: http.MethodGet, query: query}, &answer); err != nil {
+		return Callbacks{}, fmt.Errorf("read callbacks: %w", err)
+	}
+	return answer.Configuration, nil
 }
 
 type override struct {
@@ -148,14 +153,14 @@ type overrideTo struct {
 // the hook must be reachable there.
 func (c *Client) SetCallback(ctx context.Context, account *settings.WhatsApp, callbackURL, verifyToken string) error {
 	if callbackURL == "" || verifyToken == "" || len(callbackURL) > MaxCallbackBytes {
-		return errors.New("a callback needs a URL of at most 200 characters and a token")
+		return errors.New("callback needs a URL of at most 200 characters and a token")
 	}
-	return c.configure(ctx, account, setCallback, overrideTo{callbackURL, verifyToken})
+	return c.setConfiguration(ctx, account, setCallback, overrideTo{callbackURL, verifyToken})
 }
 
 // RemoveCallback has the number's webhooks go where they went without an override.
 func (c *Client) RemoveCallback(ctx context.Context, account *settings.WhatsApp) error {
-	return c.configure(ctx, account, removeCallback, overrideTo{})
+	return c.setConfiguration(ctx, account, removeCallback, overrideTo{})
 }
 
 // confirmation is the answer to a call that changes something. Without success the call was refused.
@@ -163,6 +168,6 @@ type confirmation struct {
 	Success bool `json:"success"`
 }
 
-func (c *Client) configure(ctx context.Context, account *settings.WhatsApp, operation string, to overrideTo) error {
-	return c.do(ctx, account, call{operation: operation, method: http.MethodPost, body: override{to}}, &confirmation{})
+func (c *Client) setConfiguration(ctx context.Context, account *settings.WhatsApp, operation string, to overrideTo) error {
+	return c.callGraph(ctx, account, call{operation: operation, method: http.MethodPost, body: override{to}}, &confirmation{})
 }

@@ -55,7 +55,7 @@ func TestHook_leaksNothing(t *testing.T) {
 		all.Write(f.logs.Contents())
 	}
 	g := NewWithT(t)
-	for _, seen := range []string{"was not sent", "delivered again", "need_contact", "replies_total"} {
+	for _, seen := range []string{"reply not sent", "delivered again", "need_contact", "replies_total"} {
 		g.Expect(strings.Contains(all.String(), seen)).To(BeTrue(), seen)
 	}
 	leak := regexp.MustCompile(`(?i)canary|` + user + `|` + hiddenUser + `|US\.1|wamid|Sheena|J.rgen|VCGC|HPM8|15550783881|EAAB|a1b2c3|127\.0\.0\.1|` + numberID)

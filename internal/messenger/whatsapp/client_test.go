@@ -133,7 +133,7 @@ func TestClient_worlds(t *testing.T) {
 		"a sim token said to be real":     send(w.client, &hidden),
 		"no token":                        send(w.client, &empty),
 		"an id that is a path":            send(w.client, &odd),
-		"nobody":                          w.client.SendText(t.Context(), w.real, Recipient{}, "x"),
+		"no recipient":                    w.client.SendText(t.Context(), w.real, Recipient{}, "x"),
 	} {
 		w.Expect(err).To(HaveOccurred(), name)
 		w.Expect(err.Error()).NotTo(ContainSubstring("canary"), name)
@@ -146,7 +146,7 @@ func TestNewClient(t *testing.T) {
 	g := NewWithT(t)
 	c, err := NewClient(ClientOptions{})
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(c.graph.base).To(Equal("https://graph.facebook.com/" + GraphVersion + "/"))
+	g.Expect(c.platform.BaseURL([]byte(accessToken), false)).To(Equal("https://graph.facebook.com"))
 	for _, bad := range []ClientOptions{
 		{GraphURL: "http://graph.facebook.com"},
 		{GraphURL: "graph.facebook.com"},
@@ -169,23 +169,23 @@ func TestClient_errors(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		answer []byte
-		want   Kind
+		want   messenger.CallFailure
 	}{
-		"expired token":  {401, golden(t, "answers/error_190"), KindCredentials},
-		"pair limit":     {400, golden(t, "answers/error_131056"), KindRateLimited},
-		"app limit":      {400, []byte(`{"error":{"code":4}}`), KindRateLimited},
-		"429, no body":   {429, nil, KindRateLimited},
-		"permission":     {403, []byte(`{"error":{"code":200}}`), KindCredentials},
-		"temporary":      {500, []byte(`{"error":{"code":2}}`), KindUnavailable},
-		"gateway page":   {502, []byte(`<html>canary</html>`), KindUnavailable},
-		"parameter":      {400, []byte(`{"error":{"code":100,"message":"canary 16505551234"}}`), KindRefused},
-		"not in window":  {400, []byte(`{"error":{"code":131047}}`), KindRefused},
-		"not found":      {404, nil, KindRefused},
-		"redirect":       {302, nil, KindRefused},
-		"not modified":   {304, nil, KindRefused},
-		"odd error":      {400, []byte(`{"error":"canary"}`), KindRefused},
-		"odd codes":      {400, []byte(`{"error":{"code":"canary"}}`), KindRefused},
-		"endless answer": {500, bytes.Repeat([]byte("canary"), 1<<18), KindUnavailable},
+		"expired token":  {401, golden(t, "answers/error_190"), messenger.CallCredentials},
+		"pair limit":     {400, golden(t, "answers/error_131056"), messenger.CallRateLimited},
+		"app limit":      {400, []byte(`{"error":{"code":4}}`), messenger.CallRateLimited},
+		"429, no body":   {429, nil, messenger.CallRateLimited},
+		"permission":     {403, []byte(`{"error":{"code":200}}`), messenger.CallCredentials},
+		"temporary":      {500, []byte(`{"error":{"code":2}}`), messenger.CallPlatformError},
+		"gateway page":   {502, []byte(`<html>canary</html>`), messenger.CallPlatformError},
+		"parameter":      {400, []byte(`{"error":{"code":100,"message":"canary 16505551234"}}`), messenger.CallRefused},
+		"not in window":  {400, []byte(`{"error":{"code":131047}}`), messenger.CallRefused},
+		"not found":      {404, nil, messenger.CallRefused},
+		"redirect":       {302, nil, messenger.CallRefused},
+		"not modified":   {304, nil, messenger.CallRefused},
+		"odd error":      {400, []byte(`{"error":"canary"}`), messenger.CallRefused},
+		"odd codes":      {400, []byte(`{"error":{"code":"canary"}}`), messenger.CallRefused},
+		"endless answer": {500, bytes.Repeat([]byte("canary"), 1<<18), messenger.CallPlatformError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -193,15 +193,15 @@ func TestClient_errors(t *testing.T) {
 			err := w.client.SendText(t.Context(), w.real, w.number(), "x")
 			var e *Error
 			g.Expect(errors.As(err, &e)).To(BeTrue())
-			g.Expect(e.Kind).To(Equal(c.want))
+			g.Expect(e.Class).To(Equal(c.want))
 			g.Expect(e.Status).To(Equal(c.status))
-			g.Expect(e.Temporary()).To(Equal(c.want == KindRateLimited || c.want == KindUnavailable))
+			g.Expect(e.Temporary()).To(Equal(c.want == messenger.CallRateLimited || c.want == messenger.CallPlatformError))
 			g.Expect(fmt.Sprintf("%v %+v %#v", err, err, *e)).NotTo(MatchRegexp("canary|" + user))
 		})
 	}
 	w.graph.answers(http.StatusOK, []byte("<html>"))
 	_, err := w.client.PhoneNumber(t.Context(), w.real)
-	w.Expect(err).To(MatchError(ContainSubstring("unavailable")))
+	w.Expect(err).To(MatchError(ContainSubstring("unreadable")))
 	w.graph.answers(http.StatusOK, []byte(`{"success":false}`))
 	w.Expect(w.client.SetCallback(t.Context(), w.real, "https://x.example", "t")).To(MatchError(ContainSubstring("refused")))
 	for _, url := range []string{"", "https://x.example/" + strings.Repeat("x", 200)} {
@@ -302,7 +302,7 @@ func TestClient_redirects(t *testing.T) {
 	w.Expect(elsewhere.all()).To(BeEmpty())
 }
 
-// TestClient_unreachable has no answer: the error says that, and not where it was expected from.
+// TestClient_unreachable has no answer: the error does not hold the URL.
 func TestClient_unreachable(t *testing.T) {
 	w := newWorlds(t)
 	client, err := NewClient(ClientOptions{GraphURL: "http://127.0.0.1:1/canarypath"})
@@ -313,7 +313,7 @@ func TestClient_unreachable(t *testing.T) {
 		err := client.SendText(ctx, w.real, w.number(), "x")
 		var e *Error
 		w.Expect(errors.As(err, &e)).To(BeTrue())
-		w.Expect(e.Kind).To(Equal(KindUnreachable))
+		w.Expect(e.Class).To(Equal(messenger.CallUnreachable))
 		w.Expect(e.Temporary()).To(BeTrue())
 		w.Expect(err.Error()).To(Equal("WhatsApp Graph API: unreachable"))
 		w.Expect(fmt.Sprintf("%+v %#v", err, err)).NotTo(ContainSubstring("canary"))
@@ -325,14 +325,15 @@ func TestClient_unreachable(t *testing.T) {
 
 func TestClient_timeout(t *testing.T) {
 	g := NewWithT(t)
-	client := &Client{graph: &endpoint{base: "https://graph.test/", http: &http.Client{Transport: hanging{}}}}
+	client, err := NewClient(ClientOptions{Transport: hanging{}})
+	g.Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithTimeout(t.Context(), 1)
 	defer cancel()
 	w := newWorlds(t)
 	g.Expect(client.SendText(ctx, w.real, w.number(), "x")).To(MatchError(context.DeadlineExceeded))
 }
 
-// hanging is a transport that answers nobody.
+// hanging is a transport that does not answer.
 type hanging struct{}
 
 func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {

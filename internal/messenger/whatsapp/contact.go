@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -42,23 +43,23 @@ func (m *message) sharedNumber() (phone.Number, bool) {
 	return number, err == nil
 }
 
-// receiveContact takes the answer to a prompt. That the prompt was ours, and to this very user, is what the binding says:
-// it is found by the id only.
-func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) (outcome, error) {
+// receiveContact handles the answer to a prompt. The binding proves that the prompt was ours and to this very user: it is found
+// by the id only.
+func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) (messenger.Outcome, error) {
 	if !d.account.AcceptSharedContact || from.userID == "" {
-		return outcomeContactRefused, nil
+		return messenger.OutcomeContactRefused, nil
 	}
 	number, ok := m.sharedNumber()
 	if !ok {
-		return outcomeContactRefused, nil
+		return messenger.OutcomeContactRefused, nil
 	}
 	// Sharing a number shows it in webhooks from then on, perhaps in this one already. If it is another, the card is not
 	// the sender's own.
 	if !from.number.IsZero() && !phone.Same(from.number, number) {
-		return outcomeContactRefused, nil
+		return messenger.OutcomeContactRefused, nil
 	}
-	e := m.evidence(number, verification.AssuranceSharedContact)
-	for _, binding := range bindings(d.account, from.userID, d.now) {
+	e := m.newEvidence(number, verification.AssuranceSharedContact)
+	for _, binding := range senderBindings(d.account, from.userID, d.now) {
 		receipt, err := d.hook.service.ReceiveContact(ctx, binding, e, d.eventWanted())
 		if err == nil && receipt.Outcome == verification.OutcomeUnknown {
 			continue // bound under another app secret, or never
@@ -66,7 +67,7 @@ func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) 
 		if err == nil && receipt.Outcome == verification.OutcomeNeedContact { // it answers an older prompt
 			return d.askContact(ctx, from, binding, receipt.Request)
 		}
-		return d.settle(from, receipt, err)
+		return d.replyToOutcome(from, receipt, err)
 	}
-	return outcomeContactRefused, nil
+	return messenger.OutcomeContactRefused, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -34,38 +35,38 @@ func TestHook_sharedContacts(t *testing.T) {
 	two := contactOf(nil, nil)["contacts"].([]any)
 	for name, c := range map[string]struct {
 		m    object
-		want outcome
+		want messenger.Outcome
 	}{
-		"the answer":                      {contactOf(nil, nil), outcomeVerified},
-		"origin in the message":           {contactOf(object{"origin": nil}, object{"origin": "contact_request"}), outcomeVerified},
-		"origin in both":                  {contactOf(nil, object{"origin": "contact_request"}), outcomeVerified},
-		"origin other":                    {contactOf(object{"origin": "other"}, nil), outcomeContactRefused},
-		"origin other in the message":     {contactOf(nil, object{"origin": "other"}), outcomeContactRefused},
-		"origin other in the contact":     {contactOf(object{"origin": "other"}, object{"origin": "contact_request"}), outcomeContactRefused},
-		"no origin":                       {contactOf(object{"origin": nil}, nil), outcomeContactRefused},
-		"origin of both kinds":            {contactOf(object{"origin": "contact_request/other"}, nil), outcomeContactRefused},
-		"origin in capitals":              {contactOf(object{"origin": "CONTACT_REQUEST"}, nil), outcomeContactRefused},
-		"another user's":                  {contactOf(nil, object{"from_user_id": "US.99999999999999999999"}), outcomeContactRefused},
-		"another user's number":           {contactOf(waID("16505550000"), nil), outcomeWrongNumber},
-		"no user id":                      {contactOf(nil, object{"from_user_id": nil}), outcomeNoSender},
-		"a number instead of the user id": {contactOf(nil, object{"from_user_id": nil, "from": user}), outcomeContactRefused},
-		"the sender's number is another":  {contactOf(nil, object{"from": "16505550000"}), outcomeContactRefused},
-		"the sender's number is the same": {contactOf(nil, object{"from": user}), outcomeVerified},
-		"two contacts":                    {contactOf(nil, object{"contacts": append(two, two...)}), outcomeContactRefused},
-		"no contact":                      {contactOf(nil, object{"contacts": []any{}}), outcomeContactRefused},
-		"contacts are none":               {contactOf(nil, object{"contacts": "x"}), outcomeContactRefused},
-		"two numbers":                     {contactOf(phones(object{"wa_id": user}, object{"wa_id": "16505550000"}), nil), outcomeContactRefused},
-		"a number twice":                  {contactOf(phones(object{"wa_id": user}, object{"wa_id": user}), nil), outcomeContactRefused},
-		"no number":                       {contactOf(phones(), nil), outcomeContactRefused},
-		"a number without wa_id":          {contactOf(phones(object{"phone": "+" + user}), nil), outcomeContactRefused},
-		"wa_id with plus":                 {contactOf(waID("+"+user), nil), outcomeContactRefused},
-		"wa_id is a user id":              {contactOf(waID(hiddenUser), nil), outcomeContactRefused},
-		"wa_id is anonymous":              {contactOf(waID("88812345678"), nil), outcomeContactRefused},
-		"wa_id is a number":               {contactOf(waID(16505551234), nil), outcomeContactRefused},
-		"forwarded":                       {contactOf(nil, object{"context": object{"forwarded": true}}), outcomeForwarded},
-		"in a group":                      {contactOf(nil, object{"group_id": "1"}), outcomeGroup},
-		"too old":                         {contactOf(nil, object{"timestamp": strconv.FormatInt(started.Add(-time.Hour).Unix(), 10)}), outcomeTooLate},
-		"without a time":                  {contactOf(nil, object{"timestamp": nil}), outcomeNoTime},
+		"the answer":                      {contactOf(nil, nil), messenger.OutcomeVerified},
+		"origin in the message":           {contactOf(object{"origin": nil}, object{"origin": "contact_request"}), messenger.OutcomeVerified},
+		"origin in both":                  {contactOf(nil, object{"origin": "contact_request"}), messenger.OutcomeVerified},
+		"origin other":                    {contactOf(object{"origin": "other"}, nil), messenger.OutcomeContactRefused},
+		"origin other in the message":     {contactOf(nil, object{"origin": "other"}), messenger.OutcomeContactRefused},
+		"origin other in the contact":     {contactOf(object{"origin": "other"}, object{"origin": "contact_request"}), messenger.OutcomeContactRefused},
+		"no origin":                       {contactOf(object{"origin": nil}, nil), messenger.OutcomeContactRefused},
+		"origin of both kinds":            {contactOf(object{"origin": "contact_request/other"}, nil), messenger.OutcomeContactRefused},
+		"origin in capitals":              {contactOf(object{"origin": "CONTACT_REQUEST"}, nil), messenger.OutcomeContactRefused},
+		"another user's":                  {contactOf(nil, object{"from_user_id": "US.99999999999999999999"}), messenger.OutcomeContactRefused},
+		"another user's number":           {contactOf(waID("16505550000"), nil), messenger.OutcomeWrongNumber},
+		"no user id":                      {contactOf(nil, object{"from_user_id": nil}), messenger.OutcomeNoSender},
+		"a number instead of the user id": {contactOf(nil, object{"from_user_id": nil, "from": user}), messenger.OutcomeContactRefused},
+		"the sender's number is another":  {contactOf(nil, object{"from": "16505550000"}), messenger.OutcomeContactRefused},
+		"the sender's number is the same": {contactOf(nil, object{"from": user}), messenger.OutcomeVerified},
+		"two contacts":                    {contactOf(nil, object{"contacts": append(two, two...)}), messenger.OutcomeContactRefused},
+		"no contact":                      {contactOf(nil, object{"contacts": []any{}}), messenger.OutcomeContactRefused},
+		"contacts are none":               {contactOf(nil, object{"contacts": "x"}), messenger.OutcomeContactRefused},
+		"two numbers":                     {contactOf(phones(object{"wa_id": user}, object{"wa_id": "16505550000"}), nil), messenger.OutcomeContactRefused},
+		"a number twice":                  {contactOf(phones(object{"wa_id": user}, object{"wa_id": user}), nil), messenger.OutcomeContactRefused},
+		"no number":                       {contactOf(phones(), nil), messenger.OutcomeContactRefused},
+		"a number without wa_id":          {contactOf(phones(object{"phone": "+" + user}), nil), messenger.OutcomeContactRefused},
+		"wa_id with plus":                 {contactOf(waID("+"+user), nil), messenger.OutcomeContactRefused},
+		"wa_id is a user id":              {contactOf(waID(hiddenUser), nil), messenger.OutcomeContactRefused},
+		"wa_id is anonymous":              {contactOf(waID("88812345678"), nil), messenger.OutcomeContactRefused},
+		"wa_id is a number":               {contactOf(waID(16505551234), nil), messenger.OutcomeContactRefused},
+		"forwarded":                       {contactOf(nil, object{"context": object{"forwarded": true}}), messenger.OutcomeForwarded},
+		"in a group":                      {contactOf(nil, object{"group_id": "1"}), messenger.OutcomeNotPrivate},
+		"too old":                         {contactOf(nil, object{"timestamp": strconv.FormatInt(started.Add(-time.Hour).Unix(), 10)}), messenger.OutcomeTooLate},
+		"without a time":                  {contactOf(nil, object{"timestamp": nil}), messenger.OutcomeNoTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -74,24 +75,24 @@ func TestHook_sharedContacts(t *testing.T) {
 			f.clock.SetTime(started.Add(time.Minute))
 			f.Expect(f.post(webhookOf(hidden(firstCode, hiddenUser))).Code).To(Equal(http.StatusOK))
 			f.Expect(f.post(webhookOf(c.m)).Code).To(Equal(http.StatusOK))
-			f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeNeedContact: 1, c.want: 1}))
+			f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeNeedContact: 1, c.want: 1}))
 			state := f.state(made.Request.ID)
-			f.expectVerified(state, c.want == outcomeVerified)
-			if c.want == outcomeVerified {
+			f.expectVerified(state, c.want == messenger.OutcomeVerified)
+			if c.want == messenger.OutcomeVerified {
 				f.Expect(state.Assurance).To(Equal(verification.AssuranceSharedContact))
 			}
 		})
 	}
 }
 
-// TestHook_contactWithoutPrompt has a contact that nobody asked for, whatever it says of itself.
+// TestHook_contactWithoutPrompt has a contact that was not asked for, whatever its origin is.
 func TestHook_contactWithoutPrompt(t *testing.T) {
 	f := newFixture(t)
 	f.acceptContacts()
 	made := f.request("first", user, verification.WhatsApp)
 	f.clock.SetTime(started.Add(time.Minute))
 	f.Expect(f.post(webhookOf(contactOf(nil, nil))).Code).To(Equal(http.StatusOK))
-	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeContactRefused: 1}))
+	f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}))
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))
 }
 
@@ -104,7 +105,7 @@ func TestHook_contactNoLongerTaken(t *testing.T) {
 	f.Expect(f.post(webhookOf(hidden(firstCode, hiddenUser))).Code).To(Equal(http.StatusOK))
 	f.change(func(s *settings.Settings) { s.WhatsApp.AcceptSharedContact = false })
 	f.Expect(f.post(webhookOf(contactOf(nil, nil))).Code).To(Equal(http.StatusOK))
-	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeNeedContact: 1, outcomeContactRefused: 1}))
+	f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeNeedContact: 1, messenger.OutcomeContactRefused: 1}))
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))
 }
 
@@ -175,11 +176,11 @@ func TestHook_contactAcrossRotation(t *testing.T) {
 func TestBindings_differ(t *testing.T) {
 	f := newFixture(t)
 	account := *f.settings.WhatsApp
-	seen := map[string]bool{bindings(&account, hiddenUser, started)[0]: true}
-	seen[bindings(&account, "US.1", started)[0]] = true
+	seen := map[string]bool{senderBindings(&account, hiddenUser, started)[0]: true}
+	seen[senderBindings(&account, "US.1", started)[0]] = true
 	account.PhoneNumberID = "1"
-	seen[bindings(&account, hiddenUser, started)[0]] = true
+	seen[senderBindings(&account, hiddenUser, started)[0]] = true
 	account.AppSecret = rotated(t, "other", "another")
-	seen[bindings(&account, hiddenUser, started)[0]] = true
+	seen[senderBindings(&account, hiddenUser, started)[0]] = true
 	f.Expect(seen).To(HaveLen(4))
 }

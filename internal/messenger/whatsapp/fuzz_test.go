@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -43,11 +44,11 @@ func FuzzHook_payload(f *testing.F) {
 			t.Fatalf("answered %d", w.Code)
 		}
 		counts := x.outcomes()
-		if counts[outcomePanicked] > 0 {
+		if counts[messenger.OutcomePanicked] > 0 {
 			t.Fatal(string(x.logs.Contents()))
 		}
 		state := x.state(made.Request.ID)
-		if (state.Phase == verification.Verified) != (counts[outcomeVerified] > 0) {
+		if (state.Phase == verification.Verified) != (counts[messenger.OutcomeVerified] > 0) {
 			t.Fatal("the count and the store disagree")
 		}
 		if state.Phase == verification.Verified && !phone.Same(state.Actual, claimed) {
@@ -64,8 +65,8 @@ func FuzzSignature(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
-		mac, ok := signature(http.Header{signatureHeader: {header}})
-		good := ok && signed(body, mac, [][]byte{[]byte("former"), []byte(appSecret)})
+		mac, ok := readSignature(http.Header{signatureHeader: {header}})
+		good := ok && isSigned(body, mac, [][]byte{[]byte("former"), []byte(appSecret)})
 		if good != (header == right) {
 			t.Fatalf("taken: %t", good)
 		}

@@ -10,48 +10,49 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// goldens says what each payload in testdata/in comes to, and what the user is told.
+// goldens has the outcomes of each payload in testdata/in, and the reply to the user.
 var goldens = map[string]struct {
-	want  map[outcome]int
+	want  map[messenger.Outcome]int
 	reply string
 }{
-	"text":                     {map[outcome]int{outcomeVerified: 1}, saidVerified},
-	"text_escaped":             {map[outcome]int{outcomeVerified: 1}, saidVerified},
-	"text_username":            {map[outcome]int{outcomeVerified: 1}, saidVerified},
-	"text_reply":               {map[outcome]int{outcomeVerified: 1}, saidVerified},
-	"text_ad":                  {map[outcome]int{outcomeVerified: 1}, saidVerified},
-	"button":                   {map[outcome]int{outcomeNeedConfirmation: 1}, saidConfirm},
-	"button_text":              {map[outcome]int{outcomeNeedConfirmation: 1}, saidConfirm},
-	"interactive_button_reply": {map[outcome]int{outcomeNeedConfirmation: 1}, saidConfirm},
-	"interactive_list_reply":   {map[outcome]int{outcomeNeedConfirmation: 1}, saidConfirm},
-	"batch":                    {map[outcome]int{outcomeVerified: 1, outcomeNoCode: 1, outcomeOtherNumber: 1, outcomeStatus: 1}, saidVerified},
+	"text":                     {map[messenger.Outcome]int{messenger.OutcomeVerified: 1}, saidVerified},
+	"text_escaped":             {map[messenger.Outcome]int{messenger.OutcomeVerified: 1}, saidVerified},
+	"text_username":            {map[messenger.Outcome]int{messenger.OutcomeVerified: 1}, saidVerified},
+	"text_reply":               {map[messenger.Outcome]int{messenger.OutcomeVerified: 1}, saidVerified},
+	"text_ad":                  {map[messenger.Outcome]int{messenger.OutcomeVerified: 1}, saidVerified},
+	"button":                   {map[messenger.Outcome]int{messenger.OutcomeNeedConfirmation: 1}, saidConfirm},
+	"button_text":              {map[messenger.Outcome]int{messenger.OutcomeNeedConfirmation: 1}, saidConfirm},
+	"interactive_button_reply": {map[messenger.Outcome]int{messenger.OutcomeNeedConfirmation: 1}, saidConfirm},
+	"interactive_list_reply":   {map[messenger.Outcome]int{messenger.OutcomeNeedConfirmation: 1}, saidConfirm},
+	"batch":                    {map[messenger.Outcome]int{messenger.OutcomeVerified: 1, messenger.OutcomeNoCode: 1, messenger.OutcomeOtherNumber: 1, messenger.OutcomeStatus: 1}, saidVerified},
 
-	"text_user_id_only":           {map[outcome]int{outcomeNumberHidden: 1}, textNumberHidden},
-	"text_user_id_in_from":        {map[outcome]int{outcomeNumberHidden: 1}, textNumberHidden},
-	"text_forwarded":              {map[outcome]int{outcomeForwarded: 1}, ""},
-	"text_frequently_forwarded":   {map[outcome]int{outcomeForwarded: 1}, ""},
-	"text_group":                  {map[outcome]int{outcomeGroup: 1}, ""},
-	"interactive_nfm_reply":       {map[outcome]int{outcomeOtherType: 1}, ""},
-	"contacts_answer_in_contact":  {map[outcome]int{outcomeContactRefused: 1}, ""},
-	"contacts_answer_in_message":  {map[outcome]int{outcomeContactRefused: 1}, ""},
-	"contacts_answer_with_number": {map[outcome]int{outcomeContactRefused: 1}, ""},
-	"contacts_answer_without_ids": {map[outcome]int{outcomeNoSender: 1}, ""},
-	"contacts_other":              {map[outcome]int{outcomeContactRefused: 1}, ""},
-	"contacts_card":               {map[outcome]int{outcomeContactRefused: 1}, ""},
-	"reaction":                    {map[outcome]int{outcomeOtherType: 1}, ""},
-	"image":                       {map[outcome]int{outcomeOtherType: 1}, ""},
-	"edit":                        {map[outcome]int{outcomeOtherType: 1}, ""},
-	"revoke":                      {map[outcome]int{outcomeOtherType: 1}, ""},
-	"unsupported":                 {map[outcome]int{outcomeOtherType: 1}, ""},
-	"system_number":               {map[outcome]int{outcomeOtherType: 1}, ""},
-	"system_user_id":              {map[outcome]int{outcomeOtherType: 1}, ""},
-	"status":                      {map[outcome]int{outcomeStatus: 1}, ""},
-	"status_user_id":              {map[outcome]int{outcomeStatus: 1}, ""},
-	"echo":                        {map[outcome]int{outcomeEcho: 1}, ""},
-	"user_id_update":              {map[outcome]int{outcomeOtherField: 1}, ""},
+	"text_user_id_only":           {map[messenger.Outcome]int{messenger.OutcomeNumberHidden: 1}, textNumberHidden},
+	"text_user_id_in_from":        {map[messenger.Outcome]int{messenger.OutcomeNumberHidden: 1}, textNumberHidden},
+	"text_forwarded":              {map[messenger.Outcome]int{messenger.OutcomeForwarded: 1}, ""},
+	"text_frequently_forwarded":   {map[messenger.Outcome]int{messenger.OutcomeForwarded: 1}, ""},
+	"text_group":                  {map[messenger.Outcome]int{messenger.OutcomeNotPrivate: 1}, ""},
+	"interactive_nfm_reply":       {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"contacts_answer_in_contact":  {map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}, ""},
+	"contacts_answer_in_message":  {map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}, ""},
+	"contacts_answer_with_number": {map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}, ""},
+	"contacts_answer_without_ids": {map[messenger.Outcome]int{messenger.OutcomeNoSender: 1}, ""},
+	"contacts_other":              {map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}, ""},
+	"contacts_card":               {map[messenger.Outcome]int{messenger.OutcomeContactRefused: 1}, ""},
+	"reaction":                    {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"image":                       {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"edit":                        {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"revoke":                      {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"unsupported":                 {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"system_number":               {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"system_user_id":              {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
+	"status":                      {map[messenger.Outcome]int{messenger.OutcomeStatus: 1}, ""},
+	"status_user_id":              {map[messenger.Outcome]int{messenger.OutcomeStatus: 1}, ""},
+	"echo":                        {map[messenger.Outcome]int{messenger.OutcomeEcho: 1}, ""},
+	"user_id_update":              {map[messenger.Outcome]int{messenger.OutcomeOtherUpdate: 1}, ""},
 }
 
 func TestHook_goldens(t *testing.T) {
@@ -74,12 +75,12 @@ func TestHook_goldens(t *testing.T) {
 			expected := goldens[name]
 			f.Expect(f.outcomes()).To(Equal(expected.want))
 			want := verification.Pending
-			if expected.want[outcomeVerified] > 0 {
+			if expected.want[messenger.OutcomeVerified] > 0 {
 				want = verification.Verified
 			}
 			state := f.state(made.Request.ID)
 			f.Expect(state.Phase).To(Equal(want))
-			f.Expect(state.Contacts).To(HaveLen(expected.want[outcomeNeedConfirmation]))
+			f.Expect(state.Contacts).To(HaveLen(expected.want[messenger.OutcomeNeedConfirmation]))
 			if want == verification.Verified {
 				f.Expect(state.Actual.Digits()).To(Equal(user))
 				f.Expect(state.Assurance).To(Equal(verification.AssuranceUsual))
@@ -113,7 +114,7 @@ func TestHook_goldensOfSharedContacts(t *testing.T) {
 			made := f.request("first", user, verification.WhatsApp)
 			f.clock.SetTime(started.Add(time.Minute))
 			f.Expect(f.post(golden(t, "in/text_user_id_only")).Code).To(Equal(http.StatusOK))
-			f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeNeedContact: 1}))
+			f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeNeedContact: 1}))
 			prompts := f.graph.all()
 			f.Expect(prompts).To(HaveLen(1), "the prompt is sent before the answer")
 			said := strings.Trim(string(encode(saidShareContact)), `"`)

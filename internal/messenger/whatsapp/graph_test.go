@@ -31,7 +31,7 @@ func (c seenCall) text() string {
 	}
 }
 
-// graph is a Graph API that answers what it is told to.
+// graph is a Graph API that gives the answers that it was set to.
 type graph struct {
 	*httptest.Server
 

@@ -21,9 +21,9 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
@@ -117,12 +117,11 @@ func (f *fixture) newHook(service *verification.Service) *Hook {
 	var o ClientOptions
 	if f.graph != nil {
 		o.GraphURL = f.graph.URL
+	} else {
+		o.Transport = discarding{}
 	}
 	client, err := NewClient(o)
 	f.Expect(err).NotTo(HaveOccurred())
-	if f.graph == nil {
-		client.graph.http.Transport = discarding{}
-	}
 	hook, err := NewHook(Options{
 		Settings: func() *settings.Settings { return f.settings }, Service: service, Client: client,
 		Clock: f.clock, Log: f.logger(), Registerer: f.registry,
@@ -176,7 +175,7 @@ func (f *fixture) state(id string) verification.Request {
 	return r
 }
 
-// expectVerified tells whether a request is verified as it should be.
+// expectVerified expects a request to be verified, or not to be.
 func (f *fixture) expectVerified(r verification.Request, want bool) {
 	f.t.Helper()
 	phase := verification.Pending
@@ -209,11 +208,15 @@ func (f *fixture) serve(hook http.Handler, r *http.Request) *httptest.ResponseRe
 }
 
 // outcomes returns the counts of messages that are not zero.
-func (f *fixture) outcomes() map[outcome]int {
-	counts := map[outcome]int{}
-	for _, o := range outcomes {
-		if n := int(testutil.ToFloat64(f.hook.metrics.messages.WithLabelValues(string(o)))); n > 0 {
-			counts[o] = n
+func (f *fixture) outcomes() map[messenger.Outcome]int {
+	counts := map[messenger.Outcome]int{}
+	registry := prometheus.NewRegistry()
+	f.Expect(registry.Register(f.hook.metrics.Messages)).To(Succeed())
+	families, err := registry.Gather()
+	f.Expect(err).NotTo(HaveOccurred())
+	for _, m := range families[0].GetMetric() {
+		if n := int(m.GetCounter().GetValue()); n > 0 {
+			counts[messenger.Outcome(m.GetLabel()[1].GetValue())] = n
 		}
 	}
 	return counts

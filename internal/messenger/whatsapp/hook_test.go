@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -156,7 +157,7 @@ func TestHook_withoutSecretOrAccount(t *testing.T) {
 	f.Expect(f.postTo(f.hook, body, sign(body, appSecret)).Code).To(Equal(http.StatusNotFound))
 }
 
-// TestHook_simulatedAccountWithoutSimulator: its secrets are made up, so whoever guesses one could speak for any number.
+// TestHook_simulatedAccountWithoutSimulator: its secrets are made up, so a caller who guesses one could speak for any number.
 func TestHook_simulatedAccountWithoutSimulator(t *testing.T) {
 	f := newFixture(t)
 	body := golden(t, "in/text")
@@ -305,7 +306,7 @@ func TestHook_bodyThatBreaks(t *testing.T) {
 	r.ContentLength = 3
 	r.Header.Set(signatureHeader, sign([]byte("{}"), appSecret))
 	f.Expect(f.serve(f.hook, r).Code).To(Equal(http.StatusBadRequest), "shorter than announced")
-	f.Expect(testutil.ToFloat64(f.hook.metrics.webhooks.WithLabelValues(resultBody))).To(Equal(4.0))
+	f.Expect(testutil.ToFloat64(f.hook.metrics.Requests.WithLabelValues(messenger.RequestUnread))).To(Equal(4.0))
 }
 
 type brokenReader struct{}

@@ -4,8 +4,8 @@ import "time"
 
 // Every limit on bytes, time and counts of this package.
 const (
-	// maxBodyBytes bounds a webhook: Meta's payloads have up to 3 MB ("Webhooks", cloud-api/webhooks), and whether that is
-	// 3,000,000 or 3 MiB is not said.
+	// maxBodyBytes bounds a webhook: Meta's payloads have up to 3 MB ("Webhooks", cloud-api/webhooks), which may
+	// be 3,000,000 or 3 MiB.
 	maxBodyBytes = 3<<20 + 64<<10
 
 	// freeBodyBytes is what every request may hold without asking; nearly all have less. What is larger shares
@@ -28,7 +28,7 @@ const (
 	batchTimeout   = 10 * time.Second
 	// maxFailures ends a batch early: that many failures are a store that is down, not a message that is odd.
 	maxFailures = 2 * senders
-	// retryAfter is told to Meta with a 503; it has a schedule of its own.
+	// retryAfter goes to Meta with a 503; Meta has a schedule of its own.
 	retryAfter = "5"
 
 	// promptTimeout bounds the sending of a prompt, which the answer waits for.
@@ -37,10 +37,6 @@ const (
 	promptPause = 30 * time.Second
 	// maxPrompted bounds the memory of such prompts.
 	maxPrompted = 4096
-
-	// replyPause is how long nobody is told the same again, and maxReplied bounds the memory of that.
-	replyPause = 24 * time.Hour
-	maxReplied = 8192
 
 	// clientTimeout bounds a call of the Graph API whose caller set no shorter time.
 	clientTimeout = 10 * time.Second

@@ -50,7 +50,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// Whoever is handed the link sees the text alone: it must say what sending it means.
+// A user who gets the link sees the text alone: it must say what sending it means.
 func TestExpectedText(t *testing.T) {
 	acme := verification.NewCodeSpace("shop/acme")
 	code := acme.CodeFor(sha256.Sum256([]byte("key")), "order-1")

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -14,7 +16,7 @@ import (
 // typeContacts is the type of messages with contacts.
 const typeContacts = "contacts"
 
-// delivery is one webhook at work. Its settings and time are those of the moment it came in.
+// delivery is one webhook while it is handled. Its settings and time are those of its arrival.
 type delivery struct {
 	hook     *Hook
 	settings *settings.Settings
@@ -22,27 +24,27 @@ type delivery struct {
 	now      time.Time
 }
 
-// receive does all that a message asks for. An error means that the message must come again.
-func (d *delivery) receive(ctx context.Context, m *message) (outcome, error) {
-	from, known := m.sender()
-	text, ok, err := m.text()
+// receiveMessage handles a message. An error means that the message must come again.
+func (d *delivery) receiveMessage(ctx context.Context, m *message) (messenger.Outcome, error) {
+	from, known := m.readSender()
+	text, ok, err := m.readText()
 	switch {
 	case err != nil:
-		return outcomeMalformed, nil //nolint:nilerr // it would be as malformed the next time
+		return messenger.OutcomeMalformed, nil //nolint:nilerr // it would be as malformed the next time
 	case !ok && m.Type != typeContacts:
-		return outcomeOtherType, nil
-	case m.grouped():
-		return outcomeGroup, nil
+		return messenger.OutcomeOtherType, nil
+	case m.isInGroup():
+		return messenger.OutcomeNotPrivate, nil
 	case bool(m.Context.Forwarded || m.Context.FrequentlyForwarded):
-		return outcomeForwarded, nil
-	case d.echo(m, from):
-		return outcomeEcho, nil
+		return messenger.OutcomeForwarded, nil
+	case d.isEcho(m, from):
+		return messenger.OutcomeEcho, nil
 	case !known:
-		return outcomeNoSender, nil
+		return messenger.OutcomeNoSender, nil
 	case m.Timestamp.IsZero():
-		return outcomeNoTime, nil
+		return messenger.OutcomeNoTime, nil
 	case d.hook.senders.Exceeded(d.now, from.key()):
-		return outcomeLimited, nil
+		return messenger.OutcomeLimited, nil
 	}
 	came, err := d.receiveFrom(ctx, m, from, text)
 	if err == nil { // a message that comes again because we failed counts once
@@ -51,8 +53,8 @@ func (d *delivery) receive(ctx context.Context, m *message) (outcome, error) {
 	return came, err
 }
 
-// receiveFrom does what a message asks for that may count.
-func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, text string) (outcome, error) {
+// receiveFrom handles a message that may count.
+func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, text string) (messenger.Outcome, error) {
 	tap, tapped := m.confirmationTap()
 	switch {
 	case m.Type == typeContacts:
@@ -64,16 +66,17 @@ func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, tex
 	case d.account.AcceptSharedContact:
 		return d.receiveHidden(ctx, m, from, text)
 	default:
-		return d.refuseHidden(ctx, from, text), nil
+		hidden := verification.Message{Text: text, Binding: from.key()}
+		return d.replyToOutcome(from, d.hook.service.RefuseHidden(ctx, hidden, d.now), nil)
 	}
 }
 
-// grouped tells whether the message was sent to a group. Groups have a group_id in the message; in the context it was in
+// isInGroup reports whether the message was sent to a group. Groups have a group_id in the message; in the context it was in
 // the On-Premises API.
-func (m *message) grouped() bool { return present(m.GroupID) || present(m.Context.GroupID) }
+func (m *message) isInGroup() bool { return isPresent(m.GroupID) || isPresent(m.Context.GroupID) }
 
-// echo tells whether the sender is the business itself.
-func (d *delivery) echo(m *message, from sender) bool {
+// isEcho reports whether the sender is the business itself.
+func (d *delivery) isEcho(m *message, from sender) bool {
 	if m.From != "" && m.From == m.businessNumber {
 		return true
 	}
@@ -84,25 +87,29 @@ func (d *delivery) echo(m *message, from sender) bool {
 // codeBreak stands between two texts of one message, so that no code is read across them.
 const codeBreak = " | "
 
-// text returns what a message says; false if its type says nothing.
-func (m *message) text() (string, bool, error) {
+// readText returns the text of a message; false if its type has none.
+func (m *message) readText() (string, bool, error) {
 	switch m.Type {
 	case "text":
 		var text struct {
 			Body string `json:"body"`
 		}
-		err := json.Unmarshal(m.Text, &text)
-		return text.Body, true, err
+		if err := json.Unmarshal(m.Text, &text); err != nil {
+			return "", false, fmt.Errorf("parse text: %w", err)
+		}
+		return text.Body, true, nil
 	case "button":
 		// The answer to a button of a template: payload is what the business put there, text what the user saw.
 		var button struct {
 			Payload string `json:"payload"`
 			Text    string `json:"text"`
 		}
-		err := json.Unmarshal(m.Button, &button)
-		return button.Payload + codeBreak + button.Text, true, err
+		if err := json.Unmarshal(m.Button, &button); err != nil {
+			return "", false, fmt.Errorf("parse button: %w", err)
+		}
+		return button.Payload + codeBreak + button.Text, true, nil
 	case "interactive":
-		return m.interactive()
+		return m.readInteractive()
 	default:
 		return "", false, nil
 	}
@@ -120,10 +127,10 @@ type choice struct {
 	Title string `json:"title"`
 }
 
-func (m *message) interactive() (string, bool, error) {
+func (m *message) readInteractive() (string, bool, error) {
 	var reply interactiveReply
 	if err := json.Unmarshal(m.Interactive, &reply); err != nil {
-		return "", false, err
+		return "", false, fmt.Errorf("parse interactive: %w", err)
 	}
 	switch reply.Type {
 	case "button_reply":
@@ -135,95 +142,74 @@ func (m *message) interactive() (string, bool, error) {
 	}
 }
 
-// evidence returns what the message proves about a number.
-func (m *message) evidence(number phone.Number, assurance verification.Assurance) verification.Evidence {
+// newEvidence returns the evidence of the message about a number.
+func (m *message) newEvidence(number phone.Number, assurance verification.Assurance) verification.Evidence {
 	return verification.Evidence{
 		Method: verification.WhatsApp, Sender: number, SentAt: m.Timestamp.Time, Assurance: assurance,
 	}
 }
 
-// eventWanted tells whether a verification is to be reported to the project's webhook.
+// eventWanted reports whether a verification is to be reported to the project's webhook.
 func (d *delivery) eventWanted() bool { return d.settings.EventPolicy() != verification.EventsOff }
 
-// receiveText takes a text from a sender whose number Meta told.
-func (d *delivery) receiveText(ctx context.Context, m *message, from sender, text string) (outcome, error) {
-	in := verification.Message{Evidence: m.evidence(from.number, verification.AssuranceUsual), Text: text}
+// receiveText handles a text from a sender whose number Meta reports.
+func (d *delivery) receiveText(ctx context.Context, m *message, from sender, text string) (messenger.Outcome, error) {
+	in := verification.Message{Evidence: m.newEvidence(from.number, verification.AssuranceUsual), Text: text}
 	if !d.account.AcceptAnyText {
 		bound := confirmationBindings(d.account, from, m.ID, d.now)
 		if len(bound) == 0 {
-			return outcomeFailed, errSecretLost
+			return messenger.OutcomeFailed, errSecretLost
 		}
-		in.Binding, in.OlderBindings, in.Prepared = bound[0], bound[1:], d.prepared
+		in.Binding, in.OlderBindings, in.Prepared = bound[0], bound[1:], d.preparedText
 	}
 	receipt, err := d.hook.service.Receive(ctx, in, d.eventWanted())
 	if err == nil && receipt.Outcome == verification.OutcomeNeedConfirmation {
 		return d.askConfirmation(ctx, from, receipt)
 	}
-	return d.settle(from, receipt, err)
+	return d.replyToOutcome(from, receipt, err)
 }
 
-// prepared returns the text that the user of a request was to send.
-func (d *delivery) prepared(r *verification.Request, code verification.Code) string {
+// preparedText returns the text that the user of a request was to send.
+func (d *delivery) preparedText(r *verification.Request, code verification.Code) string {
 	return ExpectedText(d.settings.DisplayNameOf(r), code)
 }
 
-// errSecretLost says that the secret that the webhook was authenticated with is gone.
-var errSecretLost = errors.New("the app secret was lost meanwhile")
+// errSecretLost is returned if the secret that the webhook was authenticated with is gone.
+var errSecretLost = errors.New("app secret was removed in the meantime")
 
-// receiveHidden takes a text from a sender without a number, and asks for it.
-func (d *delivery) receiveHidden(ctx context.Context, m *message, from sender, text string) (outcome, error) {
-	known := bindings(d.account, from.userID, d.now)
+// receiveHidden handles a text from a sender without a number, and asks for it.
+func (d *delivery) receiveHidden(ctx context.Context, m *message, from sender, text string) (messenger.Outcome, error) {
+	known := senderBindings(d.account, from.userID, d.now)
 	if len(known) == 0 {
-		return outcomeFailed, errSecretLost
+		return messenger.OutcomeFailed, errSecretLost
 	}
 	receipt, err := d.hook.service.Receive(ctx, verification.Message{
-		Evidence: m.evidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: known[0],
+		Evidence: m.newEvidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: known[0],
 	}, d.eventWanted())
 	if err == nil && receipt.Outcome == verification.OutcomeNeedContact {
 		return d.askContact(ctx, from, known[0], receipt.Request)
 	}
-	return d.settle(from, receipt, err)
+	return d.replyToOutcome(from, receipt, err)
 }
 
-// refuseHidden tells a sender without a number why that fails. Whether the code is one that waits is looked up only to
-// choose the reply.
-func (d *delivery) refuseHidden(ctx context.Context, from sender, text string) outcome {
-	ctx = verification.WithCaller(ctx, verification.Sender(from.key()))
-	code, found := d.hook.codes(d.settings.Project).Extract(text)
-	if !found {
-		d.replyToStranger(from)
-		return outcomeNoCode
-	}
-	request, err := d.hook.service.Status(ctx, d.hook.codes(d.settings.Project).RequestID(code))
-	switch {
-	case err != nil: // unknown, or the store is away: nothing was to be stored
-		d.replyToStranger(from)
-	case request.PhaseAt(d.now) == verification.Pending:
-		d.reply(from, request, outcomeNumberHidden)
-	default:
-		d.reply(from, request, outcomeTooLate)
-	}
-	return outcomeNumberHidden
-}
-
-// settle sees to the reply. That a number was verified is told by whoever verified it, so a copy of the message, at
-// whatever replica, is not answered again.
-func (d *delivery) settle(from sender, receipt verification.Receipt, err error) (outcome, error) {
-	if errors.Is(err, verification.ErrContent) {
-		return outcomeContentRefused, nil
-	}
+// replyToOutcome answers the sender. The replica and the message that verified a number are the ones to report it, so a copy of the
+// message, at whatever replica, is not answered again.
+func (d *delivery) replyToOutcome(from sender, receipt verification.Receipt, err error) (messenger.Outcome, error) {
+	came, err := messenger.OutcomeOf(receipt, err)
 	if err != nil {
-		return outcomeFailed, err
+		return came, err
 	}
-	came := outcomeOf(receipt.Outcome)
+	policy := messenger.PolicyOf(came)
+	if came == messenger.OutcomeWrongMethod { // the code is that of a request, so its sender is no stranger
+		policy = messenger.ReplyToUser
+	}
 	switch {
-	case came == outcomeNoCode, came == outcomeUnknownCode:
+	case policy == messenger.ReplyToStranger:
 		d.replyToStranger(from)
-	case came == outcomeNeedContact, came == outcomeLimited: // no reply
-	case came == outcomeVerified && !receipt.Changed:
-		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
-	default:
-		d.reply(from, receipt.Request, came)
+	case came == messenger.OutcomeVerified && !receipt.Changed:
+		d.hook.replies.SkipRepeated()
+	case policy == messenger.ReplyToUser:
+		d.replyAboutRequest(from, receipt.Request, came)
 	}
 	return came, nil
 }

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 // The shapes below hold what we use, no more. They are those of Meta's webhook reference (object, entry, changes, value;
@@ -43,8 +45,8 @@ type change struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// value is what field "messages" carries. Its contacts are left out: they tell names, and whom they belong to only by
-// wa_id or user_id, both of which the message has itself.
+// value is what field "messages" carries. Its contacts are left out: they hold names, and the message itself has
+// wa_id and user_id.
 type value struct {
 	Metadata metadata          `json:"metadata"`
 	Messages []json.RawMessage `json:"messages"`
@@ -98,8 +100,7 @@ func (t *timestamp) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// flag is a boolean that is true unless it is said to be false: what it guards against must not slip through by a
-// change of form.
+// flag is true unless the field is false or null, so that a change of form cannot pass what it guards against.
 type flag bool
 
 // UnmarshalJSON never fails.
@@ -109,30 +110,30 @@ func (f *flag) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// present tells whether a field is there with a value.
-func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+// isPresent reports whether a field is there with a value.
+func isPresent(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // counter counts what does not count as a message, by what makes it irrelevant.
-type counter func(outcome, int)
+type counter func(messenger.Outcome, int)
 
-// decode returns the messages of a webhook that are for the business number, in order.
-func decode(body []byte, phoneNumberID string, count counter) []message {
+// decodeWebhook returns the messages of a webhook that are for the business number, in order.
+func decodeWebhook(body []byte, phoneNumberID string, count counter) []message {
 	var hook webhook
 	if json.Unmarshal(body, &hook) != nil {
 		return decodeParts(body, phoneNumberID, count)
 	}
-	if !count.object(hook.Object) {
+	if !count.acceptsObject(hook.Object) {
 		return nil
 	}
 	var messages []message
 	for _, e := range hook.Entry {
 		for _, c := range e.Changes {
 			switch v := c.Value; {
-			case !count.field(c.Field):
+			case !count.acceptsField(c.Field):
 			case v == nil:
-				count(outcomeMalformed, 1)
-			case count.addressee(v.Metadata, phoneNumberID, len(v.Messages)):
-				count(outcomeStatus, len(v.Statuses))
+				count(messenger.OutcomeMalformed, 1)
+			case count.acceptsAddressee(v.Metadata, phoneNumberID, len(v.Messages)):
+				count(messenger.OutcomeStatus, len(v.Statuses))
 				messages = append(messages, sentTo(v.Metadata, v.Messages)...)
 			}
 		}
@@ -140,33 +141,33 @@ func decode(body []byte, phoneNumberID string, count counter) []message {
 	return messages
 }
 
-// object tells whether a webhook is about WhatsApp.
-func (count counter) object(of string) bool {
+// acceptsObject reports whether a webhook is about WhatsApp.
+func (count counter) acceptsObject(of string) bool {
 	if of != "whatsapp_business_account" {
-		count(outcomeOtherObject, 1)
+		count(messenger.OutcomeOtherObject, 1)
 		return false
 	}
 	return true
 }
 
-// field tells whether a change is about messages.
-func (count counter) field(name string) bool {
+// acceptsField reports whether a change is about messages.
+func (count counter) acceptsField(name string) bool {
 	switch name {
 	case "messages":
 		return true
 	case "message_echoes", "smb_message_echoes": // what the business wrote, from another of its clients
-		count(outcomeEcho, 1)
+		count(messenger.OutcomeEcho, 1)
 	default:
-		count(outcomeOtherField, 1)
+		count(messenger.OutcomeOtherUpdate, 1)
 	}
 	return false
 }
 
-// addressee tells whether messages are for the project's number. One app has one callback for all of its numbers, and other
+// acceptsAddressee reports whether messages are for the project's number. One app has one callback for all of its numbers, and other
 // projects or other systems may own those.
-func (count counter) addressee(of metadata, phoneNumberID string, messages int) bool {
+func (count counter) acceptsAddressee(of metadata, phoneNumberID string, messages int) bool {
 	if of.PhoneNumberID != phoneNumberID || phoneNumberID == "" {
-		count(outcomeOtherNumber, max(1, messages))
+		count(messenger.OutcomeOtherNumber, max(1, messages))
 		return false
 	}
 	return true
@@ -181,21 +182,21 @@ func sentTo(of metadata, messages []message) []message {
 	return messages
 }
 
-// decodeParts is decode for what cannot be read at once.
+// decodeParts is decodeWebhook for what cannot be read at once.
 func decodeParts(body []byte, phoneNumberID string, count counter) []message {
 	var e envelope
 	if json.Unmarshal(body, &e) != nil {
-		count(outcomeMalformed, 1)
+		count(messenger.OutcomeMalformed, 1)
 		return nil
 	}
-	if !count.object(e.Object) {
+	if !count.acceptsObject(e.Object) {
 		return nil
 	}
 	var messages []message
 	for _, rawEntry := range e.Entry {
 		var en entry
 		if json.Unmarshal(rawEntry, &en) != nil {
-			count(outcomeMalformed, 1)
+			count(messenger.OutcomeMalformed, 1)
 			continue
 		}
 		for _, rawChange := range en.Changes {
@@ -208,21 +209,21 @@ func decodeParts(body []byte, phoneNumberID string, count counter) []message {
 func decodeChange(raw json.RawMessage, phoneNumberID string, count counter) []message {
 	var c change
 	if json.Unmarshal(raw, &c) != nil {
-		count(outcomeMalformed, 1)
+		count(messenger.OutcomeMalformed, 1)
 		return nil
 	}
-	if !count.field(c.Field) {
+	if !count.acceptsField(c.Field) {
 		return nil
 	}
 	var v value
-	if !present(c.Value) || json.Unmarshal(c.Value, &v) != nil {
-		count(outcomeMalformed, 1)
+	if !isPresent(c.Value) || json.Unmarshal(c.Value, &v) != nil {
+		count(messenger.OutcomeMalformed, 1)
 		return nil
 	}
-	if !count.addressee(v.Metadata, phoneNumberID, len(v.Messages)) {
+	if !count.acceptsAddressee(v.Metadata, phoneNumberID, len(v.Messages)) {
 		return nil
 	}
-	count(outcomeStatus, len(v.Statuses))
+	count(messenger.OutcomeStatus, len(v.Statuses))
 	return sentTo(v.Metadata, decodeMessages(v.Messages, count))
 }
 
@@ -231,7 +232,7 @@ func decodeMessages(all []json.RawMessage, count counter) []message {
 	for _, raw := range all {
 		var m message
 		if json.Unmarshal(raw, &m) != nil {
-			count(outcomeMalformed, 1)
+			count(messenger.OutcomeMalformed, 1)
 			continue
 		}
 		messages = append(messages, m)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
 // TestDecode_atOnceAsInParts holds the two ways of decoding against each other, for every form that Meta sends.
@@ -23,7 +25,7 @@ func TestDecode_atOnceAsInParts(t *testing.T) {
 			g.Expect(json.Unmarshal(body, &webhook{})).To(Succeed(), "Meta's own forms are read at once")
 			for _, id := range []string{numberID, "another"} {
 				whole, parts := counts{}, counts{}
-				messages := decode(body, id, whole.count)
+				messages := decodeWebhook(body, id, whole.count)
 				g.Expect(decodeParts(body, id, parts.count)).To(HaveExactElements(messages))
 				g.Expect(whole).To(Equal(parts))
 			}
@@ -40,17 +42,17 @@ func TestDecode_oddPartsSpoilNoOther(t *testing.T) {
 		`{"field":"messages","value":{` + to + `,"messages":[[],` + good + `,{"from":1}],"statuses":["odd"]}},` +
 		`{"field":"messages","value":"odd"},{"field":"account_update","value":{"messages":"odd"}}]}]}`
 	seen := counts{}
-	messages := decode([]byte(body), numberID, seen.count)
+	messages := decodeWebhook([]byte(body), numberID, seen.count)
 	g.Expect(messages).To(HaveLen(1))
 	g.Expect(messages[0].From).To(Equal("4915112345678"))
 	g.Expect(messages[0].businessNumber).To(Equal("1555"))
-	g.Expect(seen).To(Equal(counts{outcomeMalformed: 5, outcomeStatus: 1, outcomeOtherField: 1}))
+	g.Expect(seen).To(Equal(counts{messenger.OutcomeMalformed: 5, messenger.OutcomeStatus: 1, messenger.OutcomeOtherUpdate: 1}))
 }
 
 // counts are outcomes, counted.
-type counts map[outcome]int
+type counts map[messenger.Outcome]int
 
-func (c counts) count(o outcome, n int) {
+func (c counts) count(o messenger.Outcome, n int) {
 	if n > 0 {
 		c[o] += n
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -17,50 +18,43 @@ import (
 const confirmationPrefix = "confirm:"
 
 // askContact asks a sender without a number for it.
-func (d *delivery) askContact(ctx context.Context, to sender, binding string, r verification.Request) (outcome, error) {
-	text := d.texts().shareContact(d.settings.DisplayNameOf(&r))
-	return d.prompt(ctx, binding, r.ID, outcomeNeedContact, func(ctx context.Context) error {
+func (d *delivery) askContact(ctx context.Context, to sender, binding string, r verification.Request) (messenger.Outcome, error) {
+	text := d.projectTexts().shareContact(d.settings.DisplayNameOf(&r))
+	return d.sendPrompt(ctx, binding, r.ID, messenger.OutcomeNeedContact, func(ctx context.Context) error {
 		return d.hook.client.RequestContact(ctx, d.account, to.recipient(), text)
 	})
 }
 
 // askConfirmation asks the owner of the claimed number, whose message was not the prepared text, by a button. The button
 // answers the question as it is stored, which may be that of an earlier delivery, under a secret that was replaced since.
-func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verification.Receipt) (outcome, error) {
+func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verification.Receipt) (messenger.Outcome, error) {
 	asked, _ := receipt.Request.Confirmation()
 	secrets := d.account.AppSecret.Accepted(d.now)
 	if len(secrets) == 0 {
-		return outcomeFailed, errSecretLost
+		return messenger.OutcomeFailed, errSecretLost
 	}
 	id := confirmationPrefix + receipt.CodeID + ":" + confirmationToken(secrets[0], receipt.CodeID, to, asked.Binding)
 	text := fmt.Sprintf(textConfirm, d.settings.DisplayNameOf(&receipt.Request))
-	return d.prompt(ctx, asked.Binding, receipt.Request.ID, outcomeNeedConfirmation, func(ctx context.Context) error {
+	return d.sendPrompt(ctx, asked.Binding, receipt.Request.ID, messenger.OutcomeNeedConfirmation, func(ctx context.Context) error {
 		return d.hook.client.RequestConfirmation(ctx, d.account, to.recipient(), text, id)
 	})
 }
 
-// prompt asks a sender for what the request needs. The answer to Meta waits for it: without the prompt the user is stuck,
-// and only a redelivery of the message asks again. It ends where Meta will never deliver the prompt.
-func (d *delivery) prompt(
-	ctx context.Context, binding, requestID string, came outcome, send func(context.Context) error,
-) (outcome, error) {
+// sendPrompt asks a sender for what the request needs. The answer to Meta waits for it: without the prompt the user is stuck,
+// and only a redelivery of the message asks again.
+func (d *delivery) sendPrompt(
+	ctx context.Context, binding, requestID string, asked messenger.Outcome, send messenger.SendFunc,
+) (messenger.Outcome, error) {
 	if !d.hook.prompted.TryStart(d.hook.clock.Now(), binding, requestID) {
-		return came, nil
+		return asked, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), promptTimeout)
 	defer cancel()
-	err := send(ctx)
-	if err == nil {
-		d.hook.metrics.replies.WithLabelValues(replySent).Inc()
-		return came, nil
+	became, err := d.hook.replies.Prompt(ctx, asked, send)
+	if err != nil {
+		d.hook.prompted.Undo(binding, requestID)
 	}
-	d.hook.metrics.replies.WithLabelValues(replyFailed).Inc()
-	if undeliverable(err) {
-		d.hook.log.Info("WhatsApp prompt refused, will not retry", "reason", err.Error())
-		return outcomeNoPrompt, nil
-	}
-	d.hook.prompted.Undo(binding, requestID)
-	return outcomeFailed, fmt.Errorf("send a prompt: %w", err)
+	return became, err
 }
 
 // confirmationTap returns the id of the button with which the sender confirms; false if the message is nothing of the kind.
@@ -76,9 +70,9 @@ func (m *message) confirmationTap() (string, bool) {
 	return strings.CutPrefix(reply.ButtonReply.ID, confirmationPrefix)
 }
 
-// receiveTap takes a tap on the button that confirms. It verifies only for the sender who was asked, and for the request
+// receiveTap handles a tap on the button that confirms. It verifies only for the sender who was asked, and for the request
 // that the prompt was about: both are in the token, with the prompt that is stored.
-func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap string) (outcome, error) {
+func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap string) (messenger.Outcome, error) {
 	codeID, token, _ := strings.Cut(tap, ":")
 	if from.number.IsZero() {
 		return d.refuseTap(from, tap), nil
@@ -93,28 +87,28 @@ func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap 
 		}
 		return found
 	}
-	e := m.evidence(from.number, verification.AssuranceUsual)
+	e := m.newEvidence(from.number, verification.AssuranceUsual)
 	receipt, err := d.hook.service.Confirm(ctx, codeID, e, answers, d.eventWanted())
 	if err == nil && receipt.Outcome == verification.OutcomeUnknown {
 		return d.refuseTap(from, tap), nil
 	}
-	return d.settle(from, receipt, err)
+	return d.replyToOutcome(from, receipt, err)
 }
 
-// refuseTap tells the sender of a tap what to do instead, once for each button. It may be a user whose question was asked under
+// refuseTap replies to a tap what to do instead, once for each button. It may be a user whose question was asked under
 // another app secret, or who was asked long ago.
-func (d *delivery) refuseTap(from sender, tap string) outcome {
-	d.reply(from, verification.Request{ID: tap}, outcomeTapRefused)
-	return outcomeTapRefused
+func (d *delivery) refuseTap(from sender, tap string) messenger.Outcome {
+	d.replyAboutRequest(from, verification.Request{ID: tap}, messenger.OutcomeTapRefused)
+	return messenger.OutcomeTapRefused
 }
 
-// confirmationBindings returns what a sender is bound by who is asked to confirm a message, the one to store first: another
-// for each message, so that a copy of it is told from the next one.
+// confirmationBindings returns the bindings of a sender who is asked to confirm a message, the one to store first. Each message
+// has others, so that a copy of it differs from the next one.
 func confirmationBindings(account *settings.WhatsApp, from sender, messageID string, now time.Time) []string {
 	secrets := account.AppSecret.Accepted(now)
 	hashes := make([]string, len(secrets))
 	for i, secret := range secrets {
-		hashes[i] = hex.EncodeToString(keyed(secret,
+		hashes[i] = hex.EncodeToString(hmacOf(secret,
 			[]byte(purposeConfirmed+account.PhoneNumberID+"\x00"+from.number.Digits()+"\x00"+messageID)))
 	}
 	return hashes
@@ -122,5 +116,5 @@ func confirmationBindings(account *settings.WhatsApp, from sender, messageID str
 
 // confirmationToken returns what only the button of one prompt carries.
 func confirmationToken(secret []byte, codeID string, to sender, binding string) string {
-	return hex.EncodeToString(keyed(secret, []byte(purposeConfirmation+codeID+"\x00"+to.number.Digits()+"\x00"+binding)))
+	return hex.EncodeToString(hmacOf(secret, []byte(purposeConfirmation+codeID+"\x00"+to.number.Digits()+"\x00"+binding)))
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The built-in texts. None tells a number or a code; none asks for anything that a fraudster could use. Those with a place
-// in them name who asks, because a link can be passed on.
+// The built-in texts. None holds a number or a code; none asks for anything that a fraudster could use. Those with a place
+// in them name who asks, because a link can be forwarded.
 const (
 	textVerified     = "Your phone number is confirmed to %[1]s. You can return to the app or website now.\n\nIf you did not start this yourself, tell %[1]s at once: someone else may be using your number there."
 	textConfirm      = "You are about to confirm your phone number to %[1]s.\n\nIf you have just started this yourself, tap the button below. If someone else sent you here or gave you the message to send, do nothing: nothing is confirmed without the button."
@@ -28,79 +28,47 @@ const (
 // texts are the texts of one project.
 type texts struct{ settings.Replies }
 
-func (d *delivery) texts() texts { return texts{d.settings.Replies} }
+func (d *delivery) projectTexts() texts { return texts{d.settings.Replies} }
 
-func (t texts) unknown() string { return cmp.Or(t.Unknown, textUnknown) }
+func (t texts) unknownText() string { return cmp.Or(t.Unknown, textUnknown) }
 
 // shareContact returns what asks for a contact in the name of a project.
 func (t texts) shareContact(name string) string {
 	return cmp.Or(t.ShareContact, fmt.Sprintf(textShareContact, name))
 }
 
-// of returns what a user is told of an outcome in the name of a project.
-func (t texts) of(o outcome, name string) string {
+// outcomeText returns the reply to an outcome in the name of a project.
+func (t texts) outcomeText(o messenger.Outcome, name string) string {
 	switch o {
-	case outcomeVerified:
+	case messenger.OutcomeVerified:
 		return cmp.Or(t.Verified, fmt.Sprintf(textVerified, name))
-	case outcomeTextChanged:
+	case messenger.OutcomeTextChanged:
 		return textTextChanged
-	case outcomeTapRefused:
+	case messenger.OutcomeTapRefused:
 		return textTapRefused
-	case outcomeWrongNumber:
+	case messenger.OutcomeWrongNumber:
 		return cmp.Or(t.WrongNumber, textWrongNumber)
-	case outcomeTooLate:
+	case messenger.OutcomeTooLate:
 		return cmp.Or(t.Expired, textExpired)
-	case outcomeNumberHidden:
+	case messenger.OutcomeNumberHidden:
 		return cmp.Or(t.NumberHidden, textNumberHidden)
 	default: // a code for another messenger among them: to this chat it is none
-		return t.unknown()
+		return t.unknownText()
 	}
 }
 
-// reply sends a sender the outcome of the code, once for each request and outcome: neither redeliveries nor a sender who
-// repeats the code cause another one.
-func (d *delivery) reply(to sender, about verification.Request, o outcome) {
-	words := []string{to.key(), about.ID, string(o)}
-	if !d.hook.replied.TryStart(d.hook.clock.Now(), words...) {
-		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
-		return
-	}
-	if !d.enqueue(to, d.texts().of(o, d.settings.DisplayNameOf(&about))) {
-		d.hook.replied.Undo(words...)
-	}
+// replyAboutRequest replies the outcome of a code, once for each sender, request and outcome: redeliveries and a sender who repeats
+// the code get none.
+func (d *delivery) replyAboutRequest(to sender, about verification.Request, o messenger.Outcome) {
+	d.hook.replies.ReplyOnce(d.replyWith(to, d.projectTexts().outcomeText(o, d.settings.DisplayNameOf(&about))), to.key(), about.ID, string(o))
 }
 
-// replyToStranger tells a sender whose message holds no known code, unless that was said within a day and the other
-// strangers leave room for it.
+// replyToStranger answers a sender whose message holds no known code.
 func (d *delivery) replyToStranger(to sender) {
-	switch d.hook.strangers.Decide(d.hook.clock.Now(), to.key()) {
-	case messenger.StrangerAnswered:
-		d.hook.metrics.replies.WithLabelValues(replyRepeated).Inc()
-	case messenger.StrangersLimited:
-		d.hook.metrics.replies.WithLabelValues(replyLimited).Inc()
-	case messenger.AnswerStranger:
-		if !d.enqueue(to, d.texts().unknown()) {
-			d.hook.strangers.Undo(to.key())
-		}
-	}
+	d.hook.replies.ReplyToStranger(d.replyWith(to, d.projectTexts().unknownText()), to.key())
 }
 
-// enqueue hands a reply to whoever sends them; false if the queue is full. Replies are best effort, answers to Meta are
-// not.
-func (d *delivery) enqueue(to sender, text string) bool {
-	hook, account, recipient := d.hook, d.account, to.recipient()
-	added := hook.replies.Add(func(ctx context.Context) { hook.send(ctx, account, recipient, text) })
-	if !added {
-		hook.metrics.replies.WithLabelValues(replyDropped).Inc()
-	}
-	return added
-}
-
-func (h *Hook) send(ctx context.Context, account *settings.WhatsApp, to Recipient, text string) {
-	if err := h.client.SendText(ctx, account, to, text); err != nil {
-		h.metrics.replies.WithLabelValues(replyFailed).Inc()
-		h.log.Info("a WhatsApp reply was not sent", "reason", err.Error())
-		return
-	}
-	h.metrics.replies.WithLabelValues(replySent).Inc()
+func (d *delivery) replyWith(to sender, text string) messenger.SendFunc {
+	client, account, recipient := d.hook.client, d.account, to.recipient()
+	return func(ctx context.Context) error { return client.SendText(ctx, account, recipient, text) }
 }

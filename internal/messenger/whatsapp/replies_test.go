@@ -125,7 +125,7 @@ func TestHook_queueFull(t *testing.T) {
 	ids, body := thousand(f)
 	f.Expect(f.post(body).Code).To(Equal(http.StatusOK))
 	f.Expect(f.verified(ids)).To(Equal(1000))
-	f.Expect(testutil.ToFloat64(f.hook.metrics.replies.WithLabelValues(replyDropped))).To(Equal(1000.0 - messenger.ReplyQueueSize))
+	f.Expect(testutil.ToFloat64(f.hook.metrics.Replies.WithLabelValues(messenger.ReplyDropped))).To(Equal(1000.0 - messenger.ReplyQueueSize))
 	f.Expect(f.sendReplies()).To(HaveLen(messenger.ReplyQueueSize))
 }
 
@@ -138,15 +138,15 @@ func TestHook_replyFails(t *testing.T) {
 	f.Expect(f.post(golden(t, "in/text")).Code).To(Equal(http.StatusOK))
 	f.Expect(f.sendReplies()).To(HaveLen(1))
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
-	f.Expect(testutil.ToFloat64(f.hook.metrics.replies.WithLabelValues(replyFailed))).To(Equal(1.0))
+	f.Expect(testutil.ToFloat64(f.hook.metrics.Replies.WithLabelValues(messenger.ReplyFailed))).To(Equal(1.0))
 	f.Expect(string(f.logs.Contents())).To(ContainSubstring("credentials, HTTP 401, code 190, subcode 463"))
 }
 
 func TestCut(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(cut("äöü", 2)).To(Equal("äö"))
-	g.Expect(cut("äöü", 3)).To(Equal("äöü"))
-	g.Expect(cut(strings.Repeat("x", 5000), maxTextRunes)).To(HaveLen(maxTextRunes))
+	g.Expect(cutText("äöü", 2)).To(Equal("äö"))
+	g.Expect(cutText("äöü", 3)).To(Equal("äöü"))
+	g.Expect(cutText(strings.Repeat("x", 5000), maxTextRunes)).To(HaveLen(maxTextRunes))
 }
 
 // TestHook_oneReplicaReplies has copies of the message that verified arrive at two replicas: one of them replies, once.
@@ -164,7 +164,7 @@ func TestHook_oneReplicaReplies(t *testing.T) {
 	f.Expect(other.replies.Len()).To(BeZero())
 }
 
-// TestHook_guessing: one sender, then a thousand. Nothing is found, nobody learns anything, and few are answered.
+// TestHook_guessing: one sender, then a thousand. Nothing is found, no sender learns anything, and few are answered.
 func TestHook_guessing(t *testing.T) {
 	f := newFixture(t)
 	made := f.request("first", user, verification.WhatsApp)
@@ -177,7 +177,7 @@ func TestHook_guessing(t *testing.T) {
 	for n := range 100 {
 		guess(n, "16505550000")
 	}
-	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeUnknownCode: messenger.MaxPerSender, outcomeLimited: 100 - messenger.MaxPerSender}))
+	f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeUnknownCode: messenger.MaxPerSender, messenger.OutcomeLimited: 100 - messenger.MaxPerSender}))
 	for n := range 1000 {
 		guess(n, fmt.Sprintf("4915112%06d", n))
 	}
@@ -185,7 +185,7 @@ func TestHook_guessing(t *testing.T) {
 	f.Expect(f.graph.all()[0].text()).To(Equal(textUnknown), "as to any text")
 	f.clock.SetTime(started.Add(time.Minute + messenger.SenderWindow))
 	guess(1, "16505550000")
-	f.Expect(f.outcomes()[outcomeLimited]).To(Equal(100-messenger.MaxPerSender), "a minute later the sender may again")
+	f.Expect(f.outcomes()[messenger.OutcomeLimited]).To(Equal(100-messenger.MaxPerSender), "a minute later the sender may again")
 	f.Expect(f.state(made.Request.ID).Version).To(Equal(made.Request.Version), "the request is as it was")
 	f.Expect(f.post(webhookOf(textOf(firstCode, nil))).Code).To(Equal(http.StatusOK))
 	f.expectVerified(f.state(made.Request.ID), true)

@@ -1,12 +1,10 @@
 package whatsapp
 
 import (
-	"fmt"
-	"io"
-	"log/slog"
 	"regexp"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/redact"
 )
 
 // Users who have a username may hide their number from businesses. What is left of them then is a business-scoped user id
@@ -17,14 +15,14 @@ var (
 	waNumber = regexp.MustCompile(`^[0-9]{5,15}$`)
 )
 
-// sender is who sent a message, by what Meta says in the message itself.
+// sender is who sent a message, as Meta has it in the message itself.
 type sender struct {
 	number phone.Number // zero if hidden
-	userID string       // empty if Meta told none
+	userID string       // empty if Meta reports none
 }
 
-// sender returns who sent the message; false if nobody can tell.
-func (m *message) sender() (sender, bool) {
+// readSender returns the sender of the message; false if it is not known.
+func (m *message) readSender() (sender, bool) {
 	var s sender
 	if userID.MatchString(m.FromUserID) {
 		s.userID = m.FromUserID
@@ -43,7 +41,7 @@ func (m *message) sender() (sender, bool) {
 	return s, !s.number.IsZero() || s.userID != ""
 }
 
-// key tells senders apart within one process. It holds a number or an id, so it is hashed before it is kept.
+// key identifies the sender within one process. It holds a number or an id, so it is hashed before it is kept.
 func (s sender) key() string {
 	if s.userID != "" {
 		return s.userID
@@ -59,11 +57,8 @@ func (s sender) recipient() Recipient {
 	return ToUserID(s.userID)
 }
 
-// Recipient is whom a message of ours goes to. It prints as a placeholder.
-type Recipient struct {
-	// A pointer to a pointer, which no verb of package fmt follows.
-	hidden **address
-}
+// Recipient is the user whom a message goes to. It prints as a placeholder.
+type Recipient struct{ redact.Value[address] }
 
 type address struct {
 	number string
@@ -72,30 +67,10 @@ type address struct {
 
 // ToNumber returns the user of a number.
 func ToNumber(n phone.Number) Recipient {
-	a := &address{number: n.Digits()}
-	return Recipient{&a}
+	return Recipient{redact.New(address{number: n.Digits()})}
 }
 
 // ToUserID returns the user of a business-scoped user id.
 func ToUserID(id string) Recipient {
-	a := &address{userID: id}
-	return Recipient{&a}
+	return Recipient{redact.New(address{userID: id})}
 }
-
-func (r Recipient) address() address {
-	if r.hidden == nil {
-		return address{}
-	}
-	return **r.hidden
-}
-
-const hiddenRecipient = "[recipient]"
-
-// String hides whom it is.
-func (r Recipient) String() string { return hiddenRecipient }
-
-// Format hides whom it is from every verb.
-func (r Recipient) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, hiddenRecipient) }
-
-// LogValue hides whom it is from structured logs.
-func (r Recipient) LogValue() slog.Value { return slog.StringValue(hiddenRecipient) }

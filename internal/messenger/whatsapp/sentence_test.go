@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -53,24 +54,24 @@ func TestHook_relayedLinks(t *testing.T) {
 	prepared := ExpectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "first"))
 	for name, c := range map[string]struct {
 		text string
-		want outcome
+		want messenger.Outcome
 	}{
-		"the prepared text":        {prepared, outcomeVerified},
-		"with a greeting":          {"Hi, " + prepared, outcomeVerified},
-		"auto-corrected":           {strings.ReplaceAll(prepared, "'", "’"), outcomeVerified},
-		"a parcel":                 {"Please release my parcel no. " + firstCode, outcomeNeedConfirmation},
-		"a bare code":              {firstCode, outcomeNeedConfirmation},
-		"another project's name":   {strings.ReplaceAll(prepared, "Ada's Books", "Parcels Ltd"), outcomeNeedConfirmation},
-		"hidden in a longer story": {"I would like to have my parcel released to my neighbour. " + prepared, outcomeNeedConfirmation},
+		"the prepared text":        {prepared, messenger.OutcomeVerified},
+		"with a greeting":          {"Hi, " + prepared, messenger.OutcomeVerified},
+		"auto-corrected":           {strings.ReplaceAll(prepared, "'", "’"), messenger.OutcomeVerified},
+		"a parcel":                 {"Please release my parcel no. " + firstCode, messenger.OutcomeNeedConfirmation},
+		"a bare code":              {firstCode, messenger.OutcomeNeedConfirmation},
+		"another project's name":   {strings.ReplaceAll(prepared, "Ada's Books", "Parcels Ltd"), messenger.OutcomeNeedConfirmation},
+		"hidden in a longer story": {"I would like to have my parcel released to my neighbour. " + prepared, messenger.OutcomeNeedConfirmation},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, made := newStrict(t)
 			f.say(user, c.text, "1")
-			f.Expect(f.outcomes()).To(Equal(map[outcome]int{c.want: 1}))
-			f.expectVerified(f.state(made.Request.ID), c.want == outcomeVerified)
+			f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{c.want: 1}))
+			f.expectVerified(f.state(made.Request.ID), c.want == messenger.OutcomeVerified)
 			calls := f.sendReplies()
 			f.Expect(calls).To(HaveLen(1))
-			if c.want == outcomeVerified {
+			if c.want == messenger.OutcomeVerified {
 				f.Expect(calls[0].text()).To(Equal(saidVerified))
 				return
 			}
@@ -116,7 +117,7 @@ func TestHook_confirmation(t *testing.T) {
 	f.Expect(state.Actual.Digits()).To(Equal(user))
 	f.Expect(state.Assurance).To(Equal(verification.AssuranceUsual))
 	f.Expect(f.post(webhookOf(tapOf(button, nil))).Code).To(Equal(http.StatusOK), "a copy")
-	f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeNeedConfirmation: 1, outcomeVerified: 2}))
+	f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeNeedConfirmation: 1, messenger.OutcomeVerified: 2}))
 	calls := f.sendReplies()
 	f.Expect(calls).To(HaveLen(2))
 	f.Expect(calls[1].text()).To(Equal(saidVerified))
@@ -126,35 +127,35 @@ func TestHook_confirmation(t *testing.T) {
 func TestHook_forgedConfirmations(t *testing.T) {
 	for name, c := range map[string]struct {
 		forge func(button string) object
-		want  outcome
+		want  messenger.Outcome
 	}{
-		"the button":         {func(b string) object { return tapOf(b, nil) }, outcomeVerified},
-		"by another number":  {func(b string) object { return tapOf(b, object{"from": "16505550000"}) }, outcomeTapRefused},
-		"by a hidden number": {func(b string) object { return tapOf(b, object{"from": nil, "from_user_id": hiddenUser}) }, outcomeTapRefused},
-		"forwarded":          {func(b string) object { return tapOf(b, object{"context": object{"forwarded": true}}) }, outcomeForwarded},
-		"in a group":         {func(b string) object { return tapOf(b, object{"group_id": "1"}) }, outcomeGroup},
-		"typed":              {func(b string) object { return textOf(b, nil) }, outcomeNoCode},
+		"the button":         {func(b string) object { return tapOf(b, nil) }, messenger.OutcomeVerified},
+		"by another number":  {func(b string) object { return tapOf(b, object{"from": "16505550000"}) }, messenger.OutcomeTapRefused},
+		"by a hidden number": {func(b string) object { return tapOf(b, object{"from": nil, "from_user_id": hiddenUser}) }, messenger.OutcomeTapRefused},
+		"forwarded":          {func(b string) object { return tapOf(b, object{"context": object{"forwarded": true}}) }, messenger.OutcomeForwarded},
+		"in a group":         {func(b string) object { return tapOf(b, object{"group_id": "1"}) }, messenger.OutcomeNotPrivate},
+		"typed":              {func(b string) object { return textOf(b, nil) }, messenger.OutcomeNoCode},
 		"as a list": {func(b string) object {
 			return messageOf("interactive", object{"type": "list_reply", "list_reply": object{"id": b, "title": "Confirm"}}, nil)
-		}, outcomeNoCode},
+		}, messenger.OutcomeNoCode},
 		"under another type": {func(b string) object {
 			return messageOf("interactive", object{"type": "list_reply", "button_reply": object{"id": b, "title": "Confirm"}}, nil)
-		}, outcomeNoCode},
-		"as a template button": {func(b string) object { return messageOf("button", object{"payload": b, "text": "Confirm"}, nil) }, outcomeNoCode},
-		"without a token":      {func(b string) object { return tapOf(b[:strings.LastIndexByte(b, ':')+1], nil) }, outcomeTapRefused},
-		"with half a token":    {func(b string) object { return tapOf(b[:len(b)-8], nil) }, outcomeTapRefused},
-		"with a changed token": {func(b string) object { return tapOf(b[:len(b)-1]+"g", nil) }, outcomeTapRefused},
-		"without anything":     {func(string) object { return tapOf(confirmationPrefix, nil) }, outcomeTapRefused},
-		"in upper case":        {func(b string) object { return tapOf(strings.ToUpper(b), nil) }, outcomeNoCode},
+		}, messenger.OutcomeNoCode},
+		"as a template button": {func(b string) object { return messageOf("button", object{"payload": b, "text": "Confirm"}, nil) }, messenger.OutcomeNoCode},
+		"without a token":      {func(b string) object { return tapOf(b[:strings.LastIndexByte(b, ':')+1], nil) }, messenger.OutcomeTapRefused},
+		"with half a token":    {func(b string) object { return tapOf(b[:len(b)-8], nil) }, messenger.OutcomeTapRefused},
+		"with a changed token": {func(b string) object { return tapOf(b[:len(b)-1]+"g", nil) }, messenger.OutcomeTapRefused},
+		"without anything":     {func(string) object { return tapOf(confirmationPrefix, nil) }, messenger.OutcomeTapRefused},
+		"in upper case":        {func(b string) object { return tapOf(strings.ToUpper(b), nil) }, messenger.OutcomeNoCode},
 		"an hour old": {func(b string) object {
 			return tapOf(b, object{"timestamp": strconv.FormatInt(started.Add(-time.Hour).Unix(), 10)})
-		}, outcomeTooLate},
-		"without a time": {func(b string) object { return tapOf(b, object{"timestamp": nil}) }, outcomeNoTime},
+		}, messenger.OutcomeTooLate},
+		"without a time": {func(b string) object { return tapOf(b, object{"timestamp": nil}) }, messenger.OutcomeNoTime},
 		"of the other request": {func(b string) object {
 			other := verification.NewCodeSpace(project)
 			id := other.RequestID(other.CodeFor([32]byte{}, "second"))
 			return tapOf(confirmationPrefix+id+b[strings.LastIndexByte(b, ':'):], nil)
-		}, outcomeTapRefused},
+		}, messenger.OutcomeTapRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -166,7 +167,7 @@ func TestHook_forgedConfirmations(t *testing.T) {
 			button := f.buttonOf(f.graph.all()[1])
 			f.Expect(f.post(webhookOf(c.forge(button))).Code).To(Equal(http.StatusOK))
 			f.Expect(f.outcomes()).To(HaveKeyWithValue(c.want, 1))
-			f.expectVerified(f.state(made.Request.ID), c.want == outcomeVerified)
+			f.expectVerified(f.state(made.Request.ID), c.want == messenger.OutcomeVerified)
 			f.expectVerified(f.state(second.Request.ID), false)
 		})
 	}
@@ -237,10 +238,10 @@ func TestHook_refusedPrompts(t *testing.T) {
 				f.Expect(f.post(webhookOf(message)).Code).To(Equal(c.want), what)
 				f.Expect(f.post(webhookOf(message)).Code).To(Equal(c.want), what)
 				if c.want == http.StatusOK {
-					f.Expect(f.outcomes()).To(HaveKeyWithValue(outcomeNoPrompt, 1), what)
+					f.Expect(f.outcomes()).To(HaveKeyWithValue(messenger.OutcomeNoPrompt, 1), what)
 					f.Expect(f.graph.all()).To(HaveLen(1), "%s: a copy does not try again", what)
 				} else {
-					f.Expect(f.outcomes()).To(Equal(map[outcome]int{outcomeFailed: 2}), what)
+					f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomePromptFailed: 2}), what)
 				}
 			}
 		})
@@ -311,7 +312,7 @@ func TestHook_tapRefused(t *testing.T) {
 		f.Expect(f.post(webhookOf(tapOf(button+"0", nil))).Code).To(Equal(http.StatusOK))
 	}
 	f.Expect(f.post(webhookOf(tapOf(button, object{"from": "16505550000"}))).Code).To(Equal(http.StatusOK))
-	f.Expect(f.outcomes()).To(HaveKeyWithValue(outcomeTapRefused, 4))
+	f.Expect(f.outcomes()).To(HaveKeyWithValue(messenger.OutcomeTapRefused, 4))
 	calls := f.sendReplies()
 	f.Expect(calls).To(HaveLen(3))
 	f.Expect(calls[1].text()).To(Equal(textTapRefused))

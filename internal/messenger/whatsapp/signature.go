@@ -27,9 +27,9 @@ const (
 	purposeConfirmation = "phoneproof/whatsapp/confirmation\x00"
 )
 
-// signature returns the MAC that the request claims; false unless there is exactly one header in exactly the form that
+// readSignature returns the MAC that the request claims; false unless there is exactly one header in exactly the form that
 // Meta sends. What deviates is not from Meta.
-func signature(h http.Header) ([sha256.Size]byte, bool) {
+func readSignature(h http.Header) ([sha256.Size]byte, bool) {
 	var mac [sha256.Size]byte
 	values := h[signatureHeader]
 	if len(values) != 1 {
@@ -43,16 +43,16 @@ func signature(h http.Header) ([sha256.Size]byte, bool) {
 	return mac, err == nil
 }
 
-// signed tells whether mac is that of body under one of the app secrets. Meta signs the payload as it sends it, with
+// isSigned reports whether mac is that of body under one of the app secrets. Meta signs the payload as it sends it, with
 // escaped unicode ("Create a webhook endpoint"): only the bytes as received will do.
-func signed(body []byte, mac [sha256.Size]byte, appSecrets [][]byte) bool {
+func isSigned(body []byte, mac [sha256.Size]byte, appSecrets [][]byte) bool {
 	found := false
 	for _, secret := range appSecrets {
 		if len(secret) == 0 { // HMAC would take it
 			continue
 		}
-		// Every secret is tried, so that the time does not tell which one it was.
-		if hmac.Equal(keyed(secret, body), mac[:]) {
+		// Every secret is tried, so that the time does not reveal which one it was.
+		if hmac.Equal(hmacOf(secret, body), mac[:]) {
 			found = true
 		}
 	}
@@ -62,11 +62,11 @@ func signed(body []byte, mac [sha256.Size]byte, appSecrets [][]byte) bool {
 // VerifyToken returns the token that Meta presents when it checks our callback URL. It is made of the app secret, so it
 // needs no storage, and differs from project to project, so none can answer for another.
 func VerifyToken(project string, appSecret []byte) string {
-	return hex.EncodeToString(keyed(appSecret, []byte(purposeVerifyToken+project)))
+	return hex.EncodeToString(hmacOf(appSecret, []byte(purposeVerifyToken+project)))
 }
 
-// verifies tells whether token is the project's, by any app secret that is accepted at now.
-func verifies(token, project string, appSecret settings.Secret, now time.Time) bool {
+// isVerifyToken reports whether token is the project's, by any app secret that is accepted at now.
+func isVerifyToken(token, project string, appSecret settings.Secret, now time.Time) bool {
 	presented, found := sha256.Sum256([]byte(token)), false
 	for _, secret := range appSecret.Accepted(now) {
 		expected := sha256.Sum256([]byte(VerifyToken(project, secret)))
@@ -78,18 +78,18 @@ func verifies(token, project string, appSecret settings.Secret, now time.Time) b
 	return found
 }
 
-// bindings returns the keyed hashes that a sender without a number may be known by, the one to store first. There are
+// senderBindings returns the keyed hashes that a sender without a number may be known by, the one to store first. There are
 // several while the app secret is being replaced.
-func bindings(account *settings.WhatsApp, userID string, now time.Time) []string {
+func senderBindings(account *settings.WhatsApp, userID string, now time.Time) []string {
 	secrets := account.AppSecret.Accepted(now)
 	hashes := make([]string, len(secrets))
 	for i, secret := range secrets {
-		hashes[i] = hex.EncodeToString(keyed(secret, []byte(purposeBinding+account.PhoneNumberID+"\x00"+userID)))
+		hashes[i] = hex.EncodeToString(hmacOf(secret, []byte(purposeBinding+account.PhoneNumberID+"\x00"+userID)))
 	}
 	return hashes
 }
 
-func keyed(key, data []byte) []byte {
+func hmacOf(key, data []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(data)
 	return mac.Sum(nil)

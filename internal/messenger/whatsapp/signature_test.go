@@ -10,15 +10,15 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// HMAC takes an empty key, which everybody has.
+// HMAC takes an empty key, which is known to all.
 func TestSigned_byNoEmptySecret(t *testing.T) {
 	g := NewWithT(t)
 	body := []byte(`{"object":"whatsapp_business_account"}`)
-	mac := func(secret string) [sha256.Size]byte { return [sha256.Size]byte(keyed([]byte(secret), body)) }
-	g.Expect(signed(body, mac("secret"), [][]byte{[]byte("secret")})).To(BeTrue())
-	g.Expect(signed(body, mac("secret"), [][]byte{{}, []byte("secret")})).To(BeTrue())
+	mac := func(secret string) [sha256.Size]byte { return [sha256.Size]byte(hmacOf([]byte(secret), body)) }
+	g.Expect(isSigned(body, mac("secret"), [][]byte{[]byte("secret")})).To(BeTrue())
+	g.Expect(isSigned(body, mac("secret"), [][]byte{{}, []byte("secret")})).To(BeTrue())
 	for _, secrets := range [][][]byte{nil, {nil}, {{}}, {{}, []byte("secret")}} {
-		g.Expect(signed(body, mac(""), secrets)).To(BeFalse(), "%q", secrets)
+		g.Expect(isSigned(body, mac(""), secrets)).To(BeFalse(), "%q", secrets)
 	}
 }
 
