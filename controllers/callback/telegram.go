@@ -90,14 +90,14 @@ func (*botAPI) storedCallback(status *verifyv1.VerificationProjectStatus) string
 func (b *botAPI) readState(ctx context.Context, s *settings.Settings) (platformState, error) {
 	bot, err := b.client.GetMe(ctx, s.Telegram)
 	if err != nil {
-		return platformState{}, err
+		return platformState{}, fmt.Errorf("read bot: %w", err)
 	}
 	if !strings.EqualFold(bot.Username, s.Telegram.BotUsername) {
 		return platformState{mismatch: "the token is another bot's than spec.telegram.botUsername names; correct one of the two"}, nil
 	}
 	info, err := b.client.GetWebhookInfo(ctx, s.Telegram)
 	if err != nil {
-		return platformState{}, err
+		return platformState{}, fmt.Errorf("read callback: %w", err)
 	}
 	now := b.clock.Now()
 	return platformState{

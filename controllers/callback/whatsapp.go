@@ -65,11 +65,11 @@ func callbackOf(status *verifyv1.ChannelStatus) string {
 func (m graph) readState(ctx context.Context, s *settings.Settings) (platformState, error) {
 	number, err := m.client.PhoneNumber(ctx, s.WhatsApp)
 	if err != nil {
-		return platformState{}, err
+		return platformState{}, fmt.Errorf("read phone number: %w", err)
 	}
 	callbacks, err := m.client.Callbacks(ctx, s.WhatsApp)
 	if err != nil {
-		return platformState{}, err
+		return platformState{}, fmt.Errorf("read callbacks: %w", err)
 	}
 	found := platformState{callback: callbacks.PhoneNumber}
 	if !sameNumber(number.DisplayPhoneNumber, s.WhatsApp.PhoneNumber) {

@@ -96,7 +96,7 @@ func (h *hosts) requestHosts(
 	for _, host := range request.hosts {
 		rivals, err := h.listRivals(ctx, reader, routes, host)
 		if err != nil {
-			return hostDecision{}, former, err
+			return hostDecision{}, former, fmt.Errorf("list rivals for host %s: %w", host, err)
 		}
 		others = append(others, rivals...)
 	}

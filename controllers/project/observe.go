@@ -44,7 +44,7 @@ func (c *Controller) observeProject(ctx context.Context, project *verifyv1.Verif
 	for _, name := range listAccounts(&o.project.Spec) {
 		a, err := c.observeAccount(ctx, name, project)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("observe account %s: %w", name, err)
 		}
 		o.accounts = append(o.accounts, a)
 	}

@@ -201,7 +201,10 @@ func (c *Controller) readView(ctx context.Context, item Item) (view, error) {
 		return v, nil
 	}
 	r, err := c.Store.ReadCached(ctx, item.ID)
-	return view{Request: r}, err
+	if err != nil {
+		return view{}, fmt.Errorf("read request: %w", err)
+	}
+	return view{Request: r}, nil
 }
 
 func (c *Controller) currentPolicy() verification.Policy {

@@ -7,6 +7,7 @@ package dev
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -79,7 +80,7 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 	log := dependencies.Log
 	source, err := settings.NewFile(made.project, made.secrets, clock.RealClock{}, log.WithName("settings"))
 	if err != nil {
-		return err
+		return fmt.Errorf("read settings: %w", err)
 	}
 	d := &process{apiURL: o.api.url(), log: log, source: source}
 	d.sim = simulator.New(simulator.Options{

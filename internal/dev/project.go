@@ -86,7 +86,9 @@ func (o *Options) findFiles() (projectFiles, error) {
 	}
 	if f.project == "" {
 		f.project = filepath.Join(f.madeUp, "project.yaml")
-		err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.page.url()), 0o600)
+		if err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.page.url()), 0o600); err != nil {
+			err = fmt.Errorf("write the project file: %w", err)
+		}
 	}
 	if err == nil {
 		err = f.makeUpMissing()

@@ -7,6 +7,7 @@
 package logging
 
 import (
+	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -65,7 +66,10 @@ func (w *Writer) flush() error {
 	}
 	_, err := w.out.Write(w.held)
 	w.held = w.held[:0]
-	return err
+	if err != nil {
+		return fmt.Errorf("write log: %w", err)
+	}
+	return nil
 }
 
 // expire ends the wait.

@@ -98,7 +98,7 @@ func TestWriter_goesOnAfterAFailure(t *testing.T) {
 	g, o := NewWithT(t), &out{err: errors.New("full")}
 	w := logging.NewWriter(o, clocktesting.NewFakeClock(time.Now()))
 	write(g, w.Later(), "1\n")
-	g.Expect(w.Flush()).To(MatchError("full"))
+	g.Expect(w.Flush()).To(MatchError("write log: full"))
 	o.err = nil
 	write(g, w, "2\n")
 	g.Expect(o.written()).To(Equal([]string{"2\n"}))

@@ -32,7 +32,7 @@ const leaseName = "phoneproof-operator"
 func Run(ctx context.Context, o Options, log logr.Logger) error {
 	config, err := server.ClusterConfig(o.Kubeconfig, "operator")
 	if err != nil {
-		return err
+		return fmt.Errorf("configure client: %w", err)
 	}
 	rendering, err := o.renderOptions()
 	if err != nil {
@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options, log logr.Logger) error {
 		Log: log.WithName("project"),
 	})
 	if err := controller.Register(ctx, mgr); err != nil {
-		return err
+		return fmt.Errorf("register controller of projects: %w", err)
 	}
 	if err := metrics.Registry.Register(project.NewMetrics(mgr.GetClient(), log.WithName("metrics"))); err != nil {
 		return fmt.Errorf("register metrics of projects: %w", err)
@@ -77,11 +77,11 @@ func (o *Options) renderOptions() (render.Options, error) {
 func (o *Options) newManager(ctx context.Context, config *rest.Config, log logr.Logger) (manager.Manager, error) {
 	scheme, err := project.Scheme()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("make scheme: %w", err)
 	}
 	caches, err := project.CacheOptions(o.Namespaces)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("configure cache: %w", err)
 	}
 	lock, err := o.newLock(config)
 	if err != nil {

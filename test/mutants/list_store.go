@@ -78,7 +78,7 @@ var postgresMutants = []Mutant{
 	{
 		Name: "postgres-commit-error-of-creation-swallowed", Promise: "reliability.md 1: a 200 of init means that the request is stored",
 		Symbol: "postgres.(*creationBatch).writeAdmitted",
-		Old:    "batch.Queue(sqlCommit) return c.SendBatch(ctx, batch).Close()",
+		Old:    "batch.Queue(sqlCommit) return wrapStep(\"write requests\", c.SendBatch(ctx, batch).Close())",
 		New:    "batch.Queue(sqlCommit)\n\t_ = c.SendBatch(ctx, batch).Close()\n\treturn nil",
 		Suite:  "postgres", Test: "acknowledges nothing whose commit fails",
 	},
@@ -86,14 +86,14 @@ var postgresMutants = []Mutant{
 		Name:    "postgres-commit-error-of-update-swallowed",
 		Promise: "reliability.md 1: a 200 to a messenger means that what its messages prove is stored",
 		Symbol:  "postgres.(*Store).updateAll",
-		Old:     "return c.SendBatch(ctx, batch).Close()",
+		Old:     "return wrapStep(\"write changes\", c.SendBatch(ctx, batch).Close())",
 		New:     "_ = c.SendBatch(ctx, batch).Close()\n\t\treturn nil",
 		Suite:   "postgres", Test: "acknowledges nothing whose commit fails",
 	},
 	{
 		Name: "postgres-acknowledged-before-the-commit", Promise: "design.md 4: each acknowledged only after commit",
 		Symbol: "postgres.(*creationBatch).writeAdmitted",
-		Old:    "batch.Queue(sqlCommit) return c.SendBatch(ctx, batch).Close()",
+		Old:    "batch.Queue(sqlCommit) return wrapStep(\"write requests\", c.SendBatch(ctx, batch).Close())",
 		New: "if err := c.SendBatch(ctx, batch).Close(); err != nil {\n\t\treturn err\n\t}\n" +
 			"\tgo func() { _, _ = c.Exec(context.WithoutCancel(ctx), sqlCommit) }()\n\treturn nil",
 		Suite: "postgres", Test: "acknowledges nothing whose commit fails",
@@ -308,8 +308,8 @@ var objectsMutants = []Mutant{
 	{
 		Name: "objects-stale-where-the-get-fails", Promise: "design.md 4: if that GET fails: 503, never stale",
 		Symbol: "kubernetes.(*Store).ReadFinal",
-		Old:    "e, err := s.readObject(ctx, known.Name) if err != nil { return verification.Request{}, err }",
-		New:    "e, err := s.readObject(ctx, known.Name)\n\tif err != nil {\n\t\treturn known.toRequest()\n\t}",
+		Old:    "return requestOf(s.readObject(ctx, known.Name))",
+		New:    "r, err := requestOf(s.readObject(ctx, known.Name))\n\tif err != nil {\n\t\treturn known.toRequest()\n\t}\n\treturn r, nil",
 		Suite:  "objects", Test: "The store contract outage",
 	},
 	{

@@ -39,8 +39,10 @@ value of 24 or more bytes is a valid one, but what begins with whsec_ must go on
 			if err != nil {
 				return fmt.Errorf("make a secret: %w", err)
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), value)
-			return err
+			if _, err = fmt.Fprintln(cmd.OutOrStdout(), value); err != nil {
+				return fmt.Errorf("print the secret: %w", err)
+			}
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&webhook, "webhook", false, "make a webhook secret instead of an API key")

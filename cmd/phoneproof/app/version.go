@@ -14,8 +14,10 @@ func newVersionCommand() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.String())
-			return err
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), version.String()); err != nil {
+				return fmt.Errorf("print the version: %w", err)
+			}
+			return nil
 		},
 	}
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -78,7 +79,7 @@ type Rejection struct {
 func (a *Applier) Apply(ctx context.Context, r Request) (Result, error) {
 	children, err := a.listChildren(r.Wanted)
 	if err != nil {
-		return Result{}, err
+		return Result{}, fmt.Errorf("list children: %w", err)
 	}
 	run := run{Applier: a, Request: r, wanted: map[Ref]bool{}, settled: map[Ref]bool{}}
 	for _, child := range children {

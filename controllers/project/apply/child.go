@@ -117,7 +117,7 @@ func getChild(ctx context.Context, from client.Reader, c child) (client.Object, 
 	object := c.kind.newObject()
 	namespace, _, _ := unstructured.NestedString(c.wanted, "metadata", "namespace") // rendered, so it is a string
 	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: c.Name}, object); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read: %w", err)
 	}
 	return object, nil
 }
@@ -142,7 +142,7 @@ func (r *run) updateChild(ctx context.Context, c child, found client.Object) err
 		}
 		guarded, err := handOver(c.wanted, r.Wanted.HorizontalPodAutoscaler != nil, deployment)
 		if err != nil {
-			return err
+			return fmt.Errorf("hand over replicas: %w", err)
 		}
 		if guarded {
 			condition, value = "resourceVersion", found.GetResourceVersion()
@@ -171,8 +171,10 @@ func (r *run) updateChild(ctx context.Context, c child, found client.Object) err
 func (r *run) writeChild(ctx context.Context, c child, condition, value string) (string, error) {
 	u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(c.wanted)}
 	if err := unstructured.SetNestedField(u.Object, value, "metadata", condition); err != nil {
-		return "", err
+		return "", fmt.Errorf("set metadata.%s: %w", condition, err)
 	}
-	err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), FieldOwner, client.ForceOwnership)
-	return u.GetResourceVersion(), err
+	if err := r.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), FieldOwner, client.ForceOwnership); err != nil {
+		return "", fmt.Errorf("write: %w", err)
+	}
+	return u.GetResourceVersion(), nil
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,7 +18,7 @@ func Rolls(observed *Observed, wanted render.Children) (bool, error) {
 	}
 	want, err := podTemplate(wanted.Deployment)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("read wanted pods: %w", err)
 	}
 	owned, err := appsv1ac.ExtractDeployment(found, string(FieldOwner))
 	if err != nil {
@@ -25,7 +26,7 @@ func Rolls(observed *Observed, wanted render.Children) (bool, error) {
 	}
 	have, err := podTemplate(owned)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("read running pods: %w", err)
 	}
 	return !reflect.DeepEqual(have, want), nil
 }
@@ -36,5 +37,8 @@ func podTemplate(d *appsv1ac.DeploymentApplyConfiguration) (any, error) {
 		return nil, err
 	}
 	found, _, err := unstructured.NestedFieldNoCopy(object, "spec", "template")
-	return found, err
+	if err != nil {
+		return nil, fmt.Errorf("read template: %w", err)
+	}
+	return found, nil
 }

@@ -19,9 +19,6 @@ const maxEvictions = 8
 
 // Create implements verification.Store.
 func (s *Store) Create(ctx context.Context, n verification.New, limits verification.Limits) (verification.Created, error) {
-	if err := ctx.Err(); err != nil {
-		return verification.Created{}, err
-	}
 	if len(validation.IsDNS1123Subdomain(n.ID)) > 0 {
 		return verification.Created{}, fmt.Errorf("create request: the id is no object name: %w", verification.ErrContent)
 	}
@@ -79,7 +76,7 @@ func (s *Store) admitCreation(ctx context.Context, a admission) (time.Time, veri
 		err = s.evictRequest(ctx, oldest)
 		s.limits.endEviction(oldest.Name)
 		if err != nil {
-			return now, quota, err
+			return now, quota, fmt.Errorf("make room: %w", err)
 		}
 		evicted++
 	}
@@ -165,7 +162,7 @@ func (s *Store) finishCreation(e *entry, quota verification.Quota) (verification
 func (s *Store) answerExisting(ctx context.Context, id string) (verification.Created, error) {
 	e, err := s.readObject(ctx, id)
 	if err != nil {
-		return verification.Created{}, err
+		return verification.Created{}, fmt.Errorf("read existing request: %w", err)
 	}
 	if e.kind == KindGone {
 		return verification.Created{}, unavailableError("create request", errors.New("an object of that name is being deleted"))

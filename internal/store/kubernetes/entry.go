@@ -142,6 +142,14 @@ func (e *entry) toRequest() (verification.Request, error) {
 	}
 }
 
+// requestOf returns the request of the object that a read returned, or the error of the read.
+func requestOf(e *entry, err error) (verification.Request, error) {
+	if err != nil {
+		return verification.Request{}, err
+	}
+	return e.toRequest()
+}
+
 // isFinal reports whether the entry is a request that never changes its phase again.
 func (e *entry) isFinal() bool { return e.kind == KindRequest && e.request.Phase.Final() }
 

@@ -36,9 +36,8 @@ func (a *api) listWatch() cache.ListerWatcher {
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = a.fieldSelector()
 			list := &rawObjectList{}
-			err := a.client.Get().Namespace(a.namespace).Resource(resourceName).
+			return list, a.client.Get().Namespace(a.namespace).Resource(resourceName).
 				VersionedParams(&o, metav1.ParameterCodec).Do(ctx).Into(list)
-			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector, o.Watch = a.fieldSelector(), true

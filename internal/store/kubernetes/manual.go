@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,7 +43,10 @@ func (s *Store) ReadManual(ctx context.Context, name string) (ManualRequest, err
 		return ManualRequest{}, verification.ErrNotFound
 	}
 	number, err := phone.FromE164(e.object.Spec.PhoneNumber)
-	return ManualRequest{Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method]}, err
+	if err != nil {
+		return ManualRequest{}, fmt.Errorf("read phone number: %w", err)
+	}
+	return ManualRequest{Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method]}, nil
 }
 
 // CompleteManual makes a manual request like any other, stamped by the store's clock, if the limits but PerKey and PerSubject
@@ -63,7 +67,7 @@ func (s *Store) CompleteManual(ctx context.Context, name string, c Completion, l
 	}
 	number, err := phone.FromE164(e.object.Spec.PhoneNumber)
 	if err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("read phone number: %w", err)
 	}
 	limits.PerKey = verification.Rate{}
 	a := admission{Counted: verification.Counted{ID: name, Phone: number}, limits: limits}
@@ -109,7 +113,7 @@ func (s *Store) completeManual(ctx context.Context, e *entry, c Completion, now 
 	setAccepted(&o.Status.Conditions, metav1.ConditionTrue, verifyv1.ReasonAccepted, "", now)
 	r, err := toRequest(o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("complete request: %w", err)
 	}
 	setConditions(o, &r, now)
 	done, err := s.api.putStatus(ctx, o)

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -15,11 +16,7 @@ import (
 // Read implements verification.Store. id is an object's name, or the id that the code of a manual request
 // leads to; the request's own ID is the object's name either way.
 func (s *Store) Read(ctx context.Context, id string) (verification.Request, error) {
-	e, err := s.readCurrent(ctx, id)
-	if err != nil {
-		return verification.Request{}, err
-	}
-	return e.toRequest()
+	return requestOf(s.readCurrent(ctx, id))
 }
 
 // ReadFinal implements verification.Store: final states come from memory, all others from the API server. It finds a manual
@@ -35,20 +32,12 @@ func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request,
 	case known.isFinal():
 		return known.toRequest()
 	}
-	e, err := s.readObject(ctx, known.Name)
-	if err != nil {
-		return verification.Request{}, err
-	}
-	return e.toRequest()
+	return requestOf(s.readObject(ctx, known.Name))
 }
 
 func (s *Store) readUnknown(ctx context.Context, id string) (r verification.Request, err error) {
 	err = s.unknown.limitRead(ctx, func() error {
-		e, err := s.readObject(ctx, id)
-		if err != nil {
-			return err
-		}
-		r, err = e.toRequest()
+		r, err = requestOf(s.readObject(ctx, id))
 		return err
 	})
 	return r, err
@@ -106,10 +95,7 @@ func (s *Store) readObject(ctx context.Context, name string) (*entry, error) {
 		return nil, verification.ErrNotFound
 	}
 	e, err := s.reads.do(ctx, name, s.getForAll(name))
-	if err != nil {
-		return nil, preferContextError(ctx, err)
-	}
-	return e, nil
+	return e, preferContextError(ctx, err)
 }
 
 // getForAll returns a GET that callers with the same name share.
@@ -175,7 +161,7 @@ func (s *Store) readCodes(ctx context.Context) (map[string]*entry, error) {
 	found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector(), labels: verifyv1.CodeIDLabel})
 	s.codes.pace.recordRead(begin)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find code: %w", err)
 	}
 	byCode := make(map[string]*entry, len(found))
 	for _, e := range found {

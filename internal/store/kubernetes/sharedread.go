@@ -94,6 +94,9 @@ type keyedLock struct {
 
 // lock returns the function that unlocks, or the error of ctx if that ends first.
 func (l *keyedLocks) lock(ctx context.Context, key string) (func(), error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	l.mu.Lock()
 	if l.held == nil {
 		l.held = make(map[string]*keyedLock)

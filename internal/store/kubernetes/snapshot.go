@@ -88,7 +88,7 @@ func (a *api) streamSnapshot(ctx context.Context, of selection) ([]*entry, strin
 			TimeoutSeconds: new(int64(callTimeout.Seconds()) + 1),
 		}, metav1.ParameterCodec).Watch(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("watch: %w", err)
 	}
 	defer events.Stop()
 	byName := make(map[string]*entry)
@@ -96,7 +96,7 @@ func (a *api) streamSnapshot(ctx context.Context, of selection) ([]*entry, strin
 		o, known := event.Object.(*rawObject)
 		switch {
 		case event.Type == watch.Error:
-			return nil, "", apierrors.FromObject(event.Object)
+			return nil, "", fmt.Errorf("watch: %w", apierrors.FromObject(event.Object))
 		case !known:
 			return nil, "", fmt.Errorf("read requests: the watch sent a %T", event.Object)
 		case event.Type == watch.Bookmark && o.Annotations[metav1.InitialEventsAnnotationKey] == "true":
@@ -108,7 +108,7 @@ func (a *api) streamSnapshot(ctx context.Context, of selection) ([]*entry, strin
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("wait for the initial events: %w", err)
 	}
 	return nil, "", errors.New("the watch ended before its initial events did")
 }

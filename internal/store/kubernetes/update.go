@@ -22,9 +22,6 @@ const (
 // another client just wrote. A cached state is never an answer: if a mutation refuses it, the mutation is applied to the
 // current one.
 func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
-	if err := ctx.Err(); err != nil {
-		return verification.Request{}, err
-	}
 	unlock, err := s.locks.lock(ctx, id)
 	if err != nil {
 		return verification.Request{}, err
@@ -35,7 +32,7 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 		return answerWith(before, err)
 	}
 	if err := s.endEarlierBindings(ctx, before, after); err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("end earlier bindings: %w", err)
 	}
 	return after.toRequest()
 }
@@ -124,12 +121,11 @@ func (s *Store) writeStatus(ctx context.Context, current *entry, r *verification
 		return nil, err
 	}
 	after, err := s.api.putStatus(ctx, o)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		s.ownWrites.recordWrite(after)
+		s.notifier.Notify(after.Name)
 	}
-	s.ownWrites.recordWrite(after)
-	s.notifier.Notify(after.Name)
-	return after, nil
+	return after, err
 }
 
 // unconfirmedWrite is a write whose outcome is unknown.

@@ -22,11 +22,8 @@ const admissionSweepInterval = 10 * time.Second
 func (s *Store) Claim(
 	ctx context.Context, policy verification.Policy, limit int, lease time.Duration,
 ) ([]verification.Request, error) {
-	if err := ctx.Err(); err != nil {
+	if err := ctx.Err(); err != nil || limit <= 0 {
 		return nil, err
-	}
-	if limit <= 0 {
-		return nil, nil
 	}
 	abandoned := policy.Events == verification.EventsOff && s.intervalElapsed(&s.abandonedAt, abandonedInterval)
 	var claimed []state
@@ -34,23 +31,23 @@ func (s *Store) Claim(
 	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 		claimed = claimed[:0]
 		if _, err := c.Exec(ctx, sqlBegin); err != nil {
-			return err
+			return wrapStep("begin", err)
 		}
 		due, err := collectIDs(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
 			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife)))
 		if err != nil {
-			return err
+			return wrapStep("find due requests", err)
 		}
 		batch := &pgx.Batch{}
 		for _, id := range due {
 			batch.Queue(sqlLease, s.options.Project, id, lease).Query(func(rows pgx.Rows) error {
 				leased, err := pgx.CollectExactlyOneRow(rows, scanState)
 				claimed = append(claimed, leased)
-				return err
+				return wrapStep("read leased request", err)
 			})
 		}
 		batch.Queue(sqlCommit)
-		return c.SendBatch(ctx, batch).Close()
+		return wrapStep("lease due requests", c.SendBatch(ctx, batch).Close())
 	})
 	if err != nil {
 		return nil, err

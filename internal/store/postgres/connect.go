@@ -53,7 +53,7 @@ func poolConfig(a Address) (*pgxpool.Config, error) {
 func checkServer(ctx context.Context, c *pgx.Conn) error {
 	var synchronous string
 	if err := c.QueryRow(ctx, sqlServer).Scan(&synchronous); err != nil {
-		return err
+		return fmt.Errorf("read settings: %w", err)
 	}
 	if synchronous == "off" {
 		return &DatabaseError{
@@ -116,7 +116,7 @@ func (s *Store) readDatabaseTime(ctx context.Context, pool *pgxpool.Pool) error 
 	finish := s.options.Clock.BeginMeasurement()
 	var now time.Time
 	if err := pool.QueryRow(ctx, sqlNow).Scan(&now); err != nil {
-		return err
+		return fmt.Errorf("read the time: %w", err)
 	}
 	finish(now, 0)
 	return nil
@@ -185,7 +185,7 @@ func (s *Store) retryTransaction(ctx context.Context, f func(c *pgx.Conn) error)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return errors.Join(ctx.Err(), asDatabaseError(err))
+			return errors.Join(ctx.Err(), withSteps(err, asDatabaseError(err)))
 		case <-timer.C:
 		}
 	}
@@ -205,7 +205,7 @@ func (s *Store) runTransaction(ctx context.Context, f func(c *pgx.Conn) error) e
 		if strings.Contains(err.Error(), "closed pool") { // the address has just changed
 			return errRetry
 		}
-		return err
+		return wrapStep("acquire connection", err)
 	}
 	defer conn.Release()
 	err = f(conn.Conn())
@@ -222,10 +222,7 @@ func (s *Store) runTransaction(ctx context.Context, f func(c *pgx.Conn) error) e
 
 // readRequests reads requests by their ids.
 func (s *Store) readRequests(ctx context.Context, c *pgx.Conn, ids []string) (map[string]state, error) {
-	rows, err := c.Query(ctx, sqlRead, s.options.Project, ids)
-	if err != nil {
-		return nil, err
-	}
+	rows, _ := c.Query(ctx, sqlRead, s.options.Project, ids) // rows holds the error, too
 	return collectStates(rows)
 }
 
@@ -235,5 +232,5 @@ func collectStates(rows pgx.Rows) (map[string]state, error) {
 	for _, st := range list {
 		states[st.ID] = st
 	}
-	return states, err
+	return states, wrapStep("read requests", err)
 }

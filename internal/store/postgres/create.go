@@ -130,7 +130,7 @@ func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows,
 		if w.now.IsZero() {
 			w.now = now.UTC()
 		}
-		return err
+		return wrapStep("read the time", err)
 	})
 	b.numbers.queueRead(batch, sqlNumbers, b.project, w.numbers)
 	if b.limits.PerPrefix.Limited() || b.limits.PerSubject.Limited() {
@@ -144,7 +144,7 @@ func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows,
 		})
 	}
 	if err := c.SendBatch(ctx, batch).Close(); err != nil {
-		return nil, nil, err
+		return nil, nil, wrapStep("read windows", err)
 	}
 	if len(w.keys) < len(b.keys) {
 		return nil, nil, b.addKeys(ctx, c)
@@ -167,10 +167,10 @@ func (b *creationBatch) idsToRead() []string {
 // addKeys inserts the rows of keys that were never counted before, and returns errRetry.
 func (b *creationBatch) addKeys(ctx context.Context, c *pgx.Conn) error {
 	if _, err := c.Exec(ctx, sqlRollback); err != nil {
-		return err
+		return wrapStep("roll back", err)
 	}
 	if _, err := c.Exec(ctx, sqlAddKeys, b.project, b.keys); err != nil {
-		return err
+		return wrapStep("insert keys", err)
 	}
 	return errRetry
 }
@@ -184,7 +184,7 @@ func (b *creationBatch) readLeaving(ctx context.Context, c *pgx.Conn, w *windows
 		}
 		row := c.QueryRow(ctx, sqlKeyLeaves, b.project, name, w.now.Add(-b.limits.PerKey.Period), key.blockingNumber(b.limits.PerKey))
 		if err := row.Scan(&key.leaves); err != nil {
-			return err
+			return wrapStep("read when a key admits again", err)
 		}
 	}
 	return nil
@@ -200,7 +200,7 @@ func (w *windows) readKeys(rows pgx.Rows) error {
 		w.keys[name] = &keyWindow{total: total, lastAt: last.UTC()}
 		return nil
 	})
-	return err
+	return wrapStep("lock keys", err)
 }
 
 func (w *windows) readKeyWindows(rows pgx.Rows) error {
@@ -217,7 +217,7 @@ func (w *windows) readKeyWindows(rows pgx.Rows) error {
 		}
 		return nil
 	})
-	return err
+	return wrapStep("read admissions of keys", err)
 }
 
 // writeAdmitted stores the admitted creations and ends the transaction.
@@ -227,7 +227,7 @@ func (b *creationBatch) writeAdmitted(
 	if len(admitted) == 0 {
 		// A commit would wait for the disk only to release locks, and a flood of refusals would delay all other callers.
 		_, err := c.Exec(ctx, sqlRollback)
-		return err
+		return wrapStep("roll back", err)
 	}
 	batch := &pgx.Batch{}
 	b.queueKeys(batch, w)
@@ -235,7 +235,7 @@ func (b *creationBatch) writeAdmitted(
 	b.groups.queueWrite(batch, sqlInsertGroupAdmissions, b.project, w.groups, w.now)
 	b.queueRequests(batch, w, admitted)
 	batch.Queue(sqlCommit)
-	return c.SendBatch(ctx, batch).Close()
+	return wrapStep("write requests", c.SendBatch(ctx, batch).Close())
 }
 
 func (b *creationBatch) queueKeys(batch *pgx.Batch, w *windows) {

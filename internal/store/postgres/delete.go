@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -28,15 +27,15 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 		batch.Queue(sqlBegin)
 		batch.Queue(sqlDelete, s.options.Project, id, parseVersion(version)).Query(func(rows pgx.Rows) (err error) {
 			gone, err = pgx.CollectRows(rows, scanDeleted)
-			return err
+			return wrapStep("delete row", err)
 		})
 		batch.Queue(sqlVersions, s.options.Project, []string{id}).Query(func(rows pgx.Rows) error {
 			rest, err := pgx.CollectRows(rows, scanVersion)
 			conflict = len(rest) > 0
-			return err
+			return wrapStep("read version", err)
 		})
 		if err := c.SendBatch(ctx, batch).Close(); err != nil {
-			return err
+			return wrapStep("delete request", err)
 		}
 		return s.deleteRelated(ctx, c, gone)
 	})
@@ -56,23 +55,20 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 	var expired []string
 	err := s.inTransaction(ctx, func(c *pgx.Conn) (err error) {
 		expired, err = collectIDs(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit, verification.CodeRest))
-		return err
+		return wrapStep("expire requests", err)
 	})
 	if err != nil {
 		return verification.Swept{}, err
 	}
 	s.notifyAll(expired)
 	var gone []deleted
-	err = s.inTransaction(ctx, func(c *pgx.Conn) error {
-		if _, err := c.Exec(ctx, sqlBegin); err != nil {
-			return err
+	err = s.inTransaction(ctx, func(c *pgx.Conn) (err error) {
+		if _, err = c.Exec(ctx, sqlBegin); err != nil {
+			return wrapStep("begin", err)
 		}
-		rows, err := c.Query(ctx, sqlSweepFinished, s.options.Project, limit, policy.Retention)
-		if err != nil {
-			return err
-		}
+		rows, _ := c.Query(ctx, sqlSweepFinished, s.options.Project, limit, policy.Retention)
 		if gone, err = pgx.CollectRows(rows, scanDeleted); err != nil {
-			return err
+			return wrapStep("delete finished requests", err)
 		}
 		return s.deleteRelated(ctx, c, gone)
 	})
@@ -93,7 +89,7 @@ func (s *Store) sweepAdmissions(ctx context.Context) error {
 	return s.inTransaction(ctx, func(c *pgx.Conn) error {
 		for _, statement := range []string{sqlSweepKeys, sqlSweepGroups} {
 			if _, err := c.Exec(ctx, statement, s.options.Project); err != nil {
-				return fmt.Errorf("sweep admissions: %w", err)
+				return wrapStep("sweep admissions", err)
 			}
 		}
 		return nil
@@ -116,7 +112,7 @@ func (s *Store) deleteRelated(ctx context.Context, c *pgx.Conn, gone []deleted) 
 		batch.Queue(sqlUncount, s.options.Project, slices.Compact(lines))
 	}
 	batch.Queue(sqlCommit)
-	return c.SendBatch(ctx, batch).Close()
+	return wrapStep("delete related rows", c.SendBatch(ctx, batch).Close())
 }
 
 func (s *Store) notifyAll(changed []string) {
@@ -125,10 +121,7 @@ func (s *Store) notifyAll(changed []string) {
 	}
 }
 
-// collectIDs collects a column of ids.
-func collectIDs(rows pgx.Rows, err error) ([]string, error) {
-	if err != nil {
-		return nil, err
-	}
+// collectIDs collects a column of ids. It takes the results of a query; an error is also that of the rows.
+func collectIDs(rows pgx.Rows, _ error) ([]string, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

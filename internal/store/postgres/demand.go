@@ -84,7 +84,7 @@ func readPlaces(windows map[string]*placeWindow) func(pgx.Rows) error {
 			}
 			return nil
 		})
-		return err
+		return wrapStep("read admissions of numbers and groups", err)
 	}
 }
 

@@ -105,13 +105,41 @@ func describeUnreachable(err error) string {
 	}
 }
 
+// stepError is an error with the step of a transaction that failed. The step holds no row, so that it may be printed.
+type stepError struct {
+	step string
+	err  error
+}
+
+// Error returns the error after its step.
+func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+
+// Unwrap returns the error without its step.
+func (e *stepError) Unwrap() error { return e.err }
+
+// wrapStep wraps an error with the step that failed; nil for nil. Callers of the store see the step, unlike other texts of a wrap.
+func wrapStep(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &stepError{step, err}
+}
+
 // unavailableError converts an error of the database to one for callers of the store: verification.ErrContent, or unavailable.
 func unavailableError(err error) error {
 	p := asDatabaseError(err)
 	if isContentError(p) {
-		return errors.Join(verification.ErrContent, p)
+		return errors.Join(verification.ErrContent, withSteps(err, p))
 	}
-	return verification.Unavailable(p)
+	return verification.Unavailable(withSteps(err, p))
+}
+
+// withSteps wraps what asDatabaseError made of an error with the steps of that error.
+func withSteps(err error, p *DatabaseError) error {
+	if failed, ok := errors.AsType[*stepError](err); ok {
+		return wrapStep(failed.step, withSteps(failed.err, p))
+	}
+	return p
 }
 
 // isContentError reports whether one row caused the error, so that the others can succeed without it. A unique violation does

@@ -34,7 +34,7 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 		var text string
 		err := c.QueryRow(ctx, sqlReadLease, l.store.options.Project).Scan(&text, &l.version)
 		raw = []byte(text)
-		return err
+		return wrapStep("read lease", err)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "phoneproof_leases"}, l.store.options.Project)
@@ -68,7 +68,7 @@ func (l *leaseLock) writeRecord(ctx context.Context, statement string, record re
 	err = l.store.inTransaction(ctx, func(c *pgx.Conn) error {
 		tag, err := c.Exec(ctx, statement, append([]any{l.store.options.Project, string(raw)}, more...)...)
 		written = tag.RowsAffected() > 0
-		return err
+		return wrapStep("write lease", err)
 	})
 	switch {
 	case err != nil:

@@ -36,7 +36,7 @@ func scanState(row pgx.CollectableRow) (state, error) {
 		&verified, &actual, &assurance, &contacts, &attempts, &next, &last, &statusCode, &d.LastReason,
 		&delivered, &exhausted, &r.Redelivered, &r.Epoch, &s.version, &s.readAt)
 	if err != nil {
-		return state{}, err
+		return state{}, fmt.Errorf("scan request: %w", err)
 	}
 	if r.Phone, err = parseNumber(claimed); err != nil {
 		return state{}, fmt.Errorf("request %s: phone: %w", r.ID, err)
@@ -92,7 +92,7 @@ func decodeContacts(text string) ([]verification.Contact, error) {
 	}
 	var stored []contact
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("decode: %w", err)
 	}
 	contacts := make([]verification.Contact, len(stored))
 	for i, c := range stored {

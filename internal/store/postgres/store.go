@@ -101,7 +101,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	return s.inTransaction(ctx, func(c *pgx.Conn) error {
 		s.noteEncryption(c)
 		_, err := c.Exec(ctx, sqlReady, s.options.Project)
-		return err
+		return wrapStep("check tables", err)
 	})
 }
 
@@ -174,10 +174,7 @@ func (s *Store) readAll(ctx context.Context, calls []*call[string, readResult]) 
 func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	var r verification.Request
 	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, sqlAwaiting, s.options.Project, binding)
-		if err != nil {
-			return err
-		}
+		rows, _ := c.Query(ctx, sqlAwaiting, s.options.Project, binding) // rows holds the error, too
 		read, err := pgx.CollectExactlyOneRow(rows, scanState)
 		r = read.Request
 		return err
@@ -192,8 +189,9 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
 	var stored verification.Stored
 	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
-		return c.QueryRow(ctx, sqlStored, s.options.Project, verification.MostCounted).
+		err := c.QueryRow(ctx, sqlStored, s.options.Project, verification.MostCounted).
 			Scan(&stored.Pending, &stored.Undelivered, &stored.Finished)
+		return wrapStep("count requests", err)
 	})
 	return stored, err
 }

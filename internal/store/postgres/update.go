@@ -46,8 +46,7 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 			err = ctx.Err() // a caller that has gone gets no answer, so nothing is written
 		}
 		if errors.Is(err, verification.ErrUnchanged) {
-			err = nil
-			return before.Request, err
+			return before.Request, nil
 		}
 		if err != nil {
 			return before.Request, err
@@ -93,7 +92,7 @@ func (s *Store) updateAll(ctx context.Context, calls []*call[change, bool]) erro
 		if batch.Len() == 3 { // a single statement needs no explicit transaction
 			batch.QueuedQueries = batch.QueuedQueries[1:2]
 		}
-		return c.SendBatch(ctx, batch).Close()
+		return wrapStep("write changes", c.SendBatch(ctx, batch).Close())
 	})
 }
 

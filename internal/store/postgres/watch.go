@@ -112,15 +112,12 @@ func (s *Store) pollUntilDone(ctx context.Context) {
 			continue
 		}
 		err := s.inTransaction(ctx, func(c *pgx.Conn) error {
-			rows, err := c.Query(ctx, sqlVersions, s.options.Project, asked)
-			if err != nil {
-				return err
-			}
+			rows, _ := c.Query(ctx, sqlVersions, s.options.Project, asked) // rows holds the error, too
 			current, err := pgx.CollectRows(rows, scanVersion)
 			if err == nil {
 				s.watch.recordVersions(asked, current)
 			}
-			return err
+			return wrapStep("read versions", err)
 		})
 		if err != nil && ctx.Err() == nil {
 			s.options.Log.V(1).Info("poll for changes failed, will retry", "reason", err.Error())
