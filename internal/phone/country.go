@@ -6,15 +6,15 @@ package phone
 // An unassigned code counts as three digits.
 func (n Number) countryCode() (code uint64, length int) {
 	length = 3
-	switch n.prefix(1) {
+	switch n.firstDigits(1) {
 	case 1, 7:
 		length = 1
 	default:
-		if twoDigitCode(n.prefix(2)) {
+		if twoDigitCode(n.firstDigits(2)) {
 			length = 2
 		}
 	}
-	return n.prefix(length), length
+	return n.firstDigits(length), length
 }
 
 func twoDigitCode(p uint64) bool {

@@ -89,26 +89,26 @@ func fromDigits(s string) (Number, bool) {
 		if !isDigit(s[i]) {
 			return Number{}, false
 		}
-		bcd = push(bcd, s[i])
+		bcd = appendDigit(bcd, s[i])
 	}
 	return fromBCD(bcd), true
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// push appends one ASCII digit.
-func push(bcd uint64, c byte) uint64 { return bcd<<4 | uint64(c-'0') }
+// appendDigit appends one ASCII digit.
+func appendDigit(bcd uint64, c byte) uint64 { return bcd<<4 | uint64(c-'0') }
 
-// length returns how many digits n has.
-func (n Number) length() int { return (bits.Len64(n.bcd()) + 3) / 4 }
+// countDigits returns how many digits n has.
+func (n Number) countDigits() int { return (bits.Len64(n.bcd()) + 3) / 4 }
 
-// prefix returns the first k digits as BCD, so that 0x55 reads as fifty-five.
-func (n Number) prefix(k int) uint64 {
-	if drop := n.length() - k; drop > 0 {
+// firstDigits returns the first k digits as BCD, so that 0x55 reads as fifty-five.
+func (n Number) firstDigits(k int) uint64 {
+	if drop := n.countDigits() - k; drop > 0 {
 		return n.bcd() >> (4 * drop)
 	}
 	return n.bcd()
 }
 
-// suffix returns the last k digits as BCD.
-func (n Number) suffix(k int) uint64 { return n.bcd() & (1<<(4*k) - 1) }
+// lastDigits returns the last k digits as BCD.
+func (n Number) lastDigits(k int) uint64 { return n.bcd() & (1<<(4*k) - 1) }

@@ -68,8 +68,8 @@ func TestCountryCode_agreesWithLibphonenumber(t *testing.T) {
 		text := strconv.Itoa(code)
 		got, length := mustNumber("+" + text + "1234567").countryCode()
 		g.Expect(length).To(Equal(len(text)), text)
-		g.Expect(decimal(got)).To(BeEquivalentTo(code))
-		g.Expect(assigned(got)).To(BeTrue(), text)
+		g.Expect(toDecimal(got)).To(BeEquivalentTo(code))
+		g.Expect(isAssigned(got)).To(BeTrue(), text)
 	}
 }
 

@@ -25,22 +25,22 @@ import "github.com/nyaruka/phonenumbers"
 //     +808, which only forward to a line that has a number of its own; short
 //     codes, which have no international form.
 func Parse(input string) (Number, error) {
-	n, refused := scan(input)
+	n, refused := scanDigits(input)
 	if refused == nil {
-		refused = refusedRange(n)
+		refused = checkRange(n)
 	}
 	if refused != nil {
 		return Number{}, refused
 	}
-	n, line := inPlan(n)
-	if refused = refusedLine(n, line); refused != nil {
+	n, line := findInPlan(n)
+	if refused = checkLine(n, line); refused != nil {
 		return Number{}, refused
 	}
 	return n, nil
 }
 
-// refusedRange judges country codes that belong to no country.
-func refusedRange(n Number) *Error {
+// checkRange judges country codes that belong to no country.
+func checkRange(n Number) *Error {
 	code, _ := n.countryCode()
 	switch code {
 	case 0x888:
@@ -50,16 +50,16 @@ func refusedRange(n Number) *Error {
 	case 0x800, 0x808:
 		return errService
 	}
-	if !assigned(code) {
+	if !isAssigned(code) {
 		return errUnknown
 	}
 	return nil
 }
 
-// inPlan finds the kind of line, and the number without a national prefix if
+// findInPlan finds the kind of line, and the number without a national prefix if
 // only that makes it valid. The forms of the client come first, so that a number
 // that is valid as given is never rewritten, and Parse of a result is that result.
-func inPlan(n Number) (Number, phonenumbers.PhoneNumberType) {
+func findInPlan(n Number) (Number, phonenumbers.PhoneNumberType) {
 	if line := lineType(n); line != phonenumbers.UNKNOWN {
 		return n, line
 	}
@@ -78,7 +78,7 @@ func inPlan(n Number) (Number, phonenumbers.PhoneNumberType) {
 	return n, phonenumbers.UNKNOWN
 }
 
-func refusedLine(n Number, line phonenumbers.PhoneNumberType) *Error {
+func checkLine(n Number, line phonenumbers.PhoneNumberType) *Error {
 	switch line {
 	case phonenumbers.PREMIUM_RATE:
 		return errPremium

@@ -7,9 +7,9 @@ import "github.com/nyaruka/phonenumbers"
 // use of a country, under 1 ms each, some 6 MB for all countries together, so
 // there is nothing worth warming up.
 
-// assigned reports whether code, as BCD, is a country calling code.
-func assigned(code uint64) bool {
-	return phonenumbers.GetRegionCodeForCountryCode(int(decimal(code))) != phonenumbers.UNKNOWN_REGION //nolint:gosec // three digits at most
+// isAssigned reports whether code, as BCD, is a country calling code.
+func isAssigned(code uint64) bool {
+	return phonenumbers.GetRegionCodeForCountryCode(int(toDecimal(code))) != phonenumbers.UNKNOWN_REGION //nolint:gosec // three digits at most
 }
 
 // lineType returns UNKNOWN exactly for numbers that are not valid. The library's
@@ -46,11 +46,11 @@ func withoutNationalPrefix(n Number) (Number, bool) {
 // national part (Italy's landlines) are counted apart.
 func libraryNumber(n Number) *phonenumbers.PhoneNumber {
 	code, codeLen := n.countryCode()
-	nationalLen := n.length() - codeLen
-	national := n.suffix(nationalLen)
+	nationalLen := n.countDigits() - codeLen
+	national := n.lastDigits(nationalLen)
 	// At least one digit stays a digit, as in the library: 000 is two zeros and a 0.
-	zeros := int32(nationalLen - max(fromBCD(national).length(), 1)) //nolint:gosec // at most 15 digits
-	country, value := int32(decimal(code)), decimal(national)        //nolint:gosec // three digits at most
+	zeros := int32(nationalLen - max(fromBCD(national).countDigits(), 1)) //nolint:gosec // at most 15 digits
+	country, value := int32(toDecimal(code)), toDecimal(national)        //nolint:gosec // three digits at most
 	p := &phonenumbers.PhoneNumber{CountryCode: &country, NationalNumber: &value}
 	if zeros > 0 {
 		leading := true
@@ -59,8 +59,8 @@ func libraryNumber(n Number) *phonenumbers.PhoneNumber {
 	return p
 }
 
-// decimal turns BCD into the number it spells.
-func decimal(bcd uint64) uint64 {
+// toDecimal turns BCD into the number it spells.
+func toDecimal(bcd uint64) uint64 {
 	var value uint64
 	for shift := 60; shift >= 0; shift -= 4 {
 		value = value*10 + bcd>>shift&0xf

@@ -8,7 +8,7 @@ package phone
 // ParseWhatsApp reads a wa_id (or `from`) of the Cloud API: 5 to 15 bare digits,
 // the first not zero. Since usernames a business-scoped user id can stand where a
 // number stood; that and everything else is refused, and means no number.
-func ParseWhatsApp(waID string) (Number, error) { return reported(waID, minDigits) }
+func ParseWhatsApp(waID string) (Number, error) { return parseReported(waID, minDigits) }
 
 // ParseTelegram reads contact.phone_number of the Bot API: 7 to 15 digits, the
 // first not zero, with or without a plus; Telegram sends both.
@@ -16,12 +16,12 @@ func ParseTelegram(contactPhone string) (Number, error) {
 	if len(contactPhone) > 0 && contactPhone[0] == '+' {
 		contactPhone = contactPhone[1:]
 	}
-	return reported(contactPhone, 7)
+	return parseReported(contactPhone, 7)
 }
 
-func reported(digits string, atLeast int) (Number, error) {
+func parseReported(digits string, atLeast int) (Number, error) {
 	n, ok := fromDigits(digits)
-	if !ok || n.length() < atLeast {
+	if !ok || n.countDigits() < atLeast {
 		return Number{}, errReported
 	}
 	if code, _ := n.countryCode(); code == 0x888 {

@@ -6,10 +6,10 @@ import "strings"
 // with a plus and a separator after every digit has 31 bytes.
 const maxInput = 32
 
-// scan turns what a client wrote into digits, or says what is wrong with its
+// scanDigits turns what a client wrote into digits, or says what is wrong with its
 // characters. Characters are judged before the shape of the number, because a
 // stray one makes any count of digits meaningless.
-func scan(input string) (Number, *Error) {
+func scanDigits(input string) (Number, *Error) {
 	if len(input) > maxInput {
 		return Number{}, errInputLong
 	}
@@ -27,20 +27,20 @@ func scan(input string) (Number, *Error) {
 				leading = c
 			}
 			if digits++; digits <= maxDigits {
-				bcd = push(bcd, c)
+				bcd = appendDigit(bcd, c)
 			}
 		case c == '+' && !plus && digits == 0:
 			plus = true
 		case isSeparator(c):
 		default:
-			return Number{}, stray(input, i, digits)
+			return Number{}, strayError(input, i, digits)
 		}
 	}
-	return fromBCD(bcd), shape(digits, leading)
+	return fromBCD(bcd), checkShape(digits, leading)
 }
 
-// shape judges the digits before any numbering plan is asked.
-func shape(digits int, leading byte) *Error {
+// checkShape judges the digits before any numbering plan is asked.
+func checkShape(digits int, leading byte) *Error {
 	switch {
 	case digits == 0:
 		return errEmpty
@@ -62,9 +62,9 @@ func isSeparator(c byte) bool {
 	return false
 }
 
-// stray says which mistake the first character that does not belong is, after
+// strayError says which mistake the first character that does not belong is, after
 // so many digits.
-func stray(input string, at, digits int) *Error {
+func strayError(input string, at, digits int) *Error {
 	c := input[at]
 	switch {
 	case c >= 0x80:

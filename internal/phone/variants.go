@@ -45,12 +45,12 @@ func Variants(n Number) []Number {
 // form that was given; an Argentine landline even gets a form here that is never
 // written.
 func Canonical(n Number) Number {
-	_, canonical := n.forms()
+	_, canonical := n.bothForms()
 	return canonical
 }
 
 func (n Number) otherForm() (Number, bool) {
-	old, canonical := n.forms()
+	old, canonical := n.bothForms()
 	if old == canonical {
 		return Number{}, false
 	}
@@ -60,39 +60,39 @@ func (n Number) otherForm() (Number, bool) {
 	return canonical, true
 }
 
-// forms returns both forms of a number that has two, else n twice.
-func (n Number) forms() (old, canonical Number) {
-	switch n.prefix(2) {
+// bothForms returns both forms of a number that has two, else n twice.
+func (n Number) bothForms() (old, canonical Number) {
+	switch n.firstDigits(2) {
 	case 0x52:
-		return n.mexican()
+		return n.mexicanForms()
 	case 0x54:
-		return n.argentine()
+		return n.argentineForms()
 	case 0x55:
-		return n.brazilian()
+		return n.brazilianForms()
 	}
 	return n, n
 }
 
-func (n Number) mexican() (old, canonical Number) {
-	line := n.suffix(10)
-	if n.length() == 12 || n.length() == 13 && n.prefix(3) == 0x521 {
+func (n Number) mexicanForms() (old, canonical Number) {
+	line := n.lastDigits(10)
+	if n.countDigits() == 12 || n.countDigits() == 13 && n.firstDigits(3) == 0x521 {
 		return fromBCD(0x521<<40 | line), fromBCD(0x52<<40 | line)
 	}
 	return n, n
 }
 
-func (n Number) argentine() (old, canonical Number) {
-	line := n.suffix(10)
-	if n.length() == 12 || n.length() == 13 && n.prefix(3) == 0x549 {
+func (n Number) argentineForms() (old, canonical Number) {
+	line := n.lastDigits(10)
+	if n.countDigits() == 12 || n.countDigits() == 13 && n.firstDigits(3) == 0x549 {
 		return fromBCD(0x54<<40 | line), fromBCD(0x549<<40 | line)
 	}
 	return n, n
 }
 
-func (n Number) brazilian() (old, canonical Number) {
-	area, line := n.prefix(4), n.suffix(8)
-	ninth, first := n.length() == 13 && n.prefix(5)&0xf == 9, line>>28
-	if n.length() != 12 && !ninth || area&0xf0 == 0 || area&0xf == 0 || first < 6 || first == 7 && area < 0x5530 {
+func (n Number) brazilianForms() (old, canonical Number) {
+	area, line := n.firstDigits(4), n.lastDigits(8)
+	ninth, first := n.countDigits() == 13 && n.firstDigits(5)&0xf == 9, line>>28
+	if n.countDigits() != 12 && !ninth || area&0xf0 == 0 || area&0xf == 0 || first < 6 || first == 7 && area < 0x5530 {
 		return n, n
 	}
 	return fromBCD(area<<32 | line), fromBCD(area<<36 | 9<<32 | line)

@@ -48,21 +48,21 @@ var nat64 = ssrf.IPv6NAT64Prefix
 //nolint:gochecknoglobals // immutable
 var registries = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())
 
-// public tells whether ip is an address of the Internet.
-func public(ip netip.Addr) bool { return registries.SafeAddr(ip) == nil }
+// isPublic tells whether ip is an address of the Internet.
+func isPublic(ip netip.Addr) bool { return registries.SafeAddr(ip) == nil }
 
-// portBlocked tells whether a port is refused at every address: those of etcd and of the Kubernetes control plane and
+// isPortBlocked tells whether a port is refused at every address: those of etcd and of the Kubernetes control plane and
 // node agents, which trust whoever reaches them too much.
-func portBlocked(port uint16) bool {
+func isPortBlocked(port uint16) bool {
 	return port == 0 || port == 6443 || port >= 2379 && port <= 2380 || port >= 10250 && port <= 10259
 }
 
-func embedded4(ip netip.Addr) netip.Addr {
+func embeddedIPv4(ip netip.Addr) netip.Addr {
 	b := ip.As16()
 	return netip.AddrFrom4([4]byte(b[12:]))
 }
 
-func within(prefixes []netip.Prefix, ip netip.Addr) bool {
+func containsAddress(prefixes []netip.Prefix, ip netip.Addr) bool {
 	for _, p := range prefixes {
 		if p.Contains(ip) {
 			return true

@@ -22,7 +22,7 @@ import (
 func TestSend_apiServer(t *testing.T) {
 	g := NewWithT(t)
 	authority := newAuthority(t)
-	file, key := writePair(t, authority.issue(func(c *x509.Certificate) {
+	file, key := writePair(t, authority.issueCertificate(func(c *x509.Certificate) {
 		c.DNSNames = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"}
 	}))
 	plane, err := controlplane.Start(controlplane.Options{
@@ -36,9 +36,9 @@ func TestSend_apiServer(t *testing.T) {
 		address.Host = plane.Config.Host
 	}
 
-	to := endpoint("https://localhost:" + address.Port() + "/api/v1/namespaces")
-	to.caBundle = authority.bundle()
-	result := send(t, newSender(t, Options{Guard: NewDevGuard(GuardConfig{})}), to)
+	to := testEndpoint("https://localhost:" + address.Port() + "/api/v1/namespaces")
+	to.caBundle = authority.bundlePEM()
+	result := sendEvent(t, newSender(t, Options{Guard: NewDevGuard(GuardConfig{})}), to)
 	g.Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBlockedAddress}), "and no answer of it")
 }
 
@@ -66,12 +66,12 @@ func TestSend_certificateOfTheAPIServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var present atomic.Pointer[tls.Certificate]
-			present.Store(authority.issue(func(c *x509.Certificate) {
+			present.Store(authority.issueCertificate(func(c *x509.Certificate) {
 				c.DNSNames, c.IPAddresses = []string{name}, []net.IP{net.IPv4(127, 0, 0, 1)}
 			}))
-			to := endpoint(serveTLS(t, &present, func(*tls.Config) {}).URL)
-			to.caBundle = authority.bundle()
-			NewWithT(t).Expect(send(t, newSender(t, Options{}), to).Reason).To(Equal(want))
+			to := testEndpoint(serveTLS(t, &present, func(*tls.Config) {}).URL)
+			to.caBundle = authority.bundlePEM()
+			NewWithT(t).Expect(sendEvent(t, newSender(t, Options{}), to).Reason).To(Equal(want))
 		})
 	}
 }

@@ -19,7 +19,7 @@ func BenchmarkBuildAndSign(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		sign(http.Header{}, e, secrets, at)
+		signEvent(http.Header{}, e, secrets, at)
 	}
 }
 
@@ -34,7 +34,7 @@ func BenchmarkSend(b *testing.B) {
 			start(server)
 			defer server.Close()
 			s := newSender(b, Options{})
-			to := endpoint(server.URL)
+			to := testEndpoint(server.URL)
 			to.caBundle = bundleOf(server)
 			to.signed, to.current = true, fakeSecret{current: base64Secret}
 			e := testEvent()
@@ -53,7 +53,7 @@ func BenchmarkGuard(b *testing.B) {
 	target := netip.MustParseAddrPort("[2a00:1450::1]:443")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := g.judge("shop", false, target); err != nil {
+		if err := g.checkTarget("shop", false, target); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-func gathered(g *WithT, registry *prometheus.Registry) string {
+func gatherText(g *WithT, registry *prometheus.Registry) string {
 	families, err := registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
 	var text strings.Builder
@@ -31,8 +31,8 @@ func TestSend_blockedAddresses(t *testing.T) {
 	dns := newDNS(t, answerA(netip.MustParseAddr("127.0.0.1")))
 	own := ownAddresses(t)
 	s := newSender(t, Options{
-		Guard:    NewGuard(GuardConfig{Allow: everything(t), Own: own}),
-		Resolver: dns.resolver(),
+		Guard:    NewGuard(GuardConfig{Allow: allowEverything(t), Own: own}),
+		Resolver: dns.newResolver(),
 	})
 	urls := map[string]Reason{}
 	hosts := []string{
@@ -47,7 +47,7 @@ func TestSend_blockedAddresses(t *testing.T) {
 	}
 	for _, host := range hosts {
 		for _, scheme := range []string{"http://", "https://"} {
-			urls[scheme+host+":"+c.port()+"/"] = ReasonBlockedAddress
+			urls[scheme+host+":"+c.listenPort()+"/"] = ReasonBlockedAddress
 		}
 	}
 	for _, host := range []string{"169.254.169.254", "[fd00:ec2::254]", "100.100.100.200", "168.63.129.16", "224.0.0.1", "255.255.255.255"} {
@@ -59,16 +59,16 @@ func TestSend_blockedAddresses(t *testing.T) {
 	}
 	// Go's resolver takes nothing but digits and dots for no name at all, and asks nobody.
 	for _, host := range []string{"2130706433", "017700000001", "127.1", "0177.0.0.1"} {
-		urls["http://"+host+":"+c.port()] = ReasonDNSNotFound
+		urls["http://"+host+":"+c.listenPort()] = ReasonDNSNotFound
 	}
-	urls["http://user:pass@127.0.0.1:"+c.port()] = ReasonBadURL
+	urls["http://user:pass@127.0.0.1:"+c.listenPort()] = ReasonBadURL
 	urls["http://8.8.8.8/"] = ReasonPlainHTTP
 	for url, want := range urls {
 		t.Run(url, func(t *testing.T) {
-			NewWithT(t).Expect(send(t, s, endpoint(url)).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: want}))
+			NewWithT(t).Expect(sendEvent(t, s, testEndpoint(url)).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: want}))
 		})
 	}
-	NewWithT(t).Expect(c.count(t)).To(BeZero())
+	NewWithT(t).Expect(c.countConnections(t)).To(BeZero())
 }
 
 // ownAddresses returns the addresses of this machine that are neither loopback nor link-local.
@@ -90,7 +90,7 @@ func ownAddresses(t *testing.T) []netip.Addr {
 func TestSend_privateAddresses(t *testing.T) {
 	var private netip.Addr
 	for _, ip := range ownAddresses(t) {
-		if !public(ip) && !within(never, ip) {
+		if !isPublic(ip) && !containsAddress(never, ip) {
 			private = ip
 		}
 	}
@@ -99,14 +99,14 @@ func TestSend_privateAddresses(t *testing.T) {
 	}
 	c := newCanary(t, ":0")
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.Listener = listen(t, net.JoinHostPort(private.String(), "0"))
+	server.Listener = listenOn(t, net.JoinHostPort(private.String(), "0"))
 	server.Start()
 	defer server.Close()
 	range1 := netip.PrefixFrom(private, private.BitLen())
 	rule := func(namespace string, port uint16) []AllowRule {
 		return []AllowRule{{Namespace: namespace, Prefix: range1, Port: port}}
 	}
-	canaryURL := "http://" + net.JoinHostPort(private.String(), c.port())
+	canaryURL := "http://" + net.JoinHostPort(private.String(), c.listenPort())
 	for name, config := range map[string]GuardConfig{
 		"no rule":              {},
 		"another namespace's":  {Allow: rule("bank", 0)},
@@ -117,19 +117,19 @@ func TestSend_privateAddresses(t *testing.T) {
 		"denied, without rule": {Deny: []netip.Prefix{range1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := send(t, newSender(t, Options{Guard: NewGuard(config)}), endpoint(canaryURL))
+			result := sendEvent(t, newSender(t, Options{Guard: NewGuard(config)}), testEndpoint(canaryURL))
 			NewWithT(t).Expect(result.Reason).To(Equal(ReasonBlockedAddress))
 		})
 	}
-	NewWithT(t).Expect(c.count(t)).To(BeZero())
+	NewWithT(t).Expect(c.countConnections(t)).To(BeZero())
 
 	t.Run("allowed", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSender(t, Options{Guard: NewGuard(GuardConfig{Allow: rule("shop", 0)})})
-		to := endpoint(server.URL)
-		g.Expect(send(t, s, to).Outcome).To(Equal(Delivered))
+		to := testEndpoint(server.URL)
+		g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 		to.namespace = "bank"
-		g.Expect(send(t, s, to).Reason).To(Equal(ReasonBlockedAddress), "an open connection of another namespace is not used")
+		g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonBlockedAddress), "an open connection of another namespace is not used")
 	})
 }
 
@@ -137,8 +137,8 @@ func TestSend_privateAddresses(t *testing.T) {
 func TestSend_proxyVariablesAreIgnored(t *testing.T) {
 	c := newCanary(t, "127.0.0.1:0")
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
-		t.Setenv(name, "http://127.0.0.1:"+c.port())
-		t.Setenv(strings.ToLower(name), "http://127.0.0.1:"+c.port())
+		t.Setenv(name, "http://127.0.0.1:"+c.listenPort())
+		t.Setenv(strings.ToLower(name), "http://127.0.0.1:"+c.listenPort())
 	}
 	t.Setenv("NO_PROXY", "")
 	t.Setenv("no_proxy", "")
@@ -146,10 +146,10 @@ func TestSend_proxyVariablesAreIgnored(t *testing.T) {
 	server, _ := newReceiver(t, http.StatusOK)
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	dns := newDNS(t, answerA(netip.MustParseAddr("127.0.0.1")))
-	s := newSender(t, Options{Resolver: dns.resolver()})
-	g.Expect(send(t, s, endpoint("http://shop.test:"+port)).Outcome).To(Equal(Delivered))
-	g.Expect(send(t, s, endpoint("https://shop.test:"+port)).Reason).To(Equal(ReasonTLS))
-	g.Expect(c.count(t)).To(BeZero())
+	s := newSender(t, Options{Resolver: dns.newResolver()})
+	g.Expect(sendEvent(t, s, testEndpoint("http://shop.test:"+port)).Outcome).To(Equal(Delivered))
+	g.Expect(sendEvent(t, s, testEndpoint("https://shop.test:"+port)).Reason).To(Equal(ReasonTLS))
+	g.Expect(c.countConnections(t)).To(BeZero())
 }
 
 // TestSend_leaksNothing makes every kind of failure and looks for what may not be seen.
@@ -157,7 +157,7 @@ func TestSend_leaksNothing(t *testing.T) {
 	g := NewWithT(t)
 	dns := newDNS(t, answerError)
 	registry := prometheus.NewRegistry()
-	s := newSender(t, Options{Registerer: registry, Resolver: dns.resolver(), Guard: NewDevGuard(GuardConfig{})})
+	s := newSender(t, Options{Registerer: registry, Resolver: dns.newResolver(), Guard: NewDevGuard(GuardConfig{})})
 	gone, _ := newReceiver(t, http.StatusGone)
 	raw := serveRaw(t, func(conn *net.TCPConn) { _, _ = conn.Write([]byte("canaryanswer\r\n\r\n")) })
 	var out strings.Builder
@@ -166,20 +166,20 @@ func TestSend_leaksNothing(t *testing.T) {
 		gone.URL + "/canarytoken", raw + "/canarytoken", "https" + raw[4:] + "/canarytoken", "http://10.1.2.3/canarytoken",
 		"http://canaryhost.test/canarytoken", "http://user:canarypassword@shop.test", "https://8.8.8.8:6443/canarytoken", "\x7fcanarytoken",
 	} {
-		to := impatient(url)
+		to := impatientEndpoint(url)
 		if strings.HasPrefix(url, gone.URL) {
-			to = endpoint(url) // its answer is looked for
+			to = testEndpoint(url) // its answer is looked for
 		}
 		to.signed, to.current, to.previous = true, fakeSecret{"canarysecret", []string{"canaryold"}}, fakeSecret{current: "canaryprevious"}
 		result, err := s.Send(t.Context(), to, testEvent())
 		log.Info("sent", "result", result, "err", err, "to", to, "event", testEvent())
 		fmt.Fprintf(&out, "%v %+v %#v %v %+v %#v %d %x %v\n", result, result, result, to, to, to, to, to, err)
 	}
-	to := endpoint(gone.URL)
+	to := testEndpoint(gone.URL)
 	to.signed = true
 	_, err := s.Send(t.Context(), to, testEvent())
 	fmt.Fprintln(&out, err, errBadURL, errBadCABundle, ErrNoResources)
-	text := out.String() + gathered(g, registry)
+	text := out.String() + gatherText(g, registry)
 	g.Expect(text).To(And(ContainSubstring("attempts_total"), ContainSubstring("http_4xx"), ContainSubstring("paused")))
 	g.Expect(text).NotTo(MatchRegexp(`canary|5512345678|127\.0\.0\.1|10\.1\.2\.3|8\.8\.8\.8`))
 }

@@ -49,10 +49,10 @@ const (
 	ReasonBadResponse    Reason = "bad_response" // an answer that is not HTTP, or too much header
 )
 
-// reported returns the reason as requests and conditions give it. A name that does not exist and one that leads to a refused
+// publicReason returns the reason as requests and conditions give it. A name that does not exist and one that leads to a refused
 // address are the same there: else a project's author could ask, by webhook URLs, which names the cluster's DNS knows. Metrics
 // tell them apart.
-func (r Reason) reported() Reason {
+func (r Reason) publicReason() Reason {
 	if r == ReasonDNSNotFound {
 		return ReasonBlockedAddress
 	}
@@ -74,8 +74,8 @@ type Verdict struct {
 	RetryAfter time.Duration
 }
 
-// answered judges an answer by its status: only 2xx is success, and 410 ends the event.
-func answered(status int, h http.Header, now time.Time) Verdict {
+// classifyAnswer judges an answer by its status: only 2xx is success, and 410 ends the event.
+func classifyAnswer(status int, h http.Header, now time.Time) Verdict {
 	v := Verdict{StatusCode: status, Outcome: Retry}
 	switch {
 	case status >= 200 && status <= 299:
@@ -92,8 +92,8 @@ func answered(status int, h http.Header, now time.Time) Verdict {
 	return v
 }
 
-// failed judges an attempt that got no answer. What is our own fault is an error instead.
-func failed(err error) (Verdict, error) {
+// classifyFailure judges an attempt that got no answer. What is our own fault is an error instead.
+func classifyFailure(err error) (Verdict, error) {
 	for _, ours := range []syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL,
 	} {
@@ -101,12 +101,12 @@ func failed(err error) (Verdict, error) {
 			return Verdict{}, ErrNoResources
 		}
 	}
-	return Verdict{Outcome: Retry, Reason: failure(err)}, nil
+	return Verdict{Outcome: Retry, Reason: findReason(err)}, nil
 }
 
-// failure finds the word for an error. It looks at types and, where net/http has none, for its fixed messages; what it
+// findReason finds the word for an error. It looks at types and, where net/http has none, for its fixed messages; what it
 // returns is always one of our own words.
-func failure(err error) Reason {
+func findReason(err error) Reason {
 	if r, ok := errors.AsType[refusal](err); ok {
 		return Reason(r)
 	}
@@ -120,22 +120,22 @@ func failure(err error) Reason {
 		return ReasonTimeout
 	}
 	if e, ok := errors.AsType[handshakeError](err); ok {
-		return e.reason()
+		return e.tlsReason()
 	}
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return ReasonRefused
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return ReasonUnreachable
-	case broken(err):
+	case isBrokenConnection(err):
 		return ReasonConnection
 	default:
 		return ReasonBadResponse
 	}
 }
 
-// broken tells a connection that ended too early from one that brought nonsense.
-func broken(err error) bool {
+// isBrokenConnection tells a connection that ended too early from one that brought nonsense.
+func isBrokenConnection(err error) bool {
 	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
 		return false
 	}
@@ -155,7 +155,7 @@ type handshakeError struct{ error }
 
 func (e handshakeError) Unwrap() error { return e.error }
 
-func (e handshakeError) reason() Reason {
+func (e handshakeError) tlsReason() Reason {
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](e.error); ok && invalid.Reason == x509.Expired {
 		return ReasonTLSExpired
 	}

@@ -20,7 +20,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestAnswered(t *testing.T) {
+func TestClassifyAnswer(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 	header := func(pairs ...string) http.Header {
 		h := http.Header{}
@@ -53,12 +53,12 @@ func TestAnswered(t *testing.T) {
 	} {
 		t.Run(strconv.Itoa(c.status), func(t *testing.T) {
 			c.want.StatusCode = c.status
-			NewWithT(t).Expect(answered(c.status, c.header, now)).To(Equal(c.want))
+			NewWithT(t).Expect(classifyAnswer(c.status, c.header, now)).To(Equal(c.want))
 		})
 	}
 }
 
-func TestFailed(t *testing.T) {
+func TestClassifyFailure(t *testing.T) {
 	op := func(err error) error {
 		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 80}, Err: os.NewSyscallError("connect", err)}
 	}
@@ -84,16 +84,16 @@ func TestFailed(t *testing.T) {
 			t.Run(string(want), func(t *testing.T) {
 				g := NewWithT(t)
 				for _, wrapped := range []error{err, fmt.Errorf("x: %w", err), &url.Error{Op: "Post", URL: "https://secret.example", Err: err}} {
-					g.Expect(failed(wrapped)).To(Equal(Verdict{Outcome: Retry, Reason: want}))
+					g.Expect(classifyFailure(wrapped)).To(Equal(Verdict{Outcome: Retry, Reason: want}))
 				}
 			})
 		}
 	}
 }
 
-func TestFailed_ourOwnFaultIsNoAttempt(t *testing.T) {
+func TestClassifyFailure_ourOwnFaultIsNoAttempt(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM} {
-		_, err := failed(&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", errno)})
+		_, err := classifyFailure(&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", errno)})
 		NewWithT(t).Expect(err).To(Equal(ErrNoResources))
 	}
 }
@@ -133,7 +133,7 @@ func FuzzParseRetryAfter(f *testing.F) {
 		if got < 0 || got > maxRetryAfter || !ok && got != 0 {
 			t.Fatalf("%q: %s %t", value, got, ok)
 		}
-		if next := NextAttempt(1, now, got, fixed(.5)); next.Before(now.Add(5*time.Second)) || next.After(now.Add(61*time.Second)) {
+		if next := NextAttempt(1, now, got, fixedJitter(.5)); next.Before(now.Add(5*time.Second)) || next.After(now.Add(61*time.Second)) {
 			t.Fatalf("%q: %s", value, next)
 		}
 	})

@@ -32,13 +32,13 @@ func newDNS(t testing.TB, answer func(*dnsmessage.Message)) *dnsServer {
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = udp.Close() })
-	d := &dnsServer{udp: udp, tcp: listen(t, "127.0.0.1:0"), answer: answer}
+	d := &dnsServer{udp: udp, tcp: listenOn(t, "127.0.0.1:0"), answer: answer}
 	go d.serveUDP()
 	go acceptAll(d.tcp, d.serveTCP)
 	return d
 }
 
-func (d *dnsServer) resolver() *net.Resolver {
+func (d *dnsServer) newResolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var dialer net.Dialer
 		if strings.HasPrefix(network, "tcp") {
@@ -55,9 +55,9 @@ func (d *dnsServer) serveUDP() {
 		if err != nil {
 			return
 		}
-		reply := d.reply(buf[:n])
+		reply := d.buildReply(buf[:n])
 		if len(reply) > 1200 {
-			reply = truncated(reply)
+			reply = truncateReply(reply)
 		}
 		if reply != nil {
 			_, _ = d.udp.WriteTo(reply, from)
@@ -75,13 +75,13 @@ func (d *dnsServer) serveTCP(conn net.Conn) {
 		if _, err := io.ReadFull(conn, query); err != nil {
 			return
 		}
-		if reply := d.reply(query); reply != nil {
+		if reply := d.buildReply(query); reply != nil {
 			_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
 		}
 	}
 }
 
-func (d *dnsServer) reply(query []byte) []byte {
+func (d *dnsServer) buildReply(query []byte) []byte {
 	var m dnsmessage.Message
 	if d.answer == nil || m.Unpack(query) != nil {
 		return nil
@@ -95,7 +95,7 @@ func (d *dnsServer) reply(query []byte) []byte {
 	return reply
 }
 
-func truncated(reply []byte) []byte {
+func truncateReply(reply []byte) []byte {
 	var m dnsmessage.Message
 	if m.Unpack(reply) != nil {
 		return nil
@@ -158,13 +158,13 @@ func TestSend_dns(t *testing.T) {
 			g := NewWithT(t)
 			server, _ := newReceiver(t, http.StatusOK)
 			_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
-			s := newSender(t, Options{Resolver: newDNS(t, c.answer).resolver()})
-			to := endpoint("http://shop.test.:" + port)
+			s := newSender(t, Options{Resolver: newDNS(t, c.answer).newResolver()})
+			to := testEndpoint("http://shop.test.:" + port)
 			if c.answer == nil {
 				to.timeout = patience
 			}
 			before := runtime.NumGoroutine()
-			g.Expect(send(t, s, to).Reason).To(Equal(c.want))
+			g.Expect(sendEvent(t, s, to).Reason).To(Equal(c.want))
 			s.Close()
 			// A dial outlives its attempt by at most maxDial; here the resolver's own timeout is the longest.
 			g.Eventually(runtime.NumGoroutine, 3*maxDial).Should(BeNumerically("<=", before+2))
@@ -180,7 +180,7 @@ func TestSend_rebinding(t *testing.T) {
 	listener, err := net.Listener(nil), error(syscall.EADDRINUSE)
 	for errors.Is(err, syscall.EADDRINUSE) { // another program may have the port on 127.0.0.2
 		c = newCanary(t, "127.0.0.1:0")
-		listener, err = net.Listen("tcp", "127.0.0.2:"+c.port())
+		listener, err = net.Listen("tcp", "127.0.0.2:"+c.listenPort())
 	}
 	g.Expect(err).NotTo(HaveOccurred())
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Connection", "close") })}
@@ -200,12 +200,12 @@ func TestSend_rebinding(t *testing.T) {
 	})
 	guard := NewGuard(GuardConfig{})
 	guard.loopback = parsePrefixes("127.0.0.2/32")
-	s := newSender(t, Options{Guard: guard, Resolver: dns.resolver()})
-	to := endpoint("http://rebind.test.:" + c.port())
-	g.Expect(send(t, s, to).Outcome).To(Equal(Delivered))
+	s := newSender(t, Options{Guard: guard, Resolver: dns.newResolver()})
+	to := testEndpoint("http://rebind.test.:" + c.listenPort())
+	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 	for range 3 {
-		g.Expect(send(t, s, to).Reason).To(Equal(ReasonBlockedAddress))
+		g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonBlockedAddress))
 	}
 	g.Expect(queries.Load()).To(BeNumerically(">", 1))
-	g.Expect(c.count(t)).To(BeZero())
+	g.Expect(c.countConnections(t)).To(BeZero())
 }

@@ -58,7 +58,7 @@ func TestEvent_hasTheFieldsOfTheContract(t *testing.T) {
 	}))
 }
 
-func TestEventID_tellsInstancesApart(t *testing.T) {
+func TestEventID_distinguishesInstances(t *testing.T) {
 	g := NewWithT(t)
 	ids := map[string]bool{}
 	add := func(project string, change func(*verification.Request)) {

@@ -72,12 +72,12 @@ type refusal Reason
 
 func (r refusal) Error() string { return "refused by the guard: " + string(r) }
 
-// judge returns nil if projects of a namespace may connect to target, plain saying that they would do so without TLS.
-func (g *Guard) judge(namespace string, plain bool, target netip.AddrPort) error {
-	if portBlocked(target.Port()) {
+// checkTarget returns nil if projects of a namespace may connect to target, plain saying that they would do so without TLS.
+func (g *Guard) checkTarget(namespace string, plain bool, target netip.AddrPort) error {
+	if isPortBlocked(target.Port()) {
 		return refusal(ReasonBlockedPort)
 	}
-	switch g.reach(namespace, target.Addr(), target.Port()) {
+	switch g.classifyAddress(namespace, target.Addr(), target.Port()) {
 	case reachPublic:
 		if plain {
 			return refusal(ReasonPlainHTTP)
@@ -93,8 +93,8 @@ func (g *Guard) judge(namespace string, plain bool, target netip.AddrPort) error
 // apiServerName is in the certificate of every API server, because pods call it by that name. Certificates of others do not have it.
 const apiServerName = "kubernetes.default.svc"
 
-// judgePeer returns nil if an event may be sent to the holder of a certificate.
-func judgePeer(certificate *x509.Certificate) error {
+// checkCertificate returns nil if an event may be sent to the holder of a certificate.
+func checkCertificate(certificate *x509.Certificate) error {
 	if slices.Contains(certificate.DNSNames, apiServerName) {
 		return refusal(ReasonBlockedAddress)
 	}
@@ -110,33 +110,33 @@ const (
 	reachPublic
 )
 
-func (g *Guard) reach(namespace string, ip netip.Addr, port uint16) reach {
+func (g *Guard) classifyAddress(namespace string, ip netip.Addr, port uint16) reach {
 	if !ip.IsValid() || ip.Zone() != "" {
 		return reachRefused
 	}
 	ip = ip.Unmap()
 	switch {
-	case within(g.deny, ip):
+	case containsAddress(g.deny, ip):
 		return reachRefused
-	case within(g.loopback, ip):
+	case containsAddress(g.loopback, ip):
 		return reachPrivate
-	case within(never, ip):
+	case containsAddress(never, ip):
 		return reachRefused
 	case nat64.Contains(ip):
-		if !g.allows(namespace, ip, port) {
+		if !g.hasAllowRule(namespace, ip, port) {
 			return reachRefused
 		}
-		return g.reach(namespace, embedded4(ip), port)
-	case public(ip):
+		return g.classifyAddress(namespace, embeddedIPv4(ip), port)
+	case isPublic(ip):
 		return reachPublic
-	case g.allows(namespace, ip, port):
+	case g.hasAllowRule(namespace, ip, port):
 		return reachPrivate
 	default:
 		return reachRefused
 	}
 }
 
-func (g *Guard) allows(namespace string, ip netip.Addr, port uint16) bool {
+func (g *Guard) hasAllowRule(namespace string, ip netip.Addr, port uint16) bool {
 	for _, rule := range g.allow {
 		if rule.allows(namespace, ip, port) {
 			return true
@@ -145,15 +145,15 @@ func (g *Guard) allows(namespace string, ip netip.Addr, port uint16) bool {
 	return false
 }
 
-// control returns the hook that net.Dialer calls with each address it is about to connect to. tried counts those that
+// dialControl returns the hook that net.Dialer calls with each address it is about to connect to. tried counts those that
 // were let through.
-func (g *Guard) control(namespace string, plain bool, tried *atomic.Int32) func(context.Context, string, string, syscall.RawConn) error {
+func (g *Guard) dialControl(namespace string, plain bool, tried *atomic.Int32) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
 		if err != nil || network != "tcp4" && network != "tcp6" {
 			return refusal(ReasonBlockedAddress)
 		}
-		if err := g.judge(namespace, plain, target); err != nil {
+		if err := g.checkTarget(namespace, plain, target); err != nil {
 			return err
 		}
 		if tried.Add(1) > maxAddresses {

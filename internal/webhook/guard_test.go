@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// everything is the widest set of rules that an admin can give.
-func everything(t *testing.T) []AllowRule {
+// allowEverything is the widest set of rules that an admin can give.
+func allowEverything(t *testing.T) []AllowRule {
 	t.Helper()
 	var rules []AllowRule
 	for _, text := range []string{"0.0.0.0/0", "::/0", "64:ff9b::/96"} {
@@ -35,7 +35,7 @@ func TestGuard_addresses(t *testing.T) {
 		// Public, but behind NAT64, which takes a rule.
 		translated = row{blocked, blocked, open, noHTTP}
 	)
-	bare, wide := NewGuard(GuardConfig{}), NewGuard(GuardConfig{Allow: everything(t)})
+	bare, wide := NewGuard(GuardConfig{}), NewGuard(GuardConfig{Allow: allowEverything(t)})
 	for address, want := range map[string]row{
 		// IPv4.
 		"0.0.0.0": neverEver, "0.1.2.3": neverEver, "127.0.0.1": neverEver, "127.255.255.254": neverEver,
@@ -71,31 +71,31 @@ func TestGuard_addresses(t *testing.T) {
 		t.Run(address, func(t *testing.T) {
 			target := netip.AddrPortFrom(netip.MustParseAddr(address), 443)
 			got := row{
-				verdict(bare, "shop", false, target), verdict(bare, "shop", true, target),
-				verdict(wide, "shop", false, target), verdict(wide, "shop", true, target),
+				targetReason(bare, "shop", false, target), targetReason(bare, "shop", true, target),
+				targetReason(wide, "shop", false, target), targetReason(wide, "shop", true, target),
 			}
 			NewWithT(t).Expect(got).To(Equal(want))
 		})
 	}
 }
 
-// verdict is the reason of a refusal, empty without one.
-func verdict(g *Guard, namespace string, plain bool, target netip.AddrPort) Reason {
-	if err := g.judge(namespace, plain, target); err != nil {
-		return failure(err)
+// targetReason is the reason of a refusal, empty without one.
+func targetReason(g *Guard, namespace string, plain bool, target netip.AddrPort) Reason {
+	if err := g.checkTarget(namespace, plain, target); err != nil {
+		return findReason(err)
 	}
 	return ""
 }
 
 func TestGuard_ports(t *testing.T) {
-	wide := NewGuard(GuardConfig{Allow: everything(t)})
+	wide := NewGuard(GuardConfig{Allow: allowEverything(t)})
 	for _, address := range []string{"10.0.0.1", "8.8.8.8", "fd00::1"} {
 		ip := netip.MustParseAddr(address)
 		for _, port := range []uint16{0, 2379, 2380, 6443, 10250, 10255, 10256, 10257, 10259} {
-			NewWithT(t).Expect(verdict(wide, "shop", false, netip.AddrPortFrom(ip, port))).To(Equal(ReasonBlockedPort))
+			NewWithT(t).Expect(targetReason(wide, "shop", false, netip.AddrPortFrom(ip, port))).To(Equal(ReasonBlockedPort))
 		}
 		for _, port := range []uint16{80, 443, 2378, 2381, 6442, 6444, 10249, 10260, 65535} {
-			NewWithT(t).Expect(verdict(wide, "shop", false, netip.AddrPortFrom(ip, port))).To(BeEmpty())
+			NewWithT(t).Expect(targetReason(wide, "shop", false, netip.AddrPortFrom(ip, port))).To(BeEmpty())
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestGuard_ports(t *testing.T) {
 func TestGuard_whatNoRuleOpens(t *testing.T) {
 	g := NewWithT(t)
 	guard := NewGuard(GuardConfig{
-		Allow:     everything(t),
+		Allow:     allowEverything(t),
 		Deny:      []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16"), netip.MustParsePrefix("8.8.4.0/24")},
 		APIServer: []netip.Addr{netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00:96::1")},
 		Own:       []netip.Addr{netip.MustParseAddr("10.244.0.7"), netip.MustParseAddr("::ffff:192.168.0.5"), netip.MustParseAddr("fd00::7%eth0")},
@@ -112,10 +112,10 @@ func TestGuard_whatNoRuleOpens(t *testing.T) {
 		"10.9.1.1", "8.8.4.4", "10.96.0.1", "fd00:96::1", "10.244.0.7", "192.168.0.5", "fd00::7",
 		"::ffff:10.9.1.1", "::ffff:10.96.0.1", "64:ff9b::10.9.1.1", "64:ff9b::10.244.0.7", "64:ff9b::8.8.4.4",
 	} {
-		g.Expect(verdict(guard, "shop", false, netip.AddrPortFrom(netip.MustParseAddr(address), 443))).To(Equal(ReasonBlockedAddress), address)
+		g.Expect(targetReason(guard, "shop", false, netip.AddrPortFrom(netip.MustParseAddr(address), 443))).To(Equal(ReasonBlockedAddress), address)
 	}
 	for _, address := range []string{"10.10.1.1", "8.8.8.8", "10.96.0.2", "fd00:96::2", "10.244.0.8"} {
-		g.Expect(verdict(guard, "shop", false, netip.AddrPortFrom(netip.MustParseAddr(address), 443))).To(BeEmpty(), address)
+		g.Expect(targetReason(guard, "shop", false, netip.AddrPortFrom(netip.MustParseAddr(address), 443))).To(BeEmpty(), address)
 	}
 }
 
@@ -125,35 +125,35 @@ func TestGuard_rulesOfANamespaceAndPort(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	guard := NewGuard(GuardConfig{Allow: []AllowRule{rule}})
 	at := netip.MustParseAddrPort
-	g.Expect(verdict(guard, "shop", true, at("10.1.2.3:8443"))).To(BeEmpty())
-	g.Expect(verdict(guard, "shop", false, at("10.1.2.3:8443"))).To(BeEmpty())
-	g.Expect(verdict(guard, "shop", false, at("10.1.2.3:443"))).To(Equal(ReasonBlockedAddress))
-	g.Expect(verdict(guard, "bank", false, at("10.1.2.3:8443"))).To(Equal(ReasonBlockedAddress))
-	g.Expect(verdict(guard, "", false, at("10.1.2.3:8443"))).To(Equal(ReasonBlockedAddress))
-	g.Expect(verdict(guard, "shop", false, at("192.168.0.1:8443"))).To(Equal(ReasonBlockedAddress))
+	g.Expect(targetReason(guard, "shop", true, at("10.1.2.3:8443"))).To(BeEmpty())
+	g.Expect(targetReason(guard, "shop", false, at("10.1.2.3:8443"))).To(BeEmpty())
+	g.Expect(targetReason(guard, "shop", false, at("10.1.2.3:443"))).To(Equal(ReasonBlockedAddress))
+	g.Expect(targetReason(guard, "bank", false, at("10.1.2.3:8443"))).To(Equal(ReasonBlockedAddress))
+	g.Expect(targetReason(guard, "", false, at("10.1.2.3:8443"))).To(Equal(ReasonBlockedAddress))
+	g.Expect(targetReason(guard, "shop", false, at("192.168.0.1:8443"))).To(Equal(ReasonBlockedAddress))
 }
 
 func TestGuard_loopbackOnlyInDev(t *testing.T) {
 	g := NewWithT(t)
-	dev, production := NewDevGuard(GuardConfig{}), NewGuard(GuardConfig{Allow: everything(t)})
+	dev, production := NewDevGuard(GuardConfig{}), NewGuard(GuardConfig{Allow: allowEverything(t)})
 	for _, address := range []string{"127.0.0.1:80", "127.8.9.1:80", "[::1]:80", "[::ffff:127.0.0.1]:80"} {
 		target := netip.MustParseAddrPort(address)
-		g.Expect(verdict(dev, "shop", true, target)).To(BeEmpty(), address)
-		g.Expect(verdict(production, "shop", true, target)).To(Equal(ReasonBlockedAddress), address)
+		g.Expect(targetReason(dev, "shop", true, target)).To(BeEmpty(), address)
+		g.Expect(targetReason(production, "shop", true, target)).To(Equal(ReasonBlockedAddress), address)
 	}
 	for _, address := range []string{"0.0.0.0:80", "[::]:80", "169.254.169.254:80", "10.0.0.1:80", "[::127.0.0.1]:80"} {
-		g.Expect(verdict(dev, "shop", true, netip.MustParseAddrPort(address))).To(Equal(ReasonBlockedAddress), address)
+		g.Expect(targetReason(dev, "shop", true, netip.MustParseAddrPort(address))).To(Equal(ReasonBlockedAddress), address)
 	}
-	g.Expect(verdict(dev, "shop", true, netip.MustParseAddrPort("127.0.0.1:6443"))).To(Equal(ReasonBlockedPort))
+	g.Expect(targetReason(dev, "shop", true, netip.MustParseAddrPort("127.0.0.1:6443"))).To(Equal(ReasonBlockedPort))
 }
 
 func TestGuard_dialHook(t *testing.T) {
 	g := NewWithT(t)
 	var tried atomic.Int32
-	hook := NewDevGuard(GuardConfig{}).control("shop", false, &tried)
+	hook := NewDevGuard(GuardConfig{}).dialControl("shop", false, &tried)
 	call := func(network, address string) Reason {
 		if err := hook(t.Context(), network, address, nil); err != nil {
-			return failure(err)
+			return findReason(err)
 		}
 		return ""
 	}
@@ -170,6 +170,6 @@ func TestGuard_dialHook(t *testing.T) {
 
 func TestGuard_refusalsHoldNoAddress(t *testing.T) {
 	g := NewWithT(t)
-	err := NewGuard(GuardConfig{}).judge("shop", false, netip.MustParseAddrPort("10.1.2.3:443"))
+	err := NewGuard(GuardConfig{}).checkTarget("shop", false, netip.MustParseAddrPort("10.1.2.3:443"))
 	g.Expect(err).To(MatchError("refused by the guard: blocked_address"))
 }

@@ -26,13 +26,13 @@ func TestSend_pausesWithoutTheSecret(t *testing.T) {
 	g := NewWithT(t)
 	c := newCanary(t, "127.0.0.1:0")
 	s := newSender(t, Options{})
-	to := NewEndpoint("shop", &settings.Webhook{URL: "http://127.0.0.1:" + c.port(), Signed: true})
+	to := NewEndpoint("shop", &settings.Webhook{URL: "http://127.0.0.1:" + c.listenPort(), Signed: true})
 	_, err := s.Send(t.Context(), to, testEvent())
 	g.Expect(err).To(MatchError(ErrPaused))
 	to.previous = fakeSecret{current: rawSecret}
 	_, err = s.Send(t.Context(), to, testEvent())
 	g.Expect(err).To(MatchError(ErrPaused), "the previous secret alone does not sign")
-	g.Expect(c.count(t)).To(BeZero())
+	g.Expect(c.countConnections(t)).To(BeZero())
 }
 
 func TestSend_leaseLostBeforeTheDial(t *testing.T) {
@@ -40,10 +40,10 @@ func TestSend_leaseLostBeforeTheDial(t *testing.T) {
 	c := newCanary(t, "127.0.0.1:0")
 	s := newSender(t, Options{MaySend: func() bool { return false }})
 	for range 2 * MaxInFlight {
-		_, err := s.Send(t.Context(), endpoint("http://127.0.0.1:"+c.port()), testEvent())
+		_, err := s.Send(t.Context(), testEndpoint("http://127.0.0.1:"+c.listenPort()), testEvent())
 		g.Expect(err).To(MatchError(ErrNotLeading), "and its slot is given back")
 	}
-	g.Expect(c.count(t)).To(BeZero())
+	g.Expect(c.countConnections(t)).To(BeZero())
 }
 
 // TestSend_leaseLostDuringTheDial shuts the gate between the first question and the writing of the body.
@@ -63,7 +63,7 @@ func TestSend_leaseLostDuringTheDial(t *testing.T) {
 			start(server)
 			defer server.Close()
 			s := newSender(t, Options{MaySend: func() bool { return asked.Add(1) == 1 }})
-			to := endpoint(server.URL)
+			to := testEndpoint(server.URL)
 			to.caBundle = bundleOf(server)
 			_, err := s.Send(t.Context(), to, testEvent())
 			g.Expect(err).To(Equal(ErrNotLeading))
@@ -101,9 +101,9 @@ func TestSend_leaseLostWhileTheWindowIsShut(t *testing.T) {
 				asked.Add(1)
 				return !shut.Load()
 			}})
-			to := endpoint(server.URL)
+			to := testEndpoint(server.URL)
 			to.caBundle = bundleOf(server)
-			g.Expect(send(t, s, to).Outcome).To(Equal(Delivered), "by now it knows of the window")
+			g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered), "by now it knows of the window")
 			asked.Store(0)
 			_, err := s.Send(t.Context(), to, testEvent())
 			if lost {
@@ -180,10 +180,10 @@ func TestSend_interruptedIsNoAttempt(t *testing.T) {
 	s := newSender(t, Options{Registerer: registry})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-arrived; cancel() }()
-	_, err := s.Send(ctx, endpoint(url), testEvent())
+	_, err := s.Send(ctx, testEndpoint(url), testEvent())
 	g.Expect(err).To(MatchError(context.Canceled))
-	g.Expect(s.Free(endpoint(url))).To(Equal(SlowStart))
-	g.Expect(gathered(g, registry)).NotTo(ContainSubstring("attempts_total"))
+	g.Expect(s.Free(testEndpoint(url))).To(Equal(SlowStart))
+	g.Expect(gatherText(g, registry)).NotTo(ContainSubstring("attempts_total"))
 }
 
 // TestSend_outOfFileDescriptors is what happens when the process may open no more files.
@@ -202,7 +202,7 @@ func TestSend_outOfFileDescriptors(t *testing.T) {
 			}
 			files = append(files, f)
 		}
-		if _, err = s.Send(t.Context(), impatient(server.URL), testEvent()); err != nil {
+		if _, err = s.Send(t.Context(), impatientEndpoint(server.URL), testEvent()); err != nil {
 			break
 		}
 	}
@@ -211,5 +211,5 @@ func TestSend_outOfFileDescriptors(t *testing.T) {
 		_ = f.Close()
 	}
 	g.Expect(err).To(Equal(ErrNoResources))
-	g.Expect(s.Free(endpoint(server.URL))).To(Equal(SlowStart))
+	g.Expect(s.Free(testEndpoint(server.URL))).To(Equal(SlowStart))
 }

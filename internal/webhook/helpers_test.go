@@ -16,13 +16,13 @@ import (
 // patience is the timeout of attempts that are to fail by it.
 const patience = 200 * time.Millisecond
 
-// endpoint has a timeout that no attempt comes to which is not to fail by it.
-func endpoint(url string) Endpoint {
+// testEndpoint has a timeout that no attempt comes to which is not to fail by it.
+func testEndpoint(url string) Endpoint {
 	return Endpoint{namespace: "shop", url: url, current: fakeSecret{}, previous: fakeSecret{}, timeout: time.Minute}
 }
 
-func impatient(url string) Endpoint {
-	e := endpoint(url)
+func impatientEndpoint(url string) Endpoint {
+	e := testEndpoint(url)
 	e.timeout = patience
 	return e
 }
@@ -38,8 +38,8 @@ func newSender(t testing.TB, o Options) *Sender {
 	return s
 }
 
-// send makes an attempt that must be one.
-func send(t testing.TB, s *Sender, to Endpoint) Result {
+// sendEvent makes an attempt that must be one.
+func sendEvent(t testing.TB, s *Sender, to Endpoint) Result {
 	t.Helper()
 	result, err := s.Send(t.Context(), to, testEvent())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -74,7 +74,7 @@ func newReceiver(t testing.TB, status int) (*httptest.Server, <-chan received) {
 // serveRaw starts a server below HTTP: handle gets each connection after its request was read. It returns its URL.
 func serveRaw(t testing.TB, handle func(conn *net.TCPConn)) string {
 	t.Helper()
-	listener := listen(t, "127.0.0.1:0")
+	listener := listenOn(t, "127.0.0.1:0")
 	go acceptAll(listener, func(conn net.Conn) {
 		if readRequest(conn) == nil {
 			handle(conn.(*net.TCPConn))
@@ -97,7 +97,7 @@ func readRequest(conn net.Conn) error {
 	return nil
 }
 
-func listen(t testing.TB, address string) net.Listener {
+func listenOn(t testing.TB, address string) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp", address)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -129,7 +129,7 @@ type canary struct {
 // newCanary listens on every address of this machine.
 func newCanary(t testing.TB, address string) *canary {
 	t.Helper()
-	c := &canary{listener: listen(t, address), accepted: make(chan string, 1024)}
+	c := &canary{listener: listenOn(t, address), accepted: make(chan string, 1024)}
 	go func() {
 		for {
 			conn, err := c.listener.Accept()
@@ -144,21 +144,21 @@ func newCanary(t testing.TB, address string) *canary {
 	return c
 }
 
-func (c *canary) port() string {
+func (c *canary) listenPort() string {
 	_, port, _ := net.SplitHostPort(c.listener.Addr().String())
 	return port
 }
 
-// count returns how many connections there were. Connections are accepted in the order they came, so one of our own
+// countConnections returns how many connections there were. Connections are accepted in the order they came, so one of our own
 // tells when all before it are counted.
-func (c *canary) count(t testing.TB) int64 {
+func (c *canary) countConnections(t testing.TB) int64 {
 	t.Helper()
 	g := NewWithT(t)
 	host, _, _ := net.SplitHostPort(c.listener.Addr().String())
 	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	conn, err := net.Dial("tcp", net.JoinHostPort(host, c.port()))
+	conn, err := net.Dial("tcp", net.JoinHostPort(host, c.listenPort()))
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = conn.Close() }()
 	g.Eventually(c.accepted, 30*time.Second).Should(Receive(Equal(conn.LocalAddr().String())))

@@ -56,22 +56,22 @@ func (l *limiter) tryAcquire(key string, now time.Time) error {
 		r.began = now
 		return nil
 	}
-	return r.busy(now)
+	return r.queueCaller(now)
 }
 
 // busy returns the BusyError that tryAcquire would return, or nil while there are slots.
-func (l *limiter) busy(key string, now time.Time) error {
+func (l *limiter) checkBusy(key string, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.receivers[key]
 	if r == nil || r.inFlight < r.slots {
 		return nil
 	}
-	return r.busy(now)
+	return r.queueCaller(now)
 }
 
-// busy sends a caller away. What hangs already for longer than an attempt takes will not be free sooner than that.
-func (r *receiver) busy(now time.Time) error {
+// queueCaller sends a caller away. What hangs already for longer than an attempt takes will not be free sooner than that.
+func (r *receiver) queueCaller(now time.Time) error {
 	expected := max(r.typical, min(now.Sub(r.began), maxBusy)) // no attempt lasts longer than that
 	after := min(max(0, r.free.Sub(now))+expected/time.Duration(r.slots), maxBusy)
 	r.free = now.Add(after)
@@ -92,15 +92,15 @@ func (l *limiter) release(key string, delivered bool, took time.Duration) {
 	}
 }
 
-// cancel gives a slot back that was not used.
-func (l *limiter) cancel(key string) {
+// releaseUnused gives a slot back that was not used.
+func (l *limiter) releaseUnused(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.receivers[key].inFlight--
 }
 
-// free returns how many slots a receiver has left.
-func (l *limiter) free(key string) int {
+// freeSlots returns how many slots a receiver has left.
+func (l *limiter) freeSlots(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.receivers[key]; r != nil {

@@ -10,8 +10,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// fill takes every slot that is left and returns how many there were.
-func fill(l *limiter, key string, now time.Time) int {
+// fillSlots takes every slot that is left and returns how many there were.
+func fillSlots(l *limiter, key string, now time.Time) int {
 	for n := 0; ; n++ {
 		if l.tryAcquire(key, now) != nil {
 			return n
@@ -22,40 +22,40 @@ func fill(l *limiter, key string, now time.Time) int {
 func TestLimiter_opensSlowlyAndCloses(t *testing.T) {
 	g := NewWithT(t)
 	l, now := newLimiter(), time.Now()
-	g.Expect(l.free("a:443")).To(Equal(SlowStart))
-	g.Expect(fill(l, "a:443", now)).To(Equal(SlowStart), "after a restart")
-	g.Expect(l.free("a:443")).To(BeZero())
+	g.Expect(l.freeSlots("a:443")).To(Equal(SlowStart))
+	g.Expect(fillSlots(l, "a:443", now)).To(Equal(SlowStart), "after a restart")
+	g.Expect(l.freeSlots("a:443")).To(BeZero())
 
 	// Each delivery gives its own slot back and opens one more.
 	l.release("a:443", true, time.Millisecond)
-	g.Expect(fill(l, "a:443", now)).To(Equal(2))
+	g.Expect(fillSlots(l, "a:443", now)).To(Equal(2))
 	for range 3 * MaxInFlight {
 		l.release("a:443", true, time.Millisecond)
 		_ = l.tryAcquire("a:443", now)
 	}
-	fill(l, "a:443", now)
+	fillSlots(l, "a:443", now)
 	g.Expect(l.receivers["a:443"].inFlight).To(Equal(MaxInFlight))
 
 	for range MaxInFlight {
 		l.release("a:443", false, time.Millisecond)
 	}
-	g.Expect(fill(l, "a:443", now)).To(Equal(SlowStart), "failures close it again, but no further")
+	g.Expect(fillSlots(l, "a:443", now)).To(Equal(SlowStart), "failures close it again, but no further")
 }
 
 func TestLimiter_keepsReceiversApart(t *testing.T) {
 	g := NewWithT(t)
 	l, now := newLimiter(), time.Now()
-	fill(l, "dead:443", now)
+	fillSlots(l, "dead:443", now)
 	g.Expect(l.tryAcquire("well:443", now)).To(Succeed())
 	g.Expect(l.tryAcquire("dead:443", now)).NotTo(Succeed())
-	l.cancel("dead:443")
+	l.releaseUnused("dead:443")
 	g.Expect(l.tryAcquire("dead:443", now)).To(Succeed(), "a slot that was not used is free again")
 }
 
 func TestLimiter_spreadsThoseItSendsAway(t *testing.T) {
 	g := NewWithT(t)
 	l, now := newLimiter(), time.Now()
-	fill(l, "a:443", now)
+	fillSlots(l, "a:443", now)
 	var waits []time.Duration
 	for range 4000 {
 		var busy *BusyError
@@ -78,14 +78,14 @@ func TestLimiter_spreadsThoseItSendsAway(t *testing.T) {
 func TestLimiter_sendsThoseFartherAwayWhoWaitForAHangingReceiver(t *testing.T) {
 	g := NewWithT(t)
 	l, now := newLimiter(), time.Now()
-	g.Expect(l.busy("a:443", now)).To(Succeed(), "unknown")
-	fill(l, "a:443", now)
+	g.Expect(l.checkBusy("a:443", now)).To(Succeed(), "unknown")
+	fillSlots(l, "a:443", now)
 	now = now.Add(10 * time.Second)
-	busy, ok := errors.AsType[*BusyError](l.busy("a:443", now))
+	busy, ok := errors.AsType[*BusyError](l.checkBusy("a:443", now))
 	g.Expect(ok).To(BeTrue())
 	g.Expect(busy.After).To(BeNumerically("~", time.Second, 100*time.Millisecond), "ten seconds for ten slots")
 	l.release("a:443", true, 10*time.Second)
-	g.Expect(l.busy("a:443", now)).To(Succeed(), "and takes no slot")
+	g.Expect(l.checkBusy("a:443", now)).To(Succeed(), "and takes no slot")
 	g.Expect(l.tryAcquire("a:443", now)).To(Succeed())
 }
 

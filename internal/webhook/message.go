@@ -20,18 +20,18 @@ type message struct {
 	refused atomic.Bool
 }
 
-func (m *message) request(ctx context.Context) *http.Request {
+func (m *message) newRequest(ctx context.Context) *http.Request {
 	req := &http.Request{
 		Method: http.MethodPost, URL: m.url, Host: m.url.Host, Header: m.header,
-		Body: m.reader(), ContentLength: int64(len(m.body)),
+		Body: m.newBodyReader(), ContentLength: int64(len(m.body)),
 		// Asked for only if nothing was written, to a connection that the receiver had just closed. What may have
 		// arrived is not sent again within one attempt: attempts that are not counted would be none of the schedule's.
-		GetBody: func() (io.ReadCloser, error) { return m.reader(), nil },
+		GetBody: func() (io.ReadCloser, error) { return m.newBodyReader(), nil },
 	}
 	return req.WithContext(ctx)
 }
 
-func (m *message) reader() io.ReadCloser {
+func (m *message) newBodyReader() io.ReadCloser {
 	return &gatedReader{message: m, rest: bytes.NewReader(m.body)}
 }
 
@@ -58,9 +58,9 @@ func (r *gatedReader) Read(p []byte) (int, error) {
 // Close does nothing: the bytes are the event's.
 func (r *gatedReader) Close() error { return nil }
 
-// drain reads the rest of an answer so that its connection can be used again, but no more than maxBody and no longer than
+// drainBody reads the rest of an answer so that its connection can be used again, but no more than maxBody and no longer than
 // maxDrain; then cancel ends the read. What the body holds and how it ends changes nothing: the status has decided.
-func drain(body io.ReadCloser, cancel context.CancelFunc) {
+func drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 	timer := time.AfterFunc(maxDrain, cancel)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxBody)

@@ -49,7 +49,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) attempt(v Verdict, took time.Duration) {
+func (m *metrics) recordAttempt(v Verdict, took time.Duration) {
 	m.attempts.WithLabelValues(string(v.Outcome), reasonLabel(v.Reason)).Inc()
 	m.duration.WithLabelValues(string(v.Outcome)).Observe(took.Seconds())
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// TestSend_tellsNoNamesOfTheCluster asks as a project's author would who has nothing but URLs and what a request records: a name of
+// TestSend_revealsNoNamesOfTheCluster asks as a project's author would who has nothing but URLs and what a request records: a name of
 // the cluster's DNS and one that does not exist must look the same.
-func TestSend_tellsNoNamesOfTheCluster(t *testing.T) {
+func TestSend_revealsNoNamesOfTheCluster(t *testing.T) {
 	dns := newDNS(t, func(m *dnsmessage.Message) {
 		if strings.HasPrefix(m.Questions[0].Name.String(), "etcd.") {
 			answerA(netip.MustParseAddr("10.0.0.5"))(m)
@@ -24,9 +24,9 @@ func TestSend_tellsNoNamesOfTheCluster(t *testing.T) {
 		m.RCode = dnsmessage.RCodeNameError
 	})
 	registry := prometheus.NewRegistry()
-	s := newSender(t, Options{Guard: NewGuard(GuardConfig{}), Resolver: dns.resolver(), Registerer: registry})
+	s := newSender(t, Options{Guard: NewGuard(GuardConfig{}), Resolver: dns.newResolver(), Registerer: registry})
 	recorded := func(url string) verification.Attempt {
-		return send(t, s, endpoint(url)).Attempt(1, 0, time.Time{}, func() float64 { return 0 })
+		return sendEvent(t, s, testEndpoint(url)).Attempt(1, 0, time.Time{}, func() float64 { return 0 })
 	}
 	for _, rest := range []string{":443/", ":80/", ":6443/", ":2379/", ":10250/"} {
 		for _, scheme := range []string{"https://", "http://"} {
@@ -37,5 +37,5 @@ func TestSend_tellsNoNamesOfTheCluster(t *testing.T) {
 	}
 	g := NewWithT(t)
 	g.Expect(recorded("https://absent.test./").Reason).To(Equal("blocked_address"))
-	g.Expect(gathered(g, registry)).To(ContainSubstring("dns_not_found"), "for the administrator")
+	g.Expect(gatherText(g, registry)).To(ContainSubstring("dns_not_found"), "for the administrator")
 }

@@ -110,7 +110,7 @@ func splitPort(text string) (string, uint16, error) {
 	if err != nil || n == 0 || port[0] < '1' || port[0] > '9' {
 		return "", 0, fmt.Errorf("port %q must be a number from 1 to 65535", port)
 	}
-	if portBlocked(uint16(n)) {
+	if isPortBlocked(uint16(n)) {
 		return "", 0, fmt.Errorf("port %d is always refused and cannot be allowed", n)
 	}
 	return cidr, uint16(n), nil

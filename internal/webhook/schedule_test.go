@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func fixed(share float64) func() float64 { return func() float64 { return share } }
+func fixedJitter(share float64) func() float64 { return func() float64 { return share } }
 
 func TestNextAttempt_followsTheSchedule(t *testing.T) {
 	g := NewWithT(t)
@@ -19,12 +19,12 @@ func TestNextAttempt_followsTheSchedule(t *testing.T) {
 	}
 	g.Expect(want).To(HaveLen(MaxAttempts))
 	for made, wait := range want {
-		g.Expect(NextAttempt(made, now, 0, fixed(0))).To(Equal(now.Add(wait)))
-		g.Expect(NextAttempt(made, now, 0, fixed(0.5))).To(Equal(now.Add(wait + wait/10)))
+		g.Expect(NextAttempt(made, now, 0, fixedJitter(0))).To(Equal(now.Add(wait)))
+		g.Expect(NextAttempt(made, now, 0, fixedJitter(0.5))).To(Equal(now.Add(wait + wait/10)))
 	}
-	g.Expect(NextAttempt(MaxAttempts, now, 0, fixed(0))).To(BeZero(), "exhausted")
-	g.Expect(NextAttempt(MaxAttempts+1, now, time.Hour, fixed(0))).To(BeZero())
-	g.Expect(NextAttempt(-1, now, 0, fixed(0))).To(Equal(now), "a poisoned count is as good as none")
+	g.Expect(NextAttempt(MaxAttempts, now, 0, fixedJitter(0))).To(BeZero(), "exhausted")
+	g.Expect(NextAttempt(MaxAttempts+1, now, time.Hour, fixedJitter(0))).To(BeZero())
+	g.Expect(NextAttempt(-1, now, 0, fixedJitter(0))).To(Equal(now), "a poisoned count is as good as none")
 }
 
 func TestNextAttempt_clampsRetryAfter(t *testing.T) {
@@ -44,7 +44,7 @@ func TestNextAttempt_clampsRetryAfter(t *testing.T) {
 		"the last wait":                   {9, maxRetryAfter, 48 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(NextAttempt(c.made, now, c.asked, fixed(0)).Sub(now)).To(Equal(c.want))
+			NewWithT(t).Expect(NextAttempt(c.made, now, c.asked, fixedJitter(0)).Sub(now)).To(Equal(c.want))
 		})
 	}
 }
@@ -65,9 +65,9 @@ func TestNextAttempt_staysWithinBounds(t *testing.T) {
 			g.Expect(wait).To(BeNumerically("~", base, most), "attempts made %d, asked %s", made, asked)
 		}
 		// Monotone: more asked is never an earlier time, and neither is more made.
-		g.Expect(NextAttempt(made, now, asked+time.Minute, fixed(.5))).NotTo(BeTemporally("<", NextAttempt(made, now, asked, fixed(.5))))
+		g.Expect(NextAttempt(made, now, asked+time.Minute, fixedJitter(.5))).NotTo(BeTemporally("<", NextAttempt(made, now, asked, fixedJitter(.5))))
 		if made > 0 {
-			g.Expect(NextAttempt(made-1, now, asked, fixed(.99))).NotTo(BeTemporally(">", NextAttempt(made, now, asked, fixed(0.99))))
+			g.Expect(NextAttempt(made-1, now, asked, fixedJitter(.99))).NotTo(BeTemporally(">", NextAttempt(made, now, asked, fixedJitter(0.99))))
 		}
 	}
 }

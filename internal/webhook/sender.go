@@ -87,7 +87,7 @@ type Result struct {
 func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() float64) verification.Attempt {
 	a := verification.Attempt{
 		Number: number, Epoch: epoch, At: at,
-		StatusCode: r.StatusCode, Reason: string(r.Reason.reported()), Delivered: r.Outcome == Delivered,
+		StatusCode: r.StatusCode, Reason: string(r.Reason.publicReason()), Delivered: r.Outcome == Delivered,
 	}
 	if r.Outcome == Retry {
 		a.Next = NextAttempt(number, at, r.RetryAfter, jitter)
@@ -102,7 +102,7 @@ func (s *Sender) Busy(to Endpoint) error {
 	if err != nil {
 		return nil //nolint:nilerr // Send says what is wrong with the URL
 	}
-	return s.limiter.busy(receiverOf(u), s.clock.Now())
+	return s.limiter.checkBusy(receiverOf(u), s.clock.Now())
 }
 
 // Free returns how many events could be sent to an endpoint right now. A loop that has to claim work before it sends
@@ -112,97 +112,97 @@ func (s *Sender) Free(to Endpoint) int {
 	if err != nil {
 		return SlowStart
 	}
-	return s.limiter.free(receiverOf(u))
+	return s.limiter.freeSlots(receiverOf(u))
 }
 
 // Send makes one attempt to deliver an event, and never more than one. It returns a result if there was an attempt, to be
 // recorded whatever it is, and otherwise an error: ErrPaused, a *BusyError, ErrNotLeading, ErrNoResources, or ctx's
 // error. After the latter the receiver may or may not have the event.
 func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error) {
-	headers, err := s.headers(to, e)
+	headers, err := s.buildHeaders(to, e)
 	if err != nil {
-		return Result{}, s.held(heldPaused, err)
+		return Result{}, s.countHeld(heldPaused, err)
 	}
-	u, transport, bad := s.route(to)
+	u, transport, bad := s.findRoute(to)
 	if bad != "" {
-		return s.unsendable(bad), nil
+		return s.rejectEndpoint(bad), nil
 	}
 	key := receiverOf(u)
 	if err := s.limiter.tryAcquire(key, s.clock.Now()); err != nil {
-		return Result{}, s.held(heldBusy, err)
+		return Result{}, s.countHeld(heldBusy, err)
 	}
 	if !s.maySend() {
-		s.limiter.cancel(key)
-		return Result{}, s.held(heldLease, ErrNotLeading)
+		s.limiter.releaseUnused(key)
+		return Result{}, s.countHeld(heldLease, ErrNotLeading)
 	}
 	m := &message{url: u, header: headers, body: e.body, maySend: s.maySend}
-	return s.attempt(ctx, transport, key, to.timeout, m)
+	return s.runAttempt(ctx, transport, key, to.timeout, m)
 }
 
-// route returns where to send to and over which connections, or what is wrong with the endpoint.
-func (s *Sender) route(to Endpoint) (*url.URL, *http.Transport, Reason) {
+// findRoute returns where to send to and over which connections, or what is wrong with the endpoint.
+func (s *Sender) findRoute(to Endpoint) (*url.URL, *http.Transport, Reason) {
 	u, err := parseURL(to.url)
 	if err != nil {
 		return nil, nil, ReasonBadURL
 	}
-	if portBlocked(portOf(u)) { // before the name is resolved: the reason must not tell whether it exists
+	if isPortBlocked(portOf(u)) { // before the name is resolved: the reason must not tell whether it exists
 		return nil, nil, ReasonBlockedPort
 	}
-	transport, err := s.transports.get(to.namespace, to.caBundle)
+	transport, err := s.transports.transportFor(to.namespace, to.caBundle)
 	if err != nil {
 		return nil, nil, ReasonBadCABundle
 	}
 	return u, transport, ""
 }
 
-// headers are those of one attempt, its signatures made now. There are none without a usable secret where the endpoint is
+// buildHeaders are those of one attempt, its signatures made now. There are none without a usable secret where the endpoint is
 // signed.
-func (s *Sender) headers(to Endpoint, e Event) (http.Header, error) {
+func (s *Sender) buildHeaders(to Endpoint, e Event) (http.Header, error) {
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"User-Agent":   {s.userAgent},
 	}
 	now := s.clock.Now()
 	if !to.signed {
-		identify(h, e, now)
+		setEventHeaders(h, e, now)
 		return h, nil
 	}
 	secrets := activeSecrets(to.current, to.previous, now)
 	if len(secrets) == 0 {
 		return nil, ErrPaused
 	}
-	sign(h, e, secrets, now)
+	signEvent(h, e, secrets, now)
 	return h, nil
 }
 
 // attempt sends an event while it holds a slot of the limiter, and gives the slot back.
-func (s *Sender) attempt(ctx context.Context, rt http.RoundTripper, key string, timeout time.Duration, m *message) (Result, error) {
+func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key string, timeout time.Duration, m *message) (Result, error) {
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
 	start := s.clock.Now()
-	verdict, err := s.exchange(ctx, rt, timeout, m)
+	verdict, err := s.sendMessage(ctx, rt, timeout, m)
 	took := s.clock.Since(start)
 	if err != nil {
-		s.limiter.cancel(key)
+		s.limiter.releaseUnused(key)
 		switch {
 		case errors.Is(err, ErrNotLeading):
-			return Result{}, s.held(heldLease, err)
+			return Result{}, s.countHeld(heldLease, err)
 		case errors.Is(err, ErrNoResources):
-			return Result{}, s.held(heldResources, err)
+			return Result{}, s.countHeld(heldResources, err)
 		}
 		return Result{}, err
 	}
 	s.limiter.release(key, verdict.Outcome == Delivered, took)
-	s.metrics.attempt(verdict, took)
+	s.metrics.recordAttempt(verdict, took)
 	return Result{Verdict: verdict, Duration: took}, nil
 }
 
-// exchange sends the event and judges what comes back. It uses the transport itself and not an http.Client, whose
+// sendMessage sends the event and judges what comes back. It uses the transport itself and not an http.Client, whose
 // redirects, cookies and errors with URLs in them are all unwanted.
-func (s *Sender) exchange(ctx context.Context, rt http.RoundTripper, timeout time.Duration, m *message) (Verdict, error) {
+func (s *Sender) sendMessage(ctx context.Context, rt http.RoundTripper, timeout time.Duration, m *message) (Verdict, error) {
 	attempt, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	resp, err := rt.RoundTrip(m.request(attempt))
+	resp, err := rt.RoundTrip(m.newRequest(attempt))
 	switch {
 	case m.refused.Load():
 		if err == nil {
@@ -210,23 +210,23 @@ func (s *Sender) exchange(ctx context.Context, rt http.RoundTripper, timeout tim
 		}
 		return Verdict{}, ErrNotLeading
 	case err == nil:
-		drain(resp.Body, cancel)
-		return answered(resp.StatusCode, resp.Header, s.clock.Now()), nil
+		drainBody(resp.Body, cancel)
+		return classifyAnswer(resp.StatusCode, resp.Header, s.clock.Now()), nil
 	case ctx.Err() != nil:
 		return Verdict{}, fmt.Errorf("send event: %w", ctx.Err())
 	default:
-		return failed(err)
+		return classifyFailure(err)
 	}
 }
 
-// unsendable is the result of an attempt that ends before anything is dialed.
-func (s *Sender) unsendable(reason Reason) Result {
+// rejectEndpoint is the result of an attempt that ends before anything is dialed.
+func (s *Sender) rejectEndpoint(reason Reason) Result {
 	v := Verdict{Outcome: Retry, Reason: reason}
-	s.metrics.attempt(v, 0)
+	s.metrics.recordAttempt(v, 0)
 	return Result{Verdict: v}
 }
 
-func (s *Sender) held(cause string, err error) error {
+func (s *Sender) countHeld(cause string, err error) error {
 	s.metrics.waiting.WithLabelValues(cause).Inc()
 	return err
 }

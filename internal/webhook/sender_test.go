@@ -26,10 +26,10 @@ func TestSend_whatTheReceiverSees(t *testing.T) {
 	g := NewWithT(t)
 	server, got := newReceiver(t, http.StatusAccepted)
 	s := newSender(t, Options{Version: "1.2.3"})
-	to := endpoint(server.URL + "/hooks/phone?shop=1#fragment")
+	to := testEndpoint(server.URL + "/hooks/phone?shop=1#fragment")
 	to.signed, to.current, to.previous = true, fakeSecret{current: rawSecret}, fakeSecret{current: base64Secret}
 
-	result := send(t, s, to)
+	result := sendEvent(t, s, to)
 	g.Expect(result.Verdict).To(Equal(Verdict{Outcome: Delivered, StatusCode: 202}))
 	g.Expect(result.Duration).To(BeNumerically(">", 0))
 	r := <-got
@@ -52,11 +52,11 @@ func TestSend_sameBytesAndIDFreshTimestamp(t *testing.T) {
 	server, got := newReceiver(t, http.StatusInternalServerError)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_795_000_000, 0))
 	s := newSender(t, Options{Clock: clock})
-	to := endpoint(server.URL)
+	to := testEndpoint(server.URL)
 	to.signed, to.current = true, fakeSecret{current: rawSecret}
-	send(t, s, to)
+	sendEvent(t, s, to)
 	clock.SetTime(clock.Now().Add(time.Hour))
-	send(t, s, to)
+	sendEvent(t, s, to)
 	first, second := <-got, <-got
 	g.Expect(first.body).To(Equal(second.body))
 	g.Expect(first.header["Webhook-Id"]).To(Equal(second.header["Webhook-Id"]))
@@ -69,9 +69,9 @@ func TestSend_sameBytesAndIDFreshTimestamp(t *testing.T) {
 func TestSend_unsignedHasNoSignature(t *testing.T) {
 	g := NewWithT(t)
 	server, got := newReceiver(t, http.StatusOK)
-	to := endpoint(server.URL)
+	to := testEndpoint(server.URL)
 	to.current, to.previous = fakeSecret{current: rawSecret}, fakeSecret{current: base64Secret}
-	send(t, newSender(t, Options{}), to)
+	sendEvent(t, newSender(t, Options{}), to)
 	r := <-got
 	g.Expect(r.header).NotTo(Or(HaveKey("X-Webhook-Signature"), HaveKey("Webhook-Signature")))
 	g.Expect(r.header).To(And(HaveKey("Webhook-Id"), HaveKey("Webhook-Timestamp")))
@@ -92,7 +92,7 @@ func TestSend_answers(t *testing.T) {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			server, _ := newReceiver(t, status)
 			want.StatusCode = status
-			NewWithT(t).Expect(send(t, newSender(t, Options{}), endpoint(server.URL)).Verdict).To(Equal(want))
+			NewWithT(t).Expect(sendEvent(t, newSender(t, Options{}), testEndpoint(server.URL)).Verdict).To(Equal(want))
 		})
 	}
 }
@@ -104,10 +104,10 @@ func TestSend_passesRetryAfterOn(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer server.Close()
-	result := send(t, newSender(t, Options{}), endpoint(server.URL))
+	result := sendEvent(t, newSender(t, Options{}), testEndpoint(server.URL))
 	g.Expect(result.RetryAfter).To(Equal(24 * time.Hour))
 	now := time.Unix(1_795_000_000, 0)
-	g.Expect(result.Attempt(4, 7, now, fixed(0))).To(Equal(verification.Attempt{
+	g.Expect(result.Attempt(4, 7, now, fixedJitter(0))).To(Equal(verification.Attempt{
 		Number: 4, Epoch: 7, At: now, StatusCode: 429, Reason: "http_429", Next: now.Add(4 * time.Hour),
 	}), "clamped to twice the schedule")
 }
@@ -116,12 +116,12 @@ func TestResult_asAttempt(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Unix(1_795_000_000, 0)
 	delivered := Result{Verdict: Verdict{Outcome: Delivered, StatusCode: 200}}
-	g.Expect(delivered.Attempt(1, 0, now, fixed(0))).To(Equal(verification.Attempt{Number: 1, At: now, StatusCode: 200, Delivered: true}))
+	g.Expect(delivered.Attempt(1, 0, now, fixedJitter(0))).To(Equal(verification.Attempt{Number: 1, At: now, StatusCode: 200, Delivered: true}))
 	gone := Result{Verdict: Verdict{Outcome: Gone, StatusCode: 410, Reason: "http_410", RetryAfter: time.Hour}}
-	g.Expect(gone.Attempt(1, 0, now, fixed(0)).Next).To(BeZero())
+	g.Expect(gone.Attempt(1, 0, now, fixedJitter(0)).Next).To(BeZero())
 	failed := Result{Verdict: Verdict{Outcome: Retry, Reason: ReasonTimeout}}
-	g.Expect(failed.Attempt(MaxAttempts-1, 0, now, fixed(0)).Next).To(Equal(now.Add(24 * time.Hour)))
-	g.Expect(failed.Attempt(MaxAttempts, 0, now, fixed(0)).Next).To(BeZero())
+	g.Expect(failed.Attempt(MaxAttempts-1, 0, now, fixedJitter(0)).Next).To(Equal(now.Add(24 * time.Hour)))
+	g.Expect(failed.Attempt(MaxAttempts, 0, now, fixedJitter(0)).Next).To(BeZero())
 }
 
 // TestSend_followsTheScheduleUntilTheReceiverRecovers fails and then recovers.
@@ -142,7 +142,7 @@ func TestSend_followsTheScheduleUntilTheReceiverRecovers(t *testing.T) {
 	for r.Delivery.Wanted() {
 		clock.SetTime(r.Delivery.NextAttemptAt)
 		at = append(at, clock.Since(start))
-		a := send(t, s, endpoint(server.URL)).Attempt(r.Delivery.Attempts+1, 0, clock.Now(), rand.Float64)
+		a := sendEvent(t, s, testEndpoint(server.URL)).Attempt(r.Delivery.Attempts+1, 0, clock.Now(), rand.Float64)
 		g.Expect(r.RecordAttempt(a)).To(Succeed())
 	}
 	g.Expect(at).To(HaveLen(4))
@@ -152,8 +152,8 @@ func TestSend_followsTheScheduleUntilTheReceiverRecovers(t *testing.T) {
 	g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
 }
 
-// TestSend_aHangingReceiverHoldsUpNobodyElse measures the others beside one that never answers.
-func TestSend_aHangingReceiverHoldsUpNobodyElse(t *testing.T) {
+// TestSend_aHangingReceiverDelaysNoOther measures the others beside one that never answers.
+func TestSend_aHangingReceiverDelaysNoOther(t *testing.T) {
 	g := NewWithT(t)
 	var hanging atomic.Int64
 	url := serveRaw(t, func(conn *net.TCPConn) {
@@ -166,7 +166,7 @@ func TestSend_aHangingReceiverHoldsUpNobodyElse(t *testing.T) {
 	done := make(chan error, 3*MaxInFlight)
 	for range cap(done) {
 		go func() {
-			_, err := s.Send(ctx, endpoint(url), testEvent())
+			_, err := s.Send(ctx, testEndpoint(url), testEvent())
 			done <- err
 		}()
 	}
@@ -175,10 +175,10 @@ func TestSend_aHangingReceiverHoldsUpNobodyElse(t *testing.T) {
 		g.Expect(errors.As(<-done, &busy)).To(BeTrue(), "sent away at once")
 	}
 	g.Eventually(hanging.Load).WithTimeout(30 * time.Second).Should(BeEquivalentTo(SlowStart))
-	g.Expect(s.Free(endpoint(url))).To(BeZero())
-	g.Expect(s.Free(endpoint(well.URL))).To(Equal(SlowStart))
+	g.Expect(s.Free(testEndpoint(url))).To(BeZero())
+	g.Expect(s.Free(testEndpoint(well.URL))).To(Equal(SlowStart))
 	for range 100 {
-		g.Expect(send(t, s, endpoint(well.URL)).Outcome).To(Equal(Delivered))
+		g.Expect(sendEvent(t, s, testEndpoint(well.URL)).Outcome).To(Equal(Delivered))
 	}
 	cancel()
 	for range SlowStart {
@@ -201,7 +201,7 @@ func TestSend_reusesConnections(t *testing.T) {
 	defer server.Close()
 	s := newSender(t, Options{})
 	for range 20 {
-		g.Expect(send(t, s, endpoint(server.URL)).Outcome).To(Equal(Delivered))
+		g.Expect(sendEvent(t, s, testEndpoint(server.URL)).Outcome).To(Equal(Delivered))
 	}
 	// A body that takes a second to come costs its connection.
 	g.Expect(connections.Load()).To(BeNumerically("<", 5))
@@ -242,9 +242,9 @@ func TestParseURL(t *testing.T) {
 func TestSend_badConfigurationIsAnAttempt(t *testing.T) {
 	g := NewWithT(t)
 	s := newSender(t, Options{})
-	g.Expect(send(t, s, endpoint("https://user:pass@shop.example")).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadURL}))
-	to := endpoint("https://shop.example")
+	g.Expect(sendEvent(t, s, testEndpoint("https://user:pass@shop.example")).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadURL}))
+	to := testEndpoint("https://shop.example")
 	to.caBundle = []byte("-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
-	g.Expect(send(t, s, to).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadCABundle}))
-	g.Expect(s.Free(endpoint("bad url"))).To(Equal(SlowStart))
+	g.Expect(sendEvent(t, s, to).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadCABundle}))
+	g.Expect(s.Free(testEndpoint("bad url"))).To(Equal(SlowStart))
 }

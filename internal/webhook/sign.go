@@ -28,24 +28,24 @@ type secret interface {
 	Accepted(now time.Time) [][]byte
 }
 
-// identify sets the headers that every event carries: webhook-id, the same on each attempt, and webhook-timestamp, the
+// setEventHeaders sets the headers that every event carries: webhook-id, the same on each attempt, and webhook-timestamp, the
 // attempt's own. It returns the latter.
-func identify(h http.Header, e Event, at time.Time) string {
+func setEventHeaders(h http.Header, e Event, at time.Time) string {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	h[headerStandardID] = []string{e.id}
 	h[headerStandardTimestamp] = []string{timestamp}
 	return timestamp
 }
 
-// sign identifies an event and sets its signatures. The first of the secrets is the current one; see activeSecrets.
+// signEvent identifies an event and sets its signatures. The first of the secrets is the current one; see activeSecrets.
 //
 // x-webhook-signature is the lower-case hex HMAC-SHA256 of the raw body with the current secret's literal value as key.
 // The README shows how a receiver checks it, and test/docs runs that.
 //
 // webhook-signature is that of Standard Webhooks, with one signature per secret; see settings.WebhookKey.
-func sign(h http.Header, e Event, secrets [][]byte, at time.Time) {
-	timestamp := identify(h, e, at)
-	h[headerSignature] = []string{hex.EncodeToString(mac(secrets[0], e.body))}
+func signEvent(h http.Header, e Event, secrets [][]byte, at time.Time) {
+	timestamp := setEventHeaders(h, e, at)
+	h[headerSignature] = []string{hex.EncodeToString(computeMAC(secrets[0], e.body))}
 
 	prefix := []byte(e.id + "." + timestamp + ".")
 	var signatures strings.Builder
@@ -54,7 +54,7 @@ func sign(h http.Header, e Event, secrets [][]byte, at time.Time) {
 			signatures.WriteByte(' ')
 		}
 		signatures.WriteString("v1,")
-		signatures.WriteString(base64.StdEncoding.EncodeToString(mac(standardKey(s), prefix, e.body)))
+		signatures.WriteString(base64.StdEncoding.EncodeToString(computeMAC(standardKey(s), prefix, e.body)))
 	}
 	h[headerStandardSignatures] = []string{signatures.String()}
 }
@@ -73,21 +73,21 @@ func activeSecrets(current, previous secret, now time.Time) [][]byte {
 	}
 	active := append([][]byte{current.Current()}, previous.Accepted(now)...)
 	active = append(active, former[1:]...)
-	return firstOfEach(active)
+	return removeDuplicates(active)
 }
 
-func firstOfEach(values [][]byte) [][]byte {
+func removeDuplicates(values [][]byte) [][]byte {
 	kept := values[:0]
 	for _, v := range values {
-		if len(kept) < maxSignatures && !contains(kept, v) {
+		if len(kept) < maxSignatures && !containsValue(kept, v) {
 			kept = append(kept, v)
 		}
 	}
 	return kept
 }
 
-// contains compares our own values with each other, so its time tells nobody anything.
-func contains(values [][]byte, v []byte) bool {
+// containsValue compares our own values with each other, so its time tells nobody anything.
+func containsValue(values [][]byte, v []byte) bool {
 	for _, other := range values {
 		if bytes.Equal(v, other) {
 			return true
@@ -106,7 +106,7 @@ func standardKey(value []byte) []byte {
 	return key
 }
 
-func mac(key []byte, parts ...[]byte) []byte {
+func computeMAC(key []byte, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, key)
 	for _, part := range parts {
 		h.Write(part)

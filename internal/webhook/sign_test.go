@@ -23,14 +23,14 @@ const (
 	pinnedStandard = "v1,bRV0qDJd9O5fyaz8XSSEEF0NDrEaxu09UEPsqhf8/+4= v1,30dnYR/QgnG2jDwZu3Q1/3BlZZ83STtHTFnWWD7wX8I="
 )
 
-// signed returns the headers of an event that was signed now.
-func signed(secrets ...string) http.Header {
+// signedHeaders returns the headers of an event that was signed now.
+func signedHeaders(secrets ...string) http.Header {
 	h := http.Header{}
 	values := make([][]byte, 0, len(secrets))
 	for _, s := range secrets {
 		values = append(values, []byte(s))
 	}
-	sign(h, testEvent(), values, time.Now())
+	signEvent(h, testEvent(), values, time.Now())
 	return h
 }
 
@@ -47,21 +47,21 @@ func TestSign_satisfiesTheStandardLibrary(t *testing.T) {
 		return wh
 	}
 	t.Run("base64 key", func(t *testing.T) {
-		NewWithT(t).Expect(standard(base64Secret).Verify(body, signed(base64Secret))).To(Succeed())
+		NewWithT(t).Expect(standard(base64Secret).Verify(body, signedHeaders(base64Secret))).To(Succeed())
 	})
 	t.Run("raw key", func(t *testing.T) {
-		NewWithT(t).Expect(raw(rawSecret).Verify(body, signed(rawSecret))).To(Succeed())
+		NewWithT(t).Expect(raw(rawSecret).Verify(body, signedHeaders(rawSecret))).To(Succeed())
 	})
 	t.Run("rotation: holders of either secret are content", func(t *testing.T) {
 		g := NewWithT(t)
-		h := signed(rawSecret, base64Secret)
+		h := signedHeaders(rawSecret, base64Secret)
 		g.Expect(raw(rawSecret).Verify(body, h)).To(Succeed())
 		g.Expect(standard(base64Secret).Verify(body, h)).To(Succeed())
 		g.Expect(raw("another").Verify(body, h)).NotTo(Succeed())
 		g.Expect(strings.Fields(h.Get(headerStandardSignatures))).To(HaveLen(2))
 	})
 	t.Run("another body is refused", func(t *testing.T) {
-		NewWithT(t).Expect(raw(rawSecret).Verify(append([]byte(" "), body...), signed(rawSecret))).NotTo(Succeed())
+		NewWithT(t).Expect(raw(rawSecret).Verify(append([]byte(" "), body...), signedHeaders(rawSecret))).NotTo(Succeed())
 	})
 }
 
@@ -69,7 +69,7 @@ func TestSign_pinned(t *testing.T) {
 	g := NewWithT(t)
 	h := http.Header{}
 	e := Event{id: "evt_1", body: []byte(`{"event":"verification.success"}`)}
-	sign(h, e, [][]byte{[]byte(base64Secret), []byte("old")}, time.Unix(1_795_000_000, 999))
+	signEvent(h, e, [][]byte{[]byte(base64Secret), []byte("old")}, time.Unix(1_795_000_000, 999))
 	g.Expect(h).To(Equal(http.Header{
 		"Webhook-Id":          {"evt_1"},
 		"Webhook-Timestamp":   {"1795000000"},

@@ -74,9 +74,9 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{t: t, cert: cert, key: key}
 }
 
-func (a *authority) bundle() []byte { return toPEM(a.cert.Raw) }
+func (a *authority) bundlePEM() []byte { return toPEM(a.cert.Raw) }
 
-func (a *authority) issue(change func(*x509.Certificate)) *tls.Certificate {
+func (a *authority) issueCertificate(change func(*x509.Certificate)) *tls.Certificate {
 	g := NewWithT(a.t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"shop.test"},
@@ -118,21 +118,21 @@ func TestSend_tls(t *testing.T) {
 		bundle      []byte
 		want        Reason
 	}{
-		"trusted":       {certificate: ours.issue(func(*x509.Certificate) {}), bundle: ours.bundle()},
-		"two in bundle": {certificate: ours.issue(func(*x509.Certificate) {}), bundle: append(other.bundle(), ours.bundle()...)},
-		"expired": {certificate: ours.issue(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
-			bundle: ours.bundle(), want: ReasonTLSExpired},
-		"not yet valid": {certificate: ours.issue(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }),
-			bundle: ours.bundle(), want: ReasonTLSExpired},
-		"wrong host": {certificate: ours.issue(func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} }),
-			bundle: ours.bundle(), want: ReasonTLSHostname},
-		"public authorities": {certificate: ours.issue(func(*x509.Certificate) {}), want: ReasonTLSUntrusted},
-		"other authority":    {certificate: ours.issue(func(*x509.Certificate) {}), bundle: other.bundle(), want: ReasonTLSUntrusted},
-		"TLS 1.0": {certificate: ours.issue(func(*x509.Certificate) {}), bundle: ours.bundle(), want: ReasonTLS,
+		"trusted":       {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: ours.bundlePEM()},
+		"two in bundle": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: append(other.bundlePEM(), ours.bundlePEM()...)},
+		"expired": {certificate: ours.issueCertificate(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
+			bundle: ours.bundlePEM(), want: ReasonTLSExpired},
+		"not yet valid": {certificate: ours.issueCertificate(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }),
+			bundle: ours.bundlePEM(), want: ReasonTLSExpired},
+		"wrong host": {certificate: ours.issueCertificate(func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} }),
+			bundle: ours.bundlePEM(), want: ReasonTLSHostname},
+		"public authorities": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), want: ReasonTLSUntrusted},
+		"other authority":    {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: other.bundlePEM(), want: ReasonTLSUntrusted},
+		"TLS 1.0": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: ours.bundlePEM(), want: ReasonTLS,
 			config: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS10 }},
-		"TLS 1.1": {certificate: ours.issue(func(*x509.Certificate) {}), bundle: ours.bundle(), want: ReasonTLS,
+		"TLS 1.1": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: ours.bundlePEM(), want: ReasonTLS,
 			config: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }},
-		"TLS 1.2": {certificate: ours.issue(func(*x509.Certificate) {}), bundle: ours.bundle(),
+		"TLS 1.2": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: ours.bundlePEM(),
 			config: func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,16 +141,16 @@ func TestSend_tls(t *testing.T) {
 			}
 			var present atomic.Pointer[tls.Certificate]
 			present.Store(c.certificate)
-			to := endpoint(serveTLS(t, &present, c.config).URL)
+			to := testEndpoint(serveTLS(t, &present, c.config).URL)
 			to.caBundle = c.bundle
-			NewWithT(t).Expect(send(t, newSender(t, Options{}), to).Reason).To(Equal(c.want))
+			NewWithT(t).Expect(sendEvent(t, newSender(t, Options{}), to).Reason).To(Equal(c.want))
 		})
 	}
 }
 
 func TestSend_tlsToAPlainServer(t *testing.T) {
 	server, _ := newReceiver(t, http.StatusOK)
-	result := send(t, newSender(t, Options{}), endpoint("https"+server.URL[len("http"):]))
+	result := sendEvent(t, newSender(t, Options{}), testEndpoint("https"+server.URL[len("http"):]))
 	NewWithT(t).Expect(result.Reason).To(Equal(ReasonTLS))
 }
 
@@ -158,18 +158,18 @@ func TestSend_certificateRotatedMidRun(t *testing.T) {
 	g := NewWithT(t)
 	first, second := newAuthority(t), newAuthority(t)
 	var present atomic.Pointer[tls.Certificate]
-	present.Store(first.issue(func(*x509.Certificate) {}))
+	present.Store(first.issueCertificate(func(*x509.Certificate) {}))
 	server := serveTLS(t, &present, func(*tls.Config) {})
 	server.Config.SetKeepAlivesEnabled(false) // each attempt has a handshake of its own
 	s := newSender(t, Options{})
-	to := endpoint(server.URL)
-	to.caBundle = first.bundle()
-	g.Expect(send(t, s, to).Outcome).To(Equal(Delivered))
+	to := testEndpoint(server.URL)
+	to.caBundle = first.bundlePEM()
+	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 
-	present.Store(second.issue(func(*x509.Certificate) {}))
-	g.Expect(send(t, s, to).Reason).To(Equal(ReasonTLSUntrusted))
-	to.caBundle = second.bundle()
-	g.Expect(send(t, s, to).Outcome).To(Equal(Delivered), "a new bundle has connections of its own")
+	present.Store(second.issueCertificate(func(*x509.Certificate) {}))
+	g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonTLSUntrusted))
+	to.caBundle = second.bundlePEM()
+	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered), "a new bundle has connections of its own")
 }
 
 func TestSend_speaksHTTP2(t *testing.T) {
@@ -183,11 +183,11 @@ func TestSend_speaksHTTP2(t *testing.T) {
 	startHTTP2(server)
 	defer server.Close()
 	s := newSender(t, Options{})
-	to := endpoint(server.URL)
+	to := testEndpoint(server.URL)
 	to.caBundle = bundleOf(server)
 	results := make(chan Outcome, SlowStart)
 	for range SlowStart {
-		go func() { results <- send(t, s, to).Outcome }()
+		go func() { results <- sendEvent(t, s, to).Outcome }()
 	}
 	for range SlowStart {
 		g.Expect(<-results).To(Equal(Delivered))
@@ -206,22 +206,22 @@ func TestSend_goAway(t *testing.T) {
 		startHTTP2(server)
 		defer server.Close()
 		s := newSender(t, Options{})
-		to := endpoint(server.URL)
+		to := testEndpoint(server.URL)
 		to.caBundle = bundleOf(server)
 		for range 5 {
-			g.Expect(send(t, s, to).Outcome).To(Equal(Delivered))
+			g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 		}
 	})
 	t.Run("instead of an answer", func(t *testing.T) {
 		a := newAuthority(t)
-		listener := listen(t, "127.0.0.1:0")
-		config := &tls.Config{Certificates: []tls.Certificate{*a.issue(func(*x509.Certificate) {})}, NextProtos: []string{"h2"}}
+		listener := listenOn(t, "127.0.0.1:0")
+		config := &tls.Config{Certificates: []tls.Certificate{*a.issueCertificate(func(*x509.Certificate) {})}, NextProtos: []string{"h2"}}
 		go acceptAll(listener, func(conn net.Conn) {
 			goAway(tls.Server(conn, config))
 		})
-		to := endpoint("https://" + listener.Addr().String())
-		to.caBundle = a.bundle()
-		result := send(t, newSender(t, Options{}), to)
+		to := testEndpoint("https://" + listener.Addr().String())
+		to.caBundle = a.bundlePEM()
+		result := sendEvent(t, newSender(t, Options{}), to)
 		NewWithT(t).Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonConnection}))
 	})
 }
@@ -249,11 +249,11 @@ func TestTransports_areSharedWithinANamespaceAndBundle(t *testing.T) {
 	g := NewWithT(t)
 	pools := newTransports(NewGuard(GuardConfig{}), nil)
 	get := func(namespace string, bundle []byte) *http.Transport {
-		transport, err := pools.get(namespace, bundle)
+		transport, err := pools.transportFor(namespace, bundle)
 		g.Expect(err).NotTo(HaveOccurred())
 		return transport
 	}
-	bundle := newAuthority(t).bundle()
+	bundle := newAuthority(t).bundlePEM()
 	shop := get("shop", nil)
 	g.Expect(get("shop", nil)).To(BeIdenticalTo(shop))
 	g.Expect(get("bank", nil)).NotTo(BeIdenticalTo(shop), "what one namespace may call is not another's to use")

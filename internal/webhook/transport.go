@@ -42,9 +42,9 @@ func newTransports(guard *Guard, resolver *net.Resolver) *transports {
 	return &transports{guard: guard, resolver: resolver, pools: map[poolKey]*pool{}}
 }
 
-// get returns the pool of a namespace and caBundle. It makes it when it is not there and closes the one unused for
+// transportFor returns the pool of a namespace and caBundle. It makes it when it is not there and closes the one unused for
 // longest when there are too many.
-func (t *transports) get(namespace string, caBundle []byte) (*http.Transport, error) {
+func (t *transports) transportFor(namespace string, caBundle []byte) (*http.Transport, error) {
 	key := poolKey{namespace: namespace}
 	if len(caBundle) > 0 {
 		key.caBundle = sha256.Sum256(caBundle)
@@ -57,7 +57,7 @@ func (t *transports) get(namespace string, caBundle []byte) (*http.Transport, er
 		if err != nil {
 			return nil, err
 		}
-		t.evict()
+		t.evictOldest()
 		p = &pool{Transport: t.newTransport(namespace, roots)}
 		t.pools[key] = p
 	}
@@ -66,7 +66,7 @@ func (t *transports) get(namespace string, caBundle []byte) (*http.Transport, er
 	return p.Transport, nil
 }
 
-func (t *transports) evict() {
+func (t *transports) evictOldest() {
 	if len(t.pools) < maxTransports {
 		return
 	}
@@ -116,14 +116,14 @@ func (t *transports) newTransport(namespace string, roots *x509.CertPool) *http.
 		ForceAttemptHTTP2: true,
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return t.dial(ctx, network, address, namespace, true)
+			return t.dialTarget(ctx, network, address, namespace, true)
 		},
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			conn, err := t.dial(ctx, network, address, namespace, false)
+			conn, err := t.dialTarget(ctx, network, address, namespace, false)
 			if err != nil {
 				return nil, err
 			}
-			return handshake(ctx, conn, address, config)
+			return handshakeTLS(ctx, conn, address, config)
 		},
 		// Else a small gzip body could become a large one in memory.
 		DisableCompression:     true,
@@ -135,21 +135,21 @@ func (t *transports) newTransport(namespace string, roots *x509.CertPool) *http.
 	}
 }
 
-// dial connects to an address that the guard allows. That there are two dialers, one for plain http and one for https,
+// dialTarget connects to an address that the guard allows. That there are two dialers, one for plain http and one for https,
 // is how the guard knows which one it judges.
-func (t *transports) dial(ctx context.Context, network, address, namespace string, plain bool) (net.Conn, error) {
+func (t *transports) dialTarget(ctx context.Context, network, address, namespace string, plain bool) (net.Conn, error) {
 	var tried atomic.Int32
 	dialer := net.Dialer{
 		Timeout:        maxDial,
 		Resolver:       t.resolver,
-		ControlContext: t.guard.control(namespace, plain, &tried),
+		ControlContext: t.guard.dialControl(namespace, plain, &tried),
 	}
 	return dialer.DialContext(ctx, network, address)
 }
 
-// handshake makes a TLS connection of conn, or closes it. It marks the error, which cannot be told from others later. The server's
+// handshakeTLS makes a TLS connection of conn, or closes it. It marks the error, which cannot be told from others later. The server's
 // certificate was checked by then, so there is one.
-func handshake(ctx context.Context, conn net.Conn, address string, config *tls.Config) (net.Conn, error) {
+func handshakeTLS(ctx context.Context, conn net.Conn, address string, config *tls.Config) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		_ = conn.Close()
@@ -164,7 +164,7 @@ func handshake(ctx context.Context, conn net.Conn, address string, config *tls.C
 		_ = conn.Close()
 		return nil, handshakeError{err}
 	}
-	if err := judgePeer(secured.ConnectionState().PeerCertificates[0]); err != nil {
+	if err := checkCertificate(secured.ConnectionState().PeerCertificates[0]); err != nil {
 		_ = conn.Close()
 		return nil, err
 	}

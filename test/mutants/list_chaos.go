@@ -13,9 +13,9 @@ var chaosMutants = []Mutant{
 	},
 	{
 		Name: "chaos-every-fourth-event-twice", Promise: "reliability.md 3: repetitions need a fault",
-		Symbol: "webhook.(*Sender).Send", Old: "return s.attempt(",
+		Symbol: "webhook.(*Sender).Send", Old: "return s.runAttempt(",
 		New: "if e.id[4]%4 == 0 {\n\t\t_, _ = s.exchange(ctx, transport, to.timeout, " +
-			"&message{url: u, header: headers, body: e.body, maySend: s.maySend})\n\t}\n\treturn s.attempt(",
+			"&message{url: u, header: headers, body: e.body, maySend: s.maySend})\n\t}\n\treturn s.runAttempt(",
 		Suite: "chaos", Test: `^ *I5 `,
 	},
 	{

@@ -6,29 +6,29 @@ package main
 var phoneMutants = []Mutant{
 	{
 		Name: "premium-numbers-accepted", Promise: "design.md 3: premium-rate numbers are refused",
-		Symbol: "phone.refusedLine",
+		Symbol: "phone.checkLine",
 		Old:    "case phonenumbers.PREMIUM_RATE:",
 		New:    "case phonenumbers.PhoneNumberType(99):",
 		Suite:  "phone", Test: "TestParse",
 	},
 	{
 		Name: "anonymous-numbers-accepted", Promise: "design.md 3: +888 numbers are refused",
-		Symbol: "phone.reported", Old: "code == 0x888", New: "code == 0x889",
+		Symbol: "phone.parseReported", Old: "code == 0x888", New: "code == 0x889",
 		Suite: "phone", Test: "TestParseReported|TestParseTelegram",
 	},
 	{
 		Name: "landlines-of-brazil-are-mobiles", Promise: "design.md 3: Brazil's ninth digit for mobiles only",
-		Symbol: "phone.Number.brazilian", Old: "|| first < 6 ||", New: "||",
+		Symbol: "phone.Number.brazilianForms", Old: "|| first < 6 ||", New: "||",
 		Suite: "phone", Test: "TestSame",
 	},
 	{
 		Name: "mexico-521-is-another-number", Promise: "design.md 3: Mexico 52/521",
-		Symbol: "phone.Number.mexican", Old: "n.prefix(3) == 0x521", New: "n.prefix(3) == 0x522",
+		Symbol: "phone.Number.mexicanForms", Old: "n.firstDigits(3) == 0x521", New: "n.firstDigits(3) == 0x522",
 		Suite: "phone", Test: "TestSame|TestVariants|TestCanonical",
 	},
 	{
 		Name: "argentina-549-is-another-number", Promise: "design.md 3: Argentina 54/549",
-		Symbol: "phone.Number.argentine", Old: "n.prefix(3) == 0x549", New: "n.prefix(3) == 0x548",
+		Symbol: "phone.Number.argentineForms", Old: "n.firstDigits(3) == 0x549", New: "n.firstDigits(3) == 0x548",
 		Suite: "phone", Test: "TestSame|TestVariants|TestCanonical",
 	},
 	{
@@ -38,7 +38,7 @@ var phoneMutants = []Mutant{
 	},
 	{
 		Name: "reported-number-in-another-form", Promise: "design.md 3: actualPhoneNumber is the number the messenger reported",
-		Symbol: "phone.reported", Old: "return n, nil", New: "return Canonical(n), nil",
+		Symbol: "phone.parseReported", Old: "return n, nil", New: "return Canonical(n), nil",
 		Suite: "phone", Test: "TestParseReported",
 	},
 }

@@ -6,9 +6,9 @@ package main
 var webhookMutants = []Mutant{
 	{
 		Name: "guard-not-asked", Promise: "design.md 6: the address is checked at dial time after DNS",
-		Symbol: "webhook.(*Guard).control",
-		Old:    "if err := g.judge(namespace, plain, target); err != nil {",
-		New:    "if err := g.judge(namespace, plain, target); err != nil && false {",
+		Symbol: "webhook.(*Guard).dialControl",
+		Old:    "if err := g.checkTarget(namespace, plain, target); err != nil {",
+		New:    "if err := g.checkTarget(namespace, plain, target); err != nil && false {",
 		Suite:  "webhook", Test: "TestGuard_dialHook|TestSend_blocked",
 	},
 	{
@@ -43,25 +43,25 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "webhook-id-of-each-attempt", Promise: "reliability.md 3: repetitions carry the same webhook-id",
-		Symbol: "webhook.identify", Old: "[]string{e.id}", New: "[]string{e.id + timestamp}",
+		Symbol: "webhook.setEventHeaders", Old: "[]string{e.id}", New: "[]string{e.id + timestamp}",
 		Suite: "webhook", Test: "TestSend_sameBytes|TestSign",
 	},
 	{
 		Name: "signature-of-the-previous-secret", Promise: "design.md 6: x-webhook-signature is by the secret",
-		Symbol: "webhook.sign", Old: "mac(secrets[0], e.body)", New: "mac(secrets[len(secrets)-1], e.body)",
+		Symbol: "webhook.signEvent", Old: "computeMAC(secrets[0], e.body)", New: "computeMAC(secrets[len(secrets)-1], e.body)",
 		Suite: "webhook", Test: "TestSign|TestSend",
 	},
 	{
 		Name: "signature-in-upper-case", Promise: "design.md 6: lower-case hex",
-		Symbol: "webhook.sign",
-		Old:    "hex.EncodeToString(mac(secrets[0], e.body))",
-		New:    "strings.ToUpper(hex.EncodeToString(mac(secrets[0], e.body)))",
+		Symbol: "webhook.signEvent",
+		Old:    "hex.EncodeToString(computeMAC(secrets[0], e.body))",
+		New:    "strings.ToUpper(hex.EncodeToString(computeMAC(secrets[0], e.body)))",
 		Suite:  "webhook", Test: "TestSign|TestSend",
 	},
 	{
 		Name: "signature-without-the-time", Promise: "design.md 6: the Standard Webhooks headers",
-		Symbol: "webhook.sign", Old: `e.id + "." + timestamp + "."`, New: `e.id + "."`,
-		Also:  []Edit{{Symbol: "webhook.sign", Old: "timestamp := identify(h, e, at)", New: "identify(h, e, at)"}},
+		Symbol: "webhook.signEvent", Old: `e.id + "." + timestamp + "."`, New: `e.id + "."`,
+		Also:  []Edit{{Symbol: "webhook.signEvent", Old: "timestamp := setEventHeaders(h, e, at)", New: "setEventHeaders(h, e, at)"}},
 		Suite: "webhook", Test: "TestSign",
 	},
 	{
@@ -73,7 +73,7 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "unsigned-while-the-secret-is-unreadable", Promise: "design.md 6: never an unsigned event",
-		Symbol: "webhook.(*Sender).headers", Old: "return nil, ErrPaused", New: "identify(h, e, now)\n\t\treturn h, nil",
+		Symbol: "webhook.(*Sender).buildHeaders", Old: "return nil, ErrPaused", New: "setEventHeaders(h, e, now)\n\t\treturn h, nil",
 		Suite: "webhook", Test: "TestSend_pauses",
 	},
 	{
@@ -88,20 +88,20 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "redirect-is-success", Promise: "design.md 6: only 2xx is success",
-		Symbol: "webhook.answered", Old: "status <= 299", New: "status <= 399",
-		Suite: "webhook", Test: "TestAnswered",
+		Symbol: "webhook.classifyAnswer", Old: "status <= 299", New: "status <= 399",
+		Suite: "webhook", Test: "TestClassifyAnswer",
 	},
 	{
 		Name: "410-tried-again", Promise: "design.md 6: 410 ends that event",
-		Symbol: "webhook.answered", Old: "v.Outcome = Gone", New: "v.Outcome = Retry",
-		Suite: "webhook", Test: "TestAnswered",
+		Symbol: "webhook.classifyAnswer", Old: "v.Outcome = Gone", New: "v.Outcome = Retry",
+		Suite: "webhook", Test: "TestClassifyAnswer",
 	},
 	{
 		Name: "retry-after-unheeded", Promise: "design.md 6: Retry-After is honoured",
-		Symbol: "webhook.answered",
+		Symbol: "webhook.classifyAnswer",
 		Old:    `v.RetryAfter, _ = parseRetryAfter(h.Get("Retry-After"), now)`,
 		New:    "_, v.RetryAfter = now, 0",
-		Suite:  "webhook", Test: "TestAnswered|TestSend_passesRetryAfterOn",
+		Suite:  "webhook", Test: "TestClassifyAnswer|TestSend_passesRetryAfterOn",
 	},
 	{
 		Name: "retry-after-of-years", Promise: "design.md 6: Retry-After is clamped",
@@ -127,20 +127,20 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "own-fault-is-an-attempt", Promise: "design.md 6: what is our own fault uses up nothing of the schedule",
-		Symbol: "webhook.failed",
+		Symbol: "webhook.classifyFailure",
 		Old:    "return Verdict{}, ErrNoResources",
 		New:    "return Verdict{Outcome: Retry, Reason: ReasonConnection}, nil",
-		Suite:  "webhook", Test: "TestFailed|TestSend_outOfFileDescriptors",
+		Suite:  "webhook", Test: "TestClassifyFailure|TestSend_outOfFileDescriptors",
 	},
 	{
 		Name: "interruption-is-an-attempt", Promise: "design.md 6: what is our own fault uses up nothing of the schedule",
-		Symbol: "webhook.(*Sender).exchange", Old: "case ctx.Err() != nil:", New: "case false:",
+		Symbol: "webhook.(*Sender).sendMessage", Old: "case ctx.Err() != nil:", New: "case false:",
 		Suite: "webhook", Test: "TestSend_interrupted",
 	},
 	{
-		Name: "unknown-name-told-apart", Promise: "security.md: no webhook URL asks which names the cluster's DNS knows",
-		Symbol: "webhook.Reason.reported", Old: "return ReasonBlockedAddress", New: "return r",
-		Suite: "webhook", Test: "TestSend_tellsNoNames|TestResult",
+		Name: "unknown-name-distinguishable", Promise: "security.md: no webhook URL asks which names the cluster's DNS knows",
+		Symbol: "webhook.Reason.publicReason", Old: "return ReasonBlockedAddress", New: "return r",
+		Suite: "webhook", Test: "TestSend_revealsNoNames|TestResult",
 	},
 	{
 		Name: "thirty-third-in-flight", Promise: "design.md 6: at most 32 in flight per receiver",
@@ -154,12 +154,12 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "slot-never-given-back", Promise: "design.md 6: a slow or dead receiver delays nothing but itself",
-		Symbol: "webhook.(*limiter).cancel", Old: ".inFlight--", New: ".inFlight -= 0",
+		Symbol: "webhook.(*limiter).releaseUnused", Old: ".inFlight--", New: ".inFlight -= 0",
 		Suite: "webhook", Test: "TestLimiter|TestSend",
 	},
 	{
 		Name: "body-read-whole", Promise: "design.md 6: response read <= 64 KiB",
-		Symbol: "webhook.drain", Old: "io.CopyN(io.Discard, body, maxBody)", New: "io.Copy(io.Discard, body)",
+		Symbol: "webhook.drainBody", Old: "io.CopyN(io.Discard, body, maxBody)", New: "io.Copy(io.Discard, body)",
 		Suite: "webhook", Test: "TestSend_hugeBodies|TestSend_aSlowBody",
 	},
 	{
@@ -193,12 +193,12 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "connections-shared-by-namespaces", Promise: "design.md 6: allow rules are a namespace's",
-		Symbol: "webhook.(*transports).get", Old: "poolKey{namespace: namespace}", New: "poolKey{}",
+		Symbol: "webhook.(*transports).transportFor", Old: "poolKey{namespace: namespace}", New: "poolKey{}",
 		Suite: "webhook", Test: "TestTransports",
 	},
 	{
 		Name: "thousand-addresses-tried", Promise: "hazards.md F33: a name with 1,000 addresses",
-		Symbol: "webhook.(*Guard).control", Old: "tried.Add(1) > maxAddresses", New: "tried.Add(1) > 1000*maxAddresses",
+		Symbol: "webhook.(*Guard).dialControl", Old: "tried.Add(1) > maxAddresses", New: "tried.Add(1) > 1000*maxAddresses",
 		Suite: "webhook", Test: "TestSend_dns|TestGuard_dialHook",
 	},
 	{
@@ -218,29 +218,29 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "api-server-behind-its-service", Promise: "adr 16: the API server is known by its certificate",
-		Symbol: "webhook.judgePeer", Old: "slices.Contains(certificate.DNSNames, apiServerName)", New: "false",
+		Symbol: "webhook.checkCertificate", Old: "slices.Contains(certificate.DNSNames, apiServerName)", New: "false",
 		Suite: "webhook", Test: "TestSend_certificate|TestSend_apiServer",
 	},
 	{
 		Name: "never-list-opened-by-a-rule", Promise: "design.md 6: loopback, link-local, metadata are refused always",
-		Symbol: "webhook.(*Guard).reach",
-		Old:    "case within(never, ip):",
-		New:    "case within(never, ip) && !g.allows(namespace, ip, port):",
+		Symbol: "webhook.(*Guard).classifyAddress",
+		Old:    "case containsAddress(never, ip):",
+		New:    "case containsAddress(never, ip) && !g.hasAllowRule(namespace, ip, port):",
 		Suite:  "webhook", Test: "TestGuard",
 	},
 	{
 		Name: "mapped-address-not-unmasked", Promise: "hazards.md A11: [::ffff:7f00:1]",
-		Symbol: "webhook.(*Guard).reach", Old: "ip = ip.Unmap()", New: "",
+		Symbol: "webhook.(*Guard).classifyAddress", Old: "ip = ip.Unmap()", New: "",
 		Suite: "webhook", Test: "TestGuard_addresses|TestGuard_whatNoRuleOpens|TestGuard_rules",
 	},
 	{
 		Name: "nat64-not-judged", Promise: "design.md 6: IPv6/NAT64/6to4 disguises",
-		Symbol: "webhook.(*Guard).reach", Old: "return g.reach(namespace, embedded4(ip), port)", New: "return reachPublic",
+		Symbol: "webhook.(*Guard).classifyAddress", Old: "return g.classifyAddress(namespace, embeddedIPv4(ip), port)", New: "return reachPublic",
 		Suite: "webhook", Test: "TestGuard",
 	},
 	{
 		Name: "plain-http-to-the-internet", Promise: "design.md 6: plain http only to allowed private addresses",
-		Symbol: "webhook.(*Guard).judge", Old: "if plain {", New: "if false {",
+		Symbol: "webhook.(*Guard).checkTarget", Old: "if plain {", New: "if false {",
 		Suite: "webhook", Test: "TestGuard",
 	},
 	{
@@ -255,12 +255,12 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "kubelet-port", Promise: "design.md 6: ports 2379-2380, 6443, 10250-10259 are refused",
-		Symbol: "webhook.portBlocked", Old: "port >= 10250", New: "port > 10250",
+		Symbol: "webhook.isPortBlocked", Old: "port >= 10250", New: "port > 10250",
 		Suite: "webhook", Test: "TestGuard_ports",
 	},
 	{
 		Name: "etcd-peer-port", Promise: "design.md 6: ports 2379-2380, 6443, 10250-10259 are refused",
-		Symbol: "webhook.portBlocked", Old: "port <= 2380", New: "port < 2380",
+		Symbol: "webhook.isPortBlocked", Old: "port <= 2380", New: "port < 2380",
 		Suite: "webhook", Test: "TestGuard_ports",
 	},
 	{
