@@ -26,14 +26,14 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b 
 func takeBuffer() *[]byte { return buffers.Get().(*[]byte) } //nolint:forcetypeassert // the pool holds nothing else
 
 // giveBuffer takes a buffer back, with what it grew to. It forgets the content: numbers and codes.
-func giveBuffer(buffer *[]byte, body []byte) {
+func releaseBuffer(buffer *[]byte, body []byte) {
 	clear(body)
 	*buffer = body[:0]
 	buffers.Put(buffer)
 }
 
 // commonHeaders sets what every answer has.
-func (x *exchange) commonHeaders() {
+func (x *exchange) setCommonHeaders() {
 	h := x.w.Header()
 	h["Cache-Control"] = noStore
 	h["X-Content-Type-Options"] = noSniff
@@ -51,7 +51,7 @@ func (x *exchange) commonHeaders() {
 }
 
 // write answers a refusal.
-func (x *exchange) write(e *verification.Error) {
+func (x *exchange) writeError(e *verification.Error) {
 	h := x.w.Header()
 	if challenge := challenges[e]; challenge != "" {
 		h["Www-Authenticate"] = []string{challenge}
@@ -72,8 +72,8 @@ func (x *exchange) write(e *verification.Error) {
 		body = appendString(body, e.Field)
 	}
 	body = append(body, "}}\n"...)
-	x.send(status, body)
-	giveBuffer(buffer, body)
+	x.sendAnswer(status, body)
+	releaseBuffer(buffer, body)
 }
 
 // beginAnswer comes right before the header of an answer is written.
@@ -92,7 +92,7 @@ func (x *exchange) beginAnswer(status int) {
 }
 
 // send writes an answer. A client that does not take it is no error of ours.
-func (x *exchange) send(status int, body []byte) {
+func (x *exchange) sendAnswer(status int, body []byte) {
 	x.beginAnswer(status)
 	x.w.Header()["Content-Type"] = jsonType
 	x.w.WriteHeader(status)
@@ -155,7 +155,7 @@ func appendTime(b []byte, t time.Time) []byte {
 // serveDocument answers the OpenAPI document. It needs no key: it is the same for everybody.
 func (x *exchange) serveDocument(document []byte) error {
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(document)))
-	x.send(http.StatusOK, document)
+	x.sendAnswer(http.StatusOK, document)
 	return nil
 }
 

@@ -57,7 +57,7 @@ type API struct {
 	log      logr.Logger
 	requests slog.Handler
 	metrics  *metrics
-	waits    waits
+	waits    waitLimiter
 	routes   map[string]*route
 
 	statusReads readLimit
@@ -82,7 +82,7 @@ type route struct {
 }
 
 // takes tells whether the route has that method.
-func (rt *route) takes(method string) bool {
+func (rt *route) acceptsMethod(method string) bool {
 	return rt.hook != nil || method == rt.methods[0] || (method == rt.methods[1] && method != "")
 }
 
@@ -106,7 +106,7 @@ func New(o Options) (*API, error) {
 	}
 	a := &API{
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
-		metrics: newMetrics(), waits: waits{most: o.MaxWaits},
+		metrics: newMetrics(), waits: waitLimiter{most: o.MaxWaits},
 	}
 	a.routes = map[string]*route{
 		pathInit: {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},
@@ -124,7 +124,7 @@ func New(o Options) (*API, error) {
 		a.routes[path] = &route{pattern: path, hook: hook}
 	}
 	if o.Registerer != nil {
-		if err := a.metrics.register(o.Registerer); err != nil {
+		if err := a.metrics.registerAll(o.Registerer); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
 	}
@@ -136,7 +136,7 @@ func New(o Options) (*API, error) {
 //
 // The path of baseURL is a prefix. Routes answer with it and without it: proxies strip it or keep it, and both are
 // common. No route is another one behind a prefix, so neither form can be mistaken for the other.
-func (a *API) find(r *http.Request, s *settings.Settings) *route {
+func (a *API) findRoute(r *http.Request, s *settings.Settings) *route {
 	if r.URL.RawPath != "" || r.URL.Opaque != "" { // Written in another way than it reads, as %69nit for init.
 		return nil
 	}

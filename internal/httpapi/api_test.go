@@ -26,9 +26,11 @@ func TestAPI_answersWithAndWithoutThePrefix(t *testing.T) {
 			fmt.Fprint(w, `{}`)
 		})}
 	})
-	statusOf := func(target string) int { return h.do(request{method: http.MethodGet, target: target}.wrong()).status }
+	statusOf := func(target string) int {
+		return h.do(request{method: http.MethodGet, target: target}.markInvalid()).status
+	}
 	for _, target := range []string{pathStatus, "/verify/v1" + pathStatus} {
-		g.Expect(h.do(request{method: http.MethodGet, target: target}.prefixed()).status).To(Equal(401), target)
+		g.Expect(h.do(request{method: http.MethodGet, target: target}.markUnlisted()).status).To(Equal(401), target)
 	}
 	g.Expect(statusOf("/verify/v1/openapi.json")).To(Equal(200))
 	g.Expect(statusOf("/verify/v1/hooks/whatsapp")).To(Equal(200))
@@ -36,15 +38,15 @@ func TestAPI_answersWithAndWithoutThePrefix(t *testing.T) {
 	for _, target := range []string{"/verify/v1", "/verify/v1/", "/verify/v1/verify/v1/openapi.json", "/verify/v1openapi.json", "/verify/v2/openapi.json"} {
 		g.Expect(statusOf(target)).To(Equal(404), target)
 	}
-	h.change(func(s *settings.Settings) { s.PathPrefix = "/other" })
+	h.changeSettings(func(s *settings.Settings) { s.PathPrefix = "/other" })
 	g.Expect(statusOf("/verify/v1/openapi.json")).To(Equal(404))
 	g.Expect(statusOf("/other/openapi.json")).To(Equal(200))
 }
 
 // prefixed marks a request whose path the contract does not name.
-func (r request) prefixed() request {
+func (r request) markUnlisted() request {
 	r.unlisted = true
-	return r.wrong()
+	return r.markInvalid()
 }
 
 func TestAPI_hooks(t *testing.T) {
@@ -80,22 +82,22 @@ func TestAPI_hooks(t *testing.T) {
 		return response.StatusCode, err
 	}
 	g.Expect(send("/hooks/plain")).To(Equal(202))
-	lines := h.lines(g, 2)
+	lines := h.awaitLogLines(g, 2)
 	g.Expect(lines[0]).To(And(HaveKeyWithValue("msg", "inside"), HaveKeyWithValue("xRequestId", "given")))
 	g.Expect(lines[1]).To(And(HaveKeyWithValue("route", "/hooks/plain"), HaveKeyWithValue("status", 202.0), HaveKeyWithValue("method", "PUT")))
 
 	g.Expect(send("/hooks/silent")).To(Equal(200))
-	g.Expect(h.lines(g, 3)[2]).To(HaveKeyWithValue("status", 200.0))
+	g.Expect(h.awaitLogLines(g, 3)[2]).To(HaveKeyWithValue("status", 200.0))
 	g.Expect(send("/hooks/panic")).To(Equal(500))
 	_, err := send("/hooks/half")
 	g.Expect(err).To(HaveOccurred(), "half an answer is not passed off as a whole one")
 	_, err = send("/hooks/abort")
 	g.Expect(err).To(HaveOccurred())
-	g.Expect(h.lines(g, 6)[5]).To(And(
+	g.Expect(h.awaitLogLines(g, 6)[5]).To(And(
 		HaveKeyWithValue("route", "/hooks/abort"), HaveKeyWithValue("status", 500.0), HaveKeyWithValue("code", "internal"),
 	))
-	g.Expect(h.metrics()).NotTo(ContainSubstring(`status="0"`))
-	g.Expect(h.metrics()).To(ContainSubstring("phoneproof_http_panics_total 2\n"), "an abort is no panic")
+	g.Expect(h.gatherMetrics()).NotTo(ContainSubstring(`status="0"`))
+	g.Expect(h.gatherMetrics()).To(ContainSubstring("phoneproof_http_panics_total 2\n"), "an abort is no panic")
 }
 
 func TestAPI_refusesOptionsThatCannotWork(t *testing.T) {
@@ -103,7 +105,7 @@ func TestAPI_refusesOptionsThatCannotWork(t *testing.T) {
 	_, err := New(Options{})
 	g.Expect(err).To(HaveOccurred())
 	h := newHarness(t)
-	good := Options{Settings: h.settings.Load, Service: h.service, Invite: invite}
+	good := Options{Settings: h.settings.Load, Service: h.service, Invite: newInvitation}
 	for _, path := range []string{pathInit, "hooks/whatsapp"} {
 		good.Hooks = map[string]http.Handler{path: http.NotFoundHandler()}
 		_, err = New(good)
@@ -124,37 +126,37 @@ func TestAPI_requestID(t *testing.T) {
 		"123456": true, "1234567": false, "+4915123456789": false, "4915123456789": false, "0151-234.567_89": false,
 		"20261121-a": true, "pp_": false, keyAll: false, "app_1": true,
 	} {
-		g.Expect(plainID(given)).To(Equal(kept), "%q", given)
-		id := requestID(http.Header{"X-Request-Id": {given}})
+		g.Expect(isPlainID(given)).To(Equal(kept), "%q", given)
+		id := chooseRequestID(http.Header{"X-Request-Id": {given}})
 		g.Expect(id == given || made.MatchString(id)).To(BeTrue(), "%q", given)
 	}
-	a := h.do(statusRequest(keyAll, "id=x").with("X-Request-Id", "mine"))
-	g.Expect(a.head("X-Request-Id")).To(Equal("mine"))
-	b := h.do(statusRequest(keyAll, "id=x").with("X-Request-Id", "one", "two"))
-	g.Expect(b.head("X-Request-Id")).To(MatchRegexp(made.String()))
-	lines := h.lines(g, 2)
+	a := h.do(statusRequest(keyAll, "id=x").withHeader("X-Request-Id", "mine"))
+	g.Expect(a.joinedHeader("X-Request-Id")).To(Equal("mine"))
+	b := h.do(statusRequest(keyAll, "id=x").withHeader("X-Request-Id", "one", "two"))
+	g.Expect(b.joinedHeader("X-Request-Id")).To(MatchRegexp(made.String()))
+	lines := h.awaitLogLines(g, 2)
 	g.Expect(lines[0]["xRequestId"]).To(Equal("mine"))
-	g.Expect(lines[1]["xRequestId"]).To(Equal(b.head("X-Request-Id")))
+	g.Expect(lines[1]["xRequestId"]).To(Equal(b.joinedHeader("X-Request-Id")))
 }
 
 func TestLog_oneLinePerRequestWhateverIsSent(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	number := h.number(1)
+	number := h.newNumber(1)
 	hostile := []request{
-		initFor(keyAll, number).with("User-Agent", strings.Repeat("\u009b31mA%0d%0a", 500)),
-		initFor(keyAll, number).with("X-Request-Id", "id{\"a\":\"b\"}"),
+		initFor(keyAll, number).withHeader("User-Agent", strings.Repeat("\u009b31mA%0d%0a", 500)),
+		initFor(keyAll, number).withHeader("X-Request-Id", "id{\"a\":\"b\"}"),
 		statusRequest(keyAll, "id=%0d%0aX-Injected:%201&x=%1b[31m"+number[1:]),
 		statusRequest(keyAll+"%0a", "id=x"),
-		body(`{"phoneNumber":"+49 1512 3456789\r\nlevel=ERROR msg=forged"}`).wrong(),
+		requestWithBody(`{"phoneNumber":"+49 1512 3456789\r\nlevel=ERROR msg=forged"}`).markInvalid(),
 		{method: http.MethodGet, target: "/%0d%0aforged/" + number[1:]},
 		{method: "FORGED", target: "/" + keyAll},
 	}
 	for _, r := range hostile {
 		h.do(r)
 	}
-	lines := h.lines(g, len(hostile))
-	g.Expect(strings.Count(h.logged(), "\n")).To(Equal(len(hostile)))
+	lines := h.awaitLogLines(g, len(hostile))
+	g.Expect(strings.Count(h.logText(), "\n")).To(Equal(len(hostile)))
 	for _, line := range lines {
 		g.Expect(line).To(And(
 			HaveKeyWithValue("msg", "request"), HaveKey("xRequestId"), HaveKey("route"), HaveKey("method"), HaveKey("status"),
@@ -164,21 +166,21 @@ func TestLog_oneLinePerRequestWhateverIsSent(t *testing.T) {
 	g.Expect(lines[0]).To(And(HaveKeyWithValue("route", pathInit), HaveKeyWithValue("keyName", "all"), HaveKeyWithValue("status", 200.0)))
 	g.Expect(lines[5]).To(And(HaveKeyWithValue("route", "unknown"), HaveKeyWithValue("code", "not_found")))
 	g.Expect(lines[6]).To(HaveKeyWithValue("method", "OTHER"))
-	g.Expect(h.logged()).NotTo(Or(ContainSubstring("forged"), ContainSubstring("Injected"), ContainSubstring("\x1b")))
+	g.Expect(h.logText()).NotTo(Or(ContainSubstring("forged"), ContainSubstring("Injected"), ContainSubstring("\x1b")))
 }
 
 func TestLog_tenMegabytesOfUserAgent(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	before := heap()
+	before := heapInUse()
 	conn, from := h.dial(g, "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\nUser-Agent: ")
 	go io.WriteString(conn, strings.Repeat("A", 10<<20)) //nolint:errcheck // the server stops reading
 	response, err := http.ReadResponse(from, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	_ = response.Body.Close()
 	g.Expect(response.StatusCode).To(Equal(431))
-	g.Expect(heap() - before).To(BeNumerically("<", 12<<20))
-	g.Expect(h.logged()).To(BeEmpty())
+	g.Expect(heapInUse() - before).To(BeNumerically("<", 12<<20))
+	g.Expect(h.logText()).To(BeEmpty())
 }
 
 func TestMetrics_seriesDoNotGrow(t *testing.T) {
@@ -189,10 +191,10 @@ func TestMetrics_seriesDoNotGrow(t *testing.T) {
 		h.do(request{method: fmt.Sprintf("M%d", i), target: pathInit})
 		h.do(statusRequest(keyAll, fmt.Sprintf("id=vr%024d", i)))
 		h.do(statusRequest(fmt.Sprintf("unknown-%d", i), "id=x"))
-		h.do(initFor(keyAll, h.number(i)))
-		h.do(initFor(keyAll, strconv.Itoa(i)).wrong())
+		h.do(initFor(keyAll, h.newNumber(i)))
+		h.do(initFor(keyAll, strconv.Itoa(i)).markInvalid())
 	}
-	series := func() int { return strings.Count(h.metrics(), "\n") }
+	series := func() int { return strings.Count(h.gatherMetrics(), "\n") }
 	round(0)
 	before := series()
 	const rounds = 200 // of six requests each
@@ -205,17 +207,17 @@ func TestMetrics_seriesDoNotGrow(t *testing.T) {
 		`phoneproof_http_requests_total{method="OTHER",route="/api/verify/init",status="405"}`,
 		`phoneproof_http_inits_total{result="invalid_phone_number"}`,
 	} {
-		g.Expect(h.metrics()).To(ContainSubstring(fmt.Sprintf("%s %d\n", each, rounds)))
+		g.Expect(h.gatherMetrics()).To(ContainSubstring(fmt.Sprintf("%s %d\n", each, rounds)))
 	}
 }
 
 func TestMetrics_longPollsAreApart(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
-	h.verify(id, h.number(1), verification.AssuranceUsual)
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
+	h.verifyRequest(id, h.newNumber(1), verification.AssuranceUsual)
 	g.Expect(h.do(statusRequest(keyAll, "id="+id+"&wait=30s")).status).To(Equal(200))
-	g.Expect(h.metrics()).To(And(
+	g.Expect(h.gatherMetrics()).To(And(
 		ContainSubstring(`phoneproof_http_requests_total{method="GET",route="/api/verify/status (wait)",status="200"} 1`+"\n"),
 		ContainSubstring("phoneproof_http_long_polls 0\n"),
 	))

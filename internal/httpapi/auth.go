@@ -11,7 +11,7 @@ import (
 // authorize returns the API key of the request if it may do what scope names. It runs before anything of the body is
 // read, and it reads nothing but memory: junk keys cost the store nothing.
 func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
-	presented, err := bearer(x.r.Header)
+	presented, err := bearerToken(x.r.Header)
 	if err != nil {
 		return settings.Key{}, err
 	}
@@ -33,7 +33,7 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 }
 
 // bearer returns the token of the one Authorization header. Two headers are refused: a proxy may have judged the other.
-func bearer(h http.Header) (string, error) {
+func bearerToken(h http.Header) (string, error) {
 	values := h["Authorization"]
 	switch {
 	case len(values) == 0:
@@ -42,7 +42,7 @@ func bearer(h http.Header) (string, error) {
 		return "", errMalformedKey
 	}
 	scheme, token, ok := strings.Cut(values[0], " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") || !visible(token) {
+	if !ok || !strings.EqualFold(scheme, "Bearer") || !isVisibleASCII(token) {
 		return "", errMalformedKey
 	}
 	return token, nil
@@ -50,7 +50,7 @@ func bearer(h http.Header) (string, error) {
 
 // visible tells whether s has only visible ASCII characters, and at least one. API keys may be any Secret's value, so
 // this is wider than RFC 6750's token and still lets no space, control character or look-alike through.
-func visible(s string) bool {
+func isVisibleASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {
 			return false

@@ -16,7 +16,7 @@ import (
 func TestAuth_refusals(t *testing.T) {
 	base := func(values ...string) request {
 		r := initRequest("", `{"phoneNumber":"+4915123456789"}`)
-		return r.with("Authorization", values...)
+		return r.withHeader("Authorization", values...)
 	}
 	flipped := []byte(keyAll)
 	flipped[len(flipped)/2] ^= 1
@@ -24,7 +24,7 @@ func TestAuth_refusals(t *testing.T) {
 	delete(none.header, "Authorization")
 	inURL := none
 	inURL.target += "?access_token=" + keyAll + "&api_key=" + keyAll
-	expectEach(t, []bad{
+	expectEach(t, []badRequest{
 		{"no header", none, 401, codeMissingKey, ""},
 		{"in the URL", inURL, 401, codeMissingKey, ""},
 		{"empty", base(""), 401, codeMalformedKey, ""},
@@ -53,7 +53,7 @@ func TestAuth_refusals(t *testing.T) {
 	})
 }
 
-func TestAuth_tellsWhatToDo(t *testing.T) {
+func TestAuth_explainsEachRefusal(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	none := statusRequest("", "id=x")
@@ -67,19 +67,19 @@ func TestAuth_tellsWhatToDo(t *testing.T) {
 		`Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`:                                           statusRequest(keyInit, "id=x"),
 	} {
 		a := h.do(r)
-		g.Expect(a.head("WWW-Authenticate")).To(Equal(challenge))
+		g.Expect(a.joinedHeader("WWW-Authenticate")).To(Equal(challenge))
 		messages[a.errorField("message")] = true
 	}
 	g.Expect(messages).To(HaveLen(5), "each has its own message")
-	g.Expect(h.do(initFor(keyStatus, h.number(1))).head("WWW-Authenticate")).To(HaveSuffix(`scope="Init"`))
+	g.Expect(h.do(initFor(keyStatus, h.newNumber(1))).joinedHeader("WWW-Authenticate")).To(HaveSuffix(`scope="Init"`))
 }
 
 func TestAuth_comesBeforeEverythingElse(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	for range 3 {
-		expectRefusal(g, h.do(initRequest("unknown", "no JSON").with("Content-Type", "text/plain").wrong()), 401, codeUnknownKey, "")
-		expectRefusal(g, h.do(statusRequest("unknown", "").wrong()), 401, codeUnknownKey, "")
+		expectRefusal(g, h.do(initRequest("unknown", "no JSON").withHeader("Content-Type", "text/plain").markInvalid()), 401, codeUnknownKey, "")
+		expectRefusal(g, h.do(statusRequest("unknown", "").markInvalid()), 401, codeUnknownKey, "")
 		expectRefusal(g, h.do(statusRequest(keyExpired, "id="+strings.Repeat("a", 26))), 401, codeExpiredKey, "")
 	}
 	g.Expect(h.store.calls.Load()).To(BeZero(), "junk keys cost the store nothing")
@@ -88,15 +88,15 @@ func TestAuth_comesBeforeEverythingElse(t *testing.T) {
 func TestAuth_revokedKeyIsRefusedByTheNextRequest(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200))
 	reads := h.store.calls.Load()
-	h.change(func(s *settings.Settings) {
+	h.changeSettings(func(s *settings.Settings) {
 		s.Keys = settings.NewKeys(settings.Key{Name: "new", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeStatus})
 	})
 	expectRefusal(g, h.do(statusRequest(keyAll, "id="+id)), 401, codeUnknownKey, "")
 	g.Expect(h.do(statusRequest(keyInit, "id="+id)).status).To(Equal(200))
-	h.change(func(s *settings.Settings) {
+	h.changeSettings(func(s *settings.Settings) {
 		s.Keys = settings.NewKeys(settings.Key{
 			Name: "new", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeStatus, ExpiresAt: time.Now(),
 		})
@@ -114,16 +114,16 @@ func TestAuth_keyThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			h := newHarness(t)
-			id := h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "first")).text("requestId")
+			id := h.do(initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "first")).stringField("requestId")
 			calls := h.store.calls.Load()
 			if name == "no key is left" {
 				h.settings.Store(&settings.Settings{})
 			} else {
-				h.change(func(s *settings.Settings) { s.Keys = keys })
+				h.changeSettings(func(s *settings.Settings) { s.Keys = keys })
 			}
 			for _, r := range []request{
-				statusRequest(keyAll, "id="+id), statusRequest(keyAll, "id="+id+"&wait=30s"), initFor(keyAll, h.number(1)),
-				initFor(keyAll, h.number(1)).with("Idempotency-Key", "first"),
+				statusRequest(keyAll, "id="+id), statusRequest(keyAll, "id="+id+"&wait=30s"), initFor(keyAll, h.newNumber(1)),
+				initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "first"),
 			} {
 				expectRefusal(g, h.do(r), 401, codeUnknownKey, "")
 			}
@@ -138,10 +138,10 @@ func TestAuth_bearerHeader(t *testing.T) {
 		"Bearer abc": "abc", "bearer a!~": "a!~", "Bearer abc ": "", "Bearer": "", "": "", "Bearer a\x7f": "", "Bearer a\x00b": "",
 		"Bearer a\nb": "", "Bearerabc": "", "Bearer\u00a0abc": "", "Token abc": "",
 	} {
-		token, err := bearer(http.Header{"Authorization": {value}})
+		token, err := bearerToken(http.Header{"Authorization": {value}})
 		g.Expect(token).To(Equal(want), "%q", value)
 		g.Expect(err != nil).To(Equal(want == ""), "%q", value)
 	}
-	_, err := bearer(http.Header{"Authorization": {"Bearer abc", "Bearer abc"}})
+	_, err := bearerToken(http.Header{"Authorization": {"Bearer abc", "Bearer abc"}})
 	g.Expect(err).To(MatchError(errMalformedKey), "a proxy may have looked at the other one")
 }

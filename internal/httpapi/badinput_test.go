@@ -17,8 +17,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// bad is a request with the refusal it gets; status 200 where it is good after all.
-type bad struct {
+// badRequest is a request with the refusal it gets; status 200 where it is good after all.
+type badRequest struct {
 	name    string
 	request request
 	status  int
@@ -30,7 +30,7 @@ type bad struct {
 var longNumber = regexp.MustCompile(`[0-9]{10,15}`)
 
 // expectEach sends each request to one server.
-func expectEach(t *testing.T, rows []bad) {
+func expectEach(t *testing.T, rows []badRequest) {
 	t.Helper()
 	h := newHarness(t)
 	for _, row := range rows {
@@ -40,7 +40,7 @@ func expectEach(t *testing.T, rows []bad) {
 			sent := row.request.body[:min(len(row.request.body), 2*maxBodyBytes)] // more of it is not read
 			h.canaries.add(longNumber.FindAllString(sent+row.request.target, -1)...)
 			reads := h.store.calls.Load()
-			a := h.do(row.request.wrong())
+			a := h.do(row.request.markInvalid())
 			if row.status == http.StatusUnauthorized || row.status == http.StatusForbidden {
 				g.Expect(h.store.calls.Load()).To(Equal(reads), "whoever has no key costs the store nothing")
 			}
@@ -54,94 +54,94 @@ func expectEach(t *testing.T, rows []bad) {
 	h.t = t
 }
 
-func body(text string) request { return initRequest(keyAll, text) }
+func requestWithBody(text string) request { return initRequest(keyAll, text) }
 
-func number(text string) request {
+func requestWithNumber(text string) request {
 	quoted, err := json.Marshal(text)
 	if err != nil {
 		panic(err)
 	}
-	return body(`{"phoneNumber":` + string(quoted) + `}`)
+	return requestWithBody(`{"phoneNumber":` + string(quoted) + `}`)
 }
 
 func TestInit_bodyThatIsNoJSON(t *testing.T) {
 	valid := `{"phoneNumber":"+4915123456789"}`
-	rows := []bad{
-		{"empty", body(""), 400, codeInvalidJSON, ""},
-		{"white space", body(" \r\n\t"), 400, codeInvalidJSON, ""},
-		{"null", body("null"), 400, codeInvalidJSON, ""},
-		{"array", body("[]"), 400, codeInvalidJSON, ""},
-		{"string", body(`"+4915123456789"`), 400, codeInvalidJSON, ""},
-		{"trailing garbage", body(valid + "x"), 400, codeInvalidJSON, ""},
-		{"trailing NUL", body(valid + "\x00"), 400, codeInvalidJSON, ""},
-		{"two objects", body(valid + valid), 400, codeInvalidJSON, ""},
-		{"trailing white space", body(valid + "\n"), 200, "", ""},
-		{"repeated phoneNumber", body(`{"phoneNumber":"+4915123456789","phoneNumber":"+4915123456788"}`), 400, codeInvalidJSON, "phoneNumber"},
-		{"repeated by escape", body(`{"phoneNumber":"+4915123456789","phone\u004eumber":"1"}`), 400, codeInvalidJSON, "phoneNumber"},
-		{"repeated method", body(`{"method":"TELEGRAM","method":"TELEGRAM","phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, "method"},
-		{"repeated unknown field", body(`{"a":1,"a":2,"phoneNumber":"+4915123456789"}`), 200, "", ""},
-		{"nested 10,000 deep", body(`{"x":` + strings.Repeat("[", 8000) + `}`), 400, codeInvalidJSON, ""},
-		{"objects nested deep", body(`{"x":` + strings.Repeat(`{"a":`, 1000) + `1`), 400, codeInvalidJSON, ""},
-		{"nested deep in an unknown field", body(`{"phoneNumber":"+4915123456789","x":` + strings.Repeat("[", 4000) + strings.Repeat("]", 4000) + "}"), 200, "", ""},
-		{"invalid UTF-8", body("{\"phoneNumber\":\"+49151\xff\"}"), 400, codeInvalidJSON, ""},
-		{"overlong UTF-8", body("{\"x\":\"\xc0\xaf\",\"phoneNumber\":\"+4915123456789\"}"), 400, codeInvalidJSON, ""},
-		{"surrogate in UTF-8", body("{\"x\":\"\xed\xa0\x80\",\"phoneNumber\":\"+4915123456789\"}"), 400, codeInvalidJSON, ""},
-		{"lone high surrogate", body(`{"phoneNumber":"\ud800"}`), 400, codeInvalidJSON, ""},
-		{"lone low surrogate", body(`{"phoneNumber":"\udc00"}`), 400, codeInvalidJSON, ""},
-		{"lone surrogate in an unknown field", body(`{"x":"\ud800\u0041","phoneNumber":"+4915123456789"}`), 200, "", ""},
-		{"lone surrogate in a subject", body(`{"subject":"\ud800","phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, ""},
-		{"replacement character in a subject", body(`{"subject":"\ufffd` + "\uFFFD" + `","phoneNumber":"+4915123456789"}`), 200, "", ""},
-		{"surrogate pair", body(`{"x":"\ud83d\ude00","phoneNumber":"+4915123456789"}`), 200, "", ""},
-		{"byte order mark", body("\xef\xbb\xbf" + valid), 400, codeInvalidJSON, ""},
-		{"UTF-16", body("\xff\xfe{\x00}\x00"), 400, codeInvalidJSON, ""},
-		{"comment", body(`{/**/"phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, ""},
-		{"single quotes", body(`{'phoneNumber':'+4915123456789'}`), 400, codeInvalidJSON, ""},
-		{"trailing comma", body(`{"phoneNumber":"+4915123456789",}`), 400, codeInvalidJSON, ""},
-		{"line feed in a string", body("{\"phoneNumber\":\"+49\n15123456789\"}"), 400, codeInvalidJSON, ""},
-		{"unknown escape", body(`{"phoneNumber":"\x41"}`), 400, codeInvalidJSON, ""},
-		{"NaN", body(`{"x":NaN}`), 400, codeInvalidJSON, ""},
-		{"leading zero", body(`{"x":01}`), 400, codeInvalidJSON, ""},
-		{"form", body("phoneNumber=%2B4915123456789"), 400, codeInvalidJSON, ""},
+	rows := []badRequest{
+		{"empty", requestWithBody(""), 400, codeInvalidJSON, ""},
+		{"white space", requestWithBody(" \r\n\t"), 400, codeInvalidJSON, ""},
+		{"null", requestWithBody("null"), 400, codeInvalidJSON, ""},
+		{"array", requestWithBody("[]"), 400, codeInvalidJSON, ""},
+		{"string", requestWithBody(`"+4915123456789"`), 400, codeInvalidJSON, ""},
+		{"trailing garbage", requestWithBody(valid + "x"), 400, codeInvalidJSON, ""},
+		{"trailing NUL", requestWithBody(valid + "\x00"), 400, codeInvalidJSON, ""},
+		{"two objects", requestWithBody(valid + valid), 400, codeInvalidJSON, ""},
+		{"trailing white space", requestWithBody(valid + "\n"), 200, "", ""},
+		{"repeated phoneNumber", requestWithBody(`{"phoneNumber":"+4915123456789","phoneNumber":"+4915123456788"}`), 400, codeInvalidJSON, "phoneNumber"},
+		{"repeated by escape", requestWithBody(`{"phoneNumber":"+4915123456789","phone\u004eumber":"1"}`), 400, codeInvalidJSON, "phoneNumber"},
+		{"repeated method", requestWithBody(`{"method":"TELEGRAM","method":"TELEGRAM","phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, "method"},
+		{"repeated unknown field", requestWithBody(`{"a":1,"a":2,"phoneNumber":"+4915123456789"}`), 200, "", ""},
+		{"nested 10,000 deep", requestWithBody(`{"x":` + strings.Repeat("[", 8000) + `}`), 400, codeInvalidJSON, ""},
+		{"objects nested deep", requestWithBody(`{"x":` + strings.Repeat(`{"a":`, 1000) + `1`), 400, codeInvalidJSON, ""},
+		{"nested deep in an unknown field", requestWithBody(`{"phoneNumber":"+4915123456789","x":` + strings.Repeat("[", 4000) + strings.Repeat("]", 4000) + "}"), 200, "", ""},
+		{"invalid UTF-8", requestWithBody("{\"phoneNumber\":\"+49151\xff\"}"), 400, codeInvalidJSON, ""},
+		{"overlong UTF-8", requestWithBody("{\"x\":\"\xc0\xaf\",\"phoneNumber\":\"+4915123456789\"}"), 400, codeInvalidJSON, ""},
+		{"surrogate in UTF-8", requestWithBody("{\"x\":\"\xed\xa0\x80\",\"phoneNumber\":\"+4915123456789\"}"), 400, codeInvalidJSON, ""},
+		{"lone high surrogate", requestWithBody(`{"phoneNumber":"\ud800"}`), 400, codeInvalidJSON, ""},
+		{"lone low surrogate", requestWithBody(`{"phoneNumber":"\udc00"}`), 400, codeInvalidJSON, ""},
+		{"lone surrogate in an unknown field", requestWithBody(`{"x":"\ud800\u0041","phoneNumber":"+4915123456789"}`), 200, "", ""},
+		{"lone surrogate in a subject", requestWithBody(`{"subject":"\ud800","phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, ""},
+		{"replacement character in a subject", requestWithBody(`{"subject":"\ufffd` + "\uFFFD" + `","phoneNumber":"+4915123456789"}`), 200, "", ""},
+		{"surrogate pair", requestWithBody(`{"x":"\ud83d\ude00","phoneNumber":"+4915123456789"}`), 200, "", ""},
+		{"byte order mark", requestWithBody("\xef\xbb\xbf" + valid), 400, codeInvalidJSON, ""},
+		{"UTF-16", requestWithBody("\xff\xfe{\x00}\x00"), 400, codeInvalidJSON, ""},
+		{"comment", requestWithBody(`{/**/"phoneNumber":"+4915123456789"}`), 400, codeInvalidJSON, ""},
+		{"single quotes", requestWithBody(`{'phoneNumber':'+4915123456789'}`), 400, codeInvalidJSON, ""},
+		{"trailing comma", requestWithBody(`{"phoneNumber":"+4915123456789",}`), 400, codeInvalidJSON, ""},
+		{"line feed in a string", requestWithBody("{\"phoneNumber\":\"+49\n15123456789\"}"), 400, codeInvalidJSON, ""},
+		{"unknown escape", requestWithBody(`{"phoneNumber":"\x41"}`), 400, codeInvalidJSON, ""},
+		{"NaN", requestWithBody(`{"x":NaN}`), 400, codeInvalidJSON, ""},
+		{"leading zero", requestWithBody(`{"x":01}`), 400, codeInvalidJSON, ""},
+		{"form", requestWithBody("phoneNumber=%2B4915123456789"), 400, codeInvalidJSON, ""},
 	}
 	for end := range len(valid) {
-		rows = append(rows, bad{fmt.Sprintf("cut at %d", end), body(valid[:end]), 400, codeInvalidJSON, ""})
+		rows = append(rows, badRequest{fmt.Sprintf("cut at %d", end), requestWithBody(valid[:end]), 400, codeInvalidJSON, ""})
 	}
 	expectEach(t, rows)
 }
 
 func TestInit_fields(t *testing.T) {
 	const rest = `"phoneNumber":"+4915123456789"}`
-	expectEach(t, []bad{
-		{"no phoneNumber", body(`{}`), 400, codeMissingField, "phoneNumber"},
-		{"other case", body(`{"phonenumber":"+4915123456789"}`), 400, codeMissingField, "phoneNumber"},
-		{"look-alike name", body(`{"phoneNumb\u0435r":"+4915123456789"}`), 400, codeMissingField, "phoneNumber"},
-		{"name by escape", body(`{"phone\u004eumber":"+4915123456789"}`), 200, "", ""},
-		{"number for phoneNumber", body(`{"phoneNumber":4915123456789}`), 400, codeInvalidType, "phoneNumber"},
-		{"null for phoneNumber", body(`{"phoneNumber":null}`), 400, codeInvalidType, "phoneNumber"},
-		{"array for phoneNumber", body(`{"phoneNumber":["+4915123456789"]}`), 400, codeInvalidType, "phoneNumber"},
-		{"object for phoneNumber", body(`{"phoneNumber":{"a":"b"}}`), 400, codeInvalidType, "phoneNumber"},
-		{"broken value for phoneNumber", body(`{"phoneNumber":tru}`), 400, codeInvalidJSON, ""},
-		{"boolean for method", body(`{"method":true,` + rest), 400, codeInvalidType, "method"},
-		{"null for method", body(`{"method":null,` + rest), 400, codeInvalidType, "method"},
-		{"array for method", body(`{"method":["WHATSAPP"],` + rest), 400, codeInvalidType, "method"},
-		{"mixed case method", body(`{"method":"WhatsApp",` + rest), 400, verification.CodeInvalidMethod, "method"},
-		{"sms", body(`{"method":"sms",` + rest), 400, verification.CodeInvalidMethod, "method"},
-		{"empty method", body(`{"method":"",` + rest), 400, verification.CodeInvalidMethod, "method"},
-		{"method with space", body(`{"method":"WHATSAPP ",` + rest), 400, verification.CodeInvalidMethod, "method"},
-		{"both methods", body(`{"method":"TELEGRAM",` + rest), 200, "", ""},
-		{"unknown field", body(`{"channel":"sms",` + rest), 200, "", ""},
-		{"ttl is unknown", body(`{"ttl":-1e309,"ttl2":"10m","ttl3":9223372036854775808,` + rest), 200, "", ""},
-		{"metadata is unknown", body(`{"metadata":{"a.b":"\u0000","c":[{},[]]},` + rest), 200, "", ""},
-		{"callback is unknown", body(`{"callbackUrl":"javascript:alert(1)",` + rest), 200, "", ""},
+	expectEach(t, []badRequest{
+		{"no phoneNumber", requestWithBody(`{}`), 400, codeMissingField, "phoneNumber"},
+		{"other case", requestWithBody(`{"phonenumber":"+4915123456789"}`), 400, codeMissingField, "phoneNumber"},
+		{"look-alike name", requestWithBody(`{"phoneNumb\u0435r":"+4915123456789"}`), 400, codeMissingField, "phoneNumber"},
+		{"name by escape", requestWithBody(`{"phone\u004eumber":"+4915123456789"}`), 200, "", ""},
+		{"number for phoneNumber", requestWithBody(`{"phoneNumber":4915123456789}`), 400, codeInvalidType, "phoneNumber"},
+		{"null for phoneNumber", requestWithBody(`{"phoneNumber":null}`), 400, codeInvalidType, "phoneNumber"},
+		{"array for phoneNumber", requestWithBody(`{"phoneNumber":["+4915123456789"]}`), 400, codeInvalidType, "phoneNumber"},
+		{"object for phoneNumber", requestWithBody(`{"phoneNumber":{"a":"b"}}`), 400, codeInvalidType, "phoneNumber"},
+		{"broken value for phoneNumber", requestWithBody(`{"phoneNumber":tru}`), 400, codeInvalidJSON, ""},
+		{"boolean for method", requestWithBody(`{"method":true,` + rest), 400, codeInvalidType, "method"},
+		{"null for method", requestWithBody(`{"method":null,` + rest), 400, codeInvalidType, "method"},
+		{"array for method", requestWithBody(`{"method":["WHATSAPP"],` + rest), 400, codeInvalidType, "method"},
+		{"mixed case method", requestWithBody(`{"method":"WhatsApp",` + rest), 400, verification.CodeInvalidMethod, "method"},
+		{"sms", requestWithBody(`{"method":"sms",` + rest), 400, verification.CodeInvalidMethod, "method"},
+		{"empty method", requestWithBody(`{"method":"",` + rest), 400, verification.CodeInvalidMethod, "method"},
+		{"method with space", requestWithBody(`{"method":"WHATSAPP ",` + rest), 400, verification.CodeInvalidMethod, "method"},
+		{"both methods", requestWithBody(`{"method":"TELEGRAM",` + rest), 200, "", ""},
+		{"unknown field", requestWithBody(`{"channel":"sms",` + rest), 200, "", ""},
+		{"ttl is unknown", requestWithBody(`{"ttl":-1e309,"ttl2":"10m","ttl3":9223372036854775808,` + rest), 200, "", ""},
+		{"metadata is unknown", requestWithBody(`{"metadata":{"a.b":"\u0000","c":[{},[]]},` + rest), 200, "", ""},
+		{"callback is unknown", requestWithBody(`{"callbackUrl":"javascript:alert(1)",` + rest), 200, "", ""},
 	})
 }
 
 func TestInit_phoneNumbers(t *testing.T) {
-	refused := func(name, text string) bad {
-		return bad{name, number(text), 400, verification.CodeInvalidPhoneNumber, "phoneNumber"}
+	refused := func(name, text string) badRequest {
+		return badRequest{name, requestWithNumber(text), 400, verification.CodeInvalidPhoneNumber, "phoneNumber"}
 	}
-	accepted := func(name, text string) bad { return bad{name, number(text), 200, "", ""} }
-	expectEach(t, []bad{
+	accepted := func(name, text string) badRequest { return badRequest{name, requestWithNumber(text), 200, "", ""} }
+	expectEach(t, []badRequest{
 		refused("empty", ""), refused("plus", "+"), refused("plus zero", "+04915123456789"),
 		refused("double zero", "004915123456789"), refused("16 digits", "+4915123456789012"), refused("too short", "+491512"),
 		refused("letters", "+1800FLOWERS"), refused("full-width plus", "＋4915123456789"), refused("full-width digit", "+４915123456789"),
@@ -150,7 +150,7 @@ func TestInit_phoneNumbers(t *testing.T) {
 		refused("anonymous", "+88812345678"), refused("premium rate", "+979123456789"), refused("international freephone", "+80012345678"),
 		refused("SQL", "+4915123456789' OR 1=1"), refused("long", strings.Repeat("1", 4000)),
 		refused("CRLF", "+4915123456789\r\nX-Injected: 1"), refused("ANSI", "\x1b[31m+4915123456789"), refused("percent", "+49%0a15123456789"),
-		{"NUL", body(`{"phoneNumber":"+4915123456789\u0000"}`), 400, verification.CodeInvalidPhoneNumber, "phoneNumber"},
+		{"NUL", requestWithBody(`{"phoneNumber":"+4915123456789\u0000"}`), 400, verification.CodeInvalidPhoneNumber, "phoneNumber"},
 		refused("fictional", "+1 (555) 010-0000"),
 		accepted("separators", "+49 (1512) 345-67.89"), accepted("no plus", "4915123456789"),
 		accepted("Mexico", "+525512345678"), accepted("Mexico, mobile", "+5215512345678"),
@@ -162,14 +162,14 @@ func TestInit_phoneNumbers(t *testing.T) {
 }
 
 func TestInit_headersOfTheBody(t *testing.T) {
-	good := body(`{"phoneNumber":"+4915123456789"}`)
-	ct := func(values ...string) request { return good.with("Content-Type", values...) }
+	good := requestWithBody(`{"phoneNumber":"+4915123456789"}`)
+	ct := func(values ...string) request { return good.withHeader("Content-Type", values...) }
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, err := w.Write([]byte(`{"phoneNumber":"+4915123456789"}`))
 	NewWithT(t).Expect(errors.Join(err, w.Close())).To(Succeed())
-	gzipped := body(zipped.String()).with("Content-Encoding", "gzip")
-	expectEach(t, []bad{
+	gzipped := requestWithBody(zipped.String()).withHeader("Content-Encoding", "gzip")
+	expectEach(t, []badRequest{
 		{"none", ct(), 415, codeMediaType, "Content-Type"},
 		{"empty", ct(""), 415, codeMediaType, "Content-Type"},
 		{"text", ct("text/plain"), 415, codeMediaType, "Content-Type"},
@@ -184,9 +184,9 @@ func TestInit_headersOfTheBody(t *testing.T) {
 		{"utf-8", ct(`Application/JSON;charset="UTF-8"`), 200, "", ""},
 		{"utf-8 as usual", ct("application/json; charset=utf-8"), 200, "", ""},
 		{"gzip", gzipped, 415, codeContentEncoding, "Content-Encoding"},
-		{"gzip that says nothing", body(zipped.String()), 400, codeInvalidJSON, ""},
-		{"identity", good.with("Content-Encoding", "identity"), 200, "", ""},
-		{"two encodings", good.with("Content-Encoding", "identity", "gzip"), 415, codeContentEncoding, "Content-Encoding"},
+		{"gzip that says nothing", requestWithBody(zipped.String()), 400, codeInvalidJSON, ""},
+		{"identity", good.withHeader("Content-Encoding", "identity"), 200, "", ""},
+		{"two encodings", good.withHeader("Content-Encoding", "identity", "gzip"), 415, codeContentEncoding, "Content-Encoding"},
 	})
 }
 
@@ -196,14 +196,14 @@ func TestInit_sizeOfTheBody(t *testing.T) {
 		return `{"phoneNumber":"+4915123456789","x":"` + strings.Repeat("a", n-around) + `"}`
 	}
 	chunked := func(text string) request {
-		r := body("")
+		r := requestWithBody("")
 		r.stream = io.MultiReader(strings.NewReader(text)) // of a length that net/http does not know
 		return r
 	}
-	expectEach(t, []bad{
-		{"at the limit", body(sized(maxBodyBytes)), 200, "", ""},
-		{"one more", body(sized(maxBodyBytes + 1)), 413, codeBodyTooLarge, ""},
-		{"16 MiB", body(sized(16 << 20)), 413, codeBodyTooLarge, ""},
+	expectEach(t, []badRequest{
+		{"at the limit", requestWithBody(sized(maxBodyBytes)), 200, "", ""},
+		{"one more", requestWithBody(sized(maxBodyBytes + 1)), 413, codeBodyTooLarge, ""},
+		{"16 MiB", requestWithBody(sized(16 << 20)), 413, codeBodyTooLarge, ""},
 		{"chunked, at the limit", chunked(sized(maxBodyBytes)), 200, "", ""},
 		{"chunked, one more", chunked(sized(maxBodyBytes + 1)), 413, codeBodyTooLarge, ""},
 		{"chunked, 16 MiB", chunked(sized(16 << 20)), 413, codeBodyTooLarge, ""},
@@ -211,9 +211,9 @@ func TestInit_sizeOfTheBody(t *testing.T) {
 }
 
 func TestInit_idempotencyKeys(t *testing.T) {
-	good := body(`{"phoneNumber":"+4915123456789"}`)
-	key := func(values ...string) request { return good.with("Idempotency-Key", values...) }
-	expectEach(t, []bad{
+	good := requestWithBody(`{"phoneNumber":"+4915123456789"}`)
+	key := func(values ...string) request { return good.withHeader("Idempotency-Key", values...) }
+	expectEach(t, []badRequest{
 		{"empty", key(""), 400, verification.CodeInvalidIdempotency, "Idempotency-Key"},
 		{"longest", key(strings.Repeat("a", 255)), 200, "", ""},
 		{"longer", key(strings.Repeat("a", 256)), 400, verification.CodeInvalidIdempotency, "Idempotency-Key"},

@@ -28,7 +28,7 @@ func benchAPI(b testing.TB) *API {
 	api, err := New(Options{
 		Settings:   func() *settings.Settings { return s },
 		Service:    verification.NewService(verification.NewCodeSpace(projectName), memory.NewBackend(memory.Options{}).Open(projectName)),
-		Invite:     invite,
+		Invite:     newInvitation,
 		Log:        logr.FromSlogHandler(slog.NewJSONHandler(discard{}, nil)),
 		Registerer: prometheus.NewRegistry(),
 	})

@@ -51,13 +51,13 @@ func readAll(body io.Reader, buffer []byte) ([]byte, error) {
 			return buffer[:n], nil
 		}
 		if err != nil {
-			return nil, bodyError(err)
+			return nil, classifyBodyError(err)
 		}
 	}
 	return nil, errBodyTooLarge
 }
 
-func bodyError(err error) error {
+func classifyBodyError(err error) error {
 	var (
 		tooLarge *http.MaxBytesError
 		network  net.Error

@@ -39,13 +39,13 @@ func statusRequest(key, query string) request {
 	return request{method: http.MethodGet, target: pathStatus + "?" + query, header: http.Header{"Authorization": {"Bearer " + key}}}
 }
 
-func (r request) with(name string, values ...string) request {
+func (r request) withHeader(name string, values ...string) request {
 	r.header = r.header.Clone()
 	r.header[http.CanonicalHeaderKey(name)] = values
 	return r
 }
 
-func (r request) wrong() request {
+func (r request) markInvalid() request {
 	r.invalid = true
 	return r
 }
@@ -68,11 +68,11 @@ func (a answer) errorField(name string) string {
 }
 
 // head returns a header by the name that the contract gives it.
-func (a answer) head(name string) string {
+func (a answer) joinedHeader(name string) string {
 	return strings.Join(a.header[http.CanonicalHeaderKey(name)], ", ")
 }
 
-func (a answer) text(name string) string {
+func (a answer) stringField(name string) string {
 	text, _ := a.fields[name].(string)
 	return text
 }
@@ -99,11 +99,11 @@ func (h *harness) do(r request) answer {
 	}
 	response, err := h.client.Do(httpRequest)
 	g.Expect(err).NotTo(HaveOccurred())
-	return h.judge(r, response)
+	return h.checkAnswer(r, response)
 }
 
 // judge reads an answer and holds it against the contract.
-func (h *harness) judge(r request, response *http.Response) answer {
+func (h *harness) checkAnswer(r request, response *http.Response) answer {
 	h.t.Helper()
 	g := NewWithT(h.t)
 	body, err := io.ReadAll(response.Body)
@@ -113,8 +113,8 @@ func (h *harness) judge(r request, response *http.Response) answer {
 	if r.method != http.MethodHead {
 		g.Expect(json.Unmarshal(body, &a.fields)).To(Succeed(), "body %q", body)
 	}
-	validate(h.t, r, a)
-	if code := codePattern.FindString(a.text("expectedText")); code != "" {
+	checkContract(h.t, r, a)
+	if code := codePattern.FindString(a.stringField("expectedText")); code != "" {
 		h.canaries.add(code)
 	}
 	if a.status >= http.StatusBadRequest {

@@ -80,7 +80,7 @@ func codeSchema(document *openapi3.T) *openapi3.Schema {
 }
 
 // validate holds an exchange against the contract. Where nothing is served the contract promises an error of its form.
-func validate(t testing.TB, r request, a answer) {
+func checkContract(t testing.TB, r request, a answer) {
 	t.Helper()
 	g := NewWithT(t)
 	path, query, _ := strings.Cut(r.target, "?")
@@ -116,12 +116,12 @@ func validate(t testing.TB, r request, a answer) {
 		return
 	}
 	for name := range a.header {
-		g.Expect(documented(input.Route.Operation, a.status)).To(ContainElement(name), "header of %d", a.status)
+		g.Expect(documentedHeaders(input.Route.Operation, a.status)).To(ContainElement(name), "header of %d", a.status)
 	}
 }
 
 // documented returns the headers that an answer may have, beside those of HTTP itself.
-func documented(operation *openapi3.Operation, status int) []string {
+func documentedHeaders(operation *openapi3.Operation, status int) []string {
 	names := []string{"Content-Type", "Content-Length", "Date", "Connection", "X-Content-Type-Options"}
 	for name := range operation.Responses.Status(status).Value.Headers {
 		names = append(names, http.CanonicalHeaderKey(name))

@@ -66,7 +66,7 @@ func decodeInit(data []byte) (initBody, error) {
 		}
 		switch name := field.FieldPath(); name {
 		case fieldPhoneNumber, fieldMethod, fieldSubject:
-			return initBody{}, refuse(codeInvalidJSON, name, "The body cannot be read: "+name+" is given more than once.")
+			return initBody{}, newError(codeInvalidJSON, name, "The body cannot be read: "+name+" is given more than once.")
 		}
 	}
 	for _, known := range [...]struct {
@@ -77,9 +77,9 @@ func decodeInit(data []byte) (initBody, error) {
 		switch {
 		case field.kind == 'n' && known.name == fieldSubject:
 		case field.kind != 0 && !field.given:
-			return initBody{}, refuse(codeInvalidType, known.name, known.name+" must be a string.")
+			return initBody{}, newError(codeInvalidType, known.name, known.name+" must be a string.")
 		case strings.ContainsRune(field.value, utf8.RuneError) && !bytes.ContainsRune(data, utf8.RuneError):
-			return initBody{}, jsonError("a string holds half a surrogate pair")
+			return initBody{}, newJSONError("a string holds half a surrogate pair")
 		}
 	}
 	return body, nil
@@ -89,17 +89,17 @@ func decodeInit(data []byte) (initBody, error) {
 func checkEncoding(data []byte) error {
 	switch {
 	case len(data) == 0:
-		return jsonError("it is empty")
+		return newJSONError("it is empty")
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return jsonError("it starts with a byte order mark")
+		return newJSONError("it starts with a byte order mark")
 	case !utf8.Valid(data):
-		return jsonError("it is not UTF-8")
+		return newJSONError("it is not UTF-8")
 	default:
 		return nil
 	}
 }
 
-var errNotAnObject = jsonError("it must be one JSON object")
+var errNotAnObject = newJSONError("it must be one JSON object")
 
 // describeDecodeError returns where a body of a length stops being JSON, and nothing of what it holds.
 func describeDecodeError(err error, length int) error {
@@ -108,13 +108,13 @@ func describeDecodeError(err error, length int) error {
 	case !isSyntax:
 		return errNotAnObject
 	case offset >= int64(length):
-		return jsonError("it ends too early")
+		return newJSONError("it ends too early")
 	default:
-		return jsonError("it is no JSON from byte " + strconv.FormatInt(offset, 10) + " on")
+		return newJSONError("it is no JSON from byte " + strconv.FormatInt(offset, 10) + " on")
 	}
 }
 
 // jsonError refuses a body that is no JSON. why holds nothing of the body.
-func jsonError(why string) *verification.Error {
-	return refuse(codeInvalidJSON, "", "The body cannot be read: "+why+".")
+func newJSONError(why string) *verification.Error {
+	return newError(codeInvalidJSON, "", "The body cannot be read: "+why+".")
 }

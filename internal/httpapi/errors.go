@@ -74,82 +74,82 @@ var statuses = map[verification.ErrorCode]int{
 
 // The refusals that are the same every time are values made once.
 var (
-	errMissingKey = refuse(codeMissingKey, "",
+	errMissingKey = newError(codeMissingKey, "",
 		"No API key was presented. Send the header Authorization: Bearer API_KEY. A key in the URL is not accepted.")
-	errMalformedKey = refuse(codeMalformedKey, "",
+	errMalformedKey = newError(codeMalformedKey, "",
 		"The Authorization header cannot be read. Send exactly one, with the word Bearer, one space and the API key.")
-	errUnknownKey = refuse(codeUnknownKey, "",
+	errUnknownKey = newError(codeUnknownKey, "",
 		"The API key is not known to this project. Check that it is complete, belongs to this address and was not revoked.")
-	errExpiredKey = refuse(codeExpiredKey, "",
+	errExpiredKey = newError(codeExpiredKey, "",
 		"The API key is expired. Use a newer one.")
-	errScopeInit = refuse(codeInsufficientScope, "",
+	errScopeInit = newError(codeInsufficientScope, "",
 		"The API key may not start verifications: its scopes lack Init.")
-	errScopeStatus = refuse(codeInsufficientScope, "",
+	errScopeStatus = newError(codeInsufficientScope, "",
 		"The API key may not read the status of verifications: its scopes lack Status.")
 
-	errRouteNotFound = refuse(codeRouteNotFound, "",
+	errRouteNotFound = newError(codeRouteNotFound, "",
 		"Nothing is served at this path. The operations are in /openapi.json; paths must match exactly.")
-	errMethodNotAllowed = refuse(codeMethodNotAllowed, "",
+	errMethodNotAllowed = newError(codeMethodNotAllowed, "",
 		"This path does not take this HTTP method. The header Allow names what it takes.")
 
-	errMediaType = refuse(codeMediaType, "Content-Type",
+	errMediaType = newError(codeMediaType, "Content-Type",
 		"The body must be JSON. Send the header Content-Type: application/json, with no charset but utf-8.")
-	errContentEncoding = refuse(codeContentEncoding, "Content-Encoding",
+	errContentEncoding = newError(codeContentEncoding, "Content-Encoding",
 		"Compressed bodies are not accepted. Send the JSON as it is, without Content-Encoding.")
-	errBodyTooLarge = refuse(codeBodyTooLarge, "",
+	errBodyTooLarge = newError(codeBodyTooLarge, "",
 		"The body is larger than 8 KiB.")
-	errBodyTimeout = refuse(codeBodyTimeout, "",
+	errBodyTimeout = newError(codeBodyTimeout, "",
 		"The body did not arrive in time.")
-	errIncompleteBody = refuse(codeIncompleteBody, "",
+	errIncompleteBody = newError(codeIncompleteBody, "",
 		"The body ended before its announced length, or its chunks cannot be read.")
 
-	errMissingNumber = refuse(codeMissingField, "phoneNumber",
+	errMissingNumber = newError(codeMissingField, "phoneNumber",
 		"phoneNumber is required: a phone number with its country code. Field names are case-sensitive.")
-	errMissingSubject = refuse(codeMissingField, "subject",
+	errMissingSubject = newError(codeMissingField, "subject",
 		"subject is required by this project: your user's id, or the IPv4 address or IPv6 /64 that your own proxy saw.")
-	errSubject = refuse(verification.CodeInvalidSubject, "subject",
+	errSubject = newError(verification.CodeInvalidSubject, "subject",
 		"subject must have 1 to 128 characters.")
-	errMethod = refuse(verification.CodeInvalidMethod, "method",
+	errMethod = newError(verification.CodeInvalidMethod, "method",
 		"method must be WHATSAPP or TELEGRAM, in capitals. Leave it out for WHATSAPP.")
-	errMethodNotConfigured = refuse(verification.CodeMethodNotConfigured, "method",
+	errMethodNotConfigured = newError(verification.CodeMethodNotConfigured, "method",
 		"This project has no account for this method. Choose the other one, or have the account added to the project.")
-	errChannelNotReady = retry(verification.CodeChannelNotReady, retryChannel,
+	errChannelNotReady = newRetryableError(verification.CodeChannelNotReady, retryChannel,
 		"The project's account for this method cannot be used right now. Try again later, or choose the other method.")
-	errStoreTimeout = retry(verification.CodeStoreUnavailable, retryStore,
+	errStoreTimeout = newRetryableError(verification.CodeStoreUnavailable, retryStore,
 		"The service's storage did not answer in time. Try again; an Idempotency-Key makes that safe for init.")
-	errSuspended = retry(codeSuspended, retrySuspended,
+	errSuspended = newRetryableError(codeSuspended, retrySuspended,
 		"This project is suspended and starts no verifications.")
-	errIdempotencyRepeated = refuse(verification.CodeInvalidIdempotency, "Idempotency-Key",
+	errIdempotencyRepeated = newError(verification.CodeInvalidIdempotency, "Idempotency-Key",
 		"Send the Idempotency-Key header only once.")
 
-	errMissingID = refuse(codeMissingParameter, "id",
+	errMissingID = newError(codeMissingParameter, "id",
 		"The query parameter id is required: the requestId that init answered.")
-	errRepeatedID = refuse(codeInvalidParameter, "id",
+	errRepeatedID = newError(codeInvalidParameter, "id",
 		"The query parameter id was given more than once.")
-	errStatusRate = retry(verification.CodeRateLimited, retryStatus,
+	errStatusRate = newRetryableError(verification.CodeRateLimited, retryStatus,
 		"This API key reads too often. Wait for the time in Retry-After; wait=20s needs fewer reads.")
-	errRetryRate = retry(verification.CodeRateLimited, retryStatus,
+	errRetryRate = newRetryableError(verification.CodeRateLimited, retryStatus,
 		"This API key retries too often. Wait for the time in Retry-After; a first try that was answered needs no other.")
-	errWait = refuse(codeInvalidParameter, "wait",
+	errWait = newError(codeInvalidParameter, "wait",
 		"wait must be whole seconds from 0s to 30s, such as 20s, and may be given once.")
-	errQuery = refuse(codeInvalidParameter, "",
+	errQuery = newError(codeInvalidParameter, "",
 		"The query cannot be read: a percent sign must be followed by two hexadecimal digits.")
 
-	errInternal   = refuse(codeInternal, "", "Something went wrong on our side. Try again; if it lasts, quote the X-Request-Id.")
-	errClientGone = refuse(codeClientGone, "", "The client closed the connection.")
+	errInternal   = newError(codeInternal, "", "Something went wrong on our side. Try again; if it lasts, quote the X-Request-Id.")
+	errClientGone = newError(codeClientGone, "", "The client closed the connection.")
 )
 
-func refuse(code verification.ErrorCode, field, message string) *verification.Error {
+func newError(code verification.ErrorCode, field, message string) *verification.Error {
 	return &verification.Error{Code: code, Field: field, Message: message}
 }
 
-func retry(code verification.ErrorCode, after time.Duration, message string) *verification.Error {
+func newRetryableError(code verification.ErrorCode, after time.Duration, message string) *verification.Error {
 	return &verification.Error{Code: code, Message: message, RetryAfter: after}
 }
 
 // invalidNumber is the refusal of a phone number, with the reason of internal/phone.
-func invalidNumber(err error) error {
-	refused := refuse(verification.CodeInvalidPhoneNumber, "phoneNumber", "phoneNumber cannot be verified.")
+func newNumberError(err error) error {
+	refused := newError(verification.CodeInvalidPhoneNumber, "phoneNumber", "phoneNumber cannot be verified.")
 	if reason, ok := errors.AsType[*phone.Error](err); ok {
 		refused.Message = "phoneNumber: " + reason.Error() + "."
 	}
@@ -157,7 +157,7 @@ func invalidNumber(err error) error {
 }
 
 // public returns what a client may see of err, and the cause to log, if there is more to know than that.
-func public(ctx context.Context, err error) (shown *verification.Error, cause error) {
+func publicError(ctx context.Context, err error) (shown *verification.Error, cause error) {
 	var known *verification.Error
 	isKnown := errors.As(err, &known) && statuses[known.Code] != 0
 	switch {

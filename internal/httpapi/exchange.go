@@ -37,28 +37,28 @@ const routeUnknown = "unknown"
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := exchange{api: a, w: w, r: r, settings: a.settings(), start: a.clock.Now(), route: routeUnknown}
 	x.body = requestBody{ReadCloser: r.Body, ended: r.ContentLength == 0}
-	x.id = requestID(r.Header)
-	x.commonHeaders()
-	defer x.end()
-	x.serve()
+	x.id = chooseRequestID(r.Header)
+	x.setCommonHeaders()
+	defer x.finishExchange()
+	x.serveRoute()
 }
 
-func (x *exchange) serve() {
-	rt := x.api.find(x.r, x.settings)
+func (x *exchange) serveRoute() {
+	rt := x.api.findRoute(x.r, x.settings)
 	switch {
 	case rt == nil:
-		x.fail(errRouteNotFound)
-	case !rt.takes(x.r.Method):
+		x.answerError(errRouteNotFound)
+	case !rt.acceptsMethod(x.r.Method):
 		x.route = rt.pattern
 		x.w.Header().Set("Allow", rt.allow)
-		x.fail(errMethodNotAllowed)
+		x.answerError(errMethodNotAllowed)
 	case rt.hook != nil:
 		x.route = rt.pattern
 		x.serveHook(rt.hook)
 	default:
 		x.route = rt.pattern
 		if err := rt.serve(x); err != nil {
-			x.fail(err)
+			x.answerError(err)
 		}
 	}
 }
@@ -70,15 +70,15 @@ func (x *exchange) serveHook(hook http.Handler) {
 	r := x.r.WithContext(logr.NewContext(x.r.Context(), x.api.log.WithValues("xRequestId", x.id)))
 	r.Body = &x.body
 	hook.ServeHTTP(recorder, r)
-	recorder.begin(http.StatusOK) // as net/http answers for a handler that wrote nothing
+	recorder.beginAnswer(http.StatusOK) // as net/http answers for a handler that wrote nothing
 }
 
 // end recovers a panic, then logs and counts.
-func (x *exchange) end() {
+func (x *exchange) finishExchange() {
 	recovered := recover()
 	if recovered != nil && recovered != http.ErrAbortHandler { //nolint:errorlint // the sentinel itself is what net/http compares
 		wrote := x.status != 0
-		x.recovered(recovered)
+		x.answerPanic(recovered)
 		if wrote { // The client has half an answer: only the end of the connection tells it so.
 			recovered = http.ErrAbortHandler
 		} else {
@@ -88,28 +88,28 @@ func (x *exchange) end() {
 	if recovered != nil && x.status == 0 { // A hook ended the connection, and the client sees a server that broke.
 		x.status, x.code = http.StatusInternalServerError, codeInternal
 	}
-	x.observe()
+	x.recordRequest()
 	if recovered != nil {
 		panic(recovered)
 	}
 }
 
 // recovered answers a panic. Its stack is for our log.
-func (x *exchange) recovered(value any) {
+func (x *exchange) answerPanic(value any) {
 	x.api.metrics.panics.Inc()
 	x.cause = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 	if x.status != 0 {
 		x.code = codeInternal
 		return
 	}
-	x.write(errInternal)
+	x.writeError(errInternal)
 }
 
 // fail answers err. It is the only way to an error answer.
-func (x *exchange) fail(err error) {
-	shown, cause := public(x.r.Context(), err)
+func (x *exchange) answerError(err error) {
+	shown, cause := publicError(x.r.Context(), err)
 	x.cause = cause
-	x.write(shown)
+	x.writeError(shown)
 }
 
 // statusRecorder sees a hook's answer begin.
@@ -120,7 +120,7 @@ type statusRecorder struct {
 }
 
 // begin notes the first final status.
-func (r *statusRecorder) begin(status int) {
+func (r *statusRecorder) beginAnswer(status int) {
 	if r.exchange.status == 0 && status >= http.StatusOK {
 		r.exchange.beginAnswer(status)
 	}
@@ -128,19 +128,19 @@ func (r *statusRecorder) begin(status int) {
 
 // WriteHeader begins the answer.
 func (r *statusRecorder) WriteHeader(status int) {
-	r.begin(status)
+	r.beginAnswer(status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
 // Write begins the answer with the status that net/http sends before a body.
 func (r *statusRecorder) Write(p []byte) (int, error) {
-	r.begin(http.StatusOK)
+	r.beginAnswer(http.StatusOK)
 	return r.ResponseWriter.Write(p)
 }
 
 // FlushError begins the answer likewise; http.ResponseController calls it.
 func (r *statusRecorder) FlushError() error {
-	r.begin(http.StatusOK)
+	r.beginAnswer(http.StatusOK)
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 

@@ -17,14 +17,14 @@ import (
 
 // Many clients of one key send more than its limit for as long as the test lasts; another key of the project, and
 // another project in the same process over the same backend, start verifications meanwhile.
-func TestInit_floodStopsNobodyElse(t *testing.T) {
+func TestInit_floodAffectsNoOtherClient(t *testing.T) {
 	const limit = 50
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) {
 		s.settings.Limits.PerKey = verification.Rate{Requests: limit, Period: time.Hour}
 	})
 	elsewhere, err := New(Options{
-		Settings: liveSettings, Invite: invite,
+		Settings: liveSettings, Invite: newInvitation,
 		Service: verification.NewService(verification.NewCodeSpace("shop/other"), h.backend.Open("shop/other")),
 	})
 	g.Expect(err).NotTo(HaveOccurred())

@@ -127,7 +127,7 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	h.service = verification.NewService(verification.NewCodeSpace(projectName), h.store)
 
 	log := logr.FromSlogHandler(slog.NewJSONHandler(h.logs, nil))
-	c.options.Settings, c.options.Service, c.options.Invite = h.settings.Load, h.service, invite
+	c.options.Settings, c.options.Service, c.options.Invite = h.settings.Load, h.service, newInvitation
 	c.options.Log, c.options.Registerer = log, h.registry
 	var err error
 	h.api, err = New(c.options)
@@ -146,8 +146,8 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	t.Cleanup(func() {
 		h.client.CloseIdleConnections()
 		g.Expect(h.stop()).To(Succeed())
-		h.canaries.check(t, "log", h.logged())
-		h.canaries.check(t, "metrics", h.metrics())
+		h.canaries.check(t, "log", h.logText())
+		h.canaries.check(t, "metrics", h.gatherMetrics())
 	})
 	return h
 }
@@ -163,7 +163,7 @@ func (h *harness) start() {
 }
 
 // invite stands for what the caller wires: any links do that the contract's patterns take.
-func invite(s *settings.Settings, r *verification.Request, code verification.Code) Invitation {
+func newInvitation(s *settings.Settings, r *verification.Request, code verification.Code) Invitation {
 	if r.Method == verification.Telegram {
 		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code)}
 	}
@@ -172,13 +172,13 @@ func invite(s *settings.Settings, r *verification.Request, code verification.Cod
 }
 
 // change replaces the settings, as a watch does.
-func (h *harness) change(edit func(*settings.Settings)) {
+func (h *harness) changeSettings(edit func(*settings.Settings)) {
 	next := *h.settings.Load()
 	edit(&next)
 	h.settings.Store(&next)
 }
 
-func (h *harness) metrics() string {
+func (h *harness) gatherMetrics() string {
 	families, err := h.registry.Gather()
 	if err != nil {
 		h.t.Fatal(err)
@@ -193,19 +193,19 @@ func (h *harness) metrics() string {
 }
 
 // number returns a valid number, another one for each n. It is a canary from then on.
-func (h *harness) number(n int) string {
+func (h *harness) newNumber(n int) string {
 	number := fmt.Sprintf("+49151%08d", n)
 	h.canaries.add(number[1:])
 	return number
 }
 
 // logged returns what was logged so far.
-func (h *harness) logged() string { return string(h.logs.Contents()) }
+func (h *harness) logText() string { return string(h.logs.Contents()) }
 
 // parseLog returns the lines logged so far, parsed.
 func (h *harness) parseLog() []map[string]any {
 	var lines []map[string]any
-	for line := range strings.Lines(h.logged()) {
+	for line := range strings.Lines(h.logText()) {
 		var fields map[string]any
 		if err := json.Unmarshal([]byte(line), &fields); err == nil {
 			lines = append(lines, fields)
@@ -223,7 +223,7 @@ type countingStore struct {
 	before atomic.Pointer[func(context.Context) error]
 }
 
-func (s *countingStore) arrive(ctx context.Context) error {
+func (s *countingStore) countCall(ctx context.Context) error {
 	s.calls.Add(1)
 	if before := s.before.Load(); before != nil {
 		return (*before)(ctx)
@@ -232,21 +232,21 @@ func (s *countingStore) arrive(ctx context.Context) error {
 }
 
 func (s *countingStore) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
-	if err := s.arrive(ctx); err != nil {
+	if err := s.countCall(ctx); err != nil {
 		return verification.Created{}, err
 	}
 	return s.Store.Create(ctx, n, l)
 }
 
 func (s *countingStore) Read(ctx context.Context, id string) (verification.Request, error) {
-	if err := s.arrive(ctx); err != nil {
+	if err := s.countCall(ctx); err != nil {
 		return verification.Request{}, err
 	}
 	return s.Store.Read(ctx, id)
 }
 
 func (s *countingStore) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
-	if err := s.arrive(ctx); err != nil {
+	if err := s.countCall(ctx); err != nil {
 		return verification.Request{}, err
 	}
 	return s.Store.ReadFinal(ctx, id)

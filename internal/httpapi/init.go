@@ -20,9 +20,9 @@ var bodies = sync.Pool{New: func() any { return new([maxBodyBytes + 1]byte) }}
 func (x *exchange) serveInit() error {
 	initiated, err := x.initiate()
 	if err != nil {
-		shown, _ := public(x.r.Context(), err)
+		shown, _ := publicError(x.r.Context(), err)
 		x.api.metrics.inits.WithLabelValues(string(shown.Code)).Inc()
-		x.refusedRate(shown)
+		x.reportRateLimited(shown)
 		return err
 	}
 	if initiated.Existing {
@@ -30,7 +30,7 @@ func (x *exchange) serveInit() error {
 	} else {
 		x.api.metrics.inits.WithLabelValues(initCreated).Inc()
 	}
-	x.admittedRate(initiated.Created)
+	x.reportRemaining(initiated.Created)
 	x.answerInit(initiated)
 	return nil
 }
@@ -44,19 +44,19 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	if x.settings.Suspended && len(x.r.Header["Idempotency-Key"]) == 0 {
 		return verification.Initiated{}, errSuspended // whatever the body says
 	}
-	wish, err := x.readInitiation()
+	initiation, err := x.readInitiation()
 	if err != nil {
 		return verification.Initiated{}, err
 	}
-	wish.KeyName, wish.KeyHash = key.Name, key.Hash
-	wish.TTL, wish.Limits, wish.DisplayName = x.settings.TTL, x.settings.Limits, x.settings.DisplayName
-	if !wish.HasIdempotencyKey {
-		return x.startVerification(wish)
+	initiation.KeyName, initiation.KeyHash = key.Name, key.Hash
+	initiation.TTL, initiation.Limits, initiation.DisplayName = x.settings.TTL, x.settings.Limits, x.settings.DisplayName
+	if !initiation.HasIdempotencyKey {
+		return x.startVerification(initiation)
 	}
 	if err := x.limitRetries(key.Name); err != nil {
 		return verification.Initiated{}, err
 	}
-	initiated, err := x.startVerification(wish)
+	initiated, err := x.startVerification(initiation)
 	if err != nil || initiated.Existing {
 		x.chargeRetry(key.Name)
 	}
@@ -64,22 +64,22 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 }
 
 // startVerification stores what the client wishes, where the project starts any or has it stored already.
-func (x *exchange) startVerification(wish verification.Initiation) (verification.Initiated, error) {
-	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(wish.KeyName)), storeTimeout)
+func (x *exchange) startVerification(initiation verification.Initiation) (verification.Initiated, error) {
+	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(initiation.KeyName)), storeTimeout)
 	defer cancel()
-	wish.Refusal = x.refuseStart(wish)
-	return x.api.service.Initiate(ctx, wish)
+	initiation.Refusal = x.refuseStart(initiation)
+	return x.api.service.Initiate(ctx, initiation)
 }
 
 // refuseStart returns why the project does not start this verification now; nil if it does. None of it concerns a retry
 // whose first try was stored before the project was changed.
-func (x *exchange) refuseStart(wish verification.Initiation) *verification.Error {
+func (x *exchange) refuseStart(initiation verification.Initiation) *verification.Error {
 	switch {
 	case x.settings.Suspended:
 		return errSuspended
-	case wish.Subject == "" && wish.Limits.PerSubject.Limited(): // Such a start would not be limited.
+	case initiation.Subject == "" && initiation.Limits.PerSubject.Limited(): // Such a start would not be limited.
 		return errMissingSubject
-	case x.settings.Method(wish.Method) == settings.MethodNotReady:
+	case x.settings.Method(initiation.Method) == settings.MethodNotReady:
 		return errChannelNotReady
 	default:
 		return nil
@@ -106,7 +106,7 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	}
 	number, err := phone.Parse(body.PhoneNumber.value)
 	if err != nil {
-		return verification.Initiation{}, invalidNumber(err)
+		return verification.Initiation{}, newNumberError(err)
 	}
 	method, err := x.chooseMethod(body)
 	if err != nil {
@@ -115,15 +115,15 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if body.Subject.given && (body.Subject.value == "" || utf8.RuneCountInString(body.Subject.value) > maxSubject) {
 		return verification.Initiation{}, errSubject
 	}
-	wish := verification.Initiation{Phone: number, Method: method, Subject: body.Subject.value}
+	initiation := verification.Initiation{Phone: number, Method: method, Subject: body.Subject.value}
 	switch keys := x.r.Header["Idempotency-Key"]; len(keys) {
 	case 0:
 	case 1:
-		wish.IdempotencyKey, wish.HasIdempotencyKey = keys[0], true
+		initiation.IdempotencyKey, initiation.HasIdempotencyKey = keys[0], true
 	default:
 		return verification.Initiation{}, errIdempotencyRepeated
 	}
-	return wish, nil
+	return initiation, nil
 }
 
 // chooseMethod returns the messenger that the client wants, if the project has an account there.
@@ -162,8 +162,8 @@ func (x *exchange) answerInit(initiated verification.Initiated) {
 	body = append(body, `s","expiresAt":`...)
 	body = appendTime(body, request.ExpiresAt)
 	body = append(body, "}\n"...)
-	x.send(http.StatusOK, body)
-	giveBuffer(buffer, body)
+	x.sendAnswer(http.StatusOK, body)
+	releaseBuffer(buffer, body)
 }
 
 // expiresIn returns how long the request lives: all of its time where it was made just now, whatever our clock and the

@@ -19,14 +19,14 @@ import (
 func TestInit_whatsApp(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, stoppedClock)
-	a := h.do(initFor(keyAll, h.number(1)))
+	a := h.do(initFor(keyAll, h.newNumber(1)))
 	g.Expect(a.status).To(Equal(http.StatusOK))
 	g.Expect(a.fields).To(HaveLen(5))
-	g.Expect(verification.IsRequestID(a.text("requestId"))).To(BeTrue())
-	g.Expect(a.text("waLink")).To(HavePrefix("https://wa.me/15550001111?text="))
-	g.Expect(a.text("expectedText")).To(ContainSubstring("Example \"Shop\" <ü>\u2028"))
-	g.Expect(a.text("expiresIn")).To(Equal("600s"))
-	expires, err := time.Parse(time.RFC3339, a.text("expiresAt"))
+	g.Expect(verification.IsRequestID(a.stringField("requestId"))).To(BeTrue())
+	g.Expect(a.stringField("waLink")).To(HavePrefix("https://wa.me/15550001111?text="))
+	g.Expect(a.stringField("expectedText")).To(ContainSubstring("Example \"Shop\" <ü>\u2028"))
+	g.Expect(a.stringField("expiresIn")).To(Equal("600s"))
+	expires, err := time.Parse(time.RFC3339, a.stringField("expiresAt"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(expires).To(BeTemporally("~", time.Now().Add(10*time.Minute), time.Minute))
 	g.Expect(a.header).NotTo(Or(HaveKey("Ratelimit"), HaveKey("Ratelimit-Policy"), HaveKey("Phoneproof-Simulated")))
@@ -35,62 +35,62 @@ func TestInit_whatsApp(t *testing.T) {
 func TestInit_telegram(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	a := h.do(initRequest(keyInit, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.number(1))))
+	a := h.do(initRequest(keyInit, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.newNumber(1))))
 	g.Expect(a.status).To(Equal(http.StatusOK))
 	g.Expect(a.fields).To(HaveLen(5))
-	g.Expect(a.text("tgLink")).To(HavePrefix("https://t.me/example_shop_bot?start="))
-	g.Expect(a.text("expectedText")).To(HavePrefix("/start "))
+	g.Expect(a.stringField("tgLink")).To(HavePrefix("https://t.me/example_shop_bot?start="))
+	g.Expect(a.stringField("expectedText")).To(HavePrefix("/start "))
 }
 
 func TestInit_simulatedProjectSaysSo(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	h.change(func(s *settings.Settings) { s.Simulated = true })
-	g.Expect(h.do(initFor(keyAll, h.number(1))).head("PhoneProof-Simulated")).To(Equal("true"))
-	g.Expect(h.do(initFor("wrong", h.number(1))).head("PhoneProof-Simulated")).To(Equal("true"))
+	h.changeSettings(func(s *settings.Settings) { s.Simulated = true })
+	g.Expect(h.do(initFor(keyAll, h.newNumber(1))).joinedHeader("PhoneProof-Simulated")).To(Equal("true"))
+	g.Expect(h.do(initFor("wrong", h.newNumber(1))).joinedHeader("PhoneProof-Simulated")).To(Equal("true"))
 }
 
 func TestInit_methods(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	h.change(func(s *settings.Settings) {
+	h.changeSettings(func(s *settings.Settings) {
 		s.Telegram = nil
 		s.WhatsApp = &settings.WhatsApp{PhoneNumber: "+15550001111"}
 	})
-	a := h.do(initRequest(keyAll, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.number(1))))
+	a := h.do(initRequest(keyAll, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.newNumber(1))))
 	expectRefusal(g, a, 400, verification.CodeMethodNotConfigured, "method")
-	a = h.do(initFor(keyAll, h.number(1)))
+	a = h.do(initFor(keyAll, h.newNumber(1)))
 	expectRefusal(g, a, 503, verification.CodeChannelNotReady, "")
-	g.Expect(a.head("Retry-After")).To(Equal("30"))
+	g.Expect(a.joinedHeader("Retry-After")).To(Equal("30"))
 	g.Expect(h.store.calls.Load()).To(BeZero())
 }
 
 func TestInit_suspendedProject(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
-	h.change(func(s *settings.Settings) { s.Suspended = true })
-	a := h.do(initFor(keyAll, h.number(1)))
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
+	h.changeSettings(func(s *settings.Settings) { s.Suspended = true })
+	a := h.do(initFor(keyAll, h.newNumber(1)))
 	expectRefusal(g, a, 503, codeSuspended, "")
-	g.Expect(a.head("Retry-After")).To(Equal("300"))
+	g.Expect(a.joinedHeader("Retry-After")).To(Equal("300"))
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "what was started can be followed")
 }
 
 func TestInit_idempotencyKey(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, stoppedClock)
-	first := h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1"))
-	again := h.do(initFor(keyAll, " "+h.number(1)+" ").with("Idempotency-Key", "order-1"))
+	first := h.do(initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "order-1"))
+	again := h.do(initFor(keyAll, " "+h.newNumber(1)+" ").withHeader("Idempotency-Key", "order-1"))
 	g.Expect(first.status).To(Equal(200))
 	for _, field := range []string{"requestId", "waLink", "expectedText", "expiresAt"} {
-		g.Expect(again.text(field)).To(Equal(first.text(field)))
+		g.Expect(again.stringField(field)).To(Equal(first.stringField(field)))
 	}
-	g.Expect(again.text("expiresIn")).To(Equal("600s"))
-	other := h.do(initFor(keyInit, h.number(1)).with("Idempotency-Key", "order-1"))
-	g.Expect(other.text("requestId")).NotTo(Equal(first.text("requestId")), "another API key is another client")
-	reused := h.do(initFor(keyAll, h.number(2)).with("Idempotency-Key", "order-1"))
+	g.Expect(again.stringField("expiresIn")).To(Equal("600s"))
+	other := h.do(initFor(keyInit, h.newNumber(1)).withHeader("Idempotency-Key", "order-1"))
+	g.Expect(other.stringField("requestId")).NotTo(Equal(first.stringField("requestId")), "another API key is another client")
+	reused := h.do(initFor(keyAll, h.newNumber(2)).withHeader("Idempotency-Key", "order-1"))
 	expectRefusal(g, reused, 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
-	reused = h.do(initRequest(keyAll, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.number(1))).with("Idempotency-Key", "order-1"))
+	reused = h.do(initRequest(keyAll, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.newNumber(1))).withHeader("Idempotency-Key", "order-1"))
 	expectRefusal(g, reused, 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
 }
 
@@ -98,7 +98,7 @@ func TestInit_idempotencyKey(t *testing.T) {
 func TestInit_idempotencyKeyWhenNothingNewMayBegin(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	retry := initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1")
+	retry := initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "order-1")
 	first := h.do(retry)
 	suspend := func(s *settings.Settings) { s.Suspended = true }
 	notReady := func(s *settings.Settings) {
@@ -107,19 +107,19 @@ func TestInit_idempotencyKeyWhenNothingNewMayBegin(t *testing.T) {
 	for code, change := range map[verification.ErrorCode]func(*settings.Settings){
 		codeSuspended: suspend, verification.CodeChannelNotReady: notReady,
 	} {
-		h.change(change)
+		h.changeSettings(change)
 		again := h.do(retry)
 		g.Expect(again.status).To(Equal(200), string(code))
-		g.Expect(again.text("requestId")).To(Equal(first.text("requestId")))
-		g.Expect(again.text("expectedText")).To(Equal(first.text("expectedText")))
-		expectRefusal(g, h.do(initFor(keyAll, h.number(2)).with("Idempotency-Key", "order-1")), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
-		expectRefusal(g, h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-2")), 503, code, "")
-		expectRefusal(g, h.do(initFor(keyInit, h.number(1)).with("Idempotency-Key", "order-1")), 503, code, "")
-		expectRefusal(g, h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "").wrong()), 400, verification.CodeInvalidIdempotency, "Idempotency-Key")
-		expectRefusal(g, h.do(initFor(keyAll, h.number(1))), 503, code, "")
+		g.Expect(again.stringField("requestId")).To(Equal(first.stringField("requestId")))
+		g.Expect(again.stringField("expectedText")).To(Equal(first.stringField("expectedText")))
+		expectRefusal(g, h.do(initFor(keyAll, h.newNumber(2)).withHeader("Idempotency-Key", "order-1")), 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
+		expectRefusal(g, h.do(initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "order-2")), 503, code, "")
+		expectRefusal(g, h.do(initFor(keyInit, h.newNumber(1)).withHeader("Idempotency-Key", "order-1")), 503, code, "")
+		expectRefusal(g, h.do(initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "").markInvalid()), 400, verification.CodeInvalidIdempotency, "Idempotency-Key")
+		expectRefusal(g, h.do(initFor(keyAll, h.newNumber(1))), 503, code, "")
 		h.settings.Store(liveSettings())
 	}
-	h.change(func(s *settings.Settings) { s.WhatsApp = nil })
+	h.changeSettings(func(s *settings.Settings) { s.WhatsApp = nil })
 	expectRefusal(g, h.do(retry), 400, verification.CodeMethodNotConfigured, "method")
 }
 
@@ -132,16 +132,16 @@ func TestInit_manyWithOneIdempotencyKeyMakeOneRequest(t *testing.T) {
 		all.Go(func() {
 			a := answer{status: http.StatusServiceUnavailable}
 			for tries := 0; tries < 20 && a.status == http.StatusServiceUnavailable; tries++ { // a busy machine may have no time for a call of the store
-				a = h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "same"))
+				a = h.do(initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "same"))
 			}
-			ids[i] = a.text("requestId")
+			ids[i] = a.stringField("requestId")
 		})
 	}
 	all.Wait()
 	g.Expect(verification.IsRequestID(ids[0])).To(BeTrue())
 	g.Expect(ids).To(HaveEach(ids[0]))
 	// The creation itself may be what was not answered in time.
-	g.Expect(h.metrics()).To(Or(
+	g.Expect(h.gatherMetrics()).To(Or(
 		And(ContainSubstring(`phoneproof_http_inits_total{result="created"} 1`+"\n"),
 			ContainSubstring(`phoneproof_http_inits_total{result="replayed"} 199`+"\n")),
 		And(Not(ContainSubstring(`phoneproof_http_inits_total{result="created"} 1`)),
@@ -156,7 +156,7 @@ func TestInit_forgetsTheBody(t *testing.T) {
 	for i := range 50 { // The pool may choose another buffer now and then.
 		buffer := new([maxBodyBytes + 1]byte)
 		bodies.Put(buffer)
-		for _, text := range []string{fmt.Sprintf(`{"phoneNumber":%q}`, h.number(i)), h.number(i)} {
+		for _, text := range []string{fmt.Sprintf(`{"phoneNumber":%q}`, h.newNumber(i)), h.newNumber(i)} {
 			r := httptest.NewRequest(http.MethodPost, pathInit, strings.NewReader(text))
 			r.Header.Set("Authorization", "Bearer "+keyAll)
 			r.Header.Set("Content-Type", "application/json")
@@ -169,59 +169,59 @@ func TestInit_forgetsTheBody(t *testing.T) {
 func TestInit_floodOfOneKey(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, stoppedClock)
-	h.change(func(s *settings.Settings) {
+	h.changeSettings(func(s *settings.Settings) {
 		s.Limits.PerKey = verification.Rate{Requests: 10, Period: time.Minute}
 		s.Limits.PerPhoneNumber = verification.Rate{Requests: 5, Period: 90500 * time.Millisecond}
 	})
 	for i := range 10 {
-		a := h.do(initFor(keyAll, h.number(i)))
+		a := h.do(initFor(keyAll, h.newNumber(i)))
 		g.Expect(a.status).To(Equal(200))
-		g.Expect(a.head("RateLimit-Policy")).To(Equal(`"key";q=10;w=60, "phoneNumber";q=5;w=91`))
-		g.Expect(a.head("RateLimit")).To(HavePrefix(fmt.Sprintf(`"key";r=%d;t=`, 9-i)))
+		g.Expect(a.joinedHeader("RateLimit-Policy")).To(Equal(`"key";q=10;w=60, "phoneNumber";q=5;w=91`))
+		g.Expect(a.joinedHeader("RateLimit")).To(HavePrefix(fmt.Sprintf(`"key";r=%d;t=`, 9-i)))
 	}
-	a := h.do(initFor(keyAll, h.number(10)))
+	a := h.do(initFor(keyAll, h.newNumber(10)))
 	expectRefusal(g, a, 429, verification.CodeRateLimited, "")
-	g.Expect(a.head("Retry-After")).To(Equal("60"))
-	g.Expect(a.head("RateLimit")).To(Equal(`"key";r=0;t=` + a.head("Retry-After")))
-	g.Expect(h.do(initFor(keyInit, h.number(11))).status).To(Equal(200), "another key is not affected")
+	g.Expect(a.joinedHeader("Retry-After")).To(Equal("60"))
+	g.Expect(a.joinedHeader("RateLimit")).To(Equal(`"key";r=0;t=` + a.joinedHeader("Retry-After")))
+	g.Expect(h.do(initFor(keyInit, h.newNumber(11))).status).To(Equal(200), "another key is not affected")
 }
 
 func TestInit_floodOfOneNumber(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, stoppedClock)
-	h.change(func(s *settings.Settings) {
+	h.changeSettings(func(s *settings.Settings) {
 		s.Limits.PerPhoneNumber = verification.Rate{Requests: 5, Period: 10 * time.Minute}
 	})
 	for i := range 5 {
-		a := h.do(initFor([]string{keyAll, keyInit}[i%2], h.number(1)))
+		a := h.do(initFor([]string{keyAll, keyInit}[i%2], h.newNumber(1)))
 		g.Expect(a.status).To(Equal(200))
 		g.Expect(a.header).NotTo(HaveKey("Ratelimit"), "the key has no limit")
 	}
-	a := h.do(initFor(keyInit, h.number(1)))
+	a := h.do(initFor(keyInit, h.newNumber(1)))
 	expectRefusal(g, a, 429, verification.CodeRateLimited, "phoneNumber")
-	g.Expect(a.head("Retry-After")).To(Equal("600"))
-	g.Expect(a.head("RateLimit")).To(HavePrefix(`"phoneNumber";r=0;t=`))
-	g.Expect(h.do(initFor(keyInit, h.number(2))).status).To(Equal(200))
+	g.Expect(a.joinedHeader("Retry-After")).To(Equal("600"))
+	g.Expect(a.joinedHeader("RateLimit")).To(HavePrefix(`"phoneNumber";r=0;t=`))
+	g.Expect(h.do(initFor(keyInit, h.newNumber(2))).status).To(Equal(200))
 }
 
 func TestInit_floodOfOnePrefix(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, stoppedClock)
-	h.change(func(s *settings.Settings) {
+	h.changeSettings(func(s *settings.Settings) {
 		s.Limits.PerPrefix = verification.PrefixRate{Rate: verification.Rate{Requests: 5, Period: 10 * time.Minute}, Digits: 5}
 	})
 	for i := range 5 {
-		g.Expect(h.do(initFor(keyInit, h.number(i))).status).To(Equal(200))
+		g.Expect(h.do(initFor(keyInit, h.newNumber(i))).status).To(Equal(200))
 	}
-	a := h.do(initFor(keyInit, h.number(6)))
+	a := h.do(initFor(keyInit, h.newNumber(6)))
 	expectRefusal(g, a, 429, verification.CodeRateLimited, "phoneNumber")
 	g.Expect(a.errorField("message")).To(ContainSubstring("begin like this one"))
-	g.Expect(a.head("Retry-After")).To(Equal("600"))
-	g.Expect(a.head("RateLimit")).To(Equal(`"prefix";r=0;t=600`))
-	g.Expect(a.head("RateLimit-Policy")).To(Equal(`"prefix";q=5;w=600`))
-	g.Expect(h.metrics()).To(ContainSubstring(`phoneproof_http_rate_limited_total{limit="prefix"} 1` + "\n"))
+	g.Expect(a.joinedHeader("Retry-After")).To(Equal("600"))
+	g.Expect(a.joinedHeader("RateLimit")).To(Equal(`"prefix";r=0;t=600`))
+	g.Expect(a.joinedHeader("RateLimit-Policy")).To(Equal(`"prefix";q=5;w=600`))
+	g.Expect(h.gatherMetrics()).To(ContainSubstring(`phoneproof_http_rate_limited_total{limit="prefix"} 1` + "\n"))
 	g.Expect(h.do(initFor(keyInit, "+447911123456")).status).To(Equal(200), "another range")
-	g.Expect(h.do(initFor(keyAll, h.number(6))).status).To(Equal(200), "another key")
+	g.Expect(h.do(initFor(keyAll, h.newNumber(6))).status).To(Equal(200), "another key")
 }
 
 // initAs starts a verification for a subject.
@@ -232,25 +232,25 @@ func initAs(key, number, subject string) request {
 func TestInit_floodOfOneSubject(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, stoppedClock)
-	h.change(func(s *settings.Settings) { s.Limits.PerSubject = verification.Rate{Requests: 2, Period: time.Hour} })
+	h.changeSettings(func(s *settings.Settings) { s.Limits.PerSubject = verification.Rate{Requests: 2, Period: time.Hour} })
 	h.canaries.add("203.0.113.7")
-	first := initAs(keyAll, h.number(0), "203.0.113.7").with("Idempotency-Key", "one")
+	first := initAs(keyAll, h.newNumber(0), "203.0.113.7").withHeader("Idempotency-Key", "one")
 	g.Expect(h.do(first).status).To(Equal(200))
-	g.Expect(h.do(initAs(keyAll, h.number(1), "203.0.113.7")).status).To(Equal(200))
-	a := h.do(initAs(keyAll, h.number(2), "203.0.113.7"))
+	g.Expect(h.do(initAs(keyAll, h.newNumber(1), "203.0.113.7")).status).To(Equal(200))
+	a := h.do(initAs(keyAll, h.newNumber(2), "203.0.113.7"))
 	expectRefusal(g, a, 429, verification.CodeRateLimited, "subject")
-	g.Expect(a.head("Retry-After")).To(Equal("3600"))
-	g.Expect(a.head("RateLimit")).To(Equal(`"subject";r=0;t=3600`))
-	g.Expect(a.head("RateLimit-Policy")).To(Equal(`"subject";q=2;w=3600`))
-	g.Expect(h.metrics()).To(ContainSubstring(`phoneproof_http_rate_limited_total{limit="subject"} 1` + "\n"))
+	g.Expect(a.joinedHeader("Retry-After")).To(Equal("3600"))
+	g.Expect(a.joinedHeader("RateLimit")).To(Equal(`"subject";r=0;t=3600`))
+	g.Expect(a.joinedHeader("RateLimit-Policy")).To(Equal(`"subject";q=2;w=3600`))
+	g.Expect(h.gatherMetrics()).To(ContainSubstring(`phoneproof_http_rate_limited_total{limit="subject"} 1` + "\n"))
 
-	g.Expect(h.do(initAs(keyAll, h.number(2), "203.0.113.8")).status).To(Equal(200), "another subject")
-	g.Expect(h.do(initAs(keyInit, h.number(3), "203.0.113.7")).status).To(Equal(200), "another key's subject of the same name")
+	g.Expect(h.do(initAs(keyAll, h.newNumber(2), "203.0.113.8")).status).To(Equal(200), "another subject")
+	g.Expect(h.do(initAs(keyInit, h.newNumber(3), "203.0.113.7")).status).To(Equal(200), "another key's subject of the same name")
 	g.Expect(h.do(first).status).To(Equal(200), "a retry counts for nothing")
-	g.Expect(h.do(initAs(keyAll, h.number(0), "203.0.113.9").with("Idempotency-Key", "one")).status).
+	g.Expect(h.do(initAs(keyAll, h.newNumber(0), "203.0.113.9").withHeader("Idempotency-Key", "one")).status).
 		To(Equal(200), "its user has another address by now")
-	expectRefusal(g, h.do(initFor(keyAll, h.number(4))), 400, codeMissingField, "subject")
-	null := initRequest(keyAll, fmt.Sprintf(`{"phoneNumber":%q,"subject":null}`, h.number(4)))
+	expectRefusal(g, h.do(initFor(keyAll, h.newNumber(4))), 400, codeMissingField, "subject")
+	null := initRequest(keyAll, fmt.Sprintf(`{"phoneNumber":%q,"subject":null}`, h.newNumber(4)))
 	expectRefusal(g, h.do(null), 400, codeMissingField, "subject")
 }
 
@@ -258,20 +258,20 @@ func TestInit_floodOfOneSubject(t *testing.T) {
 func TestInit_retryOfBeforeSubjectsWereLimited(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	retry := initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1")
+	retry := initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "order-1")
 	first := h.do(retry)
 	g.Expect(first.status).To(Equal(200))
-	h.change(func(s *settings.Settings) { s.Limits.PerSubject = verification.Rate{Requests: 1, Period: time.Hour} })
+	h.changeSettings(func(s *settings.Settings) { s.Limits.PerSubject = verification.Rate{Requests: 1, Period: time.Hour} })
 	for range 3 {
 		again := h.do(retry)
 		g.Expect(again.status).To(Equal(200), again.errorField("message"))
-		g.Expect(again.text("requestId")).To(Equal(first.text("requestId")))
-		g.Expect(again.text("expectedText")).To(Equal(first.text("expectedText")))
+		g.Expect(again.stringField("requestId")).To(Equal(first.stringField("requestId")))
+		g.Expect(again.stringField("expectedText")).To(Equal(first.stringField("expectedText")))
 	}
 	for name, other := range map[string]request{
-		"another Idempotency-Key": initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-2"),
-		"another API key":         initFor(keyInit, h.number(1)).with("Idempotency-Key", "order-1"),
-		"no Idempotency-Key":      initFor(keyAll, h.number(1)),
+		"another Idempotency-Key": initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "order-2"),
+		"another API key":         initFor(keyInit, h.newNumber(1)).withHeader("Idempotency-Key", "order-1"),
+		"no Idempotency-Key":      initFor(keyAll, h.newNumber(1)),
 	} {
 		refused := h.do(other)
 		g.Expect([]any{refused.status, refused.errorField("code")}).To(Equal([]any{400, string(codeMissingField)}), name)
@@ -280,29 +280,29 @@ func TestInit_retryOfBeforeSubjectsWereLimited(t *testing.T) {
 
 func TestInit_subject(t *testing.T) {
 	of := func(subject string) request { return initAs(keyAll, "+4915123456789", subject) }
-	expectEach(t, []bad{
+	expectEach(t, []badRequest{
 		{"none", initFor(keyAll, "+4915123456789"), 200, "", ""},
 		{"one that nothing counts by", of("user-1"), 200, "", ""},
 		{"as long as allowed", of(strings.Repeat("ü", maxSubject)), 200, "", ""},
 		{"one longer", of(strings.Repeat("ü", maxSubject+1)), 400, verification.CodeInvalidSubject, "subject"},
 		{"empty", of(""), 400, verification.CodeInvalidSubject, "subject"},
-		{"no string", body(`{"phoneNumber":"+4915123456789","subject":{"ip":"203.0.113.7"}}`), 400, codeInvalidType, "subject"},
-		{"null, which is none", body(`{"phoneNumber":"+4915123456789","subject":null}`), 200, "", ""},
-		{"null that is cut", body(`{"phoneNumber":"+4915123456789","subject":nul}`), 400, codeInvalidJSON, ""},
-		{"null and another", body(`{"phoneNumber":"+4915123456789","subject":null,"subject":"b"}`), 400, codeInvalidJSON, "subject"},
-		{"null after another", body(`{"phoneNumber":"+4915123456789","subject":"a","subject":null}`), 400, codeInvalidJSON, "subject"},
-		{"twice", body(`{"phoneNumber":"+4915123456789","subject":"a","subject":"b"}`), 400, codeInvalidJSON, "subject"},
+		{"no string", requestWithBody(`{"phoneNumber":"+4915123456789","subject":{"ip":"203.0.113.7"}}`), 400, codeInvalidType, "subject"},
+		{"null, which is none", requestWithBody(`{"phoneNumber":"+4915123456789","subject":null}`), 200, "", ""},
+		{"null that is cut", requestWithBody(`{"phoneNumber":"+4915123456789","subject":nul}`), 400, codeInvalidJSON, ""},
+		{"null and another", requestWithBody(`{"phoneNumber":"+4915123456789","subject":null,"subject":"b"}`), 400, codeInvalidJSON, "subject"},
+		{"null after another", requestWithBody(`{"phoneNumber":"+4915123456789","subject":"a","subject":null}`), 400, codeInvalidJSON, "subject"},
+		{"twice", requestWithBody(`{"phoneNumber":"+4915123456789","subject":"a","subject":"b"}`), 400, codeInvalidJSON, "subject"},
 	})
 }
 
 func TestInit_fullStore(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	h.change(func(s *settings.Settings) { s.Limits.MaxStored = 1 })
-	g.Expect(h.do(initFor(keyInit, h.number(1))).status).To(Equal(200))
-	a := h.do(initFor(keyInit, h.number(2)))
+	h.changeSettings(func(s *settings.Settings) { s.Limits.MaxStored = 1 })
+	g.Expect(h.do(initFor(keyInit, h.newNumber(1))).status).To(Equal(200))
+	a := h.do(initFor(keyInit, h.newNumber(2)))
 	expectRefusal(g, a, 429, verification.CodeTooManyStored, "")
-	g.Expect(a.head("Retry-After")).NotTo(BeEmpty())
+	g.Expect(a.joinedHeader("Retry-After")).NotTo(BeEmpty())
 }
 
 // expectRefusal checks the status, the code and the field of a refusal.

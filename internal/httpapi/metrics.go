@@ -63,7 +63,7 @@ func newMetrics() *metrics {
 	}
 }
 
-func (m *metrics) register(r prometheus.Registerer) error {
+func (m *metrics) registerAll(r prometheus.Registerer) error {
 	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inits, m.limited, m.waits, m.panics} {
 		if err := r.Register(c); err != nil {
 			return err
@@ -73,7 +73,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 }
 
 // observe counts the request and writes its log line: one, whatever happened.
-func (x *exchange) observe() {
+func (x *exchange) recordRequest() {
 	took := max(x.api.clock.Since(x.start), 0).Round(time.Microsecond)
 	m := x.api.metrics
 	method := knownMethod(x.r.Method)

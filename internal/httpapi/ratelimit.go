@@ -12,28 +12,28 @@ import (
 // by a limit. Other answers do not know what is left.
 
 // admittedRate tells what is left of the key's limit. A retry that met its first try took nothing and knows nothing.
-func (x *exchange) admittedRate(created verification.Created) {
+func (x *exchange) reportRemaining(created verification.Created) {
 	limits := x.settings.Limits
 	if !limits.PerKey.Limited() {
 		return
 	}
-	x.ratePolicy(limits)
+	x.setRatePolicy(limits)
 	if !created.Existing {
-		x.rateLeft(verification.LimitPerKey, int64(created.Key.Remaining), wholeSeconds(created.Key.Reset))
+		x.setRateRemaining(verification.LimitPerKey, int64(created.Key.Remaining), wholeSeconds(created.Key.Reset))
 	}
 }
 
 // refusedRate reports and counts which limit refused.
-func (x *exchange) refusedRate(e *verification.Error) {
+func (x *exchange) reportRateLimited(e *verification.Error) {
 	if e.Limit == "" { // also errStatusRate, which is no limit on inits
 		return
 	}
 	x.api.metrics.limited.WithLabelValues(e.Limit).Inc()
-	x.ratePolicy(x.settings.Limits)
-	x.rateLeft(e.Limit, 0, wholeSeconds(e.RetryAfter))
+	x.setRatePolicy(x.settings.Limits)
+	x.setRateRemaining(e.Limit, 0, wholeSeconds(e.RetryAfter))
 }
 
-func (x *exchange) ratePolicy(limits verification.Limits) {
+func (x *exchange) setRatePolicy(limits verification.Limits) {
 	policy := make([]byte, 0, 64)
 	policy = appendPolicy(policy, verification.LimitPerKey, limits.PerKey)
 	policy = appendPolicy(policy, verification.LimitPerPhoneNumber, limits.PerPhoneNumber)
@@ -57,7 +57,7 @@ func appendPolicy(b []byte, name string, rate verification.Rate) []byte {
 	return strconv.AppendInt(b, wholeSeconds(rate.Period), 10)
 }
 
-func (x *exchange) rateLeft(name string, remaining, seconds int64) {
+func (x *exchange) setRateRemaining(name string, remaining, seconds int64) {
 	left := make([]byte, 0, 32)
 	left = append(left, '"')
 	left = append(left, name...)

@@ -11,8 +11,8 @@ import (
 // requestID returns the client's X-Request-Id, if it can stand in a log line and a header as it is, or a new one. The
 // characters are those of UUIDs, ULIDs and the like: nothing that a terminal, a log parser or a shell would act on. What
 // looks like a phone number or one of our API keys is not taken over: it would stand in the log.
-func requestID(h http.Header) string {
-	if values := h["X-Request-Id"]; len(values) == 1 && plainID(values[0]) {
+func chooseRequestID(h http.Header) string {
+	if values := h["X-Request-Id"]; len(values) == 1 && isPlainID(values[0]) {
 		return values[0]
 	}
 	// Unique is enough: the id opens nothing. The generator is ChaCha8, seeded by the system.
@@ -22,7 +22,7 @@ func requestID(h http.Header) string {
 	return hex.EncodeToString(random[:])
 }
 
-func plainID(s string) bool {
+func isPlainID(s string) bool {
 	if s == "" || len(s) > maxRequestIDBytes {
 		return false
 	}

@@ -26,23 +26,23 @@ func TestServer_drains(t *testing.T) {
 	const drain = 10 * time.Second // what is asked meanwhile is answered in far less
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.server.DrainDelay = drain })
-	id := h.do(initFor(keyAll, h.number(0))).text("requestId")
+	id := h.do(initFor(keyAll, h.newNumber(0))).stringField("requestId")
 
 	waiting := make(chan answer, 1)
 	go func() { waiting <- h.do(statusRequest(keyAll, "id="+id+"&wait=30s")) }()
-	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
+	g.Eventually(h.gatherMetrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
 	g.Expect(h.server.Draining()).To(BeFalse())
 
 	start := time.Now()
 	stopped := make(chan error, 1)
 	go func() { stopped <- h.stop() }()
-	g.Expect((<-waiting).text("status")).To(Equal("PENDING"))
+	g.Expect((<-waiting).stringField("status")).To(Equal("PENDING"))
 	g.Expect(time.Since(start)).To(BeNumerically("<", drain), "long polls end at once")
 	g.Expect(h.server.Draining()).To(BeTrue())
-	a := h.do(initFor(keyAll, h.number(1)))
+	a := h.do(initFor(keyAll, h.newNumber(1)))
 	g.Expect(a.status).To(Equal(200), "still answering")
 	a = h.do(statusRequest(keyAll, "id="+id+"&wait=30s"))
-	g.Expect(a.text("status")).To(Equal("PENDING"))
+	g.Expect(a.stringField("status")).To(Equal("PENDING"))
 	g.Expect(<-stopped).To(Succeed())
 	g.Expect(time.Since(start)).To(BeNumerically(">=", drain))
 	_, err := net.Dial("tcp", h.address)
@@ -82,7 +82,7 @@ func TestServer_losesNothingWhenItStops(t *testing.T) {
 	for at := range failures {
 		g.Expect(at).To(BeTemporally(">=", stopping.Add(delay)))
 	}
-	g.Expect(h.metrics()).To(ContainSubstring(fmt.Sprintf("phoneproof_http_inits_total{result=\"created\"} %d\n", answers.Load())))
+	g.Expect(h.gatherMetrics()).To(ContainSubstring(fmt.Sprintf("phoneproof_http_inits_total{result=\"created\"} %d\n", answers.Load())))
 }
 
 // postInit starts a verification, without a look at the contract.
@@ -104,7 +104,7 @@ func (h *harness) postInit() error {
 	return errors.Join(err, response.Body.Close())
 }
 
-func TestServer_cutsWhatTakesTooLong(t *testing.T) {
+func TestServer_closesRequestsAfterShutdownTimeout(t *testing.T) {
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -127,7 +127,7 @@ func TestServer_cutsWhatTakesTooLong(t *testing.T) {
 	g.Expect(<-ended).To(MatchError(ContainSubstring("finish the requests in flight")))
 }
 
-func TestServer_tellsWhenItCannotServe(t *testing.T) {
+func TestServer_returnsServeErrors(t *testing.T) {
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -143,23 +143,23 @@ func TestServer_tellsWhenItCannotServe(t *testing.T) {
 func TestServer_holdsALongPollPastTheReadTimeout(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.limits.readHeader, s.limits.read = 2*time.Second, 3*time.Second })
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	start := time.Now()
 	a := h.do(statusRequest(keyAll, "id="+id+"&wait=5s"))
-	g.Expect(a.text("status")).To(Equal("PENDING"))
+	g.Expect(a.stringField("status")).To(Equal("PENDING"))
 	g.Expect(time.Since(start)).To(BeNumerically(">=", 4900*time.Millisecond))
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "the connection goes on")
 }
 
-func TestServer_clientThatGoesAwayFreesItsPlace(t *testing.T) {
+func TestServer_clientThatDisconnectsFreesItsSlot(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	conn, _ := h.dial(g, "GET /api/verify/status?wait=30s&id="+id+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+keyAll+"\r\n\r\n")
-	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
+	g.Eventually(h.gatherMetrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
 	g.Expect(conn.Close()).To(Succeed())
-	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 0\n"))
-	g.Expect(h.lines(g, 2)[1]).To(HaveKeyWithValue("code", "client_gone"))
+	g.Eventually(h.gatherMetrics).Should(ContainSubstring("phoneproof_http_long_polls 0\n"))
+	g.Expect(h.awaitLogLines(g, 2)[1]).To(HaveKeyWithValue("code", "client_gone"))
 }
 
 // Ten thousand connections that do nothing cost what the limit allows, and others are answered all the same.
@@ -201,35 +201,35 @@ func TestServer_tenThousandIdleConnections(t *testing.T) {
 	}).WithTimeout(time.Minute).Should(BeNumerically("<", 160<<20))
 	t.Logf("%d connections dialled, %d held, %d KiB in all, %d bytes each", most, open(), used>>10, used/int64(max(open(), 1)))
 	for i := range 50 {
-		g.Expect(h.do(initFor(keyAll, h.number(i))).status).To(Equal(200))
+		g.Expect(h.do(initFor(keyAll, h.newNumber(i))).status).To(Equal(200))
 	}
-	g.Expect(h.metrics()).To(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9.e+]{3,}`))
+	g.Expect(h.gatherMetrics()).To(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9.e+]{3,}`))
 }
 
 // As many long polls as may be held cost what they cost, and all end when the server stops.
 func TestServer_allLongPollsHeld(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.server.Budget = 2 * maxWaits * boundedhttp.ConnectionCost })
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	var keys []settings.Key
 	for i := range maxWaits / maxWaitsPerKey {
 		name := fmt.Sprintf("a-key-of-some-length-number-%06d", i)
 		keys = append(keys, settings.Key{Name: name, Hash: sha256.Sum256([]byte(name)), Scopes: settings.ScopeStatus})
 	}
-	h.change(func(s *settings.Settings) { s.Keys = keysOf(keys...) })
+	h.changeSettings(func(s *settings.Settings) { s.Keys = keysOf(keys...) })
 	before := memoryInUse()
 	for i := range maxWaits {
 		h.dial(g, "GET /api/verify/status?wait=30s&id="+id+" HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer "+keys[i%len(keys)].Name+"\r\n\r\n")
 	}
-	g.Eventually(h.metrics).WithTimeout(25 * time.Second).Should(ContainSubstring("phoneproof_http_long_polls 2000\n"))
+	g.Eventually(h.gatherMetrics).WithTimeout(25 * time.Second).Should(ContainSubstring("phoneproof_http_long_polls 2000\n"))
 	used := memoryInUse() - before
 	t.Logf("%d KiB in all, %d bytes each", used>>10, used/maxWaits)
 	g.Expect(used).To(BeNumerically("<", 120<<20))
-	g.Expect(h.do(statusRequest(keyAll, "wait=30s&id="+id)).text("status")).To(Equal("PENDING"), "one more is answered at once")
+	g.Expect(h.do(statusRequest(keyAll, "wait=30s&id="+id)).stringField("status")).To(Equal("PENDING"), "one more is answered at once")
 	start := time.Now()
 	g.Expect(h.stop()).To(Succeed())
 	g.Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second))
-	g.Expect(h.metrics()).To(ContainSubstring("phoneproof_http_long_polls 0\n"))
+	g.Expect(h.gatherMetrics()).To(ContainSubstring("phoneproof_http_long_polls 0\n"))
 }
 
 // memoryInUse returns the bytes of heap and stacks, after a collection.

@@ -25,7 +25,7 @@ func (x *exchange) serveStatus() error {
 	if err := x.limitStatus(key.Name); err != nil {
 		return err
 	}
-	request, err := x.lookup(key, query)
+	request, err := x.readOrWait(key, query)
 	if err != nil {
 		return err
 	}
@@ -34,18 +34,18 @@ func (x *exchange) serveStatus() error {
 }
 
 // lookup returns the request, at once or when it changes.
-func (x *exchange) lookup(key settings.Key, query statusQuery) (verification.Request, error) {
+func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification.Request, error) {
 	// An id that none of ours can be is not worth a subscription; read answers it as any other absent one.
-	if query.wait == 0 || !verification.IsRequestID(query.id) || !x.api.waits.enter(key.Name) {
-		return x.read(query.id)
+	if query.wait == 0 || !verification.IsRequestID(query.id) || !x.api.waits.acquire(key.Name) {
+		return x.readRequest(query.id)
 	}
 	x.route = pathStatus + waitSuffix
 	x.api.metrics.waits.Inc()
 	defer func() {
 		x.api.metrics.waits.Dec()
-		x.api.waits.leave(key.Name)
+		x.api.waits.release(key.Name)
 	}()
-	request, err := x.await(query)
+	request, err := x.waitForChange(query)
 	if err != nil {
 		return verification.Request{}, err
 	}
@@ -58,7 +58,7 @@ func (x *exchange) lookup(key settings.Key, query statusQuery) (verification.Req
 }
 
 // read asks the store, for at most storeTimeout.
-func (x *exchange) read(id string) (verification.Request, error) {
+func (x *exchange) readRequest(id string) (verification.Request, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(x.keyName)), storeTimeout)
 	defer cancel()
 	return x.api.service.Status(ctx, id)
@@ -86,8 +86,8 @@ func (x *exchange) answerStatus(request verification.Request) {
 		}
 	}
 	body = append(body, "}\n"...)
-	x.send(http.StatusOK, body)
-	giveBuffer(buffer, body)
+	x.sendAnswer(http.StatusOK, body)
+	releaseBuffer(buffer, body)
 }
 
 // statusQuery is what of the query of status counts.

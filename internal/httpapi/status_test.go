@@ -22,31 +22,31 @@ func TestStatus_ofEachPhase(t *testing.T) {
 	g := NewWithT(t)
 	fake := clocktesting.NewFakeClock(time.Now())
 	h := newHarness(t, func(s *setup) { s.options.Clock = fake })
-	number := h.number(1)
+	number := h.newNumber(1)
 	pending := h.do(initFor(keyAll, number))
-	a := h.do(statusRequest(keyStatus, "id="+pending.text("requestId")))
-	g.Expect(a.fields).To(Equal(map[string]any{"status": "PENDING", "phoneNumber": number, "expiresAt": pending.text("expiresAt")}))
+	a := h.do(statusRequest(keyStatus, "id="+pending.stringField("requestId")))
+	g.Expect(a.fields).To(Equal(map[string]any{"status": "PENDING", "phoneNumber": number, "expiresAt": pending.stringField("expiresAt")}))
 
 	verified := h.do(initFor(keyAll, number))
-	h.verify(verified.text("requestId"), number, verification.AssuranceUsual)
-	a = h.do(statusRequest(keyStatus, "id="+verified.text("requestId")))
+	h.verifyRequest(verified.stringField("requestId"), number, verification.AssuranceUsual)
+	a = h.do(statusRequest(keyStatus, "id="+verified.stringField("requestId")))
 	g.Expect(a.fields).To(And(HaveLen(5), HaveKeyWithValue("status", "VERIFIED"), HaveKeyWithValue("actualPhoneNumber", number), HaveKey("verifiedAt")))
 
 	shared := h.do(initFor(keyAll, number))
-	h.verify(shared.text("requestId"), number, verification.AssuranceSharedContact)
-	a = h.do(statusRequest(keyStatus, "id="+shared.text("requestId")))
+	h.verifyRequest(shared.stringField("requestId"), number, verification.AssuranceSharedContact)
+	a = h.do(statusRequest(keyStatus, "id="+shared.stringField("requestId")))
 	g.Expect(a.fields).To(And(HaveLen(6), HaveKeyWithValue("assurance", "shared_contact")))
 
 	fake.Step(10*time.Minute + verification.ExpiryGrace - time.Millisecond)
-	g.Expect(h.do(statusRequest(keyStatus, "id="+pending.text("requestId"))).text("status")).To(Equal("PENDING"))
+	g.Expect(h.do(statusRequest(keyStatus, "id="+pending.stringField("requestId"))).stringField("status")).To(Equal("PENDING"))
 	fake.Step(time.Millisecond)
-	a = h.do(statusRequest(keyStatus, "id="+pending.text("requestId")))
+	a = h.do(statusRequest(keyStatus, "id="+pending.stringField("requestId")))
 	g.Expect(a.fields).To(And(HaveLen(3), HaveKeyWithValue("status", "EXPIRED")))
-	g.Expect(h.do(statusRequest(keyStatus, "id="+verified.text("requestId"))).text("status")).To(Equal("VERIFIED"))
+	g.Expect(h.do(statusRequest(keyStatus, "id="+verified.stringField("requestId"))).stringField("status")).To(Equal("VERIFIED"))
 }
 
 // verify moves a request to VERIFIED, as a messenger's message does.
-func (h *harness) verify(id, number string, assurance verification.Assurance) {
+func (h *harness) verifyRequest(id, number string, assurance verification.Assurance) {
 	sender, err := phone.FromE164(number)
 	if err != nil {
 		h.t.Fatal(err)
@@ -66,7 +66,7 @@ func TestStatus_badQueries(t *testing.T) {
 	noQuery := q("")
 	noQuery.target = pathStatus
 	valid := "vr" + strings.Repeat("a", 24)
-	expectEach(t, []bad{
+	expectEach(t, []badRequest{
 		{"no query", noQuery, 400, codeMissingParameter, "id"},
 		{"empty query", q(""), 400, codeMissingParameter, "id"},
 		{"empty", q("id="), 400, codeMissingParameter, "id"},
@@ -108,28 +108,28 @@ func TestStatus_foreignAndAbsentLookAlike(t *testing.T) {
 	h := newHarness(t)
 	theirs := h.backend.Open("shop/other")
 	other := verification.NewService(verification.NewCodeSpace("shop/other"), theirs)
-	number, err := phone.Parse(h.number(1))
+	number, err := phone.Parse(h.newNumber(1))
 	g.Expect(err).NotTo(HaveOccurred())
 	foreign, err := other.Initiate(t.Context(), verification.Initiation{Phone: number, Method: verification.WhatsApp, TTL: time.Minute})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = other.Status(t.Context(), foreign.Request.ID)
 	g.Expect(err).NotTo(HaveOccurred(), "it is there to be found")
 	for _, query := range []string{"id=%s", "id=%s&wait=1s"} {
-		absent := h.ask(g, fmt.Sprintf(query, "vr"+strings.Repeat("a", 24)))
+		absent := h.readRawStatus(g, fmt.Sprintf(query, "vr"+strings.Repeat("a", 24)))
 		g.Expect(absent).To(HavePrefix("HTTP/1.1 404 Not Found\r\n"))
 		for _, id := range []string{foreign.Request.ID, "nonsense"} {
-			g.Expect(h.ask(g, fmt.Sprintf(query, id))).To(Equal(absent))
+			g.Expect(h.readRawStatus(g, fmt.Sprintf(query, id))).To(Equal(absent))
 		}
 	}
 
 	// The comparison would notice a request that is found.
-	absent := h.ask(g, "id=vr"+strings.Repeat("a", 24))
-	own := h.do(initFor(keyAll, h.number(2))).text("requestId")
-	g.Expect(h.ask(g, "id="+own)).NotTo(Equal(absent))
+	absent := h.readRawStatus(g, "id=vr"+strings.Repeat("a", 24))
+	own := h.do(initFor(keyAll, h.newNumber(2))).stringField("requestId")
+	g.Expect(h.readRawStatus(g, "id="+own)).NotTo(Equal(absent))
 }
 
 // ask returns the whole answer of status as it came over the wire, but for its request id and date.
-func (h *harness) ask(g Gomega, query string) string {
+func (h *harness) readRawStatus(g Gomega, query string) string {
 	_, from := h.dial(g, "GET /api/verify/status?"+query+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer "+keyAll+"\r\n\r\n")
 	whole, err := io.ReadAll(from)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -141,31 +141,31 @@ func (h *harness) ask(g Gomega, query string) string {
 func TestStatus_storeThatIsAway(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	h.backend.Fail(errors.New("dial tcp 10.0.0.7:5432: connection refused"))
-	for _, r := range []request{statusRequest(keyAll, "id="+id), statusRequest(keyAll, "id="+id+"&wait=30s"), initFor(keyAll, h.number(1))} {
+	for _, r := range []request{statusRequest(keyAll, "id="+id), statusRequest(keyAll, "id="+id+"&wait=30s"), initFor(keyAll, h.newNumber(1))} {
 		a := h.do(r)
 		expectRefusal(g, a, 503, verification.CodeStoreUnavailable, "")
-		g.Expect(a.head("Retry-After")).To(Equal("2"))
+		g.Expect(a.joinedHeader("Retry-After")).To(Equal("2"))
 		g.Expect(string(a.body)).NotTo(ContainSubstring("10.0.0.7"))
 	}
-	g.Expect(h.logged()).To(ContainSubstring("connection refused"), "what went wrong is for our log")
+	g.Expect(h.logText()).To(ContainSubstring("connection refused"), "what went wrong is for our log")
 	h.backend.Fail(nil)
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200))
 }
 
-func TestStatus_errorThatNobodyKnows(t *testing.T) {
+func TestStatus_unknownError(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	fail := func(context.Context) error { return errors.New("a fault of the adapter") }
 	h.store.before.Store(&fail)
-	for _, r := range []request{initFor(keyAll, h.number(1)), statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24))} {
+	for _, r := range []request{initFor(keyAll, h.newNumber(1)), statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24))} {
 		a := h.do(r)
 		expectRefusal(g, a, 500, codeInternal, "")
 		g.Expect(string(a.body)).NotTo(ContainSubstring("adapter"))
 	}
-	g.Expect(h.lines(g, 2)[1]).To(And(HaveKeyWithValue("level", "ERROR"), HaveKeyWithValue("err", ContainSubstring("a fault of the adapter"))))
-	g.Expect(h.metrics()).To(ContainSubstring(`phoneproof_http_inits_total{result="internal"} 1`))
+	g.Expect(h.awaitLogLines(g, 2)[1]).To(And(HaveKeyWithValue("level", "ERROR"), HaveKeyWithValue("err", ContainSubstring("a fault of the adapter"))))
+	g.Expect(h.gatherMetrics()).To(ContainSubstring(`phoneproof_http_inits_total{result="internal"} 1`))
 }
 
 func TestStatus_panic(t *testing.T) {
@@ -173,19 +173,19 @@ func TestStatus_panic(t *testing.T) {
 	h := newHarness(t)
 	explode := func(context.Context) error { panic("the fault itself") }
 	h.store.before.Store(&explode)
-	a := h.do(statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24)).with("X-Request-Id", "the-one"))
+	a := h.do(statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24)).withHeader("X-Request-Id", "the-one"))
 	expectRefusal(g, a, 500, codeInternal, "")
 	g.Expect(string(a.body)).NotTo(ContainSubstring("fault itself"))
-	line := h.lines(g, 1)[0]
+	line := h.awaitLogLines(g, 1)[0]
 	g.Expect(line["err"]).To(And(ContainSubstring("the fault itself"), ContainSubstring("status_test.go")))
 	g.Expect(line["xRequestId"]).To(Equal("the-one"))
-	g.Expect(h.metrics()).To(ContainSubstring("phoneproof_http_panics_total 1\n"))
+	g.Expect(h.gatherMetrics()).To(ContainSubstring("phoneproof_http_panics_total 1\n"))
 	h.store.before.Store(nil)
 	g.Expect(h.do(statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24))).status).To(Equal(404))
 }
 
 // lines waits until n requests are logged, for a line is written after its answer, and returns the lines.
-func (h *harness) lines(g Gomega, n int) []map[string]any {
+func (h *harness) awaitLogLines(g Gomega, n int) []map[string]any {
 	g.Eventually(h.parseLog).Should(HaveLen(n))
 	return h.parseLog()
 }

@@ -22,7 +22,7 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 		s.options.Clock = clock
 		s.settings.Limits.PerKey = verification.Rate{Requests: 60, Period: time.Hour}
 	})
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	ask := func(key string) answer { return h.do(statusRequest(key, "id="+id)) }
 	for range int(minStatusRate * statusBurstTime.Seconds()) {
 		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK))
@@ -31,11 +31,11 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 	refused := ask(keyAll)
 	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
 	g.Expect(refused.errorField("code")).To(Equal(string(verification.CodeRateLimited)))
-	g.Expect(refused.head("Retry-After")).To(Equal("1"))
+	g.Expect(refused.joinedHeader("Retry-After")).To(Equal("1"))
 	g.Expect(h.store.calls.Load()).To(Equal(before), "the store is not asked")
-	g.Expect(h.do(initFor(keyAll, h.number(2))).status).To(Equal(http.StatusOK), "the key may still start verifications")
+	g.Expect(h.do(initFor(keyAll, h.newNumber(2))).status).To(Equal(http.StatusOK), "the key may still start verifications")
 	for range 2 {
-		signUp := initFor(keyAll, h.number(3)).with("Idempotency-Key", "sign-up")
+		signUp := initFor(keyAll, h.newNumber(3)).withHeader("Idempotency-Key", "sign-up")
 		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "with an Idempotency-Key too, and retry it")
 	}
 	g.Expect(ask(keyStatus).status).To(Equal(http.StatusOK), "another key goes on")
@@ -45,7 +45,7 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK))
 	}
 	g.Expect(ask(keyAll).status).To(Equal(http.StatusTooManyRequests))
-	h.change(func(s *settings.Settings) { s.Limits.PerKey.Requests *= 20 })
+	h.changeSettings(func(s *settings.Settings) { s.Limits.PerKey.Requests *= 20 })
 	g.Expect(ask(keyAll).status).To(Equal(http.StatusTooManyRequests))
 	clock.Step(time.Second)
 	for range 1_200 * statusPerVerification / int(statusTime.Seconds()) {
@@ -63,10 +63,10 @@ func TestRetries_areLimitedForEachKey(t *testing.T) {
 	})
 	most := int(minStatusRate * statusBurstTime.Seconds())
 	for i := range 200 {
-		signUp := initFor(keyAll, h.number(i)).with("Idempotency-Key", strconv.Itoa(i))
+		signUp := initFor(keyAll, h.newNumber(i)).withHeader("Idempotency-Key", strconv.Itoa(i))
 		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "what starts a verification counts for nothing")
 	}
-	again := initFor(keyAll, h.number(0)).with("Idempotency-Key", "0")
+	again := initFor(keyAll, h.newNumber(0)).withHeader("Idempotency-Key", "0")
 	for range most {
 		g.Expect(h.do(again).status).To(Equal(http.StatusOK))
 	}
@@ -74,7 +74,7 @@ func TestRetries_areLimitedForEachKey(t *testing.T) {
 	refused := h.do(again)
 	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
 	g.Expect(refused.errorField("code")).To(Equal(string(verification.CodeRateLimited)))
-	g.Expect(refused.head("Retry-After")).To(Equal("1"))
+	g.Expect(refused.joinedHeader("Retry-After")).To(Equal("1"))
 	g.Expect(refused.header).NotTo(HaveKey("Ratelimit"), "it is no limit on what may be started")
 	g.Expect(h.store.calls.Load()).To(Equal(before), "the store is not asked")
 	g.Expect(h.do(statusRequest(keyAll, "id=abc")).status).NotTo(Equal(http.StatusTooManyRequests), "reads are counted by themselves")

@@ -22,9 +22,9 @@ func TestStatus_answersWhatWasStored(t *testing.T) {
 	fake := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 	h := newHarness(t, func(s *setup) { s.options.Clock = fake })
 	const claimed, reported = "+5215512345678", "+525512345678" // two forms of one number
-	id := h.do(initFor(keyAll, claimed)).text("requestId")
+	id := h.do(initFor(keyAll, claimed)).stringField("requestId")
 	fake.Step(time.Minute)
-	h.verify(id, reported, verification.AssuranceUsual)
+	h.verifyRequest(id, reported, verification.AssuranceUsual)
 	fake.Step(time.Hour)
 	for range 2 {
 		g.Expect(h.do(statusRequest(keyStatus, "id="+id)).fields).To(And(
@@ -41,15 +41,15 @@ func TestInit_retryAnswersWhatIsLeft(t *testing.T) {
 	g := NewWithT(t)
 	fake := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
 	h := newHarness(t, func(s *setup) { s.options.Clock = fake })
-	try := initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1")
+	try := initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "order-1")
 	for _, row := range []struct {
 		later time.Duration
 		want  string
 	}{{0, "600s"}, {4 * time.Minute, "360s"}, {6*time.Minute - time.Second, "1s"}, {time.Hour, "0s"}} {
 		fake.Step(row.later)
 		answer := h.do(try)
-		g.Expect(answer.text("expiresIn")).To(Equal(row.want))
-		g.Expect(answer.text("expiresAt")).To(Equal("2026-03-01T10:10:00.000Z"))
+		g.Expect(answer.stringField("expiresIn")).To(Equal(row.want))
+		g.Expect(answer.stringField("expiresAt")).To(Equal("2026-03-01T10:10:00.000Z"))
 	}
 }
 
@@ -65,8 +65,8 @@ func TestStore_isAskedForABoundedTime(t *testing.T) {
 		return nil
 	}
 	h.store.before.Store(&look)
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
-	h.do(initFor(keyAll, h.number(1)).with("Idempotency-Key", "order-1"))
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
+	h.do(initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "order-1"))
 	h.do(statusRequest(keyStatus, "id="+id))
 	for range 3 {
 		g.Expect(left).To(Receive(BeNumerically("<=", 1500*time.Millisecond)))
@@ -78,16 +78,16 @@ func TestStore_isAskedForABoundedTime(t *testing.T) {
 func TestInit_bodyOfEightKibibytes(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	text := fmt.Sprintf(`{"phoneNumber":%q}`, h.number(1))
+	text := fmt.Sprintf(`{"phoneNumber":%q}`, h.newNumber(1))
 	for length, want := range map[int]int{8 << 10: 200, 8<<10 + 1: 413} {
-		g.Expect(h.do(body(text+strings.Repeat(" ", length-len(text)))).status).To(Equal(want), "%d bytes", length)
+		g.Expect(h.do(requestWithBody(text+strings.Repeat(" ", length-len(text)))).status).To(Equal(want), "%d bytes", length)
 	}
 }
 
-// unread is a body that must not be looked at.
-type unread struct{ t *testing.T }
+// unreadBody is a body that must not be looked at.
+type unreadBody struct{ t *testing.T }
 
-func (u unread) Read([]byte) (int, error) {
+func (u unreadBody) Read([]byte) (int, error) {
 	u.t.Error("the body was read")
 	return 0, io.EOF
 }
@@ -95,7 +95,7 @@ func (u unread) Read([]byte) (int, error) {
 // What announces too much is refused by its headers, so that who waits for "100 Continue" sends nothing.
 func TestInit_refusesAnAnnouncedExcessUnread(t *testing.T) {
 	h := newHarness(t)
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathInit, unread{t})
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathInit, unreadBody{t})
 	r.Header.Set("Authorization", "Bearer "+keyAll)
 	r.Header.Set("Content-Type", "application/json")
 	r.ContentLength = 8<<10 + 1

@@ -99,11 +99,11 @@ func TestWire_whenTheConnectionGoesOn(t *testing.T) {
 	r := request{method: http.MethodPost, target: pathInit}
 	_, from := h.dial(g, post(2, authorization, "{}")+post(2, authorization, "[]")+post(2, "", "{}"))
 	for range 2 {
-		a := h.next(g, r, from)
+		a := h.readAnswer(g, r, from)
 		g.Expect(a.status).To(Equal(400))
 		g.Expect(a.last).To(BeFalse())
 	}
-	a := h.next(g, r, from)
+	a := h.readAnswer(g, r, from)
 	expectRefusal(g, a, 401, codeMissingKey, "")
 	g.Expect(a.last).To(BeTrue())
 }
@@ -116,10 +116,10 @@ func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
 	flood := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
 	for i := range 60 {
 		_, from := h.dial(g, flood)
-		expectRefusal(g, h.next(g, request{method: http.MethodPost, target: pathInit}, from), 401, codeMissingKey, "")
+		expectRefusal(g, h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, from), 401, codeMissingKey, "")
 		if i%10 == 0 {
 			_, from = h.dial(g, "GET /api/verify/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
-			g.Expect(h.next(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
+			g.Expect(h.readAnswer(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
 		}
 	}
 }
@@ -128,19 +128,19 @@ func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
 func TestServer_floodOfSlowBodies(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.server.Budget = 20 * boundedhttp.ConnectionCost })
-	id := h.do(initFor(keyAll, h.number(1))).text("requestId")
+	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
 	waiting := make(chan answer, 1)
 	go func() { waiting <- h.do(statusRequest(keyAll, "wait=30s&id="+id)) }()
-	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
+	g.Eventually(h.gatherMetrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))
 	for i := range 60 {
 		h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+authorization+
 			"Content-Type: application/json\r\nContent-Length: 40\r\n\r\n{")
 		if i%10 == 0 {
 			_, from := h.dial(g, "GET /api/verify/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
-			g.Expect(h.next(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
+			g.Expect(h.readAnswer(g, request{method: http.MethodGet, target: pathStatus}, from).status).To(Equal(401))
 		}
 	}
-	h.verify(id, h.number(1), verification.AssuranceUsual)
-	g.Expect((<-waiting).text("status")).To(Equal("VERIFIED"), "what the server works for does not make room")
-	g.Eventually(h.metrics).Should(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9]{2}`))
+	h.verifyRequest(id, h.newNumber(1), verification.AssuranceUsual)
+	g.Expect((<-waiting).stringField("status")).To(Equal("VERIFIED"), "what the server works for does not make room")
+	g.Eventually(h.gatherMetrics).Should(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9]{2}`))
 }

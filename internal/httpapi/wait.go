@@ -9,8 +9,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// waits counts the long polls that are held, in all and by the name of their key.
-type waits struct {
+// waitLimiter limits the long polls that are held, in all and by the name of their key.
+type waitLimiter struct {
 	most int
 
 	mu    sync.Mutex
@@ -19,7 +19,7 @@ type waits struct {
 }
 
 // enter takes a place, if there is one.
-func (w *waits) enter(key string) bool {
+func (w *waitLimiter) acquire(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.total >= w.most || w.byKey[key] >= maxWaitsPerKey {
@@ -34,7 +34,7 @@ func (w *waits) enter(key string) bool {
 }
 
 // leave gives the place back.
-func (w *waits) leave(key string) {
+func (w *waitLimiter) release(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total--
@@ -46,7 +46,7 @@ func (w *waits) leave(key string) {
 // await returns the request when it is no longer PENDING, when the time is up, or when the server drains. It
 // subscribes before it reads, so no change falls between the two, and it reads once more at the end of the time, so a
 // store that learns of changes late is no staler than an ordinary read.
-func (x *exchange) await(query statusQuery) (verification.Request, error) {
+func (x *exchange) waitForChange(query statusQuery) (verification.Request, error) {
 	// The deadline for reading the request would otherwise end the wait as if the client had gone away, because
 	// net/http keeps reading in order to notice that. It sets the deadline anew for the next request.
 	http.NewResponseController(x.w).SetReadDeadline(time.Time{}) //nolint:errcheck // not a connection, so no deadline
@@ -56,7 +56,7 @@ func (x *exchange) await(query statusQuery) (verification.Request, error) {
 	draining := drainingOf(x.r.Context())
 	end := x.start.Add(query.wait)
 	for {
-		request, err := x.read(query.id)
+		request, err := x.readRequest(query.id)
 		if err != nil {
 			return verification.Request{}, err
 		}

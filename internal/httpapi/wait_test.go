@@ -38,7 +38,7 @@ func inBubble(t *testing.T, test func(b *bubble)) {
 		h.store = &countingStore{Store: h.backend.Open(projectName)}
 		h.service = verification.NewService(verification.NewCodeSpace(projectName), h.store)
 		var err error
-		h.api, err = New(Options{Settings: h.settings.Load, Service: h.service, Invite: invite})
+		h.api, err = New(Options{Settings: h.settings.Load, Service: h.service, Invite: newInvitation})
 		g.Expect(err).NotTo(HaveOccurred())
 		number, err := phone.Parse("+4915123456789")
 		g.Expect(err).NotTo(HaveOccurred())
@@ -51,23 +51,23 @@ func inBubble(t *testing.T, test func(b *bubble)) {
 }
 
 // pending stores a request.
-func (b *bubble) pending(ttl time.Duration) string {
+func (b *bubble) storePending(ttl time.Duration) string {
 	made, err := b.service.Initiate(b.t.Context(), verification.Initiation{Phone: b.number, Method: verification.WhatsApp, TTL: ttl})
 	b.g.Expect(err).NotTo(HaveOccurred())
 	return made.Request.ID
 }
 
-// held is a long poll that was started.
-type held struct {
+// heldPoll is a long poll that was started.
+type heldPoll struct {
 	recorder *httptest.ResponseRecorder
 	took     time.Duration
 	done     chan struct{}
 }
 
-func (b *bubble) ask(ctx context.Context, key, query string) *held {
+func (b *bubble) startPoll(ctx context.Context, key, query string) *heldPoll {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, pathStatus+"?"+query, nil)
 	r.Header.Set("Authorization", "Bearer "+key)
-	w := &held{recorder: httptest.NewRecorder(), done: make(chan struct{})}
+	w := &heldPoll{recorder: httptest.NewRecorder(), done: make(chan struct{})}
 	start := time.Now()
 	go func() {
 		b.api.ServeHTTP(w.recorder, r)
@@ -78,7 +78,7 @@ func (b *bubble) ask(ctx context.Context, key, query string) *held {
 }
 
 // expect waits for the end of a long poll: what it answers and exactly when.
-func (b *bubble) expect(w *held, took time.Duration, status int, text string) {
+func (b *bubble) expectAnswer(w *heldPoll, took time.Duration, status int, text string) {
 	b.t.Helper()
 	<-w.done
 	b.g.Expect(w.took).To(Equal(took))
@@ -86,58 +86,58 @@ func (b *bubble) expect(w *held, took time.Duration, status int, text string) {
 	b.g.Expect(w.recorder.Body.String()).To(ContainSubstring(text))
 }
 
-func after(d time.Duration) { <-time.After(d) }
+func sleepFor(d time.Duration) { <-time.After(d) }
 
 func TestWait_endsWithTheTime(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		w := b.ask(b.t.Context(), keyAll, "wait=20s&id="+b.pending(time.Minute))
-		b.expect(w, 20*time.Second, 200, `"status":"PENDING"`)
+		w := b.startPoll(b.t.Context(), keyAll, "wait=20s&id="+b.storePending(time.Minute))
+		b.expectAnswer(w, 20*time.Second, 200, `"status":"PENDING"`)
 		b.g.Expect(b.store.calls.Load()).To(BeNumerically("==", 3), "create, a read before and one after")
 	})
 }
 
 func TestWait_endsWithTheVerification(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		id := b.pending(time.Minute)
-		w := b.ask(b.t.Context(), keyAll, "id="+id+"&wait=30s")
-		after(7 * time.Second)
+		id := b.storePending(time.Minute)
+		w := b.startPoll(b.t.Context(), keyAll, "id="+id+"&wait=30s")
+		sleepFor(7 * time.Second)
 		b.g.Expect(testutil.ToFloat64(b.api.metrics.waits)).To(Equal(1.0))
-		b.verify(id, "+4915123456789", verification.AssuranceUsual)
-		b.expect(w, 7*time.Second, 200, `"status":"VERIFIED"`)
-		b.expect(b.ask(b.t.Context(), keyAll, "id="+id+"&wait=30s"), 0, 200, `"status":"VERIFIED"`)
+		b.verifyRequest(id, "+4915123456789", verification.AssuranceUsual)
+		b.expectAnswer(w, 7*time.Second, 200, `"status":"VERIFIED"`)
+		b.expectAnswer(b.startPoll(b.t.Context(), keyAll, "id="+id+"&wait=30s"), 0, 200, `"status":"VERIFIED"`)
 	})
 }
 
 func TestWait_goesOnAfterAChangeThatLeavesItPending(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		id := b.pending(time.Minute)
-		w := b.ask(b.t.Context(), keyAll, "id="+id+"&wait=10s")
-		after(3 * time.Second)
+		id := b.storePending(time.Minute)
+		w := b.startPoll(b.t.Context(), keyAll, "id="+id+"&wait=10s")
+		sleepFor(3 * time.Second)
 		_, err := b.store.Update(b.t.Context(), id, func(r *verification.Request, now time.Time) error {
 			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "binding", now)
 		})
 		b.g.Expect(err).NotTo(HaveOccurred())
-		b.expect(w, 10*time.Second, 200, `"status":"PENDING"`)
+		b.expectAnswer(w, 10*time.Second, 200, `"status":"PENDING"`)
 	})
 }
 
 func TestWait_endsWhenTheRequestExpires(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		w := b.ask(b.t.Context(), keyAll, "wait=30s&id="+b.pending(10*time.Second))
-		b.expect(w, 10*time.Second+verification.ExpiryGrace, 200, `"status":"EXPIRED"`)
+		w := b.startPoll(b.t.Context(), keyAll, "wait=30s&id="+b.storePending(10*time.Second))
+		b.expectAnswer(w, 10*time.Second+verification.ExpiryGrace, 200, `"status":"EXPIRED"`)
 	})
 }
 
 func TestWait_checksTheKeyAgain(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		revoked := b.ask(b.t.Context(), keyAll, "wait=20s&id="+b.pending(time.Minute))
-		limited := b.ask(b.t.Context(), keyStatus, "wait=20s&id="+b.pending(time.Minute))
-		after(time.Second)
-		b.change(func(s *settings.Settings) {
+		revoked := b.startPoll(b.t.Context(), keyAll, "wait=20s&id="+b.storePending(time.Minute))
+		limited := b.startPoll(b.t.Context(), keyStatus, "wait=20s&id="+b.storePending(time.Minute))
+		sleepFor(time.Second)
+		b.changeSettings(func(s *settings.Settings) {
 			s.Keys = settings.NewKeys(settings.Key{Name: "status", Hash: sha256.Sum256([]byte(keyStatus)), Scopes: settings.ScopeInit})
 		})
-		b.expect(revoked, 20*time.Second, 401, string(codeUnknownKey))
-		b.expect(limited, 20*time.Second, 403, string(codeInsufficientScope))
+		b.expectAnswer(revoked, 20*time.Second, 401, string(codeUnknownKey))
+		b.expectAnswer(limited, 20*time.Second, 403, string(codeInsufficientScope))
 	})
 }
 
@@ -145,43 +145,43 @@ func TestWait_endsWhenTheServerDrains(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		drain := make(chan struct{})
 		ctx := withDraining(b.t.Context(), drain)
-		w := b.ask(ctx, keyAll, "wait=20s&id="+b.pending(time.Minute))
-		after(4 * time.Second)
+		w := b.startPoll(ctx, keyAll, "wait=20s&id="+b.storePending(time.Minute))
+		sleepFor(4 * time.Second)
 		close(drain)
-		b.expect(w, 4*time.Second, 200, `"status":"PENDING"`)
-		b.expect(b.ask(ctx, keyAll, "wait=20s&id="+b.pending(time.Minute)), 0, 200, `"status":"PENDING"`)
+		b.expectAnswer(w, 4*time.Second, 200, `"status":"PENDING"`)
+		b.expectAnswer(b.startPoll(ctx, keyAll, "wait=20s&id="+b.storePending(time.Minute)), 0, 200, `"status":"PENDING"`)
 	})
 }
 
 func TestWait_endsWhenTheClientGoes(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		ctx, leave := context.WithCancel(b.t.Context())
-		w := b.ask(ctx, keyAll, "wait=20s&id="+b.pending(time.Minute))
-		after(4 * time.Second)
+		w := b.startPoll(ctx, keyAll, "wait=20s&id="+b.storePending(time.Minute))
+		sleepFor(4 * time.Second)
 		leave()
-		b.expect(w, 4*time.Second, statusClientGone, string(codeClientGone))
+		b.expectAnswer(w, 4*time.Second, statusClientGone, string(codeClientGone))
 	})
 }
 
 func TestWait_storeFails(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		w := b.ask(b.t.Context(), keyAll, "wait=20s&id="+b.pending(time.Minute))
-		after(4 * time.Second)
+		w := b.startPoll(b.t.Context(), keyAll, "wait=20s&id="+b.storePending(time.Minute))
+		sleepFor(4 * time.Second)
 		b.backend.Fail(context.DeadlineExceeded)
-		b.expect(w, 20*time.Second, 503, string(verification.CodeStoreUnavailable))
+		b.expectAnswer(w, 20*time.Second, 503, string(verification.CodeStoreUnavailable))
 	})
 }
 
 func TestStatus_storeThatHangs(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		id := b.pending(time.Minute)
+		id := b.storePending(time.Minute)
 		hang := func(ctx context.Context) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}
 		b.store.before.Store(&hang)
-		w := b.ask(b.t.Context(), keyAll, "id="+id)
-		b.expect(w, storeTimeout, 503, string(verification.CodeStoreUnavailable))
+		w := b.startPoll(b.t.Context(), keyAll, "id="+id)
+		b.expectAnswer(w, storeTimeout, 503, string(verification.CodeStoreUnavailable))
 		b.g.Expect(w.recorder.Header().Get("Retry-After")).To(Equal("2"))
 	})
 }
@@ -193,21 +193,21 @@ func TestWait_atMostSoManyPerKeyAndInAll(t *testing.T) {
 			value := strings.Repeat(string(rune('a'+i)), 32)
 			keys = append(keys, settings.Key{Name: value, Hash: sha256.Sum256([]byte(value)), Scopes: settings.ScopeStatus})
 		}
-		b.change(func(s *settings.Settings) { s.Keys = settings.NewKeys(keys...) })
-		id := b.pending(time.Minute)
-		var all []*held
+		b.changeSettings(func(s *settings.Settings) { s.Keys = settings.NewKeys(keys...) })
+		id := b.storePending(time.Minute)
+		var all []*heldPoll
 		for _, key := range keys[:len(keys)-1] {
 			for range maxWaitsPerKey {
-				all = append(all, b.ask(b.t.Context(), key.Name, "wait=20s&id="+id))
+				all = append(all, b.startPoll(b.t.Context(), key.Name, "wait=20s&id="+id))
 			}
 			synctest.Wait()
-			b.expect(b.ask(b.t.Context(), key.Name, "wait=20s&id="+id), 0, 200, `"status":"PENDING"`)
+			b.expectAnswer(b.startPoll(b.t.Context(), key.Name, "wait=20s&id="+id), 0, 200, `"status":"PENDING"`)
 		}
 		b.g.Expect(all).To(HaveLen(maxWaits))
-		b.expect(b.ask(b.t.Context(), keys[len(keys)-1].Name, "wait=20s&id="+id), 0, 200, `"status":"PENDING"`)
-		b.verify(id, "+4915123456789", verification.AssuranceUsual)
+		b.expectAnswer(b.startPoll(b.t.Context(), keys[len(keys)-1].Name, "wait=20s&id="+id), 0, 200, `"status":"PENDING"`)
+		b.verifyRequest(id, "+4915123456789", verification.AssuranceUsual)
 		for _, w := range all {
-			b.expect(w, 0, 200, `"status":"VERIFIED"`)
+			b.expectAnswer(w, 0, 200, `"status":"VERIFIED"`)
 		}
 	})
 }

@@ -31,10 +31,10 @@ func (h *harness) dial(g Gomega, sent string) (net.Conn, *bufio.Reader) {
 }
 
 // next reads an answer of the API from a connection.
-func (h *harness) next(g Gomega, r request, from *bufio.Reader) answer {
+func (h *harness) readAnswer(g Gomega, r request, from *bufio.Reader) answer {
 	response, err := http.ReadResponse(from, &http.Request{Method: r.method})
 	g.Expect(err).NotTo(HaveOccurred())
-	return h.judge(r.wrong(), response)
+	return h.checkAnswer(r.markInvalid(), response)
 }
 
 const authorization = "Authorization: Bearer the/key+that~may=only?init,not{status}!\r\n"
@@ -81,10 +81,10 @@ func TestWire_pathsAndMethods(t *testing.T) {
 			h.t = t
 			method, target, _ := strings.Cut(row.line, " ")
 			_, from := h.dial(g, row.line+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-			a := h.next(g, request{method: method, target: strings.TrimPrefix(target, "http://elsewhere.example")}, from)
-			g.Expect([]any{a.status, a.errorField("code"), a.head("Allow")}).To(Equal([]any{row.status, row.code, row.allow}))
-			g.Expect(a.head("Content-Type")).To(Equal("application/json"))
-			g.Expect(a.head("X-Content-Type-Options")).To(Equal("nosniff"))
+			a := h.readAnswer(g, request{method: method, target: strings.TrimPrefix(target, "http://elsewhere.example")}, from)
+			g.Expect([]any{a.status, a.errorField("code"), a.joinedHeader("Allow")}).To(Equal([]any{row.status, row.code, row.allow}))
+			g.Expect(a.joinedHeader("Content-Type")).To(Equal("application/json"))
+			g.Expect(a.joinedHeader("X-Content-Type-Options")).To(Equal("nosniff"))
 			g.Expect(a.header).NotTo(HaveKey("Location"))
 		})
 	}
@@ -97,12 +97,12 @@ func TestWire_contentLengthAndChunks(t *testing.T) {
 	smuggled := "GET /api/verify/status?id=smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	_, from := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+authorization+
 		"Content-Type: application/json\r\nContent-Length: "+strconv.Itoa(5+len(smuggled))+"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+smuggled)
-	a := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	a := h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, from)
 	expectRefusal(g, a, 400, codeInvalidJSON, "")
 	g.Expect(a.last).To(BeTrue())
 	_, err := from.ReadByte()
 	g.Expect(err).To(Equal(io.EOF), "what follows is no request")
-	g.Expect(h.lines(g, 1)[0]["route"]).To(Equal(pathInit))
+	g.Expect(h.awaitLogLines(g, 1)[0]["route"]).To(Equal(pathInit))
 }
 
 // In HTTP/1.0 net/http goes by the length and forgets the chunks: here too nothing may follow.
@@ -111,7 +111,7 @@ func TestWire_chunksInHTTP10(t *testing.T) {
 	h := newHarness(t)
 	_, from := h.dial(g, "POST /api/verify/init HTTP/1.0\r\n"+authorization+"Connection: keep-alive\r\n"+
 		"Content-Type: application/json\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}GET /nothing HTTP/1.0\r\n\r\n")
-	a := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	a := h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, from)
 	expectRefusal(g, a, 400, codeMissingField, "phoneNumber")
 	_, err := from.ReadByte()
 	g.Expect(err).To(Equal(io.EOF))
@@ -155,13 +155,13 @@ func TestWire_whatIsNoRequest(t *testing.T) {
 	}
 	g := NewWithT(t)
 	g.Expect(h.parseLog()).To(BeEmpty(), "none of them reached a handler")
-	g.Eventually(h.metrics).Should(ContainSubstring("phoneproof_http_unserved_requests_total 15\n"))
+	g.Eventually(h.gatherMetrics).Should(ContainSubstring("phoneproof_http_unserved_requests_total 15\n"))
 }
 
 func TestWire_headersUnderTheLimit(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	a := h.do(statusRequest(keyAll, "id=x").with("X-A", strings.Repeat("a", boundedhttp.MaxHeaderBytes-1000)))
+	a := h.do(statusRequest(keyAll, "id=x").withHeader("X-A", strings.Repeat("a", boundedhttp.MaxHeaderBytes-1000)))
 	g.Expect(a.status).To(Equal(404))
 }
 
@@ -170,12 +170,12 @@ func TestWire_upgradesAreIgnored(t *testing.T) {
 	h := newHarness(t)
 	_, from := h.dial(g, "GET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\n"+
 		"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n")
-	a := h.next(g, request{method: http.MethodGet, target: "/nothing"}, from)
+	a := h.readAnswer(g, request{method: http.MethodGet, target: "/nothing"}, from)
 	expectRefusal(g, a, 404, codeRouteNotFound, "")
 	g.Expect(a.proto).To(Equal("HTTP/1.1"))
 
 	_, from = h.dial(g, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-	a = h.next(g, request{method: http.MethodGet, target: "*"}, from)
+	a = h.readAnswer(g, request{method: http.MethodGet, target: "*"}, from)
 	expectRefusal(g, a, 404, codeRouteNotFound, "")
 	g.Expect(a.proto).To(Equal("HTTP/1.1"), "no HTTP/2 frame")
 }
@@ -186,10 +186,10 @@ func TestWire_http10KeepAlive(t *testing.T) {
 	one := "GET /api/verify/status?id=x HTTP/1.0\r\n" + authorization + "Connection: keep-alive\r\n\r\n"
 	_, from := h.dial(g, one+one+"GET /nothing HTTP/1.0\r\n\r\n")
 	for range 2 {
-		a := h.next(g, request{method: http.MethodGet, target: pathStatus + "?id=x"}, from)
+		a := h.readAnswer(g, request{method: http.MethodGet, target: pathStatus + "?id=x"}, from)
 		expectRefusal(g, a, 403, codeInsufficientScope, "")
 	}
-	a := h.next(g, request{method: http.MethodGet, target: "/nothing"}, from)
+	a := h.readAnswer(g, request{method: http.MethodGet, target: "/nothing"}, from)
 	expectRefusal(g, a, 404, codeRouteNotFound, "")
 	_, err := from.ReadByte()
 	g.Expect(err).To(Equal(io.EOF), "without keep-alive the connection ends")
@@ -203,7 +203,7 @@ func TestWire_slowHeadersAndBodies(t *testing.T) {
 		"Content-Type: application/json\r\nContent-Length: 40\r\n\r\n{")
 	_, err := fromHeaders.ReadByte()
 	g.Expect(err).To(Equal(io.EOF), "nothing to answer yet, so nothing is")
-	a := h.next(g, request{method: http.MethodPost, target: pathInit}, fromSlow)
+	a := h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, fromSlow)
 	expectRefusal(g, a, 408, codeBodyTimeout, "")
 	g.Expect(a.last).To(BeTrue())
 }
@@ -213,11 +213,11 @@ func TestWire_brokenBodies(t *testing.T) {
 	h := newHarness(t)
 	head := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n" + authorization + "Content-Type: application/json\r\n"
 	_, from := h.dial(g, head+"Transfer-Encoding: chunked\r\n\r\nzz\r\n")
-	a := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	a := h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, from)
 	expectRefusal(g, a, 400, codeIncompleteBody, "")
 	short, from := h.dial(g, head+"Content-Length: 40\r\n\r\n{}")
 	g.Expect(short.(*net.TCPConn).CloseWrite()).To(Succeed())
-	a = h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	a = h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, from)
 	expectRefusal(g, a, 400, codeIncompleteBody, "")
 }
 
@@ -225,7 +225,7 @@ func TestWire_continueIsSaidToWelcomeBodiesOnly(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	_, from := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 999999\r\n\r\n")
-	a := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+	a := h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, from)
 	expectRefusal(g, a, 401, codeMissingKey, "")
 }
 
@@ -236,7 +236,7 @@ func TestWire_fiveGigabytesInChunks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			h.t = t
-			before := heap()
+			before := heapInUse()
 			conn, from := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+auth+
 				"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
 			taken := make(chan int64)
@@ -252,19 +252,19 @@ func TestWire_fiveGigabytesInChunks(t *testing.T) {
 				}
 				taken <- n
 			}()
-			a := h.next(g, request{method: http.MethodPost, target: pathInit}, from)
+			a := h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, from)
 			g.Expect(a.status).To(BeElementOf(401, 413))
 			n := <-taken
 			g.Expect(n).To(BeNumerically("<", 64<<20), "what the kernel's buffers hold")
-			g.Expect(heap()-before).To(BeNumerically("<", 4<<20), "bytes of heap")
-			t.Logf("%d bytes left the client, the heap grew by %d", n, heap()-before)
+			g.Expect(heapInUse()-before).To(BeNumerically("<", 4<<20), "bytes of heap")
+			t.Logf("%d bytes left the client, the heap grew by %d", n, heapInUse()-before)
 		})
 	}
 	h.t = t
 }
 
 // heap returns the bytes in use, after a collection.
-func heap() int64 {
+func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)

@@ -27,7 +27,7 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "status-store-without-time-limit", Promise: "hazards.md F9: a store that hangs is a 503 within two seconds",
-		Symbol: "httpapi.(*exchange).read", Old: ", storeTimeout)", New: ", 1000*storeTimeout)",
+		Symbol: "httpapi.(*exchange).readRequest", Old: ", storeTimeout)", New: ", 1000*storeTimeout)",
 		Suite: "http api", Test: "TestStore_isAsked",
 	},
 	{
@@ -63,7 +63,7 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "two-authorization-headers", Promise: "hazards.md 25: two Authorization headers",
-		Symbol: "httpapi.bearer", Old: "case len(values) > 1:", New: "case len(values) > 100:",
+		Symbol: "httpapi.bearerToken", Old: "case len(values) > 1:", New: "case len(values) > 100:",
 		Suite: "http api", Test: "TestAuth_bearerHeader",
 	},
 	{
@@ -75,7 +75,7 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "key-not-checked-after-a-wait", Promise: "design.md 5: the key is checked again before answering",
-		Symbol: "httpapi.(*exchange).lookup",
+		Symbol: "httpapi.(*exchange).readOrWait",
 		Old:    "if _, err := x.authorize(settings.ScopeStatus); err != nil {",
 		New:    "if err := x.r.Context().Err(); err != nil {",
 		Suite:  "http api", Test: "TestWait_checksTheKeyAgain",
@@ -127,7 +127,7 @@ var apiMutants = []Mutant{
 	{
 		Name: "subject-not-required", Promise: "adr 20: an authentication without a subject would not be limited",
 		Symbol: "httpapi.(*exchange).refuseStart",
-		Old:    `case wish.Subject == "" && wish.Limits.PerSubject.Limited():`,
+		Old:    `case initiation.Subject == "" && initiation.Limits.PerSubject.Limited():`,
 		New:    "case false:",
 		Suite:  "http api", Test: "TestInit_floodOfOneSubject|TestInit_retryOfBefore",
 	},
@@ -143,8 +143,8 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "internal-error-shown", Promise: "design.md 5: nothing internal leaks",
-		Symbol: "httpapi.public", Old: "return errInternal, err", New: `return refuse(codeInternal, "", err.Error()), err`,
-		Suite: "http api", Test: "TestStatus_errorThatNobodyKnows",
+		Symbol: "httpapi.publicError", Old: "return errInternal, err", New: `return newError(codeInternal, "", err.Error()), err`,
+		Suite: "http api", Test: "TestStatus_unknownError",
 	},
 	{
 		Name: "wait-without-a-bound-per-key", Promise: "design.md 5: at most 100 waits per key",
