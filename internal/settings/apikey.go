@@ -9,9 +9,9 @@ import (
 	"math/big"
 )
 
-// The form of a generated API key: pp_, 256 random bits as 43 digits to base 62, and the CRC-32 (IEEE) of all that as 6
-// more, after the manner of GitHub's tokens. The prefix lets scanners find a leaked key, the checksum tells a mistyped
-// one without looking it up, and letters, digits and '_' survive every shell, URL and double click.
+// The format of a generated API key: pp_, 256 random bits as 43 base-62 digits, and the CRC-32 (IEEE) of all that as 6
+// more, like GitHub's tokens. The prefix lets scanners find a leaked key, the checksum detects a mistyped one without a
+// lookup, and letters, digits and '_' survive every shell, URL and double click.
 const (
 	keyPrefix         = "pp_"
 	keyRandomBytes    = 32
@@ -21,7 +21,7 @@ const (
 	keyLength         = keyChecked + keyChecksumDigits
 )
 
-// The bounds of any API key. The longest fits into a header with room to spare.
+// The length limits of any API key. The longest fits into a header with room to spare.
 const (
 	minAPIKey = 32
 	maxAPIKey = 4 << 10
@@ -36,18 +36,18 @@ var (
 	ErrKeyChecksum   = errors.New("the checksum of the API key is wrong: a character is missing, added or mistyped")
 )
 
-// NewAPIKey makes an API key of 256 bits of random.
+// NewAPIKey returns a new API key with 256 bits read from random.
 func NewAPIKey(random io.Reader) (string, error) {
 	var bits [keyRandomBytes]byte
 	if _, err := io.ReadFull(random, bits[:]); err != nil {
 		return "", fmt.Errorf("read random bits for an API key: %w", err)
 	}
-	key := keyPrefix + digits(new(big.Int).SetBytes(bits[:]), keyRandomDigits)
-	return key + digits(big.NewInt(int64(crc32.ChecksumIEEE([]byte(key)))), keyChecksumDigits), nil
+	key := keyPrefix + encodeBase62(new(big.Int).SetBytes(bits[:]), keyRandomDigits)
+	return key + encodeBase62(big.NewInt(int64(crc32.ChecksumIEEE([]byte(key)))), keyChecksumDigits), nil
 }
 
-// digits returns n to base 62 with leading zeros.
-func digits(n *big.Int, width int) string {
+// encodeBase62 returns n in base 62, padded with zeros to width.
+func encodeBase62(n *big.Int, width int) string {
 	out := make([]byte, width)
 	base, digit := big.NewInt(int64(len(base62))), new(big.Int)
 	n = new(big.Int).Set(n)
@@ -68,7 +68,7 @@ func CheckFormat(key []byte) error {
 		return ErrKeyLength
 	}
 	for i := len(keyPrefix); i < keyLength; i++ {
-		if !alphanumeric(key[i]) {
+		if !isAlphanumeric(key[i]) {
 			return ErrKeyCharacters
 		}
 	}
@@ -82,6 +82,6 @@ func CheckFormat(key []byte) error {
 	return nil
 }
 
-func alphanumeric(c byte) bool {
+func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }

@@ -27,7 +27,7 @@ func TestNewAPIKey_form(t *testing.T) {
 
 func TestNewAPIKey_same_bits_same_key(t *testing.T) {
 	g := NewWithT(t)
-	// The form is for ever: keys that were handed out must stay valid.
+	// The format must never change: existing keys must stay valid.
 	zero, err := NewAPIKey(bytes.NewReader(make([]byte, 32)))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(zero).To(Equal("pp_" + strings.Repeat("0", 43) + "2CBep1"))
@@ -62,7 +62,7 @@ func TestCheckFormat(t *testing.T) {
 		"space inside":       {good[:10] + " " + good[11:], ErrKeyCharacters},
 		"underscore inside":  {good[:10] + "_" + good[11:], ErrKeyCharacters},
 		"look-alike inside":  {good[:10] + "\u0410" + good[12:], ErrKeyCharacters},
-		"swapped characters": {swapped(good), ErrKeyChecksum},
+		"swapped characters": {swapNeighbours(good), ErrKeyChecksum},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -75,8 +75,8 @@ func TestCheckFormat(t *testing.T) {
 	}
 }
 
-// swapped exchanges the first two neighbours that differ, the commonest typing mistake.
-func swapped(key string) string {
+// swapNeighbours swaps the first two neighbours that differ, the most common typing mistake.
+func swapNeighbours(key string) string {
 	for i := 3; i < len(key)-1; i++ {
 		if key[i] != key[i+1] {
 			return key[:i] + string(key[i+1]) + string(key[i]) + key[i+2:]

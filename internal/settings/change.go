@@ -13,25 +13,25 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// change is what is new, in names that may stand in a log: no values of fields, because a webhook's URL may hold a
-// token, and none of secrets.
+// change is the difference between two settings, as names that are safe to log. It holds no values of fields, because a
+// webhook's URL may contain a token, and none of secrets.
 type change struct {
-	project  string    // of the first project, else empty
+	project  string    // the name, if this is the first project
 	fields   []string  // of the spec
-	secrets  []string  // with a new value, as SECRET/KEY
-	problems []Problem // that were none
-	solved   []Problem // that are none any more
-	lapsed   []Problem // whose former value was used until now
+	secrets  []string  // those with a new value, as SECRET/KEY
+	problems []Problem // new ones
+	solved   []Problem // those that have ended
+	lapsed   []Problem // those whose former value was used until now
 	limits   string    // how the limits contradict each other, if they did not before
 }
 
-func compare(oldProject, project *verifyv1.VerificationProject, oldSecrets, secrets Secrets) change {
-	old, now := oldSecrets.problems(), secrets.problems()
+func findChanges(oldProject, project *verifyv1.VerificationProject, oldSecrets, secrets Secrets) change {
+	old, now := oldSecrets.listProblems(), secrets.listProblems()
 	c := change{
-		secrets:  secrets.replacedSince(oldSecrets),
-		problems: without(now, old),
-		solved:   without(old, now),
-		lapsed:   secrets.lapsedSince(oldSecrets),
+		secrets:  secrets.findReplaced(oldSecrets),
+		problems: excludeProblems(now, old),
+		solved:   excludeProblems(old, now),
+		lapsed:   secrets.findLapsed(oldSecrets),
 	}
 	if contradiction := project.Spec.LimitsContradiction(); oldProject == nil || contradiction != oldProject.Spec.LimitsContradiction() {
 		c.limits = contradiction
@@ -44,12 +44,12 @@ func compare(oldProject, project *verifyv1.VerificationProject, oldSecrets, secr
 	return c
 }
 
-func (c change) none() bool {
+func (c change) isEmpty() bool {
 	return len(c.fields) == 0 && len(c.secrets) == 0 && len(c.problems) == 0 && len(c.solved) == 0 &&
 		len(c.lapsed) == 0
 }
 
-func (c change) log(log logr.Logger) {
+func (c change) logTo(log logr.Logger) {
 	switch {
 	case c.project != "":
 		log.Info("settings loaded", "project", c.project)
@@ -57,13 +57,13 @@ func (c change) log(log logr.Logger) {
 		log.Info("settings changed", "fields", c.fields, "secretsReplaced", c.secrets)
 	}
 	if c.limits != "" {
-		warn(log, "limits contradict each other", "reason", c.limits)
+		logWarning(log, "limits contradict each other", "reason", c.limits)
 	}
 	for _, p := range c.problems {
-		warn(log, "secret cannot be used", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)
+		logWarning(log, "secret cannot be used", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)
 	}
 	for _, p := range c.lapsed {
-		warn(log, "former value of the secret has ended", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)
+		logWarning(log, "former secret value expired", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "reason", p.Reason)
 	}
 	for _, p := range c.solved {
 		log.Info("secret can be used again", "field", p.Field, "secretName", p.Secret, "secretKey", p.Key, "was", p.Reason)
@@ -71,7 +71,7 @@ func (c change) log(log logr.Logger) {
 }
 
 // warn logs at WARN, for which logr has no method: its levels are those of slog, negated.
-func warn(log logr.Logger, message string, keysAndValues ...any) {
+func logWarning(log logr.Logger, message string, keysAndValues ...any) {
 	const level = -int(slog.LevelWarn)
 	if sink := log.GetSink(); sink != nil && sink.Enabled(level) {
 		sink.Info(level, message, keysAndValues...)
@@ -79,7 +79,7 @@ func warn(log logr.Logger, message string, keysAndValues ...any) {
 }
 
 // without returns the problems of a that are not in b.
-func without(a, b []Problem) []Problem {
+func excludeProblems(a, b []Problem) []Problem {
 	var out []Problem
 	for _, p := range a {
 		if !slices.Contains(b, p) {
@@ -89,9 +89,9 @@ func without(a, b []Problem) []Problem {
 	return out
 }
 
-// changedFields names the fields of two specs, one level deep, that are not the same.
+// changedFields returns the names of the top-level fields that differ between two specs, sorted.
 func changedFields(a, b *verifyv1.VerificationProjectSpec) []string {
-	old, now := fieldsOf(a), fieldsOf(b)
+	old, now := encodeFields(a), encodeFields(b)
 	var names []string
 	for name, value := range now {
 		if string(old[name]) != string(value) {
@@ -107,21 +107,21 @@ func changedFields(a, b *verifyv1.VerificationProjectSpec) []string {
 	return names
 }
 
-func fieldsOf(spec *verifyv1.VerificationProjectSpec) map[string]json.RawMessage {
+func encodeFields(spec *verifyv1.VerificationProjectSpec) map[string]json.RawMessage {
 	var fields map[string]json.RawMessage
 	text, err := json.Marshal(spec)
 	if err == nil {
 		err = json.Unmarshal(text, &fields)
 	}
-	if err != nil { // a spec is made from JSON, so it has a JSON form
-		panic(fmt.Sprintf("the spec has no JSON form: %v", err))
+	if err != nil { // a spec is decoded from JSON, so it can be encoded
+		panic(fmt.Sprintf("encode spec: %v", err))
 	}
 	return fields
 }
 
-// joined returns all of errs as one error, in a fixed order and without the values: somebody will put a token into the
+// joinErrors returns all of errs as one error, in a fixed order. It leaves values out, because a user may put a token into the
 // wrong field.
-func joined(errs field.ErrorList) error {
+func joinErrors(errs field.ErrorList) error {
 	texts := make([]string, 0, len(errs))
 	for _, e := range errs {
 		text := e.Field + ": " + e.Type.String()

@@ -18,22 +18,22 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// maxProjectFile is more than an API server stores.
+// maxProjectFile is the size limit in bytes: more than an API server stores.
 const maxProjectFile = 1 << 20
 
-// defaultNamespace is the namespace of a project file that names none, as kubectl has it.
+// defaultNamespace is the namespace of a project file that names none, as in kubectl.
 const defaultNamespace = "default"
 
-// File keeps settings current that come from a project file, which is the custom resource as YAML, and secret files.
+// File keeps settings up to date with a project file, which is the custom resource as YAML, and with secret files.
 type File struct {
 	path string
 	live *Live
-	// content is what the file held when it was read last. Only Start touches it after NewFile.
+	// content is the last content read. After NewFile, only Start uses it.
 	content []byte
 }
 
-// NewFile reads a project file and the secrets in a folder. A project that cannot be read or is invalid is an error;
-// a secret is a Problem.
+// NewFile reads a project file and the secrets in a folder. It returns an error if the project cannot be read or is invalid.
+// Secrets that cannot be used are listed in Problems.
 func NewFile(projectFile, secretsDir string, clk clock.Clock, log logr.Logger) (*File, error) {
 	f := &File{path: projectFile, live: NewLive(secretsDir, clk, log)}
 	content, err := readProject(projectFile)
@@ -51,36 +51,36 @@ func NewFile(projectFile, secretsDir string, clk clock.Clock, log logr.Logger) (
 	return f, nil
 }
 
-// Current returns the settings of this moment; never nil.
+// Current returns the current settings; never nil.
 func (f *File) Current() *Settings { return f.live.Current() }
 
 // Problems returns the secrets that cannot be used.
 func (f *File) Problems() []Problem { return f.live.Problems() }
 
-// LastError returns why the project file, as it is now, does not count; nil if it does.
+// LastError returns why the present project file is rejected; nil if it is in use.
 func (f *File) LastError() error { return f.live.LastError() }
 
-// Subscribe returns a channel that gets a value, coalesced, after each change, and a function that ends the
+// Subscribe returns a channel that receives a coalesced value after each change, and a function that ends the
 // subscription.
 func (f *File) Subscribe() (changes <-chan struct{}, cancel func()) { return f.live.Subscribe() }
 
-// Start follows the project file and the secret files until ctx ends.
+// Start watches the project file and the secret files until ctx ends.
 func (f *File) Start(ctx context.Context) error {
-	return watch(ctx, f.live.clock, f.live.log, watched{dirs: f.dirs, reload: f.reload})
+	return watchFolders(ctx, f.live.clock, f.live.log, watched{dirs: f.listDirs, reload: f.reloadFiles})
 }
 
-// NeedLeaderElection says that every replica has settings.
+// NeedLeaderElection returns false: every replica has settings.
 func (f *File) NeedLeaderElection() bool { return false }
 
-func (f *File) dirs() []string {
-	return append(f.live.dirs(), filepath.Dir(f.path), filepath.Dir(resolved(f.path)))
+func (f *File) listDirs() []string {
+	return append(f.live.listDirs(), filepath.Dir(f.path), filepath.Dir(resolvePath(f.path)))
 }
 
-// reload reads everything again. What is wrong with the file is kept for LastError.
-func (f *File) reload() {
+// reloadFiles reads the project and its secrets again. LastError keeps an error of the project file.
+func (f *File) reloadFiles() {
 	content, err := readProject(f.path)
 	if err == nil && f.content != nil && bytes.Equal(content, f.content) {
-		f.live.reload()
+		f.live.reloadSecrets()
 		return
 	}
 	f.content = content
@@ -89,19 +89,19 @@ func (f *File) reload() {
 		project, err = decodeProject(content)
 	}
 	if err != nil {
-		f.live.keep(err)
+		f.live.rejectUnreadable(err)
 		return
 	}
-	_ = f.live.SetProject(project) // which keeps and logs its error
+	_ = f.live.SetProject(project) // it keeps and logs its error
 }
 
-// readProject returns the content of a project file, never nil without an error.
+// readProject returns the content of a project file; never nil without an error.
 func readProject(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("find the project file: %w", err)
 	}
-	if !info.Mode().IsRegular() { // to open a pipe would wait for its other end
+	if !info.Mode().IsRegular() { // opening a pipe would block until its other end is open
 		return nil, fmt.Errorf("the project file %s is not a regular file", path)
 	}
 	file, err := os.Open(path) //nolint:gosec // the path is the administrator's
@@ -120,11 +120,11 @@ func readProject(path string) ([]byte, error) {
 	}
 }
 
-// quoted finds what decoders quote. After some words it is a field's name, else a value.
+// quoted matches the quoted parts of decoder errors: after some words a field's name, else a value.
 var quoted = regexp.MustCompile(`((?:unknown|duplicate) field |key )?("[^"]*"|'[^']*'|` + "`[^`]*`" + `)`)
 
-// withoutValues returns err with the values of the file left out: somebody will put a token into the wrong field.
-func withoutValues(err error) error {
+// redactValues returns err without the values of the file, because a user may put a token into the wrong field.
+func redactValues(err error) error {
 	return errors.New(quoted.ReplaceAllStringFunc(err.Error(), func(found string) string {
 		if strings.HasPrefix(found, "unknown field ") || strings.HasPrefix(found, "duplicate field ") || strings.HasPrefix(found, "key ") {
 			return found
@@ -133,16 +133,16 @@ func withoutValues(err error) error {
 	}))
 }
 
-// decodeProject returns the one project of a file.
+// decodeProject returns the project of a file, which must hold exactly one.
 func decodeProject(content []byte) (*verifyv1.VerificationProject, error) {
 	project, err := verifyv1.DecodeProject(content)
 	if err != nil {
-		return nil, withoutValues(err)
+		return nil, redactValues(err)
 	}
 	if project.Namespace == "" {
 		project.Namespace = defaultNamespace
 	}
-	// On a cluster the namespace exists. The project's name in stores is NAMESPACE/NAME, so a slash would forge another.
+	// In a cluster the namespace exists. Stores use NAMESPACE/NAME, so a slash could imitate another project.
 	if wrong := validation.IsDNS1123Label(project.Namespace); len(wrong) > 0 {
 		return nil, errors.New("metadata.namespace: " + strings.Join(wrong, "; "))
 	}

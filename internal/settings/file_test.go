@@ -37,7 +37,7 @@ func writeFile(t testing.TB, path, content string) {
 	NewWithT(t).Expect(os.WriteFile(path, []byte(content), 0o600)).To(Succeed())
 }
 
-// saveFile writes beside and renames over, as editors do.
+// saveFile writes a temporary file and renames it to path, as editors do.
 func saveFile(t testing.TB, path, content string) {
 	t.Helper()
 	writeFile(t, path+".swp", content)
@@ -113,14 +113,14 @@ func TestNewFile_no_file(t *testing.T) {
 	g.Expect(err).To(MatchError(ContainSubstring("not a regular file")))
 }
 
-// running is a File that follows real files by the real clock.
-type running struct {
+// runningFile is a File that watches real files with the real clock.
+type runningFile struct {
 	*File
 	path, secrets string
 	logs          *gbytes.Buffer
 }
 
-func run(t *testing.T, path, secrets string) *running {
+func runFile(t *testing.T, path, secrets string) *runningFile {
 	t.Helper()
 	log, logs := newLogger()
 	f, err := NewFile(path, secrets, unpolled{}, log)
@@ -139,16 +139,16 @@ func run(t *testing.T, path, secrets string) *running {
 			t.Error("a secret was logged")
 		}
 	})
-	return &running{File: f, path: path, secrets: secrets, logs: logs}
+	return &runningFile{File: f, path: path, secrets: secrets, logs: logs}
 }
 
-// soon waits for what a sign alone brings, however slow the machine is.
-func soon(t *testing.T, condition func() bool) {
+// waitUntil waits for a change that only an event can bring, even on a slow machine.
+func waitUntil(t *testing.T, condition func() bool) {
 	t.Helper()
 	NewWithT(t).Eventually(condition).WithTimeout(30 * time.Second).WithPolling(5 * time.Millisecond).Should(BeTrue())
 }
 
-// unpolled is the real clock, by which slowPoll never comes: it would hide that a sign was missed.
+// unpolled is the real clock without slowPoll, which would hide a missed event.
 type unpolled struct{ clock.RealClock }
 
 func (c unpolled) NewTimer(d time.Duration) clock.Timer {
@@ -164,72 +164,72 @@ func (t unpolledTimer) Reset(d time.Duration) bool {
 	return t.Timer.Reset(d)
 }
 
-func (r *running) accepts(value string) bool {
-	return found(r.Current(), apiKey(value), time.Now()) == "backend"
+func (r *runningFile) accepts(value string) bool {
+	return findKeyName(r.Current(), apiKey(value), time.Now()) == "backend"
 }
 
-func TestFile_by_hand(t *testing.T) {
+func TestFile_created_manually(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
-	r := run(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	r := runFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
 	g.Expect(r.Problems()).To(HaveLen(2))
 
-	layOut(t, r.secrets, newValues()) // the folder itself was not there
-	soon(t, func() bool { return len(r.Problems()) == 0 && r.accepts("backend") })
+	layOut(t, r.secrets, newValues()) // the folder itself did not exist
+	waitUntil(t, func() bool { return len(r.Problems()) == 0 && r.accepts("backend") })
 
-	// In one step: a key that is seen empty meanwhile is one that was removed.
+	// In one step: a key that is read while empty counts as removed.
 	saveFile(t, filepath.Join(r.secrets, "shop", "backend"), apiKey("second"))
-	soon(t, func() bool { return r.accepts("second") && r.accepts("backend") })
+	waitUntil(t, func() bool { return r.accepts("second") && r.accepts("backend") })
 
 	g.Expect(os.Remove(filepath.Join(r.secrets, "shop", "backend"))).To(Succeed())
-	soon(t, func() bool { return !r.accepts("second") && !r.accepts("backend") })
+	waitUntil(t, func() bool { return !r.accepts("second") && !r.accepts("backend") })
 
 	saveFile(t, r.path, strings.Replace(projectYAML, "key: backend", "key: monitor", 1)+"  request: {ttl: 5m}\n")
-	soon(t, func() bool { return r.Current().TTL == 5*time.Minute && r.accepts("monitor") })
+	waitUntil(t, func() bool { return r.Current().TTL == 5*time.Minute && r.accepts("monitor") })
 
 	g.Expect(os.RemoveAll(r.secrets)).To(Succeed())
-	soon(t, func() bool { return len(r.Problems()) == 2 })
+	waitUntil(t, func() bool { return len(r.Problems()) == 2 })
 	layOut(t, r.secrets, newValues())
-	soon(t, func() bool { return len(r.Problems()) == 0 })
+	waitUntil(t, func() bool { return len(r.Problems()) == 0 })
 }
 
-func TestFile_folder_that_is_named_later(t *testing.T) {
+func TestFile_folder_that_is_referenced_later(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
-	r := run(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	r := runFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
 	layOut(t, r.secrets, newValues())
 	g.Expect(os.Mkdir(filepath.Join(r.secrets, "later"), 0o750)).To(Succeed())
-	soon(t, func() bool { return len(r.Problems()) == 0 })
+	waitUntil(t, func() bool { return len(r.Problems()) == 0 })
 	writeFile(t, r.path, strings.Replace(projectYAML, "{name: shop, key: backend}", "{name: later, key: backend}", 1))
-	soon(t, func() bool { return len(r.Problems()) == 1 })
+	waitUntil(t, func() bool { return len(r.Problems()) == 1 })
 	writeFile(t, filepath.Join(r.secrets, "later", "backend"), apiKey("later"))
-	soon(t, func() bool { return r.accepts("later") })
+	waitUntil(t, func() bool { return r.accepts("later") })
 }
 
 func TestFile_on_kubelet_volumes(t *testing.T) {
 	dir := t.TempDir()
 	config, secrets := filepath.Join(dir, "config"), filepath.Join(dir, "secrets")
-	project(t, config, "1", map[string]string{"project.yaml": projectYAML})
-	project(t, secrets, "1", inShop(newValues()))
-	r := run(t, filepath.Join(config, "project.yaml"), secrets)
+	projectVolume(t, config, "1", map[string]string{"project.yaml": projectYAML})
+	projectVolume(t, secrets, "1", prefixShop(newValues()))
+	r := runFile(t, filepath.Join(config, "project.yaml"), secrets)
 	NewWithT(t).Expect(r.Problems()).To(BeEmpty())
 
 	values := newValues()
-	for _, generation := range []string{"2", "3", "4"} { // a watch must survive the folders that it began with
+	for _, generation := range []string{"2", "3", "4"} { // the watch must survive its first folders
 		values["backend"] = apiKey(generation)
-		project(t, secrets, generation, inShop(values))
-		soon(t, func() bool { return r.accepts(generation) })
-		project(t, config, generation, map[string]string{"project.yaml": projectYAML + "  request: {ttl: " + generation + "m}\n"})
-		soon(t, func() bool { return r.Current().TTL.Minutes() == float64(generation[0]-'0') })
+		projectVolume(t, secrets, generation, prefixShop(values))
+		waitUntil(t, func() bool { return r.accepts(generation) })
+		projectVolume(t, config, generation, map[string]string{"project.yaml": projectYAML + "  request: {ttl: " + generation + "m}\n"})
+		waitUntil(t, func() bool { return r.Current().TTL.Minutes() == float64(generation[0]-'0') })
 	}
-	project(t, secrets, "5", map[string]string{"shop/bot": goodBotToken}) // the key was removed from the Secret
-	soon(t, func() bool { return !r.accepts("4") && len(r.Problems()) == 1 })
-	project(t, secrets, "6", nil) // the Secret was removed
-	soon(t, func() bool { return len(r.Problems()) == 2 })
-	project(t, secrets, "7", inShop(values))
-	soon(t, func() bool { return r.accepts("4") && len(r.Problems()) == 0 })
+	projectVolume(t, secrets, "5", map[string]string{"shop/bot": goodBotToken}) // the key was removed from the Secret
+	waitUntil(t, func() bool { return !r.accepts("4") && len(r.Problems()) == 1 })
+	projectVolume(t, secrets, "6", nil) // the Secret was removed
+	waitUntil(t, func() bool { return len(r.Problems()) == 2 })
+	projectVolume(t, secrets, "7", prefixShop(values))
+	waitUntil(t, func() bool { return r.accepts("4") && len(r.Problems()) == 0 })
 }
 
 func TestFile_broken_edit_changes_nothing(t *testing.T) {
@@ -237,37 +237,37 @@ func TestFile_broken_edit_changes_nothing(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
 	layOut(t, filepath.Join(dir, "secrets"), newValues())
-	r := run(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	r := runFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
 
-	for name, breakIt := range map[string]func(){
+	for name, breakFile := range map[string]func(){
 		"syntax":  func() { saveFile(t, r.path, projectYAML+"  request: {ttl: [\n") },
 		"invalid": func() { saveFile(t, r.path, projectYAML+"  request: {ttl: 5d}\n") },
 		"empty":   func() { saveFile(t, r.path, "") },
 		"removed": func() { g.Expect(os.Remove(r.path)).To(Succeed()) },
 		"renamed": func() { saveFile(t, r.path, strings.Replace(projectYAML, "name: shop\n", "name: other\n", 1)) },
 	} {
-		breakIt()
-		soon(t, func() bool { return r.LastError() != nil })
+		breakFile()
+		waitUntil(t, func() bool { return r.LastError() != nil })
 		g.Expect(r.Current().Project).To(Equal("default/shop"), name)
 		g.Expect(r.accepts("backend")).To(BeTrue(), name)
 
-		// The secrets are followed all the same.
+		// Secrets are still reloaded.
 		layOut(t, r.secrets, map[string]string{"bot": ""})
-		soon(t, func() bool { return len(r.Problems()) == 1 })
+		waitUntil(t, func() bool { return len(r.Problems()) == 1 })
 		layOut(t, r.secrets, map[string]string{"bot": goodBotToken})
-		soon(t, func() bool { return len(r.Problems()) == 0 })
+		waitUntil(t, func() bool { return len(r.Problems()) == 0 })
 
 		saveFile(t, r.path, projectYAML)
-		soon(t, func() bool { return r.LastError() == nil })
+		waitUntil(t, func() bool { return r.LastError() == nil })
 	}
-	g.Expect(strings.Count(string(r.logs.Contents()), "the new project is refused")).To(Equal(5), "each error once")
+	g.Expect(strings.Count(string(r.logs.Contents()), "new project rejected")).To(Equal(5), "each error once")
 }
 
 func TestFile_readers_never_wait_or_see_half(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, "project.yaml"), projectYAML)
 	layOut(t, filepath.Join(dir, "secrets"), newValues())
-	r := run(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
+	r := runFile(t, filepath.Join(dir, "project.yaml"), filepath.Join(dir, "secrets"))
 	changes, cancel := r.Subscribe()
 	defer cancel()
 	var readers sync.WaitGroup
@@ -277,8 +277,8 @@ func TestFile_readers_never_wait_or_see_half(t *testing.T) {
 			for ctx.Err() == nil {
 				s := r.Current()
 				runtime.Gosched()
-				if s == nil || (found(s, apiKey("backend"), time.Now()) == "") != (len(s.Problems) > 0) {
-					t.Error("keys and problems are of two states")
+				if s == nil || (findKeyName(s, apiKey("backend"), time.Now()) == "") != (len(s.Problems) > 0) {
+					t.Error("keys and problems are from different states")
 					return
 				}
 			}

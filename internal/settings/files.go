@@ -15,56 +15,56 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// dataLink is the link that a kubelet swaps to replace all files of a volume at once.
+// dataLink is the symbolic link that a kubelet swaps to replace all files of a volume at once.
 const dataLink = "..data"
 
-// swapRetries bounds how often everything is read again because a kubelet swapped the files meanwhile.
+// swapRetries limits the reads that a kubelet's swap may invalidate.
 const swapRetries = 5
 
-// SecretFiles reads secrets from DIR/SECRET/KEY, as a kubelet projects them or as somebody laid them out by hand.
+// SecretFiles reads secrets from DIR/SECRET/KEY, projected by a kubelet or created manually.
 type SecretFiles struct {
 	dir     string
 	mounted Mounted
 }
 
-// NewSecretFiles returns the secrets in a folder, which need not exist yet.
+// NewSecretFiles returns a reader of the secrets in a folder, which need not exist yet.
 func NewSecretFiles(dir string) *SecretFiles { return &SecretFiles{dir: dir} }
 
-// Read returns what the places of a project that refer to secrets have got at now, given what they had before. It reads
-// nothing but the files that the project refers to.
+// Read returns the state of a project's secrets at now, given the state before. It reads only the files that the project
+// refers to.
 func (f *SecretFiles) Read(project *verifyv1.VerificationProject, before Secrets, now time.Time) Secrets {
-	all := uses(&project.Spec)
+	all := listUses(&project.Spec)
 	refs := make(map[verifyv1.SecretKeyRef]struct{}, len(all))
 	for _, u := range all {
 		refs[u.ref] = struct{}{}
 	}
-	readings := f.read(refs)
+	readings := f.readAll(refs)
 	for ref, r := range readings {
 		if r.reason == ReasonMissing && !f.mounted.has(ref) {
 			readings[ref] = reading{reason: ReasonNotMounted}
 		}
 	}
-	return before.next(all, readings, now)
+	return before.applyReadings(all, readings, now)
 }
 
-func (f *SecretFiles) read(refs map[verifyv1.SecretKeyRef]struct{}) map[verifyv1.SecretKeyRef]reading {
+func (f *SecretFiles) readAll(refs map[verifyv1.SecretKeyRef]struct{}) map[verifyv1.SecretKeyRef]reading {
 	readings := make(map[verifyv1.SecretKeyRef]reading, len(refs))
-	// A Root, so that no link leads to a file that is not a secret, such as the pod's own token.
+	// A Root keeps links from reaching files that are not secrets, such as the pod's own token.
 	root, err := os.OpenRoot(f.dir)
 	if err != nil {
 		for ref := range refs {
-			readings[ref] = failed(err)
+			readings[ref] = classifyError(err)
 		}
 		return readings
 	}
 	defer root.Close() //nolint:errcheck // nothing was written
 	for range swapRetries {
-		generation := volumes(root, refs)
+		generation := identifyVolumes(root, refs)
 		for ref := range refs {
 			readings[ref] = readSecret(root, ref)
 		}
-		// A swap removes the old files: without a second look a secret that was replaced would seem deleted.
-		if maps.Equal(volumes(root, refs), generation) {
+		// A swap removes the old files: without a second check, a replaced secret would look deleted.
+		if maps.Equal(identifyVolumes(root, refs), generation) {
 			return readings
 		}
 	}
@@ -76,13 +76,13 @@ func (f *SecretFiles) read(refs map[verifyv1.SecretKeyRef]struct{}) map[verifyv1
 	return readings
 }
 
-// volumes identifies what a kubelet has put there: all Secrets in one volume, or each in its own.
-func volumes(root *os.Root, refs map[verifyv1.SecretKeyRef]struct{}) map[string]string {
+// identifyVolumes returns the targets of the kubelet's links: all Secrets in one volume, or each in its own.
+func identifyVolumes(root *os.Root, refs map[verifyv1.SecretKeyRef]struct{}) map[string]string {
 	targets := map[string]string{}
-	targets[dataLink], _ = root.Readlink(dataLink) // none is a state as good as any
+	targets[dataLink], _ = root.Readlink(dataLink) // a missing link is a valid state
 	for ref := range refs {
 		link := path.Join(ref.Name, dataLink)
-		if _, known := targets[link]; !known && localName(ref.Name) {
+		if _, known := targets[link]; !known && isLocalName(ref.Name) {
 			targets[link], _ = root.Readlink(link)
 		}
 	}
@@ -90,26 +90,26 @@ func volumes(root *os.Root, refs map[verifyv1.SecretKeyRef]struct{}) map[string]
 }
 
 func readSecret(root *os.Root, ref verifyv1.SecretKeyRef) reading {
-	if !localName(ref.Name) || !localName(ref.Key) {
+	if !isLocalName(ref.Name) || !isLocalName(ref.Key) {
 		return reading{reason: ReasonUnreadable}
 	}
 	name := path.Join(ref.Name, ref.Key)
-	// Before it is opened: to open a pipe would wait for its other end.
+	// Check before opening: opening a pipe would block until its other end is open.
 	info, err := root.Stat(name)
 	if err != nil {
-		return failed(err)
+		return classifyError(err)
 	}
 	if !info.Mode().IsRegular() {
 		return reading{reason: ReasonUnreadable}
 	}
 	file, err := root.Open(name)
 	if err != nil {
-		return failed(err)
+		return classifyError(err)
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
 	content, err := io.ReadAll(io.LimitReader(file, maxSecret+int64(len("\r\n"))+1))
 	if err != nil {
-		return failed(err)
+		return classifyError(err)
 	}
 	return readContent(content)
 }
@@ -126,7 +126,7 @@ func readContent(content []byte) reading {
 	}
 }
 
-// trimNewline cuts one newline off the end, which editors and echo leave there. A second one belongs to the value.
+// trimNewline removes one trailing newline, as left by editors and echo. A second one belongs to the value.
 func trimNewline(content []byte) []byte {
 	n := len(content)
 	if n > 0 && content[n-1] == '\n' {
@@ -138,27 +138,27 @@ func trimNewline(content []byte) []byte {
 	return content[:n]
 }
 
-// localName tells whether a name is one step down, to what is not a kubelet's own. The schema has seen to it; this is
-// the second lock.
-func localName(name string) bool {
+// isLocalName reports whether a name is a single path element that does not belong to the kubelet. The schema checks it
+// already; this is a second barrier.
+func isLocalName(name string) bool {
 	return name != "" && !strings.ContainsAny(name, `/\`) && !strings.HasPrefix(name, "..") && filepath.IsLocal(name) && name != "."
 }
 
-// failed returns what an error tells about a file.
-func failed(err error) reading {
+// classifyError returns the reading for an error of a file.
+func classifyError(err error) reading {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return reading{reason: ReasonMissing}
-	case ours(err):
+	case isTransient(err):
 		return reading{reason: ReasonUnreadable, unknown: true}
 	default:
 		return reading{reason: ReasonUnreadable}
 	}
 }
 
-// ours tells whether an error comes from the state of this process or its disk: ten thousand connections use up the file
-// descriptors, and no secret is revoked by that.
-func ours(err error) bool {
+// isTransient reports whether an error comes from the state of this process or its disk, not from the file. Running out of
+// file descriptors must not revoke a secret.
+func isTransient(err error) bool {
 	for _, temporary := range []error{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.EINTR, syscall.EAGAIN, syscall.ESTALE,
 	} {

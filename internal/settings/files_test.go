@@ -18,17 +18,17 @@ import (
 
 func readOne(dir, secret, key string) reading {
 	r := ref(secret, key)
-	return NewSecretFiles(dir).read(map[verifyv1.SecretKeyRef]struct{}{r: {}})[r]
+	return NewSecretFiles(dir).readAll(map[verifyv1.SecretKeyRef]struct{}{r: {}})[r]
 }
 
 func TestSecretFiles_layouts(t *testing.T) {
 	for name, layOutFiles := range map[string]func(dir string){
-		"by hand": func(dir string) { layOut(t, dir, map[string]string{"app": "A\n"}) },
+		"created manually": func(dir string) { layOut(t, dir, map[string]string{"app": "A\n"}) },
 		"all Secrets in one volume": func(dir string) {
-			project(t, dir, "1", map[string]string{"shop/app": "A\n"})
+			projectVolume(t, dir, "1", map[string]string{"shop/app": "A\n"})
 		},
 		"each Secret in its own volume": func(dir string) {
-			project(t, filepath.Join(dir, "shop"), "1", map[string]string{"app": "A\n"})
+			projectVolume(t, filepath.Join(dir, "shop"), "1", map[string]string{"app": "A\n"})
 		},
 		"a link inside the folder": func(dir string) {
 			layOut(t, dir, map[string]string{"real": "A\n"})
@@ -112,7 +112,7 @@ func TestSecretFiles_reads_a_bounded_part(t *testing.T) {
 	g.Expect(readOne(dir, "shop", "sparse")).To(Equal(reading{reason: ReasonTooLong}))
 }
 
-func TestFailed_tells_our_troubles_from_the_file(t *testing.T) {
+func TestClassifyError_separates_transient_errors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err     error
 		reason  Reason
@@ -127,23 +127,23 @@ func TestFailed_tells_our_troubles_from_the_file(t *testing.T) {
 		"server changed":     {syscall.ESTALE, ReasonUnreadable, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := failed(&fs.PathError{Op: "open", Path: "x", Err: tc.err})
+			r := classifyError(&fs.PathError{Op: "open", Path: "x", Err: tc.err})
 			NewWithT(t).Expect(r).To(Equal(reading{reason: tc.reason, unknown: tc.unknown}))
 		})
 	}
 }
 
 // TestSecretFiles_swap_is_no_deletion reads while a kubelet replaces the files as fast as it can. Without the second
-// look a read in the middle of a swap finds the old folder gone.
+// check, a read during a swap would find the old folder missing.
 func TestSecretFiles_swap_is_no_deletion(t *testing.T) {
 	g := NewWithT(t)
 	dir := t.TempDir()
-	project(t, dir, "first", map[string]string{"shop/a": "A", "shop/b": "B"})
+	projectVolume(t, dir, "first", map[string]string{"shop/a": "A", "shop/b": "B"})
 	ctx, stop := context.WithCancel(t.Context())
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			project(t, dir, strconv.Itoa(i), map[string]string{"shop/a": "A", "shop/b": "B"})
+			projectVolume(t, dir, strconv.Itoa(i), map[string]string{"shop/a": "A", "shop/b": "B"})
 		}
 	})
 	defer writer.Wait()
@@ -153,13 +153,13 @@ func TestSecretFiles_swap_is_no_deletion(t *testing.T) {
 	good := 0
 	for range 500 {
 		for key, want := range map[string]string{"a": "A", "b": "B"} {
-			// A look that never fell between two swaps must say so.
-			switch r := files.read(refs)[ref("shop", key)]; {
+			// A read that every swap interrupted must be reported as unknown.
+			switch r := files.readAll(refs)[ref("shop", key)]; {
 			case r.unknown:
 			case string(r.value) == want:
 				good++
 			default:
-				t.Fatalf("a secret that was always there is %s", r.reason)
+				t.Fatalf("an existing secret has reason %s", r.reason)
 			}
 		}
 	}
@@ -175,9 +175,9 @@ func BenchmarkSecretFilesRead(b *testing.B) {
 		files["shop/"+name] = apiKey("")
 		refs[ref("shop", name)] = struct{}{}
 	}
-	project(b, dir, "1", files)
+	projectVolume(b, dir, "1", files)
 	reader := NewSecretFiles(dir)
 	for b.Loop() {
-		reader.read(refs)
+		reader.readAll(refs)
 	}
 }

@@ -18,10 +18,10 @@ func FuzzReadContent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte) {
 		r := readContent(content)
 		if (r.reason == "") != (len(r.value) > 0 && len(r.value) <= maxSecret) || r.unknown {
-			t.Fatalf("%q gives %d bytes and reason %q", content, len(r.value), r.reason)
+			t.Fatalf("readContent(%q) returned %d bytes and reason %q", content, len(r.value), r.reason)
 		}
 		if rest, ok := bytes.CutPrefix(content, r.value); r.reason == "" && (!ok || !slices.Contains([]string{"", "\n", "\r\n"}, string(rest))) {
-			t.Fatalf("%q was cut down to %q", content, r.value)
+			t.Fatalf("readContent(%q) returned %q", content, r.value)
 		}
 		for k := kindAPIKey; k <= kindAuthority; k++ {
 			checkAccept(t, k, r.value)
@@ -31,26 +31,26 @@ func FuzzReadContent(f *testing.F) {
 
 func checkAccept(t *testing.T, k kind, value []byte) {
 	t.Helper()
-	kept, reason := k.accept(value)
+	kept, reason := k.acceptValue(value)
 	switch {
 	case (reason == "") != (len(kept) > 0):
-		t.Fatalf("kind %d: %q keeps %d bytes and has reason %q", k, value, len(kept), reason)
+		t.Fatalf("kind %d: acceptValue(%q) returned %d bytes and reason %q", k, value, len(kept), reason)
 	case reason != "":
 	case k == kindWebhook:
 		if key, err := WebhookKey(value); err != nil || len(key) < minWebhookKey {
-			t.Fatalf("%q is no webhook secret: %v", value, err)
+			t.Fatalf("%q was accepted as a webhook secret: %v", value, err)
 		}
 	case k == kindPreviousWebhook: // any bytes
 	case k == kindAuthority:
 		if !bytes.Contains(value, []byte("-----BEGIN CERTIFICATE-----")) {
-			t.Fatalf("%q is no certificate", value)
+			t.Fatalf("%q was accepted as a certificate", value)
 		}
 	case bytes.ContainsFunc(value, func(c rune) bool { return c <= ' ' || c > '~' }):
 		t.Fatalf("kind %d accepts %q", k, value)
 	case k == kindAPIKey:
 		found, err := NewKeys(newKey("x", string(value))).Find(string(value), start)
 		if err != nil || found.Hash != [32]byte(kept) {
-			t.Fatalf("%q is accepted and cannot be presented: %v", value, err)
+			t.Fatalf("%q was accepted but Keys.Find does not find it: %v", value, err)
 		}
 	}
 }
@@ -65,14 +65,14 @@ func FuzzCheckFormat(f *testing.F) {
 		err := CheckFormat([]byte(key))
 		if !strings.HasPrefix(key, "pp_") {
 			if err != nil {
-				t.Fatalf("%q is not ours: %v", key, err)
+				t.Fatalf("key %q without our prefix was rejected: %v", key, err)
 			}
 			return
 		}
 		if err == nil && len(key) != keyLength {
-			t.Fatalf("%q has the wrong length", key)
+			t.Fatalf("key %q of wrong length was accepted", key)
 		}
-		// Of all endings exactly one is right.
+		// Exactly one last character is valid.
 		if len(key) == keyLength && err == nil {
 			other := []byte(key)
 			other[keyLength-1] = base62[(strings.IndexByte(base62, other[keyLength-1])+1)%len(base62)]
@@ -97,12 +97,12 @@ func FuzzProjectFile(f *testing.F) {
 			return
 		}
 		project.Default()
-		if valid(project, nil) != nil {
+		if validateChange(project, nil) != nil {
 			return
 		}
-		s := FromProject(project, Secrets{}.next(uses(&project.Spec), nil, start))
+		s := FromProject(project, Secrets{}.applyReadings(listUses(&project.Spec), nil, start))
 		if s.WhatsApp == nil && s.Telegram == nil || s.TTL <= 0 || s.Retention <= 0 || strings.Count(s.Project, "/") != 1 {
-			t.Fatalf("a valid project makes no sense: %+v", s)
+			t.Fatalf("valid project has wrong settings: %+v", s)
 		}
 	})
 }

@@ -15,10 +15,10 @@ import (
 
 var start = time.Date(2027, 1, 31, 9, 30, 0, 0, time.UTC)
 
-// Every value that the tests put into a Secret has canary in it, so that a leak is found wherever it may be.
+// canary is part of every secret value of the tests, to find leaks anywhere.
 const canary = "CaNaRy"
 
-// apiKey returns a valid API key that n tells from others.
+// apiKey returns a valid API key that is unique for n.
 func apiKey(n string) string { return canary + "-api-key-" + strings.Repeat("x", 32) + n }
 
 const (
@@ -32,7 +32,7 @@ const (
 
 func ref(name, key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: name, Key: key} }
 
-// newProject returns a project that uses everything there is. Its secrets are shop/<key>.
+// newProject returns a project with every kind of secret. Its secrets are shop/<key>.
 func newProject() *verifyv1.VerificationProject {
 	webhook, previous := ref("shop", "webhook"), ref("shop", "webhook-previous")
 	p := &verifyv1.VerificationProject{
@@ -56,7 +56,7 @@ func newProject() *verifyv1.VerificationProject {
 	return p
 }
 
-// newValues returns good values for the secrets of newProject, by key.
+// newValues returns valid values for the secrets of newProject, by key.
 func newValues() map[string]string {
 	return map[string]string{
 		"backend": apiKey("backend"), "monitor": apiKey("monitor"),
@@ -65,7 +65,7 @@ func newValues() map[string]string {
 	}
 }
 
-// readingsOf returns what files with these values give; a value "-" stands for no file.
+// readingsOf returns the readings of files with these values; "-" stands for a missing file.
 func readingsOf(values map[string]string) map[verifyv1.SecretKeyRef]reading {
 	readings := map[verifyv1.SecretKeyRef]reading{}
 	for key, value := range values {
@@ -80,14 +80,14 @@ func readingsOf(values map[string]string) map[verifyv1.SecretKeyRef]reading {
 
 // settingsOf returns the settings of a project with these values, read once at start.
 func settingsOf(p *verifyv1.VerificationProject, values map[string]string) *Settings {
-	return FromProject(p, Secrets{}.next(uses(&p.Spec), readingsOf(values), start))
+	return FromProject(p, Secrets{}.applyReadings(listUses(&p.Spec), readingsOf(values), start))
 }
 
 func problem(field, key string, reason Reason) Problem {
 	return Problem{Field: field, Secret: "shop", Key: key, Reason: reason}
 }
 
-// layOut writes secrets by hand, as DIR/shop/KEY.
+// layOut writes secrets to DIR/shop/KEY, without a kubelet's links.
 func layOut(t testing.TB, dir string, values map[string]string) {
 	t.Helper()
 	g := NewWithT(t)
@@ -97,9 +97,9 @@ func layOut(t testing.TB, dir string, values map[string]string) {
 	}
 }
 
-// project puts values into a volume the way a kubelet does: a new folder, a link to it renamed over ..data, links for
-// people, and the old folder removed.
-func project(t testing.TB, volume, generation string, files map[string]string) {
+// projectVolume writes files to a volume the way a kubelet does: it creates a folder, renames a link to it to ..data, adds
+// top-level links, and removes the old folder.
+func projectVolume(t testing.TB, volume, generation string, files map[string]string) {
 	t.Helper()
 	g := NewWithT(t)
 	folder := "..2027_01_31_" + generation
@@ -131,8 +131,8 @@ func project(t testing.TB, volume, generation string, files map[string]string) {
 	}
 }
 
-// inShop returns values as a kubelet's file names.
-func inShop(values map[string]string) map[string]string {
+// prefixShop returns the values by file name, shop/KEY.
+func prefixShop(values map[string]string) map[string]string {
 	files := map[string]string{}
 	for key, value := range values {
 		files["shop/"+key] = value

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Scope is what an API key may do.
+// Scope is a set of permissions of an API key.
 type Scope uint8
 
 // The scopes of spec.apiKeys[].scopes.
@@ -24,19 +24,19 @@ var (
 	ErrKeyExpired = errors.New("the API key is expired")
 )
 
-// Key is an API key. Its value is not kept, only its SHA-256, which is not printed either: a key that somebody made up
-// could be guessed from it.
+// Key is an API key. Only the SHA-256 of its value is kept. It is not printed either: a key that a person invented could be
+// guessed from it.
 type Key struct {
 	Name   string
 	Hash   [sha256.Size]byte
 	Scopes Scope
-	// ExpiresAt is when it ends; zero for never.
+	// ExpiresAt is when the key expires; zero for never.
 	ExpiresAt time.Time
 	// until is when a replaced value stops being accepted; zero for a current one.
 	until time.Time
 }
 
-// Has tells whether the key may do what scope names.
+// Has reports whether the key has the scope.
 func (k Key) Has(scope Scope) bool { return k.Scopes&scope != 0 }
 
 // String returns the name.
@@ -53,20 +53,20 @@ type Keys struct {
 	keys []Key
 }
 
-// NewKeys returns the given keys. Of two with the same hash the first one counts.
+// NewKeys returns the given keys. Of two with the same hash, the first is kept.
 func NewKeys(keys ...Key) Keys {
 	var out Keys
 	for i := range keys {
-		if out.indexOf(&keys[i].Hash) < 0 {
+		if out.findIndex(&keys[i].Hash) < 0 {
 			out.keys = append(out.keys, keys[i])
 		}
 	}
 	return out
 }
 
-// indexOf returns the place of a hash, or -1. Each stored one is compared in constant time and none is skipped, so the time
-// reveals nothing about them.
-func (k Keys) indexOf(hash *[sha256.Size]byte) int {
+// findIndex returns the index of a hash, or -1. It compares all stored hashes in constant time, so that the time leaks
+// nothing about near matches.
+func (k Keys) findIndex(hash *[sha256.Size]byte) int {
 	found := -1
 	for i := range k.keys {
 		equal := subtle.ConstantTimeCompare(k.keys[i].Hash[:], hash[:])
@@ -75,8 +75,8 @@ func (k Keys) indexOf(hash *[sha256.Size]byte) int {
 	return found
 }
 
-// Find returns the key that was presented: ErrKeyUnknown or ErrKeyExpired otherwise. What cannot be a key by its length
-// or checksum is not even hashed.
+// Find returns the presented key. Its errors are ErrKeyUnknown and ErrKeyExpired. Values whose length or checksum is wrong are
+// not hashed.
 func (k Keys) Find(presented string, now time.Time) (Key, error) {
 	if len(presented) < minAPIKey || len(presented) > maxAPIKey {
 		return Key{}, ErrKeyUnknown
@@ -86,18 +86,18 @@ func (k Keys) Find(presented string, now time.Time) (Key, error) {
 		return Key{}, ErrKeyUnknown
 	}
 	hash := sha256.Sum256(key)
-	found := k.indexOf(&hash)
+	found := k.findIndex(&hash)
 	switch {
-	case found < 0, lapsed(k.keys[found].until, now):
+	case found < 0, hasLapsed(k.keys[found].until, now):
 		return Key{}, ErrKeyUnknown
-	case lapsed(k.keys[found].ExpiresAt, now):
+	case hasLapsed(k.keys[found].ExpiresAt, now):
 		return Key{}, ErrKeyExpired
 	default:
 		return k.keys[found], nil
 	}
 }
 
-// String tells how many keys there are, former values included.
+// String returns the number of keys, former values included.
 func (k Keys) String() string { return fmt.Sprintf("[%d API keys]", len(k.keys)) }
 
 // Format hides the keys from every verb of package fmt.
@@ -106,5 +106,5 @@ func (k Keys) Format(state fmt.State, _ rune) { _, _ = io.WriteString(state, k.S
 // MarshalText hides the keys from JSON and YAML.
 func (k Keys) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// lapsed tells whether an end, if there is one, has come.
-func lapsed(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }
+// hasLapsed reports whether end is set and has passed.
+func hasLapsed(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }

@@ -37,7 +37,7 @@ func TestKeysFind(t *testing.T) {
 		"current":                        {apiKey("plain"), 0, "plain", nil},
 		"generated":                      {generated, 0, "generated", nil},
 		"longest":                        {longest, 0, "longest", nil},
-		"longer than any":                {longest + "k", 0, "", ErrKeyUnknown},
+		"longer than any key":            {longest + "k", 0, "", ErrKeyUnknown},
 		"empty":                          {"", 0, "", ErrKeyUnknown},
 		"unknown":                        {apiKey("unknown"), 0, "", ErrKeyUnknown},
 		"one bit changed":                {apiKey("plaio"), 0, "", ErrKeyUnknown},
@@ -84,9 +84,9 @@ func TestKeys_compareEveryBit(t *testing.T) {
 	for bit := range sha256.Size * 8 {
 		other := key.Hash
 		other[bit/8] ^= 1 << (bit % 8)
-		g.Expect(NewKeys(key).indexOf(&other)).To(Equal(-1), "bit %d", bit)
+		g.Expect(NewKeys(key).findIndex(&other)).To(Equal(-1), "bit %d", bit)
 	}
-	g.Expect(NewKeys(key).indexOf(&key.Hash)).To(BeZero())
+	g.Expect(NewKeys(key).findIndex(&key.Hash)).To(BeZero())
 }
 
 func TestKeyHas(t *testing.T) {
@@ -95,7 +95,7 @@ func TestKeyHas(t *testing.T) {
 	g.Expect(Key{Scopes: ScopeInit}.Has(ScopeStatus)).To(BeFalse())
 }
 
-// fullKeys returns as many keys as a project can have, each with as many former values as are kept.
+// fullKeys returns the maximum number of keys of a project, each with the maximum number of former values.
 func fullKeys() Keys {
 	var all []Key
 	for i := range 32 {

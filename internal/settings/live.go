@@ -14,8 +14,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Live keeps the settings of one project current: whoever knows the project gives it to SetProject, and Start follows
-// the secret files. It is safe for concurrent use.
+// Live keeps the settings of one project up to date: SetProject sets the project, and Start watches the secret files. It is
+// safe for concurrent use.
 type Live struct {
 	dir   string
 	files *SecretFiles
@@ -25,18 +25,18 @@ type Live struct {
 	current atomic.Pointer[Settings]
 	changes verification.Notifier
 
-	mu      sync.Mutex // of what follows
+	mu      sync.Mutex // guards the fields below
 	project *verifyv1.VerificationProject
 	secrets Secrets
 	err     error
 }
 
-// NewLive returns live settings with the secrets in a folder. They have no project yet.
+// NewLive returns settings with the secrets in a folder and without a project.
 func NewLive(secretsDir string, clk clock.Clock, log logr.Logger) *Live {
 	return &Live{dir: secretsDir, files: NewSecretFiles(secretsDir), clock: clk, log: log}
 }
 
-// Current returns the settings of this moment; nil until SetProject succeeded once.
+// Current returns the current settings; nil until SetProject has succeeded once.
 func (l *Live) Current() *Settings { return l.current.Load() }
 
 // Problems returns the secrets that cannot be used.
@@ -47,78 +47,78 @@ func (l *Live) Problems() []Problem {
 	return nil
 }
 
-// LastError returns why the project that was given last was refused; nil if it was not.
+// LastError returns why the last project was rejected; nil if it was accepted.
 func (l *Live) LastError() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
 }
 
-// Subscribe returns a channel that gets a value, coalesced, after each change, and a function that ends the
-// subscription. A former value whose time is over is no change: whoever asks with the time of the moment sees it.
+// Subscribe returns a channel that receives a coalesced value after each change, and a function that ends the
+// subscription. The end of a former value is no change: callers pass the current time and see it.
 func (l *Live) Subscribe() (changes <-chan struct{}, cancel func()) { return l.changes.Subscribe("") }
 
-// SetProject makes a project the one to go by. One that the API server would refuse changes nothing but LastError. The
-// same one again does nothing, so that it may be called for every event of a watch.
+// SetProject applies a project. A project that the API server would reject changes only LastError and is returned as an error.
+// An unchanged project has no effect, so it may be called for every watch event.
 func (l *Live) SetProject(project *verifyv1.VerificationProject) error {
 	next := project.DeepCopy()
 	next.Default()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := valid(next, l.project); err != nil {
-		l.refuse(err)
+	if err := validateChange(next, l.project); err != nil {
+		l.rejectProject(err)
 		return err
 	}
 	if l.err != nil {
 		l.err = nil
-		l.log.Info("the project is valid again", "project", next.Namespace+"/"+next.Name)
+		l.log.Info("project is valid again", "project", next.Namespace+"/"+next.Name)
 	}
-	l.update(next)
+	l.updateSettings(next)
 	return nil
 }
 
-// Start follows the secret files until ctx ends.
+// Start watches the secret files until ctx ends.
 func (l *Live) Start(ctx context.Context) error {
-	return watch(ctx, l.clock, l.log, watched{dirs: l.dirs, reload: l.reload})
+	return watchFolders(ctx, l.clock, l.log, watched{dirs: l.listDirs, reload: l.reloadSecrets})
 }
 
-// NeedLeaderElection says that every replica has settings.
+// NeedLeaderElection returns false: every replica has settings.
 func (l *Live) NeedLeaderElection() bool { return false }
 
-// keep refuses a project that could not even be read, and looks after the secrets all the same.
-func (l *Live) keep(err error) {
+// rejectUnreadable records the error of a project that could not be read, and reloads the secrets.
+func (l *Live) rejectUnreadable(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refuse(err)
+	l.rejectProject(err)
 	if l.project != nil {
-		l.update(l.project)
+		l.updateSettings(l.project)
 	}
 }
 
 // reload reads the secrets again.
-func (l *Live) reload() {
+func (l *Live) reloadSecrets() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.project != nil {
-		l.update(l.project)
+		l.updateSettings(l.project)
 	}
 }
 
-// refuse keeps the settings and tells why, once.
-func (l *Live) refuse(err error) {
+// rejectProject keeps the settings and logs each new error once.
+func (l *Live) rejectProject(err error) {
 	if l.project != nil && (l.err == nil || l.err.Error() != err.Error()) {
-		l.log.Error(err, "the new project is refused; the settings stay as they were")
+		l.log.Error(err, "new project rejected, the last settings stay in use")
 	}
 	l.err = err
 }
 
-// update makes the settings that a valid project has now the current ones.
-func (l *Live) update(project *verifyv1.VerificationProject) {
+// updateSettings applies a valid project and the present values of its secrets.
+func (l *Live) updateSettings(project *verifyv1.VerificationProject) {
 	secrets := l.files.Read(project, l.secrets, l.clock.Now())
-	change := compare(l.project, project, l.secrets, secrets)
-	// A new generation may say what the old one left to a default: it is the same, and has to be known as judged.
-	if change.none() && l.project != nil && l.project.Generation == project.Generation {
-		if !secrets.equal(l.secrets) { // a former value is over, so it leaves the memory
+	change := findChanges(l.project, project, l.secrets, secrets)
+	// A new generation may only spell out a default. It still counts as a change, because conditions report the generation.
+	if change.isEmpty() && l.project != nil && l.project.Generation == project.Generation {
+		if !secrets.equal(l.secrets) { // a former value has expired and must leave the memory
 			l.secrets = secrets
 			l.current.Store(FromProject(l.project, secrets))
 		}
@@ -126,41 +126,41 @@ func (l *Live) update(project *verifyv1.VerificationProject) {
 	}
 	l.project, l.secrets = project, secrets
 	l.current.Store(FromProject(project, secrets))
-	change.log(l.log)
+	change.logTo(l.log)
 	l.changes.Notify("")
 }
 
-// dirs returns the folders whose changes may change a secret: also the ones that links lead to.
-func (l *Live) dirs() []string {
+// listDirs returns the folders whose changes may change a secret, including the targets of links.
+func (l *Live) listDirs() []string {
 	dirs := []string{filepath.Dir(l.dir), l.dir}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, h := range l.secrets.held {
-		if localName(h.ref.Name) && localName(h.ref.Key) {
+	for _, h := range l.secrets.states {
+		if isLocalName(h.ref.Name) && isLocalName(h.ref.Key) {
 			dir := filepath.Join(l.dir, h.ref.Name)
-			dirs = append(dirs, dir, filepath.Dir(resolved(filepath.Join(dir, h.ref.Key))))
+			dirs = append(dirs, dir, filepath.Dir(resolvePath(filepath.Join(dir, h.ref.Key))))
 		}
 	}
 	return dirs
 }
 
-// resolved returns where a path leads to; the path itself if it leads nowhere.
-func resolved(path string) string {
+// resolvePath returns a path with its links resolved; the path itself if that fails.
+func resolvePath(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		return target
 	}
 	return path
 }
 
-// valid returns what the API server would refuse when next replaces old, which may be nil.
-func valid(next, old *verifyv1.VerificationProject) error {
+// validateChange returns the errors that the API server would return if next replaced old, which may be nil.
+func validateChange(next, old *verifyv1.VerificationProject) error {
 	if old == nil {
-		return joined(next.Validate())
+		return joinErrors(next.Validate())
 	}
 	if next.Namespace != old.Namespace || next.Name != old.Name {
-		// Codes and stores go by the name: a server of two projects one after the other would be neither's.
+		// Codes and stores depend on the name, so a server cannot switch projects.
 		return fmt.Errorf("the project is now %s/%s and was %s/%s: another project needs another server",
 			next.Namespace, next.Name, old.Namespace, old.Name)
 	}
-	return joined(next.ValidateUpdate(old))
+	return joinErrors(next.ValidateUpdate(old))
 }

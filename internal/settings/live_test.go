@@ -21,7 +21,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// fixture is a Live with a folder of secrets, a clock of its own, and what it logged.
+// fixture is a Live with a folder of secrets, a fake clock and its logs.
 type fixture struct {
 	*Live
 	dir   string
@@ -44,17 +44,17 @@ func newFixture(t testing.TB) *fixture {
 	return f
 }
 
-// put writes one secret and has it read.
-func (f *fixture) put(t testing.TB, key, value string) {
+// writeSecret writes one secret and reloads.
+func (f *fixture) writeSecret(t testing.TB, key, value string) {
 	t.Helper()
 	layOut(t, f.dir, map[string]string{key: value})
-	f.reload()
+	f.reloadSecrets()
 }
 
-func (f *fixture) remove(t testing.TB, key string) {
+func (f *fixture) removeSecret(t testing.TB, key string) {
 	t.Helper()
 	NewWithT(t).Expect(os.Remove(filepath.Join(f.dir, "shop", key))).To(Succeed())
-	f.reload()
+	f.reloadSecrets()
 }
 
 func (f *fixture) logged() string { return string(f.logs.Contents()) }
@@ -62,22 +62,21 @@ func (f *fixture) logged() string { return string(f.logs.Contents()) }
 func TestLive_without_project(t *testing.T) {
 	g := NewWithT(t)
 	l := NewLive(t.TempDir(), clocktesting.NewFakeClock(start), logr.Discard())
-	l.reload()
+	l.reloadSecrets()
 	g.Expect(l.Current()).To(BeNil())
 	g.Expect(l.Problems()).To(BeEmpty())
 	g.Expect(l.LastError()).NotTo(HaveOccurred())
 	g.Expect(l.NeedLeaderElection()).To(BeFalse())
 }
 
-// TestLive_rotation: each kind of secret is replaced, and both values work until the overlap is over, without
-// another look at the files.
+// TestLive_rotation replaces each kind of secret. Both values work until Overlap has passed, without another read of the files.
 func TestLive_rotation(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
 	for key, value := range map[string]string{
 		"backend": apiKey("rotated"), "webhook": "the-rotated-webhook-secret", "app": "rotated-app", "bot": "2:rotated", "token": "rotated-token",
 	} {
-		f.put(t, key, value)
+		f.writeSecret(t, key, value)
 	}
 	s := f.Current()
 	g.Expect(s.Problems).To(BeEmpty())
@@ -87,8 +86,8 @@ func TestLive_rotation(t *testing.T) {
 		values int
 	}{0: {"backend", 2}, Overlap - 1: {"backend", 2}, Overlap: {"", 1}} {
 		now := start.Add(at)
-		g.Expect(found(s, apiKey("rotated"), now)).To(Equal("backend"))
-		g.Expect(found(s, apiKey("backend"), now)).To(Equal(want.former))
+		g.Expect(findKeyName(s, apiKey("rotated"), now)).To(Equal("backend"))
+		g.Expect(findKeyName(s, apiKey("backend"), now)).To(Equal(want.former))
 		for _, secret := range []Secret{s.Webhook.Secret, s.WhatsApp.AppSecret, s.WhatsApp.AccessToken, s.Telegram.BotToken} {
 			g.Expect(secret.Accepted(now)).To(HaveLen(want.values))
 			g.Expect(string(secret.Accepted(now)[0])).To(ContainSubstring("rotated"))
@@ -97,45 +96,45 @@ func TestLive_rotation(t *testing.T) {
 	f.clock.Step(Overlap)
 	changes, cancel := f.Subscribe()
 	defer cancel()
-	f.reload()
-	g.Expect(f.Current().Webhook.Secret.values().previous).To(BeEmpty(), "what is over leaves the memory")
-	g.Expect(changes).NotTo(Receive(), "and is no change")
+	f.reloadSecrets()
+	g.Expect(f.Current().Webhook.Secret.Reveal().previous).To(BeEmpty(), "expired values leave the memory")
+	g.Expect(changes).NotTo(Receive(), "the end of a former value is no change")
 }
 
-// TestLive_secret_deleted: deliveries pause at once, and resume with the secret.
+// TestLive_secret_deleted checks that deliveries pause at once, and resume with the secret.
 func TestLive_secret_deleted(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
-	f.remove(t, "webhook")
+	f.removeSecret(t, "webhook")
 	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsPaused))
 	g.Expect(f.Current().Webhook.Secret.Accepted(start)).To(BeEmpty())
 	g.Expect(f.Problems()).To(Equal([]Problem{problem(fieldWebhookSecret, "webhook", ReasonMissing)}))
 
-	f.put(t, "webhook", "another-webhook-secret-of-24")
+	f.writeSecret(t, "webhook", "another-webhook-secret-of-24")
 	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsOn))
-	g.Expect(accepted(f.Current().Webhook.Secret, start)).To(Equal("another-webhook-secret-of-24"))
+	g.Expect(joinAccepted(f.Current().Webhook.Secret, start)).To(Equal("another-webhook-secret-of-24"))
 	g.Expect(f.Problems()).To(BeEmpty())
 }
 
 func TestLive_key_deleted_is_refused_at_once(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
-	f.put(t, "backend", apiKey("rotated"))
-	f.remove(t, "backend")
+	f.writeSecret(t, "backend", apiKey("rotated"))
+	f.removeSecret(t, "backend")
 	for _, value := range []string{"backend", "rotated"} {
-		g.Expect(found(f.Current(), apiKey(value), start)).To(BeEmpty())
+		g.Expect(findKeyName(f.Current(), apiKey(value), start)).To(BeEmpty())
 	}
-	g.Expect(found(f.Current(), apiKey("monitor"), start)).To(Equal("monitor"))
+	g.Expect(findKeyName(f.Current(), apiKey("monitor"), start)).To(Equal("monitor"))
 }
 
 func TestLive_settings_are_replaced_as_a_whole(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
 	before := f.Current()
-	f.put(t, "backend", apiKey("rotated"))
-	g.Expect(found(before, apiKey("rotated"), start)).To(BeEmpty(), "who holds the old settings sees the old state")
-	g.Expect(found(f.Current(), apiKey("rotated"), start)).To(Equal("backend"))
-	f.remove(t, "app")
+	f.writeSecret(t, "backend", apiKey("rotated"))
+	g.Expect(findKeyName(before, apiKey("rotated"), start)).To(BeEmpty(), "old settings keep the old state")
+	g.Expect(findKeyName(f.Current(), apiKey("rotated"), start)).To(Equal("backend"))
+	f.removeSecret(t, "app")
 	g.Expect(before.WhatsApp.AppSecret.Usable()).To(BeTrue())
 }
 
@@ -145,8 +144,8 @@ func TestLive_nothing_new_changes_nothing(t *testing.T) {
 	before, logged := f.Current(), f.logged()
 	changes, cancel := f.Subscribe()
 	defer cancel()
-	f.reload()
-	f.put(t, "app", goodAppSecret+"\n")
+	f.reloadSecrets()
+	f.writeSecret(t, "app", goodAppSecret+"\n")
 	p := newProject()
 	p.ResourceVersion, p.Annotations = "2", map[string]string{"a": "b"}
 	g.Expect(f.SetProject(p)).To(Succeed())
@@ -155,7 +154,7 @@ func TestLive_nothing_new_changes_nothing(t *testing.T) {
 	g.Expect(changes).NotTo(Receive())
 }
 
-func TestLive_a_generation_that_says_the_same_is_told_and_not_logged(t *testing.T) {
+func TestLive_generation_without_changes_notifies_and_does_not_log(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
 	logged := f.logged()
@@ -165,11 +164,11 @@ func TestLive_a_generation_that_says_the_same_is_told_and_not_logged(t *testing.
 	p.Generation = 7
 	g.Expect(f.SetProject(p)).To(Succeed())
 	g.Expect(f.Current().Generation).To(BeEquivalentTo(7))
-	g.Expect(changes).To(Receive(), "who reports by generation has to report anew")
+	g.Expect(changes).To(Receive(), "conditions must report the new generation")
 	g.Expect(f.logged()).To(Equal(logged))
 }
 
-func TestLive_change_is_told_and_logged_once(t *testing.T) {
+func TestLive_change_notifies_and_logs_once(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
 	changes, cancel := f.Subscribe()
@@ -180,10 +179,10 @@ func TestLive_change_is_told_and_logged_once(t *testing.T) {
 	g.Expect(f.SetProject(p)).To(Succeed())
 	g.Expect(f.Current().Limits.PerKey.Requests).To(Equal(7))
 	g.Expect(changes).To(Receive())
-	f.put(t, "backend", apiKey("rotated"))
-	f.put(t, "bot", canary+"/not a token")
-	f.reload()
-	f.put(t, "bot", "2:mended")
+	f.writeSecret(t, "backend", apiKey("rotated"))
+	f.writeSecret(t, "bot", canary+"/not a token")
+	f.reloadSecrets()
+	f.writeSecret(t, "bot", "2:repaired")
 	g.Expect(changes).To(Receive())
 	g.Expect(changes).NotTo(Receive(), "coalesced")
 
@@ -231,7 +230,7 @@ func TestLive_refuses_what_the_API_server_refuses(t *testing.T) {
 
 	g.Expect(f.SetProject(newProject())).To(Succeed())
 	g.Expect(f.LastError()).NotTo(HaveOccurred())
-	g.Expect(f.logged()).To(ContainSubstring("the project is valid again"))
+	g.Expect(f.logged()).To(ContainSubstring("project is valid again"))
 	g.Expect(f.logged()).NotTo(ContainSubstring(canary))
 }
 
@@ -262,18 +261,18 @@ func TestLive_the_given_project_stays_the_callers(t *testing.T) {
 	g.Expect(f.SetProject(p)).To(Succeed())
 	g.Expect(p.Spec.RateLimit.PerKey).To(BeNil(), "an informer's object must not be changed")
 	p.Spec.APIKeys[0].Name = "changed"
-	f.reload()
-	g.Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+	f.reloadSecrets()
+	g.Expect(findKeyName(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
 }
 
-// TestSettings_print_no_secret prints settings, with former values and problems, in every way that code prints.
+// TestSettings_print_no_secret prints settings with former values and problems in all common ways.
 func TestSettings_print_no_secret(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
 	for key, value := range newValues() {
-		f.put(t, key, value+"2222")
+		f.writeSecret(t, key, value+"2222")
 	}
-	f.put(t, "app", canary+" unusable")
+	f.writeSecret(t, "app", canary+" unusable")
 	s := f.Current()
 	g.Expect(s.Problems).To(HaveLen(1))
 	hash := s.Keys.keys[0].Hash
@@ -281,7 +280,7 @@ func TestSettings_print_no_secret(t *testing.T) {
 	var printed []string
 	for _, value := range []any{
 		s, *s, s.Keys, s.Keys.keys, s.Keys.keys[0], *s.WhatsApp, *s.Telegram, *s.Webhook, s.Webhook, s.Telegram.BotToken,
-		&s.Telegram.BotToken, s.Problems, f.secrets, f.secrets.held, []Secret{s.Telegram.BotToken},
+		&s.Telegram.BotToken, s.Problems, f.secrets, f.secrets.states, []Secret{s.Telegram.BotToken},
 		struct{ hidden Secret }{s.Telegram.BotToken}, fmt.Errorf("%v", s.Telegram.BotToken),
 	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%T"} {
@@ -302,21 +301,21 @@ func TestSettings_print_no_secret(t *testing.T) {
 	}
 	for _, text := range printed {
 		for _, leak := range []string{
-			canary, hex.EncodeToString([]byte(canary)), fmt.Sprintf("%X", canary), decimal([]byte(canary)),
-			hex.EncodeToString(hash[:4]), decimal(hash[:4]),
+			canary, hex.EncodeToString([]byte(canary)), fmt.Sprintf("%X", canary), formatDecimal([]byte(canary)),
+			hex.EncodeToString(hash[:4]), formatDecimal(hash[:4]),
 		} {
 			g.Expect(text).NotTo(ContainSubstring(leak))
 		}
 	}
 }
 
-// decimal returns bytes as %d and %v print them inside a list.
-func decimal(bytes []byte) string { return strings.Trim(fmt.Sprintf("%d", bytes), "[]") }
+// formatDecimal returns bytes as %d and %v print them in a list.
+func formatDecimal(bytes []byte) string { return strings.Trim(fmt.Sprintf("%d", bytes), "[]") }
 
 func TestWarn_keepsTheNameOfTheLogger(t *testing.T) {
 	log, logs := newLogger()
-	warn(log.WithName("settings"), "secret cannot be used", "reason", ReasonEmpty)
+	logWarning(log.WithName("settings"), "secret cannot be used", "reason", ReasonEmpty)
 	NewWithT(t).Expect(string(logs.Contents())).To(ContainSubstring(
 		`"level":"WARN","msg":"secret cannot be used","logger":"settings","reason":"Empty"`))
-	warn(logr.Discard(), "secret cannot be used")
+	logWarning(logr.Discard(), "secret cannot be used")
 }

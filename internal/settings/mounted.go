@@ -7,12 +7,11 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// Mounted are the secrets that a pod was started with. A reference that was added to the project later leads to a file that
-// this pod will never see: it waits for the pods that are being rolled out, and nothing is wrong with its Secret. Nil
-// stands for all there may be.
+// Mounted is the set of secrets that were mounted when the pod started. A reference added to the project later has no file in
+// this pod: it works after the rollout, and its Secret is not at fault. Nil stands for all secrets.
 type Mounted map[verifyv1.SecretKeyRef]struct{}
 
-// ParseMounted reads names of secrets, each as SECRET/KEY; none stands for all there may be.
+// ParseMounted parses names of secrets, each as SECRET/KEY. An empty list stands for all secrets.
 func ParseMounted(names []string) (Mounted, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -20,7 +19,7 @@ func ParseMounted(names []string) (Mounted, error) {
 	mounted := make(Mounted, len(names))
 	for _, name := range names {
 		secret, key, _ := strings.Cut(name, "/")
-		if !localName(secret) || !localName(key) {
+		if !isLocalName(secret) || !isLocalName(key) {
 			return nil, fmt.Errorf("%q is not SECRET/KEY", name)
 		}
 		mounted[verifyv1.SecretKeyRef{Name: secret, Key: key}] = struct{}{}
@@ -28,7 +27,7 @@ func ParseMounted(names []string) (Mounted, error) {
 	return mounted, nil
 }
 
-// has tells whether a file of that reference can come.
+// has reports whether the reference is mounted.
 func (m Mounted) has(ref verifyv1.SecretKeyRef) bool {
 	_, ok := m[ref]
 	return ok || m == nil

@@ -10,7 +10,7 @@ func TestParseMounted(t *testing.T) {
 	g := NewWithT(t)
 	none, err := ParseMounted(nil)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(none.has(ref("shop", "app"))).To(BeTrue(), "who does not say has all there may be")
+	g.Expect(none.has(ref("shop", "app"))).To(BeTrue(), "an empty list stands for all secrets")
 
 	some, err := ParseMounted([]string{"shop/app", "shop/bot", "shop/app"})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -33,10 +33,10 @@ func TestLive_a_reference_that_is_not_mounted_is_not_missing(t *testing.T) {
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	f.files.mounted = mounted
-	g.Expect(f.Problems()).To(BeEmpty(), "a file that is there is good, whatever was said")
+	g.Expect(f.Problems()).To(BeEmpty(), "an existing file is used even if it is not listed")
 
-	f.remove(t, "bot")
-	f.remove(t, "app")
+	f.removeSecret(t, "bot")
+	f.removeSecret(t, "app")
 	g.Expect(f.Problems()).To(Equal([]Problem{
 		problem(fieldBotToken, "bot", ReasonNotMounted), problem(fieldAppSecret, "app", ReasonMissing),
 	}))

@@ -21,35 +21,34 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// ErrNoProject says that the project's object is not there, or not valid.
+// ErrNoProject is returned if the project's object does not exist or is invalid.
 var ErrNoProject = errors.New("the VerificationProject cannot be served")
 
-// Object keeps settings current that come from the project's own object in a cluster, by a watch, and secret files. While
-// the API server is away the last settings stay.
+// Object keeps settings up to date with the project's object in a cluster, through a watch, and with secret files. While the
+// API server is unavailable, the last settings stay in use.
 type Object struct {
 	*Live
 
-	key   types.NamespacedName
-	cache cache.Cache
-	log   logr.Logger
-	taken types.UID // of the object that Live goes by; the watch's own
+	key     types.NamespacedName
+	cache   cache.Cache
+	log     logr.Logger
+	adopted types.UID // of the object that Live uses; only the watch accesses it
 
 	mu      sync.Mutex
-	project *verifyv1.VerificationProject // as the watch brought it last; nil before, and when it was deleted
-	first   chan struct{}                 // closed when there are settings
+	project *verifyv1.VerificationProject // the last one from the watch; nil before that and after its deletion
+	first   chan struct{}                 // closed when the first settings are available
 	seen    verification.Notifier
 }
 
-// NewObject returns the settings of a project, with the secrets in a folder of which this pod mounts some. It asks for
-// nothing before Start.
+// NewObject returns the settings of a project, with the mounted secrets in a folder. It sends no requests before Start.
 func NewObject(
 	config *rest.Config, key types.NamespacedName, secretsDir string, mounted Mounted, clk clock.Clock, log logr.Logger,
 ) (*Object, error) {
 	scheme := runtime.NewScheme()
 	if err := verifyv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("know VerificationProject: %w", err)
+		return nil, fmt.Errorf("register API types: %w", err)
 	}
-	// Only the object of this name is listed and watched, so the rights on its namespace are used for nothing else.
+	// List and watch only the object of this name: the role allows more in its namespace.
 	watched, err := cache.New(config, cache.Options{
 		Scheme: scheme,
 		Mapper: verifyv1.Mapper(),
@@ -66,23 +65,23 @@ func NewObject(
 	return &Object{Live: live, key: key, cache: watched, log: log, first: make(chan struct{})}, nil
 }
 
-// Start follows the object and the secret files until ctx ends.
+// Start watches the object and the secret files until ctx ends.
 func (o *Object) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return o.Live.Start(ctx) })
-	group.Go(func() error { return o.follow(ctx) })
+	group.Go(func() error { return o.watchProject(ctx) })
 	return group.Wait()
 }
 
-func (o *Object) follow(ctx context.Context) error {
+func (o *Object) watchProject(ctx context.Context) error {
 	informer, err := o.cache.GetInformer(ctx, &verifyv1.VerificationProject{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return fmt.Errorf("watch project %s: %w", o.key, err)
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    o.observe,
-		UpdateFunc: func(_, item any) { o.observe(item) },
-		DeleteFunc: func(any) { o.deleted() },
+		AddFunc:    o.handleUpdate,
+		UpdateFunc: func(_, item any) { o.handleUpdate(item) },
+		DeleteFunc: func(any) { o.handleDeletion() },
 	}); err != nil {
 		return fmt.Errorf("watch project %s: %w", o.key, err)
 	}
@@ -92,42 +91,42 @@ func (o *Object) follow(ctx context.Context) error {
 	return nil
 }
 
-// observe takes the object as it is now.
-func (o *Object) observe(item any) {
+// handleUpdate applies the object from a watch event.
+func (o *Object) handleUpdate(item any) {
 	project, ok := item.(*verifyv1.VerificationProject)
 	if !ok {
 		return
 	}
 	defer o.seen.Notify("")
-	err := o.take(project)
+	err := o.adoptProject(project)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.project = project
-	if err == nil && !closed(o.first) {
+	if err == nil && !isClosed(o.first) {
 		close(o.first)
 	}
 }
 
-// take makes the object the one to go by, or says why it is refused. What may not change in one object may differ in
-// another that was created in its place.
-func (o *Object) take(project *verifyv1.VerificationProject) error {
-	another := o.taken != project.UID
+// adoptProject applies the object, or returns why it was rejected. Immutable fields may differ in an object that was created in
+// place of a deleted one.
+func (o *Object) adoptProject(project *verifyv1.VerificationProject) error {
+	another := o.adopted != project.UID
 	if another {
-		o.taken = project.UID
+		o.adopted = project.UID
 		o.Live.mu.Lock()
 		o.Live.project = nil
 		o.Live.mu.Unlock()
 	}
 	err := o.SetProject(project)
-	if another && err != nil { // Live tells what it refuses in place of something
-		o.log.Error(err, "the project is refused")
+	if another && err != nil { // Live logs rejections only once it has a project
+		o.log.Error(err, "project rejected")
 	}
 	return err
 }
 
-// deleted notes that the project is gone. The pods follow soon; until then they answer by the last settings, but own
-// nothing new.
-func (o *Object) deleted() {
+// handleDeletion records that the project was deleted. Until its pods are deleted too, they use the last settings but become
+// owner of nothing new.
+func (o *Object) handleDeletion() {
 	defer o.seen.Notify("")
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,7 +134,7 @@ func (o *Object) deleted() {
 	o.log.Info("the project was deleted", "project", o.key.String())
 }
 
-// Wait returns when there are settings, so that Current is never nil afterwards.
+// Wait returns when settings are available: Current is not nil afterwards. If ctx ends first, it returns ErrNoProject.
 func (o *Object) Wait(ctx context.Context) error {
 	select {
 	case <-o.first:
@@ -145,19 +144,19 @@ func (o *Object) Wait(ctx context.Context) error {
 	}
 }
 
-// Observe returns a channel that gets a value, coalesced, after each change of the object, its annotations, its status and
-// its deletion included, and a function that ends it.
+// Observe returns a channel that receives a coalesced value after each change of the object, including its annotations, status
+// and deletion, and a function that ends the subscription.
 func (o *Object) Observe() (changes <-chan struct{}, cancel func()) { return o.seen.Subscribe("") }
 
-// Project returns the object as the watch brought it last; nil before, and when it was deleted. It is shared, so it must
-// not be changed.
+// Project returns the last object from the watch; nil before that and after its deletion. It is shared and must not be
+// changed.
 func (o *Object) Project() *verifyv1.VerificationProject {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.project
 }
 
-// UID returns the object's UID; empty while there is none.
+// UID returns the object's UID; empty without an object.
 func (o *Object) UID() types.UID {
 	if project := o.Project(); project != nil {
 		return project.UID
@@ -165,7 +164,7 @@ func (o *Object) UID() types.UID {
 	return ""
 }
 
-func closed(ch chan struct{}) bool {
+func isClosed(ch chan struct{}) bool {
 	select {
 	case <-ch:
 		return true

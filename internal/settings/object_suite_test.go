@@ -36,12 +36,11 @@ const serverRole = "phoneproof-server-kubernetes"
 var (
 	plane *controlplane.ControlPlane
 	admin client.Client
-	// server may do what the role that the chart installs grants in the namespaces it is bound in. The objects under test
-	// are followed by nobody else.
+	// server has the permissions of the chart's role in the namespaces where it is bound. Only the objects under test use it.
 	server *rest.Config
 )
 
-// TestObject is the part of this package's tests that has an API server, started once.
+// TestObject runs the tests that share one API server.
 func TestObject(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Settings of a project's object")
@@ -50,7 +49,7 @@ func TestObject(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	log.SetLogger(GinkgoLogr) // client-go's watches log through it
 	var err error
-	// An API server that stops waits for its watches, a minute unless it is told otherwise.
+	// A stopping API server waits for its watches, by default for a minute.
 	plane, err = controlplane.Start(controlplane.Options{APIServerArgs: map[string]string{"request-timeout": "12s"}})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(plane.Stop)
@@ -73,13 +72,13 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(admin.Create(ctx, granted)).To(Succeed())
 })
 
-// calls notes which resources are asked for, as path and query.
+// calls records the requests to the API server.
 type calls struct {
 	mu   sync.Mutex
 	made []*http.Request
 }
 
-// wrap puts calls between a client and the API server.
+// wrap records the requests of a client.
 func (c *calls) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		c.mu.Lock()
@@ -100,8 +99,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip makes the function an http.RoundTripper.
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// followed is a project in a namespace of its own, and the Object that follows it.
-type followed struct {
+// watchedProject is a project in its own namespace, and the Object that watches it.
+type watchedProject struct {
 	*Object
 
 	key   types.NamespacedName
@@ -109,11 +108,11 @@ type followed struct {
 	calls calls
 }
 
-// newFollowed prepares a namespace without a project, and an Object that is not started.
-func newFollowed(ctx context.Context) *followed {
+// newWatchedProject returns a namespace without a project, and an Object that is not started.
+func newWatchedProject(ctx context.Context) *watchedProject {
 	GinkgoHelper()
-	f := &followed{key: types.NamespacedName{Namespace: "test-" + strings.ToLower(rand.Text()[:12]), Name: "shop"}}
-	grant(ctx, f.key.Namespace)
+	f := &watchedProject{key: types.NamespacedName{Namespace: "test-" + strings.ToLower(rand.Text()[:12]), Name: "shop"}}
+	grantRole(ctx, f.key.Namespace)
 	dir := GinkgoT().TempDir()
 	layOut(GinkgoTB(), dir, newValues())
 	config := rest.CopyConfig(server)
@@ -123,12 +122,12 @@ func newFollowed(ctx context.Context) *followed {
 	var err error
 	f.Object, err = NewObject(config, f.key, dir, nil, clock.RealClock{}, log)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(f.calls.all()).To(BeEmpty(), "nothing is asked before Start")
+	Expect(f.calls.all()).To(BeEmpty(), "no requests before Start")
 	return f
 }
 
-// grant makes a namespace in which the server has its role.
-func grant(ctx context.Context, namespace string) {
+// grantRole creates a namespace in which the server has its role.
+func grantRole(ctx context.Context, namespace string) {
 	GinkgoHelper()
 	Expect(admin.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 	Expect(admin.Create(ctx, &rbacv1.RoleBinding{
@@ -138,36 +137,36 @@ func grant(ctx context.Context, namespace string) {
 	})).To(Succeed())
 	reader, err := client.New(server, client.Options{Scheme: admin.Scheme(), Mapper: verifyv1.Mapper()})
 	Expect(err).NotTo(HaveOccurred())
-	// The authorizer learns of a binding through its own watch.
+	// The authorizer receives the binding through its own watch.
 	Eventually(func() error {
 		err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "any"}, &verifyv1.VerificationProject{})
 		return client.IgnoreNotFound(err)
-	}).WithContext(ctx).WithTimeout(live).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(changeTimeout).Should(Succeed())
 }
 
-// start follows the object until the spec ends.
-func (f *followed) start() {
+// start runs the Object until the spec ends.
+func (f *watchedProject) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Start(ctx) }()
 	DeferCleanup(func() {
 		stop()
-		Eventually(ended).WithTimeout(live).Should(Receive(BeNil()))
+		Eventually(ended).WithTimeout(changeTimeout).Should(Receive(BeNil()))
 	})
 }
 
-// serve makes the project, follows it and returns when there are settings.
-func serve(ctx context.Context) *followed {
+// serveProject creates the project, starts its Object and returns when settings are available.
+func serveProject(ctx context.Context) *watchedProject {
 	GinkgoHelper()
-	f := newFollowed(ctx)
+	f := newWatchedProject(ctx)
 	f.create(ctx, nil)
 	f.start()
 	Expect(f.Wait(ctx)).To(Succeed())
 	return f
 }
 
-// create makes the project in the cluster, and returns its UID.
-func (f *followed) create(ctx context.Context, edit func(*verifyv1.VerificationProject)) types.UID {
+// create creates the project in the cluster and returns its UID.
+func (f *watchedProject) create(ctx context.Context, edit func(*verifyv1.VerificationProject)) types.UID {
 	GinkgoHelper()
 	p := newProject()
 	p.Namespace, p.Name = f.key.Namespace, f.key.Name
@@ -178,8 +177,8 @@ func (f *followed) create(ctx context.Context, edit func(*verifyv1.VerificationP
 	return p.UID
 }
 
-// edit changes the project in the cluster, as often as others get in between.
-func (f *followed) edit(ctx context.Context, change func(*verifyv1.VerificationProject)) {
+// edit changes the project in the cluster, and retries on conflicts.
+func (f *watchedProject) edit(ctx context.Context, change func(*verifyv1.VerificationProject)) {
 	GinkgoHelper()
 	Eventually(func() error {
 		p := &verifyv1.VerificationProject{}
@@ -188,16 +187,16 @@ func (f *followed) edit(ctx context.Context, change func(*verifyv1.VerificationP
 		}
 		change(p)
 		return admin.Update(ctx, p)
-	}).WithContext(ctx).WithTimeout(live).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(changeTimeout).Should(Succeed())
 }
 
-// remove deletes the project and returns when the API server has.
-func (f *followed) remove(ctx context.Context) {
+// remove deletes the project and waits until it is gone.
+func (f *watchedProject) remove(ctx context.Context) {
 	GinkgoHelper()
 	p := &verifyv1.VerificationProject{ObjectMeta: metav1.ObjectMeta{Namespace: f.key.Namespace, Name: f.key.Name}}
 	Expect(admin.Delete(ctx, p)).To(Succeed())
-	Eventually(func() error { return admin.Get(ctx, f.key, p) }).WithContext(ctx).WithTimeout(live).
+	Eventually(func() error { return admin.Get(ctx, f.key, p) }).WithContext(ctx).WithTimeout(changeTimeout).
 		Should(Satisfy(apierrors.IsNotFound))
 }
 
-func (f *followed) logged() string { return string(f.logs.Contents()) }
+func (f *watchedProject) logged() string { return string(f.logs.Contents()) }

@@ -19,11 +19,11 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// live is how long a change may take here; nothing but the watch ever brings one.
-const live = 30 * time.Second
+// changeTimeout limits the wait for a change, which only the watch can bring.
+const changeTimeout = 30 * time.Second
 
-// told looks at each change that is told of, and at nothing else. The first may still be that of the creation.
-func told(changes <-chan struct{}, state func() bool) func() bool {
+// onChange checks state after each notification, and only then. The first may still be that of the creation.
+func onChange(changes <-chan struct{}, state func() bool) func() bool {
 	return func() bool {
 		select {
 		case <-changes:
@@ -35,8 +35,8 @@ func told(changes <-chan struct{}, state func() bool) func() bool {
 }
 
 var _ = Describe("Object", func() {
-	It("has the settings of the object when the first wait is over", func(ctx SpecContext) {
-		f := newFollowed(ctx)
+	It("has the settings of the object when Wait returns", func(ctx SpecContext) {
+		f := newWatchedProject(ctx)
 		f.start()
 		Expect(f.Current()).To(BeNil())
 		Expect(f.UID()).To(BeEmpty())
@@ -49,19 +49,19 @@ var _ = Describe("Object", func() {
 		uid := f.create(ctx, nil)
 		Expect(f.Wait(ctx)).To(Succeed())
 		Expect(f.Current().Project).To(Equal(f.key.String()))
-		Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+		Expect(findKeyName(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
 		Expect(f.Problems()).To(BeEmpty())
 		Expect(f.UID()).To(Equal(uid))
 		Expect(f.Project().Name).To(Equal(f.key.Name))
 	})
 
-	It("asks for its own object and for nothing else", func(ctx SpecContext) {
-		f := newFollowed(ctx)
+	It("requests only its own object", func(ctx SpecContext) {
+		f := newWatchedProject(ctx)
 		f.create(ctx, nil)
 		changes, cancel := f.Observe()
 		defer cancel()
 		f.start()
-		Eventually(changes).WithTimeout(live).Should(Receive(), "the creation")
+		Eventually(changes).WithTimeout(changeTimeout).Should(Receive(), "the creation")
 		Expect(f.calls.all()).NotTo(BeEmpty())
 		for _, call := range f.calls.all() {
 			Expect(call.Method).To(Equal(http.MethodGet))
@@ -74,82 +74,82 @@ var _ = Describe("Object", func() {
 		Consistently(changes).WithTimeout(300 * time.Millisecond).ShouldNot(Receive())
 	})
 
-	It("makes a changed limit and a removed key work at once", func(ctx SpecContext) {
-		f := serve(ctx)
+	It("applies a changed limit and a removed key at once", func(ctx SpecContext) {
+		f := serveProject(ctx)
 		f.edit(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.RateLimit.PerPhoneNumber = &verifyv1.Rate{Requests: 3, Period: "1m"}
 			p.Spec.APIKeys = p.Spec.APIKeys[:1]
 		})
 		changed := time.Now()
-		Eventually(func() int { return f.Current().Limits.PerPhoneNumber.Requests }).WithTimeout(live).Should(Equal(3))
+		Eventually(func() int { return f.Current().Limits.PerPhoneNumber.Requests }).WithTimeout(changeTimeout).Should(Equal(3))
 		AddReportEntry("after", time.Since(changed).Round(time.Millisecond).String())
-		Expect(found(f.Current(), apiKey("monitor"), start)).To(BeEmpty())
-		Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+		Expect(findKeyName(f.Current(), apiKey("monitor"), start)).To(BeEmpty())
+		Expect(findKeyName(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
 	})
 
-	It("tells of changed annotations and status, which are no change of settings", func(ctx SpecContext) {
-		f := serve(ctx)
+	It("notifies of changed annotations and status, which do not change the settings", func(ctx SpecContext) {
+		f := serveProject(ctx)
 		before := f.Current()
 		changes, cancel := f.Observe()
 		defer cancel()
 		f.edit(ctx, func(p *verifyv1.VerificationProject) {
 			metav1.SetMetaDataAnnotation(&p.ObjectMeta, verifyv1.RedeliverAnnotation, "a/1")
 		})
-		Eventually(told(changes, func() bool { return f.Project().Annotations[verifyv1.RedeliverAnnotation] == "a/1" })).
-			WithTimeout(live).Should(BeTrue())
+		Eventually(onChange(changes, func() bool { return f.Project().Annotations[verifyv1.RedeliverAnnotation] == "a/1" })).
+			WithTimeout(changeTimeout).Should(BeTrue())
 
 		p := f.Project().DeepCopy()
 		p.Status.ObservedRedeliver = "a/1"
 		Expect(admin.Status().Update(ctx, p)).To(Succeed())
-		Eventually(told(changes, func() bool { return f.Project().Status.ObservedRedeliver == "a/1" })).
-			WithTimeout(live).Should(BeTrue())
+		Eventually(onChange(changes, func() bool { return f.Project().Status.ObservedRedeliver == "a/1" })).
+			WithTimeout(changeTimeout).Should(BeTrue())
 		Expect(f.Current()).To(BeIdenticalTo(before))
 	})
 
-	It("answers by the last settings when the object is deleted, and owns nothing", func(ctx SpecContext) {
-		f := serve(ctx)
+	It("keeps the last settings when the object is deleted, and has no UID", func(ctx SpecContext) {
+		f := serveProject(ctx)
 		changes, cancel := f.Observe()
 		defer cancel()
 		f.remove(ctx)
-		Eventually(told(changes, func() bool { return f.UID() == "" })).WithTimeout(live).Should(BeTrue())
+		Eventually(onChange(changes, func() bool { return f.UID() == "" })).WithTimeout(changeTimeout).Should(BeTrue())
 		Expect(f.Project()).To(BeNil())
-		Expect(found(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
+		Expect(findKeyName(f.Current(), apiKey("backend"), start)).To(Equal("backend"))
 		Expect(f.logged()).To(ContainSubstring("the project was deleted"))
 	})
 
-	It("follows the object that is created in place of a deleted one, whatever could not change in that", func(ctx SpecContext) {
-		f := serve(ctx)
+	It("adopts an object created in place of a deleted one, even with other immutable fields", func(ctx SpecContext) {
+		f := serveProject(ctx)
 		f.remove(ctx)
 		uid := f.create(ctx, func(p *verifyv1.VerificationProject) { p.Spec.ProjectID = "another" })
-		Eventually(f.UID).WithTimeout(live).Should(Equal(uid))
+		Eventually(f.UID).WithTimeout(changeTimeout).Should(Equal(uid))
 		Expect(f.LastError()).NotTo(HaveOccurred())
 		Expect(f.Current().ProjectID).To(Equal("another"))
 	})
 
-	It("keeps the last settings while the object is one that is refused today", func(ctx SpecContext) {
-		f := serve(ctx)
+	It("keeps the last settings while the object is invalid", func(ctx SpecContext) {
+		f := serveProject(ctx)
 		allowAnyDisplayName(ctx)
 		const line = "two\nlines"
 		f.edit(ctx, func(p *verifyv1.VerificationProject) {
 			p.Spec.DisplayName = line
 			p.Spec.RateLimit.PerPhoneNumber = &verifyv1.Rate{Requests: 3, Period: "1m"}
 		})
-		Eventually(f.LastError).WithTimeout(live).Should(MatchError(ContainSubstring("spec.displayName: ")))
+		Eventually(f.LastError).WithTimeout(changeTimeout).Should(MatchError(ContainSubstring("spec.displayName: ")))
 		Expect(f.Current().DisplayName).To(Equal("shop"))
 		Expect(f.Current().Limits.PerPhoneNumber.Requests).To(Equal(5))
-		// The refusal is told a moment before the object is there to see.
-		Eventually(func() string { return f.Project().Spec.DisplayName }).WithTimeout(live).
-			Should(Equal(line), "conditions and events are about the object as it is")
+		// LastError is set a moment before Project returns the object.
+		Eventually(func() string { return f.Project().Spec.DisplayName }).WithTimeout(changeTimeout).
+			Should(Equal(line), "conditions and events need the current object")
 		Expect(f.logged()).NotTo(ContainSubstring("two"), "no value in logs")
 
 		f.edit(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "One line" })
-		Eventually(f.LastError).WithTimeout(live).ShouldNot(HaveOccurred())
+		Eventually(f.LastError).WithTimeout(changeTimeout).ShouldNot(HaveOccurred())
 		Expect(f.Current().DisplayName).To(Equal("One line"))
 		Expect(f.Current().Limits.PerPhoneNumber.Requests).To(Equal(3))
 	})
 
-	It("keeps its settings while the API server is away, starts then too, and follows when it is back", func(ctx SpecContext) {
-		running, late := serve(ctx), newFollowed(ctx)
+	It("keeps its settings and can start during an outage of the API server, and catches up afterwards", func(ctx SpecContext) {
+		running, late := serveProject(ctx), newWatchedProject(ctx)
 		late.create(ctx, nil)
 		before, uid := running.Current(), running.UID()
 
@@ -162,7 +162,7 @@ var _ = Describe("Object", func() {
 		}).WithTimeout(2 * time.Second).Should(Succeed())
 		Expect(plane.StartAPIServer()).To(Succeed())
 
-		// client-go asks again within half a minute, later the longer the API server was away.
+		// client-go retries within half a minute, later after long outages.
 		const again = 90 * time.Second
 		running.edit(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "After the outage" })
 		Eventually(func() string { return running.Current().DisplayName }).WithTimeout(again).Should(Equal("After the outage"))
@@ -170,19 +170,19 @@ var _ = Describe("Object", func() {
 		Eventually(late.Current).WithTimeout(again).ShouldNot(BeNil())
 	}, NodeTimeout(5*time.Minute))
 
-	It("says why the very first object is refused, and waits for a better one", func(ctx SpecContext) {
-		f := newFollowed(ctx)
+	It("logs why the first object is rejected, and waits for a valid one", func(ctx SpecContext) {
+		f := newWatchedProject(ctx)
 		allowAnyDisplayName(ctx)
 		Eventually(func() error {
 			p := newProject()
 			p.Namespace, p.Spec.DisplayName = f.key.Namespace, "two\nlines"
 			return admin.Create(ctx, p)
-		}).WithContext(ctx).WithTimeout(live).Should(Succeed())
+		}).WithContext(ctx).WithTimeout(changeTimeout).Should(Succeed())
 		f.start()
-		Eventually(f.logged).WithTimeout(live).Should(ContainSubstring("the project is refused"))
+		Eventually(f.logged).WithTimeout(changeTimeout).Should(ContainSubstring("project rejected"))
 		f.edit(ctx, func(p *verifyv1.VerificationProject) { p.Annotations = map[string]string{"a": "b"} })
-		Eventually(f.Project).WithTimeout(live).Should(HaveField("Annotations", HaveKey("a")))
-		Expect(strings.Count(f.logged(), "the project is refused")).To(Equal(1))
+		Eventually(f.Project).WithTimeout(changeTimeout).Should(HaveField("Annotations", HaveKey("a")))
+		Expect(strings.Count(f.logged(), "project rejected")).To(Equal(1))
 		Expect(f.Current()).To(BeNil())
 
 		f.edit(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "One line" })
@@ -190,13 +190,13 @@ var _ = Describe("Object", func() {
 		Expect(f.Current().DisplayName).To(Equal("One line"))
 	})
 
-	It("leaves alone what is no project", func() {
+	It("ignores other types", func() {
 		f := &Object{Live: NewLive(GinkgoT().TempDir(), clock.RealClock{}, GinkgoLogr)}
-		f.observe("anything")
+		f.handleUpdate("anything")
 		Expect(f.Project()).To(BeNil())
 	})
 
-	It("refuses a configuration that leads nowhere", func() {
+	It("rejects an unusable client configuration", func() {
 		config := rest.CopyConfig(server)
 		config.CAFile, config.CAData = "no/such/file", nil
 		_, err := NewObject(config, types.NamespacedName{Namespace: "books", Name: "shop"}, GinkgoT().TempDir(), nil, clock.RealClock{}, GinkgoLogr)
@@ -204,7 +204,7 @@ var _ = Describe("Object", func() {
 	})
 })
 
-// allowAnyDisplayName has the API server store until the spec ends what an older release of the CRD let pass.
+// allowAnyDisplayName removes the CRD's rules for displayName until the spec ends, as in an older release.
 func allowAnyDisplayName(ctx context.Context) {
 	GinkgoHelper()
 	setRules := func(ctx context.Context, rules apiextensionsv1.ValidationRules) (apiextensionsv1.ValidationRules, error) {
@@ -215,7 +215,7 @@ func allowAnyDisplayName(ctx context.Context) {
 		properties := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
 		displayName, known := properties["displayName"]
 		if !known {
-			return nil, errors.New("there is no displayName")
+			return nil, errors.New("schema has no displayName")
 		}
 		before := displayName.XValidations
 		displayName.XValidations = rules
@@ -231,7 +231,7 @@ func allowAnyDisplayName(ctx context.Context) {
 		// The next spec must not meet the old schema.
 		p := newProject()
 		p.Namespace, p.Spec.DisplayName = "default", strings.Repeat("\n", 2)
-		Eventually(func() error { return admin.Create(ctx, p, client.DryRunAll) }).WithContext(ctx).WithTimeout(live).
+		Eventually(func() error { return admin.Create(ctx, p, client.DryRunAll) }).WithContext(ctx).WithTimeout(changeTimeout).
 			Should(MatchError(ContainSubstring("displayName must be one line")))
 	})
 }

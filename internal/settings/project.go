@@ -11,8 +11,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// FromProject returns the settings that a project, with its defaults filled in, and what its secrets hold make together.
-// It is pure: what was read and how long a former value counts is all in secrets.
+// FromProject returns the settings of a project, with its defaults set, and its secrets. It is a pure function: secrets holds
+// the values and how long former ones are accepted.
 func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settings {
 	spec := &project.Spec
 	s := &Settings{
@@ -23,16 +23,16 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 		BaseURL:     spec.EffectiveBaseURL(),
 		PathPrefix:  spec.BasePath(),
 		Suspended:   project.Suspended(),
-		Keys:        keys(spec.APIKeys, secrets),
-		WhatsApp:    whatsApp(spec, secrets),
-		Telegram:    telegram(spec, secrets),
-		Webhook:     webhook(spec.Webhook, secrets),
-		Replies:     replies(spec.Replies),
-		Database:    database(spec, secrets),
+		Keys:        buildKeys(spec.APIKeys, secrets),
+		WhatsApp:    buildWhatsApp(spec, secrets),
+		Telegram:    buildTelegram(spec, secrets),
+		Webhook:     buildWebhook(spec.Webhook, secrets),
+		Replies:     convertReplies(spec.Replies),
+		Database:    buildDatabase(spec, secrets),
 		TTL:         spec.EffectiveTTL(),
 		Retention:   spec.EffectiveRetention(),
 		Limits:      convertLimits(spec),
-		Problems:    secrets.problems(),
+		Problems:    secrets.listProblems(),
 
 		LimitsContradiction: spec.LimitsContradiction(),
 		LimitsCommand:       project.LimitsCommand(),
@@ -41,22 +41,22 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 	return s
 }
 
-// keys returns the keys that can be used: all current values before any former one, because a value that moved from one
-// name to another belongs to the name that has it; and of former ones the one that was replaced last first.
-func keys(specs []verifyv1.APIKey, secrets Secrets) Keys {
+// buildKeys returns the usable keys: current values before former ones, because a value that moved to another name belongs to
+// the name that has it now. Former values are sorted by replacement, the latest first.
+func buildKeys(specs []verifyv1.APIKey, secrets Secrets) Keys {
 	var current, former []Key
 	for i := range specs {
 		k := &specs[i]
-		secret := secrets.secret(fieldAPIKey(k.Name))
+		secret := secrets.secretAt(fieldAPIKey(k.Name))
 		if !secret.Usable() {
 			continue
 		}
-		key := Key{Name: k.Name, Hash: [sha256.Size]byte(secret.Current()), Scopes: scopes(k.EffectiveScopes())}
+		key := Key{Name: k.Name, Hash: [sha256.Size]byte(secret.Current()), Scopes: convertScopes(k.EffectiveScopes())}
 		if k.ExpiresAt != nil {
 			key.ExpiresAt = k.ExpiresAt.Time
 		}
 		current = append(current, key)
-		for _, p := range secret.values().previous {
+		for _, p := range secret.Reveal().previous {
 			key.Hash, key.until = [sha256.Size]byte(p.value), p.until
 			former = append(former, key)
 		}
@@ -65,7 +65,7 @@ func keys(specs []verifyv1.APIKey, secrets Secrets) Keys {
 	return NewKeys(append(current, former...)...)
 }
 
-func scopes(names []verifyv1.Scope) Scope {
+func convertScopes(names []verifyv1.Scope) Scope {
 	var all Scope
 	for _, name := range names {
 		switch name {
@@ -78,12 +78,12 @@ func scopes(names []verifyv1.Scope) Scope {
 	return all
 }
 
-func whatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *WhatsApp {
+func buildWhatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *WhatsApp {
 	w := spec.WhatsApp
 	if w == nil {
 		return nil
 	}
-	token, secret := secrets.secret(fieldAccessToken), secrets.secret(fieldAppSecret)
+	token, secret := secrets.secretAt(fieldAccessToken), secrets.secretAt(fieldAppSecret)
 	return &WhatsApp{
 		PhoneNumber:         w.PhoneNumber,
 		PhoneNumberID:       w.PhoneNumberID,
@@ -97,12 +97,12 @@ func whatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *WhatsApp
 	}
 }
 
-func telegram(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Telegram {
+func buildTelegram(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Telegram {
 	t := spec.Telegram
 	if t == nil {
 		return nil
 	}
-	token := secrets.secret(fieldBotToken)
+	token := secrets.secretAt(fieldBotToken)
 	return &Telegram{
 		BotUsername: t.BotUsername,
 		BotToken:    token,
@@ -112,15 +112,15 @@ func telegram(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Telegram
 	}
 }
 
-func webhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
+func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 	if w == nil {
 		return nil
 	}
 	out := &Webhook{
 		URL:            w.URL,
 		Signed:         w.SecretRef != nil,
-		Secret:         secrets.secret(fieldWebhookSecret),
-		PreviousSecret: secrets.secret(fieldWebhookPrevious),
+		Secret:         secrets.secretAt(fieldWebhookSecret),
+		PreviousSecret: secrets.secretAt(fieldWebhookPrevious),
 		Timeout:        w.EffectiveTimeout(),
 	}
 	if w.CABundle != "" {
@@ -129,7 +129,7 @@ func webhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 	return out
 }
 
-func replies(r *verifyv1.Replies) Replies {
+func convertReplies(r *verifyv1.Replies) Replies {
 	if r == nil {
 		return Replies{}
 	}
@@ -143,14 +143,14 @@ func replies(r *verifyv1.Replies) Replies {
 	}
 }
 
-func database(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Database {
+func buildDatabase(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Database {
 	if spec.Storage.Type != verifyv1.StoragePostgreSQL {
 		return nil
 	}
 	return &Database{
-		URI:   secrets.secret(fieldDatabaseURI),
+		URI:   secrets.secretAt(fieldDatabaseURI),
 		OwnCA: spec.Storage.PostgreSQL != nil && spec.Storage.PostgreSQL.CASecretRef != nil,
-		CA:    secrets.secret(fieldDatabaseCA),
+		CA:    secrets.secretAt(fieldDatabaseCA),
 	}
 }
 
@@ -158,7 +158,7 @@ func convertLimits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
 	return verification.Limits{
 		PerKey: convertRate(spec.EffectivePerKey()), PerPhoneNumber: convertRate(spec.EffectivePerPhoneNumber()),
 		PerPrefix: convertPrefixRate(spec.RateLimit.PerPrefix), PerSubject: convertRate(ptr.Deref(spec.RateLimit.PerSubject, verifyv1.Rate{})),
-		// Whatever spec.storage says: the store that serves decides whether it has a cap, and memory needs one.
+		// Set for every spec.storage: the store decides whether it has a limit, and memory needs one.
 		MaxStored: spec.EffectiveMaxStored(),
 	}
 }

@@ -175,8 +175,8 @@ func TestFromProject_keys(t *testing.T) {
 	g.Expect(err).To(MatchError(ErrKeyExpired))
 }
 
-// found names the key that is found, or "" for none.
-func found(s *Settings, value string, now time.Time) string {
+// findKeyName returns the name of the key with the value, or "".
+func findKeyName(s *Settings, value string, now time.Time) string {
 	key, err := s.Keys.Find(value, now)
 	if err != nil {
 		return ""
@@ -186,13 +186,13 @@ func found(s *Settings, value string, now time.Time) string {
 
 func TestFromProject_rotated_keys(t *testing.T) {
 	p := newProject()
-	all := uses(&p.Spec)
+	all := listUses(&p.Spec)
 	rotate := func(changes ...map[string]string) *Settings {
-		secrets := Secrets{}.next(all, readingsOf(newValues()), start)
+		secrets := Secrets{}.applyReadings(all, readingsOf(newValues()), start)
 		for _, c := range changes {
 			values := newValues()
 			maps.Copy(values, c)
-			secrets = secrets.next(all, readingsOf(values), start)
+			secrets = secrets.applyReadings(all, readingsOf(values), start)
 		}
 		return FromProject(p, secrets)
 	}
@@ -205,44 +205,44 @@ func TestFromProject_rotated_keys(t *testing.T) {
 		g.Expect(key.Scopes).To(Equal(ScopeStatus))
 		_, err = s.Keys.Find(apiKey("monitor"), start.Add(Overlap))
 		g.Expect(err).To(MatchError(ErrKeyUnknown))
-		g.Expect(found(s, apiKey("new"), start.Add(Overlap))).To(Equal("monitor"))
+		g.Expect(findKeyName(s, apiKey("new"), start.Add(Overlap))).To(Equal("monitor"))
 	})
 	t.Run("a value that moves to another name belongs to it", func(t *testing.T) {
 		g := NewWithT(t)
 		s := rotate(map[string]string{"backend": apiKey("new"), "monitor": apiKey("backend")})
-		g.Expect(found(s, apiKey("backend"), start.Add(time.Hour))).To(Equal("monitor"))
+		g.Expect(findKeyName(s, apiKey("backend"), start.Add(time.Hour))).To(Equal("monitor"))
 		g.Expect(s.Problems).To(BeEmpty())
 	})
 	t.Run("a value that two names had belongs to the one that had it last", func(t *testing.T) {
 		g := NewWithT(t)
-		secrets := Secrets{}.next(all, readingsOf(newValues()), start)
+		secrets := Secrets{}.applyReadings(all, readingsOf(newValues()), start)
 		values := newValues()
 		values["backend"], values["monitor"] = apiKey("new"), apiKey("backend")
-		secrets = secrets.next(all, readingsOf(values), start)
+		secrets = secrets.applyReadings(all, readingsOf(values), start)
 		values["monitor"] = apiKey("newer")
-		secrets = secrets.next(all, readingsOf(values), start.Add(time.Minute))
-		g.Expect(found(FromProject(p, secrets), apiKey("backend"), start.Add(Overlap))).To(Equal("monitor"))
+		secrets = secrets.applyReadings(all, readingsOf(values), start.Add(time.Minute))
+		g.Expect(findKeyName(FromProject(p, secrets), apiKey("backend"), start.Add(Overlap))).To(Equal("monitor"))
 	})
 	t.Run("a repeated value takes the former ones of the second name along", func(t *testing.T) {
 		g := NewWithT(t)
 		s := rotate(map[string]string{"monitor": apiKey("new")}, map[string]string{"monitor": apiKey("backend")})
-		g.Expect(found(s, apiKey("backend"), start)).To(Equal("backend"))
-		g.Expect(found(s, apiKey("new"), start)).To(BeEmpty())
-		g.Expect(found(s, apiKey("monitor"), start)).To(BeEmpty())
+		g.Expect(findKeyName(s, apiKey("backend"), start)).To(Equal("backend"))
+		g.Expect(findKeyName(s, apiKey("new"), start)).To(BeEmpty())
+		g.Expect(findKeyName(s, apiKey("monitor"), start)).To(BeEmpty())
 		g.Expect(s.Problems).To(ConsistOf(problem(fieldAPIKey("monitor"), "monitor", ReasonRepeated)))
 	})
 	t.Run("a key that leaves the project is refused at once", func(t *testing.T) {
 		g := NewWithT(t)
-		secrets := Secrets{}.next(all, readingsOf(newValues()), start)
+		secrets := Secrets{}.applyReadings(all, readingsOf(newValues()), start)
 		values := newValues()
 		values["monitor"] = apiKey("new")
-		secrets = secrets.next(all, readingsOf(values), start)
+		secrets = secrets.applyReadings(all, readingsOf(values), start)
 		without := newProject()
 		without.Spec.APIKeys = without.Spec.APIKeys[:1]
-		s := FromProject(without, secrets.next(uses(&without.Spec), readingsOf(values), start))
-		g.Expect(found(s, apiKey("new"), start)).To(BeEmpty())
-		g.Expect(found(s, apiKey("monitor"), start)).To(BeEmpty())
-		g.Expect(found(s, apiKey("backend"), start)).To(Equal("backend"))
+		s := FromProject(without, secrets.applyReadings(listUses(&without.Spec), readingsOf(values), start))
+		g.Expect(findKeyName(s, apiKey("new"), start)).To(BeEmpty())
+		g.Expect(findKeyName(s, apiKey("monitor"), start)).To(BeEmpty())
+		g.Expect(findKeyName(s, apiKey("backend"), start)).To(Equal("backend"))
 	})
 }
 
@@ -273,8 +273,8 @@ func TestFromProject_bad_secret_disables_just_what_needs_it(t *testing.T) {
 				g.Expect(s.Method(verification.WhatsApp)).To(Equal(tc.whatsApp))
 				g.Expect(s.Method(verification.Telegram)).To(Equal(tc.telegram))
 				g.Expect(s.EventPolicy()).To(Equal(tc.events))
-				g.Expect(found(s, apiKey("backend"), start)).To(Equal(tc.backend))
-				g.Expect(found(s, apiKey("monitor"), start)).To(Equal("monitor"))
+				g.Expect(findKeyName(s, apiKey("backend"), start)).To(Equal(tc.backend))
+				g.Expect(findKeyName(s, apiKey("monitor"), start)).To(Equal("monitor"))
 			})
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// Everybody can read the values in config/samples, so none may work as a secret: not by its name, and an API key or a webhook
-// secret not by its length either. The database refuses the placeholder in its URI.
+// TestSamples_areNoSecrets checks that the public values in config/samples are rejected for their prefix, and API keys and
+// webhook secrets for their length as well. The database rejects the placeholder in its URI.
 func TestSamples_areNoSecrets(t *testing.T) {
 	files, err := filepath.Glob("../../config/samples/*.yaml")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
@@ -28,14 +28,14 @@ func TestSamples_areNoSecrets(t *testing.T) {
 		projects++
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			g := NewWithT(t)
-			for _, u := range uses(&project.Spec) {
+			for _, u := range listUses(&project.Spec) {
 				value, found := values[u.ref]
 				g.Expect(found).To(BeTrue(), "%s: the sample has no such Secret", u.field)
 				if u.kind == kindDatabase {
 					g.Expect(string(value)).To(ContainSubstring(":REPLACE@"), u.field)
 					continue
 				}
-				_, reason := u.kind.accept(value)
+				_, reason := u.kind.acceptValue(value)
 				g.Expect(reason).To(Equal(ReasonPlaceholder), u.field)
 				switch u.kind {
 				case kindAPIKey:
@@ -44,7 +44,7 @@ func TestSamples_areNoSecrets(t *testing.T) {
 				case kindWebhook:
 					_, reason = acceptWebhook(value)
 					g.Expect(reason).To(Equal(ReasonWebhookSecretTooShort), u.field)
-				default: // others have no least length
+				default: // others have no minimum length
 				}
 			}
 		})
@@ -52,7 +52,7 @@ func TestSamples_areNoSecrets(t *testing.T) {
 	NewWithT(t).Expect(projects).To(BeNumerically(">=", 5))
 }
 
-// readSample returns the project of a file, nil if there is none, and the values of its Secrets.
+// readSample returns the project of a file, or nil, and the values of its Secrets.
 func readSample(t *testing.T, file string) (*verifyv1.VerificationProject, map[verifyv1.SecretKeyRef][]byte) {
 	t.Helper()
 	g := NewWithT(t)

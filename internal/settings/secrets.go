@@ -11,75 +11,75 @@ import (
 	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
-// Secrets is what every place of a project that refers to a secret has got, with the values it had before. Its zero
-// value is the state before anything was read. It is immutable.
+// Secrets is the state of every secret reference of a project, including former values. It is immutable. Its zero value is
+// the state before the first read.
 type Secrets struct {
-	held map[string]held // by field
+	states map[string]secretState // by field
 }
 
-// held is the state of one place. It is comparable: two are equal if nothing happened between them.
-type held struct {
+// secretState is the state of one reference. It is comparable: two are equal if nothing changed between them.
+type secretState struct {
 	ref    verifyv1.SecretKeyRef
 	secret Secret // usable while reason is empty, and before until
 	reason Reason
-	until  time.Time // the end of a value that is used although reason is set; zero for none
+	until  time.Time // the end of a former value that is used although reason is set; zero for none
 }
 
-// reading is what a look at a secret's file gave: a value, or the reason why there is none.
+// reading is the result of reading a secret's file: a value, or the reason why there is none.
 type reading struct {
 	value  []byte
 	reason Reason
-	// unknown says that the look failed for a reason of ours, so that it tells nothing about the file.
+	// unknown reports whether the read failed because of this process or its disk, so the state of the file is unknown.
 	unknown bool
 }
 
-// next returns the state after all was read at now. It is pure; doc.go has its rules as a table.
-func (s Secrets) next(all []use, readings map[verifyv1.SecretKeyRef]reading, now time.Time) Secrets {
-	next := make(map[string]held, len(all))
+// applyReadings returns the state after the readings of now. It is a pure function; doc.go lists its rules.
+func (s Secrets) applyReadings(all []use, readings map[verifyv1.SecretKeyRef]reading, now time.Time) Secrets {
+	next := make(map[string]secretState, len(all))
 	for _, u := range all {
-		next[u.field] = s.held[u.field].next(u, readings[u.ref], now)
+		next[u.field] = s.states[u.field].applyReading(u, readings[u.ref], now)
 	}
 	refuseRepeated(all, next)
 	refuseMixed(next)
 	return Secrets{next}
 }
 
-func (h held) next(u use, r reading, now time.Time) held {
+func (h secretState) applyReading(u use, r reading, now time.Time) secretState {
 	if h.ref != u.ref {
-		h = held{}
+		h = secretState{}
 	}
 	if r.unknown && h.ref == u.ref {
 		return h
 	}
 	kept, reason := r.value, r.reason
 	if reason == "" {
-		kept, reason = u.kind.accept(r.value)
+		kept, reason = u.kind.acceptValue(r.value)
 	}
 	if reason != "" {
-		return h.refused(u, reason, now)
+		return h.rejectValue(u, reason, now)
 	}
-	if u.kind.messenger() && messenger.Simulated(h.secret.Current()) != messenger.Simulated(kept) {
-		return held{ref: u.ref, secret: NewSecret(kept)}
+	if u.kind.isMessenger() && messenger.Simulated(h.secret.Current()) != messenger.Simulated(kept) {
+		return secretState{ref: u.ref, secret: NewSecret(kept)}
 	}
-	return held{ref: u.ref, secret: h.secret.replacedBy(kept, now)}
+	return secretState{ref: u.ref, secret: h.secret.replacedBy(kept, now)}
 }
 
-// refused returns the state of a place whose value cannot be used. A malformed webhook secret is a mistake and revokes
-// nothing: the value before it signs for one more Overlap, so that events need not wait at once.
-func (h held) refused(u use, reason Reason, now time.Time) held {
+// rejectValue returns the state of a reference whose value cannot be used. A malformed webhook secret is a mistake, not a
+// revocation: the value before it signs for one more Overlap, so that events are not delayed at once.
+func (h secretState) rejectValue(u use, reason Reason, now time.Time) secretState {
 	until := h.until
 	if until.IsZero() {
 		until = now.Add(Overlap)
 	}
 	mistakes := []Reason{ReasonNotBase64, ReasonWebhookSecretTooShort, ReasonPlaceholder}
-	if u.kind != kindWebhook || !slices.Contains(mistakes, reason) || !h.secret.Usable() || lapsed(until, now) {
-		return held{ref: u.ref, reason: reason}
+	if u.kind != kindWebhook || !slices.Contains(mistakes, reason) || !h.secret.Usable() || hasLapsed(until, now) {
+		return secretState{ref: u.ref, reason: reason}
 	}
-	return held{ref: u.ref, secret: h.secret.replacedBy(h.secret.Current(), now), reason: reason, until: until}
+	return secretState{ref: u.ref, secret: h.secret.replacedBy(h.secret.Current(), now), reason: reason, until: until}
 }
 
-// refuseRepeated keeps an API key for the first name that has it: two names would make limits and logs a matter of luck.
-func refuseRepeated(all []use, next map[string]held) {
+// refuseRepeated keeps an API key only for the first name that has it: with two names, limits and logs would be arbitrary.
+func refuseRepeated(all []use, next map[string]secretState) {
 	var seen [][]byte
 	for _, u := range all {
 		h := next[u.field]
@@ -88,32 +88,32 @@ func refuseRepeated(all []use, next map[string]held) {
 		}
 		value := h.secret.Current()
 		if slices.ContainsFunc(seen, func(other []byte) bool { return bytes.Equal(value, other) }) {
-			next[u.field] = held{ref: u.ref, reason: ReasonRepeated}
+			next[u.field] = secretState{ref: u.ref, reason: ReasonRepeated}
 			continue
 		}
 		seen = append(seen, value)
 	}
 }
 
-// refuseMixed refuses a WhatsApp account of which one credential is the simulator's and the other is not: one of the two
-// would go where it must not.
-func refuseMixed(next map[string]held) {
+// refuseMixed rejects a WhatsApp account with one simulated and one real credential: one of them would be sent to the wrong
+// service.
+func refuseMixed(next map[string]secretState) {
 	token, secret := next[fieldAccessToken], next[fieldAppSecret]
 	if !token.secret.Usable() || !secret.secret.Usable() ||
 		messenger.Simulated(token.secret.Current()) == messenger.Simulated(secret.secret.Current()) {
 		return
 	}
-	next[fieldAccessToken] = held{ref: token.ref, reason: ReasonMixedSimulator}
-	next[fieldAppSecret] = held{ref: secret.ref, reason: ReasonMixedSimulator}
+	next[fieldAccessToken] = secretState{ref: token.ref, reason: ReasonMixedSimulator}
+	next[fieldAppSecret] = secretState{ref: secret.ref, reason: ReasonMixedSimulator}
 }
 
-// secret returns what the place has got; unusable where it is not in the project.
-func (s Secrets) secret(field string) Secret { return s.held[field].secret }
+// secretAt returns the secret of a field; unusable if the project does not have the field.
+func (s Secrets) secretAt(field string) Secret { return s.states[field].secret }
 
-// problems returns what cannot be used, sorted by field.
-func (s Secrets) problems() []Problem {
+// listProblems returns the secrets that cannot be used, sorted by field.
+func (s Secrets) listProblems() []Problem {
 	var problems []Problem
-	for field, h := range s.held {
+	for field, h := range s.states {
 		if h.reason != "" {
 			problems = append(problems, Problem{Field: field, Secret: h.ref.Name, Key: h.ref.Key, Reason: h.reason})
 		}
@@ -122,22 +122,22 @@ func (s Secrets) problems() []Problem {
 	return problems
 }
 
-// lapsedSince returns the problems whose former value was still used in before and is no longer.
-func (s Secrets) lapsedSince(before Secrets) []Problem {
-	return slices.DeleteFunc(s.problems(), func(p Problem) bool {
-		old, now := before.held[p.Field], s.held[p.Field]
+// findLapsed returns the problems whose former value was used in before and has expired since.
+func (s Secrets) findLapsed(before Secrets) []Problem {
+	return slices.DeleteFunc(s.listProblems(), func(p Problem) bool {
+		old, now := before.states[p.Field], s.states[p.Field]
 		return old.reason == "" || !old.secret.Usable() || now.secret.Usable()
 	})
 }
 
-// equal tells whether nothing happened, not even the end of a former value.
-func (s Secrets) equal(other Secrets) bool { return maps.Equal(s.held, other.held) }
+// equal reports whether nothing changed, not even the end of a former value.
+func (s Secrets) equal(other Secrets) bool { return maps.Equal(s.states, other.states) }
 
-// replacedSince names the secrets whose value is another one than in before, as SECRET/KEY, sorted.
-func (s Secrets) replacedSince(before Secrets) []string {
+// findReplaced returns the names of secrets whose value differs from before, as SECRET/KEY, sorted.
+func (s Secrets) findReplaced(before Secrets) []string {
 	var names []string
-	for field, h := range s.held {
-		old := before.held[field]
+	for field, h := range s.states {
+		old := before.states[field]
 		if old.ref == h.ref && old.secret.Usable() && h.secret.Usable() && !bytes.Equal(old.secret.Current(), h.secret.Current()) {
 			names = append(names, h.ref.Name+"/"+h.ref.Key)
 		}

@@ -11,42 +11,42 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// step is one look at the file of a secret, and the values to be accepted right after it.
+// step is one read of a secret's file, and the values accepted right after it.
 type step struct {
 	after time.Duration // since the step before
-	file  string        // "-" for none, "!" for a disk that cannot be asked
+	file  string        // "-" for a missing file, "!" for a disk error
 	want  string        // the accepted values, the current one first
 }
 
-// TestSecrets_exactly_when is the table of doc.go.
+// TestSecrets_exactly_when checks the table of doc.go.
 func TestSecrets_exactly_when(t *testing.T) {
-	const end = 10 * time.Minute // as docs/operations.md promises, whatever the code says
+	const end = 10 * time.Minute // the promise of docs/operations.md, not the constant
 	for name, steps := range map[string][]step{
-		"first":                      {{0, "A", "A"}},
-		"unchanged":                  {{0, "A", "A"}, {time.Hour, "A", "A"}},
-		"replaced, to the end":       {{0, "A", "A"}, {0, "B", "B A"}, {end - 1, "B", "B A"}, {1, "B", "B"}},
-		"replaced, one look too few": {{0, "A", "A"}, {0, "B", "B A"}, {end, "B", "B"}},
-		"replaced twice":             {{0, "A", "A"}, {0, "B", "B A"}, {time.Minute, "C", "C B A"}, {end - time.Minute, "C", "C B"}, {time.Minute, "C", "C"}},
-		"back and forth":             {{0, "A", "A"}, {0, "B", "B A"}, {0, "A", "A B"}, {end - 1, "A", "A B"}, {1, "A", "A"}},
-		"back after the end":         {{0, "A", "A"}, {0, "B", "B A"}, {end, "A", "A B"}},
-		"many":                       {{0, "A", "A"}, {0, "B", "B A"}, {0, "C", "C B A"}, {0, "D", "D C B A"}, {0, "E", "E D C B A"}, {0, "F", "F E D C B"}},
-		"deleted":                    {{0, "A", "A"}, {0, "-", ""}},
-		"deleted in the overlap":     {{0, "A", "A"}, {0, "B", "B A"}, {0, "-", ""}},
-		"deleted and back":           {{0, "A", "A"}, {0, "B", "B A"}, {0, "-", ""}, {0, "B", "B"}},
-		"deleted and another":        {{0, "A", "A"}, {0, "-", ""}, {0, "B", "B"}},
-		"emptied":                    {{0, "A", "A"}, {0, "", ""}, {0, "B", "B"}},
-		"made unusable":              {{0, "A", "A"}, {0, "a b", ""}, {0, "B", "B"}},
-		"disk fails":                 {{0, "A", "A"}, {0, "B", "B A"}, {0, "!", "B A"}, {end, "!", "B"}, {0, "B", "B"}},
-		"disk fails at first":        {{0, "!", ""}, {0, "A", "A"}},
-		"real, then simulated":       {{0, "A", "A"}, {0, "sim_1", "sim_1"}, {0, "sim_2", "sim_2 sim_1"}, {0, "A", "A"}},
-		"newline added":              {{0, "A", "A"}, {0, "A\n", "A"}, {0, "A\r\n", "A"}},
+		"first":                        {{0, "A", "A"}},
+		"unchanged":                    {{0, "A", "A"}, {time.Hour, "A", "A"}},
+		"replaced, to the end":         {{0, "A", "A"}, {0, "B", "B A"}, {end - 1, "B", "B A"}, {1, "B", "B"}},
+		"replaced, read once too late": {{0, "A", "A"}, {0, "B", "B A"}, {end, "B", "B"}},
+		"replaced twice":               {{0, "A", "A"}, {0, "B", "B A"}, {time.Minute, "C", "C B A"}, {end - time.Minute, "C", "C B"}, {time.Minute, "C", "C"}},
+		"back and forth":               {{0, "A", "A"}, {0, "B", "B A"}, {0, "A", "A B"}, {end - 1, "A", "A B"}, {1, "A", "A"}},
+		"back after the end":           {{0, "A", "A"}, {0, "B", "B A"}, {end, "A", "A B"}},
+		"many":                         {{0, "A", "A"}, {0, "B", "B A"}, {0, "C", "C B A"}, {0, "D", "D C B A"}, {0, "E", "E D C B A"}, {0, "F", "F E D C B"}},
+		"deleted":                      {{0, "A", "A"}, {0, "-", ""}},
+		"deleted in the overlap":       {{0, "A", "A"}, {0, "B", "B A"}, {0, "-", ""}},
+		"deleted and back":             {{0, "A", "A"}, {0, "B", "B A"}, {0, "-", ""}, {0, "B", "B"}},
+		"deleted and another":          {{0, "A", "A"}, {0, "-", ""}, {0, "B", "B"}},
+		"emptied":                      {{0, "A", "A"}, {0, "", ""}, {0, "B", "B"}},
+		"made unusable":                {{0, "A", "A"}, {0, "a b", ""}, {0, "B", "B"}},
+		"disk fails":                   {{0, "A", "A"}, {0, "B", "B A"}, {0, "!", "B A"}, {end, "!", "B"}, {0, "B", "B"}},
+		"disk fails at first":          {{0, "!", ""}, {0, "A", "A"}},
+		"real, then simulated":         {{0, "A", "A"}, {0, "sim_1", "sim_1"}, {0, "sim_2", "sim_2 sim_1"}, {0, "A", "A"}},
+		"newline added":                {{0, "A", "A"}, {0, "A\n", "A"}, {0, "A\r\n", "A"}},
 	} {
-		t.Run(name, func(t *testing.T) { follow(t, use{fieldAppSecret, ref("shop", "app"), kindWhatsApp}, steps) })
+		t.Run(name, func(t *testing.T) { checkSteps(t, use{fieldAppSecret, ref("shop", "app"), kindWhatsApp}, steps) })
 	}
 }
 
-// follow takes the steps with the file of one place.
-func follow(t *testing.T, u use, steps []step) {
+// checkSteps runs the steps with the file of one use.
+func checkSteps(t *testing.T, u use, steps []step) {
 	t.Helper()
 	g := NewWithT(t)
 	clk := clocktesting.NewFakePassiveClock(start)
@@ -57,12 +57,12 @@ func follow(t *testing.T, u use, steps []step) {
 		if s.file == "!" {
 			readings[u.ref] = reading{reason: ReasonUnreadable, unknown: true}
 		}
-		secrets = secrets.next([]use{u}, readings, clk.Now())
-		g.Expect(accepted(secrets.secret(u.field), clk.Now())).To(Equal(s.want), "step %d", i)
+		secrets = secrets.applyReadings([]use{u}, readings, clk.Now())
+		g.Expect(joinAccepted(secrets.secretAt(u.field), clk.Now())).To(Equal(s.want), "step %d", i)
 	}
 }
 
-func accepted(s Secret, now time.Time) string {
+func joinAccepted(s Secret, now time.Time) string {
 	var values []string
 	for _, v := range s.Accepted(now) {
 		values = append(values, string(v))
@@ -70,7 +70,8 @@ func accepted(s Secret, now time.Time) string {
 	return strings.Join(values, " ")
 }
 
-// TestSecrets_malformedAPIKey revokes a key at once: only a webhook secret stays for a while, since events wait for it.
+// TestSecrets_malformedAPIKey checks that a malformed key is revoked at once. Only webhook secrets get an overlap, since events
+// need them.
 func TestSecrets_malformedAPIKey(t *testing.T) {
 	g := NewWithT(t)
 	u := use{fieldAPIKey("backend"), ref("shop", "key"), kindAPIKey}
@@ -79,16 +80,16 @@ func TestSecrets_malformedAPIKey(t *testing.T) {
 		file   string
 		usable bool
 	}{{"an-api-key-of-more-than-32-characters", true}, {"REPLACE-" + strings.Repeat("x", 32), false}} {
-		secrets = secrets.next([]use{u}, readingsOf(map[string]string{u.ref.Key: step.file}), start)
-		g.Expect(secrets.secret(u.field).Usable()).To(Equal(step.usable))
+		secrets = secrets.applyReadings([]use{u}, readingsOf(map[string]string{u.ref.Key: step.file}), start)
+		g.Expect(secrets.secretAt(u.field).Usable()).To(Equal(step.usable))
 	}
 }
 
-func TestSecretAccepted_ends_without_another_look(t *testing.T) {
+func TestSecretAccepted_ends_without_another_read(t *testing.T) {
 	g := NewWithT(t)
 	s := NewSecret([]byte("A")).replacedBy([]byte("B"), start)
-	g.Expect(accepted(s, start.Add(Overlap-1))).To(Equal("B A"))
-	g.Expect(accepted(s, start.Add(Overlap))).To(Equal("B"))
+	g.Expect(joinAccepted(s, start.Add(Overlap-1))).To(Equal("B A"))
+	g.Expect(joinAccepted(s, start.Add(Overlap))).To(Equal("B"))
 }
 
 func TestSecretAccepted_unusable(t *testing.T) {
@@ -102,30 +103,30 @@ func TestSecretAccepted_unusable(t *testing.T) {
 func TestSecrets_place_gone_or_moved(t *testing.T) {
 	values := readingsOf(map[string]string{"a": "A", "b": "B"})
 	app := func(key string) []use { return []use{{fieldAppSecret, ref("shop", key), kindWhatsApp}} }
-	rotated := Secrets{}.next(app("a"), readingsOf(map[string]string{"a": "0"}), start).next(app("a"), values, start)
-	NewWithT(t).Expect(accepted(rotated.secret(fieldAppSecret), start)).To(Equal("A 0"))
+	rotated := Secrets{}.applyReadings(app("a"), readingsOf(map[string]string{"a": "0"}), start).applyReadings(app("a"), values, start)
+	NewWithT(t).Expect(joinAccepted(rotated.secretAt(fieldAppSecret), start)).To(Equal("A 0"))
 
 	t.Run("gone", func(t *testing.T) {
 		g := NewWithT(t)
-		gone := rotated.next(nil, values, start)
-		g.Expect(gone.secret(fieldAppSecret).Usable()).To(BeFalse())
-		back := gone.next(app("a"), values, start)
-		g.Expect(accepted(back.secret(fieldAppSecret), start)).To(Equal("A"))
+		gone := rotated.applyReadings(nil, values, start)
+		g.Expect(gone.secretAt(fieldAppSecret).Usable()).To(BeFalse())
+		back := gone.applyReadings(app("a"), values, start)
+		g.Expect(joinAccepted(back.secretAt(fieldAppSecret), start)).To(Equal("A"))
 	})
 	t.Run("refers to another key", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(accepted(rotated.next(app("b"), values, start).secret(fieldAppSecret), start)).To(Equal("B"))
+		g.Expect(joinAccepted(rotated.applyReadings(app("b"), values, start).secretAt(fieldAppSecret), start)).To(Equal("B"))
 	})
-	t.Run("another place with the same key", func(t *testing.T) {
+	t.Run("another reference to the same key", func(t *testing.T) {
 		g := NewWithT(t)
 		both := append(app("a"), use{fieldDatabaseURI, ref("shop", "a"), kindDatabase})
-		next := rotated.next(both, values, start)
-		g.Expect(accepted(next.secret(fieldDatabaseURI), start)).To(Equal("A"))
-		g.Expect(accepted(next.secret(fieldAppSecret), start)).To(Equal("A 0"))
+		next := rotated.applyReadings(both, values, start)
+		g.Expect(joinAccepted(next.secretAt(fieldDatabaseURI), start)).To(Equal("A"))
+		g.Expect(joinAccepted(next.secretAt(fieldAppSecret), start)).To(Equal("A 0"))
 	})
 }
 
-// TestSecrets_problems shows that what is wrong is named, by key and not by value, and disables just what needs it.
+// TestSecrets_problems checks that a problem is reported with its key and without the value.
 func TestSecrets_problems(t *testing.T) {
 	for name, tc := range map[string]struct {
 		key, value, field string
@@ -236,13 +237,13 @@ func TestSecrets_steady_state_is_equal(t *testing.T) {
 	p := newProject()
 	values := newValues()
 	values["monitor"], values["app"], values["bot"] = values["backend"], "sim_mixed", ""
-	all := uses(&p.Spec)
-	first := Secrets{}.next(all, readingsOf(values), start)
-	g.Expect(first.problems()).To(HaveLen(4))
-	second := first.next(all, readingsOf(values), start.Add(time.Hour))
+	all := listUses(&p.Spec)
+	first := Secrets{}.applyReadings(all, readingsOf(values), start)
+	g.Expect(first.listProblems()).To(HaveLen(4))
+	second := first.applyReadings(all, readingsOf(values), start.Add(time.Hour))
 	g.Expect(second.equal(first)).To(BeTrue())
 	values["bot"] = goodBotToken
-	g.Expect(second.next(all, readingsOf(values), start).equal(first)).To(BeFalse())
+	g.Expect(second.applyReadings(all, readingsOf(values), start).equal(first)).To(BeFalse())
 }
 
 func TestUses_are_what_pods_mount(t *testing.T) {
@@ -255,7 +256,7 @@ func TestUses_are_what_pods_mount(t *testing.T) {
 		},
 	}
 	var refs []verifyv1.SecretKeyRef
-	for _, u := range uses(&p.Spec) {
+	for _, u := range listUses(&p.Spec) {
 		refs = append(refs, u.ref)
 	}
 	g.Expect(refs).To(Equal(p.Spec.SecretRefs()))

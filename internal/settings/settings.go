@@ -7,21 +7,21 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Settings are what a server works by at one moment: a VerificationProject together with the contents of its secrets.
-// A value is immutable and shared by pointer; a change makes a new one.
+// Settings is the configuration of a server: a VerificationProject together with the contents of its secrets. A value is
+// immutable and shared by pointer; a change makes a new one.
 type Settings struct {
-	// Project is "namespace/name", the name that stores and codes go by.
+	// Project is "namespace/name", the name that stores and codes use.
 	Project string
-	// Generation is metadata.generation of the spec that all this comes from; zero outside a cluster.
+	// Generation is the metadata.generation of the project; zero outside a cluster.
 	Generation int64
-	// ProjectID is what clients are told: spec.projectID, or Project where that is not set.
+	// ProjectID is the project's name for clients: spec.projectID, or Project if that is not set.
 	ProjectID   string
 	DisplayName string
-	// BaseURL is where clients and messengers reach the server, without a trailing slash; empty if not set.
+	// BaseURL is the server's URL for clients and messengers, without a trailing slash; empty if not set.
 	BaseURL string
 	// PathPrefix is the path of BaseURL, without a trailing slash; empty if it has none.
 	PathPrefix string
-	// Suspended projects answer 503 to every init.
+	// Suspended reports whether every init is answered with 503.
 	Suspended bool
 
 	Keys     Keys
@@ -36,20 +36,20 @@ type Settings struct {
 	TTL       time.Duration
 	Retention time.Duration
 	Limits    verification.Limits
-	// LimitsContradiction says how the limits let the API keys fill the store; empty if they do not.
+	// LimitsContradiction explains how the limits let the API keys fill the store; empty if they do not.
 	LimitsContradiction string
-	// LimitsCommand is the kubectl command that ends it in a cluster.
+	// LimitsCommand is the kubectl command that removes the contradiction in a cluster.
 	LimitsCommand string
 
-	// Simulated says that an account's credentials are the simulator's, so nothing here is true of a real phone.
+	// Simulated reports whether an account has simulated credentials, so that its verifications prove nothing about a real phone.
 	Simulated bool
-	// Problems name every secret that something needs and that cannot be used. Sorted; never holds a value.
+	// Problems lists the needed secrets that cannot be used, sorted by field; never a value.
 	Problems []Problem
 }
 
 // WhatsApp is a WhatsApp Cloud API account.
 type WhatsApp struct {
-	// PhoneNumber is the business number in E.164, the one that users write to.
+	// PhoneNumber is the business number in E.164 that users send messages to.
 	PhoneNumber   string
 	PhoneNumberID string
 	AccessToken   Secret
@@ -59,7 +59,7 @@ type WhatsApp struct {
 	TakeOver            bool
 	AcceptSharedContact bool
 	AcceptAnyText       bool
-	// Simulated accounts exist at the simulator, and these credentials go nowhere else.
+	// Simulated reports whether the account exists at the simulator. Its credentials are sent nowhere else.
 	Simulated bool
 }
 
@@ -67,10 +67,10 @@ type WhatsApp struct {
 type Telegram struct {
 	BotUsername string
 	BotToken    Secret
-	// Polling says that updates are fetched; else Telegram posts them to us.
+	// Polling reports whether updates are fetched; otherwise Telegram sends them to our webhook.
 	Polling  bool
 	TakeOver bool
-	// Simulated accounts exist at the simulator, and these credentials go nowhere else.
+	// Simulated reports whether the account exists at the simulator. Its credentials are sent nowhere else.
 	Simulated bool
 }
 
@@ -88,17 +88,17 @@ type Replies struct {
 type Database struct {
 	// URI is the connection URI, with its password.
 	URI Secret
-	// OwnCA says that the project names the authorities that the server is checked by. If it is set and CA cannot be used,
-	// nothing connects: a server that was to be checked is never believed unchecked.
+	// OwnCA reports whether the project names its certificate authorities. If it is set and CA cannot be used, no connection
+	// is opened: a server that should be verified is never used unverified.
 	OwnCA bool
-	// CA is their certificates, as PEM.
+	// CA holds the PEM certificates of the authorities.
 	CA Secret
 }
 
-// Webhook is where a project's events go.
+// Webhook is the receiver of a project's events.
 type Webhook struct {
 	URL string
-	// Signed says that the project has a secret. If it is set and Secret cannot be used, delivery waits: an event
+	// Signed reports whether the project has a webhook secret. If it is set and Secret cannot be used, delivery waits: an event
 	// of a signed webhook is never sent unsigned.
 	Signed bool
 	Secret Secret
@@ -109,7 +109,7 @@ type Webhook struct {
 	CABundle []byte
 }
 
-// Readiness is what a project can do through one messenger.
+// Readiness is the state of one messenger in a project.
 type Readiness int
 
 // The states of a method.
@@ -119,26 +119,26 @@ const (
 	MethodReady
 )
 
-// Method tells what the project can do through a messenger.
+// Method returns the readiness of a messenger.
 func (s *Settings) Method(m verification.Method) Readiness {
 	switch {
 	case m == verification.WhatsApp && s.WhatsApp != nil:
-		return ready(s.WhatsApp.AppSecret.Usable())
+		return readinessOf(s.WhatsApp.AppSecret.Usable())
 	case m == verification.Telegram && s.Telegram != nil:
-		return ready(s.Telegram.BotToken.Usable())
+		return readinessOf(s.Telegram.BotToken.Usable())
 	default:
 		return MethodNotConfigured
 	}
 }
 
-func ready(usable bool) Readiness {
+func readinessOf(usable bool) Readiness {
 	if usable {
 		return MethodReady
 	}
 	return MethodNotReady
 }
 
-// EventPolicy tells what may happen to events by these settings.
+// EventPolicy returns how these settings treat events.
 func (s *Settings) EventPolicy() verification.EventPolicy {
 	switch {
 	case s.Webhook == nil:
@@ -150,8 +150,8 @@ func (s *Settings) EventPolicy() verification.EventPolicy {
 	}
 }
 
-// DisplayNameOf returns the name that the user of a request knows the project by: that in the text that was prepared for
-// them, or the present one where it is not known.
+// DisplayNameOf returns the project's name that the user of a request has seen: the one in the request's prepared text, or the
+// current one if that is unknown.
 func (s *Settings) DisplayNameOf(r *verification.Request) string {
 	return cmp.Or(r.DisplayName, s.DisplayName)
 }

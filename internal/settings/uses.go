@@ -7,20 +7,22 @@ import (
 	"regexp"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/messenger"
 )
 
-// maxSecret bounds every secret but API keys. The largest that is known is a URI of a few hundred characters.
+// maxSecret is the size limit in bytes of all secrets but API keys. The largest known is a URI of a few hundred characters.
 const maxSecret = 64 << 10
 
-// use is one place of a project that refers to a secret.
+// simulatorPrefix begins every credential of the simulator.
+const simulatorPrefix = "sim_"
+
+// use is a reference to a secret in a project.
 type use struct {
-	field string // its path, which identifies it
+	field string // the path, which identifies the use
 	ref   verifyv1.SecretKeyRef
 	kind  kind
 }
 
-// kind is what a secret is used as.
+// kind is the purpose of a secret.
 type kind int
 
 const (
@@ -33,7 +35,7 @@ const (
 	kindAuthority
 )
 
-// The fields that refer to secrets; API keys have fields of their own.
+// The fields that refer to secrets; for API keys, see fieldAPIKey.
 const (
 	fieldWebhookSecret   = "spec.webhook.secretRef" //nolint:gosec // a path
 	fieldWebhookPrevious = "spec.webhook.previousSecretRef"
@@ -46,8 +48,8 @@ const (
 
 func fieldAPIKey(name string) string { return "spec.apiKeys[" + name + "].secretRef" }
 
-// uses returns every place of a project that refers to a secret, in the order of the spec.
-func uses(spec *verifyv1.VerificationProjectSpec) []use {
+// listUses returns all references to secrets in a project, in the order of the spec.
+func listUses(spec *verifyv1.VerificationProjectSpec) []use {
 	var all []use
 	for _, k := range spec.APIKeys {
 		all = append(all, use{fieldAPIKey(k.Name), k.SecretRef, kindAPIKey})
@@ -75,11 +77,11 @@ func uses(spec *verifyv1.VerificationProjectSpec) []use {
 	return all
 }
 
-// messenger tells whether a secret of that kind is a credential of a messenger's account, so that it may be simulated.
-func (k kind) messenger() bool { return k == kindWhatsApp || k == kindTelegram }
+// isMessenger reports whether a secret of that kind belongs to a messenger's account, so that it may be simulated.
+func (k kind) isMessenger() bool { return k == kindWhatsApp || k == kindTelegram }
 
-// accept returns what to keep of a value, or the reason why it cannot be used.
-func (k kind) accept(value []byte) ([]byte, Reason) {
+// acceptValue returns the part of a value to keep, or the reason why it cannot be used.
+func (k kind) acceptValue(value []byte) ([]byte, Reason) {
 	if len(value) == 0 {
 		return nil, ReasonEmpty
 	}
@@ -90,45 +92,44 @@ func (k kind) accept(value []byte) ([]byte, Reason) {
 	case kindAPIKey:
 		return acceptAPIKey(value)
 	case kindTelegram:
-		if !messenger.Simulated(value) && !botToken.Match(value) {
+		if !isSimulated(value) && !botToken.Match(value) {
 			return nil, ReasonInvalid
 		}
 	case kindWebhook:
 		return acceptWebhook(value)
 	case kindPreviousWebhook:
-		return value, "" // it may come from before the rule for secrets, which receivers are to leave in their own time
+		return value, "" // it may be older than the rules for webhook secrets, and must keep signing during the rotation
 	case kindAuthority:
 		return acceptAuthority(value)
 	default:
 	}
-	// They go into headers, URLs and connection strings.
-	if !graphic(value) {
+	// The other kinds are used in headers, URLs and connection strings.
+	if !isGraphic(value) {
 		return nil, ReasonInvalid
 	}
 	return value, ""
 }
 
-// placeholder begins every value in the Secrets of config/samples. They are published, so as a secret each is worth nothing.
+// placeholder is the prefix of every value in the Secrets of config/samples, which are public.
 const placeholder = "REPLACE-"
 
-// acceptAPIKey returns the SHA-256 of an API key, which is all that is kept of it.
+// acceptAPIKey returns the SHA-256 of an API key; nothing else of it is kept.
 func acceptAPIKey(value []byte) ([]byte, Reason) {
 	switch {
 	case len(value) > maxAPIKey:
 		return nil, ReasonTooLong
-	case !graphic(value):
+	case !isGraphic(value):
 		return nil, ReasonInvalid
 	case len(value) < minAPIKey:
 		return nil, ReasonTooShort
-	case CheckFormat(value) != nil: // nobody could present it
+	case CheckFormat(value) != nil: // no client could present it
 		return nil, ReasonInvalid
 	}
 	hash := sha256.Sum256(value)
 	return hash[:], ""
 }
 
-// acceptAuthority returns certificates in PEM form as they are. Beside one that can be read anything may stand, as in the
-// bundles that people write by hand.
+// acceptAuthority returns PEM certificates unchanged. One readable certificate is enough: bundles often contain other text.
 func acceptAuthority(value []byte) ([]byte, Reason) {
 	if !x509.NewCertPool().AppendCertsFromPEM(value) {
 		return nil, ReasonNoCertificate
@@ -136,11 +137,13 @@ func acceptAuthority(value []byte) ([]byte, Reason) {
 	return value, ""
 }
 
-// botToken is the form that Telegram documents. It keeps whatever else a Secret may hold out of request paths.
+// botToken is the documented format of Telegram. The check keeps other content of a Secret out of request paths.
 var botToken = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]+$`)
 
-// graphic tells whether there are only visible ASCII characters: a header, and so a client, can carry no others.
-func graphic(value []byte) bool {
+func isSimulated(credential []byte) bool { return bytes.HasPrefix(credential, []byte(simulatorPrefix)) }
+
+// isGraphic reports whether a value has only visible ASCII characters: headers, and so clients, can send no others.
+func isGraphic(value []byte) bool {
 	for _, c := range value {
 		if c <= ' ' || c > '~' {
 			return false

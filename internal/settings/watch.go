@@ -13,137 +13,137 @@ import (
 )
 
 const (
-	// quiet is how long nothing may happen before files are read: editors and shells write in several steps.
-	quiet = 50 * time.Millisecond
-	// patience is how long quiet is waited for.
-	patience = 300 * time.Millisecond
-	// slowPoll is how often files are read without a sign: some file systems, such as NFS, give none.
+	// quietPeriod is how long no event may arrive before files are read: editors and shells write in several steps.
+	quietPeriod = 50 * time.Millisecond
+	// maxDelay limits the wait for a quiet period.
+	maxDelay = 300 * time.Millisecond
+	// slowPoll is how often files are read without an event: some file systems, such as NFS, send none.
 	slowPoll = 5 * time.Second
-	// fastPoll takes its place where the system said that there will be no signs: nodes run out of inotify instances
-	// all the time, and a second is a promise.
+	// fastPoll replaces slowPoll if the system reported that events will be missing: nodes often run out of inotify
+	// instances, and changes must be read within a second.
 	fastPoll = 900 * time.Millisecond
 )
 
-// watched is what watch looks after.
+// watched describes the files to watch.
 type watched struct {
-	// dirs returns the folders in which something may happen. Those that do not exist are left out.
+	// dirs returns the folders to watch. Folders that do not exist are skipped.
 	dirs func() []string
-	// reload reads everything again.
+	// reload reads all files again.
 	reload func()
 }
 
-// watch reloads soon after something happened in a folder, and from time to time, until ctx ends.
-func watch(ctx context.Context, clk clock.Clock, log logr.Logger, w watched) error {
-	signs := newSigns(log)
-	defer signs.close()
-	signs.follow(w.dirs())
+// watchFolders calls reload soon after an event in a folder, and periodically, until ctx ends.
+func watchFolders(ctx context.Context, clk clock.Clock, log logr.Logger, w watched) error {
+	events := newNotifications(log)
+	defer events.close()
+	events.watchDirs(w.dirs())
 
-	timer := clk.NewTimer(0) // for what happened before the folders were watched
+	timer := clk.NewTimer(0) // for changes before the folders were watched
 	defer timer.Stop()
-	var since time.Time // of the first sign that was not answered
-	soon := func() {
+	var since time.Time // of the first event after the last reload
+	scheduleReload := func() {
 		if since.IsZero() {
 			since = clk.Now()
 		}
-		timer.Reset(min(quiet, max(0, patience-clk.Since(since))))
+		timer.Reset(min(quietPeriod, max(0, maxDelay-clk.Since(since))))
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case err := <-signs.errors():
-			signs.incomplete(err) // most likely there were too many to keep
-			soon()
-		case <-signs.events():
-			soon()
+		case err := <-events.errors():
+			events.reportIncomplete(err) // most likely the event queue overflowed
+			scheduleReload()
+		case <-events.events():
+			scheduleReload()
 		case <-timer.C():
 			since = time.Time{}
 			w.reload()
-			if signs.follow(w.dirs()) {
-				timer.Reset(quiet) // for what happened there before it was watched
+			if events.watchDirs(w.dirs()) {
+				timer.Reset(quietPeriod) // for changes there before it was watched
 			} else {
-				timer.Reset(signs.poll())
+				timer.Reset(events.pollInterval())
 			}
 		}
 	}
 }
 
-// signs are the file system's notifications, or none where it gives none.
-type signs struct {
-	watcher *fsnotify.Watcher
-	log     logr.Logger
-	told    bool // that notifications are not complete
+// notifications receives events of the file system, or none if the system provides none.
+type notifications struct {
+	watcher    *fsnotify.Watcher
+	log        logr.Logger
+	incomplete bool // some events are missing, which was logged
 }
 
-func newSigns(log logr.Logger) *signs {
-	s := &signs{log: log}
+func newNotifications(log logr.Logger) *notifications {
+	n := &notifications{log: log}
 	var err error
-	if s.watcher, err = fsnotify.NewWatcher(); err != nil {
-		s.watcher = nil
-		s.incomplete(err)
+	if n.watcher, err = fsnotify.NewWatcher(); err != nil {
+		n.watcher = nil
+		n.reportIncomplete(err)
 	}
-	return s
+	return n
 }
 
-// poll returns how often to look without a sign.
-func (s *signs) poll() time.Duration {
-	if s.told {
+// pollInterval returns how often to read files without an event.
+func (n *notifications) pollInterval() time.Duration {
+	if n.incomplete {
 		return fastPoll
 	}
 	return slowPoll
 }
 
-// incomplete tells once that some changes are found by polling only.
-func (s *signs) incomplete(err error) {
-	if !s.told {
-		s.told = true
-		s.log.Info("not every file change is notified, the rest is found by polling", "interval", fastPoll.String(), "reason", err.Error())
+// reportIncomplete logs once that some changes are found only by polling.
+func (n *notifications) reportIncomplete(err error) {
+	if !n.incomplete {
+		n.incomplete = true
+		n.log.Info("file notifications incomplete, polling for changes", "interval", fastPoll.String(), "reason", err.Error())
 	}
 }
 
-func (s *signs) events() <-chan fsnotify.Event {
-	if s.watcher == nil {
+func (n *notifications) events() <-chan fsnotify.Event {
+	if n.watcher == nil {
 		return nil
 	}
-	return s.watcher.Events
+	return n.watcher.Events
 }
 
-func (s *signs) errors() <-chan error {
-	if s.watcher == nil {
+func (n *notifications) errors() <-chan error {
+	if n.watcher == nil {
 		return nil
 	}
-	return s.watcher.Errors
+	return n.watcher.Errors
 }
 
-// follow makes dirs, where links lead to now, the watched folders, and tells whether one is new.
-func (s *signs) follow(dirs []string) (added bool) {
-	if s.watcher == nil {
+// watchDirs watches exactly dirs, with their links resolved, and reports whether it added one.
+func (n *notifications) watchDirs(dirs []string) (added bool) {
+	if n.watcher == nil {
 		return false
 	}
 	for i := range dirs {
-		dirs[i] = resolved(dirs[i])
+		dirs[i] = resolvePath(dirs[i])
 	}
-	watching := s.watcher.WatchList()
+	watching := n.watcher.WatchList()
 	for _, dir := range watching {
 		if !slices.Contains(dirs, dir) {
-			_ = s.watcher.Remove(dir) // gone is as good
+			_ = n.watcher.Remove(dir) // a removed folder is no longer watched anyway
 		}
 	}
 	for _, dir := range dirs {
 		if slices.Contains(watching, dir) {
 			continue
 		}
-		err := s.watcher.Add(dir)
+		err := n.watcher.Add(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.incomplete(err)
+			n.reportIncomplete(err)
 		}
 		added = added || err == nil
 	}
 	return added
 }
 
-func (s *signs) close() {
-	if s.watcher != nil {
-		_ = s.watcher.Close() // nothing was written
+func (n *notifications) close() {
+	if n.watcher != nil {
+		_ = n.watcher.Close() // nothing was written
 	}
 }

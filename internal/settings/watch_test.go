@@ -11,32 +11,32 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-func TestSigns_without_notifications(t *testing.T) {
+func TestNotifications_unavailable(t *testing.T) {
 	g := NewWithT(t)
 	log, logs := newLogger()
-	s := &signs{log: log}
-	g.Expect(s.poll()).To(Equal(slowPoll))
-	s.incomplete(errors.New("too many open files"))
-	s.incomplete(errors.New("too many open files"))
-	g.Expect(s.poll()).To(And(Equal(fastPoll), BeNumerically("<", time.Second)))
+	n := &notifications{log: log}
+	g.Expect(n.pollInterval()).To(Equal(slowPoll))
+	n.reportIncomplete(errors.New("too many open files"))
+	n.reportIncomplete(errors.New("too many open files"))
+	g.Expect(n.pollInterval()).To(And(Equal(fastPoll), BeNumerically("<", time.Second)))
 	g.Expect(strings.Count(string(logs.Contents()), "too many open files")).To(Equal(1))
-	g.Expect(s.follow([]string{t.TempDir()})).To(BeFalse())
-	g.Expect(s.events()).To(BeNil())
-	g.Expect(s.errors()).To(BeNil())
-	s.close()
+	g.Expect(n.watchDirs([]string{t.TempDir()})).To(BeFalse())
+	g.Expect(n.events()).To(BeNil())
+	g.Expect(n.errors()).To(BeNil())
+	n.close()
 }
 
-func TestSigns_follow(t *testing.T) {
+func TestNotifications_watchDirs(t *testing.T) {
 	g := NewWithT(t)
 	log, _ := newLogger()
-	s := newSigns(log)
-	defer s.close()
+	n := newNotifications(log)
+	defer n.close()
 	a, b := t.TempDir(), t.TempDir()
-	g.Expect(s.follow([]string{a, a, a + "/nothing"})).To(BeTrue())
-	g.Expect(s.follow([]string{a})).To(BeFalse(), "nothing is new")
-	g.Expect(s.follow([]string{b})).To(BeTrue())
-	g.Expect(s.watcher.WatchList()).To(Equal([]string{resolved(b)}))
-	g.Expect(s.poll()).To(Equal(slowPoll), "a folder that is not there is no trouble")
+	g.Expect(n.watchDirs([]string{a, a, a + "/nothing"})).To(BeTrue())
+	g.Expect(n.watchDirs([]string{a})).To(BeFalse(), "no new folder")
+	g.Expect(n.watchDirs([]string{b})).To(BeTrue())
+	g.Expect(n.watcher.WatchList()).To(Equal([]string{resolvePath(b)}))
+	g.Expect(n.pollInterval()).To(Equal(slowPoll), "a missing folder is no problem")
 }
 
 func TestWatch_polls_by_its_clock(t *testing.T) {
@@ -47,7 +47,7 @@ func TestWatch_polls_by_its_clock(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- watch(ctx, clk, log, watched{
+		done <- watchFolders(ctx, clk, log, watched{
 			dirs:   func() []string { return nil },
 			reload: func() { reloads <- struct{}{} },
 		})

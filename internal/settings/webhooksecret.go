@@ -8,19 +8,19 @@ import (
 	"io"
 )
 
-// webhookPrefix begins a secret in the form of Standard Webhooks: base64 of the key follows.
+// webhookPrefix is the prefix of a Standard Webhooks secret. The base64 of its key follows.
 const webhookPrefix = "whsec_"
 
-// The sizes of a webhook secret's key. Standard Webhooks asks for 24 to 64 bytes; a longer key does no harm.
+// The sizes in bytes of a webhook secret's key. Standard Webhooks requires 24 to 64; a longer key does no harm.
 const (
 	minWebhookKey = 24
 	newWebhookKey = 32
 )
 
-// errNotBase64 does not quote the value, as the errors of package base64 would in part.
+// errNotBase64 replaces the errors of package base64, which may contain a part of the secret.
 var errNotBase64 = errors.New("what follows " + webhookPrefix + " in the webhook secret is not base64")
 
-// NewWebhookSecret makes a webhook secret of 256 random bits: whsec_ and base64, as Standard Webhooks has them.
+// NewWebhookSecret returns a webhook secret of 256 random bits in the format of Standard Webhooks: whsec_ and base64.
 func NewWebhookSecret(random io.Reader) (string, error) {
 	var key [newWebhookKey]byte
 	if _, err := io.ReadFull(random, key[:]); err != nil {
@@ -29,8 +29,8 @@ func NewWebhookSecret(random io.Reader) (string, error) {
 	return webhookPrefix + base64.StdEncoding.EncodeToString(key[:]), nil
 }
 
-// WebhookKey returns the key of a webhook secret's Standard Webhooks signatures: the decoded base64 after whsec_, or the
-// bytes of any other value. Base64 that receivers' libraries would not decode is an error.
+// WebhookKey returns the key that a webhook secret signs with: the decoded base64 after whsec_, or the bytes of any other value.
+// It returns an error for base64 that receivers' libraries would not decode.
 func WebhookKey(secret []byte) ([]byte, error) {
 	encoded, standard := bytes.CutPrefix(secret, []byte(webhookPrefix))
 	if !standard {
@@ -43,7 +43,7 @@ func WebhookKey(secret []byte) ([]byte, error) {
 	return key, nil
 }
 
-// acceptWebhook returns a webhook secret as it is. A value without whsec_ may be any bytes, but not few.
+// acceptWebhook returns a webhook secret unchanged. A value without whsec_ may have any bytes, but needs the minimum length.
 func acceptWebhook(value []byte) ([]byte, Reason) {
 	key, err := WebhookKey(value)
 	switch {

@@ -27,7 +27,7 @@ func TestNewWebhookSecret(t *testing.T) {
 		secret, err := NewWebhookSecret(rand.Reader)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(secret).To(MatchRegexp(`^whsec_[0-9A-Za-z+/]{43}=$`))
-		g.Expect(kindWebhook.accept([]byte(secret))).To(BeEquivalentTo(secret))
+		g.Expect(kindWebhook.acceptValue([]byte(secret))).To(BeEquivalentTo(secret))
 		seen[secret] = true
 	}
 	g.Expect(seen).To(HaveLen(100))
@@ -50,7 +50,7 @@ func TestWebhookKey(t *testing.T) {
 	}
 }
 
-// TestSecrets_malformed_webhook: a mistake in the webhook's secret lets the good value before it sign for one Overlap.
+// TestSecrets_malformed_webhook checks that the value before a malformed webhook secret signs for one Overlap.
 func TestSecrets_malformed_webhook(t *testing.T) {
 	const (
 		end = Overlap
@@ -71,40 +71,40 @@ func TestSecrets_malformed_webhook(t *testing.T) {
 		"emptied, a decision": {{0, a, a}, {0, "", ""}},
 		"disk fails":          {{0, a, a}, {0, bad, a}, {end - 1, "!", a}, {1, bad, ""}},
 	} {
-		t.Run(name, func(t *testing.T) { follow(t, use{fieldWebhookSecret, ref("shop", "app"), kindWebhook}, steps) })
+		t.Run(name, func(t *testing.T) { checkSteps(t, use{fieldWebhookSecret, ref("shop", "app"), kindWebhook}, steps) })
 	}
 }
 
-// TestLive_malformed_webhook: the mistake is named at once, events go on with the value before it, and then they wait.
+// TestLive_malformed_webhook checks that the problem is reported at once, and that events use the former value, then wait.
 func TestLive_malformed_webhook(t *testing.T) {
 	g := NewWithT(t)
 	f := newFixture(t)
-	f.put(t, "webhook", malformed)
+	f.writeSecret(t, "webhook", malformed)
 	g.Expect(f.Problems()).To(Equal([]Problem{problem(fieldWebhookSecret, "webhook", ReasonNotBase64)}))
 	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsOn))
-	g.Expect(accepted(f.Current().Webhook.Secret, start)).To(Equal(goodWebhook))
+	g.Expect(joinAccepted(f.Current().Webhook.Secret, start)).To(Equal(goodWebhook))
 
 	changes, cancel := f.Subscribe()
 	defer cancel()
 	f.clock.Step(Overlap)
-	f.reload()
+	f.reloadSecrets()
 	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsPaused))
 	g.Expect(changes).To(Receive())
-	f.reload()
+	f.reloadSecrets()
 	g.Expect(changes).NotTo(Receive())
 
-	f.put(t, "webhook", oneWebhook)
+	f.writeSecret(t, "webhook", oneWebhook)
 	g.Expect(f.Problems()).To(BeEmpty())
 	g.Expect(f.Current().EventPolicy()).To(Equal(verification.EventsOn))
-	g.Expect(accepted(f.Current().Webhook.Secret, f.clock.Now())).To(Equal(oneWebhook))
+	g.Expect(joinAccepted(f.Current().Webhook.Secret, f.clock.Now())).To(Equal(oneWebhook))
 	g.Expect(f.logged()).To(And(
 		ContainSubstring(`"level":"WARN","msg":"secret cannot be used","field":"spec.webhook.secretRef","secretName":"shop","secretKey":"webhook","reason":"NotBase64"`),
-		ContainSubstring(`"level":"WARN","msg":"former value of the secret has ended","field":"spec.webhook.secretRef"`),
+		ContainSubstring(`"level":"WARN","msg":"former secret value expired","field":"spec.webhook.secretRef"`),
 		Not(ContainSubstring("!!!")), Not(ContainSubstring(canary)),
 	))
 }
 
-// TestLive_malformed_webhook_at_the_start: there is no good value to go by, so events wait from the first.
+// TestLive_malformed_webhook_at_the_start checks that events wait from the start if there is no former value.
 func TestLive_malformed_webhook_at_the_start(t *testing.T) {
 	for _, bad := range []string{"x", malformed} {
 		g := NewWithT(t)
@@ -115,7 +115,7 @@ func TestLive_malformed_webhook_at_the_start(t *testing.T) {
 		values["webhook"], values["webhook-previous"] = goodWebhook, bad
 		s = settingsOf(newProject(), values)
 		g.Expect(s.EventPolicy()).To(Equal(verification.EventsOn))
-		g.Expect(s.Webhook.PreviousSecret.Usable()).To(BeTrue(), "receivers may leave a secret from before the rule")
+		g.Expect(s.Webhook.PreviousSecret.Usable()).To(BeTrue(), "a previous secret may be older than the rules")
 		g.Expect(s.Problems).To(BeEmpty())
 	}
 }

@@ -6,18 +6,18 @@ package main
 var apiMutants = []Mutant{
 	{
 		Name: "deleted-secret-still-accepted", Promise: "security.md: a secret that is deleted is not accepted any more",
-		Symbol: "settings.held.next", Old: "return h.refused(u, reason, now)",
-		New:   "if reason == ReasonMissing && h.secret.Usable() {\n\t\t\treturn h\n\t\t}\n\t\treturn h.refused(u, reason, now)",
+		Symbol: "settings.secretState.applyReading", Old: "return h.rejectValue(u, reason, now)",
+		New:   "if reason == ReasonMissing && h.secret.Usable() {\n\t\t\treturn h\n\t\t}\n\t\treturn h.rejectValue(u, reason, now)",
 		Suite: "settings", Test: "TestSecrets_exactly_when",
 	},
 	{
 		Name: "deleted-webhook-secret-still-signs", Promise: "security.md: a secret that is deleted is not accepted any more",
-		Symbol: "settings.held.refused", Old: "ReasonNotBase64,", New: "ReasonNotBase64, ReasonMissing,",
+		Symbol: "settings.secretState.rejectValue", Old: "ReasonNotBase64,", New: "ReasonNotBase64, ReasonMissing,",
 		Suite: "settings", Test: "TestSecrets",
 	},
 	{
 		Name: "malformed-api-key-leaves-the-one-before", Promise: "security.md: a key that is replaced by nonsense is revoked",
-		Symbol: "settings.held.refused", Old: "u.kind != kindWebhook || ", New: "",
+		Symbol: "settings.secretState.rejectValue", Old: "u.kind != kindWebhook || ", New: "",
 		Suite: "settings", Test: "TestSecrets_malformedAPIKey",
 	},
 	{
@@ -160,29 +160,29 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "expired-key-accepted", Promise: "design.md 5: each key with an optional expiry",
-		Symbol: "settings.Keys.Find", Old: "case lapsed(k.keys[found].ExpiresAt, now):", New: "case false:",
+		Symbol: "settings.Keys.Find", Old: "case hasLapsed(k.keys[found].ExpiresAt, now):", New: "case false:",
 		Suite: "settings", Test: "TestKeysFind",
 	},
 	{
 		Name: "replaced-key-accepted-for-ever", Promise: "design.md 2: previous values stay accepted in memory for ten minutes",
-		Symbol: "settings.Keys.Find", Old: "found < 0, lapsed(k.keys[found].until, now)", New: "found < 0",
+		Symbol: "settings.Keys.Find", Old: "found < 0, hasLapsed(k.keys[found].until, now)", New: "found < 0",
 		Suite: "settings", Test: "TestKeysFind|TestFromProject_rotated",
 	},
 	{
 		Name: "mixed-simulator-account", Promise: "design.md 8: sim_ credentials go to --simulator-url and nowhere else",
 		Symbol: "settings.refuseMixed",
-		Old:    "next[fieldAccessToken] = held{ref: token.ref, reason: ReasonMixedSimulator}",
+		Old:    "next[fieldAccessToken] = secretState{ref: token.ref, reason: ReasonMixedSimulator}",
 		New:    "",
 		Suite:  "settings", Test: "TestSecrets_mixed",
 	},
 	{
-		Name: "secret-printed", Promise: "reliability.md 4: no log holds a secret",
-		Symbol: "settings.Secret.String", Old: "return hidden", New: "return string(s.Current())",
+		Name: "key-hash-printed", Promise: "reliability.md 4: no log holds a secret",
+		Symbol: "settings.Key.Format", Old: "io.WriteString(state, k.Name)", New: "io.WriteString(state, fmt.Sprintf(\"%s %x\", k.Name, k.Hash))",
 		Suite: "settings", Test: "TestSettings_print",
 	},
 	{
 		Name: "broken-edit-takes-effect", Promise: "hazards.md A13: a poison CR affects only itself",
-		Symbol: "settings.(*Live).SetProject", Old: "l.refuse(err) return err", New: "l.refuse(err)",
+		Symbol: "settings.(*Live).SetProject", Old: "l.rejectProject(err) return err", New: "l.rejectProject(err)",
 		Suite: "settings", Test: "TestLive_refuses|TestFile_broken",
 	},
 	{
