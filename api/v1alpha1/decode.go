@@ -63,7 +63,7 @@ func decodeStrict(data []byte, kind string, into any) error {
 		return err
 	}
 	errs := strict
-	for _, e := range emptyTexts(field.NewPath("spec"), object["spec"]) {
+	for _, e := range findEmptyTexts(field.NewPath("spec"), object["spec"]) {
 		errs = append(errs, e)
 	}
 	return errors.Join(errs...)
@@ -75,7 +75,7 @@ func toJSON(data []byte, kind string) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
 	}
-	document, err := onlyDocument(data, kind)
+	document, err := findDocument(data, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ var documentMarker = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
 
 // onlyDocument returns the YAML document to decode: the only one there is, or the only one of that kind among others,
 // such as the Secrets that it refers to. The YAML package would silently take the first.
-func onlyDocument(data []byte, kind string) ([]byte, error) {
+func findDocument(data []byte, kind string) ([]byte, error) {
 	var all, wanted [][]byte
 	for _, text := range documentMarker.Split(string(data), -1) {
 		document := []byte(text)
@@ -117,7 +117,7 @@ func onlyDocument(data []byte, kind string) ([]byte, error) {
 
 // emptyTexts finds fields that are set to an empty text. In a decoded object
 // they could not be told from unset ones, which the API server treats otherwise.
-func emptyTexts(path *field.Path, value any) field.ErrorList {
+func findEmptyTexts(path *field.Path, value any) field.ErrorList {
 	if slices.Contains(coreTypes, path.String()) {
 		return nil
 	}
@@ -125,11 +125,11 @@ func emptyTexts(path *field.Path, value any) field.ErrorList {
 	switch v := value.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			errs = append(errs, emptyTexts(path.Child(name), v[name])...)
+			errs = append(errs, findEmptyTexts(path.Child(name), v[name])...)
 		}
 	case []any:
 		for i, child := range v {
-			errs = append(errs, emptyTexts(path.Index(i), child)...)
+			errs = append(errs, findEmptyTexts(path.Index(i), child)...)
 		}
 	case string:
 		if v == "" {

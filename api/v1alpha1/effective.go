@@ -232,10 +232,10 @@ func (s *Server) EffectiveResources() corev1.ResourceRequirements {
 		limits = ptr.Deref(s.Resources.Limits, ResourceAmounts{})
 	}
 	if requests.CPU == nil {
-		requests.CPU = smaller(&defaultCPURequest, limits.CPU)
+		requests.CPU = minQuantity(&defaultCPURequest, limits.CPU)
 	}
 	if requests.Memory == nil {
-		requests.Memory = smaller(&defaultMemoryRequest, limits.Memory)
+		requests.Memory = minQuantity(&defaultMemoryRequest, limits.Memory)
 	}
 	if limits.Memory == nil {
 		limits.Memory = new(defaultMemoryLimit)
@@ -243,10 +243,10 @@ func (s *Server) EffectiveResources() corev1.ResourceRequirements {
 			limits.Memory = requests.Memory
 		}
 	}
-	return corev1.ResourceRequirements{Requests: requests.list(), Limits: limits.list()}
+	return corev1.ResourceRequirements{Requests: requests.toResourceList(), Limits: limits.toResourceList()}
 }
 
-func (a ResourceAmounts) list() corev1.ResourceList {
+func (a ResourceAmounts) toResourceList() corev1.ResourceList {
 	out := corev1.ResourceList{}
 	if a.CPU != nil {
 		out[corev1.ResourceCPU] = a.CPU.DeepCopy()
@@ -258,7 +258,7 @@ func (a ResourceAmounts) list() corev1.ResourceList {
 }
 
 // smaller returns a, or limit where that is set and smaller.
-func smaller(a, limit *resource.Quantity) *resource.Quantity {
+func minQuantity(a, limit *resource.Quantity) *resource.Quantity {
 	if limit != nil && limit.Cmp(*a) < 0 {
 		return limit
 	}

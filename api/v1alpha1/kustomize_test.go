@@ -38,18 +38,18 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 	apply := func(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 		GinkgoHelper()
 		answer := object.DeepCopy()
-		Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner("kubectl"))).To(Succeed(), named(object))
+		Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner("kubectl"))).To(Succeed(), nameRule(object))
 		return answer
 	}
 
 	It("builds an operator that applies cleanly, and a second time without a change", func(ctx context.Context) {
 		versions := map[string]string{}
 		for _, object := range operator {
-			versions[named(object)] = apply(ctx, object).GetResourceVersion()
+			versions[nameRule(object)] = apply(ctx, object).GetResourceVersion()
 		}
 		for _, object := range operator {
 			if object.GetKind() != "CustomResourceDefinition" { // the API server writes the status of those
-				Expect(apply(ctx, object).GetResourceVersion()).To(Equal(versions[named(object)]), named(object))
+				Expect(apply(ctx, object).GetResourceVersion()).To(Equal(versions[nameRule(object)]), nameRule(object))
 			}
 		}
 	})
@@ -70,13 +70,13 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		Expect(filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && filepath.Ext(path) == ".yaml" && entry.Name() != "kustomization.yaml" {
 				for _, object := range documents(path) {
-					written = append(written, named(&unstructured.Unstructured{Object: object}))
+					written = append(written, nameRule(&unstructured.Unstructured{Object: object}))
 				}
 			}
 			return err
 		})).To(Succeed())
 		for _, object := range slices.Concat(operator, samples) {
-			built = append(built, named(object))
+			built = append(built, nameRule(object))
 		}
 		Expect(len(written)).To(BeNumerically(">", 20))
 		Expect(built).To(ConsistOf(written))
@@ -153,7 +153,7 @@ func kustomized(ctx context.Context, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-func named(object *unstructured.Unstructured) string {
+func nameRule(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
 }
 

@@ -29,7 +29,7 @@ const (
 )
 
 // hashed matches names that end as a value of ProjectLabel with a hash does.
-var hashed = regexp.MustCompile(`-[0-9a-f]{10}$`)
+var hashSuffix = regexp.MustCompile(`-[0-9a-f]{10}$`)
 
 // ProjectLabelValue returns the value of ProjectLabel for the project with that
 // name: the name, and where that is longer than a label may be, the start of it
@@ -38,7 +38,7 @@ var hashed = regexp.MustCompile(`-[0-9a-f]{10}$`)
 // Service would lead to the pods of both.
 func ProjectLabelValue(name string) string {
 	const digits = 10
-	if len(name) <= validation.LabelValueMaxLength && !hashed.MatchString(name) {
+	if len(name) <= validation.LabelValueMaxLength && !hashSuffix.MatchString(name) {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))

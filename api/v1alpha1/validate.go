@@ -17,7 +17,7 @@ const retentionMessage = "retention must be a duration between 1m and 720h (30 d
 // not looked into: without a cluster it is not used.
 func (p *VerificationProject) Validate() field.ErrorList {
 	errs := validateMeta(&p.ObjectMeta)
-	return append(errs, p.Spec.validate(field.NewPath("spec"))...)
+	return append(errs, p.Spec.validateFields(field.NewPath("spec"))...)
 }
 
 // ValidateUpdate returns what the API server refuses when p replaces old.
@@ -35,7 +35,7 @@ func (p *VerificationProject) ValidateUpdate(old *VerificationProject) field.Err
 // metadata and spec; the status is PhoneProof's own.
 func (r *VerificationRequest) Validate() field.ErrorList {
 	errs := validateMeta(&r.ObjectMeta)
-	return append(errs, r.Spec.validate(field.NewPath("spec"))...)
+	return append(errs, r.Spec.validateFields(field.NewPath("spec"))...)
 }
 
 // ValidateUpdate returns what the API server refuses when r replaces old.
@@ -68,21 +68,21 @@ func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {
 	return errs
 }
 
-func (s *VerificationProjectSpec) validate(path *field.Path) field.ErrorList {
-	errs := projectIDRule.optional(path.Child("projectID"), s.ProjectID)
-	errs = append(errs, displayNameRule.optional(path.Child("displayName"), s.DisplayName)...)
-	errs = append(errs, baseURLRule.optional(path.Child("baseURL"), s.BaseURL)...)
+func (s *VerificationProjectSpec) validateFields(path *field.Path) field.ErrorList {
+	errs := projectIDRule.checkOptional(path.Child("projectID"), s.ProjectID)
+	errs = append(errs, displayNameRule.checkOptional(path.Child("displayName"), s.DisplayName)...)
+	errs = append(errs, baseURLRule.checkOptional(path.Child("baseURL"), s.BaseURL)...)
 	errs = append(errs, validateAPIKeys(path.Child("apiKeys"), s.APIKeys)...)
-	errs = append(errs, s.Webhook.validate(path.Child("webhook"))...)
-	errs = append(errs, s.WhatsApp.validate(path.Child("whatsapp"))...)
-	errs = append(errs, s.Telegram.validate(path.Child("telegram"))...)
-	errs = append(errs, s.Replies.validate(path.Child("replies"))...)
-	errs = append(errs, s.Request.validate(path.Child("request"))...)
-	errs = append(errs, s.RateLimit.validate(path.Child("rateLimit"))...)
-	errs = append(errs, s.Storage.validate(path.Child("storage"))...)
-	errs = append(errs, s.Server.validate(path.Child("server"))...)
-	errs = append(errs, s.Expose.validate(path.Child("expose"))...)
-	errs = append(errs, s.NetworkPolicy.validate(path.Child("networkPolicy"))...)
+	errs = append(errs, s.Webhook.validateFields(path.Child("webhook"))...)
+	errs = append(errs, s.WhatsApp.validateFields(path.Child("whatsapp"))...)
+	errs = append(errs, s.Telegram.validateFields(path.Child("telegram"))...)
+	errs = append(errs, s.Replies.validateFields(path.Child("replies"))...)
+	errs = append(errs, s.Request.validateFields(path.Child("request"))...)
+	errs = append(errs, s.RateLimit.validateFields(path.Child("rateLimit"))...)
+	errs = append(errs, s.Storage.validateFields(path.Child("storage"))...)
+	errs = append(errs, s.Server.validateFields(path.Child("server"))...)
+	errs = append(errs, s.Expose.validateFields(path.Child("expose"))...)
+	errs = append(errs, s.NetworkPolicy.validateFields(path.Child("networkPolicy"))...)
 	errs = append(errs, s.validateAddresses(path)...)
 	return append(errs, s.validateRetention(path)...)
 }
@@ -135,18 +135,18 @@ func (s *VerificationProjectSpec) validateRetention(path *field.Path) field.Erro
 	return errs
 }
 
-func (s *RequestSettings) validate(path *field.Path) field.ErrorList {
-	errs := durationBetween(path.Child("ttl"), s.TTL, time.Minute, time.Hour,
+func (s *RequestSettings) validateFields(path *field.Path) field.ErrorList {
+	errs := checkDuration(path.Child("ttl"), s.TTL, time.Minute, time.Hour,
 		"ttl must be a duration between 1m and 1h, for example 10m")
-	errs = append(errs, durationBetween(path.Child("retention"), s.Retention, time.Minute, MaxRetentionPostgreSQL, retentionMessage)...)
-	return append(errs, upTo(path.Child("maxStored"), s.MaxStored, 10000)...)
+	errs = append(errs, checkDuration(path.Child("retention"), s.Retention, time.Minute, MaxRetentionPostgreSQL, retentionMessage)...)
+	return append(errs, checkUpTo(path.Child("maxStored"), s.MaxStored, 10000)...)
 }
 
-func (l *RateLimit) validate(path *field.Path) field.ErrorList {
-	errs := l.PerKey.validate(path.Child("perKey"))
-	errs = append(errs, l.PerPhoneNumber.validate(path.Child("perPhoneNumber"))...)
-	errs = append(errs, l.PerPrefix.validate(path.Child("perPrefix"))...)
-	errs = append(errs, l.PerSubject.validate(path.Child("perSubject"))...)
+func (l *RateLimit) validateFields(path *field.Path) field.ErrorList {
+	errs := l.PerKey.validateFields(path.Child("perKey"))
+	errs = append(errs, l.PerPhoneNumber.validateFields(path.Child("perPhoneNumber"))...)
+	errs = append(errs, l.PerPrefix.validateFields(path.Child("perPrefix"))...)
+	errs = append(errs, l.PerSubject.validateFields(path.Child("perSubject"))...)
 	if l.PerSubject != nil && l.PerSubject.Requests > 10_000 {
 		errs = append(errs, field.Invalid(path.Child("perSubject", "requests"), l.PerSubject.Requests,
 			"requests must be between 1 and 10000 for a subject"))
@@ -162,20 +162,20 @@ func (r *PrefixRate) toRate() *Rate {
 	return &Rate{Requests: r.Requests, Period: r.Period}
 }
 
-func (r *PrefixRate) validate(path *field.Path) field.ErrorList {
+func (r *PrefixRate) validateFields(path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	errs := upTo(path.Child("digits"), &r.Digits, 9)
-	errs = append(errs, upTo(path.Child("requests"), &r.Requests, 10_000)...)
+	errs := checkUpTo(path.Child("digits"), &r.Digits, 9)
+	errs = append(errs, checkUpTo(path.Child("requests"), &r.Requests, 10_000)...)
 	return append(errs, validatePeriod(path.Child("period"), r.Period)...)
 }
 
-func (r *Rate) validate(path *field.Path) field.ErrorList {
+func (r *Rate) validateFields(path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	errs := upTo(path.Child("requests"), &r.Requests, 1_000_000)
+	errs := checkUpTo(path.Child("requests"), &r.Requests, 1_000_000)
 	return append(errs, validatePeriod(path.Child("period"), r.Period)...)
 }
 
@@ -184,11 +184,11 @@ func validatePeriod(path *field.Path, period Duration) field.ErrorList {
 	if period == "" {
 		return field.ErrorList{field.Required(path, message)}
 	}
-	return durationBetween(path, period, time.Second, 24*time.Hour, message)
+	return checkDuration(path, period, time.Second, 24*time.Hour, message)
 }
 
-func (s *Storage) validate(path *field.Path) field.ErrorList {
-	errs := oneOf(path.Child("type"), s.Type, StorageKubernetes, StoragePostgreSQL)
+func (s *Storage) validateFields(path *field.Path) field.ErrorList {
+	errs := checkOneOf(path.Child("type"), s.Type, StorageKubernetes, StoragePostgreSQL)
 	switch {
 	case s.Type == StoragePostgreSQL && s.PostgreSQL == nil:
 		errs = append(errs, field.Invalid(path.Child("postgresql"), field.OmitValueType{},
@@ -198,15 +198,15 @@ func (s *Storage) validate(path *field.Path) field.ErrorList {
 			"postgresql is only for type PostgreSQL; set type to PostgreSQL, or remove postgresql"))
 	}
 	if s.PostgreSQL != nil {
-		errs = append(errs, s.PostgreSQL.validate(path.Child("postgresql"))...)
+		errs = append(errs, s.PostgreSQL.validateFields(path.Child("postgresql"))...)
 	}
 	return errs
 }
 
-func (p *PostgreSQL) validate(path *field.Path) field.ErrorList {
-	errs := p.URISecretRef.Ref().validate(path.Child("uriSecretRef"))
+func (p *PostgreSQL) validateFields(path *field.Path) field.ErrorList {
+	errs := p.URISecretRef.Ref().validateFields(path.Child("uriSecretRef"))
 	if p.CASecretRef != nil {
-		errs = append(errs, p.CASecretRef.Ref().validate(path.Child("caSecretRef"))...)
+		errs = append(errs, p.CASecretRef.Ref().validateFields(path.Child("caSecretRef"))...)
 	}
 	return errs
 }

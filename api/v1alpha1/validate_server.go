@@ -23,26 +23,26 @@ var (
 	maxMemory = resource.MustParse("1Ti")
 )
 
-func (s *Server) validate(path *field.Path) field.ErrorList {
-	errs := upTo(path.Child("replicas"), s.Replicas, maxPods)
-	errs = append(errs, s.Autoscaling.validate(path.Child("autoscaling"))...)
+func (s *Server) validateFields(path *field.Path) field.ErrorList {
+	errs := checkUpTo(path.Child("replicas"), s.Replicas, maxPods)
+	errs = append(errs, s.Autoscaling.validateFields(path.Child("autoscaling"))...)
 	if b := s.PodDisruptionBudget; b != nil {
-		errs = append(errs, upTo(path.Child("podDisruptionBudget", "maxUnavailable"), b.MaxUnavailable, maxPods)...)
+		errs = append(errs, checkUpTo(path.Child("podDisruptionBudget", "maxUnavailable"), b.MaxUnavailable, maxPods)...)
 	}
-	errs = append(errs, s.Resources.validate(path.Child("resources"))...)
+	errs = append(errs, s.Resources.validateFields(path.Child("resources"))...)
 	errs = append(errs, validateMap(path.Child("nodeSelector"), s.NodeSelector, 63, labelValuePattern, nodeSelectorMessage)...)
-	errs = append(errs, atMost(path.Child("tolerations"), len(s.Tolerations), 16)...)
-	errs = append(errs, atMost(path.Child("topologySpreadConstraints"), len(s.TopologySpreadConstraints), 8)...)
-	return append(errs, named("priorityClassName", "a PriorityClass").optional(path.Child("priorityClassName"), s.PriorityClassName)...)
+	errs = append(errs, checkAtMost(path.Child("tolerations"), len(s.Tolerations), 16)...)
+	errs = append(errs, checkAtMost(path.Child("topologySpreadConstraints"), len(s.TopologySpreadConstraints), 8)...)
+	return append(errs, nameRule("priorityClassName", "a PriorityClass").checkOptional(path.Child("priorityClassName"), s.PriorityClassName)...)
 }
 
-func (a *Autoscaling) validate(path *field.Path) field.ErrorList {
+func (a *Autoscaling) validateFields(path *field.Path) field.ErrorList {
 	if a == nil {
 		return nil
 	}
-	errs := upTo(path.Child("minReplicas"), a.MinReplicas, maxPods)
-	errs = append(errs, upTo(path.Child("maxReplicas"), &a.MaxReplicas, maxPods)...)
-	errs = append(errs, upTo(path.Child("targetCPUUtilization"), a.TargetCPUUtilization, 100)...)
+	errs := checkUpTo(path.Child("minReplicas"), a.MinReplicas, maxPods)
+	errs = append(errs, checkUpTo(path.Child("maxReplicas"), &a.MaxReplicas, maxPods)...)
+	errs = append(errs, checkUpTo(path.Child("targetCPUUtilization"), a.TargetCPUUtilization, 100)...)
 	if ptr.Deref(a.MinReplicas, DefaultMinReplicas) > a.MaxReplicas {
 		errs = append(errs, field.Invalid(path.Child("minReplicas"), ptr.Deref(a.MinReplicas, DefaultMinReplicas),
 			"minReplicas must not be greater than maxReplicas; raise maxReplicas or lower minReplicas"))
@@ -50,21 +50,21 @@ func (a *Autoscaling) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-func (r *Resources) validate(path *field.Path) field.ErrorList {
+func (r *Resources) validateFields(path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	errs := r.Requests.validate(path.Child("requests"))
-	errs = append(errs, r.Limits.validate(path.Child("limits"))...)
+	errs := r.Requests.validateFields(path.Child("requests"))
+	errs = append(errs, r.Limits.validateFields(path.Child("limits"))...)
 	if r.Requests == nil || r.Limits == nil {
 		return errs
 	}
-	if above(r.Requests.CPU, r.Limits.CPU) {
-		errs = append(errs, field.Invalid(path.Child("requests", "cpu"), text(r.Requests.CPU),
+	if isGreater(r.Requests.CPU, r.Limits.CPU) {
+		errs = append(errs, field.Invalid(path.Child("requests", "cpu"), quantityText(r.Requests.CPU),
 			"requests.cpu must not be greater than limits.cpu"))
 	}
-	if above(r.Requests.Memory, r.Limits.Memory) {
-		errs = append(errs, field.Invalid(path.Child("requests", "memory"), text(r.Requests.Memory),
+	if isGreater(r.Requests.Memory, r.Limits.Memory) {
+		errs = append(errs, field.Invalid(path.Child("requests", "memory"), quantityText(r.Requests.Memory),
 			"requests.memory must not be greater than limits.memory"))
 	}
 	return errs
@@ -72,7 +72,7 @@ func (r *Resources) validate(path *field.Path) field.ErrorList {
 
 // text prints a copy of q, because String writes into q, which other goroutines
 // may be reading.
-func text(q *resource.Quantity) string {
+func quantityText(q *resource.Quantity) string {
 	if q == nil {
 		return ""
 	}
@@ -80,52 +80,52 @@ func text(q *resource.Quantity) string {
 	return own.String()
 }
 
-func above(a, b *resource.Quantity) bool {
+func isGreater(a, b *resource.Quantity) bool {
 	return a != nil && b != nil && a.Cmp(*b) > 0
 }
 
-func (a *ResourceAmounts) validate(path *field.Path) field.ErrorList {
+func (a *ResourceAmounts) validateFields(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if a == nil {
 		return nil
 	}
-	if cpu := text(a.CPU); a.CPU != nil && (a.CPU.Sign() <= 0 || a.CPU.Cmp(maxCPU) > 0 || !cpuPattern.MatchString(cpu)) {
+	if cpu := quantityText(a.CPU); a.CPU != nil && (a.CPU.Sign() <= 0 || a.CPU.Cmp(maxCPU) > 0 || !cpuPattern.MatchString(cpu)) {
 		errs = append(errs, field.Invalid(path.Child("cpu"), cpu, "cpu must be more than 0 and at most 1024 cores, for example 250m"))
 	}
-	if memory := text(a.Memory); a.Memory != nil &&
+	if memory := quantityText(a.Memory); a.Memory != nil &&
 		(a.Memory.Cmp(minMemory) < 0 || a.Memory.Cmp(maxMemory) > 0 || !memoryPattern.MatchString(memory)) {
 		errs = append(errs, field.Invalid(path.Child("memory"), memory, "memory must be at least 16Mi and at most 1Ti, for example 256Mi"))
 	}
 	return errs
 }
 
-func (n *NetworkPolicy) validate(path *field.Path) field.ErrorList {
+func (n *NetworkPolicy) validateFields(path *field.Path) field.ErrorList {
 	if n == nil {
 		return nil
 	}
-	errs := atMost(path.Child("ingressFrom"), len(n.IngressFrom), 16)
-	return append(errs, atMost(path.Child("metricsFrom"), len(n.MetricsFrom), 16)...)
+	errs := checkAtMost(path.Child("ingressFrom"), len(n.IngressFrom), 16)
+	return append(errs, checkAtMost(path.Child("metricsFrom"), len(n.MetricsFrom), 16)...)
 }
 
-func (e *Expose) validate(path *field.Path) field.ErrorList {
+func (e *Expose) validateFields(path *field.Path) field.ErrorList {
 	service := path.Child("service")
-	errs := oneOf(service.Child("type"), e.Service.Type, ServiceClusterIP, ServiceNodePort, ServiceLoadBalancer)
+	errs := checkOneOf(service.Child("type"), e.Service.Type, ServiceClusterIP, ServiceNodePort, ServiceLoadBalancer)
 	errs = append(errs, validateMap(service.Child("annotations"), e.Service.Annotations, 4096, nil, annotationsMessage)...)
-	errs = append(errs, e.Ingress.validate(path.Child("ingress"))...)
-	return append(errs, e.HTTPRoute.validate(path.Child("httpRoute"))...)
+	errs = append(errs, e.Ingress.validateFields(path.Child("ingress"))...)
+	return append(errs, e.HTTPRoute.validateFields(path.Child("httpRoute"))...)
 }
 
-func (i *IngressSettings) validate(path *field.Path) field.ErrorList {
+func (i *IngressSettings) validateFields(path *field.Path) field.ErrorList {
 	if i == nil {
 		return nil
 	}
-	errs := named("className", "an IngressClass").optional(path.Child("className"), i.ClassName)
-	errs = append(errs, hostRule.optional(path.Child("host"), string(i.Host))...)
-	errs = append(errs, named("tlsSecretName", "a Secret").optional(path.Child("tlsSecretName"), i.TLSSecretName)...)
+	errs := nameRule("className", "an IngressClass").checkOptional(path.Child("className"), i.ClassName)
+	errs = append(errs, hostRule.checkOptional(path.Child("host"), string(i.Host))...)
+	errs = append(errs, nameRule("tlsSecretName", "a Secret").checkOptional(path.Child("tlsSecretName"), i.TLSSecretName)...)
 	return append(errs, validateMap(path.Child("annotations"), i.Annotations, 4096, nil, annotationsMessage)...)
 }
 
-func (h *HTTPRouteSettings) validate(path *field.Path) field.ErrorList {
+func (h *HTTPRouteSettings) validateFields(path *field.Path) field.ErrorList {
 	if h == nil {
 		return nil
 	}
@@ -133,20 +133,20 @@ func (h *HTTPRouteSettings) validate(path *field.Path) field.ErrorList {
 	if len(h.ParentRefs) == 0 {
 		return field.ErrorList{field.Required(parents, "at least one Gateway is needed")}
 	}
-	errs := atMost(parents, len(h.ParentRefs), 8)
+	errs := checkAtMost(parents, len(h.ParentRefs), 8)
 	if errs != nil {
 		return errs
 	}
 	for i, ref := range h.ParentRefs {
-		errs = append(errs, named("name", "a Gateway").required(parents.Index(i).Child("name"), ref.Name)...)
-		errs = append(errs, named("sectionName", "a listener").optional(parents.Index(i).Child("sectionName"), ref.SectionName)...)
+		errs = append(errs, nameRule("name", "a Gateway").checkRequired(parents.Index(i).Child("name"), ref.Name)...)
+		errs = append(errs, nameRule("sectionName", "a listener").checkOptional(parents.Index(i).Child("sectionName"), ref.SectionName)...)
 	}
-	if tooMany := atMost(path.Child("hostnames"), len(h.Hostnames), 16); tooMany != nil {
+	if tooMany := checkAtMost(path.Child("hostnames"), len(h.Hostnames), 16); tooMany != nil {
 		return append(errs, tooMany...)
 	}
 	for i, name := range h.Hostnames {
 		at := path.Child("hostnames").Index(i)
-		errs = append(errs, hostnameRule.required(at, string(name))...)
+		errs = append(errs, hostnameRule.checkRequired(at, string(name))...)
 		if slices.Contains(h.Hostnames[:i], name) {
 			errs = append(errs, field.Duplicate(at, name))
 		}
@@ -173,14 +173,14 @@ func validateMap[V ~string](path *field.Path, m map[string]V, maxValue int, valu
 	return errs
 }
 
-func (s *VerificationRequestSpec) validate(path *field.Path) field.ErrorList {
-	errs := named("name", "a VerificationProject").required(path.Child("projectRef", "name"), s.ProjectRef.Name)
-	errs = append(errs, phoneNumberRule.required(path.Child("phoneNumber"), s.PhoneNumber)...)
-	errs = append(errs, oneOf(path.Child("method"), s.Method, MethodWhatsApp, MethodTelegram)...)
-	return append(errs, s.Init.validate(path.Child("init"))...)
+func (s *VerificationRequestSpec) validateFields(path *field.Path) field.ErrorList {
+	errs := nameRule("name", "a VerificationProject").checkRequired(path.Child("projectRef", "name"), s.ProjectRef.Name)
+	errs = append(errs, phoneNumberRule.checkRequired(path.Child("phoneNumber"), s.PhoneNumber)...)
+	errs = append(errs, checkOneOf(path.Child("method"), s.Method, MethodWhatsApp, MethodTelegram)...)
+	return append(errs, s.Init.validateFields(path.Child("init"))...)
 }
 
-func (i *Init) validate(path *field.Path) field.ErrorList {
+func (i *Init) validateFields(path *field.Path) field.ErrorList {
 	if i == nil {
 		return nil
 	}
@@ -191,8 +191,8 @@ func (i *Init) validate(path *field.Path) field.ErrorList {
 	if !i.ExpiresAt.After(i.CreatedAt.Time) {
 		errs = append(errs, field.Invalid(path.Child("expiresAt"), i.ExpiresAt, "expiresAt must be later than createdAt"))
 	}
-	errs = append(errs, keyNameRule.optional(path.Child("keyName"), i.KeyName)...)
-	errs = append(errs, bodyHashRule.optional(path.Child("bodyHash"), i.BodyHash)...)
-	errs = append(errs, preparedNameRule.optional(path.Child("displayName"), i.DisplayName)...)
-	return append(errs, subjectHashRule.optional(path.Child("subjectHash"), i.SubjectHash)...)
+	errs = append(errs, keyNameRule.checkOptional(path.Child("keyName"), i.KeyName)...)
+	errs = append(errs, bodyHashRule.checkOptional(path.Child("bodyHash"), i.BodyHash)...)
+	errs = append(errs, preparedNameRule.checkOptional(path.Child("displayName"), i.DisplayName)...)
+	return append(errs, subjectHashRule.checkOptional(path.Child("subjectHash"), i.SubjectHash)...)
 }

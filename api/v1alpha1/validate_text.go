@@ -98,22 +98,22 @@ const (
 )
 
 // named returns the rule for the name of another object.
-func named(fieldName, what string) textRule {
+func nameRule(fieldName, what string) textRule {
 	return textRule{max: 253, pattern: secretNameRule.pattern,
 		message: fieldName + " must be the name of " + what + ": lower-case letters, digits, '-' and '.'"}
 }
 
 // required refuses an empty text and one that breaks the rule.
-func (r textRule) required(path *field.Path, value string) field.ErrorList {
+func (r textRule) checkRequired(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, r.message)}
 	}
-	return r.optional(path, value)
+	return r.checkOptional(path, value)
 }
 
 // optional refuses a text that is set and breaks the rule. A text that is too
 // long is not repeated in the error.
-func (r textRule) optional(path *field.Path, value string) field.ErrorList {
+func (r textRule) checkOptional(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (r textRule) optional(path *field.Path, value string) field.ErrorList {
 
 // durationBetween refuses a duration that is set and malformed or out of
 // bounds. An unset one is another function's business.
-func durationBetween(path *field.Path, d Duration, shortest, longest time.Duration, message string) field.ErrorList {
+func checkDuration(path *field.Path, d Duration, shortest, longest time.Duration, message string) field.ErrorList {
 	if d == "" {
 		return nil
 	}
@@ -141,7 +141,7 @@ func durationBetween(path *field.Path, d Duration, shortest, longest time.Durati
 }
 
 // upTo refuses a number that is set and is not between 1 and highest.
-func upTo(path *field.Path, n *int32, highest int32) field.ErrorList {
+func checkUpTo(path *field.Path, n *int32, highest int32) field.ErrorList {
 	if n != nil && (*n < 1 || *n > highest) {
 		return field.ErrorList{field.Invalid(path, *n, fmt.Sprintf("must be between 1 and %d", highest))}
 	}
@@ -149,7 +149,7 @@ func upTo(path *field.Path, n *int32, highest int32) field.ErrorList {
 }
 
 // oneOf refuses a value that is set and is none of those allowed.
-func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+func checkOneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil
 	}
@@ -157,7 +157,7 @@ func oneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 }
 
 // atMost refuses a list that is too long.
-func atMost(path *field.Path, length, most int) field.ErrorList {
+func checkAtMost(path *field.Path, length, most int) field.ErrorList {
 	if length > most {
 		return field.ErrorList{field.TooMany(path, length, most)}
 	}

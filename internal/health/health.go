@@ -47,7 +47,7 @@ type Server struct {
 func New(listener net.Listener, o Options) *Server {
 	readiness := NewReadiness(ReadinessOptions{Check: o.Check, Serving: o.Serving, Log: o.Log})
 	mux := NewProbesHandler(readiness)
-	mux.HandleFunc("GET /problems", o.problems)
+	mux.HandleFunc("GET /problems", o.serveProblems)
 	mux.Handle("GET /metrics", NewMetricsHandler(o.Metrics))
 	var handler http.Handler = mux
 	if o.Guard != nil {
@@ -104,7 +104,7 @@ type problem struct {
 	Reason settings.Reason `json:"reason"`
 }
 
-func (o Options) problems(w http.ResponseWriter, _ *http.Request) {
+func (o Options) serveProblems(w http.ResponseWriter, _ *http.Request) {
 	wrong := problems{Problems: []problem{}}
 	if o.Problems != nil {
 		for _, p := range o.Problems() {

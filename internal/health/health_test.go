@@ -25,10 +25,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func succeed(context.Context) error { return nil }
+func succeedCheck(context.Context) error { return nil }
 
 // ask has a server answer without a network.
-func ask(o Options, method, path string) *httptest.ResponseRecorder {
+func askServer(o Options, method, path string) *httptest.ResponseRecorder {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
@@ -50,7 +50,7 @@ func TestProblems(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			answer := ask(Options{Problems: list}, http.MethodGet, "/problems")
+			answer := askServer(Options{Problems: list}, http.MethodGet, "/problems")
 			g.Expect(answer.Code).To(Equal(http.StatusOK))
 			g.Expect(answer.Header().Get("Content-Type")).To(Equal("application/json"))
 			golden := filepath.Join("testdata", name+".json")
@@ -67,9 +67,9 @@ func TestProblems(t *testing.T) {
 func TestProblems_namesTheRefusedProject(t *testing.T) {
 	g := NewWithT(t)
 	refused := func() error { return errors.New("spec.baseURL: must begin with https://") }
-	answer := ask(Options{Refused: refused}, http.MethodGet, "/problems")
+	answer := askServer(Options{Refused: refused}, http.MethodGet, "/problems")
 	g.Expect(answer.Body.String()).To(MatchJSON(`{"project": "spec.baseURL: must begin with https://", "problems": []}`))
-	answer = ask(Options{Refused: func() error { return nil }}, http.MethodGet, "/problems")
+	answer = askServer(Options{Refused: func() error { return nil }}, http.MethodGet, "/problems")
 	g.Expect(answer.Body.String()).To(MatchJSON(`{"problems": []}`))
 }
 
@@ -86,13 +86,13 @@ func TestOtherRequests(t *testing.T) {
 		{http.MethodHead, "/readyz", http.StatusServiceUnavailable},
 	} {
 		t.Run(tc.method+" "+tc.path, func(t *testing.T) {
-			NewWithT(t).Expect(ask(Options{Check: succeed}, tc.method, tc.path).Code).To(Equal(tc.status))
+			NewWithT(t).Expect(askServer(Options{Check: succeedCheck}, tc.method, tc.path).Code).To(Equal(tc.status))
 		})
 	}
 }
 
 // running is a server and its client.
-type running struct {
+type runningServer struct {
 	dial   func(context.Context, string, string) (net.Conn, error)
 	client *http.Client
 	stop   func()
@@ -100,15 +100,15 @@ type running struct {
 }
 
 // run starts a server on a listener in memory, so that a test in a bubble decides how much time passes.
-func run(t *testing.T, o Options) *running {
+func startServer(t *testing.T, o Options) *runningServer {
 	t.Helper()
-	listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 	ctx, stop := context.WithCancel(t.Context())
-	r := &running{dial: listener.dial, stop: stop, ended: make(chan error, 1), client: &http.Client{Transport: &http.Transport{
+	r := &runningServer{dial: listener.dial, stop: stop, ended: make(chan error, 1), client: &http.Client{Transport: &http.Transport{
 		DialContext: listener.dial, DisableKeepAlives: true,
 	}}}
 	if o.Check == nil {
-		o.Check = succeed
+		o.Check = succeedCheck
 	}
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -127,7 +127,7 @@ func run(t *testing.T, o Options) *running {
 	return r
 }
 
-func (r *running) get(path string) (string, error) {
+func (r *runningServer) get(path string) (string, error) {
 	response, err := r.client.Get("http://server" + path)
 	if err != nil {
 		return "", err
@@ -138,13 +138,13 @@ func (r *running) get(path string) (string, error) {
 }
 
 // pipes is a listener in memory.
-type pipes struct {
+type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+func (p *pipeListener) dial(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {
 	case p.conns <- server:
@@ -154,7 +154,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.conns:
 		return conn, nil
@@ -163,15 +163,15 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
-func (p *pipes) Close() error {
+func (p *pipeListener) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return nil
 }
 
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
+func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
 // blocked returns metrics that are not answered until release is closed. asked is closed when they are gathered.
-func blocked(release <-chan struct{}) (metrics prometheus.Gatherer, asked <-chan struct{}) {
+func blockedMetrics(release <-chan struct{}) (metrics prometheus.Gatherer, asked <-chan struct{}) {
 	registry, begun := prometheus.NewRegistry(), make(chan struct{})
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "phoneproof_test", Help: "Tests."}, func() float64 {
 		close(begun)
@@ -185,8 +185,8 @@ func TestStart_stopsAfterTheAnswersInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		release := make(chan struct{})
-		metrics, asked := blocked(release)
-		server := run(t, Options{Metrics: metrics})
+		metrics, asked := blockedMetrics(release)
+		server := startServer(t, Options{Metrics: metrics})
 		g.Expect(server.get("/livez")).To(Equal("200 ok\n"))
 
 		got := make(chan string, 1)
@@ -210,8 +210,8 @@ func TestStart_doesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		never := make(chan struct{})
-		metrics, asked := blocked(never)
-		server := run(t, Options{Metrics: metrics, Check: func(context.Context) error {
+		metrics, asked := blockedMetrics(never)
+		server := startServer(t, Options{Metrics: metrics, Check: func(context.Context) error {
 			<-never
 			return nil
 		}})
@@ -231,14 +231,14 @@ func TestStart_aListenerThatFails(t *testing.T) {
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(listener.Close()).To(Succeed())
-	server := New(listener, Options{Metrics: prometheus.NewRegistry(), Check: succeed})
+	server := New(listener, Options{Metrics: prometheus.NewRegistry(), Check: succeedCheck})
 	g.Expect(server.Start(t.Context())).To(MatchError(net.ErrClosed))
 }
 
 func TestStart_afterItsContextEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		server := run(t, Options{})
+		server := startServer(t, Options{})
 		server.stop()
 		g.Expect(<-server.ended).To(Succeed())
 		_, err := server.get("/livez")

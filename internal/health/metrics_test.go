@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 	registry.MustRegister(counter)
 	for i := range 3 {
 		counter.Inc()
-		answer := ask(Options{Metrics: registry}, http.MethodGet, "/metrics")
+		answer := askServer(Options{Metrics: registry}, http.MethodGet, "/metrics")
 		g.Expect(answer.Code).To(Equal(http.StatusOK))
 		g.Expect(answer.Body.String()).To(ContainSubstring("phoneproof_test_total "+strconv.Itoa(i+1)+"\n"), "it is the current value")
 	}
@@ -50,7 +50,7 @@ func TestMetrics_slowReadersKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		var gathered atomic.Int64
-		server := run(t, Options{Metrics: metricsOf(100_000, func() { gathered.Add(1) })})
+		server := startServer(t, Options{Metrics: metricsOf(100_000, func() { gathered.Add(1) })})
 		for range strangers {
 			stranger, err := server.dial(t.Context(), "", "")
 			g.Expect(err).NotTo(HaveOccurred())
@@ -74,7 +74,7 @@ func TestMetrics_slowReadersKeepNobodyOut(t *testing.T) {
 }
 
 // crowded returns a handler whose answers of their own are all taken.
-func crowded(metrics prometheus.Gatherer) http.Handler {
+func fullHandler(metrics prometheus.Gatherer) http.Handler {
 	h := NewMetricsHandler(metrics).(*metricsHandler)
 	for range maxScrapes {
 		h.slots <- struct{}{}
@@ -82,7 +82,7 @@ func crowded(metrics prometheus.Gatherer) http.Handler {
 	return h
 }
 
-func scrape(h http.Handler) *httptest.ResponseRecorder {
+func scrapeMetrics(h http.Handler) *httptest.ResponseRecorder {
 	recorder := httptest.NewRecorder()
 	h.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	return recorder
@@ -92,49 +92,49 @@ func TestMetrics_whileASnapshotIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
 		turns := make(chan struct{})
-		h := crowded(metricsOf(100, func() { <-turns }))
-		go scrape(h)
+		h := fullHandler(metricsOf(100, func() { <-turns }))
+		go scrapeMetrics(h)
 		synctest.Wait()
-		answer := scrape(h)
+		answer := scrapeMetrics(h)
 		g.Expect(answer.Code).To(Equal(http.StatusServiceUnavailable), "there is none yet")
 		g.Expect(answer.Header().Get("Retry-After")).To(Equal("1"))
 		turns <- struct{}{}
 		synctest.Wait()
-		g.Expect(scrape(h).Code).To(Equal(http.StatusOK))
+		g.Expect(scrapeMetrics(h).Code).To(Equal(http.StatusOK))
 
 		<-time.After(snapshotPeriod)
-		go scrape(h)
+		go scrapeMetrics(h)
 		synctest.Wait()
-		answer = scrape(h)
+		answer = scrapeMetrics(h)
 		g.Expect(answer.Code).To(Equal(http.StatusOK), "the one before")
 		g.Expect(answer.Header().Get("Content-Type")).To(HavePrefix("text/plain; version=0.0.4"))
 		<-time.After(maxSnapshotAge)
-		g.Expect(scrape(h).Code).To(Equal(http.StatusServiceUnavailable), "which gets too old")
+		g.Expect(scrapeMetrics(h).Code).To(Equal(http.StatusServiceUnavailable), "which gets too old")
 		close(turns)
 	})
 }
 
 // broken is a collector that fails.
-type broken struct{ desc *prometheus.Desc }
+type brokenCollector struct{ desc *prometheus.Desc }
 
-func (b broken) Describe(descs chan<- *prometheus.Desc) { descs <- b.desc }
+func (b brokenCollector) Describe(descs chan<- *prometheus.Desc) { descs <- b.desc }
 
-func (b broken) Collect(metrics chan<- prometheus.Metric) {
+func (b brokenCollector) Collect(metrics chan<- prometheus.Metric) {
 	metrics <- prometheus.NewInvalidMetric(b.desc, errors.New("canary"))
 }
 
 func TestMetrics_noSnapshot(t *testing.T) {
 	failing := prometheus.NewRegistry()
-	failing.MustRegister(broken{prometheus.NewDesc("phoneproof_broken", "Tests.", nil, nil)})
+	failing.MustRegister(brokenCollector{prometheus.NewDesc("phoneproof_broken", "Tests.", nil, nil)})
 	for name, metrics := range map[string]prometheus.Gatherer{
 		"too large": metricsOf(2*maxSnapshotBytes, func() {}),
 		"broken":    failing,
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			h := crowded(metrics)
+			h := fullHandler(metrics)
 			for range 2 {
-				answer := scrape(h)
+				answer := scrapeMetrics(h)
 				g.Expect(answer.Code).To(Equal(http.StatusServiceUnavailable))
 				g.Expect(answer.Body.String()).To(Equal("no metrics at this moment\n"))
 			}

@@ -66,7 +66,7 @@ func (r *Readiness) runCheck(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	began := time.Now()
-	result := r.check(ctx)
+	result := r.callCheck(ctx)
 	if result == nil && ctx.Err() != nil {
 		result = errInterrupted
 	}
@@ -80,7 +80,7 @@ func (r *Readiness) runCheck(ctx context.Context) error {
 }
 
 // check makes a check. One that panics has failed: a restart repairs no store.
-func (r *Readiness) check(ctx context.Context) (err error) {
+func (r *Readiness) callCheck(ctx context.Context) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			r.options.Log.Error(errPanicked, "readiness check", "reason", fmt.Sprint(reason), "stack", string(debug.Stack()))

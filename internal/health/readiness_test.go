@@ -21,7 +21,7 @@ import (
 func TestLivez_dependsOnNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		server := run(t, Options{Check: func(context.Context) error { panic("a restart repairs no store") }})
+		server := startServer(t, Options{Check: func(context.Context) error { panic("a restart repairs no store") }})
 		synctest.Wait()
 		g.Expect(server.get("/livez")).To(Equal("200 ok\n"))
 		g.Expect(server.get("/readyz")).To(Equal("503 not ready\n"))
@@ -36,14 +36,14 @@ func TestReadyz(t *testing.T) {
 		serving func() error
 		answer  string
 	}{
-		"ready":         {succeed, nil, "200 ok\n"},
-		"ready itself":  {succeed, func() error { return nil }, "200 ok\n"},
+		"ready":         {succeedCheck, nil, "200 ok\n"},
+		"ready itself":  {succeedCheck, func() error { return nil }, "200 ok\n"},
 		"not ready":     {fail, nil, "503 not ready\n"}, // for a reason that is not told
-		"about to stop": {succeed, drain, "503 not ready\n"},
+		"about to stop": {succeedCheck, drain, "503 not ready\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := run(t, Options{Check: tc.check, Serving: tc.serving})
+				server := startServer(t, Options{Check: tc.check, Serving: tc.serving})
 				synctest.Wait()
 				NewWithT(t).Expect(server.get("/readyz")).To(Equal(tc.answer))
 			})
@@ -57,7 +57,7 @@ func TestReadyz_answersAtOnce(t *testing.T) {
 		g := NewWithT(t)
 		var checks atomic.Int64
 		results := make(chan error)
-		server := run(t, Options{Check: func(context.Context) error {
+		server := startServer(t, Options{Check: func(context.Context) error {
 			checks.Add(1)
 			return <-results
 		}})
@@ -95,7 +95,7 @@ func TestReadyz_followsTheChecks(t *testing.T) {
 			<-ctx.Done() // a store that does not answer
 			return nil
 		}
-		server := run(t, Options{Check: check, Serving: func() error {
+		server := startServer(t, Options{Check: check, Serving: func() error {
 			if stopping.Load() {
 				return errors.New("draining")
 			}

@@ -21,7 +21,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// channels are the messengers' sides of a server.
+// channels holds the messenger parts of a server.
 type channels struct {
 	hooks   map[string]http.Handler
 	replies []manager.Runnable
@@ -32,17 +32,17 @@ type channels struct {
 	bot     *telegram.Channel
 }
 
-// channels returns the handlers of the messengers' callbacks, what sends their replies, and what their registration needs.
-func (s *server) channels(store countedStore) (*channels, error) {
-	service, err := s.service(store)
+// newChannels returns the handlers of the messengers' callbacks, the senders of replies, and the clients for registration.
+func (s *server) newChannels(store countedStore) (*channels, error) {
+	service, err := s.newService(store)
 	if err != nil {
 		return nil, err
 	}
 	callMetrics, err := messenger.NewCallMetrics(s.registry)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("register metrics of messenger calls: %w", err)
 	}
-	graph, err := s.options.Platforms.graph(callMetrics)
+	graph, err := s.options.Platforms.newGraphClient(callMetrics)
 	if err != nil {
 		return nil, fmt.Errorf("--whatsapp-url: %w", err)
 	}
@@ -50,9 +50,9 @@ func (s *server) channels(store countedStore) (*channels, error) {
 		Settings: s.current, Service: service, Client: graph, Log: s.log.WithName("whatsapp"), Registerer: s.registry, Clock: s.clock,
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create WhatsApp handler: %w", err)
 	}
-	botAPI, err := s.options.Platforms.botAPI(callMetrics)
+	botAPI, err := s.options.Platforms.newBotClient(callMetrics)
 	if err != nil {
 		return nil, fmt.Errorf("--telegram-url: %w", err)
 	}
@@ -60,7 +60,7 @@ func (s *server) channels(store countedStore) (*channels, error) {
 		Settings: s.current, Service: service, Client: botAPI, Log: s.log.WithName("telegram"), Registerer: s.registry, Clock: s.clock,
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create Telegram handler: %w", err)
 	}
 	return &channels{
 		hooks:   map[string]http.Handler{whatsapp.Path: whatsApp, telegram.HookPath: bot.Hook()},
@@ -69,51 +69,51 @@ func (s *server) channels(store countedStore) (*channels, error) {
 	}, nil
 }
 
-// countedStore is a store as servers need it.
+// countedStore is a store with the methods that servers need.
 type countedStore interface {
 	verification.Store
 	verification.Counter
 }
 
-// service returns what clients and messengers can do to the requests in a store, measured.
-func (s *server) service(store countedStore) (*verification.Service, error) {
+// newService returns the verification service of a store, with metrics.
+func (s *server) newService(store countedStore) (*verification.Service, error) {
 	service := verification.NewService(s.project, store)
 	conversionMetrics, err := conversion.New(conversion.Options{
 		Registerer: s.registry, Store: store, Clock: s.dependencies.Clock, Log: s.log.WithName("metrics"),
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("register conversion metrics: %w", err)
 	}
 	service.Observer = conversionMetrics
 	return service, nil
 }
 
-// registration returns what the controllers of the callbacks work with: the same for both messengers, but for what each
-// is to have of its own.
-func (c *channels) registration(common callback.Options) controllers.ChannelOptions {
+// callbackOptions returns the options of the callback controllers: common for both messengers, each with its own clients and
+// log.
+func (c *channels) callbackOptions(common callback.Options) controllers.ChannelOptions {
 	o := controllers.ChannelOptions{WhatsApp: common, Graph: c.graph, Telegram: common, BotAPI: c.botAPI, Bot: c.bot}
 	o.WhatsApp.Log, o.Telegram.Log = common.Log.WithName("whatsapp"), common.Log.WithName("telegram")
 	return o
 }
 
-// registerAlone keeps the callbacks registered by a process that has neither rivals nor a project status.
+// registerAlone returns the loop that keeps the callbacks registered in a process without other replicas and project status.
 func (s *server) registerAlone(c *channels, changes func() (<-chan struct{}, func())) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
-		return controllers.Run(ctx, controllers.Channels(c.registration(callback.Options{
+		return controllers.Run(ctx, controllers.Channels(c.callbackOptions(callback.Options{
 			Settings: s.current, Changes: changes, Log: s.log.WithName("channel"),
 		})))
 	})
 }
 
-// The owners of the callbacks in a project's status: each takes its own away without touching the other's.
+// The field owners of the callbacks in a project's status. They differ, so that each removes only its own.
 const (
 	whatsAppFieldOwner = client.FieldOwner("phoneproof-channel-whatsapp")
 	telegramFieldOwner = client.FieldOwner("phoneproof-channel-telegram")
 )
 
-// registration returns what the controllers of the callbacks work with in a term.
-func (c *cluster) registration(board *projectstatus.Board) controllers.ChannelOptions {
-	o := c.inbound.registration(callback.Options{
+// callbackOptions returns the options of the callback controllers of a term.
+func (c *cluster) callbackOptions(board *projectstatus.Board) controllers.ChannelOptions {
+	o := c.inbound.callbackOptions(callback.Options{
 		Settings: c.current, Changes: c.source.Subscribe, Projects: c.source, Set: board.Set, Withdraw: board.Withdraw,
 		Log: c.log.WithName("channel"),
 	})
@@ -134,8 +134,8 @@ func (c *cluster) registration(board *projectstatus.Board) controllers.ChannelOp
 	return o
 }
 
-// invite returns what leads a user to send the code.
-func invite(s *settings.Settings, r *verification.Request, code verification.Code) httpapi.Invitation {
+// newInvitation returns the link and the text with which a user sends the code.
+func newInvitation(s *settings.Settings, r *verification.Request, code verification.Code) httpapi.Invitation {
 	if r.Method == verification.Telegram {
 		return httpapi.Invitation{
 			Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code),

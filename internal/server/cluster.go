@@ -30,30 +30,30 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// deletesPerSecond paces the clean-up of objects, well under the 20 changes a second that a cluster takes with ease.
+// deletesPerSecond limits the rate of object deletions, well under the 20 changes per second that a cluster handles easily.
 const deletesPerSecond = 10
 
-// redeliveryFieldOwner names what serve writes of a project's status about redelivery; its conditions have another.
+// redeliveryFieldOwner owns the redelivery fields in a project's status. Conditions have another owner.
 const redeliveryFieldOwner = client.FieldOwner("phoneproof-redelivery")
 
-// cluster are the parts of a serve process that belong to a cluster.
+// cluster holds the parts of a serve process that need a cluster.
 type cluster struct {
 	*server
 
 	source *settings.Object
 	store  countedStore
-	// One of these is the store.
+	// One of these two is the store; the other is nil.
 	objects  *kubernetes.Store
 	database *postgres.Store
-	// board is that of the present term; nil without one.
+	// board is the board of the current term; nil without a term.
 	board    atomic.Pointer[projectstatus.Board]
 	inbound  *channels
 	client   client.Client
 	recorder events.EventRecorder
 }
 
-// serveCluster serves a project of a cluster, from its VerificationRequest objects or from a database. Every replica
-// answers; the holder of the project's lease runs the loops, but for what is claimed from a database by all.
+// serveCluster serves a project of a cluster, from its VerificationRequest objects or from a database. Every replica serves the
+// API and claims from the database; the holder of the project's lease runs the other loops.
 func (s *server) serveCluster(ctx context.Context) error {
 	config, err := ClusterConfig(s.options.Kubeconfig, "serve")
 	if err != nil {
@@ -66,28 +66,28 @@ func (s *server) serveCluster(ctx context.Context) error {
 	}
 	clients, err := clientset.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("make client: %w", err)
+		return fmt.Errorf("create client: %w", err)
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.EventsV1()})
 	defer broadcaster.Shutdown()
 	c.recorder = broadcaster.NewRecorder(c.client.Scheme(), "phoneproof-serve")
 
-	campaign, err := c.campaign(ctx, clients)
+	elector, err := c.newElector(ctx, clients)
 	if err != nil {
 		return err
 	}
 	lead := manager.RunnableFunc(func(ctx context.Context) error {
 		if err := c.source.Wait(ctx); err != nil { // the lease belongs to the project
-			return nil //nolint:nilerr // the process was stopped before there was anything to lead
+			return nil //nolint:nilerr // the process ended before the project was available
 		}
-		return campaign.Start(ctx)
+		return elector.Start(ctx)
 	})
 	record := manager.RunnableFunc(func(ctx context.Context) error { return broadcaster.StartRecordingToSinkWithContext(ctx) })
 	loops := []manager.Runnable{lead, record}
 	if c.database == nil {
 		return s.run(ctx, c.store, c.source, c.inbound, append(loops, c.objects)...)
 	}
-	claims, err := s.claims(ctx, c.database, func() bool { return c.source.UID() != "" }, c.attempted)
+	claims, err := s.newClaimLoop(ctx, c.database, func() bool { return c.source.UID() != "" }, c.recordAttempt)
 	if err != nil {
 		return err
 	}
@@ -102,16 +102,16 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 		return nil, fmt.Errorf("--mounted-secrets: %w", err)
 	}
 	if s.options.Store == StoreKubernetes {
-		config.Wrap(s.clock.RoundTripper) // of every client: each answer tells the time
+		config.Wrap(s.clock.RoundTripper) // applies to every client: each response carries the server's time
 	}
 	source, err := settings.NewObject(config, key, s.options.SecretsDir, mounted, clock.RealClock{}, s.log.WithName("settings"))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create settings: %w", err)
 	}
 	s.project, s.current = verification.NewCodeSpace(s.options.Project), source.Current
 	c := &cluster{server: s, source: source}
 	if s.options.Store == StorePostgreSQL {
-		if c.database, err = s.database(); err != nil {
+		if c.database, err = s.openDatabase(); err != nil {
 			return nil, err
 		}
 		c.store = c.database
@@ -120,57 +120,60 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 			Config: config, Project: s.options.Project, ProjectUID: source.UID, Clock: s.clock, Registerer: s.registry,
 		})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("create store: %w", err)
 		}
 		c.store = c.objects
 	}
 	scheme := runtime.NewScheme()
 	if err := verifyv1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("know our own kinds: %w", err)
+		return nil, fmt.Errorf("register API types: %w", err)
 	}
 	if c.client, err = client.New(config, client.Options{Scheme: scheme, Mapper: verifyv1.Mapper()}); err != nil {
-		return nil, fmt.Errorf("make client: %w", err)
+		return nil, fmt.Errorf("create client: %w", err)
 	}
-	if c.inbound, err = s.channels(c.store); err != nil {
+	if c.inbound, err = s.newChannels(c.store); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// campaign returns the candidacy for the project's lease, whose holder runs the loops.
-func (c *cluster) campaign(ctx context.Context, clients clientset.Interface) (*leader.Elector, error) {
+// newElector returns the elector of the project's lease, whose holder runs the loops.
+func (c *cluster) newElector(ctx context.Context, clients clientset.Interface) (*leader.Elector, error) {
 	identity, err := newIdentity()
 	if err != nil {
 		return nil, err
 	}
 	manual, err := request.NewManualMetrics(c.registry)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("register metrics of manual requests: %w", err)
 	}
 	namespace, name, _ := strings.Cut(c.project.Name(), "/")
 	var (
-		campaign *leader.Elector
+		elector  *leader.Elector
 		requests *request.Controller // of objects, for all terms
 	)
 	if c.objects != nil {
-		loop, err := c.requestLoop(ctx, c.store, func() bool { return campaign.HeldSafely() && c.source.UID() != "" })
+		loop, err := c.newRequestLoop(ctx, c.store, func() bool { return elector.HeldSafely() && c.source.UID() != "" })
 		if err != nil {
 			return nil, err
 		}
 		options := loop.Options
-		options.DeletesPerSecond, options.Attempted = deletesPerSecond, c.attempted
+		options.DeletesPerSecond, options.Attempted = deletesPerSecond, c.recordAttempt
 		requests = request.New(options)
 	}
-	campaign, err = leader.New(leader.Options{
+	elector, err = leader.New(leader.Options{
 		Client: clients, Namespace: namespace, Name: leaseName(name), Identity: identity,
-		Times: c.options.Lease, Log: c.log.WithName("lease"), Owner: c.owner,
-		Term: func(ctx context.Context) error { return c.term(ctx, requests, manual) },
+		Times: c.options.Lease, Log: c.log.WithName("lease"), Owner: c.leaseOwner,
+		Term: func(ctx context.Context) error { return c.runTerm(ctx, requests, manual) },
 	})
-	return campaign, err
+	if err != nil {
+		return nil, fmt.Errorf("create elector: %w", err)
+	}
+	return elector, nil
 }
 
-// owner returns the project as the owner of its lease; nil while there is none.
-func (c *cluster) owner() *metav1.OwnerReference {
+// leaseOwner returns the project as the owner of its lease; nil without a project.
+func (c *cluster) leaseOwner() *metav1.OwnerReference {
 	project := c.source.Project()
 	if project == nil {
 		return nil
@@ -180,18 +183,18 @@ func (c *cluster) owner() *metav1.OwnerReference {
 	}
 }
 
-// term is what the holder of the lease does.
-func (c *cluster) term(ctx context.Context, requests *request.Controller, manual *request.ManualMetrics) error {
+// runTerm runs the loops of the lease holder until ctx ends.
+func (c *cluster) runTerm(ctx context.Context, requests *request.Controller, manual *request.ManualMetrics) error {
 	if err := c.source.Wait(ctx); err != nil {
-		return nil // the term ended before there was anything to do
+		return nil // the term ended before the project was available
 	}
 	board := projectstatus.NewBoard()
 	c.board.Store(board)
 	defer c.board.Store(nil)
-	storage := c.databaseServes
+	storage := c.checkDatabase
 	var objects controllers.Objects
 	if c.objects != nil {
-		objects, storage = c.objects, c.room
+		objects, storage = c.objects, c.checkRoom
 	}
 	loops := controllers.Term(controllers.TermOptions{
 		Objects: objects, Settings: c.source.Subscribe,
@@ -200,32 +203,36 @@ func (c *cluster) term(ctx context.Context, requests *request.Controller, manual
 			Store: c.objects, Project: c.project, Settings: c.current, Metrics: manual, Log: c.log.WithName("manual"),
 			Observer: c.inbound.service.Observer,
 			Invite: func(s *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
-				invitation := invite(s, &verification.Request{Method: m, DisplayName: s.DisplayName}, code)
+				invitation := newInvitation(s, &verification.Request{Method: m, DisplayName: s.DisplayName}, code)
 				return invitation.Link, invitation.ExpectedText
 			},
 		},
 		Redelivery: request.RedeliveryOptions{
-			Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.tellRedelivery,
+			Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.recordRedelivery,
 			Log: c.log.WithName("redelivery"),
 		},
-		Status: c.report(board, storage),
+		Status: c.statusOptions(board, storage),
 	})
-	return controllers.Run(ctx, append(loops, controllers.Channels(c.registration(board))...))
+	return controllers.Run(ctx, append(loops, controllers.Channels(c.callbackOptions(board))...))
 }
 
 func (c *cluster) observeRedelivery(ctx context.Context, wish string) error {
 	return c.applyStatus(ctx, verifyv1ac.VerificationProjectStatus().WithObservedRedeliver(wish), redeliveryFieldOwner)
 }
 
-// applyStatus makes a part of the project's status what its owner says, and nothing else.
+// applyStatus applies the status fields of one owner and leaves the others unchanged.
 func (c *cluster) applyStatus(
 	ctx context.Context, status *verifyv1ac.VerificationProjectStatusApplyConfiguration, owner client.FieldOwner,
 ) error {
 	namespace, name, _ := strings.Cut(c.project.Name(), "/")
-	return c.client.Status().Apply(ctx, verifyv1ac.VerificationProject(name, namespace).WithStatus(status), owner, client.ForceOwnership)
+	project := verifyv1ac.VerificationProject(name, namespace).WithStatus(status)
+	if err := c.client.Status().Apply(ctx, project, owner, client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply status: %w", err)
+	}
+	return nil
 }
 
-func (c *cluster) tellRedelivery(project *verifyv1.VerificationProject, granted bool, message string) {
+func (c *cluster) recordRedelivery(project *verifyv1.VerificationProject, granted bool, message string) {
 	kind, reason := corev1.EventTypeNormal, "RedeliveryScheduled"
 	if !granted {
 		kind, reason = corev1.EventTypeWarning, "RedeliveryRefused"
@@ -233,7 +240,7 @@ func (c *cluster) tellRedelivery(project *verifyv1.VerificationProject, granted 
 	c.recorder.Eventf(project, nil, kind, reason, "Redeliver", "%s", message)
 }
 
-// leaseName returns the name of a project's lease, which has at most 253 characters as the project's has.
+// leaseName returns the name of a project's lease, which has at most 253 characters, like the project's name.
 func leaseName(project string) string {
 	const prefix = "phoneproof-"
 	if len(prefix)+len(project) <= 253 {

@@ -21,22 +21,22 @@ func TestClusterConfig_order(t *testing.T) {
 	byHome := filepath.Join(home, ".kube", "config")
 	g.Expect(os.Mkdir(filepath.Dir(byHome), 0o700)).To(Succeed())
 	writeKubeconfig(t, byHome, "https://home.example")
-	g.Expect(host(t, "")).To(Equal("https://home.example"))
+	g.Expect(clusterHost(t, "")).To(Equal("https://home.example"))
 
 	byVariable := filepath.Join(home, "variable")
 	writeKubeconfig(t, byVariable, "https://variable.example")
 	t.Setenv("KUBECONFIG", byVariable)
-	g.Expect(host(t, "")).To(Equal("https://variable.example"))
+	g.Expect(clusterHost(t, "")).To(Equal("https://variable.example"))
 
 	byFlag := filepath.Join(home, "flag")
 	writeKubeconfig(t, byFlag, "https://flag.example")
-	g.Expect(host(t, byFlag)).To(Equal("https://flag.example"))
+	g.Expect(clusterHost(t, byFlag)).To(Equal("https://flag.example"))
 
 	_, err = ClusterConfig(filepath.Join(home, "missing"), "operator")
 	g.Expect(err).To(MatchError(ContainSubstring("missing: no such file")))
 }
 
-func host(t *testing.T, kubeconfig string) string {
+func clusterHost(t *testing.T, kubeconfig string) string {
 	t.Helper()
 	config, err := ClusterConfig(kubeconfig, "operator")
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())

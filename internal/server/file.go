@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -13,14 +14,14 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// serveFile serves the project of a file, from memory unless it has a database.
+// serveFile serves the project of a file, from memory or, if it has one, from a database.
 func (s *server) serveFile(ctx context.Context) error {
 	source := s.dependencies.Settings
 	if source == nil {
 		var err error
 		source, err = settings.NewFile(s.options.ProjectFile, s.options.SecretsDir, clock.RealClock{}, s.log.WithName("settings"))
 		if err != nil {
-			return err
+			return fmt.Errorf("read settings: %w", err)
 		}
 	}
 	s.project, s.current = verification.NewCodeSpace(source.Current().Project), source.Current
@@ -35,11 +36,11 @@ func (s *server) serveFile(ctx context.Context) error {
 	}
 	s.options.Store = StoreMemory
 	store := memory.NewBackend(memory.Options{}).Open(s.project.Name())
-	loop, err := s.requestLoop(ctx, store, func() bool { return true })
+	loop, err := s.newRequestLoop(ctx, store, func() bool { return true })
 	if err != nil {
 		return err
 	}
-	inbound, err := s.channels(store)
+	inbound, err := s.newChannels(store)
 	if err != nil {
 		return err
 	}
@@ -47,18 +48,18 @@ func (s *server) serveFile(ctx context.Context) error {
 	return s.run(ctx, store, source, inbound, claims, s.registerAlone(inbound, source.Subscribe))
 }
 
-// serveFileFromDatabase serves the project of a file as one of many replicas. The holder of a lease in the database
-// speaks to the messengers; what is due is claimed by all.
+// serveFileFromDatabase serves the project of a file as one of several replicas. All replicas claim due requests; the holder of
+// a lease in the database registers the callbacks.
 func (s *server) serveFileFromDatabase(ctx context.Context, source *settings.File) error {
-	store, err := s.database()
+	store, err := s.openDatabase()
 	if err != nil {
 		return err
 	}
-	inbound, err := s.channels(store)
+	inbound, err := s.newChannels(store)
 	if err != nil {
 		return err
 	}
-	claims, err := s.claims(ctx, store, func() bool { return true }, nil)
+	claims, err := s.newClaimLoop(ctx, store, func() bool { return true }, nil)
 	if err != nil {
 		return err
 	}
@@ -66,12 +67,12 @@ func (s *server) serveFileFromDatabase(ctx context.Context, source *settings.Fil
 	if err != nil {
 		return err
 	}
-	campaign, err := leader.New(leader.Options{
+	elector, err := leader.New(leader.Options{
 		Lock: store.Lock(identity), Name: leaseName(s.project.Name()), Times: s.options.Lease, Log: s.log.WithName("lease"),
 		Term: s.registerAlone(inbound, source.Subscribe).Start,
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("create elector: %w", err)
 	}
-	return s.run(ctx, store, source, inbound, store, claims, campaign)
+	return s.run(ctx, store, source, inbound, store, claims, elector)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
-// tellInfo registers phoneproof_server_info, which is always 1: its labels say what runs, for other metrics to be joined
-// with; and how wrong the machine's clock is.
-func (s *server) tellInfo() error {
+// registerInfo registers phoneproof_server_info, which is always 1 and has the version and the store as labels to join with, and
+// the offset of the machine's clock.
+func (s *server) registerInfo() error {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "phoneproof_server_info", Help: "Always 1; the labels are the version of the server and the kind of its store.",
 		ConstLabels: prometheus.Labels{"version": version.Version(), "store": s.options.Store},

@@ -6,16 +6,16 @@ import (
 	"runtime/debug"
 )
 
-// garbagePercent is how much garbage there may be for each byte in use: a server has little in use and makes much garbage, so
-// with Go's default the collector took an eighth of its processor time.
+// garbagePercent is GOGC: the garbage allowed per memory in use, in percent. A server uses little memory and produces much
+// garbage: with Go's default, the collector took an eighth of its processor time.
 const garbagePercent = 300
 
-// limitShare is the part of the limit up to which garbage may pile up: what a flood makes must not fill the pod, whose
-// memory is not the heap's alone.
+// limitShare is the share of the memory limit that the heap may use. A pod also has memory outside the heap, which a flood of
+// requests must not exhaust.
 const limitShare = 3.0 / 5
 
-// TuneGarbageCollector lets garbage pile up to a share of the memory that the process may have (GOMEMLIMIT, which the operator
-// sets). Without such a limit, or if GOGC is set, it changes nothing. What the limit was cannot be asked for afterwards.
+// TuneGarbageCollector lets garbage grow to a share of the memory limit (GOMEMLIMIT, which the operator sets). Without a limit,
+// or if GOGC is set, it changes nothing. It lowers the limit, so the original cannot be read afterwards.
 func TuneGarbageCollector() {
 	limit := debug.SetMemoryLimit(-1)
 	if limitDecides(os.Getenv("GOGC"), limit) {

@@ -14,12 +14,12 @@ func TestLimitDecides(t *testing.T) {
 		limit int64
 		want  bool
 	}{
-		"a pod":                          {"", 115 << 20, true},
-		"a machine":                      {"", math.MaxInt64, false},
-		"a pod whose owner knows":        {"50", 115 << 20, false},
-		"a machine whose owner knows":    {"off", math.MaxInt64, false},
-		"a pod that never collects":      {"off", 115 << 20, false},
-		"a pod with the default spelled": {"100", 115 << 20, false},
+		"a pod":                      {"", 115 << 20, true},
+		"a machine":                  {"", math.MaxInt64, false},
+		"a pod with GOGC set":        {"50", 115 << 20, false},
+		"a machine with GOGC off":    {"off", math.MaxInt64, false},
+		"a pod with GOGC off":        {"off", 115 << 20, false},
+		"a pod with the default set": {"100", 115 << 20, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			NewWithT(t).Expect(limitDecides(test.gogc, test.limit)).To(Equal(test.want))

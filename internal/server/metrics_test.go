@@ -11,12 +11,12 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestMetrics_thatAreNamedElsewhereExist: each metric that the dashboard, the alerts and the documents name is one that the
-// code makes, under that name.
+// TestMetrics_thatAreNamedElsewhereExist checks that the code defines each metric in the dashboard, the alerts and the
+// documents.
 func TestMetrics_thatAreNamedElsewhereExist(t *testing.T) {
 	g := NewWithT(t)
 	const root = "../../"
-	made := map[string]bool{}
+	defined := map[string]bool{}
 	literal := regexp.MustCompile(`(?:Name:\s*|NewDesc\(|newGauge\(|gauge\(|counter\()"(phoneproof_[a-z_]+)"`)
 	for _, folder := range []string{"internal", "controllers"} {
 		g.Expect(filepath.WalkDir(root+folder, func(path string, _ fs.DirEntry, err error) error {
@@ -25,12 +25,12 @@ func TestMetrics_thatAreNamedElsewhereExist(t *testing.T) {
 			}
 			source, err := os.ReadFile(path)
 			for _, found := range literal.FindAllSubmatch(source, -1) {
-				made[string(found[1])] = true
+				defined[string(found[1])] = true
 			}
 			return err
 		})).To(Succeed())
 	}
-	g.Expect(made).To(And(HaveKey("phoneproof_project_condition"), HaveKey("phoneproof_postgresql_up"), HaveKey("phoneproof_stored_requests")))
+	g.Expect(defined).To(And(HaveKey("phoneproof_project_condition"), HaveKey("phoneproof_postgresql_up"), HaveKey("phoneproof_stored_requests")))
 
 	histogram, used := regexp.MustCompile(`_(bucket|sum|count)$`), 0
 	for file, pattern := range map[string]string{
@@ -41,7 +41,7 @@ func TestMetrics_thatAreNamedElsewhereExist(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, name := range regexp.MustCompile(pattern).FindAllString(string(content), -1) {
 			name = strings.Trim(name, "`")
-			g.Expect(made[name] || made[histogram.ReplaceAllString(name, "")]).To(BeTrue(), "%s names %s", file, name)
+			g.Expect(defined[name] || defined[histogram.ReplaceAllString(name, "")]).To(BeTrue(), "%s has the unknown metric %s", file, name)
 			used++
 		}
 	}

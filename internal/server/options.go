@@ -15,38 +15,38 @@ import (
 	"github.com/phoneproof/phoneproof/internal/leader"
 )
 
-// The stores that Options.Store names.
+// The values of Options.Store.
 const (
 	StoreMemory     = "memory"
 	StoreKubernetes = "kubernetes"
 	StorePostgreSQL = "postgresql"
 )
 
-// Options are what the user of a server decides: its flags.
+// Options are the flags of a server.
 type Options struct {
 	// Project is the VerificationProject of a cluster, as NAMESPACE/NAME; empty with ProjectFile.
 	Project    string
 	Kubeconfig string
-	// Lease are the times of the lease on the project's loops.
+	// Lease has the times of the lease on the project's loops.
 	Lease leader.Times
-	// ClaimLease is how long claimed requests of a database are kept; zero for the default.
+	// ClaimLease is how long requests stay claimed in a database; zero for the default.
 	ClaimLease time.Duration
 	// ProjectFile is the VerificationProject without a cluster; empty with Project.
 	ProjectFile string
 	SecretsDir  string
 	// MountedSecrets are the secrets that this pod mounts, as SECRET/KEY; none means all.
 	MountedSecrets []string
-	// Store is where requests are kept; empty for what the project asks for.
+	// Store is where requests are kept; empty for the project's choice.
 	Store         string
 	Address       string
 	HealthAddress string
-	// DrainDelay is how long the server goes on answering once it has to stop.
+	// DrainDelay is how long the server keeps answering after the signal to stop.
 	DrainDelay time.Duration
 	Webhook    WebhookOptions
 	Platforms  PlatformOptions
 }
 
-// AddFlags adds the flags of a server, with their defaults.
+// AddFlags adds the flags of a server with their defaults.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Project, "project", "", "the VerificationProject of the cluster to serve, as NAMESPACE/NAME")
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "the kubeconfig file for --project; empty for the first of: $KUBECONFIG, the pod's ServiceAccount, ~/.kube/config")
@@ -75,7 +75,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	o.Platforms.AddFlags(flags)
 }
 
-// Complete checks what the flags say together, and fills in what follows from the others.
+// Complete validates the flags together and sets those that depend on others.
 func (o *Options) Complete() error {
 	stores := []string{StoreKubernetes, StorePostgreSQL}
 	if o.ProjectFile != "" {
@@ -96,12 +96,12 @@ func (o *Options) Complete() error {
 	case o.DrainDelay < 0 || o.DrainDelay > time.Minute:
 		return fmt.Errorf("--drain-delay is %s: want 0s to 1m", o.DrainDelay)
 	case o.Store == "" && o.Project != "":
-		o.Store = StoreKubernetes // a project file may ask for a database
+		o.Store = StoreKubernetes // the store of a project file depends on the project
 	}
 	return errors.Join(CheckAddress("bind-address", o.Address), CheckAddress("health-bind-address", o.HealthAddress))
 }
 
-// CheckAddress reports an address without a port: net.Listen would take a random one, which is not announced.
+// CheckAddress returns an error for an address without a port: net.Listen would choose a random one that nothing reports.
 func CheckAddress(flag, address string) error {
 	if _, port, err := net.SplitHostPort(address); err != nil || port == "" {
 		return fmt.Errorf("--%s is %q: want HOST:PORT or :PORT", flag, address)
@@ -109,7 +109,7 @@ func CheckAddress(flag, address string) error {
 	return nil
 }
 
-// CheckSecretsDir reports a secrets folder that does not exist: a mistyped one would look like a project without secrets.
+// CheckSecretsDir returns an error if the secrets folder does not exist: a mistyped one would look like a project without secrets.
 func CheckSecretsDir(dir string) error {
 	info, err := os.Stat(dir)
 	switch {

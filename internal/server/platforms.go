@@ -10,13 +10,13 @@ import (
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 )
 
-// PlatformOptions say where the messengers' platforms are. They belong to the user who runs the process: a project that
-// could name them would send its neighbours' credentials anywhere.
+// PlatformOptions are the addresses of the messengers' platforms. Only the user who runs the process sets them: a project that
+// could would redirect the credentials of other projects.
 type PlatformOptions struct {
-	// GraphURL and BotAPIURL are empty for the public ones.
+	// GraphURL and BotAPIURL are the APIs of WhatsApp and Telegram; empty for the public ones.
 	GraphURL  string
 	BotAPIURL string
-	// SimulatorURL is where simulated credentials go; empty for nowhere.
+	// SimulatorURL is where simulated credentials are sent; empty for nowhere.
 	SimulatorURL string
 }
 
@@ -28,21 +28,21 @@ func (o *PlatformOptions) AddFlags(flags *pflag.FlagSet) {
 		"where credentials that begin with sim_ go, and no others, in place of Meta and Telegram; without it they go nowhere")
 }
 
-// Validate refuses the URLs that no server would start with.
+// Validate returns an error for URLs with which no server would start.
 func (o *PlatformOptions) Validate() error {
-	if _, err := o.graph(nil); err != nil {
+	if _, err := o.newGraphClient(nil); err != nil {
 		return fmt.Errorf("--whatsapp-url or --simulator-url: %w", err)
 	}
-	if _, err := o.botAPI(nil); err != nil {
+	if _, err := o.newBotClient(nil); err != nil {
 		return fmt.Errorf("--telegram-url or --simulator-url: %w", err)
 	}
 	return nil
 }
 
-func (o *PlatformOptions) graph(metrics *messenger.CallMetrics) (*whatsapp.Client, error) {
+func (o *PlatformOptions) newGraphClient(metrics *messenger.CallMetrics) (*whatsapp.Client, error) {
 	return whatsapp.NewClient(whatsapp.ClientOptions{GraphURL: o.GraphURL, SimulatorURL: o.SimulatorURL, Metrics: metrics})
 }
 
-func (o *PlatformOptions) botAPI(metrics *messenger.CallMetrics) (*telegram.Client, error) {
+func (o *PlatformOptions) newBotClient(metrics *messenger.CallMetrics) (*telegram.Client, error) {
 	return telegram.NewClient(telegram.ClientOptions{BaseURL: o.BotAPIURL, SimulatorURL: o.SimulatorURL, Metrics: metrics})
 }

@@ -15,15 +15,19 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// database returns the store of a project that keeps its requests in PostgreSQL, at the address that the settings have.
-func (s *server) database() (*postgres.Store, error) {
-	return postgres.New(postgres.Options{
+// openDatabase returns the PostgreSQL store of the project, at the address in the settings.
+func (s *server) openDatabase() (*postgres.Store, error) {
+	store, err := postgres.New(postgres.Options{
 		Project: s.project.Name(), Log: s.log.WithName("store"), Registerer: s.registry, Clock: s.clock,
 		Address: func() postgres.Address { return addressOf(s.current()) },
 	})
+	if err != nil {
+		return nil, fmt.Errorf("create store: %w", err)
+	}
+	return store, nil
 }
 
-// addressOf returns where the database of a project is. There may be none, or none any more: a store that has one keeps it.
+// addressOf returns the address of a project's database; empty without one. A store keeps its last address.
 func addressOf(current *settings.Settings) postgres.Address {
 	if current == nil || current.Database == nil {
 		return postgres.Address{}
@@ -32,11 +36,11 @@ func addressOf(current *settings.Settings) postgres.Address {
 	return postgres.Address{URI: d.URI.Current(), OwnCA: d.OwnCA, CA: d.CA.Current()}
 }
 
-// claims returns the loop of a replica that claims what is due, for as long as the process runs.
-func (s *server) claims(
+// newClaimLoop returns the loop that claims due requests while the process runs.
+func (s *server) newClaimLoop(
 	ctx context.Context, store *postgres.Store, maySend func() bool, attempted func(verification.Attempt),
 ) (manager.Runnable, error) {
-	loop, err := s.requestLoop(ctx, store, maySend)
+	loop, err := s.newRequestLoop(ctx, store, maySend)
 	if err != nil {
 		return nil, err
 	}
@@ -46,26 +50,29 @@ func (s *server) claims(
 	return manager.RunnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) }), nil
 }
 
-// newIdentity tells this process from all others that campaign for a lease.
+// newIdentity returns a name that is unique among the candidates for a lease.
 func newIdentity() (string, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return "", fmt.Errorf("read the host's name: %w", err)
+		return "", fmt.Errorf("read host name: %w", err)
 	}
 	return host + "_" + uuid.NewString(), nil
 }
 
-// databaseServes reports whether a request could be stored in the database, for the project's conditions.
-func (c *cluster) databaseServes(ctx context.Context) error {
+// checkDatabase returns an error if no request can be stored in the database, for the project's conditions.
+func (c *cluster) checkDatabase(ctx context.Context) error {
 	err := c.database.Ready(ctx)
 	if problem, ok := errors.AsType[*postgres.DatabaseError](err); ok {
 		return &projectstatus.StorageError{Rejected: problem.Rejected, Message: problem.Message, Err: problem}
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("check database: %w", err)
+	}
+	return nil
 }
 
-// attempted passes an attempt to the board of the current term. Without a term nothing is reported.
-func (c *cluster) attempted(a verification.Attempt) {
+// recordAttempt passes an attempt to the board of the current term. Without a term it does nothing.
+func (c *cluster) recordAttempt(a verification.Attempt) {
 	if board := c.board.Load(); board != nil {
 		board.Attempted(a)
 	}

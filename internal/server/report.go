@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,11 +12,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/note"
 )
 
-// report returns what writes the conditions that serve answers for, out of what a term learns and what its store says.
-func (c *cluster) report(board *projectstatus.Board, storage func(context.Context) error) projectstatus.Options {
+// statusOptions returns the options of the writer of serve's conditions, which reads the board of a term and its store.
+func (c *cluster) statusOptions(board *projectstatus.Board, storage func(context.Context) error) projectstatus.Options {
 	options := projectstatus.Options{
 		Projects: c.source, Client: c.client, Board: board, Storage: storage, StoragePeriod: c.dependencies.StoragePeriod,
-		Tell: c.tellCondition, Log: c.log.WithName("report"),
+		Tell: c.recordCondition, Log: c.log.WithName("report"),
 	}
 	if c.database != nil {
 		options.Unencrypted = c.database.Unencrypted
@@ -23,15 +24,15 @@ func (c *cluster) report(board *projectstatus.Board, storage func(context.Contex
 	return options
 }
 
-// room reports whether one more request could be stored as an object.
-func (c *cluster) room(ctx context.Context) error {
+// checkRoom returns an error if no further request can be stored as an object.
+func (c *cluster) checkRoom(ctx context.Context) error {
 	if err := c.store.Ready(ctx); err != nil {
-		return err
+		return fmt.Errorf("check store: %w", err)
 	}
 	return c.objects.Room(c.current().Limits)
 }
 
-func (c *cluster) tellCondition(project *verifyv1.VerificationProject, condition metav1.Condition, bad bool) {
+func (c *cluster) recordCondition(project *verifyv1.VerificationProject, condition metav1.Condition, bad bool) {
 	kind := corev1.EventTypeNormal
 	if bad {
 		kind = corev1.EventTypeWarning

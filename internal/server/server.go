@@ -1,8 +1,8 @@
-// Package server is a serve process: it wires the API, the messengers, the loops and a store into one server of one project,
-// which comes from a file or from a cluster.
+// Package server implements the serve process: it connects the API, the messengers, the loops and a store to a server of one
+// project, which comes from a file or from a cluster.
 //
-// Invariant: where webhooks may go is decided by Options and by the guard that the program passes. No variable of a package
-// changes the guard, and the environment only adds addresses that are refused.
+// Invariant: the addresses that webhooks may reach depend only on Options and on the guard that the program passes. No package
+// variable changes the guard, and the environment can only add refused addresses.
 package server
 
 import (
@@ -34,39 +34,39 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// Dependencies are what a server gets from the program around it, which no flag decides.
+// Dependencies are the inputs of a server that do not come from flags.
 type Dependencies struct {
 	// Log is the process's log. Its zero value logs nothing.
 	Log logr.Logger
-	// RequestLog gets a line for each request; nil for none.
+	// RequestLog receives a record for each request; nil for none.
 	RequestLog slog.Handler
-	// Clock is this machine's; nil for the real one.
+	// Clock is the clock of this machine; nil for the real one.
 	Clock clock.Clock
-	// NewGuard returns the guard that judges each address before a webhook is sent to it; nil for webhook.NewGuard.
+	// NewGuard returns the guard that checks each address before a webhook is sent to it; nil for webhook.NewGuard.
 	NewGuard func(webhook.GuardConfig) *webhook.Guard
-	// StoragePeriod is how often a store that serves is asked for the project's conditions; zero for the default.
+	// StoragePeriod is how often a working store is checked for the project's conditions; zero for the default.
 	StoragePeriod time.Duration
-	// Settings is Options.ProjectFile where the program has opened it itself; nil to open it.
+	// Settings is the opened Options.ProjectFile; nil to open it.
 	Settings *settings.File
-	// Listener and HealthListener are where the API and the probes are served; nil to listen at the addresses of the options.
+	// Listener and HealthListener serve the API and the probes; nil to listen on the addresses in Options.
 	Listener       net.Listener
 	HealthListener net.Listener
-	// ConnectionBudget is how many bytes the connections may make the process hold; zero for boundedhttp.Budget.
+	// ConnectionBudget is the memory in bytes that connections may use; zero for boundedhttp.Budget.
 	ConnectionBudget int64
-	// WrapHandler returns a handler around each one that the server serves; nil for none.
+	// WrapHandler wraps each handler of the server; nil for none.
 	WrapHandler func(http.Handler) http.Handler
-	// Runnables run beside the server, and end after it.
+	// Runnables run next to the server and end after it.
 	Runnables []manager.Runnable
 }
 
-// Run serves a project until ctx ends: first the API drains, then everything else stops.
+// Run serves a project until ctx ends. Then the API drains before everything else stops.
 func Run(ctx context.Context, o Options, d Dependencies) error {
 	if d.Settings == nil {
 		if err := CheckSecretsDir(o.SecretsDir); err != nil {
 			return err
 		}
 	}
-	d = d.defaulted()
+	d = d.withDefaults()
 	s := server{
 		options: o, dependencies: d, registry: prometheus.NewRegistry(), log: d.Log,
 		clock: storeclock.New(d.Clock, d.Log.WithName("clock")),
@@ -80,8 +80,8 @@ func Run(ctx context.Context, o Options, d Dependencies) error {
 	return s.serveFile(ctx)
 }
 
-// defaulted returns d with what a server goes by that is given nothing else.
-func (d Dependencies) defaulted() Dependencies {
+// withDefaults returns d with its unset fields set to their defaults.
+func (d Dependencies) withDefaults() Dependencies {
 	if d.Clock == nil {
 		d.Clock = clock.RealClock{}
 	}
@@ -97,10 +97,10 @@ func (d Dependencies) defaulted() Dependencies {
 	return d
 }
 
-// httpLogger is the name that the lines of requests come under.
+// httpLogger is the logger name of request records.
 const httpLogger = "http"
 
-// server makes the parts of a serve process from what they share.
+// server creates the parts of a serve process and holds what they share.
 type server struct {
 	options      Options
 	dependencies Dependencies
@@ -109,11 +109,11 @@ type server struct {
 	apiServerURL string // empty without a cluster
 	registry     *prometheus.Registry
 	log          logr.Logger
-	requests     slog.Handler // of the lines of requests; nil for none
+	requests     slog.Handler // receives request records; nil for none
 	clock        *storeclock.Clock
 }
 
-// settingsSource is where settings come from.
+// settingsSource provides settings.
 type settingsSource interface {
 	manager.Runnable
 
@@ -121,22 +121,22 @@ type settingsSource interface {
 	LastError() error
 }
 
-// run serves requests from a store until ctx ends, with the loops behind it.
+// run serves requests from a store until ctx ends, and runs the loops in the background.
 func (s *server) run(
 	ctx context.Context, store verification.Store, source settingsSource, inbound *channels, loops ...manager.Runnable,
 ) error {
-	if err := s.tellInfo(); err != nil {
+	if err := s.registerInfo(); err != nil {
 		return err
 	}
 	listeners, err := s.openListeners(ctx)
 	if err != nil {
 		return err
 	}
-	api, err := s.api(listeners.api, inbound.service, inbound.hooks)
+	api, err := s.newAPI(listeners.api, inbound.service, inbound.hooks)
 	if err != nil {
 		return errors.Join(err, listeners.api.Close(), listeners.health.Close())
 	}
-	probes := s.health(listeners.health, health.Options{
+	probes := s.newHealth(listeners.health, health.Options{
 		Problems: source.Problems,
 		Refused:  source.LastError,
 		Check:    store.Ready,
@@ -154,25 +154,25 @@ func (s *server) run(
 	s.log.Info("serving", "project", s.project.Name(), "version", version.Version(), "store", s.options.Store,
 		"address", listeners.api.Addr().String(), "healthAddress", listeners.health.Addr().String())
 	behind := append(slices.Concat(loops, inbound.replies, s.dependencies.Runnables), source, probes)
-	return RunBehind(ctx, s.whenReady(api, source), behind...)
+	return RunBehind(ctx, s.startWhenReady(api, source), behind...)
 }
 
-// whenReady holds the API back until there are settings to answer by.
-func (s *server) whenReady(api *httpapi.Server, source settingsSource) manager.Runnable {
+// startWhenReady returns a runnable that starts the API when settings are available.
+func (s *server) startWhenReady(api *httpapi.Server, source settingsSource) manager.Runnable {
 	object, ok := source.(*settings.Object)
 	if !ok {
 		return api
 	}
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		if err := object.Wait(ctx); err != nil {
-			return nil //nolint:nilerr // the process was stopped before there was anything to serve
+			return nil //nolint:nilerr // the process ended before the project was available
 		}
 		return api.Start(ctx)
 	})
 }
 
-// RunBehind runs a front and what is behind it. When ctx ends the front ends first, and what is behind it goes on until it
-// has; when any part fails the others end too.
+// RunBehind runs a front and the parts behind it. When ctx ends, the front ends first and the other parts after it. When any
+// part fails, the others end too.
 func RunBehind(ctx context.Context, front manager.Runnable, behind ...manager.Runnable) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -190,19 +190,19 @@ func RunBehind(ctx context.Context, front manager.Runnable, behind ...manager.Ru
 	return group.Wait()
 }
 
-// requestLoop returns the loop that moves requests on. maySend is asked right before an event is sent.
-func (s *server) requestLoop(ctx context.Context, store verification.Store, maySend func() bool) (*request.Controller, error) {
+// newRequestLoop returns the loop that processes requests. It calls maySend right before it sends an event.
+func (s *server) newRequestLoop(ctx context.Context, store verification.Store, maySend func() bool) (*request.Controller, error) {
 	addresses, err := s.options.Webhook.guardConfig(ctx, s.apiServerURL)
 	if err != nil {
 		return nil, err
 	}
-	counted, err := request.NewMetrics(s.registry)
+	counters, err := request.NewMetrics(s.registry)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("register request metrics: %w", err)
 	}
 	namespace, _, _ := strings.Cut(s.project.Name(), "/")
 	return request.New(request.Options{
-		Store: store, Settings: s.current, Namespace: namespace, Metrics: counted, ClaimLease: s.options.ClaimLease, Clock: s.clock,
+		Store: store, Settings: s.current, Namespace: namespace, Metrics: counters, ClaimLease: s.options.ClaimLease, Clock: s.clock,
 		Sender: webhook.NewSender(webhook.Options{
 			Guard: s.dependencies.NewGuard(addresses), Version: version.Version(), MaySend: maySend, Registerer: s.registry, Clock: s.clock,
 		}),
@@ -210,10 +210,10 @@ func (s *server) requestLoop(ctx context.Context, store verification.Store, mayS
 	}), nil
 }
 
-// listeners are where a server is reached.
+// listeners are the listeners of a server.
 type listeners struct{ api, health net.Listener }
 
-// listen opens the listeners that the program has not opened itself.
+// openListeners opens the listeners that Dependencies does not provide.
 func (s *server) openListeners(ctx context.Context) (listeners, error) {
 	l := listeners{api: s.dependencies.Listener, health: s.dependencies.HealthListener}
 	var config net.ListenConfig
@@ -231,20 +231,20 @@ func (s *server) openListeners(ctx context.Context) (listeners, error) {
 	return l, nil
 }
 
-func (s *server) api(
+func (s *server) newAPI(
 	listener net.Listener, service *verification.Service, hooks map[string]http.Handler,
 ) (*httpapi.Server, error) {
 	log := s.log.WithName(httpLogger)
 	api, err := httpapi.New(httpapi.Options{
-		Settings: s.current, Service: service, Invite: invite, Hooks: hooks, Log: log, Requests: s.requests,
+		Settings: s.current, Service: service, Invite: newInvitation, Hooks: hooks, Log: log, Requests: s.requests,
 		Registerer: s.registry, Clock: s.clock, MaxWaits: httpapi.MaxWaits(s.apiBudget()),
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create API: %w", err)
 	}
 	drainDelay := s.options.DrainDelay
 	if drainDelay == 0 {
-		drainDelay = -1 // the API takes zero for its default
+		drainDelay = -1 // the API treats zero as its default
 	}
 	return httpapi.NewServer(httpapi.ServerOptions{
 		Handler: s.dependencies.WrapHandler(api), Listener: listener, Budget: s.apiBudget(), DrainDelay: drainDelay,
@@ -252,14 +252,14 @@ func (s *server) api(
 	})
 }
 
-// healthBudget is the part of the connections' memory that is kept for probes, so that a flood of the API does not get the
-// pod killed by its kubelet.
+// healthBudget returns the memory in bytes that is reserved for probes, so that a flood of API requests does not make the
+// kubelet kill the pod.
 func (s *server) healthBudget() int64 { return s.dependencies.ConnectionBudget / 8 }
 
-// apiBudget is the rest of it.
+// apiBudget returns the rest of the memory for connections, in bytes.
 func (s *server) apiBudget() int64 { return s.dependencies.ConnectionBudget - s.healthBudget() }
 
-func (s *server) health(listener net.Listener, o health.Options) *health.Server {
+func (s *server) newHealth(listener net.Listener, o health.Options) *health.Server {
 	o.Metrics = prometheus.Gatherers{metrics.Registry, s.registry}
 	o.Log, o.Guard, o.Budget = s.log.WithName("health"), s.dependencies.WrapHandler, s.healthBudget()
 	return health.New(listener, o)

@@ -22,7 +22,7 @@ func TestRunBehind_endsWithAnyPartThatFails(t *testing.T) {
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(MatchError(io.ErrUnexpectedEOF)))
 }
 
-// TestRunBehind_endsTheFrontFirst has what is behind the front serve it until it has ended.
+// TestRunBehind_endsTheFrontFirst checks that the parts behind the front run until it has ended.
 func TestRunBehind_endsTheFrontFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -42,7 +42,7 @@ func TestRunBehind_endsTheFrontFirst(t *testing.T) {
 		go func() { ended <- RunBehind(ctx, front, behind) }()
 		stop()
 		synctest.Wait()
-		g.Expect(behindEnded).To(BeFalse(), "the front still works")
+		g.Expect(behindEnded).To(BeFalse(), "the front is still running")
 		close(mayEnd)
 		g.Expect(<-ended).To(Succeed())
 		g.Expect(behindEnded).To(BeTrue())

@@ -14,15 +14,15 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// WebhookOptions say which addresses webhooks may reach. They belong to the user who runs the process, not to the project.
+// WebhookOptions are the addresses that webhooks may reach. The user who runs the process sets them, not the project.
 type WebhookOptions struct {
-	// Allow are private addresses that are let through, as [NAMESPACE=]CIDR[:PORT].
+	// Allow lists private addresses that are allowed, as [NAMESPACE=]CIDR[:PORT].
 	Allow []string
-	// Deny are addresses that are always refused, as CIDR.
+	// Deny lists addresses that are always refused, as CIDR.
 	Deny []string
 }
 
-// AddFlags adds the flags of the addresses.
+// AddFlags adds the flags for webhook addresses.
 func (o *WebhookOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Allow, "webhook-allow", nil,
 		"private addresses that webhooks may be sent to, as [NAMESPACE=]CIDR[:PORT]; repeatable. "+
@@ -30,7 +30,7 @@ func (o *WebhookOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Deny, "webhook-deny", nil, "addresses that webhooks are never sent to, as CIDR; repeatable")
 }
 
-// Rules parses the addresses.
+// Rules returns the parsed addresses.
 func (o *WebhookOptions) Rules() (allow []webhook.AllowRule, deny []netip.Prefix, err error) {
 	for _, text := range o.Allow {
 		rule, err := webhook.ParseAllowRule(text)
@@ -49,35 +49,34 @@ func (o *WebhookOptions) Rules() (allow []webhook.AllowRule, deny []netip.Prefix
 	return allow, deny, nil
 }
 
-// guardConfig returns which addresses webhooks may be sent to from this process, which speaks to the API server at a URL;
-// empty for none.
+// guardConfig returns the configuration of the guard. apiServerURL is the API server of this process; empty for none.
 func (o *WebhookOptions) guardConfig(ctx context.Context, apiServerURL string) (webhook.GuardConfig, error) {
 	var config webhook.GuardConfig
 	var err error
 	if config.Allow, config.Deny, err = o.Rules(); err != nil {
 		return config, err
 	}
-	if config.Own, err = ownAddresses(); err != nil {
+	if config.Own, err = findOwnAddresses(); err != nil {
 		return config, err
 	}
-	config.APIServer, err = apiServerAddresses(ctx, apiServerURL)
+	config.APIServer, err = findAPIServerAddresses(ctx, apiServerURL)
 	return config, err
 }
 
-// ownAddresses returns those of this pod and, as the operator passes it, of its host.
-func ownAddresses() ([]netip.Addr, error) {
+// findOwnAddresses returns the addresses of this pod and, from the operator, of its host.
+func findOwnAddresses() ([]netip.Addr, error) {
 	interfaces, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil, fmt.Errorf("list own addresses: %w", err)
 	}
 	var own []netip.Addr
 	for _, address := range interfaces {
-		// Loopback needs no rule of its own: no guard of a server lets anything through to it.
+		// Loopback needs no rule: the guard of a server always refuses it.
 		if prefix, err := netip.ParsePrefix(address.String()); err == nil && !prefix.Addr().IsLoopback() {
 			own = append(own, prefix.Addr())
 		}
 	}
-	for address := range strings.SplitSeq(os.Getenv("HOST_IPS"), ",") { // both families of a host that has both
+	for address := range strings.SplitSeq(os.Getenv("HOST_IPS"), ",") { // one per address family of the host
 		if host, err := netip.ParseAddr(address); err == nil {
 			own = append(own, host)
 		}
@@ -85,10 +84,9 @@ func ownAddresses() ([]netip.Addr, error) {
 	return own, nil
 }
 
-// apiServerAddresses returns the addresses of the cluster's API server: of the one that this process speaks to, and of the one
-// that pods see. Outside a cluster there are none. An address of loopback needs no rule: no guard of a server lets anything
-// through to it.
-func apiServerAddresses(ctx context.Context, apiServerURL string) ([]netip.Addr, error) {
+// findAPIServerAddresses returns the addresses of the API server as seen by this process and by pods; none outside a cluster.
+// Loopback needs no rule: the guard of a server always refuses it.
+func findAPIServerAddresses(ctx context.Context, apiServerURL string) ([]netip.Addr, error) {
 	var all []netip.Addr
 	for _, host := range []string{hostOf(apiServerURL), os.Getenv("KUBERNETES_SERVICE_HOST")} {
 		if host == "" {
@@ -96,7 +94,7 @@ func apiServerAddresses(ctx context.Context, apiServerURL string) ([]netip.Addr,
 		}
 		addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		if err != nil {
-			return nil, fmt.Errorf("resolve the API server's name, which webhooks must not reach: %w", err)
+			return nil, fmt.Errorf("resolve API server for the webhook guard: %w", err)
 		}
 		for _, address := range addresses {
 			if !address.IsLoopback() {
@@ -107,7 +105,7 @@ func apiServerAddresses(ctx context.Context, apiServerURL string) ([]netip.Addr,
 	return all, nil
 }
 
-// hostOf returns the host of a client's server address, which may lack the scheme.
+// hostOf returns the host of a server address, which may have no scheme.
 func hostOf(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Hostname()

@@ -47,7 +47,7 @@ func TestGuardConfig_knowsEveryAddressOfTheHost(t *testing.T) {
 	}
 	t.Setenv("HOST_IPS", "")
 	g := NewWithT(t)
-	own, err := ownAddresses()
+	own, err := findOwnAddresses()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(own).NotTo(ContainElements(first, second))
 }

@@ -27,23 +27,23 @@ import (
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
-// wired is a server whose machine is an hour behind the store, and whose guard and receiver a test can see.
-type wired struct {
+// testServer is a server whose machine clock is an hour behind the store clock. It exposes its guard and receiver.
+type testServer struct {
 	*server
 	*WithT
 
 	machine *clocktesting.FakeClock
 	store   *memory.Store
-	guard   webhook.GuardConfig // as the server passed it
-	// headers are those of the events that came.
+	guard   webhook.GuardConfig // the one that the server passed to NewGuard
+	// headers receives the headers of each event.
 	headers chan http.Header
 }
 
 const apiKey = "a-key-of-more-than-thirty-two-characters"
 
-func newWired(t *testing.T) *wired {
+func newTestServer(t *testing.T) *testServer {
 	t.Helper()
-	w := &wired{WithT: NewWithT(t), machine: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), headers: make(chan http.Header, 1)}
+	w := &testServer{WithT: NewWithT(t), machine: clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), headers: make(chan http.Header, 1)}
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { w.headers <- r.Header }))
 	t.Cleanup(receiver.Close)
 	current := &settings.Settings{
@@ -68,7 +68,7 @@ func newWired(t *testing.T) *wired {
 	return w
 }
 
-func (w *wired) create(t *testing.T) verification.Request {
+func (w *testServer) createRequest(t *testing.T) verification.Request {
 	t.Helper()
 	number, err := phone.FromE164("+4915112345678")
 	w.Expect(err).NotTo(HaveOccurred())
@@ -81,7 +81,7 @@ func (w *wired) create(t *testing.T) verification.Request {
 	return created.Request
 }
 
-// zeros is a source of bits that are not random.
+// zeros is a random source of zeros only.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
@@ -89,10 +89,10 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 func TestRequestLoop_guardsItsWebhooks(t *testing.T) {
 	t.Setenv("HOST_IPS", "10.20.0.7")
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
-	w := newWired(t)
+	w := newTestServer(t)
 	w.options.Webhook = WebhookOptions{Allow: []string{"shop=10.0.0.0/8"}, Deny: []string{"198.51.100.0/24"}}
 	w.apiServerURL = "https://10.30.0.1:6443"
-	_, err := w.requestLoop(t.Context(), w.store, func() bool { return true })
+	_, err := w.newRequestLoop(t.Context(), w.store, func() bool { return true })
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(fmt.Sprint(w.guard.Allow)).To(Equal("[shop=10.0.0.0/8]"))
 	w.Expect(w.guard.Deny).To(ConsistOf(netip.MustParsePrefix("198.51.100.0/24")))
@@ -117,12 +117,12 @@ func TestGuardConfig_knowsTheAddressesOfThisPod(t *testing.T) {
 }
 
 func TestRequestLoop_sendsOnlyThroughItsGate(t *testing.T) {
-	w := newWired(t)
+	w := newTestServer(t)
 	open := false
-	loop, err := w.requestLoop(t.Context(), w.store, func() bool { return open })
+	loop, err := w.newRequestLoop(t.Context(), w.store, func() bool { return open })
 	w.Expect(err).NotTo(HaveOccurred())
 	to := webhook.NewEndpoint("shop", w.current().Webhook)
-	event := w.event(t)
+	event := w.createEvent(t)
 	_, err = loop.Sender.Send(t.Context(), to, event)
 	w.Expect(err).To(MatchError(webhook.ErrNotLeading))
 	w.Expect(w.headers).NotTo(Receive())
@@ -132,9 +132,9 @@ func TestRequestLoop_sendsOnlyThroughItsGate(t *testing.T) {
 	w.Expect(w.headers).To(Receive())
 }
 
-func (w *wired) event(t *testing.T) webhook.Event {
+func (w *testServer) createEvent(t *testing.T) webhook.Event {
 	t.Helper()
-	r, err := w.store.Update(t.Context(), w.create(t).ID, func(r *verification.Request, now time.Time) error {
+	r, err := w.store.Update(t.Context(), w.createRequest(t).ID, func(r *verification.Request, now time.Time) error {
 		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
 	})
 	w.Expect(err).NotTo(HaveOccurred())
@@ -144,11 +144,11 @@ func (w *wired) event(t *testing.T) webhook.Event {
 }
 
 func TestRequestLoop_goesByTheStoreClock(t *testing.T) {
-	w := newWired(t)
-	loop, err := w.requestLoop(t.Context(), w.store, func() bool { return true })
+	w := newTestServer(t)
+	loop, err := w.newRequestLoop(t.Context(), w.store, func() bool { return true })
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(loop.Clock.Now()).To(Equal(w.machine.Now().Add(time.Hour)))
-	_, err = loop.Sender.Send(t.Context(), webhook.NewEndpoint("shop", w.current().Webhook), w.event(t))
+	_, err = loop.Sender.Send(t.Context(), webhook.NewEndpoint("shop", w.current().Webhook), w.createEvent(t))
 	w.Expect(err).NotTo(HaveOccurred())
 	var header http.Header
 	w.Expect(w.headers).To(Receive(&header))
@@ -156,12 +156,12 @@ func TestRequestLoop_goesByTheStoreClock(t *testing.T) {
 }
 
 func TestAPI_goesByTheStoreClock(t *testing.T) {
-	w := newWired(t)
-	r := w.create(t)
+	w := newTestServer(t)
+	r := w.createRequest(t)
 	var config net.ListenConfig
 	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	w.Expect(err).NotTo(HaveOccurred())
-	api, err := w.api(listener, verification.NewService(w.project, w.store), nil)
+	api, err := w.newAPI(listener, verification.NewService(w.project, w.store), nil)
 	w.Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -184,16 +184,16 @@ func TestAPI_goesByTheStoreClock(t *testing.T) {
 		return answer.Status
 	}
 	w.Expect(status()).To(Equal("PENDING"))
-	w.machine.Step(11 * time.Minute) // by the machine's clock alone the request has not begun
+	w.machine.Step(11 * time.Minute) // by the machine's clock, the request has not started yet
 	w.Expect(status()).To(Equal("EXPIRED"))
 }
 
 func TestDependencies_defaultGuardRefusesLoopback(t *testing.T) {
-	w := newWired(t)
-	guard := Dependencies{}.defaulted().NewGuard(webhook.GuardConfig{})
+	w := newTestServer(t)
+	guard := Dependencies{}.withDefaults().NewGuard(webhook.GuardConfig{})
 	sender := webhook.NewSender(webhook.Options{Guard: guard})
 	t.Cleanup(sender.Close)
-	result, err := sender.Send(t.Context(), webhook.NewEndpoint("shop", w.current().Webhook), w.event(t))
+	result, err := sender.Send(t.Context(), webhook.NewEndpoint("shop", w.current().Webhook), w.createEvent(t))
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(result.Reason).To(Equal(webhook.ReasonBlockedAddress))
 	w.Expect(w.headers).NotTo(Receive())
