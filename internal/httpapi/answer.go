@@ -10,7 +10,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Header values that never change, shared by all answers. net/http only reads them.
+// Constant header values, shared by all answers. net/http only reads them.
 var (
 	jsonType = []string{"application/json"}
 	noStore  = []string{"no-store"}
@@ -19,20 +19,21 @@ var (
 	closed   = []string{"close"}
 )
 
-// buffers holds the buffers that answers are written into; an answer has a few hundred bytes.
+// buffers pools the buffers that answers are built in; an answer has a few hundred bytes.
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
 
 // takeBuffer returns an empty buffer.
 func takeBuffer() *[]byte { return buffers.Get().(*[]byte) } //nolint:forcetypeassert // the pool holds nothing else
 
-// giveBuffer takes a buffer back, with what it grew to. It forgets the content: numbers and codes.
+// releaseBuffer returns a buffer to the pool, grown to the size of body. It clears body, which may contain phone numbers
+// and codes.
 func releaseBuffer(buffer *[]byte, body []byte) {
 	clear(body)
 	*buffer = body[:0]
 	buffers.Put(buffer)
 }
 
-// commonHeaders sets what every answer has.
+// setCommonHeaders sets the headers of every answer.
 func (x *exchange) setCommonHeaders() {
 	h := x.w.Header()
 	h["Cache-Control"] = noStore
@@ -42,15 +43,14 @@ func (x *exchange) setCommonHeaders() {
 		h["Phoneproof-Simulated"] = isTrue
 	}
 	if len(x.r.TransferEncoding) > 0 || (!x.r.ProtoAtLeast(1, 1) && x.r.ContentLength != 0) {
-		// net/http reads a body with both Content-Length and Transfer-Encoding by the latter (in HTTP/1.0, by the
-		// former) and no longer tells that there were both. RFC 9112, 6.1 has such a connection closed, so that what
-		// follows is never taken for a request that a proxy did not see; closing after every body that may have been
-		// one of these does that.
+		// RFC 9112, 6.1 requires closing a connection whose request had both Content-Length and Transfer-Encoding, so
+		// that the bytes after it are never parsed as a request that a proxy did not see. net/http uses the latter (in
+		// HTTP/1.0, the former) and does not report that there were both, so every such body closes the connection.
 		h["Connection"] = closed
 	}
 }
 
-// write answers a refusal.
+// writeError answers with an error.
 func (x *exchange) writeError(e *verification.Error) {
 	h := x.w.Header()
 	if challenge := challenges[e]; challenge != "" {
@@ -76,22 +76,22 @@ func (x *exchange) writeError(e *verification.Error) {
 	releaseBuffer(buffer, body)
 }
 
-// beginAnswer comes right before the header of an answer is written.
+// beginAnswer records the status. It must be called right before the header of an answer is written.
 //
-// Where the body was not read to its end, the connection ends with the answer: else net/http would read the rest first,
-// for as long as a body may take, and write the answer only then. It does read the rest afterwards, so that a client
-// which is still sending gets to read the answer; unreadBodyTime bounds that.
+// If the body was not read to its end, the connection closes with the answer: otherwise net/http would first read the
+// rest, for as long as a body may take, and only then write the answer. It still reads the rest after the answer, so that
+// a client that is still sending can read it; unreadBodyTime limits that.
 func (x *exchange) beginAnswer(status int) {
 	x.status = status
 	if x.body.ended {
 		return
 	}
 	x.w.Header()["Connection"] = closed
-	//nolint:errcheck // not a connection, so nothing is read
+	//nolint:errcheck // fails without a connection only, and then nothing is read
 	http.NewResponseController(x.w).SetReadDeadline(time.Now().Add(unreadBodyTime))
 }
 
-// send writes an answer. A client that does not take it is no error of ours.
+// sendAnswer writes an answer. A failed write is ignored, because the client has disconnected.
 func (x *exchange) sendAnswer(status int, body []byte) {
 	x.beginAnswer(status)
 	x.w.Header()["Content-Type"] = jsonType
@@ -99,15 +99,15 @@ func (x *exchange) sendAnswer(status int, body []byte) {
 	x.w.Write(body) //nolint:errcheck // as above
 }
 
-// wholeSeconds rounds up, at least to one: a client that comes back after it never comes too early.
+// wholeSeconds rounds d up to seconds, at least to one, so that a client that waits for so long never retries too early.
 func wholeSeconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Second-1)/time.Second))
 }
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string. Line separators that JavaScript takes for line ends are escaped, as
-// encoding/json does, and invalid UTF-8 becomes U+FFFD.
+// appendString appends s as a JSON string. As in encoding/json, the line separators of JavaScript (U+2028, U+2029) are
+// escaped, and invalid UTF-8 becomes U+FFFD.
 func appendString(b []byte, s string) []byte {
 	b = append(b, '"')
 	start := 0
@@ -142,7 +142,7 @@ func appendEscaped(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// timeLayout is RFC 3339 in UTC with milliseconds, as in the webhook's timestamp.
+// timeLayout is RFC 3339 in UTC with milliseconds, the same as the timestamp of webhooks.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // appendTime appends t as a JSON string.
@@ -152,14 +152,14 @@ func appendTime(b []byte, t time.Time) []byte {
 	return append(b, '"')
 }
 
-// serveDocument answers the OpenAPI document. It needs no key: it is the same for everybody.
+// serveDocument answers with the OpenAPI document. It needs no API key, because the document is public.
 func (x *exchange) serveDocument(document []byte) error {
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(document)))
 	x.sendAnswer(http.StatusOK, document)
 	return nil
 }
 
-// challenges are the WWW-Authenticate values of RFC 6750, section 3. A request without a key gets no error code there.
+// challenges are the WWW-Authenticate values of RFC 6750, section 3. A request without a key gets no error code in them.
 var challenges = map[*verification.Error]string{
 	errMissingKey:   `Bearer realm="phoneproof"`,
 	errMalformedKey: `Bearer realm="phoneproof", error="invalid_request", error_description="The Authorization header cannot be read"`,

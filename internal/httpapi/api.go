@@ -15,36 +15,37 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Options are what the API is made of.
+// Options configure New.
 type Options struct {
-	// Settings returns the current settings of the project; never nil. Every request asks once, a long poll once more
-	// before it answers, so a changed limit or a removed key counts from the next request on. Required.
+	// Settings returns the current settings of the project; never nil. It is called once for every request, and again
+	// before a long poll is answered, so a changed limit or a removed key applies from the next request on. Required.
 	Settings func() *settings.Settings
-	// Service is the project's domain over its store. Required.
+	// Service starts verifications and reads them. Required.
 	Service *verification.Service
-	// Invite returns the link and the text that belong to the code of a request: of its Method and its DisplayName. It is
-	// called only for a method that is ready. Required.
+	// Invite returns the link and the text for the code of a request, by its Method and its DisplayName. It is called only
+	// for a method that is ready. Required.
 	Invite func(*settings.Settings, *verification.Request, verification.Code) Invitation
-	// Hooks are more handlers by their exact path, such as /hooks/whatsapp. Their methods, bodies and errors are theirs;
-	// request id, log line and metrics are not, and logr.FromContext gives them a logger with the request id.
+	// Hooks are further handlers by their exact path, such as /hooks/whatsapp. They handle methods, bodies and errors
+	// themselves; the API adds the request id, the log line and the metrics. logr.FromContext returns a logger with the
+	// request id.
 	Hooks map[string]http.Handler
-	// Clock tells the time; the real one if nil.
+	// Clock is the source of the time; nil for the real clock.
 	Clock clock.Clock
-	// Log gets what went wrong, one line per request. Its zero value logs nothing.
+	// Log gets one line for each request that failed with an internal error. Its zero value logs nothing.
 	Log logr.Logger
-	// Requests gets the lines of the other requests, which may be late; nil for those of Log.
+	// Requests gets the lines of all other requests and may write them late; nil for the handler of Log.
 	Requests slog.Handler
 	// Registerer gets the metrics; nil for none.
 	Registerer prometheus.Registerer
-	// MaxWaits bounds the long polls held at once; zero for 2,000. What serves the API must hold more connections.
+	// MaxWaits limits the long polls held at once; zero for 2,000. The server of the API must allow more connections.
 	MaxWaits int
 }
 
-// Invitation is what leads an end user to send the code.
+// Invitation is the message that an end user has to send, and the link that opens it.
 type Invitation struct {
 	// Link opens the messenger: waLink or tgLink of the answer.
 	Link string
-	// ExpectedText is the text that the user is to send.
+	// ExpectedText is the text that the user has to send.
 	ExpectedText string
 }
 
@@ -64,24 +65,24 @@ type API struct {
 	retries     readLimit // of init
 }
 
-// The paths of the API, as clients, log lines and metrics know them.
+// The paths of the API, also used in log lines and metrics.
 const (
 	pathInit    = "/api/verify/init"
 	pathStatus  = "/api/verify/status"
 	pathOpenAPI = "/openapi.json"
 )
 
-// route is what happens at one path.
+// route is the handling of one path.
 type route struct {
 	pattern string
-	// allow is what a 405 answers; empty where hook judges methods itself.
+	// allow is the Allow header of a 405; empty if hook checks methods itself.
 	allow   string
 	methods [2]string
 	serve   func(*exchange) error
 	hook    http.Handler
 }
 
-// takes tells whether the route has that method.
+// acceptsMethod reports whether the route has that method.
 func (rt *route) acceptsMethod(method string) bool {
 	return rt.hook != nil || method == rt.methods[0] || (method == rt.methods[1] && method != "")
 }
@@ -102,7 +103,7 @@ func New(o Options) (*API, error) {
 	}
 	document, err := openAPIDocument()
 	if err != nil {
-		return nil, fmt.Errorf("convert openapi.yaml: %w", err)
+		return nil, fmt.Errorf("load OpenAPI document: %w", err)
 	}
 	a := &API{
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
@@ -110,7 +111,7 @@ func New(o Options) (*API, error) {
 	}
 	a.routes = map[string]*route{
 		pathInit: {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},
-		// HEAD is refused: it would cost a read of the store and say nothing.
+		// HEAD is refused: it would read the store and return no status.
 		pathStatus: {pattern: pathStatus, allow: "GET", methods: [2]string{http.MethodGet}, serve: (*exchange).serveStatus},
 		pathOpenAPI: {
 			pattern: pathOpenAPI, allow: "GET, HEAD", methods: [2]string{http.MethodGet, http.MethodHead},
@@ -131,13 +132,13 @@ func New(o Options) (*API, error) {
 	return a, nil
 }
 
-// find returns the route of a request, or nil. Paths match byte by byte: nothing is cleaned, decoded twice or
-// redirected, because a proxy in front may have decided on the path as it was written.
+// findRoute returns the route of a request, or nil. Paths match byte by byte: nothing is cleaned, decoded twice or
+// redirected, because a proxy in front may have authorized the path as it was written.
 //
-// The path of baseURL is a prefix. Routes answer with it and without it: proxies strip it or keep it, and both are
-// common. No route is another one behind a prefix, so neither form can be mistaken for the other.
+// The path of baseURL is a prefix. Routes answer with it and without it, because some proxies strip it and others keep
+// it. No route equals another route behind a prefix, so the two forms cannot be confused.
 func (a *API) findRoute(r *http.Request, s *settings.Settings) *route {
-	if r.URL.RawPath != "" || r.URL.Opaque != "" { // Written in another way than it reads, as %69nit for init.
+	if r.URL.RawPath != "" || r.URL.Opaque != "" { // The path is escaped where it need not be, as %69nit for init.
 		return nil
 	}
 	if rt := a.routes[r.URL.Path]; rt != nil {

@@ -43,7 +43,7 @@ func TestAPI_answersWithAndWithoutThePrefix(t *testing.T) {
 	g.Expect(statusOf("/other/openapi.json")).To(Equal(200))
 }
 
-// prefixed marks a request whose path the contract does not name.
+// markUnlisted marks a request whose path the contract does not name.
 func (r request) markUnlisted() request {
 	r.unlisted = true
 	return r.markInvalid()

@@ -8,8 +8,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// authorize returns the API key of the request if it may do what scope names. It runs before anything of the body is
-// read, and it reads nothing but memory: junk keys cost the store nothing.
+// authorize returns the API key of the request if the key has the scope. It runs before the body is read and uses memory
+// only, so invalid keys cause no load on the store.
 func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 	presented, err := bearerToken(x.r.Header)
 	if err != nil {
@@ -32,7 +32,7 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 	return key, nil
 }
 
-// bearer returns the token of the one Authorization header. Two headers are refused: a proxy may have judged the other.
+// bearerToken returns the token of the Authorization header. Two such headers are refused: a proxy may have checked the other.
 func bearerToken(h http.Header) (string, error) {
 	values := h["Authorization"]
 	switch {
@@ -48,8 +48,8 @@ func bearerToken(h http.Header) (string, error) {
 	return token, nil
 }
 
-// visible tells whether s has only visible ASCII characters, and at least one. API keys may be any Secret's value, so
-// this is wider than RFC 6750's token and still lets no space, control character or look-alike through.
+// isVisibleASCII reports whether s is not empty and has only visible ASCII characters. API keys may be the value of any
+// Secret, so this accepts more than the token of RFC 6750, but no space, control character or look-alike.
 func isVisibleASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] > '~' {

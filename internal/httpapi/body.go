@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// requestBody is the body of a request, which remembers whether it was read to its end.
+// requestBody is the body of a request. It records whether it was read to its end.
 type requestBody struct {
 	io.ReadCloser
 
 	ended bool
 }
 
-// Read notes the end.
+// Read records the end of the body.
 func (b *requestBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
@@ -25,8 +25,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBody reads the whole body, at most maxBodyBytes, into buffer. What is not to be read is refused by its headers
-// first, so that a client which waits for "100 Continue" sends nothing.
+// readBody reads the whole body, at most maxBodyBytes, into buffer. It checks the headers first, so that a client that
+// waits for "100 Continue" does not send a body that would be refused.
 func (x *exchange) readBody(buffer []byte) ([]byte, error) {
 	h := x.r.Header
 	if encodings := h["Content-Encoding"]; len(encodings) > 1 || (len(encodings) == 1 && !strings.EqualFold(encodings[0], "identity")) {
@@ -41,7 +41,7 @@ func (x *exchange) readBody(buffer []byte) ([]byte, error) {
 	return readAll(http.MaxBytesReader(x.w, &x.body, maxBodyBytes), buffer)
 }
 
-// readAll is io.ReadAll into a buffer that holds the largest body.
+// readAll reads body into buffer, which has room for one byte more than the largest allowed body.
 func readAll(body io.Reader, buffer []byte) ([]byte, error) {
 	n := 0
 	for n < len(buffer) {
@@ -57,6 +57,7 @@ func readAll(body io.Reader, buffer []byte) ([]byte, error) {
 	return nil, errBodyTooLarge
 }
 
+// classifyBodyError returns the error to answer if reading a body failed with err.
 func classifyBodyError(err error) error {
 	var (
 		tooLarge *http.MaxBytesError
@@ -72,7 +73,7 @@ func classifyBodyError(err error) error {
 	}
 }
 
-// isJSON tells whether a Content-Type is JSON in UTF-8. The two usual spellings cost nothing.
+// isJSON reports whether a Content-Type is JSON in UTF-8. The two usual spellings are compared without allocations.
 func isJSON(contentType string) bool {
 	if contentType == "application/json" || contentType == "application/json; charset=utf-8" {
 		return true

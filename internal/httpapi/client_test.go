@@ -67,7 +67,7 @@ func (a answer) errorField(name string) string {
 	return text
 }
 
-// head returns a header by the name that the contract gives it.
+// joinedHeader returns a header by the name that the contract gives it.
 func (a answer) joinedHeader(name string) string {
 	return strings.Join(a.header[http.CanonicalHeaderKey(name)], ", ")
 }
@@ -102,7 +102,7 @@ func (h *harness) do(r request) answer {
 	return h.checkAnswer(r, response)
 }
 
-// judge reads an answer and holds it against the contract.
+// checkAnswer reads an answer and holds it against the contract.
 func (h *harness) checkAnswer(r request, response *http.Response) answer {
 	h.t.Helper()
 	g := NewWithT(h.t)

@@ -79,7 +79,7 @@ func codeSchema(document *openapi3.T) *openapi3.Schema {
 	return document.Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value
 }
 
-// validate holds an exchange against the contract. Where nothing is served the contract promises an error of its form.
+// checkContract holds an exchange against the contract. Where nothing is served the contract promises an error of its form.
 func checkContract(t testing.TB, r request, a answer) {
 	t.Helper()
 	g := NewWithT(t)
@@ -120,7 +120,7 @@ func checkContract(t testing.TB, r request, a answer) {
 	}
 }
 
-// documented returns the headers that an answer may have, beside those of HTTP itself.
+// documentedHeaders returns the headers that an answer may have, beside those of HTTP itself.
 func documentedHeaders(operation *openapi3.Operation, status int) []string {
 	names := []string{"Content-Type", "Content-Length", "Date", "Connection", "X-Content-Type-Options"}
 	for name := range operation.Responses.Status(status).Value.Headers {

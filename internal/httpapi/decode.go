@@ -33,7 +33,7 @@ type textField struct {
 	kind  byte // the first byte of the value; 0 if there is none
 }
 
-// UnmarshalJSON takes any value, so that decodeInit can name the field of a wrong one.
+// UnmarshalJSON accepts any value, so that decodeInit can name the field of a wrong one.
 func (f *textField) UnmarshalJSON(value []byte) error {
 	f.kind = value[0]
 	f.given = f.kind == '"'
@@ -43,9 +43,9 @@ func (f *textField) UnmarshalJSON(value []byte) error {
 	return json.UnmarshalCaseSensitivePreserveInts(value, &f.value)
 }
 
-// decodeInit reads the body of init. It is stricter than encoding/json, because two readers of one body (a proxy, a
-// log, this server) must not see two things: names are matched by exact case, a known name is given at most once however
-// it is escaped, known fields are strings (subject may be null, as many clients write what they do not have), nothing
+// decodeInit reads the body of init. It is stricter than encoding/json, because all readers of a body (a proxy, a log,
+// this server) must read the same values: names match by exact case, a known name occurs at most once however it is
+// escaped, known fields are strings (subject may be null, because many clients send null for a missing value), nothing
 // follows the object, and text is UTF-8 without lone surrogates. Unknown fields are ignored.
 func decodeInit(data []byte) (initBody, error) {
 	var body initBody
@@ -85,7 +85,7 @@ func decodeInit(data []byte) (initBody, error) {
 	return body, nil
 }
 
-// checkEncoding refuses what is no text in UTF-8.
+// checkEncoding returns an error for data that is empty or is not text in UTF-8.
 func checkEncoding(data []byte) error {
 	switch {
 	case len(data) == 0:
@@ -101,7 +101,7 @@ func checkEncoding(data []byte) error {
 
 var errNotAnObject = newJSONError("it must be one JSON object")
 
-// describeDecodeError returns where a body of a length stops being JSON, and nothing of what it holds.
+// describeDecodeError returns the position at which a body of that length stops being JSON, without any of its content.
 func describeDecodeError(err error, length int) error {
 	isSyntax, offset := json.SyntaxErrorOffset(err)
 	switch {
@@ -114,7 +114,7 @@ func describeDecodeError(err error, length int) error {
 	}
 }
 
-// jsonError refuses a body that is no JSON. why holds nothing of the body.
+// newJSONError returns the error for a body that is not JSON. why must not contain any of the body.
 func newJSONError(why string) *verification.Error {
 	return newError(codeInvalidJSON, "", "The body cannot be read: "+why+".")
 }

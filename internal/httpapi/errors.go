@@ -10,7 +10,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The codes of HTTP itself, beside those of the domain.
+// The codes of the HTTP API, in addition to those of package verification.
 const (
 	codeInvalidJSON       verification.ErrorCode = "invalid_json"
 	codeInvalidType       verification.ErrorCode = "invalid_type"
@@ -31,14 +31,14 @@ const (
 	codeContentEncoding   verification.ErrorCode = "unsupported_content_encoding"
 	codeInternal          verification.ErrorCode = "internal"
 	codeSuspended         verification.ErrorCode = "project_suspended"
-	// codeClientGone is only logged and counted: whoever it happened to is not there to read it.
+	// codeClientGone is only logged and counted: the client has disconnected and cannot read it.
 	codeClientGone verification.ErrorCode = "client_gone"
 )
 
-// statusClientGone is what access logs write for a client that closed the connection; there is no standard status.
+// statusClientGone is the status that access logs use for a client that closed the connection; no standard defines one.
 const statusClientGone = 499
 
-// statuses is the one table from code to status. Its codes and those of api/openapi.yaml are the same (tested).
+// statuses maps codes to statuses. A test checks that api/openapi.yaml has the same codes.
 var statuses = map[verification.ErrorCode]int{
 	codeInvalidJSON:                       http.StatusBadRequest,
 	codeInvalidType:                       http.StatusBadRequest,
@@ -72,7 +72,7 @@ var statuses = map[verification.ErrorCode]int{
 	codeSuspended:                         http.StatusServiceUnavailable,
 }
 
-// The refusals that are the same every time are values made once.
+// Errors whose text never changes, allocated once.
 var (
 	errMissingKey = newError(codeMissingKey, "",
 		"No API key was presented. Send the header Authorization: Bearer API_KEY. A key in the URL is not accepted.")
@@ -147,7 +147,7 @@ func newRetryableError(code verification.ErrorCode, after time.Duration, message
 	return &verification.Error{Code: code, Message: message, RetryAfter: after}
 }
 
-// invalidNumber is the refusal of a phone number, with the reason of internal/phone.
+// newNumberError returns the error for an invalid phone number, with the reason of internal/phone.
 func newNumberError(err error) error {
 	refused := newError(verification.CodeInvalidPhoneNumber, "phoneNumber", "phoneNumber cannot be verified.")
 	if reason, ok := errors.AsType[*phone.Error](err); ok {
@@ -156,14 +156,14 @@ func newNumberError(err error) error {
 	return refused
 }
 
-// public returns what a client may see of err, and the cause to log, if there is more to know than that.
+// publicError returns the error to answer for err, and the cause to log; the cause is nil if there is nothing to log.
 func publicError(ctx context.Context, err error) (shown *verification.Error, cause error) {
 	var known *verification.Error
 	isKnown := errors.As(err, &known) && statuses[known.Code] != 0
 	switch {
 	case isKnown && statuses[known.Code] < http.StatusInternalServerError:
 		return known, nil
-	case ctx.Err() != nil: // It went wrong because nobody waits for it.
+	case ctx.Err() != nil: // The client disconnected, which cancelled the operation.
 		return errClientGone, nil
 	case isKnown:
 		return known, known.Err
@@ -174,7 +174,7 @@ func publicError(ctx context.Context, err error) (shown *verification.Error, cau
 	}
 }
 
-// statusOf returns the status that belongs to a code.
+// statusOf returns the HTTP status of a code.
 func statusOf(code verification.ErrorCode) int {
 	if code == codeClientGone {
 		return statusClientGone

@@ -12,7 +12,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// exchange is one request with its answer. Its settings are those of the moment it began, so it sees one state.
+// exchange is one request with its answer. It uses the settings of the time at which it began, so they do not change meanwhile.
 type exchange struct {
 	api      *API
 	w        http.ResponseWriter
@@ -21,7 +21,7 @@ type exchange struct {
 	start    time.Time
 	body     requestBody
 
-	// What the log line and the metrics tell.
+	// Fields of the log line and labels of the metrics.
 	id      string
 	route   string
 	keyName string
@@ -30,7 +30,7 @@ type exchange struct {
 	cause   error
 }
 
-// routeUnknown is the route of every path that has none, so that paths do not become log fields or labels.
+// routeUnknown is the route of all unknown paths, so that their text does not become a log field or a label.
 const routeUnknown = "unknown"
 
 // ServeHTTP answers one request.
@@ -63,29 +63,29 @@ func (x *exchange) serveRoute() {
 	}
 }
 
-// serveHook hands the request to a messenger's handler.
+// serveHook passes the request to a messenger's handler.
 func (x *exchange) serveHook(hook http.Handler) {
 	recorder := &statusRecorder{ResponseWriter: x.w, exchange: x}
-	// The copy has the body that we watch; net/http keeps its own.
+	// The body of the copy records whether it was read to its end; net/http keeps the original.
 	r := x.r.WithContext(logr.NewContext(x.r.Context(), x.api.log.WithValues("xRequestId", x.id)))
 	r.Body = &x.body
 	hook.ServeHTTP(recorder, r)
 	recorder.beginAnswer(http.StatusOK) // as net/http answers for a handler that wrote nothing
 }
 
-// end recovers a panic, then logs and counts.
+// finishExchange recovers a panic, then logs and counts the request.
 func (x *exchange) finishExchange() {
 	recovered := recover()
 	if recovered != nil && recovered != http.ErrAbortHandler { //nolint:errorlint // the sentinel itself is what net/http compares
 		wrote := x.status != 0
 		x.answerPanic(recovered)
-		if wrote { // The client has half an answer: only the end of the connection tells it so.
+		if wrote { // The client has half an answer, and only a closed connection shows that.
 			recovered = http.ErrAbortHandler
 		} else {
 			recovered = nil
 		}
 	}
-	if recovered != nil && x.status == 0 { // A hook ended the connection, and the client sees a server that broke.
+	if recovered != nil && x.status == 0 { // A hook aborted the connection, which the client sees as a server error.
 		x.status, x.code = http.StatusInternalServerError, codeInternal
 	}
 	x.recordRequest()
@@ -94,7 +94,7 @@ func (x *exchange) finishExchange() {
 	}
 }
 
-// recovered answers a panic. Its stack is for our log.
+// answerPanic answers a panic with errInternal. The stack is only logged.
 func (x *exchange) answerPanic(value any) {
 	x.api.metrics.panics.Inc()
 	x.cause = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
@@ -105,21 +105,21 @@ func (x *exchange) answerPanic(value any) {
 	x.writeError(errInternal)
 }
 
-// fail answers err. It is the only way to an error answer.
+// answerError answers with err. All errors but panics are answered here.
 func (x *exchange) answerError(err error) {
 	shown, cause := publicError(x.r.Context(), err)
 	x.cause = cause
 	x.writeError(shown)
 }
 
-// statusRecorder sees a hook's answer begin.
+// statusRecorder records the status of a hook's answer.
 type statusRecorder struct {
 	http.ResponseWriter
 
 	exchange *exchange
 }
 
-// begin notes the first final status.
+// beginAnswer records the first final status.
 func (r *statusRecorder) beginAnswer(status int) {
 	if r.exchange.status == 0 && status >= http.StatusOK {
 		r.exchange.beginAnswer(status)
@@ -138,11 +138,11 @@ func (r *statusRecorder) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// FlushError begins the answer likewise; http.ResponseController calls it.
+// FlushError begins the answer in the same way; http.ResponseController calls it.
 func (r *statusRecorder) FlushError() error {
 	r.beginAnswer(http.StatusOK)
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 
-// Unwrap gives http.ResponseController the connection.
+// Unwrap gives http.ResponseController access to the connection.
 func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -162,7 +162,7 @@ func (h *harness) start() {
 	})
 }
 
-// invite stands for what the caller wires: any links do that the contract's patterns take.
+// newInvitation stands for what the caller wires: any links do that the contract's patterns take.
 func newInvitation(s *settings.Settings, r *verification.Request, code verification.Code) Invitation {
 	if r.Method == verification.Telegram {
 		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code)}
@@ -171,7 +171,7 @@ func newInvitation(s *settings.Settings, r *verification.Request, code verificat
 	return Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
 }
 
-// change replaces the settings, as a watch does.
+// changeSettings replaces the settings, as a watch does.
 func (h *harness) changeSettings(edit func(*settings.Settings)) {
 	next := *h.settings.Load()
 	edit(&next)
@@ -192,14 +192,14 @@ func (h *harness) gatherMetrics() string {
 	return text.String()
 }
 
-// number returns a valid number, another one for each n. It is a canary from then on.
+// newNumber returns a valid number, another one for each n. It is a canary from then on.
 func (h *harness) newNumber(n int) string {
 	number := fmt.Sprintf("+49151%08d", n)
 	h.canaries.add(number[1:])
 	return number
 }
 
-// logged returns what was logged so far.
+// logText returns what was logged so far.
 func (h *harness) logText() string { return string(h.logs.Contents()) }
 
 // parseLog returns the lines logged so far, parsed.

@@ -13,7 +13,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// bodies holds the buffers that bodies are read into. One byte more than the limit tells a body that is too large.
+// bodies pools the buffers that bodies are read into. One byte more than the limit shows that a body is too large.
 var bodies = sync.Pool{New: func() any { return new([maxBodyBytes + 1]byte) }}
 
 // serveInit answers POST /api/verify/init.
@@ -35,14 +35,14 @@ func (x *exchange) serveInit() error {
 	return nil
 }
 
-// initiate checks the request and stores it.
+// initiate checks the request and starts its verification.
 func (x *exchange) initiate() (verification.Initiated, error) {
 	key, err := x.authorize(settings.ScopeInit)
 	if err != nil {
 		return verification.Initiated{}, err
 	}
 	if x.settings.Suspended && len(x.r.Header["Idempotency-Key"]) == 0 {
-		return verification.Initiated{}, errSuspended // whatever the body says
+		return verification.Initiated{}, errSuspended // whatever the body contains
 	}
 	initiation, err := x.readInitiation()
 	if err != nil {
@@ -63,7 +63,7 @@ func (x *exchange) initiate() (verification.Initiated, error) {
 	return initiated, err
 }
 
-// startVerification stores what the client wishes, where the project starts any or has it stored already.
+// startVerification stores a new request, or returns the one that an earlier try with the same Idempotency-Key stored.
 func (x *exchange) startVerification(initiation verification.Initiation) (verification.Initiated, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(initiation.KeyName)), storeTimeout)
 	defer cancel()
@@ -71,13 +71,13 @@ func (x *exchange) startVerification(initiation verification.Initiation) (verifi
 	return x.api.service.Initiate(ctx, initiation)
 }
 
-// refuseStart returns why the project does not start this verification now; nil if it does. None of it concerns a retry
+// refuseStart returns why the project does not start this verification now; nil if it does. It does not apply to a retry
 // whose first try was stored before the project was changed.
 func (x *exchange) refuseStart(initiation verification.Initiation) *verification.Error {
 	switch {
 	case x.settings.Suspended:
 		return errSuspended
-	case initiation.Subject == "" && initiation.Limits.PerSubject.Limited(): // Such a start would not be limited.
+	case initiation.Subject == "" && initiation.Limits.PerSubject.Limited(): // Without a subject the limit would not apply.
 		return errMissingSubject
 	case x.settings.Method(initiation.Method) == settings.MethodNotReady:
 		return errChannelNotReady
@@ -86,18 +86,18 @@ func (x *exchange) refuseStart(initiation verification.Initiation) *verification
 	}
 }
 
-// readInitiation reads what the client wishes.
+// readInitiation reads and checks the body and the Idempotency-Key.
 func (x *exchange) readInitiation() (verification.Initiation, error) {
 	buffer := bodies.Get().(*[maxBodyBytes + 1]byte) //nolint:forcetypeassert // the pool holds nothing else
 	defer func() {
-		clear(buffer[:]) // It held a number, and the client may have sent anything.
+		clear(buffer[:]) // It held a phone number, and the client may have sent anything.
 		bodies.Put(buffer)
 	}()
 	data, err := x.readBody(buffer[:])
 	if err != nil {
 		return verification.Initiation{}, err
 	}
-	body, err := decodeInit(data) // Its strings are copies.
+	body, err := decodeInit(data) // Its strings are copies, not parts of the buffer.
 	if err != nil {
 		return verification.Initiation{}, err
 	}
@@ -126,7 +126,7 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	return initiation, nil
 }
 
-// chooseMethod returns the messenger that the client wants, if the project has an account there.
+// chooseMethod returns the messenger that the client asks for, if the project has an account there.
 func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 	method := verification.WhatsApp
 	if body.Method.given {
@@ -135,13 +135,13 @@ func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 	if method != verification.WhatsApp && method != verification.Telegram {
 		return "", errMethod
 	}
-	if x.settings.Method(method) == settings.MethodNotConfigured { // Not for a retry either: its link has no account.
+	if x.settings.Method(method) == settings.MethodNotConfigured { // Also refused for a retry, because the link needs the account.
 		return "", errMethodNotConfigured
 	}
 	return method, nil
 }
 
-// answerInit answers the stored request with the link that leads to it.
+// answerInit answers with the stored request and the link that opens the messenger.
 func (x *exchange) answerInit(initiated verification.Initiated) {
 	request := initiated.Request
 	invitation := x.api.invite(x.settings, &request, initiated.Code)
@@ -166,8 +166,8 @@ func (x *exchange) answerInit(initiated verification.Initiated) {
 	releaseBuffer(buffer, body)
 }
 
-// expiresIn returns how long the request lives: all of its time where it was made just now, whatever our clock and the
-// store's make of the last second, and what is left of it for a retry.
+// expiresIn returns the time until the request expires. For a new request this is its whole lifetime, so that a difference
+// between the local clock and the store clock does not show; for a retry it is the time that is left.
 func (x *exchange) expiresIn(initiated verification.Initiated) time.Duration {
 	request := initiated.Request
 	life := request.ExpiresAt.Sub(request.CreatedAt)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -12,10 +13,10 @@ import (
 // metrics are those of the API. Every label has a small fixed set of values, whatever clients send.
 //
 //   - phoneproof_http_requests_total{route,method,status}: answers. route is a path of the API, the path of status with
-//     " (wait)" for a long poll that got a place, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number.
+//     " (wait)" for a long poll that got a slot, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number.
 //   - phoneproof_http_request_duration_seconds{route}: time to answer.
-//   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry that met its first try, or the code
-//     of the refusal.
+//   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry of a stored request, or the error
+//     code.
 //   - phoneproof_http_rate_limited_total{limit}: inits refused as rate_limited, by the limit: "key", "phoneNumber", "prefix" or
 //     "subject".
 //   - phoneproof_http_long_polls: long polls held now.
@@ -29,13 +30,13 @@ type metrics struct {
 	panics   prometheus.Counter
 }
 
-// The results of init that are no codes.
+// The results of init that are not error codes.
 const (
 	initCreated  = "created"
 	initReplayed = "replayed"
 )
 
-// waitSuffix keeps held long polls apart from ordinary reads: their time says nothing about the server.
+// waitSuffix separates long polls from ordinary reads, because their duration does not depend on the server.
 const waitSuffix = " (wait)"
 
 func newMetrics() *metrics {
@@ -66,13 +67,13 @@ func newMetrics() *metrics {
 func (m *metrics) registerAll(r prometheus.Registerer) error {
 	for _, c := range []prometheus.Collector{m.requests, m.duration, m.inits, m.limited, m.waits, m.panics} {
 		if err := r.Register(c); err != nil {
-			return err
+			return fmt.Errorf("register collector: %w", err)
 		}
 	}
 	return nil
 }
 
-// observe counts the request and writes its log line: one, whatever happened.
+// recordRequest counts the request and writes its one log line.
 func (x *exchange) recordRequest() {
 	took := max(x.api.clock.Since(x.start), 0).Round(time.Microsecond)
 	m := x.api.metrics
@@ -94,16 +95,16 @@ func (x *exchange) recordRequest() {
 		x.api.log.Error(x.cause, logMessage, values...)
 		return
 	}
-	// Made here, a record needs no look at the stack and boxes no value.
+	// A record made here avoids the stack lookup and the boxing of values.
 	record := slog.NewRecord(time.Now(), slog.LevelInfo, logMessage, 0)
 	record.AddAttrs(fields[:]...)
-	x.api.requests.Handle(x.r.Context(), record) //nolint:errcheck // a log that cannot be written has nowhere to say so
+	x.api.requests.Handle(x.r.Context(), record) //nolint:errcheck // a failed log write cannot be logged
 }
 
-// logMessage is the message of the line of a request.
+// logMessage is the message of the log line of a request.
 const logMessage = "request"
 
-// knownMethod folds the methods that somebody made up into one.
+// knownMethod returns the method, or "OTHER" for one that HTTP does not define.
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

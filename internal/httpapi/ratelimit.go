@@ -6,12 +6,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The structured fields of draft-ietf-httpapi-ratelimit-headers-11: RateLimit-Policy lists the limits ("key";q=600;w=60
-// is 600 per 60 seconds), RateLimit what is left of the one that this answer reports ("key";r=599;t=12 is 599 left,
-// more in 12 seconds). Both count inits alone, so only init answers them: when it was admitted, and when it was refused
-// by a limit. Other answers do not know what is left.
+// These are the structured fields of draft-ietf-httpapi-ratelimit-headers-11: RateLimit-Policy lists the limits
+// ("key";q=600;w=60 is 600 per 60 seconds), and RateLimit shows what is left of one of them ("key";r=599;t=12 is 599 left,
+// more in 12 seconds). Both count inits only, so only init answers them, if it was admitted or was refused by a limit.
 
-// admittedRate tells what is left of the key's limit. A retry that met its first try took nothing and knows nothing.
+// reportRemaining sets what is left of the key's limit. A retry of a stored request does not count and does not know it.
 func (x *exchange) reportRemaining(created verification.Created) {
 	limits := x.settings.Limits
 	if !limits.PerKey.Limited() {
@@ -23,9 +22,9 @@ func (x *exchange) reportRemaining(created verification.Created) {
 	}
 }
 
-// refusedRate reports and counts which limit refused.
+// reportRateLimited sets and counts the limit that refused the request.
 func (x *exchange) reportRateLimited(e *verification.Error) {
-	if e.Limit == "" { // also errStatusRate, which is no limit on inits
+	if e.Limit == "" { // also errStatusRate, which is not a limit on inits
 		return
 	}
 	x.api.metrics.limited.WithLabelValues(e.Limit).Inc()

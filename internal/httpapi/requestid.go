@@ -8,20 +8,21 @@ import (
 	"strings"
 )
 
-// requestID returns the client's X-Request-Id, if it can stand in a log line and a header as it is, or a new one. The
-// characters are those of UUIDs, ULIDs and the like: nothing that a terminal, a log parser or a shell would act on. What
-// looks like a phone number or one of our API keys is not taken over: it would stand in the log.
+// chooseRequestID returns the client's X-Request-Id if it is safe in a log line and a header, and a new id otherwise. Only
+// the characters of UUIDs, ULIDs and similar ids are allowed, which no terminal, log parser or shell interprets. An id that
+// looks like a phone number or an API key is not used, because it would appear in the log.
 func chooseRequestID(h http.Header) string {
 	if values := h["X-Request-Id"]; len(values) == 1 && isPlainID(values[0]) {
 		return values[0]
 	}
-	// Unique is enough: the id opens nothing. The generator is ChaCha8, seeded by the system.
+	// The id must be unique but not secret. The generator is ChaCha8, seeded by the system.
 	var random [16]byte
 	binary.LittleEndian.PutUint64(random[:8], rand.Uint64()) //nolint:gosec // as above
 	binary.LittleEndian.PutUint64(random[8:], rand.Uint64()) //nolint:gosec // as above
 	return hex.EncodeToString(random[:])
 }
 
+// isPlainID reports whether s can be used as a request id.
 func isPlainID(s string) bool {
 	if s == "" || len(s) > maxRequestIDBytes {
 		return false

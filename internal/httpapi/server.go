@@ -15,21 +15,21 @@ import (
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 )
 
-// ServerOptions are what a Server is made of.
+// ServerOptions configure NewServer.
 type ServerOptions struct {
 	// Handler answers the requests: an API, or handlers around one. Required.
 	Handler http.Handler
-	// Listener is where requests come in; Start closes it. It is opened by the caller, so that an address that cannot
-	// be had is an error before anything else starts. Required.
+	// Listener accepts the connections; Start closes it. The caller opens it, so that an address in use is an error
+	// before anything else starts. Required.
 	Listener net.Listener
-	// DrainDelay is how long the server still answers after it was told to stop, so that whoever sends it requests
-	// learns from readiness that it ends. Zero means 5 s, negative means none.
+	// DrainDelay is how long the server still answers after it was stopped, so that load balancers notice the failing
+	// readiness probe. Zero means 5 s, negative means none.
 	DrainDelay time.Duration
-	// ShutdownTimeout bounds how long the requests in flight may take after that; zero means 15 s.
+	// ShutdownTimeout limits how long the requests in flight may take after that; zero means 15 s.
 	ShutdownTimeout time.Duration
-	// Budget is how many bytes the connections may make the process hold; zero for boundedhttp.Budget.
+	// Budget is the memory that the connections may use, in bytes; zero for boundedhttp.Budget.
 	Budget int64
-	// Log gets what net/http has to say. Its zero value logs nothing.
+	// Log gets the messages of net/http. Its zero value logs nothing.
 	Log logr.Logger
 	// Registerer gets the metrics; nil for none.
 	Registerer prometheus.Registerer
@@ -37,10 +37,9 @@ type ServerOptions struct {
 
 // Server serves a handler over HTTP/1.1 with the limits of this package. It is a controller-runtime Runnable.
 //
-// When the context of Start ends it drains, in this order: Draining becomes true and the long polls end; it goes on
-// answering for DrainDelay, new connections included, and asks each client to open its next connection elsewhere; it
-// stops accepting; it finishes what it has accepted. So no request that reached it is lost, unless it takes longer than
-// ShutdownTimeout.
+// When the context of Start ends, the server drains in these steps: Draining becomes true and the long polls end; for
+// DrainDelay it still answers, on new connections too, and asks each client to close its connection; it stops accepting;
+// it finishes the requests in flight. So no request that reached it is lost, unless it takes longer than ShutdownTimeout.
 type Server struct {
 	http            *http.Server
 	listener        *boundedhttp.Listener
@@ -51,7 +50,7 @@ type Server struct {
 	draining atomic.Bool
 }
 
-// MaxWaits returns how many long polls a server with that budget may hold: they alone must not fill it.
+// MaxWaits returns how many long polls a server with that budget, in bytes, may hold. They alone must not use up the budget.
 func MaxWaits(budget int64) int {
 	return int(min(maxWaits, budget/boundedhttp.ConnectionCost*15/16))
 }
@@ -77,14 +76,14 @@ func newServer(o ServerOptions, l limits) (*Server, error) {
 	})
 	if o.Registerer != nil {
 		if err := s.listener.Register(o.Registerer); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("register metrics of the listener: %w", err)
 		}
 	}
 	return s, nil
 }
 
-// closeWhileDraining has clients leave a draining server by and by. Closing their idle connections at once instead would cut
-// those that are just sending a request.
+// closeWhileDraining closes each connection of a draining server after its next answer. Closing idle connections at once
+// would lose requests that are just being sent.
 func (s *Server) closeWhileDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.draining.Load() {
@@ -94,8 +93,8 @@ func (s *Server) closeWhileDraining(next http.Handler) http.Handler {
 	})
 }
 
-// Start serves until ctx ends, then drains. It returns an error if serving ended by itself, or if requests were cut
-// because they took too long.
+// Start serves until ctx ends, then drains. It returns an error if serving failed, or if requests took longer than
+// ShutdownTimeout.
 func (s *Server) Start(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.http.Serve(s.listener) }()
@@ -121,12 +120,12 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(fmt.Errorf("finish the requests in flight: %w", err), s.http.Close())
 	}
-	<-ended //nolint:errcheck // ErrServerClosed, as told
+	<-ended //nolint:errcheck // always ErrServerClosed here
 	return err
 }
 
-// NeedLeaderElection tells controller-runtime to start the server on every replica.
+// NeedLeaderElection returns false, so that controller-runtime starts the server on every replica.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Draining tells whether the server was told to stop. Readiness is off from then on.
+// Draining reports whether the server is stopping. The readiness probe fails from then on.
 func (s *Server) Draining() bool { return s.draining.Load() }

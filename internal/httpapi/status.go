@@ -33,9 +33,9 @@ func (x *exchange) serveStatus() error {
 	return nil
 }
 
-// lookup returns the request, at once or when it changes.
+// readOrWait returns the request immediately or, for a long poll that gets a slot, when it is final or the time is up.
 func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification.Request, error) {
-	// An id that none of ours can be is not worth a subscription; read answers it as any other absent one.
+	// An id that cannot exist needs no subscription; readRequest answers it like any other unknown id.
 	if query.wait == 0 || !verification.IsRequestID(query.id) || !x.api.waits.acquire(key.Name) {
 		return x.readRequest(query.id)
 	}
@@ -57,7 +57,7 @@ func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification
 	return request, nil
 }
 
-// read asks the store, for at most storeTimeout.
+// readRequest reads the request from the store, for at most storeTimeout.
 func (x *exchange) readRequest(id string) (verification.Request, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(x.keyName)), storeTimeout)
 	defer cancel()
@@ -90,14 +90,14 @@ func (x *exchange) answerStatus(request verification.Request) {
 	releaseBuffer(buffer, body)
 }
 
-// statusQuery is what of the query of status counts.
+// statusQuery holds the query parameters of status that are used.
 type statusQuery struct {
 	id   string
 	wait time.Duration
 }
 
-// parseStatusQuery reads the query without url.Values: no map, and nothing that is dropped in silence. Parameters it
-// does not know are ignored.
+// parseStatusQuery reads the query without url.Values, which allocates a map and silently drops malformed parts. Unknown
+// parameters are ignored.
 func parseStatusQuery(raw string) (statusQuery, error) {
 	var (
 		query         statusQuery
@@ -134,7 +134,7 @@ func parseStatusQuery(raw string) (statusQuery, error) {
 	return query, nil
 }
 
-// parseWait reads whole seconds, such as 20s.
+// parseWait reads whole seconds up to maxWait, such as 20s.
 func parseWait(value string) (time.Duration, bool) {
 	digits, ok := strings.CutSuffix(value, "s")
 	if !ok || digits == "" || len(digits) > 2 || !isDigit(digits[0]) {

@@ -45,7 +45,7 @@ func TestStatus_ofEachPhase(t *testing.T) {
 	g.Expect(h.do(statusRequest(keyStatus, "id="+verified.stringField("requestId"))).stringField("status")).To(Equal("VERIFIED"))
 }
 
-// verify moves a request to VERIFIED, as a messenger's message does.
+// verifyRequest moves a request to VERIFIED, as a messenger's message does.
 func (h *harness) verifyRequest(id, number string, assurance verification.Assurance) {
 	sender, err := phone.FromE164(number)
 	if err != nil {
@@ -128,7 +128,7 @@ func TestStatus_foreignAndAbsentLookAlike(t *testing.T) {
 	g.Expect(h.readRawStatus(g, "id="+own)).NotTo(Equal(absent))
 }
 
-// ask returns the whole answer of status as it came over the wire, but for its request id and date.
+// readRawStatus returns the whole answer of status as it came over the wire, but for its request id and date.
 func (h *harness) readRawStatus(g Gomega, query string) string {
 	_, from := h.dial(g, "GET /api/verify/status?"+query+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer "+keyAll+"\r\n\r\n")
 	whole, err := io.ReadAll(from)
@@ -184,7 +184,7 @@ func TestStatus_panic(t *testing.T) {
 	g.Expect(h.do(statusRequest(keyAll, "id=vr"+strings.Repeat("a", 24))).status).To(Equal(404))
 }
 
-// lines waits until n requests are logged, for a line is written after its answer, and returns the lines.
+// awaitLogLines waits until n requests are logged, for a line is written after its answer, and returns the lines.
 func (h *harness) awaitLogLines(g Gomega, n int) []map[string]any {
 	g.Eventually(h.parseLog).Should(HaveLen(n))
 	return h.parseLog()

@@ -8,15 +8,15 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// readLimit bounds how often each API key may read at this server: a read of a pending request is a call of the store, and so
-// is a retry of init. It grows with what the key may start, so there is nothing to configure.
+// readLimit limits how often each API key may read at this server, because each read of a pending request and each retry of
+// init is a call of the store. It grows with the key's limit on inits, so there is nothing to configure.
 type readLimit struct {
 	mu    sync.Mutex
 	byKey map[string]*tokenbucket.Bucket
 }
 
-// readRate returns how many reads a second a key has that may start verifications at that rate, and whether it is limited
-// at all. It may start all of them at once, however long the period is, and then all their clients ask in the same minute.
+// readRate returns the rate of reads of a key that may start verifications at the rate perKey, and whether it is limited.
+// A key may start all verifications at once, however long its period is, and then all their clients read in the same minute.
 func readRate(perKey verification.Rate) (rate tokenbucket.Rate, limited bool) {
 	if !perKey.Limited() {
 		return tokenbucket.Rate{}, false
@@ -26,7 +26,7 @@ func readRate(perKey verification.Rate) (rate tokenbucket.Rate, limited bool) {
 	return tokenbucket.Rate{PerSecond: perSecond, Burst: perSecond * statusBurstTime.Seconds()}, true
 }
 
-// takeRead takes a read of the key at now, and reports whether one was left.
+// takeRead uses up a read of the key, and reports whether one was left at now.
 func (l *readLimit) takeRead(key string, perKey verification.Rate, now time.Time) bool {
 	rate, limited := readRate(perKey)
 	if !limited {
@@ -48,7 +48,7 @@ func (l *readLimit) hasRead(key string, perKey verification.Rate, now time.Time)
 	return l.bucketOf(key, rate, now).Tokens(rate, now) >= 1
 }
 
-// chargeRead takes a read that was made, if need be from those to come.
+// chargeRead counts a read that was made, even if none was left.
 func (l *readLimit) chargeRead(key string, perKey verification.Rate, now time.Time) {
 	rate, limited := readRate(perKey)
 	if !limited {
@@ -70,8 +70,7 @@ func (l *readLimit) bucketOf(key string, rate tokenbucket.Rate, now time.Time) *
 	return bucket
 }
 
-// forgetIdle forgets the keys that have not read for so long that it makes no difference: keys come and go, and their
-// names must not stay.
+// forgetIdle removes the keys whose buckets are full again, so that the names of removed keys do not use memory.
 func (l *readLimit) forgetIdle(rate tokenbucket.Rate, now time.Time) {
 	if l.byKey == nil {
 		l.byKey = make(map[string]*tokenbucket.Bucket)
@@ -83,7 +82,7 @@ func (l *readLimit) forgetIdle(rate tokenbucket.Rate, now time.Time) {
 	}
 }
 
-// limitStatus refuses a read of a key that reads too often.
+// limitStatus returns errStatusRate if the key reads too often.
 func (x *exchange) limitStatus(key string) error {
 	if x.api.statusReads.takeRead(key, x.settings.Limits.PerKey, x.api.clock.Now()) {
 		return nil
@@ -91,8 +90,8 @@ func (x *exchange) limitStatus(key string) error {
 	return errStatusRate
 }
 
-// limitRetries refuses an init with an Idempotency-Key where the API key retries too often. What starts a verification is not
-// counted, so reads of the status and retries keep no user from signing up that the limits on starting admit.
+// limitRetries returns errRetryRate if the key retries too often; only inits with an Idempotency-Key are retries. Inits that
+// start a verification do not count, so that no user whom the other limits admit is kept from signing up.
 func (x *exchange) limitRetries(key string) error {
 	if x.api.retries.hasRead(key, x.settings.Limits.PerKey, x.api.clock.Now()) {
 		return nil
@@ -100,7 +99,7 @@ func (x *exchange) limitRetries(key string) error {
 	return errRetryRate
 }
 
-// chargeRetry counts an init with an Idempotency-Key that started nothing.
+// chargeRetry counts an init with an Idempotency-Key that started no verification.
 func (x *exchange) chargeRetry(key string) {
 	x.api.retries.chargeRead(key, x.settings.Limits.PerKey, x.api.clock.Now())
 }

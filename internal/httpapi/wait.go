@@ -9,7 +9,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// waitLimiter limits the long polls that are held, in all and by the name of their key.
+// waitLimiter limits the long polls held at once, in total and by the name of their key.
 type waitLimiter struct {
 	most int
 
@@ -18,7 +18,7 @@ type waitLimiter struct {
 	byKey map[string]int
 }
 
-// enter takes a place, if there is one.
+// acquire takes a slot, and reports whether one was free.
 func (w *waitLimiter) acquire(key string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,23 +33,23 @@ func (w *waitLimiter) acquire(key string) bool {
 	return true
 }
 
-// leave gives the place back.
+// release frees a slot.
 func (w *waitLimiter) release(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.total--
 	if w.byKey[key]--; w.byKey[key] == 0 {
-		delete(w.byKey, key) // Keys come and go; their names must not stay.
+		delete(w.byKey, key) // The names of removed keys must not use memory.
 	}
 }
 
-// await returns the request when it is no longer PENDING, when the time is up, or when the server drains. It
-// subscribes before it reads, so no change falls between the two, and it reads once more at the end of the time, so a
-// store that learns of changes late is no staler than an ordinary read.
+// waitForChange returns the request when it is no longer PENDING, when the time is up, or when the server drains. It
+// subscribes before it reads, so that no change is missed, and reads again at the end, so that a store that is notified of
+// changes late returns the same as an ordinary read.
 func (x *exchange) waitForChange(query statusQuery) (verification.Request, error) {
-	// The deadline for reading the request would otherwise end the wait as if the client had gone away, because
-	// net/http keeps reading in order to notice that. It sets the deadline anew for the next request.
-	http.NewResponseController(x.w).SetReadDeadline(time.Time{}) //nolint:errcheck // not a connection, so no deadline
+	// net/http keeps reading in order to notice a client that disconnects, so the read deadline would end the wait as if
+	// the client had done so. net/http sets a new deadline for the next request.
+	http.NewResponseController(x.w).SetReadDeadline(time.Time{}) //nolint:errcheck // fails without a connection only
 
 	changes, cancel := x.api.service.Subscribe(query.id)
 	defer cancel()
@@ -83,15 +83,15 @@ func (x *exchange) waitForChange(query statusQuery) (verification.Request, error
 	}
 }
 
-// drainKey finds, in a request's context, the channel that is closed when the server drains. A value in the context
-// reaches the long polls through whatever handlers are put around the API.
+// drainKey is the context key of the channel that is closed when the server drains. A context value reaches the long polls
+// through any handlers around the API.
 type drainKey struct{}
 
 func withDraining(ctx context.Context, draining <-chan struct{}) context.Context {
 	return context.WithValue(ctx, drainKey{}, draining)
 }
 
-// drainingOf returns nil, which never fires, under a server that is not ours.
+// drainingOf returns the channel that is closed when the server drains; nil, which blocks forever, under any other server.
 func drainingOf(ctx context.Context) <-chan struct{} {
 	draining, _ := ctx.Value(drainKey{}).(<-chan struct{})
 	return draining

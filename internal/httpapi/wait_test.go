@@ -50,7 +50,7 @@ func inBubble(t *testing.T, test func(b *bubble)) {
 	})
 }
 
-// pending stores a request.
+// storePending stores a request.
 func (b *bubble) storePending(ttl time.Duration) string {
 	made, err := b.service.Initiate(b.t.Context(), verification.Initiation{Phone: b.number, Method: verification.WhatsApp, TTL: ttl})
 	b.g.Expect(err).NotTo(HaveOccurred())
@@ -77,7 +77,7 @@ func (b *bubble) startPoll(ctx context.Context, key, query string) *heldPoll {
 	return w
 }
 
-// expect waits for the end of a long poll: what it answers and exactly when.
+// expectAnswer waits for the end of a long poll: what it answers and exactly when.
 func (b *bubble) expectAnswer(w *heldPoll, took time.Duration, status int, text string) {
 	b.t.Helper()
 	<-w.done

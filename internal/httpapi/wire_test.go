@@ -30,7 +30,7 @@ func (h *harness) dial(g Gomega, sent string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// next reads an answer of the API from a connection.
+// readAnswer reads an answer of the API from a connection.
 func (h *harness) readAnswer(g Gomega, r request, from *bufio.Reader) answer {
 	response, err := http.ReadResponse(from, &http.Request{Method: r.method})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -263,7 +263,7 @@ func TestWire_fiveGigabytesInChunks(t *testing.T) {
 	h.t = t
 }
 
-// heap returns the bytes in use, after a collection.
+// heapInUse returns the bytes in use, after a collection.
 func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -154,7 +154,7 @@ var apiMutants = []Mutant{
 	{
 		Name: "body-kept-in-the-pool", Promise: "reliability.md 4: no memory of a number",
 		Symbol: "httpapi.(*exchange).readInitiation",
-		Old:    "clear(buffer[:]) // It held a number, and the client may have sent anything.",
+		Old:    "clear(buffer[:]) // It held a phone number, and the client may have sent anything.",
 		New:    "",
 		Suite:  "http api", Test: "TestInit_forgetsTheBody",
 	},
