@@ -36,7 +36,7 @@ func TestSend_apiServer(t *testing.T) {
 		address.Host = plane.Config.Host
 	}
 
-	to := testEndpoint("https://localhost:" + address.Port() + "/api/v1/namespaces")
+	to := testDestination("https://localhost:" + address.Port() + "/api/v1/namespaces")
 	to.caBundle = authority.bundlePEM()
 	result := sendEvent(t, newSender(t, Options{Guard: NewDevGuard(GuardConfig{})}), to)
 	g.Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBlockedAddress}), "and no answer of it")
@@ -69,7 +69,7 @@ func TestSend_certificateOfTheAPIServer(t *testing.T) {
 			present.Store(authority.issueCertificate(func(c *x509.Certificate) {
 				c.DNSNames, c.IPAddresses = []string{name}, []net.IP{net.IPv4(127, 0, 0, 1)}
 			}))
-			to := testEndpoint(serveTLS(t, &present, func(*tls.Config) {}).URL)
+			to := testDestination(serveTLS(t, &present, func(*tls.Config) {}).URL)
 			to.caBundle = authority.bundlePEM()
 			NewWithT(t).Expect(sendEvent(t, newSender(t, Options{}), to).Reason).To(Equal(want))
 		})

@@ -34,13 +34,13 @@ func BenchmarkSend(b *testing.B) {
 			start(server)
 			defer server.Close()
 			s := newSender(b, Options{})
-			to := testEndpoint(server.URL)
+			to := testDestination(server.URL)
 			to.caBundle = bundleOf(server)
 			to.signed, to.current = true, fakeSecret{current: base64Secret}
 			e := testEvent()
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Send(b.Context(), to, e); err != nil {
+				if _, err := s.Send(b.Context(), newEndpoint(to), e); err != nil {
 					b.Fatal(err)
 				}
 			}

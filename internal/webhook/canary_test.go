@@ -65,7 +65,7 @@ func TestSend_blockedAddresses(t *testing.T) {
 	urls["http://8.8.8.8/"] = ReasonPlainHTTP
 	for url, want := range urls {
 		t.Run(url, func(t *testing.T) {
-			NewWithT(t).Expect(sendEvent(t, s, testEndpoint(url)).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: want}))
+			NewWithT(t).Expect(sendEvent(t, s, testDestination(url)).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: want}))
 		})
 	}
 	NewWithT(t).Expect(c.countConnections(t)).To(BeZero())
@@ -117,7 +117,7 @@ func TestSend_privateAddresses(t *testing.T) {
 		"denied, without rule": {Deny: []netip.Prefix{range1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := sendEvent(t, newSender(t, Options{Guard: NewGuard(config)}), testEndpoint(canaryURL))
+			result := sendEvent(t, newSender(t, Options{Guard: NewGuard(config)}), testDestination(canaryURL))
 			NewWithT(t).Expect(result.Reason).To(Equal(ReasonBlockedAddress))
 		})
 	}
@@ -126,7 +126,7 @@ func TestSend_privateAddresses(t *testing.T) {
 	t.Run("allowed", func(t *testing.T) {
 		g := NewWithT(t)
 		s := newSender(t, Options{Guard: NewGuard(GuardConfig{Allow: rule("shop", 0)})})
-		to := testEndpoint(server.URL)
+		to := testDestination(server.URL)
 		g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 		to.namespace = "bank"
 		g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonBlockedAddress), "an open connection of another namespace is not used")
@@ -147,8 +147,8 @@ func TestSend_proxyVariablesAreIgnored(t *testing.T) {
 	_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 	dns := newDNS(t, answerA(netip.MustParseAddr("127.0.0.1")))
 	s := newSender(t, Options{Resolver: dns.newResolver()})
-	g.Expect(sendEvent(t, s, testEndpoint("http://shop.test:"+port)).Outcome).To(Equal(Delivered))
-	g.Expect(sendEvent(t, s, testEndpoint("https://shop.test:"+port)).Reason).To(Equal(ReasonTLS))
+	g.Expect(sendEvent(t, s, testDestination("http://shop.test:"+port)).Outcome).To(Equal(Delivered))
+	g.Expect(sendEvent(t, s, testDestination("https://shop.test:"+port)).Reason).To(Equal(ReasonTLS))
 	g.Expect(c.countConnections(t)).To(BeZero())
 }
 
@@ -166,18 +166,21 @@ func TestSend_leaksNothing(t *testing.T) {
 		gone.URL + "/canarytoken", raw + "/canarytoken", "https" + raw[4:] + "/canarytoken", "http://10.1.2.3/canarytoken",
 		"http://canaryhost.test/canarytoken", "http://user:canarypassword@shop.test", "https://8.8.8.8:6443/canarytoken", "\x7fcanarytoken",
 	} {
-		to := impatientEndpoint(url)
+		to := impatientDestination(url)
 		if strings.HasPrefix(url, gone.URL) {
-			to = testEndpoint(url) // its answer is looked for
+			to = testDestination(url) // its answer is looked for
 		}
 		to.signed, to.current, to.previous = true, fakeSecret{"canarysecret", []string{"canaryold"}}, fakeSecret{current: "canaryprevious"}
-		result, err := s.Send(t.Context(), to, testEvent())
-		log.Info("sent", "result", result, "err", err, "to", to, "event", testEvent())
-		fmt.Fprintf(&out, "%v %+v %#v %v %+v %#v %d %x %v\n", result, result, result, to, to, to, to, to, err)
+		e := newEndpoint(to)
+		result, err := s.Send(t.Context(), e, testEvent())
+		log.Info("sent", "result", result, "err", err, "to", e, "event", testEvent())
+		fmt.Fprintf(&out, "%v %+v %#v %v %+v %#v %d %x %v\n", result, result, result, e, e, e, e, e, err)
+		held := struct{ to Endpoint }{e}
+		fmt.Fprintf(&out, "%v %+v %#v\n", held, held, held)
 	}
-	to := testEndpoint(gone.URL)
+	to := testDestination(gone.URL)
 	to.signed = true
-	_, err := s.Send(t.Context(), to, testEvent())
+	_, err := s.Send(t.Context(), newEndpoint(to), testEvent())
 	fmt.Fprintln(&out, err, errBadURL, errBadCABundle, ErrNoResources)
 	text := out.String() + gatherText(g, registry)
 	g.Expect(text).To(And(ContainSubstring("attempts_total"), ContainSubstring("http_4xx"), ContainSubstring("paused")))

@@ -159,7 +159,7 @@ func TestSend_dns(t *testing.T) {
 			server, _ := newReceiver(t, http.StatusOK)
 			_, port, _ := net.SplitHostPort(server.Listener.Addr().String())
 			s := newSender(t, Options{Resolver: newDNS(t, c.answer).newResolver()})
-			to := testEndpoint("http://shop.test.:" + port)
+			to := testDestination("http://shop.test.:" + port)
 			if c.answer == nil {
 				to.timeout = patience
 			}
@@ -201,7 +201,7 @@ func TestSend_rebinding(t *testing.T) {
 	guard := NewGuard(GuardConfig{})
 	guard.loopback = parsePrefixes("127.0.0.2/32")
 	s := newSender(t, Options{Guard: guard, Resolver: dns.newResolver()})
-	to := testEndpoint("http://rebind.test.:" + c.listenPort())
+	to := testDestination("http://rebind.test.:" + c.listenPort())
 	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 	for range 3 {
 		g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonBlockedAddress))

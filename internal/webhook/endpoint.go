@@ -2,23 +2,23 @@ package webhook
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"log/slog"
 	"net"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // errBadURL says that a URL is nothing that can be called. It says no more: url.Parse's error holds the URL.
 var errBadURL = errors.New("not an http or https URL with a host and no user info")
 
-// Endpoint is where a project's events go. It prints as a placeholder, since its URL may hold a token.
-type Endpoint struct {
+// Endpoint is where a project's events are sent. It prints as a placeholder, since its URL may hold a token.
+type Endpoint struct{ redact.Value[destination] }
+
+type destination struct {
 	namespace string
 	url       string
 	signed    bool
@@ -31,25 +31,17 @@ type Endpoint struct {
 // NewEndpoint returns the endpoint of a project's webhook. namespace is the project's, which the admin's allow rules go
 // by.
 func NewEndpoint(namespace string, w *settings.Webhook) Endpoint {
-	e := Endpoint{
+	d := destination{
 		namespace: namespace, url: w.URL, signed: w.Signed, current: w.Secret, previous: w.PreviousSecret,
 		timeout: w.Timeout, caBundle: w.CABundle,
 	}
-	if e.timeout <= 0 {
-		e.timeout = DefaultTimeout
+	if d.timeout <= 0 {
+		d.timeout = DefaultTimeout
 	}
-	return e
+	return newEndpoint(d)
 }
 
-const endpointPlaceholder = "[webhook endpoint]"
-
-// Format hides the URL whatever the verb.
-func (e Endpoint) Format(f fmt.State, _ rune) {
-	_, _ = io.WriteString(f, endpointPlaceholder) // fmt's buffer does not fail.
-}
-
-// LogValue hides the URL.
-func (e Endpoint) LogValue() slog.Value { return slog.StringValue(endpointPlaceholder) }
+func newEndpoint(d destination) Endpoint { return Endpoint{redact.New(d)} }
 
 // parseURL checks what can be checked without resolving: the scheme, a host, no user info, no zone, a port that exists.
 // Which host it is does not matter here, because spelling tells nothing about where it leads; the guard judges that.

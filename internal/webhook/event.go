@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -27,7 +28,7 @@ var ErrNoEvent = errors.New("the request has no event to send")
 // Event is what a receiver is told. It is immutable, and prints as its id alone because its body holds numbers.
 type Event struct {
 	id   string
-	body []byte
+	body redact.Value[[]byte]
 }
 
 // NewEvent builds the event of a verified request. It reads nothing but what stores keep of a request and the project's
@@ -36,7 +37,7 @@ func NewEvent(projectID string, r *verification.Request) (Event, error) {
 	if r.Phase != verification.Verified || r.VerifiedAt.IsZero() || r.Phone.IsZero() || r.Actual.IsZero() {
 		return Event{}, fmt.Errorf("request %s: %w", r.ID, ErrNoEvent)
 	}
-	return Event{id: eventID(projectID, r), body: eventBody(projectID, r)}, nil
+	return Event{id: eventID(projectID, r), body: redact.New(eventBody(projectID, r))}, nil
 }
 
 // ID is the event's webhook-id.

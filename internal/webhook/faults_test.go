@@ -83,15 +83,15 @@ func TestSend_faults(t *testing.T) {
 			s := newSender(t, Options{})
 			before := runtime.NumGoroutine()
 			start := time.Now()
-			to := testEndpoint(url)
+			to := testDestination(url)
 			if c.want.Reason == ReasonTimeout {
-				to = impatientEndpoint(url)
+				to = impatientDestination(url)
 			}
 			result := sendEvent(t, s, to)
 			g.Expect(result.Verdict).To(Equal(c.want))
-			g.Expect(time.Since(start)).To(BeNumerically("<", testEndpoint(url).timeout/2))
+			g.Expect(time.Since(start)).To(BeNumerically("<", testDestination(url).timeout/2))
 			g.Eventually(runtime.NumGoroutine, 30*time.Second).Should(BeNumerically("<=", before+1), "goroutines")
-			g.Expect(s.Free(to)).To(BeNumerically(">=", SlowStart))
+			g.Expect(s.Free(newEndpoint(to))).To(BeNumerically(">=", SlowStart))
 		})
 	}
 }
@@ -101,10 +101,10 @@ func TestSend_aSlowBodyDoesNotKeepItsSlot(t *testing.T) {
 		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"))
 		_, _ = conn.Read(make([]byte, 1))
 	})
-	result := sendEvent(t, newSender(t, Options{}), testEndpoint(url))
+	result := sendEvent(t, newSender(t, Options{}), testDestination(url))
 	g := NewWithT(t)
 	g.Expect(result.Outcome).To(Equal(Delivered))
-	g.Expect(result.Duration).To(BeNumerically("<", testEndpoint(url).timeout/2), "the attempt's timeout is longer")
+	g.Expect(result.Duration).To(BeNumerically("<", testDestination(url).timeout/2), "the attempt's timeout is longer")
 }
 
 // TestSend_hugeBodies answers with 10 GiB, and with a gzip bomb.
@@ -142,7 +142,7 @@ func TestSend_hugeBodies(t *testing.T) {
 			g := NewWithT(t)
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			g.Expect(sendEvent(t, s, testEndpoint(server.URL+path)).Outcome).To(Equal(Delivered))
+			g.Expect(sendEvent(t, s, testDestination(server.URL+path)).Outcome).To(Equal(Delivered))
 			runtime.ReadMemStats(&after)
 			g.Expect(after.TotalAlloc-before.TotalAlloc).To(BeNumerically("<", 2<<20), "bytes allocated, the server's included")
 			g.Expect(acceptEncoding.Load()).To(BeEmpty())
@@ -158,7 +158,7 @@ func TestSend_followsNoRedirect(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		for _, location := range []string{"http://127.0.0.1:" + c.listenPort() + "/", "http://169.254.169.254/latest", "//127.0.0.1:" + c.listenPort(), "https://127.0.0.1:" + c.listenPort()} {
 			server := httptest.NewServer(http.RedirectHandler(location, status))
-			result := sendEvent(t, newSender(t, Options{}), testEndpoint(server.URL))
+			result := sendEvent(t, newSender(t, Options{}), testDestination(server.URL))
 			NewWithT(t).Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, StatusCode: status, Reason: ReasonRedirect}))
 			server.Close()
 		}
@@ -170,7 +170,7 @@ func TestSend_refused(t *testing.T) {
 	listener := listenOn(t, "127.0.0.1:0")
 	address := listener.Addr().String()
 	_ = listener.Close()
-	result := sendEvent(t, newSender(t, Options{}), testEndpoint("http://"+address))
+	result := sendEvent(t, newSender(t, Options{}), testDestination("http://"+address))
 	NewWithT(t).Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonRefused}))
 }
 
@@ -183,7 +183,7 @@ func TestSend_keepsNoCookies(t *testing.T) {
 	}))
 	defer server.Close()
 	s := newSender(t, Options{})
-	sendEvent(t, s, testEndpoint(server.URL))
-	sendEvent(t, s, testEndpoint(server.URL))
+	sendEvent(t, s, testDestination(server.URL))
+	sendEvent(t, s, testDestination(server.URL))
 	g.Expect([]int{<-cookies, <-cookies}).To(Equal([]int{0, 0}))
 }

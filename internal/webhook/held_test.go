@@ -26,11 +26,11 @@ func TestSend_pausesWithoutTheSecret(t *testing.T) {
 	g := NewWithT(t)
 	c := newCanary(t, "127.0.0.1:0")
 	s := newSender(t, Options{})
-	to := NewEndpoint("shop", &settings.Webhook{URL: "http://127.0.0.1:" + c.listenPort(), Signed: true})
-	_, err := s.Send(t.Context(), to, testEvent())
+	to := NewEndpoint("shop", &settings.Webhook{URL: "http://127.0.0.1:" + c.listenPort(), Signed: true}).Reveal()
+	_, err := s.Send(t.Context(), newEndpoint(to), testEvent())
 	g.Expect(err).To(MatchError(ErrPaused))
 	to.previous = fakeSecret{current: rawSecret}
-	_, err = s.Send(t.Context(), to, testEvent())
+	_, err = s.Send(t.Context(), newEndpoint(to), testEvent())
 	g.Expect(err).To(MatchError(ErrPaused), "the previous secret alone does not sign")
 	g.Expect(c.countConnections(t)).To(BeZero())
 }
@@ -40,7 +40,7 @@ func TestSend_leaseLostBeforeTheDial(t *testing.T) {
 	c := newCanary(t, "127.0.0.1:0")
 	s := newSender(t, Options{MaySend: func() bool { return false }})
 	for range 2 * MaxInFlight {
-		_, err := s.Send(t.Context(), testEndpoint("http://127.0.0.1:"+c.listenPort()), testEvent())
+		_, err := s.Send(t.Context(), newEndpoint(testDestination("http://127.0.0.1:"+c.listenPort())), testEvent())
 		g.Expect(err).To(MatchError(ErrNotLeading), "and its slot is given back")
 	}
 	g.Expect(c.countConnections(t)).To(BeZero())
@@ -63,15 +63,15 @@ func TestSend_leaseLostDuringTheDial(t *testing.T) {
 			start(server)
 			defer server.Close()
 			s := newSender(t, Options{MaySend: func() bool { return asked.Add(1) == 1 }})
-			to := testEndpoint(server.URL)
+			to := testDestination(server.URL)
 			to.caBundle = bundleOf(server)
-			_, err := s.Send(t.Context(), to, testEvent())
+			_, err := s.Send(t.Context(), newEndpoint(to), testEvent())
 			g.Expect(err).To(Equal(ErrNotLeading))
 			g.Expect(asked.Load()).To(BeEquivalentTo(2))
 			s.Close()
 			server.Close() // waits for the handlers
 			g.Expect(whole.Load()).To(BeZero())
-			g.Expect(s.Free(to)).To(Equal(SlowStart))
+			g.Expect(s.Free(newEndpoint(to))).To(Equal(SlowStart))
 		})
 	}
 }
@@ -101,11 +101,11 @@ func TestSend_leaseLostWhileTheWindowIsShut(t *testing.T) {
 				asked.Add(1)
 				return !shut.Load()
 			}})
-			to := testEndpoint(server.URL)
+			to := testDestination(server.URL)
 			to.caBundle = bundleOf(server)
 			g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered), "by now it knows of the window")
 			asked.Store(0)
-			_, err := s.Send(t.Context(), to, testEvent())
+			_, err := s.Send(t.Context(), newEndpoint(to), testEvent())
 			if lost {
 				g.Expect(err).To(Equal(ErrNotLeading))
 			} else {
@@ -180,9 +180,9 @@ func TestSend_interruptedIsNoAttempt(t *testing.T) {
 	s := newSender(t, Options{Registerer: registry})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-arrived; cancel() }()
-	_, err := s.Send(ctx, testEndpoint(url), testEvent())
+	_, err := s.Send(ctx, newEndpoint(testDestination(url)), testEvent())
 	g.Expect(err).To(MatchError(context.Canceled))
-	g.Expect(s.Free(testEndpoint(url))).To(Equal(SlowStart))
+	g.Expect(s.Free(newEndpoint(testDestination(url)))).To(Equal(SlowStart))
 	g.Expect(gatherText(g, registry)).NotTo(ContainSubstring("attempts_total"))
 }
 
@@ -202,7 +202,7 @@ func TestSend_outOfFileDescriptors(t *testing.T) {
 			}
 			files = append(files, f)
 		}
-		if _, err = s.Send(t.Context(), impatientEndpoint(server.URL), testEvent()); err != nil {
+		if _, err = s.Send(t.Context(), newEndpoint(impatientDestination(server.URL)), testEvent()); err != nil {
 			break
 		}
 	}
@@ -211,5 +211,5 @@ func TestSend_outOfFileDescriptors(t *testing.T) {
 		_ = f.Close()
 	}
 	g.Expect(err).To(Equal(ErrNoResources))
-	g.Expect(s.Free(testEndpoint(server.URL))).To(Equal(SlowStart))
+	g.Expect(s.Free(newEndpoint(testDestination(server.URL)))).To(Equal(SlowStart))
 }

@@ -16,13 +16,13 @@ import (
 // patience is the timeout of attempts that are to fail by it.
 const patience = 200 * time.Millisecond
 
-// testEndpoint has a timeout that no attempt comes to which is not to fail by it.
-func testEndpoint(url string) Endpoint {
-	return Endpoint{namespace: "shop", url: url, current: fakeSecret{}, previous: fakeSecret{}, timeout: time.Minute}
+// testDestination has a timeout that no attempt comes to which is not to fail by it.
+func testDestination(url string) destination {
+	return destination{namespace: "shop", url: url, current: fakeSecret{}, previous: fakeSecret{}, timeout: time.Minute}
 }
 
-func impatientEndpoint(url string) Endpoint {
-	e := testEndpoint(url)
+func impatientDestination(url string) destination {
+	e := testDestination(url)
 	e.timeout = patience
 	return e
 }
@@ -39,9 +39,9 @@ func newSender(t testing.TB, o Options) *Sender {
 }
 
 // sendEvent makes an attempt that must be one.
-func sendEvent(t testing.TB, s *Sender, to Endpoint) Result {
+func sendEvent(t testing.TB, s *Sender, to destination) Result {
 	t.Helper()
-	result, err := s.Send(t.Context(), to, testEvent())
+	result, err := s.Send(t.Context(), newEndpoint(to), testEvent())
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return result
 }

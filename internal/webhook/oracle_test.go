@@ -26,7 +26,7 @@ func TestSend_revealsNoNamesOfTheCluster(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s := newSender(t, Options{Guard: NewGuard(GuardConfig{}), Resolver: dns.newResolver(), Registerer: registry})
 	recorded := func(url string) verification.Attempt {
-		return sendEvent(t, s, testEndpoint(url)).Attempt(1, 0, time.Time{}, func() float64 { return 0 })
+		return sendEvent(t, s, testDestination(url)).Attempt(1, 0, time.Time{}, func() float64 { return 0 })
 	}
 	for _, rest := range []string{":443/", ":80/", ":6443/", ":2379/", ":10250/"} {
 		for _, scheme := range []string{"https://", "http://"} {

@@ -98,7 +98,7 @@ func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() flo
 // Busy returns the *BusyError that Send would return for want of a slot; nil while there are any. It spares a caller what
 // he would do for an event that cannot be sent now.
 func (s *Sender) Busy(to Endpoint) error {
-	u, err := parseURL(to.url)
+	u, err := parseURL(to.Reveal().url)
 	if err != nil {
 		return nil //nolint:nilerr // Send says what is wrong with the URL
 	}
@@ -108,7 +108,7 @@ func (s *Sender) Busy(to Endpoint) error {
 // Free returns how many events could be sent to an endpoint right now. A loop that has to claim work before it sends
 // claims no more.
 func (s *Sender) Free(to Endpoint) int {
-	u, err := parseURL(to.url)
+	u, err := parseURL(to.Reveal().url)
 	if err != nil {
 		return SlowStart
 	}
@@ -119,11 +119,12 @@ func (s *Sender) Free(to Endpoint) int {
 // recorded whatever it is, and otherwise an error: ErrPaused, a *BusyError, ErrNotLeading, ErrNoResources, or ctx's
 // error. After the latter the receiver may or may not have the event.
 func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error) {
-	headers, err := s.buildHeaders(to, e)
+	d := to.Reveal()
+	headers, err := s.buildHeaders(d, e)
 	if err != nil {
 		return Result{}, s.countHeld(heldPaused, err)
 	}
-	u, transport, bad := s.findRoute(to)
+	u, transport, bad := s.findRoute(d)
 	if bad != "" {
 		return s.rejectEndpoint(bad), nil
 	}
@@ -135,20 +136,20 @@ func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error)
 		s.limiter.releaseUnused(key)
 		return Result{}, s.countHeld(heldLease, ErrNotLeading)
 	}
-	m := &message{url: u, header: headers, body: e.body, maySend: s.maySend}
-	return s.runAttempt(ctx, transport, key, to.timeout, m)
+	m := &message{url: u, header: headers, body: e.body.Reveal(), maySend: s.maySend}
+	return s.runAttempt(ctx, transport, key, d.timeout, m)
 }
 
 // findRoute returns where to send to and over which connections, or what is wrong with the endpoint.
-func (s *Sender) findRoute(to Endpoint) (*url.URL, *http.Transport, Reason) {
-	u, err := parseURL(to.url)
+func (s *Sender) findRoute(d destination) (*url.URL, *http.Transport, Reason) {
+	u, err := parseURL(d.url)
 	if err != nil {
 		return nil, nil, ReasonBadURL
 	}
 	if isPortBlocked(portOf(u)) { // before the name is resolved: the reason must not tell whether it exists
 		return nil, nil, ReasonBlockedPort
 	}
-	transport, err := s.transports.transportFor(to.namespace, to.caBundle)
+	transport, err := s.transports.transportFor(d.namespace, d.caBundle)
 	if err != nil {
 		return nil, nil, ReasonBadCABundle
 	}
@@ -157,17 +158,17 @@ func (s *Sender) findRoute(to Endpoint) (*url.URL, *http.Transport, Reason) {
 
 // buildHeaders are those of one attempt, its signatures made now. There are none without a usable secret where the endpoint is
 // signed.
-func (s *Sender) buildHeaders(to Endpoint, e Event) (http.Header, error) {
+func (s *Sender) buildHeaders(d destination, e Event) (http.Header, error) {
 	h := http.Header{
 		"Content-Type": {"application/json"},
 		"User-Agent":   {s.userAgent},
 	}
 	now := s.clock.Now()
-	if !to.signed {
+	if !d.signed {
 		setEventHeaders(h, e, now)
 		return h, nil
 	}
-	secrets := activeSecrets(to.current, to.previous, now)
+	secrets := activeSecrets(d.current, d.previous, now)
 	if len(secrets) == 0 {
 		return nil, ErrPaused
 	}

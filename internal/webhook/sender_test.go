@@ -26,18 +26,18 @@ func TestSend_whatTheReceiverSees(t *testing.T) {
 	g := NewWithT(t)
 	server, got := newReceiver(t, http.StatusAccepted)
 	s := newSender(t, Options{Version: "1.2.3"})
-	to := testEndpoint(server.URL + "/hooks/phone?shop=1#fragment")
+	to := testDestination(server.URL + "/hooks/phone?shop=1#fragment")
 	to.signed, to.current, to.previous = true, fakeSecret{current: rawSecret}, fakeSecret{current: base64Secret}
 
 	result := sendEvent(t, s, to)
 	g.Expect(result.Verdict).To(Equal(Verdict{Outcome: Delivered, StatusCode: 202}))
 	g.Expect(result.Duration).To(BeNumerically(">", 0))
 	r := <-got
-	g.Expect(r.body).To(Equal(testEvent().body))
+	g.Expect(r.body).To(Equal(testEvent().body.Reveal()))
 	g.Expect(r.header).To(HaveLen(7))
 	for name, want := range map[string]string{
 		"Content-Type": "application/json", "User-Agent": "PhoneProof/1.2.3", "Webhook-Id": testEvent().ID(),
-		"Content-Length": strconv.Itoa(len(testEvent().body)),
+		"Content-Length": strconv.Itoa(len(testEvent().body.Reveal())),
 	} {
 		g.Expect(r.header.Values(name)).To(Equal([]string{want}))
 	}
@@ -52,7 +52,7 @@ func TestSend_sameBytesAndIDFreshTimestamp(t *testing.T) {
 	server, got := newReceiver(t, http.StatusInternalServerError)
 	clock := clocktesting.NewFakePassiveClock(time.Unix(1_795_000_000, 0))
 	s := newSender(t, Options{Clock: clock})
-	to := testEndpoint(server.URL)
+	to := testDestination(server.URL)
 	to.signed, to.current = true, fakeSecret{current: rawSecret}
 	sendEvent(t, s, to)
 	clock.SetTime(clock.Now().Add(time.Hour))
@@ -69,7 +69,7 @@ func TestSend_sameBytesAndIDFreshTimestamp(t *testing.T) {
 func TestSend_unsignedHasNoSignature(t *testing.T) {
 	g := NewWithT(t)
 	server, got := newReceiver(t, http.StatusOK)
-	to := testEndpoint(server.URL)
+	to := testDestination(server.URL)
 	to.current, to.previous = fakeSecret{current: rawSecret}, fakeSecret{current: base64Secret}
 	sendEvent(t, newSender(t, Options{}), to)
 	r := <-got
@@ -79,8 +79,8 @@ func TestSend_unsignedHasNoSignature(t *testing.T) {
 
 func TestNewEndpoint(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(NewEndpoint("shop", &settings.Webhook{}).timeout).To(Equal(DefaultTimeout))
-	g.Expect(NewEndpoint("shop", &settings.Webhook{Timeout: time.Second}).timeout).To(Equal(time.Second))
+	g.Expect(NewEndpoint("shop", &settings.Webhook{}).Reveal().timeout).To(Equal(DefaultTimeout))
+	g.Expect(NewEndpoint("shop", &settings.Webhook{Timeout: time.Second}).Reveal().timeout).To(Equal(time.Second))
 }
 
 func TestSend_answers(t *testing.T) {
@@ -92,7 +92,7 @@ func TestSend_answers(t *testing.T) {
 		t.Run(strconv.Itoa(status), func(t *testing.T) {
 			server, _ := newReceiver(t, status)
 			want.StatusCode = status
-			NewWithT(t).Expect(sendEvent(t, newSender(t, Options{}), testEndpoint(server.URL)).Verdict).To(Equal(want))
+			NewWithT(t).Expect(sendEvent(t, newSender(t, Options{}), testDestination(server.URL)).Verdict).To(Equal(want))
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestSend_passesRetryAfterOn(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}))
 	defer server.Close()
-	result := sendEvent(t, newSender(t, Options{}), testEndpoint(server.URL))
+	result := sendEvent(t, newSender(t, Options{}), testDestination(server.URL))
 	g.Expect(result.RetryAfter).To(Equal(24 * time.Hour))
 	now := time.Unix(1_795_000_000, 0)
 	g.Expect(result.Attempt(4, 7, now, fixedJitter(0))).To(Equal(verification.Attempt{
@@ -142,7 +142,7 @@ func TestSend_followsTheScheduleUntilTheReceiverRecovers(t *testing.T) {
 	for r.Delivery.Wanted() {
 		clock.SetTime(r.Delivery.NextAttemptAt)
 		at = append(at, clock.Since(start))
-		a := sendEvent(t, s, testEndpoint(server.URL)).Attempt(r.Delivery.Attempts+1, 0, clock.Now(), rand.Float64)
+		a := sendEvent(t, s, testDestination(server.URL)).Attempt(r.Delivery.Attempts+1, 0, clock.Now(), rand.Float64)
 		g.Expect(r.RecordAttempt(a)).To(Succeed())
 	}
 	g.Expect(at).To(HaveLen(4))
@@ -166,7 +166,7 @@ func TestSend_aHangingReceiverDelaysNoOther(t *testing.T) {
 	done := make(chan error, 3*MaxInFlight)
 	for range cap(done) {
 		go func() {
-			_, err := s.Send(ctx, testEndpoint(url), testEvent())
+			_, err := s.Send(ctx, newEndpoint(testDestination(url)), testEvent())
 			done <- err
 		}()
 	}
@@ -175,10 +175,10 @@ func TestSend_aHangingReceiverDelaysNoOther(t *testing.T) {
 		g.Expect(errors.As(<-done, &busy)).To(BeTrue(), "sent away at once")
 	}
 	g.Eventually(hanging.Load).WithTimeout(30 * time.Second).Should(BeEquivalentTo(SlowStart))
-	g.Expect(s.Free(testEndpoint(url))).To(BeZero())
-	g.Expect(s.Free(testEndpoint(well.URL))).To(Equal(SlowStart))
+	g.Expect(s.Free(newEndpoint(testDestination(url)))).To(BeZero())
+	g.Expect(s.Free(newEndpoint(testDestination(well.URL)))).To(Equal(SlowStart))
 	for range 100 {
-		g.Expect(sendEvent(t, s, testEndpoint(well.URL)).Outcome).To(Equal(Delivered))
+		g.Expect(sendEvent(t, s, testDestination(well.URL)).Outcome).To(Equal(Delivered))
 	}
 	cancel()
 	for range SlowStart {
@@ -201,7 +201,7 @@ func TestSend_reusesConnections(t *testing.T) {
 	defer server.Close()
 	s := newSender(t, Options{})
 	for range 20 {
-		g.Expect(sendEvent(t, s, testEndpoint(server.URL)).Outcome).To(Equal(Delivered))
+		g.Expect(sendEvent(t, s, testDestination(server.URL)).Outcome).To(Equal(Delivered))
 	}
 	// A body that takes a second to come costs its connection.
 	g.Expect(connections.Load()).To(BeNumerically("<", 5))
@@ -242,9 +242,9 @@ func TestParseURL(t *testing.T) {
 func TestSend_badConfigurationIsAnAttempt(t *testing.T) {
 	g := NewWithT(t)
 	s := newSender(t, Options{})
-	g.Expect(sendEvent(t, s, testEndpoint("https://user:pass@shop.example")).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadURL}))
-	to := testEndpoint("https://shop.example")
+	g.Expect(sendEvent(t, s, testDestination("https://user:pass@shop.example")).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadURL}))
+	to := testDestination("https://shop.example")
 	to.caBundle = []byte("-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
 	g.Expect(sendEvent(t, s, to).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadCABundle}))
-	g.Expect(s.Free(testEndpoint("bad url"))).To(Equal(SlowStart))
+	g.Expect(s.Free(newEndpoint(testDestination("bad url")))).To(Equal(SlowStart))
 }

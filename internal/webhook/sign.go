@@ -45,7 +45,8 @@ func setEventHeaders(h http.Header, e Event, at time.Time) string {
 // webhook-signature is that of Standard Webhooks, with one signature per secret; see settings.WebhookKey.
 func signEvent(h http.Header, e Event, secrets [][]byte, at time.Time) {
 	timestamp := setEventHeaders(h, e, at)
-	h[headerSignature] = []string{hex.EncodeToString(computeMAC(secrets[0], e.body))}
+	body := e.body.Reveal()
+	h[headerSignature] = []string{hex.EncodeToString(computeMAC(secrets[0], body))}
 
 	prefix := []byte(e.id + "." + timestamp + ".")
 	var signatures strings.Builder
@@ -54,7 +55,7 @@ func signEvent(h http.Header, e Event, secrets [][]byte, at time.Time) {
 			signatures.WriteByte(' ')
 		}
 		signatures.WriteString("v1,")
-		signatures.WriteString(base64.StdEncoding.EncodeToString(computeMAC(standardKey(s), prefix, e.body)))
+		signatures.WriteString(base64.StdEncoding.EncodeToString(computeMAC(standardKey(s), prefix, body)))
 	}
 	h[headerStandardSignatures] = []string{signatures.String()}
 }

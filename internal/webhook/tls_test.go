@@ -141,7 +141,7 @@ func TestSend_tls(t *testing.T) {
 			}
 			var present atomic.Pointer[tls.Certificate]
 			present.Store(c.certificate)
-			to := testEndpoint(serveTLS(t, &present, c.config).URL)
+			to := testDestination(serveTLS(t, &present, c.config).URL)
 			to.caBundle = c.bundle
 			NewWithT(t).Expect(sendEvent(t, newSender(t, Options{}), to).Reason).To(Equal(c.want))
 		})
@@ -150,7 +150,7 @@ func TestSend_tls(t *testing.T) {
 
 func TestSend_tlsToAPlainServer(t *testing.T) {
 	server, _ := newReceiver(t, http.StatusOK)
-	result := sendEvent(t, newSender(t, Options{}), testEndpoint("https"+server.URL[len("http"):]))
+	result := sendEvent(t, newSender(t, Options{}), testDestination("https"+server.URL[len("http"):]))
 	NewWithT(t).Expect(result.Reason).To(Equal(ReasonTLS))
 }
 
@@ -162,7 +162,7 @@ func TestSend_certificateRotatedMidRun(t *testing.T) {
 	server := serveTLS(t, &present, func(*tls.Config) {})
 	server.Config.SetKeepAlivesEnabled(false) // each attempt has a handshake of its own
 	s := newSender(t, Options{})
-	to := testEndpoint(server.URL)
+	to := testDestination(server.URL)
 	to.caBundle = first.bundlePEM()
 	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 
@@ -183,7 +183,7 @@ func TestSend_speaksHTTP2(t *testing.T) {
 	startHTTP2(server)
 	defer server.Close()
 	s := newSender(t, Options{})
-	to := testEndpoint(server.URL)
+	to := testDestination(server.URL)
 	to.caBundle = bundleOf(server)
 	results := make(chan Outcome, SlowStart)
 	for range SlowStart {
@@ -206,7 +206,7 @@ func TestSend_goAway(t *testing.T) {
 		startHTTP2(server)
 		defer server.Close()
 		s := newSender(t, Options{})
-		to := testEndpoint(server.URL)
+		to := testDestination(server.URL)
 		to.caBundle = bundleOf(server)
 		for range 5 {
 			g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
@@ -219,7 +219,7 @@ func TestSend_goAway(t *testing.T) {
 		go acceptAll(listener, func(conn net.Conn) {
 			goAway(tls.Server(conn, config))
 		})
-		to := testEndpoint("https://" + listener.Addr().String())
+		to := testDestination("https://" + listener.Addr().String())
 		to.caBundle = a.bundlePEM()
 		result := sendEvent(t, newSender(t, Options{}), to)
 		NewWithT(t).Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonConnection}))

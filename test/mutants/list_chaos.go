@@ -14,8 +14,8 @@ var chaosMutants = []Mutant{
 	{
 		Name: "chaos-every-fourth-event-twice", Promise: "reliability.md 3: repetitions need a fault",
 		Symbol: "webhook.(*Sender).Send", Old: "return s.runAttempt(",
-		New: "if e.id[4]%4 == 0 {\n\t\t_, _ = s.exchange(ctx, transport, to.timeout, " +
-			"&message{url: u, header: headers, body: e.body, maySend: s.maySend})\n\t}\n\treturn s.runAttempt(",
+		New: "if e.id[4]%4 == 0 {\n\t\t_, _ = s.sendMessage(ctx, transport, d.timeout, " +
+			"&message{url: u, header: headers, body: e.body.Reveal(), maySend: s.maySend})\n\t}\n\treturn s.runAttempt(",
 		Suite: "chaos", Test: `^ *I5 `,
 	},
 	{
