@@ -38,18 +38,18 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 	apply := func(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 		GinkgoHelper()
 		answer := object.DeepCopy()
-		Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner("kubectl"))).To(Succeed(), nameRule(object))
+		Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner("kubectl"))).To(Succeed(), nameOf(object))
 		return answer
 	}
 
 	It("builds an operator that applies cleanly, and a second time without a change", func(ctx context.Context) {
 		versions := map[string]string{}
 		for _, object := range operator {
-			versions[nameRule(object)] = apply(ctx, object).GetResourceVersion()
+			versions[nameOf(object)] = apply(ctx, object).GetResourceVersion()
 		}
 		for _, object := range operator {
 			if object.GetKind() != "CustomResourceDefinition" { // the API server writes the status of those
-				Expect(apply(ctx, object).GetResourceVersion()).To(Equal(versions[nameRule(object)]), nameRule(object))
+				Expect(apply(ctx, object).GetResourceVersion()).To(Equal(versions[nameOf(object)]), nameOf(object))
 			}
 		}
 	})
@@ -76,7 +76,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 			return err
 		})).To(Succeed())
 		for _, object := range slices.Concat(operator, samples) {
-			built = append(built, nameRule(object))
+			built = append(built, nameOf(object))
 		}
 		Expect(len(written)).To(BeNumerically(">", 20))
 		Expect(built).To(ConsistOf(written))
@@ -153,7 +153,7 @@ func kustomized(ctx context.Context, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-func nameRule(object *unstructured.Unstructured) string {
+func nameOf(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
 }
 
