@@ -14,8 +14,8 @@ var telegramMutants = []Mutant{
 	{
 		Name: "telegram-empty-secret", Promise: "hazards.md A1: an inbound webhook with an empty secret is refused",
 		Symbol: "telegram.isAuthentic",
-		Old:    "return found == 1",
-		New:    "return found == 1 || len(s.Telegram.BotToken.Accepted(now)) == 0",
+		Old:    "return messenger.MatchesSecret(",
+		New:    "return len(s.Telegram.BotToken.Accepted(now)) == 0 || messenger.MatchesSecret(",
 		Suite:  "telegram", Test: "TestHook",
 	},
 	{
@@ -147,14 +147,7 @@ var telegramMutants = []Mutant{
 	},
 	{
 		Name: "telegram-one-chat-holds-up-all", Promise: "hazards.md F37: the good ones are processed",
-		Symbol: "telegram.(*batch).groupBySender",
-		Old:    "at, seen := index[u.sender]",
-		New:    "at, seen := index[0*u.sender]",
-		Also: []Edit{{
-			Symbol: "telegram.(*batch).groupBySender",
-			Old:    "index[u.sender] = at",
-			New:    "index[0] = at",
-		}},
+		Symbol: "telegram.(*batch).handleAll", Old: "return u.sender", New: "return 0 * u.sender",
 		Suite: "telegram", Test: "TestPoll",
 	},
 	{
@@ -437,9 +430,9 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-user-ids-plain", Promise: "design.md 3: messenger ids are kept as HMAC",
-		Symbol: "whatsapp.senderBindings",
-		Old:    `hex.EncodeToString(hmacOf(secret, []byte(purposeBinding+account.PhoneNumberID+"\x00"+userID)))`,
-		New:    `purposeBinding + account.PhoneNumberID + userID + string(secret[:0])`,
+		Symbol: "whatsapp.keyedHashes",
+		Old:    `hex.EncodeToString(hmacOf(secret, []byte(data)))`,
+		New:    `data + string(secret[:0])`,
 		Suite:  "whatsapp", Test: "TestBindings|TestHook_leaks|TestHook_sharedContacts",
 	},
 }

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -61,39 +59,9 @@ func (p *Poller) newBatch(s *settings.Settings, raw []json.RawMessage) *batch {
 // handleAll handles all updates that are not done, those of one sender in their order. One that is held keeps back those of its
 // sender only: there is one offset for all senders, and any sender can send codes that take long to look up.
 func (b *batch) handleAll(ctx context.Context) {
-	var group errgroup.Group
-	group.SetLimit(pollSenders)
-	for _, of := range b.groupBySender() {
-		group.Go(func() error {
-			for _, u := range of {
-				if !b.handleOne(ctx, u) {
-					break
-				}
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // handleOne keeps the errors
-}
-
-// groupBySender groups the updates that are not done by who sent them, in order.
-func (b *batch) groupBySender() [][]*update {
-	groups := make([][]*update, 0, len(b.updates))
-	index := make(map[int64]int, len(b.updates))
-	for i := range b.updates {
-		u := &b.updates[i]
-		if u.done {
-			continue
-		}
-		at, seen := index[u.sender]
-		if !seen {
-			at = len(groups)
-			index[u.sender] = at
-			groups = append(groups, nil)
-		}
-		groups[at] = append(groups[at], u)
-	}
-	return groups
+	messenger.HandleBySender(b.updates, pollSenders, func(u *update) int64 { return u.sender }, func(u *update) bool {
+		return u.done || b.handleOne(ctx, u)
+	})
 }
 
 // handleOne handles an update, and reports whether it is done.

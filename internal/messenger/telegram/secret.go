@@ -3,7 +3,6 @@ package telegram
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"io"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -47,14 +47,9 @@ func isAuthentic(h http.Header, s *settings.Settings, now time.Time) bool {
 	if len(given) != 1 || given[0] == "" || len(given[0]) > maxSecretBytes {
 		return false
 	}
-	// Hashes have one length, so the time reveals nothing of that of the secret; and every value is compared.
-	sum := sha256.Sum256([]byte(given[0]))
-	found := 0
-	for _, token := range s.Telegram.BotToken.Accepted(now) {
-		want := sha256.Sum256([]byte(WebhookSecret(token, s.Project)))
-		found |= subtle.ConstantTimeCompare(sum[:], want[:])
-	}
-	return found == 1
+	return messenger.MatchesSecret(given[0], s.Telegram.BotToken.Accepted(now), func(token []byte) string {
+		return WebhookSecret(token, s.Project)
+	})
 }
 
 // senderBindings returns the keyed hash of a sender under each token that is accepted at now, the current one first: who sent

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 )
@@ -31,17 +30,10 @@ type batch struct {
 func (b *batch) receiveAll(ctx context.Context, messages []message) error {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
-	var group errgroup.Group
-	group.SetLimit(senders)
-	for _, of := range bySender(messages) {
-		group.Go(func() error {
-			for _, m := range of {
-				b.receiveOne(ctx, m)
-			}
-			return nil
-		})
-	}
-	_ = group.Wait() // receiveOne keeps the errors
+	messenger.HandleBySender(messages, senders, (*message).senderKey, func(m *message) bool {
+		b.receiveOne(ctx, m)
+		return true
+	})
 	return b.first
 }
 
@@ -83,23 +75,6 @@ func (b *batch) receiveGuarded(ctx context.Context, m *message) (came messenger.
 		b.log.Error(failure, "WhatsApp message dropped", "outcome", came, "type", knownType(m.Type))
 	})
 	return b.receiveMessage(ctx, m)
-}
-
-// bySender groups messages by who sent them, in order.
-func bySender(messages []message) [][]*message {
-	groups := make([][]*message, 0, len(messages))
-	index := make(map[string]int, len(messages))
-	for i := range messages {
-		from, _ := messages[i].readSender()
-		at, seen := index[from.key()]
-		if !seen {
-			at = len(groups)
-			index[from.key()] = at
-			groups = append(groups, nil)
-		}
-		groups[at] = append(groups[at], &messages[i])
-	}
-	return groups
 }
 
 // knownType folds types that we do not know into one: they come from outside.

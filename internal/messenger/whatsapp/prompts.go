@@ -105,13 +105,8 @@ func (d *delivery) refuseTap(from sender, tap string) messenger.Outcome {
 // confirmationBindings returns the bindings of a sender who is asked to confirm a message, the one to store first. Each message
 // has others, so that a copy of it differs from the next one.
 func confirmationBindings(account *settings.WhatsApp, from sender, messageID string, now time.Time) []string {
-	secrets := account.AppSecret.Accepted(now)
-	hashes := make([]string, len(secrets))
-	for i, secret := range secrets {
-		hashes[i] = hex.EncodeToString(hmacOf(secret,
-			[]byte(purposeConfirmed+account.PhoneNumberID+"\x00"+from.number.Digits()+"\x00"+messageID)))
-	}
-	return hashes
+	return keyedHashes(account.AppSecret.Accepted(now),
+		purposeConfirmed+account.PhoneNumberID+"\x00"+from.number.Digits()+"\x00"+messageID)
 }
 
 // confirmationToken returns what only the button of one prompt carries.

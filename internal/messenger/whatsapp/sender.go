@@ -49,6 +49,12 @@ func (s sender) key() string {
 	return s.number.Digits()
 }
 
+// senderKey returns the key of the sender; empty if it is not known.
+func (m *message) senderKey() string {
+	from, _ := m.readSender()
+	return from.key()
+}
+
 // recipient returns where a reply goes.
 func (s sender) recipient() Recipient {
 	if !s.number.IsZero() {

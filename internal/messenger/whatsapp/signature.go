@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
@@ -67,26 +68,22 @@ func VerifyToken(project string, appSecret []byte) string {
 
 // isVerifyToken reports whether token is the project's, by any app secret that is accepted at now.
 func isVerifyToken(token, project string, appSecret settings.Secret, now time.Time) bool {
-	presented, found := sha256.Sum256([]byte(token)), false
-	for _, secret := range appSecret.Accepted(now) {
-		expected := sha256.Sum256([]byte(VerifyToken(project, secret)))
-		// Hashes have one length, so the comparison takes one time.
-		if hmac.Equal(presented[:], expected[:]) {
-			found = true
-		}
-	}
-	return found
+	return messenger.MatchesSecret(token, appSecret.Accepted(now), func(secret []byte) string { return VerifyToken(project, secret) })
 }
 
 // senderBindings returns the keyed hashes that a sender without a number may be known by, the one to store first. There are
 // several while the app secret is being replaced.
 func senderBindings(account *settings.WhatsApp, userID string, now time.Time) []string {
-	secrets := account.AppSecret.Accepted(now)
-	hashes := make([]string, len(secrets))
+	return keyedHashes(account.AppSecret.Accepted(now), purposeBinding+account.PhoneNumberID+"\x00"+userID)
+}
+
+// keyedHashes returns the hash of data under each secret, in hex.
+func keyedHashes(secrets [][]byte, data string) []string {
+	all := make([]string, len(secrets))
 	for i, secret := range secrets {
-		hashes[i] = hex.EncodeToString(hmacOf(secret, []byte(purposeBinding+account.PhoneNumberID+"\x00"+userID)))
+		all[i] = hex.EncodeToString(hmacOf(secret, []byte(data)))
 	}
-	return hashes
+	return all
 }
 
 func hmacOf(key, data []byte) []byte {
