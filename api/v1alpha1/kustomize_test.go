@@ -70,7 +70,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		Expect(filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && filepath.Ext(path) == ".yaml" && entry.Name() != "kustomization.yaml" {
 				for _, object := range documents(path) {
-					written = append(written, nameRule(&unstructured.Unstructured{Object: object}))
+					written = append(written, nameOf(&unstructured.Unstructured{Object: object}))
 				}
 			}
 			return err

@@ -50,7 +50,7 @@ func libraryNumber(n Number) *phonenumbers.PhoneNumber {
 	national := n.lastDigits(nationalLen)
 	// At least one digit stays a digit, as in the library: 000 is two zeros and a 0.
 	zeros := int32(nationalLen - max(fromBCD(national).countDigits(), 1)) //nolint:gosec // at most 15 digits
-	country, value := int32(toDecimal(code)), toDecimal(national)        //nolint:gosec // three digits at most
+	country, value := int32(toDecimal(code)), toDecimal(national)         //nolint:gosec // three digits at most
 	p := &phonenumbers.PhoneNumber{CountryCode: &country, NationalNumber: &value}
 	if zeros > 0 {
 		leading := true
