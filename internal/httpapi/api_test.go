@@ -43,7 +43,7 @@ func TestAPI_answersWithAndWithoutThePrefix(t *testing.T) {
 	g.Expect(statusOf("/other/openapi.json")).To(Equal(200))
 }
 
-// markUnlisted marks a request whose path the contract does not name.
+// markUnlisted marks a request whose path the contract does not list.
 func (r request) markUnlisted() request {
 	r.unlisted = true
 	return r.markInvalid()
@@ -90,14 +90,14 @@ func TestAPI_hooks(t *testing.T) {
 	g.Expect(h.awaitLogLines(g, 3)[2]).To(HaveKeyWithValue("status", 200.0))
 	g.Expect(send("/hooks/panic")).To(Equal(500))
 	_, err := send("/hooks/half")
-	g.Expect(err).To(HaveOccurred(), "half an answer is not passed off as a whole one")
+	g.Expect(err).To(HaveOccurred(), "a partial answer must not look complete")
 	_, err = send("/hooks/abort")
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(h.awaitLogLines(g, 6)[5]).To(And(
 		HaveKeyWithValue("route", "/hooks/abort"), HaveKeyWithValue("status", 500.0), HaveKeyWithValue("code", "internal"),
 	))
 	g.Expect(h.gatherMetrics()).NotTo(ContainSubstring(`status="0"`))
-	g.Expect(h.gatherMetrics()).To(ContainSubstring("phoneproof_http_panics_total 2\n"), "an abort is no panic")
+	g.Expect(h.gatherMetrics()).To(ContainSubstring("phoneproof_http_panics_total 2\n"), "an abort is not counted as a panic")
 }
 
 func TestAPI_refusesOptionsThatCannotWork(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAPI_refusesOptionsThatCannotWork(t *testing.T) {
 	}
 	good.Hooks, good.Registerer = nil, h.registry
 	_, err = New(good)
-	g.Expect(err).To(HaveOccurred(), "the metrics are registered already")
+	g.Expect(err).To(HaveOccurred(), "the metrics are already registered")
 }
 
 func TestAPI_requestID(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAPI_requestID(t *testing.T) {
 	g.Expect(lines[1]["xRequestId"]).To(Equal(b.joinedHeader("X-Request-Id")))
 }
 
-func TestLog_oneLinePerRequestWhateverIsSent(t *testing.T) {
+func TestLog_oneLinePerRequest(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	number := h.newNumber(1)
@@ -226,11 +226,11 @@ func TestMetrics_longPollsAreApart(t *testing.T) {
 func TestLimits_fitTogether(t *testing.T) {
 	g := NewWithT(t)
 	l := defaultLimits
-	g.Expect(l.write).To(BeNumerically(">", maxWait+2*storeTimeout), "the longest poll reads twice and still answers")
+	g.Expect(l.write).To(BeNumerically(">", maxWait+2*storeTimeout), "the longest poll must have time for two reads and the answer")
 	g.Expect(l.readHeader).To(BeNumerically("<", l.read))
 	g.Expect(storeTimeout).To(BeNumerically("<", 2*time.Second))
 	for _, budget := range []int64{boundedhttp.ConnectionCost * 4, boundedhttp.ConnectionCost * 4096} {
-		g.Expect(MaxWaits(budget)).To(BeNumerically("<", budget/boundedhttp.ConnectionCost), "long polls alone cannot fill the server")
+		g.Expect(MaxWaits(budget)).To(BeNumerically("<", budget/boundedhttp.ConnectionCost), "long polls alone must not use up the budget")
 	}
 	g.Expect(defaultShutdownTimeout).To(BeNumerically(">", l.read+storeTimeout))
 	g.Expect(maxWaitsPerKey).To(BeNumerically("<", maxWaits))

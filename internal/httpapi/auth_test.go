@@ -49,7 +49,7 @@ func TestAuth_refusals(t *testing.T) {
 		{"scope", base("Bearer " + keyStatus), 403, codeInsufficientScope, ""},
 		{"scheme in capitals", base("BEARER " + keyAll), 200, "", ""},
 		{"scheme in lower case", base("bearer " + keyAll), 200, "", ""},
-		{"no pp_ key", base("Bearer " + keyInit), 200, "", ""},
+		{"key without the prefix pp_", base("Bearer " + keyInit), 200, "", ""},
 	})
 }
 
@@ -70,7 +70,7 @@ func TestAuth_explainsEachRefusal(t *testing.T) {
 		g.Expect(a.joinedHeader("WWW-Authenticate")).To(Equal(challenge))
 		messages[a.errorField("message")] = true
 	}
-	g.Expect(messages).To(HaveLen(5), "each has its own message")
+	g.Expect(messages).To(HaveLen(5), "each refusal must have its own message")
 	g.Expect(h.do(initFor(keyStatus, h.newNumber(1))).joinedHeader("WWW-Authenticate")).To(HaveSuffix(`scope="Init"`))
 }
 
@@ -82,7 +82,7 @@ func TestAuth_comesBeforeEverythingElse(t *testing.T) {
 		expectRefusal(g, h.do(statusRequest("unknown", "").markInvalid()), 401, codeUnknownKey, "")
 		expectRefusal(g, h.do(statusRequest(keyExpired, "id="+strings.Repeat("a", 26))), 401, codeExpiredKey, "")
 	}
-	g.Expect(h.store.calls.Load()).To(BeZero(), "junk keys cost the store nothing")
+	g.Expect(h.store.calls.Load()).To(BeZero(), "invalid keys must not cause a call of the store")
 }
 
 func TestAuth_revokedKeyIsRefusedByTheNextRequest(t *testing.T) {
@@ -105,8 +105,8 @@ func TestAuth_revokedKeyIsRefusedByTheNextRequest(t *testing.T) {
 	g.Expect(h.store.calls.Load()).To(Equal(reads + 1))
 }
 
-// A key that was removed, alone or with all others as when the project is deleted, is refused at once and for nothing.
-func TestAuth_keyThatIsGone(t *testing.T) {
+// A removed key is refused immediately and without a call of the store, also if all keys are gone because the project was deleted.
+func TestAuth_removedKey(t *testing.T) {
 	for name, keys := range map[string]settings.Keys{
 		"another key is left": settings.NewKeys(settings.Key{Name: "left", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeInit}),
 		"no key is left":      {},
@@ -127,7 +127,7 @@ func TestAuth_keyThatIsGone(t *testing.T) {
 			} {
 				expectRefusal(g, h.do(r), 401, codeUnknownKey, "")
 			}
-			g.Expect(h.store.calls.Load()).To(Equal(calls), "the store is not asked")
+			g.Expect(h.store.calls.Load()).To(Equal(calls), "the store must not be called")
 		})
 	}
 }
@@ -143,5 +143,5 @@ func TestAuth_bearerHeader(t *testing.T) {
 		g.Expect(err != nil).To(Equal(want == ""), "%q", value)
 	}
 	_, err := bearerToken(http.Header{"Authorization": {"Bearer abc", "Bearer abc"}})
-	g.Expect(err).To(MatchError(errMalformedKey), "a proxy may have looked at the other one")
+	g.Expect(err).To(MatchError(errMalformedKey), "a proxy may have checked the other header")
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// badRequest is a request with the refusal it gets; status 200 where it is good after all.
+// badRequest is a request with its expected refusal; status 200 if it is valid after all.
 type badRequest struct {
 	name    string
 	request request
@@ -26,10 +26,10 @@ type badRequest struct {
 	field   string
 }
 
-// longNumber is what could be a phone number.
+// longNumber matches what may be a phone number.
 var longNumber = regexp.MustCompile(`[0-9]{10,15}`)
 
-// expectEach sends each request to one server.
+// expectEach sends all requests to one server and checks the answers.
 func expectEach(t *testing.T, rows []badRequest) {
 	t.Helper()
 	h := newHarness(t)
@@ -37,12 +37,12 @@ func expectEach(t *testing.T, rows []badRequest) {
 		t.Run(row.name, func(t *testing.T) {
 			g := NewWithT(t)
 			h.t = t
-			sent := row.request.body[:min(len(row.request.body), 2*maxBodyBytes)] // more of it is not read
+			sent := row.request.body[:min(len(row.request.body), 2*maxBodyBytes)] // the server reads no more
 			h.canaries.add(longNumber.FindAllString(sent+row.request.target, -1)...)
 			reads := h.store.calls.Load()
 			a := h.do(row.request.markInvalid())
 			if row.status == http.StatusUnauthorized || row.status == http.StatusForbidden {
-				g.Expect(h.store.calls.Load()).To(Equal(reads), "whoever has no key costs the store nothing")
+				g.Expect(h.store.calls.Load()).To(Equal(reads), "a request without a valid key must not cause a call of the store")
 			}
 			if row.status == http.StatusOK {
 				g.Expect(a.status).To(Equal(http.StatusOK), string(a.body))
@@ -54,8 +54,10 @@ func expectEach(t *testing.T, rows []badRequest) {
 	h.t = t
 }
 
+// requestWithBody returns an init request with that body.
 func requestWithBody(text string) request { return initRequest(keyAll, text) }
 
+// requestWithNumber returns an init request for that phone number, valid or not.
 func requestWithNumber(text string) request {
 	quoted, err := json.Marshal(text)
 	if err != nil {
@@ -64,7 +66,7 @@ func requestWithNumber(text string) request {
 	return requestWithBody(`{"phoneNumber":` + string(quoted) + `}`)
 }
 
-func TestInit_bodyThatIsNoJSON(t *testing.T) {
+func TestInit_invalidJSON(t *testing.T) {
 	valid := `{"phoneNumber":"+4915123456789"}`
 	rows := []badRequest{
 		{"empty", requestWithBody(""), 400, codeInvalidJSON, ""},
@@ -184,7 +186,7 @@ func TestInit_headersOfTheBody(t *testing.T) {
 		{"utf-8", ct(`Application/JSON;charset="UTF-8"`), 200, "", ""},
 		{"utf-8 as usual", ct("application/json; charset=utf-8"), 200, "", ""},
 		{"gzip", gzipped, 415, codeContentEncoding, "Content-Encoding"},
-		{"gzip that says nothing", requestWithBody(zipped.String()), 400, codeInvalidJSON, ""},
+		{"gzip without Content-Encoding", requestWithBody(zipped.String()), 400, codeInvalidJSON, ""},
 		{"identity", good.withHeader("Content-Encoding", "identity"), 200, "", ""},
 		{"two encodings", good.withHeader("Content-Encoding", "identity", "gzip"), 415, codeContentEncoding, "Content-Encoding"},
 	})
@@ -197,7 +199,7 @@ func TestInit_sizeOfTheBody(t *testing.T) {
 	}
 	chunked := func(text string) request {
 		r := requestWithBody("")
-		r.stream = io.MultiReader(strings.NewReader(text)) // of a length that net/http does not know
+		r.stream = io.MultiReader(strings.NewReader(text)) // hides its length from net/http
 		return r
 	}
 	expectEach(t, []badRequest{

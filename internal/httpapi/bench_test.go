@@ -20,7 +20,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// benchAPI is an API as cmd wires it, with log and metrics, over the memory store.
+// benchAPI returns an API with log and metrics, as serve configures it, over the memory store.
 func benchAPI(b testing.TB) *API {
 	b.Helper()
 	s := liveSettings()
@@ -38,12 +38,12 @@ func benchAPI(b testing.TB) *API {
 	return api
 }
 
-// discard is io.Discard by another name, which slog does not recognise: lines are to be written.
+// discard discards what is written. Unlike for io.Discard, slog still formats the lines.
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// sink is a ResponseWriter that costs nothing.
+// sink is a ResponseWriter that does not allocate.
 type sink struct {
 	header http.Header
 	status int
@@ -71,10 +71,10 @@ func benchRequest(method, target, body string) *http.Request {
 	return r
 }
 
-// TestAllocations keeps requests from getting dearer unseen.
+// TestAllocations fails if requests allocate more than their budget.
 func TestAllocations(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector empties pools at random: make test runs it once more without")
+		t.Skip("the race detector empties pools at random; make test runs this test again without it")
 	}
 	api, w := benchAPI(t), &sink{header: http.Header{}}
 	start := benchRequest(http.MethodPost, pathInit, "")
@@ -138,7 +138,7 @@ func BenchmarkStatus(b *testing.B) {
 	}
 }
 
-// BenchmarkUnknownKey is the way of a request that has no valid key: what a flood of them costs.
+// BenchmarkUnknownKey measures a request without a valid key: the cost of a flood of them.
 func BenchmarkUnknownKey(b *testing.B) {
 	api, w := benchAPI(b), &sink{header: http.Header{}}
 	r := benchRequest(http.MethodGet, pathStatus+"?id=x", "")
@@ -153,8 +153,8 @@ func BenchmarkUnknownKey(b *testing.B) {
 	}
 }
 
-// BenchmarkKeyCheck is the check of a valid key alone, header parsing included: of one as keygen makes them, which is to
-// take less than a microsecond. A key may be any text of up to 4 KiB, and hashing one that long takes some microseconds.
+// BenchmarkKeyCheck measures the check of a valid key alone, header parsing included. For a key made by keygen it should take
+// less than a microsecond. A key may be any text of up to 4 KiB, and hashing such a long one takes some microseconds.
 func BenchmarkKeyCheck(b *testing.B) {
 	api := benchAPI(b)
 	x := exchange{api: api, r: benchRequest(http.MethodGet, pathStatus, ""), settings: api.settings()}

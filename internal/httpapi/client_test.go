@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// request is a request in the making.
+// request is a request to send.
 type request struct {
 	method string
 	target string
@@ -19,9 +19,9 @@ type request struct {
 	// stream is sent in place of body, in chunks.
 	stream io.Reader
 	header http.Header
-	// invalid says that the request is wrong on purpose, so only its answer is held against the contract.
+	// invalid reports whether the request breaks the contract on purpose; then only its answer is checked.
 	invalid bool
-	// unlisted says that its path is none of the contract's.
+	// unlisted reports whether the contract does not list its path.
 	unlisted bool
 }
 
@@ -39,22 +39,24 @@ func statusRequest(key, query string) request {
 	return request{method: http.MethodGet, target: pathStatus + "?" + query, header: http.Header{"Authorization": {"Bearer " + key}}}
 }
 
+// withHeader returns the request with a header that has these values.
 func (r request) withHeader(name string, values ...string) request {
 	r.header = r.header.Clone()
 	r.header[http.CanonicalHeaderKey(name)] = values
 	return r
 }
 
+// markInvalid returns the request with invalid set.
 func (r request) markInvalid() request {
 	r.invalid = true
 	return r
 }
 
-// answer is what came back.
+// answer is the answer to a request.
 type answer struct {
 	status int
 	proto  string
-	// last says that the server ends the connection.
+	// last reports whether the server closes the connection.
 	last   bool
 	header http.Header
 	body   []byte
@@ -67,17 +69,18 @@ func (a answer) errorField(name string) string {
 	return text
 }
 
-// joinedHeader returns a header by the name that the contract gives it.
+// joinedHeader returns the values of a header, separated by commas. The name is in the case of the contract.
 func (a answer) joinedHeader(name string) string {
 	return strings.Join(a.header[http.CanonicalHeaderKey(name)], ", ")
 }
 
+// stringField returns a field of the body; empty if it is not a string.
 func (a answer) stringField(name string) string {
 	text, _ := a.fields[name].(string)
 	return text
 }
 
-// do sends a request over the wire, and holds it and its answer against the contract.
+// do sends a request to the server, and checks the request and its answer against the contract.
 func (h *harness) do(r request) answer {
 	h.t.Helper()
 	g := NewWithT(h.t)
@@ -89,7 +92,7 @@ func (h *harness) do(r request) answer {
 	g.Expect(err).NotTo(HaveOccurred())
 	httpRequest.URL = &url.URL{Scheme: "http", Host: h.address, Opaque: r.target}
 	if !strings.HasPrefix(r.target, "//") {
-		httpRequest.URL.Opaque = "//" + h.address + r.target // net/http writes what follows the host as it is
+		httpRequest.URL.Opaque = "//" + h.address + r.target // net/http sends it unchanged after the host
 	}
 	if r.header != nil {
 		httpRequest.Header = r.header
@@ -102,7 +105,7 @@ func (h *harness) do(r request) answer {
 	return h.checkAnswer(r, response)
 }
 
-// checkAnswer reads an answer and holds it against the contract.
+// checkAnswer reads an answer and checks it against the contract.
 func (h *harness) checkAnswer(r request, response *http.Response) answer {
 	h.t.Helper()
 	g := NewWithT(h.t)

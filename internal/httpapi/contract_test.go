@@ -32,8 +32,8 @@ func loadContract() *openapi3.T {
 	return document
 }
 
-// contract is openapi.yaml, read once, and stricter: clients must accept answers with new fields and codes, but this
-// server may answer only those that are documented, and exactly one link.
+// contract is openapi.yaml, read once and made stricter: clients must accept answers with new fields and codes, but this
+// server must answer only with documented ones, and with exactly one link.
 var contract = sync.OnceValue(func() *openapi3.T {
 	document := loadContract()
 	for _, schema := range answerSchemas(document) {
@@ -49,7 +49,7 @@ var contract = sync.OnceValue(func() *openapi3.T {
 	return document
 })
 
-// answerSchemas returns the schemas of all bodies that operations answer with.
+// answerSchemas returns the schemas of all answer bodies.
 func answerSchemas(document *openapi3.T) []*openapi3.Schema {
 	var schemas []*openapi3.Schema
 	for _, item := range document.Paths.Map() {
@@ -64,7 +64,8 @@ func answerSchemas(document *openapi3.T) []*openapi3.Schema {
 	return schemas
 }
 
-// rejectOtherFields closes an object and those in it. One without documented fields, such as this document, stays open.
+// rejectOtherFields makes a schema and its properties reject undocumented fields. An object without documented fields, such as
+// the OpenAPI document, still accepts any.
 func rejectOtherFields(schema *openapi3.Schema) {
 	if len(schema.Properties) == 0 {
 		return
@@ -79,7 +80,8 @@ func codeSchema(document *openapi3.T) *openapi3.Schema {
 	return document.Components.Schemas["Error"].Value.Properties["error"].Value.Properties["code"].Value
 }
 
-// checkContract holds an exchange against the contract. Where nothing is served the contract promises an error of its form.
+// checkContract checks a request and its answer against the contract. An answer for an unknown path must have the form of its
+// errors.
 func checkContract(t testing.TB, r request, a answer) {
 	t.Helper()
 	g := NewWithT(t)
@@ -120,7 +122,7 @@ func checkContract(t testing.TB, r request, a answer) {
 	}
 }
 
-// documentedHeaders returns the headers that an answer may have, beside those of HTTP itself.
+// documentedHeaders returns the headers that an answer may have: those of HTTP and those of the contract.
 func documentedHeaders(operation *openapi3.Operation, status int) []string {
 	names := []string{"Content-Type", "Content-Length", "Date", "Connection", "X-Content-Type-Options"}
 	for name := range operation.Responses.Status(status).Value.Headers {
@@ -153,7 +155,7 @@ func TestContract_namesEveryCode(t *testing.T) {
 	g.Expect(promised).To(Equal(answered))
 }
 
-// Answers may gain fields and codes: what is published accepts them, what tests hold this server against does not.
+// Answers may gain fields and codes: the published contract accepts them, the stricter one of the tests does not.
 func TestContract_isOpenForNewFieldsAndCodes(t *testing.T) {
 	published := loadContract()
 	for name, answer := range map[string]string{
@@ -193,7 +195,7 @@ func TestContract_isServed(t *testing.T) {
 	g.Expect(head.header.Get("Content-Length")).To(Equal(a.header.Get("Content-Length")))
 }
 
-// canaries are the texts that must stay out of logs, metrics and refusals.
+// canaries are texts that must not appear in logs, metrics and refusals.
 type canaries struct {
 	mu    sync.Mutex
 	texts map[string]bool
@@ -216,7 +218,7 @@ func (c *canaries) check(t testing.TB, where, text string) {
 	defer c.mu.Unlock()
 	for canary := range c.texts {
 		if strings.Contains(text, canary) {
-			t.Errorf("a number, key or code is in the %s: %s", where, canary)
+			t.Errorf("the %s contains a phone number, key or code: %s", where, canary)
 		}
 	}
 }

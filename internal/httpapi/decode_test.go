@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-func TestDecode_readsWhatEncodingJSONReads(t *testing.T) {
+func TestDecode_readsLikeEncodingJSON(t *testing.T) {
 	g := NewWithT(t)
 	for _, text := range []string{
 		`{"phoneNumber":"a"}`, ` { "phoneNumber" : "\"\\\/\b\f\n\r\t\u00e9\uD83D\uDE00" , "method" : "" } `,
@@ -28,7 +28,7 @@ func TestDecode_readsWhatEncodingJSONReads(t *testing.T) {
 	}
 }
 
-func TestDecode_refusesWhatIsBroken(t *testing.T) {
+func TestDecode_refusesInvalidJSON(t *testing.T) {
 	g := NewWithT(t)
 	for _, text := range []string{
 		`{"a"`, `{"a"1`, `{"a":`, `{"a":1`, `{"a":1 "b":2}`, `{"a":[1`, `{"a":[1}`, `{"a":[1 2]}`, `{"a":-}`, `{"a":1e}`, `{"a":.5}`, `{a:1}`,
@@ -41,7 +41,7 @@ func TestDecode_refusesWhatIsBroken(t *testing.T) {
 	}
 }
 
-// What decodeInit takes, encoding/json takes too, and both see the same.
+// FuzzDecodeInit checks that encoding/json accepts all that decodeInit accepts, and that both read the same values.
 func FuzzDecodeInit(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `[]`, `{"phoneNumber":"+4915123456789"}`, `{"phoneNumber":"+49`, `{"phoneNumber":"a","phoneNumber":"b"}`,
@@ -56,20 +56,20 @@ func FuzzDecodeInit(f *testing.F) {
 			return
 		}
 		if !utf8.Valid(data) {
-			t.Fatalf("took invalid UTF-8: %q", data)
+			t.Fatalf("accepted invalid UTF-8: %q", data)
 		}
 		var want map[string]any
 		reader := json.NewDecoder(bytes.NewReader(data))
-		reader.UseNumber()                                                // JSON has no largest number, and nobody asks for one here
+		reader.UseNumber()                                                // numbers in JSON may be of any size
 		if err := reader.Decode(&want); err != nil || !json.Valid(data) { // nothing follows it
-			t.Fatalf("took %q, which encoding/json refuses: %v", data, err)
+			t.Fatalf("accepted %q, which encoding/json refuses: %v", data, err)
 		}
 		for name, field := range map[string]struct {
 			value string
 			has   bool
 		}{"phoneNumber": {got.PhoneNumber.value, got.PhoneNumber.given}, "method": {got.Method.value, got.Method.given}, "subject": {got.Subject.value, got.Subject.given}} {
 			value, has := want[name]
-			has = has && (name != "subject" || value != nil) // null is none
+			has = has && (name != "subject" || value != nil) // null is the same as no subject
 			if has != field.has || (has && value != field.value) {
 				t.Fatalf("%q: read %s as %q, encoding/json as %v", data, name, field.value, value)
 			}
@@ -77,7 +77,7 @@ func FuzzDecodeInit(f *testing.F) {
 	})
 }
 
-// Whatever a display name holds, the answer is JSON that says it.
+// FuzzAppendString checks that appendString writes valid JSON for any display name.
 func FuzzAppendString(f *testing.F) {
 	for _, seed := range []string{"", "a\"b\\c", "\x00\x1f\x7f", "é\u2028\u2029", "\xff\xc0\xaf", "😀", "</script>"} {
 		f.Add(seed)
@@ -100,7 +100,7 @@ func FuzzAppendString(f *testing.F) {
 	})
 }
 
-// A query is read as net/url reads it, or refused.
+// FuzzStatusQuery checks that all accepted queries have an id and an allowed wait.
 func FuzzStatusQuery(f *testing.F) {
 	for _, seed := range []string{"", "id=a", "id=a&id=b", "id=%61&wait=20s", "wait=31s", "id=+%2B&&", "id=%zz", "%69d=a;x=1"} {
 		f.Add(seed)
@@ -111,7 +111,7 @@ func FuzzStatusQuery(f *testing.F) {
 			return
 		}
 		if query.id == "" || query.wait < 0 || query.wait > maxWait {
-			t.Fatalf("%q: took %+v", raw, query)
+			t.Fatalf("%q: accepted %+v", raw, query)
 		}
 	})
 }

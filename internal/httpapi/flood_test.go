@@ -15,8 +15,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Many clients of one key send more than its limit for as long as the test lasts; another key of the project, and
-// another project in the same process over the same backend, start verifications meanwhile.
+// Many clients of one key exceed its limit during the whole test. Meanwhile another key of the project, and another project
+// in the same process and backend, start verifications.
 func TestInit_floodAffectsNoOtherClient(t *testing.T) {
 	const limit = 50
 	g := NewWithT(t)
@@ -71,7 +71,7 @@ func TestInit_floodAffectsNoOtherClient(t *testing.T) {
 			g.Expect(status).To(Equal(http.StatusOK))
 		}
 	}
-	g.Eventually(refused.Load).Should(BeNumerically(">", before), "the flood went on meanwhile")
+	g.Eventually(refused.Load).Should(BeNumerically(">", before), "the flood must last until then")
 	close(over)
 	all.Wait()
 	g.Expect(odd).To(BeEmpty())

@@ -38,13 +38,13 @@ const (
 	keyExpired = "the-key-that-is-expired-0123456789abcde"
 )
 
-// TestMain sets how long a test waits for what comes in a moment, on a slow machine too.
+// TestMain sets a timeout of Eventually that is long enough for a slow machine.
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	m.Run()
 }
 
-// keyAll is a key as keygen makes it.
+// keyAll is a key with all scopes, as keygen makes it.
 var keyAll = func() string {
 	key, err := settings.NewAPIKey(rand.Reader)
 	if err != nil {
@@ -53,7 +53,7 @@ var keyAll = func() string {
 	return key
 }()
 
-// keysOf returns the keys that the tests present.
+// keysOf returns the keys that the tests use.
 func keysOf(extra ...settings.Key) settings.Keys {
 	both := settings.ScopeInit | settings.ScopeStatus
 	return settings.NewKeys(append([]settings.Key{
@@ -76,12 +76,12 @@ func liveSettings() *settings.Settings {
 	}
 }
 
-// stoppedClock has no time pass on a machine that stalls.
+// stoppedClock makes the tested limits independent of the speed of the machine.
 func stoppedClock(s *setup) {
 	s.options.Clock = clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 }
 
-// harness is a project that is served on loopback, with everything it logs and counts.
+// harness is a project served on loopback, with its log and its metrics.
 type harness struct {
 	t        testing.TB
 	backend  *memory.Backend
@@ -106,8 +106,8 @@ type setup struct {
 	settings *settings.Settings
 }
 
-// newHarness serves a project on loopback until the test ends, and then looks for what must not be in the log, the
-// metrics and the refusals.
+// newHarness serves a project on loopback until the test ends, and then checks that the log and the metrics contain no
+// canary.
 func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	t.Helper()
 	g := NewWithT(t)
@@ -162,7 +162,7 @@ func (h *harness) start() {
 	})
 }
 
-// newInvitation stands for what the caller wires: any links do that the contract's patterns take.
+// newInvitation is the Invite option of the tests. Its links match the patterns of the contract.
 func newInvitation(s *settings.Settings, r *verification.Request, code verification.Code) Invitation {
 	if r.Method == verification.Telegram {
 		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code)}
@@ -171,13 +171,14 @@ func newInvitation(s *settings.Settings, r *verification.Request, code verificat
 	return Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
 }
 
-// changeSettings replaces the settings, as a watch does.
+// changeSettings replaces the settings, as the watch of a project does.
 func (h *harness) changeSettings(edit func(*settings.Settings)) {
 	next := *h.settings.Load()
 	edit(&next)
 	h.settings.Store(&next)
 }
 
+// gatherMetrics returns the metrics in the text format of Prometheus.
 func (h *harness) gatherMetrics() string {
 	families, err := h.registry.Gather()
 	if err != nil {
@@ -192,17 +193,17 @@ func (h *harness) gatherMetrics() string {
 	return text.String()
 }
 
-// newNumber returns a valid number, another one for each n. It is a canary from then on.
+// newNumber returns a valid phone number that depends on n, and adds it to the canaries.
 func (h *harness) newNumber(n int) string {
 	number := fmt.Sprintf("+49151%08d", n)
 	h.canaries.add(number[1:])
 	return number
 }
 
-// logText returns what was logged so far.
+// logText returns the log so far.
 func (h *harness) logText() string { return string(h.logs.Contents()) }
 
-// parseLog returns the lines logged so far, parsed.
+// parseLog returns the parsed lines of the log so far.
 func (h *harness) parseLog() []map[string]any {
 	var lines []map[string]any
 	for line := range strings.Lines(h.logText()) {
@@ -214,12 +215,12 @@ func (h *harness) parseLog() []map[string]any {
 	return lines
 }
 
-// countingStore counts what reaches the store.
+// countingStore counts the calls of the store.
 type countingStore struct {
 	verification.Store
 
 	calls atomic.Int64
-	// before is called first by each call, where set.
+	// before is called at the start of each call, if set.
 	before atomic.Pointer[func(context.Context) error]
 }
 

@@ -42,7 +42,7 @@ func TestInit_telegram(t *testing.T) {
 	g.Expect(a.stringField("expectedText")).To(HavePrefix("/start "))
 }
 
-func TestInit_simulatedProjectSaysSo(t *testing.T) {
+func TestInit_simulatedProjectHeader(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	h.changeSettings(func(s *settings.Settings) { s.Simulated = true })
@@ -73,7 +73,7 @@ func TestInit_suspendedProject(t *testing.T) {
 	a := h.do(initFor(keyAll, h.newNumber(1)))
 	expectRefusal(g, a, 503, codeSuspended, "")
 	g.Expect(a.joinedHeader("Retry-After")).To(Equal("300"))
-	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "what was started can be followed")
+	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "started verifications can still be read")
 }
 
 func TestInit_idempotencyKey(t *testing.T) {
@@ -94,7 +94,7 @@ func TestInit_idempotencyKey(t *testing.T) {
 	expectRefusal(g, reused, 422, verification.CodeIdempotencyKeyReused, "Idempotency-Key")
 }
 
-// A first try that was acknowledged is answered again, though nothing new may begin.
+// A retry of a stored request is answered even while no new verification may start.
 func TestInit_idempotencyKeyWhenNothingNewMayBegin(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
@@ -131,7 +131,7 @@ func TestInit_manyWithOneIdempotencyKeyMakeOneRequest(t *testing.T) {
 	for i := range ids {
 		all.Go(func() {
 			a := answer{status: http.StatusServiceUnavailable}
-			for tries := 0; tries < 20 && a.status == http.StatusServiceUnavailable; tries++ { // a busy machine may have no time for a call of the store
+			for tries := 0; tries < 20 && a.status == http.StatusServiceUnavailable; tries++ { // on a busy machine, a call of the store may time out
 				a = h.do(initFor(keyAll, h.newNumber(1)).withHeader("Idempotency-Key", "same"))
 			}
 			ids[i] = a.stringField("requestId")
@@ -140,7 +140,7 @@ func TestInit_manyWithOneIdempotencyKeyMakeOneRequest(t *testing.T) {
 	all.Wait()
 	g.Expect(verification.IsRequestID(ids[0])).To(BeTrue())
 	g.Expect(ids).To(HaveEach(ids[0]))
-	// The creation itself may be what was not answered in time.
+	// The init that created the request may have timed out.
 	g.Expect(h.gatherMetrics()).To(Or(
 		And(ContainSubstring(`phoneproof_http_inits_total{result="created"} 1`+"\n"),
 			ContainSubstring(`phoneproof_http_inits_total{result="replayed"} 199`+"\n")),
@@ -149,11 +149,11 @@ func TestInit_manyWithOneIdempotencyKeyMakeOneRequest(t *testing.T) {
 	))
 }
 
-// Buffers are used again: the number of one client must not wait in memory for the next one.
-func TestInit_forgetsTheBody(t *testing.T) {
+// Buffers are reused, so the phone number of one client must not stay in memory until the next request.
+func TestInit_clearsTheBody(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
-	for i := range 50 { // The pool may choose another buffer now and then.
+	for i := range 50 { // The pool may sometimes return another buffer.
 		buffer := new([maxBodyBytes + 1]byte)
 		bodies.Put(buffer)
 		for _, text := range []string{fmt.Sprintf(`{"phoneNumber":%q}`, h.newNumber(i)), h.newNumber(i)} {
@@ -224,7 +224,7 @@ func TestInit_floodOfOnePrefix(t *testing.T) {
 	g.Expect(h.do(initFor(keyAll, h.newNumber(6))).status).To(Equal(200), "another key")
 }
 
-// initAs starts a verification for a subject.
+// initAs returns an init request for a subject.
 func initAs(key, number, subject string) request {
 	return initRequest(key, fmt.Sprintf(`{"phoneNumber":%q,"subject":%q}`, number, subject))
 }
@@ -246,15 +246,15 @@ func TestInit_floodOfOneSubject(t *testing.T) {
 
 	g.Expect(h.do(initAs(keyAll, h.newNumber(2), "203.0.113.8")).status).To(Equal(200), "another subject")
 	g.Expect(h.do(initAs(keyInit, h.newNumber(3), "203.0.113.7")).status).To(Equal(200), "another key's subject of the same name")
-	g.Expect(h.do(first).status).To(Equal(200), "a retry counts for nothing")
+	g.Expect(h.do(first).status).To(Equal(200), "a retry does not count")
 	g.Expect(h.do(initAs(keyAll, h.newNumber(0), "203.0.113.9").withHeader("Idempotency-Key", "one")).status).
-		To(Equal(200), "its user has another address by now")
+		To(Equal(200), "the user of a retry may have another address")
 	expectRefusal(g, h.do(initFor(keyAll, h.newNumber(4))), 400, codeMissingField, "subject")
 	null := initRequest(keyAll, fmt.Sprintf(`{"phoneNumber":%q,"subject":null}`, h.newNumber(4)))
 	expectRefusal(g, h.do(null), 400, codeMissingField, "subject")
 }
 
-// A first try was answered before its project counted by subject. Its retry has no subject either.
+// A retry without a subject is answered if its first try was stored before the project limited subjects.
 func TestInit_retryOfBeforeSubjectsWereLimited(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
@@ -282,12 +282,12 @@ func TestInit_subject(t *testing.T) {
 	of := func(subject string) request { return initAs(keyAll, "+4915123456789", subject) }
 	expectEach(t, []badRequest{
 		{"none", initFor(keyAll, "+4915123456789"), 200, "", ""},
-		{"one that nothing counts by", of("user-1"), 200, "", ""},
+		{"without a limit per subject", of("user-1"), 200, "", ""},
 		{"as long as allowed", of(strings.Repeat("ü", maxSubject)), 200, "", ""},
 		{"one longer", of(strings.Repeat("ü", maxSubject+1)), 400, verification.CodeInvalidSubject, "subject"},
 		{"empty", of(""), 400, verification.CodeInvalidSubject, "subject"},
-		{"no string", requestWithBody(`{"phoneNumber":"+4915123456789","subject":{"ip":"203.0.113.7"}}`), 400, codeInvalidType, "subject"},
-		{"null, which is none", requestWithBody(`{"phoneNumber":"+4915123456789","subject":null}`), 200, "", ""},
+		{"not a string", requestWithBody(`{"phoneNumber":"+4915123456789","subject":{"ip":"203.0.113.7"}}`), 400, codeInvalidType, "subject"},
+		{"null, which means none", requestWithBody(`{"phoneNumber":"+4915123456789","subject":null}`), 200, "", ""},
 		{"null that is cut", requestWithBody(`{"phoneNumber":"+4915123456789","subject":nul}`), 400, codeInvalidJSON, ""},
 		{"null and another", requestWithBody(`{"phoneNumber":"+4915123456789","subject":null,"subject":"b"}`), 400, codeInvalidJSON, "subject"},
 		{"null after another", requestWithBody(`{"phoneNumber":"+4915123456789","subject":"a","subject":null}`), 400, codeInvalidJSON, "subject"},

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// BenchmarkServed is init and status over a connection of a whole server, with what its client costs.
+// BenchmarkServed measures init and status over a connection to a whole server, its client included.
 func BenchmarkServed(b *testing.B) {
 	want := map[string]int{"init": http.StatusOK, "status": http.StatusNotFound}
 	for name, request := range map[string]func(i int) string{

@@ -23,7 +23,7 @@ import (
 )
 
 func TestServer_drains(t *testing.T) {
-	const drain = 10 * time.Second // what is asked meanwhile is answered in far less
+	const drain = 10 * time.Second // the requests sent meanwhile take far less
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.server.DrainDelay = drain })
 	id := h.do(initFor(keyAll, h.newNumber(0))).stringField("requestId")
@@ -37,10 +37,10 @@ func TestServer_drains(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- h.stop() }()
 	g.Expect((<-waiting).stringField("status")).To(Equal("PENDING"))
-	g.Expect(time.Since(start)).To(BeNumerically("<", drain), "long polls end at once")
+	g.Expect(time.Since(start)).To(BeNumerically("<", drain), "long polls must end at once")
 	g.Expect(h.server.Draining()).To(BeTrue())
 	a := h.do(initFor(keyAll, h.newNumber(1)))
-	g.Expect(a.status).To(Equal(200), "still answering")
+	g.Expect(a.status).To(Equal(200), "a draining server still answers")
 	a = h.do(statusRequest(keyAll, "id="+id+"&wait=30s"))
 	g.Expect(a.stringField("status")).To(Equal("PENDING"))
 	g.Expect(<-stopped).To(Succeed())
@@ -49,9 +49,8 @@ func TestServer_drains(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-// Clients send requests as fast as they can while the server stops, harder than a load balancer that watches readiness.
-// Nothing fails until the drain delay is over, and what was stored was answered: whoever fails after that was never
-// taken.
+// Clients send requests as fast as they can while the server stops, which is worse than behind a load balancer that watches
+// readiness. No request fails until the drain delay is over, and every stored request was answered.
 func TestServer_losesNothingWhenItStops(t *testing.T) {
 	const delay = 300 * time.Millisecond
 	g := NewWithT(t)
@@ -85,7 +84,7 @@ func TestServer_losesNothingWhenItStops(t *testing.T) {
 	g.Expect(h.gatherMetrics()).To(ContainSubstring(fmt.Sprintf("phoneproof_http_inits_total{result=\"created\"} %d\n", answers.Load())))
 }
 
-// postInit starts a verification, without a look at the contract.
+// postInit starts a verification, without a check against the contract.
 func (h *harness) postInit() error {
 	r, err := http.NewRequest(http.MethodPost, "http://"+h.address+pathInit, strings.NewReader(`{"phoneNumber":"+4915123456789"}`))
 	if err != nil {
@@ -121,7 +120,7 @@ func TestServer_closesRequestsAfterShutdownTimeout(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
-	go http.Get("http://" + listener.Addr().String()) //nolint:errcheck // it is cut
+	go http.Get("http://" + listener.Addr().String()) //nolint:errcheck // the server closes the connection
 	<-entered
 	cancel()
 	g.Expect(<-ended).To(MatchError(ContainSubstring("finish the requests in flight")))
@@ -139,7 +138,7 @@ func TestServer_returnsServeErrors(t *testing.T) {
 	g.Expect(err).To(HaveOccurred())
 }
 
-// A long poll lasts longer than a request may take to arrive.
+// A long poll may take longer than the read timeout.
 func TestServer_holdsALongPollPastTheReadTimeout(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.limits.readHeader, s.limits.read = 2*time.Second, 3*time.Second })
@@ -148,7 +147,7 @@ func TestServer_holdsALongPollPastTheReadTimeout(t *testing.T) {
 	a := h.do(statusRequest(keyAll, "id="+id+"&wait=5s"))
 	g.Expect(a.stringField("status")).To(Equal("PENDING"))
 	g.Expect(time.Since(start)).To(BeNumerically(">=", 4900*time.Millisecond))
-	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "the connection goes on")
+	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200), "the connection must stay open")
 }
 
 func TestServer_clientThatDisconnectsFreesItsSlot(t *testing.T) {
@@ -162,7 +161,7 @@ func TestServer_clientThatDisconnectsFreesItsSlot(t *testing.T) {
 	g.Expect(h.awaitLogLines(g, 2)[1]).To(HaveKeyWithValue("code", "client_gone"))
 }
 
-// Ten thousand connections that do nothing cost what the limit allows, and others are answered all the same.
+// Ten thousand idle connections use no more memory than the limit allows, and other clients are still answered.
 func TestServer_tenThousandIdleConnections(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
@@ -170,10 +169,9 @@ func TestServer_tenThousandIdleConnections(t *testing.T) {
 	held := int(boundedhttp.Budget() / boundedhttp.ConnectionCost)
 	var files syscall.Rlimit
 	g.Expect(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files)).To(Succeed())
-	// Both ends are in this process; go test has raised the soft limit to the hard one. Fewer connections would prove
-	// less than the name says.
+	// Both ends of each connection are in this process. go test has already raised the soft limit to the hard one.
 	if need := most + held + 500; files.Cur < uint64(need) {
-		t.Skipf("this needs %d open files, and the process may open %d", need, files.Cur)
+		t.Skipf("needs %d open files, but the process may open only %d", need, files.Cur)
 	}
 	before := memoryInUse()
 	conns := make([]net.Conn, 0, most)
@@ -186,7 +184,7 @@ func TestServer_tenThousandIdleConnections(t *testing.T) {
 		conn, err := net.Dial("tcp", h.address)
 		g.Expect(err).NotTo(HaveOccurred())
 		conns = append(conns, conn)
-		if i%2 == 0 { // half of them made a request first
+		if i%2 == 0 { // half of them have sent a request
 			_, err = io.WriteString(conn, "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n")
 			g.Expect(err).NotTo(HaveOccurred())
 		}
@@ -194,7 +192,7 @@ func TestServer_tenThousandIdleConnections(t *testing.T) {
 	open := h.server.listener.Open
 	g.Eventually(open).WithTimeout(time.Minute).Should(BeNumerically("<=", held))
 	var used int64
-	// Those that made room go a moment later than they are counted.
+	// Evicted connections release their memory shortly after they are counted.
 	g.Eventually(func() int64 {
 		used = memoryInUse() - before
 		return used
@@ -206,7 +204,7 @@ func TestServer_tenThousandIdleConnections(t *testing.T) {
 	g.Expect(h.gatherMetrics()).To(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9.e+]{3,}`))
 }
 
-// As many long polls as may be held cost what they cost, and all end when the server stops.
+// The maximum of long polls stays within its memory, and all end when the server stops.
 func TestServer_allLongPollsHeld(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.server.Budget = 2 * maxWaits * boundedhttp.ConnectionCost })
@@ -225,14 +223,14 @@ func TestServer_allLongPollsHeld(t *testing.T) {
 	used := memoryInUse() - before
 	t.Logf("%d KiB in all, %d bytes each", used>>10, used/maxWaits)
 	g.Expect(used).To(BeNumerically("<", 120<<20))
-	g.Expect(h.do(statusRequest(keyAll, "wait=30s&id="+id)).stringField("status")).To(Equal("PENDING"), "one more is answered at once")
+	g.Expect(h.do(statusRequest(keyAll, "wait=30s&id="+id)).stringField("status")).To(Equal("PENDING"), "one more must be answered at once")
 	start := time.Now()
 	g.Expect(h.stop()).To(Succeed())
 	g.Expect(time.Since(start)).To(BeNumerically("<", 10*time.Second))
 	g.Expect(h.gatherMetrics()).To(ContainSubstring("phoneproof_http_long_polls 0\n"))
 }
 
-// memoryInUse returns the bytes of heap and stacks, after a collection.
+// memoryInUse returns the bytes of heap and stacks after a garbage collection.
 func memoryInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -61,7 +62,11 @@ func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification
 func (x *exchange) readRequest(id string) (verification.Request, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(x.keyName)), storeTimeout)
 	defer cancel()
-	return x.api.service.Status(ctx, id)
+	request, err := x.api.service.Status(ctx, id)
+	if err != nil {
+		return verification.Request{}, fmt.Errorf("read request: %w", err)
+	}
+	return request, nil
 }
 
 func (x *exchange) answerStatus(request verification.Request) {

@@ -45,7 +45,7 @@ func TestStatus_ofEachPhase(t *testing.T) {
 	g.Expect(h.do(statusRequest(keyStatus, "id="+verified.stringField("requestId"))).stringField("status")).To(Equal("VERIFIED"))
 }
 
-// verifyRequest moves a request to VERIFIED, as a messenger's message does.
+// verifyRequest moves a request to VERIFIED, as a message of its user does.
 func (h *harness) verifyRequest(id, number string, assurance verification.Assurance) {
 	sender, err := phone.FromE164(number)
 	if err != nil {
@@ -96,13 +96,13 @@ func TestStatus_badQueries(t *testing.T) {
 		{"wait in minutes", q("id=" + valid + "&wait=1m"), 400, codeInvalidParameter, "wait"},
 		{"empty wait", q("id=" + valid + "&wait="), 400, codeInvalidParameter, "wait"},
 		{"repeated wait", q("id=" + valid + "&wait=1s&wait=1s"), 400, codeInvalidParameter, "wait"},
-		{"wait for what is absent", q("id=" + valid + "&wait=30s"), 404, absent, ""},
-		{"wait for what cannot be", q("id=x&wait=30s"), 404, absent, ""},
+		{"wait for an absent request", q("id=" + valid + "&wait=30s"), 404, absent, ""},
+		{"wait for an impossible id", q("id=x&wait=30s"), 404, absent, ""},
 		{"no wait", q("id=" + valid + "&wait=0s"), 404, absent, ""},
 	})
 }
 
-// The request exists in the other project's store of the same backend. Times are not compared.
+// A request of another project in the same backend is answered like one that does not exist. Times are not compared.
 func TestStatus_foreignAndAbsentLookAlike(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
@@ -113,7 +113,7 @@ func TestStatus_foreignAndAbsentLookAlike(t *testing.T) {
 	foreign, err := other.Initiate(t.Context(), verification.Initiation{Phone: number, Method: verification.WhatsApp, TTL: time.Minute})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = other.Status(t.Context(), foreign.Request.ID)
-	g.Expect(err).NotTo(HaveOccurred(), "it is there to be found")
+	g.Expect(err).NotTo(HaveOccurred(), "the other project must find its request")
 	for _, query := range []string{"id=%s", "id=%s&wait=1s"} {
 		absent := h.readRawStatus(g, fmt.Sprintf(query, "vr"+strings.Repeat("a", 24)))
 		g.Expect(absent).To(HavePrefix("HTTP/1.1 404 Not Found\r\n"))
@@ -122,13 +122,13 @@ func TestStatus_foreignAndAbsentLookAlike(t *testing.T) {
 		}
 	}
 
-	// The comparison would notice a request that is found.
+	// The comparison does notice a request that is found.
 	absent := h.readRawStatus(g, "id=vr"+strings.Repeat("a", 24))
 	own := h.do(initFor(keyAll, h.newNumber(2))).stringField("requestId")
 	g.Expect(h.readRawStatus(g, "id="+own)).NotTo(Equal(absent))
 }
 
-// readRawStatus returns the whole answer of status as it came over the wire, but for its request id and date.
+// readRawStatus returns the whole answer of status in bytes, with its request id and date masked.
 func (h *harness) readRawStatus(g Gomega, query string) string {
 	_, from := h.dial(g, "GET /api/verify/status?"+query+" HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer "+keyAll+"\r\n\r\n")
 	whole, err := io.ReadAll(from)
@@ -138,7 +138,7 @@ func (h *harness) readRawStatus(g Gomega, query string) string {
 	return masked.ReplaceAllString(string(whole), "$1")
 }
 
-func TestStatus_storeThatIsAway(t *testing.T) {
+func TestStatus_storeUnavailable(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	id := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
@@ -149,7 +149,7 @@ func TestStatus_storeThatIsAway(t *testing.T) {
 		g.Expect(a.joinedHeader("Retry-After")).To(Equal("2"))
 		g.Expect(string(a.body)).NotTo(ContainSubstring("10.0.0.7"))
 	}
-	g.Expect(h.logText()).To(ContainSubstring("connection refused"), "what went wrong is for our log")
+	g.Expect(h.logText()).To(ContainSubstring("connection refused"), "the cause must be logged")
 	h.backend.Fail(nil)
 	g.Expect(h.do(statusRequest(keyAll, "id="+id)).status).To(Equal(200))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// TestStatus_isLimitedForEachKey floods with one key, by a clock that stands still.
+// TestStatus_isLimitedForEachKey floods with one key while the clock is stopped.
 func TestStatus_isLimitedForEachKey(t *testing.T) {
 	g := NewWithT(t)
 	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
@@ -32,13 +32,13 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
 	g.Expect(refused.errorField("code")).To(Equal(string(verification.CodeRateLimited)))
 	g.Expect(refused.joinedHeader("Retry-After")).To(Equal("1"))
-	g.Expect(h.store.calls.Load()).To(Equal(before), "the store is not asked")
-	g.Expect(h.do(initFor(keyAll, h.newNumber(2))).status).To(Equal(http.StatusOK), "the key may still start verifications")
+	g.Expect(h.store.calls.Load()).To(Equal(before), "the store must not be called")
+	g.Expect(h.do(initFor(keyAll, h.newNumber(2))).status).To(Equal(http.StatusOK), "the key must still start verifications")
 	for range 2 {
 		signUp := initFor(keyAll, h.newNumber(3)).withHeader("Idempotency-Key", "sign-up")
-		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "with an Idempotency-Key too, and retry it")
+		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "also with an Idempotency-Key, and its retry")
 	}
-	g.Expect(ask(keyStatus).status).To(Equal(http.StatusOK), "another key goes on")
+	g.Expect(ask(keyStatus).status).To(Equal(http.StatusOK), "another key must not be limited")
 
 	clock.Step(time.Second)
 	for range minStatusRate {
@@ -49,11 +49,11 @@ func TestStatus_isLimitedForEachKey(t *testing.T) {
 	g.Expect(ask(keyAll).status).To(Equal(http.StatusTooManyRequests))
 	clock.Step(time.Second)
 	for range 1_200 * statusPerVerification / int(statusTime.Seconds()) {
-		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK), "it grows with what the key may start")
+		g.Expect(ask(keyAll).status).To(Equal(http.StatusOK), "the limit grows with the limit of inits")
 	}
 }
 
-// TestRetries_areLimitedForEachKey floods with retries of one init, by a clock that stands still.
+// TestRetries_areLimitedForEachKey floods with retries of one init while the clock is stopped.
 func TestRetries_areLimitedForEachKey(t *testing.T) {
 	g := NewWithT(t)
 	clock := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
@@ -64,7 +64,7 @@ func TestRetries_areLimitedForEachKey(t *testing.T) {
 	most := int(minStatusRate * statusBurstTime.Seconds())
 	for i := range 200 {
 		signUp := initFor(keyAll, h.newNumber(i)).withHeader("Idempotency-Key", strconv.Itoa(i))
-		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "what starts a verification counts for nothing")
+		g.Expect(h.do(signUp).status).To(Equal(http.StatusOK), "an init that starts a verification is not a retry")
 	}
 	again := initFor(keyAll, h.newNumber(0)).withHeader("Idempotency-Key", "0")
 	for range most {
@@ -75,14 +75,14 @@ func TestRetries_areLimitedForEachKey(t *testing.T) {
 	g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
 	g.Expect(refused.errorField("code")).To(Equal(string(verification.CodeRateLimited)))
 	g.Expect(refused.joinedHeader("Retry-After")).To(Equal("1"))
-	g.Expect(refused.header).NotTo(HaveKey("Ratelimit"), "it is no limit on what may be started")
-	g.Expect(h.store.calls.Load()).To(Equal(before), "the store is not asked")
-	g.Expect(h.do(statusRequest(keyAll, "id=abc")).status).NotTo(Equal(http.StatusTooManyRequests), "reads are counted by themselves")
+	g.Expect(refused.header).NotTo(HaveKey("Ratelimit"), "it is not a limit on inits")
+	g.Expect(h.store.calls.Load()).To(Equal(before), "the store must not be called")
+	g.Expect(h.do(statusRequest(keyAll, "id=abc")).status).NotTo(Equal(http.StatusTooManyRequests), "reads are counted separately")
 	clock.Step(time.Second)
 	g.Expect(h.do(again).status).To(Equal(http.StatusOK))
 }
 
-// TestStatusLimit_holdsABurstOfClients has 600 clients, started at once by one key, ask every two seconds for a minute.
+// TestStatusLimit_holdsABurstOfClients has 600 clients of one key read every two seconds for a minute.
 func TestStatusLimit_holdsABurstOfClients(t *testing.T) {
 	g := NewWithT(t)
 	byDefault := (&verifyv1.VerificationProjectSpec{}).EffectivePerKey()
@@ -111,7 +111,7 @@ func TestStatusLimit_remembersNoKeyForLong(t *testing.T) {
 	}
 }
 
-// TestReadLimit_countsTimeOnce has reads arrive in another order than they read the clock, as those of a busy server do.
+// TestReadLimit_countsTimeOnce has reads arrive in another order than their times, as on a busy server.
 func TestReadLimit_countsTimeOnce(t *testing.T) {
 	g := NewWithT(t)
 	perKey := verification.Rate{Requests: 1, Period: time.Hour}
@@ -137,6 +137,6 @@ func TestReadLimit_countsTimeOnce(t *testing.T) {
 				}
 			}
 		}
-		g.Expect(taken).To(BeNumerically("~", minStatusRate*(statusBurstTime.Seconds()+1), 1), "%s: one second has passed", name)
+		g.Expect(taken).To(BeNumerically("~", minStatusRate*(statusBurstTime.Seconds()+1), 1), "%s: only one second has passed", name)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// What is answered is what was stored, in the form it was given, whenever it is asked for.
+// Status answers with the stored values, in the form in which they were given, at any time.
 func TestStatus_answersWhatWasStored(t *testing.T) {
 	g := NewWithT(t)
 	fake := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC))
@@ -53,7 +53,7 @@ func TestInit_retryAnswersWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A caller that waits for a store that hangs gets an error within two seconds.
+// Calls of the store have a deadline, so that a store that hangs results in an error within two seconds.
 func TestStore_isAskedForABoundedTime(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
@@ -74,7 +74,7 @@ func TestStore_isAskedForABoundedTime(t *testing.T) {
 	g.Expect(left).NotTo(Receive())
 }
 
-// The limit is tested by its number: by itself it may become anything.
+// The limit is written as a number, because a test with maxBodyBytes would accept any value.
 func TestInit_bodyOfEightKibibytes(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
@@ -84,7 +84,7 @@ func TestInit_bodyOfEightKibibytes(t *testing.T) {
 	}
 }
 
-// unreadBody is a body that must not be looked at.
+// unreadBody is a body that must not be read.
 type unreadBody struct{ t *testing.T }
 
 func (u unreadBody) Read([]byte) (int, error) {
@@ -92,7 +92,7 @@ func (u unreadBody) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// What announces too much is refused by its headers, so that who waits for "100 Continue" sends nothing.
+// A body with too large a Content-Length is refused unread, so that a client that waits for "100 Continue" sends nothing.
 func TestInit_refusesAnAnnouncedExcessUnread(t *testing.T) {
 	h := newHarness(t)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathInit, unreadBody{t})

@@ -14,10 +14,10 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// longRead is a read limit that outlasts the deadline of the tests' connections: what waits for a body gets no answer.
+// longRead is longer than the deadline of the tests' connections, so that an answer that waits for the body never arrives.
 const longRead = 10 * dialPatience
 
-// Whoever is refused need not send the body that he announced in order to hear so, and his connection ends.
+// A client is refused before it has sent its body, and its connection is closed.
 func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
 	hook := func(read bool) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +66,7 @@ func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
 			response, err := http.ReadResponse(from, &http.Request{Method: method})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(response.StatusCode).To(Equal(row.status), row.line)
-			g.Expect(response.Close).To(BeTrue(), "%s: the rest of the body is no request", row.line)
+			g.Expect(response.Close).To(BeTrue(), "%s: the rest of the body must not be read as a request", row.line)
 			_, err = io.Copy(io.Discard, response.Body)
 			_ = response.Body.Close()
 			g.Expect(err).NotTo(HaveOccurred())
@@ -82,15 +82,15 @@ func TestWire_refusesBeforeTheBodyCame(t *testing.T) {
 	for range 2 {
 		response, err := http.ReadResponse(from, nil)
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(response.Close).To(BeFalse(), "a body that was read keeps the connection")
+		g.Expect(response.Close).To(BeFalse(), "a body that was read keeps the connection open")
 		_, err = io.Copy(io.Discard, response.Body)
 		_ = response.Body.Close()
 		g.Expect(err).NotTo(HaveOccurred())
 	}
 }
 
-// A body that came all the same costs nobody the answer, and a body that was read keeps the connection.
-func TestWire_whenTheConnectionGoesOn(t *testing.T) {
+// A body that arrives despite a refusal does not prevent the answer, and a body that was read keeps the connection open.
+func TestWire_whenTheConnectionStaysOpen(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	post := func(length int, headers, body string) string {
@@ -108,9 +108,9 @@ func TestWire_whenTheConnectionGoesOn(t *testing.T) {
 	g.Expect(a.last).To(BeTrue())
 }
 
-// More connections than the server holds announce bodies that they do not send, without a key: each hears its refusal,
-// and others are answered meanwhile.
-func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
+// More connections than the server holds announce bodies that they do not send, without a key. Each gets its refusal, and
+// other clients are answered meanwhile.
+func TestServer_floodOfMissingBodies(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.server.Budget, s.limits.read = 20*boundedhttp.ConnectionCost, longRead })
 	flood := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
@@ -124,7 +124,7 @@ func TestServer_floodOfBodiesThatDoNotCome(t *testing.T) {
 	}
 }
 
-// Bodies that come slowly are no better: the key of the flood is good, and none of them is whole.
+// A flood of incomplete bodies with a valid key does not evict requests that the server is working on.
 func TestServer_floodOfSlowBodies(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t, func(s *setup) { s.server.Budget = 20 * boundedhttp.ConnectionCost })
@@ -141,6 +141,6 @@ func TestServer_floodOfSlowBodies(t *testing.T) {
 		}
 	}
 	h.verifyRequest(id, h.newNumber(1), verification.AssuranceUsual)
-	g.Expect((<-waiting).stringField("status")).To(Equal("VERIFIED"), "what the server works for does not make room")
+	g.Expect((<-waiting).stringField("status")).To(Equal("VERIFIED"), "a request in progress must not be evicted")
 	g.Eventually(h.gatherMetrics).Should(MatchRegexp(`phoneproof_http_connections_evicted_total [0-9]{2}`))
 }

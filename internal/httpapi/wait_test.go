@@ -19,7 +19,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// bubble is an API whose clock is that of a synctest bubble.
+// bubble is an API in a synctest bubble, with its fake clock.
 type bubble struct {
 	*harness
 	g      Gomega
@@ -27,7 +27,7 @@ type bubble struct {
 	start  time.Time
 }
 
-// inBubble runs a test in a bubble: time passes only while everybody waits, so what is awaited is exact.
+// inBubble runs a test in a bubble: time passes only while all goroutines wait, so durations are exact.
 func inBubble(t *testing.T, test func(b *bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,26 +44,27 @@ func inBubble(t *testing.T, test func(b *bubble)) {
 		g.Expect(err).NotTo(HaveOccurred())
 		test(&bubble{harness: h, g: g, number: number, start: time.Now()})
 		synctest.Wait()
-		g.Expect(h.api.waits.total).To(BeZero(), "every place is given back")
+		g.Expect(h.api.waits.total).To(BeZero(), "all slots must be released")
 		g.Expect(h.api.waits.byKey).To(BeEmpty())
 		g.Expect(testutil.ToFloat64(h.api.metrics.waits)).To(BeZero())
 	})
 }
 
-// storePending stores a request.
+// storePending stores a pending request and returns its id.
 func (b *bubble) storePending(ttl time.Duration) string {
 	made, err := b.service.Initiate(b.t.Context(), verification.Initiation{Phone: b.number, Method: verification.WhatsApp, TTL: ttl})
 	b.g.Expect(err).NotTo(HaveOccurred())
 	return made.Request.ID
 }
 
-// heldPoll is a long poll that was started.
+// heldPoll is a long poll in progress.
 type heldPoll struct {
 	recorder *httptest.ResponseRecorder
 	took     time.Duration
 	done     chan struct{}
 }
 
+// startPoll sends a read of the status, which is a long poll if the query has a wait.
 func (b *bubble) startPoll(ctx context.Context, key, query string) *heldPoll {
 	r := httptest.NewRequestWithContext(ctx, http.MethodGet, pathStatus+"?"+query, nil)
 	r.Header.Set("Authorization", "Bearer "+key)
@@ -77,7 +78,7 @@ func (b *bubble) startPoll(ctx context.Context, key, query string) *heldPoll {
 	return w
 }
 
-// expectAnswer waits for the end of a long poll: what it answers and exactly when.
+// expectAnswer waits for the end of a long poll, and checks its answer and its exact duration.
 func (b *bubble) expectAnswer(w *heldPoll, took time.Duration, status int, text string) {
 	b.t.Helper()
 	<-w.done
@@ -92,7 +93,7 @@ func TestWait_endsWithTheTime(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		w := b.startPoll(b.t.Context(), keyAll, "wait=20s&id="+b.storePending(time.Minute))
 		b.expectAnswer(w, 20*time.Second, 200, `"status":"PENDING"`)
-		b.g.Expect(b.store.calls.Load()).To(BeNumerically("==", 3), "create, a read before and one after")
+		b.g.Expect(b.store.calls.Load()).To(BeNumerically("==", 3), "create, one read before the wait and one after")
 	})
 }
 
@@ -172,7 +173,7 @@ func TestWait_storeFails(t *testing.T) {
 	})
 }
 
-func TestStatus_storeThatHangs(t *testing.T) {
+func TestStatus_storeTimeout(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		id := b.storePending(time.Minute)
 		hang := func(ctx context.Context) error {
@@ -186,7 +187,7 @@ func TestStatus_storeThatHangs(t *testing.T) {
 	})
 }
 
-func TestWait_atMostSoManyPerKeyAndInAll(t *testing.T) {
+func TestWait_atMostPerKeyAndInTotal(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		keys := []settings.Key{}
 		for i := range maxWaits/maxWaitsPerKey + 1 {

@@ -16,10 +16,10 @@ import (
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 )
 
-// dialPatience is how long a test waits for all that it reads from a connection.
+// dialPatience is the deadline of a connection of a test.
 const dialPatience = time.Minute
 
-// dial opens a connection to the server and sends what is given.
+// dial opens a connection to the server and sends the text.
 func (h *harness) dial(g Gomega, sent string) (net.Conn, *bufio.Reader) {
 	conn, err := net.Dial("tcp", h.address)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -101,11 +101,11 @@ func TestWire_contentLengthAndChunks(t *testing.T) {
 	expectRefusal(g, a, 400, codeInvalidJSON, "")
 	g.Expect(a.last).To(BeTrue())
 	_, err := from.ReadByte()
-	g.Expect(err).To(Equal(io.EOF), "what follows is no request")
+	g.Expect(err).To(Equal(io.EOF), "the rest must not be read as a request")
 	g.Expect(h.awaitLogLines(g, 1)[0]["route"]).To(Equal(pathInit))
 }
 
-// In HTTP/1.0 net/http goes by the length and forgets the chunks: here too nothing may follow.
+// In HTTP/1.0 net/http uses the length and ignores the chunks. The connection must be closed in this case too.
 func TestWire_chunksInHTTP10(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
@@ -117,7 +117,7 @@ func TestWire_chunksInHTTP10(t *testing.T) {
 	g.Expect(err).To(Equal(io.EOF))
 }
 
-func TestWire_whatIsNoRequest(t *testing.T) {
+func TestWire_invalidRequests(t *testing.T) {
 	h := newHarness(t)
 	head := "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"
 	for name, row := range map[string]struct {
@@ -154,7 +154,7 @@ func TestWire_whatIsNoRequest(t *testing.T) {
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(h.parseLog()).To(BeEmpty(), "none of them reached a handler")
+	g.Expect(h.parseLog()).To(BeEmpty(), "none of these may reach a handler")
 	g.Eventually(h.gatherMetrics).Should(ContainSubstring("phoneproof_http_unserved_requests_total 15\n"))
 }
 
@@ -177,7 +177,7 @@ func TestWire_upgradesAreIgnored(t *testing.T) {
 	_, from = h.dial(g, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 	a = h.readAnswer(g, request{method: http.MethodGet, target: "*"}, from)
 	expectRefusal(g, a, 404, codeRouteNotFound, "")
-	g.Expect(a.proto).To(Equal("HTTP/1.1"), "no HTTP/2 frame")
+	g.Expect(a.proto).To(Equal("HTTP/1.1"), "must not be an HTTP/2 frame")
 }
 
 func TestWire_http10KeepAlive(t *testing.T) {
@@ -192,7 +192,7 @@ func TestWire_http10KeepAlive(t *testing.T) {
 	a := h.readAnswer(g, request{method: http.MethodGet, target: "/nothing"}, from)
 	expectRefusal(g, a, 404, codeRouteNotFound, "")
 	_, err := from.ReadByte()
-	g.Expect(err).To(Equal(io.EOF), "without keep-alive the connection ends")
+	g.Expect(err).To(Equal(io.EOF), "without keep-alive the connection must be closed")
 }
 
 func TestWire_slowHeadersAndBodies(t *testing.T) {
@@ -202,7 +202,7 @@ func TestWire_slowHeadersAndBodies(t *testing.T) {
 	_, fromSlow := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\n"+authorization+
 		"Content-Type: application/json\r\nContent-Length: 40\r\n\r\n{")
 	_, err := fromHeaders.ReadByte()
-	g.Expect(err).To(Equal(io.EOF), "nothing to answer yet, so nothing is")
+	g.Expect(err).To(Equal(io.EOF), "incomplete headers get no answer")
 	a := h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, fromSlow)
 	expectRefusal(g, a, 408, codeBodyTimeout, "")
 	g.Expect(a.last).To(BeTrue())
@@ -221,7 +221,7 @@ func TestWire_brokenBodies(t *testing.T) {
 	expectRefusal(g, a, 400, codeIncompleteBody, "")
 }
 
-func TestWire_continueIsSaidToWelcomeBodiesOnly(t *testing.T) {
+func TestWire_continueForAcceptedBodiesOnly(t *testing.T) {
 	g := NewWithT(t)
 	h := newHarness(t)
 	_, from := h.dial(g, "POST /api/verify/init HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 999999\r\n\r\n")
@@ -229,7 +229,7 @@ func TestWire_continueIsSaidToWelcomeBodiesOnly(t *testing.T) {
 	expectRefusal(g, a, 401, codeMissingKey, "")
 }
 
-// A client that sends chunks without end is cut off at the limit, with and without a key.
+// A client that sends endless chunks is disconnected at the limit, with and without a key.
 func TestWire_fiveGigabytesInChunks(t *testing.T) {
 	h := newHarness(t)
 	for name, auth := range map[string]string{"no key": "", "key": authorization} {
@@ -255,7 +255,7 @@ func TestWire_fiveGigabytesInChunks(t *testing.T) {
 			a := h.readAnswer(g, request{method: http.MethodPost, target: pathInit}, from)
 			g.Expect(a.status).To(BeElementOf(401, 413))
 			n := <-taken
-			g.Expect(n).To(BeNumerically("<", 64<<20), "what the kernel's buffers hold")
+			g.Expect(n).To(BeNumerically("<", 64<<20), "only the buffers of the kernel may be filled")
 			g.Expect(heapInUse()-before).To(BeNumerically("<", 4<<20), "bytes of heap")
 			t.Logf("%d bytes left the client, the heap grew by %d", n, heapInUse()-before)
 		})
@@ -263,7 +263,7 @@ func TestWire_fiveGigabytesInChunks(t *testing.T) {
 	h.t = t
 }
 
-// heapInUse returns the bytes in use, after a collection.
+// heapInUse returns the bytes of heap in use after a garbage collection.
 func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()

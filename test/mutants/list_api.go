@@ -134,12 +134,12 @@ var apiMutants = []Mutant{
 	{
 		Name: "duplicate-field-accepted", Promise: "hazards.md 6: duplicate keys",
 		Symbol: "httpapi.decodeInit", Old: "if !ok {", New: "if ok {",
-		Suite: "http api", Test: "TestInit_bodyThatIsNoJSON|TestInit_fields|TestDecode",
+		Suite: "http api", Test: "TestInit_invalidJSON|TestInit_fields|TestDecode",
 	},
 	{
 		Name: "null-for-the-body-accepted", Promise: "hazards.md 5: JSON and trailing garbage",
 		Symbol: "httpapi.decodeInit", Old: "trimmed[0] != '{'", New: "false && trimmed[0] == 0",
-		Suite: "http api", Test: "TestInit_bodyThatIsNoJSON|TestDecode",
+		Suite: "http api", Test: "TestInit_invalidJSON|TestDecode",
 	},
 	{
 		Name: "internal-error-shown", Promise: "design.md 5: nothing internal leaks",
@@ -156,7 +156,7 @@ var apiMutants = []Mutant{
 		Symbol: "httpapi.(*exchange).readInitiation",
 		Old:    "clear(buffer[:]) // It held a phone number, and the client may have sent anything.",
 		New:    "",
-		Suite:  "http api", Test: "TestInit_forgetsTheBody",
+		Suite:  "http api", Test: "TestInit_clearsTheBody",
 	},
 	{
 		Name: "expired-key-accepted", Promise: "design.md 5: each key with an optional expiry",
