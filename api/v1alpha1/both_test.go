@@ -18,16 +18,16 @@ import (
 	"github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// example is one entry of a file under testdata: a merge patch for the spec of
-// a base object, and what is to come of it.
+// example is one entry of a file under testdata: a merge patch for the spec of a
+// base object, and the expected result.
 type example struct {
 	It     string         `json:"it"`
 	Set    map[string]any `json:"set"`
-	Refuse []string       `json:"refuse"` // empty: accepted; else: what both messages must say
-	GoSays []string       `json:"goSays"` // in place of Refuse where a Go type does not decode at all
+	Refuse []string       `json:"refuse"` // empty: accepted; otherwise texts that both messages must contain
+	GoSays []string       `json:"goSays"` // replaces Refuse if the Go type cannot be decoded
 }
 
-// readExamples returns the entries of every file that matches.
+// readExamples returns the entries of all matching files.
 func readExamples(pattern string) map[string][]example {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -36,7 +36,7 @@ func readExamples(pattern string) map[string][]example {
 	out := map[string][]example{}
 	for _, file := range files {
 		var examples []example
-		// Not UnmarshalStrict: it takes a merge key's overrides for repeated keys.
+		// Not UnmarshalStrict, which treats overrides of a merge key as repeated keys.
 		if err := yaml.Unmarshal(mustRead(file), &examples, yaml.DisallowUnknownFields); err != nil {
 			panic(file + ": " + err.Error())
 		}
@@ -61,18 +61,18 @@ func readObject(file string) map[string]any {
 	return object
 }
 
-// patched returns a copy of object with an RFC 7386 patch applied to its spec.
-func patched(object, patch map[string]any) map[string]any {
+// applyPatch returns a copy of object with an RFC 7386 patch applied to its spec.
+func applyPatch(object, patch map[string]any) map[string]any {
 	out := maps.Clone(object)
-	out["spec"] = merge(object["spec"], patch)
+	out["spec"] = mergePatch(object["spec"], patch)
 	return out
 }
 
-// nulls lists the fields whose null is sent, so that the API server's answer
-// to it is tested; a null of any other field deletes it.
+// nulls lists the fields that are sent as null, to test the API server's answer.
+// A null of any other field deletes it.
 var nulls = map[string]bool{"request": true, "rateLimit": true, "storage": true, "server": true, "expose": true}
 
-func merge(base any, patch map[string]any) map[string]any {
+func mergePatch(base any, patch map[string]any) map[string]any {
 	target, _ := base.(map[string]any)
 	out := maps.Clone(target)
 	if out == nil {
@@ -85,7 +85,7 @@ func merge(base any, patch map[string]any) map[string]any {
 				out[name] = nil
 			}
 		case map[string]any:
-			out[name] = merge(out[name], v)
+			out[name] = mergePatch(out[name], v)
 		default:
 			out[name] = v
 		}
@@ -93,18 +93,18 @@ func merge(base any, patch map[string]any) map[string]any {
 	return out
 }
 
-// onServer sends an object as it is, without a Go type in between, and returns
-// the API server's answer.
-func onServer(ctx context.Context, namespace string, object map[string]any, opts ...client.CreateOption) (map[string]any, error) {
-	sent := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(normal(object))}
+// createOnServer sends an object unchanged, without a Go type, and returns the
+// API server's answer.
+func createOnServer(ctx context.Context, namespace string, object map[string]any, opts ...client.CreateOption) (map[string]any, error) {
+	sent := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(normalizeNumbers(object))}
 	sent.SetNamespace(namespace)
 	err := api.Create(ctx, sent, opts...)
 	return sent.Object, err
 }
 
-// normal turns the numbers of a decoded YAML file into those that unstructured
-// objects use.
-func normal(object map[string]any) map[string]any {
+// normalizeNumbers converts the numbers of a decoded YAML file to the types of
+// unstructured objects.
+func normalizeNumbers(object map[string]any) map[string]any {
 	GinkgoHelper()
 	content, err := json.Marshal(object)
 	Expect(err).NotTo(HaveOccurred())
@@ -113,8 +113,8 @@ func normal(object map[string]any) map[string]any {
 	return out.Object
 }
 
-// inGo sends the same object through decode, Default and Validate.
-func projectInGo(object map[string]any) (*v1alpha1.VerificationProject, error) {
+// validateProjectInGo runs decode, Default and Validate on the same object.
+func validateProjectInGo(object map[string]any) (*v1alpha1.VerificationProject, error) {
 	content, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func projectInGo(object map[string]any) (*v1alpha1.VerificationProject, error) {
 	return project, errors.Join(project.Validate().ToAggregate())
 }
 
-func requestInGo(object map[string]any) (*v1alpha1.VerificationRequest, error) {
+func validateRequestInGo(object map[string]any) (*v1alpha1.VerificationRequest, error) {
 	content, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -140,8 +140,8 @@ func requestInGo(object map[string]any) (*v1alpha1.VerificationRequest, error) {
 	return request, errors.Join(request.Validate().ToAggregate())
 }
 
-// typed decodes the API server's answer, as an informer would.
-func typed[T any](answer map[string]any) T {
+// decodeAs decodes the API server's answer like an informer.
+func decodeAs[T any](answer map[string]any) T {
 	GinkgoHelper()
 	content, err := json.Marshal(answer)
 	Expect(err).NotTo(HaveOccurred())

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestConditions_areDocumented holds the pages that people read against the types and reasons that there are.
+// TestConditions_areDocumented compares the documents with the existing types and reasons.
 func TestConditions_areDocumented(t *testing.T) {
 	g := NewWithT(t)
 	var pages strings.Builder

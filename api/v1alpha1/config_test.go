@@ -27,25 +27,25 @@ var _ = Describe("Samples", func() {
 		}
 		It("apply cleanly: "+filepath.Base(file), func(ctx context.Context) {
 			namespace := newNamespace(ctx)
-			for _, object := range documents(file) {
-				sent := &unstructured.Unstructured{Object: normal(object)}
+			for _, object := range readObjects(file) {
+				sent := &unstructured.Unstructured{Object: normalizeNumbers(object)}
 				sent.SetNamespace(namespace)
 				Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(sent), client.FieldOwner("kubectl"))).To(Succeed())
 				switch object["kind"] {
 				case v1alpha1.VerificationProjectKind:
 					expectSameProject(ctx, object)
 				case v1alpha1.VerificationRequestKind:
-					_, err := requestInGo(object)
+					_, err := validateRequestInGo(object)
 					Expect(err).NotTo(HaveOccurred())
 				}
 			}
 		})
 	}
 
-	It("hold projects that serve takes as a project file", func() {
+	It("have projects that serve accepts as a project file", func() {
 		var projects []string
 		for _, file := range files {
-			for _, text := range texts(file) {
+			for _, text := range readDocuments(file) {
 				if !bytes.Contains(text, []byte("\nkind: "+v1alpha1.VerificationProjectKind+"\n")) {
 					continue
 				}
@@ -59,17 +59,17 @@ var _ = Describe("Samples", func() {
 		Expect(projects).To(ConsistOf("hello", "shop", "shop-large", "shop-production", "shop-whatsapp"))
 	})
 
-	It("name only Secret keys that they bring along", func() {
+	It("refer only to Secret keys that they include", func() {
 		for _, file := range files {
 			keys := map[v1alpha1.SecretKeyRef]bool{}
-			for _, object := range documents(file) {
+			for _, object := range readObjects(file) {
 				data, _, _ := unstructured.NestedMap(object, "stringData")
 				name, _, _ := unstructured.NestedString(object, "metadata", "name")
 				for key := range data {
 					keys[v1alpha1.SecretKeyRef{Name: name, Key: key}] = true
 				}
 				if object["kind"] == v1alpha1.VerificationProjectKind {
-					project, err := projectInGo(object)
+					project, err := validateProjectInGo(object)
 					Expect(err).NotTo(HaveOccurred())
 					for _, ref := range project.Spec.SecretRefs() {
 						Expect(keys).To(HaveKey(ref), file)
@@ -80,18 +80,18 @@ var _ = Describe("Samples", func() {
 	})
 })
 
-// What the roles must never grant; the operator's and the server's own suites
-// show that they grant enough. That the API server takes them is shown with
-// everything else that kustomize builds.
+// The permissions that roles must never grant. The suites of the operator and the
+// server check that roles grant enough, and those of kustomize that the API server
+// accepts them.
 var _ = Describe("Roles", func() {
 	roles := func(pattern string) map[string]rbacv1.ClusterRole {
 		files, err := filepath.Glob("../../config/rbac/" + pattern)
 		Expect(err).NotTo(HaveOccurred())
 		out := map[string]rbacv1.ClusterRole{}
 		for _, file := range files {
-			for _, object := range documents(file) {
+			for _, object := range readObjects(file) {
 				if object["rules"] != nil {
-					role := typed[rbacv1.ClusterRole](object)
+					role := decodeAs[rbacv1.ClusterRole](object)
 					out[role.Name] = role
 				}
 			}
@@ -145,13 +145,13 @@ var _ = Describe("Roles", func() {
 	})
 })
 
-// texts returns the documents of a YAML file as they are written.
-func texts(file string) [][]byte { return bytes.Split(mustRead(file), []byte("\n---\n")) }
+// readDocuments returns the documents of a YAML file unchanged.
+func readDocuments(file string) [][]byte { return bytes.Split(mustRead(file), []byte("\n---\n")) }
 
 // documents returns the objects of a YAML file.
-func documents(file string) []map[string]any {
+func readObjects(file string) []map[string]any {
 	var out []map[string]any
-	for _, text := range texts(file) {
+	for _, text := range readDocuments(file) {
 		var object map[string]any
 		if err := yaml.UnmarshalStrict(text, &object); err != nil {
 			panic(file + ": " + err.Error())

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// LimitsContradiction says in words for the project's owner how its API keys
-// together can fill the store of a project with storage Kubernetes although
-// events are delivered, so that every key is refused; empty if they cannot.
+// LimitsContradiction explains to the project's owner how the API keys together
+// can fill the store of a project with storage Kubernetes although events are
+// delivered, so that every key is refused; empty if they cannot.
 func (s *VerificationProjectSpec) LimitsContradiction() string {
 	if s.Storage.Type == StoragePostgreSQL {
 		return ""
@@ -29,7 +29,7 @@ func (s *VerificationProjectSpec) LimitsContradiction() string {
 		limit, describeKeys(keys), held, durationOf(longest), room)
 }
 
-// describeKeys returns so many API keys in words.
+// describeKeys returns the number of API keys in words.
 func describeKeys(keys int64) string {
 	if keys == 1 {
 		return "the API key"
@@ -37,8 +37,8 @@ func describeKeys(keys int64) string {
 	return fmt.Sprintf("the %d API keys together", keys)
 }
 
-// LimitsCommand returns the command that ends the contradiction of p's limits by
-// having the keys share maxStored; empty without a contradiction.
+// LimitsCommand returns the command that removes the contradiction of p's limits
+// by letting the keys share maxStored; empty without a contradiction.
 func (p *VerificationProject) LimitsCommand() string {
 	if p.Spec.LimitsContradiction() == "" {
 		return ""

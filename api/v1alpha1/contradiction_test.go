@@ -50,7 +50,7 @@ func TestLimitsContradiction(t *testing.T) {
 		HavePrefix("rateLimit.perKey lets the 2 API keys together start 18000 requests in 15m"), ContainSubstring("maxStored is 1500")))
 }
 
-// Each command does what it says at the API server, as it is printed but for kubectl itself.
+// Each command works at the API server as printed, except that kubectl is the pinned one.
 var _ = DescribeTable("The command of a contradiction ends it", func(ctx context.Context, keys int, maxStored int32, rate *v1alpha1.Rate) {
 	p := &v1alpha1.VerificationProject{
 		ObjectMeta: metav1.ObjectMeta{Namespace: newNamespace(ctx), Name: "shop"},

@@ -14,18 +14,18 @@ import (
 )
 
 // coreTypes are the fields whose content is defined by Kubernetes, where an
-// empty text can have a meaning of its own.
+// empty text can have a meaning.
 var coreTypes = []string{
 	"spec.server.nodeSelector", "spec.server.tolerations", "spec.server.affinity", "spec.server.topologySpreadConstraints",
 	"spec.expose.service.annotations", "spec.expose.ingress.annotations", "spec.networkPolicy",
 }
 
-// DecodeProject reads one VerificationProject from YAML or JSON as strictly as
-// an API server that is asked for strict validation: unknown fields, repeated
-// keys and values of the wrong type are errors, and so is a field that is set
-// to an empty text. A status in data is ignored, as the API server ignores it.
+// DecodeProject decodes one VerificationProject from YAML or JSON, like an API
+// server with strict validation: it returns an error for unknown fields, repeated
+// keys, values of the wrong type and fields that are set to an empty text. It
+// drops a status, as the API server does.
 //
-// It neither fills in defaults nor validates: call Default, then Validate.
+// It neither sets defaults nor validates: call Default, then Validate.
 func DecodeProject(data []byte) (*VerificationProject, error) {
 	var project VerificationProject
 	if err := decodeStrict(data, VerificationProjectKind, &project); err != nil {
@@ -35,8 +35,7 @@ func DecodeProject(data []byte) (*VerificationProject, error) {
 	return &project, nil
 }
 
-// DecodeRequest does for a VerificationRequest what DecodeProject does for a
-// VerificationProject.
+// DecodeRequest decodes one VerificationRequest; see DecodeProject.
 func DecodeRequest(data []byte) (*VerificationRequest, error) {
 	var request VerificationRequest
 	if err := decodeStrict(data, VerificationRequestKind, &request); err != nil {
@@ -69,8 +68,8 @@ func decodeStrict(data []byte, kind string, into any) error {
 	return errors.Join(errs...)
 }
 
-// toJSON returns data as JSON. What is JSON already is not read as YAML, which
-// folds some characters that JSON keeps.
+// toJSON returns data as JSON. JSON is returned unchanged, because YAML would
+// fold some characters that JSON keeps.
 func toJSON(data []byte, kind string) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
@@ -82,11 +81,11 @@ func toJSON(data []byte, kind string) ([]byte, error) {
 	return yaml.YAMLToJSONStrict(document)
 }
 
-// documentMarker begins a document. What stands before it keeps its lines, so that errors name the right one.
+// documentMarker matches the start of a document. Text before it keeps its lines, so that errors have the right line number.
 var documentMarker = regexp.MustCompile(`(?m)^---(?:[ \t\r]|$)`)
 
-// onlyDocument returns the YAML document to decode: the only one there is, or the only one of that kind among others,
-// such as the Secrets that it refers to. The YAML package would silently take the first.
+// findDocument returns the YAML document to decode: the only one, or the only one of that kind among others, such as the
+// Secrets that it refers to. The YAML package would silently take the first.
 func findDocument(data []byte, kind string) ([]byte, error) {
 	var all, wanted [][]byte
 	for _, text := range documentMarker.Split(string(data), -1) {
@@ -115,8 +114,9 @@ func findDocument(data []byte, kind string) ([]byte, error) {
 	}
 }
 
-// emptyTexts finds fields that are set to an empty text. In a decoded object
-// they could not be told from unset ones, which the API server treats otherwise.
+// findEmptyTexts returns an error for each field that is set to an empty text. In
+// a decoded object it would look like an unset field, which the API server treats
+// differently.
 func findEmptyTexts(path *field.Path, value any) field.ErrorList {
 	if slices.Contains(coreTypes, path.String()) {
 		return nil

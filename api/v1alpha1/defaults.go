@@ -2,7 +2,7 @@ package v1alpha1
 
 import "reflect"
 
-// Values that Default, and the schema of the CRDs, put into unset fields.
+// Default values of unset fields, in Default and in the schema of the CRDs.
 const (
 	DefaultTTL                    Duration = "10m"
 	DefaultWebhookTimeout         Duration = "15s"
@@ -22,9 +22,8 @@ const (
 	DefaultServiceType                     = ServiceClusterIP
 )
 
-// Default fills unset fields exactly as the API server does, and no others.
-// What depends on other fields stays unset here and there; the methods in
-// effective.go answer for it.
+// Default sets unset fields exactly as the API server does. Fields whose default
+// depends on other fields stay unset in both; see the methods in effective.go.
 func (p *VerificationProject) Default() {
 	s := &p.Spec
 	for i := range s.APIKeys {
@@ -43,7 +42,7 @@ func (p *VerificationProject) Default() {
 	setUnobserved(&p.Status, &p.Status.ObservedGeneration)
 }
 
-// Default fills unset fields exactly as the API server does.
+// Default sets unset fields exactly as the API server does.
 func (r *VerificationRequest) Default() {
 	setDefault(&r.Spec.Method, DefaultMethod)
 	setUnobserved(&r.Status, &r.Status.ObservedGeneration)
@@ -80,7 +79,7 @@ func (s *Server) setDefaults() {
 	}
 }
 
-// setUnobserved marks a status that was never written.
+// setUnobserved sets the observed generation of a status that was never written.
 func setUnobserved[T any](status *T, observedGeneration *int64) {
 	if reflect.ValueOf(status).Elem().IsZero() {
 		*observedGeneration = DefaultObservedGeneration

@@ -1,17 +1,16 @@
 // Package v1alpha1 holds the two custom resources of the group phoneproof.dev:
-// VerificationProject, what a cluster administrator declares, and
-// VerificationRequest, one verification of one phone number.
+// VerificationProject, the configuration of a server, and VerificationRequest,
+// one verification of one phone number.
 //
-// Invariant: what the API server refuses, Validate refuses, and what it fills
-// in, Default fills in, so that the same YAML means the same thing on a
-// cluster and in a file given to "phoneproof serve --project-file". Every
-// example under testdata runs through both.
+// Invariant: Validate and Default do exactly what the API server does, so that
+// the same YAML has the same meaning in a cluster and in a file for "phoneproof
+// serve --project-file". Every example under testdata is tested with both.
 //
-// Second invariant: whatever the schema lets through decodes into these types.
-// One object that does not would stop the informers of all others, so
-// times and quantities carry patterns that are stricter than their formats.
+// Second invariant: every object that the schema accepts can be decoded into these
+// types. A single one that cannot would stop the informers of all others, so times
+// and quantities have patterns that are stricter than their formats.
 //
-// The package imports nothing of ours and needs no server.
+// The package imports no other package of this module and needs no server.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:ac:generate=true

@@ -24,8 +24,8 @@ var durationPattern = regexp.MustCompile(`^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,
 // +kubebuilder:validation:MaxLength=24
 type Duration string
 
-// Parse returns d as a time.Duration, or an error if d is not in the form
-// that the type documents.
+// Parse returns d as a time.Duration, or an error if d does not have the
+// documented format.
 func (d Duration) Parse() (time.Duration, error) {
 	if d == "" || !durationPattern.MatchString(string(d)) {
 		return 0, fmt.Errorf("duration %q is not in the form 90s, 10m or 1h30m", string(d))
@@ -37,8 +37,8 @@ func (d Duration) Parse() (time.Duration, error) {
 	return parsed, nil
 }
 
-// Or returns d as a time.Duration, and fallback where d is unset or
-// malformed. An object that passed the API server is never malformed.
+// Or returns d as a time.Duration, or fallback if d is unset or malformed.
+// Objects from the API server are never malformed.
 func (d Duration) Or(fallback time.Duration) time.Duration {
 	parsed, err := d.Parse()
 	if err != nil {
@@ -47,7 +47,7 @@ func (d Duration) Or(fallback time.Duration) time.Duration {
 	return parsed
 }
 
-// durationOf returns whole seconds as a Duration, without units that are zero.
+// durationOf returns d, in whole seconds, as a Duration without zero units.
 func durationOf(d time.Duration) Duration {
 	text := d.String()
 	if d%time.Minute == 0 {

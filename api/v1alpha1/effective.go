@@ -11,37 +11,37 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Bounds and defaults that depend on the kind of storage.
+// Limits and defaults that depend on the kind of storage.
 const (
-	// RetentionKubernetes is the effective retention with storage Kubernetes
-	// where request.retention is unset.
+	// RetentionKubernetes is the default of request.retention with storage
+	// Kubernetes.
 	RetentionKubernetes = time.Hour
-	// RetentionPostgreSQL is the same with storage PostgreSQL.
+	// RetentionPostgreSQL is the default with storage PostgreSQL.
 	RetentionPostgreSQL = 24 * time.Hour
 	// MaxRetentionKubernetes is the longest retention with storage Kubernetes.
 	MaxRetentionKubernetes = 7 * 24 * time.Hour
 	// MaxRetentionPostgreSQL is the longest retention with storage PostgreSQL.
 	MaxRetentionPostgreSQL = 30 * 24 * time.Hour
-	// PerKeyRequestsPostgreSQL is the effective number of rateLimit.perKey with
-	// storage PostgreSQL where it is unset.
+	// PerKeyRequestsPostgreSQL is the default number of rateLimit.perKey with
+	// storage PostgreSQL.
 	PerKeyRequestsPostgreSQL int32 = 600
 	// PerKeyPeriodPostgreSQL is its period.
 	PerKeyPeriodPostgreSQL Duration = "1m"
 )
 
-// codeRest is how long after its expiry a full store keeps a request whose code
-// can come back, as one with an Idempotency-Key.
+// codeRest is how long a full store keeps an expired request whose code can be
+// sent again, such as one with an Idempotency-Key.
 const codeRest = 5 * time.Minute
 
-// Resources of a pod where server.resources leaves them unset.
+// Default resources of a pod.
 var (
 	defaultCPURequest    = resource.MustParse("50m")
 	defaultMemoryRequest = resource.MustParse("64Mi")
 	defaultMemoryLimit   = resource.MustParse("256Mi")
 )
 
-// EffectiveProjectID returns the id that webhooks carry: spec.projectID, or
-// NAMESPACE/NAME where it is unset.
+// EffectiveProjectID returns the project id in webhooks: spec.projectID, or
+// NAMESPACE/NAME if it is unset.
 func (p *VerificationProject) EffectiveProjectID() string {
 	if p.Spec.ProjectID != "" {
 		return p.Spec.ProjectID
@@ -49,7 +49,7 @@ func (p *VerificationProject) EffectiveProjectID() string {
 	return p.Namespace + "/" + p.Name
 }
 
-// EffectiveDisplayName returns the name that end users read.
+// EffectiveDisplayName returns the project's name for end users.
 func (p *VerificationProject) EffectiveDisplayName() string {
 	if p.Spec.DisplayName != "" {
 		return p.Spec.DisplayName
@@ -57,19 +57,19 @@ func (p *VerificationProject) EffectiveDisplayName() string {
 	return p.Name
 }
 
-// Suspended reports whether no pod is to run.
+// Suspended reports whether the project must run no pods.
 func (p *VerificationProject) Suspended() bool {
 	return ptr.Deref(p.Spec.Suspend, false)
 }
 
-// EffectiveBaseURL returns baseURL without a slash at its end, so that a route
-// can be appended; empty where baseURL is unset.
+// EffectiveBaseURL returns baseURL without a trailing slash, so that a route can
+// be appended; empty if baseURL is unset.
 func (s *VerificationProjectSpec) EffectiveBaseURL() string {
 	return strings.TrimSuffix(s.BaseURL, "/")
 }
 
-// BasePath returns the path of baseURL, the prefix of every route: empty, or
-// with a slash at its beginning and none at its end.
+// BasePath returns the path of baseURL, which is the prefix of every route:
+// empty, or with a leading slash and no trailing one.
 func (s *VerificationProjectSpec) BasePath() string {
 	u, err := url.Parse(s.EffectiveBaseURL())
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *VerificationProjectSpec) BasePath() string {
 	return u.Path
 }
 
-// BaseHost returns the host of baseURL without a port; empty where baseURL is
+// BaseHost returns the host of baseURL without a port; empty if baseURL is
 // unset.
 func (s *VerificationProjectSpec) BaseHost() string {
 	u, err := url.Parse(s.BaseURL)
@@ -88,7 +88,7 @@ func (s *VerificationProjectSpec) BaseHost() string {
 	return u.Hostname()
 }
 
-// HasHTTPSBaseURL reports whether messengers can be asked to call baseURL.
+// HasHTTPSBaseURL reports whether messengers can send callbacks to baseURL.
 func (s *VerificationProjectSpec) HasHTTPSBaseURL() bool {
 	return strings.HasPrefix(s.BaseURL, "https://")
 }
@@ -111,11 +111,10 @@ func (s *VerificationProjectSpec) EffectiveMaxStored() int {
 	return int(ptr.Deref(s.Request.MaxStored, DefaultMaxStored))
 }
 
-// EffectivePerKey returns the limit of each API key. Where it is unset and the
-// storage is Kubernetes, the keys that may start requests share maxStored: what
-// all of them start in the period is all that can take room at one moment while
-// events are delivered. A single key gets half, so that it keeps its share while
-// a second one takes its place.
+// EffectivePerKey returns the limit of each API key. With storage Kubernetes, the
+// default divides maxStored among the keys that may start requests, so that they
+// cannot fill the store while events are delivered. A single key gets half, so
+// that its share does not change while a second key replaces it.
 func (s *VerificationProjectSpec) EffectivePerKey() Rate {
 	switch {
 	case s.RateLimit.PerKey != nil:
@@ -128,8 +127,8 @@ func (s *VerificationProjectSpec) EffectivePerKey() Rate {
 	}
 }
 
-// countInitKeys returns how many API keys may start requests, expired ones
-// included: a limit does not change by itself.
+// countInitKeys returns how many API keys may start requests. It includes expired
+// keys, so that the limit does not change without an edit.
 func (s *VerificationProjectSpec) countInitKeys() int32 {
 	var keys int32
 	for i := range s.APIKeys {
@@ -140,8 +139,8 @@ func (s *VerificationProjectSpec) countInitKeys() int32 {
 	return keys
 }
 
-// LongestStored returns how long a request may take room in a full store if its
-// event is delivered.
+// LongestStored returns the longest time that a request occupies a full store if
+// its event is delivered.
 func (s *VerificationProjectSpec) LongestStored() time.Duration {
 	return s.EffectiveTTL() + codeRest
 }
@@ -152,8 +151,8 @@ func (s *VerificationProjectSpec) EffectivePerPhoneNumber() Rate {
 		Rate{Requests: DefaultPerPhoneNumberRequests, Period: DefaultPerPhoneNumberPeriod})
 }
 
-// EffectiveTelegramUpdates returns how messages come from Telegram; empty
-// without spec.telegram.
+// EffectiveTelegramUpdates returns how messages are received from Telegram;
+// empty without spec.telegram.
 func (s *VerificationProjectSpec) EffectiveTelegramUpdates() TelegramUpdates {
 	switch {
 	case s.Telegram == nil:
@@ -172,8 +171,8 @@ func (s *VerificationProjectSpec) RegistersWhatsAppWebhook() bool {
 	return s.WhatsApp != nil && ptr.Deref(s.WhatsApp.RegisterWebhook, s.HasHTTPSBaseURL())
 }
 
-// EffectiveIngressHost returns the host that the Ingress answers to; empty
-// without expose.ingress.
+// EffectiveIngressHost returns the host of the Ingress; empty without
+// expose.ingress.
 func (s *VerificationProjectSpec) EffectiveIngressHost() string {
 	if s.Expose.Ingress == nil {
 		return ""
@@ -189,7 +188,7 @@ func (w *Webhook) EffectiveTimeout() time.Duration {
 	return w.Timeout.Or(15 * time.Second)
 }
 
-// EffectiveScopes returns what the key may do.
+// EffectiveScopes returns the scopes of the key.
 func (k *APIKey) EffectiveScopes() []Scope {
 	if k.Scopes == nil {
 		return []Scope{ScopeInit, ScopeStatus}
@@ -197,7 +196,7 @@ func (k *APIKey) EffectiveScopes() []Scope {
 	return k.Scopes
 }
 
-// Ref returns r as a SecretKeyRef, with the default key where none is set.
+// Ref returns r as a SecretKeyRef, with the default key if none is set.
 func (r URISecretRef) Ref() SecretKeyRef {
 	if r.Key == "" {
 		return SecretKeyRef{Name: r.Name, Key: DefaultURIKey}
@@ -205,7 +204,7 @@ func (r URISecretRef) Ref() SecretKeyRef {
 	return SecretKeyRef(r)
 }
 
-// Ref returns r as a SecretKeyRef, with the default key where none is set.
+// Ref returns r as a SecretKeyRef, with the default key if none is set.
 func (r CASecretRef) Ref() SecretKeyRef {
 	if r.Key == "" {
 		return SecretKeyRef{Name: r.Name, Key: DefaultCAKey}
@@ -213,8 +212,8 @@ func (r CASecretRef) Ref() SecretKeyRef {
 	return SecretKeyRef(r)
 }
 
-// EffectiveInit returns what was decided when r was accepted, wherever it
-// stands; nil for a manual request that is not completed yet.
+// EffectiveInit returns the init data of r, from its spec or its status; nil for
+// a manual request that is not completed yet.
 func (r *VerificationRequest) EffectiveInit() *Init {
 	if r.Spec.Init != nil {
 		return r.Spec.Init
@@ -222,9 +221,9 @@ func (r *VerificationRequest) EffectiveInit() *Init {
 	return r.Status.Init
 }
 
-// EffectiveResources returns the resources of each pod, in a container's form.
-// A default never contradicts what is set: the default request is lowered to
-// the limit, and the default limit raised to the request.
+// EffectiveResources returns the resources of each pod. Defaults never contradict
+// set values: the default request is lowered to the limit, and the default limit
+// is raised to the request.
 func (s *Server) EffectiveResources() corev1.ResourceRequirements {
 	requests, limits := ResourceAmounts{}, ResourceAmounts{}
 	if s.Resources != nil {
@@ -257,7 +256,7 @@ func (a ResourceAmounts) toResourceList() corev1.ResourceList {
 	return out
 }
 
-// smaller returns a, or limit where that is set and smaller.
+// minQuantity returns a, or limit if it is set and smaller.
 func minQuantity(a, limit *resource.Quantity) *resource.Quantity {
 	if limit != nil && limit.Cmp(*a) < 0 {
 		return limit
@@ -265,8 +264,8 @@ func minQuantity(a, limit *resource.Quantity) *resource.Quantity {
 	return a
 }
 
-// SecretRefs returns every Secret key that the project names, in a fixed order
-// and without duplicates: what its pods have to mount.
+// SecretRefs returns all Secret keys that the project refers to and its pods must
+// mount, in a fixed order and without duplicates.
 func (s *VerificationProjectSpec) SecretRefs() []SecretKeyRef {
 	var refs []SecretKeyRef
 	for _, k := range s.APIKeys {

@@ -76,7 +76,7 @@ func TestEffectiveRetention_followsStorage(t *testing.T) {
 	g.Expect(s.EffectiveRetention()).To(Equal(90 * time.Minute))
 }
 
-// keysFor returns so many API keys that may start requests, and one that may not.
+// keysFor returns n API keys that may start requests, and one that may not.
 func keysFor(starting int) []v1alpha1.APIKey {
 	secret := v1alpha1.SecretKeyRef{Name: "shop", Key: "api-key"}
 	keys := []v1alpha1.APIKey{{Name: "status", SecretRef: secret, Scopes: []v1alpha1.Scope{v1alpha1.ScopeStatus}}}

@@ -13,8 +13,8 @@ import (
 	"github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// Every example runs through a real API server and through Default and
-// Validate; both must agree, and accepted objects must come out equal.
+// Every example is tested with a real API server and with Default and Validate.
+// Both must agree, and accepted objects must be equal.
 var _ = Describe("Examples", func() {
 	for file, examples := range readExamples("testdata/project/*.yaml") {
 		Context(file, func() {
@@ -36,23 +36,23 @@ var _ = Describe("Examples", func() {
 	})
 })
 
-// answer is what the API server answered to an object.
+// answer is the API server's answer to an object.
 type answer struct {
 	object map[string]any
 	err    error
 }
 
-// answers are those to examples, by base object and patch.
+// answers holds the answers to examples, by base object and patch.
 var answers = map[string]answer{}
 
-// sendExample returns the API server's answer to an example. It is sent once, though several specs look at its answer.
+// sendExample returns the API server's answer to an example. Several specs share one request.
 func sendExample(ctx context.Context, base string, e example) (map[string]any, error) {
 	GinkgoHelper()
 	patch, err := json.Marshal(e.Set)
 	Expect(err).NotTo(HaveOccurred())
 	key := base + " " + string(patch)
 	if _, sent := answers[key]; !sent {
-		object, err := onServer(ctx, dryNamespace, patched(readObject(base), e.Set), client.DryRunAll)
+		object, err := createOnServer(ctx, dryNamespace, applyPatch(readObject(base), e.Set), client.DryRunAll)
 		answers[key] = answer{object, err}
 	}
 	return answers[key].object, answers[key].err
@@ -60,10 +60,10 @@ func sendExample(ctx context.Context, base string, e example) (map[string]any, e
 
 func checkProject(ctx context.Context, e example) {
 	const base = "testdata/minimal.yaml"
-	sent := patched(readObject(base), e.Set)
+	sent := applyPatch(readObject(base), e.Set)
 	answer, onServerErr := sendExample(ctx, base, e)
 	if len(e.Refuse) > 0 {
-		_, inGoErr := projectInGo(sent)
+		_, inGoErr := validateProjectInGo(sent)
 		expectRefused(e, onServerErr, inGoErr)
 		return
 	}
@@ -73,33 +73,33 @@ func checkProject(ctx context.Context, e example) {
 
 func checkRequest(ctx context.Context, e example) {
 	const base = "testdata/request.yaml"
-	object := patched(readObject(base), e.Set)
+	object := applyPatch(readObject(base), e.Set)
 	answer, onServerErr := sendExample(ctx, base, e)
-	request, inGoErr := requestInGo(object)
+	request, inGoErr := validateRequestInGo(object)
 	if len(e.Refuse) > 0 {
 		expectRefused(e, onServerErr, inGoErr)
 		return
 	}
 	Expect(onServerErr).NotTo(HaveOccurred())
 	Expect(inGoErr).NotTo(HaveOccurred())
-	got := typed[v1alpha1.VerificationRequest](answer)
+	got := decodeAs[v1alpha1.VerificationRequest](answer)
 	Expect(equality.Semantic.DeepEqual(request.Spec, got.Spec)).To(BeTrue(), cmp.Diff(request.Spec, got.Spec))
 	Expect(request.Status).To(Equal(got.Status))
 }
 
 func expectSameProject(ctx context.Context, object map[string]any) {
 	GinkgoHelper()
-	answer, err := onServer(ctx, newNamespace(ctx), object)
+	answer, err := createOnServer(ctx, newNamespace(ctx), object)
 	Expect(err).NotTo(HaveOccurred())
 	expectSameInGo(object, answer)
 }
 
-// expectSameInGo makes sure that Go makes of an object what the API server answered.
+// expectSameInGo checks that Go produces the same object as the API server.
 func expectSameInGo(object, answer map[string]any) {
 	GinkgoHelper()
-	project, err := projectInGo(object)
+	project, err := validateProjectInGo(object)
 	Expect(err).NotTo(HaveOccurred())
-	got := typed[v1alpha1.VerificationProject](answer)
+	got := decodeAs[v1alpha1.VerificationProject](answer)
 	Expect(equality.Semantic.DeepEqual(project.Spec, got.Spec)).To(BeTrue(), cmp.Diff(project.Spec, got.Spec))
 	Expect(project.Status).To(Equal(got.Status))
 }

@@ -25,7 +25,7 @@ var _ = Describe("kubectl explain", Ordered, ContinueOnFailure, func() {
 	BeforeAll(func(ctx context.Context) {
 		kubeconfig = filepath.Join(GinkgoT().TempDir(), "kubeconfig")
 		Expect(controlplane.WriteKubeconfig(kubeconfig, plane.Config)).To(Succeed())
-		// The API server serves a CRD before it documents it: the OpenAPI document is made in the background.
+		// The API server serves a CRD before its documentation, which it creates in the background.
 		for _, kind := range []string{"verificationproject", "verificationrequest"} {
 			Eventually(explain).WithContext(ctx).WithArguments(kind).WithTimeout(2 * time.Minute).WithPolling(200 * time.Millisecond).
 				Should(ContainSubstring("DESCRIPTION:"))
@@ -47,13 +47,13 @@ var _ = Describe("kubectl explain", Ordered, ContinueOnFailure, func() {
 			for name, schema := range fields {
 				found := regexp.MustCompile(`(?m)^  ` + regexp.QuoteMeta(name) + `\t<.*\n(?:  enum: .*\n)?((?:    .*\n|\n)+)`).FindStringSubmatch(page)
 				Expect(found).To(HaveLen(2), "%s in %s", name, page)
-				description := unwrapped(found[1])
+				description := joinLines(found[1])
 				Expect(description).To(Or(HavePrefix(name+" "), HavePrefix(name+", ")))
-				Expect(description).To(HavePrefix(unwrapped(schema.Description)), "the whole description of %s", name)
+				Expect(description).To(HavePrefix(joinLines(schema.Description)), "the whole description of %s", name)
 			}
 		})
 	}
 })
 
-// unwrapped returns text on one line: kubectl breaks lines where it likes.
-func unwrapped(text string) string { return strings.Join(strings.Fields(text), " ") }
+// joinLines returns text on one line, because kubectl wraps lines.
+func joinLines(text string) string { return strings.Join(strings.Fields(text), " ") }

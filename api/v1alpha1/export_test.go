@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Patterns returns every pattern that Validate uses and the CRDs repeat in
-// their rules. Those of quantities stand in the CRDs as plain patterns.
+// Patterns returns the patterns of Validate that the CRDs repeat in their rules.
+// Quantities have plain patterns in the CRDs.
 func Patterns() []string {
 	patterns := []string{durationPattern.String(), mapKeyPattern.String(), labelValuePattern.String()}
 	for _, rule := range []textRule{

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds of this group, as they stand in the kind field of an object.
+// Kinds of this group, as in the kind field of an object.
 const (
 	VerificationProjectKind = "VerificationProject"
 	VerificationRequestKind = "VerificationRequest"
@@ -17,7 +17,7 @@ var (
 	GroupVersion = schema.GroupVersion{Group: "phoneproof.dev", Version: "v1alpha1"}
 
 	// SchemeGroupVersion is GroupVersion under the name that the generated
-	// apply configurations look for.
+	// apply configurations use.
 	SchemeGroupVersion = GroupVersion
 
 	schemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)

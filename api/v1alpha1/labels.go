@@ -9,33 +9,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Labels and annotations of this group. No value of any of them ever holds a
-// phone number, a code or a secret.
+// Labels and annotations of this group. Their values never contain a phone
+// number, a code or a secret.
 const (
-	// ProjectLabel is set on every VerificationRequest that serve makes or
-	// completes, and on every child of a project. Its value is that of
-	// ProjectLabelValue.
+	// ProjectLabel is set on every VerificationRequest that serve creates or
+	// completes, and on every child of a project. ProjectLabelValue returns its
+	// value.
 	ProjectLabel = "phoneproof.dev/project"
 
-	// CodeIDLabel is set on a VerificationRequest that was made with kubectl,
-	// whose name therefore is not the id that the code leads to. Its value is
-	// that id, so that an incoming message finds the request by an index.
+	// CodeIDLabel is set on a manual request, whose name is not the id that
+	// belongs to its code. Its value is that id, so that an index finds the
+	// request of an incoming message.
 	CodeIDLabel = "phoneproof.dev/code-id"
 
-	// RedeliverAnnotation on a VerificationProject, in the form
-	// REQUESTID/NONCE, sends the event of a verified request once more.
-	// Another nonce asks again.
+	// RedeliverAnnotation on a VerificationProject has the form
+	// REQUESTID/NONCE and sends the event of a verified request once more. A
+	// new nonce repeats that.
 	RedeliverAnnotation = "phoneproof.dev/redeliver"
 )
 
-// hashed matches names that end as a value of ProjectLabel with a hash does.
+// hashSuffix matches names that end like a value of ProjectLabel with a hash.
 var hashSuffix = regexp.MustCompile(`-[0-9a-f]{10}$`)
 
-// ProjectLabelValue returns the value of ProjectLabel for the project with that
-// name: the name, and where that is longer than a label may be, the start of it
-// with a hash of the whole. A name that could be taken for one with a hash gets
-// a hash too, so that no two projects of a namespace share a value: each
-// Service would lead to the pods of both.
+// ProjectLabelValue returns the value of ProjectLabel for a project: its name, or
+// if that is too long for a label, the start of the name and a hash of it. Names
+// that look like such a value get a hash as well. If two projects of a namespace
+// had the same value, each Service would select the pods of both.
 func ProjectLabelValue(name string) string {
 	const digits = 10
 	if len(name) <= validation.LabelValueMaxLength && !hashSuffix.MatchString(name) {

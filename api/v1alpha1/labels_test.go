@@ -17,8 +17,8 @@ func TestProjectLabelValue_isTheNameWhereItFits(t *testing.T) {
 	}
 }
 
-// TestProjectLabelValue_staysAValueOfItsOwn pins one value, too: objects that were labelled by an earlier version must
-// still be found.
+// TestProjectLabelValue_staysAValueOfItsOwn also pins one value, because objects labelled by an earlier version must still be
+// found.
 func TestProjectLabelValue_staysAValueOfItsOwn(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[string]string{}
@@ -27,7 +27,7 @@ func TestProjectLabelValue_staysAValueOfItsOwn(t *testing.T) {
 		strings.Repeat("a", 64), strings.Repeat("a", 253), strings.Repeat("a", 52) + strings.Repeat("b", 12),
 		strings.Repeat("a", 51) + "." + strings.Repeat("b", 12), strings.Repeat("a", 50) + "-." + strings.Repeat("b", 12),
 	}
-	for _, name := range names { // projects that are named as the values of others
+	for _, name := range names { // projects with the names of others' values
 		names = append(names, v1alpha1.ProjectLabelValue(name))
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Mapper knows the resources of this group. A client that uses it asks the API server for nothing before its first real
-// call, so a process can start while the API server is away.
+// Mapper returns the resources of this group. Clients that use it need no discovery, so a process can start while the API
+// server is unavailable.
 func Mapper() meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{GroupVersion})
 	for _, kind := range []string{VerificationProjectKind, VerificationRequestKind} {

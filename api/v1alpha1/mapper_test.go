@@ -13,7 +13,7 @@ import (
 	"github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// TestMapper_agreesWithTheCRDs holds what the mapper guesses without an API server against what one will be told.
+// TestMapper_agreesWithTheCRDs compares the mapper, which works without discovery, with the CRDs.
 func TestMapper_agreesWithTheCRDs(t *testing.T) {
 	g := NewWithT(t)
 	files, err := filepath.Glob("../../config/crd/bases/*.yaml")

@@ -21,65 +21,65 @@ import (
 // rule is one CEL rule of a CRD.
 type rule struct {
 	text, message string
-	// field is what a refusal names, with [] for every entry of a list: the field with the rule, or the one below it
-	// that the rule points to.
+	// field is the field in the error, with [] for list entries: the field with the rule, or the one below it that
+	// the rule points to.
 	field string
 }
 
-// rules returns the CEL rules of s, which is at path, and of everything below it.
-func rules(path string, s *apiextensionsv1.JSONSchemaProps) []rule {
+// collectRules returns the CEL rules of s, which is at path, and of all fields below it.
+func collectRules(path string, s *apiextensionsv1.JSONSchemaProps) []rule {
 	var found []rule
 	for _, r := range s.XValidations {
 		found = append(found, rule{text: r.Rule, message: r.Message, field: path + r.FieldPath})
 	}
 	for name, child := range s.Properties {
-		found = append(found, rules(strings.TrimPrefix(path+"."+name, "."), &child)...)
+		found = append(found, collectRules(strings.TrimPrefix(path+"."+name, "."), &child)...)
 	}
 	if s.Items != nil {
-		found = append(found, rules(path+"[]", s.Items.Schema)...)
+		found = append(found, collectRules(path+"[]", s.Items.Schema)...)
 	}
 	if s.AdditionalProperties != nil {
-		found = append(found, rules(path+"[]", s.AdditionalProperties.Schema)...)
+		found = append(found, collectRules(path+"[]", s.AdditionalProperties.Schema)...)
 	}
 	return found
 }
 
-// trial is what the API server made of examples: the fields that accepted
-// objects had, and what it said of those that it refused.
-type trial struct {
+// trialResults holds the API server's answers to examples: the fields of accepted
+// objects, and the causes of refusals.
+type trialResults struct {
 	accepted map[string]bool
 	refused  []metav1.StatusCause
 }
 
-func (t *trial) note(answer map[string]any, err error) {
+func (t *trialResults) recordAnswer(answer map[string]any, err error) {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:
-		t.noteFields("", answer)
+		t.recordFields("", answer)
 	case errors.As(err, &status) && status.Status().Details != nil:
 		t.refused = append(t.refused, status.Status().Details.Causes...)
 	}
 }
 
-func (t *trial) noteFields(path string, value any) {
+func (t *trialResults) recordFields(path string, value any) {
 	t.accepted[path] = true
 	switch v := value.(type) {
 	case map[string]any:
 		for name, child := range v {
-			t.noteFields(strings.TrimPrefix(path+"."+name, "."), child)
+			t.recordFields(strings.TrimPrefix(path+"."+name, "."), child)
 		}
 	case []any:
 		for _, child := range v {
-			t.noteFields(path+"[]", child)
+			t.recordFields(path+"[]", child)
 		}
 	}
 }
 
 var index = regexp.MustCompile(`\[[^]]*\]`)
 
-// missing says what the rule still needs: an accepted object that has its
-// field, and an object that it refused.
-func (t *trial) missing(r rule) []string {
+// findMissing returns the missing examples of a rule, which needs an accepted
+// object with its field and a refused one.
+func (t *trialResults) findMissing(r rule) []string {
 	var out []string
 	if !t.accepted[r.field] {
 		out = append(out, fmt.Sprintf("%s: no accepted example for: %s", r.field, r.message))
@@ -103,38 +103,38 @@ var _ = Describe("Rules", func() {
 	} {
 		schema := readCRD(kind.crd).Spec.Versions[0].Schema.OpenAPIV3Schema
 
-		It("can be told apart in "+kind.crd, func() {
+		It("are distinguishable in "+kind.crd, func() {
 			seen := map[rule]bool{}
-			for _, r := range rules("", schema) {
+			for _, r := range collectRules("", schema) {
 				r.text = ""
 				Expect(seen).NotTo(HaveKey(r))
 				seen[r] = true
 			}
-			Expect(seen).To(HaveLen(strings.Count(string(mustRead(kind.crd)), " rule: ")), "the walk over the schema missed some")
+			Expect(seen).To(HaveLen(strings.Count(string(mustRead(kind.crd)), " rule: ")), "collectRules missed some")
 		})
 
 		It("have an accepted and a refused example each in "+kind.crd, func(ctx context.Context) {
-			tried := &trial{accepted: map[string]bool{}}
+			tried := &trialResults{accepted: map[string]bool{}}
 			for _, examples := range readExamples(kind.examples) {
 				for _, e := range examples {
-					tried.note(sendExample(ctx, kind.base, e))
+					tried.recordAnswer(sendExample(ctx, kind.base, e))
 				}
 			}
-			created, err := onServer(ctx, newNamespace(ctx), readObject(kind.full))
-			tried.note(created, err)
+			created, err := createOnServer(ctx, newNamespace(ctx), readObject(kind.full))
+			tried.recordAnswer(created, err)
 			Expect(err).NotTo(HaveOccurred())
 			for _, examples := range readExamples(kind.statuses) {
 				for _, e := range examples {
-					tried.note(patchedStatus(ctx, created, e.Set, client.DryRunAll))
+					tried.recordAnswer(patchStatus(ctx, created, e.Set, client.DryRunAll))
 				}
 			}
 			update := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(created)}
 			err = api.Patch(ctx, update, client.RawPatch(types.MergePatchType, []byte(kind.update)), client.DryRunAll)
-			tried.note(update.Object, err)
+			tried.recordAnswer(update.Object, err)
 
 			var missing []string
-			for _, r := range rules("", schema) {
-				missing = append(missing, tried.missing(r)...)
+			for _, r := range collectRules("", schema) {
+				missing = append(missing, tried.findMissing(r)...)
 			}
 			Expect(missing).To(BeEmpty(), strings.Join(missing, "\n"))
 		})

@@ -20,8 +20,8 @@ const (
 	requestCRD = "../../config/crd/bases/phoneproof.dev_verificationrequests.yaml"
 )
 
-// coreFields are our fields whose content is defined by Kubernetes: it is
-// neither documented nor bounded by us. conditions are metav1.Condition.
+// coreFields are our fields whose content is defined by Kubernetes. We neither
+// document nor limit it. conditions are metav1.Condition.
 var coreFields = []string{
 	"tolerations", "affinity", "topologySpreadConstraints", "ingressFrom", "metricsFrom", "conditions",
 }
@@ -32,8 +32,8 @@ var forbiddenFields = []string{
 	"image", "command", "args", "env", "podLabels", "podAnnotations", "podTemplate", "platformURL", "namespace", "serviceAccountName",
 }
 
-// The rules of kube-api-linter that matter here, read from the CRDs: what the
-// markers lead to counts, not how they are written.
+// The rules of kube-api-linter that matter here, checked in the CRDs: the result
+// of the markers counts.
 var _ = Describe("Schema", func() {
 	for _, file := range []string{projectCRD, requestCRD} {
 		It("documents and bounds every field of "+file, func() {
@@ -41,7 +41,7 @@ var _ = Describe("Schema", func() {
 			var wrong []string
 			for _, name := range []string{"spec", "status"} {
 				child := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties[name]
-				wrong = append(wrong, faults(name, name, &child)...)
+				wrong = append(wrong, findFaults(name, name, &child)...)
 			}
 			Expect(wrong).To(BeEmpty(), strings.Join(wrong, "\n"))
 		})
@@ -69,8 +69,8 @@ var _ = Describe("Schema", func() {
 		Expect(request.Spec.Names.ShortNames).To(Equal([]string{"vreq"}))
 		Expect(project.Spec.Names.Categories).To(Equal([]string{"phoneproof"}))
 		Expect(request.Spec.Names.Categories).To(Equal([]string{"phoneproof"}))
-		Expect(columns(project)).To(Equal("Ready Reason URL Available Age +Storage +Message"))
-		Expect(columns(request)).To(Equal("Project Method Phase Delivered Age +Attempts +Next attempt"))
+		Expect(describeColumns(project)).To(Equal("Ready Reason URL Available Age +Storage +Message"))
+		Expect(describeColumns(request)).To(Equal("Project Method Phase Delivered Age +Attempts +Next attempt"))
 		Expect(request.Spec.Versions[0].SelectableFields).To(Equal([]apiextensionsv1.SelectableField{
 			{JSONPath: ".spec.projectRef.name"}, {JSONPath: ".status.phase"},
 		}))
@@ -78,7 +78,7 @@ var _ = Describe("Schema", func() {
 
 	It("has none of the fields that a tenant must not set", func() {
 		var found []string
-		everyField("spec", specSchema(projectCRD), func(path, name string, _ *apiextensionsv1.JSONSchemaProps) {
+		visitFields("spec", specSchema(projectCRD), func(path, name string, _ *apiextensionsv1.JSONSchemaProps) {
 			if slices.Contains(forbiddenFields, name) {
 				found = append(found, path)
 			}
@@ -89,7 +89,7 @@ var _ = Describe("Schema", func() {
 	It("has the same patterns as Validate", func() {
 		inSchema := map[string]bool{}
 		for _, file := range []string{projectCRD, requestCRD} {
-			for _, r := range rules("spec", specSchema(file)) {
+			for _, r := range collectRules("spec", specSchema(file)) {
 				for _, match := range regexp.MustCompile(`matches\(r'([^']*)'\)`).FindAllStringSubmatch(r.text, -1) {
 					inSchema[match[1]] = true
 				}
@@ -112,7 +112,7 @@ func specSchema(file string) *apiextensionsv1.JSONSchemaProps {
 	return &spec
 }
 
-func columns(crd *apiextensionsv1.CustomResourceDefinition) string {
+func describeColumns(crd *apiextensionsv1.CustomResourceDefinition) string {
 	var names []string
 	for _, column := range crd.Spec.Versions[0].AdditionalPrinterColumns {
 		names = append(names, strings.Repeat("+", int(column.Priority))+column.Name)
@@ -120,30 +120,30 @@ func columns(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(names, " ")
 }
 
-// faults says what is missing from the field at path and those below it.
-func faults(path, name string, s *apiextensionsv1.JSONSchemaProps) []string {
+// findFaults returns the problems of the field at path and of those below it.
+func findFaults(path, name string, s *apiextensionsv1.JSONSchemaProps) []string {
 	var wrong []string
 	if !strings.HasPrefix(s.Description, name+" ") && !strings.HasPrefix(s.Description, name+", ") {
 		wrong = append(wrong, fmt.Sprintf("%s: the description does not begin with %q: %.40q", path, name, s.Description))
 	}
-	wrong = append(wrong, unbounded(path, s)...)
+	wrong = append(wrong, findUnbounded(path, s)...)
 	if slices.Contains(coreFields, name) {
 		return wrong
 	}
 	for child, schema := range s.Properties {
-		wrong = append(wrong, faults(path+"."+child, child, &schema)...)
+		wrong = append(wrong, findFaults(path+"."+child, child, &schema)...)
 	}
 	if s.Items == nil {
 		return wrong
 	}
-	wrong = append(wrong, unbounded(path+"[]", s.Items.Schema)...)
+	wrong = append(wrong, findUnbounded(path+"[]", s.Items.Schema)...)
 	for child, schema := range s.Items.Schema.Properties {
-		wrong = append(wrong, faults(path+"[]."+child, child, &schema)...)
+		wrong = append(wrong, findFaults(path+"[]."+child, child, &schema)...)
 	}
 	return wrong
 }
 
-func unbounded(path string, s *apiextensionsv1.JSONSchemaProps) []string {
+func findUnbounded(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 	var wrong []string
 	if (s.Type == "string" || s.XIntOrString) && s.MaxLength == nil && len(s.Enum) == 0 {
 		wrong = append(wrong, path+": a string without maxLength")
@@ -158,20 +158,20 @@ func unbounded(path string, s *apiextensionsv1.JSONSchemaProps) []string {
 		if s.MaxProperties == nil {
 			wrong = append(wrong, path+": a map without maxProperties")
 		}
-		wrong = append(wrong, unbounded(path+"{}", extra.Schema)...)
+		wrong = append(wrong, findUnbounded(path+"{}", extra.Schema)...)
 	}
 	return wrong
 }
 
-// everyField visits every field of our own below s.
-func everyField(path string, s *apiextensionsv1.JSONSchemaProps, visit func(path, name string, s *apiextensionsv1.JSONSchemaProps)) {
+// visitFields visits each of our own fields below s.
+func visitFields(path string, s *apiextensionsv1.JSONSchemaProps, visit func(path, name string, s *apiextensionsv1.JSONSchemaProps)) {
 	if s.Items != nil {
-		everyField(path+"[]", s.Items.Schema, visit)
+		visitFields(path+"[]", s.Items.Schema, visit)
 	}
 	for name, child := range s.Properties {
 		visit(path+"."+name, name, &child)
 		if !slices.Contains(coreFields, name) {
-			everyField(path+"."+name, &child, visit)
+			visitFields(path+"."+name, &child, visit)
 		}
 	}
 }

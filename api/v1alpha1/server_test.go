@@ -24,23 +24,23 @@ var _ = Describe("Huge content", func() {
 	}
 	for _, field := range []string{"displayName", "webhook.caBundle", "replies.verified", "projectID"} {
 		It("of 1 MiB is refused by the API server in "+field, func(ctx context.Context) {
-			object := set(normal(readObject("testdata/full.yaml")), strings.Repeat("a", 1<<20), append([]string{"spec"}, strings.Split(field, ".")...)...)
-			_, err := onServer(ctx, newNamespace(ctx), object)
+			object := set(normalizeNumbers(readObject("testdata/full.yaml")), strings.Repeat("a", 1<<20), append([]string{"spec"}, strings.Split(field, ".")...)...)
+			_, err := createOnServer(ctx, newNamespace(ctx), object)
 			Expect(err).To(MatchError(apierrors.IsInvalid, "IsInvalid"))
 			Expect(err.Error()).To(ContainSubstring("spec." + field + ": Too long"))
 			Expect(len(err.Error())).To(BeNumerically("<", 4096), "the message repeats what it refuses")
-			_, err = projectInGo(object)
+			_, err = validateProjectInGo(object)
 			Expect(err).To(MatchError(ContainSubstring("spec." + field + ": Too long")))
 		})
 	}
 	for _, field := range []string{"apiKeys", "server.tolerations", "expose.httpRoute.hostnames", "networkPolicy.ingressFrom"} {
 		It("of 10,000 entries is refused by the API server in "+field, func(ctx context.Context) {
-			object, path := normal(readObject("testdata/full.yaml")), append([]string{"spec"}, strings.Split(field, ".")...)
+			object, path := normalizeNumbers(readObject("testdata/full.yaml")), append([]string{"spec"}, strings.Split(field, ".")...)
 			entries, _, err := unstructured.NestedSlice(object, path...)
 			Expect(err).NotTo(HaveOccurred())
-			_, err = onServer(ctx, newNamespace(ctx), set(object, slices.Repeat(entries[:1], 10000), path...))
+			_, err = createOnServer(ctx, newNamespace(ctx), set(object, slices.Repeat(entries[:1], 10000), path...))
 			Expect(err).To(MatchError(ContainSubstring("spec." + field + ": Too many: 10000: must have at most")))
-			_, err = projectInGo(object)
+			_, err = validateProjectInGo(object)
 			Expect(err).To(MatchError(ContainSubstring("spec." + field + ": Too many: 10000: must have at most")))
 		})
 	}
@@ -51,9 +51,9 @@ var _ = Describe("Updates", func() {
 		return api.Patch(ctx, object, client.RawPatch("application/merge-patch+json", []byte(text)))
 	}
 	project := func(ctx context.Context, spec map[string]any) *v1alpha1.VerificationProject {
-		answer, err := onServer(ctx, newNamespace(ctx), patched(readObject("testdata/minimal.yaml"), spec))
+		answer, err := createOnServer(ctx, newNamespace(ctx), applyPatch(readObject("testdata/minimal.yaml"), spec))
 		Expect(err).NotTo(HaveOccurred())
-		created := typed[v1alpha1.VerificationProject](answer)
+		created := decodeAs[v1alpha1.VerificationProject](answer)
 		return &created
 	}
 
@@ -76,7 +76,7 @@ var _ = Describe("Updates", func() {
 			Expect(err).NotTo(HaveOccurred())
 			err = patch(ctx, old.DeepCopy(), string(text))
 
-			now, decodeErr := projectInGo(patched(patched(readObject("testdata/minimal.yaml"), e.before), e.after))
+			now, decodeErr := validateProjectInGo(applyPatch(applyPatch(readObject("testdata/minimal.yaml"), e.before), e.after))
 			Expect(decodeErr).NotTo(HaveOccurred())
 			inGo := now.ValidateUpdate(old)
 			if e.refused == "" {
@@ -91,9 +91,9 @@ var _ = Describe("Updates", func() {
 	}
 
 	It("refuse any change of a request's spec, and accept its labels", func(ctx context.Context) {
-		answer, err := onServer(ctx, newNamespace(ctx), readObject("testdata/request.yaml"))
+		answer, err := createOnServer(ctx, newNamespace(ctx), readObject("testdata/request.yaml"))
 		Expect(err).NotTo(HaveOccurred())
-		old := typed[v1alpha1.VerificationRequest](answer)
+		old := decodeAs[v1alpha1.VerificationRequest](answer)
 		for _, change := range []string{
 			`{"spec":{"phoneNumber":"+15550100111"}}`, `{"spec":{"method":"WhatsApp"}}`, `{"spec":{"init":null}}`,
 			`{"spec":{"projectRef":{"name":"other"}}}`, `{"spec":{"init":{"keyName":null}}}`,
@@ -118,9 +118,9 @@ var _ = Describe("Status", func() {
 	It("of a new request is Pending, whatever its author wrote", func(ctx context.Context) {
 		object := readObject("testdata/request.yaml")
 		object["status"] = map[string]any{"phase": "Verified", "actualPhoneNumber": "+15550100199"}
-		answer, err := onServer(ctx, newNamespace(ctx), object)
+		answer, err := createOnServer(ctx, newNamespace(ctx), object)
 		Expect(err).NotTo(HaveOccurred())
-		created := typed[v1alpha1.VerificationRequest](answer)
+		created := decodeAs[v1alpha1.VerificationRequest](answer)
 		Expect(created.Status).To(Equal(v1alpha1.VerificationRequestStatus{
 			ObservedGeneration: v1alpha1.DefaultObservedGeneration, Phase: v1alpha1.PhasePending,
 		}))
@@ -132,9 +132,9 @@ var _ = Describe("Status", func() {
 	It("is written through its own subresource, and found by field selectors", func(ctx context.Context) {
 		namespace := newNamespace(ctx)
 		for i, project := range []string{"shop", "shop", "other"} {
-			object := patched(readObject("testdata/request.yaml"), map[string]any{"projectRef": map[string]any{"name": project}})
+			object := applyPatch(readObject("testdata/request.yaml"), map[string]any{"projectRef": map[string]any{"name": project}})
 			object["metadata"] = map[string]any{"name": fmt.Sprintf("vr%d", i)}
-			_, err := onServer(ctx, namespace, object)
+			_, err := createOnServer(ctx, namespace, object)
 			Expect(err).NotTo(HaveOccurred())
 		}
 		names := func(selector ...string) []string {
@@ -164,8 +164,8 @@ var _ = Describe("Status", func() {
 	})
 })
 
-// An object that a typed client cannot decode would stop the informers of every
-// project of the cluster. So whatever the API server takes must decode.
+// An object that a typed client cannot decode would stop the informers of all
+// projects in the cluster. So every accepted object must be decodable.
 var _ = Describe("Poison", func() {
 	expectHarmless := func(object map[string]any, err error, into runtime.Object, what string) {
 		GinkgoHelper()
@@ -180,9 +180,9 @@ var _ = Describe("Poison", func() {
 	DescribeTable("never gets past the API server", func(ctx context.Context, file, field string, into runtime.Object, values []any) {
 		namespace := newNamespace(ctx)
 		for _, value := range values {
-			object := normal(readObject(file))
+			object := normalizeNumbers(readObject(file))
 			Expect(setAt(object, value, strings.Split(field, "."))).To(BeTrue(), field)
-			answer, err := onServer(ctx, namespace, object, client.DryRunAll)
+			answer, err := createOnServer(ctx, namespace, object, client.DryRunAll)
 			expectHarmless(answer, err, into.DeepCopyObject(), fmt.Sprint(field, " ", value))
 		}
 	},
@@ -200,7 +200,7 @@ var _ = Describe("Poison", func() {
 	)
 
 	It("never gets past the API server in a status", func(ctx context.Context) {
-		answer, err := onServer(ctx, newNamespace(ctx), readObject("testdata/request.yaml"))
+		answer, err := createOnServer(ctx, newNamespace(ctx), readObject("testdata/request.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, value := range times {
 			for field, status := range map[string]any{
@@ -220,9 +220,9 @@ var _ = Describe("Poison", func() {
 })
 
 var _ = Describe("Poison in the status of a project", func() {
-	// The token of a project's pods may write it, and each user with the role edit can mint that.
+	// The token of a project's pods can write it, and every user with the role edit can create such a token.
 	It("never gets past the API server", func(ctx context.Context) {
-		answer, err := onServer(ctx, newNamespace(ctx), readObject("testdata/minimal.yaml"))
+		answer, err := createOnServer(ctx, newNamespace(ctx), readObject("testdata/minimal.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		taken := 0
 		for _, value := range times {
@@ -256,7 +256,7 @@ var (
 	numbers = []any{int64(3_000_000_000), int64(-3_000_000_000), int64(1) << 62, 1e30, -1e30, 1.5, 2.0, 1e10}
 )
 
-// setAt sets the value at a path whose steps into lists are numbers.
+// setAt sets the value at a path, with numbers as indexes of lists.
 func setAt(at any, value any, path []string) bool {
 	switch parent := at.(type) {
 	case map[string]any:

@@ -15,8 +15,8 @@ import (
 	"github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// Only the API server checks a status, so these examples do not run through Go:
-// only PhoneProof writes one, and Validate ignores it.
+// These examples are not tested in Go: only the API server checks a status,
+// and only PhoneProof writes it.
 var _ = Describe("Examples of a status", func() {
 	for file, base := range map[string]string{
 		"testdata/status/project.yaml": "testdata/minimal.yaml", "testdata/status/request.yaml": "testdata/request.yaml",
@@ -24,7 +24,7 @@ var _ = Describe("Examples of a status", func() {
 		Context(file, func() {
 			for _, e := range readExamples(file)[filepath.Base(file)] {
 				It(e.It, func(ctx context.Context) {
-					created, err := onServer(ctx, newNamespace(ctx), readObject(base))
+					created, err := createOnServer(ctx, newNamespace(ctx), readObject(base))
 					Expect(err).NotTo(HaveOccurred())
 					checkStatus(ctx, created, e)
 				})
@@ -35,7 +35,7 @@ var _ = Describe("Examples of a status", func() {
 
 func checkStatus(ctx context.Context, created map[string]any, e example) {
 	GinkgoHelper()
-	answer, err := patchedStatus(ctx, created, e.Set)
+	answer, err := patchStatus(ctx, created, e.Set)
 	for _, text := range e.Refuse {
 		Expect(err).To(MatchError(ContainSubstring(text)))
 	}
@@ -43,19 +43,18 @@ func checkStatus(ctx context.Context, created map[string]any, e example) {
 		return
 	}
 	Expect(err).NotTo(HaveOccurred())
-	set := normal(map[string]any{"kind": answer["kind"], "status": e.Set})["status"].(map[string]any)
-	Expect(merge(answer["status"], set)).To(Equal(answer["status"]), "what was set is there")
+	set := normalizeNumbers(map[string]any{"kind": answer["kind"], "status": e.Set})["status"].(map[string]any)
+	Expect(mergePatch(answer["status"], set)).To(Equal(answer["status"]), "what was set is there")
 	switch answer["kind"] {
 	case v1alpha1.VerificationProjectKind:
-		typed[v1alpha1.VerificationProject](answer)
+		decodeAs[v1alpha1.VerificationProject](answer)
 	case v1alpha1.VerificationRequestKind:
-		typed[v1alpha1.VerificationRequest](answer)
+		decodeAs[v1alpha1.VerificationRequest](answer)
 	}
 }
 
-// patchedStatus applies an RFC 7386 patch to the status of an object that exists, through the subresource, and returns
-// the API server's answer.
-func patchedStatus(
+// patchStatus applies an RFC 7386 patch to the status subresource of an existing object and returns the API server's answer.
+func patchStatus(
 	ctx context.Context, created, patch map[string]any, opts ...client.SubResourcePatchOption,
 ) (map[string]any, error) {
 	GinkgoHelper()

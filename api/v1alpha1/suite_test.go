@@ -19,7 +19,7 @@ import (
 var (
 	plane *controlplane.ControlPlane
 	api   client.Client
-	// dryNamespace is for objects that are not stored.
+	// dryNamespace is the namespace of dry-run objects.
 	dryNamespace string
 )
 
@@ -42,7 +42,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	dryNamespace = newNamespace(ctx)
 })
 
-// newNamespace makes a namespace for one spec, so that specs cannot meet.
+// newNamespace creates a namespace for one spec, so that specs are independent.
 func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "api-"}}

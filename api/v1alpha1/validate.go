@@ -11,16 +11,17 @@ import (
 
 const retentionMessage = "retention must be a duration between 1m and 720h (30 days; 168h with storage Kubernetes), for example 24h"
 
-// Validate returns what the API server refuses in a new project, for use
-// without one. Default must have been called. What the embedded types of
-// Kubernetes hold (tolerations, affinity, topologySpreadConstraints, peers) is
-// not looked into: without a cluster it is not used.
+// Validate returns the errors that the API server would return for a new project,
+// for use without one. Call Default first. It does not check the content of
+// Kubernetes types (tolerations, affinity, topologySpreadConstraints, peers),
+// which is not used without a cluster.
 func (p *VerificationProject) Validate() field.ErrorList {
 	errs := validateMeta(&p.ObjectMeta)
 	return append(errs, p.Spec.validateFields(field.NewPath("spec"))...)
 }
 
-// ValidateUpdate returns what the API server refuses when p replaces old.
+// ValidateUpdate returns the errors that the API server would return if p
+// replaced old.
 func (p *VerificationProject) ValidateUpdate(old *VerificationProject) field.ErrorList {
 	errs := p.Validate()
 	if p.Spec.ProjectID != old.Spec.ProjectID {
@@ -31,14 +32,15 @@ func (p *VerificationProject) ValidateUpdate(old *VerificationProject) field.Err
 	return errs
 }
 
-// Validate returns what the API server refuses in a new request. It looks at
-// metadata and spec; the status is PhoneProof's own.
+// Validate returns the errors that the API server would return for a new request.
+// It ignores the status, which only PhoneProof writes.
 func (r *VerificationRequest) Validate() field.ErrorList {
 	errs := validateMeta(&r.ObjectMeta)
 	return append(errs, r.Spec.validateFields(field.NewPath("spec"))...)
 }
 
-// ValidateUpdate returns what the API server refuses when r replaces old.
+// ValidateUpdate returns the errors that the API server would return if r
+// replaced old.
 func (r *VerificationRequest) ValidateUpdate(old *VerificationRequest) field.ErrorList {
 	errs := r.Validate()
 	if !equalRequestSpec(&r.Spec, &old.Spec) {
@@ -87,7 +89,7 @@ func (s *VerificationProjectSpec) validateFields(path *field.Path) field.ErrorLi
 	return append(errs, s.validateRetention(path)...)
 }
 
-// validateAddresses holds the rules that connect messengers and baseURL.
+// validateAddresses checks the rules between messengers and baseURL.
 func (s *VerificationProjectSpec) validateAddresses(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.WhatsApp == nil && s.Telegram == nil {
@@ -110,8 +112,8 @@ func (s *VerificationProjectSpec) validateAddresses(path *field.Path) field.Erro
 	return errs
 }
 
-// validateRetention holds the rules that connect retention, storage and limits:
-// a deleted request cannot be counted any more.
+// validateRetention checks the rules between retention, storage and limits:
+// deleted requests cannot be counted.
 func (s *VerificationProjectSpec) validateRetention(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	retention := s.EffectiveRetention()
@@ -154,7 +156,7 @@ func (l *RateLimit) validateFields(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// toRate returns the requests and the period; nil where r is.
+// toRate returns r without its digits; nil if r is nil.
 func (r *PrefixRate) toRate() *Rate {
 	if r == nil {
 		return nil

@@ -70,8 +70,8 @@ func (r *Resources) validateFields(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// text prints a copy of q, because String writes into q, which other goroutines
-// may be reading.
+// quantityText returns q as text. It formats a copy, because String modifies q,
+// which other goroutines may be reading.
 func quantityText(q *resource.Quantity) string {
 	if q == nil {
 		return ""
@@ -154,8 +154,8 @@ func (h *HTTPRouteSettings) validateFields(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateMap checks a map of labels or annotations: how many entries, which
-// keys, how long each value and, where values is set, of what it consists.
+// validateMap checks a map of labels or annotations: the number of entries, the
+// keys, the length of values and, if values is set, their pattern.
 func validateMap[V ~string](path *field.Path, m map[string]V, maxValue int, values *regexp.Regexp, message string) field.ErrorList {
 	if len(m) > 16 {
 		return field.ErrorList{field.TooMany(path, len(m), 16)}

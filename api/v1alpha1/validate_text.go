@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// textRule is what one kind of string may hold. Patterns and messages are those
-// of the CRDs; a test compares the patterns.
+// textRule is the rule for one kind of string. Patterns and messages are those of
+// the CRDs; a test compares the patterns.
 type textRule struct {
-	min, max int // in characters; min 0 stands for 1, as an empty text is an unset one
+	min, max int // in characters; min 0 means 1, because an empty text is unset
 	pattern  *regexp.Regexp
 	message  string
 }
 
-// lowerName is a DNS name as object names are made of.
+// lowerName is the pattern of object names: a lower-case DNS name.
 const lowerName = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
 
 const port = `(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?`
@@ -37,7 +37,7 @@ var (
 		pattern: regexp.MustCompile(`^[^\p{C}\p{Z}]([^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*[^\p{C}\p{Z}])?$`),
 		message: "displayName must be one line of plain text, without control characters, text-direction overrides, or spaces at either end"}
 
-	// preparedNameRule is for the name as it stands in a request: the project's own name, where it has no displayName.
+	// preparedNameRule is for displayName in a request, which is the project's name if the project has no displayName.
 	preparedNameRule = textRule{max: 253, pattern: displayNameRule.pattern, message: displayNameRule.message}
 
 	baseURLRule = textRule{max: 512,
@@ -81,13 +81,12 @@ var (
 	subjectHashRule = textRule{min: 24, max: 24, pattern: regexp.MustCompile(`^[0-9a-f]{24}$`),
 		message: "subjectHash must be 24 lower-case hexadecimal digits"}
 
-	// Map keys and values have no rule of their own in the schema, but one for
-	// the whole map.
+	// The schema has one rule for a whole map, not one for its keys and values.
 	mapKeyPattern     = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
 	labelValuePattern = regexp.MustCompile(`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`)
 
-	// Amounts as Quantity prints them; whatever the CRD's patterns allow is
-	// printed in a form that they allow too.
+	// Amounts as Quantity prints them. The CRD's patterns also allow the printed
+	// form of every amount that they allow.
 	cpuPattern    = regexp.MustCompile(`^([0-9]{1,4}(\.[0-9]{1,3})?|[0-9]{1,7}m)$`)
 	memoryPattern = regexp.MustCompile(`^([0-9]{1,13}|[0-9]{1,4}(\.[0-9]{1,3})?[GT]i?|[0-9]{1,7}(\.[0-9]{1,3})?[MK]i|[0-9]{1,9}[kM])$`)
 )
@@ -97,13 +96,14 @@ const (
 	maxMapKey       = 317 // a domain of 253 characters, a slash and a name of 63
 )
 
-// named returns the rule for the name of another object.
+// nameRule returns the rule for the name of another object.
 func nameRule(fieldName, what string) textRule {
 	return textRule{max: 253, pattern: secretNameRule.pattern,
 		message: fieldName + " must be the name of " + what + ": lower-case letters, digits, '-' and '.'"}
 }
 
-// required refuses an empty text and one that breaks the rule.
+// checkRequired returns an error for an empty text and for one that breaks the
+// rule.
 func (r textRule) checkRequired(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, r.message)}
@@ -111,8 +111,8 @@ func (r textRule) checkRequired(path *field.Path, value string) field.ErrorList 
 	return r.checkOptional(path, value)
 }
 
-// optional refuses a text that is set and breaks the rule. A text that is too
-// long is not repeated in the error.
+// checkOptional returns an error for a set text that breaks the rule. The error
+// does not repeat a text that is too long.
 func (r textRule) checkOptional(path *field.Path, value string) field.ErrorList {
 	if value == "" {
 		return nil
@@ -127,8 +127,8 @@ func (r textRule) checkOptional(path *field.Path, value string) field.ErrorList 
 	return nil
 }
 
-// durationBetween refuses a duration that is set and malformed or out of
-// bounds. An unset one is another function's business.
+// checkDuration returns an error for a set duration that is malformed or out of
+// range.
 func checkDuration(path *field.Path, d Duration, shortest, longest time.Duration, message string) field.ErrorList {
 	if d == "" {
 		return nil
@@ -140,7 +140,7 @@ func checkDuration(path *field.Path, d Duration, shortest, longest time.Duration
 	return nil
 }
 
-// upTo refuses a number that is set and is not between 1 and highest.
+// checkUpTo returns an error for a set number that is not between 1 and highest.
 func checkUpTo(path *field.Path, n *int32, highest int32) field.ErrorList {
 	if n != nil && (*n < 1 || *n > highest) {
 		return field.ErrorList{field.Invalid(path, *n, fmt.Sprintf("must be between 1 and %d", highest))}
@@ -148,7 +148,7 @@ func checkUpTo(path *field.Path, n *int32, highest int32) field.ErrorList {
 	return nil
 }
 
-// oneOf refuses a value that is set and is none of those allowed.
+// checkOneOf returns an error for a set value that is not allowed.
 func checkOneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if value == "" || slices.Contains(allowed, value) {
 		return nil
@@ -156,7 +156,7 @@ func checkOneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorL
 	return field.ErrorList{field.NotSupported(path, value, allowed)}
 }
 
-// atMost refuses a list that is too long.
+// checkAtMost returns an error for a list that is too long.
 func checkAtMost(path *field.Path, length, most int) field.ErrorList {
 	if length > most {
 		return field.ErrorList{field.TooMany(path, length, most)}
