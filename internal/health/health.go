@@ -1,6 +1,6 @@
-// Package health serves what a kubelet and Prometheus ask for, on a port of its own: /livez, /readyz, /metrics, and
-// /problems, the secrets that cannot be used and the change of the project that was refused. Liveness never depends on
-// anything outside the process: a restart repairs no store.
+// Package health serves probes and metrics on a separate port: /livez, /readyz, /metrics, and /problems, which lists secrets
+// that cannot be used and the last rejected change of the project. Liveness depends on nothing outside the process, because a
+// restart repairs no store.
 package health
 
 import (
@@ -18,20 +18,20 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// Options say what a Server reports.
+// Options configures a Server.
 type Options struct {
 	// Check and Serving are those of ReadinessOptions.
 	Check   func(context.Context) error
 	Serving func() error
-	// Problems returns the secrets that cannot be used; nil where a process has none.
+	// Problems returns the secrets that cannot be used; nil if the process has no secrets.
 	Problems func() []settings.Problem
-	// Refused returns why the project, as it is now, does not count, so that an older one does; nil if it does.
+	// Refused returns why the current project is rejected and an older one is in use, or a nil error. A nil function never does.
 	Refused func() error
-	// Metrics is what /metrics shows.
+	// Metrics provides the metrics of /metrics.
 	Metrics prometheus.Gatherer
-	// Guard returns what judges requests first; nil for nothing.
+	// Guard wraps the handler to check requests first; nil for none.
 	Guard func(http.Handler) http.Handler
-	// Budget is how many bytes the connections may make the process hold; zero for boundedhttp.Budget.
+	// Budget is the memory in bytes that connections may use; zero for boundedhttp.Budget.
 	Budget int64
 	Log    logr.Logger
 }
@@ -43,7 +43,7 @@ type Server struct {
 	readiness *Readiness
 }
 
-// New returns a server on the listener, which it closes when it ends.
+// New returns a server for the listener, which it closes at its end.
 func New(listener net.Listener, o Options) *Server {
 	readiness := NewReadiness(ReadinessOptions{Check: o.Check, Serving: o.Serving, Log: o.Log})
 	mux := NewProbesHandler(readiness)
@@ -60,12 +60,12 @@ func New(listener net.Listener, o Options) *Server {
 	return &Server{listener: bounded, http: server, readiness: readiness}
 }
 
-// Start serves until ctx ends. It is the last to go: probes are answered while requests drain, and a client that still reads
-// an answer then has a second for it.
+// Start serves until ctx ends, so that probes are answered while requests drain. Clients that are still reading an answer then
+// have a second.
 func (s *Server) Start(ctx context.Context) error {
 	checks, stopChecks := context.WithCancel(ctx)
 	defer stopChecks()
-	go func() { _ = s.readiness.Start(checks) }() // not waited for: a check that does not end must hold nothing up
+	go func() { _ = s.readiness.Start(checks) }() // not awaited: a check that hangs must not delay the shutdown
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(ended)
@@ -73,7 +73,7 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 	err := s.http.Serve(s.listener)
 	if !stop() {
-		<-ended // Serve returns when a shutdown begins
+		<-ended // Serve returns as soon as a shutdown begins
 	}
 	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve probes and metrics: %w", err)
@@ -85,13 +85,13 @@ func (s *Server) shutdown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
 	defer cancel()
 	if s.http.Shutdown(ctx) != nil {
-		_ = s.http.Close() // a client that still reads is cut off
+		_ = s.http.Close() // disconnects clients that are still reading
 	}
 }
 
-// problems is the JSON form of what is wrong with the settings.
+// problems is the JSON body of /problems.
 type problems struct {
-	// Project is why the last change of the project was refused.
+	// Project is why the last change of the project was rejected.
 	Project  string    `json:"project,omitempty"`
 	Problems []problem `json:"problems"`
 }
@@ -105,18 +105,18 @@ type problem struct {
 }
 
 func (o Options) serveProblems(w http.ResponseWriter, _ *http.Request) {
-	wrong := problems{Problems: []problem{}}
+	body := problems{Problems: []problem{}}
 	if o.Problems != nil {
 		for _, p := range o.Problems() {
-			wrong.Problems = append(wrong.Problems, problem{p.Field, p.Secret, p.Key, p.Reason})
+			body.Problems = append(body.Problems, problem{p.Field, p.Secret, p.Key, p.Reason})
 		}
 	}
 	if o.Refused != nil {
 		if err := o.Refused(); err != nil {
-			wrong.Project = err.Error()
+			body.Project = err.Error()
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	//nolint:errchkjson // the reader may have gone
-	_ = json.NewEncoder(w).Encode(wrong)
+	//nolint:errchkjson // the client may have disconnected
+	_ = json.NewEncoder(w).Encode(body)
 }

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func succeedCheck(context.Context) error { return nil }
 
-// ask has a server answer without a network.
+// askServer returns a server's answer to a request, without a network.
 func askServer(o Options, method, path string) *httptest.ResponseRecorder {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
@@ -91,7 +91,7 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// running is a server and its client.
+// runningServer is a started server and a client of it.
 type runningServer struct {
 	dial   func(context.Context, string, string) (net.Conn, error)
 	client *http.Client
@@ -99,7 +99,7 @@ type runningServer struct {
 	ended  chan error
 }
 
-// run starts a server on a listener in memory, so that a test in a bubble decides how much time passes.
+// startServer starts a server on an in-memory listener, so that it can run in a synctest bubble.
 func startServer(t *testing.T, o Options) *runningServer {
 	t.Helper()
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -120,7 +120,7 @@ func startServer(t *testing.T, o Options) *runningServer {
 		defer close(done)
 		r.ended <- server.Start(ctx)
 	}()
-	t.Cleanup(func() { // within the bubble, whose time passes only while the test waits
+	t.Cleanup(func() { // inside the bubble, where time advances only while the test waits
 		stop()
 		<-done
 	})
@@ -137,7 +137,7 @@ func (r *runningServer) get(path string) (string, error) {
 	return fmt.Sprint(response.StatusCode, " ", string(body)), err
 }
 
-// pipes is a listener in memory.
+// pipeListener is an in-memory listener.
 type pipeListener struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -170,7 +170,7 @@ func (p *pipeListener) Close() error {
 
 func (p *pipeListener) Addr() net.Addr { return &net.UnixAddr{Name: "memory"} }
 
-// blocked returns metrics that are not answered until release is closed. asked is closed when they are gathered.
+// blockedMetrics returns metrics that block until release is closed. It closes asked when they are gathered.
 func blockedMetrics(release <-chan struct{}) (metrics prometheus.Gatherer, asked <-chan struct{}) {
 	registry, begun := prometheus.NewRegistry(), make(chan struct{})
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "phoneproof_test", Help: "Tests."}, func() float64 {
@@ -198,8 +198,8 @@ func TestStart_stopsAfterTheAnswersInFlight(t *testing.T) {
 		server.stop()
 		synctest.Wait()
 		_, err := server.get("/livez")
-		g.Expect(err).To(MatchError(net.ErrClosed), "nothing new is taken")
-		g.Expect(server.ended).NotTo(Receive(), "an answer is still on its way")
+		g.Expect(err).To(MatchError(net.ErrClosed), "new connections are refused")
+		g.Expect(server.ended).NotTo(Receive(), "an answer is still in flight")
 		close(release)
 		g.Expect(<-got).To(And(HavePrefix("200 "), HaveSuffix("phoneproof_test 1\n<nil>")))
 		g.Expect(<-server.ended).To(Succeed())
@@ -216,7 +216,7 @@ func TestStart_doesNotWaitForEver(t *testing.T) {
 			return nil
 		}})
 		defer close(never)
-		go func() { _, _ = server.get("/metrics") }() // it is cut off
+		go func() { _, _ = server.get("/metrics") }() // the shutdown disconnects it
 		<-asked
 		server.stop()
 		began := time.Now()

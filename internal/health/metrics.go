@@ -13,35 +13,35 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// snapshotFormat is the format that every scraper reads.
+// snapshotFormat is a format that every scraper can read.
 var snapshotFormat = expfmt.NewFormat(expfmt.TypeTextPlain)
 
 var (
-	errNoSnapshot    = errors.New("the first snapshot is being made")
-	errLargeSnapshot = errors.New("the metrics are larger than a snapshot may be")
+	errNoSnapshot    = errors.New("first snapshot not ready")
+	errLargeSnapshot = errors.New("metrics exceed the size limit of a snapshot")
 )
 
-// metricsHandler shows metrics. A few clients at a time get an answer of their own. While these read slowly, or ask in a loop, all
-// others share a snapshot of the last seconds, so no reader keeps Prometheus out, and more readers hold no more memory.
+// metricsHandler serves metrics. A few clients at a time get an individual answer; all others share a recent snapshot. So slow
+// or looping clients cannot lock out Prometheus, and more clients need no more memory.
 type metricsHandler struct {
 	gatherer prometheus.Gatherer
 	own      http.Handler
 	slots    chan struct{}
 
 	mu       sync.Mutex
-	making   bool // a request makes the next snapshot
+	making   bool // a request is creating the next snapshot
 	snapshot []byte
-	made     time.Time // when the snapshot was begun; zero before the first one
+	made     time.Time // when the snapshot was started; zero before the first one
 }
 
-// NewMetricsHandler returns a handler that shows the metrics of a gatherer.
+// NewMetricsHandler returns a handler that serves the metrics of a gatherer.
 func NewMetricsHandler(gatherer prometheus.Gatherer) http.Handler {
 	return &metricsHandler{
 		gatherer: gatherer, own: promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}), slots: make(chan struct{}, maxScrapes),
 	}
 }
 
-// ServeHTTP answers at once what there is to answer with.
+// ServeHTTP answers without waiting for other requests.
 func (h *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	select {
 	case h.slots <- struct{}{}:
@@ -54,16 +54,16 @@ func (h *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *metricsHandler) serveSnapshot(w http.ResponseWriter) {
 	snapshot, err := h.currentSnapshot()
-	if err != nil { // it may quote anything
+	if err != nil { // not in the answer: it may contain anything
 		w.Header().Set("Retry-After", "1")
 		writeText(w, http.StatusServiceUnavailable, "no metrics at this moment")
 		return
 	}
 	w.Header().Set("Content-Type", string(snapshotFormat))
-	_, _ = w.Write(snapshot) // the reader may have gone
+	_, _ = w.Write(snapshot) // the client may have disconnected
 }
 
-// currentSnapshot returns the snapshot, and makes the next one if it is time and no other request does.
+// currentSnapshot returns the snapshot. It creates the next one if it is due and no other request is doing so.
 func (h *metricsHandler) currentSnapshot() ([]byte, error) {
 	if snapshot, err := h.storedSnapshot(); snapshot != nil || err != nil {
 		return snapshot, err
@@ -83,7 +83,7 @@ func (h *metricsHandler) currentSnapshot() ([]byte, error) {
 	return snapshot, err
 }
 
-// storedSnapshot returns nil without an error if the caller is to make the next snapshot.
+// storedSnapshot returns nil without an error if the caller must create the next snapshot.
 func (h *metricsHandler) storedSnapshot() ([]byte, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

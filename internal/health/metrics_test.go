@@ -25,11 +25,11 @@ func TestMetrics(t *testing.T) {
 		counter.Inc()
 		answer := askServer(Options{Metrics: registry}, http.MethodGet, "/metrics")
 		g.Expect(answer.Code).To(Equal(http.StatusOK))
-		g.Expect(answer.Body.String()).To(ContainSubstring("phoneproof_test_total "+strconv.Itoa(i+1)+"\n"), "it is the current value")
+		g.Expect(answer.Body.String()).To(ContainSubstring("phoneproof_test_total "+strconv.Itoa(i+1)+"\n"), "the value must be current")
 	}
 }
 
-// metricsOf returns metrics of about that many bytes, which call gather each time.
+// metricsOf returns metrics of about size bytes, which call gather each time.
 func metricsOf(size int, gather func()) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	all := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "phoneproof_test", Help: "Tests."}, []string{"of"})
@@ -43,9 +43,9 @@ func metricsOf(size int, gather func()) prometheus.Gatherer {
 	return registry
 }
 
-// Clients that ask for the metrics and read no answer hold all answers of their own. Who comes then is served, and each of them
-// holds no more than the others.
-func TestMetrics_slowReadersKeepNobodyOut(t *testing.T) {
+// TestMetrics_slowReadersLockOutNoClient checks that other clients are served with a shared snapshot while clients that read no
+// answer hold all slots.
+func TestMetrics_slowReadersLockOutNoClient(t *testing.T) {
 	const strangers = 10 * maxScrapes
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -61,19 +61,19 @@ func TestMetrics_slowReadersKeepNobodyOut(t *testing.T) {
 		synctest.Wait()
 		scrape := And(HavePrefix("200 "), ContainSubstring("\nphoneproof_last 1\n"), HaveSuffix(" 1\n"))
 		g.Expect(server.get("/metrics")).To(scrape)
-		g.Expect(gathered.Load()).To(BeEquivalentTo(maxScrapes+1), "all but a few share a snapshot")
+		g.Expect(gathered.Load()).To(BeEquivalentTo(maxScrapes+1), "all but a few clients share a snapshot")
 		<-time.After(snapshotPeriod)
 		g.Expect(server.get("/metrics")).To(scrape)
-		g.Expect(gathered.Load()).To(BeEquivalentTo(maxScrapes+2), "a snapshot lasts for a while")
+		g.Expect(gathered.Load()).To(BeEquivalentTo(maxScrapes+2), "the snapshot is reused")
 		<-time.After(requestTimeout)
 		for i := range 3 {
 			g.Expect(server.get("/metrics")).To(scrape)
-			g.Expect(gathered.Load()).To(BeEquivalentTo(maxScrapes+3+i), "strangers were cut off, and each answer is a new one")
+			g.Expect(gathered.Load()).To(BeEquivalentTo(maxScrapes+3+i), "slow clients were disconnected, and each answer is individual")
 		}
 	})
 }
 
-// crowded returns a handler whose answers of their own are all taken.
+// fullHandler returns a handler without free slots.
 func fullHandler(metrics prometheus.Gatherer) http.Handler {
 	h := NewMetricsHandler(metrics).(*metricsHandler)
 	for range maxScrapes {
@@ -96,7 +96,7 @@ func TestMetrics_whileASnapshotIsMade(t *testing.T) {
 		go scrapeMetrics(h)
 		synctest.Wait()
 		answer := scrapeMetrics(h)
-		g.Expect(answer.Code).To(Equal(http.StatusServiceUnavailable), "there is none yet")
+		g.Expect(answer.Code).To(Equal(http.StatusServiceUnavailable), "there is no snapshot yet")
 		g.Expect(answer.Header().Get("Retry-After")).To(Equal("1"))
 		turns <- struct{}{}
 		synctest.Wait()
@@ -106,15 +106,15 @@ func TestMetrics_whileASnapshotIsMade(t *testing.T) {
 		go scrapeMetrics(h)
 		synctest.Wait()
 		answer = scrapeMetrics(h)
-		g.Expect(answer.Code).To(Equal(http.StatusOK), "the one before")
+		g.Expect(answer.Code).To(Equal(http.StatusOK), "the former snapshot")
 		g.Expect(answer.Header().Get("Content-Type")).To(HavePrefix("text/plain; version=0.0.4"))
 		<-time.After(maxSnapshotAge)
-		g.Expect(scrapeMetrics(h).Code).To(Equal(http.StatusServiceUnavailable), "which gets too old")
+		g.Expect(scrapeMetrics(h).Code).To(Equal(http.StatusServiceUnavailable), "the former snapshot is too old")
 		close(turns)
 	})
 }
 
-// broken is a collector that fails.
+// brokenCollector is a collector that fails.
 type brokenCollector struct{ desc *prometheus.Desc }
 
 func (b brokenCollector) Describe(descs chan<- *prometheus.Desc) { descs <- b.desc }

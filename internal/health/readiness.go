@@ -13,40 +13,40 @@ import (
 )
 
 var (
-	errNotChecked  = errors.New("no check has ended yet")
-	errOldResult   = errors.New("the last check began too long ago")
-	errInterrupted = errors.New("the check did not end in time")
-	errPanicked    = errors.New("the check panicked")
+	errNotChecked  = errors.New("no check has finished yet")
+	errOldResult   = errors.New("last check is too old")
+	errInterrupted = errors.New("check timed out")
+	errPanicked    = errors.New("check panicked")
 )
 
-// ReadinessOptions say what makes a process ready.
+// ReadinessOptions configures Readiness.
 type ReadinessOptions struct {
-	// Check returns an error while something is missing that the process depends on. It is called in the background, with a
-	// context of a second. Required.
+	// Check returns an error while a dependency of the process is unavailable. It is called in the background, with a timeout of
+	// one second. Required.
 	Check func(context.Context) error
-	// Serving returns an error while the process itself should get no traffic, such as before its end. It is called for each probe
-	// and must return at once; nil for none.
+	// Serving returns an error while the process should get no traffic, for example while it drains. It is called for each probe
+	// and must not block; nil for none.
 	Serving func() error
 	Log     logr.Logger
 }
 
-// Readiness is a Runnable that checks again and again, and answers probes at once by the last result. A check for each probe would
-// hold the probe's connection, and strangers who ask in a loop would then keep the kubelet out.
+// Readiness is a Runnable that checks periodically and answers probes with the last result. If each probe waited for a check,
+// its connection would stay open, and looping clients could lock out the kubelet.
 type Readiness struct {
 	options ReadinessOptions
 
 	mu     sync.Mutex
-	result error     // of the last check that ended
-	began  time.Time // when that check began; zero before the first one
+	result error     // of the last finished check
+	began  time.Time // when that check started; zero before the first one
 }
 
-// NewReadiness returns a process that is not ready until a check has succeeded.
+// NewReadiness returns a Readiness that is not ready until a check has succeeded.
 func NewReadiness(o ReadinessOptions) *Readiness { return &Readiness{options: o} }
 
-// NeedLeaderElection reports that a manager starts it on every replica.
+// NeedLeaderElection returns false: a manager starts it on every replica.
 func (r *Readiness) NeedLeaderElection() bool { return false }
 
-// Start checks until ctx ends.
+// Start runs checks until ctx ends.
 func (r *Readiness) Start(ctx context.Context) error {
 	for pause := firstPause; ; pause *= 2 {
 		longest := readyPause
@@ -79,18 +79,18 @@ func (r *Readiness) runCheck(ctx context.Context) error {
 	return result
 }
 
-// check makes a check. One that panics has failed: a restart repairs no store.
+// callCheck calls Check. A panic counts as a failed check: a restart repairs no store.
 func (r *Readiness) callCheck(ctx context.Context) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			r.options.Log.Error(errPanicked, "readiness check", "reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
+			r.options.Log.Error(errPanicked, "readiness check failed", "reason", fmt.Sprint(reason), "stack", string(debug.Stack()))
 			err = errPanicked
 		}
 	}()
 	return r.options.Check(ctx)
 }
 
-// Err returns why the process is not ready, or nil. It never waits.
+// Err returns why the process is not ready, or nil. It does not block.
 func (r *Readiness) Err() error {
 	if r.options.Serving != nil {
 		if err := r.options.Serving(); err != nil {
@@ -111,7 +111,7 @@ func (r *Readiness) Err() error {
 	}
 }
 
-// NewProbesHandler answers /livez, and /readyz by the readiness. Why a process is not ready is for its log alone.
+// NewProbesHandler returns a handler for /livez and /readyz. The reason why a process is not ready appears only in its log.
 func NewProbesHandler(r *Readiness) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok") })
@@ -128,5 +128,5 @@ func NewProbesHandler(r *Readiness) *http.ServeMux {
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text + "\n")) // the reader may have gone
+	_, _ = w.Write([]byte(text + "\n")) // the client may have disconnected
 }

@@ -38,7 +38,7 @@ func TestReadyz(t *testing.T) {
 	}{
 		"ready":         {succeedCheck, nil, "200 ok\n"},
 		"ready itself":  {succeedCheck, func() error { return nil }, "200 ok\n"},
-		"not ready":     {fail, nil, "503 not ready\n"}, // for a reason that is not told
+		"not ready":     {fail, nil, "503 not ready\n"}, // the answer has no reason
 		"about to stop": {succeedCheck, drain, "503 not ready\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestReadyz(t *testing.T) {
 	}
 }
 
-// No probe waits, whatever the check does, and all of them see the same result.
+// TestReadyz_answersAtOnce checks that no probe waits for a check, and that all probes get the same result.
 func TestReadyz_answersAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
@@ -92,7 +92,7 @@ func TestReadyz_followsTheChecks(t *testing.T) {
 			if !down.Load() {
 				return nil
 			}
-			<-ctx.Done() // a store that does not answer
+			<-ctx.Done() // like a store that hangs
 			return nil
 		}
 		server := startServer(t, Options{Check: check, Serving: func() error {
@@ -115,9 +115,9 @@ func TestReadyz_followsTheChecks(t *testing.T) {
 	})
 }
 
-// Strangers ask for readiness while the store hangs, on more connections than there is room for. A connection that waits for a
-// check could not make room, and the kubelet would be kept out.
-func TestReadyz_strangersKeepNobodyOut(t *testing.T) {
+// TestReadyz_floodLocksOutNoClient probes while the store hangs, on more connections than allowed. If probes waited for a check,
+// no connection would become free and the kubelet would be locked out.
+func TestReadyz_floodLocksOutNoClient(t *testing.T) {
 	const room = 16
 	g := NewWithT(t)
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -146,7 +146,7 @@ func TestReadyz_strangersKeepNobodyOut(t *testing.T) {
 		t.Cleanup(func() { _ = stranger.Close() })
 		g.Expect(stranger.SetDeadline(time.Now().Add(5 * time.Second))).To(Succeed())
 		strangers.Go(func() {
-			// It may have been closed to make room for another.
+			// It may have been closed to free a slot.
 			_, _ = stranger.Write([]byte("GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n"))
 			_, _ = bufio.NewReader(stranger).ReadByte()
 		})
