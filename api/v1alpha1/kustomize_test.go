@@ -27,29 +27,29 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// What users apply with kubectl -k is what kustomize builds, not the files.
+// Users who run kubectl -k apply the output of kustomize, not the files.
 var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 	var operator, samples []*unstructured.Unstructured
 
 	BeforeAll(func(ctx context.Context) {
-		operator, samples = kustomized(ctx, "config/default"), kustomized(ctx, "config/samples")
+		operator, samples = buildKustomization(ctx, "config/default"), buildKustomization(ctx, "config/samples")
 	})
 
 	apply := func(ctx context.Context, object *unstructured.Unstructured) *unstructured.Unstructured {
 		GinkgoHelper()
 		answer := object.DeepCopy()
-		Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner("kubectl"))).To(Succeed(), nameOf(object))
+		Expect(api.Apply(ctx, client.ApplyConfigurationFromUnstructured(answer), client.FieldOwner("kubectl"))).To(Succeed(), describeObject(object))
 		return answer
 	}
 
 	It("builds an operator that applies cleanly, and a second time without a change", func(ctx context.Context) {
 		versions := map[string]string{}
 		for _, object := range operator {
-			versions[nameOf(object)] = apply(ctx, object).GetResourceVersion()
+			versions[describeObject(object)] = apply(ctx, object).GetResourceVersion()
 		}
 		for _, object := range operator {
 			if object.GetKind() != "CustomResourceDefinition" { // the API server writes the status of those
-				Expect(apply(ctx, object).GetResourceVersion()).To(Equal(versions[nameOf(object)]), nameOf(object))
+				Expect(apply(ctx, object).GetResourceVersion()).To(Equal(versions[describeObject(object)]), describeObject(object))
 			}
 		}
 	})
@@ -69,14 +69,14 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 		var written, built []string
 		Expect(filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && filepath.Ext(path) == ".yaml" && entry.Name() != "kustomization.yaml" {
-				for _, object := range documents(path) {
-					written = append(written, nameOf(&unstructured.Unstructured{Object: object}))
+				for _, object := range readObjects(path) {
+					written = append(written, describeObject(&unstructured.Unstructured{Object: object}))
 				}
 			}
 			return err
 		})).To(Succeed())
 		for _, object := range slices.Concat(operator, samples) {
-			built = append(built, nameOf(object))
+			built = append(built, describeObject(object))
 		}
 		Expect(len(written)).To(BeNumerically(">", 20))
 		Expect(built).To(ConsistOf(written))
@@ -91,9 +91,9 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 			AppVersion string `json:"appVersion"`
 		}
 		Expect(yaml.Unmarshal(content, &chart)).To(Succeed())
-		image := deployment(operator).Spec.Template.Spec.Containers[0].Image
+		image := findDeployment(operator).Spec.Template.Spec.Containers[0].Image
 		Expect(image).To(Equal("ghcr.io/phoneproof/phoneproof:" + chart.AppVersion))
-		container := deployment(operator).Spec.Template.Spec.Containers[0]
+		container := findDeployment(operator).Spec.Template.Spec.Containers[0]
 		Expect(container.Args).To(Equal([]string{"operator", "--server-image=$(SERVER_IMAGE)"}))
 		Expect(container.Env).To(ContainElement(corev1.EnvVar{Name: "SERVER_IMAGE", Value: image}), "what projects run")
 	})
@@ -112,7 +112,7 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 			Expect(<-ended).To(Succeed())
 		})
 
-		container := deployment(operator).Spec.Template.Spec.Containers[0]
+		container := findDeployment(operator).Spec.Template.Spec.Containers[0]
 		Expect(container.Ports).To(Equal([]corev1.ContainerPort{{Name: "metrics", ContainerPort: 8443}, {Name: "health", ContainerPort: 8081}}))
 		for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
 			Expect(probe.HTTPGet.Port.String()).To(Equal("health"))
@@ -126,13 +126,13 @@ var _ = Describe("Kustomize", Ordered, ContinueOnFailure, func() {
 				return response.StatusCode, response.Body.Close()
 			}).Should(Equal(http.StatusOK), probe.HTTPGet.Path)
 		}
-		Expect(container.LivenessProbe.HTTPGet.Path).NotTo(Equal(container.ReadinessProbe.HTTPGet.Path), "liveness depends on nothing outside")
+		Expect(container.LivenessProbe.HTTPGet.Path).NotTo(Equal(container.ReadinessProbe.HTTPGet.Path), "liveness must depend on nothing outside the process")
 	})
 })
 
-// kustomized returns what the pinned kustomize builds from a folder of the
-// repository. Go compiles it the first time, which takes half a minute.
-func kustomized(ctx context.Context, dir string) []*unstructured.Unstructured {
+// buildKustomization returns the output of the pinned kustomize for a folder of
+// the repository. Go compiles it at the first use, which takes half a minute.
+func buildKustomization(ctx context.Context, dir string) []*unstructured.Unstructured {
 	GinkgoHelper()
 	root, err := controlplane.RepositoryRoot()
 	Expect(err).NotTo(HaveOccurred())
@@ -153,15 +153,15 @@ func kustomized(ctx context.Context, dir string) []*unstructured.Unstructured {
 	return objects
 }
 
-func nameOf(object *unstructured.Unstructured) string {
+func describeObject(object *unstructured.Unstructured) string {
 	return fmt.Sprintf("%s %s", object.GetKind(), object.GetName())
 }
 
-func deployment(objects []*unstructured.Unstructured) appsv1.Deployment {
+func findDeployment(objects []*unstructured.Unstructured) appsv1.Deployment {
 	GinkgoHelper()
 	for _, object := range objects {
 		if object.GetKind() == "Deployment" {
-			return typed[appsv1.Deployment](object.Object)
+			return decodeAs[appsv1.Deployment](object.Object)
 		}
 	}
 	Fail("no Deployment was built")
