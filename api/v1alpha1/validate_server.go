@@ -33,7 +33,8 @@ func (s *Server) validateFields(path *field.Path) field.ErrorList {
 	errs = append(errs, validateMap(path.Child("nodeSelector"), s.NodeSelector, 63, labelValuePattern, nodeSelectorMessage)...)
 	errs = append(errs, checkAtMost(path.Child("tolerations"), len(s.Tolerations), 16)...)
 	errs = append(errs, checkAtMost(path.Child("topologySpreadConstraints"), len(s.TopologySpreadConstraints), 8)...)
-	return append(errs, nameRule("priorityClassName", "a PriorityClass").checkOptional(path.Child("priorityClassName"), s.PriorityClassName)...)
+	class := nameRule("priorityClassName", "a PriorityClass")
+	return append(errs, class.checkOptional(path.Child("priorityClassName"), s.PriorityClassName)...)
 }
 
 func (a *Autoscaling) validateFields(path *field.Path) field.ErrorList {

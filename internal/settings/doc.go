@@ -15,7 +15,7 @@
 // monotonic clock. For each reference to a secret in the project:
 //
 //	what happens to the file            from then on
-//	A is replaced by B                  B is current; A is also accepted until Overlap has passed (exclusive)
+//	A is replaced by B                  current: B; A is also accepted until Overlap has passed (exclusive)
 //	A, B, then A again                  A is current; B is accepted for its own Overlap; A was never rejected
 //	replaced more than maxFormer times  the newest maxFormer former values are accepted
 //	deleted, emptied, or made unusable  nothing is accepted; former values are dropped for good

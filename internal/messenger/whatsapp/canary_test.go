@@ -72,7 +72,7 @@ func TestRecipient_printsNothing(t *testing.T) {
 	for _, to := range []Recipient{ToNumber(n), ToUserID(hiddenUser), {}} {
 		r := struct{ to Recipient }{to}
 		log.Info("x", "to", to, "reply", r)
-		encoded, err := json.Marshal(to) //nolint:staticcheck // that nothing is exported is the point
+		encoded, err := json.Marshal(to)
 		g.Expect(err).NotTo(HaveOccurred())
 		fmt.Fprintf(&out, "%v %+v %#v %s %d %x %v %+v %#v %s", to, to, to, to, to, to, r, r, r, encoded)
 	}
