@@ -6,9 +6,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// never are the addresses that no rule can allow. code.dny.dev/ssrf, which knows the IANA registries, refuses most of
-// them too, but an admin's rule opens what it refuses; this list stays shut. Addresses inside ::ffff:0:0/96 are judged as
-// the IPv4 addresses that they are.
+// never lists the addresses that no rule can allow. code.dny.dev/ssrf, which has the IANA registries, refuses most of
+// them too, but an admin's rule can allow those. Addresses inside ::ffff:0:0/96 are checked as IPv4 addresses.
 //
 //nolint:gochecknoglobals // constant
 var never = parsePrefixes(
@@ -24,7 +23,7 @@ var never = parsePrefixes(
 
 	"::/96",           // unspecified, loopback and IPv4-compatible
 	"::ffff:0:0:0/96", // IPv4-translated (RFC 2765)
-	"64:ff9b:1::/48",  // NAT64 with a local layout (RFC 8215): what it leads to cannot be told
+	"64:ff9b:1::/48",  // NAT64 with a local layout (RFC 8215): its destination is unknown
 	"100::/64",        // discard
 	"2001::/32",       // Teredo: holds an IPv4 address
 	"2002::/16",       // 6to4: holds an IPv4 address
@@ -37,22 +36,22 @@ var never = parsePrefixes(
 	"fd00:42::42/128", // Scaleway's metadata
 )
 
-// nat64 is the well-known prefix that an IPv6-only cluster reaches IPv4 through (RFC 6052). The last four bytes are the
+// nat64 is the well-known prefix through which an IPv6-only cluster reaches IPv4 (RFC 6052). The last four bytes are the
 // IPv4 address.
 //
 //nolint:gochecknoglobals // constant
 var nat64 = ssrf.IPv6NAT64Prefix
 
-// registries refuses everything that is not an address of the public Internet.
+// registries refuses all addresses outside the public Internet.
 //
 //nolint:gochecknoglobals // immutable
 var registries = ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())
 
-// isPublic tells whether ip is an address of the Internet.
+// isPublic reports whether ip is an address of the public Internet.
 func isPublic(ip netip.Addr) bool { return registries.SafeAddr(ip) == nil }
 
-// isPortBlocked tells whether a port is refused at every address: those of etcd and of the Kubernetes control plane and
-// node agents, which trust whoever reaches them too much.
+// isPortBlocked reports whether a port is refused at every address: those of etcd, the Kubernetes control plane and
+// node agents, which trust any client that reaches them.
 func isPortBlocked(port uint16) bool {
 	return port == 0 || port == 6443 || port >= 2379 && port <= 2380 || port >= 10250 && port <= 10259
 }

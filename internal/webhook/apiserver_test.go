@@ -16,9 +16,9 @@ import (
 	"github.com/phoneproof/phoneproof/test/controlplane"
 )
 
-// TestSend_apiServer sends an event to a real API server at an address and a port that no rule refuses, as where 10.0.0.0/8 is
-// allowed and the API server listens on port 443 there. Its certificate has the names that every installer puts into it, and the
-// project's author knows its authority from the ConfigMap kube-root-ca.crt.
+// TestSend_apiServer sends an event to a real API server at an address and port that no rule refuses, as if 10.0.0.0/8
+// is allowed and the API server listens on port 443 there. Its certificate has the names that every installer adds, and
+// the project's author knows its authority from the ConfigMap kube-root-ca.crt.
 func TestSend_apiServer(t *testing.T) {
 	g := NewWithT(t)
 	authority := newAuthority(t)
@@ -39,7 +39,7 @@ func TestSend_apiServer(t *testing.T) {
 	to := testDestination("https://localhost:" + address.Port() + "/api/v1/namespaces")
 	to.caBundle = authority.bundlePEM()
 	result := sendEvent(t, newSender(t, Options{Guard: NewDevGuard(GuardConfig{})}), to)
-	g.Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBlockedAddress}), "and no answer of it")
+	g.Expect(result.Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBlockedAddress}), "no answer is read")
 }
 
 // writePair writes a certificate and its key as PEM and returns the files.
@@ -55,12 +55,12 @@ func writePair(t *testing.T, pair *tls.Certificate) (certificate, key string) {
 	return certificate, key
 }
 
-// TestSend_certificateOfTheAPIServer has receivers whose certificate looks like the API server's.
+// TestSend_certificateOfTheAPIServer sends to receivers whose certificate resembles the API server's.
 func TestSend_certificateOfTheAPIServer(t *testing.T) {
 	authority := newAuthority(t)
 	for name, want := range map[string]Reason{
 		"kubernetes.default.svc":       ReasonBlockedAddress,
-		"*.default.svc":                "", // a receiver in the namespace default may have it
+		"*.default.svc":                "", // a receiver in the namespace default may have such a certificate
 		"shop.default.svc":             "",
 		"kubernetes.default.svc.local": "",
 	} {

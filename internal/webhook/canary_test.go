@@ -24,8 +24,8 @@ func gatherText(g *WithT, registry *prometheus.Registry) string {
 	return text.String()
 }
 
-// TestSend_blockedAddresses asks the production guard, with every rule that an admin can give: a listener on all of
-// this machine's addresses counts no connection.
+// TestSend_blockedAddresses uses the production guard with every rule that an admin can set: a listener on all of this
+// machine's addresses must count no connection.
 func TestSend_blockedAddresses(t *testing.T) {
 	c := newCanary(t, ":0")
 	dns := newDNS(t, answerA(netip.MustParseAddr("127.0.0.1")))
@@ -39,7 +39,7 @@ func TestSend_blockedAddresses(t *testing.T) {
 		"127.0.0.1", "127.8.9.1", "[::1]", "0.0.0.0", "[::]", "[::ffff:7f00:1]", "[::ffff:127.0.0.1]", "[::127.0.0.1]",
 		"[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[2001:0:7f00:1::]", "[::ffff:0:127.0.0.1]",
 		"localhost", "localhost.", "LOCALHOST", "ｌocalhost.test",
-		"0x7f.1", "0x7f000001", // names to this resolver; another may read them as inet_aton does
+		"0x7f.1", "0x7f000001", // names to this resolver; another may parse them as inet_aton does
 		"127.0.0.1.sslip.test", "kubernetes.default.svc", "rebind.test.",
 	}
 	for _, ip := range own {
@@ -57,7 +57,7 @@ func TestSend_blockedAddresses(t *testing.T) {
 		urls["https://127.0.0.1:"+port] = ReasonBlockedPort
 		urls["https://shop.test:"+port] = ReasonBlockedPort
 	}
-	// Go's resolver takes nothing but digits and dots for no name at all, and asks nobody.
+	// Go's resolver rejects a name of digits and dots without a query.
 	for _, host := range []string{"2130706433", "017700000001", "127.1", "0177.0.0.1"} {
 		urls["http://"+host+":"+c.listenPort()] = ReasonDNSNotFound
 	}
@@ -86,7 +86,7 @@ func ownAddresses(t *testing.T) []netip.Addr {
 	return own
 }
 
-// TestSend_privateAddresses calls an address of this machine that is not loopback, as another pod's would be.
+// TestSend_privateAddresses calls an address of this machine that is not loopback, like one of another pod.
 func TestSend_privateAddresses(t *testing.T) {
 	var private netip.Addr
 	for _, ip := range ownAddresses(t) {
@@ -129,11 +129,12 @@ func TestSend_privateAddresses(t *testing.T) {
 		to := testDestination(server.URL)
 		g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 		to.namespace = "bank"
-		g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonBlockedAddress), "an open connection of another namespace is not used")
+		g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonBlockedAddress), "an open connection of another namespace must not be used")
 	})
 }
 
-// TestSend_proxyVariablesAreIgnored would, with a proxy, see the canary called for a host that is not loopback by name.
+// TestSend_proxyVariablesAreIgnored calls a host whose name is not loopback: if a proxy were used, the canary would
+// count it.
 func TestSend_proxyVariablesAreIgnored(t *testing.T) {
 	c := newCanary(t, "127.0.0.1:0")
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
@@ -152,7 +153,7 @@ func TestSend_proxyVariablesAreIgnored(t *testing.T) {
 	g.Expect(c.countConnections(t)).To(BeZero())
 }
 
-// TestSend_leaksNothing makes every kind of failure and looks for what may not be seen.
+// TestSend_leaksNothing causes every kind of failure and searches all output for secrets.
 func TestSend_leaksNothing(t *testing.T) {
 	g := NewWithT(t)
 	dns := newDNS(t, answerError)
@@ -168,7 +169,7 @@ func TestSend_leaksNothing(t *testing.T) {
 	} {
 		to := impatientDestination(url)
 		if strings.HasPrefix(url, gone.URL) {
-			to = testDestination(url) // its answer is looked for
+			to = testDestination(url) // the test expects its answer
 		}
 		to.signed, to.current, to.previous = true, fakeSecret{"canarysecret", []string{"canaryold"}}, fakeSecret{current: "canaryprevious"}
 		e := newEndpoint(to)

@@ -15,33 +15,33 @@ import (
 	"time"
 )
 
-// Outcome is what an attempt means for its event.
+// Outcome is the result of an attempt for its event.
 type Outcome string
 
 // The outcomes of an attempt.
 const (
 	Delivered Outcome = "delivered" // the receiver took the event
-	Retry     Outcome = "retry"     // it did not; the schedule says when to try again
+	Retry     Outcome = "retry"     // it did not; the schedule decides when to try again
 	Gone      Outcome = "gone"      // it answered 410 and does not want the event, now or later
 )
 
-// Reason is why an attempt did not deliver: one of the words below, or http_ and the answer's status.
+// Reason is why an attempt did not deliver: one of the words below, or http_ and the status code.
 type Reason string
 
-// The reasons that are not an answer's status.
+// The reasons without a status code.
 const (
-	ReasonBadURL         Reason = "bad_url"         // nothing that can be called
+	ReasonBadURL         Reason = "bad_url"         // cannot be called
 	ReasonBadCABundle    Reason = "bad_ca_bundle"   // no certificate in it
-	ReasonBlockedAddress Reason = "blocked_address" // the guard refuses where the name leads to
+	ReasonBlockedAddress Reason = "blocked_address" // the guard refuses the address of the name
 	ReasonBlockedPort    Reason = "blocked_port"    // the guard refuses the port everywhere
 	ReasonPlainHTTP      Reason = "plain_http"      // http to an address that needs https
 	ReasonRedirect       Reason = "redirect"        // an answer that points elsewhere, which is not followed
 	ReasonTimeout        Reason = "timeout"
 	ReasonDNS            Reason = "dns"
 	ReasonDNSNotFound    Reason = "dns_not_found"
-	ReasonRefused        Reason = "refused"     // nobody listens
+	ReasonRefused        Reason = "refused"     // connection refused: the port is closed
 	ReasonUnreachable    Reason = "unreachable" // no route
-	ReasonConnection     Reason = "connection"  // broke in the middle
+	ReasonConnection     Reason = "connection"  // ended too early
 	ReasonTLS            Reason = "tls"
 	ReasonTLSExpired     Reason = "tls_expired" // or not valid yet
 	ReasonTLSHostname    Reason = "tls_hostname"
@@ -49,9 +49,9 @@ const (
 	ReasonBadResponse    Reason = "bad_response" // an answer that is not HTTP, or too much header
 )
 
-// publicReason returns the reason as requests and conditions give it. A name that does not exist and one that leads to a refused
-// address are the same there: else a project's author could ask, by webhook URLs, which names the cluster's DNS knows. Metrics
-// tell them apart.
+// publicReason returns the reason for requests and conditions. It is the same for a name that does not exist and one
+// with a refused address: else a project's author could use webhook URLs to list the names of the cluster's DNS.
+// Metrics distinguish them.
 func (r Reason) publicReason() Reason {
 	if r == ReasonDNSNotFound {
 		return ReasonBlockedAddress
@@ -59,22 +59,22 @@ func (r Reason) publicReason() Reason {
 	return r
 }
 
-// ErrNoResources says that this process lacks what a connection needs, such as file descriptors or ports. It is no
-// attempt.
+// ErrNoResources means that this process lacks resources for a connection, such as file descriptors or ports. It is not
+// an attempt.
 var ErrNoResources = errors.New("no resources left to send with")
 
-// Verdict is what an answer, or the lack of one, means.
+// Verdict is the classification of an answer, or of a missing one.
 type Verdict struct {
 	Outcome Outcome
-	// StatusCode is the answer's, zero without one.
+	// StatusCode is zero without an answer.
 	StatusCode int
 	// Reason is empty if the event was delivered.
 	Reason Reason
-	// RetryAfter is what the receiver asked for, as it asked; NextAttempt clamps it.
+	// RetryAfter is the wait that the receiver asked for; NextAttempt clamps it.
 	RetryAfter time.Duration
 }
 
-// classifyAnswer judges an answer by its status: only 2xx is success, and 410 ends the event.
+// classifyAnswer classifies an answer by its status: only 2xx is success, and 410 ends the event.
 func classifyAnswer(status int, h http.Header, now time.Time) Verdict {
 	v := Verdict{StatusCode: status, Outcome: Retry}
 	switch {
@@ -92,7 +92,7 @@ func classifyAnswer(status int, h http.Header, now time.Time) Verdict {
 	return v
 }
 
-// classifyFailure judges an attempt that got no answer. What is our own fault is an error instead.
+// classifyFailure classifies an attempt without an answer. It returns an error if this process is the cause.
 func classifyFailure(err error) (Verdict, error) {
 	for _, ours := range []syscall.Errno{
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL,
@@ -104,8 +104,8 @@ func classifyFailure(err error) (Verdict, error) {
 	return Verdict{Outcome: Retry, Reason: findReason(err)}, nil
 }
 
-// findReason finds the word for an error. It looks at types and, where net/http has none, for its fixed messages; what it
-// returns is always one of our own words.
+// findReason returns the reason for an error. It checks types and, for net/http's untyped errors, fixed messages; it
+// always returns a word of this package.
 func findReason(err error) Reason {
 	if r, ok := errors.AsType[refusal](err); ok {
 		return Reason(r)
@@ -134,7 +134,7 @@ func findReason(err error) Reason {
 	}
 }
 
-// isBrokenConnection tells a connection that ended too early from one that brought nonsense.
+// isBrokenConnection reports whether a connection ended too early, as opposed to one that delivered invalid data.
 func isBrokenConnection(err error) bool {
 	if _, ok := errors.AsType[textproto.ProtocolError](err); ok {
 		return false
@@ -150,7 +150,7 @@ func isBrokenConnection(err error) bool {
 		strings.Contains(text, "stream error: ")
 }
 
-// handshakeError marks an error of a TLS handshake, which comes in many types and as plain text.
+// handshakeError marks an error of a TLS handshake, which has many types or none.
 type handshakeError struct{ error }
 
 func (e handshakeError) Unwrap() error { return e.error }

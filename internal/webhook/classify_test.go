@@ -91,7 +91,7 @@ func TestClassifyFailure(t *testing.T) {
 	}
 }
 
-func TestClassifyFailure_ourOwnFaultIsNoAttempt(t *testing.T) {
+func TestClassifyFailure_lackOfResourcesIsNoAttempt(t *testing.T) {
 	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EADDRNOTAVAIL, syscall.ENOBUFS, syscall.ENOMEM} {
 		_, err := classifyFailure(&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", errno)})
 		NewWithT(t).Expect(err).To(Equal(ErrNoResources))

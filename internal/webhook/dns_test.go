@@ -19,14 +19,14 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// dnsServer is a name server on loopback, over UDP and TCP.
+// dnsServer is a name server on loopback, by UDP and TCP.
 type dnsServer struct {
 	udp    net.PacketConn
 	tcp    net.Listener
 	answer func(*dnsmessage.Message)
 }
 
-// newDNS starts a name server. answer completes each response; nil answers nothing at all.
+// newDNS starts a name server. answer completes each response; if it is nil, the server never responds.
 func newDNS(t testing.TB, answer func(*dnsmessage.Message)) *dnsServer {
 	t.Helper()
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -131,7 +131,7 @@ func answerLoop(m *dnsmessage.Message) {
 	}}
 }
 
-// TestSend_dns shows what a broken name costs: an attempt with a reason, and nothing left behind.
+// TestSend_dns checks that a broken name costs one attempt with a reason, and leaves no goroutine behind.
 func TestSend_dns(t *testing.T) {
 	thousand := func(format string) []netip.Addr {
 		var addresses []netip.Addr
@@ -144,15 +144,15 @@ func TestSend_dns(t *testing.T) {
 		answer func(*dnsmessage.Message)
 		want   Reason
 	}{
-		"SERVFAIL":                 {answerError, ReasonDNS},
-		"NXDOMAIN":                 {func(m *dnsmessage.Message) { m.RCode = dnsmessage.RCodeNameError }, ReasonDNSNotFound},
-		"REFUSED":                  {func(m *dnsmessage.Message) { m.RCode = dnsmessage.RCodeRefused }, ReasonDNS},
-		"no records":               {func(*dnsmessage.Message) {}, ReasonDNSNotFound},
-		"CNAME loop":               {answerLoop, ReasonDNSNotFound},
-		"silence":                  {nil, ReasonTimeout},
-		"1,000 addresses":          {answerA(thousand("127.9.%d.%d")...), ReasonRefused},
-		"1,000 blocked addresses":  {answerA(thousand("169.254.%d.%d")...), ReasonBlockedAddress},
-		"half of it blocked first": {answerA(append(thousand("169.254.%d.%d"), netip.MustParseAddr("127.0.0.1"))...), ""},
+		"SERVFAIL":                {answerError, ReasonDNS},
+		"NXDOMAIN":                {func(m *dnsmessage.Message) { m.RCode = dnsmessage.RCodeNameError }, ReasonDNSNotFound},
+		"REFUSED":                 {func(m *dnsmessage.Message) { m.RCode = dnsmessage.RCodeRefused }, ReasonDNS},
+		"no records":              {func(*dnsmessage.Message) {}, ReasonDNSNotFound},
+		"CNAME loop":              {answerLoop, ReasonDNSNotFound},
+		"no response":             {nil, ReasonTimeout},
+		"1,000 addresses":         {answerA(thousand("127.9.%d.%d")...), ReasonRefused},
+		"1,000 blocked addresses": {answerA(thousand("169.254.%d.%d")...), ReasonBlockedAddress},
+		"blocked ones first":      {answerA(append(thousand("169.254.%d.%d"), netip.MustParseAddr("127.0.0.1"))...), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -172,8 +172,8 @@ func TestSend_dns(t *testing.T) {
 	}
 }
 
-// TestSend_rebinding has a name that leads to an allowed address first and to a refused one the second time. Loopback
-// has enough addresses to play both.
+// TestSend_rebinding uses a name that resolves to an allowed address first, then to a refused one. Loopback has enough
+// addresses for both.
 func TestSend_rebinding(t *testing.T) {
 	g := NewWithT(t)
 	var c *canary

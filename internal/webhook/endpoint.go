@@ -12,7 +12,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// errBadURL says that a URL is nothing that can be called. It says no more: url.Parse's error holds the URL.
+// errBadURL is the error of a URL that cannot be called. It hides url.Parse's error, which holds the URL.
 var errBadURL = errors.New("not an http or https URL with a host and no user info")
 
 // Endpoint is where a project's events are sent. It prints as a placeholder, since its URL may hold a token.
@@ -28,8 +28,7 @@ type destination struct {
 	caBundle  []byte
 }
 
-// NewEndpoint returns the endpoint of a project's webhook. namespace is the project's, which the admin's allow rules go
-// by.
+// NewEndpoint returns the endpoint of a project's webhook. The admin's allow rules apply to the project's namespace.
 func NewEndpoint(namespace string, w *settings.Webhook) Endpoint {
 	d := destination{
 		namespace: namespace, url: w.URL, signed: w.Signed, current: w.Secret, previous: w.PreviousSecret,
@@ -43,8 +42,8 @@ func NewEndpoint(namespace string, w *settings.Webhook) Endpoint {
 
 func newEndpoint(d destination) Endpoint { return Endpoint{redact.New(d)} }
 
-// parseURL checks what can be checked without resolving: the scheme, a host, no user info, no zone, a port that exists.
-// Which host it is does not matter here, because spelling tells nothing about where it leads; the guard judges that.
+// parseURL checks everything that needs no DNS: the scheme, a host, no user info, no zone, a valid port. It does not
+// look at the host's spelling; the guard checks the addresses that it resolves to.
 func parseURL(text string) (*url.URL, error) {
 	if len(text) > maxURL {
 		return nil, errBadURL
@@ -66,7 +65,7 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// receiverOf is what the limiter knows a receiver by.
+// receiverOf returns the limiter's key of a receiver: its host and port.
 func receiverOf(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), strconv.Itoa(int(portOf(u))))
 }

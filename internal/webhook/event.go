@@ -15,24 +15,25 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// kindSuccess is the one kind of event there is.
+// kindSuccess is the only kind of event.
 const kindSuccess = "verification.success"
 
 // timestampLayout is ISO 8601 in UTC with exactly three decimals.
 const timestampLayout = "2006-01-02T15:04:05.000Z"
 
-// ErrNoEvent says that a request has nothing to tell: it is not verified, or what is stored of it is incomplete. Sending
-// again later does not help.
+// ErrNoEvent is the error of a request that has no event: it is not verified, or its stored data are incomplete.
+// Retrying does not help.
 var ErrNoEvent = errors.New("the request has no event to send")
 
-// Event is what a receiver is told. It is immutable, and prints as its id alone because its body holds numbers.
+// Event is the message that a receiver gets. It is immutable, and prints as its id alone because its body holds
+// numbers.
 type Event struct {
 	id   string
 	body redact.Value[[]byte]
 }
 
-// NewEvent builds the event of a verified request. It reads nothing but what stores keep of a request and the project's
-// id, so every attempt sends the same bytes.
+// NewEvent builds the event of a verified request. It uses only stored fields of the request and the project's id, so
+// every attempt sends the same bytes.
 func NewEvent(projectID string, r *verification.Request) (Event, error) {
 	if r.Phase != verification.Verified || r.VerifiedAt.IsZero() || r.Phone.IsZero() || r.Actual.IsZero() {
 		return Event{}, fmt.Errorf("request %s: %w", r.ID, ErrNoEvent)
@@ -51,21 +52,22 @@ func (e Event) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, e.id) // fmt's buffer does not fail.
 }
 
-// LogValue gives slog the event's id.
+// LogValue returns the event's id.
 func (e Event) LogValue() slog.Value { return slog.StringValue(e.id) }
 
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// eventID makes an id that is the same for every attempt and differs between two requests that had the same requestId
-// one after the other, as an Idempotency-Key can bring about. It is a hash because the name of a request that was made
-// with kubectl may hold dots, and the id stands before one in what Standard Webhooks signs. Milliseconds, because not
-// every store keeps more of createdAt.
+// eventID returns an id that is the same for every attempt, and differs between two successive requests with the same
+// requestId, which an Idempotency-Key can cause.
+//
+// It is a hash because a manual request's name may hold dots, and Standard Webhooks puts a dot after the id that it
+// signs. It uses milliseconds because some stores keep no more of createdAt.
 func eventID(projectID string, r *verification.Request) string {
 	sum := sha256.Sum256([]byte(projectID + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMilli(), 10)))
 	return "evt_" + idEncoding.EncodeToString(sum[:20])
 }
 
-// eventBody writes the body by hand: encoding/json promises valid JSON, not the same bytes from the next Go version.
+// eventBody builds the JSON itself, because encoding/json does not promise the same bytes in the next Go version.
 func eventBody(projectID string, r *verification.Request) []byte {
 	b := make([]byte, 0, 320)
 	b = appendField(b, '{', "event", kindSuccess)
@@ -90,7 +92,7 @@ func appendField(b []byte, before byte, name, value string) []byte {
 	return appendString(b, value)
 }
 
-// appendString writes a JSON string: only what RFC 8259 says must be escaped is, and what is not UTF-8 is replaced.
+// appendString appends a JSON string. It escapes only what RFC 8259 requires and replaces invalid UTF-8.
 func appendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')

@@ -80,7 +80,7 @@ func TestEventID_distinguishesInstances(t *testing.T) {
 	g.Expect(ids).To(HaveLen(4))
 }
 
-func TestNewEvent_refusesWhatIsNotVerified(t *testing.T) {
+func TestNewEvent_refusesUnverifiedRequests(t *testing.T) {
 	for name, change := range map[string]func(*verification.Request){
 		"pending":            func(r *verification.Request) { r.Phase = verification.Pending },
 		"expired":            func(r *verification.Request) { r.Phase = verification.Expired },

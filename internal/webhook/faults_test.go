@@ -17,9 +17,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestSend_faults are those that happen below HTTP.
+// TestSend_faults checks faults below HTTP.
 func TestSend_faults(t *testing.T) {
-	// drip writes text, then one byte at a time until the client hangs up.
+	// drip writes text, then one byte at a time until the client closes the connection.
 	drip := func(text string) func(*net.TCPConn) {
 		return func(conn *net.TCPConn) {
 			_, err := conn.Write([]byte(text))
@@ -37,7 +37,7 @@ func TestSend_faults(t *testing.T) {
 			_ = conn.SetLinger(0)
 		}
 	}
-	say := func(text string) func(*net.TCPConn) {
+	reply := func(text string) func(*net.TCPConn) {
 		return func(conn *net.TCPConn) {
 			_, _ = conn.Write([]byte(text))
 			_ = conn.CloseWrite()
@@ -63,19 +63,19 @@ func TestSend_faults(t *testing.T) {
 		"slow body after 500":        {drip("HTTP/1.1 500 X\r\nContent-Length: 9999\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 500, Reason: "http_500"}},
 		"body that never ends":       {drip("HTTP/1.1 200 OK\r\n\r\n"), Verdict{Outcome: Delivered, StatusCode: 200}},
 		"reset after 200":            {reset("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), Verdict{Outcome: Delivered, StatusCode: 200}},
-		"broken chunks after 200":    {say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense"), Verdict{Outcome: Delivered, StatusCode: 200}},
+		"broken chunks after 200":    {reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense"), Verdict{Outcome: Delivered, StatusCode: 200}},
 		"reset":                      {reset(""), Verdict{Outcome: Retry, Reason: ReasonConnection}},
-		"closed":                     {say(""), Verdict{Outcome: Retry, Reason: ReasonConnection}},
-		"closed in the header":       {say("HTTP/1.1 200 OK\r\nX: y"), Verdict{Outcome: Retry, Reason: ReasonConnection}},
-		"not HTTP":                   {say("SSH-2.0-OpenSSH_9.9\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"invalid status":             {say("HTTP/1.1 2xx OK\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"invalid header":             {say("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"invalid length":             {say("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"100-continue":               {say("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), Verdict{Outcome: Delivered, StatusCode: 200}},
+		"closed":                     {reply(""), Verdict{Outcome: Retry, Reason: ReasonConnection}},
+		"closed in the header":       {reply("HTTP/1.1 200 OK\r\nX: y"), Verdict{Outcome: Retry, Reason: ReasonConnection}},
+		"not HTTP":                   {reply("SSH-2.0-OpenSSH_9.9\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
+		"invalid status":             {reply("HTTP/1.1 2xx OK\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
+		"invalid header":             {reply("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
+		"invalid length":             {reply("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
+		"100-continue":               {reply("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), Verdict{Outcome: Delivered, StatusCode: 200}},
 		"flood of 103":               {flood("HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
 		"flood of header":            {flood("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 1000)), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"switching protocols":        {say("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 101, Reason: "http_101"}},
-		"status of three odd digits": {say("HTTP/1.1 999 Why\r\nContent-Length: 0\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 999, Reason: "http_999"}},
+		"switching protocols":        {reply("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 101, Reason: "http_101"}},
+		"status of three odd digits": {reply("HTTP/1.1 999 Why\r\nContent-Length: 0\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 999, Reason: "http_999"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -104,7 +104,7 @@ func TestSend_aSlowBodyDoesNotKeepItsSlot(t *testing.T) {
 	result := sendEvent(t, newSender(t, Options{}), testDestination(url))
 	g := NewWithT(t)
 	g.Expect(result.Outcome).To(Equal(Delivered))
-	g.Expect(result.Duration).To(BeNumerically("<", testDestination(url).timeout/2), "the attempt's timeout is longer")
+	g.Expect(result.Duration).To(BeNumerically("<", testDestination(url).timeout/2), "well before the attempt's timeout")
 }
 
 // TestSend_hugeBodies answers with 10 GiB, and with a gzip bomb.
@@ -144,15 +144,15 @@ func TestSend_hugeBodies(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			g.Expect(sendEvent(t, s, testDestination(server.URL+path)).Outcome).To(Equal(Delivered))
 			runtime.ReadMemStats(&after)
-			g.Expect(after.TotalAlloc-before.TotalAlloc).To(BeNumerically("<", 2<<20), "bytes allocated, the server's included")
+			g.Expect(after.TotalAlloc-before.TotalAlloc).To(BeNumerically("<", 2<<20), "bytes allocated, including the server's")
 			g.Expect(acceptEncoding.Load()).To(BeEmpty())
 		})
 	}
 	server.Close() // waits for the handler
-	NewWithT(t).Expect(written.Load()).To(BeNumerically("<", 64<<20), "what sockets hold, not 10 GiB")
+	NewWithT(t).Expect(written.Load()).To(BeNumerically("<", 64<<20), "socket buffers, not 10 GiB")
 }
 
-// TestSend_followsNoRedirect shows that nobody visits where a redirect points.
+// TestSend_followsNoRedirect checks that the target of a redirect gets no connection.
 func TestSend_followsNoRedirect(t *testing.T) {
 	c := newCanary(t, "127.0.0.1:0")
 	for _, status := range []int{301, 302, 303, 307, 308} {

@@ -3,48 +3,49 @@ package webhook
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sync/atomic"
 	"syscall"
 )
 
-// GuardConfig is what only the cluster's admin and the process itself know.
+// GuardConfig holds the settings of the cluster's admin, and the addresses of the cluster and this process.
 type GuardConfig struct {
 	// Allow opens private ranges; see AllowRule.
 	Allow []AllowRule
-	// Deny shuts ranges, public ones too, whatever Allow says.
+	// Deny blocks ranges, public ones too, even if Allow permits them.
 	Deny []netip.Prefix
 	// APIServer are the addresses of the cluster's API server. They are refused on every port.
 	APIServer []netip.Addr
-	// Own are the addresses of this pod and its host, and any others of ours. They are refused on every port.
+	// Own are the addresses of this pod, its host and others of this installation. They are refused on every port.
 	Own []netip.Addr
 }
 
-// Guard decides which addresses a webhook may be sent to. It is asked at dial time, for the address that the connection
-// really goes to: numeric disguises (0x7f.1, 2130706433), localhost with a trailing dot, names in any script and names
-// that resolve differently the second time all end in an address, and that is what is judged. Per address:
+// Guard decides which addresses a webhook may be sent to. It runs at dial time, on the address that the connection
+// uses: numeric disguises (0x7f.1, 2130706433), localhost with a trailing dot, names in any script and names that
+// resolve differently the second time all end in an address, and the guard checks that one. Per address:
 //
 //   - always refused: loopback, link-local, metadata services, multicast, unspecified, reserved, and the IPv6 forms that
 //     hide an IPv4 address (6to4, Teredo, IPv4-compatible, IPv4-translated, local NAT64); the API server, this pod and
-//     its host; what Deny names; and the ports of etcd, the control plane and kubelets
-//   - judged as the IPv4 address that they are: IPv4-mapped addresses
+//     its host; addresses in Deny; and the ports of etcd, the control plane and kubelets
+//   - checked as IPv4 addresses: IPv4-mapped addresses
 //   - refused unless a rule allows them for the project's namespace: everything else that is not public, such as
-//     10.0.0.0/8, 100.64.0.0/10 and fc00::/7; and the well-known NAT64 prefix 64:ff9b::/96, in which, once a rule allows
-//     it, the IPv4 address inside is judged by these same rules
+//     10.0.0.0/8, 100.64.0.0/10 and fc00::/7; and the well-known NAT64 prefix 64:ff9b::/96. If a rule allows that, the
+//     IPv4 address inside is checked by these same rules
 //   - allowed: public addresses, by https
 //
-// Plain http goes to private addresses that a rule allows and nowhere else.
+// Plain http is allowed only to private addresses that a rule allows.
 //
-// The API server may have further addresses, behind the one of its Service, that no pod can ask for. It is recognized by its
-// certificate, before anything is sent to it: see judgePeer.
+// The API server may have more addresses behind its Service, which a pod cannot look up. Its certificate identifies it
+// before anything is sent: see checkCertificate.
 //
-// A guard cannot know a NAT64 prefix that is the operator's own; where one leads into private networks, Deny it. Nor can it know
-// which public IPv6 addresses are those of pods and nodes.
+// A guard cannot detect a local NAT64 prefix; if one leads into private networks, put it into Deny. It cannot detect
+// which public IPv6 addresses belong to pods and nodes either.
 type Guard struct {
 	allow    []AllowRule
 	deny     []netip.Prefix
-	loopback []netip.Prefix // allowed although it is in never; empty in production
+	loopback []netip.Prefix // allowed although listed in never; empty in production
 }
 
 // NewGuard returns the guard of a server.
@@ -57,22 +58,22 @@ func NewGuard(c GuardConfig) *Guard {
 	return &Guard{allow: slices.Clone(c.Allow), deny: deny}
 }
 
-// NewDevGuard returns a guard that treats loopback addresses as private ones that are allowed. It is for `phoneproof dev`
-// and for tests, which run their receivers there. No flag of serve or operator may lead to it: in a pod, loopback is
-// where sidecars and node agents listen.
+// NewDevGuard returns a guard that treats loopback addresses as allowed private ones. It is for `phoneproof dev` and
+// for tests, whose receivers listen there. No flag of serve or operator may enable it: in a pod, sidecars and node
+// agents listen on loopback.
 func NewDevGuard(c GuardConfig) *Guard {
 	g := NewGuard(c)
 	g.loopback = parsePrefixes("127.0.0.0/8", "::1/128")
 	return g
 }
 
-// refusal is the error of a dial that the guard refused. It is a word without the address: errors reach the project's
-// owner, who must not learn by them what a name inside the cluster resolves to.
+// refusal is the error of a dial that the guard refused. It holds no address: errors reach the project's owner, who
+// must not learn from them how a name inside the cluster resolves.
 type refusal Reason
 
 func (r refusal) Error() string { return "refused by the guard: " + string(r) }
 
-// checkTarget returns nil if projects of a namespace may connect to target, plain saying that they would do so without TLS.
+// checkTarget returns nil if projects of a namespace may connect to target, without TLS if plain is set.
 func (g *Guard) checkTarget(namespace string, plain bool, target netip.AddrPort) error {
 	if isPortBlocked(target.Port()) {
 		return refusal(ReasonBlockedPort)
@@ -90,10 +91,11 @@ func (g *Guard) checkTarget(namespace string, plain bool, target netip.AddrPort)
 	}
 }
 
-// apiServerName is in the certificate of every API server, because pods call it by that name. Certificates of others do not have it.
+// apiServerName is in the certificate of every API server, because pods call it by that name. Certificates of other
+// servers do not have it.
 const apiServerName = "kubernetes.default.svc"
 
-// checkCertificate returns nil if an event may be sent to the holder of a certificate.
+// checkCertificate returns nil if an event may be sent to the server with this certificate.
 func checkCertificate(certificate *x509.Certificate) error {
 	if slices.Contains(certificate.DNSNames, apiServerName) {
 		return refusal(ReasonBlockedAddress)
@@ -101,7 +103,7 @@ func checkCertificate(certificate *x509.Certificate) error {
 	return nil
 }
 
-// reach is what kind of address it is to a namespace.
+// reach classifies an address as seen from a namespace.
 type reach int
 
 const (
@@ -145,8 +147,8 @@ func (g *Guard) hasAllowRule(namespace string, ip netip.Addr, port uint16) bool 
 	return false
 }
 
-// dialControl returns the hook that net.Dialer calls with each address it is about to connect to. tried counts those that
-// were let through.
+// dialControl returns the hook that net.Dialer calls with each address before it connects. tried counts the addresses
+// that were allowed.
 func (g *Guard) dialControl(namespace string, plain bool, tried *atomic.Int32) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
@@ -154,7 +156,7 @@ func (g *Guard) dialControl(namespace string, plain bool, tried *atomic.Int32) f
 			return refusal(ReasonBlockedAddress)
 		}
 		if err := g.checkTarget(namespace, plain, target); err != nil {
-			return err
+			return fmt.Errorf("check address: %w", err)
 		}
 		if tried.Add(1) > maxAddresses {
 			return refusal(ReasonUnreachable)

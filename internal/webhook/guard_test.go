@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// allowEverything is the widest set of rules that an admin can give.
+// allowEverything returns the widest rules that an admin can set.
 func allowEverything(t *testing.T) []AllowRule {
 	t.Helper()
 	var rules []AllowRule
@@ -20,7 +20,7 @@ func allowEverything(t *testing.T) []AllowRule {
 	return rules
 }
 
-// TestGuard_addresses says for each form of address what becomes of it without a rule and with every rule there can be.
+// TestGuard_addresses checks each form of address without a rule and with the widest rules.
 func TestGuard_addresses(t *testing.T) {
 	const (
 		blocked = ReasonBlockedAddress
@@ -32,7 +32,7 @@ func TestGuard_addresses(t *testing.T) {
 		neverEver = row{blocked, blocked, blocked, blocked}
 		private   = row{blocked, blocked, open, open}
 		internet  = row{open, noHTTP, open, noHTTP}
-		// Public, but behind NAT64, which takes a rule.
+		// Public, but behind NAT64, which needs a rule.
 		translated = row{blocked, blocked, open, noHTTP}
 	)
 	bare, wide := NewGuard(GuardConfig{}), NewGuard(GuardConfig{Allow: allowEverything(t)})
@@ -46,7 +46,7 @@ func TestGuard_addresses(t *testing.T) {
 		"100.64.0.1": private, "100.127.255.255": private, "198.18.0.1": private, "192.0.2.1": private,
 		"198.51.100.1": private, "203.0.113.1": private, "192.88.99.1": private,
 		"8.8.8.8": internet, "172.32.0.1": internet, "100.128.0.1": internet, "223.255.255.255": internet,
-		// IPv4 in IPv6, mapped: the same address to the kernel, so the same verdict.
+		// IPv4 in IPv6, mapped: the kernel treats it as the IPv4 address.
 		"::ffff:127.0.0.1": neverEver, "::ffff:7f00:1": neverEver, "::ffff:169.254.169.254": neverEver,
 		"::ffff:0.0.0.0": neverEver, "::ffff:168.63.129.16": neverEver,
 		"::ffff:10.0.0.1": private, "::ffff:8.8.8.8": internet,
@@ -79,7 +79,7 @@ func TestGuard_addresses(t *testing.T) {
 	}
 }
 
-// targetReason is the reason of a refusal, empty without one.
+// targetReason returns the reason of a refusal, or empty.
 func targetReason(g *Guard, namespace string, plain bool, target netip.AddrPort) Reason {
 	if err := g.checkTarget(namespace, plain, target); err != nil {
 		return findReason(err)
@@ -100,7 +100,7 @@ func TestGuard_ports(t *testing.T) {
 	}
 }
 
-func TestGuard_whatNoRuleOpens(t *testing.T) {
+func TestGuard_addressesThatNoRuleAllows(t *testing.T) {
 	g := NewWithT(t)
 	guard := NewGuard(GuardConfig{
 		Allow:     allowEverything(t),
@@ -165,7 +165,7 @@ func TestGuard_dialHook(t *testing.T) {
 	for range maxAddresses {
 		g.Expect(call("tcp4", "127.0.0.1:80")).To(BeEmpty())
 	}
-	g.Expect(call("tcp4", "127.0.0.1:80")).To(Equal(ReasonUnreachable), "a name with more addresses than that")
+	g.Expect(call("tcp4", "127.0.0.1:80")).To(Equal(ReasonUnreachable), "a name with more addresses than maxAddresses")
 }
 
 func TestGuard_refusalsHoldNoAddress(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// The tests below are about events that are due and yet not sent: no attempt is used.
+// The tests below check due events that cannot be sent: no attempt is used up.
 
-// TestSend_pausesWithoutTheSecret shows that nothing is dialed and no attempt is used.
+// TestSend_pausesWithoutTheSecret checks that nothing is dialed and no attempt is used up.
 func TestSend_pausesWithoutTheSecret(t *testing.T) {
 	g := NewWithT(t)
 	c := newCanary(t, "127.0.0.1:0")
@@ -41,12 +41,12 @@ func TestSend_leaseLostBeforeTheDial(t *testing.T) {
 	s := newSender(t, Options{MaySend: func() bool { return false }})
 	for range 2 * MaxInFlight {
 		_, err := s.Send(t.Context(), newEndpoint(testDestination("http://127.0.0.1:"+c.listenPort())), testEvent())
-		g.Expect(err).To(MatchError(ErrNotLeading), "and its slot is given back")
+		g.Expect(err).To(MatchError(ErrNotLeading), "its slot must be released")
 	}
 	g.Expect(c.countConnections(t)).To(BeZero())
 }
 
-// TestSend_leaseLostDuringTheDial shuts the gate between the first question and the writing of the body.
+// TestSend_leaseLostDuringTheDial closes the gate between its first check and the write of the body.
 func TestSend_leaseLostDuringTheDial(t *testing.T) {
 	for name, start := range map[string]func(*httptest.Server){
 		"HTTP/1": (*httptest.Server).Start, "HTTP/2": startHTTP2,
@@ -76,7 +76,8 @@ func TestSend_leaseLostDuringTheDial(t *testing.T) {
 	}
 }
 
-// TestSend_leaseLostWhileTheWindowIsShut is a receiver by HTTP/2 who has no room for the body until the lease is lost.
+// TestSend_leaseLostWhileTheWindowIsShut uses an HTTP/2 receiver whose window has no room for the body until the lease
+// is lost.
 func TestSend_leaseLostWhileTheWindowIsShut(t *testing.T) {
 	for name, lost := range map[string]bool{"lost": true, "kept": false} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestSend_leaseLostWhileTheWindowIsShut(t *testing.T) {
 			server.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){
 				"h2": func(_ *http.Server, conn *tls.Conn, _ http.Handler) {
 					whole <- receiveLate(conn, func() {
-						g.Eventually(asked.Load).WithTimeout(30*time.Second).Should(BeEquivalentTo(2), "before it dials, and for the first bytes")
+						g.Eventually(asked.Load).WithTimeout(30*time.Second).Should(BeEquivalentTo(2), "before the dial, and for the first bytes")
 						shut.Store(lost)
 					})
 				},
@@ -103,13 +104,13 @@ func TestSend_leaseLostWhileTheWindowIsShut(t *testing.T) {
 			}})
 			to := testDestination(server.URL)
 			to.caBundle = bundleOf(server)
-			g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered), "by now it knows of the window")
+			g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered), "now it knows the window")
 			asked.Store(0)
 			_, err := s.Send(t.Context(), newEndpoint(to), testEvent())
 			if lost {
 				g.Expect(err).To(Equal(ErrNotLeading))
 			} else {
-				g.Expect(err).NotTo(HaveOccurred(), "an attempt, though one without an answer")
+				g.Expect(err).NotTo(HaveOccurred(), "an attempt without an answer")
 			}
 			s.Close()
 			g.Eventually(whole).WithTimeout(30 * time.Second).Should(Receive(Equal(!lost)))
@@ -117,7 +118,7 @@ func TestSend_leaseLostWhileTheWindowIsShut(t *testing.T) {
 	}
 }
 
-// The frames of HTTP/2 that receiveLate speaks of.
+// The HTTP/2 frames of receiveLate.
 const (
 	frameData         = 0x0
 	frameHeaders      = 0x1
@@ -129,9 +130,9 @@ const (
 	status204         = 0x89 // in HPACK
 )
 
-// receiveLate plays an HTTP/2 server that answers a first request with 204. Its window for the body of the second is shut
-// until that one's header has come and meanwhile was called. It hangs up at the end of the body, and tells whether that
-// came.
+// receiveLate serves HTTP/2 and answers the first request with 204. For the second it opens the body's window only
+// after the header has come and meanwhile has returned. It closes the connection at the end of the body, and reports
+// whether that came.
 func receiveLate(conn net.Conn, meanwhile func()) bool {
 	defer func() { _ = conn.Close() }()
 	frame := func(kind, flags byte, stream uint32, payload ...byte) {
@@ -186,7 +187,7 @@ func TestSend_interruptedIsNoAttempt(t *testing.T) {
 	g.Expect(gatherText(g, registry)).NotTo(ContainSubstring("attempts_total"))
 }
 
-// TestSend_outOfFileDescriptors is what happens when the process may open no more files.
+// TestSend_outOfFileDescriptors sends while the process may open no more files.
 func TestSend_outOfFileDescriptors(t *testing.T) {
 	g := NewWithT(t)
 	server, _ := newReceiver(t, http.StatusOK)
@@ -194,7 +195,7 @@ func TestSend_outOfFileDescriptors(t *testing.T) {
 	var files []*os.File
 	restore := limitFiles(t)
 	var err error
-	for range 10 { // what is left of other tests may close files meanwhile
+	for range 10 { // goroutines of earlier tests may close files meanwhile
 		for {
 			f, full := os.Open(os.DevNull)
 			if full != nil {

@@ -13,10 +13,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// patience is the timeout of attempts that are to fail by it.
+// patience is the timeout of attempts that should time out.
 const patience = 200 * time.Millisecond
 
-// testDestination has a timeout that no attempt comes to which is not to fail by it.
+// testDestination has a timeout that is too long to be reached.
 func testDestination(url string) destination {
 	return destination{namespace: "shop", url: url, current: fakeSecret{}, previous: fakeSecret{}, timeout: time.Minute}
 }
@@ -27,7 +27,7 @@ func impatientDestination(url string) destination {
 	return e
 }
 
-// newSender returns a sender that may call loopback addresses, unless the options have a guard.
+// newSender returns a sender that may call loopback addresses, unless the options include a guard.
 func newSender(t testing.TB, o Options) *Sender {
 	t.Helper()
 	if o.Guard == nil {
@@ -38,7 +38,7 @@ func newSender(t testing.TB, o Options) *Sender {
 	return s
 }
 
-// sendEvent makes an attempt that must be one.
+// sendEvent sends an event and requires that it was an attempt.
 func sendEvent(t testing.TB, s *Sender, to destination) Result {
 	t.Helper()
 	result, err := s.Send(t.Context(), newEndpoint(to), testEvent())
@@ -46,13 +46,13 @@ func sendEvent(t testing.TB, s *Sender, to destination) Result {
 	return result
 }
 
-// received is a request as a receiver saw it.
+// received is a request that a receiver got.
 type received struct {
 	header http.Header
 	body   []byte
 }
 
-// newReceiver starts a server that answers each request with a status and keeps what it got.
+// newReceiver starts a server that answers each request with a status and records the request.
 func newReceiver(t testing.TB, status int) (*httptest.Server, <-chan received) {
 	t.Helper()
 	got := make(chan received, 64)
@@ -63,7 +63,7 @@ func newReceiver(t testing.TB, status int) (*httptest.Server, <-chan received) {
 		}
 		select {
 		case got <- received{header: r.Header, body: body}:
-		default: // nobody looks
+		default: // no test reads it
 		}
 		w.WriteHeader(status)
 	}))
@@ -71,7 +71,8 @@ func newReceiver(t testing.TB, status int) (*httptest.Server, <-chan received) {
 	return server, got
 }
 
-// serveRaw starts a server below HTTP: handle gets each connection after its request was read. It returns its URL.
+// serveRaw starts a server below HTTP, whose handle gets each connection after the request was read. It returns the
+// server's URL.
 func serveRaw(t testing.TB, handle func(conn *net.TCPConn)) string {
 	t.Helper()
 	listener := listenOn(t, "127.0.0.1:0")
@@ -119,7 +120,7 @@ func acceptAll(listener net.Listener, handle func(net.Conn)) {
 	}
 }
 
-// canary is a listener that nobody may connect to.
+// canary is a listener that must get no connection.
 type canary struct {
 	listener net.Listener
 	accepted chan string
@@ -149,8 +150,8 @@ func (c *canary) listenPort() string {
 	return port
 }
 
-// countConnections returns how many connections there were. Connections are accepted in the order they came, so one of our own
-// tells when all before it are counted.
+// countConnections returns how many connections there were. Connections are accepted in order, so once one of our own
+// is accepted, all before it are counted.
 func (c *canary) countConnections(t testing.TB) int64 {
 	t.Helper()
 	g := NewWithT(t)

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// BusyError says that the receiver's slots are taken. It is no attempt: ask again after After.
+// BusyError means that no slot of the receiver is free. It is not an attempt: retry after After.
 type BusyError struct {
 	After time.Duration
 }
 
-// Error says how long to wait.
+// Error includes how long to wait.
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("the receiver has as many events in flight as it may, again in %s", e.After)
+	return fmt.Sprintf("receiver has the maximum number of events in flight, retry in %s", e.After)
 }
 
-// limiter bounds the attempts in flight per receiver. A receiver is a host and port, whatever the path: that is what can
-// be overrun. Nobody waits in here, so a receiver that hangs holds up its own slots and no worker.
+// limiter bounds the attempts in flight per receiver, which is a host and port whatever the path, because that is what
+// can be overloaded. Calls never wait in it, so a receiver that hangs blocks its own slots and no worker.
 //
-// It opens slowly: after a start, when everything that was left over is due at once, a receiver gets SlowStart slots.
-// Each event that it takes adds one up to MaxInFlight, anything else takes one away down to SlowStart.
+// It opens slowly: after a start, when all left-over events are due at once, a receiver gets SlowStart slots. Each
+// delivery adds one up to MaxInFlight, any other result removes one down to SlowStart.
 type limiter struct {
 	mu        sync.Mutex
 	receivers map[string]*receiver
@@ -29,19 +29,20 @@ type limiter struct {
 type receiver struct {
 	inFlight int
 	slots    int
-	// typical is the moving average of how long an attempt takes.
+	// typical is the moving average of an attempt's duration.
 	typical time.Duration
-	// began is when an attempt last began. With all slots taken, the time since tells how long the receiver hangs.
+	// began is when the last attempt began. While all slots are taken, the time since then shows how long the receiver
+	// hangs.
 	began time.Time
-	// free is when the callers that were sent away so far will have had their turn.
+	// free is when all rejected callers so far will have had a slot.
 	free time.Time
 }
 
 func newLimiter() *limiter { return &limiter{receivers: map[string]*receiver{}} }
 
-// tryAcquire takes a slot or returns a BusyError. Each caller that is sent away is told a later time than the one before,
-// one attempt's share of the slots apart, so that ten thousand due events for a slow receiver do not come back as a
-// crowd. A slot that was taken must be released.
+// tryAcquire acquires a slot or returns a BusyError. Each rejected caller gets a later time than the one before, one
+// attempt's share of the slots apart, so that ten thousand due events for a slow receiver do not return at once. An
+// acquired slot must be released.
 func (l *limiter) tryAcquire(key string, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +60,7 @@ func (l *limiter) tryAcquire(key string, now time.Time) error {
 	return r.queueCaller(now)
 }
 
-// busy returns the BusyError that tryAcquire would return, or nil while there are slots.
+// checkBusy returns the BusyError that tryAcquire would return, or nil while slots are free.
 func (l *limiter) checkBusy(key string, now time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +71,8 @@ func (l *limiter) checkBusy(key string, now time.Time) error {
 	return r.queueCaller(now)
 }
 
-// queueCaller sends a caller away. What hangs already for longer than an attempt takes will not be free sooner than that.
+// queueCaller returns the BusyError of the next rejected caller. An attempt that already hangs for longer than usual is
+// expected to last as long again.
 func (r *receiver) queueCaller(now time.Time) error {
 	expected := max(r.typical, min(now.Sub(r.began), maxBusy)) // no attempt lasts longer than that
 	after := min(max(0, r.free.Sub(now))+expected/time.Duration(r.slots), maxBusy)
@@ -78,7 +80,7 @@ func (r *receiver) queueCaller(now time.Time) error {
 	return &BusyError{After: max(after, minBusy)}
 }
 
-// release gives a slot back after an attempt that took so long.
+// release returns the slot of an attempt that lasted for took.
 func (l *limiter) release(key string, delivered bool, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,14 +94,14 @@ func (l *limiter) release(key string, delivered bool, took time.Duration) {
 	}
 }
 
-// releaseUnused gives a slot back that was not used.
+// releaseUnused returns a slot without an attempt.
 func (l *limiter) releaseUnused(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.receivers[key].inFlight--
 }
 
-// freeSlots returns how many slots a receiver has left.
+// freeSlots returns how many slots of a receiver are free.
 func (l *limiter) freeSlots(key string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +111,7 @@ func (l *limiter) freeSlots(key string) int {
 	return SlowStart
 }
 
-// forgetIdle keeps the map small when receivers come and go. One that is forgotten starts slowly again.
+// forgetIdle keeps the map small when receivers come and go. A forgotten receiver starts slowly again.
 func (l *limiter) forgetIdle() {
 	if len(l.receivers) < maxReceivers {
 		return

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// fillSlots takes every slot that is left and returns how many there were.
+// fillSlots acquires every free slot and returns how many there were.
 func fillSlots(l *limiter, key string, now time.Time) int {
 	for n := 0; ; n++ {
 		if l.tryAcquire(key, now) != nil {
@@ -26,7 +26,7 @@ func TestLimiter_opensSlowlyAndCloses(t *testing.T) {
 	g.Expect(fillSlots(l, "a:443", now)).To(Equal(SlowStart), "after a restart")
 	g.Expect(l.freeSlots("a:443")).To(BeZero())
 
-	// Each delivery gives its own slot back and opens one more.
+	// Each delivery releases its own slot and adds one.
 	l.release("a:443", true, time.Millisecond)
 	g.Expect(fillSlots(l, "a:443", now)).To(Equal(2))
 	for range 3 * MaxInFlight {
@@ -49,10 +49,10 @@ func TestLimiter_keepsReceiversApart(t *testing.T) {
 	g.Expect(l.tryAcquire("well:443", now)).To(Succeed())
 	g.Expect(l.tryAcquire("dead:443", now)).NotTo(Succeed())
 	l.releaseUnused("dead:443")
-	g.Expect(l.tryAcquire("dead:443", now)).To(Succeed(), "a slot that was not used is free again")
+	g.Expect(l.tryAcquire("dead:443", now)).To(Succeed(), "an unused slot is free again")
 }
 
-func TestLimiter_spreadsThoseItSendsAway(t *testing.T) {
+func TestLimiter_spreadsRejectedCallers(t *testing.T) {
 	g := NewWithT(t)
 	l, now := newLimiter(), time.Now()
 	fillSlots(l, "a:443", now)
@@ -71,21 +71,21 @@ func TestLimiter_spreadsThoseItSendsAway(t *testing.T) {
 
 	var later *BusyError
 	g.Expect(errors.As(l.tryAcquire("a:443", now.Add(time.Hour)), &later)).To(BeTrue())
-	g.Expect(later.After).To(Equal(maxBusy/SlowStart), "an old queue is no queue, but what hangs that long has a full timeout to go")
+	g.Expect(later.After).To(Equal(maxBusy/SlowStart), "the old queue is forgotten, but an attempt that hangs that long may last a full timeout more")
 	g.Expect(later.Error()).To(ContainSubstring("in flight"))
 }
 
-func TestLimiter_sendsThoseFartherAwayWhoWaitForAHangingReceiver(t *testing.T) {
+func TestLimiter_makesCallersWaitLongerForAHangingReceiver(t *testing.T) {
 	g := NewWithT(t)
 	l, now := newLimiter(), time.Now()
-	g.Expect(l.checkBusy("a:443", now)).To(Succeed(), "unknown")
+	g.Expect(l.checkBusy("a:443", now)).To(Succeed(), "unknown receiver")
 	fillSlots(l, "a:443", now)
 	now = now.Add(10 * time.Second)
 	busy, ok := errors.AsType[*BusyError](l.checkBusy("a:443", now))
 	g.Expect(ok).To(BeTrue())
 	g.Expect(busy.After).To(BeNumerically("~", time.Second, 100*time.Millisecond), "ten seconds for ten slots")
 	l.release("a:443", true, 10*time.Second)
-	g.Expect(l.checkBusy("a:443", now)).To(Succeed(), "and takes no slot")
+	g.Expect(l.checkBusy("a:443", now)).To(Succeed(), "checkBusy acquires no slot")
 	g.Expect(l.tryAcquire("a:443", now)).To(Succeed())
 }
 

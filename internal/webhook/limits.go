@@ -2,44 +2,43 @@ package webhook
 
 import "time"
 
-// Everything that bounds what a receiver, or whoever chose its URL, can cost us.
+// These limits bound what a receiver, or the author of its URL, can cost this process.
 const (
-	// DefaultTimeout bounds a whole attempt, from the name's resolution to the end of the answer, where settings do
-	// not say otherwise.
+	// DefaultTimeout bounds a whole attempt, from DNS to the end of the answer, unless settings have another timeout.
 	DefaultTimeout = 15 * time.Second
-	// maxDial bounds a dial, and again a TLS handshake. http.Transport lets both outlive the attempt that started
-	// them, so the attempt's own timeout does not.
+	// maxDial bounds a dial, and again a TLS handshake. http.Transport lets both outlive the attempt that started them,
+	// so the attempt's own timeout does not end them.
 	maxDial = 10 * time.Second
-	// maxDrain is how long an answer's body is read on after its status is known. Nothing in it matters: reading it
-	// only keeps the connection usable, and a body of a byte per second is not worth a slot.
+	// maxDrain is how long an answer's body is read after its status is known. Reading it only keeps the connection
+	// usable, and a body that arrives at a byte per second is not worth a slot.
 	maxDrain = time.Second
-	// maxBody is how much of an answer's body is read.
+	// maxBody is how many bytes of an answer's body are read.
 	maxBody = 64 << 10
-	// maxHeader bounds the answer's header, all informational (1xx) ones before it included.
+	// maxHeader bounds the answer's header in bytes, including all informational (1xx) ones before it.
 	maxHeader = 16 << 10
-	// maxURL is what the API accepts as spec.webhook.url.
+	// maxURL is the API's limit of spec.webhook.url.
 	maxURL = 2048
-	// maxAddresses is how many of a name's addresses one dial tries. Names can have thousands, and each is a
-	// connection that a tenant makes us open.
+	// maxAddresses is how many of a name's addresses one dial tries. A name can have thousands, and a tenant could make
+	// us open a connection to each.
 	maxAddresses = 8
 
-	// MaxInFlight is how many attempts at one receiver run at the same time.
+	// MaxInFlight is the maximum of concurrent attempts at one receiver.
 	MaxInFlight = 32
-	// SlowStart is how many at first.
+	// SlowStart is that maximum at first.
 	SlowStart = 10
-	// firstGuess is how long an attempt is taken to last before there was one. A usual receiver answers in less, and
-	// a slow one corrects it with its first answers.
+	// firstGuess is the assumed duration of an attempt before the first one. Most receivers answer in less, and the
+	// first answers of a slow one correct it.
 	firstGuess = 100 * time.Millisecond
-	// minBusy and maxBusy bound how long a caller is told to wait for a slot.
+	// minBusy and maxBusy bound the wait for a slot that a BusyError names.
 	minBusy = 50 * time.Millisecond
 	maxBusy = 30 * time.Second
-	// maxReceivers is when receivers that are idle are forgotten.
+	// maxReceivers is the number of receivers above which idle ones are forgotten.
 	maxReceivers = 1024
 
-	// maxTransports is how many pools of connections are kept: one per namespace and caBundle. A server has one.
+	// maxTransports is the maximum of connection pools: one per namespace and caBundle. A server has one.
 	maxTransports = 16
-	// maxIdle is how long an unused connection is kept. Shorter than the keep-alive of usual servers (60 s and more),
-	// because a request that meets a closing connection is a failed attempt.
+	// maxIdle is how long an idle connection is kept. It is shorter than the keep-alive of most servers (60 s and
+	// more), because a request on a closing connection is a failed attempt.
 	maxIdle = 30 * time.Second
 	// pingAfter and pingTimeout find a dead HTTP/2 connection, which would otherwise fail each attempt that shares it.
 	pingAfter   = 5 * time.Second

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// message is the request of one attempt. Its body asks the lease gate whenever the connection wants bytes. The header may
-// be out by then, but no whole event leaves once the gate has shut.
+// message is the request of one attempt. Its body checks the lease gate on every read: the header may already be sent
+// by then, but no complete event leaves once the gate is shut.
 type message struct {
 	url     *url.URL
 	header  http.Header
@@ -24,8 +24,8 @@ func (m *message) newRequest(ctx context.Context) *http.Request {
 	req := &http.Request{
 		Method: http.MethodPost, URL: m.url, Host: m.url.Host, Header: m.header,
 		Body: m.newBodyReader(), ContentLength: int64(len(m.body)),
-		// Asked for only if nothing was written, to a connection that the receiver had just closed. What may have
-		// arrived is not sent again within one attempt: attempts that are not counted would be none of the schedule's.
+		// Called only if nothing was written, on a connection that the receiver had just closed. Bytes that may have
+		// arrived are not sent again within one attempt, because the schedule would not count that.
 		GetBody: func() (io.ReadCloser, error) { return m.newBodyReader(), nil },
 	}
 	return req.WithContext(ctx)
@@ -40,9 +40,9 @@ type gatedReader struct {
 	rest    *bytes.Reader
 }
 
-// Read returns ErrNotLeading instead of bytes if the gate is shut. The last byte has a read of its own: HTTP/2 reads before
-// the receiver's window has room for what it read, and a receiver that opens his window late gets the end of the event
-// only if the gate is open still.
+// Read returns ErrNotLeading instead of bytes if the gate is shut. The last byte gets its own read: HTTP/2 reads ahead
+// of the receiver's flow-control window, and a receiver that opens it late must not get the end of an event after the
+// gate has shut.
 func (r *gatedReader) Read(p []byte) (int, error) {
 	left := r.rest.Len()
 	if left == 0 {
@@ -55,11 +55,11 @@ func (r *gatedReader) Read(p []byte) (int, error) {
 	return r.rest.Read(p[:min(len(p), max(left-1, 1))])
 }
 
-// Close does nothing: the bytes are the event's.
+// Close does nothing: the bytes belong to the event.
 func (r *gatedReader) Close() error { return nil }
 
-// drainBody reads the rest of an answer so that its connection can be used again, but no more than maxBody and no longer than
-// maxDrain; then cancel ends the read. What the body holds and how it ends changes nothing: the status has decided.
+// drainBody reads the rest of an answer so that its connection can be reused, at most maxBody bytes and for at most
+// maxDrain; then cancel ends the read. Its errors are ignored because the status has decided the outcome.
 func drainBody(body io.ReadCloser, cancel context.CancelFunc) {
 	timer := time.AfterFunc(maxDrain, cancel)
 	defer timer.Stop()

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics count attempts. Their labels are closed sets: nothing that a tenant or a receiver chooses can add a series.
+// metrics count attempts. Their labels are closed sets, so tenants and receivers cannot add series.
 type metrics struct {
 	attempts *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -15,7 +15,7 @@ type metrics struct {
 	waiting  *prometheus.CounterVec
 }
 
-// Why an event was not sent although it was due.
+// The causes why a due event was not sent.
 const (
 	heldPaused    = "paused"
 	heldBusy      = "busy"
@@ -54,7 +54,7 @@ func (m *metrics) recordAttempt(v Verdict, took time.Duration) {
 	m.duration.WithLabelValues(string(v.Outcome)).Observe(took.Seconds())
 }
 
-// reasonLabel turns the statuses, of which a receiver can send a thousand, into their classes.
+// reasonLabel replaces status codes by their classes, because a receiver can send a thousand of them.
 func reasonLabel(r Reason) string {
 	status, ok := strings.CutPrefix(string(r), "http_")
 	if !ok {

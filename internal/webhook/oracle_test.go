@@ -13,8 +13,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// TestSend_revealsNoNamesOfTheCluster asks as a project's author would who has nothing but URLs and what a request records: a name of
-// the cluster's DNS and one that does not exist must look the same.
+// TestSend_revealsNoNamesOfTheCluster plays a project's author who has only URLs and the recorded attempts: a name in
+// the cluster's DNS and one that does not exist must give the same result.
 func TestSend_revealsNoNamesOfTheCluster(t *testing.T) {
 	dns := newDNS(t, func(m *dnsmessage.Message) {
 		if strings.HasPrefix(m.Questions[0].Name.String(), "etcd.") {

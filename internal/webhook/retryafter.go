@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// maxRetryAfter is more than any schedule grants; it keeps sums of times far from overflowing.
+// maxRetryAfter is more than any schedule allows; it keeps sums of times far from overflow.
 const maxRetryAfter = 365 * 24 * time.Hour
 
-// parseRetryAfter reads the header of that name: seconds, or an HTTP date, of which now is subtracted. It returns false
-// for anything else (a sign, a fraction, words), which is to be ignored.
+// parseRetryAfter parses the header Retry-After: seconds, or an HTTP date, which it converts to a duration from now. It
+// returns false for anything else (a sign, a fraction, words), which callers ignore.
 func parseRetryAfter(value string, now time.Time) (time.Duration, bool) {
 	value = strings.Trim(value, " \t")
 	if value == "" || len(value) > 64 {

@@ -9,20 +9,20 @@ import (
 	"strings"
 )
 
-// AllowRule opens a private range to the webhooks of one namespace, or of all. Only the cluster's admin sets these, by
-// --webhook-allow.
+// AllowRule allows a private range for the webhooks of one namespace, or of all. Only the cluster's admin sets these,
+// by --webhook-allow.
 type AllowRule struct {
-	// Namespace is the one whose projects may call it; empty for all.
+	// Namespace is the one whose projects may call the range; empty for all.
 	Namespace string
 	Prefix    netip.Prefix
-	// Port is the one that may be called; zero for all that are not refused everywhere.
+	// Port is the allowed port; zero for all ports that are not refused everywhere.
 	Port uint16
 }
 
 var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// ParseAllowRule reads [NAMESPACE=]CIDR[:PORT], as 10.0.0.0/8, shop=10.96.0.0/12:8443 or shop=[fd00::/8]:443. An IPv6
-// CIDR stands in brackets if a port follows.
+// ParseAllowRule parses [NAMESPACE=]CIDR[:PORT], such as 10.0.0.0/8, shop=10.96.0.0/12:8443 or shop=[fd00::/8]:443. An
+// IPv6 CIDR with a port is written in brackets.
 func ParseAllowRule(text string) (AllowRule, error) {
 	rule, err := parseAllowRule(text)
 	if err != nil {
@@ -36,7 +36,7 @@ func parseAllowRule(text string) (AllowRule, error) {
 	target := text
 	if namespace, rest, ok := strings.Cut(text, "="); ok {
 		if !namespaceName.MatchString(namespace) {
-			return AllowRule{}, errors.New("what stands before = must be the name of a namespace")
+			return AllowRule{}, errors.New("the part before = must be the name of a namespace")
 		}
 		rule.Namespace, target = namespace, rest
 	}
@@ -56,7 +56,7 @@ func parseAllowRule(text string) (AllowRule, error) {
 	return rule, nil
 }
 
-// ParseDenyRule reads the CIDR of --webhook-deny.
+// ParseDenyRule parses the CIDR of --webhook-deny.
 func ParseDenyRule(text string) (netip.Prefix, error) {
 	prefix, err := parseCIDR(text)
 	if err != nil {
@@ -84,8 +84,8 @@ func (r AllowRule) allows(namespace string, ip netip.Addr, port uint16) bool {
 	return (r.Namespace == "" || r.Namespace == namespace) && (r.Port == 0 || r.Port == port) && r.Prefix.Contains(ip)
 }
 
-// splitPort separates CIDR[:PORT]. Outside brackets a colon after the prefix length begins a port, one before it belongs
-// to an IPv6 address.
+// splitPort separates CIDR[:PORT]. Outside brackets a colon after the prefix length begins a port, and one before it
+// belongs to an IPv6 address.
 func splitPort(text string) (string, uint16, error) {
 	cidr, port, hasPort := text, "", false
 	if inner, ok := strings.CutPrefix(text, "["); ok {

@@ -29,7 +29,7 @@ func TestParseAllowRule(t *testing.T) {
 	}
 }
 
-func TestParseAllowRule_saysWhatIsWrong(t *testing.T) {
+func TestParseAllowRule_explainsErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       `"" is not a CIDR such as 10.0.0.0/8 or fd00::/8`,
 		"10.1.2.3":               "a CIDR has a prefix length; for this one address write 10.1.2.3/32",
@@ -40,8 +40,8 @@ func TestParseAllowRule_saysWhatIsWrong(t *testing.T) {
 		"example.com/8":          `"example.com/8" is not a CIDR`,
 		"::ffff:10.0.0.0/104":    "an IPv4 CIDR is written in its own form",
 		"fe80::%eth0/64":         "is not a CIDR",
-		"=10.0.0.0/8":            "what stands before = must be the name of a namespace",
-		"Shop=10.0.0.0/8":        "what stands before = must be the name of a namespace",
+		"=10.0.0.0/8":            "the part before = must be the name of a namespace",
+		"Shop=10.0.0.0/8":        "the part before = must be the name of a namespace",
 		"a=b=10.0.0.0/8":         `"b=10.0.0.0/8" is not a CIDR`,
 		"10.0.0.0/8:":            `port "" must be a number from 1 to 65535`,
 		"10.0.0.0/8:0":           `port "0" must be a number from 1 to 65535`,
@@ -90,7 +90,7 @@ func FuzzParseAllowRule(f *testing.F) {
 		if err != nil || again != rule {
 			t.Fatalf("%q became %q: %v", text, rule, err)
 		}
-		// Whatever the rule says, the first address of its range is allowed only if nothing shuts it.
+		// A rule never allows an address that is always refused, nor plain http to a public one.
 		g := NewGuard(GuardConfig{Allow: []AllowRule{rule}})
 		ip := rule.Prefix.Addr()
 		if g.checkTarget(rule.Namespace, true, netip.AddrPortFrom(ip, 80)) == nil && (containsAddress(never, ip) || isPublic(ip)) {

@@ -2,8 +2,8 @@ package webhook
 
 import "time"
 
-// schedule is how long after the previous attempt each one is due; the first is due at once. Its ten attempts span a
-// little more than three days, so that a receiver that breaks on a Friday evening gets its events on Monday.
+// schedule holds the wait before each attempt; the first is due at once. Its ten attempts span a little more than three
+// days, so that a receiver that breaks on a Friday evening gets its events on Monday.
 //
 //nolint:gochecknoglobals // a constant, which Go has no arrays of
 var schedule = [...]time.Duration{
@@ -15,21 +15,21 @@ var schedule = [...]time.Duration{
 const MaxAttempts = len(schedule)
 
 const (
-	// jitterShare is the part of a wait that chance adds to it at most: events that failed together do not come back
-	// together.
+	// jitterShare is the maximum share of a wait that jitter adds to it, so that events that failed together are not
+	// retried together.
 	jitterShare = 0.2
-	// usualRateLimit is the wait that rate limiters mostly ask for. It is granted where twice the schedule's own wait
-	// is less.
+	// usualRateLimit is the wait that most rate limiters ask for. It is granted if twice the schedule's own wait is
+	// less.
 	usualRateLimit = time.Minute
 )
 
-// NextAttempt returns when to try again, given how many attempts were made, the last of them at now. It is zero when the
-// schedule is exhausted.
+// NextAttempt returns when to try again after made attempts, the last of them at now. It is zero when the schedule is
+// exhausted.
 //
-// retryAfter is what the receiver asked for, zero if nothing. It is granted between the schedule's own wait and twice
-// that (or a minute, if that is more): a receiver can neither hurry us nor park its events for years. jitter returns
-// numbers in [0, 1), as rand.Float64 does; up to a fifth of the schedule's wait comes on top, so nothing is ever earlier
-// than the schedule or than what was granted.
+// retryAfter is the wait that the receiver asked for, or zero. It is granted between the schedule's own wait and twice
+// that (or a minute, if that is more): a receiver can neither speed up the schedule nor delay its events for years. jitter
+// returns numbers in [0, 1), as rand.Float64 does; it adds up to a fifth of the schedule's wait, so no attempt is earlier
+// than scheduled or granted.
 func NextAttempt(made int, now time.Time, retryAfter time.Duration, jitter func() float64) time.Time {
 	if made >= MaxAttempts {
 		return time.Time{}

@@ -24,7 +24,7 @@ func TestNextAttempt_followsTheSchedule(t *testing.T) {
 	}
 	g.Expect(NextAttempt(MaxAttempts, now, 0, fixedJitter(0))).To(BeZero(), "exhausted")
 	g.Expect(NextAttempt(MaxAttempts+1, now, time.Hour, fixedJitter(0))).To(BeZero())
-	g.Expect(NextAttempt(-1, now, 0, fixedJitter(0))).To(Equal(now), "a poisoned count is as good as none")
+	g.Expect(NextAttempt(-1, now, 0, fixedJitter(0))).To(Equal(now), "an invalid count is treated as zero")
 }
 
 func TestNextAttempt_clampsRetryAfter(t *testing.T) {
@@ -64,7 +64,7 @@ func TestNextAttempt_staysWithinBounds(t *testing.T) {
 		if wait < base || wait > most || base > 0 && wait < min(asked, 2*base) {
 			g.Expect(wait).To(BeNumerically("~", base, most), "attempts made %d, asked %s", made, asked)
 		}
-		// Monotone: more asked is never an earlier time, and neither is more made.
+		// Monotone: neither a longer Retry-After nor more attempts lead to an earlier time.
 		g.Expect(NextAttempt(made, now, asked+time.Minute, fixedJitter(.5))).NotTo(BeTemporally("<", NextAttempt(made, now, asked, fixedJitter(.5))))
 		if made > 0 {
 			g.Expect(NextAttempt(made-1, now, asked, fixedJitter(.99))).NotTo(BeTemporally(">", NextAttempt(made, now, asked, fixedJitter(0.99))))

@@ -15,33 +15,33 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// Errors of Send. None of them is an attempt: nothing is to be recorded, and the event stays due.
+// Errors of Send. None of them is an attempt: the caller records nothing, and the event stays due.
 var (
-	// ErrPaused says that the endpoint is signed and its secret cannot be read. Nothing was dialed.
+	// ErrPaused means that the endpoint is signed and its secret cannot be read. Nothing was dialed.
 	ErrPaused = errors.New("the webhook's secret cannot be read")
-	// ErrNotLeading says that the lease is not, or no longer, held firmly enough to send.
+	// ErrNotLeading means that the lease is not held, or not for long enough to send.
 	ErrNotLeading = errors.New("the lease to send webhooks is not held")
 )
 
-// Options are what a Sender needs.
+// Options configure a Sender.
 type Options struct {
-	// Guard judges every address. Required.
+	// Guard checks every address. Required.
 	Guard *Guard
-	// Version is ours, for the User-Agent header.
+	// Version is this program's, for the User-Agent header.
 	Version string
-	// MaySend is the lease gate: Send asks it right before it dials, and again when the body is handed to the
-	// connection, because a name, a dial and a handshake can take longer than a lease. It is asked from several
-	// goroutines. Nil means always.
+	// MaySend is the lease gate. Send calls it right before it dials, and again when the connection reads the body,
+	// because DNS, a dial and a handshake can take longer than a lease. It is called from several goroutines. Nil means
+	// always.
 	MaySend func() bool
-	// Registerer gets the metrics. Nil means that nobody reads them.
+	// Registerer registers the metrics. Nil means that they are not exported.
 	Registerer prometheus.Registerer
 	// Resolver resolves names. Nil means the system's.
 	Resolver *net.Resolver
-	// Clock tells the time. Nil means the real one.
+	// Clock returns the time. Nil means the real one.
 	Clock clock.PassiveClock
 }
 
-// Sender sends events. It is safe for concurrent use; a process has one, so that its limits hold and its connections are
+// Sender sends events. It is safe for concurrent use. A process has one, so that limits apply and connections are
 // shared.
 type Sender struct {
 	transports *transports
@@ -71,19 +71,19 @@ func NewSender(o Options) *Sender {
 	return s
 }
 
-// Close closes the connections that no attempt uses.
+// Close closes idle connections.
 func (s *Sender) Close() { s.transports.closeIdle() }
 
-// Result is what came of an attempt.
+// Result is the result of an attempt.
 type Result struct {
 	Verdict
 
-	// Duration is how long it took.
+	// Duration is how long the attempt took.
 	Duration time.Duration
 }
 
-// Attempt is the result in the form that a request records, as its attempt of that number (from 1), which ended at at.
-// jitter is NextAttempt's.
+// Attempt converts the result to the form that a request records, as attempt number (from 1), which ended at at. jitter
+// is NextAttempt's.
 func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() float64) verification.Attempt {
 	a := verification.Attempt{
 		Number: number, Epoch: epoch, At: at,
@@ -95,18 +95,18 @@ func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() flo
 	return a
 }
 
-// Busy returns the *BusyError that Send would return for want of a slot; nil while there are any. It spares a caller what
-// he would do for an event that cannot be sent now.
+// Busy returns the *BusyError that Send would return if no slot is free, else nil. It saves callers the preparation of
+// an event that cannot be sent now.
 func (s *Sender) Busy(to Endpoint) error {
 	u, err := parseURL(to.Reveal().url)
 	if err != nil {
-		return nil //nolint:nilerr // Send says what is wrong with the URL
+		return nil //nolint:nilerr // Send reports what is wrong with the URL
 	}
 	return s.limiter.checkBusy(receiverOf(u), s.clock.Now())
 }
 
-// Free returns how many events could be sent to an endpoint right now. A loop that has to claim work before it sends
-// claims no more.
+// Free returns how many events could be sent to an endpoint right now. A loop that claims work before it sends should
+// not claim more.
 func (s *Sender) Free(to Endpoint) int {
 	u, err := parseURL(to.Reveal().url)
 	if err != nil {
@@ -115,9 +115,9 @@ func (s *Sender) Free(to Endpoint) int {
 	return s.limiter.freeSlots(receiverOf(u))
 }
 
-// Send makes one attempt to deliver an event, and never more than one. It returns a result if there was an attempt, to be
-// recorded whatever it is, and otherwise an error: ErrPaused, a *BusyError, ErrNotLeading, ErrNoResources, or ctx's
-// error. After the latter the receiver may or may not have the event.
+// Send makes one attempt to deliver an event, never more. After an attempt it returns a result, which the caller must
+// record; else one of the errors ErrPaused, *BusyError, ErrNotLeading, ErrNoResources, or ctx's error. After ctx's
+// error the receiver may or may not have the event.
 func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error) {
 	d := to.Reveal()
 	headers, err := s.buildHeaders(d, e)
@@ -140,13 +140,13 @@ func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error)
 	return s.runAttempt(ctx, transport, key, d.timeout, m)
 }
 
-// findRoute returns where to send to and over which connections, or what is wrong with the endpoint.
+// findRoute returns the URL and the connection pool of an endpoint, or the reason why it cannot be called.
 func (s *Sender) findRoute(d destination) (*url.URL, *http.Transport, Reason) {
 	u, err := parseURL(d.url)
 	if err != nil {
 		return nil, nil, ReasonBadURL
 	}
-	if isPortBlocked(portOf(u)) { // before the name is resolved: the reason must not tell whether it exists
+	if isPortBlocked(portOf(u)) { // before DNS: the reason must not reveal whether the name exists
 		return nil, nil, ReasonBlockedPort
 	}
 	transport, err := s.transports.transportFor(d.namespace, d.caBundle)
@@ -156,8 +156,8 @@ func (s *Sender) findRoute(d destination) (*url.URL, *http.Transport, Reason) {
 	return u, transport, ""
 }
 
-// buildHeaders are those of one attempt, its signatures made now. There are none without a usable secret where the endpoint is
-// signed.
+// buildHeaders returns the headers of one attempt, with fresh signatures. It returns ErrPaused for a signed endpoint
+// without a usable secret.
 func (s *Sender) buildHeaders(d destination, e Event) (http.Header, error) {
 	h := http.Header{
 		"Content-Type": {"application/json"},
@@ -176,7 +176,7 @@ func (s *Sender) buildHeaders(d destination, e Event) (http.Header, error) {
 	return h, nil
 }
 
-// attempt sends an event while it holds a slot of the limiter, and gives the slot back.
+// runAttempt sends an event in a slot of the limiter, and releases the slot.
 func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key string, timeout time.Duration, m *message) (Result, error) {
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
@@ -198,8 +198,8 @@ func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key strin
 	return Result{Verdict: verdict, Duration: took}, nil
 }
 
-// sendMessage sends the event and judges what comes back. It uses the transport itself and not an http.Client, whose
-// redirects, cookies and errors with URLs in them are all unwanted.
+// sendMessage sends the event and classifies the answer. It uses the transport and not an http.Client, because it must
+// not follow redirects, keep cookies or return errors that hold URLs.
 func (s *Sender) sendMessage(ctx context.Context, rt http.RoundTripper, timeout time.Duration, m *message) (Verdict, error) {
 	attempt, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -220,7 +220,7 @@ func (s *Sender) sendMessage(ctx context.Context, rt http.RoundTripper, timeout 
 	}
 }
 
-// rejectEndpoint is the result of an attempt that ends before anything is dialed.
+// rejectEndpoint returns the result of an attempt that ends before anything is dialed.
 func (s *Sender) rejectEndpoint(reason Reason) Result {
 	v := Verdict{Outcome: Retry, Reason: reason}
 	s.metrics.recordAttempt(v, 0)

@@ -124,7 +124,7 @@ func TestResult_asAttempt(t *testing.T) {
 	g.Expect(failed.Attempt(MaxAttempts, 0, now, fixedJitter(0)).Next).To(BeZero())
 }
 
-// TestSend_followsTheScheduleUntilTheReceiverRecovers fails and then recovers.
+// TestSend_followsTheScheduleUntilTheReceiverRecovers sends to a receiver that fails for half an hour.
 func TestSend_followsTheScheduleUntilTheReceiverRecovers(t *testing.T) {
 	g := NewWithT(t)
 	start := time.Unix(1_795_000_000, 0)
@@ -152,7 +152,7 @@ func TestSend_followsTheScheduleUntilTheReceiverRecovers(t *testing.T) {
 	g.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
 }
 
-// TestSend_aHangingReceiverDelaysNoOther measures the others beside one that never answers.
+// TestSend_aHangingReceiverDelaysNoOther sends to a healthy receiver while another one never answers.
 func TestSend_aHangingReceiverDelaysNoOther(t *testing.T) {
 	g := NewWithT(t)
 	var hanging atomic.Int64
@@ -172,7 +172,7 @@ func TestSend_aHangingReceiverDelaysNoOther(t *testing.T) {
 	}
 	var busy *BusyError
 	for range cap(done) - SlowStart {
-		g.Expect(errors.As(<-done, &busy)).To(BeTrue(), "sent away at once")
+		g.Expect(errors.As(<-done, &busy)).To(BeTrue(), "rejected at once")
 	}
 	g.Eventually(hanging.Load).WithTimeout(30 * time.Second).Should(BeEquivalentTo(SlowStart))
 	g.Expect(s.Free(newEndpoint(testDestination(url)))).To(BeZero())
@@ -203,7 +203,7 @@ func TestSend_reusesConnections(t *testing.T) {
 	for range 20 {
 		g.Expect(sendEvent(t, s, testDestination(server.URL)).Outcome).To(Equal(Delivered))
 	}
-	// A body that takes a second to come costs its connection.
+	// A slow test machine may lose connections: a body that takes a second closes its own.
 	g.Expect(connections.Load()).To(BeNumerically("<", 5))
 }
 

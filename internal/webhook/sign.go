@@ -14,7 +14,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// The headers of an event, in the form that http.Header keeps names.
+// The headers of an event, in the canonical form of http.Header.
 const (
 	headerSignature          = "X-Webhook-Signature"
 	headerStandardID         = "Webhook-Id"
@@ -22,14 +22,14 @@ const (
 	headerStandardSignatures = "Webhook-Signature"
 )
 
-// secret is what sign needs of a settings.Secret.
+// secret holds the methods of settings.Secret that signing needs.
 type secret interface {
 	Current() []byte
 	Accepted(now time.Time) [][]byte
 }
 
-// setEventHeaders sets the headers that every event carries: webhook-id, the same on each attempt, and webhook-timestamp, the
-// attempt's own. It returns the latter.
+// setEventHeaders sets the headers of every event: webhook-id, the same on each attempt, and webhook-timestamp, the
+// time of this attempt. It returns the latter.
 func setEventHeaders(h http.Header, e Event, at time.Time) string {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	h[headerStandardID] = []string{e.id}
@@ -37,12 +37,12 @@ func setEventHeaders(h http.Header, e Event, at time.Time) string {
 	return timestamp
 }
 
-// signEvent identifies an event and sets its signatures. The first of the secrets is the current one; see activeSecrets.
+// signEvent sets all headers of a signed event. secrets[0] is the current secret; see activeSecrets.
 //
 // x-webhook-signature is the lower-case hex HMAC-SHA256 of the raw body with the current secret's literal value as key.
 // The README shows how a receiver checks it, and test/docs runs that.
 //
-// webhook-signature is that of Standard Webhooks, with one signature per secret; see settings.WebhookKey.
+// webhook-signature follows Standard Webhooks, with one signature per secret; see settings.WebhookKey.
 func signEvent(h http.Header, e Event, secrets [][]byte, at time.Time) {
 	timestamp := setEventHeaders(h, e, at)
 	body := e.body.Reveal()
@@ -60,13 +60,13 @@ func signEvent(h http.Header, e Event, secrets [][]byte, at time.Time) {
 	h[headerStandardSignatures] = []string{signatures.String()}
 }
 
-// activeSecrets returns the values to sign with at now, none twice, so that a rotation has an overlap:
+// activeSecrets returns the values to sign with at now, without duplicates, so that a rotation has an overlap:
 //   - the current secret, first;
 //   - the previous one, while the project declares it;
-//   - values that either had until less than settings.Overlap ago, because whoever replaces a value in place cannot do so
-//     at all receivers in the same second.
+//   - values that either had until less than settings.Overlap ago, because a value that is replaced in place cannot
+//     change at all receivers at the same time.
 //
-// There are none if the current one cannot be read, whatever else can.
+// It returns nil if the current one cannot be read, even if others can.
 func activeSecrets(current, previous secret, now time.Time) [][]byte {
 	former := current.Accepted(now)
 	if len(former) == 0 {
@@ -87,7 +87,7 @@ func removeDuplicates(values [][]byte) [][]byte {
 	return kept
 }
 
-// containsValue compares our own values with each other, so its time tells nobody anything.
+// containsValue needs no constant time: it only compares our own values with each other.
 func containsValue(values [][]byte, v []byte) bool {
 	for _, other := range values {
 		if bytes.Equal(v, other) {
@@ -97,7 +97,7 @@ func containsValue(values [][]byte, v []byte) bool {
 	return false
 }
 
-// standardKey falls back to the value itself for a previous secret that is malformed: settings takes one, because it may be
+// standardKey returns the value itself for a previous secret that is malformed: settings accepts one, because it may be
 // older than the rule for secrets.
 func standardKey(value []byte) []byte {
 	key, err := settings.WebhookKey(value)

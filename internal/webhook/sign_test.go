@@ -19,12 +19,12 @@ const (
 	rawSecret    = "an ordinary secret with spaces, $igns and 'quotes'"
 	base64Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
-	// Made with openssl.
+	// Computed with openssl.
 	pinnedHex      = "390414d09d77cb8a536f415c8f9359ede6703558482b925c2843c65f344cb174"
 	pinnedStandard = "v1,bRV0qDJd9O5fyaz8XSSEEF0NDrEaxu09UEPsqhf8/+4= v1,30dnYR/QgnG2jDwZu3Q1/3BlZZ83STtHTFnWWD7wX8I="
 )
 
-// signedHeaders returns the headers of an event that was signed now.
+// signedHeaders returns the headers of an event that is signed now.
 func signedHeaders(secrets ...string) http.Header {
 	h := http.Header{}
 	values := make([][]byte, 0, len(secrets))
@@ -53,7 +53,7 @@ func TestSign_satisfiesTheStandardLibrary(t *testing.T) {
 	t.Run("raw key", func(t *testing.T) {
 		NewWithT(t).Expect(raw(rawSecret).Verify(body, signedHeaders(rawSecret))).To(Succeed())
 	})
-	t.Run("rotation: holders of either secret are content", func(t *testing.T) {
+	t.Run("rotation: either secret verifies", func(t *testing.T) {
 		g := NewWithT(t)
 		h := signedHeaders(rawSecret, base64Secret)
 		g.Expect(raw(rawSecret).Verify(body, h)).To(Succeed())

@@ -41,7 +41,7 @@ func toPEM(der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// limitFiles lowers the number of files that the process may have open and returns what undoes it.
+// limitFiles lowers the number of files that the process may open, and returns a function that restores it.
 func limitFiles(t *testing.T) func() {
 	t.Helper()
 	g := NewWithT(t)
@@ -88,7 +88,7 @@ func (a *authority) issueCertificate(change func(*x509.Certificate)) *tls.Certif
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}
 }
 
-// serveTLS starts a server that answers 200 with the certificate that present holds.
+// serveTLS starts a server that answers 200 with the current certificate of present.
 func serveTLS(t *testing.T, present *atomic.Pointer[tls.Certificate], change func(*tls.Config)) *httptest.Server {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,7 +97,7 @@ func serveTLS(t *testing.T, present *atomic.Pointer[tls.Certificate], change fun
 	}))
 	server.Config.ErrorLog = quiet
 	server.EnableHTTP2 = true
-	// Not GetCertificate, which is not asked for a host that is an address.
+	// Not GetCertificate, which is not called for a host that is an address.
 	server.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		config := &tls.Config{Certificates: []tls.Certificate{*present.Load()}, NextProtos: []string{"h2", "http/1.1"}}
 		change(config)
@@ -109,7 +109,7 @@ func serveTLS(t *testing.T, present *atomic.Pointer[tls.Certificate], change fun
 	return server
 }
 
-// TestSend_tls has servers with every usual fault. There is no way to skip verification.
+// TestSend_tls sends to servers with every common TLS fault. Verification cannot be disabled.
 func TestSend_tls(t *testing.T) {
 	ours, other := newAuthority(t), newAuthority(t)
 	for name, c := range map[string]struct {
@@ -160,7 +160,7 @@ func TestSend_certificateRotatedMidRun(t *testing.T) {
 	var present atomic.Pointer[tls.Certificate]
 	present.Store(first.issueCertificate(func(*x509.Certificate) {}))
 	server := serveTLS(t, &present, func(*tls.Config) {})
-	server.Config.SetKeepAlivesEnabled(false) // each attempt has a handshake of its own
+	server.Config.SetKeepAlivesEnabled(false) // so that each attempt has its own handshake
 	s := newSender(t, Options{})
 	to := testDestination(server.URL)
 	to.caBundle = first.bundlePEM()
@@ -169,7 +169,7 @@ func TestSend_certificateRotatedMidRun(t *testing.T) {
 	present.Store(second.issueCertificate(func(*x509.Certificate) {}))
 	g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonTLSUntrusted))
 	to.caBundle = second.bundlePEM()
-	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered), "a new bundle has connections of its own")
+	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered), "a new bundle has its own connections")
 }
 
 func TestSend_speaksHTTP2(t *testing.T) {
@@ -195,13 +195,13 @@ func TestSend_speaksHTTP2(t *testing.T) {
 	}
 }
 
-// TestSend_goAway is about HTTP/2: a connection that is ended in good order does no harm, and one that is torn down in
-// the middle is a failed attempt.
+// TestSend_goAway checks HTTP/2 connections that end: an orderly end does no harm, and one in the middle is a failed
+// attempt.
 func TestSend_goAway(t *testing.T) {
 	t.Run("after the answer", func(t *testing.T) {
 		g := NewWithT(t)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Connection", "close") // net/http makes a GOAWAY of it
+			w.Header().Set("Connection", "close") // net/http sends a GOAWAY
 		}))
 		startHTTP2(server)
 		defer server.Close()
@@ -226,7 +226,8 @@ func TestSend_goAway(t *testing.T) {
 	})
 }
 
-// goAway answers the first request of an HTTP/2 connection with GOAWAY, saying that it may have been processed.
+// goAway answers the first request of an HTTP/2 connection with a GOAWAY that includes its stream, so it may have been
+// processed.
 func goAway(conn net.Conn) {
 	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
 		return
@@ -256,13 +257,13 @@ func TestTransports_areSharedWithinANamespaceAndBundle(t *testing.T) {
 	bundle := newAuthority(t).bundlePEM()
 	shop := get("shop", nil)
 	g.Expect(get("shop", nil)).To(BeIdenticalTo(shop))
-	g.Expect(get("bank", nil)).NotTo(BeIdenticalTo(shop), "what one namespace may call is not another's to use")
+	g.Expect(get("bank", nil)).NotTo(BeIdenticalTo(shop), "namespaces must not share connections")
 	g.Expect(get("shop", bundle)).NotTo(BeIdenticalTo(shop))
 	for i := range 3 * maxTransports {
 		get("shop", nil)
 		get(string(rune('a'+i)), nil)
 	}
 	g.Expect(pools.pools).To(HaveLen(maxTransports))
-	g.Expect(get("shop", nil)).To(BeIdenticalTo(shop), "the one unused for longest goes")
+	g.Expect(get("shop", nil)).To(BeIdenticalTo(shop), "the least recently used pool is closed")
 	g.Expect(shop.Proxy).To(BeNil())
 }

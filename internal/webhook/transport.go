@@ -6,23 +6,24 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 )
 
-// errBadCABundle says that a caBundle holds no certificate.
+// errBadCABundle is the error of a caBundle that holds no certificate.
 var errBadCABundle = errors.New("no certificate in the CA bundle")
 
-// poolKey says which endpoints may share connections. The guard judges a connection by the namespace, and TLS by the
-// bundle, so neither may use what was dialed under another one.
+// poolKey identifies the endpoints that may share connections. The guard checks a connection for one namespace, and TLS
+// for one bundle, so neither may use a connection that was dialed for another one.
 type poolKey struct {
 	namespace string
 	caBundle  [sha256.Size]byte
 }
 
-// transports are the pools of connections, a few at a time.
+// transports holds a limited number of connection pools.
 type transports struct {
 	guard    *Guard
 	resolver *net.Resolver
@@ -42,8 +43,8 @@ func newTransports(guard *Guard, resolver *net.Resolver) *transports {
 	return &transports{guard: guard, resolver: resolver, pools: map[poolKey]*pool{}}
 }
 
-// transportFor returns the pool of a namespace and caBundle. It makes it when it is not there and closes the one unused for
-// longest when there are too many.
+// transportFor returns the pool of a namespace and caBundle. It creates a missing one, and closes the least recently
+// used one if there are too many.
 func (t *transports) transportFor(namespace string, caBundle []byte) (*http.Transport, error) {
 	key := poolKey{namespace: namespace}
 	if len(caBundle) > 0 {
@@ -55,7 +56,7 @@ func (t *transports) transportFor(namespace string, caBundle []byte) (*http.Tran
 	if p == nil {
 		roots, err := rootsOf(caBundle)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("parse CA bundle: %w", err)
 		}
 		t.evictOldest()
 		p = &pool{Transport: t.newTransport(namespace, roots)}
@@ -89,9 +90,8 @@ func (t *transports) closeIdle() {
 	}
 }
 
-// rootsOf returns the authorities that a caBundle names, in place of the public ones as everywhere in Kubernetes: whoever
-// runs a private authority does not want any other to speak for his receiver. Without a bundle it returns nil, the
-// system's.
+// rootsOf returns the authorities of a caBundle, which replace the public ones as everywhere in Kubernetes: a receiver
+// with a private authority must not accept any other. Without a bundle it returns nil, the system's authorities.
 func rootsOf(caBundle []byte) (*x509.CertPool, error) {
 	if len(caBundle) == 0 {
 		return nil, nil
@@ -112,7 +112,7 @@ func (t *transports) newTransport(namespace string, roots *x509.CertPool) *http.
 	return &http.Transport{
 		// Not http.ProxyFromEnvironment: a proxy would connect where the guard cannot see.
 		Proxy: nil,
-		// Own dialers switch HTTP/2 off unless this is set.
+		// Custom dialers disable HTTP/2 unless this is set.
 		ForceAttemptHTTP2: true,
 		HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -121,11 +121,11 @@ func (t *transports) newTransport(namespace string, roots *x509.CertPool) *http.
 		DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := t.dialTarget(ctx, network, address, namespace, false)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("connect for TLS: %w", err)
 			}
 			return handshakeTLS(ctx, conn, address, config)
 		},
-		// Else a small gzip body could become a large one in memory.
+		// A small gzip body could expand to a large one in memory.
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxHeader,
 		MaxConnsPerHost:        MaxInFlight,
@@ -135,8 +135,8 @@ func (t *transports) newTransport(namespace string, roots *x509.CertPool) *http.
 	}
 }
 
-// dialTarget connects to an address that the guard allows. That there are two dialers, one for plain http and one for https,
-// is how the guard knows which one it judges.
+// dialTarget connects to an address that the guard allows. Plain http and https have a dialer each, so that the guard
+// knows which one it checks.
 func (t *transports) dialTarget(ctx context.Context, network, address, namespace string, plain bool) (net.Conn, error) {
 	var tried atomic.Int32
 	dialer := net.Dialer{
@@ -144,11 +144,15 @@ func (t *transports) dialTarget(ctx context.Context, network, address, namespace
 		Resolver:       t.resolver,
 		ControlContext: t.guard.dialControl(namespace, plain, &tried),
 	}
-	return dialer.DialContext(ctx, network, address)
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("dial receiver: %w", err)
+	}
+	return conn, nil
 }
 
-// handshakeTLS makes a TLS connection of conn, or closes it. It marks the error, which cannot be told from others later. The server's
-// certificate was checked by then, so there is one.
+// handshakeTLS makes a TLS connection of conn, or closes it. It marks handshake errors, which have no common type.
+// After the handshake there is always a verified server certificate.
 func handshakeTLS(ctx context.Context, conn net.Conn, address string, config *tls.Config) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -166,7 +170,7 @@ func handshakeTLS(ctx context.Context, conn net.Conn, address string, config *tl
 	}
 	if err := checkCertificate(secured.ConnectionState().PeerCertificates[0]); err != nil {
 		_ = conn.Close()
-		return nil, err
+		return nil, fmt.Errorf("check server certificate: %w", err)
 	}
 	return secured, nil
 }

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A project that names its own authorities trusts no public one beside them.
+// A project with its own authorities does not trust public ones.
 func TestRootsOf_theBundleAlone(t *testing.T) {
 	g := NewWithT(t)
 	server := httptest.NewTLSServer(http.NotFoundHandler())

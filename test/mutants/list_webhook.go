@@ -231,7 +231,7 @@ var webhookMutants = []Mutant{
 	{
 		Name: "mapped-address-not-unmasked", Promise: "hazards.md A11: [::ffff:7f00:1]",
 		Symbol: "webhook.(*Guard).classifyAddress", Old: "ip = ip.Unmap()", New: "",
-		Suite: "webhook", Test: "TestGuard_addresses|TestGuard_whatNoRuleOpens|TestGuard_rules",
+		Suite: "webhook", Test: "TestGuard_addresses|TestGuard_addressesThatNoRuleAllows|TestGuard_rules",
 	},
 	{
 		Name: "nat64-not-judged", Promise: "design.md 6: IPv6/NAT64/6to4 disguises",
