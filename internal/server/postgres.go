@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/phoneproof/phoneproof/controllers/projectstatus"
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/postgres"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -33,7 +34,7 @@ func addressOf(current *settings.Settings) postgres.Address {
 		return postgres.Address{}
 	}
 	d := current.Database
-	return postgres.Address{URI: d.URI.Current(), OwnCA: d.OwnCA, CA: d.CA.Current()}
+	return postgres.Address{URI: redact.New(d.URI.Current()), OwnCA: d.OwnCA, CA: d.CA.Current()}
 }
 
 // newClaimLoop returns the loop that claims due requests while the process runs.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/store/postgres"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/bench/load"
@@ -90,7 +91,7 @@ func (b *bench) measureClaims(ctx context.Context, sites ...*site) error {
 
 // newWorker returns a client that claims as a replica does, with a claim that ends at once.
 func newWorker(ctx context.Context, x *site) (load.Client, func() error, error) {
-	address := postgres.Address{URI: []byte(x.system.Database.URI("postgres"))}
+	address := postgres.Address{URI: redact.New([]byte(x.system.Database.URI("postgres")))}
 	worker, err := postgres.New(postgres.Options{
 		Project: x.Name(), Address: func() postgres.Address { return address }, Log: logr.Discard(),
 	})

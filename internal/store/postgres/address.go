@@ -5,12 +5,14 @@ import (
 	"crypto/x509"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/phoneproof/phoneproof/internal/redact"
 )
 
 // Address holds the connection URI of the database and the authorities that its certificate is checked against.
 type Address struct {
-	// URI is the connection URI; empty while none is configured.
-	URI []byte
+	// URI is the connection URI with its password; empty while none is configured.
+	URI redact.Value[[]byte]
 	// OwnCA reports whether server certificates are checked against CA instead of sslrootcert in the URI.
 	OwnCA bool
 	// CA holds the PEM certificates of the authorities; empty while unknown. With OwnCA, no connection is opened without it.
@@ -18,17 +20,17 @@ type Address struct {
 }
 
 func (a Address) equal(b Address) bool {
-	return bytes.Equal(a.URI, b.URI) && a.OwnCA == b.OwnCA && bytes.Equal(a.CA, b.CA)
+	return bytes.Equal(a.URI.Reveal(), b.URI.Reveal()) && a.OwnCA == b.OwnCA && bytes.Equal(a.CA, b.CA)
 }
 
 func (a Address) clone() Address {
-	return Address{URI: bytes.Clone(a.URI), OwnCA: a.OwnCA, CA: bytes.Clone(a.CA)}
+	return Address{URI: redact.New(bytes.Clone(a.URI.Reveal())), OwnCA: a.OwnCA, CA: bytes.Clone(a.CA)}
 }
 
 // findMissing returns an error that names what is missing to connect; nil if the address is complete.
 func (a Address) findMissing() *DatabaseError {
 	switch {
-	case len(a.URI) == 0:
+	case len(a.URI.Reveal()) == 0:
 		return &DatabaseError{Message: "there is no connection URI"}
 	case a.OwnCA && len(a.CA) == 0:
 		return &DatabaseError{Message: "there is no certificate authority to check the database by"}
@@ -43,7 +45,7 @@ var errBadURI = &DatabaseError{Rejected: true, Message: "the connection URI cann
 // parse returns the pool configuration of the address. Settings missing from the URI get safe defaults: see parseEncrypted and
 // requireSCRAM.
 func (a Address) parse() (*pgxpool.Config, error) {
-	uri, ok := splitURI(string(bytes.TrimSpace(a.URI)))
+	uri, ok := splitURI(string(bytes.TrimSpace(a.URI.Reveal())))
 	if !ok {
 		return nil, errBadURI
 	}

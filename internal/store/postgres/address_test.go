@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
@@ -101,7 +103,7 @@ func TestAddressParse_encryption(t *testing.T) {
 	} {
 		t.Run(uri, func(t *testing.T) {
 			g := NewWithT(t)
-			config, err := Address{URI: []byte(uri)}.parse()
+			config, err := Address{URI: redact.New([]byte(uri))}.parse()
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(connectionModes(config.ConnConfig)).To(Equal(want.modes))
 			g.Expect(config.ConnConfig.RequireAuth).To(Equal(want.auth))
@@ -110,7 +112,7 @@ func TestAddressParse_encryption(t *testing.T) {
 }
 
 func TestAddressParse_environmentOnlyTightens(t *testing.T) {
-	uri := Address{URI: []byte("postgresql://db/shop")}
+	uri := Address{URI: redact.New([]byte("postgresql://db/shop"))}
 	for mode, want := range map[string]string{"disable": "require", "prefer": "require", "allow": "require", "verify-full": "verify-full"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Setenv("PGSSLMODE", mode)
@@ -134,7 +136,7 @@ func TestAddressParse_serviceFileOnlyTightens(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "services")
 	g.Expect(os.WriteFile(file, []byte("[open]\nsslmode=disable\nrequire_auth=password\n[full]\nsslmode=verify-full\n"), 0o600)).To(Succeed())
 	for service, want := range map[string]string{"open": "require", "full": "verify-full"} {
-		config, err := Address{URI: []byte("postgresql://db/shop?service=" + service + "&servicefile=" + file)}.parse()
+		config, err := Address{URI: redact.New([]byte("postgresql://db/shop?service=" + service + "&servicefile=" + file))}.parse()
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(connectionModes(config.ConnConfig)).To(Equal([]string{want}))
 		g.Expect(config.ConnConfig.RequireAuth).NotTo(Equal("password"))
@@ -149,7 +151,7 @@ func TestAddressParse_localhostStaysLocal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			config, err := Address{URI: []byte("postgresql://LOCALHOST./shop")}.parse()
+			config, err := Address{URI: redact.New([]byte("postgresql://LOCALHOST./shop"))}.parse()
 			g.Expect(err).NotTo(HaveOccurred())
 			config.ConnConfig.LookupFunc = func(context.Context, string) ([]string, error) { return slices.Clone(tc.found), nil }
 			keepLocalhostLocal(config.ConnConfig)
@@ -165,7 +167,7 @@ func TestAddressParse_checksEveryHost(t *testing.T) {
 	g := NewWithT(t)
 	authority, err := pgserver.NewAuthority("ours")
 	g.Expect(err).NotTo(HaveOccurred())
-	config, err := Address{URI: []byte("postgresql://a,b,c/shop\n"), OwnCA: true, CA: authority.PEM}.parse()
+	config, err := Address{URI: redact.New([]byte("postgresql://a,b,c/shop\n")), OwnCA: true, CA: authority.PEM}.parse()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.ConnConfig.TLSConfig.ServerName).To(Equal("a"))
 	g.Expect(config.ConnConfig.TLSConfig.InsecureSkipVerify).To(BeFalse())
@@ -185,7 +187,7 @@ func TestAddressParse_usesOnlyTheAuthority(t *testing.T) {
 	g := NewWithT(t)
 	authority, err := pgserver.NewAuthority("ours")
 	g.Expect(err).NotTo(HaveOccurred())
-	config, err := Address{URI: []byte("postgresql://a/shop"), OwnCA: true, CA: authority.PEM}.parse()
+	config, err := Address{URI: redact.New([]byte("postgresql://a/shop")), OwnCA: true, CA: authority.PEM}.parse()
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(config.ConnConfig.TLSConfig.RootCAs).NotTo(BeNil())
 }
@@ -201,26 +203,26 @@ func TestAddress_rejectsUnusable(t *testing.T) {
 	}{
 		"nothing":         {Address{}, "there is no connection URI", false},
 		"authority alone": {Address{OwnCA: true, CA: authority.PEM}, "there is no connection URI", false},
-		"no authority":    {Address{URI: uri, OwnCA: true}, "there is no certificate authority to check the database by", false},
+		"no authority":    {Address{URI: redact.New(uri), OwnCA: true}, "there is no certificate authority to check the database by", false},
 		"no PEM": {
-			Address{URI: uri, OwnCA: true, CA: []byte("canary")}, "the certificate authority to check the database by cannot be read", true,
+			Address{URI: redact.New(uri), OwnCA: true, CA: []byte("canary")}, "the certificate authority to check the database by cannot be read", true,
 		},
 		"no URI": {
-			Address{URI: []byte("host=canary"), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
+			Address{URI: redact.New([]byte("host=canary")), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
 		},
 		"keywords and values": {
-			Address{URI: []byte("host=db user=canary sslmode=verify-full")}, "the connection URI cannot be read", true,
+			Address{URI: redact.New([]byte("host=db user=canary sslmode=verify-full"))}, "the connection URI cannot be read", true,
 		},
 		"bad URI": {
-			Address{URI: []byte("postgresql://app:canary@db:port/"), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
+			Address{URI: redact.New([]byte("postgresql://app:canary@db:port/")), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
 		},
-		"a query inside an address":  {Address{URI: []byte("postgres://[?],canary")}, "the connection URI cannot be read", true},
-		"a query inside a directory": {Address{URI: []byte("postgres://[/?],canary")}, "the connection URI cannot be read", true},
+		"a query inside an address":  {Address{URI: redact.New([]byte("postgres://[?],canary"))}, "the connection URI cannot be read", true},
+		"a query inside a directory": {Address{URI: redact.New([]byte("postgres://[/?],canary"))}, "the connection URI cannot be read", true},
 		"authentication inside an address": {
-			Address{URI: []byte("postgres://[?require_auth=none&],canary")}, "the connection URI cannot be read", true,
+			Address{URI: redact.New([]byte("postgres://[?require_auth=none&],canary"))}, "the connection URI cannot be read", true,
 		},
 		"bad sslmode": {
-			Address{URI: []byte("postgresql://db/?sslmode=canary"), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
+			Address{URI: redact.New([]byte("postgresql://db/?sslmode=canary")), OwnCA: true, CA: authority.PEM}, "the connection URI cannot be read", true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,12 +239,19 @@ func TestAddress_rejectsUnusable(t *testing.T) {
 
 func TestAddress_equal(t *testing.T) {
 	g := NewWithT(t)
-	a := Address{URI: []byte("u"), OwnCA: true, CA: []byte("c")}
+	a := Address{URI: redact.New([]byte("u")), OwnCA: true, CA: []byte("c")}
 	g.Expect(a.equal(a.clone())).To(BeTrue())
 	for _, b := range []Address{
-		{}, {URI: []byte("v"), OwnCA: true, CA: []byte("c")}, {URI: []byte("u"), CA: []byte("c")}, {URI: []byte("u"), OwnCA: true, CA: []byte("d")},
+		{}, {URI: redact.New([]byte("v")), OwnCA: true, CA: []byte("c")}, {URI: redact.New([]byte("u")), CA: []byte("c")}, {URI: redact.New([]byte("u")), OwnCA: true, CA: []byte("d")},
 	} {
 		g.Expect(a.equal(b)).To(BeFalse())
+	}
+}
+
+func TestAddress_printsNoURI(t *testing.T) {
+	a := Address{URI: redact.New([]byte("canary"))}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		NewWithT(t).Expect(fmt.Sprintf(verb, a)).NotTo(Or(ContainSubstring("canary"), ContainSubstring("99 97 110"), ContainSubstring("0x63")))
 	}
 }
 
@@ -260,7 +269,7 @@ func FuzzAddressParse(f *testing.F) {
 		if strings.Contains(text, "service") {
 			t.Skip("service parameters read files")
 		}
-		config, err := Address{URI: []byte(text)}.parse()
+		config, err := Address{URI: redact.New([]byte(text))}.parse()
 		if err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
@@ -43,7 +44,7 @@ var _ = Describe("A database with a certificate of a private authority", Ordered
 	}
 
 	DescribeTable("is trusted", func(ctx SpecContext, host, parameters string, bundle func() []byte, encrypted bool) {
-		address := Address{URI: at(host, parameters), OwnCA: true, CA: bundle()}
+		address := Address{URI: redact.New(at(host, parameters)), OwnCA: true, CA: bundle()}
 		s := startStoreAt(ctx, project, func() Address { return address })
 		Eventually(s.Ready).WithContext(ctx).WithArguments(ctx).WithTimeout(time.Minute).Should(Succeed(), func() string { return fmt.Sprint(s.Problem()) })
 		var ssl bool
@@ -63,7 +64,7 @@ var _ = Describe("A database with a certificate of a private authority", Ordered
 	)
 
 	DescribeTable("is not trusted", func(ctx SpecContext, host, parameters string, bundle func() []byte, message string) {
-		address := Address{URI: at(host, parameters), OwnCA: true, CA: bundle()}
+		address := Address{URI: redact.New(at(host, parameters)), OwnCA: true, CA: bundle()}
 		s := startStoreAt(ctx, project, func() Address { return address })
 		Expect(waitForProblem(ctx, s)).To(Equal(&DatabaseError{Message: message}))
 		_, err := s.Read(ctx, "vr")
@@ -82,7 +83,7 @@ var _ = Describe("A database with a certificate of a private authority", Ordered
 	)
 
 	It("is not trusted by the system's authorities", func(ctx SpecContext) {
-		s := startStoreAt(ctx, project, func() Address { return Address{URI: at("localhost", "?sslmode=verify-full")} })
+		s := startStoreAt(ctx, project, func() Address { return Address{URI: redact.New(at("localhost", "?sslmode=verify-full"))} })
 		Expect(waitForProblem(ctx, s)).To(Equal(&DatabaseError{Message: unknownAuthority}))
 	})
 
@@ -90,7 +91,7 @@ var _ = Describe("A database with a certificate of a private authority", Ordered
 		var bundle atomic.Pointer[[]byte]
 		bundle.Store(&other.PEM)
 		uri := at("localhost", "?sslmode=verify-full")
-		s := startStoreAt(ctx, project, func() Address { return Address{URI: uri, OwnCA: true, CA: *bundle.Load()} })
+		s := startStoreAt(ctx, project, func() Address { return Address{URI: redact.New(uri), OwnCA: true, CA: *bundle.Load()} })
 		Expect(waitForProblem(ctx, s).Message).To(Equal(unknownAuthority))
 
 		bundle.Store(&ours.PEM)

@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
@@ -27,7 +28,7 @@ func newBenchStore(b *testing.B) (*Store, *pgserver.Server) {
 		b.Skip(err)
 	}
 	b.Cleanup(func() { g.Expect(s.Stop()).To(Succeed()) })
-	address := Address{URI: []byte(s.URI("postgres"))}
+	address := Address{URI: redact.New([]byte(s.URI("postgres")))}
 	store, err := New(Options{Project: "bench/project", Address: func() Address { return address }, Log: logr.Discard()})
 	g.Expect(err).NotTo(HaveOccurred())
 	ctx, stop := context.WithCancel(context.WithoutCancel(b.Context()))

@@ -36,7 +36,7 @@ func poolConfig(a Address) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !bytes.Contains(a.URI, []byte("pool_max_conns")) {
+	if !bytes.Contains(a.URI.Reveal(), []byte("pool_max_conns")) {
 		config.MaxConns = int32(min(max(minConns, 4*runtime.GOMAXPROCS(0)), maxConns))
 	}
 	config.MaxConnLifetimeJitter = config.MaxConnLifetime / 4

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
 
@@ -119,7 +120,7 @@ func openStore(ctx context.Context, project, uri string) *Store {
 // startStore starts a store, whose database may be unavailable, and ends it with the spec.
 func startStore(ctx context.Context, project, uri string) *Store {
 	GinkgoHelper()
-	return startStoreAt(ctx, project, func() Address { return Address{URI: []byte(uri)} })
+	return startStoreAt(ctx, project, func() Address { return Address{URI: redact.New([]byte(uri))} })
 }
 
 // startStoreAt starts a store whose address may change, and ends it with the spec.

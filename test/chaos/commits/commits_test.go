@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/redact"
 	"github.com/phoneproof/phoneproof/internal/store/postgres"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/chaos/commits"
@@ -43,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { NewWithT(t).Expect(w.server.Stop()).To(Succeed()) })
 	w.store, err = postgres.New(postgres.Options{
 		Project: "test/shop", Log: logr.Discard(), Registerer: prometheus.NewRegistry(),
-		Address: func() postgres.Address { return postgres.Address{URI: []byte(w.server.URI("postgres"))} },
+		Address: func() postgres.Address { return postgres.Address{URI: redact.New([]byte(w.server.URI("postgres")))} },
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	running, stop := context.WithCancel(context.WithoutCancel(t.Context()))
