@@ -5,18 +5,18 @@ import (
 	"io"
 )
 
-// chunkedBody is a body in chunks, whose end only its reader sees.
+// chunkedBody is a body in chunks, whose end is known only when it is read.
 type chunkedBody struct {
 	io.ReadCloser
 
 	conn *conn
 }
 
-// Read notes the end.
+// Read records the end of the body.
 func (b *chunkedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		b.conn.pool.finishBody(b.conn)
 	}
-	return n, err //nolint:wrapcheck // an io.Reader's
+	return n, err //nolint:wrapcheck // callers of Read compare with io.EOF
 }

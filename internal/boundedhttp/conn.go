@@ -14,29 +14,29 @@ import (
 const (
 	tooLargeAnswer = "HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Type: text/plain; charset=utf-8\r\n" +
 		"Connection: close\r\n\r\n431 Request Header Fields Too Large"
-	// continueAnswer is what net/http writes when a handler reads a body that its client waits to send.
+	// continueAnswer is written by net/http when a handler reads a body that its client waits to send.
 	continueAnswer = "HTTP/1.1 100 Continue\r\n\r\n"
 
 	// endless is the length of a body whose length is unknown.
 	endless = math.MaxInt64
 )
 
-// errTooLarge ends the connection of a header that was refused.
+// errTooLarge is the read error that makes net/http close the connection of a refused header.
 var errTooLarge = errors.New("the header is too large")
 
-// conn is a connection that gives net/http a header only within the limits.
+// conn is a connection that passes a header to net/http only within the limits.
 type conn struct {
 	net.Conn
 
-	// raw is what to close: a TLS connection would first tell its client.
+	// raw is the connection to close: closing a TLS connection would first send an alert to its client.
 	raw  net.Conn
 	pool *pool
 	seat seat
 
-	mu     sync.Mutex // net/http reads ahead while a handler begins
+	mu     sync.Mutex // net/http reads ahead while a handler starts
 	header header
-	body   int64  // bytes of the body that net/http has not got yet
-	held   []byte // read, and not given to net/http yet
+	body   int64  // bytes of the body that net/http has not read yet
+	held   []byte // read, and not passed to net/http yet
 }
 
 func newConn(raw net.Conn, config *tls.Config, p *pool) *conn {
@@ -48,7 +48,7 @@ func newConn(raw net.Conn, config *tls.Config, p *pool) *conn {
 	return c
 }
 
-// Read gives net/http the rest of a header or of a body, never a byte of what follows.
+// Read returns bytes of one header or one body, and never a byte of the one after it.
 func (c *conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	if c.body > 0 {
@@ -73,7 +73,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	return c.finishRead(p, n, change, err)
 }
 
-// change is what a read means for the connection.
+// change is the effect of a read on the cost and the state of the connection.
 type change int
 
 const (
@@ -83,7 +83,7 @@ const (
 	bodyIsReceived
 )
 
-// countRead counts what was read. It returns how much of it belongs to the header or the body that is being read.
+// countRead counts the bytes that were read. It returns how many of them belong to the current header or body.
 func (c *conn) countRead(p []byte) (int, change) {
 	if c.body > 0 {
 		if c.body != endless {
@@ -94,17 +94,18 @@ func (c *conn) countRead(p []byte) (int, change) {
 		}
 		return len(p), none
 	}
-	n := c.header.scan(p)
+	n := c.header.countBytes(p)
 	switch {
-	case c.header.tooLarge():
+	case c.header.isTooLarge():
 		return n, headerIsTooLarge
-	case c.header.long():
+	case c.header.isLong():
 		return n, headerIsLong
 	default:
 		return n, none
 	}
 }
 
+// finishRead applies the change of a read of n bytes into p, and returns the result for net/http.
 func (c *conn) finishRead(p []byte, n int, change change, err error) (int, error) {
 	switch change {
 	case none:
@@ -115,12 +116,12 @@ func (c *conn) finishRead(p []byte, n int, change change, err error) (int, error
 	case headerIsTooLarge:
 		c.pool.markUnserved(c)
 		c.rejectHeader(p)
-		return 0, &net.OpError{Op: "read", Net: "tcp", Err: errTooLarge} // net/http answers nothing to one of these
+		return 0, &net.OpError{Op: "read", Net: "tcp", Err: errTooLarge} // net/http sends no answer after a net.OpError
 	}
 	return n, err
 }
 
-// rejectHeader answers 431 and takes in some of what is still sent, into p: a connection that is reset would lose the answer.
+// rejectHeader answers 431, and then reads some of what the client still sends, into p: a reset would lose the answer.
 func (c *conn) rejectHeader(p []byte) {
 	end := time.Now().Add(lingerTime)
 	if c.SetDeadline(end) != nil {
@@ -138,14 +139,14 @@ func (c *conn) rejectHeader(p []byte) {
 	}
 }
 
-// beginBody is called when net/http has parsed a header: a body of that length follows, -1 for one in chunks.
+// beginBody is called when net/http has parsed a header. length is the length of its body; -1 for a body in chunks.
 func (c *conn) beginBody(length int64) {
 	chunked := length < 0
 	if chunked {
 		length = endless
 	}
 	c.mu.Lock()
-	c.header = header{} // net/http may have read one byte ahead, which is not counted
+	c.header = header{} // the one byte that net/http may have read ahead is not counted
 	c.body = length
 	c.mu.Unlock()
 	c.pool.beginHandler(c, length > 0)
@@ -154,7 +155,7 @@ func (c *conn) beginBody(length int64) {
 	}
 }
 
-// Write notes that an answer begins.
+// Write records the begin of an answer.
 func (c *conn) Write(p []byte) (int, error) {
 	if string(p) != continueAnswer {
 		c.pool.beginAnswer(c)
@@ -162,7 +163,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// CloseWrite is what net/http calls so that a client reads the answer that it did not expect.
+// CloseWrite is called by net/http so that a client that is still sending can read the answer.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -170,7 +171,7 @@ func (c *conn) CloseWrite() error {
 	return nil
 }
 
-// connKey finds the connection in a request's context.
+// connKey is the context key of the connection of a request.
 type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {

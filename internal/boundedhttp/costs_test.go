@@ -13,14 +13,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestCosts measures what a connection makes the process hold, its client included.
+// TestCosts measures the memory of a connection, its client included.
 func TestCosts(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector has its own memory: make test runs it once more without")
+		t.Skip("the race detector uses memory itself; make test runs this test again without it")
 	}
 	const many = 200
 	line := "GET / HTTP/1.1\r\nHost: a\r\n"
-	// The names that differ most from each other cost most: none is shared.
+	// Names that are all different use most memory, because none is shared.
 	short := line + manyFields(longHeaderFields-2) + "A: " + strings.Repeat("b", longHeaderBytes-500)
 	fields := line + manyFields(MaxHeaderFields-2) + "A: " + strings.Repeat("b", MaxHeaderBytes-1000)
 	chunks := "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n" + manyFields(670) + "\r\n"
@@ -29,20 +29,20 @@ func TestCosts(t *testing.T) {
 		begins bool // the handler
 		cost   int64
 	}{
-		"nothing sent":             {"", false, ConnectionCost},
-		"a header without end":     {short, false, ConnectionCost},
-		"a request at work":        {short + "\r\n\r\n", true, ConnectionCost},
-		"a body without end":       {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("b", 3500), true, ConnectionCost},
-		"a long header unfinished": {fields, false, ConnectionCost + longHeaderCost},
-		"a long header at work":    {fields + "\r\n\r\n", true, ConnectionCost + longHeaderCost},
-		"a long line":              {line + "A: " + strings.Repeat("b", MaxHeaderBytes-100), false, ConnectionCost + longHeaderCost},
-		"a trailer":                {chunks, true, ConnectionCost + chunkedCost},
+		"nothing sent":              {"", false, ConnectionCost},
+		"a header without end":      {short, false, ConnectionCost},
+		"a request in progress":     {short + "\r\n\r\n", true, ConnectionCost},
+		"a body without end":        {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("b", 3500), true, ConnectionCost},
+		"a long header unfinished":  {fields, false, ConnectionCost + longHeaderCost},
+		"a long header in progress": {fields + "\r\n\r\n", true, ConnectionCost + longHeaderCost},
+		"a long line":               {line + "A: " + strings.Repeat("b", MaxHeaderBytes-100), false, ConnectionCost + longHeaderCost},
+		"a trailer":                 {chunks, true, ConnectionCost + chunkedCost},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			var begun atomic.Int64
 			release := make(chan struct{})
-			l := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			l := startServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if r.ContentLength < 0 {
 					_, _ = io.Copy(io.Discard, r.Body)
 				}
@@ -50,39 +50,39 @@ func TestCosts(t *testing.T) {
 				<-release
 			}), nil)
 			defer close(release)
-			dial(t, l, nil) // what is made once
-			before := inUse()
+			dialServer(t, l, nil) // warms up
+			before := memoryInUse()
 			for range many {
-				dial(t, l, []byte(test.sent))
+				dialServer(t, l, []byte(test.sent))
 			}
 			if test.begins {
 				g.Eventually(begun.Load).Should(BeEquivalentTo(many))
 			} else {
-				g.Eventually(l.pool.withHeader).WithArguments(len(test.sent)).Should(BeNumerically(">=", many))
+				g.Eventually(l.pool.countSentHeaders).WithArguments(len(test.sent)).Should(BeNumerically(">=", many))
 			}
-			each := (inUse() - before) / many
+			each := (memoryInUse() - before) / many
 			t.Logf("%d bytes each", each)
-			g.Expect(each).To(BeNumerically("<=", test.cost-socketCost), "the kernel's part is not Go's")
+			g.Expect(each).To(BeNumerically("<=", test.cost-socketCost), "the memory of the kernel is not measured here")
 		})
 	}
 }
 
-// TestCosts_TLS measures what handshakes make the process hold. A list of one-byte protocols is held eightfold, until the client
-// finishes.
+// TestCosts_TLS measures the memory of handshakes. A list of one-byte protocols uses eight times its size until the handshake
+// ends.
 func TestCosts_TLS(t *testing.T) {
 	if raceDetected {
-		t.Skip("the race detector has its own memory: make test runs it once more without")
+		t.Skip("the race detector uses memory itself; make test runs this test again without it")
 	}
 	const many = 100
 	for name, test := range map[string]struct {
 		protocols int
 		finished  bool
 	}{
-		"a usual handshake unfinished":             {1, false},
-		"a usual handshake":                        {1, true},
-		"the largest hello that is taken":          {handshakeBytes/2 - 1000, false},
-		"the largest hello that is taken, at work": {handshakeBytes/2 - 1000, true},
-		"the largest hello that TLS allows":        {32_000, false},
+		"a usual handshake unfinished":         {1, false},
+		"a usual handshake":                    {1, true},
+		"the largest accepted hello":           {handshakeBytes/2 - 1000, false},
+		"the largest accepted hello, finished": {handshakeBytes/2 - 1000, true},
+		"the largest hello that TLS allows":    {32_000, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -90,34 +90,34 @@ func TestCosts_TLS(t *testing.T) {
 			for range test.protocols - 1 {
 				config.NextProtos = append(config.NextProtos, "a")
 			}
-			l := start(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}})
-			dial(t, l, nil) // what is made once
-			before := inUse()
+			l := startServer(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}})
+			dialServer(t, l, nil) // warms up
+			before := memoryInUse()
 			for range many {
-				raw := dial(t, l, nil)
+				raw := dialServer(t, l, nil)
 				if test.finished {
 					g.Expect(tls.Client(raw, config).Handshake()).To(Succeed())
 					continue
 				}
 				g.Expect(tls.Client(oneWay{raw}, config).Handshake()).NotTo(Succeed())
-				_, _ = raw.Read(make([]byte, 1)) // the server has judged the hello, or closed the connection
+				_, _ = raw.Read(make([]byte, 1)) // waits until the server has handled the hello or closed the connection
 			}
-			each := (inUse() - before) / many
+			each := (memoryInUse() - before) / many
 			t.Logf("%d bytes each", each)
 			g.Expect(each).To(BeNumerically("<=", ConnectionCost-socketCost+tlsCost))
 		})
 	}
 }
 
-// oneWay is a connection of a client that reads no answer.
+// oneWay is the connection of a client that reads no answers.
 type oneWay struct{ net.Conn }
 
 func (oneWay) Read([]byte) (int, error) { return 0, io.EOF }
 
-// withHeader returns how many connections have sent that much of a header.
-func (p *pool) withHeader(size int) int {
+// countSentHeaders returns how many waiting connections have sent at least size bytes of a header.
+func (p *pool) countSentHeaders(size int) int {
 	n := 0
-	for _, c := range p.all() {
+	for _, c := range p.waitingConns() {
 		c.mu.Lock()
 		if c.header.bytes >= size {
 			n++
@@ -127,8 +127,8 @@ func (p *pool) withHeader(size int) int {
 	return n
 }
 
-// all returns the connections that wait for their clients.
-func (p *pool) all() []*conn {
+// waitingConns returns the connections in the queue.
+func (p *pool) waitingConns() []*conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var all []*conn
@@ -138,11 +138,11 @@ func (p *pool) all() []*conn {
 	return all
 }
 
-// inUse returns the bytes of heap and stacks, after a collection.
-func inUse() int64 {
+// memoryInUse returns the bytes of heap and stacks after a garbage collection.
+func memoryInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what pools held is gone after the second
+	runtime.GC() // the second one empties the pools
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)
 }

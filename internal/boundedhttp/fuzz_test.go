@@ -14,8 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// seen is a request as a handler got it.
-type seen struct {
+// seenRequest is a request as its handler received it.
+type seenRequest struct {
 	Method, Target string
 	Fields, Bytes  int
 	Body           string
@@ -23,8 +23,8 @@ type seen struct {
 	Chunked        bool
 }
 
-// FuzzServer_agreesWithNetHTTP compares what handlers get with and without the bound: the same requests, up to one that is
-// over a limit, and never one that makes net/http hold more.
+// FuzzServer_agreesWithNetHTTP compares the requests that handlers receive with and without the limits: they are the same up
+// to the first one over a limit, and none over a limit is received.
 func FuzzServer_agreesWithNetHTTP(f *testing.F) {
 	for _, stream := range []string{
 		"GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -42,13 +42,13 @@ func FuzzServer_agreesWithNetHTTP(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream []byte, chunk uint16) {
 		g := NewWithT(t)
-		var unbounded []seen
-		server := &http.Server{Handler: record(&unbounded), MaxHeaderBytes: 1 << 20, DisableGeneralOptionsHandler: true}
+		var unbounded []seenRequest
+		server := &http.Server{Handler: recordRequests(&unbounded), MaxHeaderBytes: 1 << 20, DisableGeneralOptionsHandler: true}
 		serveOne(t, server, func(l net.Listener) net.Listener { return l }, stream, chunk)
 
-		var bounded []seen
+		var bounded []seenRequest
 		var listener *Listener
-		server, listener = NewServer(Options{Handler: record(&bounded)})
+		server, listener = NewServer(Options{Handler: recordRequests(&bounded)})
 		serveOne(t, server, func(l net.Listener) net.Listener {
 			listener.Listener = l
 			return listener
@@ -62,14 +62,14 @@ func FuzzServer_agreesWithNetHTTP(f *testing.F) {
 		}
 		if n := len(bounded); n < len(unbounded) && (n == 0 || !bounded[n-1].Chunked) {
 			g.Expect(len(stream) > MaxHeaderBytes || bytes.Count(stream, []byte("\n")) > MaxHeaderFields).To(BeTrue(),
-				"a request is missing, and nothing was over a limit")
+				"a request is missing, although none was over a limit")
 		}
 	})
 }
 
-func record(all *[]seen) http.Handler {
+func recordRequests(all *[]seenRequest) http.Handler {
 	return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		request := seen{Method: r.Method, Target: r.RequestURI, Chunked: r.ContentLength < 0}
+		request := seenRequest{Method: r.Method, Target: r.RequestURI, Chunked: r.ContentLength < 0}
 		for name, values := range r.Header {
 			request.Fields += len(values)
 			for _, value := range values {
@@ -85,24 +85,24 @@ func record(all *[]seen) http.Handler {
 // serveOne serves a connection that sends the stream in pieces.
 func serveOne(t *testing.T, server *http.Server, bound func(net.Listener) net.Listener, stream []byte, chunk uint16) {
 	t.Helper()
-	c := &script{stream: stream, chunk: int(max(chunk, 1)), closed: make(chan struct{})}
-	l := bound(&once{conns: make(chan net.Conn, 1), over: c.closed})
+	c := &scriptedConn{stream: stream, chunk: int(max(chunk, 1)), closed: make(chan struct{})}
+	l := bound(&onceListener{conns: make(chan net.Conn, 1), over: c.closed})
 	l.(interface{ offer(net.Conn) }).offer(c)
 	err := server.Serve(l)
 	NewWithT(t).Expect(err).To(MatchError(net.ErrClosed))
 }
 
-// once is a listener of one connection.
-type once struct {
+// onceListener is a listener of one connection.
+type onceListener struct {
 	conns chan net.Conn
 	over  chan struct{}
 }
 
-func (o *once) offer(c net.Conn) { o.conns <- c }
+func (o *onceListener) offer(c net.Conn) { o.conns <- c }
 
-func (l *Listener) offer(c net.Conn) { l.Listener.(*once).offer(c) }
+func (l *Listener) offer(c net.Conn) { l.Listener.(*onceListener).offer(c) }
 
-func (o *once) Accept() (net.Conn, error) {
+func (o *onceListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-o.conns:
 		return c, nil
@@ -112,12 +112,12 @@ func (o *once) Accept() (net.Conn, error) {
 	return nil, net.ErrClosed
 }
 
-func (o *once) Close() error { return nil }
+func (o *onceListener) Close() error { return nil }
 
-func (o *once) Addr() net.Addr { return &net.TCPAddr{} }
+func (o *onceListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// script is a connection whose client sends a stream and takes every answer.
-type script struct {
+// scriptedConn is a connection whose client sends a stream and reads every answer.
+type scriptedConn struct {
 	mu     sync.Mutex
 	stream []byte
 	chunk  int
@@ -125,7 +125,7 @@ type script struct {
 	closed chan struct{}
 }
 
-func (s *script) Read(p []byte) (int, error) {
+func (s *scriptedConn) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.stream) == 0 {
@@ -136,7 +136,7 @@ func (s *script) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (s *script) Write(p []byte) (int, error) {
+func (s *scriptedConn) Write(p []byte) (int, error) {
 	select {
 	case <-s.closed:
 		return 0, errors.New("closed")
@@ -145,13 +145,13 @@ func (s *script) Write(p []byte) (int, error) {
 	}
 }
 
-func (s *script) Close() error {
+func (s *scriptedConn) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return nil
 }
 
-func (s *script) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (s *script) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (s *script) SetDeadline(time.Time) error      { return nil }
-func (s *script) SetReadDeadline(time.Time) error  { return nil }
-func (s *script) SetWriteDeadline(time.Time) error { return nil }
+func (s *scriptedConn) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (s *scriptedConn) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (s *scriptedConn) SetDeadline(time.Time) error      { return nil }
+func (s *scriptedConn) SetReadDeadline(time.Time) error  { return nil }
+func (s *scriptedConn) SetWriteDeadline(time.Time) error { return nil }

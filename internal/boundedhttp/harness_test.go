@@ -11,14 +11,14 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestMain sets how long a test waits for what comes in a moment, on a slow machine too.
+// TestMain sets a timeout of Eventually that is long enough for a slow machine.
 func TestMain(m *testing.M) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	m.Run()
 }
 
-// start serves a handler on loopback until the test ends.
-func start(t *testing.T, handler http.Handler, config *tls.Config) *Listener {
+// startServer serves a handler on loopback until the test ends.
+func startServer(t *testing.T, handler http.Handler, config *tls.Config) *Listener {
 	t.Helper()
 	g := NewWithT(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,14 +36,14 @@ func start(t *testing.T, handler http.Handler, config *tls.Config) *Listener {
 	return bounded
 }
 
-// dial opens a connection and sends what is given, as far as the server takes it.
-func dial(t *testing.T, to *Listener, sent []byte) net.Conn {
+// dialServer opens a connection and sends the bytes, as far as the server reads them.
+func dialServer(t *testing.T, to *Listener, sent []byte) net.Conn {
 	t.Helper()
 	g := NewWithT(t)
 	c, err := net.Dial("tcp", to.Addr().String())
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = c.Close() })
 	g.Expect(c.SetDeadline(time.Now().Add(time.Minute))).To(Succeed())
-	_, _ = c.Write(sent) // a refusal may come first
+	_, _ = c.Write(sent) // fails if the server refuses before it has read all
 	return c
 }

@@ -2,22 +2,22 @@ package boundedhttp
 
 import "bytes"
 
-// header counts what was sent of one request before its body.
+// header counts the bytes and lines of a request before its body.
 type header struct {
 	bytes int
-	lines int // that ended, the request line among them and the blank one not
-	// length is how much of the current line was sent, and carriage reports whether that is a lone CR.
+	lines int // complete ones, with the request line and without the blank line
+	// length is the number of bytes of the current line, and carriage reports whether it is a single CR.
 	length   int
 	carriage bool
-	ended    bool // the blank line came
-	ahead    bool // and a byte after it
+	ended    bool // the blank line was read
+	ahead    bool // and one byte after it
 }
 
-// scan counts p up to the end of the header. It returns how much of p belongs to it.
-func (h *header) scan(p []byte) int {
+// countBytes counts p up to the end of the header. It returns how many bytes of p belong to the header.
+func (h *header) countBytes(p []byte) int {
 	n := 0
 	if h.ended && !h.ahead && len(p) > 0 {
-		// net/http reads one byte ahead before the handler begins, and that must not be one too many.
+		// net/http reads one byte ahead before the handler starts, which must not count against the limit.
 		h.ahead = true
 		n = 1
 	}
@@ -47,7 +47,7 @@ func (h *header) addToLine(p []byte) {
 	h.length += len(p)
 }
 
-// endLine reports whether the line was the blank one.
+// endLine counts the current line, and reports whether it was the blank line.
 func (h *header) endLine() bool {
 	blank := h.length == 0 || h.carriage
 	h.length, h.carriage = 0, false
@@ -59,8 +59,8 @@ func (h *header) endLine() bool {
 	return blank
 }
 
-// long reports whether the header costs more than ConnectionCost has room for.
-func (h *header) long() bool { return h.bytes > longHeaderBytes || h.lines > longHeaderFields+1 }
+// isLong reports whether the header uses more memory than ConnectionCost includes.
+func (h *header) isLong() bool { return h.bytes > longHeaderBytes || h.lines > longHeaderFields+1 }
 
-// tooLarge reports whether the header is over a limit. The request line is no field.
-func (h *header) tooLarge() bool { return h.bytes > MaxHeaderBytes || h.lines > MaxHeaderFields+1 }
+// isTooLarge reports whether the header is over a limit. The request line does not count as a field.
+func (h *header) isTooLarge() bool { return h.bytes > MaxHeaderBytes || h.lines > MaxHeaderFields+1 }

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// cgroupLimit is where the kernel says how much memory a container may use.
+// cgroupLimit is the file with the memory limit of a container.
 const cgroupLimit = "/sys/fs/cgroup/memory.max"
 
-// Budget returns the bytes that all connections of this process may make it hold: a third of its memory, by GOMEMLIMIT or
+// Budget returns the memory that all connections of this process together may use, in bytes: a third of GOMEMLIMIT or of
 // the limit of its container, whichever is less.
 func Budget() int64 {
 	limit, err := os.ReadFile(cgroupLimit)
 	if err != nil {
-		limit = nil // no cgroup v2: GOMEMLIMIT alone counts
+		limit = nil // without cgroup v2 only GOMEMLIMIT applies
 	}
 	return computeBudget(debug.SetMemoryLimit(-1), string(limit))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// state is what a connection waits for; see the table in the package's documentation.
+// state is the state of a connection; see the table in the package documentation.
 type state int
 
 const (
@@ -21,17 +21,17 @@ const (
 	leaving
 )
 
-// seat is what the pool knows of a connection.
+// seat is the state and the cost of a connection in its pool.
 type seat struct {
 	state state
 	cost  int64
-	extra []int64       // the parts of cost that end with the request
-	place *list.Element // among those waiting; nil for one that works or leaves
-	// unserved reports whether net/http read something that no handler has got.
+	extra []int64       // the parts of cost that are removed when the request ends
+	place *list.Element // in pool.waiting; nil if working or leaving
+	// unserved reports whether net/http has read something that was not passed to a handler.
 	unserved bool
 }
 
-// pool is the connections of a listener, within a budget.
+// pool holds the connections of a listener within a budget.
 type pool struct {
 	budget int64
 	base   int64 // cost of each connection
@@ -40,8 +40,8 @@ type pool struct {
 	closed  bool
 	open    int
 	cost    int64      // of all open connections
-	parting int64      // of those that leave
-	waiting *list.List // of *conn, the one that has waited for longest in front
+	parting int64      // cost of the leaving connections
+	waiting *list.List // of *conn; the one that has waited longest is in front
 	parted  *sync.Cond
 
 	gauge    prometheus.GaugeFunc
@@ -72,8 +72,8 @@ func newPool(budget int64, secure bool) *pool {
 	return p
 }
 
-// trackState is the server's ConnState hook. net/http calls a connection active when it has read the header of a request, or has
-// failed to; until then it is new or idle, however slow its header is.
+// trackState is the ConnState hook of the server. For net/http a connection is active when the header of a request was read
+// or could not be read; before that it is new or idle, however slow its header is.
 func (p *pool) trackState(nc net.Conn, s http.ConnState) {
 	c, ok := nc.(*conn)
 	if !ok {
@@ -97,10 +97,10 @@ func (p *pool) trackState(nc net.Conn, s http.ConnState) {
 	}
 }
 
-// markUnserved notes a header that net/http does not get to see.
+// markUnserved records a refused header, which net/http does not see.
 func (p *pool) markUnserved(c *conn) { p.changeSeat(c, func() { c.seat.unserved = true }) }
 
-// beginHandler notes that the handler begins.
+// beginHandler records that the handler starts.
 func (p *pool) beginHandler(c *conn, body bool) {
 	p.changeSeat(c, func() {
 		c.seat.unserved = false
@@ -112,7 +112,7 @@ func (p *pool) beginHandler(c *conn, body bool) {
 	})
 }
 
-// finishBody notes that the body came. An answer that began before it is still the client's to take.
+// finishBody records that the body was received. If the answer began before that, the state stays answering.
 func (p *pool) finishBody(c *conn) {
 	p.changeSeat(c, func() {
 		if c.seat.state == receiving {
@@ -121,7 +121,7 @@ func (p *pool) finishBody(c *conn) {
 	})
 }
 
-// beginAnswer notes that the client has an answer to take.
+// beginAnswer records that the client has an answer to read.
 func (p *pool) beginAnswer(c *conn) {
 	p.changeSeat(c, func() {
 		if c.seat.state == receiving || c.seat.state == working {
@@ -130,7 +130,7 @@ func (p *pool) beginAnswer(c *conn) {
 	})
 }
 
-// addCost adds a cost until the request ends, once.
+// addCost adds a cost until the request ends. A cost that was already added is ignored.
 func (p *pool) addCost(c *conn, cost int64) {
 	p.changeSeat(c, func() {
 		if slices.Contains(c.seat.extra, cost) {
@@ -142,7 +142,7 @@ func (p *pool) addCost(c *conn, cost int64) {
 	})
 }
 
-// changeSeat changes what is known of a connection that does not leave, then makes room.
+// changeSeat changes the seat of a connection that is not leaving, then evicts connections that exceed the budget.
 func (p *pool) changeSeat(c *conn, change func()) {
 	p.mu.Lock()
 	if c.seat.state != leaving {
@@ -164,7 +164,7 @@ func (p *pool) addConn(c *conn) {
 	p.closeConns(victims)
 }
 
-// removeConn forgets a connection that net/http has let go of.
+// removeConn removes a connection that net/http has released.
 func (p *pool) removeConn(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -180,7 +180,8 @@ func (p *pool) removeConn(c *conn) {
 	p.cost -= c.seat.cost
 }
 
-// makeRoom chooses connections to close until the others fit. A new one, last among those waiting, goes only if no other waits.
+// makeRoom selects connections to evict until the others fit the budget. A new connection is last in the queue, so it is
+// evicted only if no other one waits.
 func (p *pool) makeRoom() []*conn {
 	var victims []*conn
 	for p.cost-p.parting > p.budget {
@@ -197,22 +198,22 @@ func (p *pool) makeRoom() []*conn {
 	return victims
 }
 
-// closeConns closes connections. Their own goroutines learn of it.
+// closeConns closes evicted connections. Their own goroutines get a read or write error.
 func (p *pool) closeConns(victims []*conn) {
 	for _, victim := range victims {
 		p.evicted.Inc()
-		victim.raw.Close() //nolint:errcheck // it is gone either way
+		victim.raw.Close() //nolint:errcheck // it is unusable either way
 	}
 }
 
-// queueConn puts a connection behind all that wait.
+// queueConn puts a connection at the end of the queue of waiting connections.
 func (p *pool) queueConn(c *conn, s state) {
 	p.unqueueConn(c)
 	c.seat.state = s
 	c.seat.place = p.waiting.PushBack(c)
 }
 
-// unqueueConn takes a connection out of those that wait.
+// unqueueConn removes a connection from the queue of waiting connections.
 func (p *pool) unqueueConn(c *conn) {
 	c.seat.state = working
 	if c.seat.place != nil {
@@ -221,14 +222,14 @@ func (p *pool) unqueueConn(c *conn) {
 	}
 }
 
-// endCosts ends the costs of a request.
+// endCosts removes the costs of a request.
 func (p *pool) endCosts(c *conn) {
 	p.cost -= c.seat.cost - p.base
 	c.seat.cost, c.seat.extra = p.base, c.seat.extra[:0]
 }
 
-// awaitRoom returns when few connections leave. What is accepted faster than others let go of their memory would be held
-// beside it.
+// awaitRoom returns when the leaving connections use at most a quarter of the budget. Accepting faster than leaving ones
+// release their memory would exceed the budget.
 func (p *pool) awaitRoom() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// seats returns a pool with room for that many connections, and some connections that are not in it yet.
-func seats(t *testing.T, room, many int) (*pool, []*conn) {
+// newPoolWithConns returns a pool with room for that many connections, and connections that are not in it yet.
+func newPoolWithConns(t *testing.T, room, many int) (*pool, []*conn) {
 	t.Helper()
 	p := newPool(int64(room)*ConnectionCost, false)
 	conns := make([]*conn, many)
@@ -22,7 +22,8 @@ func seats(t *testing.T, room, many int) (*pool, []*conn) {
 	return p, conns
 }
 
-func (p *pool) left(conns []*conn) []int {
+// leavingConns returns the indices of the leaving connections.
+func (p *pool) leavingConns(conns []*conn) []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var left []int
@@ -34,7 +35,7 @@ func (p *pool) left(conns []*conn) []int {
 	return left
 }
 
-// The table of the package's documentation: what ends a state, and who makes room for a connection that comes then.
+// The test follows the table in the package documentation: the transitions, and which connection is evicted in each state.
 func TestPool_states(t *testing.T) {
 	const body, noBody = true, false
 	for name, test := range map[string]struct {
@@ -61,21 +62,21 @@ func TestPool_states(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			p, conns := seats(t, 1, 2)
+			p, conns := newPoolWithConns(t, 1, 2)
 			p.trackState(conns[0], http.StateNew)
 			test.steps(p, conns[0])
 			g.Expect(conns[0].seat.state).To(Equal(test.state))
 			p.trackState(conns[1], http.StateNew)
 			if test.goes {
-				g.Expect(p.left(conns)).To(Equal([]int{0}))
+				g.Expect(p.leavingConns(conns)).To(Equal([]int{0}))
 			} else {
-				g.Expect(p.left(conns)).To(Equal([]int{1}), "what the server works for does not make room")
+				g.Expect(p.leavingConns(conns)).To(Equal([]int{1}), "a request in progress must not be evicted")
 			}
 			for _, late := range []func(){func() { p.finishBody(conns[0]) }, func() { p.trackState(conns[0], http.StateIdle) }} {
 				late()
 			}
 			if test.goes {
-				g.Expect(conns[0].seat.state).To(Equal(leaving), "what made room does not come back")
+				g.Expect(conns[0].seat.state).To(Equal(leaving), "an evicted connection must stay leaving")
 			}
 			p.trackState(conns[0], http.StateClosed)
 			p.trackState(conns[1], http.StateClosed)
@@ -86,42 +87,42 @@ func TestPool_states(t *testing.T) {
 
 func TestPool_theLongestWaitingMakesRoom(t *testing.T) {
 	g := NewWithT(t)
-	p, conns := seats(t, 3, 5)
+	p, conns := newPoolWithConns(t, 3, 5)
 	for i := range 3 {
 		p.trackState(conns[i], http.StateNew)
 	}
-	p.trackState(conns[0], http.StateActive) // it goes behind the others
+	p.trackState(conns[0], http.StateActive) // moves to the end of the queue
 	p.trackState(conns[3], http.StateNew)
-	g.Expect(p.left(conns)).To(Equal([]int{1}))
+	g.Expect(p.leavingConns(conns)).To(Equal([]int{1}))
 	p.trackState(conns[4], http.StateNew)
-	g.Expect(p.left(conns)).To(Equal([]int{1, 2}))
+	g.Expect(p.leavingConns(conns)).To(Equal([]int{1, 2}))
 }
 
 func TestPool_costs(t *testing.T) {
 	g := NewWithT(t)
-	p, conns := seats(t, 4, 4)
+	p, conns := newPoolWithConns(t, 4, 4)
 	for _, c := range conns {
 		p.trackState(c, http.StateNew)
 	}
 	p.addCost(conns[3], 2*ConnectionCost)
-	g.Expect(p.left(conns)).To(Equal([]int{0, 1}), "a header that grows makes others go")
+	g.Expect(p.leavingConns(conns)).To(Equal([]int{0, 1}), "a growing header must evict others")
 	p.addCost(conns[3], 2*ConnectionCost)
-	g.Expect(p.left(conns)).To(HaveLen(2), "it counts once")
+	g.Expect(p.leavingConns(conns)).To(HaveLen(2), "the same cost must count once")
 	g.Expect(p.cost).To(BeEquivalentTo(6 * ConnectionCost))
 	p.trackState(conns[3], http.StateIdle)
-	g.Expect(p.cost).To(BeEquivalentTo(4*ConnectionCost), "until the request ends")
+	g.Expect(p.cost).To(BeEquivalentTo(4*ConnectionCost), "the cost must end with the request")
 	p.addCost(conns[3], 100*ConnectionCost)
-	g.Expect(p.left(conns)).To(Equal([]int{0, 1, 2, 3}), "what is too much for all of them goes itself")
+	g.Expect(p.leavingConns(conns)).To(Equal([]int{0, 1, 2, 3}), "a connection over the whole budget must be evicted itself")
 }
 
-// A connection counts until net/http has let go of it, and meanwhile no other is accepted in its place.
+// A leaving connection counts until net/http has released it, and none is accepted in its place before that.
 func TestPool_acceptsNoFasterThanOthersLeave(t *testing.T) {
 	g := NewWithT(t)
-	p, conns := seats(t, 4, 6)
+	p, conns := newPoolWithConns(t, 4, 6)
 	for _, c := range conns {
 		p.trackState(c, http.StateNew)
 	}
-	g.Expect(p.left(conns)).To(HaveLen(2))
+	g.Expect(p.leavingConns(conns)).To(HaveLen(2))
 	room := make(chan struct{})
 	go func() {
 		p.awaitRoom()
@@ -131,7 +132,7 @@ func TestPool_acceptsNoFasterThanOthersLeave(t *testing.T) {
 	p.trackState(conns[0], http.StateClosed)
 	g.Eventually(room).Should(BeClosed())
 
-	p.addCost(conns[5], 2*ConnectionCost) // two more leave
+	p.addCost(conns[5], 2*ConnectionCost) // evicts two more
 	closed := make(chan struct{})
 	go func() {
 		p.awaitRoom()

@@ -7,10 +7,10 @@ import (
 	"net"
 )
 
-// errNoProgress ends a TLS connection that sends too much and no byte of a request.
+// errNoProgress closes a TLS connection that sends too many bytes and none of a request.
 var errNoProgress = errors.New("too many bytes of TLS and none of a request")
 
-// secureConn is a TLS connection whose client cannot send messages of any size.
+// secureConn is a TLS connection that limits the size of handshake messages and records.
 type secureConn struct {
 	*tls.Conn
 
@@ -22,12 +22,12 @@ func newSecureConn(raw net.Conn, config *tls.Config) *secureConn {
 	return &secureConn{Conn: tls.Server(m, config), meter: m}
 }
 
-// Read completes the handshake first, within its own bound. Only one goroutine of net/http reads at a time.
+// Read first completes the handshake, within its own limit. Only one goroutine of net/http reads at a time.
 func (c *secureConn) Read(p []byte) (int, error) {
 	if !c.meter.shaken {
 		c.meter.left = handshakeBytes
 		if err := c.HandshakeContext(context.Background()); err != nil {
-			return 0, err //nolint:wrapcheck // net/http asks it what kind it is
+			return 0, err //nolint:wrapcheck // net/http checks its type
 		}
 		c.meter.shaken = true
 	}
@@ -35,7 +35,7 @@ func (c *secureConn) Read(p []byte) (int, error) {
 	return c.Conn.Read(p) //nolint:wrapcheck // as above
 }
 
-// meter lets a bounded number of bytes pass.
+// meter is a connection from which only a limited number of bytes can be read.
 type meter struct {
 	net.Conn
 
@@ -43,12 +43,12 @@ type meter struct {
 	left   int
 }
 
-// Read fails when none is left.
+// Read returns an error when no bytes are left.
 func (m *meter) Read(p []byte) (int, error) {
 	if m.left <= 0 {
 		return 0, &net.OpError{Op: "read", Net: "tcp", Err: errNoProgress}
 	}
 	n, err := m.Conn.Read(p[:min(len(p), m.left)])
 	m.left -= n
-	return n, err //nolint:wrapcheck // tls asks it what kind it is
+	return n, err //nolint:wrapcheck // crypto/tls checks its type
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options are what a bounded server is made of.
+// Options configure NewServer.
 type Options struct {
 	// Handler answers the requests. Required.
 	Handler http.Handler
-	// Listener is where requests come in. Required.
+	// Listener accepts the connections. Required.
 	Listener net.Listener
-	// TLS is nil for a server that speaks plain text. HTTP/2 is spoken in neither case.
+	// TLS is nil for a server without TLS. HTTP/2 is not supported in either case.
 	TLS *tls.Config
-	// Budget is how many bytes the connections may make the process hold; zero for all of Budget().
+	// Budget is the memory that the connections may use, in bytes; zero for all of Budget().
 	Budget int64
-	// ReadHeader bounds the time for a header, Read that for a header and its body, Write that from there to the end of the
-	// answer, and Idle that between two requests.
+	// ReadHeader limits the time for a header, Read that for a header and its body, Write that from the end of the header to
+	// the end of the answer, and Idle that between two requests.
 	ReadHeader, Read, Write, Idle time.Duration
-	// BaseContext is what requests' contexts come from; nil for none.
-	BaseContext context.Context //nolint:containedctx // net/http asks for it by a function
-	// Log gets what net/http reports.
+	// BaseContext is the parent of the contexts of requests; nil for none.
+	BaseContext context.Context //nolint:containedctx // net/http gets it from a function
+	// Log gets the messages of net/http.
 	Log logr.Logger
 }
 
@@ -40,7 +40,7 @@ type Listener struct {
 	pool *pool
 }
 
-// NewServer returns a server, and the listener that it must serve.
+// NewServer returns a server and the listener to pass to its Serve method.
 func NewServer(o Options) (*http.Server, *Listener) {
 	if o.Budget == 0 {
 		o.Budget = Budget()
@@ -63,12 +63,12 @@ func NewServer(o Options) (*http.Server, *Listener) {
 		ReadTimeout:       o.Read,
 		WriteTimeout:      o.Write,
 		IdleTimeout:       o.Idle,
-		MaxHeaderBytes:    MaxHeaderBytes, // the connection refuses before net/http does
+		MaxHeaderBytes:    MaxHeaderBytes, // not reached: conn refuses such a header first
 		ConnState:         l.pool.trackState,
 		ConnContext:       withConn,
 		BaseContext:       func(net.Listener) context.Context { return o.BaseContext },
 		ErrorLog:          slog.NewLogLogger(logr.ToSlogHandler(o.Log), slog.LevelInfo),
-		// Every request goes through the handler, which is where the next header begins to count.
+		// Every request must reach the handler, because the count of the next header starts there.
 		DisableGeneralOptionsHandler: true,
 		Protocols:                    new(http.Protocols),
 	}
@@ -76,7 +76,7 @@ func NewServer(o Options) (*http.Server, *Listener) {
 	return server, l
 }
 
-// withBodyLength tells the connection of each request how long its body is.
+// withBodyLength passes the length of the body of each request to its connection.
 func withBodyLength(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
@@ -95,7 +95,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	l.pool.awaitRoom()
 	raw, err := l.Listener.Accept()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // net/http asks it what kind it is
+		return nil, err //nolint:wrapcheck // net/http checks its type
 	}
 	return newConn(raw, l.tls, l.pool), nil
 }
@@ -106,7 +106,7 @@ func (l *Listener) Close() error {
 	return l.Listener.Close() //nolint:wrapcheck // as Accept
 }
 
-// Open returns how many connections are open.
+// Open returns the number of open connections.
 func (l *Listener) Open() int {
 	l.pool.mu.Lock()
 	defer l.pool.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	certutil "k8s.io/client-go/util/cert"
 )
 
-// echo answers how many fields there were, and the body.
+// echo answers with the number of fields and the body.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -24,7 +24,7 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%d %s", len(r.Header), body)
 })
 
-// manyFields returns n fields of which no two are alike.
+// manyFields returns n different fields.
 func manyFields(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -33,7 +33,7 @@ func manyFields(n int) string {
 	return b.String()
 }
 
-// Each request of a connection may have all fields, however they are sent and whatever bodies are between them.
+// The limits apply to each request of a connection separately, however it is sent and whatever bodies are between.
 func TestServer_countsEachRequestByItself(t *testing.T) {
 	get := func(fields int) string { return "GET / HTTP/1.1\r\nHost: a\r\n" + manyFields(fields-1) + "\r\n" }
 	post := func(body string) string {
@@ -56,7 +56,7 @@ func TestServer_countsEachRequestByItself(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			from := bufio.NewReader(dial(t, start(t, echo, nil), []byte(test.sent)))
+			from := bufio.NewReader(dialServer(t, startServer(t, echo, nil), []byte(test.sent)))
 			for i, want := range test.answers {
 				response, err := http.ReadResponse(from, nil)
 				g.Expect(err).NotTo(HaveOccurred())
@@ -74,16 +74,16 @@ func TestServer_countsEachRequestByItself(t *testing.T) {
 	}
 }
 
-// A client that waits for "100 Continue" is not one that has an answer to take.
+// "100 Continue" is not an answer: the connection is working, not answering.
 func TestServer_workAfterContinue(t *testing.T) {
 	g := NewWithT(t)
 	read, answer := make(chan *conn), make(chan struct{})
-	l := start(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	l := startServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.ReadAll(r.Body)
 		read <- r.Context().Value(connKey{}).(*conn)
 		<-answer
 	}), nil)
-	c := dial(t, l, []byte("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"))
+	c := dialServer(t, l, []byte("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"))
 	from := bufio.NewReader(c)
 	line, err := from.ReadString('\n')
 	g.Expect(err).NotTo(HaveOccurred())
@@ -108,10 +108,10 @@ func newCertificate(t *testing.T) tls.Certificate {
 	return pair
 }
 
-// A body that is larger than many records arrives whole.
+// A body of many TLS records is received completely.
 func TestServer_secureBody(t *testing.T) {
 	g := NewWithT(t)
-	l := start(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}})
+	l := startServer(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}})
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
 	sent := strings.Repeat("0123456789", 100_000)
@@ -125,8 +125,8 @@ func TestServer_secureBody(t *testing.T) {
 
 func TestServer_secure(t *testing.T) {
 	g := NewWithT(t)
-	l := start(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}, NextProtos: []string{"h2"}})
-	raw := dial(t, l, nil)
+	l := startServer(t, echo, &tls.Config{Certificates: []tls.Certificate{newCertificate(t)}, NextProtos: []string{"h2"}})
+	raw := dialServer(t, l, nil)
 	c := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
 	_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\n"+manyFields(200))
 	g.Expect(err).NotTo(HaveOccurred())

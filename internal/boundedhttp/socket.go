@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// socket is a TCP connection that makes the kernel hold no more than socketCost.
+// socket is a TCP connection whose kernel memory does not exceed socketCost.
 type socket struct {
 	*net.TCPConn
 
 	raw syscall.RawConn
 }
 
-// boundSocket returns the connection, bounded if it is one of the kernel's.
+// boundSocket returns a TCP connection as a socket, and any other connection unchanged.
 func boundSocket(c net.Conn) net.Conn {
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -29,8 +29,8 @@ func boundSocket(c net.Conn) net.Conn {
 	return &socket{TCPConn: tcp, raw: raw}
 }
 
-// Write writes small records. Without MSG_EOR the kernel would add to a segment that waits for its client until it has 64 KiB,
-// whatever SO_SNDBUF says.
+// Write writes small records. Without MSG_EOR the kernel would grow a waiting segment to 64 KiB, whatever SO_SNDBUF is set
+// to.
 func (s *socket) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
@@ -56,7 +56,7 @@ func (s *socket) writeRecord(p []byte) (int, error) {
 	})
 	switch {
 	case err != nil:
-		return 0, err //nolint:wrapcheck // net/http asks it whether it is a timeout
+		return 0, err //nolint:wrapcheck // net/http checks whether it is a timeout
 	case sendErr != nil:
 		return 0, os.NewSyscallError("sendmsg", sendErr)
 	case n == 0:
@@ -66,8 +66,8 @@ func (s *socket) writeRecord(p []byte) (int, error) {
 	}
 }
 
-// boundBuffers bounds the buffers of all connections that a listener will accept, before the first byte of any of them, and how many
-// wait to be accepted.
+// boundBuffers limits the buffers of all connections that a listener will accept, and how many wait to be accepted. Accepted
+// connections inherit the buffers, so they apply from the first byte.
 func boundBuffers(l net.Listener) error {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// TestSocketCost measures what clients that pipeline requests and read no answer make the kernel hold for a connection.
+// TestSocketCost measures the kernel memory of a connection whose client pipelines requests and reads no answers.
 func TestSocketCost(t *testing.T) {
 	get := "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 	for name, test := range map[string]struct {
@@ -30,14 +30,14 @@ func TestSocketCost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			body := make([]byte, test.answer)
-			l := start(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }), nil)
-			c := dial(t, l, nil).(*net.TCPConn)
+			l := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(body) }), nil)
+			c := dialServer(t, l, nil).(*net.TCPConn)
 			if test.window > 0 {
 				g.Expect(c.SetReadBuffer(test.window)).To(Succeed())
 			}
 			g.Expect(c.SetNoDelay(true)).To(Succeed())
 			go func() {
-				// The write ends when the connection does: the kernel does not take all of this.
+				// The write fails when the connection is closed, because the kernel does not buffer all of this.
 				for sent := []byte(strings.Repeat(get, 300_000)); len(sent) > 0; {
 					n, err := c.Write(sent[:min(len(sent), test.chunk)])
 					if err != nil {
@@ -48,7 +48,7 @@ func TestSocketCost(t *testing.T) {
 			}()
 			var most int64
 			g.Consistently(func() int64 {
-				for _, at := range l.pool.all() {
+				for _, at := range l.pool.waitingConns() {
 					most = max(most, socketBytes(t, at.raw))
 				}
 				return most
@@ -70,7 +70,7 @@ func socketBytes(t *testing.T, c net.Conn) int64 {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	var info [9]uint32
 	size := uint32(unsafe.Sizeof(info))
-	_ = raw.Control(func(fd uintptr) { // of one that was closed meanwhile nothing is held
+	_ = raw.Control(func(fd uintptr) { // a socket closed meanwhile uses no memory
 		_, _, _ = syscall.Syscall6(syscall.SYS_GETSOCKOPT, fd, syscall.SOL_SOCKET, soMeminfo,
 			uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	})
