@@ -1,9 +1,8 @@
 package phone
 
-// countryCode returns the country calling code as BCD and its length. Calling
-// codes are prefix-free, so the first two digits give the length (ITU-T E.164
-// list of assigned codes); a test holds this against libphonenumber's metadata.
-// An unassigned code counts as three digits.
+// countryCode returns the country calling code as BCD and its length. Calling codes are prefix-free, so the first two
+// digits determine the length (ITU-T E.164 list of assigned codes); a test compares this with libphonenumber's
+// metadata. An unassigned code counts as three digits.
 func (n Number) countryCode() (code uint64, length int) {
 	length = 3
 	switch n.firstDigits(1) {

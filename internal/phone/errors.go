@@ -1,23 +1,20 @@
 package phone
 
-// Reason says why a number was refused. The codes are stable: clients and
-// metrics may rely on them.
+// Reason is why a number was refused. The codes are stable: clients and metrics may rely on them.
 type Reason string
 
 // The reasons for refusal.
 const (
 	// ReasonEmpty: no digits at all.
 	ReasonEmpty Reason = "empty"
-	// ReasonTooLong: more than 32 bytes, more than the 15 digits of E.164, or
-	// more than the country uses.
+	// ReasonTooLong: more than 32 bytes, more than the 15 digits of E.164, or more than the country uses.
 	ReasonTooLong Reason = "too_long"
-	// ReasonTooShort: fewer digits than the country uses; short codes and
-	// numbers without their area code end here.
+	// ReasonTooShort: fewer digits than the country uses, such as short codes and numbers without their area code.
 	ReasonTooShort Reason = "too_short"
-	// ReasonNotDigits: a letter, a second plus, or a sign that is no separator.
+	// ReasonNotDigits: a letter, a second plus, or a sign that is not a separator.
 	ReasonNotDigits Reason = "not_digits"
-	// ReasonNotASCII: digits of another script, full-width signs, invisible
-	// marks. They are refused, not folded: look-alikes are how numbers are forged.
+	// ReasonNotASCII: digits of another script, full-width signs, invisible marks. They are refused, not converted,
+	// because look-alikes are used to forge numbers.
 	ReasonNotASCII Reason = "not_ascii"
 	// ReasonControl: a control character, such as a tab or a line feed.
 	ReasonControl Reason = "control_character"
@@ -25,27 +22,24 @@ const (
 	ReasonURI Reason = "uri"
 	// ReasonExtension: an extension after the number. No messenger account has one.
 	ReasonExtension Reason = "extension"
-	// ReasonNoCountryCode: it starts with zero, so it is written as dialled at home.
+	// ReasonNoCountryCode: it starts with zero, so it is in national format.
 	ReasonNoCountryCode Reason = "no_country_code"
-	// ReasonUnknownCountryCode: the first digits are no country code.
+	// ReasonUnknownCountryCode: the first digits are not a country code.
 	ReasonUnknownCountryCode Reason = "unknown_country_code"
-	// ReasonInvalid: not a number of its country's numbering plan.
+	// ReasonInvalid: not in its country's numbering plan.
 	ReasonInvalid Reason = "invalid_for_country"
 	// ReasonPremiumRate: calling it costs the caller extra.
 	ReasonPremiumRate Reason = "premium_rate"
-	// ReasonAnonymous: a +888 number, sold by Fragment for Telegram accounts
-	// without a SIM; it proves no telephone line.
+	// ReasonAnonymous: a +888 number, sold by Fragment for Telegram accounts without a SIM; it is not a telephone line.
 	ReasonAnonymous Reason = "anonymous"
-	// ReasonNotSubscriber: a service, not a line that can hold a messenger
-	// account.
+	// ReasonNotSubscriber: a service, not a line that can hold a messenger account.
 	ReasonNotSubscriber Reason = "not_a_subscriber"
-	// ReasonMalformed: a messenger or a store gave what is no E.164 number.
+	// ReasonMalformed: a messenger or a store returned something that is not an E.164 number.
 	ReasonMalformed Reason = "malformed"
 )
 
-// Error is the refusal of a number. Its message is written for the API's
-// client: it says what is wrong and how to fix it, and it never holds any part
-// of the number.
+// Error is the refusal of a number. Its message is for the API's client: it explains what is wrong and how to fix it,
+// and never holds any part of the number.
 type Error struct {
 	Reason  Reason
 	message string
@@ -54,7 +48,7 @@ type Error struct {
 // Error returns the message for the client.
 func (e *Error) Error() string { return e.message }
 
-// Refusals are values made once: a client that sends junk costs no allocation.
+// Refusals are allocated once, so that invalid input costs no allocation.
 var (
 	errEmpty       = newError(ReasonEmpty, "no digits: give the phone number with its country code, digits only, with or without a leading plus")
 	errInputLong   = newError(ReasonTooLong, "longer than 32 bytes: give just one phone number with its country code")

@@ -20,8 +20,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input string) {
 		checkParse(t, input)
-		// Most inputs stop at their first stray byte; read as digits, each also
-		// reaches the numbering plans.
+		// Most inputs fail at their first invalid byte; converted to digits, each also reaches the numbering plans.
 		digits := []byte(input)
 		for i, c := range digits {
 			digits[i] = '0' + c%10
@@ -74,8 +73,7 @@ func FuzzSame(f *testing.F) {
 	f.Add(uint64(551123456789), uint64(5511923456789))
 	f.Add(uint64(4915112345678), uint64(12015550123))
 	f.Fuzz(func(t *testing.T, x, y uint64) {
-		// Random pairs are hardly ever the same line, so each is also tried in
-		// the three countries and against its own neighbours.
+		// Random pairs are rarely the same line, so each is also tried in the three countries and with its own variants.
 		a, b := fuzzNumber(x), fuzzNumber(y)
 		checkSame(t, a, b)
 		for _, code := range []uint64{52e10, 521e10, 54e10, 549e10, 55e10, 55e11} {
@@ -89,7 +87,7 @@ func FuzzSame(f *testing.F) {
 	})
 }
 
-// fuzzNumber makes a number of 5 to 15 digits out of anything.
+// fuzzNumber converts any value to a number of 5 to 15 digits.
 func fuzzNumber(x uint64) Number {
 	x %= 1e15
 	if x < 1e4 {

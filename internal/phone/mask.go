@@ -8,16 +8,15 @@ import (
 	"log/slog"
 )
 
-// errEncoded tells the programmer, not the client: encoding a Number without
-// saying E164 would store or send the masked form, or leak the real one.
+// errEncoded is for the programmer, not the client: encoding a Number without E164 would store or send the masked form,
+// or leak the real one.
 var errEncoded = errors.New("phone number is not encoded implicitly: write its E164 form")
 
-// minHidden is the fewest digits a mask hides; below it the mask shows no last
-// digits.
+// minHidden is the fewest digits that a mask hides; if it would hide fewer, it shows no last digits.
 const minHidden = 4
 
-// String returns the masked form for logs: the country code and the last two
-// digits, all else as asterisks (+49*********07), or "none".
+// String returns the masked form for logs: the country code and the last two digits, with asterisks between
+// (+49*********07), or "none".
 func (n Number) String() string {
 	if n.IsZero() {
 		return "none"
@@ -34,19 +33,17 @@ func (n Number) String() string {
 	return string(buf)
 }
 
-// Format writes the masked form whatever the verb: without it %d and %#v would
-// print the field.
+// Format writes the masked form for every verb: otherwise %d and %#v would print the field.
 func (n Number) Format(f fmt.State, _ rune) {
 	_, _ = io.WriteString(f, n.String()) // fmt's buffer does not fail.
 }
 
-// LogValue gives slog the masked form.
+// LogValue returns the masked form.
 func (n Number) LogValue() slog.Value { return slog.StringValue(n.String()) }
 
-// MarshalText always fails, so that encoding/json and the like neither write
-// {} nor the number: what is sent or stored says E164 explicitly.
+// MarshalText always fails, so that encoding/json and similar packages write neither {} nor the number. Code that sends
+// or stores a number calls E164.
 func (n Number) MarshalText() ([]byte, error) { return nil, errEncoded }
 
-// Value always fails, so that a database driver that takes any fmt.Stringer
-// (pgx does) cannot store the masked form.
+// Value always fails, so that a database driver that accepts any fmt.Stringer (pgx does) cannot store the masked form.
 func (n Number) Value() (driver.Value, error) { return nil, errEncoded }

@@ -73,8 +73,8 @@ func TestCountryCode_agreesWithLibphonenumber(t *testing.T) {
 	}
 }
 
-// Whatever libphonenumber gives as an example of a line we accept must parse to
-// itself: no country may fall through our own splitting of country codes.
+// Every libphonenumber example of an accepted line must parse to itself, so that our own split of country codes misses
+// no country.
 func TestParse_everyCountrysExamples(t *testing.T) {
 	lines := []phonenumbers.PhoneNumberType{phonenumbers.FIXED_LINE, phonenumbers.MOBILE}
 	for region := range phonenumbers.GetSupportedRegions() {

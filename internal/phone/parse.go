@@ -2,28 +2,22 @@ package phone
 
 import "github.com/nyaruka/phonenumbers"
 
-// Parse reads a number at the API's door. It must include its country code; a
-// leading plus is optional, ASCII spaces, hyphens, dots, slashes and parentheses
-// are dropped, and a national prefix after the country code, as in
-// +44 (0)20, is dropped where the numbering plan knows it. Everything else is
-// refused with an *Error.
+// Parse parses a number from the API's client. It must include its country code; a leading plus is optional. ASCII
+// spaces, hyphens, dots, slashes and parentheses are dropped, and so is a national prefix after the country code, as in
+// +44 (0)20, if the numbering plan has it. Everything else is refused with an *Error.
 //
-// The number must be valid in its country, or be the other form of a valid
-// number (see Variants): clients hold +52 1 and eight-digit Brazilian mobiles in
-// old address books, and WhatsApp still uses both. Such a number is kept as
-// given, because the answer must show the client its own number.
+// The number must be valid in its country, or be the other form of a valid number (see Variants): clients have +52 1 and
+// eight-digit Brazilian mobiles in old address books, and WhatsApp still uses both. Such a number is kept as given,
+// because the answer must show the client its own number.
 //
-// Which lines are accepted follows one rule: the user sends us a message, so a
-// doubtful line costs nothing and is let through; refused is what cannot send
-// one, and what would be expensive to call later.
+// One rule decides which lines are accepted: the user sends us a message, so a doubtful line costs nothing and is accepted.
+// Lines that cannot send one, or would be expensive to call later, are refused.
 //
-//   - Accepted: mobile, landline (WhatsApp runs on them), VoIP, personal numbers,
-//     national toll-free, shared-cost and universal access numbers (businesses
-//     hold WhatsApp accounts on them), and the satellite and global networks
-//     +870, +878, +881, +882, +883, which have subscribers.
-//   - Refused: premium rate and +979; +888; pagers and voicemail boxes; +800 and
-//     +808, which only forward to a line that has a number of its own; short
-//     codes, which have no international form.
+//   - Accepted: mobile, landline (WhatsApp works on them), VoIP, personal numbers, national toll-free, shared-cost and
+//     universal access numbers (businesses have WhatsApp accounts on them), and the satellite and global networks +870,
+//     +878, +881, +882, +883, which have subscribers.
+//   - Refused: premium rate and +979; +888; pagers and voicemail boxes; +800 and +808, which only forward to a line that
+//     has a number of its own; short codes, which have no international form.
 func Parse(input string) (Number, error) {
 	n, refused := scanDigits(input)
 	if refused == nil {
@@ -39,7 +33,7 @@ func Parse(input string) (Number, error) {
 	return n, nil
 }
 
-// checkRange judges country codes that belong to no country.
+// checkRange refuses unassigned country codes, and those of services that belong to no country.
 func checkRange(n Number) *Error {
 	code, _ := n.countryCode()
 	switch code {
@@ -56,9 +50,9 @@ func checkRange(n Number) *Error {
 	return nil
 }
 
-// findInPlan finds the kind of line, and the number without a national prefix if
-// only that makes it valid. The forms of the client come first, so that a number
-// that is valid as given is never rewritten, and Parse of a result is that result.
+// findInPlan returns the kind of line, and the number without a national prefix if only that makes it valid. The
+// client's form is tried first, so that a number that is valid as given is never rewritten, and Parse of a result
+// returns that result.
 func findInPlan(n Number) (Number, phonenumbers.PhoneNumberType) {
 	if line := lineType(n); line != phonenumbers.UNKNOWN {
 		return n, line
@@ -85,7 +79,7 @@ func checkLine(n Number, line phonenumbers.PhoneNumberType) *Error {
 	case phonenumbers.PAGER, phonenumbers.VOICEMAIL:
 		return errService
 	case phonenumbers.UNKNOWN:
-		return outsidePlan(Canonical(n)) // The old form alone is no mistake.
+		return outsidePlan(Canonical(n)) // The old form is not the mistake.
 	}
 	return nil
 }

@@ -2,24 +2,21 @@ package phone
 
 import "github.com/nyaruka/phonenumbers"
 
-// This file is all that touches libphonenumber. Its metadata is read by the
-// library's init (about 5 ms, whether used or not); patterns compile on first
-// use of a country, under 1 ms each, some 6 MB for all countries together, so
-// there is nothing worth warming up.
+// Only this file uses libphonenumber. The library's init reads its metadata (about 5 ms, always); patterns compile on
+// first use of a country, under 1 ms each, about 6 MB for all countries together, so no warm-up is needed.
 
 // isAssigned reports whether code, as BCD, is a country calling code.
 func isAssigned(code uint64) bool {
 	return phonenumbers.GetRegionCodeForCountryCode(int(toDecimal(code))) != phonenumbers.UNKNOWN_REGION //nolint:gosec // three digits at most
 }
 
-// lineType returns UNKNOWN exactly for numbers that are not valid. The library's
-// own parser is not asked: given a country code it adds only the guess about
-// national prefixes, at twice the cost.
+// lineType returns UNKNOWN for a number that is not valid. It does not use the library's own parser: given a country
+// code, that only adds a guess about national prefixes, at twice the cost.
 func lineType(n Number) phonenumbers.PhoneNumberType {
 	return phonenumbers.GetNumberType(libraryNumber(n))
 }
 
-// outsidePlan says why a number that is not valid is not.
+// outsidePlan returns why a number is not valid.
 func outsidePlan(n Number) *Error {
 	switch phonenumbers.IsPossibleNumberWithReason(libraryNumber(n)) {
 	case phonenumbers.TOO_SHORT, phonenumbers.IS_POSSIBLE_LOCAL_ONLY:
@@ -30,8 +27,7 @@ func outsidePlan(n Number) *Error {
 	return errInvalid
 }
 
-// withoutNationalPrefix lets the library's parser drop a trunk prefix that was
-// written after the country code.
+// withoutNationalPrefix lets the library's parser drop a trunk prefix after the country code.
 func withoutNationalPrefix(n Number) (Number, bool) {
 	parsed, err := phonenumbers.Parse(n.E164(), phonenumbers.UNKNOWN_REGION)
 	if err != nil {
@@ -42,13 +38,13 @@ func withoutNationalPrefix(n Number) (Number, bool) {
 	return bare, err == nil && bare != n
 }
 
-// libraryNumber is n in the library's form, where zeros at the start of the
-// national part (Italy's landlines) are counted apart.
+// libraryNumber converts n to the library's form, which counts zeros at the start of the national part (Italy's
+// landlines) separately.
 func libraryNumber(n Number) *phonenumbers.PhoneNumber {
 	code, codeLen := n.countryCode()
 	nationalLen := n.countDigits() - codeLen
 	national := n.lastDigits(nationalLen)
-	// At least one digit stays a digit, as in the library: 000 is two zeros and a 0.
+	// One digit is always left, as in the library: 000 is two zeros and a 0.
 	zeros := int32(nationalLen - max(fromBCD(national).countDigits(), 1)) //nolint:gosec // at most 15 digits
 	country, value := int32(toDecimal(code)), toDecimal(national)         //nolint:gosec // three digits at most
 	p := &phonenumbers.PhoneNumber{CountryCode: &country, NationalNumber: &value}
@@ -59,7 +55,7 @@ func libraryNumber(n Number) *phonenumbers.PhoneNumber {
 	return p
 }
 
-// toDecimal turns BCD into the number it spells.
+// toDecimal converts BCD to its number.
 func toDecimal(bcd uint64) uint64 {
 	var value uint64
 	for shift := 60; shift >= 0; shift -= 4 {

@@ -1,17 +1,16 @@
 package phone
 
-// A messenger's server reports its own accounts' numbers, so they are checked
-// for shape only and kept as reported: libphonenumber calls numbers invalid that
-// WhatsApp uses every day (+52 1). Nothing is stripped or folded, because a value
-// with anything around its digits is not the one that the platform documents.
+// A messenger's server reports the numbers of its own accounts, so only their shape is checked: libphonenumber rejects
+// numbers that WhatsApp uses every day (+52 1). Nothing is stripped or converted, because a value with anything around
+// its digits is not the one that the platform documents.
 
-// ParseWhatsApp reads a wa_id (or `from`) of the Cloud API: 5 to 15 bare digits,
-// the first not zero. Since usernames a business-scoped user id can stand where a
-// number stood; that and everything else is refused, and means no number.
+// ParseWhatsApp parses a wa_id (or `from`) of the Cloud API: 5 to 15 digits, the first not zero. Since WhatsApp has
+// usernames, a business-scoped user id can take the place of a number; that and everything else is refused, and means
+// no number.
 func ParseWhatsApp(waID string) (Number, error) { return parseReported(waID, minDigits) }
 
-// ParseTelegram reads contact.phone_number of the Bot API: 7 to 15 digits, the
-// first not zero, with or without a plus; Telegram sends both.
+// ParseTelegram parses contact.phone_number of the Bot API: 7 to 15 digits, the first not zero, with or without a plus;
+// Telegram sends both.
 func ParseTelegram(contactPhone string) (Number, error) {
 	if len(contactPhone) > 0 && contactPhone[0] == '+' {
 		contactPhone = contactPhone[1:]

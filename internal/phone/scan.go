@@ -2,13 +2,12 @@ package phone
 
 import "strings"
 
-// maxInput bounds the text before anything reads it. The longest E.164 number
-// with a plus and a separator after every digit has 31 bytes.
+// maxInput bounds the text in bytes before it is parsed. The longest E.164 number with a plus and a separator after
+// every digit has 31.
 const maxInput = 32
 
-// scanDigits turns what a client wrote into digits, or says what is wrong with its
-// characters. Characters are judged before the shape of the number, because a
-// stray one makes any count of digits meaningless.
+// scanDigits returns the digits of a client's text, or the error of a character. Characters are checked before the
+// number's shape, because an invalid one makes any count of digits meaningless.
 func scanDigits(input string) (Number, *Error) {
 	if len(input) > maxInput {
 		return Number{}, errInputLong
@@ -39,7 +38,7 @@ func scanDigits(input string) (Number, *Error) {
 	return fromBCD(bcd), checkShape(digits, leading)
 }
 
-// checkShape judges the digits before any numbering plan is asked.
+// checkShape checks the digits before any numbering plan is used.
 func checkShape(digits int, leading byte) *Error {
 	switch {
 	case digits == 0:
@@ -62,8 +61,7 @@ func isSeparator(c byte) bool {
 	return false
 }
 
-// strayError says which mistake the first character that does not belong is, after
-// so many digits.
+// strayError returns the error of the first invalid character, which follows so many digits.
 func strayError(input string, at, digits int) *Error {
 	c := input[at]
 	switch {
@@ -79,8 +77,8 @@ func strayError(input string, at, digits int) *Error {
 	return errNotDigits
 }
 
-// startsExtension knows the usual spellings: ;ext=12, x12, ext. 12, #12, and a
-// comma for a pause while dialling.
+// startsExtension reports whether rest starts like an extension: ;ext=12, x12, ext. 12, #12, or a comma for a pause
+// while dialling.
 func startsExtension(rest string) bool {
 	switch rest[0] {
 	case ';', ',', '#', 'x', 'X':

@@ -1,35 +1,28 @@
 package phone
 
-// Three countries changed their mobile numbers, and messengers report some
-// accounts by the form in which they were first registered. The sets are closed:
-// whatever is not listed here is another line.
+// Three countries changed their mobile numbers, and messengers report some accounts in the form in which they were first
+// registered. The sets are closed: any number not listed here is another line.
 //
-//   - Brazil: 55, two-digit area code, [9], eight digits. Only mobiles got the
-//     ninth digit (Anatel's Resolution 553/2010, 2012 to 2016); their eight
-//     digits start with 6 to 9, landlines' with 2 to 5. Area codes have no zero.
-//     Eight digits from 7 were also given to trunked radio (SME, Nextel), which
-//     kept them, and which libphonenumber holds valid to this day: 7xxx-xxxx and
-//     9 7xxx-xxxx can be two lines. So in the areas 11 to 28 they are, because
-//     WhatsApp reports mobiles there with all nine digits. From area 31 on it
-//     reports every mobile with eight, those from 7 too (the rule that clients
-//     such as Evolution API go by), so there both are one account.
+//   - Brazil: 55, two-digit area code, [9], eight digits. Only mobiles got the ninth digit (Anatel's Resolution 553/2010,
+//     2012 to 2016); their eight digits start with 6 to 9, landlines' with 2 to 5. Area codes have no zero. Eight digits
+//     from 7 were also given to trunked radio (SME, Nextel), which kept them, and libphonenumber still treats them as
+//     valid: 7xxx-xxxx and 9 7xxx-xxxx can be two lines. They are two lines in the areas 11 to 28, because WhatsApp reports
+//     mobiles there with all nine digits. From area 31 on it reports every mobile with eight, including those from 7 (the
+//     rule of clients such as Evolution API), so there both are one account.
 //   - Mexico: 52 [1] and ten digits. The 1 was dropped in 2019; wa_id keeps 521.
-//   - Argentina: 54 [9] and ten digits. The 9 marks a mobile called from abroad;
-//     mobiles and landlines share no ten-digit number.
+//   - Argentina: 54 [9] and ten digits. The 9 marks a mobile called from abroad; mobiles and landlines share no ten-digit
+//     number.
 //
-// Sources: Zoho Marketing Automation, "inconsistencies in mobile numbers and
-// their WhatsApp IDs in Brazil and Mexico"; Whapi, "specifics of sending messages
-// to numbers of different countries".
+// Sources: Zoho Marketing Automation, "inconsistencies in mobile numbers and their WhatsApp IDs in Brazil and Mexico";
+// Whapi, "specifics of sending messages to numbers of different countries".
 
-// Same reports whether a and b are one line: equal, or two forms of one number.
-// None is the same as nothing, itself included: a withheld number must never
-// match.
+// Same reports whether a and b are one line: equal, or two forms of one number. None is not the same as anything, not even
+// none: a withheld number must never match.
 func Same(a, b Number) bool {
 	return !a.IsZero() && Canonical(a) == Canonical(b)
 }
 
-// Variants returns every form of n's line, n itself first: one or two, and no
-// forms for none.
+// Variants returns every form of n's line, n itself first: one or two, or no form for none.
 func Variants(n Number) []Number {
 	if n.IsZero() {
 		return nil
@@ -40,10 +33,8 @@ func Variants(n Number) []Number {
 	return []Number{n}
 }
 
-// Canonical returns the one form that all variants of a line share, today's
-// mobile form: for limits and comparison only. What is answered or stored is the
-// form that was given; an Argentine landline even gets a form here that is never
-// written.
+// Canonical returns the form that all variants of a line share, today's mobile form: for limits and comparison only.
+// Answers and stores keep the form as given; an Argentine landline even gets a canonical form that is never written.
 func Canonical(n Number) Number {
 	_, canonical := n.bothForms()
 	return canonical

@@ -45,8 +45,8 @@ func TestSame_condition(t *testing.T) {
 	}
 }
 
-// TestSame_brazilFromSeven shows why eight digits from 7 are no variant where WhatsApp reports nine: unlike those from 6, 8
-// and 9 they are a mobile number of today's plan by themselves, beside the one with the ninth digit.
+// TestSame_brazilFromSeven shows why eight digits from 7 are not a variant where WhatsApp reports nine: unlike those
+// from 6, 8 and 9, they are a mobile number of today's plan, in addition to the one with the ninth digit.
 func TestSame_brazilFromSeven(t *testing.T) {
 	g := NewWithT(t)
 	for first, own := range map[string]bool{"6": false, "7": true, "8": false, "9": false} {
@@ -105,7 +105,7 @@ func TestCanonical_isTodaysMobileForm(t *testing.T) {
 	}
 }
 
-// checkSame holds what every pair of numbers must fulfil.
+// checkSame checks the properties of every pair of numbers.
 func checkSame(t *testing.T, a, b Number) {
 	t.Helper()
 	for _, n := range []Number{a, b} {

@@ -22,7 +22,7 @@ import (
 func TestSend_apiServer(t *testing.T) {
 	g := NewWithT(t)
 	authority := newAuthority(t)
-	file, key := writePair(t, authority.issueCertificate(func(c *x509.Certificate) {
+	file, key := writePair(t, authority.issueCert(func(c *x509.Certificate) {
 		c.DNSNames = []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"}
 	}))
 	plane, err := controlplane.Start(controlplane.Options{
@@ -66,7 +66,7 @@ func TestSend_certificateOfTheAPIServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var present atomic.Pointer[tls.Certificate]
-			present.Store(authority.issueCertificate(func(c *x509.Certificate) {
+			present.Store(authority.issueCert(func(c *x509.Certificate) {
 				c.DNSNames, c.IPAddresses = []string{name}, []net.IP{net.IPv4(127, 0, 0, 1)}
 			}))
 			to := testDestination(serveTLS(t, &present, func(*tls.Config) {}).URL)

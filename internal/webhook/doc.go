@@ -9,7 +9,7 @@
 //
 // Invariants:
 //   - The body and the webhook-id of an event are the same on every attempt, in every process and version.
-//   - What is signed is what is sent, and an event of a signed endpoint is never sent unsigned.
+//   - The signed bytes are the bytes sent, and an event of a signed endpoint is never sent unsigned.
 //   - No connection is made to an address that the Guard did not check after DNS, whatever the URL looks like. There are
 //     no proxies, no redirects and no cookies, so there is no second hop to check.
 //   - Only a 2xx answer is success, whatever follows its header.

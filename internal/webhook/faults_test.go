@@ -37,7 +37,7 @@ func TestSend_faults(t *testing.T) {
 			_ = conn.SetLinger(0)
 		}
 	}
-	reply := func(text string) func(*net.TCPConn) {
+	send := func(text string) func(*net.TCPConn) {
 		return func(conn *net.TCPConn) {
 			_, _ = conn.Write([]byte(text))
 			_ = conn.CloseWrite()
@@ -63,19 +63,19 @@ func TestSend_faults(t *testing.T) {
 		"slow body after 500":        {drip("HTTP/1.1 500 X\r\nContent-Length: 9999\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 500, Reason: "http_500"}},
 		"body that never ends":       {drip("HTTP/1.1 200 OK\r\n\r\n"), Verdict{Outcome: Delivered, StatusCode: 200}},
 		"reset after 200":            {reset("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), Verdict{Outcome: Delivered, StatusCode: 200}},
-		"broken chunks after 200":    {reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense"), Verdict{Outcome: Delivered, StatusCode: 200}},
+		"broken chunks after 200":    {send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnonsense"), Verdict{Outcome: Delivered, StatusCode: 200}},
 		"reset":                      {reset(""), Verdict{Outcome: Retry, Reason: ReasonConnection}},
-		"closed":                     {reply(""), Verdict{Outcome: Retry, Reason: ReasonConnection}},
-		"closed in the header":       {reply("HTTP/1.1 200 OK\r\nX: y"), Verdict{Outcome: Retry, Reason: ReasonConnection}},
-		"not HTTP":                   {reply("SSH-2.0-OpenSSH_9.9\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"invalid status":             {reply("HTTP/1.1 2xx OK\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"invalid header":             {reply("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"invalid length":             {reply("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"100-continue":               {reply("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), Verdict{Outcome: Delivered, StatusCode: 200}},
+		"closed":                     {send(""), Verdict{Outcome: Retry, Reason: ReasonConnection}},
+		"closed in the header":       {send("HTTP/1.1 200 OK\r\nX: y"), Verdict{Outcome: Retry, Reason: ReasonConnection}},
+		"not HTTP":                   {send("SSH-2.0-OpenSSH_9.9\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
+		"invalid status":             {send("HTTP/1.1 2xx OK\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
+		"invalid header":             {send("HTTP/1.1 200 OK\r\nno colon\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
+		"invalid length":             {send("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
+		"100-continue":               {send("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), Verdict{Outcome: Delivered, StatusCode: 200}},
 		"flood of 103":               {flood("HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
 		"flood of header":            {flood("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("y", 1000)), Verdict{Outcome: Retry, Reason: ReasonBadResponse}},
-		"switching protocols":        {reply("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 101, Reason: "http_101"}},
-		"status of three odd digits": {reply("HTTP/1.1 999 Why\r\nContent-Length: 0\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 999, Reason: "http_999"}},
+		"switching protocols":        {send("HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 101, Reason: "http_101"}},
+		"status of three odd digits": {send("HTTP/1.1 999 Why\r\nContent-Length: 0\r\n\r\n"), Verdict{Outcome: Retry, StatusCode: 999, Reason: "http_999"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

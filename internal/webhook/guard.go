@@ -149,7 +149,9 @@ func (g *Guard) hasAllowRule(namespace string, ip netip.Addr, port uint16) bool 
 
 // dialControl returns the hook that net.Dialer calls with each address before it connects. tried counts the addresses
 // that were allowed.
-func (g *Guard) dialControl(namespace string, plain bool, tried *atomic.Int32) func(context.Context, string, string, syscall.RawConn) error {
+func (g *Guard) dialControl(
+	namespace string, plain bool, tried *atomic.Int32,
+) func(context.Context, string, string, syscall.RawConn) error {
 	return func(_ context.Context, network, address string, _ syscall.RawConn) error {
 		target, err := netip.ParseAddrPort(address)
 		if err != nil || network != "tcp4" && network != "tcp6" {

@@ -112,7 +112,8 @@ func TestGuard_addressesThatNoRuleAllows(t *testing.T) {
 		"10.9.1.1", "8.8.4.4", "10.96.0.1", "fd00:96::1", "10.244.0.7", "192.168.0.5", "fd00::7",
 		"::ffff:10.9.1.1", "::ffff:10.96.0.1", "64:ff9b::10.9.1.1", "64:ff9b::10.244.0.7", "64:ff9b::8.8.4.4",
 	} {
-		g.Expect(targetReason(guard, "shop", false, netip.AddrPortFrom(netip.MustParseAddr(address), 443))).To(Equal(ReasonBlockedAddress), address)
+		target := netip.AddrPortFrom(netip.MustParseAddr(address), 443)
+		g.Expect(targetReason(guard, "shop", false, target)).To(Equal(ReasonBlockedAddress), address)
 	}
 	for _, address := range []string{"10.10.1.1", "8.8.8.8", "10.96.0.2", "fd00:96::2", "10.244.0.8"} {
 		g.Expect(targetReason(guard, "shop", false, netip.AddrPortFrom(netip.MustParseAddr(address), 443))).To(BeEmpty(), address)
@@ -161,7 +162,7 @@ func TestGuard_dialHook(t *testing.T) {
 	g.Expect(call("unix", "/run/x.sock")).To(Equal(ReasonBlockedAddress))
 	g.Expect(call("tcp6", "[fe80::1%eth0]:80")).To(Equal(ReasonBlockedAddress))
 	g.Expect(call("tcp4", "nonsense")).To(Equal(ReasonBlockedAddress))
-	g.Expect(call("tcp4", "10.0.0.1:443")).To(Equal(ReasonBlockedAddress), "what is refused counts for nothing")
+	g.Expect(call("tcp4", "10.0.0.1:443")).To(Equal(ReasonBlockedAddress), "refused addresses are not counted")
 	for range maxAddresses {
 		g.Expect(call("tcp4", "127.0.0.1:80")).To(BeEmpty())
 	}

@@ -71,7 +71,7 @@ func TestLimiter_spreadsRejectedCallers(t *testing.T) {
 
 	var later *BusyError
 	g.Expect(errors.As(l.tryAcquire("a:443", now.Add(time.Hour)), &later)).To(BeTrue())
-	g.Expect(later.After).To(Equal(maxBusy/SlowStart), "the old queue is forgotten, but an attempt that hangs that long may last a full timeout more")
+	g.Expect(later.After).To(Equal(maxBusy/SlowStart), "an old queue is forgotten, but a hanging attempt may last a full timeout more")
 	g.Expect(later.Error()).To(ContainSubstring("in flight"))
 }
 

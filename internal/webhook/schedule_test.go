@@ -34,7 +34,7 @@ func TestNextAttempt_clampsRetryAfter(t *testing.T) {
 		asked, want time.Duration
 	}{
 		"never earlier":                   {3, time.Second, 30 * time.Minute},
-		"nothing asked":                   {3, 0, 30 * time.Minute},
+		"no Retry-After":                  {3, 0, 30 * time.Minute},
 		"negative":                        {3, -time.Hour, 30 * time.Minute},
 		"honoured":                        {3, 40 * time.Minute, 40 * time.Minute},
 		"at most twice":                   {3, 86400 * time.Second, time.Hour},
@@ -65,7 +65,8 @@ func TestNextAttempt_staysWithinBounds(t *testing.T) {
 			g.Expect(wait).To(BeNumerically("~", base, most), "attempts made %d, asked %s", made, asked)
 		}
 		// Monotone: neither a longer Retry-After nor more attempts lead to an earlier time.
-		g.Expect(NextAttempt(made, now, asked+time.Minute, fixedJitter(.5))).NotTo(BeTemporally("<", NextAttempt(made, now, asked, fixedJitter(.5))))
+		g.Expect(NextAttempt(made, now, asked+time.Minute, fixedJitter(.5))).
+			NotTo(BeTemporally("<", NextAttempt(made, now, asked, fixedJitter(.5))))
 		if made > 0 {
 			g.Expect(NextAttempt(made-1, now, asked, fixedJitter(.99))).NotTo(BeTemporally(">", NextAttempt(made, now, asked, fixedJitter(0.99))))
 		}

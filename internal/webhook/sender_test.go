@@ -116,7 +116,8 @@ func TestResult_asAttempt(t *testing.T) {
 	g := NewWithT(t)
 	now := time.Unix(1_795_000_000, 0)
 	delivered := Result{Verdict: Verdict{Outcome: Delivered, StatusCode: 200}}
-	g.Expect(delivered.Attempt(1, 0, now, fixedJitter(0))).To(Equal(verification.Attempt{Number: 1, At: now, StatusCode: 200, Delivered: true}))
+	g.Expect(delivered.Attempt(1, 0, now, fixedJitter(0))).
+		To(Equal(verification.Attempt{Number: 1, At: now, StatusCode: 200, Delivered: true}))
 	gone := Result{Verdict: Verdict{Outcome: Gone, StatusCode: 410, Reason: "http_410", RetryAfter: time.Hour}}
 	g.Expect(gone.Attempt(1, 0, now, fixedJitter(0)).Next).To(BeZero())
 	failed := Result{Verdict: Verdict{Outcome: Retry, Reason: ReasonTimeout}}
@@ -242,7 +243,8 @@ func TestParseURL(t *testing.T) {
 func TestSend_badConfigurationIsAnAttempt(t *testing.T) {
 	g := NewWithT(t)
 	s := newSender(t, Options{})
-	g.Expect(sendEvent(t, s, testDestination("https://user:pass@shop.example")).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadURL}))
+	g.Expect(sendEvent(t, s, testDestination("https://user:pass@shop.example")).Verdict).
+		To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadURL}))
 	to := testDestination("https://shop.example")
 	to.caBundle = []byte("-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n")
 	g.Expect(sendEvent(t, s, to).Verdict).To(Equal(Verdict{Outcome: Retry, Reason: ReasonBadCABundle}))

@@ -76,7 +76,7 @@ func newAuthority(t *testing.T) *authority {
 
 func (a *authority) bundlePEM() []byte { return toPEM(a.cert.Raw) }
 
-func (a *authority) issueCertificate(change func(*x509.Certificate)) *tls.Certificate {
+func (a *authority) issueCert(change func(*x509.Certificate)) *tls.Certificate {
 	g := NewWithT(a.t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"shop.test"},
@@ -118,21 +118,21 @@ func TestSend_tls(t *testing.T) {
 		bundle      []byte
 		want        Reason
 	}{
-		"trusted":       {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: ours.bundlePEM()},
-		"two in bundle": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: append(other.bundlePEM(), ours.bundlePEM()...)},
-		"expired": {certificate: ours.issueCertificate(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
+		"trusted":       {certificate: ours.issueCert(func(*x509.Certificate) {}), bundle: ours.bundlePEM()},
+		"two in bundle": {certificate: ours.issueCert(func(*x509.Certificate) {}), bundle: append(other.bundlePEM(), ours.bundlePEM()...)},
+		"expired": {certificate: ours.issueCert(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
 			bundle: ours.bundlePEM(), want: ReasonTLSExpired},
-		"not yet valid": {certificate: ours.issueCertificate(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }),
+		"not yet valid": {certificate: ours.issueCert(func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }),
 			bundle: ours.bundlePEM(), want: ReasonTLSExpired},
-		"wrong host": {certificate: ours.issueCertificate(func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} }),
+		"wrong host": {certificate: ours.issueCert(func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 2)} }),
 			bundle: ours.bundlePEM(), want: ReasonTLSHostname},
-		"public authorities": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), want: ReasonTLSUntrusted},
-		"other authority":    {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: other.bundlePEM(), want: ReasonTLSUntrusted},
-		"TLS 1.0": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: ours.bundlePEM(), want: ReasonTLS,
+		"public authorities": {certificate: ours.issueCert(func(*x509.Certificate) {}), want: ReasonTLSUntrusted},
+		"other authority":    {certificate: ours.issueCert(func(*x509.Certificate) {}), bundle: other.bundlePEM(), want: ReasonTLSUntrusted},
+		"TLS 1.0": {certificate: ours.issueCert(func(*x509.Certificate) {}), bundle: ours.bundlePEM(), want: ReasonTLS,
 			config: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS10 }},
-		"TLS 1.1": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: ours.bundlePEM(), want: ReasonTLS,
+		"TLS 1.1": {certificate: ours.issueCert(func(*x509.Certificate) {}), bundle: ours.bundlePEM(), want: ReasonTLS,
 			config: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }},
-		"TLS 1.2": {certificate: ours.issueCertificate(func(*x509.Certificate) {}), bundle: ours.bundlePEM(),
+		"TLS 1.2": {certificate: ours.issueCert(func(*x509.Certificate) {}), bundle: ours.bundlePEM(),
 			config: func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestSend_certificateRotatedMidRun(t *testing.T) {
 	g := NewWithT(t)
 	first, second := newAuthority(t), newAuthority(t)
 	var present atomic.Pointer[tls.Certificate]
-	present.Store(first.issueCertificate(func(*x509.Certificate) {}))
+	present.Store(first.issueCert(func(*x509.Certificate) {}))
 	server := serveTLS(t, &present, func(*tls.Config) {})
 	server.Config.SetKeepAlivesEnabled(false) // so that each attempt has its own handshake
 	s := newSender(t, Options{})
@@ -166,7 +166,7 @@ func TestSend_certificateRotatedMidRun(t *testing.T) {
 	to.caBundle = first.bundlePEM()
 	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered))
 
-	present.Store(second.issueCertificate(func(*x509.Certificate) {}))
+	present.Store(second.issueCert(func(*x509.Certificate) {}))
 	g.Expect(sendEvent(t, s, to).Reason).To(Equal(ReasonTLSUntrusted))
 	to.caBundle = second.bundlePEM()
 	g.Expect(sendEvent(t, s, to).Outcome).To(Equal(Delivered), "a new bundle has its own connections")
@@ -215,7 +215,7 @@ func TestSend_goAway(t *testing.T) {
 	t.Run("instead of an answer", func(t *testing.T) {
 		a := newAuthority(t)
 		listener := listenOn(t, "127.0.0.1:0")
-		config := &tls.Config{Certificates: []tls.Certificate{*a.issueCertificate(func(*x509.Certificate) {})}, NextProtos: []string{"h2"}}
+		config := &tls.Config{Certificates: []tls.Certificate{*a.issueCert(func(*x509.Certificate) {})}, NextProtos: []string{"h2"}}
 		go acceptAll(listener, func(conn net.Conn) {
 			goAway(tls.Server(conn, config))
 		})
