@@ -52,14 +52,14 @@ func decodeStrict(data []byte, kind string, into any) error {
 	}
 	var object map[string]any
 	if err := json.Unmarshal(asJSON, &object); err != nil {
-		return err
+		return fmt.Errorf("parse document: %w", err)
 	}
 	if object["apiVersion"] != GroupVersion.String() || object["kind"] != kind {
 		return fmt.Errorf("apiVersion and kind must be %s and %s", GroupVersion, kind)
 	}
 	strict, err := kjson.UnmarshalStrict(asJSON, into)
 	if err != nil {
-		return err
+		return fmt.Errorf("decode %s: %w", kind, err)
 	}
 	errs := strict
 	for _, e := range findEmptyTexts(field.NewPath("spec"), object["spec"]) {
@@ -78,7 +78,11 @@ func toJSON(data []byte, kind string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return yaml.YAMLToJSONStrict(document)
+	asJSON, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return nil, fmt.Errorf("parse YAML: %w", err)
+	}
+	return asJSON, nil
 }
 
 // documentMarker matches the start of a document. Text before it keeps its lines, so that errors have the right line number.

@@ -118,7 +118,10 @@ func (c *Controller) Run(ctx context.Context, from source.TypedSource[Item]) err
 	if err := loop.Watch(from); err != nil {
 		return fmt.Errorf("watch request source: %w", err)
 	}
-	return loop.Start(ctx)
+	if err := loop.Start(ctx); err != nil {
+		return fmt.Errorf("run request controller: %w", err)
+	}
+	return nil
 }
 
 // pause is how long a request waits. held is set if it waits for a resource of this process (a slot, the rate of deletions) and

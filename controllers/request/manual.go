@@ -80,7 +80,10 @@ func (c *ManualController) Run(ctx context.Context, from source.TypedSource[stri
 	if err := loop.Watch(from); err != nil {
 		return fmt.Errorf("watch manual request source: %w", err)
 	}
-	return loop.Start(ctx)
+	if err := loop.Start(ctx); err != nil {
+		return fmt.Errorf("run manual request controller: %w", err)
+	}
+	return nil
 }
 
 // Reconcile completes a manual request, or records in its status why it is refused.

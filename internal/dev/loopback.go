@@ -44,7 +44,11 @@ func (a *address) openListener(ctx context.Context) (net.Listener, error) {
 
 func listenTCP(ctx context.Context, at string) (net.Listener, error) {
 	var config net.ListenConfig
-	return config.Listen(ctx, "tcp", at)
+	listener, err := config.Listen(ctx, "tcp", at)
+	if err != nil {
+		return nil, fmt.Errorf("listen on loopback: %w", err)
+	}
+	return listener, nil
 }
 
 // isLoopback reports whether a host is an address of this machine's loopback.

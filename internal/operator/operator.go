@@ -63,7 +63,7 @@ func Run(ctx context.Context, o Options, log logr.Logger) error {
 func (o *Options) renderOptions() (render.Options, error) {
 	allow, deny, err := o.Webhook.Rules()
 	if err != nil {
-		return render.Options{}, err
+		return render.Options{}, fmt.Errorf("read webhook rules: %w", err)
 	}
 	return render.Options{
 		Image: o.Image, PullPolicy: corev1.PullPolicy(o.PullPolicy), PullSecrets: o.PullSecrets,

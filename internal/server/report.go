@@ -29,7 +29,10 @@ func (c *cluster) checkRoom(ctx context.Context) error {
 	if err := c.store.Ready(ctx); err != nil {
 		return fmt.Errorf("check store: %w", err)
 	}
-	return c.objects.Room(c.current().Limits)
+	if err := c.objects.Room(c.current().Limits); err != nil {
+		return fmt.Errorf("check room for requests: %w", err)
+	}
+	return nil
 }
 
 func (c *cluster) recordCondition(project *verifyv1.VerificationProject, condition metav1.Condition, bad bool) {

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"fmt"
+
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +21,10 @@ func handOver(wanted map[string]any, autoscaled bool, found *appsv1.Deployment) 
 		return false, nil
 	}
 	// If the only owner stops sending a field, the field is removed: the number would fall to the default, 1.
-	return true, unstructured.SetNestedField(wanted, int64(*found.Spec.Replicas), "spec", "replicas")
+	if err := unstructured.SetNestedField(wanted, int64(*found.Spec.Replicas), "spec", "replicas"); err != nil {
+		return true, fmt.Errorf("keep replicas: %w", err)
+	}
+	return true, nil
 }
 
 // isScaled reports whether an autoscaler owns the number of pods: its last writer used the subresource scale.

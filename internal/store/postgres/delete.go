@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -14,8 +15,10 @@ import (
 type deleted struct{ id, phone string }
 
 func scanDeleted(row pgx.CollectableRow) (d deleted, err error) {
-	err = row.Scan(&d.id, &d.phone)
-	return d, err
+	if err = row.Scan(&d.id, &d.phone); err != nil {
+		return d, fmt.Errorf("scan deleted request: %w", err)
+	}
+	return d, nil
 }
 
 // Delete implements verification.Store.

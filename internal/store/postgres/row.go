@@ -61,7 +61,11 @@ func parseNumber(stored string) (phone.Number, error) {
 	if stored == "" {
 		return phone.Number{}, nil
 	}
-	return phone.FromE164(stored)
+	number, err := phone.FromE164(stored)
+	if err != nil {
+		return phone.Number{}, fmt.Errorf("parse stored number: %w", err)
+	}
+	return number, nil
 }
 
 // contact is the JSON form of a verification.Contact in the column contacts.

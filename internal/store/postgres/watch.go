@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -37,8 +38,10 @@ type versioned struct {
 }
 
 func scanVersion(row pgx.CollectableRow) (v versioned, err error) {
-	err = row.Scan(&v.id, &v.version)
-	return v, err
+	if err = row.Scan(&v.id, &v.version); err != nil {
+		return v, fmt.Errorf("scan version: %w", err)
+	}
+	return v, nil
 }
 
 func (w *watch) subscribe(id string) (<-chan struct{}, func()) {
