@@ -158,6 +158,7 @@ func databaseSpecs() {
 		eventuallyStorage(ctx, metav1.ConditionTrue, verifyv1.ReasonStorageReachable, "can be stored")
 		eventuallyReady(ctx, bakeryNamespace)
 		theBakery = newShop(ctx, bakeryNamespace)
+		theBakery.eventuallyServed(ctx)
 		Expect(theBakery.listPods(ctx)).To(HaveLen(3))
 		for _, method := range []string{"WHATSAPP", "TELEGRAM"} {
 			theBakery.verifyNumber(ctx, method)

@@ -53,7 +53,18 @@ func openShop(ctx context.Context, namespace, number, bot string) *shop {
 	})
 	runKubectl(ctx, "--namespace "+namespace+" rollout status deployment/simulator --timeout=3m")
 	eventuallyReady(ctx, namespace)
-	return newShop(ctx, namespace)
+	s := newShop(ctx, namespace)
+	s.eventuallyServed(ctx)
+	return s
+}
+
+// eventuallyServed waits until the Service answers: kube-proxy learns of ready pods a moment after the project's status does.
+func (s *shop) eventuallyServed(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() error {
+		_, err := s.sendRequest(ctx, s.http, http.MethodGet, s.api+"/openapi.json", "", nil)
+		return err
+	}).WithContext(ctx).Should(Succeed())
 }
 
 // newShop returns a client of the project in a namespace. There is one simulator.
