@@ -18,5 +18,5 @@ func (b *chunkedBody) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) {
 		b.conn.pool.finishBody(b.conn)
 	}
-	return n, err //nolint:wrapcheck // callers of Read compare with io.EOF
+	return n, err
 }

@@ -32,7 +32,7 @@ func (c *secureConn) Read(p []byte) (int, error) {
 		c.meter.shaken = true
 	}
 	c.meter.left = recordBytes
-	return c.Conn.Read(p) //nolint:wrapcheck // as above
+	return c.Conn.Read(p)
 }
 
 // meter is a connection from which only a limited number of bytes can be read.
@@ -50,5 +50,5 @@ func (m *meter) Read(p []byte) (int, error) {
 	}
 	n, err := m.Conn.Read(p[:min(len(p), m.left)])
 	m.left -= n
-	return n, err //nolint:wrapcheck // crypto/tls checks its type
+	return n, err
 }

@@ -56,7 +56,7 @@ func (s *socket) writeRecord(p []byte) (int, error) {
 	})
 	switch {
 	case err != nil:
-		return 0, err //nolint:wrapcheck // net/http checks whether it is a timeout
+		return 0, err
 	case sendErr != nil:
 		return 0, os.NewSyscallError("sendmsg", sendErr)
 	case n == 0:

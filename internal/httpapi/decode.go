@@ -40,7 +40,7 @@ func (f *textField) UnmarshalJSON(value []byte) error {
 	if !f.given {
 		return nil
 	}
-	return json.UnmarshalCaseSensitivePreserveInts(value, &f.value)
+	return json.UnmarshalCaseSensitivePreserveInts(value, &f.value) //nolint:wrapcheck // it names the position
 }
 
 // decodeInit reads the body of init. It is stricter than encoding/json, because all readers of a body (a proxy, a log,
