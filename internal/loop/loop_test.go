@@ -3,7 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
-	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,90 +33,103 @@ func pass(d time.Duration) {
 func TestRun_reconcilesAtFirstAfterChangesAndWhenAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		runs, again := 0, time.Duration(0)
+		var runs, again atomic.Int64
 		one, two := make(chan struct{}, 1), make(chan struct{}, 1)
 		defer begin(t, Options{
-			Reconcile: func(context.Context) (time.Duration, error) { runs++; return again, nil },
-			Changes:   []<-chan struct{}{one, nil, two},
+			Reconcile: func(context.Context) (time.Duration, error) {
+				runs.Add(1)
+				return time.Duration(again.Load()), nil
+			},
+			Changes: []<-chan struct{}{one, nil, two},
 		})()
-		g.Expect(runs).To(Equal(1))
+		g.Expect(runs.Load()).To(BeEquivalentTo(1))
 		pass(24 * time.Hour)
-		g.Expect(runs).To(Equal(1), "nothing changed")
+		g.Expect(runs.Load()).To(BeEquivalentTo(1), "nothing changed")
 		one <- struct{}{}
 		synctest.Wait()
-		g.Expect(runs).To(Equal(2))
-		again = time.Minute
+		g.Expect(runs.Load()).To(BeEquivalentTo(2))
+		again.Store(int64(time.Minute))
 		two <- struct{}{}
 		synctest.Wait()
-		g.Expect(runs).To(Equal(3))
+		g.Expect(runs.Load()).To(BeEquivalentTo(3))
 		pass(time.Minute - 1)
-		g.Expect(runs).To(Equal(3))
+		g.Expect(runs.Load()).To(BeEquivalentTo(3))
 		pass(1)
-		g.Expect(runs).To(Equal(4))
+		g.Expect(runs.Load()).To(BeEquivalentTo(4))
 	})
 }
 
 func TestRun_collectsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		runs, changes := 0, make(chan struct{}, 1)
+		var runs atomic.Int64
+		changes := make(chan struct{}, 1)
 		defer begin(t, Options{
-			Reconcile: func(context.Context) (time.Duration, error) { runs++; return 0, nil },
+			Reconcile: func(context.Context) (time.Duration, error) { runs.Add(1); return 0, nil },
 			Changes:   []<-chan struct{}{changes}, Quiet: 200 * time.Millisecond,
 		})()
-		g.Expect(runs).To(BeZero(), "the beginning is a change, too")
+		g.Expect(runs.Load()).To(BeZero(), "the beginning is a change, too")
 		pass(200 * time.Millisecond)
-		g.Expect(runs).To(Equal(1))
+		g.Expect(runs.Load()).To(BeEquivalentTo(1))
 		for range 10 {
 			changes <- struct{}{}
 			pass(10 * time.Millisecond)
 		}
 		pass(100 * time.Millisecond)
-		g.Expect(runs).To(Equal(2))
+		g.Expect(runs.Load()).To(BeEquivalentTo(2))
 		pass(time.Hour)
-		g.Expect(runs).To(Equal(2), "all that changed meanwhile was seen")
+		g.Expect(runs.Load()).To(BeEquivalentTo(2), "all that changed meanwhile was seen")
 	})
 }
 
 func TestRun_keepsTheGapBetweenChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		runs, changes := 0, make(chan struct{}, 1)
+		var runs atomic.Int64
+		changes := make(chan struct{}, 1)
 		defer begin(t, Options{
-			Reconcile: func(context.Context) (time.Duration, error) { runs++; return 0, nil },
+			Reconcile: func(context.Context) (time.Duration, error) { runs.Add(1); return 0, nil },
 			Changes:   []<-chan struct{}{changes}, MinGap: time.Second,
 		})()
 		for range 1000 {
 			changes <- struct{}{}
 			pass(10 * time.Millisecond)
 		}
-		g.Expect(runs).To(BeNumerically("~", 10, 1))
+		g.Expect(runs.Load()).To(BeNumerically("~", 10, 1))
 		pass(time.Hour)
-		runs = 0
+		runs.Store(0)
 		changes <- struct{}{}
 		synctest.Wait()
-		g.Expect(runs).To(Equal(1), "at once after a pause")
+		g.Expect(runs.Load()).To(BeEquivalentTo(1), "at once after a pause")
 	})
 }
 
 func TestRun_backsOffAndLogsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		failure := errors.New("down")
-		var times []time.Time
-		var log strings.Builder
+		var works atomic.Bool
+		times, lines := make(chan time.Time, 1000), make(chan string, 1000)
 		defer begin(t, Options{
-			Reconcile: func(context.Context) (time.Duration, error) { times = append(times, time.Now()); return 0, failure },
-			Failure:   "status update failed, will retry",
-			Log:       funcr.New(func(_, args string) { log.WriteString(args + "\n") }, funcr.Options{}),
+			Reconcile: func(context.Context) (time.Duration, error) {
+				times <- time.Now()
+				if works.Load() {
+					return 0, nil
+				}
+				return 0, errors.New("down")
+			},
+			Failure: "status update failed, will retry",
+			Log:     funcr.New(func(_, args string) { lines <- args }, funcr.Options{}),
 		})()
 		pass(time.Hour)
 		g.Expect(len(times)).To(BeNumerically("~", 3600/27, 12))
+		last := <-times
 		for i := range 5 {
-			g.Expect(times[i+1].Sub(times[i])).To(BeNumerically("~", MinBackoff<<i*9/10, MinBackoff<<i/10))
+			next := <-times
+			g.Expect(next.Sub(last)).To(BeNumerically("~", MinBackoff<<i*9/10, MinBackoff<<i/10))
+			last = next
 		}
-		g.Expect(strings.Split(log.String(), "\n")[0]).To(And(ContainSubstring("will retry"), ContainSubstring("down")))
-		failure = nil
+		g.Expect(<-lines).To(And(ContainSubstring("will retry"), ContainSubstring("down")))
+		works.Store(true)
 		pass(MaxBackoff)
 		runs := len(times)
 		pass(time.Hour)

@@ -152,7 +152,7 @@ var domainMutants = []Mutant{
 		Name: "asked-to-confirm-twice", Promise: "design.md 3: confirmed by a button that names the project, one per request",
 		Symbol: "verification.(*Request).AwaitConfirmation",
 		Old:    "return ErrTextChanged",
-		New:    "r.bind(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm}); return nil",
+		New:    "r.addContact(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm}); return nil",
 		Suite:  "domain", Test: "TestReceive|TestConfirm",
 	},
 	{
