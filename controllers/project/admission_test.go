@@ -113,7 +113,7 @@ var _ = Describe("A manual request", Ordered, func() {
 		Expect(admin.Create(ctx, project)).To(Succeed())
 		Expect(create(ctx, manualRequest(namespace, "shop"))).To(Equal(unserved(namespace, "shop")), "the operator has not seen it")
 
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		deployment(ctx, project)
 		awaitWarnings(ctx, namespace, "shop", nil)
 		Expect(create(ctx, manualRequest(namespace, "shopp"))).To(Equal(unserved(namespace, "shopp")), "another name beside it")
@@ -133,7 +133,7 @@ var _ = Describe("A manual request", Ordered, func() {
 
 		project := newProject(namespace, "shop")
 		Expect(admin.Create(ctx, project)).To(Succeed())
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		deployment(ctx, project)
 		account := asAccount(ctx, namespace, render.Name("shop"))
 		awaitRights(ctx, account, namespace, ContainElement(HavePrefix("verificationrequests.")))

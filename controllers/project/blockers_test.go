@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("A foreign object", func() {
 	It("is named in the status and stays unchanged until it is deleted", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		foreign := someDeployment(namespace, "phoneproof-shop")
 		Expect(admin.Create(ctx, foreign)).To(Succeed())
@@ -38,7 +38,7 @@ var _ = Describe("A foreign object", func() {
 
 var _ = Describe("A spec that the administrator has not allowed", func() {
 	It("is refused with its field and the operator's flag, and running pods stay", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
+		op := startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		before := deployment(ctx, project)
@@ -61,7 +61,7 @@ var _ = Describe("A spec that the administrator has not allowed", func() {
 		op.stop()
 		allowing := usual()
 		allowing.Permissions.PriorityClasses = []string{"system-*"}
-		operate(ctx, operator, allowing)
+		startSteppedOperator(ctx, operator, allowing)
 		makeReady(ctx, project)
 		Expect(*deployment(ctx, project).Spec.Replicas).To(BeEquivalentTo(7))
 	})
@@ -69,7 +69,7 @@ var _ = Describe("A spec that the administrator has not allowed", func() {
 
 var _ = Describe("A child that the API server refuses", func() {
 	It("is named with its field, and the other children are applied", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.Tolerations = []corev1.Toleration{{Key: "a key", Operator: "Exists"}}
 		create(ctx, project)

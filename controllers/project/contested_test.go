@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("A pod template with repeated foreign changes", func() {
 	It("is corrected a few times at once and then once a minute, because each correction replaces the pods", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
+		op := startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		writes := len(accepted(op.written(project.Namespace, "deployments")))
@@ -41,7 +41,7 @@ var _ = Describe("A pod template with repeated foreign changes", func() {
 
 var _ = Describe("A status with repeated foreign changes", func() {
 	It("is corrected a few times at once and then once a minute, even if its generation is wrong", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
+		op := startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		written := func() int { return len(op.written(project.Namespace, "verificationprojects", "/status 200")) }
@@ -78,7 +78,7 @@ var _ = Describe("A status with repeated foreign changes", func() {
 
 var _ = Describe("Suspending", func() {
 	It("stops the pods even if the API server refuses the Deployment", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		change(ctx, project, func(s *spec) { s.Server.Tolerations = []corev1.Toleration{{Key: "a key", Operator: "Exists"}} })
@@ -135,7 +135,7 @@ var _ = Describe("A paused Deployment", func() {
 	)
 
 	It("is reported with the command that resumes it", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		kubectl(ctx, "rollout", "pause", "--namespace", project.Namespace, "deployment/phoneproof-shop")
@@ -151,7 +151,7 @@ var _ = Describe("Deployments that belong to no project", func() {
 		namespace := newNamespace(ctx)
 		o := usual()
 		o.MaxUnreadyRollouts = 1
-		first := operate(ctx, operator, o, namespace)
+		first := startSteppedOperator(ctx, operator, o, namespace)
 		project := create(ctx, newProject(namespace, "shop"))
 		makeReady(ctx, project)
 		first.stop()
@@ -160,7 +160,7 @@ var _ = Describe("Deployments that belong to no project", func() {
 		Expect(admin.Create(ctx, foreign)).To(Succeed())
 
 		o.Render.Image = "ghcr.io/phoneproof/phoneproof:2.0.0"
-		operate(ctx, operator, o, namespace)
+		startSteppedOperator(ctx, operator, o, namespace)
 		Expect(imageOf(ctx, project)).To(Equal(o.Render.Image))
 	})
 })

@@ -24,7 +24,7 @@ var _ = Describe("A foreign change of the children", func() {
 	It("is corrected by one write, even while another project is rolled out", func(ctx SpecContext) {
 		o := usual()
 		o.MaxUnreadyRollouts = 1
-		op := operate(ctx, operator, o)
+		op := startSteppedOperator(ctx, operator, o)
 		deployment(ctx, create(ctx, newProject(newNamespace(ctx), "unready")))
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
@@ -46,7 +46,7 @@ var _ = Describe("A foreign change of the children", func() {
 	})
 
 	It("is corrected after a deletion", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		for _, name := range children(ctx, project) {
@@ -57,7 +57,7 @@ var _ = Describe("A foreign change of the children", func() {
 	})
 
 	It("is corrected a few times at once and then once a minute if it is repeated", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
+		op := startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		writes := len(accepted(op.written(project.Namespace, "services")))
@@ -96,7 +96,7 @@ var _ = Describe("An upgrade of the operator", func() {
 		namespace := newNamespace(ctx)
 		o := usual()
 		o.MaxUnreadyRollouts = limit
-		first := operate(ctx, operator, o, namespace)
+		first := startSteppedOperator(ctx, operator, o, namespace)
 		all := make([]*verifyv1.VerificationProject, projects)
 		for i := range all {
 			all[i] = create(ctx, newProject(namespace, "shop-"+string(rune('a'+i))))
@@ -119,7 +119,7 @@ var _ = Describe("An upgrade of the operator", func() {
 			all := rolled()
 			return all[slices.IndexFunc(all, isUnderway)]
 		}
-		second := operate(ctx, operator, o, namespace)
+		second := startSteppedOperator(ctx, operator, o, namespace)
 		Expect(rolled()).To(HaveLen(limit))
 		for _, project := range all {
 			if imageOf(ctx, project) != o.Render.Image {
@@ -134,7 +134,7 @@ var _ = Describe("An upgrade of the operator", func() {
 
 		By("counting the rollouts that another operator began")
 		second.stop()
-		operate(ctx, operator, o, namespace)
+		startSteppedOperator(ctx, operator, o, namespace)
 		elapse(ctx, 2*afterQueued)
 		Expect(rolled()).To(HaveLen(limit + 1))
 
@@ -163,7 +163,7 @@ var _ = Describe("An upgrade of the operator", func() {
 
 var _ = Describe("A rollout that does not become ready", func() {
 	It("is reported, while the former pods answer", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		change(ctx, project, func(s *spec) { s.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "none"} })

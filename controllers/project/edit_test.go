@@ -19,7 +19,7 @@ import (
 // docs/security.md documents this for administrators. If Kubernetes ever removes tokens from the role, the page can be corrected.
 var _ = Describe("The built-in role edit", func() {
 	It("lets its holder verify numbers only with a token of a project's pods", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		makeReady(ctx, create(ctx, project))
 		namespace := project.Namespace
@@ -46,7 +46,7 @@ var _ = Describe("The built-in role edit", func() {
 var _ = Describe("An Ingress with a forged owner reference to a project", func() {
 	It("does not keep a host from another namespace", func(ctx SpecContext) {
 		const host = "forged.example.com"
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		Expect(admin.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: evil.namespace, Name: "edit"},

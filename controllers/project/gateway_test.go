@@ -49,7 +49,7 @@ var _ = Describe("HTTPRoutes that the operator may not read", func() {
 		routes := ContainElement(HavePrefix("httproutes"))
 		awaitRights(ctx, trimmed, namespace, And(ContainElement(HavePrefix("deployments")), Not(routes)))
 
-		operate(ctx, trimmed, usual(), namespace)
+		startSteppedOperator(ctx, trimmed, usual(), namespace)
 		without := create(ctx, newProject(namespace, "without"))
 		makeReady(ctx, without)
 		with := newProject(namespace, "with")

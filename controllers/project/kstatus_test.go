@@ -61,7 +61,7 @@ var _ = Describe("Tools that wait for a project", func() {
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
 
 		By("starting the operator")
-		op := operate(ctx, operator, usual())
+		op := startSteppedOperator(ctx, operator, usual())
 		expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
 		makeReady(ctx, project)
@@ -71,13 +71,13 @@ var _ = Describe("Tools that wait for a project", func() {
 		op.stop()
 		change(ctx, project, func(s *spec) { s.DisplayName = "Shop" })
 		Expect(healthOf(ctx, checks, project)).To(Equal(inProgress))
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		makeReady(ctx, project)
 		Expect(healthOf(ctx, checks, project)).To(Equal(reached))
 	})
 
 	It("fail for one that is Stalled", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.PriorityClassName = "system-cluster-critical"
 		create(ctx, project)
@@ -86,7 +86,7 @@ var _ = Describe("Tools that wait for a project", func() {
 	})
 
 	It("succeed for one that is suspended, except those that use kstatus alone", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Suspend = new(true)
 		create(ctx, project)

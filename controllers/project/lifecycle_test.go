@@ -11,7 +11,7 @@ import (
 
 var _ = Describe("A project", func() {
 	It("becomes a running API step by step", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 
 		By("creating its children")
@@ -32,7 +32,7 @@ var _ = Describe("A project", func() {
 	})
 
 	It("is not Ready while serve reports a problem, and its pods stay the same", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
+		op := startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		before := deployment(ctx, project)
@@ -52,7 +52,7 @@ var _ = Describe("A project", func() {
 	})
 
 	It("has its children deleted with it", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		for _, object := range objectsOf(ctx, project.Namespace) {
@@ -69,7 +69,7 @@ var _ = Describe("A project", func() {
 	})
 
 	It("can be waited for with kubectl", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		Expect(kubectl(ctx, "wait", "--for=condition=Ready", "--timeout=30s", "--namespace", project.Namespace, "vproj/shop")).

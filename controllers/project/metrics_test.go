@@ -21,7 +21,7 @@ import (
 
 var _ = Describe("The metrics of projects", func() {
 	It("have one series for each known condition, and none of deleted projects", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		series := func(name, status, reason string) string {

@@ -22,7 +22,7 @@ type spec = verifyv1.VerificationProjectSpec
 var _ = Describe("An option", func() {
 	DescribeTable("creates its child, and deletes it when it is turned off",
 		func(ctx SpecContext, child string, on, off func(*spec)) {
-			operate(ctx, operator, usual())
+			startSteppedOperator(ctx, operator, usual())
 			project := newProject(newNamespace(ctx), "shop")
 			project.Spec.BaseURL = "https://verify.example.com"
 			project.Spec.Telegram.Updates = verifyv1.TelegramUpdatesPolling
@@ -48,7 +48,7 @@ var _ = Describe("An option", func() {
 	)
 
 	It("of the storage replaces the rights of the pods once no pod needs the former ones", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		change(ctx, project, func(s *spec) {
@@ -63,7 +63,7 @@ var _ = Describe("An option", func() {
 	// watch: it must change nothing here.
 	DescribeTable("of the spec reaches the children",
 		func(ctx SpecContext, edit func(*spec), shows func(context.Context, *verifyv1.VerificationProject) any, want any) {
-			operate(ctx, operator, usual())
+			startSteppedOperator(ctx, operator, usual())
 			project := create(ctx, newProject(newNamespace(ctx), "shop"))
 			makeReady(ctx, project)
 			change(ctx, project, edit)
@@ -111,7 +111,7 @@ var _ = Describe("An option", func() {
 	)
 
 	It("that only serve reads changes no child", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
+		op := startSteppedOperator(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
 		makeReady(ctx, project)
 		before := len(op.written(project.Namespace, "phoneproof-shop"))
@@ -131,7 +131,7 @@ var _ = Describe("An option", func() {
 
 var _ = Describe("The number of pods", func() {
 	It("never falls when an autoscaler takes over, and is the declared one after its removal", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.Replicas = new(int32(5))
 		create(ctx, project)
@@ -156,7 +156,7 @@ var _ = Describe("The number of pods", func() {
 	})
 
 	It("is 0 while the project is suspended, and the former one afterwards", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Server.Autoscaling = &verifyv1.Autoscaling{MinReplicas: new(int32(3)), MaxReplicas: 9}
 		create(ctx, project)

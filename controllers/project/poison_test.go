@@ -53,7 +53,7 @@ func keys() string {
 
 var _ = Describe("A poisoned project", func() {
 	It("harms no other project", func(ctx SpecContext) {
-		op := operate(ctx, operator, usual())
+		op := startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		var poisoned []*verifyv1.VerificationProject
 		for name, content := range poisons {

@@ -85,7 +85,7 @@ var _ = Describe("The operator's rights", func() {
 var _ = Describe("The rights of a project's pods", func() {
 	DescribeTable("are exactly those of the golden file",
 		func(ctx SpecContext, storage verifyv1.Storage, golden string) {
-			operate(ctx, operator, usual())
+			startSteppedOperator(ctx, operator, usual())
 			project := newProject(newNamespace(ctx), "shop")
 			project.Spec.Storage = storage
 			makeReady(ctx, create(ctx, project))

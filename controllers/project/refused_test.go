@@ -77,7 +77,7 @@ func annotationOf(ctx context.Context, project *verifyv1.VerificationProject, ob
 var _ = Describe("A project that was refused a host", func() {
 	It("gets it when the Ingress of another namespace gives it up", func(ctx SpecContext) {
 		const host, base = "given-up.refused.example.com", "https://given-up.refused.example.com"
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		holder := create(ctx, newProject(newNamespace(ctx), "holder"))
 		change(ctx, holder, exposeAt(base))
 		makeReady(ctx, holder)
@@ -92,7 +92,7 @@ var _ = Describe("A project that was refused a host", func() {
 	It("gets it when the project that had it by an HTTPRoute is deleted", func(ctx SpecContext) {
 		const host, base = "routed.refused.example.com", "https://routed.refused.example.com"
 		installGatewayAPI(ctx)
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		holder := newProject(newNamespace(ctx), "holder")
 		holder.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{
 			ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}, Hostnames: []verifyv1.Hostname{host},
@@ -110,7 +110,7 @@ var _ = Describe("A project that was refused a host", func() {
 
 	It("gets it when the Ingress of a deleted project is deleted, even if a finalizer keeps the project", func(ctx SpecContext) {
 		const host, base = "deleted.refused.example.com", "https://deleted.refused.example.com"
-		first := operate(ctx, operator, usual())
+		first := startSteppedOperator(ctx, operator, usual())
 		holder := newProject(newNamespace(ctx), "holder")
 		holder.Finalizers = []string{"example.com/wait"}
 		exposeAt(base)(&holder.Spec)
@@ -118,7 +118,7 @@ var _ = Describe("A project that was refused a host", func() {
 		Expect(ingressHost(ctx, holder)).To(Equal(host))
 		Expect(admin.Delete(ctx, holder)).To(Succeed())
 		first.stop()
-		operate(ctx, operator, usual()) // it has not given the host to the holder
+		startSteppedOperator(ctx, operator, usual()) // it has not given the host to the holder
 		waiting := create(ctx, newProject(newNamespace(ctx), "waiting"))
 		change(ctx, waiting, exposeAt(base))
 		expectRefused(ctx, waiting)
@@ -129,7 +129,7 @@ var _ = Describe("A project that was refused a host", func() {
 
 	It("gets it when a project of its own namespace moves to another path", func(ctx SpecContext) {
 		const host, base = "moved.refused.example.com", "https://moved.refused.example.com"
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		holder := create(ctx, newProject(namespace, "holder"))
 		change(ctx, holder, exposeAt(base))
@@ -146,7 +146,7 @@ var _ = Describe("A project that was refused a host", func() {
 
 	It("gets it when the holder's Ingress is refused after all, and the host with it", func(ctx SpecContext) {
 		const host, base = "conflict.refused.example.com", "https://conflict.refused.example.com"
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		takeIngressName(ctx, namespace, "loser")
 		loser := create(ctx, newProject(namespace, "loser"))
@@ -172,7 +172,7 @@ var _ = Describe("A project that was refused a host", func() {
 			bindRole(ctx, namespace, name)
 			awaitRights(ctx, account, namespace, Not(BeEmpty()))
 		}
-		operate(ctx, account, usual(), namespaces...)
+		startSteppedOperator(ctx, account, usual(), namespaces...)
 		holder := create(ctx, newProject(namespaces[0], "holder"))
 		change(ctx, holder, exposeAt(base))
 		makeReady(ctx, holder)
@@ -240,7 +240,7 @@ var _ = Describe("A project that waits for a host", func() {
 
 	DescribeTable("is not requeued for ever by exposures that are refused",
 		func(ctx SpecContext, base string, obstruct func(context.Context, string, string), reason string) {
-			op := operate(ctx, operator, usual())
+			op := startSteppedOperator(ctx, operator, usual())
 			namespace := newNamespace(ctx)
 			var refused []*verifyv1.VerificationProject
 			for _, name := range []string{"one", "two", "three"} {
@@ -290,7 +290,7 @@ var _ = Describe("A host in an annotation", func() {
 
 	DescribeTable("is refused if a project of another namespace has it",
 		func(ctx SpecContext, on client.Object, key, own, value, kept string) {
-			operate(ctx, operator, allowing())
+			startSteppedOperator(ctx, operator, allowing())
 			evil, victim := newTenant(ctx), newTenant(ctx)
 			shop := victim.create(ctx, "shop", exposeAt("https://"+host))
 			makeReady(ctx, shop)
@@ -327,7 +327,7 @@ var _ = Describe("A host in an annotation", func() {
 	It("is kept from Ingresses of others too, also after a restart", func(ctx SpecContext) {
 		const own, key = "own.annotated.example.com", "external-dns.alpha.kubernetes.io/hostname"
 		const named = "named.annotated.example.com"
-		first := operate(ctx, operator, usual())
+		first := startSteppedOperator(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		shop := victim.create(ctx, "shop", asks(own, &corev1.Service{}, key, named))
 		deployment(ctx, shop)
@@ -337,7 +337,7 @@ var _ = Describe("A host in an annotation", func() {
 		thief := evil.create(ctx, "thief", exposeAt("https://"+named))
 		expectRefused(ctx, thief)
 		first.stop()
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		touch(ctx, thief)
 		expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 		Expect(ingressHost(ctx, thief)).To(BeEmpty())
@@ -351,7 +351,7 @@ var _ = Describe("A host in an annotation", func() {
 			o := allowing()
 			evil, victim := newTenant(ctx), newTenant(ctx)
 			o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
-			operate(ctx, operator, o)
+			startSteppedOperator(ctx, operator, o)
 			thief := evil.create(ctx, "thief", asks("h.thief.example.com", &networkingv1.Ingress{}, key, value))
 			condition := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
 			Expect(condition.Message).To(ContainSubstring(key))
@@ -373,7 +373,7 @@ var _ = Describe("A grant to two namespaces", func() {
 		o := usual()
 		o.Permissions.HostGrants = []Grant{{one.namespace, host}, {two.namespace, host}}
 		o.Permissions.AccountGrants = []Grant{{one.namespace, "telegram:" + account}, {two.namespace, "telegram:" + account}}
-		operate(ctx, operator, o)
+		startSteppedOperator(ctx, operator, o)
 		first := one.create(ctx, "first", func(s *spec) {
 			exposeAt(base)(s)
 			s.Telegram.BotUsername = account

@@ -34,19 +34,19 @@ var lifeSteps = []func(*spec){
 var _ = Describe("An operator that crashes after any of its writes", func() {
 	It("leaves a state from which the next operator finishes everything", func(ctx SpecContext) {
 		untouched := newNamespace(ctx)
-		stop := operate(ctx, operator, usual(), untouched).stop
+		stop := startSteppedOperator(ctx, operator, usual(), untouched).stop
 		want := liveThrough(ctx, untouched, func() {})
 		stop()
 
 		for writes := 1; writes <= 4; writes++ {
 			namespace := newNamespace(ctx)
-			op := operate(ctx, operator, usual(), namespace)
+			op := startSteppedOperator(ctx, operator, usual(), namespace)
 			got := liveThrough(ctx, namespace, func() {
 				op.crashAfter(writes)
 				settle(ctx)
 				Expect(op.isCrashed() || writes > 1).To(BeTrue(), "each change takes a write")
 				op.stop()
-				op = operate(ctx, operator, usual(), namespace)
+				op = startSteppedOperator(ctx, operator, usual(), namespace)
 			})
 			op.stop()
 			Expect(got).To(Equal(want))

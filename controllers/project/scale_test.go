@@ -29,7 +29,7 @@ var _ = Describe("Many projects", func() {
 	It("cost no more writes than they have children, and two for their status", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		projects := newProjects(namespace)
-		op := operate(ctx, operator, usual(), namespace)
+		op := startSteppedOperator(ctx, operator, usual(), namespace)
 		for _, project := range projects {
 			create(ctx, project)
 		}
@@ -51,7 +51,7 @@ var _ = Describe("Many projects", func() {
 
 		By("costing nothing either when another operator takes over")
 		op.stop()
-		next := operate(ctx, operator, usual(), namespace)
+		next := startSteppedOperator(ctx, operator, usual(), namespace)
 		last := projects[len(projects)-1]
 		change(ctx, last, func(s *spec) { s.Server.Resources = nil; s.DisplayName = "Shop" })
 		expectCondition(ctx, last, verifyv1.ConditionReady, metav1.ConditionUnknown, verifyv1.ReasonNotReported)
@@ -73,18 +73,18 @@ var _ = Describe("Many projects", func() {
 		began := time.Now()
 		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { create(ctx, project) })
 		for _, project := range projects {
-			await(ctx, func() { deployment(ctx, project) })
+			eventuallySucceeds(ctx, func() { deployment(ctx, project) })
 		}
 		made := time.Since(began)
 		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { report(ctx, project) })
 		forEach(ctx, projects, func(project *verifyv1.VerificationProject) { setRollout(ctx, project, allReady) })
 		for _, project := range projects {
-			await(ctx, func() { expectReady(ctx, project) })
+			eventuallySucceeds(ctx, func() { expectReady(ctx, project) })
 		}
 		all := time.Since(began)
 
 		var asked []string
-		await(ctx, func() { // the last reconciliations may still be running
+		eventuallySucceeds(ctx, func() { // the last reconciliations may still be running
 			asked = seen.written()
 			Consistently(func() []string { return seen.written() }).WithContext(ctx).WithTimeout(idle).WithPolling(settling).
 				Should(Equal(asked), "at rest")

@@ -16,8 +16,8 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 )
 
-// await repeats a check until it succeeds, because a manager works in goroutines.
-func await(ctx context.Context, check func()) {
+// eventuallySucceeds repeats a check until it succeeds, because a manager works in goroutines.
+func eventuallySucceeds(ctx context.Context, check func()) {
 	GinkgoHelper()
 	Eventually(func() error { return InterceptGomegaFailure(check) }).WithContext(ctx).Should(Succeed())
 }
@@ -27,10 +27,10 @@ var _ = Describe("An operator with a manager", func() {
 	It("reconciles a project after each change of it, its children and its pods", func(ctx SpecContext) {
 		startManager(ctx, operator, usual())
 		project := create(ctx, newProject(newNamespace(ctx), "shop"))
-		await(ctx, func() {
+		eventuallySucceeds(ctx, func() {
 			expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonProgressing)
 		})
-		await(ctx, func() { makeReady(ctx, project) })
+		eventuallySucceeds(ctx, func() { makeReady(ctx, project) })
 
 		By("correcting foreign changes of its children and its status")
 		all := children(ctx, project)
@@ -39,35 +39,35 @@ var _ = Describe("An operator with a manager", func() {
 				Expect(admin.Delete(ctx, object)).To(Succeed())
 			}
 		}
-		await(ctx, func() { Expect(children(ctx, project)).To(Equal(all)) })
-		await(ctx, func() { makeReady(ctx, project) })
+		eventuallySucceeds(ctx, func() { Expect(children(ctx, project)).To(Equal(all)) })
+		eventuallySucceeds(ctx, func() { makeReady(ctx, project) })
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: project.Namespace, Name: "phoneproof-shop"}}
 		const label = "app.kubernetes.io/managed-by"
 		Expect(admin.Patch(ctx, service, client.RawPatch(types.MergePatchType,
 			[]byte(`{"metadata": {"labels": {"`+label+`": "another"}}}`)))).To(Succeed())
-		await(ctx, func() {
+		eventuallySucceeds(ctx, func() {
 			Expect(admin.Get(ctx, client.ObjectKeyFromObject(service), service)).To(Succeed())
 			Expect(service.Labels[label]).To(Equal("phoneproof-operator"))
 		})
 		Expect(admin.Status().Patch(ctx, project, client.RawPatch(types.MergePatchType, []byte(`{"status": {"observedGeneration": 99}}`)))).
 			To(Succeed())
-		await(ctx, func() { expectReady(ctx, project) })
+		eventuallySucceeds(ctx, func() { expectReady(ctx, project) })
 
 		By("reporting pods that fail, with an Event")
-		await(ctx, func() {
+		eventuallySucceeds(ctx, func() {
 			d := deployment(ctx, project)
 			d.Status.ReadyReplicas, d.Status.AvailableReplicas = 0, 0
 			Expect(admin.Status().Update(ctx, d)).To(Succeed())
 		})
-		await(ctx, func() {
+		eventuallySucceeds(ctx, func() {
 			expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonPodsUnavailable)
 			expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonPodsUnavailable)
 		})
-		await(ctx, func() { makeReady(ctx, project) })
+		eventuallySucceeds(ctx, func() { makeReady(ctx, project) })
 
 		By("carrying out an edit")
-		await(ctx, func() { change(ctx, project, func(s *spec) { s.Suspend = new(true) }) })
-		await(ctx, func() {
+		eventuallySucceeds(ctx, func() { change(ctx, project, func(s *spec) { s.Suspend = new(true) }) })
+		eventuallySucceeds(ctx, func() {
 			expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
 		})
 	})
@@ -81,12 +81,12 @@ var _ = Describe("An operator with a manager", func() {
 		holder, waiting := newProject(namespace, "holder"), newProject(newNamespace(ctx), "waiting")
 		exposeAt(base)(&holder.Spec)
 		create(ctx, holder)
-		await(ctx, func() { makeReady(ctx, holder) })
-		await(ctx, func() { Expect(ingressHost(ctx, holder)).To(Equal(host)) })
+		eventuallySucceeds(ctx, func() { makeReady(ctx, holder) })
+		eventuallySucceeds(ctx, func() { Expect(ingressHost(ctx, holder)).To(Equal(host)) })
 		exposeAt(base)(&waiting.Spec)
 		create(ctx, waiting)
-		await(ctx, func() { setRollout(ctx, waiting, allReady) })
-		await(ctx, func() {
+		eventuallySucceeds(ctx, func() { setRollout(ctx, waiting, allReady) })
+		eventuallySucceeds(ctx, func() {
 			expectCondition(ctx, waiting, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 		})
 		// Its own status requeues it once more. From then on only events about the holder can.
@@ -94,10 +94,10 @@ var _ = Describe("An operator with a manager", func() {
 			Should(Equal(verifyv1.ReasonHostInUse))
 
 		By("giving it the host")
-		await(ctx, func() { change(ctx, holder, func(s *spec) { s.BaseURL = "https://elsewhere.smoke.example.com" }) })
-		await(ctx, func() { Expect(ingressHost(ctx, waiting)).To(Equal(host)) })
-		await(ctx, func() { makeReady(ctx, waiting) })
-		await(ctx, func() { makeReady(ctx, holder) })
+		eventuallySucceeds(ctx, func() { change(ctx, holder, func(s *spec) { s.BaseURL = "https://elsewhere.smoke.example.com" }) })
+		eventuallySucceeds(ctx, func() { Expect(ingressHost(ctx, waiting)).To(Equal(host)) })
+		eventuallySucceeds(ctx, func() { makeReady(ctx, waiting) })
+		eventuallySucceeds(ctx, func() { makeReady(ctx, holder) })
 		stop()
 
 		By("giving it the turn for new pods, after another operator has begun")
@@ -112,7 +112,7 @@ var _ = Describe("An operator with a manager", func() {
 			}
 			return out
 		}
-		await(ctx, func() {
+		eventuallySucceeds(ctx, func() {
 			Expect(rolled()).To(HaveLen(1))
 			for _, project := range all {
 				if imageOf(ctx, project) != o.Render.Image {
@@ -120,8 +120,8 @@ var _ = Describe("An operator with a manager", func() {
 				}
 			}
 		})
-		await(ctx, func() { Expect(playRollout(ctx, rolled()[0], allReady)).To(Succeed()) })
-		await(ctx, func() { Expect(rolled()).To(HaveLen(2)) })
+		eventuallySucceeds(ctx, func() { Expect(playRollout(ctx, rolled()[0], allReady)).To(Succeed()) })
+		eventuallySucceeds(ctx, func() { Expect(rolled()).To(HaveLen(2)) })
 	})
 
 	It("follows the Gateway API, which may come after the operator, and go again", func(ctx SpecContext) {
@@ -129,41 +129,41 @@ var _ = Describe("An operator with a manager", func() {
 		project := newProject(newNamespace(ctx), "shop")
 		project.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
 		create(ctx, project)
-		await(ctx, func() { setRollout(ctx, project, allReady) })
+		eventuallySucceeds(ctx, func() { setRollout(ctx, project, allReady) })
 		report(ctx, project)
 		missing := func() {
 			expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonGatewayAPIMissing)
 			expectCondition(ctx, project, verifyv1.ConditionAvailable, metav1.ConditionTrue, verifyv1.ReasonPodsAvailable)
 			Expect(find(ctx, project, verifyv1.ConditionStalled)).To(BeZero())
 		}
-		await(ctx, missing)
+		eventuallySucceeds(ctx, missing)
 
 		By("coming")
 		crd := installGatewayAPI(ctx)
-		await(ctx, func() { expectReady(ctx, project) })
+		eventuallySucceeds(ctx, func() { expectReady(ctx, project) })
 		found := route(ctx, project)
 		Expect(metav1.IsControlledBy(found, project)).To(BeTrue())
 
 		By("being watched")
 		Expect(admin.Delete(ctx, found)).To(Succeed())
-		await(ctx, func() { Expect(route(ctx, project).GetUID()).NotTo(Or(BeEmpty(), Equal(found.GetUID()))) })
+		eventuallySucceeds(ctx, func() { Expect(route(ctx, project).GetUID()).NotTo(Or(BeEmpty(), Equal(found.GetUID()))) })
 		Expect(admin.Patch(ctx, route(ctx, project), client.RawPatch(types.MergePatchType,
 			[]byte(`{"spec": {"parentRefs": [{"name": "another"}]}}`)))).To(Succeed())
-		await(ctx, func() {
+		eventuallySucceeds(ctx, func() {
 			parents, _, _ := unstructured.NestedSlice(route(ctx, project).Object, "spec", "parentRefs")
 			Expect(parents).To(ConsistOf(HaveKeyWithValue("name", "public")))
 		})
 
 		By("going")
 		removeGatewayAPI(ctx, crd)
-		await(ctx, missing)
+		eventuallySucceeds(ctx, missing)
 
 		By("coming back")
 		installGatewayAPI(ctx)
-		await(ctx, func() { expectReady(ctx, project) })
-		await(ctx, func() { Expect(route(ctx, project).GetUID()).NotTo(BeEmpty()) })
-		await(ctx, func() { change(ctx, project, func(s *spec) { s.Expose.HTTPRoute = nil }) })
-		await(ctx, func() { Expect(route(ctx, project).GetUID()).To(BeEmpty()) })
+		eventuallySucceeds(ctx, func() { expectReady(ctx, project) })
+		eventuallySucceeds(ctx, func() { Expect(route(ctx, project).GetUID()).NotTo(BeEmpty()) })
+		eventuallySucceeds(ctx, func() { change(ctx, project, func(s *spec) { s.Expose.HTTPRoute = nil }) })
+		eventuallySucceeds(ctx, func() { Expect(route(ctx, project).GetUID()).To(BeEmpty()) })
 	})
 
 	It("works with Roles in some namespaces, and knows nothing of others", func(ctx SpecContext) {
@@ -185,13 +185,13 @@ var _ = Describe("An operator with a manager", func() {
 		ignored := create(ctx, newProject(other, "shop"))
 		for _, namespace := range watched {
 			project := create(ctx, newProject(namespace, "shop"))
-			await(ctx, func() { makeReady(ctx, project) })
+			eventuallySucceeds(ctx, func() { makeReady(ctx, project) })
 			var bindings rbacv1.RoleBindingList
 			Expect(admin.List(ctx, &bindings, client.InNamespace(namespace), client.HasLabels{verifyv1.ProjectLabel})).To(Succeed())
 			Expect(bindings.Items).To(HaveLen(1))
 			Expect(bindings.Items[0].RoleRef).To(Equal(rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "phoneproof-server-kubernetes"}))
-			await(ctx, func() { change(ctx, project, func(s *spec) { s.Server.PriorityClassName = "high" }) })
-			await(ctx, func() {
+			eventuallySucceeds(ctx, func() { change(ctx, project, func(s *spec) { s.Server.PriorityClassName = "high" }) })
+			eventuallySucceeds(ctx, func() {
 				expectCondition(ctx, project, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonNotPermitted)
 				expectEvent(ctx, project, corev1.EventTypeWarning, verifyv1.ReasonNotPermitted)
 			})

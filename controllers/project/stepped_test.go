@@ -53,8 +53,8 @@ var (
 	operators []*steppedOperator
 )
 
-// operate starts a stepped operator in some namespaces, until it is stopped or the spec ends.
-func operate(ctx context.Context, as *rest.Config, o Options, namespaces ...string) *steppedOperator {
+// startSteppedOperator starts a stepped operator in some namespaces, until it is stopped or the spec ends.
+func startSteppedOperator(ctx context.Context, as *rest.Config, o Options, namespaces ...string) *steppedOperator {
 	GinkgoHelper()
 	as = rest.CopyConfig(as)
 	s := &steppedOperator{

@@ -90,7 +90,7 @@ func ingressHost(ctx context.Context, project *verifyv1.VerificationProject) str
 
 var _ = Describe("A tenant with nothing but the editor role", func() {
 	It("cannot stop a project of another namespace by naming its account", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		parked := evil.create(ctx, "parked", func(s *spec) { s.Suspend = new(true) })
 		nextSecond(ctx, parked)
@@ -137,7 +137,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 	It("cannot take a host name from another namespace, nor reserve one without a running pod", func(ctx SpecContext) {
 		const host, base = "verify.tenants.example.com", "https://verify.tenants.example.com"
-		first := operate(ctx, operator, usual())
+		first := startSteppedOperator(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		exposed := func(s *spec) {
 			s.BaseURL, s.Expose.Ingress, s.Telegram.Updates = base, &verifyv1.IngressSettings{}, verifyv1.TelegramUpdatesPolling
@@ -168,7 +168,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		victim.change(ctx, shop, func(p *verifyv1.VerificationProject) { p.Spec.Suspend = new(true) })
 		expectCondition(ctx, shop, verifyv1.ConditionReady, metav1.ConditionFalse, verifyv1.ReasonSuspended)
 		first.stop()
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		touch(ctx, squatter)
 		expectCondition(ctx, squatter, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonHostInUse)
 		Expect(ingressHost(ctx, shop)).To(Equal(host))
@@ -185,7 +185,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 	It("cannot take one by an HTTPRoute either, and gets the other hosts of the route", func(ctx SpecContext) {
 		const held, free = "held.tenants.example.com", "free.tenants.example.com"
 		installGatewayAPI(ctx)
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		shop := victim.create(ctx, "shop", func(s *spec) { s.Expose.Ingress = &verifyv1.IngressSettings{Host: held} })
 		makeReady(ctx, shop)
@@ -211,7 +211,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 	It("loses its pods and hosts by the administrator's grant to another namespace", func(ctx SpecContext) {
 		const host, base = "granted.tenants.example.com", "https://granted.tenants.example.com"
-		first := operate(ctx, operator, usual())
+		first := startSteppedOperator(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		account := bot()
 		exposed := func(s *spec) {
@@ -238,7 +238,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		o := usual()
 		o.Permissions.AccountGrants = []Grant{{victim.namespace, "telegram:" + account}}
 		o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
-		operate(ctx, operator, o)
+		startSteppedOperator(ctx, operator, o)
 		condition := expectCondition(ctx, thief, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonNotPermitted)
 		Expect(condition.Message).To(ContainSubstring("(operator flag --grant-account)"))
 		Expect(children(ctx, thief)).NotTo(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
@@ -255,7 +255,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		const taken, kept = "taken.tenants.example.com", "left.tenants.example.com"
 		const key = "external-dns.alpha.kubernetes.io/hostname"
 		installGatewayAPI(ctx)
-		first := operate(ctx, operator, usual())
+		first := startSteppedOperator(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		thief := evil.create(ctx, "thief", func(s *spec) {
 			s.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{
@@ -280,7 +280,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 		o := usual()
 		o.Permissions.HostGrants = []Grant{{victim.namespace, taken}}
-		second := operate(ctx, operator, o)
+		second := startSteppedOperator(ctx, operator, o)
 		Expect(annotation()).To(Equal(kept))
 		Expect(names()).To(Equal([]string{kept}))
 		Expect(route(ctx, thief).GetUID()).To(Equal(before))
@@ -288,14 +288,14 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 
 		By("getting them back once the grant is taken back")
 		second.stop()
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		Expect(names()).To(Equal([]string{taken, kept}))
 		Expect(annotation()).To(Equal(kept + ", " + taken))
 	})
 
 	It("is stopped by a grant even if a finalizer keeps its deleted project", func(ctx SpecContext) {
 		const host = "kept.tenants.example.com"
-		first := operate(ctx, operator, usual())
+		first := startSteppedOperator(ctx, operator, usual())
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		thief := evil.create(ctx, "thief", func(s *spec) {
 			s.BaseURL, s.Expose.Ingress = "https://"+host, &verifyv1.IngressSettings{}
@@ -312,7 +312,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		o := usual()
 		o.Permissions.AccountGrants = []Grant{{victim.namespace, "telegram:" + thief.Spec.Telegram.BotUsername}}
 		o.Permissions.HostGrants = []Grant{{victim.namespace, host}}
-		operate(ctx, operator, o)
+		startSteppedOperator(ctx, operator, o)
 		Expect(children(ctx, thief)).NotTo(ContainElement(Or(HavePrefix("Deployment"), HavePrefix("Ingress"))))
 		elapse(ctx, 2*sharingDelay)
 		Expect(find(ctx, shop, verifyv1.ConditionShared)).To(BeZero())
@@ -323,7 +323,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		evil, victim := newTenant(ctx), newTenant(ctx)
 		o := usual()
 		o.MaxUnreadyRollouts = 2
-		first := operate(ctx, operator, o, evil.namespace, victim.namespace)
+		first := startSteppedOperator(ctx, operator, o, evil.namespace, victim.namespace)
 		shop := victim.create(ctx, "shop", func(*spec) {})
 		makeReady(ctx, shop)
 		for _, name := range []string{"one", "two", "three"} {
@@ -338,7 +338,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 		first.stop()
 
 		o.Render.Image = "ghcr.io/phoneproof/phoneproof:2.0.0"
-		operate(ctx, operator, o, evil.namespace, victim.namespace)
+		startSteppedOperator(ctx, operator, o, evil.namespace, victim.namespace)
 		Expect(imageOf(ctx, shop)).To(Equal(o.Render.Image))
 	})
 })
@@ -346,7 +346,7 @@ var _ = Describe("A tenant with nothing but the editor role", func() {
 var _ = Describe("A messenger account, within a namespace,", func() {
 	It("stays with the project that has named it for longer", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
-		op := operate(ctx, operator, usual(), namespace) // where the rollouts of other specs take no turn
+		op := startSteppedOperator(ctx, operator, usual(), namespace) // where the rollouts of other specs take no turn
 		old := create(ctx, newProject(namespace, "old"))
 		makeReady(ctx, old)
 		nextSecond(ctx, old)
@@ -371,7 +371,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 		late := newProject(namespace, "late")
 		late.Spec.Telegram, late.Spec.WhatsApp = nil, whatsApp("1234")
 		create(ctx, late)
-		operate(ctx, operator, usual(), namespace)
+		startSteppedOperator(ctx, operator, usual(), namespace)
 		expectCondition(ctx, late, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 		Expect(children(ctx, late)).To(BeEmpty())
 
@@ -402,7 +402,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 	})
 
 	It("moves from one project to another in one apply", func(ctx SpecContext) {
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		namespace := newNamespace(ctx)
 		from, to := create(ctx, newProject(namespace, "from")), create(ctx, newProject(namespace, "to"))
 		makeReady(ctx, from)
@@ -427,7 +427,7 @@ var _ = Describe("A messenger account, within a namespace,", func() {
 			project.Status.ObservedGeneration = project.Generation
 			Expect(admin.Status().Update(ctx, project)).To(Succeed())
 		}
-		operate(ctx, operator, usual())
+		startSteppedOperator(ctx, operator, usual())
 		makeReady(ctx, older)
 		expectCondition(ctx, younger, verifyv1.ConditionStalled, metav1.ConditionTrue, verifyv1.ReasonAccountInUse)
 		claims := current(ctx, older).Status.Claims

@@ -59,15 +59,20 @@ func TestRun_reconcilesAtFirstAfterChangesAndWhenAsked(t *testing.T) {
 	})
 }
 
+// beginCounting runs a loop that counts its reconciliations, and returns the count and a channel of changes.
+func beginCounting(t *testing.T, o Options) (runs *atomic.Int64, changes chan struct{}, end func()) {
+	t.Helper()
+	runs, changes = &atomic.Int64{}, make(chan struct{}, 1)
+	o.Reconcile = func(context.Context) (time.Duration, error) { runs.Add(1); return 0, nil }
+	o.Changes = []<-chan struct{}{changes}
+	return runs, changes, begin(t, o)
+}
+
 func TestRun_collectsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		var runs atomic.Int64
-		changes := make(chan struct{}, 1)
-		defer begin(t, Options{
-			Reconcile: func(context.Context) (time.Duration, error) { runs.Add(1); return 0, nil },
-			Changes:   []<-chan struct{}{changes}, Quiet: 200 * time.Millisecond,
-		})()
+		runs, changes, end := beginCounting(t, Options{Quiet: 200 * time.Millisecond})
+		defer end()
 		g.Expect(runs.Load()).To(BeZero(), "the beginning is a change, too")
 		pass(200 * time.Millisecond)
 		g.Expect(runs.Load()).To(BeEquivalentTo(1))
@@ -85,12 +90,8 @@ func TestRun_collectsChanges(t *testing.T) {
 func TestRun_keepsTheGapBetweenChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)
-		var runs atomic.Int64
-		changes := make(chan struct{}, 1)
-		defer begin(t, Options{
-			Reconcile: func(context.Context) (time.Duration, error) { runs.Add(1); return 0, nil },
-			Changes:   []<-chan struct{}{changes}, MinGap: time.Second,
-		})()
+		runs, changes, end := beginCounting(t, Options{MinGap: time.Second})
+		defer end()
 		for range 1000 {
 			changes <- struct{}{}
 			pass(10 * time.Millisecond)

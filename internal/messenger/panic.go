@@ -6,8 +6,8 @@ import (
 	"runtime/debug"
 )
 
-// RecoverPanic ends a panic of the function that defers it, and passes on where it happened. A message that met a bug once
-// will meet it again, so its handler survives and the message is acknowledged.
+// RecoverPanic ends a panic of the function that defers it, and passes it on with its stack. A message that met a bug once
+// would meet it again, so it is acknowledged and not redelivered.
 //
 // The value of a panic may be a part of the message, so only the runtime's own values are in the error.
 func RecoverPanic(handle func(failure error)) {

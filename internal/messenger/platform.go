@@ -24,7 +24,7 @@ const (
 	maxHeaderBytes = 64 << 10
 )
 
-// ErrNoSimulator is that the credentials are the simulator's and there is none. No call was made.
+// ErrNoSimulator is returned for credentials of the simulator if none is configured. No call was made.
 var ErrNoSimulator = errors.New("the credentials are the simulator's, and no simulator is configured")
 
 // PlatformOptions configure a Platform. Only flags of the process may set the URLs.
@@ -33,7 +33,7 @@ type PlatformOptions struct {
 	URL string
 	// SimulatorURL is the simulator's; empty if there is none, and then simulated accounts are refused.
 	SimulatorURL string
-	// TLS has the API called by https alone, except on this machine.
+	// TLS requires https, except for an address of this machine.
 	TLS bool
 	// Transport carries the requests; nil for one of its own. It is for tests.
 	Transport http.RoundTripper
@@ -73,7 +73,7 @@ func NewPlatform(o PlatformOptions) (*Platform, error) {
 		base: strings.TrimRight(base.String(), "/"), simulator: strings.TrimRight(simulator.String(), "/"), recorder: o.Recorder,
 		http: &http.Client{
 			Transport: o.Transport,
-			// Another place would learn the credentials.
+			// The target of a redirect would get the credentials.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
@@ -111,7 +111,7 @@ func newTransport(o PlatformOptions, simulator string) *http.Transport {
 	}
 }
 
-// proxyExcept returns a choice of proxies that has none for one host: what goes to the simulator goes nowhere else.
+// proxyExcept returns a proxy function without a proxy for one host: calls of the simulator go to no other machine.
 func proxyExcept(host string, proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) {
 		if r.URL.Host == host {
@@ -121,8 +121,8 @@ func proxyExcept(host string, proxy func(*http.Request) (*url.URL, error)) func(
 	}
 }
 
-// BaseURL returns the root of the API that credentials belong to. The credentials themselves are looked at too: whatever the
-// settings of the account are, they decide.
+// BaseURL returns the root of the API that credentials belong to. The credentials themselves decide, too, whatever the
+// settings of the account are.
 func (p *Platform) BaseURL(credentials []byte, simulated bool) (string, error) {
 	switch {
 	case Simulated(credentials) != simulated, p.Stranded(simulated):
@@ -134,8 +134,8 @@ func (p *Platform) BaseURL(credentials []byte, simulated bool) (string, error) {
 	}
 }
 
-// Stranded reports whether an account is simulated and there is no simulator. Its secrets are made up and easily guessed, so what
-// claims to come from it is not believed.
+// Stranded reports whether an account is simulated and there is no simulator. Its secrets are easily guessed, so messages that claim to
+// come from it are rejected.
 func (p *Platform) Stranded(simulated bool) bool { return simulated && p.simulator == "" }
 
 // Call is a call of a platform.
