@@ -227,7 +227,7 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 		verification.New{ID: "a", Phone: number, Method: verification.WhatsApp, TTL: time.Minute}, verification.Limits{})
 	g.Expect(err).NotTo(HaveOccurred())
 	_, err = store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	watch := &objects{}
@@ -238,7 +238,7 @@ func TestTerm_recordsWhatTheTermBeforeCouldNot(t *testing.T) {
 		Request: request.New(request.Options{
 			Store: store, Sender: sender, Log: logr.Discard(),
 			Settings: func() *settings.Settings {
-				return &settings.Settings{Retention: time.Hour, Webhook: &settings.Webhook{}}
+				return &settings.Settings{Retention: time.Hour, Webhook: &settings.Webhook{Events: verification.NewEventKinds(verification.EventSuccess)}}
 			},
 		}),
 	}

@@ -249,6 +249,12 @@ const (
 	// ReasonNumberMatched goes with Verified=True: the messenger reported the
 	// sender's number, and it is the one to verify.
 	ReasonNumberMatched = "NumberMatched"
+	// ReasonEchoAnswered goes with Verified=True: the user answered a message to
+	// the claimed number, because their own is hidden.
+	ReasonEchoAnswered = "EchoAnswered"
+	// ReasonDeclined goes with Verified=False and Stalled=True: the owner of the
+	// number declined.
+	ReasonDeclined = "Declined"
 	// ReasonContactShared goes with Verified=True: the user shared their own
 	// contact, and it is the number to verify.
 	ReasonContactShared = "ContactShared"

@@ -33,6 +33,9 @@ func (p *VerificationProject) Default() {
 	}
 	if s.Webhook != nil {
 		setDefault(&s.Webhook.Timeout, DefaultWebhookTimeout)
+		if s.Webhook.Events == nil {
+			s.Webhook.Events = []Event{EventSuccess}
+		}
 	}
 	s.Request.setDefaults()
 	s.RateLimit.setDefaults()

@@ -183,6 +183,26 @@ func (s *VerificationProjectSpec) EffectiveIngressHost() string {
 	return s.BaseHost()
 }
 
+// EffectiveEvents returns the kinds of events that are sent.
+func (w *Webhook) EffectiveEvents() []Event {
+	if len(w.Events) == 0 {
+		return []Event{EventSuccess}
+	}
+	return w.Events
+}
+
+// EffectiveHiddenNumbers returns how users are verified whose number is hidden.
+func (w *WhatsApp) EffectiveHiddenNumbers() HiddenNumbers {
+	switch {
+	case w.HiddenNumbers != "":
+		return w.HiddenNumbers
+	case ptr.Deref(w.AcceptSharedContact, false):
+		return HiddenNumbersSharedContact
+	default:
+		return HiddenNumbersRefuse
+	}
+}
+
 // EffectiveTimeout returns how long one webhook attempt may take.
 func (w *Webhook) EffectiveTimeout() time.Duration {
 	return w.Timeout.Or(15 * time.Second)

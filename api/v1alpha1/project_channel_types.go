@@ -1,6 +1,21 @@
 package v1alpha1
 
+// HiddenNumbers is how users are verified whose number WhatsApp hides.
+// +kubebuilder:validation:Enum=Refuse;SharedContact;Echo
+type HiddenNumbers string
+
+const (
+	// HiddenNumbersRefuse means that they are not verified.
+	HiddenNumbersRefuse HiddenNumbers = "Refuse"
+	// HiddenNumbersSharedContact means that they share their contact.
+	HiddenNumbersSharedContact HiddenNumbers = "SharedContact"
+	// HiddenNumbersEcho means that they answer a message to the claimed number.
+	HiddenNumbersEcho HiddenNumbers = "Echo"
+)
+
 // WhatsApp is one phone number of a WhatsApp Business account (Cloud API).
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.hiddenNumbers) || !has(self.acceptSharedContact) || self.acceptSharedContact == (self.hiddenNumbers == 'SharedContact')",message="acceptSharedContact contradicts hiddenNumbers; remove acceptSharedContact, which is its former name",fieldPath=".acceptSharedContact"
 type WhatsApp struct {
 	// phoneNumber is the number that end users write to, in E.164. It becomes
 	// part of the click-to-chat link. Example: +15550100123. Required.
@@ -44,10 +59,20 @@ type WhatsApp struct {
 	// +optional
 	TakeOver *bool `json:"takeOver,omitempty"`
 
-	// acceptSharedContact lets users whose number WhatsApp hides (they have a
-	// username) prove it by answering a request for their contact. Such results
-	// are marked assurance: shared_contact, because the proof is weaker.
-	// Default: false, and these users get a reply with the reason.
+	// hiddenNumbers is how users are verified whose number WhatsApp hides (they
+	// have a username): Refuse (they get a reply with the reason), SharedContact
+	// (they answer a request for their contact, and the result is marked
+	// assurance: shared_contact, because the proof is weaker) or Echo (a question
+	// is sent to the claimed number, and the same account must answer it by a
+	// button; the result is marked assurance: echo, because nobody has tried it
+	// with real accounts yet).
+	// Default: unset, which means SharedContact where acceptSharedContact is
+	// true, else Refuse.
+	// +optional
+	HiddenNumbers HiddenNumbers `json:"hiddenNumbers,omitempty"`
+
+	// acceptSharedContact is the former name of hiddenNumbers: SharedContact.
+	// It must not contradict hiddenNumbers. Default: false.
 	// +optional
 	AcceptSharedContact *bool `json:"acceptSharedContact,omitempty"`
 

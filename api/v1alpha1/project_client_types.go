@@ -50,6 +50,21 @@ type APIKey struct {
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 
+// Event is a kind of event.
+// +kubebuilder:validation:Enum=verification.success;verification.expired;verification.declined;verification.attention
+type Event string
+
+const (
+	// EventSuccess reports that a number was verified.
+	EventSuccess Event = "verification.success"
+	// EventExpired reports that a request's time ran out.
+	EventExpired Event = "verification.expired"
+	// EventDeclined reports that the owner of the number declined.
+	EventDeclined Event = "verification.declined"
+	// EventAttention reports what a pending request waits for.
+	EventAttention Event = "verification.attention"
+)
+
 // Webhook is the client's receiver of events.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.previousSecretRef) || has(self.secretRef)",message="previousSecretRef needs secretRef, the secret that replaces it; set secretRef too",fieldPath=".previousSecretRef"
@@ -80,6 +95,19 @@ type Webhook struct {
 	// Default: unset.
 	// +optional
 	PreviousSecretRef *SecretKeyRef `json:"previousSecretRef,omitempty"`
+
+	// events are what is sent: verification.success, verification.expired,
+	// verification.declined (the owner of the number answered "Not me") and
+	// verification.attention (a pending request waits for its user, or a message
+	// did not verify it; hint is why). Of one request the latest event is sent:
+	// what happens later replaces an event that was not delivered yet.
+	// Default: [verification.success].
+	// +optional
+	// +listType=set
+	// +kubebuilder:default={"verification.success"}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	Events []Event `json:"events,omitempty"`
 
 	// timeout is how long one attempt may take, from dialling to the end of the
 	// answer. 1s to 30s. Default: 15s.

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -55,7 +56,8 @@ func equalRequestSpec(a, b *VerificationRequestSpec) bool {
 	return a.ProjectRef == b.ProjectRef && a.PhoneNumber == b.PhoneNumber && a.Method == b.Method &&
 		(a.Init == nil) == (b.Init == nil) &&
 		x.CreatedAt.Equal(&y.CreatedAt) && x.ExpiresAt.Equal(&y.ExpiresAt) &&
-		x.KeyName == y.KeyName && x.BodyHash == y.BodyHash && x.SubjectHash == y.SubjectHash
+		x.KeyName == y.KeyName && x.BodyHash == y.BodyHash && x.SubjectHash == y.SubjectHash && x.DisplayName == y.DisplayName &&
+		a.Reference == b.Reference && a.Locale == b.Locale && maps.Equal(a.Metadata, b.Metadata)
 }
 
 func validateMeta(meta *metav1.ObjectMeta) field.ErrorList {

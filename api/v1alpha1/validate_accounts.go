@@ -29,29 +29,30 @@ func validateAPIKeys(path *field.Path, keys []APIKey) field.ErrorList {
 		seen[key.Name] = true
 		errs = append(errs, keyNameRule.checkRequired(at.Child("name"), key.Name)...)
 		errs = append(errs, key.SecretRef.validateFields(at.Child("secretRef"))...)
-		errs = append(errs, validateScopes(at.Child("scopes"), key.Scopes)...)
+		errs = append(errs, validateSet(at.Child("scopes"), "scopes", "to allow both", key.Scopes, ScopeInit, ScopeStatus)...)
 	}
 	return errs
 }
 
-func validateScopes(path *field.Path, scopes []Scope) field.ErrorList {
-	if scopes != nil && len(scopes) == 0 {
-		return field.ErrorList{field.Invalid(path, scopes, "scopes must have at least 1 item; remove scopes to allow both")}
+// validateSet checks a list of different values, each one of those that are allowed. It may be unset, but not empty.
+func validateSet[T ~string](path *field.Path, name, withoutIt string, values []T, allowed ...T) field.ErrorList {
+	if values != nil && len(values) == 0 {
+		return field.ErrorList{field.Invalid(path, values, name+" must have at least 1 item; remove "+name+" "+withoutIt)}
 	}
-	if errs := checkAtMost(path, len(scopes), 2); errs != nil {
+	if errs := checkAtMost(path, len(values), len(allowed)); errs != nil {
 		return errs
 	}
 	var errs field.ErrorList
-	seen := map[Scope]bool{}
-	for i, scope := range scopes {
-		if seen[scope] {
-			errs = append(errs, field.Duplicate(path.Index(i), scope))
+	seen := map[T]bool{}
+	for i, value := range values {
+		if seen[value] {
+			errs = append(errs, field.Duplicate(path.Index(i), value))
 		}
-		seen[scope] = true
-		if scope == "" {
-			errs = append(errs, field.NotSupported(path.Index(i), scope, []Scope{ScopeInit, ScopeStatus}))
+		seen[value] = true
+		if value == "" {
+			errs = append(errs, field.NotSupported(path.Index(i), value, allowed))
 		}
-		errs = append(errs, checkOneOf(path.Index(i), scope, ScopeInit, ScopeStatus)...)
+		errs = append(errs, checkOneOf(path.Index(i), value, allowed...)...)
 	}
 	return errs
 }
@@ -71,6 +72,8 @@ func (w *Webhook) validateFields(path *field.Path) field.ErrorList {
 				"previousSecretRef needs secretRef, the secret that replaces it; set secretRef too"))
 		}
 	}
+	errs = append(errs, validateSet(path.Child("events"), "events", "to send verification.success", w.Events,
+		EventSuccess, EventExpired, EventDeclined, EventAttention)...)
 	errs = append(errs, checkDuration(path.Child("timeout"), w.Timeout, time.Second, 30*time.Second,
 		"timeout must be a duration between 1s and 30s, for example 15s")...)
 	errs = append(errs, caBundleRule.checkOptional(path.Child("caBundle"), w.CABundle)...)
@@ -88,6 +91,12 @@ func (w *WhatsApp) validateFields(path *field.Path) field.ErrorList {
 	errs := phoneNumberRule.checkRequired(path.Child("phoneNumber"), w.PhoneNumber)
 	errs = append(errs, phoneNumberIDRule.checkRequired(path.Child("phoneNumberID"), w.PhoneNumberID)...)
 	errs = append(errs, w.AccessTokenSecretRef.validateFields(path.Child("accessTokenSecretRef"))...)
+	errs = append(errs, checkOneOf(path.Child("hiddenNumbers"), w.HiddenNumbers,
+		HiddenNumbersRefuse, HiddenNumbersSharedContact, HiddenNumbersEcho)...)
+	if shared := w.AcceptSharedContact; w.HiddenNumbers != "" && shared != nil && *shared != (w.HiddenNumbers == HiddenNumbersSharedContact) {
+		errs = append(errs, field.Invalid(path.Child("acceptSharedContact"), *shared,
+			"acceptSharedContact contradicts hiddenNumbers; remove acceptSharedContact, which is its former name"))
+	}
 	return append(errs, w.AppSecretRef.validateFields(path.Child("appSecretRef"))...)
 }
 

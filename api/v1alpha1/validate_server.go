@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -178,7 +179,38 @@ func (s *VerificationRequestSpec) validateFields(path *field.Path) field.ErrorLi
 	errs := nameRule("name", "a VerificationProject").checkRequired(path.Child("projectRef", "name"), s.ProjectRef.Name)
 	errs = append(errs, phoneNumberRule.checkRequired(path.Child("phoneNumber"), s.PhoneNumber)...)
 	errs = append(errs, checkOneOf(path.Child("method"), s.Method, MethodWhatsApp, MethodTelegram)...)
+	errs = append(errs, referenceRule.checkOptional(path.Child("reference"), s.Reference)...)
+	errs = append(errs, validateMetadata(path.Child("metadata"), s.Metadata)...)
+	errs = append(errs, localeRule.checkOptional(path.Child("locale"), s.Locale)...)
 	return append(errs, s.Init.validateFields(path.Child("init"))...)
+}
+
+// validateMetadata checks the client's own pairs.
+func validateMetadata(path *field.Path, metadata map[string]MetadataValue) field.ErrorList {
+	if len(metadata) > maxMetadata {
+		return field.ErrorList{field.TooMany(path, len(metadata), maxMetadata)}
+	}
+	var errs field.ErrorList
+	size, named, plain := 0, true, true
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		value := metadata[key]
+		size += len(key) + len(value)
+		named = named && utf8.RuneCountInString(key) <= maxMetadataKey && metadataKeyPattern.MatchString(key)
+		plain = plain && metadataValuePattern.MatchString(string(value))
+		if utf8.RuneCountInString(string(value)) > maxMetadataBytes {
+			errs = append(errs, field.TooLong(path.Key(key), "", maxMetadataBytes))
+		}
+	}
+	if !plain {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "metadata must have values without control characters"))
+	}
+	if !named {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "metadata must have keys of 1 to 64 letters, digits, '_', '.' and '-'"))
+	}
+	if size > maxMetadataBytes {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, "metadata must have at most 1024 bytes in all keys and values"))
+	}
+	return errs
 }
 
 func (i *Init) validateFields(path *field.Path) field.ErrorList {

@@ -76,10 +76,18 @@ var (
 	hostnameRule = textRule{max: 253, pattern: regexp.MustCompile(`^(\*\.)?` + lowerName + `$`),
 		message: "hostnames must be DNS names in lower case, without a port, for example verify.example.com or *.example.com"}
 
-	bodyHashRule = textRule{min: 64, max: 64, pattern: regexp.MustCompile(`^[0-9a-f]{64}$`),
-		message: "bodyHash must be a SHA-256 in 64 lower-case hexadecimal digits"}
+	bodyHashRule = textRule{min: 32, max: 64, pattern: regexp.MustCompile(`^[0-9a-f]{32,64}$`),
+		message: "bodyHash must be 32 to 64 lower-case hexadecimal digits of a SHA-256"}
 	subjectHashRule = textRule{min: 24, max: 24, pattern: regexp.MustCompile(`^[0-9a-f]{24}$`),
 		message: "subjectHash must be 24 lower-case hexadecimal digits"}
+
+	referenceRule = textRule{max: 128,
+		pattern: regexp.MustCompile(`^[^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*$`),
+		message: "reference must be one line of plain text, without control characters or text-direction overrides"}
+	localeRule = textRule{min: 2, max: 35, pattern: regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$`),
+		message: "locale must be a BCP 47 language tag, for example es or pt-BR"}
+	metadataValuePattern = regexp.MustCompile(`^\P{Cc}*$`)
+	metadataKeyPattern   = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 	// The schema has one rule for a whole map, not one for its keys and values.
 	mapKeyPattern     = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
@@ -94,6 +102,10 @@ var (
 const (
 	caBundleMessage = "caBundle must hold certificates in PEM form, from -----BEGIN CERTIFICATE----- to -----END CERTIFICATE-----"
 	maxMapKey       = 317 // a domain of 253 characters, a slash and a name of 63
+
+	maxMetadata      = 16   // pairs
+	maxMetadataKey   = 64   // characters
+	maxMetadataBytes = 1024 // of all keys and values
 )
 
 // nameRule returns the rule for the name of another object.

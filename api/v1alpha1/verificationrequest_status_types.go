@@ -19,13 +19,19 @@ const (
 )
 
 // Assurance is how a number was proved, where it was not the usual way.
-// +kubebuilder:validation:Enum=SharedContact
+// +kubebuilder:validation:Enum=SharedContact;Echo
 type Assurance string
 
-// AssuranceSharedContact means that the messenger hid the sender's number and
-// the user shared their own contact on request: shared_contact in the HTTP API
-// and in webhooks.
-const AssuranceSharedContact Assurance = "SharedContact"
+const (
+	// AssuranceSharedContact means that the messenger hid the sender's number and
+	// the user shared their own contact on request: shared_contact in the HTTP API
+	// and in webhooks.
+	AssuranceSharedContact Assurance = "SharedContact"
+	// AssuranceEcho means that the messenger hid the sender's number and the same
+	// account answered a message to the claimed number: echo in the HTTP API and
+	// in webhooks.
+	AssuranceEcho Assurance = "Echo"
+)
 
 // VerificationRequestStatus says how far a request is. All times that matter
 // are kept here and never only in memory.
@@ -92,8 +98,8 @@ type VerificationRequestStatus struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^\+[1-9][0-9]{6,14}$')`,message="actualPhoneNumber must be in E.164, for example +15550100199"
 	ActualPhoneNumber string `json:"actualPhoneNumber,omitempty"`
 
-	// assurance is SharedContact where the user had to share their contact.
-	// Default: unset, the messenger itself reported the sender's number.
+	// assurance is SharedContact where the user had to share their contact, and
+	// Echo where they answered a message to the claimed number. Default: unset, the messenger itself reported the sender's number.
 	// +optional
 	Assurance Assurance `json:"assurance,omitempty"`
 
@@ -104,6 +110,13 @@ type VerificationRequestStatus struct {
 	// +listMapKey=binding
 	// +kubebuilder:validation:MaxItems=8
 	Contacts []Contact `json:"contacts,omitempty"`
+
+	// hints are why the request is not verified yet, oldest first and each once.
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +kubebuilder:validation:MaxItems=8
+	Hints []Hint `json:"hints,omitempty"`
 
 	// delivery is how far the webhook is. Unset where none is due.
 	// +optional
@@ -118,7 +131,7 @@ type VerificationRequestStatus struct {
 }
 
 // ContactKind is what a sender was asked for.
-// +kubebuilder:validation:Enum=Share;Confirm
+// +kubebuilder:validation:Enum=Share;Confirm;Echo
 type ContactKind string
 
 const (
@@ -127,7 +140,29 @@ const (
 	// ContactKindConfirm is a confirmation, because they sent another text than
 	// the prepared one.
 	ContactKindConfirm ContactKind = "Confirm"
+	// ContactKindEcho is an answer to a message to the claimed number, because
+	// their own is hidden.
+	ContactKindEcho ContactKind = "Echo"
 )
+
+// Hint is why a request is not verified yet, from its first time on.
+type Hint struct {
+	// kind is the hint as the HTTP API answers it. Required.
+	// +required
+	Kind HintKind `json:"kind"`
+
+	// at is when it first happened, RFC 3339 with exactly six digits of a
+	// second. Required.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	At metav1.MicroTime `json:"at"`
+}
+
+// HintKind is a hint.
+// +kubebuilder:validation:Enum=NUMBER_HIDDEN;OTHER_NUMBER;TOO_LATE;AWAITING_CONTACT;AWAITING_CONFIRMATION;TEXT_CHANGED;DECLINED
+type HintKind string
 
 // Contact is one sender who was asked for more than the code.
 type Contact struct {
@@ -147,10 +182,18 @@ type Contact struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	BoundAt metav1.MicroTime `json:"boundAt"`
 
-	// kind is what the sender was asked for: Share or Confirm.
+	// kind is what the sender was asked for: Share, Confirm or Echo.
 	// Default: unset, which means Share.
 	// +optional
 	Kind ContactKind `json:"kind,omitempty"`
+
+	// nonce is what the buttons of an Echo are made from, with the app secret.
+	// 32 lower-case hexadecimal digits. Unset for other kinds.
+	// +optional
+	// +kubebuilder:validation:MinLength=32
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]+$')`,message="nonce must be 32 lower-case hexadecimal digits"
+	Nonce string `json:"nonce,omitempty"`
 }
 
 // Delivery is how far the webhook of a request is. One attempt is recorded

@@ -80,11 +80,43 @@ type VerificationRequestSpec struct {
 	// +kubebuilder:default=WhatsApp
 	Method Method `json:"method,omitempty"`
 
+	// reference is the client's own name for the request: status and events
+	// return it. 1 to 128 characters, without control characters. Default: unset.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*$')`,message="reference must be one line of plain text, without control characters or text-direction overrides"
+	Reference string `json:"reference,omitempty"`
+
+	// metadata are the client's own pairs: status and events return them. At most
+	// 16; keys of 1 to 64 letters, digits, '_', '.' and '-', values without
+	// control characters, and at most 1024 bytes in all. Default: unset.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule=`self.all(k, size(k) <= 64 && k.matches(r'^[A-Za-z0-9_.-]+$'))`,message="metadata must have keys of 1 to 64 letters, digits, '_', '.' and '-'"
+	// +kubebuilder:validation:XValidation:rule=`self.all(k, self[k].matches(r'^\P{Cc}*$'))`,message="metadata must have values without control characters"
+	// +kubebuilder:validation:XValidation:rule=`self.map(k, size(bytes(k)) + size(bytes(self[k]))).sum() <= 1024`,message="metadata must have at most 1024 bytes in all keys and values"
+	Metadata map[string]MetadataValue `json:"metadata,omitempty"`
+
+	// locale is the language of the texts for the user, a BCP 47 tag. Languages
+	// that neither PhoneProof nor spec.texts of the project has fall back to
+	// English. At most 35 characters. Default: unset, the project's own texts.
+	// Example: es.
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=35
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$')`,message="locale must be a BCP 47 language tag, for example es or pt-BR"
+	Locale string `json:"locale,omitempty"`
+
 	// init is set by serve on requests that the API made. Leave it out of
 	// manual requests: serve then writes status.init.
 	// +optional
 	Init *Init `json:"init,omitempty"`
 }
+
+// MetadataValue is a value of metadata.
+// +kubebuilder:validation:MaxLength=1024
+type MetadataValue string
 
 // ProjectRef names a VerificationProject in the object's own namespace.
 type ProjectRef struct {
@@ -125,13 +157,13 @@ type Init struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message="keyName must be the name of an API key: lower-case letters, digits and '-'"
 	KeyName string `json:"keyName,omitempty"`
 
-	// bodyHash is the lower-case hex SHA-256 of the body, which a repeated
-	// Idempotency-Key must come with. Default: unset, the request had
+	// bodyHash is the beginning of the lower-case hex SHA-256 of the body, which
+	// a repeated Idempotency-Key must come with. Default: unset, the request had
 	// no Idempotency-Key.
 	// +optional
-	// +kubebuilder:validation:MinLength=64
+	// +kubebuilder:validation:MinLength=32
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{64}$')`,message="bodyHash must be a SHA-256 in 64 lower-case hexadecimal digits"
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{32,64}$')`,message="bodyHash must be 32 to 64 lower-case hexadecimal digits of a SHA-256"
 	BodyHash string `json:"bodyHash,omitempty"`
 
 	// displayName is the name of the project in the text that was prepared for

@@ -40,7 +40,7 @@ func TestReconcile_doesNothingToWhatChangedSinceItWasCached(t *testing.T) {
 	w.create("a")
 	pending := w.get("a")
 	_, err := w.store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	verified := w.get("a")

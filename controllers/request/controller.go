@@ -212,7 +212,7 @@ func (c *Controller) readView(ctx context.Context, item Item) (view, error) {
 
 func (c *Controller) currentPolicy() verification.Policy {
 	current := c.Settings()
-	return verification.Policy{Retention: current.Retention, Events: current.EventPolicy()}
+	return verification.Policy{Retention: current.Retention, Events: current.EventPolicy(), Kinds: current.EventKinds()}
 }
 
 func (c *Controller) expireRequest(ctx context.Context, r verification.Request) (view, error) {
@@ -221,7 +221,7 @@ func (c *Controller) expireRequest(ctx context.Context, r verification.Request) 
 		if r.Epoch != epoch {
 			return verification.ErrLeaseLost
 		}
-		return r.Expire(now)
+		return r.Expire(now, c.Settings().EventKinds())
 	})
 	if errors.Is(err, verification.ErrLeaseLost) {
 		return view{}, errEndOfTerm

@@ -42,7 +42,7 @@ func newScriptedReceiver(t *testing.T) *scriptedReceiver {
 	w := &scriptedReceiver{storedRequests: newStoredRequests(t)}
 	w.settings = &settings.Settings{
 		Project: "shop/acme", ProjectID: "shop/acme", Retention: retention,
-		Webhook: &settings.Webhook{URL: "https://shop.example/hook", Timeout: 15 * time.Second},
+		Webhook: &settings.Webhook{URL: "https://shop.example/hook", Events: verification.NewEventKinds(verification.EventSuccess), Timeout: 15 * time.Second},
 	}
 	w.restart()
 	return w
@@ -346,7 +346,7 @@ func TestReconcile_anotherWorkerRecordedFirst(t *testing.T) {
 	w.verify("a")
 	w.answer = func(attempt int) (webhook.Result, error) {
 		_, err := w.store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
-			return r.RecordAttempt(verification.Attempt{Number: 1, At: now, Delivered: true})
+			return r.RecordAttempt(verification.Attempt{Event: r.Event(), Number: 1, At: now, Delivered: true})
 		})
 		w.Expect(err).NotTo(HaveOccurred())
 		return answers(webhook.Retry, 500, 0)(attempt)

@@ -48,7 +48,7 @@ func (c *Controller) deliverEvent(ctx context.Context, item Item, v view) (view,
 		return v, waitFor(err), unlessWaiting(err)
 	}
 	attempt := result.Attempt(v.Delivery.Attempts+1, v.Epoch, c.Clock.Now(), rand.Float64)
-	attempt.Redelivered = v.Redelivered
+	attempt.Redelivered, attempt.Event = v.Redelivered, v.Event()
 	c.unsaved.put(item.ID, attempt)
 	r, wait, err := c.recordAttempt(ctx, item.ID, attempt)
 	return view{Request: r}, wait, err

@@ -70,7 +70,7 @@ func (w *annotatedProject) createDelivered(id string) {
 func (w *annotatedProject) recordDelivery(id string) {
 	w.t.Helper()
 	w.update(id, func(r *verification.Request, now time.Time) error {
-		return r.RecordAttempt(verification.Attempt{
+		return r.RecordAttempt(verification.Attempt{Event: r.Event(),
 			Number: 1, Redelivered: r.Redelivered, At: now, StatusCode: 204, Delivered: true,
 		})
 	})

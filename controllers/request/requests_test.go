@@ -47,7 +47,7 @@ func (s *storedRequests) verify(id string) {
 	s.t.Helper()
 	s.create(id)
 	s.update(id, func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 	})
 }
 

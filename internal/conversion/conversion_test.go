@@ -85,7 +85,7 @@ func TestMetrics_countsEachVerificationOnce(t *testing.T) {
 	for range 2 {
 		receipt, err := service.Receive(t.Context(), verification.Message{
 			Evidence: verification.Evidence{Method: verification.WhatsApp, Sender: number, SentAt: clock.Now()}, Text: begun.Code.Grouped(),
-		}, true)
+		}, verification.NewEventKinds(verification.EventSuccess))
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
 	}

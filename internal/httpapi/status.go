@@ -90,6 +90,11 @@ func (x *exchange) answerStatus(request verification.Request) {
 			body = appendString(body, string(request.Assurance))
 		}
 	}
+	if hint := request.HintAt(x.api.clock.Now()); hint != "" {
+		body = append(body, `,"hint":"`...)
+		body = append(body, hint...)
+		body = append(body, '"')
+	}
 	body = append(body, "}\n"...)
 	x.sendAnswer(http.StatusOK, body)
 	releaseBuffer(buffer, body)

@@ -52,7 +52,7 @@ func (h *harness) verifyRequest(id, number string, assurance verification.Assura
 		h.t.Fatal(err)
 	}
 	_, err = h.store.Update(context.Background(), id, func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: sender, SentAt: now, Assurance: assurance}, now, true)
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: sender, SentAt: now, Assurance: assurance}, now, verification.NewEventKinds(verification.EventSuccess))
 	})
 	if err != nil {
 		h.t.Fatal(err)

@@ -115,7 +115,7 @@ func TestWait_goesOnAfterAChangeThatLeavesItPending(t *testing.T) {
 		w := b.startPoll(b.t.Context(), keyAll, "id="+id+"&wait=10s")
 		sleepFor(3 * time.Second)
 		_, err := b.store.Update(b.t.Context(), id, func(r *verification.Request, now time.Time) error {
-			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "binding", now)
+			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "binding", now, 0)
 		})
 		b.g.Expect(err).NotTo(HaveOccurred())
 		b.expectAnswer(w, 10*time.Second, 200, `"status":"PENDING"`)

@@ -22,6 +22,10 @@ const (
 	OutcomeNeedConfirmation Outcome = "need_confirmation"
 	// OutcomeTextChanged is the same for a request that was asked about before.
 	OutcomeTextChanged Outcome = "text_changed"
+	// OutcomeNeedEcho is a code from a sender without a number; the claimed number was asked.
+	OutcomeNeedEcho Outcome = "need_echo"
+	// OutcomeDeclined is the answer "Not me", which ended the request.
+	OutcomeDeclined    Outcome = "declined"
 	OutcomeUnknownCode Outcome = "unknown_code"
 	OutcomeNoCode      Outcome = "no_code"
 	// OutcomeLimited is a message that was not looked at, because too many came.
@@ -101,6 +105,8 @@ var domainOutcomes = [...]Outcome{
 	verification.OutcomeNeedConfirmation: OutcomeNeedConfirmation,
 	verification.OutcomeTextChanged:      OutcomeTextChanged,
 	verification.OutcomeNumberHidden:     OutcomeNumberHidden,
+	verification.OutcomeNeedEcho:         OutcomeNeedEcho,
+	verification.OutcomeDeclined:         OutcomeDeclined,
 }
 
 // OutcomeOf returns the outcome of a message from what the domain returned. An error means that the message has to be delivered

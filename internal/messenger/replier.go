@@ -25,9 +25,9 @@ const (
 // PolicyOf returns how an outcome is answered.
 func PolicyOf(o Outcome) ReplyPolicy {
 	switch o {
-	case OutcomeVerified, OutcomeWrongNumber, OutcomeTooLate, OutcomeTextChanged, OutcomeTapRefused, OutcomeNumberHidden:
+	case OutcomeVerified, OutcomeWrongNumber, OutcomeTooLate, OutcomeTextChanged, OutcomeTapRefused, OutcomeNumberHidden, OutcomeDeclined:
 		return ReplyToUser
-	case OutcomeNeedContact, OutcomeNeedConfirmation, OutcomeNoPrompt, OutcomeLimited, OutcomeContentRefused:
+	case OutcomeNeedContact, OutcomeNeedConfirmation, OutcomeNeedEcho, OutcomeNoPrompt, OutcomeLimited, OutcomeContentRefused:
 		return NoReply
 	default:
 		return ReplyToStranger

@@ -49,7 +49,7 @@ func newTestServer(t *testing.T) *testServer {
 	current := &settings.Settings{
 		Project: "shop/acme", ProjectID: "shop/acme", TTL: 10 * time.Minute, Retention: time.Hour,
 		Keys:    settings.NewKeys(settings.Key{Name: "backend", Hash: sha256.Sum256([]byte(apiKey)), Scopes: settings.ScopeInit | settings.ScopeStatus}),
-		Webhook: &settings.Webhook{URL: receiver.URL, Timeout: time.Minute},
+		Webhook: &settings.Webhook{URL: receiver.URL, Events: verification.NewEventKinds(verification.EventSuccess), Timeout: time.Minute},
 	}
 	w.server = &server{
 		dependencies: Dependencies{
@@ -135,7 +135,7 @@ func TestRequestLoop_sendsOnlyThroughItsGate(t *testing.T) {
 func (w *testServer) createEvent(t *testing.T) webhook.Event {
 	t.Helper()
 	r, err := w.store.Update(t.Context(), w.createRequest(t).ID, func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	event, err := webhook.NewEvent("shop/acme", &r)

@@ -85,15 +85,26 @@ func buildWhatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Wha
 	}
 	token, secret := secrets.secretAt(fieldAccessToken), secrets.secretAt(fieldAppSecret)
 	return &WhatsApp{
-		PhoneNumber:         w.PhoneNumber,
-		PhoneNumberID:       w.PhoneNumberID,
-		AccessToken:         token,
-		AppSecret:           secret,
-		RegisterWebhook:     spec.RegistersWhatsAppWebhook(),
-		TakeOver:            ptr.Deref(w.TakeOver, false),
-		AcceptSharedContact: ptr.Deref(w.AcceptSharedContact, false),
-		AcceptAnyText:       ptr.Deref(w.AcceptAnyText, false),
-		Simulated:           messenger.Simulated(token.Current()) || messenger.Simulated(secret.Current()),
+		PhoneNumber:     w.PhoneNumber,
+		PhoneNumberID:   w.PhoneNumberID,
+		AccessToken:     token,
+		AppSecret:       secret,
+		RegisterWebhook: spec.RegistersWhatsAppWebhook(),
+		TakeOver:        ptr.Deref(w.TakeOver, false),
+		HiddenNumbers:   convertHiddenNumbers(w.EffectiveHiddenNumbers()),
+		AcceptAnyText:   ptr.Deref(w.AcceptAnyText, false),
+		Simulated:       messenger.Simulated(token.Current()) || messenger.Simulated(secret.Current()),
+	}
+}
+
+func convertHiddenNumbers(way verifyv1.HiddenNumbers) HiddenNumbers {
+	switch way {
+	case verifyv1.HiddenNumbersSharedContact:
+		return HiddenShared
+	case verifyv1.HiddenNumbersEcho:
+		return HiddenEcho
+	default:
+		return HiddenRefused
 	}
 }
 
@@ -122,11 +133,20 @@ func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 		Secret:         secrets.secretAt(fieldWebhookSecret),
 		PreviousSecret: secrets.secretAt(fieldWebhookPrevious),
 		Timeout:        w.EffectiveTimeout(),
+		Events:         convertEvents(w.EffectiveEvents()),
 	}
 	if w.CABundle != "" {
 		out.CABundle = []byte(w.CABundle)
 	}
 	return out
+}
+
+func convertEvents(events []verifyv1.Event) verification.EventKinds {
+	var kinds verification.EventKinds
+	for _, event := range events {
+		kinds |= verification.NewEventKinds(verification.EventKind(event))
+	}
+	return kinds
 }
 
 func convertReplies(r *verifyv1.Replies) Replies {
@@ -159,7 +179,8 @@ func convertLimits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
 		PerKey: convertRate(spec.EffectivePerKey()), PerPhoneNumber: convertRate(spec.EffectivePerPhoneNumber()),
 		PerPrefix: convertPrefixRate(spec.RateLimit.PerPrefix), PerSubject: convertRate(ptr.Deref(spec.RateLimit.PerSubject, verifyv1.Rate{})),
 		// Set for every spec.storage: the store decides whether it has a limit, and memory needs one.
-		MaxStored: spec.EffectiveMaxStored(),
+		MaxStored:  spec.EffectiveMaxStored(),
+		KeepLapsed: spec.Webhook != nil && slices.Contains(spec.Webhook.EffectiveEvents(), verifyv1.EventExpired),
 	}
 }
 

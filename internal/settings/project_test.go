@@ -57,7 +57,7 @@ func TestFromProject_everything(t *testing.T) {
 	g.Expect(*s.WhatsApp).To(Equal(WhatsApp{
 		PhoneNumber: "+15550100123", PhoneNumberID: "106540352242922",
 		AccessToken: NewSecret([]byte(goodToken)), AppSecret: NewSecret([]byte(goodAppSecret)),
-		RegisterWebhook: true, TakeOver: true, AcceptSharedContact: true, AcceptAnyText: true,
+		RegisterWebhook: true, TakeOver: true, HiddenNumbers: HiddenShared, AcceptAnyText: true,
 	}))
 	g.Expect(*s.Telegram).To(Equal(Telegram{
 		BotUsername: "ada_books_bot", BotToken: NewSecret([]byte(goodBotToken)), TakeOver: true,
@@ -65,7 +65,7 @@ func TestFromProject_everything(t *testing.T) {
 	g.Expect(*s.Webhook).To(Equal(Webhook{
 		URL: "https://shop.example.com/hook", Signed: true,
 		Secret: NewSecret([]byte(goodWebhook)), PreviousSecret: NewSecret([]byte(goodPrevious)),
-		Timeout: 20 * time.Second, CABundle: []byte("-----BEGIN CERTIFICATE-----"),
+		Timeout: 20 * time.Second, Events: verification.NewEventKinds(verification.EventSuccess), CABundle: []byte("-----BEGIN CERTIFICATE-----"),
 	}))
 	g.Expect(s.Method(verification.WhatsApp)).To(Equal(MethodReady))
 	g.Expect(s.Method(verification.Telegram)).To(Equal(MethodReady))

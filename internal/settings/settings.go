@@ -47,6 +47,16 @@ type Settings struct {
 	Problems []Problem
 }
 
+// HiddenNumbers is how users are verified whose number WhatsApp hides.
+type HiddenNumbers int
+
+// The ways.
+const (
+	HiddenRefused HiddenNumbers = iota // not at all
+	HiddenShared                       // they share their contact
+	HiddenEcho                         // they answer a message to the claimed number
+)
+
 // WhatsApp is a WhatsApp Cloud API account.
 type WhatsApp struct {
 	// PhoneNumber is the business number in E.164 that users send messages to.
@@ -55,10 +65,10 @@ type WhatsApp struct {
 	AccessToken   Secret
 	AppSecret     Secret
 
-	RegisterWebhook     bool
-	TakeOver            bool
-	AcceptSharedContact bool
-	AcceptAnyText       bool
+	RegisterWebhook bool
+	TakeOver        bool
+	HiddenNumbers   HiddenNumbers
+	AcceptAnyText   bool
 	// Simulated reports whether the account exists at the simulator. Its credentials are sent nowhere else.
 	Simulated bool
 }
@@ -105,6 +115,8 @@ type Webhook struct {
 	// PreviousSecret signs beside Secret during a rotation that the project declares.
 	PreviousSecret Secret
 	Timeout        time.Duration
+	// Events are the kinds of events that are sent.
+	Events verification.EventKinds
 	// CABundle is PEM; nil for the system's roots.
 	CABundle []byte
 }
@@ -148,6 +160,14 @@ func (s *Settings) EventPolicy() verification.EventPolicy {
 	default:
 		return verification.EventsOn
 	}
+}
+
+// EventKinds returns the kinds of events that are to be sent, at once or later.
+func (s *Settings) EventKinds() verification.EventKinds {
+	if s.Webhook == nil {
+		return 0
+	}
+	return s.Webhook.Events
 }
 
 // DisplayNameOf returns the project's name that the user of a request has seen: the one in the request's prepared text, or the

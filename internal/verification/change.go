@@ -20,14 +20,14 @@ func TruncateTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsec
 func NewRequest(n New, now time.Time) Request {
 	return Request{
 		ID: n.ID, Phone: n.Phone, Method: n.Method, CreatedAt: TruncateTime(now), ExpiresAt: TruncateTime(now.Add(n.TTL)),
-		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, Phase: Pending,
+		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, ClientData: n.ClientData.Clone(), Phase: Pending,
 	}
 }
 
 // Clone returns a copy that shares nothing with r.
 func (r *Request) Clone() Request {
 	c := *r
-	c.Contacts = slices.Clone(r.Contacts)
+	c.Contacts, c.Hints, c.ClientData = slices.Clone(r.Contacts), slices.Clone(r.Hints), r.ClientData.Clone()
 	return c
 }
 
@@ -51,7 +51,7 @@ func (r *Request) sameCreation(other *Request) bool {
 	return r.ID == other.ID && r.Phone == other.Phone && r.Method == other.Method &&
 		r.CreatedAt.Equal(other.CreatedAt) && r.ExpiresAt.Equal(other.ExpiresAt) &&
 		r.KeyName == other.KeyName && r.BodyHash == other.BodyHash && r.DisplayName == other.DisplayName &&
-		r.Epoch == other.Epoch && r.Version == other.Version
+		r.ClientData.Equal(other.ClientData) && r.Epoch == other.Epoch && r.Version == other.Version
 }
 
 func (r *Request) truncateTimes() {
@@ -64,5 +64,11 @@ func (r *Request) truncateTimes() {
 	}
 	if len(r.Contacts) == 0 {
 		r.Contacts = nil // as it is read back
+	}
+	for i := range r.Hints {
+		r.Hints[i].At = TruncateTime(r.Hints[i].At)
+	}
+	if len(r.Hints) == 0 {
+		r.Hints = nil
 	}
 }

@@ -20,7 +20,7 @@ func TestReceiveContact_completesTheLatestBinding(t *testing.T) {
 	}
 	contact := w.message(first.Code, "+4915112345678")
 	for delivery := range 2 { // the second is a redelivery
-		receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+		receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, successOnly)
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
 		w.Expect(receipt.Request.ID).To(Equal(second.Request.ID))
@@ -34,7 +34,7 @@ func TestReceiveContact_ofSomebodyUnbound(t *testing.T) {
 	initiated := w.start(w.initiation())
 	w.receive(w.message(initiated.Code, ""))
 	contact := w.message(initiated.Code, "+4915112345678")
-	receipt, err := w.service.ReceiveContact(t.Context(), strings.Repeat("b", 32), contact.Evidence, true)
+	receipt, err := w.service.ReceiveContact(t.Context(), strings.Repeat("b", 32), contact.Evidence, successOnly)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeUnknown))
 }
@@ -44,7 +44,7 @@ func TestReceiveContact_withAnotherNumber(t *testing.T) {
 	initiated := w.start(w.initiation())
 	w.receive(w.message(initiated.Code, ""))
 	contact := w.message(initiated.Code, "+4915112345679")
-	receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, successOnly)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeWrongNumber))
 	w.Expect(w.phase(initiated.Request.ID)).To(Equal(verification.Pending))
@@ -56,7 +56,7 @@ func TestReceive_theCodeAgainAfterTheContact(t *testing.T) {
 	code := w.message(initiated.Code, "")
 	w.receive(code)
 	contact := w.message(initiated.Code, "+4915112345678")
-	_, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	_, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, successOnly)
 	w.Expect(err).NotTo(HaveOccurred())
 
 	outcome, _ := w.receive(code)
@@ -75,7 +75,7 @@ func TestReceiveContact_beforeItsBinding(t *testing.T) {
 	contact := w.message(older.Code, "+4915112345678")
 	w.later(time.Second)
 	w.receive(w.message(newer.Code, ""))
-	receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, true)
+	receipt, err := w.service.ReceiveContact(t.Context(), contact.Binding, contact.Evidence, successOnly)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeNeedContact), "asked again")
 	w.Expect(w.phase(older.Request.ID)).To(Equal(verification.Pending))

@@ -26,6 +26,8 @@ type Policy struct {
 	// Retention is how long a request is kept after it is finished and its code has rested.
 	Retention time.Duration
 	Events    EventPolicy
+	// Kinds are the events that a step of the loop makes due.
+	Kinds EventKinds
 }
 
 // Step is the next thing to do for a request.
@@ -53,12 +55,21 @@ type Action struct {
 func Next(r *Request, now time.Time, p Policy) Action {
 	switch {
 	case r.Phase == Pending:
-		return dueAt(StepExpire, r.ExpiresAt.Add(ExpiryGrace), now)
-	case r.Phase == Verified && r.Delivery.Wanted():
+		return nextOfPending(r, now, p)
+	case r.Delivery.Wanted():
 		return nextDelivery(r, now, p)
 	default:
 		return dueAt(StepDelete, r.settledAt().Add(p.Retention), now)
 	}
+}
+
+// nextOfPending returns the expiry, or the delivery of an event that is due before it.
+func nextOfPending(r *Request, now time.Time, p Policy) Action {
+	expiry := r.ExpiresAt.Add(ExpiryGrace)
+	if r.Delivery.Wanted() && p.Events == EventsOn && r.Delivery.NextAttemptAt.Before(expiry) && now.Before(expiry) {
+		return dueAt(StepDeliver, r.Delivery.NextAttemptAt, now)
+	}
+	return dueAt(StepExpire, expiry, now)
 }
 
 func nextDelivery(r *Request, now time.Time, p Policy) Action {
@@ -68,8 +79,16 @@ func nextDelivery(r *Request, now time.Time, p Policy) Action {
 	case EventsPaused:
 		return Action{Step: StepWait, At: now.Add(PausedRecheck)}
 	default:
-		return dueAt(StepDelete, r.VerifiedAt.Add(max(p.Retention, EventLife)), now)
+		return dueAt(StepDelete, r.endedAt().Add(max(p.Retention, EventLife)), now)
 	}
+}
+
+// endedAt returns when a final request became final.
+func (r *Request) endedAt() time.Time {
+	if r.Phase == Verified {
+		return r.VerifiedAt
+	}
+	return r.ExpiresAt
 }
 
 // dueAt returns step if its time has come, else StepWait until then.

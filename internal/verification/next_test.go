@@ -82,10 +82,10 @@ func TestNext_leadsEveryRequestToItsDeletion(t *testing.T) {
 
 func do(g *WithT, r *Request, step Step, now time.Time) {
 	if step == StepExpire {
-		g.Expect(r.Expire(now)).To(Succeed())
+		g.Expect(r.Expire(now, 0)).To(Succeed())
 		return
 	}
-	attempt := Attempt{Number: r.Delivery.Attempts + 1, At: now, StatusCode: 500, Next: now.Add(time.Hour)}
+	attempt := Attempt{Number: r.Delivery.Attempts + 1, At: now, Event: r.Event(), StatusCode: 500, Next: now.Add(time.Hour)}
 	if attempt.Number == 10 {
 		attempt.Next = time.Time{}
 	}

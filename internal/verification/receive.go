@@ -57,6 +57,10 @@ const (
 	OutcomeTextChanged
 	// OutcomeNumberHidden means that the sender's number is hidden, and the project accepts no other proof of it.
 	OutcomeNumberHidden
+	// OutcomeNeedEcho means that the sender's number is hidden, and that the claimed number is to be asked.
+	OutcomeNeedEcho
+	// OutcomeDeclined means that the owner of the claimed number ended the request.
+	OutcomeDeclined
 )
 
 // Receipt is the result of a message.
@@ -73,63 +77,94 @@ type Receipt struct {
 
 // Receive matches a message: its one code first, then the messenger, then time, the sender's number and the text. After an
 // error it is unknown whether anything was stored, and the platform should deliver the message again.
-func (s *Service) Receive(ctx context.Context, m Message, eventWanted bool) (Receipt, error) {
+func (s *Service) Receive(ctx context.Context, m Message, wanted EventKinds) (Receipt, error) {
 	ctx = WithCaller(ctx, m.asCaller())
 	code, found := s.codes.Extract(m.Text)
 	if !found {
 		return Receipt{}, nil
 	}
-	return s.applyTransition(ctx, s.codes.RequestID(code), m, func(r *Request, now time.Time) error {
+	return s.applyTransition(ctx, s.codes.RequestID(code), m, wanted, func(r *Request, now time.Time) error {
 		switch {
 		case m.Sender.IsZero():
-			return r.Bind(m.Evidence, m.Binding, now)
+			return r.Bind(m.Evidence, m.Binding, now, wanted)
 		case m.Prepared != nil && !HoldsPrepared(m.Text, m.Prepared(r, code)):
-			return r.AwaitConfirmation(m.Evidence, m.Binding, m.OlderBindings, now)
+			return r.AwaitConfirmation(m.Evidence, m.Binding, m.OlderBindings, now, wanted)
 		default:
-			return r.Verify(m.Evidence, now, eventWanted)
+			return r.Verify(m.Evidence, now, wanted)
 		}
 	})
 }
 
-// RefuseHidden returns the receipt of a text whose sender hides the number from a project that accepts no other proof. It changes
-// nothing: the request is read only to choose the reply, so a store that does not answer looks like an unknown code.
-func (s *Service) RefuseHidden(ctx context.Context, m Message, now time.Time) Receipt {
+// RefuseHidden handles a text whose sender hides the number from a project that accepts no other proof. It changes nothing but the
+// hints of the request.
+func (s *Service) RefuseHidden(ctx context.Context, m Message, wanted EventKinds) (Receipt, error) {
 	code, found := s.codes.Extract(m.Text)
 	if !found {
-		return Receipt{}
+		return Receipt{}, nil
 	}
-	receipt := Receipt{CodeID: s.codes.RequestID(code)}
-	request, err := s.store.ReadFinal(WithCaller(ctx, m.asCaller()), receipt.CodeID)
-	switch {
-	case err != nil:
-		receipt.Outcome = OutcomeUnknown
-		return receipt
-	case request.PhaseAt(now) == Pending:
-		receipt.Outcome = OutcomeNumberHidden
-	default:
-		receipt.Outcome = OutcomeTooLate
+	ctx = WithCaller(ctx, m.asCaller())
+	return s.applyTransition(ctx, s.codes.RequestID(code), m, wanted, func(r *Request, now time.Time) error {
+		return r.RefuseHidden(m.Evidence, now)
+	})
+}
+
+// AwaitEcho handles a text whose sender hides the number, for a project that asks the claimed number then. nonce is what the
+// buttons of the question are made from, unless the same sender is bound already, with a nonce of that time.
+func (s *Service) AwaitEcho(ctx context.Context, m Message, nonce string, wanted EventKinds) (Receipt, error) {
+	code, found := s.codes.Extract(m.Text)
+	if !found {
+		return Receipt{}, nil
 	}
-	receipt.Request = request
-	return receipt
+	ctx = WithCaller(ctx, m.asCaller())
+	return s.applyTransition(ctx, s.codes.RequestID(code), m, wanted, func(r *Request, now time.Time) error {
+		return r.AwaitEcho(m.Evidence, Contact{Binding: m.Binding, Nonce: nonce}, m.OlderBindings, now, wanted)
+	})
+}
+
+// ConfirmEcho completes the request that a code with that id leads to, after a tap on the button that confirms. answers reports
+// whether the tap answers the question of an echo, and comes from the sender who is bound to it.
+func (s *Service) ConfirmEcho(
+	ctx context.Context, codeID string, m Message, answers func(r *Request, c Contact) bool, wanted EventKinds,
+) (Receipt, error) {
+	return s.answerEcho(ctx, codeID, m, wanted, func(r *Request, now time.Time) error {
+		return r.ConfirmEcho(m.Evidence, func(c Contact) bool { return answers(r, c) }, now, wanted)
+	})
+}
+
+// Decline ends the request that a code with that id leads to, after a tap on the button that declines. answers reports whether the
+// tap answers the question of an echo.
+func (s *Service) Decline(
+	ctx context.Context, codeID string, m Message, answers func(r *Request, c Contact) bool, wanted EventKinds,
+) (Receipt, error) {
+	return s.answerEcho(ctx, codeID, m, wanted, func(r *Request, now time.Time) error {
+		return r.Decline(m.Evidence, func(c Contact) bool { return answers(r, c) }, now, wanted)
+	})
+}
+
+func (s *Service) answerEcho(ctx context.Context, codeID string, m Message, wanted EventKinds, mutate Mutation) (Receipt, error) {
+	if !IsRequestID(codeID) {
+		return Receipt{Outcome: OutcomeUnknown}, nil
+	}
+	return s.applyTransition(WithCaller(ctx, m.asCaller()), codeID, m, wanted, mutate)
 }
 
 // Confirm completes the request that a code with that id leads to, after its sender tapped the button of a prompt. answers
 // reports whether the tap answers the prompt that was sent under a binding.
 func (s *Service) Confirm(
-	ctx context.Context, codeID string, e Evidence, answers func(binding string) bool, eventWanted bool,
+	ctx context.Context, codeID string, e Evidence, answers func(binding string) bool, wanted EventKinds,
 ) (Receipt, error) {
 	if !IsRequestID(codeID) {
 		return Receipt{Outcome: OutcomeUnknown}, nil
 	}
 	m := Message{Evidence: e}
-	return s.applyTransition(WithCaller(ctx, m.asCaller()), codeID, m, func(r *Request, now time.Time) error {
-		return r.Confirm(e, answers, now, eventWanted)
+	return s.applyTransition(WithCaller(ctx, m.asCaller()), codeID, m, wanted, func(r *Request, now time.Time) error {
+		return r.Confirm(e, answers, now, wanted)
 	})
 }
 
 // ReceiveContact completes the request that the sender behind binding sent the code of last, with the number of the
 // contact that the sender shared.
-func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence, eventWanted bool) (Receipt, error) {
+func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence, wanted EventKinds) (Receipt, error) {
 	ctx = WithCaller(ctx, Sender(binding))
 	awaiting, err := s.store.Awaiting(ctx, binding)
 	switch {
@@ -141,27 +176,43 @@ func (s *Service) ReceiveContact(ctx context.Context, binding string, e Evidence
 		return Receipt{}, fmt.Errorf("find the request of a contact: %w", err)
 	}
 	m := Message{Evidence: e, Binding: binding}
-	return s.applyTransition(ctx, awaiting.ID, m, func(r *Request, now time.Time) error {
-		return r.VerifyContact(e, binding, now, eventWanted)
+	return s.applyTransition(ctx, awaiting.ID, m, wanted, func(r *Request, now time.Time) error {
+		return r.VerifyContact(e, binding, now, wanted)
 	})
 }
 
-// applyTransition stores a transition and returns the result of its message.
-func (s *Service) applyTransition(
-	ctx context.Context, id string, m Message, mutate func(*Request, time.Time) error,
-) (Receipt, error) {
-	request, err := s.store.Update(ctx, id, mutate)
-	receipt := Receipt{Request: request, CodeID: id, Changed: err == nil}
-	switch {
-	case err == nil && request.Phase == Verified:
-		receipt.Outcome = OutcomeVerified
-		if s.Observer != nil {
-			s.Observer.Verified(request.Method, request.VerifiedAt.Sub(request.CreatedAt))
+// updateOrHint stores a transition, or the hint that the reason against it gives, and returns that reason.
+func (s *Service) updateOrHint(ctx context.Context, id string, wanted EventKinds, mutate Mutation) (Request, error) {
+	var reason error
+	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
+		reason = mutate(r, now)
+		if hint := r.hintFor(reason); hint != "" && r.addAttention(hint, now, wanted) {
+			return nil
 		}
-	case err == nil && !m.Sender.IsZero():
-		receipt.Outcome = OutcomeNeedConfirmation
-	case err == nil, errors.Is(err, ErrNoNumber), errors.Is(err, ErrEarlyContact):
+		return reason
+	})
+	if err == nil && !errors.Is(reason, ErrUnchanged) {
+		err = reason
+	}
+	return request, err
+}
+
+// applyTransition stores a transition and returns the result of its message.
+func (s *Service) applyTransition(ctx context.Context, id string, m Message, wanted EventKinds, mutate Mutation) (Receipt, error) {
+	changed := false
+	request, err := s.updateOrHint(ctx, id, wanted, func(r *Request, now time.Time) error {
+		err := mutate(r, now)
+		changed = err == nil
+		return err
+	})
+	receipt := Receipt{Request: request, CodeID: id, Changed: err == nil && changed}
+	switch {
+	case err == nil:
+		receipt.Outcome = s.outcomeAfterChange(&request, m)
+	case errors.Is(err, ErrNoNumber), errors.Is(err, ErrEarlyContact):
 		receipt.Outcome = OutcomeNeedContact
+	case errors.Is(err, ErrNumberHidden):
+		receipt.Outcome = OutcomeNumberHidden
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrNotAsked):
 		return Receipt{Outcome: OutcomeUnknown}, nil
 	case errors.Is(err, ErrTooManyUnknown):
@@ -180,6 +231,25 @@ func (s *Service) applyTransition(
 		return Receipt{}, fmt.Errorf("apply message: %w", err)
 	}
 	return receipt, nil
+}
+
+// outcomeAfterChange returns the outcome of a message whose transition is stored.
+func (s *Service) outcomeAfterChange(r *Request, m Message) Outcome {
+	switch {
+	case r.Phase == Verified:
+		if s.Observer != nil {
+			s.Observer.Verified(r.Method, r.VerifiedAt.Sub(r.CreatedAt))
+		}
+		return OutcomeVerified
+	case r.Phase == Expired:
+		return OutcomeDeclined
+	case !m.Sender.IsZero():
+		return OutcomeNeedConfirmation
+	case r.isAwaitingEcho(append([]string{m.Binding}, m.OlderBindings...)):
+		return OutcomeNeedEcho
+	default:
+		return OutcomeNeedContact
+	}
 }
 
 // outcomeAfterFinal returns the outcome of a message for a request that is already final. A redelivered copy of the message that

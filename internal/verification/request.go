@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"maps"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -36,6 +37,9 @@ const (
 	AssuranceUsual Assurance = ""
 	// AssuranceSharedContact is a number from a contact card that the sender shared on our request.
 	AssuranceSharedContact Assurance = "shared_contact"
+	// AssuranceEcho is the claimed number, where a message to it was answered by the account that had sent the code with its
+	// number hidden.
+	AssuranceEcho Assurance = "echo"
 )
 
 const (
@@ -54,6 +58,27 @@ const (
 	promptSkew = 5 * time.Second
 )
 
+// ClientData is what a client stores with a request. It is returned to the client, and never logged.
+type ClientData struct {
+	// Reference is the client's own name for the request; empty for none.
+	Reference string
+	// Metadata are the client's own pairs; nil for none.
+	Metadata map[string]string
+	// Locale is the language of the texts for the user, as a short BCP 47 tag; empty for the project's own.
+	Locale string
+}
+
+// Clone returns a copy that shares nothing with d.
+func (d ClientData) Clone() ClientData {
+	d.Metadata = maps.Clone(d.Metadata)
+	return d
+}
+
+// Equal reports whether both hold the same.
+func (d ClientData) Equal(other ClientData) bool {
+	return d.Reference == other.Reference && d.Locale == other.Locale && maps.Equal(d.Metadata, other.Metadata)
+}
+
 // Request is one attempt to verify one number. Stores keep all of it; the code is not part of it.
 type Request struct {
 	// ID is the requestId, made from the code.
@@ -66,11 +91,12 @@ type Request struct {
 	ExpiresAt time.Time
 	// KeyName names the API key that made the request; empty for a request made with kubectl.
 	KeyName string
-	// BodyHash is a SHA-256 in lower-case hex by which a retry with the same Idempotency-Key is distinguished from its misuse;
+	// BodyHash is half of a SHA-256 in lower-case hex by which a retry with the same Idempotency-Key is distinguished from its misuse;
 	// empty without the header.
 	BodyHash string
 	// DisplayName is the project's name in the prepared text; empty means the current one.
 	DisplayName string
+	ClientData
 
 	Phase      Phase
 	VerifiedAt time.Time
@@ -80,6 +106,8 @@ type Request struct {
 	Assurance Assurance
 	// Contacts are the senders who were asked for more after they sent the code, oldest first.
 	Contacts []Contact
+	// Hints are why the request is not verified yet, oldest first and each once.
+	Hints    []Hint
 	Delivery Delivery
 	// Redelivered identifies the last redelivery that was granted.
 	Redelivered string
@@ -100,6 +128,8 @@ const (
 	// ContactConfirm is a tap on a button that names the project, because they did not send the prepared text. A request
 	// has at most one.
 	ContactConfirm ContactKind = "confirm"
+	// ContactEcho is a tap on a button in a message to the claimed number, because the sender hides theirs.
+	ContactEcho ContactKind = "echo"
 )
 
 // Contact binds a sender to the request whose code the sender sent.
@@ -108,9 +138,11 @@ type Contact struct {
 	Binding string
 	BoundAt time.Time
 	Kind    ContactKind
+	// Nonce is what the buttons of an echo are made from: 32 lower-case hexadecimal digits. It is empty for the other kinds.
+	Nonce string
 }
 
-// Delivery is the state of a verified request's event. Its zero value means that no event is wanted.
+// Delivery is the state of the request's event. Its zero value means that no event is wanted.
 type Delivery struct {
 	Attempts int
 	// NextAttemptAt is when the next attempt is due; zero when none is.
@@ -128,18 +160,19 @@ func (d Delivery) Wanted() bool { return !d.NextAttemptAt.IsZero() }
 
 // settledAt returns when the request was finished and only awaits deletion; zero while something is open.
 func (r *Request) settledAt() time.Time {
+	end := r.VerifiedAt
 	switch {
-	case r.Phase == Expired:
-		return r.afterRest(r.ExpiresAt.Add(ExpiryGrace))
-	case r.Phase != Verified || r.Delivery.Wanted():
+	case !r.Phase.Final() || r.Delivery.Wanted():
 		return time.Time{}
 	case !r.Delivery.DeliveredAt.IsZero():
-		return r.afterRest(r.Delivery.DeliveredAt)
+		end = r.Delivery.DeliveredAt
 	case !r.Delivery.ExhaustedAt.IsZero():
-		return r.afterRest(r.Delivery.ExhaustedAt)
-	default:
-		return r.afterRest(r.VerifiedAt)
+		end = r.Delivery.ExhaustedAt
 	}
+	if lapsed := r.ExpiresAt.Add(ExpiryGrace); r.Phase == Expired && lapsed.After(end) {
+		end = lapsed
+	}
+	return r.afterRest(end)
 }
 
 // codeComesBack reports whether another request can have the same code after this one is deleted: a code made from an
@@ -176,16 +209,20 @@ func (r *Request) PhaseAt(now time.Time) Phase {
 func (r *Request) hasLapsed(now time.Time) bool { return !now.Before(r.ExpiresAt.Add(ExpiryGrace)) }
 
 // EvictableAt returns the time from which a full store may delete the request, if nothing is written to it before: it is expired,
-// or its event is finished, and its code has rested. It is zero for an undelivered event, which is never evicted.
-func (r *Request) EvictableAt() time.Time {
-	if r.Phase == Pending {
-		return r.afterRest(r.ExpiresAt.Add(ExpiryGrace))
+// or its event is finished, and its code has rested. It is zero for an undelivered event, which is never evicted, and with
+// Limits.KeepLapsed for a pending request, whose event is still to come.
+func (r *Request) EvictableAt(limits Limits) time.Time {
+	if r.Phase != Pending {
+		return r.settledAt()
 	}
-	return r.settledAt()
+	if limits.KeepLapsed {
+		return time.Time{}
+	}
+	return r.afterRest(r.ExpiresAt.Add(ExpiryGrace))
 }
 
 // Evictable reports whether a full store may delete the request at now.
-func (r *Request) Evictable(now time.Time) bool {
-	at := r.EvictableAt()
+func (r *Request) Evictable(limits Limits, now time.Time) bool {
+	at := r.EvictableAt(limits)
 	return !at.IsZero() && !now.Before(at)
 }

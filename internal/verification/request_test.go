@@ -70,7 +70,7 @@ func TestVerify(t *testing.T) {
 				test.change(r)
 			}
 			before := *r
-			err := r.Verify(test.evidence, test.now, true)
+			err := r.Verify(test.evidence, test.now, successOnly)
 			if test.want != nil {
 				g.Expect(err).To(Equal(test.want))
 				g.Expect(*r).To(Equal(before), "a refused message changes nothing")
@@ -89,7 +89,7 @@ func TestVerify_acceptsNationalVariants(t *testing.T) {
 	g := NewWithT(t)
 	r := pending(t)
 	r.Phone = number(t, "+5215512345678")
-	err := r.Verify(Evidence{Method: WhatsApp, Sender: number(t, "+525512345678"), SentAt: created}, created, false)
+	err := r.Verify(Evidence{Method: WhatsApp, Sender: number(t, "+525512345678"), SentAt: created}, created, 0)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(r.Phone.E164()).To(Equal("+5215512345678"))
 	g.Expect(r.Actual.E164()).To(Equal("+525512345678"))
@@ -100,7 +100,7 @@ func TestVerify_keepsTheAssurance(t *testing.T) {
 	g := NewWithT(t)
 	r := pending(t)
 	e := Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: created, Assurance: AssuranceSharedContact}
-	g.Expect(r.Verify(e, created, false)).To(Succeed())
+	g.Expect(r.Verify(e, created, 0)).To(Succeed())
 	g.Expect(r.Assurance).To(Equal(AssuranceSharedContact))
 }
 
@@ -109,7 +109,7 @@ func TestBind_keepsTheLatestEight(t *testing.T) {
 	r := pending(t)
 	e := Evidence{Method: WhatsApp, SentAt: created}
 	for i := range MaxContacts + 2 {
-		g.Expect(r.Bind(e, string(rune('a'+i)), created.Add(time.Duration(i)*time.Second))).To(Succeed())
+		g.Expect(r.Bind(e, string(rune('a'+i)), created.Add(time.Duration(i)*time.Second), 0)).To(Succeed())
 	}
 	g.Expect(r.Contacts).To(HaveLen(MaxContacts))
 	g.Expect(r.BoundAt("a")).To(BeZero())
@@ -121,7 +121,7 @@ func TestBind_againMovesTheSenderToTheEnd(t *testing.T) {
 	r := pending(t)
 	for i, binding := range []string{"a", "b", "a"} {
 		now := created.Add(time.Duration(i) * time.Second)
-		g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: now}, binding, now)).To(Succeed())
+		g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: now}, binding, now, 0)).To(Succeed())
 	}
 	g.Expect(r.Contacts).To(Equal([]Contact{
 		{Binding: "b", BoundAt: created.Add(time.Second)}, {Binding: "a", BoundAt: created.Add(2 * time.Second)},
@@ -132,8 +132,8 @@ func TestBind_againMovesTheSenderToTheEnd(t *testing.T) {
 func TestBind_ofACopy(t *testing.T) {
 	g := NewWithT(t)
 	r, e := pending(t), Evidence{Method: WhatsApp, SentAt: created}
-	g.Expect(r.Bind(e, "a", created.Add(time.Second))).To(Succeed())
-	g.Expect(r.Bind(e, "a", created.Add(time.Minute))).To(Equal(ErrUnchanged))
+	g.Expect(r.Bind(e, "a", created.Add(time.Second), 0)).To(Succeed())
+	g.Expect(r.Bind(e, "a", created.Add(time.Minute), 0)).To(Equal(ErrUnchanged))
 	g.Expect(r.BoundAt("a")).To(Equal(created.Add(time.Second)))
 }
 
@@ -141,9 +141,9 @@ func TestBind_ofACopy(t *testing.T) {
 func TestBind_neverDropsTheConfirmation(t *testing.T) {
 	g := NewWithT(t)
 	r := pending(t)
-	g.Expect(r.AwaitConfirmation(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: created}, "asked", nil, created)).To(Succeed())
+	g.Expect(r.AwaitConfirmation(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: created}, "asked", nil, created, 0)).To(Succeed())
 	for i := range 2 * MaxContacts {
-		g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created}, string(rune('a'+i)), created)).To(Succeed())
+		g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created}, string(rune('a'+i)), created, 0)).To(Succeed())
 	}
 	g.Expect(r.Contacts).To(HaveLen(MaxContacts))
 	g.Expect(r.BoundAt("asked")).To(Equal(created))
@@ -171,7 +171,7 @@ func TestVerifyContact(t *testing.T) {
 			r := pending(t)
 			r.Contacts = []Contact{{Binding: "a", BoundAt: bound}}
 			e := Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: test.sent, PromptedAt: test.prompted}
-			err := r.VerifyContact(e, "a", bound.Add(10*time.Second), false)
+			err := r.VerifyContact(e, "a", bound.Add(10*time.Second), 0)
 			if test.want != nil {
 				g.Expect(err).To(Equal(test.want))
 				g.Expect(r.Phase).To(Equal(Pending))
@@ -182,7 +182,7 @@ func TestVerifyContact(t *testing.T) {
 		})
 	}
 	r := pending(t)
-	NewWithT(t).Expect(r.VerifyContact(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: bound}, "a", bound, false)).To(Equal(ErrNotAsked))
+	NewWithT(t).Expect(r.VerifyContact(Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: bound}, "a", bound, 0)).To(Equal(ErrNotAsked))
 }
 
 func TestBind_doesNotWriteIntoTheOldState(t *testing.T) {
@@ -191,26 +191,26 @@ func TestBind_doesNotWriteIntoTheOldState(t *testing.T) {
 	before := []Contact{{Binding: "a", BoundAt: created}, {Binding: "b", BoundAt: created}}
 	r.Contacts = append(make([]Contact, 0, 4), before...)
 	old := *r
-	g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created.Add(1)}, "a", expires.Add(-1))).To(Succeed())
+	g.Expect(r.Bind(Evidence{Method: WhatsApp, SentAt: created.Add(1)}, "a", expires.Add(-1), 0)).To(Succeed())
 	g.Expect(old.Contacts).To(Equal(before))
 }
 
 func TestBind_refusesWhatVerifyRefuses(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(pending(t).Bind(Evidence{Method: Telegram, SentAt: created}, "a", created)).To(Equal(ErrWrongMethod))
-	g.Expect(pending(t).Bind(Evidence{Method: WhatsApp, SentAt: created}, "a", expires)).To(Equal(ErrOutOfTime))
+	g.Expect(pending(t).Bind(Evidence{Method: Telegram, SentAt: created}, "a", created, 0)).To(Equal(ErrWrongMethod))
+	g.Expect(pending(t).Bind(Evidence{Method: WhatsApp, SentAt: created}, "a", expires, 0)).To(Equal(ErrOutOfTime))
 }
 
 func TestExpire(t *testing.T) {
 	g := NewWithT(t)
 	r := pending(t)
-	g.Expect(r.Expire(expires.Add(ExpiryGrace - 1))).To(Equal(ErrUnchanged))
+	g.Expect(r.Expire(expires.Add(ExpiryGrace-1), 0)).To(Equal(ErrUnchanged))
 	g.Expect(r.Phase).To(Equal(Pending))
-	g.Expect(r.Expire(expires.Add(ExpiryGrace))).To(Succeed())
+	g.Expect(r.Expire(expires.Add(ExpiryGrace), 0)).To(Succeed())
 	g.Expect(r.Phase).To(Equal(Expired))
-	g.Expect(r.Expire(expires.Add(time.Hour))).To(Equal(ErrUnchanged))
+	g.Expect(r.Expire(expires.Add(time.Hour), 0)).To(Equal(ErrUnchanged))
 	r.Phase = Verified
-	g.Expect(r.Expire(expires.Add(time.Hour))).To(Equal(ErrUnchanged))
+	g.Expect(r.Expire(expires.Add(time.Hour), 0)).To(Equal(ErrUnchanged))
 	g.Expect(r.Phase).To(Equal(Verified))
 }
 
@@ -258,6 +258,7 @@ func TestRecordAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			r := verified(t, due)
+			test.attempt.Event = r.Event()
 			if test.err != nil {
 				g.Expect(r.RecordAttempt(test.attempt)).To(Equal(test.err))
 			} else {
@@ -279,7 +280,7 @@ func TestRecordAttempt_afterAnotherClaim(t *testing.T) {
 func TestRecordAttempt_ofASettledEvent(t *testing.T) {
 	g := NewWithT(t)
 	r := verified(t, Delivery{Attempts: 1, DeliveredAt: created})
-	g.Expect(r.RecordAttempt(Attempt{Number: 2, At: expires})).To(Equal(ErrStaleAttempt))
+	g.Expect(r.RecordAttempt(Attempt{Number: 2, At: expires, Event: r.Event()})).To(Equal(ErrStaleAttempt))
 }
 
 func TestEvictable_neverWithAnUndeliveredEvent(t *testing.T) {
@@ -309,7 +310,7 @@ func TestEvictable_neverWithAnUndeliveredEvent(t *testing.T) {
 		"code comes back, exhausted late":    {held(verified(t, Delivery{ExhaustedAt: late})), late, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(test.request.Evictable(test.now)).To(Equal(test.want))
+			NewWithT(t).Expect(test.request.Evictable(Limits{}, test.now)).To(Equal(test.want))
 		})
 	}
 }
@@ -333,7 +334,7 @@ func TestRecordAttempt_plannedBeforeAWishCountsNoMore(t *testing.T) {
 	g := NewWithT(t)
 	r := verified(t, Delivery{Attempts: 1, DeliveredAt: created})
 	g.Expect(r.Redeliver("id/1", expires)).To(Succeed())
-	late := Attempt{Number: 1, At: expires, Delivered: true} // of a worker that planned it before the event was delivered
+	late := Attempt{Number: 1, At: expires, Event: r.Event(), Delivered: true} // of a worker that planned it before the event was delivered
 	g.Expect(r.RecordAttempt(late)).To(Equal(ErrStaleAttempt))
 	g.Expect(r.Delivery.Wanted()).To(BeTrue())
 	late.Redelivered = "id/1"
@@ -351,3 +352,6 @@ func TestTimes_areThosePromised(t *testing.T) {
 	g.Expect(MaxContacts).To(Equal(8))
 	g.Expect(MaxOtherCharacters).To(Equal(40))
 }
+
+// successOnly is what most projects want to be notified of.
+const successOnly = EventKinds(1)

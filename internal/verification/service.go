@@ -55,6 +55,7 @@ type Initiation struct {
 	Limits  Limits
 	// DisplayName is the project's name in the prepared text.
 	DisplayName string
+	ClientData
 	// Refusal is why the project starts no verification at the moment; nil if it does. A retry gets the answer of its first
 	// try all the same.
 	Refusal *Error
@@ -81,7 +82,7 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	}
 	created, err := s.store.Create(ctx, New{
 		ID: id, Phone: in.Phone, Method: in.Method, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
-		DisplayName: in.DisplayName, Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey,
+		DisplayName: in.DisplayName, ClientData: in.ClientData, Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey,
 	}, in.Limits)
 	if err != nil {
 		return Initiated{}, fmt.Errorf("create request: %w", err)
@@ -138,7 +139,7 @@ func (s *Service) codeFor(in Initiation) (Code, string, error) {
 // two tries still gets the first one's request, and the answer does not depend on it.
 func bodyHash(in Initiation) string {
 	sum := sha256.Sum256([]byte(string(in.Method) + "\x00" + in.Phone.E164()))
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:16])
 }
 
 // mayReplay refuses an existing request that is not the answer to a retry.

@@ -86,7 +86,7 @@ const MostCounted = 10_000
 type Stored struct {
 	// Pending ones wait for a message, or to be expired.
 	Pending int
-	// Undelivered ones are verified, and an attempt to deliver their event is still to be made.
+	// Undelivered ones have an event, and an attempt to deliver it is still to be made.
 	Undelivered int
 	// Finished ones wait for the end of their retention.
 	Finished int
@@ -95,10 +95,10 @@ type Stored struct {
 // Count adds a request.
 func (s *Stored) Count(r *Request) {
 	switch {
-	case r.Phase == Pending:
-		s.Pending++
 	case r.Delivery.Wanted():
 		s.Undelivered++
+	case r.Phase == Pending:
+		s.Pending++
 	default:
 		s.Finished++
 	}
@@ -119,6 +119,7 @@ type New struct {
 	BodyHash string
 	// DisplayName is the project's name in the prepared text.
 	DisplayName string
+	ClientData
 	// Subject is a keyed hash of the party that the client acts for; empty if it names none, or no limit counts by it.
 	Subject string
 	// Fresh is set if ID was drawn at random just now. A store may then learn only from the insertion that it exists, after it
@@ -163,6 +164,9 @@ type Limits struct {
 	// MaxStored caps the stored requests; over it the oldest evictable ones go, then creation is refused. 0: no cap.
 	// A store in a database needs none and does not heed it.
 	MaxStored int
+	// KeepLapsed is set if the end of a request is an event, so that a full store may not delete one that has lapsed before it is
+	// expired.
+	KeepLapsed bool
 }
 
 // Created is the result of Store.Create.

@@ -20,6 +20,7 @@ var (
 	ErrEarlyContact = errors.New("the contact answers an older prompt")
 	ErrNotAsked     = errors.New("the sender was not asked for this")
 	ErrTextChanged  = errors.New("the text is not the prepared one, and the request was asked about before")
+	ErrNumberHidden = errors.New("the sender's number is hidden, and no other proof of it is accepted")
 )
 
 // Evidence is what a messenger reported about the sender of a code.
@@ -34,16 +35,14 @@ type Evidence struct {
 	PromptedAt time.Time
 }
 
-// Verify moves a pending request to VERIFIED, and makes its event due in the same write if one is wanted. If it returns one of the
-// reasons above, the request is unchanged.
-func (r *Request) Verify(e Evidence, now time.Time, eventWanted bool) error {
+// Verify moves a pending request to VERIFIED, and makes its event due in the same write if that is wanted. If it returns one of
+// the reasons above, the request is unchanged.
+func (r *Request) Verify(e Evidence, now time.Time, wanted EventKinds) error {
 	if err := r.checkNumber(e, now); err != nil {
 		return err
 	}
 	r.Phase, r.VerifiedAt, r.Actual, r.Assurance = Verified, now, e.Sender, e.Assurance
-	if eventWanted {
-		r.Delivery = Delivery{NextAttemptAt: now}
-	}
+	r.makeEventDue(now, wanted)
 	return nil
 }
 
@@ -63,7 +62,7 @@ func (r *Request) checkNumber(e Evidence, now time.Time) error {
 
 // Bind records that a sender without a known number sent the code, so that the sender's contact can complete the request later. A
 // copy of a message that bound the sender already is ErrUnchanged; otherwise a contact that was shared since would be too early.
-func (r *Request) Bind(e Evidence, binding string, now time.Time) error {
+func (r *Request) Bind(e Evidence, binding string, now time.Time, wanted EventKinds) error {
 	if err := r.checkMessage(e, now); err != nil {
 		return err
 	}
@@ -71,6 +70,7 @@ func (r *Request) Bind(e Evidence, binding string, now time.Time) error {
 		return ErrUnchanged
 	}
 	r.addContact(Contact{Binding: binding, BoundAt: now})
+	r.addAttention(HintAwaitingContact, now, wanted)
 	return nil
 }
 
@@ -78,7 +78,7 @@ func (r *Request) Bind(e Evidence, binding string, now time.Time) error {
 func (r *Request) addContact(c Contact) {
 	r.Contacts = slices.DeleteFunc(slices.Clone(r.Contacts), func(old Contact) bool { return old.Binding == c.Binding })
 	if len(r.Contacts) >= MaxContacts {
-		oldest := slices.IndexFunc(r.Contacts, func(old Contact) bool { return old.Kind == ContactShare })
+		oldest := slices.IndexFunc(r.Contacts, func(old Contact) bool { return old.Kind != ContactConfirm })
 		r.Contacts = slices.Delete(r.Contacts, oldest, oldest+1)
 	}
 	r.Contacts = append(r.Contacts, c)
@@ -87,7 +87,7 @@ func (r *Request) addContact(c Contact) {
 // AwaitConfirmation records that the claimed number sent the code in another text than the prepared one, and is asked to
 // confirm it. That happens once for a request: a copy of the same message, which one of the older bindings may stand for, is
 // ErrUnchanged, any other ErrTextChanged.
-func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, now time.Time) error {
+func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, now time.Time, wanted EventKinds) error {
 	if err := r.checkNumber(e, now); err != nil {
 		return err
 	}
@@ -95,6 +95,7 @@ func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, 
 	switch {
 	case !found:
 		r.addContact(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm})
+		r.addAttention(HintTextChanged, now, wanted)
 		return nil
 	case asked.Binding == binding, slices.Contains(older, asked.Binding):
 		return ErrUnchanged
@@ -104,14 +105,14 @@ func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, 
 }
 
 // Confirm is Verify for the answer to a request for confirmation, if that is the one which answers reports true for.
-func (r *Request) Confirm(e Evidence, answers func(binding string) bool, now time.Time, eventWanted bool) error {
+func (r *Request) Confirm(e Evidence, answers func(binding string) bool, now time.Time, wanted EventKinds) error {
 	if err := r.checkMessage(e, now); err != nil {
 		return err
 	}
 	if asked, found := r.Confirmation(); !found || !answers(asked.Binding) {
 		return ErrNotAsked
 	}
-	return r.Verify(e, now, eventWanted)
+	return r.Verify(e, now, wanted)
 }
 
 // Confirmation returns the contact of the sender who was asked to confirm; false if no sender was asked.
@@ -125,7 +126,7 @@ func (r *Request) Confirmation() (Contact, bool) {
 
 // VerifyContact is Verify with the contact that a sender shared. A contact from before its binding answers an older prompt, so
 // the only tolerance is the messenger's whole seconds, and promptSkew for the date of the prompt, which is that of its clock.
-func (r *Request) VerifyContact(e Evidence, binding string, now time.Time, eventWanted bool) error {
+func (r *Request) VerifyContact(e Evidence, binding string, now time.Time, wanted EventKinds) error {
 	if err := r.checkMessage(e, now); err != nil {
 		return err
 	}
@@ -136,7 +137,7 @@ func (r *Request) VerifyContact(e Evidence, binding string, now time.Time, event
 	case e.SentAt.Before(bound.Truncate(time.Second)), !e.PromptedAt.IsZero() && e.PromptedAt.Before(bound.Add(-promptSkew)):
 		return ErrEarlyContact
 	}
-	return r.Verify(e, now, eventWanted)
+	return r.Verify(e, now, wanted)
 }
 
 // checkMessage returns nil if a message can move the request at now: the messenger is checked first, then the phase, then the time.
@@ -163,12 +164,14 @@ func (r *Request) BoundAt(binding string) time.Time {
 	return time.Time{}
 }
 
-// Expire moves a lapsed pending request to EXPIRED. Anything else is ErrUnchanged: a late worker changes nothing.
-func (r *Request) Expire(now time.Time) error {
+// Expire moves a lapsed pending request to EXPIRED, and makes its event due in the same write if that is wanted. Anything else is
+// ErrUnchanged: a late worker changes nothing.
+func (r *Request) Expire(now time.Time, wanted EventKinds) error {
 	if r.Phase != Pending || !r.hasLapsed(now) {
 		return ErrUnchanged
 	}
 	r.Phase = Expired
+	r.makeEventDue(now, wanted)
 	return nil
 }
 
@@ -197,9 +200,11 @@ type Attempt struct {
 	Epoch  int64
 	// Redelivered identifies the last granted redelivery when the attempt was planned.
 	Redelivered string
-	At          time.Time
-	StatusCode  int
-	Reason      string
+	// Event is the event that was sent. A later one replaces it, and has attempts of its own.
+	Event      Event
+	At         time.Time
+	StatusCode int
+	Reason     string
 	// Delivered is set if the receiver accepted the event.
 	Delivered bool
 	// Next is when to try again; zero with Delivered false means that the schedule is exhausted.
@@ -212,7 +217,7 @@ func (r *Request) RecordAttempt(a Attempt) error {
 	if r.Epoch != a.Epoch {
 		return ErrLeaseLost
 	}
-	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 || r.Redelivered != a.Redelivered {
+	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 || r.Redelivered != a.Redelivered || !r.Event().Equal(a.Event) {
 		return ErrStaleAttempt
 	}
 	r.Delivery.Attempts, r.Delivery.LastAttemptAt = a.Number, a.At

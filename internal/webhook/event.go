@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -15,13 +17,10 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// kindSuccess is the only kind of event.
-const kindSuccess = "verification.success"
-
 // timestampLayout is ISO 8601 in UTC with exactly three decimals.
 const timestampLayout = "2006-01-02T15:04:05.000Z"
 
-// ErrNoEvent is the error of a request that has no event: it is not verified, or its stored data are incomplete.
+// ErrNoEvent is the error of a request that has no event: nothing happened yet, or its stored data are incomplete.
 // Retrying does not help.
 var ErrNoEvent = errors.New("the request has no event to send")
 
@@ -32,13 +31,14 @@ type Event struct {
 	body redact.Value[[]byte]
 }
 
-// NewEvent builds the event of a verified request. It uses only stored fields of the request and the project's id, so
+// NewEvent builds the event of a request's current state. It uses only stored fields of the request and the project's id, so
 // every attempt sends the same bytes.
 func NewEvent(projectID string, r *verification.Request) (Event, error) {
-	if r.Phase != verification.Verified || r.VerifiedAt.IsZero() || r.Phone.IsZero() || r.Actual.IsZero() {
+	e := r.Event()
+	if e.Kind == "" || e.At.IsZero() || r.Phone.IsZero() || e.Kind == verification.EventSuccess && r.Actual.IsZero() {
 		return Event{}, fmt.Errorf("request %s: %w", r.ID, ErrNoEvent)
 	}
-	return Event{id: eventID(projectID, r), body: redact.New(eventBody(projectID, r))}, nil
+	return Event{id: eventID(projectID, r, e), body: redact.New(eventBody(projectID, r, e))}, nil
 }
 
 // ID is the event's webhook-id.
@@ -57,28 +57,54 @@ func (e Event) LogValue() slog.Value { return slog.StringValue(e.id) }
 
 var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// eventID returns an id that is the same for every attempt, and differs between two successive requests with the same
-// requestId, which an Idempotency-Key can cause.
+// eventID returns an id that is the same for every attempt, and differs between the events of one request and between two
+// successive requests with the same requestId, which an Idempotency-Key can cause.
 //
 // It is a hash because a manual request's name may hold dots, and Standard Webhooks puts a dot after the id that it
 // signs. It uses milliseconds because some stores keep no more of createdAt.
-func eventID(projectID string, r *verification.Request) string {
-	sum := sha256.Sum256([]byte(projectID + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMilli(), 10)))
+func eventID(projectID string, r *verification.Request, e verification.Event) string {
+	hashed := projectID + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMilli(), 10)
+	if e.Kind != verification.EventSuccess { // whose id stays as it was before there were others
+		hashed += "\x00" + string(e.Kind) + "\x00" + string(e.Hint)
+	}
+	sum := sha256.Sum256([]byte(hashed))
 	return "evt_" + idEncoding.EncodeToString(sum[:20])
 }
 
 // eventBody builds the JSON itself, because encoding/json does not promise the same bytes in the next Go version.
-func eventBody(projectID string, r *verification.Request) []byte {
+func eventBody(projectID string, r *verification.Request, e verification.Event) []byte {
 	b := make([]byte, 0, 320)
-	b = appendField(b, '{', "event", kindSuccess)
+	b = appendField(b, '{', "event", string(e.Kind))
 	b = appendField(b, ',', "phoneNumber", r.Phone.E164())
-	b = appendField(b, ',', "actualPhoneNumber", r.Actual.E164())
+	if e.Kind == verification.EventSuccess {
+		b = appendField(b, ',', "actualPhoneNumber", r.Actual.E164())
+	}
 	b = appendField(b, ',', "requestId", r.ID)
 	b = appendField(b, ',', "projectId", projectID)
 	b = appendField(b, ',', "method", string(r.Method))
-	b = appendField(b, ',', "timestamp", formatTime(r.VerifiedAt))
+	b = appendField(b, ',', "timestamp", formatTime(e.At))
 	if r.Assurance != verification.AssuranceUsual {
 		b = appendField(b, ',', "assurance", string(r.Assurance))
+	}
+	if e.Hint != "" {
+		b = appendField(b, ',', "hint", string(e.Hint))
+	}
+	return append(appendClientData(b, r), '}')
+}
+
+// appendClientData appends what the client gave to init, the metadata in the order of their keys.
+func appendClientData(b []byte, r *verification.Request) []byte {
+	if r.Reference != "" {
+		b = appendField(b, ',', "reference", r.Reference)
+	}
+	if len(r.Metadata) == 0 {
+		return b
+	}
+	b = append(b, `,"metadata":`...)
+	before := byte('{')
+	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
+		b = appendField(b, before, key, r.Metadata[key])
+		before = ','
 	}
 	return append(b, '}')
 }

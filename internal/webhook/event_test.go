@@ -80,10 +80,10 @@ func TestEventID_distinguishesInstances(t *testing.T) {
 	g.Expect(ids).To(HaveLen(4))
 }
 
-func TestNewEvent_refusesUnverifiedRequests(t *testing.T) {
+func TestNewEvent_refusesRequestsWithoutOne(t *testing.T) {
 	for name, change := range map[string]func(*verification.Request){
 		"pending":            func(r *verification.Request) { r.Phase = verification.Pending },
-		"expired":            func(r *verification.Request) { r.Phase = verification.Expired },
+		"expired at no time": func(r *verification.Request) { r.Phase, r.ExpiresAt = verification.Expired, time.Time{} },
 		"without a time":     func(r *verification.Request) { r.VerifiedAt = time.Time{} },
 		"without its number": func(r *verification.Request) { r.Phone = phone.Number{} },
 		"without the actual": func(r *verification.Request) { r.Actual = phone.Number{} },
@@ -129,4 +129,40 @@ func FuzzEventBody(f *testing.F) {
 		g.Expect(got.ProjectID).To(Equal(string([]rune(project))))
 		g.Expect(got.RequestID).To(Equal(string([]rune(id))))
 	})
+}
+
+func TestNewEvent_ofEachKind(t *testing.T) {
+	g := NewWithT(t)
+	hinted := func(phase verification.Phase, kind verification.HintKind) *verification.Request {
+		r := verifiedRequest()
+		r.Phase, r.VerifiedAt, r.Actual = phase, time.Time{}, phone.Number{}
+		r.CreatedAt, r.ExpiresAt = time.UnixMilli(1_795_000_000_000), time.UnixMilli(1_795_000_600_000)
+		if kind != "" {
+			r.Hints = []verification.Hint{{Kind: kind, At: time.UnixMilli(1_795_000_100_000)}}
+		}
+		return r
+	}
+	withData := hinted(verification.Expired, "")
+	withData.ClientData = verification.ClientData{Reference: "order \"7\"", Metadata: map[string]string{"b": "2", "a": "1"}, Locale: "es"}
+	ids := map[string]bool{}
+	for want, r := range map[string]*verification.Request{
+		`{"event":"verification.attention","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:08:20.000Z","hint":"OTHER_NUMBER"}`: hinted(verification.Pending, verification.HintOtherNumber),
+		`{"event":"verification.attention","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:08:20.000Z","hint":"NUMBER_HIDDEN"}`: hinted(verification.Pending, verification.HintNumberHidden),
+		`{"event":"verification.expired","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:16:40.000Z","hint":"OTHER_NUMBER"}`: hinted(verification.Expired, verification.HintOtherNumber),
+		`{"event":"verification.declined","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:08:20.000Z","hint":"DECLINED"}`: hinted(verification.Expired, verification.HintDeclined),
+		`{"event":"verification.expired","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:16:40.000Z","reference":"order \"7\"","metadata":{"a":"1","b":"2"}}`: withData,
+	} {
+		e, err := NewEvent("p", r)
+		g.Expect(err).NotTo(HaveOccurred())
+		want = strings.NewReplacer("PHONE", r.Phone.E164(), "REQUEST", r.ID, "METHOD", string(r.Method)).Replace(want)
+		g.Expect(string(e.body.Reveal())).To(Equal(want))
+		g.Expect(json.Valid(e.body.Reveal())).To(BeTrue())
+		ids[e.ID()] = true
+	}
+	g.Expect(ids).To(HaveLen(5), "each is an event of its own")
 }

@@ -144,6 +144,7 @@ func TestSend_followsTheScheduleUntilTheReceiverRecovers(t *testing.T) {
 		clock.SetTime(r.Delivery.NextAttemptAt)
 		at = append(at, clock.Since(start))
 		a := sendEvent(t, s, testDestination(server.URL)).Attempt(r.Delivery.Attempts+1, 0, clock.Now(), rand.Float64)
+		a.Event = r.Event()
 		g.Expect(r.RecordAttempt(a)).To(Succeed())
 	}
 	g.Expect(at).To(HaveLen(4))

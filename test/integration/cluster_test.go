@@ -215,7 +215,7 @@ func (s *shop) verifyRequest(ctx context.Context, id string) error {
 			if again && r.Phase == verification.Verified {
 				return verification.ErrUnchanged // the previous try succeeded
 			}
-			return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+			return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 		})
 		again = true
 		return err

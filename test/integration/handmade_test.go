@@ -53,7 +53,7 @@ var _ = Describe("A request made with kubectl", func() {
 		receipt, err := service.Receive(ctx, verification.Message{
 			Evidence: verification.Evidence{Method: verification.WhatsApp, Sender: number, SentAt: time.Now()},
 			Text:     completed.ExpectedText,
-		}, true)
+		}, verification.NewEventKinds(verification.EventSuccess))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
 

@@ -34,6 +34,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ExposeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayRef"):
 		return &apiv1alpha1.GatewayRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Hint"):
+		return &apiv1alpha1.HintApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HTTPRouteSettings"):
 		return &apiv1alpha1.HTTPRouteSettingsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("IngressSettings"):

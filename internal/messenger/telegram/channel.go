@@ -148,13 +148,12 @@ func (c *Channel) passToService(
 ) (receipt verification.Receipt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	eventWanted := s.EventPolicy() != verification.EventsOff
 	evidence := verification.Evidence{Method: verification.Telegram, Sender: in.number, SentAt: in.sentAt, PromptedAt: in.promptedAt}
 	if !in.isContact {
-		return c.service.Receive(ctx, verification.Message{Evidence: evidence, Text: in.text, Binding: bound[0]}, eventWanted)
+		return c.service.Receive(ctx, verification.Message{Evidence: evidence, Text: in.text, Binding: bound[0]}, s.EventKinds())
 	}
 	for _, binding := range bound {
-		receipt, err = c.service.ReceiveContact(ctx, binding, evidence, eventWanted)
+		receipt, err = c.service.ReceiveContact(ctx, binding, evidence, s.EventKinds())
 		if err != nil {
 			return receipt, fmt.Errorf("receive contact: %w", err)
 		}

@@ -103,7 +103,7 @@ func TestBatch_endsAfterFiveFailures(t *testing.T) {
 }
 
 func TestHook_makesTheEventDue(t *testing.T) {
-	for name, webhook := range map[string]*settings.Webhook{"with a webhook": {URL: "https://shop.example/hook"}, "without one": nil} {
+	for name, webhook := range map[string]*settings.Webhook{"with a webhook": {URL: "https://shop.example/hook", Events: verification.NewEventKinds(verification.EventSuccess)}, "without one": nil} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.settings.Webhook = webhook

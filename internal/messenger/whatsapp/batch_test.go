@@ -145,7 +145,7 @@ func TestHook_hangingStore(t *testing.T) {
 
 // TestHook_events makes the event due in the write that verifies, where the project has a webhook.
 func TestHook_events(t *testing.T) {
-	for wanted, webhook := range map[bool]*settings.Webhook{false: nil, true: {URL: "https://shop.example"}} {
+	for wanted, webhook := range map[bool]*settings.Webhook{false: nil, true: {URL: "https://shop.example", Events: verification.NewEventKinds(verification.EventSuccess)}} {
 		f := newOfflineFixture(t)
 		f.settings.Webhook = webhook
 		made := f.request("first", user, verification.WhatsApp)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -46,7 +47,7 @@ func (m *message) sharedNumber() (phone.Number, bool) {
 // receiveContact handles the answer to a prompt. The binding proves that the prompt was ours and to this very user: it is found
 // by the id only.
 func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) (messenger.Outcome, error) {
-	if !d.account.AcceptSharedContact || from.userID == "" {
+	if d.account.HiddenNumbers != settings.HiddenShared || from.userID == "" {
 		return messenger.OutcomeContactRefused, nil
 	}
 	number, ok := m.sharedNumber()
@@ -60,7 +61,7 @@ func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) 
 	}
 	e := m.newEvidence(number, verification.AssuranceSharedContact)
 	for _, binding := range senderBindings(d.account, from.userID, d.now) {
-		receipt, err := d.hook.service.ReceiveContact(ctx, binding, e, d.eventWanted())
+		receipt, err := d.hook.service.ReceiveContact(ctx, binding, e, d.settings.EventKinds())
 		if err == nil && receipt.Outcome == verification.OutcomeUnknown {
 			continue // bound under another app secret, or never
 		}

@@ -103,7 +103,7 @@ func TestHook_contactNoLongerTaken(t *testing.T) {
 	made := f.request("first", user, verification.WhatsApp)
 	f.clock.SetTime(started.Add(time.Minute))
 	f.Expect(f.post(webhookOf(hidden(firstCode, hiddenUser))).Code).To(Equal(http.StatusOK))
-	f.change(func(s *settings.Settings) { s.WhatsApp.AcceptSharedContact = false })
+	f.change(func(s *settings.Settings) { s.WhatsApp.HiddenNumbers = settings.HiddenRefused })
 	f.Expect(f.post(webhookOf(contactOf(nil, nil))).Code).To(Equal(http.StatusOK))
 	f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeNeedContact: 1, messenger.OutcomeContactRefused: 1}))
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Pending))

@@ -122,7 +122,7 @@ func TestHook_goldensOfSharedContacts(t *testing.T) {
 				To(MatchJSON(golden(t, "out/request_contact_info")))
 			state := f.state(made.Request.ID)
 			f.Expect(state.Contacts).To(HaveLen(1))
-			f.Expect(state.Contacts[0].Binding).To(MatchRegexp(`^[0-9a-f]{64}$`))
+			f.Expect(state.Contacts[0].Binding).To(MatchRegexp(`^[0-9a-f]{32}$`))
 
 			f.Expect(f.post(golden(t, "in/"+name)).Code).To(Equal(http.StatusOK))
 			state = f.state(made.Request.ID)

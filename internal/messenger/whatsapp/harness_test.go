@@ -132,7 +132,7 @@ func (f *fixture) newHook(service *verification.Service) *Hook {
 
 // acceptContacts has the project take shared contacts.
 func (f *fixture) acceptContacts() {
-	f.change(func(s *settings.Settings) { s.WhatsApp.AcceptSharedContact = true })
+	f.change(func(s *settings.Settings) { s.WhatsApp.HiddenNumbers = settings.HiddenShared })
 }
 
 // strict has the project take the prepared text alone, as projects do that say nothing of it.

@@ -63,11 +63,14 @@ func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, tex
 		return d.receiveTap(ctx, m, from, tap)
 	case !from.number.IsZero():
 		return d.receiveText(ctx, m, from, text)
-	case d.account.AcceptSharedContact:
+	case d.account.HiddenNumbers == settings.HiddenShared:
 		return d.receiveHidden(ctx, m, from, text)
 	default:
-		hidden := verification.Message{Text: text, Binding: from.key()}
-		return d.replyToOutcome(from, d.hook.service.RefuseHidden(ctx, hidden, d.now), nil)
+		hidden := verification.Message{
+			Evidence: m.newEvidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: from.key(),
+		}
+		receipt, err := d.hook.service.RefuseHidden(ctx, hidden, d.settings.EventKinds())
+		return d.replyToOutcome(from, receipt, err)
 	}
 }
 
@@ -149,9 +152,6 @@ func (m *message) newEvidence(number phone.Number, assurance verification.Assura
 	}
 }
 
-// eventWanted reports whether a verification is to be reported to the project's webhook.
-func (d *delivery) eventWanted() bool { return d.settings.EventPolicy() != verification.EventsOff }
-
 // receiveText handles a text from a sender whose number Meta reports.
 func (d *delivery) receiveText(ctx context.Context, m *message, from sender, text string) (messenger.Outcome, error) {
 	in := verification.Message{Evidence: m.newEvidence(from.number, verification.AssuranceUsual), Text: text}
@@ -162,7 +162,7 @@ func (d *delivery) receiveText(ctx context.Context, m *message, from sender, tex
 		}
 		in.Binding, in.OlderBindings, in.Prepared = bound[0], bound[1:], d.preparedText
 	}
-	receipt, err := d.hook.service.Receive(ctx, in, d.eventWanted())
+	receipt, err := d.hook.service.Receive(ctx, in, d.settings.EventKinds())
 	if err == nil && receipt.Outcome == verification.OutcomeNeedConfirmation {
 		return d.askConfirmation(ctx, from, receipt)
 	}
@@ -185,7 +185,7 @@ func (d *delivery) receiveHidden(ctx context.Context, m *message, from sender, t
 	}
 	receipt, err := d.hook.service.Receive(ctx, verification.Message{
 		Evidence: m.newEvidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: known[0],
-	}, d.eventWanted())
+	}, d.settings.EventKinds())
 	if err == nil && receipt.Outcome == verification.OutcomeNeedContact {
 		return d.askContact(ctx, from, known[0], receipt.Request)
 	}

@@ -88,7 +88,7 @@ func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap 
 		return found
 	}
 	e := m.newEvidence(from.number, verification.AssuranceUsual)
-	receipt, err := d.hook.service.Confirm(ctx, codeID, e, answers, d.eventWanted())
+	receipt, err := d.hook.service.Confirm(ctx, codeID, e, answers, d.settings.EventKinds())
 	if err == nil && receipt.Outcome == verification.OutcomeUnknown {
 		return d.refuseTap(from, tap), nil
 	}

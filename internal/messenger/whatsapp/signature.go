@@ -77,11 +77,11 @@ func senderBindings(account *settings.WhatsApp, userID string, now time.Time) []
 	return keyedHashes(account.AppSecret.Accepted(now), purposeBinding+account.PhoneNumberID+"\x00"+userID)
 }
 
-// keyedHashes returns the hash of data under each secret, in hex.
+// keyedHashes returns the hash of data under each secret: 128 bits in hex.
 func keyedHashes(secrets [][]byte, data string) []string {
 	all := make([]string, len(secrets))
 	for i, secret := range secrets {
-		all[i] = hex.EncodeToString(hmacOf(secret, []byte(data)))
+		all[i] = hex.EncodeToString(hmacOf(secret, []byte(data))[:16])
 	}
 	return all
 }

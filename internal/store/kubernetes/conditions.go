@@ -38,12 +38,18 @@ func setProgressOf(conditions *[]metav1.Condition, r *verification.Request, now 
 	case verification.Verified:
 		setProgress(conditions, metav1.Condition{}, now)
 	case verification.Expired:
+		if r.Event().Kind == verification.EventDeclined {
+			setProgress(conditions, metav1.Condition{
+				Type: verifyv1.ConditionStalled, Reason: verifyv1.ReasonDeclined, Message: "the owner of the number declined",
+			}, now)
+			return
+		}
 		setProgress(conditions, metav1.Condition{
 			Type: verifyv1.ConditionStalled, Reason: verifyv1.ReasonExpired, Message: "the time ran out before the user's message came",
 		}, now)
 	default:
 		setProgress(conditions, metav1.Condition{
-			Type: verifyv1.ConditionReconciling, Reason: verifyv1.ReasonPending, Message: "the user's message has not come yet",
+			Type: verifyv1.ConditionReconciling, Reason: verifyv1.ReasonPending, Message: "awaiting the user's message",
 		}, now)
 	}
 }
@@ -74,12 +80,16 @@ func setProgress(conditions *[]metav1.Condition, c metav1.Condition, now time.Ti
 
 func verifiedCondition(r *verification.Request) (metav1.ConditionStatus, string) {
 	switch {
+	case r.Event().Kind == verification.EventDeclined:
+		return metav1.ConditionFalse, verifyv1.ReasonDeclined
 	case r.Phase == verification.Expired:
 		return metav1.ConditionFalse, verifyv1.ReasonExpired
 	case r.Phase != verification.Verified:
 		return metav1.ConditionUnknown, verifyv1.ReasonPending
 	case r.Assurance == verification.AssuranceSharedContact:
 		return metav1.ConditionTrue, verifyv1.ReasonContactShared
+	case r.Assurance == verification.AssuranceEcho:
+		return metav1.ConditionTrue, verifyv1.ReasonEchoAnswered
 	default:
 		return metav1.ConditionTrue, verifyv1.ReasonNumberMatched
 	}

@@ -23,10 +23,11 @@ var (
 	}
 	assurances = map[verifyv1.Assurance]verification.Assurance{
 		"": verification.AssuranceUsual, verifyv1.AssuranceSharedContact: verification.AssuranceSharedContact,
+		verifyv1.AssuranceEcho: verification.AssuranceEcho,
 	}
 	contactKinds = map[verifyv1.ContactKind]verification.ContactKind{
 		"": verification.ContactShare, verifyv1.ContactKindShare: verification.ContactShare,
-		verifyv1.ContactKindConfirm: verification.ContactConfirm,
+		verifyv1.ContactKindConfirm: verification.ContactConfirm, verifyv1.ContactKindEcho: verification.ContactEcho,
 	}
 )
 
@@ -56,11 +57,34 @@ func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
 		ID: o.Name, Phone: claimed, Method: method, Version: o.ResourceVersion,
 		CreatedAt: fromMicroTime(&accepted.CreatedAt), ExpiresAt: fromMicroTime(&accepted.ExpiresAt),
 		KeyName: accepted.KeyName, BodyHash: accepted.BodyHash, DisplayName: accepted.DisplayName,
+		ClientData: toClientData(&o.Spec),
 	}
 	if r.CreatedAt.IsZero() || !r.ExpiresAt.After(r.CreatedAt) {
 		return none, errors.New("init has no valid times")
 	}
 	return r, readStatus(&o.Status, &r)
+}
+
+func toClientData(spec *verifyv1.VerificationRequestSpec) verification.ClientData {
+	d := verification.ClientData{Reference: spec.Reference, Locale: spec.Locale}
+	if len(spec.Metadata) > 0 {
+		d.Metadata = make(map[string]string, len(spec.Metadata))
+		for key, value := range spec.Metadata {
+			d.Metadata[key] = string(value)
+		}
+	}
+	return d
+}
+
+func fromMetadata(metadata map[string]string) map[string]verifyv1.MetadataValue {
+	if len(metadata) == 0 {
+		return nil
+	}
+	values := make(map[string]verifyv1.MetadataValue, len(metadata))
+	for key, value := range metadata {
+		values[key] = verifyv1.MetadataValue(value)
+	}
+	return values
 }
 
 func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Request) error {
@@ -87,7 +111,10 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 		if !known {
 			return fmt.Errorf("status.contacts: kind %q is unknown", c.Kind)
 		}
-		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: fromMicroTime(&c.BoundAt), Kind: kind})
+		r.Contacts = append(r.Contacts, verification.Contact{Binding: c.Binding, BoundAt: fromMicroTime(&c.BoundAt), Kind: kind, Nonce: c.Nonce})
+	}
+	for _, h := range status.Hints {
+		r.Hints = append(r.Hints, verification.Hint{Kind: verification.HintKind(h.Kind), At: fromMicroTime(&h.At)})
 	}
 	if d := status.Delivery; d != nil {
 		if d.Attempts < 0 {
@@ -113,11 +140,15 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	s.VerifiedAt, s.ActualPhoneNumber = toMicroTime(r.VerifiedAt), r.Actual.E164()
 	s.Contacts = nil
 	for _, c := range r.Contacts {
-		contact := verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(c.BoundAt)}
+		contact := verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(c.BoundAt), Nonce: c.Nonce}
 		if c.Kind != verification.ContactShare {
 			contact.Kind = nameOf(contactKinds, c.Kind)
 		}
 		s.Contacts = append(s.Contacts, contact)
+	}
+	s.Hints = nil
+	for _, h := range r.Hints {
+		s.Hints = append(s.Hints, verifyv1.Hint{Kind: verifyv1.HintKind(h.Kind), At: metav1.NewMicroTime(h.At)})
 	}
 	s.Delivery, s.ObservedRedeliver = toDelivery(r.Delivery), r.Redelivered
 	if r.Phase.Final() {

@@ -79,7 +79,7 @@ func (l *creationLimits) admitOrEvict(a admission, now time.Time) (verification.
 		return verification.Quota{}, nil, err
 	}
 	if l.exceedsCap(a) {
-		old, wait := l.chooseEvictable(now, a.limits.MaxStored)
+		old, wait := l.chooseEvictable(a.limits, now, a.limits.MaxStored)
 		if old == nil {
 			return verification.Quota{}, nil, verification.TooManyStored(wait)
 		}
@@ -99,7 +99,7 @@ func (l *creationLimits) checkRoom(limits verification.Limits, now time.Time) er
 	if !l.exceedsCap(admission{limits: limits, takesRoom: true}) {
 		return nil
 	}
-	if old, wait := l.chooseEvictable(now, 1); old == nil {
+	if old, wait := l.chooseEvictable(limits, now, 1); old == nil {
 		return verification.TooManyStored(wait)
 	}
 	return nil
@@ -153,7 +153,7 @@ const maxEvictionChoices = 256
 
 // chooseEvictable returns one of the oldest requests that a full store may delete and that are not leaving. If there is none, it
 // returns how long it is until there is one; negative if that is unknown.
-func (l *creationLimits) chooseEvictable(now time.Time, maxStored int) (chosen *entry, wait time.Duration) {
+func (l *creationLimits) chooseEvictable(limits verification.Limits, now time.Time, maxStored int) (chosen *entry, wait time.Duration) {
 	wait = -1
 	most := max(1, min(maxStored/10, maxEvictionChoices))
 	oldest := make([]*entry, 0, most)
@@ -161,8 +161,8 @@ func (l *creationLimits) chooseEvictable(now time.Time, maxStored int) (chosen *
 		if _, leaves := l.leaving[name]; leaves || e.kind != KindRequest {
 			continue
 		}
-		switch at := e.request.EvictableAt(); {
-		case at.IsZero(): // an undelivered event: the time is unknown
+		switch at := e.request.EvictableAt(limits); {
+		case at.IsZero(): // an event is still to be delivered: the time is unknown
 		case now.Before(at):
 			if left := at.Sub(now); wait < 0 || left < wait {
 				wait = left

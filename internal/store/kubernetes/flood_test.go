@@ -123,7 +123,7 @@ var _ = Describe("A flood of sign-ups", func() {
 				id, err := start("leaked")
 				Expect(err).NotTo(HaveOccurred())
 				_, err = s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
-					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 				})
 				Expect(err).NotTo(HaveOccurred())
 				undelivered = append(undelivered, id)
@@ -134,7 +134,7 @@ var _ = Describe("A flood of sign-ups", func() {
 		Expect(err).To(MatchError(tooManyStored))
 		Expect(s.Room(limits)).To(MatchError(tooManyStored), "StorageReady says StorageFull")
 		_, err = s.Update(ctx, undelivered[0], func(r *verification.Request, now time.Time) error {
-			return r.RecordAttempt(verification.Attempt{Number: 1, Epoch: r.Epoch, At: now, Delivered: true})
+			return r.RecordAttempt(verification.Attempt{Event: r.Event(), Number: 1, Epoch: r.Epoch, At: now, Delivered: true})
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(s.Room).WithContext(ctx).WithTimeout(time.Minute).WithArguments(limits).Should(Succeed(), "the watch brings that the event was taken")

@@ -246,7 +246,7 @@ var _ = Describe("A request made with kubectl", func() {
 		expect(n.ID, verifyv1.ConditionVerified, metav1.ConditionTrue, verifyv1.ReasonNumberMatched)
 		expect(n.ID, verifyv1.ConditionWebhookDelivered, metav1.ConditionFalse, verifyv1.ReasonDue)
 		step(func(r *verification.Request, now time.Time) error {
-			return r.RecordAttempt(verification.Attempt{Number: 1, At: now, StatusCode: 410, Reason: "gone"})
+			return r.RecordAttempt(verification.Attempt{Event: r.Event(), Number: 1, At: now, StatusCode: 410, Reason: "gone"})
 		})
 		expect(n.ID, verifyv1.ConditionWebhookDelivered, metav1.ConditionFalse, verifyv1.ReasonGone)
 		step(func(r *verification.Request, now time.Time) error {

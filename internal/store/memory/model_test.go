@@ -54,12 +54,12 @@ func (m *model) createRequest() {
 	n.KeyName, n.TTL = strconv.Itoa(m.random.IntN(3)), time.Duration(m.random.IntN(600))*time.Second
 	n.BodyHash = []string{"", "hash"}[m.random.IntN(2)]
 	limits := verification.Limits{
-		PerKey: verification.Rate{Requests: 2 + m.random.IntN(6), Period: 5 * time.Minute}, MaxStored: 10 + m.random.IntN(5),
+		PerKey: verification.Rate{Requests: 2 + m.random.IntN(6), Period: 5 * time.Minute}, MaxStored: 10 + m.random.IntN(5), KeepLapsed: m.random.IntN(2) == 0,
 	}
 	times := slices.DeleteFunc(slices.Clone(m.created[n.KeyName]), func(at time.Time) bool {
 		return !at.After(m.now().Add(-limits.PerKey.Period))
 	})
-	evictable := slices.DeleteFunc(slices.Clone(m.requests), func(r verification.Request) bool { return !r.Evictable(m.now()) })
+	evictable := slices.DeleteFunc(slices.Clone(m.requests), func(r verification.Request) bool { return !r.Evictable(limits, m.now()) })
 	excess := max(0, len(m.requests)+1-limits.MaxStored)
 
 	created, err := m.Create(m.t.Context(), n, limits)
@@ -101,16 +101,17 @@ func (m *model) changeRequest() {
 	}
 	r := &m.requests[m.random.IntN(len(m.requests))]
 	binding, later := fmt.Sprint("sender-", m.random.IntN(12)), time.Duration(m.random.IntN(300))*time.Second
+	wanted := verification.EventKinds(m.random.IntN(16)) //nolint:gosec // at most 15
 	mutations := []func(r *verification.Request, now time.Time) error{
 		func(r *verification.Request, now time.Time) error {
-			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now)
+			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now, wanted)
 		},
 		func(r *verification.Request, now time.Time) error {
-			return r.Verify(verification.Evidence{Method: r.Method, SentAt: now, Sender: r.Phone}, now, later > time.Minute)
+			return r.Verify(verification.Evidence{Method: r.Method, SentAt: now, Sender: r.Phone}, now, wanted)
 		},
-		func(r *verification.Request, now time.Time) error { return r.Expire(now) },
+		func(r *verification.Request, now time.Time) error { return r.Expire(now, wanted) },
 		func(r *verification.Request, now time.Time) error {
-			return r.RecordAttempt(verification.Attempt{
+			return r.RecordAttempt(verification.Attempt{Event: r.Event(),
 				Number: r.Delivery.Attempts + 1, Epoch: r.Epoch, At: now, Delivered: later < time.Minute, Next: now.Add(later),
 			})
 		},

@@ -9,6 +9,8 @@ import (
 // room orders the requests of a project for eviction from a full store. A request with an open event is in neither timeline,
 // because only a write can make it evictable.
 type room struct {
+	// keepLapsed is Limits.KeepLapsed of the current order.
+	keepLapsed bool
 	// ripening holds requests that become evictable by time: when they lapse, or when their code has rested.
 	ripening timeline
 	// evictable holds the requests that can be evicted, by their creation.
@@ -17,7 +19,7 @@ type room struct {
 
 // placeRecord moves a request to its timeline at now.
 func (r *room) placeRecord(rec *record, now time.Time) {
-	at := rec.request.EvictableAt()
+	at := rec.request.EvictableAt(verification.Limits{KeepLapsed: r.keepLapsed})
 	switch {
 	case at.IsZero():
 		rec.inRoom.leave()
@@ -43,12 +45,18 @@ func (r *room) untilEvictable(now time.Time) time.Duration {
 	return time.UnixMicro(r.ripening[0].at).Sub(now)
 }
 
-// makeRoom evicts requests, the oldest first, until one more fits under limit. If that is impossible, it evicts nothing and
+// makeRoom evicts requests, the oldest first, until one more fits under the limit. If that is impossible, it evicts nothing and
 // returns TooManyStored.
-func (p *project) makeRoom(limit int, now time.Time) error {
-	excess := len(p.records) + 1 - limit
-	if limit <= 0 || excess <= 0 {
+func (p *project) makeRoom(limits verification.Limits, now time.Time) error {
+	excess := len(p.records) + 1 - limits.MaxStored
+	if limits.MaxStored <= 0 || excess <= 0 {
 		return nil
+	}
+	if limits.KeepLapsed != p.room.keepLapsed {
+		p.room.keepLapsed = limits.KeepLapsed
+		for _, rec := range p.records {
+			p.room.placeRecord(rec, now)
+		}
 	}
 	p.room.moveEvictable(now)
 	if len(p.room.evictable) < excess {

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -34,7 +33,7 @@ func (s *Store) Claim(
 			return wrapStep("begin", err)
 		}
 		due, err := collectIDs(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
-			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife)))
+			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife), verification.ExpiryGrace))
 		if err != nil {
 			return wrapStep("find due requests", err)
 		}
@@ -55,8 +54,7 @@ func (s *Store) Claim(
 	s.leaseCache.put(claimed, at)
 	requests := make([]verification.Request, len(claimed))
 	for i := range claimed {
-		requests[i] = claimed[i].Request
-		requests[i].Contacts = slices.Clone(claimed[i].Contacts)
+		requests[i] = claimed[i].Clone()
 	}
 	return requests, nil
 }

@@ -82,7 +82,7 @@ var _ = Describe("A rollout", func() {
 		Expect(s.Read(ctx, n.ID)).To(HaveField("DisplayName", "Ada's Bookshop"))
 		for _, id := range []string{n.ID, old.ID} {
 			r, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
-				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, false)
+				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, 0)
 			})
 			Expect(err).NotTo(HaveOccurred())
 			Expect(r.Phase).To(Equal(verification.Verified))
@@ -185,7 +185,7 @@ var _ = Describe("The database", func() {
 			_, err := s.Create(ctx, creationOf(i), verification.Limits{PerKey: verification.Rate{Requests: 40, Period: time.Hour}})
 			Expect(err).NotTo(HaveOccurred())
 			_, err = s.Update(ctx, creationOf(i).ID, func(r *verification.Request, now time.Time) error {
-				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 			})
 			Expect(err).NotTo(HaveOccurred())
 		}
@@ -209,7 +209,7 @@ var _ = Describe("The database", func() {
 		Expect(err).To(MatchError(verification.Unavailable(nil)))
 		// A binding makes the update a transaction of two statements.
 		_, err = s.Update(ctx, before.ID, func(r *verification.Request, now time.Time) error {
-			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "sender", now)
+			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "sender", now, 0)
 		})
 		Expect(err).To(MatchError(verification.Unavailable(nil)))
 		execStatements(ctx, "DROP TRIGGER fail ON "+schema+".phoneproof_requests")
@@ -251,7 +251,7 @@ var _ = Describe("The database", func() {
 				_, err := stores[i%3].Create(ctx, creationOf(i), limits)
 				Expect(err).NotTo(HaveOccurred())
 				_, err = stores[(i+1)%3].Update(ctx, creationOf(i).ID, func(r *verification.Request, now time.Time) error {
-					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 				})
 				Expect(err).NotTo(HaveOccurred())
 			})

@@ -57,7 +57,8 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int) (verification.Swept, error) {
 	var expired []string
 	err := s.inTransaction(ctx, func(c *pgx.Conn) (err error) {
-		expired, err = collectIDs(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit, verification.CodeRest))
+		expired, err = collectIDs(c.Query(ctx, sqlSweepLapsed, s.options.Project, limit, verification.CodeRest,
+			policy.Kinds.Has(verification.EventExpired)))
 		return wrapStep("expire requests", err)
 	})
 	if err != nil {

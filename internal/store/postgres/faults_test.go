@@ -130,13 +130,13 @@ var _ = Describe("A database whose connections break right after a commit", func
 				if r.Phase == verification.Verified {
 					return verification.ErrUnchanged
 				}
-				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+				return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 			})
 			Expect(err).NotTo(HaveOccurred())
 		}
 		for i := range 20 {
 			r, err := s.Update(ctx, id, func(r *verification.Request, now time.Time) error {
-				return r.RecordAttempt(verification.Attempt{Number: i + 1, Epoch: r.Epoch, At: now, Reason: "timeout", Next: now.Add(time.Hour)})
+				return r.RecordAttempt(verification.Attempt{Event: r.Event(), Number: i + 1, Epoch: r.Epoch, At: now, Reason: "timeout", Next: now.Add(time.Hour)})
 			})
 			Expect(err).NotTo(HaveOccurred(), "attempt %d", i+1)
 			Expect(r.Delivery.Attempts).To(Equal(i + 1))
@@ -228,7 +228,7 @@ func (s *Store) runLifecycles(ctx context.Context, round int) time.Duration {
 				_, err := s.Create(ctx, n, verification.Limits{})
 				Expect(err).NotTo(HaveOccurred())
 				_, err = s.Update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
-					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 				})
 				Expect(err).NotTo(HaveOccurred())
 			}
@@ -243,7 +243,7 @@ func (s *Store) runLifecycles(ctx context.Context, round int) time.Duration {
 			all.Go(func() {
 				defer GinkgoRecover()
 				r, err := s.Update(ctx, r.ID, func(r *verification.Request, now time.Time) error {
-					return r.RecordAttempt(verification.Attempt{Number: 1, Epoch: r.Epoch, At: now, Delivered: true})
+					return r.RecordAttempt(verification.Attempt{Event: r.Event(), Number: 1, Epoch: r.Epoch, At: now, Delivered: true})
 				})
 				Expect(err).NotTo(HaveOccurred())
 				Expect(s.Delete(ctx, r.ID, r.Version)).To(Succeed())

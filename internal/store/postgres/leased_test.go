@@ -26,7 +26,7 @@ var _ = Describe("A change after a claim", func() {
 		_, err := s.Create(ctx, creationOf(1), verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		verified, err := s.Update(ctx, creationOf(1).ID, func(r *verification.Request, now time.Time) error {
-			return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+			return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 		})
 		Expect(err).NotTo(HaveOccurred())
 		all, err := s.Claim(ctx, verification.Policy{Retention: time.Hour, Events: verification.EventsOn}, 1, time.Minute)
@@ -45,7 +45,7 @@ var _ = Describe("A change after a claim", func() {
 	record := func(ctx context.Context, times *int) (verification.Request, error) {
 		return s.Update(ctx, claimed.ID, func(r *verification.Request, now time.Time) error {
 			*times++
-			return r.RecordAttempt(verification.Attempt{Number: 1, Epoch: claimed.Epoch, At: now, StatusCode: 200, Delivered: true})
+			return r.RecordAttempt(verification.Attempt{Event: r.Event(), Number: 1, Epoch: claimed.Epoch, At: now, StatusCode: 200, Delivered: true})
 		})
 	}
 
@@ -108,7 +108,7 @@ var _ = Describe("A change whose process slept between its decision and its writ
 		advance(creationOf(1).TTL - time.Second)
 		var decided []time.Time
 		r, err := s.Update(ctx, created.Request.ID, func(r *verification.Request, now time.Time) error {
-			err := r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+			err := r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 			if decided = append(decided, now); len(decided) == 1 {
 				advance(time.Minute) // after that the request is shown as expired
 			}
@@ -126,7 +126,7 @@ var _ = Describe("A binding whose request another replica made final concurrentl
 		uri, _ := inSchema(ctx)
 		s, other := openStore(ctx, project, uri), openStore(ctx, project, uri)
 		bind := func(r *verification.Request, now time.Time) error {
-			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "anna", now)
+			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, "anna", now, 0)
 		}
 		for i := range 2 {
 			_, err := s.Create(ctx, creationOf(i), verification.Limits{})
@@ -140,7 +140,7 @@ var _ = Describe("A binding whose request another replica made final concurrentl
 			if !raced {
 				raced = true
 				_, err := other.Update(ctx, late, func(r *verification.Request, now time.Time) error {
-					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, false)
+					return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, 0)
 				})
 				Expect(err).NotTo(HaveOccurred())
 			}

@@ -27,14 +27,14 @@ func scanState(row pgx.CollectableRow) (state, error) {
 	var (
 		s                                          state
 		claimed, actual, method, phase, assurance  string
-		contacts                                   string
+		contacts, data, hints                      string
 		verified, next, last, delivered, exhausted *time.Time
 		attempts, statusCode                       int64
 	)
 	r, d := &s.Request, &s.Delivery
 	err := row.Scan(&r.ID, &claimed, &method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &phase,
 		&verified, &actual, &assurance, &contacts, &attempts, &next, &last, &statusCode, &d.LastReason,
-		&delivered, &exhausted, &r.Redelivered, &r.Epoch, &s.version, &s.readAt)
+		&delivered, &exhausted, &r.Redelivered, &data, &hints, &r.Epoch, &s.version, &s.readAt)
 	if err != nil {
 		return state{}, fmt.Errorf("scan request: %w", err)
 	}
@@ -46,6 +46,12 @@ func scanState(row pgx.CollectableRow) (state, error) {
 	}
 	if r.Contacts, err = decodeContacts(contacts); err != nil {
 		return state{}, fmt.Errorf("request %s: contacts: %w", r.ID, err)
+	}
+	if r.ClientData, err = decodeClientData(data); err != nil {
+		return state{}, fmt.Errorf("request %s: client data: %w", r.ID, err)
+	}
+	if r.Hints, err = decodeHints(hints); err != nil {
+		return state{}, fmt.Errorf("request %s: hints: %w", r.ID, err)
 	}
 	r.Method, r.Phase, r.Assurance = verification.Method(method), verification.Phase(phase), verification.Assurance(assurance)
 	r.CreatedAt, r.ExpiresAt, s.readAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), s.readAt.UTC()
@@ -73,6 +79,7 @@ type contact struct {
 	Binding string `json:"binding"`
 	BoundAt int64  `json:"boundAt"` // microseconds
 	Kind    string `json:"kind,omitempty"`
+	Nonce   string `json:"nonce,omitempty"`
 }
 
 func encodeContacts(contacts []verification.Contact) string {
@@ -81,11 +88,16 @@ func encodeContacts(contacts []verification.Contact) string {
 	}
 	stored := make([]contact, len(contacts))
 	for i, c := range contacts {
-		stored[i] = contact{c.Binding, c.BoundAt.UnixMicro(), string(c.Kind)}
+		stored[i] = contact{c.Binding, c.BoundAt.UnixMicro(), string(c.Kind), c.Nonce}
 	}
-	text, err := json.Marshal(stored)
+	return encodeJSON(stored)
+}
+
+// encodeJSON encodes values that always marshal: strings, integers and maps of them.
+func encodeJSON(value any) string {
+	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // strings and integers always marshal
+		panic(err)
 	}
 	return string(text)
 }
@@ -101,10 +113,67 @@ func decodeContacts(text string) ([]verification.Contact, error) {
 	contacts := make([]verification.Contact, len(stored))
 	for i, c := range stored {
 		contacts[i] = verification.Contact{
-			Binding: c.Binding, BoundAt: time.UnixMicro(c.BoundAt).UTC(), Kind: verification.ContactKind(c.Kind),
+			Binding: c.Binding, BoundAt: time.UnixMicro(c.BoundAt).UTC(), Kind: verification.ContactKind(c.Kind), Nonce: c.Nonce,
 		}
 	}
 	return contacts, nil
+}
+
+// hint is the JSON form of a verification.Hint in the column hints.
+type hint struct {
+	Kind string `json:"kind"`
+	At   int64  `json:"at"` // microseconds
+}
+
+func encodeHints(hints []verification.Hint) string {
+	if len(hints) == 0 {
+		return ""
+	}
+	stored := make([]hint, len(hints))
+	for i, h := range hints {
+		stored[i] = hint{string(h.Kind), h.At.UnixMicro()}
+	}
+	return encodeJSON(stored)
+}
+
+func decodeHints(text string) ([]verification.Hint, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var stored []hint
+	if err := json.Unmarshal([]byte(text), &stored); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	hints := make([]verification.Hint, len(stored))
+	for i, h := range stored {
+		hints[i] = verification.Hint{Kind: verification.HintKind(h.Kind), At: time.UnixMicro(h.At).UTC()}
+	}
+	return hints, nil
+}
+
+// clientData is the JSON form of verification.ClientData in the column client_data.
+type clientData struct {
+	Reference string            `json:"reference,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+	Locale    string            `json:"locale,omitempty"`
+}
+
+func encodeClientData(d verification.ClientData) string {
+	if d.Reference == "" && d.Locale == "" && len(d.Metadata) == 0 {
+		return ""
+	}
+	return encodeJSON(clientData(d))
+}
+
+func decodeClientData(text string) (verification.ClientData, error) {
+	if text == "" {
+		return verification.ClientData{}, nil
+	}
+	var stored clientData
+	if err := json.Unmarshal([]byte(text), &stored); err != nil {
+		return verification.ClientData{}, fmt.Errorf("decode: %w", err)
+	}
+	return verification.ClientData(stored), nil
 }
 
 // newVersion returns a random version, so that no version repeats, not even for an id that is created again. Updates within the
@@ -142,8 +211,12 @@ func timeOrNil(t time.Time) *time.Time {
 func workOf(r *verification.Request) (work int64, since time.Time) {
 	switch {
 	case r.Phase == verification.Pending:
-		return workExpire, r.ExpiresAt.Add(verification.ExpiryGrace)
-	case r.Phase == verification.Verified && r.Delivery.Wanted():
+		expiry := r.ExpiresAt.Add(verification.ExpiryGrace)
+		if next := r.Delivery.NextAttemptAt; r.Delivery.Wanted() && next.Before(expiry) {
+			return workAttend, next
+		}
+		return workExpire, expiry
+	case r.Delivery.Wanted():
 		return workDeliver, r.Delivery.NextAttemptAt
 	default:
 		// At the zero time and without retention, Next returns the time since when only deletion is left.

@@ -6,7 +6,7 @@ import "strings"
 func requestColumns(prefix string) string {
 	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, "+
 		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
-		"delivered_at, exhausted_at, redelivered, epoch, version", ", ", ", "+prefix)
+		"delivered_at, exhausted_at, redelivered, client_data, hints, epoch, version", ", ", ", "+prefix)
 }
 
 // decidingAdmissions returns the statement that finds, for each name, its last admission and those that must leave before the
@@ -28,6 +28,9 @@ const (
 	workExpire  = 1 // since the request may be expired
 	workDeliver = 2 // since its event is due
 	workDelete  = 3 // since it was finished; it is deleted after its retention
+	// workAttend is a pending request with an event that is due, since then. It has a value of its own because the version before
+	// would expire it by the sweep of workExpire, and never by workDeliver.
+	workAttend = 4
 )
 
 // All statements. Clock functions have no schema prefix, because tests replace them by search_path.
@@ -52,7 +55,8 @@ var (
 	// sqlStored counts each kind of work in its range of the index, up to a limit.
 	sqlStored = `SELECT
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending),
-		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered),
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered)
+		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $2) AS attended),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
 
 	sqlAwaiting = `SELECT ` + requestColumns("r.") + `, clock_timestamp()
@@ -87,12 +91,13 @@ var (
 	sqlGroups  = decidingAdmissions("phoneproof_group_admissions", "name")
 
 	sqlInsertRequests = `INSERT INTO phoneproof_requests
-			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, version, work, since)
-		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name, 'PENDING',
-			u.version, 1, u.since
+			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, client_data, phase, version, work,
+			since)
+		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name,
+			u.client_data, 'PENDING', u.version, 1, u.since
 		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
-				$10::timestamptz[], $11::text[])
-			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name)`
+				$10::timestamptz[], $11::text[], $12::text[])
+			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data)`
 
 	sqlInsertKeyAdmissions = `INSERT INTO phoneproof_key_admissions (project, name, at, total, n, until)
 		SELECT $1, u.name, u.at, u.total, u.n, u.at + $6::interval
@@ -116,7 +121,7 @@ var (
 	sqlUpdate = `UPDATE phoneproof_requests SET
 			phase = $6, verified_at = $7, actual = $8, assurance = $9, contacts = $10, attempts = $11, next_attempt_at = $12,
 			last_attempt_at = $13, last_status_code = $14, last_reason = $15, delivered_at = $16, exhausted_at = $17,
-			redelivered = $18, work = $19, since = $20, version = $4, leased_until = '1970-01-01 00:00:00+00'
+			redelivered = $18, hints = $19, work = $20, since = $21, version = $4, leased_until = '1970-01-01 00:00:00+00'
 		WHERE project = $1 AND id = $2 AND version = $3 AND clock_timestamp() < $5::timestamptz`
 
 	// sqlBind maps a sender to the request that the preceding update in the same transaction bound them to.
@@ -149,11 +154,18 @@ var (
 		) AS undelivered
 		UNION ALL
 		SELECT id, due_at FROM (
-			SELECT id, verified_at + $6::interval AS due_at FROM phoneproof_requests
-			WHERE project = $1 AND work = 2 AND verified_at <= statement_timestamp() - $6::interval
+			SELECT id, coalesce(verified_at, expires_at) + $6::interval AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 2 AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
 				AND leased_until <= statement_timestamp() AND $5::boolean
-			ORDER BY verified_at LIMIT $2 FOR UPDATE SKIP LOCKED
+			ORDER BY coalesce(verified_at, expires_at) LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS abandoned
+		UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 4 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+				AND ($4::boolean OR expires_at <= statement_timestamp() - $7::interval)
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS attended
 		UNION ALL
 		SELECT id, due_at FROM (
 			SELECT id, since + $3::interval AS due_at FROM phoneproof_requests
@@ -176,8 +188,12 @@ var (
 			WHERE project = $1 AND work = 1 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		)
-		UPDATE phoneproof_requests AS r SET phase = 'EXPIRED', work = 3, version = r.version + 1,
-			since = CASE WHEN r.body_hash = '' THEN r.since ELSE r.expires_at + $3::interval END
+		UPDATE phoneproof_requests AS r SET phase = 'EXPIRED', version = r.version + 1,
+			work = CASE WHEN $4::boolean THEN 2 ELSE 3 END,
+			since = CASE WHEN $4::boolean THEN statement_timestamp() WHEN r.body_hash = '' THEN r.since
+				ELSE r.expires_at + $3::interval END,
+			next_attempt_at = CASE WHEN $4::boolean THEN statement_timestamp() END,
+			attempts = 0, last_attempt_at = NULL, last_status_code = 0, last_reason = '', delivered_at = NULL, exhausted_at = NULL
 		FROM due WHERE r.project = $1 AND r.id = due.id
 		RETURNING r.id`
 

@@ -24,7 +24,7 @@ func createVerified(ctx context.Context, s *Store, i int) string {
 	created, err := s.Create(ctx, creationOf(i), verification.Limits{PerKey: verification.Rate{Requests: 10, Period: time.Hour}})
 	Expect(err).NotTo(HaveOccurred())
 	_, err = s.Update(ctx, created.Request.ID, func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 	})
 	Expect(err).NotTo(HaveOccurred())
 	return created.Request.ID

@@ -68,7 +68,7 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 
 // notifyDue notifies Due if the change made an event due.
 func (s *Store) notifyDue(c *change) {
-	if work, since := workOf(&c.after); work != workDeliver || since.After(c.before.readAt) {
+	if work, since := workOf(&c.after); (work != workDeliver && work != workAttend) || since.After(c.before.readAt) {
 		return
 	}
 	select {
@@ -102,7 +102,7 @@ func (s *Store) queueUpdate(batch *pgx.Batch, c *call[change, bool]) {
 	batch.Queue(sqlUpdate, s.options.Project, r.ID, c.in.before.version, c.in.version, c.in.before.readAt.Add(maxStateAge),
 		string(r.Phase), timeOrNil(r.VerifiedAt), r.Actual.E164(), string(r.Assurance), encodeContacts(r.Contacts),
 		d.Attempts, timeOrNil(d.NextAttemptAt), timeOrNil(d.LastAttemptAt), d.LastStatusCode, d.LastReason,
-		timeOrNil(d.DeliveredAt), timeOrNil(d.ExhaustedAt), r.Redelivered, work, since,
+		timeOrNil(d.DeliveredAt), timeOrNil(d.ExhaustedAt), r.Redelivered, encodeHints(r.Hints), work, since,
 	).Exec(func(tag pgconn.CommandTag) error {
 		c.out = tag.RowsAffected() > 0
 		return nil

@@ -40,6 +40,7 @@ func allTopics() []topic {
 		{"windows", windowChecks()},
 		{"storage cap", storageCapChecks()},
 		{"queue", queueChecks()},
+		{"events", eventChecks()},
 		{"leases", leaseChecks()},
 		{"outage", outageChecks()},
 	}

@@ -231,15 +231,17 @@ func capMutants() []mutant {
 			return evictsItself(w, func(verification.Request) bool { return true }, byCreation)
 		}},
 		{"evicts the newest", []string{"evicts the oldest finished", "follows a cap"}, func(w environment) func(*faultyStore) {
-			return evictsItself(w, func(r verification.Request) bool { return r.Evictable(w.clock.Now()) }, func(a, b verification.Request) int { return byCreation(b, a) })
+			return evictsItself(w, func(r verification.Request) bool { return r.Evictable(verification.Limits{}, w.clock.Now()) }, func(a, b verification.Request) int { return byCreation(b, a) })
 		}},
 		{"evicts in the order of verification", []string{"evicts an earlier request"}, func(w environment) func(*faultyStore) {
-			return evictsItself(w, func(r verification.Request) bool { return r.Evictable(w.clock.Now()) }, func(a, b verification.Request) int {
+			return evictsItself(w, func(r verification.Request) bool { return r.Evictable(verification.Limits{}, w.clock.Now()) }, func(a, b verification.Request) int {
 				return a.VerifiedAt.Compare(b.VerifiedAt)
 			})
 		}},
 		{"evicts only requests with a final phase", []string{"evicts the oldest finished"}, func(w environment) func(*faultyStore) {
-			return evictsItself(w, func(r verification.Request) bool { return r.Phase.Final() && r.Evictable(w.clock.Now()) }, byCreation)
+			return evictsItself(w, func(r verification.Request) bool {
+				return r.Phase.Final() && r.Evictable(verification.Limits{}, w.clock.Now())
+			}, byCreation)
 		}},
 		{"ignores that a code can come back", []string{"evicts no code that", "hands out no code that"}, perInstance(func(s *faultyStore) {
 			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.BodyHash = "" })
@@ -247,7 +249,7 @@ func capMutants() []mutant {
 		{"evicts finished requests at once", []string{"evicts no code that"}, func(w environment) func(*faultyStore) {
 			return evictsItself(w, func(r verification.Request) bool {
 				r.BodyHash = ""
-				return r.Evictable(w.clock.Now())
+				return r.Evictable(verification.Limits{}, w.clock.Now())
 			}, byCreation)
 		}},
 		{"ignores the cap", []string{"is not exceeded", "never evicts open requests"}, perInstance(func(s *faultyStore) {

@@ -33,6 +33,37 @@ func changeLease(change func(time.Duration) time.Duration) func(environment) fun
 	})
 }
 
+func eventMutants() []mutant {
+	return []mutant{
+		{"hands out events of verified requests only", []string{"hands out the event of a pending", "makes the event of an expired"}, changeClaimed(
+			func(list []verification.Request) []verification.Request {
+				return slices.DeleteFunc(list, func(r verification.Request) bool {
+					return r.Delivery.Wanted() && r.Phase != verification.Verified
+				})
+			},
+		)},
+		{"waits for a webhook before it expires a request", []string{"hands out no event of a pending request while"}, faultyClaim(
+			func(_ *faultyStore, claim claimFunc) claimFunc {
+				return func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
+					list, err := claim(ctx, p, n, lease)
+					return slices.DeleteFunc(list, func(r verification.Request) bool {
+						return p.Events != verification.EventsOn && r.Delivery.Wanted()
+					}), err
+				}
+			},
+		)},
+		{"hands out paused events of pending requests", []string{"hands out no event of a pending request while"}, changePolicy(
+			func(p verification.Policy) verification.Policy {
+				p.Events = verification.EventsOn
+				return p
+			},
+		)},
+		{"evicts lapsed requests before their event", []string{"evicts no lapsed request"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(_ *verification.New, l *verification.Limits) { l.KeepLapsed = false })
+		})},
+	}
+}
+
 func changePolicy(change func(verification.Policy) verification.Policy) func(environment) func(*faultyStore) {
 	return faultyClaim(func(_ *faultyStore, claim claimFunc) claimFunc {
 		return func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {

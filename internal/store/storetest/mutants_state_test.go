@@ -45,6 +45,33 @@ func creationMutants() []mutant {
 				}
 			}
 		}},
+		{"forgets metadata", []string{"keeps what the client gave"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.Metadata = nil })
+		})},
+		{"shares metadata with its callers", []string{"keeps what the client gave"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) {
+				if r.Metadata != nil {
+					r.Metadata["cart"] = "spoiled"
+				}
+			})
+		})},
+		{"forgets hints", []string{"returns every field of a request that is asked by an echo", "hands out the event of a pending"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) { r.Hints = nil })
+		})},
+		{"keeps no event of an expired request", []string{"returns every field of a request that is declined", "makes the event of an expired"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) {
+				if r.Phase == verification.Expired {
+					r.Delivery = verification.Delivery{}
+				}
+			})
+		})},
+		{"forgets the nonce of an echo", []string{"returns every field of a request that is asked by an echo"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) {
+				for i := range r.Contacts {
+					r.Contacts[i].Nonce = ""
+				}
+			})
+		})},
 		{"uses its own clock", []string{"stores a pending request"}, perInstance(func(s *faultyStore) {
 			s.changeAnswers(func(r *verification.Request) { r.CreatedAt = r.CreatedAt.Add(time.Second) })
 		})},

@@ -10,17 +10,25 @@ import (
 // mutation is the argument of Store.Update.
 type mutation = func(r *verification.Request, now time.Time) error
 
+// allEvents are all kinds of events.
+var allEvents = verification.NewEventKinds(
+	verification.EventSuccess, verification.EventExpired, verification.EventDeclined, verification.EventAttention)
+
 // verifyClaimed returns the mutation for a message from the claimed number; eventWanted makes its event due at once.
 func verifyClaimed(eventWanted bool) mutation {
 	return func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, eventWanted)
+		var wanted verification.EventKinds
+		if eventWanted {
+			wanted = allEvents
+		}
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, wanted)
 	}
 }
 
 // bindSender returns the mutation for a message from a sender whose number is unknown.
 func bindSender(binding string) mutation {
 	return func(r *verification.Request, now time.Time) error {
-		return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now)
+		return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now, 0)
 	}
 }
 
@@ -52,12 +60,12 @@ func recordFailure(r *verification.Request, now time.Time) error {
 }
 
 // expireLapsed expires a lapsed request, as a worker does.
-func expireLapsed(r *verification.Request, now time.Time) error { return r.Expire(now) }
+func expireLapsed(r *verification.Request, now time.Time) error { return r.Expire(now, 0) }
 
 // recordFailed returns the mutation for a failed delivery attempt with a retry at next; a zero next exhausts the event.
 func recordFailed(claim verification.Request, next time.Time) mutation {
 	return func(r *verification.Request, now time.Time) error {
-		return r.RecordAttempt(verification.Attempt{
+		return r.RecordAttempt(verification.Attempt{Event: r.Event(),
 			Number: claim.Delivery.Attempts + 1, Epoch: claim.Epoch, At: now, StatusCode: 500, Reason: "status", Next: next,
 		})
 	}
@@ -66,7 +74,7 @@ func recordFailed(claim verification.Request, next time.Time) mutation {
 // recordDelivered returns the mutation for a successful delivery attempt.
 func recordDelivered(claim verification.Request) mutation {
 	return func(r *verification.Request, now time.Time) error {
-		return r.RecordAttempt(verification.Attempt{
+		return r.RecordAttempt(verification.Attempt{Event: r.Event(),
 			Number: claim.Delivery.Attempts + 1, Epoch: claim.Epoch, At: now, StatusCode: 204, Delivered: true,
 		})
 	}

@@ -36,6 +36,22 @@ var states = []struct {
 		}
 		r.Contacts[2].Kind = verification.ContactConfirm
 	}},
+	{"asked by an echo, with every hint", func(r *verification.Request, at func(int) time.Time) {
+		r.Contacts = []verification.Contact{
+			{Binding: "b1", BoundAt: at(1), Kind: verification.ContactEcho, Nonce: "00112233445566778899aabbccddeeff"},
+		}
+		for i, kind := range verification.HintKinds() {
+			r.Hints = append(r.Hints, verification.Hint{Kind: kind, At: at(i)})
+		}
+		r.Delivery = verification.Delivery{Attempts: 2, NextAttemptAt: at(9), LastAttemptAt: at(8), LastReason: "timeout"}
+	}},
+	{"declined, with an event that is due", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.Hints = verification.Expired, []verification.Hint{{Kind: verification.HintDeclined, At: at(1)}}
+		r.Delivery.NextAttemptAt = at(2)
+	}},
+	{"verified by an echo", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.VerifiedAt, r.Actual, r.Assurance = verification.Verified, at(1), r.Phone, verification.AssuranceEcho
+	}},
 	{"verified without an event", func(r *verification.Request, at func(int) time.Time) {
 		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
 	}},
@@ -70,6 +86,7 @@ func keepsState(ctx context.Context, t *trial, shape func(*verification.Request,
 	a, b := t.openReplica(), t.openReplica()
 	n := t.newCreation()
 	n.Phone, n.BodyHash, n.DisplayName = mustNumber("+551187654321"), "hash", "Ada's Bücher"
+	n.ClientData = verification.ClientData{Reference: "7", Metadata: map[string]string{"cart": "3"}, Locale: "es"}
 	want := t.createRequest(ctx, a, n)
 	// An odd number of microseconds, so that truncation to a coarser unit is noticed.
 	shape(&want, func(n int) time.Time {

@@ -97,7 +97,7 @@ func capKeepsOpen(ctx context.Context, t *trial) {
 		t.Expect(t.getRequest(ctx, s, r.ID)).To(equalRequest(r))
 	}
 	t.updateRequest(ctx, s, all[1].ID, func(r *verification.Request, now time.Time) error {
-		return r.RecordAttempt(verification.Attempt{Number: 2, Epoch: r.Epoch, At: now, Delivered: true})
+		return r.RecordAttempt(verification.Attempt{Event: r.Event(), Number: 2, Epoch: r.Epoch, At: now, Delivered: true})
 	})
 	t.expectAdmitted(ctx, s, t.newLasting(), limits)
 	t.harness.Settle()

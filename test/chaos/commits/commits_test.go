@@ -73,7 +73,7 @@ func (w *world) create(ctx context.Context, i int) error {
 
 func (w *world) verify(ctx context.Context, i int) error {
 	_, err := w.store.Update(ctx, id(i), func(r *verification.Request, now time.Time) error {
-		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, true)
+		return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 	})
 	return err
 }

@@ -99,6 +99,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: kind
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ContactKind
+    - name: nonce
+      type:
+        scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.ContactKind
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Delivery
@@ -127,6 +130,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Duration
+  scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.Event
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Expose
   map:
@@ -165,6 +170,19 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.phoneproof.phoneproof.api.v1alpha1.GatewayRef
           elementRelationship: atomic
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.HiddenNumbers
+  scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.Hint
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: kind
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.HintKind
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.HintKind
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Hostname
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.IngressSettings
@@ -206,6 +224,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.LabelValue
+  scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.MetadataValue
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Method
   scalar: string
@@ -581,6 +601,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: init
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Init
+    - name: locale
+      type:
+        scalar: string
+    - name: metadata
+      type:
+        map:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.MetadataValue
     - name: method
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Method
@@ -591,6 +619,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: projectRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ProjectRef
+    - name: reference
+      type:
+        scalar: string
     elementRelationship: atomic
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.VerificationRequestStatus
   map:
@@ -623,6 +654,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: expectedText
       type:
         scalar: string
+    - name: hints
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Hint
+          elementRelationship: associative
+          keys:
+          - kind
     - name: init
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Init
@@ -649,6 +688,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: caBundle
       type:
         scalar: string
+    - name: events
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Event
+          elementRelationship: associative
+      default:
+      - verification.success
     - name: previousSecretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
@@ -677,6 +724,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: appSecretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
+    - name: hiddenNumbers
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.HiddenNumbers
     - name: phoneNumber
       type:
         scalar: string

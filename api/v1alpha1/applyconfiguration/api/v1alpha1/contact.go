@@ -18,9 +18,12 @@ type ContactApplyConfiguration struct {
 	// boundAt is when the sender was asked, RFC 3339 with exactly six digits of
 	// a second. Required.
 	BoundAt *v1.MicroTime `json:"boundAt,omitempty"`
-	// kind is what the sender was asked for: Share or Confirm.
+	// kind is what the sender was asked for: Share, Confirm or Echo.
 	// Default: unset, which means Share.
 	Kind *apiv1alpha1.ContactKind `json:"kind,omitempty"`
+	// nonce is what the buttons of an Echo are made from, with the app secret.
+	// 32 lower-case hexadecimal digits. Unset for other kinds.
+	Nonce *string `json:"nonce,omitempty"`
 }
 
 // ContactApplyConfiguration constructs a declarative configuration of the Contact type for use with
@@ -50,5 +53,13 @@ func (b *ContactApplyConfiguration) WithBoundAt(value v1.MicroTime) *ContactAppl
 // If called multiple times, the Kind field is set to the value of the last call.
 func (b *ContactApplyConfiguration) WithKind(value apiv1alpha1.ContactKind) *ContactApplyConfiguration {
 	b.Kind = &value
+	return b
+}
+
+// WithNonce sets the Nonce field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Nonce field is set to the value of the last call.
+func (b *ContactApplyConfiguration) WithNonce(value string) *ContactApplyConfiguration {
+	b.Nonce = &value
 	return b
 }

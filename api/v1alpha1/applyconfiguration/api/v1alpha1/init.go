@@ -21,8 +21,8 @@ type InitApplyConfiguration struct {
 	// keyName is the name of the API key that made the request; the request
 	// counts against that key's limit. Default: unset, a manual request.
 	KeyName *string `json:"keyName,omitempty"`
-	// bodyHash is the lower-case hex SHA-256 of the body, which a repeated
-	// Idempotency-Key must come with. Default: unset, the request had
+	// bodyHash is the beginning of the lower-case hex SHA-256 of the body, which
+	// a repeated Idempotency-Key must come with. Default: unset, the request had
 	// no Idempotency-Key.
 	BodyHash *string `json:"bodyHash,omitempty"`
 	// displayName is the name of the project in the text that was prepared for

@@ -23,6 +23,18 @@ type VerificationRequestSpecApplyConfiguration struct {
 	// method is the messenger that the user sends the text with: WhatsApp or
 	// Telegram. The project must have it. Default: WhatsApp.
 	Method *apiv1alpha1.Method `json:"method,omitempty"`
+	// reference is the client's own name for the request: status and events
+	// return it. 1 to 128 characters, without control characters. Default: unset.
+	Reference *string `json:"reference,omitempty"`
+	// metadata are the client's own pairs: status and events return them. At most
+	// 16; keys of 1 to 64 letters, digits, '_', '.' and '-', values without
+	// control characters, and at most 1024 bytes in all. Default: unset.
+	Metadata map[string]apiv1alpha1.MetadataValue `json:"metadata,omitempty"`
+	// locale is the language of the texts for the user, a BCP 47 tag. Languages
+	// that neither PhoneProof nor spec.texts of the project has fall back to
+	// English. At most 35 characters. Default: unset, the project's own texts.
+	// Example: es.
+	Locale *string `json:"locale,omitempty"`
 	// init is set by serve on requests that the API made. Leave it out of
 	// manual requests: serve then writes status.init.
 	Init *InitApplyConfiguration `json:"init,omitempty"`
@@ -55,6 +67,36 @@ func (b *VerificationRequestSpecApplyConfiguration) WithPhoneNumber(value string
 // If called multiple times, the Method field is set to the value of the last call.
 func (b *VerificationRequestSpecApplyConfiguration) WithMethod(value apiv1alpha1.Method) *VerificationRequestSpecApplyConfiguration {
 	b.Method = &value
+	return b
+}
+
+// WithReference sets the Reference field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Reference field is set to the value of the last call.
+func (b *VerificationRequestSpecApplyConfiguration) WithReference(value string) *VerificationRequestSpecApplyConfiguration {
+	b.Reference = &value
+	return b
+}
+
+// WithMetadata puts the entries into the Metadata field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Metadata field,
+// overwriting an existing map entries in Metadata field with the same key.
+func (b *VerificationRequestSpecApplyConfiguration) WithMetadata(entries map[string]apiv1alpha1.MetadataValue) *VerificationRequestSpecApplyConfiguration {
+	if b.Metadata == nil && len(entries) > 0 {
+		b.Metadata = make(map[string]apiv1alpha1.MetadataValue, len(entries))
+	}
+	for k, v := range entries {
+		b.Metadata[k] = v
+	}
+	return b
+}
+
+// WithLocale sets the Locale field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Locale field is set to the value of the last call.
+func (b *VerificationRequestSpecApplyConfiguration) WithLocale(value string) *VerificationRequestSpecApplyConfiguration {
+	b.Locale = &value
 	return b
 }
 

@@ -43,12 +43,14 @@ type VerificationRequestStatusApplyConfiguration struct {
 	// actualPhoneNumber is the number that the messenger reported for the
 	// sender, in E.164. It may differ from spec.phoneNumber in form only.
 	ActualPhoneNumber *string `json:"actualPhoneNumber,omitempty"`
-	// assurance is SharedContact where the user had to share their contact.
-	// Default: unset, the messenger itself reported the sender's number.
+	// assurance is SharedContact where the user had to share their contact, and
+	// Echo where they answered a message to the claimed number. Default: unset, the messenger itself reported the sender's number.
 	Assurance *apiv1alpha1.Assurance `json:"assurance,omitempty"`
 	// contacts are the senders that were asked to share their contact or to
 	// confirm, at most 8; the oldest of those that were to share goes first.
 	Contacts []ContactApplyConfiguration `json:"contacts,omitempty"`
+	// hints are why the request is not verified yet, oldest first and each once.
+	Hints []HintApplyConfiguration `json:"hints,omitempty"`
 	// delivery is how far the webhook is. Unset where none is due.
 	Delivery *DeliveryApplyConfiguration `json:"delivery,omitempty"`
 	// observedRedeliver is the last value of the project's annotation
@@ -148,6 +150,19 @@ func (b *VerificationRequestStatusApplyConfiguration) WithContacts(values ...*Co
 			panic("nil value passed to WithContacts")
 		}
 		b.Contacts = append(b.Contacts, *values[i])
+	}
+	return b
+}
+
+// WithHints adds the given value to the Hints field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Hints field.
+func (b *VerificationRequestStatusApplyConfiguration) WithHints(values ...*HintApplyConfiguration) *VerificationRequestStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithHints")
+		}
+		b.Hints = append(b.Hints, *values[i])
 	}
 	return b
 }

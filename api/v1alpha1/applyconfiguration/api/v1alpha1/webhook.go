@@ -29,6 +29,13 @@ type WebhookApplyConfiguration struct {
 	// receivers can move over in their own time. Needs secretRef.
 	// Default: unset.
 	PreviousSecretRef *SecretKeyRefApplyConfiguration `json:"previousSecretRef,omitempty"`
+	// events are what is sent: verification.success, verification.expired,
+	// verification.declined (the owner of the number answered "Not me") and
+	// verification.attention (a pending request waits for its user, or a message
+	// did not verify it; hint is why). Of one request the latest event is sent:
+	// what happens later replaces an event that was not delivered yet.
+	// Default: [verification.success].
+	Events []apiv1alpha1.Event `json:"events,omitempty"`
 	// timeout is how long one attempt may take, from dialling to the end of the
 	// answer. 1s to 30s. Default: 15s.
 	Timeout *apiv1alpha1.Duration `json:"timeout,omitempty"`
@@ -66,6 +73,16 @@ func (b *WebhookApplyConfiguration) WithSecretRef(value *SecretKeyRefApplyConfig
 // If called multiple times, the PreviousSecretRef field is set to the value of the last call.
 func (b *WebhookApplyConfiguration) WithPreviousSecretRef(value *SecretKeyRefApplyConfiguration) *WebhookApplyConfiguration {
 	b.PreviousSecretRef = value
+	return b
+}
+
+// WithEvents adds the given value to the Events field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Events field.
+func (b *WebhookApplyConfiguration) WithEvents(values ...apiv1alpha1.Event) *WebhookApplyConfiguration {
+	for i := range values {
+		b.Events = append(b.Events, values[i])
+	}
 	return b
 }
 

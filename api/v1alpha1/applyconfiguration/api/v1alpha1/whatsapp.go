@@ -2,6 +2,10 @@
 
 package v1alpha1
 
+import (
+	apiv1alpha1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
 // WhatsAppApplyConfiguration represents a declarative configuration of the WhatsApp type for use
 // with apply.
 //
@@ -31,10 +35,18 @@ type WhatsAppApplyConfiguration struct {
 	// takeOver allows overwriting a callback that another program registered for
 	// this number. Default: false, and the condition WhatsAppReady reports it.
 	TakeOver *bool `json:"takeOver,omitempty"`
-	// acceptSharedContact lets users whose number WhatsApp hides (they have a
-	// username) prove it by answering a request for their contact. Such results
-	// are marked assurance: shared_contact, because the proof is weaker.
-	// Default: false, and these users get a reply with the reason.
+	// hiddenNumbers is how users are verified whose number WhatsApp hides (they
+	// have a username): Refuse (they get a reply with the reason), SharedContact
+	// (they answer a request for their contact, and the result is marked
+	// assurance: shared_contact, because the proof is weaker) or Echo (a question
+	// is sent to the claimed number, and the same account must answer it by a
+	// button; the result is marked assurance: echo, because nobody has tried it
+	// with real accounts yet).
+	// Default: unset, which means SharedContact where acceptSharedContact is
+	// true, else Refuse.
+	HiddenNumbers *apiv1alpha1.HiddenNumbers `json:"hiddenNumbers,omitempty"`
+	// acceptSharedContact is the former name of hiddenNumbers: SharedContact.
+	// It must not contradict hiddenNumbers. Default: false.
 	AcceptSharedContact *bool `json:"acceptSharedContact,omitempty"`
 	// acceptAnyText lets any text from the right number verify it, as long as
 	// the code is in it. A link can be passed on with another text, so its
@@ -95,6 +107,14 @@ func (b *WhatsAppApplyConfiguration) WithRegisterWebhook(value bool) *WhatsAppAp
 // If called multiple times, the TakeOver field is set to the value of the last call.
 func (b *WhatsAppApplyConfiguration) WithTakeOver(value bool) *WhatsAppApplyConfiguration {
 	b.TakeOver = &value
+	return b
+}
+
+// WithHiddenNumbers sets the HiddenNumbers field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HiddenNumbers field is set to the value of the last call.
+func (b *WhatsAppApplyConfiguration) WithHiddenNumbers(value apiv1alpha1.HiddenNumbers) *WhatsAppApplyConfiguration {
+	b.HiddenNumbers = &value
 	return b
 }
 

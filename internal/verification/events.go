@@ -1,0 +1,89 @@
+package verification
+
+import "time"
+
+// EventKind is the kind of an event, spelled as webhooks name it.
+type EventKind string
+
+// The kinds of events.
+const (
+	// EventSuccess reports that a number was verified.
+	EventSuccess EventKind = "verification.success"
+	// EventExpired reports that the time of a request ran out.
+	EventExpired EventKind = "verification.expired"
+	// EventDeclined reports that the owner of the number answered "Not me".
+	EventDeclined EventKind = "verification.declined"
+	// EventAttention reports what a pending request waits for, or why a message did not verify it.
+	EventAttention EventKind = "verification.attention"
+)
+
+// EventKinds is a set of kinds; its zero value holds none.
+type EventKinds uint8
+
+// NewEventKinds returns the set of some kinds. A kind that is unknown is not in it.
+func NewEventKinds(kinds ...EventKind) EventKinds {
+	var set EventKinds
+	for _, kind := range kinds {
+		set |= kind.bit()
+	}
+	return set
+}
+
+// Has reports whether the kind is in the set.
+func (s EventKinds) Has(kind EventKind) bool { return s&kind.bit() != 0 }
+
+func (k EventKind) bit() EventKinds {
+	switch k {
+	case EventSuccess:
+		return 1
+	case EventExpired:
+		return 2
+	case EventDeclined:
+		return 4
+	case EventAttention:
+		return 8
+	default:
+		return 0
+	}
+}
+
+// Event is what a request has to report. It follows from the state alone, so a request has one at most: what happens later
+// replaces it, and every attempt to deliver it sends the same.
+type Event struct {
+	Kind EventKind
+	// Hint is set for EventAttention, and for EventExpired and EventDeclined if there was one.
+	Hint HintKind
+	// At is when it happened.
+	At time.Time
+}
+
+// Equal reports whether both are the same event.
+func (e Event) Equal(other Event) bool {
+	return e.Kind == other.Kind && e.Hint == other.Hint && e.At.Equal(other.At)
+}
+
+// Event returns the event of the current state; its zero value for a pending request that has nothing to report.
+func (r *Request) Event() Event {
+	last := r.lastHint()
+	switch {
+	case r.Phase == Verified:
+		return Event{Kind: EventSuccess, At: r.VerifiedAt}
+	case r.Phase == Expired && last.Kind == HintDeclined:
+		return Event{Kind: EventDeclined, Hint: last.Kind, At: last.At}
+	case r.Phase == Expired:
+		// A hint from after the end is none of the event, which would change with it.
+		return Event{Kind: EventExpired, Hint: r.hintBefore(r.ExpiresAt).Kind, At: r.ExpiresAt}
+	case last.Kind != "":
+		return Event{Kind: EventAttention, Hint: last.Kind, At: last.At}
+	default:
+		return Event{}
+	}
+}
+
+// makeEventDue makes the event of the current state due, if its kind is wanted, in place of any other.
+func (r *Request) makeEventDue(now time.Time, wanted EventKinds) {
+	r.Delivery = Delivery{}
+	if wanted.Has(r.Event().Kind) {
+		r.Delivery.NextAttemptAt = now
+	}
+}

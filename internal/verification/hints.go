@@ -1,0 +1,103 @@
+package verification
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// HintKind is why a request is not verified yet, or never was, spelled as the API answers it.
+type HintKind string
+
+// The hints. None says anything about a number.
+const (
+	// HintNumberHidden means that the sender of the code hides the number, and the project accepts no other proof of it.
+	HintNumberHidden HintKind = "NUMBER_HIDDEN"
+	// HintOtherNumber means that the code came from another number.
+	HintOtherNumber HintKind = "OTHER_NUMBER"
+	// HintTooLate means that the code came after the request's time.
+	HintTooLate HintKind = "TOO_LATE"
+	// HintAwaitingContact means that the sender of the code is asked to share the contact.
+	HintAwaitingContact HintKind = "AWAITING_CONTACT"
+	// HintAwaitingConfirmation means that the claimed number is asked to confirm.
+	HintAwaitingConfirmation HintKind = "AWAITING_CONFIRMATION"
+	// HintTextChanged means that the code came in another text than the prepared one; its sender is asked to confirm, once.
+	HintTextChanged HintKind = "TEXT_CHANGED"
+	// HintDeclined means that the owner of the number answered "Not me", which ended the request.
+	HintDeclined HintKind = "DECLINED"
+)
+
+// hintKinds are all of them.
+var hintKinds = [...]HintKind{
+	HintNumberHidden, HintOtherNumber, HintTooLate, HintAwaitingContact, HintAwaitingConfirmation, HintTextChanged, HintDeclined,
+}
+
+// HintKinds returns all hints.
+func HintKinds() []HintKind { return slices.Clone(hintKinds[:]) }
+
+// Hint is the first occurrence of its kind. Later ones change nothing, so that a stranger with the code causes few writes.
+type Hint struct {
+	Kind HintKind
+	At   time.Time
+}
+
+// addHint adds a hint, and reports whether it is the first of its kind.
+func (r *Request) addHint(kind HintKind, now time.Time) bool {
+	if slices.ContainsFunc(r.Hints, func(h Hint) bool { return h.Kind == kind }) {
+		return false
+	}
+	r.Hints = append(r.Hints, Hint{Kind: kind, At: now})
+	return true
+}
+
+// addAttention adds a hint to a pending request, and makes its event due if that is wanted. It reports whether it is the first of
+// its kind.
+func (r *Request) addAttention(kind HintKind, now time.Time, wanted EventKinds) bool {
+	if !r.addHint(kind, now) {
+		return false
+	}
+	if r.Phase == Pending && wanted.Has(EventAttention) {
+		r.makeEventDue(now, wanted)
+	}
+	return true
+}
+
+// lastHint returns the latest hint; its zero value if there is none.
+func (r *Request) lastHint() Hint {
+	if len(r.Hints) == 0 {
+		return Hint{}
+	}
+	return r.Hints[len(r.Hints)-1]
+}
+
+// hintBefore returns the latest hint from before a time; its zero value if there is none.
+func (r *Request) hintBefore(end time.Time) Hint {
+	for _, h := range slices.Backward(r.Hints) {
+		if h.At.Before(end) {
+			return h
+		}
+	}
+	return Hint{}
+}
+
+// HintAt returns the hint to show at now: the latest, unless the request is verified. It is empty if there is none.
+func (r *Request) HintAt(now time.Time) HintKind {
+	if r.PhaseAt(now) == Verified {
+		return ""
+	}
+	return r.lastHint().Kind
+}
+
+// hintFor returns the hint for the reason why a message did not verify a request; empty if there is none.
+func (r *Request) hintFor(reason error) HintKind {
+	switch {
+	case errors.Is(reason, ErrWrongNumber):
+		return HintOtherNumber
+	case errors.Is(reason, ErrNumberHidden):
+		return HintNumberHidden
+	case errors.Is(reason, ErrOutOfTime), errors.Is(reason, ErrFinal) && r.Phase == Expired && r.lastHint().Kind != HintDeclined:
+		return HintTooLate
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,312 @@
+package verification_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+const (
+	everyEvent = verification.EventKinds(15)
+	claimed    = "+4915112345678"
+	stranger   = "+4915198765432"
+	nonce      = "00112233445566778899aabbccddeeff"
+)
+
+func (w *world) stored(id string) verification.Request {
+	w.t.Helper()
+	r, err := w.store.Read(w.t.Context(), id)
+	w.Expect(err).NotTo(HaveOccurred())
+	return r
+}
+
+func (w *world) hint(id string) verification.HintKind {
+	w.t.Helper()
+	r := w.stored(id)
+	return r.HintAt(w.clock.Now())
+}
+
+func TestReceive_storesAHintOnceForEachKind(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	id := initiated.Request.ID
+	w.Expect(w.hint(id)).To(BeEmpty())
+
+	outcome, _ := w.receive(w.message(initiated.Code, stranger))
+	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
+	first := w.stored(id)
+	w.Expect(first.HintAt(w.clock.Now())).To(Equal(verification.HintOtherNumber))
+	for range 5 {
+		w.later(time.Second)
+		outcome, _ = w.receive(w.message(initiated.Code, stranger))
+		w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
+	}
+	w.Expect(w.stored(id).Version).To(Equal(first.Version), "a stranger with the code causes one write")
+
+	outcome, _ = w.receive(w.message(initiated.Code, ""))
+	w.Expect(outcome).To(Equal(verification.OutcomeNeedContact))
+	w.Expect(w.hint(id)).To(Equal(verification.HintAwaitingContact))
+
+	w.later(10*time.Minute + verification.ExpiryGrace)
+	outcome, _ = w.receive(w.message(initiated.Code, claimed))
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
+	w.Expect(w.hint(id)).To(Equal(verification.HintTooLate))
+}
+
+func TestReceive_verifiesAfterHintsAndShowsNone(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	w.receive(w.message(initiated.Code, stranger))
+	outcome, verified := w.receive(w.message(initiated.Code, claimed))
+	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
+	w.Expect(verified.HintAt(w.clock.Now())).To(BeEmpty())
+	before := w.stored(verified.ID)
+	w.receive(w.message(initiated.Code, stranger))
+	w.Expect(w.stored(verified.ID)).To(Equal(before), "a verified request takes no hints")
+}
+
+func TestReceive_hintOfAStoreThatIsDown(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	w.backend.Fail(errors.New("down"))
+	_, err := w.service.Receive(t.Context(), w.message(initiated.Code, stranger), successOnly)
+	w.Expect(codeOf(err)).To(Equal(verification.CodeStoreUnavailable), "the message must come again")
+}
+
+func TestEvent_followsFromTheState(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	receive := func(from string) verification.Request {
+		receipt, err := w.service.Receive(t.Context(), w.message(initiated.Code, from), everyEvent)
+		w.Expect(err).NotTo(HaveOccurred())
+		return receipt.Request
+	}
+	w.Expect(initiated.Request.Event()).To(BeZero())
+
+	hinted := receive(stranger)
+	w.Expect(hinted.Event()).To(Equal(verification.Event{
+		Kind: verification.EventAttention, Hint: verification.HintOtherNumber, At: w.clock.Now(),
+	}))
+	w.Expect(hinted.Delivery).To(Equal(verification.Delivery{NextAttemptAt: w.clock.Now()}))
+	attempt := verification.Attempt{Number: 1, At: w.clock.Now(), Event: hinted.Event(), Reason: "timeout", Next: w.clock.Now().Add(time.Minute)}
+	w.Expect(hinted.RecordAttempt(attempt)).To(Succeed())
+
+	w.later(time.Second)
+	verified := receive(claimed)
+	w.Expect(verified.Event()).To(Equal(verification.Event{Kind: verification.EventSuccess, At: w.clock.Now()}))
+	w.Expect(verified.Delivery).To(Equal(verification.Delivery{NextAttemptAt: w.clock.Now()}), "the success replaces what was to be said before")
+	w.Expect(verified.RecordAttempt(attempt)).To(MatchError(verification.ErrStaleAttempt), "an attempt of the earlier event does not count")
+}
+
+func TestEvent_ofAnExpiredRequest(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	w.receive(w.message(initiated.Code, stranger))
+	w.later(10*time.Minute + verification.ExpiryGrace)
+	r := w.stored(initiated.Request.ID)
+	w.Expect(r.Expire(w.clock.Now(), everyEvent)).To(Succeed())
+	event := r.Event()
+	w.Expect(event).To(Equal(verification.Event{Kind: verification.EventExpired, Hint: verification.HintOtherNumber, At: r.ExpiresAt}))
+	w.Expect(r.Delivery.NextAttemptAt).To(Equal(w.clock.Now()))
+
+	late := w.stored(r.ID)
+	w.Expect(late.Expire(w.clock.Now(), successOnly)).To(Succeed())
+	w.Expect(late.Delivery).To(BeZero(), "a kind that is not wanted is not sent")
+}
+
+func TestEvent_staysTheSameAfterALateMessage(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	w.later(10*time.Minute + verification.ExpiryGrace)
+	_, err := w.store.Update(t.Context(), initiated.Request.ID, func(r *verification.Request, now time.Time) error {
+		return r.Expire(now, everyEvent)
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+	before := w.stored(initiated.Request.ID)
+	outcome, _ := w.receive(w.message(initiated.Code, claimed))
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
+	after := w.stored(initiated.Request.ID)
+	w.Expect(after.HintAt(w.clock.Now())).To(Equal(verification.HintTooLate))
+	w.Expect(after.Event()).To(Equal(before.Event()))
+	w.Expect(after.Delivery).To(Equal(before.Delivery))
+}
+
+func TestNext_deliversTheEventOfAPendingRequest(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	receipt, err := w.service.Receive(t.Context(), w.message(initiated.Code, stranger), everyEvent)
+	w.Expect(err).NotTo(HaveOccurred())
+	r, expiry := receipt.Request, initiated.Request.ExpiresAt.Add(verification.ExpiryGrace)
+	on := verification.Policy{Events: verification.EventsOn, Kinds: everyEvent}
+	w.Expect(verification.Next(&r, w.clock.Now(), on).Step).To(Equal(verification.StepDeliver))
+	for _, events := range []verification.EventPolicy{verification.EventsOff, verification.EventsPaused} {
+		w.Expect(verification.Next(&r, w.clock.Now(), verification.Policy{Events: events})).
+			To(Equal(verification.Action{Step: verification.StepWait, At: expiry}))
+	}
+	w.Expect(verification.Next(&r, expiry, on).Step).To(Equal(verification.StepExpire), "the end replaces the event")
+	w.Expect(r.Evictable(verification.Limits{}, expiry)).To(BeTrue())
+	w.Expect(r.Evictable(verification.Limits{KeepLapsed: true}, expiry.Add(time.Hour))).To(BeFalse(), "its event is still to come")
+}
+
+// hiddenMessage is the code as a user sends it who hides the number.
+func (w *world) hiddenMessage(code verification.Code, binding string) verification.Message {
+	m := w.message(code, "")
+	m.Binding = binding
+	return m
+}
+
+func anyEcho(*verification.Request, verification.Contact) bool { return true }
+
+func (w *world) startEcho() (verification.Initiated, verification.Receipt) {
+	w.t.Helper()
+	initiated := w.start(w.initiation())
+	receipt, err := w.service.AwaitEcho(w.t.Context(), w.hiddenMessage(initiated.Code, "bound"), nonce, everyEvent)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeNeedEcho))
+	return initiated, receipt
+}
+
+func TestAwaitEcho_keepsTheFirstNonce(t *testing.T) {
+	w := newWorld(t)
+	initiated, receipt := w.startEcho()
+	w.Expect(receipt.Request.HintAt(w.clock.Now())).To(Equal(verification.HintAwaitingConfirmation))
+	again, err := w.service.AwaitEcho(t.Context(), w.hiddenMessage(initiated.Code, "bound"), strings.Repeat("f", 32), everyEvent)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(again.Outcome).To(Equal(verification.OutcomeNeedEcho))
+	echo, found := again.Request.EchoOf([]string{"other", "bound"})
+	w.Expect(found).To(BeTrue())
+	w.Expect(echo.Nonce).To(Equal(nonce))
+
+	rotated := w.hiddenMessage(initiated.Code, "bound by a newer key")
+	rotated.OlderBindings = []string{"bound"}
+	again, err = w.service.AwaitEcho(t.Context(), rotated, strings.Repeat("f", 32), everyEvent)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(again.Outcome).To(Equal(verification.OutcomeNeedEcho))
+	w.Expect(again.Request.Contacts).To(HaveLen(1))
+}
+
+func TestConfirmEcho(t *testing.T) {
+	tap := func(w *world, from string) verification.Message {
+		m := verification.Message{Evidence: verification.Evidence{Method: verification.WhatsApp, SentAt: w.clock.Now()}, Binding: "bound"}
+		if from != "" {
+			m.Sender = w.number(from)
+		}
+		return m
+	}
+	nothing := func(*verification.Request, verification.Contact) bool { return false }
+	for name, test := range map[string]struct {
+		from    string
+		after   time.Duration
+		answers func(*verification.Request, verification.Contact) bool
+		want    verification.Outcome
+	}{
+		"with the number still hidden":  {"", time.Second, anyEcho, verification.OutcomeVerified},
+		"with the claimed number shown": {claimed, time.Second, anyEcho, verification.OutcomeVerified},
+		"with another number":           {stranger, time.Second, anyEcho, verification.OutcomeUnknown},
+		"with another token":            {"", time.Second, nothing, verification.OutcomeUnknown},
+		"too late":                      {"", 10 * time.Minute, anyEcho, verification.OutcomeTooLate},
+		"before it was asked":           {"", -time.Minute, anyEcho, verification.OutcomeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			initiated, _ := w.startEcho()
+			m := tap(w, test.from)
+			m.SentAt = m.SentAt.Add(test.after)
+			w.later(max(test.after, 0))
+			receipt, err := w.service.ConfirmEcho(t.Context(), initiated.Request.ID, m, test.answers, everyEvent)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(receipt.Outcome).To(Equal(test.want))
+			r := w.stored(initiated.Request.ID)
+			w.Expect(r.Phase == verification.Verified).To(Equal(test.want == verification.OutcomeVerified))
+			if r.Phase == verification.Verified {
+				w.Expect(r.Actual).To(Equal(initiated.Request.Phone))
+				w.Expect(r.Assurance).To(Equal(verification.AssuranceEcho))
+			}
+		})
+	}
+}
+
+func TestConfirmEcho_replayedChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	initiated, _ := w.startEcho()
+	tap := verification.Message{Evidence: verification.Evidence{Method: verification.WhatsApp, SentAt: w.clock.Now()}, Binding: "bound"}
+	for i := range 3 {
+		receipt, err := w.service.ConfirmEcho(t.Context(), initiated.Request.ID, tap, anyEcho, everyEvent)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
+		w.Expect(receipt.Changed).To(Equal(i == 0))
+	}
+	receipt, err := w.service.ConfirmEcho(t.Context(), "../x", tap, anyEcho, everyEvent)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeUnknown))
+}
+
+func TestDecline_endsTheRequest(t *testing.T) {
+	w := newWorld(t)
+	initiated, _ := w.startEcho()
+	tap := verification.Message{Evidence: verification.Evidence{
+		Method: verification.WhatsApp, SentAt: w.clock.Now(), Sender: w.number(claimed),
+	}}
+	w.later(time.Second)
+	for range 2 {
+		receipt, err := w.service.Decline(t.Context(), initiated.Request.ID, tap, anyEcho, everyEvent)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeDeclined))
+	}
+	r := w.stored(initiated.Request.ID)
+	w.Expect(r.PhaseAt(w.clock.Now())).To(Equal(verification.Expired), "at once, not at the end of its time")
+	w.Expect(r.HintAt(w.clock.Now())).To(Equal(verification.HintDeclined))
+	w.Expect(r.Event()).To(Equal(verification.Event{Kind: verification.EventDeclined, Hint: verification.HintDeclined, At: w.clock.Now()}))
+	w.Expect(r.Delivery.NextAttemptAt).To(Equal(w.clock.Now()))
+
+	receipt, err := w.service.ConfirmEcho(t.Context(), r.ID, tap, anyEcho, everyEvent)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeTooLate))
+	outcome, _ := w.receive(w.message(initiated.Code, claimed))
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
+	w.Expect(w.hint(r.ID)).To(Equal(verification.HintDeclined), "which stays the reason")
+}
+
+func TestDecline_needsTheQuestion(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	tap := w.message(initiated.Code, claimed)
+	receipt, err := w.service.Decline(t.Context(), initiated.Request.ID, tap, anyEcho, everyEvent)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeUnknown), "no request of which nothing was asked")
+	w.Expect(w.stored(initiated.Request.ID).Phase).To(Equal(verification.Pending))
+}
+
+func TestAwaitEcho_dropsTheOldestOfTooManySenders(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	for i := range verification.MaxContacts + 3 {
+		_, err := w.service.AwaitEcho(t.Context(), w.hiddenMessage(initiated.Code, strings.Repeat("b", i+1)), nonce, successOnly)
+		w.Expect(err).NotTo(HaveOccurred())
+	}
+	r := w.stored(initiated.Request.ID)
+	w.Expect(r.Contacts).To(HaveLen(verification.MaxContacts))
+	w.Expect(r.Contacts[0].Binding).To(HaveLen(4))
+}
+
+func TestRequest_keepsClientData(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.ClientData = verification.ClientData{Reference: "order 7", Metadata: map[string]string{"cart": "3"}, Locale: "es"}
+	initiated := w.start(in)
+	in.Metadata["cart"] = "changed by the caller"
+	w.Expect(w.stored(initiated.Request.ID).ClientData).To(Equal(verification.ClientData{
+		Reference: "order 7", Metadata: map[string]string{"cart": "3"}, Locale: "es",
+	}))
+	_, err := w.store.Update(t.Context(), initiated.Request.ID, func(r *verification.Request, _ time.Time) error {
+		r.Metadata["cart"] = "4"
+		return nil
+	})
+	w.Expect(err).To(MatchError(verification.ErrContent))
+	w.Expect(w.stored(initiated.Request.ID).Metadata).To(Equal(map[string]string{"cart": "3"}))
+}
