@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -77,21 +78,17 @@ func (f *contactReads) nextProgress() <-chan struct{} {
 }
 
 // Awaiting implements verification.Store.
-func (s *Store) Awaiting(ctx context.Context, binding string) (r verification.Request, err error) {
+func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	if len(s.viewOfInformer(binding)) > 0 {
 		return s.findAwaiting(ctx, binding)
 	}
-	err = s.unknown.limitRead(ctx, func() error {
-		r, err = s.findAwaiting(ctx, binding)
-		return err
-	})
-	return r, err
+	return readUnderLimit(ctx, s.unknown, func() (verification.Request, error) { return s.findAwaiting(ctx, binding) })
 }
 
 func (s *Store) findAwaiting(ctx context.Context, binding string) (verification.Request, error) {
 	bound, err := s.currentBindings(ctx)
 	if err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("read current bindings: %w", err)
 	}
 	latest := findLatest(bound, binding)
 	if latest == nil {
@@ -138,7 +135,7 @@ func (s *Store) currentBindings(ctx context.Context) (view, error) {
 func (s *Store) catchUp(ctx context.Context, read func(ctx context.Context, revision string) (view, error)) (view, error) {
 	revision, err := s.api.readRevision(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read current revision: %w", err)
 	}
 	if s.waitForRevision(ctx, revision, watchGrace) {
 		return s.viewOfInformer, nil
@@ -156,7 +153,7 @@ func (s *Store) catchUp(ctx context.Context, read func(ctx context.Context, revi
 func (s *Store) readOpen(ctx context.Context, revision string) (view, error) {
 	found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector() + openPhases, since: revision})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read open requests: %w", err)
 	}
 	open := viewOfEntries(found)
 	return func(binding string) []*entry {
@@ -177,7 +174,7 @@ const openPhases = ",status.phase!=Verified,status.phase!=Expired"
 func (s *Store) readAll(ctx context.Context, revision string) (view, error) {
 	found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector(), since: revision})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read all requests: %w", err)
 	}
 	return viewOfEntries(found), nil
 }

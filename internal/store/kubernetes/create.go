@@ -24,7 +24,7 @@ func (s *Store) Create(ctx context.Context, n verification.New, limits verificat
 	}
 	unlock, err := s.locks.lock(ctx, n.ID)
 	if err != nil {
-		return verification.Created{}, err
+		return verification.Created{}, fmt.Errorf("wait for lock: %w", err)
 	}
 	defer unlock()
 	if s.cachedEntry(n.ID) != nil {
@@ -45,14 +45,11 @@ func (s *Store) Create(ctx context.Context, n verification.New, limits verificat
 
 // afterRefusal answers a creation that was refused. The id of a fresh code cannot exist. One made from an Idempotency-Key can,
 // stored by a replica a moment ago; a caller with too many such ids gets the refusal.
-func (s *Store) afterRefusal(ctx context.Context, n verification.New, refusal error) (created verification.Created, _ error) {
+func (s *Store) afterRefusal(ctx context.Context, n verification.New, refusal error) (verification.Created, error) {
 	if n.BodyHash == "" || ctx.Err() != nil {
 		return verification.Created{}, refusal
 	}
-	err := s.unknown.limitRead(ctx, func() (err error) {
-		created, err = s.answerExisting(ctx, n.ID)
-		return err
-	})
+	created, err := readUnderLimit(ctx, s.unknown, func() (verification.Created, error) { return s.answerExisting(ctx, n.ID) })
 	if errors.Is(err, verification.ErrNotFound) || errors.Is(err, verification.TooManyUnknown(nil)) {
 		return verification.Created{}, refusal
 	}
@@ -101,7 +98,7 @@ func (s *Store) evictRequest(ctx context.Context, e *entry) error {
 		s.recordDeletion(e)
 		return nil
 	case err != nil:
-		return err
+		return fmt.Errorf("read request to evict: %w", err)
 	}
 	s.limits.replaceStored(current)
 	return nil
@@ -114,7 +111,7 @@ func (s *Store) createObject(
 	o, err := s.newObject(n, now)
 	if err != nil {
 		s.limits.undoAdmission(a, now)
-		return verification.Created{}, err
+		return verification.Created{}, fmt.Errorf("build object: %w", err)
 	}
 	e, err := s.api.createObject(ctx, o)
 	var unknown unknownOutcomeError
@@ -155,7 +152,10 @@ func (s *Store) finishCreation(e *entry, quota verification.Quota) (verification
 	s.limits.confirmCreation(e)
 	s.notifier.Notify(e.Name)
 	r, err := e.toRequest()
-	return verification.Created{Request: r, Key: quota}, err
+	if err != nil {
+		return verification.Created{}, fmt.Errorf("read created object: %w", err)
+	}
+	return verification.Created{Request: r, Key: quota}, nil
 }
 
 // answerExisting answers a creation whose id is taken.
@@ -168,13 +168,16 @@ func (s *Store) answerExisting(ctx context.Context, id string) (verification.Cre
 		return verification.Created{}, unavailableError("create request", errors.New("an object of that name is being deleted"))
 	}
 	r, err := e.toRequest()
-	return verification.Created{Request: r, Existing: err == nil}, err
+	if err != nil {
+		return verification.Created{}, fmt.Errorf("read existing object: %w", err)
+	}
+	return verification.Created{Request: r, Existing: true}, nil
 }
 
 func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.VerificationRequest, error) {
 	owner, err := s.projectReference()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("refer to project: %w", err)
 	}
 	return &verifyv1.VerificationRequest{
 		TypeMeta: typeMeta,

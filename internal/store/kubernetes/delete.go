@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -46,7 +47,7 @@ func (s *Store) resolveDeletion(ctx context.Context, e *entry, failure error) er
 		s.recordDeletion(e)
 		return nil
 	case err != nil:
-		return err
+		return fmt.Errorf("read request after deletion: %w", err)
 	case current.kind == KindGone:
 		return nil
 	case errors.Is(failure, verification.ErrConflict):

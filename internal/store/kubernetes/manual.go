@@ -55,12 +55,12 @@ func (s *Store) ReadManual(ctx context.Context, name string) (ManualRequest, err
 func (s *Store) CompleteManual(ctx context.Context, name string, c Completion, limits verification.Limits) (verification.Request, error) {
 	unlock, err := s.locks.lock(ctx, name)
 	if err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("wait for lock: %w", err)
 	}
 	defer unlock()
 	e, err := s.readObject(ctx, name)
 	if err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("read request: %w", err)
 	}
 	if e.kind != KindIncomplete {
 		return e.toRequest()
@@ -73,7 +73,7 @@ func (s *Store) CompleteManual(ctx context.Context, name string, c Completion, l
 	a := admission{Counted: verification.Counted{ID: name, Phone: number}, limits: limits}
 	now, _, err := s.admitCreation(ctx, a)
 	if err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("admit request: %w", err)
 	}
 	done, err := s.completeManual(ctx, e, c, now)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Store) CompleteManual(ctx context.Context, name string, c Completion, l
 func (s *Store) completeManual(ctx context.Context, e *entry, c Completion, now time.Time) (*entry, error) {
 	owner, err := s.projectReference()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("refer to project: %w", err)
 	}
 	metadata := map[string]any{
 		"resourceVersion": e.ResourceVersion,
@@ -98,7 +98,7 @@ func (s *Store) completeManual(ctx context.Context, e *entry, c Completion, now 
 	}
 	labelled, err := s.api.patchMetadata(ctx, e.Name, metadata)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("set label and owner: %w", err)
 	}
 	if labelled.kind != KindIncomplete {
 		return nil, verification.ErrConflict
@@ -118,7 +118,7 @@ func (s *Store) completeManual(ctx context.Context, e *entry, c Completion, now 
 	setConditions(o, &r, now)
 	done, err := s.api.putStatus(ctx, o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("store completion: %w", err)
 	}
 	s.ownWrites.recordWrite(done)
 	s.limits.replaceStored(done)

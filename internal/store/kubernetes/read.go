@@ -35,12 +35,8 @@ func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request,
 	return requestOf(s.readObject(ctx, known.Name))
 }
 
-func (s *Store) readUnknown(ctx context.Context, id string) (r verification.Request, err error) {
-	err = s.unknown.limitRead(ctx, func() error {
-		r, err = requestOf(s.readObject(ctx, id))
-		return err
-	})
-	return r, err
+func (s *Store) readUnknown(ctx context.Context, id string) (verification.Request, error) {
+	return readUnderLimit(ctx, s.unknown, func() (verification.Request, error) { return requestOf(s.readObject(ctx, id)) })
 }
 
 // ReadCached implements verification.Store.
@@ -66,15 +62,11 @@ func (s *Store) Stored(context.Context) (verification.Stored, error) {
 }
 
 // readCurrent returns the object that id leads to, as it is now.
-func (s *Store) readCurrent(ctx context.Context, id string) (e *entry, err error) {
+func (s *Store) readCurrent(ctx context.Context, id string) (*entry, error) {
 	if s.cachedEntryOrCode(id) != nil {
 		return s.readObjectOrCode(ctx, id)
 	}
-	err = s.unknown.limitRead(ctx, func() error {
-		e, err = s.readObjectOrCode(ctx, id)
-		return err
-	})
-	return e, err
+	return readUnderLimit(ctx, s.unknown, func() (*entry, error) { return s.readObjectOrCode(ctx, id) })
 }
 
 // readObjectOrCode reads the object of that name, or else the one with another name that the code leads to.
@@ -121,7 +113,7 @@ func (s *Store) readByCode(ctx context.Context, code string) (*entry, error) {
 			return e, nil
 		}
 		if err != nil && !errors.Is(err, verification.ErrNotFound) {
-			return nil, err
+			return nil, fmt.Errorf("read request of code: %w", err)
 		}
 	}
 	byCode, err := s.codes.rounds.do(ctx, "", s.readCodes)

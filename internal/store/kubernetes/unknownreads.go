@@ -49,6 +49,15 @@ func (u *unknownReads) limitRead(ctx context.Context, read func() error) error {
 	return err
 }
 
+// readUnderLimit is limitRead for a read with a result.
+func readUnderLimit[T any](ctx context.Context, u *unknownReads, read func() (T, error)) (found T, err error) {
+	err = u.limitRead(ctx, func() error {
+		found, err = read()
+		return err
+	})
+	return found, err
+}
+
 // beginRead counts a read of its caller until the read has ended, and for good if it missed.
 func (u *unknownReads) beginRead(caller verification.Caller) (end func(missed bool), err error) {
 	by, of := "client", &u.clients

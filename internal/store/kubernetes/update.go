@@ -24,7 +24,7 @@ const (
 func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
 	unlock, err := s.locks.lock(ctx, id)
 	if err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("wait for lock: %w", err)
 	}
 	defer unlock()
 	before, after, err := s.updateObject(ctx, id, mutate)
@@ -44,7 +44,7 @@ func answerWith(e *entry, reason error) (verification.Request, error) {
 	}
 	r, err := e.toRequest()
 	if err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("read unchanged object: %w", err)
 	}
 	if errors.Is(reason, verification.ErrUnchanged) {
 		return r, nil
@@ -62,7 +62,7 @@ func (s *Store) updateObject(ctx context.Context, id string, mutate verification
 	for try := range maxTries {
 		if current == nil || current.kind != KindRequest {
 			if current, err = s.readCurrent(ctx, id); err != nil {
-				return nil, nil, err
+				return nil, nil, fmt.Errorf("read current request: %w", err)
 			}
 			fresh = true
 			if origin := originOf(current, sent); origin != nil {
@@ -87,7 +87,7 @@ func (s *Store) updateObject(ctx context.Context, id string, mutate verification
 			sent = append(sent, unconfirmedWrite{origin: current, intended: intended})
 		case errors.Is(err, verification.ErrConflict):
 			if err := waitAfterConflict(ctx, try); err != nil {
-				return nil, nil, err
+				return nil, nil, fmt.Errorf("wait after conflict: %w", err)
 			}
 		case errors.Is(err, verification.ErrContent) && !fresh:
 			// It may be the content of a request that was deleted since.
@@ -103,7 +103,7 @@ func (s *Store) updateObject(ctx context.Context, id string, mutate verification
 func (s *Store) applyMutation(ctx context.Context, current *entry, mutate verification.Mutation) (*entry, verification.Request, error) {
 	before, err := current.toRequest()
 	if err != nil {
-		return nil, before, err
+		return nil, before, fmt.Errorf("read stored object: %w", err)
 	}
 	now := s.now()
 	next, err := before.Apply(mutate, now)
@@ -118,14 +118,15 @@ func (s *Store) applyMutation(ctx context.Context, current *entry, mutate verifi
 func (s *Store) writeStatus(ctx context.Context, current *entry, r *verification.Request, now time.Time) (*entry, error) {
 	o, err := toObject(current.object, r, now)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("build object: %w", err)
 	}
 	after, err := s.api.putStatus(ctx, o)
-	if err == nil {
-		s.ownWrites.recordWrite(after)
-		s.notifier.Notify(after.Name)
+	if err != nil {
+		return nil, fmt.Errorf("replace status: %w", err)
 	}
-	return after, err
+	s.ownWrites.recordWrite(after)
+	s.notifier.Notify(after.Name)
+	return after, nil
 }
 
 // unconfirmedWrite is a write whose outcome is unknown.
@@ -179,7 +180,7 @@ func (s *Store) endEarlierBindings(ctx context.Context, before, after *entry) er
 	}
 	bound, err := s.bindingsSince(ctx, after.ResourceVersion)
 	if err != nil {
-		return err
+		return fmt.Errorf("read bindings: %w", err)
 	}
 	for _, c := range senders {
 		for _, e := range bound(c.Binding) {
@@ -187,7 +188,7 @@ func (s *Store) endEarlierBindings(ctx context.Context, before, after *entry) er
 				continue
 			}
 			if err := s.endBinding(ctx, e.Name, c); err != nil {
-				return err
+				return fmt.Errorf("remove contact: %w", err)
 			}
 		}
 	}
