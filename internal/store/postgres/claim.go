@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,7 +50,7 @@ func (s *Store) Claim(
 		return wrapStep("lease due requests", c.SendBatch(ctx, batch).Close())
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("claim due requests: %w", err)
 	}
 	s.leaseCache.put(claimed, at)
 	requests := make([]verification.Request, len(claimed))

@@ -144,7 +144,7 @@ func (s *Store) recordProblem(err error) {
 func (s *Store) connectPool(ctx context.Context, a Address) error {
 	config, err := poolConfig(a)
 	if err != nil {
-		return err
+		return fmt.Errorf("read address: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
@@ -152,7 +152,7 @@ func (s *Store) connectPool(ctx context.Context, a Address) error {
 	}
 	if err := s.preparePool(ctx, pool); err != nil {
 		pool.Close()
-		return err
+		return fmt.Errorf("prepare pool: %w", err)
 	}
 	former := s.pool.Swap(pool)
 	s.recordProblem(nil)

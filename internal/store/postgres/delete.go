@@ -62,7 +62,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 		return wrapStep("expire requests", err)
 	})
 	if err != nil {
-		return verification.Swept{}, err
+		return verification.Swept{}, fmt.Errorf("sweep lapsed requests: %w", err)
 	}
 	s.notifyAll(expired)
 	var gone []deleted
@@ -77,7 +77,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 		return s.deleteRelated(ctx, c, gone)
 	})
 	if err != nil {
-		return verification.Swept{Expired: len(expired)}, err
+		return verification.Swept{Expired: len(expired)}, fmt.Errorf("sweep finished requests: %w", err)
 	}
 	for _, d := range gone {
 		s.watch.Notify(d.id)

@@ -177,7 +177,7 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 		rows, _ := c.Query(ctx, sqlAwaiting, s.options.Project, binding) // rows holds the error, too
 		read, err := pgx.CollectExactlyOneRow(rows, scanState)
 		r = read.Request
-		return err
+		return wrapStep("find request of sender", err)
 	})
 	if errors.Is(err, pgx.ErrNoRows) || err == nil && r.BoundAt(binding).IsZero() {
 		return verification.Request{}, verification.ErrNotFound

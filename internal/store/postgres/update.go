@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 		if !leased {
 			var err error
 			if before, err = s.readState(ctx, id); err != nil {
-				return verification.Request{}, err
+				return verification.Request{}, fmt.Errorf("read current state: %w", err)
 			}
 		}
 		if before.version == attempted { // the write was committed, but its answer was lost
