@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -26,7 +27,7 @@ func (s *Store) Create(
 	ctx context.Context, n verification.New, limits verification.Limits,
 ) (verification.Created, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
-		return verification.Created{}, err
+		return verification.Created{}, fmt.Errorf("check backend: %w", err)
 	}
 	p := s.project
 	p.mu.Lock()
@@ -48,7 +49,7 @@ func (s *Store) Create(
 // Read implements verification.Store.
 func (s *Store) Read(ctx context.Context, id string) (verification.Request, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("check backend: %w", err)
 	}
 	s.project.mu.RLock()
 	defer s.project.mu.RUnlock()
@@ -68,7 +69,7 @@ func (s *Store) ReadCached(ctx context.Context, id string) (verification.Request
 // Update implements verification.Store. mutate runs once, under the project's lock, so the compare-and-set cannot fail.
 func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("check backend: %w", err)
 	}
 	p := s.project
 	p.mu.Lock()
@@ -94,7 +95,7 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 // Delete implements verification.Store.
 func (s *Store) Delete(ctx context.Context, id, version string) error {
 	if err := s.backend.checkAvailable(ctx); err != nil {
-		return err
+		return fmt.Errorf("check backend: %w", err)
 	}
 	p := s.project
 	p.mu.Lock()
@@ -115,7 +116,7 @@ func (s *Store) Delete(ctx context.Context, id, version string) error {
 // clock, the one to another request than before.
 func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("check backend: %w", err)
 	}
 	s.project.mu.RLock()
 	defer s.project.mu.RUnlock()
@@ -135,7 +136,7 @@ func (s *Store) Claim(
 	ctx context.Context, policy verification.Policy, limit int, lease time.Duration,
 ) ([]verification.Request, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("check backend: %w", err)
 	}
 	s.project.mu.Lock()
 	defer s.project.mu.Unlock()
@@ -153,7 +154,7 @@ func (s *Store) Due() <-chan struct{} { return nil }
 // Stored implements verification.Counter.
 func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
 	if err := s.backend.checkAvailable(ctx); err != nil {
-		return verification.Stored{}, err
+		return verification.Stored{}, fmt.Errorf("check backend: %w", err)
 	}
 	s.project.mu.RLock()
 	defer s.project.mu.RUnlock()

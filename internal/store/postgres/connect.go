@@ -167,7 +167,7 @@ func (s *Store) preparePool(ctx context.Context, pool *pgxpool.Pool) error {
 	pinging, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	if err := s.readDatabaseTime(pinging, pool); err != nil {
-		return err
+		return fmt.Errorf("reach database: %w", err)
 	}
 	return migrate(ctx, pool)
 }
@@ -223,14 +223,15 @@ func (s *Store) runTransaction(ctx context.Context, f func(c *pgx.Conn) error) e
 // readRequests reads requests by their ids.
 func (s *Store) readRequests(ctx context.Context, c *pgx.Conn, ids []string) (map[string]state, error) {
 	rows, _ := c.Query(ctx, sqlRead, s.options.Project, ids) // rows holds the error, too
-	return collectStates(rows)
+	states := make(map[string]state, len(ids))
+	return states, collectStates(rows, states)
 }
 
-func collectStates(rows pgx.Rows) (map[string]state, error) {
-	states := make(map[string]state)
+// collectStates adds the states in rows to states, by their ids.
+func collectStates(rows pgx.Rows, states map[string]state) error {
 	list, err := pgx.CollectRows(rows, scanState)
 	for _, st := range list {
 		states[st.ID] = st
 	}
-	return states, wrapStep("read requests", err)
+	return wrapStep("read requests", err)
 }

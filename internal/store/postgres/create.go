@@ -53,9 +53,8 @@ func newCreationFilter() func(*call[creation, verification.Created]) bool {
 func (s *Store) createAll(ctx context.Context, calls []*call[creation, verification.Created]) error {
 	b := newCreationBatch(s.options.Project, calls)
 	return s.retryTransaction(ctx, func(c *pgx.Conn) error {
-		err := b.run(ctx, c)
-		b.retried = true
-		return err
+		defer func() { b.retried = true }()
+		return b.run(ctx, c)
 	})
 }
 
@@ -88,7 +87,7 @@ func newCreationBatch(project string, calls []*call[creation, verification.Creat
 func (b *creationBatch) run(ctx context.Context, c *pgx.Conn) error {
 	w, existing, err := b.readWindows(ctx, c)
 	if err != nil {
-		return err
+		return wrapStep("prepare creations", err)
 	}
 	var admitted []*call[creation, verification.Created]
 	for _, call := range b.calls {
@@ -138,10 +137,7 @@ func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows,
 		b.groups.queueRead(batch, sqlGroups, b.project, w.groups)
 	}
 	if ids := b.idsToRead(); len(ids) > 0 {
-		batch.Queue(sqlRead, b.project, ids).Query(func(rows pgx.Rows) (err error) {
-			existing, err = collectStates(rows)
-			return err
-		})
+		batch.Queue(sqlRead, b.project, ids).Query(func(rows pgx.Rows) error { return collectStates(rows, existing) })
 	}
 	if err := c.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, nil, wrapStep("read windows", err)

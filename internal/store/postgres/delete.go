@@ -82,10 +82,13 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 	for _, d := range gone {
 		s.watch.Notify(d.id)
 	}
+	swept := verification.Swept{Expired: len(expired), Deleted: len(gone)}
 	if s.intervalElapsed(&s.keysSweptAt, admissionSweepInterval) {
-		err = s.sweepAdmissions(ctx)
+		if err := s.sweepAdmissions(ctx); err != nil {
+			return swept, fmt.Errorf("sweep admissions: %w", err)
+		}
 	}
-	return verification.Swept{Expired: len(expired), Deleted: len(gone)}, err
+	return swept, nil
 }
 
 // sweepAdmissions deletes the admissions of keys, prefixes and subjects that no longer count.
@@ -93,7 +96,7 @@ func (s *Store) sweepAdmissions(ctx context.Context) error {
 	return s.inTransaction(ctx, func(c *pgx.Conn) error {
 		for _, statement := range []string{sqlSweepKeys, sqlSweepGroups} {
 			if _, err := c.Exec(ctx, statement, s.options.Project); err != nil {
-				return wrapStep("sweep admissions", err)
+				return wrapStep("delete old rows", err)
 			}
 		}
 		return nil

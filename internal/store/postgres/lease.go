@@ -40,7 +40,7 @@ func (l *leaseLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 		return nil, nil, apierrors.NewNotFound(schema.GroupResource{Resource: "phoneproof_leases"}, l.store.options.Project)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("fetch lease: %w", err)
 	}
 	record := &resourcelock.LeaderElectionRecord{}
 	if err := json.Unmarshal(raw, record); err != nil {
@@ -72,7 +72,7 @@ func (l *leaseLock) writeRecord(ctx context.Context, statement string, record re
 	})
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("store lease: %w", err)
 	case !written:
 		return verification.ErrConflict
 	case statement == sqlCreateLease:

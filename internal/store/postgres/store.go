@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -177,12 +178,16 @@ func (s *Store) Awaiting(ctx context.Context, binding string) (verification.Requ
 		rows, _ := c.Query(ctx, sqlAwaiting, s.options.Project, binding) // rows holds the error, too
 		read, err := pgx.CollectExactlyOneRow(rows, scanState)
 		r = read.Request
-		return wrapStep("find request of sender", err)
+		return wrapStep("read bound request", err)
 	})
-	if errors.Is(err, pgx.ErrNoRows) || err == nil && r.BoundAt(binding).IsZero() {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows), err == nil && r.BoundAt(binding).IsZero():
 		return verification.Request{}, verification.ErrNotFound
+	case err != nil:
+		return verification.Request{}, fmt.Errorf("find request of sender: %w", err)
+	default:
+		return r, nil
 	}
-	return r, err
 }
 
 // Stored implements verification.Counter. It counts up to MostCounted of each kind.
@@ -191,9 +196,12 @@ func (s *Store) Stored(ctx context.Context) (verification.Stored, error) {
 	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 		err := c.QueryRow(ctx, sqlStored, s.options.Project, verification.MostCounted).
 			Scan(&stored.Pending, &stored.Undelivered, &stored.Finished)
-		return wrapStep("count requests", err)
+		return wrapStep("read counts", err)
 	})
-	return stored, err
+	if err != nil {
+		return verification.Stored{}, fmt.Errorf("count requests: %w", err)
+	}
+	return stored, nil
 }
 
 // Subscribe implements verification.Store.

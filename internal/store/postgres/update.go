@@ -56,7 +56,7 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 		c.after.Version = versionText(c.version)
 		written, err := s.updates.do(ctx, c)
 		if err != nil {
-			return verification.Request{}, err
+			return verification.Request{}, fmt.Errorf("store change: %w", err)
 		}
 		if written {
 			s.watch.Notify(id)

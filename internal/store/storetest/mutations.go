@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -36,7 +37,7 @@ func bindSender(binding string) mutation {
 func dueIn(d time.Duration) mutation {
 	return func(r *verification.Request, now time.Time) error {
 		if err := verifyClaimed(true)(r, now); err != nil {
-			return err
+			return fmt.Errorf("verify request: %w", err)
 		}
 		r.Delivery.NextAttemptAt = now.Add(d)
 		return nil
@@ -47,7 +48,7 @@ func dueIn(d time.Duration) mutation {
 func deliveredBefore(before time.Duration) mutation {
 	return func(r *verification.Request, now time.Time) error {
 		if err := verifyClaimed(true)(r, now); err != nil {
-			return err
+			return fmt.Errorf("verify request: %w", err)
 		}
 		r.Delivery = verification.Delivery{Attempts: 1, LastAttemptAt: now.Add(-before), DeliveredAt: now.Add(-before)}
 		return nil

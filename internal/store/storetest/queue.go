@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -212,10 +213,10 @@ func queueRaced(ctx context.Context, t *trial) {
 		for range due / 10 {
 			r, err := stores[i%4].Create(ctx, t.newCreation(), verification.Limits{})
 			if err != nil {
-				return struct{}{}, err
+				return struct{}{}, fmt.Errorf("create request: %w", err)
 			}
 			if _, err = stores[i%4].Update(ctx, r.Request.ID, verifyClaimed(true)); err != nil {
-				return struct{}{}, err
+				return struct{}{}, fmt.Errorf("verify request: %w", err)
 			}
 		}
 		return struct{}{}, nil
@@ -227,7 +228,7 @@ func queueRaced(ctx context.Context, t *trial) {
 		for misses := 0; misses < 3 && len(own) <= due; { // others may briefly lock work that they do not claim
 			claims, err := t.harness.Queue(stores[i%4]).Claim(ctx, sendingPolicy(longLease), 7, longLease)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("claim requests: %w", err)
 			}
 			if len(claims) == 0 {
 				misses++
