@@ -74,7 +74,7 @@ func Run(ctx context.Context, o Options, dependencies server.Dependencies, out i
 	}
 	made, err := o.findFiles()
 	if err != nil {
-		return err
+		return fmt.Errorf("prepare project files: %w", err)
 	}
 	defer made.removeMadeUp()
 	log := dependencies.Log

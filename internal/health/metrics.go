@@ -64,11 +64,10 @@ func (h *metricsHandler) serveSnapshot(w http.ResponseWriter) {
 }
 
 // currentSnapshot returns the snapshot. It creates the next one if it is due and no other request is doing so.
-func (h *metricsHandler) currentSnapshot() ([]byte, error) {
-	if snapshot, err := h.storedSnapshot(); snapshot != nil || err != nil {
+func (h *metricsHandler) currentSnapshot() (snapshot []byte, err error) {
+	if snapshot, err = h.storedSnapshot(); snapshot != nil || err != nil {
 		return snapshot, err
 	}
-	var snapshot []byte
 	made := time.Now()
 	defer func() { // also after a panic of a collector
 		h.mu.Lock()
@@ -78,9 +77,7 @@ func (h *metricsHandler) currentSnapshot() ([]byte, error) {
 			h.snapshot, h.made = snapshot, made
 		}
 	}()
-	var err error
-	snapshot, err = encodeMetrics(h.gatherer)
-	return snapshot, err
+	return encodeMetrics(h.gatherer)
 }
 
 // storedSnapshot returns nil without an error if the caller must create the next snapshot.

@@ -48,7 +48,7 @@ func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification
 	}()
 	request, err := x.waitForChange(query)
 	if err != nil {
-		return verification.Request{}, err
+		return verification.Request{}, fmt.Errorf("wait for change: %w", err)
 	}
 	// The key may have been revoked or expired while the client waited.
 	x.settings = x.api.settings()

@@ -36,7 +36,7 @@ type channels struct {
 func (s *server) newChannels(store countedStore) (*channels, error) {
 	service, err := s.newService(store)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create verification service: %w", err)
 	}
 	callMetrics, err := messenger.NewCallMetrics(s.registry)
 	if err != nil {

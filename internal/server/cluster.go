@@ -57,12 +57,12 @@ type cluster struct {
 func (s *server) serveCluster(ctx context.Context) error {
 	config, err := ClusterConfig(s.options.Kubeconfig, "serve")
 	if err != nil {
-		return err
+		return fmt.Errorf("configure client: %w", err)
 	}
 	s.apiServerURL = config.Host
 	c, err := s.newCluster(config)
 	if err != nil {
-		return err
+		return fmt.Errorf("set up cluster: %w", err)
 	}
 	clients, err := clientset.NewForConfig(config)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *server) serveCluster(ctx context.Context) error {
 
 	elector, err := c.newElector(ctx, clients)
 	if err != nil {
-		return err
+		return fmt.Errorf("set up elector: %w", err)
 	}
 	lead := manager.RunnableFunc(func(ctx context.Context) error {
 		if err := c.source.Wait(ctx); err != nil { // the lease belongs to the project
@@ -89,7 +89,7 @@ func (s *server) serveCluster(ctx context.Context) error {
 	}
 	claims, err := s.newClaimLoop(ctx, c.database, func() bool { return c.source.UID() != "" }, c.recordAttempt)
 	if err != nil {
-		return err
+		return fmt.Errorf("create claim loop: %w", err)
 	}
 	return s.run(ctx, c.store, c.source, c.inbound, append(loops, c.database, claims)...)
 }
@@ -112,7 +112,7 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 	c := &cluster{server: s, source: source}
 	if s.options.Store == StorePostgreSQL {
 		if c.database, err = s.openDatabase(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("open database: %w", err)
 		}
 		c.store = c.database
 	} else {
@@ -132,7 +132,7 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 	if c.inbound, err = s.newChannels(c.store); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create messenger channels: %w", err)
 	}
 	return c, nil
 }
@@ -141,7 +141,7 @@ func (s *server) newCluster(config *rest.Config) (*cluster, error) {
 func (c *cluster) newElector(ctx context.Context, clients clientset.Interface) (*leader.Elector, error) {
 	identity, err := newIdentity()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("name this candidate: %w", err)
 	}
 	manual, err := request.NewManualMetrics(c.registry)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *cluster) newElector(ctx context.Context, clients clientset.Interface) (
 	if c.objects != nil {
 		loop, err := c.newRequestLoop(ctx, c.store, func() bool { return elector.HeldSafely() && c.source.UID() != "" })
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("create request loop: %w", err)
 		}
 		options := loop.Options
 		options.DeletesPerSecond, options.Attempted = deletesPerSecond, c.recordAttempt

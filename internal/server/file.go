@@ -38,11 +38,11 @@ func (s *server) serveFile(ctx context.Context) error {
 	store := memory.NewBackend(memory.Options{}).Open(s.project.Name())
 	loop, err := s.newRequestLoop(ctx, store, func() bool { return true })
 	if err != nil {
-		return err
+		return fmt.Errorf("create request loop: %w", err)
 	}
 	inbound, err := s.newChannels(store)
 	if err != nil {
-		return err
+		return fmt.Errorf("create messenger channels: %w", err)
 	}
 	claims := manager.RunnableFunc(func(ctx context.Context) error { return loop.Run(ctx, loop.Claims(store)) })
 	return s.run(ctx, store, source, inbound, claims, s.registerAlone(inbound, source.Subscribe))
@@ -53,19 +53,19 @@ func (s *server) serveFile(ctx context.Context) error {
 func (s *server) serveFileFromDatabase(ctx context.Context, source *settings.File) error {
 	store, err := s.openDatabase()
 	if err != nil {
-		return err
+		return fmt.Errorf("open database: %w", err)
 	}
 	inbound, err := s.newChannels(store)
 	if err != nil {
-		return err
+		return fmt.Errorf("create messenger channels: %w", err)
 	}
 	claims, err := s.newClaimLoop(ctx, store, func() bool { return true }, nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("create claim loop: %w", err)
 	}
 	identity, err := newIdentity()
 	if err != nil {
-		return err
+		return fmt.Errorf("name this candidate: %w", err)
 	}
 	elector, err := leader.New(leader.Options{
 		Lock: store.Lock(identity), Name: leaseName(s.project.Name()), Times: s.options.Lease, Log: s.log.WithName("lease"),

@@ -43,7 +43,7 @@ func (s *server) newClaimLoop(
 ) (manager.Runnable, error) {
 	loop, err := s.newRequestLoop(ctx, store, maySend)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create request loop: %w", err)
 	}
 	if attempted != nil {
 		loop.Attempted = attempted

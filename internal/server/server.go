@@ -130,7 +130,7 @@ func (s *server) run(
 	}
 	listeners, err := s.openListeners(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("open listeners: %w", err)
 	}
 	api, err := s.newAPI(listeners.api, inbound.service, inbound.hooks)
 	if err != nil {
@@ -194,7 +194,7 @@ func RunBehind(ctx context.Context, front manager.Runnable, behind ...manager.Ru
 func (s *server) newRequestLoop(ctx context.Context, store verification.Store, maySend func() bool) (*request.Controller, error) {
 	addresses, err := s.options.Webhook.guardConfig(ctx, s.apiServerURL)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("configure webhook guard: %w", err)
 	}
 	counters, err := request.NewMetrics(s.registry)
 	if err != nil {

@@ -54,7 +54,7 @@ func (o *WebhookOptions) guardConfig(ctx context.Context, apiServerURL string) (
 	var config webhook.GuardConfig
 	var err error
 	if config.Allow, config.Deny, err = o.Rules(); err != nil {
-		return config, err
+		return config, fmt.Errorf("read webhook rules: %w", err)
 	}
 	if config.Own, err = findOwnAddresses(); err != nil {
 		return config, err
