@@ -36,11 +36,11 @@ func Run(ctx context.Context, o Options, log logr.Logger) error {
 	}
 	rendering, err := o.renderOptions()
 	if err != nil {
-		return err
+		return fmt.Errorf("configure pods: %w", err)
 	}
 	mgr, err := o.newManager(ctx, config, log)
 	if err != nil {
-		return err
+		return fmt.Errorf("set up manager: %w", err)
 	}
 	controller := project.New(project.Options{
 		Render: rendering, Permissions: o.Permissions, Namespaces: o.Namespaces, MaxUnreadyRollouts: o.MaxUnreadyRollouts,
@@ -85,7 +85,7 @@ func (o *Options) newManager(ctx context.Context, config *rest.Config, log logr.
 	}
 	lock, err := o.newLock(config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("configure lease: %w", err)
 	}
 	mgr, err := manager.New(config, manager.Options{
 		Scheme: scheme, Cache: caches, Client: project.ClientOptions(), Logger: log,
@@ -99,7 +99,7 @@ func (o *Options) newManager(ctx context.Context, config *rest.Config, log logr.
 		return nil, fmt.Errorf("make manager: %w", err)
 	}
 	if err := o.addPorts(ctx, mgr, config, log); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("add ports: %w", err)
 	}
 	return mgr, nil
 }

@@ -128,17 +128,11 @@ func (o *Options) Complete() error {
 		return fmt.Errorf("--max-unready-rollouts is %d: want 1 or more", o.MaxUnreadyRollouts)
 	}
 	if err := errors.Join(checkPortAddress("metrics-bind-address", o.MetricsAddress),
-		checkPortAddress("health-probe-bind-address", o.HealthAddress)); err != nil {
+		checkPortAddress("health-probe-bind-address", o.HealthAddress), o.Platforms.Validate(), o.parseGrants()); err != nil {
 		return err
 	}
 	if _, err := o.ServerLog.NewHandler(io.Discard); err != nil {
 		return fmt.Errorf("--server-log-%w", err)
-	}
-	if err := o.Platforms.Validate(); err != nil {
-		return err
-	}
-	if err := o.parseGrants(); err != nil {
-		return err
 	}
 	return o.Permissions.Validate()
 }

@@ -69,7 +69,7 @@ func (o *Options) addMetrics(ctx context.Context, mgr manager.Manager, config *r
 		}
 		handler = kubeauth.New(kubeauth.Options{Clients: clients, Path: metricsPath, Next: handler, Log: log})
 		if port.TLS, err = o.metricsTLS(mgr); err != nil {
-			return err
+			return fmt.Errorf("configure TLS: %w", err)
 		}
 	}
 	mux := http.NewServeMux()

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/phoneproof/phoneproof/internal/dev"
@@ -28,7 +30,7 @@ and Telegram are simulated whatever the credentials are: those that begin with s
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := log.NewLogger(cmd.ErrOrStderr())
 			if err != nil {
-				return err
+				return fmt.Errorf("configure logging: %w", err)
 			}
 			dependencies.Log = logger
 			return dev.Run(cmd.Context(), o, dependencies, cmd.OutOrStdout())

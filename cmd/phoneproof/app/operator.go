@@ -1,6 +1,8 @@
 package app
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
@@ -38,14 +40,12 @@ Probes are at /livez and /readyz, metrics at /metrics of their own port, over HT
   # give a bot, and all names below a domain, to the projects of one namespace
   phoneproof operator --server-image=ghcr.io/phoneproof/phoneproof:1.0.0 \
     --grant-account=shop=telegram:ada_books_bot --grant-host='shop=*.shop.example.com'`,
-		Args: cobra.NoArgs,
+		Args:    cobra.NoArgs,
+		PreRunE: func(*cobra.Command, []string) error { return o.Complete() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.Complete(); err != nil {
-				return err
-			}
 			logger, err := log.NewLogger(cmd.ErrOrStderr())
 			if err != nil {
-				return err
+				return fmt.Errorf("configure logging: %w", err)
 			}
 			return operator.Run(cmd.Context(), o, logger)
 		},

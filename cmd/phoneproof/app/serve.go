@@ -43,20 +43,18 @@ and the change of the project that was refused.`,
     -H 'Content-Type: application/json' -d '{"phoneNumber": "+4915112345678"}'
   curl -sS "http://localhost:8080/api/verify/status?id=REQUEST_ID" \
     -H "Authorization: Bearer $(cat secrets/shop-backend/api-key)"`,
-		Args: refuseProjectFileArgument,
+		Args:    refuseProjectFileArgument,
+		PreRunE: func(*cobra.Command, []string) error { return o.Complete() },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.Complete(); err != nil {
-				return err
-			}
 			lines := logging.NewWriter(cmd.ErrOrStderr(), clock.RealClock{})
 			defer lines.Flush() //nolint:errcheck // as with every line
 			logger, err := log.NewLogger(lines)
 			if err != nil {
-				return err
+				return fmt.Errorf("configure logging: %w", err)
 			}
 			requests, err := log.NewHandler(lines.Later())
 			if err != nil {
-				return err
+				return fmt.Errorf("configure request log: %w", err)
 			}
 			dependencies.ConnectionBudget = boundedhttp.Budget() // of the whole limit
 			server.TuneGarbageCollector()

@@ -50,7 +50,7 @@ number, each with :ANYTHING after it if you like. The WhatsApp app secret is the
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger, err := o.log.NewLogger(cmd.ErrOrStderr())
 			if err != nil {
-				return err
+				return fmt.Errorf("configure logging: %w", err)
 			}
 			return o.run(cmd.Context(), logger)
 		},
@@ -75,7 +75,7 @@ func (o *simulatorOptions) addFlags(flags *pflag.FlagSet) {
 func (o *simulatorOptions) run(ctx context.Context, log logr.Logger) error {
 	options, err := o.newSimulatorOptions(log)
 	if err != nil {
-		return err
+		return fmt.Errorf("configure simulator: %w", err)
 	}
 	sim := simulator.New(options)
 	for _, text := range o.accounts {
@@ -103,10 +103,7 @@ func (o *simulatorOptions) run(ctx context.Context, log logr.Logger) error {
 // newSimulatorOptions returns what the flags make of a simulator.
 func (o *simulatorOptions) newSimulatorOptions(log logr.Logger) (simulator.Options, error) {
 	options := simulator.Options{Log: log.WithName("simulator")}
-	if err := checkReadable("webhook-secret-file", o.secretFile); err != nil {
-		return options, err
-	}
-	if err := checkReadable("api-key-file", o.apiKeyFile); err != nil {
+	if err := errors.Join(checkReadable("webhook-secret-file", o.secretFile), checkReadable("api-key-file", o.apiKeyFile)); err != nil {
 		return options, err
 	}
 	if o.secretFile != "" {
