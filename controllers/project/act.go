@@ -169,7 +169,7 @@ func (c *Controller) enforceGrants(ctx context.Context, project *verifyv1.Verifi
 			continue
 		}
 		if err := c.stopPods(ctx, seen); err != nil {
-			return err
+			return fmt.Errorf("stop pods: %w", err)
 		}
 	}
 	return c.removeDenied(ctx, seen)

@@ -61,14 +61,14 @@ func (c *Controller) Reconcile(ctx context.Context, project *verifyv1.Verificati
 	}
 	seen, err := c.observeProject(ctx, project)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, fmt.Errorf("observe project: %w", err)
 	}
 	done := c.carryOutDecision(ctx, seen, decideAction(seen, &c.Permissions))
 	if done.isOvertaken() {
 		return reconcile.Result{RequeueAfter: settling}, nil
 	}
 	if err := c.writeStatus(ctx, seen, done); err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, fmt.Errorf("write status: %w", err)
 	}
 	return reconcile.Result{RequeueAfter: done.again}, done.err
 }

@@ -81,10 +81,13 @@ func listExposures(ctx context.Context, reader client.Reader, routes bool, host 
 				return fmt.Errorf("read %T", item)
 			}
 			e, ok, err := findExposure(ctx, reader, object)
+			if err != nil {
+				return fmt.Errorf("find project of exposure: %w", err)
+			}
 			if ok {
 				exposures = append(exposures, e)
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			return nil, fmt.Errorf("read exposures by host: %w", err)

@@ -107,23 +107,27 @@ func (h *hosts) requestHosts(
 	// The project may have been deleted since its reconciliation began; after that nothing else would drop its hosts.
 	key := client.ObjectKey{Namespace: request.namespace, Name: request.project}
 	project, err := findProject(ctx, reader, key, request.owner)
+	lost = subtractHosts(former, decision.open)
+	if err != nil {
+		return decision, lost, fmt.Errorf("check own project: %w", err)
+	}
 	if project != nil && len(decision.open) > 0 {
 		h.recordGiven(&request.exposure, decision.open)
 	}
-	return decision, subtractHosts(former, decision.open), err
+	return decision, lost, nil
 }
 
 // listRivals returns the exposures that answer to a host, and the given ones that the cache does not show yet.
 func (h *hosts) listRivals(ctx context.Context, reader client.Reader, routes bool, host string) ([]exposure, error) {
 	rivals, err := listExposures(ctx, reader, routes, host)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list exposures: %w", err)
 	}
 	for uid := range h.holders[host] {
 		given := h.given[uid]
 		p, err := findProject(ctx, reader, client.ObjectKey{Namespace: given.namespace, Name: given.project}, uid)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("check holder of host: %w", err)
 		}
 		// A host that the spec no longer names is free, even if the spec is refused and so nothing is applied.
 		if p != nil && slices.Contains(collectHosts(p, true), host) {

@@ -59,10 +59,10 @@ func (c *Controller) observeProject(ctx context.Context, project *verifyv1.Verif
 func (c *Controller) observeAccount(ctx context.Context, name string, project *verifyv1.VerificationProject) (account, error) {
 	a := account{name: name}
 	if err := c.claimAccount(ctx, &a, project); err != nil {
-		return account{}, err
+		return account{}, fmt.Errorf("claim account: %w", err)
 	}
 	if err := c.findSharing(ctx, &a, project); err != nil {
-		return account{}, err
+		return account{}, fmt.Errorf("find sharing projects: %w", err)
 	}
 	return a, nil
 }
@@ -112,7 +112,7 @@ func (c *Controller) findSharing(ctx context.Context, a *account, project *verif
 		}
 		uses, err := c.usesAccount(ctx, other, a.name)
 		if err != nil {
-			return err
+			return fmt.Errorf("check use by project in deletion: %w", err)
 		}
 		if uses {
 			a.elsewhere = append(a.elsewhere, client.ObjectKeyFromObject(other))

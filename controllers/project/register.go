@@ -103,7 +103,7 @@ func (c *Controller) Register(ctx context.Context, mgr manager.Manager) error {
 		recorder: mgr.GetEventRecorder("phoneproof-operator"), discover: resources.ServerResourcesForGroupVersionWithContext,
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("connect to cluster: %w", err)
 	}
 	made, err := controller.New("project", mgr, controller.Options{
 		Reconciler:              reconcile.AsReconciler(c.client, c),
@@ -140,7 +140,7 @@ type cluster struct {
 // useCluster makes the controller work on a cluster.
 func (c *Controller) useCluster(ctx context.Context, in cluster) error {
 	if err := indexFields(ctx, in.cache); err != nil {
-		return err
+		return fmt.Errorf("index fields: %w", err)
 	}
 	c.client, c.live, c.recorder = in.client, in.live, in.recorder
 	objects := apply.Objects(true)

@@ -58,11 +58,11 @@ func (t *turns) take(ctx context.Context, reader client.Reader, own *appsv1.Depl
 	// Read under the lock: an earlier read might miss a turn that was taken since and is already forgotten here.
 	rolling, err := t.listRolling(ctx, reader)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("find rollouts: %w", err)
 	}
 	if t.namespaces == nil {
 		if err := t.countNamespaces(ctx, reader); err != nil {
-			return false, err
+			return false, fmt.Errorf("count namespaces: %w", err)
 		}
 	}
 	t.followRollouts(rolling, now)

@@ -117,8 +117,11 @@ func (c *Controller) reconcileOnce(ctx context.Context) (pause time.Duration, er
 	if project == nil {
 		return 0, nil
 	}
-	if err := c.readStatus(ctx, project); err != nil || c.known.uid != project.UID {
-		return 0, err
+	if err := c.readStatus(ctx, project); err != nil {
+		return 0, fmt.Errorf("find former conditions: %w", err)
+	}
+	if c.known.uid != project.UID {
+		return 0, nil
 	}
 	c.known = c.known.latest(project)
 	wanted := judgeConditions(c.observeInputs(), metav1.NewTime(c.Clock.Now()).Rfc3339Copy())

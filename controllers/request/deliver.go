@@ -132,7 +132,7 @@ func (c *Controller) saveUnsaved(ctx context.Context, item Item) error {
 	}
 	_, _, err := c.recordAttempt(ctx, item.ID, attempt)
 	if err != nil && !errors.Is(err, errEndOfTerm) && !errors.Is(err, verification.ErrNotFound) {
-		return fmt.Errorf("request %s: %w", item.ID, err)
+		return fmt.Errorf("save attempt: %w", err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (a *Applier) listChildren(wanted render.Children) ([]child, error) {
 	for _, configuration := range wanted.List() {
 		object, err := toContent(configuration)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("convert child: %w", err)
 		}
 		u := unstructured.Unstructured{Object: object}
 		k, ok := kinds[u.GetKind()]
@@ -82,7 +82,7 @@ func (r *run) mustWait(ref Ref) bool {
 func (r *run) writeIfNeeded(ctx context.Context, c child) error {
 	found, err := r.findChild(ctx, c)
 	if err != nil {
-		return err
+		return fmt.Errorf("find child: %w", err)
 	}
 	if found == nil {
 		err := r.createChild(ctx, c)
@@ -91,7 +91,7 @@ func (r *run) writeIfNeeded(ctx context.Context, c child) error {
 		}
 		// There is one that the cache did not show: not yet, or never, because it lacks our label.
 		if found, err = getChild(ctx, r.Live, c); err != nil {
-			return err
+			return fmt.Errorf("find uncached child: %w", err)
 		}
 	}
 	if !isOwned(found, r.Project) {
@@ -126,7 +126,7 @@ func getChild(ctx context.Context, from client.Reader, c child) (client.Object, 
 // answers with a conflict.
 func (r *run) createChild(ctx context.Context, c child) error {
 	if _, err := r.writeChild(ctx, c, "resourceVersion", "1"); err != nil {
-		return err
+		return fmt.Errorf("create child: %w", err)
 	}
 	r.result.Applied = append(r.result.Applied, c.Ref)
 	return nil
@@ -157,7 +157,7 @@ func (r *run) updateChild(ctx context.Context, c child, found client.Object) err
 	version, err := r.writeChild(ctx, c, condition, value)
 	switch {
 	case err != nil:
-		return err
+		return fmt.Errorf("update child: %w", err)
 	case version == found.GetResourceVersion():
 		// The server's admission restores the former state, as a policy does that rewrites images: it cannot be closer to wanted.
 		r.settled[c.Ref] = true

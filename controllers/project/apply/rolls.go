@@ -34,7 +34,7 @@ func Rolls(observed *Observed, wanted render.Children) (bool, error) {
 func podTemplate(d *appsv1ac.DeploymentApplyConfiguration) (any, error) {
 	object, err := toContent(d)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("convert Deployment: %w", err)
 	}
 	found, _, err := unstructured.NestedFieldNoCopy(object, "spec", "template")
 	if err != nil {
