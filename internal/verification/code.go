@@ -74,7 +74,7 @@ func (space CodeSpace) Name() string { return space.name }
 func (space CodeSpace) NewCode(random io.Reader) (Code, error) {
 	var bits [randomSymbols]byte
 	if _, err := io.ReadFull(random, bits[:]); err != nil {
-		return Code{}, fmt.Errorf("read random bits for a code: %w", err)
+		return Code{}, fmt.Errorf("read random bits: %w", err)
 	}
 	return space.codeOf(bits), nil
 }

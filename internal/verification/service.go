@@ -124,7 +124,10 @@ func (s *Service) subjectHash(in Initiation) string {
 func (s *Service) codeFor(in Initiation) (Code, string, error) {
 	if !in.HasIdempotencyKey {
 		code, err := s.codes.NewCode(s.random)
-		return code, "", err
+		if err != nil {
+			return Code{}, "", fmt.Errorf("make code: %w", err)
+		}
+		return code, "", nil
 	}
 	if n := len(in.IdempotencyKey); n == 0 || n > maxIdempotencyKey {
 		return Code{}, "", &Error{
