@@ -133,7 +133,7 @@ func (s *Store) currentBindings(ctx context.Context) (view, error) {
 
 // catchUp returns the informer's view if it is current, and what read returns if it is not.
 func (s *Store) catchUp(ctx context.Context, read func(ctx context.Context, revision string) (view, error)) (view, error) {
-	revision, err := s.api.readRevision(ctx)
+	_, revision, err := s.api.readSnapshot(ctx, selectNothing)
 	if err != nil {
 		return nil, fmt.Errorf("read current revision: %w", err)
 	}
@@ -151,7 +151,7 @@ func (s *Store) catchUp(ctx context.Context, read func(ctx context.Context, revi
 
 // readOpen returns a view of the open requests as they are, and of the final ones that the informer knows.
 func (s *Store) readOpen(ctx context.Context, revision string) (view, error) {
-	found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector() + openPhases, since: revision})
+	found, _, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector() + openPhases, since: revision})
 	if err != nil {
 		return nil, fmt.Errorf("read open requests: %w", err)
 	}
@@ -172,7 +172,7 @@ const openPhases = ",status.phase!=Verified,status.phase!=Expired"
 
 // readAll returns a view of all requests as they are.
 func (s *Store) readAll(ctx context.Context, revision string) (view, error) {
-	found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector(), since: revision})
+	found, _, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector(), since: revision})
 	if err != nil {
 		return nil, fmt.Errorf("read all requests: %w", err)
 	}

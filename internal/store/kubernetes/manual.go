@@ -36,7 +36,7 @@ func (s *Store) ReadManual(ctx context.Context, name string) (ManualRequest, err
 	e, err := s.readObject(ctx, name)
 	switch {
 	case err != nil:
-		return ManualRequest{}, err
+		return ManualRequest{}, fmt.Errorf("read request: %w", err)
 	case e.kind == KindMalformed:
 		return ManualRequest{}, e.err
 	case e.kind != KindIncomplete:

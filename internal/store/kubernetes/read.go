@@ -150,7 +150,7 @@ func (s *Store) readCodes(ctx context.Context) (map[string]*entry, error) {
 	}
 	begin := time.Now()
 	s.codes.left.Charge(s.codes.allowed, begin)
-	found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector(), labels: verifyv1.CodeIDLabel})
+	found, _, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector(), labels: verifyv1.CodeIDLabel})
 	s.codes.pace.recordRead(begin)
 	if err != nil {
 		return nil, fmt.Errorf("find code: %w", err)

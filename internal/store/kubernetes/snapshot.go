@@ -37,23 +37,13 @@ func (s *watchListSupport) wasRefused() bool {
 	return at != nil && time.Since(*at) < watchListRetryAfter
 }
 
-// readSnapshot returns the selected objects as they were at one moment after the call began, or after since.
+// readSnapshot returns the selected objects as they were at one moment after the call began, or after since, and the
+// resourceVersion of that moment, which is not older than any write acknowledged before the call.
 //
 // It is a watch that requests the initial events and is closed after them. For sendInitialEvents without a resourceVersion the
 // API server reads the current revision from etcd's quorum and waits until its cache has reached it (KEP-3157), so the answer
 // is current, which an informer's own watch never promises. Without WatchList, a LIST without a resourceVersion means the same.
-func (a *api) readSnapshot(ctx context.Context, of selection) ([]*entry, error) {
-	found, _, err := a.readSnapshotAt(ctx, of)
-	return found, err
-}
-
-// readRevision returns a resourceVersion that is not older than any write acknowledged before the call.
-func (a *api) readRevision(ctx context.Context) (string, error) {
-	_, version, err := a.readSnapshotAt(ctx, selectNothing)
-	return version, err
-}
-
-func (a *api) readSnapshotAt(ctx context.Context, of selection) ([]*entry, string, error) {
+func (a *api) readSnapshot(ctx context.Context, of selection) ([]*entry, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if !a.watchList.wasRefused() {

@@ -181,7 +181,7 @@ func settle(ctx context.Context, s *Store) {
 	defer cancel()
 	for {
 		moved := s.contacts.nextProgress()
-		found, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector()})
+		found, _, err := s.api.readSnapshot(ctx, selection{fields: s.api.fieldSelector()})
 		Expect(err).NotTo(HaveOccurred())
 		if s.limits.agrees(found) {
 			return
