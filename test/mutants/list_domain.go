@@ -32,12 +32,12 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "event-not-due-with-the-verification", Promise: "design.md 3: the webhook becomes due in the same write",
-		Symbol: "verification.(*Request).Verify", Old: "if eventWanted {", New: "if false && eventWanted {",
+		Symbol: "verification.(*Request).makeEventDue", Old: "if wanted.Has(r.Event().Kind) {", New: "if false {",
 		Suite: "domain", Test: "TestVerify$|TestReceive_verifies",
 	},
 	{
 		Name: "event-due-though-unwanted", Promise: "design.md 6: a project without a webhook has no events",
-		Symbol: "verification.(*Request).Verify", Old: "if eventWanted {", New: "if eventWanted || true {",
+		Symbol: "verification.(*Request).makeEventDue", Old: "if wanted.Has(r.Event().Kind) {", New: "if wanted < 16 {",
 		Suite: "domain", Test: "TestVerify|TestReceive",
 	},
 	{
@@ -135,10 +135,35 @@ var domainMutants = []Mutant{
 		Suite: "domain", Test: "TestBind",
 	},
 	{
+		Name: "hint-written-each-time", Promise: "proof.md 11: stored once per kind and request",
+		Symbol: "verification.(*Request).addHint", Old: "return h.Kind == kind", New: "return false && h.Kind == kind",
+		Suite: "domain", Test: "TestReceive_storesAHint",
+	},
+	{
+		Name: "attempt-of-an-earlier-event", Promise: "proof.md 11: same schedule and ledger for each event",
+		Symbol: "verification.(*Request).RecordAttempt", Old: " || !r.Event().Equal(a.Event)", New: "",
+		Suite: "domain", Test: "TestEvent",
+	},
+	{
+		Name: "echo-by-another-number", Promise: "proof.md 11: from, where present, equals N",
+		Symbol: "verification.(*Request).ConfirmEcho", Old: "!e.Sender.IsZero() && !phone.Same(r.Phone, e.Sender)", New: "false",
+		Suite: "domain", Test: "TestConfirmEcho",
+	},
+	{
+		Name: "echo-by-any-answer", Promise: "proof.md 17 B1: the tap of another echo does not verify",
+		Symbol: "verification.(*Request).answeredEcho", Old: "&& answers(c) ", New: "",
+		Suite: "domain", Test: "TestConfirmEcho",
+	},
+	{
+		Name: "decline-without-an-end", Promise: "proof.md 11: Not me ends the request",
+		Symbol: "verification.(*Request).Decline", Old: "r.Phase = Expired\n", New: "",
+		Suite: "domain", Test: "TestDecline",
+	},
+	{
 		Name: "confirmation-may-go", Promise: "design.md 3: confirmed by a button that names the project, one per request",
 		Symbol: "verification.(*Request).addContact",
-		Old:    "old.Kind == ContactShare",
-		New:    "old.Kind == ContactShare || old.Kind == ContactConfirm",
+		Old:    "old.Kind != ContactConfirm",
+		New:    "len(old.Kind) < 99",
 		Suite:  "domain", Test: "TestBind_neverDropsTheConfirmation",
 	},
 	{
@@ -214,8 +239,8 @@ var domainMutants = []Mutant{
 	{
 		Name: "undelivered-event-evicted", Promise: "design.md 4: an undelivered event is never dropped",
 		Symbol: "verification.(*Request).settledAt",
-		Old:    "case r.Phase != Verified || r.Delivery.Wanted():",
-		New:    "case r.Phase != Verified:",
+		Old:    "case !r.Phase.Final() || r.Delivery.Wanted():",
+		New:    "case !r.Phase.Final():",
 		Suite:  "domain", Test: "TestEvictable|TestNext",
 	},
 	{

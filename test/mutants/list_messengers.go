@@ -183,8 +183,8 @@ var telegramMutants = []Mutant{
 	{
 		Name: "telegram-event-not-due", Promise: "design.md 3: the webhook becomes due in the same write",
 		Symbol: "telegram.(*Channel).passToService",
-		Old:    "s.EventPolicy() != verification.EventsOff",
-		New:    "s.EventPolicy() != verification.EventsOff && false",
+		Old:    "Binding: bound[0]}, s.EventKinds())",
+		New:    "Binding: bound[0]}, 0)",
 		Suite:  "telegram", Test: "TestHook_makesTheEventDue",
 	},
 	{
@@ -203,7 +203,7 @@ var whatsappMutants = []Mutant{
 	{
 		Name: "whatsapp-contact-where-none-is-taken", Promise: "design.md 4: contacts are taken only where the project says so",
 		Symbol: "whatsapp.(*delivery).receiveContact",
-		Old:    `!d.account.AcceptSharedContact || from.userID == ""`, New: `from.userID == ""`,
+		Old:    `d.account.HiddenNumbers != settings.HiddenShared || from.userID == ""`, New: `d.account.HiddenNumbers > settings.HiddenEcho || from.userID == ""`,
 		Suite: "whatsapp", Test: "TestHook_contactNoLongerTaken",
 	},
 	{
@@ -375,9 +375,9 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-event-not-due", Promise: "design.md 3: the webhook becomes due in the same write",
-		Symbol: "whatsapp.(*delivery).eventWanted",
-		Old:    "d.settings.EventPolicy() != verification.EventsOff",
-		New:    "false",
+		Symbol: "whatsapp.(*delivery).receiveText",
+		Old:    "in, d.settings.EventKinds())",
+		New:    "in, 0)",
 		Suite:  "whatsapp", Test: "TestHook_events|TestHook_replays",
 	},
 	{
@@ -431,7 +431,7 @@ var whatsappMutants = []Mutant{
 	{
 		Name: "whatsapp-user-ids-plain", Promise: "design.md 3: messenger ids are kept as HMAC",
 		Symbol: "whatsapp.keyedHashes",
-		Old:    `hex.EncodeToString(hmacOf(secret, []byte(data)))`,
+		Old:    `hex.EncodeToString(hmacOf(secret, []byte(data))[:16])`,
 		New:    `data + string(secret[:0])`,
 		Suite:  "whatsapp", Test: "TestBindings|TestHook_leaks|TestHook_sharedContacts",
 	},

@@ -161,8 +161,8 @@ var postgresMutants = []Mutant{
 	{
 		Name: "postgres-sweep-forgets-the-rest-of-a-code", Promise: "design.md 3: what is settled is kept for at least ttl + 5 min",
 		Symbol: "postgres.sqlSweepLapsed",
-		Old:    "CASE WHEN r.body_hash = '' THEN r.since ELSE r.expires_at + $3::interval END",
-		New:    "CASE WHEN $3::interval IS NULL THEN NULL ELSE r.since END",
+		Old:    "WHEN r.body_hash = '' THEN r.since",
+		New:    "WHEN $3::interval IS NOT NULL THEN r.since",
 		Suite:  "postgres", Test: "Due work (is the same to a sweep|excludes codes)",
 	},
 	{
@@ -341,7 +341,7 @@ var objectsMutants = []Mutant{
 	{
 		Name: "objects-open-request-evicted", Promise: "design.md 4: an undelivered event is never dropped",
 		Symbol: "kubernetes.(*creationLimits).chooseEvictable",
-		Old:    "case at.IsZero(): // an undelivered event: the time is unknown",
+		Old:    "case at.IsZero(): // an event is still to be delivered: the time is unknown",
 		New:    "case false:",
 		Suite:  "objects", Test: "The store contract storage cap",
 	},

@@ -35,7 +35,7 @@ func TestList_isComplete(t *testing.T) {
 		g.Expect(m.Name).To(MatchRegexp(`^[a-z0-9]+(-[a-z0-9]+)*$`))
 		g.Expect(names).NotTo(HaveKey(m.Name), "names are unique")
 		names[m.Name] = true
-		g.Expect(m.Promise).To(MatchRegexp(`^(design\.md|hazards\.md|platforms\.md|reliability\.md|security\.md|adr) ?[\w ]*: \S`), m.Name)
+		g.Expect(m.Promise).To(MatchRegexp(`^(design\.md|proof\.md|hazards\.md|platforms\.md|reliability\.md|security\.md|adr) ?[\w ]*: \S`), m.Name)
 		g.Expect(suites).To(HaveKey(m.Suite), m.Name)
 		g.Expect(m.Test).NotTo(BeEmpty(), m.Name)
 	}

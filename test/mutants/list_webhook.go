@@ -18,7 +18,7 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "event-has-the-time-of-sending", Promise: "design.md 6: the same bytes on every attempt",
-		Symbol: "webhook.eventBody", Old: `formatTime(r.VerifiedAt)`, New: `formatTime(time.Now())`,
+		Symbol: "webhook.eventBody", Old: `formatTime(e.At)`, New: `formatTime(time.Now())`,
 		Suite: "webhook", Test: "TestEvent",
 	},
 	{
@@ -32,8 +32,13 @@ var webhookMutants = []Mutant{
 		Suite: "webhook", Test: "TestEvent",
 	},
 	{
+		Name: "events-with-one-id", Promise: "proof.md 11: each event is one of its own",
+		Symbol: "webhook.eventID", Old: "e.Kind != verification.EventSuccess", New: "e.Kind == \"\"",
+		Suite: "webhook", Test: "TestNewEvent",
+	},
+	{
 		Name: "event-of-a-pending-request", Promise: "reliability.md 4: nothing is sent of what is not verified",
-		Symbol: "webhook.NewEvent", Old: "r.Phase != verification.Verified || r.VerifiedAt.IsZero() ||", New: "",
+		Symbol: "webhook.NewEvent", Old: `e.Kind == "" || e.At.IsZero() ||`, New: "",
 		Suite: "webhook", Test: "TestNewEvent",
 	},
 	{

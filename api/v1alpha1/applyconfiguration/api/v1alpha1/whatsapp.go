@@ -40,8 +40,8 @@ type WhatsAppApplyConfiguration struct {
 	// (they answer a request for their contact, and the result is marked
 	// assurance: shared_contact, because the proof is weaker) or Echo (a question
 	// is sent to the claimed number, and the same account must answer it by a
-	// button; the result is marked assurance: echo, because nobody has tried it
-	// with real accounts yet).
+	// button; the result is marked assurance: echo, because it was not tried with
+	// real accounts yet).
 	// Default: unset, which means SharedContact where acceptSharedContact is
 	// true, else Refuse.
 	HiddenNumbers *apiv1alpha1.HiddenNumbers `json:"hiddenNumbers,omitempty"`
