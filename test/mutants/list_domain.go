@@ -146,7 +146,7 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "echo-by-another-number", Promise: "proof.md 11: from, where present, equals N",
-		Symbol: "verification.(*Request).ConfirmEcho", Old: "!e.Sender.IsZero() && !phone.Same(r.Phone, e.Sender)", New: "false",
+		Symbol: "verification.(*Request).ConfirmEcho", Old: "!phone.Same(r.Phone, e.Sender)", New: "!phone.Same(r.Phone, r.Phone)",
 		Suite: "domain", Test: "TestConfirmEcho",
 	},
 	{

@@ -183,8 +183,8 @@ var telegramMutants = []Mutant{
 	{
 		Name: "telegram-event-not-due", Promise: "design.md 3: the webhook becomes due in the same write",
 		Symbol: "telegram.(*Channel).passToService",
-		Old:    "Binding: bound[0]}, s.EventKinds())",
-		New:    "Binding: bound[0]}, 0)",
+		Old:    "binding, evidence, s.EventKinds())",
+		New:    "binding, evidence, 0)",
 		Suite:  "telegram", Test: "TestHook_makesTheEventDue",
 	},
 	{
