@@ -24,6 +24,8 @@ const (
 	OutcomeTextChanged Outcome = "text_changed"
 	// OutcomeNeedEcho is a code from a sender without a number; the claimed number was asked.
 	OutcomeNeedEcho Outcome = "need_echo"
+	// OutcomeEchoLimited is the same for a number that was asked within the day.
+	OutcomeEchoLimited Outcome = "echo_limited"
 	// OutcomeDeclined is the answer "Not me", which ended the request.
 	OutcomeDeclined    Outcome = "declined"
 	OutcomeUnknownCode Outcome = "unknown_code"

@@ -117,8 +117,8 @@ func (w *runningSimulator) asked(c *callback) {
 	w.t.Helper()
 	before := len(c.all())
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+waLink+`", "text": "Hello there"}`)
-	w.Expect(w.graph.RequestConfirmation(w.t.Context(), whatsAppAccount(credential), whatsapp.ToNumber(number(w.t, "+4915112345678")),
-		"Is it you?", "confirm:one")).To(Succeed())
+	w.Expect(w.graph.AskWithButtons(w.t.Context(), whatsAppAccount(credential), whatsapp.ToNumber(number(w.t, "+4915112345678")),
+		whatsapp.Question{Text: "Is it you?", Buttons: []whatsapp.Button{{ID: "confirm:one", Title: "Confirm"}}})).To(Succeed())
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(before+3), "the message, and that the question was sent and delivered")
 }
 

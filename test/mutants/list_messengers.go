@@ -374,6 +374,31 @@ var whatsappMutants = []Mutant{
 		Suite:  "whatsapp", Test: "TestHook_relayed|TestHook_texts",
 	},
 	{
+		Name: "echo-by-another-user", Promise: "proof.md 17 B1: a tap by another BSUID never verifies",
+		Symbol: "whatsapp.(*delivery).receiveEchoTap", Old: "slices.Contains(bound, c.Binding) && fits(r, c)", New: "len(bound) < slices.Index(bound, c.Binding)+99 && fits(r, c)",
+		Suite: "whatsapp", Test: "TestEcho",
+	},
+	{
+		Name: "echo-by-any-token", Promise: "proof.md 17 B1: the tap of another echo does not verify",
+		Symbol: "whatsapp.(*delivery).receiveEchoTap", Old: "slices.Contains(bound, c.Binding) && fits(r, c)", New: "slices.Contains(bound, c.Binding)",
+		Suite: "whatsapp", Test: "TestEcho",
+	},
+	{
+		Name: "echo-without-the-nonce", Promise: "proof.md 11: VERIFIED when a button_reply carries that nonce",
+		Symbol: "whatsapp.echoToken", Old: `+"\x00"+c.Nonce`, New: "",
+		Suite: "whatsapp", Test: "TestEcho",
+	},
+	{
+		Name: "echo-to-the-sender", Promise: "proof.md 11: to the claimed number N, never to B",
+		Symbol: "whatsapp.(*delivery).askByEcho", Old: "ToNumber(r.Phone)", New: `ToUserID("US.1")`,
+		Suite: "whatsapp", Test: "TestEcho",
+	},
+	{
+		Name: "echo-many-times-a-day", Promise: "proof.md 11: one echo per number and day",
+		Symbol: "whatsapp.(*delivery).askByEcho", Old: "!d.hook.echoed.TryStart(d.now, number)", New: "false && !d.hook.echoed.TryStart(d.now, number)",
+		Suite: "whatsapp", Test: "TestEcho",
+	},
+	{
 		Name: "whatsapp-event-not-due", Promise: "design.md 3: the webhook becomes due in the same write",
 		Symbol: "whatsapp.(*delivery).receiveText",
 		Old:    "in, d.settings.EventKinds())",

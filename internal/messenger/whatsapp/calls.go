@@ -20,6 +20,8 @@ type outgoing struct {
 	Type          string       `json:"type"`
 	Text          *textBody    `json:"text,omitempty"`
 	Interactive   *interactive `json:"interactive,omitempty"`
+	// Reference comes back in the statuses of the message (Cloud API, "Messages": up to 512 characters).
+	Reference string `json:"biz_opaque_callback_data,omitempty"`
 }
 
 type textBody struct {
@@ -46,7 +48,7 @@ type action struct {
 
 type replyButton struct {
 	Type  string `json:"type"`
-	Reply choice `json:"reply"`
+	Reply Button `json:"reply"`
 }
 
 func newOutgoing(to Recipient, kind string) outgoing {
@@ -69,14 +71,23 @@ func (c *Client) RequestContact(ctx context.Context, account *settings.WhatsApp,
 	return c.sendOutgoing(ctx, account, m)
 }
 
-// RequestConfirmation asks a user to confirm by a button with that id (Cloud API, "Interactive reply buttons": an id has up
-// to 256 characters, a title up to 20).
-func (c *Client) RequestConfirmation(ctx context.Context, account *settings.WhatsApp, to Recipient, text, id string) error {
+// Question is a text with up to three buttons.
+type Question struct {
+	Text    string
+	Buttons []Button
+	// Reference is what the statuses of the message carry; empty for nothing.
+	Reference string
+}
+
+// AskWithButtons asks a user a question.
+func (c *Client) AskWithButtons(ctx context.Context, account *settings.WhatsApp, to Recipient, q Question) error {
 	m := newOutgoing(to, "interactive")
-	m.Interactive = &interactive{
-		Type: "button", Body: prompt{cutText(text, maxPromptRunes)},
-		Action: action{Buttons: []replyButton{{Type: "reply", Reply: choice{ID: id, Title: buttonConfirm}}}},
+	buttons := make([]replyButton, len(q.Buttons))
+	for i, b := range q.Buttons {
+		buttons[i] = replyButton{Type: "reply", Reply: b}
 	}
+	m.Interactive = &interactive{Type: "button", Body: prompt{cutText(q.Text, maxPromptRunes)}, Action: action{Buttons: buttons}}
+	m.Reference = q.Reference
 	return c.sendOutgoing(ctx, account, m)
 }
 

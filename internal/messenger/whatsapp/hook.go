@@ -48,6 +48,7 @@ type Hook struct {
 
 	replies  *messenger.Replier
 	prompted *messenger.Cooldown // prompts that were sent just now
+	echoed   *messenger.Cooldown // numbers that were asked by an echo
 	senders  *messenger.SenderLimiter
 }
 
@@ -66,7 +67,7 @@ func NewHook(o Options) (*Hook, error) {
 	return &Hook{
 		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log, metrics: m,
 		bodies: newBodies(), replies: messenger.NewReplier(o.Clock, o.Log, m), prompted: messenger.NewCooldown(maxPrompted, promptPause),
-		senders: messenger.NewSenderLimiter(),
+		echoed: messenger.NewCooldown(maxEchoed, echoPause), senders: messenger.NewSenderLimiter(),
 	}, nil
 }
 

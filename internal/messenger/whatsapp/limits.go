@@ -38,6 +38,11 @@ const (
 	// maxPrompted bounds the memory of such prompts.
 	maxPrompted = 4096
 
+	// echoPause is how long a number that was asked by an echo is not asked again.
+	echoPause = 24 * time.Hour
+	// maxEchoed bounds the memory of that.
+	maxEchoed = 8192
+
 	// clientTimeout bounds a call of the Graph API whose caller set no shorter time.
 	clientTimeout = 10 * time.Second
 	// maxAnswerBytes bounds what is read of its answer.

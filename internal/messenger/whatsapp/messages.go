@@ -56,13 +56,18 @@ func (d *delivery) receiveMessage(ctx context.Context, m *message) (messenger.Ou
 // receiveFrom handles a message that may count.
 func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, text string) (messenger.Outcome, error) {
 	tap, tapped := m.confirmationTap()
+	echo, answersEcho := m.echoTap()
 	switch {
 	case m.Type == typeContacts:
 		return d.receiveContact(ctx, m, from)
 	case tapped:
 		return d.receiveTap(ctx, m, from, tap)
+	case answersEcho:
+		return d.receiveEchoTap(ctx, m, from, echo)
 	case !from.number.IsZero():
 		return d.receiveText(ctx, m, from, text)
+	case d.account.HiddenNumbers == settings.HiddenEcho:
+		return d.receiveForEcho(ctx, m, from, text)
 	case d.account.HiddenNumbers == settings.HiddenShared:
 		return d.receiveHidden(ctx, m, from, text)
 	default:
@@ -121,11 +126,12 @@ func (m *message) readText() (string, bool, error) {
 // interactiveReply is the answer to an interactive message of ours.
 type interactiveReply struct {
 	Type        string `json:"type"`
-	ButtonReply choice `json:"button_reply"`
-	ListReply   choice `json:"list_reply"`
+	ButtonReply Button `json:"button_reply"`
+	ListReply   Button `json:"list_reply"`
 }
 
-type choice struct {
+// Button is a button below a text (Cloud API, "Interactive reply buttons": an id has up to 256 characters, a title up to 20).
+type Button struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 }

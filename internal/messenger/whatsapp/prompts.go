@@ -34,9 +34,11 @@ func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verif
 		return messenger.OutcomeFailed, errSecretLost
 	}
 	id := confirmationPrefix + receipt.CodeID + ":" + confirmationToken(secrets[0], receipt.CodeID, to, asked.Binding)
-	text := fmt.Sprintf(textConfirm, d.settings.DisplayNameOf(&receipt.Request))
+	question := Question{
+		Text: fmt.Sprintf(textConfirm, d.settings.DisplayNameOf(&receipt.Request)), Buttons: []Button{{ID: id, Title: buttonConfirm}},
+	}
 	return d.sendPrompt(ctx, asked.Binding, receipt.Request.ID, messenger.OutcomeNeedConfirmation, func(ctx context.Context) error {
-		return d.hook.client.RequestConfirmation(ctx, d.account, to.recipient(), text, id)
+		return d.hook.client.AskWithButtons(ctx, d.account, to.recipient(), question)
 	})
 }
 

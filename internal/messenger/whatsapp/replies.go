@@ -17,7 +17,10 @@ const (
 	textConfirm      = "You are about to confirm your phone number to %[1]s.\n\nIf you have just started this yourself, tap the button below. If someone else sent you here or gave you the message to send, do nothing: nothing is confirmed without the button."
 	textTextChanged  = "Nothing was confirmed, because this is not the message that was prepared for you. If you started this yourself, return to the app or website, open the link again and send the message as it is."
 	textTapRefused   = "Nothing was confirmed, because this button is no longer valid. If you started this yourself, return to the app or website, open the link again and send the message as it is."
+	textEcho         = "%[1]s asks to confirm that this phone number is yours.\n\nIf you have just started this yourself, tap Confirm. If not, tap Not me."
+	textDeclined     = "Nothing was confirmed. You do not need to do anything else."
 	buttonConfirm    = "Confirm"
+	buttonNotMe      = "Not me"
 	textWrongNumber  = "We could not confirm this phone number: the code belongs to a different one. Please send it from the phone number that you entered."
 	textExpired      = "This code is no longer valid. Please return to the app or website and get a new one."
 	textUnknown      = "We found no valid code in your message. This chat only confirms phone numbers, and messages here are not read. If you did not ask to confirm your phone number, you can ignore this."
@@ -46,6 +49,8 @@ func (t texts) outcomeText(o messenger.Outcome, name string) string {
 		return textTextChanged
 	case messenger.OutcomeTapRefused:
 		return textTapRefused
+	case messenger.OutcomeDeclined:
+		return textDeclined
 	case messenger.OutcomeWrongNumber:
 		return cmp.Or(t.WrongNumber, textWrongNumber)
 	case messenger.OutcomeTooLate:

@@ -26,6 +26,9 @@ const (
 	// The binding of a sender who is asked to confirm, and the token of the button that the sender is shown.
 	purposeConfirmed    = "phoneproof/whatsapp/confirmed\x00"
 	purposeConfirmation = "phoneproof/whatsapp/confirmation\x00"
+	// The binding of a sender whose number is hidden, and the token of the buttons that the claimed number is shown.
+	purposeEchoSender = "phoneproof/whatsapp/echo-sender\x00"
+	purposeEcho       = "phoneproof/whatsapp/echo\x00"
 )
 
 // readSignature returns the MAC that the request claims; false unless there is exactly one header in exactly the form that

@@ -1,0 +1,163 @@
+package whatsapp
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// The echo verifies a user whose number is hidden. The code comes from a business-scoped user id B without a number, and claims
+// the number N. A question with two buttons goes to N, never to B. The number is verified if the answer comes from B: the account
+// that sent the code then reads the messages to N.
+
+// The ids of its buttons are echo:CODE_ID:TOKEN and notme:CODE_ID:TOKEN.
+const (
+	echoConfirmPrefix = "echo:"
+	echoDeclinePrefix = "notme:"
+)
+
+// nonceBytes is the length of a nonce: 128 bits.
+const nonceBytes = 16
+
+// receiveForEcho handles a text from a sender without a number. The sender and a nonce are stored before anything is sent, so a
+// copy of the message after a crash asks the same question.
+func (d *delivery) receiveForEcho(ctx context.Context, m *message, from sender, text string) (messenger.Outcome, error) {
+	bound := echoBindings(d.account, from.userID, d.now)
+	if len(bound) == 0 {
+		return messenger.OutcomeFailed, errSecretLost
+	}
+	receipt, err := d.hook.service.AwaitEcho(ctx, verification.Message{
+		Evidence: m.newEvidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: bound[0], OlderBindings: bound[1:],
+	}, newNonce(), d.settings.EventKinds())
+	if err == nil && receipt.Outcome == verification.OutcomeNeedEcho {
+		return d.askByEcho(ctx, bound, receipt)
+	}
+	return d.replyToOutcome(from, receipt, err)
+}
+
+// askByEcho sends the question to the claimed number. The sender of the code gets no reply, whatever becomes of it: that Meta
+// delivers to the number only after its user wrote to us would otherwise show who is a customer.
+func (d *delivery) askByEcho(ctx context.Context, bound []string, receipt verification.Receipt) (messenger.Outcome, error) {
+	secrets := d.account.AppSecret.Accepted(d.now)
+	if len(secrets) == 0 {
+		return messenger.OutcomeFailed, errSecretLost
+	}
+	r := &receipt.Request
+	echo, _ := r.EchoOf(bound)
+	number := r.Phone.Digits()
+	if !d.hook.echoed.TryStart(d.now, number) {
+		return messenger.OutcomeEchoLimited, nil
+	}
+	token := receipt.CodeID + ":" + echoToken(secrets[0], receipt.CodeID, r.Phone, echo)
+	question := Question{
+		Text: fmt.Sprintf(textEcho, d.settings.DisplayNameOf(r)), Reference: receipt.CodeID,
+		Buttons: []Button{
+			{ID: echoConfirmPrefix + token, Title: buttonConfirm}, {ID: echoDeclinePrefix + token, Title: buttonNotMe},
+		},
+	}
+	came, err := d.sendPrompt(ctx, echo.Binding, r.ID, messenger.OutcomeNeedEcho, func(ctx context.Context) error {
+		return d.hook.client.AskWithButtons(ctx, d.account, ToNumber(r.Phone), question)
+	})
+	if err != nil {
+		d.hook.echoed.Undo(number)
+	}
+	return came, err
+}
+
+// echoTap is a tap on a button of an echo.
+type echoTap struct {
+	id            string
+	confirms      bool
+	codeID, token string
+}
+
+// echoTap returns the tap; false if the message is nothing of the kind. Only Meta writes a button_reply: an id that a user types
+// is text.
+func (m *message) echoTap() (echoTap, bool) {
+	if m.Type != "interactive" {
+		return echoTap{}, false
+	}
+	var reply interactiveReply
+	if json.Unmarshal(m.Interactive, &reply) != nil || reply.Type != "button_reply" {
+		return echoTap{}, false
+	}
+	tap := echoTap{id: reply.ButtonReply.ID}
+	rest, confirms := strings.CutPrefix(tap.id, echoConfirmPrefix)
+	if !confirms {
+		var declines bool
+		if rest, declines = strings.CutPrefix(tap.id, echoDeclinePrefix); !declines {
+			return echoTap{}, false
+		}
+	}
+	tap.confirms = confirms
+	tap.codeID, tap.token, _ = strings.Cut(rest, ":")
+	return tap, true
+}
+
+// receiveEchoTap handles a tap. Whoever holds the button may decline: the question went to the claimed number. Only the sender of
+// the code confirms, known by the user id in the message itself.
+func (d *delivery) receiveEchoTap(ctx context.Context, m *message, from sender, tap echoTap) (messenger.Outcome, error) {
+	if d.account.HiddenNumbers != settings.HiddenEcho {
+		return d.refuseTap(from, tap.id), nil
+	}
+	secrets := d.account.AppSecret.Accepted(d.now)
+	fits := func(r *verification.Request, c verification.Contact) bool {
+		found := false
+		for _, secret := range secrets {
+			if hmac.Equal([]byte(tap.token), []byte(echoToken(secret, tap.codeID, r.Phone, c))) {
+				found = true
+			}
+		}
+		return found
+	}
+	in := verification.Message{Evidence: m.newEvidence(from.number, verification.AssuranceUsual)}
+	var bound []string
+	if from.userID != "" {
+		bound = echoBindings(d.account, from.userID, d.now)
+	}
+	if len(bound) > 0 {
+		in.Binding, in.OlderBindings = bound[0], bound[1:]
+	}
+	var (
+		receipt verification.Receipt
+		err     error
+	)
+	if tap.confirms {
+		receipt, err = d.hook.service.ConfirmEcho(ctx, tap.codeID, in, func(r *verification.Request, c verification.Contact) bool {
+			return slices.Contains(bound, c.Binding) && fits(r, c)
+		}, d.settings.EventKinds())
+	} else {
+		receipt, err = d.hook.service.Decline(ctx, tap.codeID, in, fits, d.settings.EventKinds())
+	}
+	if err == nil && receipt.Outcome == verification.OutcomeUnknown {
+		return d.refuseTap(from, tap.id), nil
+	}
+	return d.replyToOutcome(from, receipt, err)
+}
+
+// echoBindings returns the keyed hashes that the sender of a code may be known by in an echo, the one to store first.
+func echoBindings(account *settings.WhatsApp, userID string, now time.Time) []string {
+	return keyedHashes(account.AppSecret.Accepted(now), purposeEchoSender+account.PhoneNumberID+"\x00"+userID)
+}
+
+// echoToken returns what only the buttons of one question carry: whoever reads the stored nonce cannot make it.
+func echoToken(secret []byte, codeID string, claimed phone.Number, c verification.Contact) string {
+	return hex.EncodeToString(hmacOf(secret, []byte(purposeEcho+codeID+"\x00"+claimed.Digits()+"\x00"+c.Binding+"\x00"+c.Nonce)))
+}
+
+func newNonce() string {
+	nonce := make([]byte, nonceBytes)
+	_, _ = rand.Read(nonce) // it never fails
+	return hex.EncodeToString(nonce)
+}
