@@ -32,7 +32,7 @@ func (a *api) routeUsers(mux *http.ServeMux) {
 		}
 		return map[string]any{"chats": append([]*chat{}, u.chats...)}, nil
 	}))
-	mux.HandleFunc("POST /sim/users/{user}/open", a.openLink)
+	mux.HandleFunc("POST /sim/users/{user}/open", a.openChat)
 	mux.HandleFunc("POST /sim/users/{user}/send", a.sendText)
 	mux.HandleFunc("POST /sim/users/{user}/share-contact", a.shareContact)
 	mux.HandleFunc("POST /sim/users/{user}/tap", a.tapButton)
@@ -117,12 +117,14 @@ func (a *api) runAction(w http.ResponseWriter, r *http.Request, status int, do f
 	answerJSON(w, status, body)
 }
 
-func (a *api) openLink(w http.ResponseWriter, r *http.Request) {
+// openChat opens a link, or else a chat that is there. The user reads what the account wrote.
+func (a *api) openChat(w http.ResponseWriter, r *http.Request) {
 	a.runAction(w, r, http.StatusOK, func(u *user, in action) (any, *failure) {
-		c, f := a.phones.openLink(u, in.Link)
+		c, f := a.phones.openLinkOrChat(u, in.Link, in.Chat)
 		if f != nil {
 			return nil, f
 		}
+		a.phones.readMessages(u, c)
 		a.publish(event{Type: "user", User: u.ID, Chat: c.ID})
 		return c, nil
 	})
@@ -240,6 +242,7 @@ func (a *api) routeState(mux *http.ServeMux) {
 	mux.HandleFunc("GET /sim/deliveries", a.answerLocked(func(*http.Request) (any, *failure) {
 		return map[string]any{"deliveries": append([]delivery{}, a.deliveries...)}, nil
 	}))
+	mux.HandleFunc("GET /sim/sent", a.answerLocked(func(*http.Request) (any, *failure) { return a.sent.copyAll(), nil }))
 	mux.HandleFunc("GET /sim/accounts", a.answerLocked(func(*http.Request) (any, *failure) {
 		return map[string]any{
 			onWhatsApp: append([]*business{}, a.whatsApp.businesses...), onTelegram: append([]*bot{}, a.telegram.bots...),
@@ -317,13 +320,14 @@ func (a *api) waitForEvents(w http.ResponseWriter, r *http.Request) {
 // resetState forgets everything but the accounts, without which no user could write to one. The lock is held.
 func (a *api) resetState() {
 	a.phones.users, a.whatsApp.parcels, a.deliveries, a.faults, a.revoked, a.events = nil, nil, nil, nil, nil, nil
+	a.sent = ledger{}
 	// The next users have the ids of these, and none of their messages.
 	for _, b := range a.telegram.bots {
 		b.pending = nil
 		clear(b.captured)
 	}
 	for _, b := range a.whatsApp.businesses {
-		clear(b.captured)
+		b.forgetWebhooks()
 	}
 	a.phones.lastUser = 0
 	a.phones.addFirstUsers()

@@ -21,10 +21,27 @@ type Attack struct {
 	Honest bool `json:"honest,omitempty"`
 	// Asks is true if a sound server asks the owner of the sending phone for a confirmation, and notes that it did.
 	Asks bool `json:"asks,omitempty"`
+	// Needs is what must have come before; empty for nothing.
+	Needs string `json:"needs,omitempty"`
 
 	// forge returns the requests to post, in their order. It is called with the simulator's lock held.
 	forge func(*assault) ([]job, *failure)
 }
+
+// What an attack needs before it.
+const (
+	// needsMessage is a message of the user that the server took, for the attack to repeat.
+	needsMessage = "message"
+	// needsQuestion is a question with a button that the business sent to the number of the victim.
+	needsQuestion = "question"
+	// needsEcho is an echo: a question with two buttons that the business sent to the number that someone claims.
+	needsEcho = "echo"
+	// needsOtherEcho is a second echo, to another number; needsOlderEcho one to the same number before it.
+	needsOtherEcho = "otherEcho"
+	needsOlderEcho = "olderEcho"
+	// needsEchoTap is a tap on an echo that the server took.
+	needsEchoTap = "echoTap"
+)
 
 // Attacks returns all of them.
 func Attacks() []Attack {
@@ -101,7 +118,7 @@ func (a *assault) forgeJobs(ref string, to target) ([]job, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	a.chat.wroteAt = a.now
+	a.chat.noteWritten(a.user, a.now)
 	a.chat.addLine(&line{From: fromUser, At: a.now.UTC(), Text: a.Summary, Attack: a.Name})
 	a.in.publish(event{Type: "attack", User: a.user.ID, Chat: a.chat.ID, Platform: a.Platform, Attack: a.Name})
 	return jobs, nil

@@ -115,7 +115,7 @@ func textAttacks() []Attack {
 			m.Date = a.now.Add(-time.Hour).Unix()
 		}),
 		{
-			Name: "replay", Platform: onTelegram, Expect: http.StatusOK,
+			Name: "replay", Platform: onTelegram, Expect: http.StatusOK, Needs: needsMessage,
 			Summary: "has the user's last genuine update delivered again, with its update_id", forge: replayTelegram,
 		},
 	}

@@ -54,7 +54,7 @@ func whatsAppAttacks() []Attack {
 			Summary: "posts a message from Meta with its signature, after decoding and encoding it again", forge: forgeReserialised,
 		},
 	}
-	return slices.Concat(attacks, signedAttacks(), relayAttacks(), crowdAttacks())
+	return slices.Concat(attacks, signedAttacks(), relayAttacks(), crowdAttacks(), echoAttacks())
 }
 
 // relayAttacks have the victim send the code themselves, by a link that was passed on with another text in it.
@@ -83,7 +83,7 @@ func relayAttacks() []Attack {
 			},
 		},
 		{
-			Name: "foreign-tap", Platform: onWhatsApp, Expect: http.StatusOK,
+			Name: "foreign-tap", Platform: onWhatsApp, Expect: http.StatusOK, Needs: needsQuestion,
 			Summary: "sends a tap on the button that was shown to the victim from their own phone", forge: foreignTap,
 		},
 	}
@@ -107,7 +107,7 @@ func foreignTap(a *assault) ([]job, *failure) {
 func (a *assault) makeTap(v waValue, id string) []job {
 	m := &v.Messages[0]
 	m.Type, m.Text = "interactive", nil
-	m.Interactive = &waInteractive{"button_reply", &replyButton{id, "Confirm"}}
+	m.Interactive = &waInteractive{Type: "button_reply", Reply: &replyButton{id, "Confirm"}}
 	return genuinelySigned(a.chat.business, encodeEscaped(newEnvelope(v)))
 }
 
@@ -175,7 +175,7 @@ func signedAttacks() []Attack {
 			return v
 		}),
 		{
-			Name: "replay", Platform: onWhatsApp, Expect: http.StatusOK,
+			Name: "replay", Platform: onWhatsApp, Expect: http.StatusOK, Needs: needsMessage,
 			Summary: "posts the user's last genuine webhook again, byte for byte, with its signature", forge: replayMeta,
 		},
 	}
@@ -194,7 +194,7 @@ func crowdAttacks() []Attack {
 			value := map[string]any{"messaging_product": v.Product, "metadata": v.Metadata, "contacts": v.Contacts, "messages": messages}
 			return genuinelySigned(b, encodeEscaped(map[string]any{
 				"object": "whatsapp_business_account",
-				"entry":  []any{map[string]any{"id": accountID, "changes": []any{map[string]any{"value": value, "field": "messages"}}}},
+				"entry":  []any{map[string]any{"id": v.account, "changes": []any{map[string]any{"value": value, "field": "messages"}}}},
 			})), nil
 		}
 		return of

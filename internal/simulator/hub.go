@@ -26,6 +26,7 @@ type hub struct {
 	deliveries []delivery
 	faults     []*fault
 	revoked    []string
+	sent       ledger
 	events     []event
 	seq        int64
 }

@@ -15,6 +15,8 @@ const (
 	maxEvents     = 1000
 	maxDeliveries = 500
 	maxReceived   = 200
+	maxSent       = 1000
+	maxQuestions  = 20 // that a chat remembers
 	// maxSeen is how many ids of events the receiver knows again.
 	maxSeen = 10_000
 
@@ -23,6 +25,8 @@ const (
 	maxEventBytes   = 64 << 10
 	maxTextRunes    = 4096
 	maxNameRunes    = 128
+	// maxOpaqueBytes bounds biz_opaque_callback_data (Cloud API, "Messages").
+	maxOpaqueBytes = 512
 
 	// postTimeout bounds one webhook, posts how many are on their way at once.
 	postTimeout = 15 * time.Second

@@ -17,7 +17,8 @@ type Person struct {
 	Phone string `json:"phone"`
 	// Username is that of both messengers; empty for none.
 	Username string `json:"username,omitempty"`
-	// HidesNumber is true if WhatsApp gives businesses a user id and no number. It takes a username.
+	// HidesNumber is true if WhatsApp gives businesses a user id and no number. It takes a username; a user with a username who
+	// does not hide the number is known to businesses by both.
 	HidesNumber bool `json:"hidesNumber,omitempty"`
 	// WhatsAppID is what WhatsApp calls the number; what it makes of such a number if empty, which in Mexico and Brazil is
 	// another one.
@@ -45,6 +46,8 @@ type user struct {
 	TelegramID int64  `json:"telegramID"`
 
 	chats []*chat // the one opened last is the last
+	// shownTo are the WhatsApp accounts that know the number although it is hidden.
+	shownTo map[*business]bool
 }
 
 var (
@@ -125,6 +128,9 @@ func (u *user) countryCode() string {
 	return region
 }
 
+// showsNumberTo reports whether the business sees the number on WhatsApp.
+func (u *user) showsNumberTo(b *business) bool { return !u.HidesNumber || u.shownTo[b] }
+
 func (u *user) firstName() string { return strings.Fields(u.Name)[0] }
 
 func (u *user) lastName() string {
@@ -168,7 +174,7 @@ func (p *phones) addUser(person Person) (*user, *failure) {
 		}
 	}
 	p.lastUser++
-	u := &user{Person: person, ID: strconv.Itoa(p.lastUser), TelegramID: firstTelegramID + int64(p.lastUser)}
+	u := &user{Person: person, ID: strconv.Itoa(p.lastUser), TelegramID: firstTelegramID + int64(p.lastUser), shownTo: map[*business]bool{}}
 	p.users = append(p.users, u)
 	p.publish(event{Type: "user", User: u.ID})
 	return u, nil

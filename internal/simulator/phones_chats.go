@@ -31,9 +31,27 @@ type chat struct {
 	business *business // one of these
 	bot      *bot
 	wroteAt  time.Time // when the user wrote last
+	numberAt time.Time // when the user wrote last to a WhatsApp account that saw the number
 	lastID   int64     // of Telegram's messages in this chat
-	promptID string    // of the message that shows the buttons
+	promptID string    // of Telegram's message that shows the button
 	promptAt time.Time // when that was sent
+	// questions are WhatsApp's messages with buttons, the newest last; Replies are the buttons of that one.
+	questions []question
+	unread    []*outbound // messages of a WhatsApp account that the user has not read
+}
+
+// question is a message with buttons.
+type question struct {
+	id      string
+	buttons []replyButton
+}
+
+// noteWritten notes that the user wrote, which lets the account write for a while.
+func (c *chat) noteWritten(u *user, at time.Time) {
+	c.wroteAt = at
+	if c.business != nil && u.showsNumberTo(c.business) {
+		c.numberAt = at
+	}
 }
 
 // line is a message as the phone shows it.
@@ -91,6 +109,14 @@ func (u *user) findChat(id string) (*chat, *failure) {
 	return nil, &failure{http.StatusNotFound, "unknown_chat", "chat", "the user has no such chat; open a link first"}
 }
 
+// openLinkOrChat opens a link, or else a chat that is there.
+func (p *phones) openLinkOrChat(u *user, link, id string) (*chat, *failure) {
+	if link == "" && id != "" {
+		return u.findChat(id)
+	}
+	return p.openLink(u, link)
+}
+
 // openLink does what a phone does with a link.
 func (p *phones) openLink(u *user, link string) (*chat, *failure) {
 	to, f := parseLink(link)
@@ -142,13 +168,15 @@ func (p *phones) deliverText(u *user, c *chat, text string) (*line, *failure) {
 	case len([]rune(text)) > maxTextRunes:
 		return nil, badRequest("text", "a message has at most 4096 characters")
 	}
+	p.readMessages(u, c)
 	l := &line{From: fromUser, At: p.clock.Now().UTC(), Text: text, State: stateSending}
 	if c.bot != nil {
 		p.telegram.writeToBot(u, c, l)
 	} else {
 		p.whatsApp.writeToBusiness(u, c, l)
 	}
-	c.Draft, c.wroteAt = "", l.At
+	c.Draft = ""
+	c.noteWritten(u, l.At)
 	c.addLine(l)
 	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil
@@ -162,9 +190,11 @@ func (p *phones) deliverTap(u *user, c *chat, title string) (*line, *failure) {
 	}
 	button := c.Replies[i]
 	c.Replies = nil
+	p.readMessages(u, c)
 	l := &line{From: fromUser, At: p.clock.Now().UTC(), Text: button.Title, State: stateSending}
-	p.whatsApp.queueMessage(u, c, u.newTapValue(c.business, button, c.promptID, l.At), l)
-	c.wroteAt = l.At
+	asked := c.questions[len(c.questions)-1]
+	p.whatsApp.queueMessage(u, c, u.newTapValue(c.business, button, asked.id, l.At), l)
+	c.noteWritten(u, l.At)
 	c.addLine(l)
 	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil
@@ -175,14 +205,23 @@ func (p *phones) shareContact(u *user, c *chat) (*line, *failure) {
 	if !c.AsksForContact {
 		return nil, &failure{http.StatusConflict, "not_asked", "chat", "the contact was not asked for in that chat"}
 	}
+	p.readMessages(u, c)
 	l := &line{From: fromUser, At: p.clock.Now().UTC(), Contact: u.Phone, State: stateSending}
 	if c.bot != nil {
 		p.telegram.shareWithBot(u, c, l)
 	} else {
 		p.whatsApp.shareWithBusiness(u, c, l)
 	}
-	c.wroteAt = l.At
+	c.noteWritten(u, l.At)
 	c.addLine(l)
 	p.publish(event{Type: "message", User: u.ID, Chat: c.ID, Platform: c.Platform})
 	return l, nil
+}
+
+// readMessages has the user read what a WhatsApp account wrote in a chat.
+func (p *phones) readMessages(u *user, c *chat) {
+	for _, d := range c.unread {
+		p.whatsApp.postStatus(d, u, "read")
+	}
+	c.unread = nil
 }

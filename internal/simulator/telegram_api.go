@@ -223,6 +223,17 @@ type markup struct {
 	RemoveKeyboard bool `json:"remove_keyboard"`
 }
 
+// titles returns the texts of the buttons.
+func (m markup) titles() []string {
+	var all []string
+	for _, row := range m.Keyboard {
+		for _, button := range row {
+			all = append(all, button.Text)
+		}
+	}
+	return all
+}
+
 func (tg *telegram) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, in parameters) {
 	var keyboard markup
 	if raw := in["reply_markup"]; raw != "" && json.Unmarshal([]byte(raw), &keyboard) != nil {
@@ -252,6 +263,10 @@ func (tg *telegram) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, 
 	if c.AsksForContact && keyboard.Keyboard != nil {
 		c.promptID, c.promptAt = strconv.FormatInt(c.lastID, 10), now
 	}
+	tg.recordSent(sentMessage{
+		Platform: onTelegram, Account: b.Username, Recipient: maskAddress(strconv.FormatInt(u.TelegramID, 10)), Type: "text",
+		Buttons: keyboard.titles(),
+	})
 	tg.publish(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onTelegram})
 	self := b.asTelegramUser()
 	answerBot(w, tgMessage{ID: c.lastID, From: &self, Chat: u.telegramChat(), Date: now.Unix(), Text: text}, "")

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"net/url"
 	"regexp"
 	"strings"
@@ -28,6 +29,10 @@ type WhatsAppAccount struct {
 	AppSecret string `json:"appSecret,omitempty"`
 	// Callback is where webhooks go unless the server overrides it: that of the app.
 	Callback string `json:"callback,omitempty"`
+	// BusinessAccountID is that of the WhatsApp Business account. If empty, 10 and the PhoneNumberID make it.
+	BusinessAccountID string `json:"businessAccountID,omitempty"`
+
+	WhatsAppRules
 }
 
 // whatsApp is the WhatsApp Business Platform: the Graph API and what it knows.
@@ -43,16 +48,22 @@ type whatsApp struct {
 // business is an account of the WhatsApp Business Platform.
 type business struct {
 	ID     string `json:"phoneNumberID"`
+	WABA   string `json:"businessAccountID"`
 	Number string `json:"number"` // digits; empty while unknown
 	Name   string `json:"name,omitempty"`
-	// Override is the callback that the server registered, App the one that was set by hand.
-	Override string `json:"override,omitempty"`
-	App      string `json:"callback,omitempty"`
+	// Override is the callback that the server registered for the number, WABAOverride the one that it gave when it subscribed
+	// to the business account, App the one that was set by hand.
+	Override     string `json:"override,omitempty"`
+	WABAOverride string `json:"businessAccountOverride,omitempty"`
+	App          string `json:"callback,omitempty"`
+
+	WhatsAppRules // all of them are set
 
 	appSecret string // set by hand
 	token     string // presented last
-	// captured is the last webhook that was taken, of each user: what a thief of it could post again.
-	captured map[string][]byte
+	// captured is the last webhook that was taken, of each user, and taps the last tap on a button: what a thief of them could
+	// post again.
+	captured, taps map[string][]byte
 }
 
 func (b *business) title() string {
@@ -62,13 +73,8 @@ func (b *business) title() string {
 	return "+" + b.Number
 }
 
-// callback is where webhooks go: the override of the number before that of the app.
-func (b *business) callback() string {
-	if b.Override != "" {
-		return b.Override
-	}
-	return b.App
-}
+// callback is where webhooks go: the override of the number, else that of the business account, else the app's own.
+func (b *business) callback() string { return cmp.Or(b.Override, b.WABAOverride, b.App) }
 
 // secret signs webhooks.
 func (b *business) secret() string {
@@ -95,13 +101,23 @@ func (wa *whatsApp) addAccount(a WhatsAppAccount) *failure {
 		return badRequest("callback", "want an http or https URL")
 	case len(a.Name) > maxNameRunes:
 		return badRequest("name", "at most 128 characters")
+	case a.BusinessAccountID != "" && !phoneNumberID.MatchString(a.BusinessAccountID):
+		return badRequest("businessAccountID", "want digits")
+	}
+	if f := a.validate(); f != nil {
+		return f
 	}
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
+	if other := wa.findBusinessByWABA(a.BusinessAccountID); other != nil && other.ID != a.PhoneNumberID {
+		return badRequest("businessAccountID", "phone number "+other.ID+" has that business account")
+	}
 	b, f := wa.findOrAddBusiness(a.PhoneNumberID)
 	if f != nil {
 		return f
 	}
+	setIfGiven(&b.WABA, a.BusinessAccountID)
+	b.change(a.WhatsAppRules)
 	setIfGiven(&b.Number, strings.TrimPrefix(a.Number, "+"))
 	setIfGiven(&b.Name, a.Name)
 	setIfGiven(&b.appSecret, a.AppSecret)
@@ -131,9 +147,35 @@ func (wa *whatsApp) findOrAddBusiness(id string) (*business, *failure) {
 	if len(wa.businesses) >= maxAccounts {
 		return nil, tooMany("accounts")
 	}
-	b := &business{ID: id, captured: map[string][]byte{}}
+	b := &business{ID: id, WABA: wabaPrefix + id, WhatsAppRules: defaultRules()}
+	b.forgetWebhooks()
 	wa.businesses = append(wa.businesses, b)
 	return b, nil
+}
+
+// wabaPrefix and the id of a phone number make the id of its business account, so that either can be asked for first.
+const wabaPrefix = "10"
+
+// findBusinessByWABA returns the account of a WhatsApp Business account; nil if there is none. The lock is held.
+func (wa *whatsApp) findBusinessByWABA(id string) *business {
+	for _, b := range wa.businesses {
+		if b.WABA == id {
+			return b
+		}
+	}
+	return nil
+}
+
+// forgetWebhooks forgets what was captured of users.
+func (b *business) forgetWebhooks() { b.captured, b.taps = map[string][]byte{}, map[string][]byte{} }
+
+// presentToken notes the token of a call, which may name the number. The lock is held.
+func (wa *whatsApp) presentToken(b *business, token string) {
+	b.token = token
+	if digits, _ := credentialOf(token); b.Number == "" && waDigits.MatchString(digits) {
+		b.Number = digits
+		wa.publish(event{Type: "account", Platform: onWhatsApp, Account: b.ID})
+	}
 }
 
 // findBusinessByNumber returns the account of a number; nil if there is none. The lock is held.

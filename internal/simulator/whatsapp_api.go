@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -15,8 +16,9 @@ import (
 	"time"
 )
 
-// The Graph API, as far as the Cloud API's phone numbers go: GET and POST /{PHONE_NUMBER_ID}, POST
-// /{PHONE_NUMBER_ID}/messages. The errors have the form and the codes of Meta's ("Handling errors", "Error codes").
+// The Graph API, as far as the Cloud API's phone numbers and business accounts go: GET and POST /{PHONE_NUMBER_ID}, POST
+// /{PHONE_NUMBER_ID}/messages, GET, POST and DELETE /{WABA_ID}/subscribed_apps, GET /{WABA_ID}/phone_numbers, GET /debug_token.
+// The errors have the form and the codes of Meta's ("Handling errors", "Error codes").
 
 var graphVersion = regexp.MustCompile(`^v[0-9]{1,3}\.[0-9]$`)
 
@@ -51,14 +53,44 @@ func refuseGraph(w http.ResponseWriter, e *graphError) {
 
 func (wa *whatsApp) serveGraph(w http.ResponseWriter, r *http.Request, path string) {
 	id, edge, _ := strings.Cut(path, "/")
-	method := "phone_number"
-	switch {
-	case edge == "messages":
-		method = edge
-	case r.Method == http.MethodPost:
-		method = "callback"
+	token, e := wa.authenticate(r, graphOperation(r.Method, id, edge))
+	if e != nil {
+		refuseGraph(w, e)
+		return
 	}
-	b, e := wa.graphAccount(r, id, method)
+	switch {
+	case id == debugToken && edge == "" && r.Method == http.MethodGet:
+		wa.debugToken(w, r)
+	case edge == subscribedApps || edge == phoneNumbers:
+		wa.serveBusinessAccount(w, r, id, edge, token)
+	default:
+		wa.servePhoneNumber(w, r, id, edge, token)
+	}
+}
+
+// The edges of a business account, and the endpoint that describes a token.
+const (
+	subscribedApps = "subscribed_apps"
+	phoneNumbers   = "phone_numbers"
+	debugToken     = "debug_token"
+)
+
+// graphOperation returns what faults call a call.
+func graphOperation(method, id, edge string) string {
+	switch {
+	case id == debugToken && edge == "":
+		return debugToken
+	case edge == "messages" || edge == subscribedApps || edge == phoneNumbers:
+		return edge
+	case method == http.MethodPost:
+		return "callback"
+	default:
+		return "phone_number"
+	}
+}
+
+func (wa *whatsApp) servePhoneNumber(w http.ResponseWriter, r *http.Request, id, edge, token string) {
+	b, e := wa.findPhoneNumber(r, id, token)
 	if e != nil {
 		refuseGraph(w, e)
 		return
@@ -71,45 +103,58 @@ func (wa *whatsApp) serveGraph(w http.ResponseWriter, r *http.Request, path stri
 	case edge == "messages" && r.Method == http.MethodPost:
 		wa.postMessage(w, r, b)
 	default:
-		refuseGraph(w, oauthError(http.StatusBadRequest, 2500, "Unknown path components: /"+edge))
+		refuseGraph(w, unknownEdge(edge))
 	}
 }
 
-// graphAccount returns the account that a call is for. Meta looks at the token first, and answers the same for an id that the
-// token may not see and one that does not exist.
-func (wa *whatsApp) graphAccount(r *http.Request, id, method string) (*business, *graphError) {
+func unknownEdge(edge string) *graphError {
+	return oauthError(http.StatusBadRequest, 2500, "Unknown path components: /"+edge)
+}
+
+// authenticate returns the token of a call. Meta looks at it first.
+func (wa *whatsApp) authenticate(r *http.Request, operation string) (string, *graphError) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		token = r.URL.Query().Get("access_token")
 	}
 	if token == "" {
-		return nil, oauthError(http.StatusUnauthorized, 104, "An access token is required to request this resource.")
+		return "", oauthError(http.StatusUnauthorized, 104, "An access token is required to request this resource.")
 	}
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
 	if !wa.acceptsCredential(token) {
-		return nil, oauthError(http.StatusUnauthorized, 190, "Invalid OAuth access token - Cannot parse access token")
+		return "", oauthError(http.StatusUnauthorized, 190, invalidToken)
 	}
-	if f := wa.faultFor(onWhatsApp, method); f != nil {
-		return nil, faultError(f)
+	if f := wa.faultFor(onWhatsApp, operation); f != nil {
+		return "", faultError(f)
 	}
+	return token, nil
+}
+
+const invalidToken = "Invalid OAuth access token - Cannot parse access token" //nolint:gosec // Meta's words
+
+// findPhoneNumber returns the account that a call is for.
+func (wa *whatsApp) findPhoneNumber(r *http.Request, id, token string) (*business, *graphError) {
 	if !phoneNumberID.MatchString(id) {
-		return nil, &graphError{
-			status: http.StatusBadRequest, Type: "GraphMethodException", Code: 100, Subcode: 33,
-			Message: "Unsupported " + strings.ToLower(r.Method) + " request. Object with ID '" + id + "' does not exist, cannot be loaded " +
-				"due to missing permissions, or does not support this operation.",
-		}
+		return nil, unknownObject(r.Method, id)
 	}
+	wa.mu.Lock()
+	defer wa.mu.Unlock()
 	b, f := wa.findOrAddBusiness(id)
 	if f != nil {
 		return nil, oauthError(http.StatusServiceUnavailable, 2, f.message)
 	}
-	b.token = token
-	if digits, _ := credentialOf(token); b.Number == "" && waDigits.MatchString(digits) {
-		b.Number = digits
-		wa.publish(event{Type: "account", Platform: onWhatsApp, Account: b.ID})
-	}
+	wa.presentToken(b, token)
 	return b, nil
+}
+
+// unknownObject is Meta's answer both for an id that the token may not see and for one that does not exist.
+func unknownObject(method, id string) *graphError {
+	return &graphError{
+		status: http.StatusBadRequest, Type: "GraphMethodException", Code: 100, Subcode: 33,
+		Message: "Unsupported " + strings.ToLower(method) + " request. Object with ID '" + id + "' does not exist, cannot be loaded " +
+			"due to missing permissions, or does not support this operation.",
+	}
 }
 
 func faultError(f *fault) *graphError {
@@ -129,12 +174,23 @@ func faultError(f *fault) *graphError {
 func (wa *whatsApp) getPhoneNumber(w http.ResponseWriter, r *http.Request, b *business) {
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
-	callbacks := map[string]string{}
-	if b.Override != "" {
-		callbacks["phone_number"] = b.Override
+	out, e := b.readFields(r.URL.Query().Get("fields"))
+	if e != nil {
+		refuseGraph(w, e)
+		return
 	}
-	if b.App != "" {
-		callbacks["application"] = b.App
+	answerJSON(w, http.StatusOK, out)
+}
+
+// readFields returns the fields of a phone number that a list with commas names, and its id.
+func (b *business) readFields(asked string) (map[string]any, *graphError) {
+	callbacks := map[string]string{}
+	for level, to := range map[string]string{
+		"phone_number": b.Override, "whatsapp_business_account": b.WABAOverride, "application": b.App,
+	} {
+		if to != "" {
+			callbacks[level] = to
+		}
 	}
 	fields := map[string]any{
 		"display_phone_number":     "+" + b.Number,
@@ -145,20 +201,15 @@ func (wa *whatsApp) getPhoneNumber(w http.ResponseWriter, r *http.Request, b *bu
 		"platform_type":            "CLOUD_API",
 		"webhook_configuration":    callbacks,
 	}
-	asked := r.URL.Query().Get("fields")
-	if asked == "" {
-		asked = "verified_name,display_phone_number,quality_rating"
-	}
 	out := map[string]any{"id": b.ID}
-	for name := range strings.SplitSeq(asked, ",") {
+	for name := range strings.SplitSeq(cmp.Or(asked, "verified_name,display_phone_number,quality_rating"), ",") {
 		if v, ok := fields[name]; ok {
 			out[name] = v
 		} else if name != "id" {
-			refuseGraph(w, oauthError(http.StatusBadRequest, 100, "(#100) Tried accessing nonexisting field ("+name+")"))
-			return
+			return nil, oauthError(http.StatusBadRequest, 100, "(#100) Tried accessing nonexisting field ("+name+")")
 		}
 	}
-	answerJSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // setCallback sets or removes the override of the number, after the handshake that Meta makes.

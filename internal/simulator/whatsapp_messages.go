@@ -3,6 +3,7 @@ package simulator
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,9 @@ type outgoing struct {
 	To        string `json:"to"`
 	Recipient string `json:"recipient"`
 	Type      string `json:"type"`
-	Text      struct {
+	// Opaque comes back in the statuses.
+	Opaque string `json:"biz_opaque_callback_data"`
+	Text   struct {
 		Body string `json:"body"`
 	} `json:"text"`
 	Interactive struct {
@@ -38,35 +41,38 @@ type replyButton struct {
 
 const requestContactInfo = "request_contact_info"
 
-// question is what a message asks of the user: their number, or a tap on one of its buttons.
-type question struct {
+// content is what a message shows, and what it asks of the user: their number, or a tap on one of its buttons.
+type content struct {
+	text    string
 	contact bool
 	buttons []replyButton
 }
 
-// parseContent returns the text of a message and what it asks.
-func (m *outgoing) parseContent() (text string, asks question, e *graphError) {
+// parseContent returns what a message shows.
+func (m *outgoing) parseContent() (shown content, e *graphError) {
 	switch {
 	case m.Product != onWhatsApp:
-		return "", asks, parameterError("The parameter messaging_product is required.")
+		return shown, parameterError("The parameter messaging_product is required.")
 	case (m.To == "") == (m.Recipient == ""):
-		return "", asks, parameterError("Exactly one of the parameters to and recipient is required.")
+		return shown, parameterError("Exactly one of the parameters to and recipient is required.")
+	case len(m.Opaque) > maxOpaqueBytes:
+		return shown, parameterError("The parameter biz_opaque_callback_data must have at most 512 bytes.")
 	case m.Type == "text":
-		text = m.Text.Body
+		shown.text = m.Text.Body
 	case m.Type == "interactive" && m.Interactive.Type == requestContactInfo && m.Interactive.Action.Name == requestContactInfo:
-		text, asks.contact = m.Interactive.Body.Text, true
+		shown.text, shown.contact = m.Interactive.Body.Text, true
 	case m.Type == "interactive" && m.Interactive.Type == "button":
-		if asks.buttons, e = m.parseButtons(); e != nil {
-			return "", asks, e
+		if shown.buttons, e = m.parseButtons(); e != nil {
+			return shown, e
 		}
-		text = m.Interactive.Body.Text
+		shown.text = m.Interactive.Body.Text
 	default:
-		return "", asks, parameterError("This message type is not simulated: text and interactive request_contact_info and button are.")
+		return shown, parameterError("This message type is not simulated: text and interactive request_contact_info and button are.")
 	}
-	if n := len([]rune(text)); n == 0 || n > maxTextRunes || m.Type == "interactive" && n > 1024 {
-		return "", asks, parameterError("The length of the body must be 1 to 4096 characters, and to 1024 if it is interactive.")
+	if n := len([]rune(shown.text)); n == 0 || n > maxTextRunes || m.Type == "interactive" && n > 1024 {
+		return shown, parameterError("The length of the body must be 1 to 4096 characters, and to 1024 if it is interactive.")
 	}
-	return text, asks, nil
+	return shown, nil
 }
 
 // parseButtons returns the reply buttons of a message (Cloud API, "Interactive reply buttons").
@@ -77,6 +83,9 @@ func (m *outgoing) parseButtons() ([]replyButton, *graphError) {
 		if b.Type != "reply" || id == 0 || id > 256 || title == 0 || title > 20 {
 			return nil, parameterError("A button is a reply with an id of 1 to 256 characters and a title of 1 to 20.")
 		}
+		if slices.ContainsFunc(all, func(a replyButton) bool { return a.ID == b.Reply.ID || a.Title == b.Reply.Title }) {
+			return nil, parameterError("The ids and the titles of the buttons must differ.")
+		}
 		all = append(all, b.Reply)
 	}
 	if len(all) == 0 || len(all) > 3 {
@@ -85,81 +94,106 @@ func (m *outgoing) parseButtons() ([]replyButton, *graphError) {
 	return all, nil
 }
 
-// postMessage takes a message. As with Meta, whether it could be delivered is reported later, by a status.
+// postMessage takes a message. Whether it can be delivered is answered, or reported by a status later.
 func (wa *whatsApp) postMessage(w http.ResponseWriter, r *http.Request, b *business) {
 	var m outgoing
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequestBytes)).Decode(&m); err != nil {
 		refuseGraph(w, oauthError(http.StatusBadRequest, 100, "(#100) The body is not valid JSON."))
 		return
 	}
-	text, asks, e := m.parseContent()
+	shown, e := m.parseContent()
 	if e != nil {
 		refuseGraph(w, e)
 		return
 	}
 	wa.mu.Lock()
 	defer wa.mu.Unlock()
-	id := newWAMID()
-	contact := map[string]string{"input": m.To + m.Recipient}
+	given := m.To
+	m.To = strings.TrimPrefix(given, "+")
 	u := wa.findRecipient(b, m.To, m.Recipient)
-	switch {
-	case m.Recipient != "":
-		contact["user_id"] = m.Recipient
-	case u != nil:
-		contact["wa_id"] = u.WhatsAppID
-	default:
-		contact["wa_id"] = strings.TrimPrefix(m.To, "+")
+	c, failed := wa.findOpenChat(b, u, &m)
+	wa.recordSent(newSentMessage(b, &m, shown, failed))
+	if failed != nil && b.SendFailures == FailByAnswer {
+		refuseGraph(w, failed.asAnswer())
+		return
 	}
-	wa.deliverToPhone(b, u, &line{ID: id, From: fromBusiness, At: wa.clock.Now().UTC(), Text: text}, asks, &m)
+	d := &outbound{business: b, id: newWAMID(), to: m.To, recipient: m.Recipient, opaque: m.Opaque}
+	if u != nil && m.To != "" {
+		d.to = u.WhatsAppID
+	}
+	if failed != nil {
+		wa.postFailed(d, failed)
+	} else {
+		wa.showMessage(u, c, d, shown)
+	}
 	answerJSON(w, http.StatusOK, map[string]any{
-		"messaging_product": "whatsapp", "contacts": []any{contact}, "messages": []any{map[string]string{"id": id}},
+		"messaging_product": "whatsapp", "contacts": []any{d.newContactAnswer(given)}, "messages": []any{map[string]string{"id": d.id}},
 	})
 }
 
 // findRecipient returns the user that a message is for; nil if there is none. The lock is held.
-func (wa *whatsApp) findRecipient(b *business, number, userID string) *user {
-	number = strings.TrimPrefix(number, "+")
+func (wa *whatsApp) findRecipient(b *business, digits, userID string) *user {
 	for _, u := range wa.phones.users {
-		if number != "" && (u.WhatsAppID == number || u.Phone[1:] == number) || userID != "" && u.businessScopedID(b) == userID {
+		if digits != "" && (u.WhatsAppID == digits || u.Phone[1:] == digits) || userID != "" && u.businessScopedID(b) == userID {
 			return u
 		}
 	}
 	return nil
 }
 
-// deliverToPhone shows a message to its user, and has the statuses of it posted. The lock is held.
-func (wa *whatsApp) deliverToPhone(b *business, u *user, l *line, asks question, m *outgoing) {
-	var c *chat
-	if u != nil {
-		c, _ = u.findChat(onWhatsApp + ":" + b.Number)
+// findOpenChat returns the chat in which a message is shown, or why it cannot be delivered: a business may write within 24 hours
+// after the user wrote to it. The lock is held.
+func (wa *whatsApp) findOpenChat(b *business, u *user, m *outgoing) (*chat, *waError) {
+	if u == nil {
+		return nil, newWAError(131026, "Message undeliverable", "Message Undeliverable.")
 	}
-	switch {
-	case u == nil:
-		wa.postStatus(b, l.ID, m, "failed", &waError{131026, "Message undeliverable"})
-		return
-	case c == nil || wa.clock.Since(c.wroteAt) > serviceWindow:
-		wa.postStatus(b, l.ID, m, "failed", &waError{131047, "Re-engagement message"})
-		return
+	c, f := u.findChat(onWhatsApp + ":" + b.Number)
+	if f == nil {
+		opened := c.wroteAt
+		if m.To != "" && *b.WindowByBSUIDOnly {
+			opened = c.numberAt
+		}
+		if !opened.IsZero() && wa.clock.Since(opened) <= serviceWindow {
+			return c, nil
+		}
 	}
-	c.addLine(l)
-	if asks.contact {
-		c.AsksForContact, c.Button = true, "Share phone number"
-	}
-	if asks.buttons != nil {
-		c.Replies, c.promptID = asks.buttons, l.ID
-	}
-	wa.publish(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onWhatsApp})
-	wa.postStatus(b, l.ID, m, "sent", nil)
-	wa.postStatus(b, l.ID, m, "delivered", nil)
+	return nil, newWAError(131047, "Re-engagement message",
+		"Message failed to send because more than 24 hours have passed since the customer last replied to this number.")
 }
 
-// postStatus has a status of a message posted. The lock is held.
-func (wa *whatsApp) postStatus(b *business, id string, m *outgoing, status string, failed *waError) {
-	st := waStatus{ID: id, Status: status, Timestamp: unixTime(wa.clock.Now()), RecipientID: m.To, RecipientBy: m.Recipient}
-	if failed != nil {
-		st.Errors = []waError{*failed}
+// showMessage shows a message to its user, and has the statuses of it posted. The lock is held.
+func (wa *whatsApp) showMessage(u *user, c *chat, d *outbound, shown content) {
+	if d.recipient == "" && *d.business.NumberAfterMessage {
+		u.shownTo[d.business] = true
 	}
-	v := b.newValue()
-	v.Statuses = []waStatus{st}
-	wa.queueWebhook(b, v, nil, nil)
+	c.addLine(&line{ID: d.id, From: fromBusiness, At: wa.clock.Now().UTC(), Text: shown.text})
+	if shown.contact {
+		c.AsksForContact, c.Button = true, "Share phone number"
+	}
+	if shown.buttons != nil {
+		c.Replies = shown.buttons
+		c.questions = appendBounded(c.questions, question{d.id, shown.buttons}, maxQuestions)
+	}
+	wa.publish(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onWhatsApp})
+	wa.postStatus(d, u, "sent")
+	wa.postStatus(d, u, "delivered")
+	c.unread = appendBounded(c.unread, d, maxLines)
+}
+
+// newSentMessage returns what the ledger keeps of a message.
+func newSentMessage(b *business, m *outgoing, shown content, failed *waError) sentMessage {
+	s := sentMessage{
+		Platform: onWhatsApp, Account: b.ID, Recipient: maskAddress(m.Recipient), Type: m.Type, Category: b.Category,
+		Billable: *b.Billable && failed == nil,
+	}
+	if m.To != "" {
+		s.To = maskAddress("+" + m.To)
+	}
+	for _, button := range shown.buttons {
+		s.Buttons = append(s.Buttons, button.Title)
+	}
+	if failed != nil {
+		s.Category, s.Error = "", failed.Code
+	}
+	return s
 }

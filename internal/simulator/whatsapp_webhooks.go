@@ -11,17 +11,22 @@ type parcel struct {
 	body     []byte
 	user     *user // whose message it is; nil for none
 	line     *line // which shows what became of it; nil if none does
+	tap      bool  // whether it is a tap on a button
 	attempt  int
 	due      time.Time
 	inFlight bool
 }
 
-// queueWebhook has a webhook posted, once Start runs. It returns false if there is no callback. The lock is held.
+// queueWebhook has a webhook posted, once Start runs. It returns false if there is no callback, or no app is subscribed. The lock
+// is held.
 func (wa *whatsApp) queueWebhook(b *business, v waValue, u *user, l *line) bool {
-	if b.callback() == "" || b.secret() == "" || len(wa.parcels) >= maxParcels {
+	if !*b.Subscribed || b.callback() == "" || b.secret() == "" || len(wa.parcels) >= maxParcels {
 		return false
 	}
-	wa.parcels = append(wa.parcels, &parcel{to: b, body: encodeEscaped(newEnvelope(v)), user: u, line: l, due: wa.clock.Now()})
+	wa.parcels = append(wa.parcels, &parcel{
+		to: b, body: encodeEscaped(newEnvelope(v)), user: u, line: l, due: wa.clock.Now(),
+		tap: len(v.Messages) == 1 && v.Messages[0].Interactive != nil,
+	})
 	wa.wakeWaiters()
 	return true
 }
@@ -68,6 +73,9 @@ func (wa *whatsApp) finishParcel(p *parcel, r result) time.Time {
 		p.line.setState(stateDelivered, r)
 		if p.user != nil && p.line != nil {
 			p.to.captured[p.user.ID] = p.body
+			if p.tap {
+				p.to.taps[p.user.ID] = p.body
+			}
 		}
 	case p.attempt >= attempts:
 		p.line.setState(stateFailed, r)

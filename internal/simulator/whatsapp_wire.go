@@ -37,6 +37,8 @@ type (
 		Messages []waMessage `json:"messages,omitempty"`
 		Echoes   []waMessage `json:"message_echoes,omitempty"`
 		Statuses []waStatus  `json:"statuses,omitempty"`
+
+		account string // the id of the business account
 	}
 	waMetadata struct {
 		Number string `json:"display_phone_number"`
@@ -65,10 +67,17 @@ type (
 		Contacts   []waCard   `json:"contacts,omitempty"`
 
 		Interactive *waInteractive `json:"interactive,omitempty"`
+		Button      *waButton      `json:"button,omitempty"`
 	}
 	waInteractive struct {
 		Type  string       `json:"type"`
 		Reply *replyButton `json:"button_reply,omitempty"`
+		Row   *replyButton `json:"list_reply,omitempty"`
+	}
+	// waButton is a quick reply of a template.
+	waButton struct {
+		Payload string `json:"payload"`
+		Text    string `json:"text"`
 	}
 	waContext struct {
 		Forwarded           bool   `json:"forwarded,omitempty"`
@@ -95,24 +104,35 @@ type (
 		Type  string `json:"type"`
 	}
 	waStatus struct {
-		ID          string    `json:"id"`
-		Status      string    `json:"status"`
-		Timestamp   string    `json:"timestamp"`
-		RecipientID string    `json:"recipient_id,omitempty"`
-		RecipientBy string    `json:"recipient_user_id,omitempty"`
-		Errors      []waError `json:"errors,omitempty"`
+		ID              string     `json:"id"`
+		Status          string     `json:"status"`
+		Timestamp       string     `json:"timestamp"`
+		RecipientID     string     `json:"recipient_id,omitempty"`
+		RecipientUserID string     `json:"recipient_user_id,omitempty"`
+		Opaque          string     `json:"biz_opaque_callback_data,omitempty"`
+		Pricing         *waPricing `json:"pricing,omitempty"`
+		Errors          []waError  `json:"errors,omitempty"`
+	}
+	waPricing struct {
+		Billable bool   `json:"billable"`
+		Model    string `json:"pricing_model"`
+		Type     string `json:"type"`
+		Category string `json:"category"`
 	}
 	waError struct {
-		Code  int    `json:"code"`
-		Title string `json:"title"`
+		Code    int         `json:"code"`
+		Title   string      `json:"title"`
+		Message string      `json:"message"`
+		Data    waErrorData `json:"error_data"`
+		Href    string      `json:"href"`
+	}
+	waErrorData struct {
+		Details string `json:"details"`
 	}
 )
 
-// accountID is that of the WhatsApp Business account, which every number here belongs to.
-const accountID = "102290129340398"
-
 func (b *business) newValue() waValue {
-	return waValue{Product: onWhatsApp, Metadata: waMetadata{b.Number, b.ID}}
+	return waValue{Product: onWhatsApp, Metadata: waMetadata{b.Number, b.ID}, account: b.WABA}
 }
 
 func newEnvelope(values ...waValue) waEnvelope {
@@ -122,22 +142,27 @@ func newEnvelope(values ...waValue) waEnvelope {
 		if v.Echoes != nil {
 			field = "smb_message_echoes"
 		}
-		e.Entry = append(e.Entry, waEntry{accountID, []waChange{{v, field}}})
+		e.Entry = append(e.Entry, waEntry{v.account, []waChange{{v, field}}})
 	}
 	return e
 }
 
-// newSenderMessage returns what a business sees of a user who writes.
-func (u *user) newSenderMessage(b *business, at time.Time) (waContact, waMessage) {
+// newContact returns what a business sees of a user: the number unless it is hidden.
+func (u *user) newContact(b *business) waContact {
 	contact := waContact{Profile: waProfile{Name: u.Name}, UserID: u.businessScopedID(b)}
-	m := waMessage{FromUserID: contact.UserID, ID: newWAMID(), Timestamp: unixTime(at)}
 	if u.Username != "" {
 		contact.Profile.Username = "@" + u.Username
 	}
-	if !u.HidesNumber {
-		contact.WaID, m.From = u.WhatsAppID, u.WhatsAppID
+	if u.showsNumberTo(b) {
+		contact.WaID = u.WhatsAppID
 	}
-	return contact, m
+	return contact
+}
+
+// newSenderMessage returns what a business sees of a user who writes.
+func (u *user) newSenderMessage(b *business, at time.Time) (waContact, waMessage) {
+	contact := u.newContact(b)
+	return contact, waMessage{From: contact.WaID, FromUserID: contact.UserID, ID: newWAMID(), Timestamp: unixTime(at)}
 }
 
 // newTextValue returns the webhook of a text.
@@ -155,7 +180,7 @@ func (u *user) newTapValue(b *business, button replyButton, promptID string, at 
 	m := &v.Messages[0]
 	m.Type, m.Text = "interactive", nil
 	m.Context = &waContext{From: b.Number, ID: promptID}
-	m.Interactive = &waInteractive{"button_reply", &button}
+	m.Interactive = &waInteractive{Type: "button_reply", Reply: &button}
 	return v
 }
 
