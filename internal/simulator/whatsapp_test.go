@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -84,7 +85,7 @@ func TestGraphAPI_messagesReachTheirUsersAndComeBackAsStatuses(t *testing.T) {
 	w.Expect(w.graph.SendText(t.Context(), account, whatsapp.ToNumber(number(t, "+4915112345678")), "Thank you.")).To(Succeed())
 	w.Expect(w.line("1")).To(And(HaveKeyWithValue("from", "business"), HaveKeyWithValue("text", "Thank you.")))
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(3))
-	statuses := known(t, "whatsapp/testdata/in/status.json")
+	statuses := knownOfMeta(t)
 	for _, p := range c.all()[1:] {
 		w.Expect(unknownIn(shapeOf(t, p.body), statuses)).To(BeEmpty())
 	}
@@ -152,11 +153,18 @@ func TestGraphAPI_refusesAsMetaDoes(t *testing.T) {
 		"a real token":        {http.MethodGet, "/v25.0/1234567890", "", "EAAG0123456789", http.StatusUnauthorized, 190},
 		"no token":            {http.MethodGet, "/v25.0/1234567890", "", "", http.StatusUnauthorized, 104},
 		"no such object":      {http.MethodGet, "/v25.0/me", "", "sim_x", http.StatusBadRequest, 100},
+		"no way to an edge":   {http.MethodPost, "/v25.0/101/phone_numbers", "", "sim_x", http.StatusBadRequest, 2500},
+		"no such WABA":        {http.MethodGet, "/v25.0/99/subscribed_apps", "", "sim_x", http.StatusBadRequest, 100},
+		"a foreign WABA":      {http.MethodGet, "/v25.0/111/phone_numbers", "", "sim_x", http.StatusBadRequest, 100},
+		"no input token":      {http.MethodGet, "/v25.0/debug_token", "", "sim_x", http.StatusBadRequest, 100},
 		"no such edge":        {http.MethodPost, "/v25.0/1/calls", "", "sim_x", http.StatusBadRequest, 2500},
 		"no such field":       {http.MethodGet, "/v25.0/1?fields=id,color", "", "sim_x", http.StatusBadRequest, 100},
 		"no JSON":             {http.MethodPost, "/v25.0/1/messages", "{", "sim_x", http.StatusBadRequest, 100},
 		"no product":          {http.MethodPost, "/v25.0/1/messages", `{"to": "1"}`, "sim_x", http.StatusBadRequest, 100},
 		"no recipient":        {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "type": "text"}`, "sim_x", http.StatusBadRequest, 100},
+		"two recipients":      {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "recipient": "DE.1", "type": "text", "text": {"body": "Hi"}}`, "sim_x", http.StatusBadRequest, 100},
+		"much opaque data":    {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "text", "text": {"body": "Hi"}, "biz_opaque_callback_data": "` + strings.Repeat("x", 513) + `"}`, "sim_x", http.StatusBadRequest, 100},
+		"buttons like twins":  {http.MethodPost, "/v25.0/1/messages", newQuestion("49", "one", "one"), "sim_x", http.StatusBadRequest, 100},
 		"a template":          {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "template"}`, "sim_x", http.StatusBadRequest, 100},
 		"an empty text":       {http.MethodPost, "/v25.0/1/messages", `{"messaging_product": "whatsapp", "to": "1", "type": "text"}`, "sim_x", http.StatusBadRequest, 100},
 		"no configuration":    {http.MethodPost, "/v25.0/1", `{}`, "sim_x", http.StatusBadRequest, 100},

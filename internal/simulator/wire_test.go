@@ -52,12 +52,27 @@ func known(t *testing.T, pattern string) map[string]bool {
 	files, err := filepath.Glob("../messenger/" + pattern)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	NewWithT(t).Expect(files).NotTo(BeEmpty())
+	return shapesOf(t, files)
+}
+
+func shapesOf(t *testing.T, files []string) map[string]bool {
+	t.Helper()
 	all := map[string]bool{}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
 		maps.Copy(all, shapeOf(t, content))
 	}
+	return all
+}
+
+// knownOfMeta returns the shapes of all that Meta is known to post.
+func knownOfMeta(t *testing.T) map[string]bool {
+	t.Helper()
+	own, err := filepath.Glob("testdata/in/*.json")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	all := known(t, "whatsapp/testdata/in/*.json")
+	maps.Copy(all, shapesOf(t, own))
 	return all
 }
 
@@ -72,9 +87,14 @@ func unknownIn(paths, known map[string]bool) []string {
 	return all
 }
 
-func golden(t *testing.T, name string) []byte {
+func golden(t *testing.T, name string) []byte { return readGolden(t, "../messenger/"+name) }
+
+// ownGolden returns a payload of testdata, whose README names its source.
+func ownGolden(t *testing.T, name string) []byte { return readGolden(t, "testdata/"+name+".json") }
+
+func readGolden(t *testing.T, file string) []byte {
 	t.Helper()
-	content, err := os.ReadFile("../messenger/" + name)
+	content, err := os.ReadFile(file) //nolint:gosec // a golden
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return content
 }
@@ -84,24 +104,27 @@ var (
 	sheena = &user{Person: Person{
 		Name: "Sheena Nelson", Phone: "+16505551234", Username: "realsheenanelson", WhatsAppID: "16505551234", TelegramPhone: "16505551234",
 	}, ID: "1", TelegramID: 7304118825}
-	shop = &business{ID: "106540352242922", Number: "15550783881"}
+	shop = &business{ID: "106540352242922", WABA: "102290129340398", Number: "15550783881"}
 	noon = time.Unix(1795168830, 0)
 )
 
 func TestWhatsApp_webhooksHaveMetasShape(t *testing.T) {
 	hidden := *sheena
 	hidden.HidesNumber = true
+	yes := replyButton{ID: "cancel-button", Title: "Cancel"}
 	for name, test := range map[string]struct {
 		value  waValue
-		golden string
+		golden []byte
 	}{
-		"with a username":  {sheena.newTextValue(shop, "Hi", noon), "text_username"},
-		"without a number": {hidden.newTextValue(shop, "Hi", noon), "text_user_id_only"},
-		"the contact":      {hidden.newCardValue(shop, "+1 650-555-1234", "16505551234", "contact_request", noon), "contacts_answer_in_contact"},
+		"with a username":  {sheena.newTextValue(shop, "Hi", noon), golden(t, "whatsapp/testdata/in/text_username.json")},
+		"without a number": {hidden.newTextValue(shop, "Hi", noon), golden(t, "whatsapp/testdata/in/text_user_id_only.json")},
+		"a tap":            {sheena.newTapValue(shop, yes, "wamid.1", noon), ownGolden(t, "in/button_reply")},
+		"a hidden tap":     {hidden.newTapValue(shop, yes, "wamid.1", noon), ownGolden(t, "in/button_reply_user_id")},
+		"the contact":      {hidden.newCardValue(shop, "+1 650-555-1234", "16505551234", "contact_request", noon), golden(t, "whatsapp/testdata/in/contacts_answer_in_contact.json")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			want := shapeOf(t, golden(t, "whatsapp/testdata/in/"+test.golden+".json"))
+			want := shapeOf(t, test.golden)
 			for path := range want { // portfolios of portfolios are not simulated
 				if strings.Contains(path, "parent_user_id") {
 					delete(want, path)
@@ -153,13 +176,11 @@ func TestTelegram_updatesHaveTheReferencesShape(t *testing.T) {
 // TestAttacks_haveKnownShapes: a forgery that no platform could have sent would prove nothing when it is refused.
 func TestAttacks_haveKnownShapes(t *testing.T) {
 	w, c := registered(t)
-	shapes := map[string]map[string]bool{
-		onWhatsApp: known(t, "whatsapp/testdata/in/*.json"), onTelegram: known(t, "telegram/testdata/in/*.json"),
-	}
+	shapes := map[string]map[string]bool{onWhatsApp: knownOfMeta(t), onTelegram: known(t, "telegram/testdata/in/*.json")}
 	w.asked(c) // what foreign-tap takes its button from
 	for _, a := range Attacks() {
-		if a.Name == "replay" || a.Name == "bad-among-good" || a.Platform == onTelegram && a.Expect != http.StatusOK {
-			continue // bytes of others, no messages at all, and headers only
+		if a.Name == "bad-among-good" || a.Needs != "" && a.Needs != needsQuestion || a.Platform == onTelegram && a.Expect != http.StatusOK {
+			continue // no messages at all, what others sent, and headers only; those on the echo have a test of their own
 		}
 		t.Run(a.Platform+" "+a.Name, func(t *testing.T) {
 			before, link := len(c.all()), waLink
@@ -187,4 +208,11 @@ func TestWebhooks_areSignedOverTheirBytes(t *testing.T) {
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/2/send", `{"link": "`+tgLink+`"}`)
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(2))
 	w.Expect(c.all()[1].header.Get("X-Telegram-Bot-Api-Secret-Token")).To(Equal("the-secret"))
+}
+
+// shapeOfValue returns the shape of what was decoded.
+func shapeOfValue(v any) map[string]bool {
+	paths := map[string]bool{}
+	shape(paths, "", v)
+	return paths
 }

@@ -163,7 +163,7 @@ function showChats() {
   const items = state.chats.map((c) => ({ id: c.chat, platform: c.platform, title: c.title, current: c.chat === state.chat }));
   redraw('chats', items, (c) => c.id, (c) => make('button', {
     type: 'button', class: c.platform, 'aria-current': c.current ? 'true' : false,
-    onclick: () => { Object.assign(state, { chat: c.id, draft: null }); refresh(); },
+    onclick: doing('phone-error', () => chooseChat(c.id)),
   }, `${platformName[c.platform]}: ${c.title}`));
   $('no-chat').hidden = state.chats.length > 0;
 }
@@ -190,8 +190,10 @@ function showChat() {
   $('compose').hidden = !c;
   $('share').hidden = !(c && c.asksForContact);
   $('share').textContent = c?.button || 'Share phone number';
-  $('reply').hidden = !c?.replies;
-  $('reply').textContent = c?.replies?.[0].title || 'Confirm';
+  $('replies').hidden = !c?.replies;
+  redraw('replies', c?.replies || [], (button) => `${state.chat} ${button.id}`, (button) => make('button', {
+    type: 'button', class: 'share', onclick: doing('phone-error', () => tap(button)),
+  }, button.title));
   const draft = c ? `${c.chat} ${c.draft}` : null;
   if (draft !== state.draft) { // a draft that is being edited stays
     state.draft = draft;
@@ -199,6 +201,17 @@ function showChat() {
   }
   $('send').textContent = c?.platform === 'telegram' && c.draft && $('text').value === c.draft ? 'Start' : 'Send';
   grow();
+}
+
+async function tap(button) {
+  await call('POST', userPath('tap'), { chat: state.chat, title: button.title });
+  state.toText = true; // the buttons are about to go
+}
+
+// chooseChat opens a chat: its messages are read.
+async function chooseChat(id) {
+  Object.assign(state, { chat: id, draft: null });
+  await call('POST', userPath('open'), { chat: id });
 }
 
 // grow makes the field for the message as high as its text, in the width that it has at the time.
@@ -217,6 +230,12 @@ function rightAnswer(a) {
   return '200 is right: the messenger did send it. It must verify nothing.';
 }
 
+// needed is what must have come before an attack.
+const needed = {
+  message: 'a message of the user', question: 'a question with a button to the number', echo: 'an echo to the number',
+  otherEcho: 'echoes to two numbers', olderEcho: 'two echoes to the number', echoTap: 'a tap on an echo',
+};
+
 function newestLink() {
   return state.requests[0]?.link || $('link').value;
 }
@@ -230,7 +249,8 @@ function showAttacks() {
       .map((a) => make('option', { value: a.name }, a.name.replaceAll('-', ' '))));
   }
   const chosen = state.attacks.find((a) => a.platform === platform && a.name === $('attacks').value);
-  const summary = chosen ? `${user()?.name || 'The user'} ${chosen.summary}. ${rightAnswer(chosen)}` : '';
+  const needs = chosen?.needs ? ` It needs ${needed[chosen.needs] || chosen.needs} before.` : '';
+  const summary = chosen ? `${user()?.name || 'The user'} ${chosen.summary}.${needs} ${rightAnswer(chosen)}` : '';
   if ($('attack-summary').textContent !== summary) $('attack-summary').textContent = summary;
 }
 
@@ -337,10 +357,6 @@ $('init').addEventListener('submit', doing('init-error', start));
 $('compose').addEventListener('submit', doing('phone-error', () => call('POST', userPath('send'), { chat: state.chat, text: $('text').value })));
 $('share').addEventListener('click', doing('phone-error', async () => {
   await call('POST', userPath('share-contact'), { chat: state.chat });
-  state.toText = true; // the button is about to go
-}));
-$('reply').addEventListener('click', doing('phone-error', async () => {
-  await call('POST', userPath('tap'), { chat: state.chat });
   state.toText = true; // the button is about to go
 }));
 $('people').addEventListener('keydown', tabKeys);
