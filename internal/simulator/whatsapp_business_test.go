@@ -1,0 +1,218 @@
+package simulator
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	. "github.com/onsi/gomega"
+)
+
+// The business account of the account of the tests, and the app of its token.
+const (
+	waba      = "101234567890"
+	otherWABA = "111234567890"
+	ownApp    = "whatsapp_business_api_data"
+)
+
+// apps returns the ids of the apps that are subscribed.
+func (w *runningSimulator) apps() []any {
+	w.t.Helper()
+	ids := []any{}
+	for _, app := range w.callGraph(http.StatusOK, http.MethodGet, waba+"/subscribed_apps", "")["data"].([]any) {
+		ids = append(ids, app.(map[string]any)[ownApp].(map[string]any)["id"])
+	}
+	return ids
+}
+
+// token returns what debug_token says of a token.
+func (w *runningSimulator) token(token string) map[string]any {
+	w.t.Helper()
+	return w.callGraph(http.StatusOK, http.MethodGet, "debug_token?input_token="+token, "")["data"].(map[string]any)
+}
+
+// grants returns the business accounts of each granular scope.
+func grants(token map[string]any) map[string]any {
+	all := map[string]any{}
+	for _, g := range token["granular_scopes"].([]any) {
+		all[g.(map[string]any)["scope"].(string)] = g.(map[string]any)["target_ids"]
+	}
+	return all
+}
+
+func TestSubscription_decidesWhetherWebhooksArrive(t *testing.T) {
+	w, c := registered(t)
+	app := w.token(credential)["app_id"]
+	w.Expect(app).To(MatchRegexp(`^[0-9]{15}$`))
+	w.Expect(w.apps()).To(ConsistOf(app), "accounts are subscribed at first")
+	w.write("1")
+	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(1))
+	w.Expect(c.values()[0]).NotTo(BeNil())
+	w.Expect(string(c.all()[0].body)).To(ContainSubstring(`"id":"`+waba+`"`), "the entry names the business account")
+
+	for _, unsubscribe := range []func(){
+		func() { w.change(`{"subscribed": false}`) },
+		func() {
+			w.Expect(w.callGraph(http.StatusOK, http.MethodDelete, waba+"/subscribed_apps", "")).To(Equal(map[string]any{"success": true}))
+		},
+	} {
+		unsubscribe()
+		before := len(c.all())
+		w.Expect(w.apps()).To(BeEmpty())
+		w.write("1")
+		w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"))
+		w.send(http.StatusOK, newText(adaNumber))
+		w.Expect(w.line("1")).To(HaveKeyWithValue("text", "Thank you."), "the user gets messages all the same")
+		w.change(`{"otherApp": true}`)
+		w.Expect(w.apps()).To(ConsistOf("670843887433847"))
+		w.write("1")
+		w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"), "another app gets the webhooks")
+
+		w.Expect(w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "")).To(Equal(map[string]any{"success": true}))
+		w.Expect(w.apps()).To(ConsistOf("670843887433847", app))
+		w.change(`{"otherApp": false}`)
+		w.write("1")
+		w.Eventually(func() any { return w.line("1")["state"] }).WithTimeout(patience).Should(Equal("delivered"))
+		w.Expect(c.all()).To(HaveLen(before+1), "neither messages nor statuses of before")
+	}
+	w.call(http.StatusNoContent, http.MethodPost, "/sim/faults", `{"platform": "whatsapp", "method": "subscribed_apps", "status": 500}`)
+	w.callGraph(http.StatusInternalServerError, http.MethodGet, waba+"/subscribed_apps", "")
+	w.call(http.StatusNoContent, http.MethodPost, "/sim/reset", "")
+	w.Expect(w.apps()).To(ConsistOf(app), "the accounts stay")
+}
+
+func TestSubscription_mayOverrideTheCallback(t *testing.T) {
+	shakes := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write([]byte(r.URL.Query().Get("hub.challenge")))
+	}))
+	t.Cleanup(shakes.Close)
+	w, c := startSimulator(t, Options{Redirect: func(to string) string {
+		if to == "https://shop.example/hook" {
+			return shakes.URL
+		}
+		return to
+	}}), newCallback(t)
+	w.Expect(w.sim.AddWhatsApp(WhatsAppAccount{PhoneNumberID: "1234567890", Number: "+4915112345670", AppSecret: credential, Callback: c.URL})).To(Succeed())
+	const override = `{"override_callback_uri": "https://shop.example/hook", "verify_token": "token"}`
+	w.callGraph(http.StatusBadRequest, http.MethodPost, waba+"/subscribed_apps", `{"override_callback_uri": "https://shop.example/hook"}`)
+	w.callGraph(http.StatusBadRequest, http.MethodPost, waba+"/subscribed_apps", `{`)
+	w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", override)
+	listed := w.callGraph(http.StatusOK, http.MethodGet, waba+"/subscribed_apps", "")
+	w.Expect(shapeOfValue(listed)).To(Equal(shapeOf(t, ownGolden(t, "answers/subscribed_apps_override"))))
+	callbacks, err := w.graph.Callbacks(t.Context(), whatsAppAccount(credential))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(callbacks).To(And(HaveField("BusinessAccount", "https://shop.example/hook"), HaveField("Application", c.URL), HaveField("PhoneNumber", "")))
+	w.write("1")
+	w.Eventually(func() any { return w.line("1")["state"] }).WithTimeout(patience).Should(Equal("delivered"))
+	w.Expect(c.all()).To(BeEmpty())
+
+	w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "")
+	w.write("1")
+	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(1), "without an override the callback is that of the app again")
+}
+
+func TestBusinessAccount_answersHaveMetasShape(t *testing.T) {
+	w, _ := registered(t)
+	w.change(`{"otherApp": true, "token": "twoTargets"}`)
+	for path, golden := range map[string]string{
+		waba + "/subscribed_apps":               "subscribed_apps",
+		otherWABA + "/subscribed_apps":          "subscribed_apps_none",
+		waba + "/phone_numbers":                 "phone_numbers",
+		otherWABA + "/phone_numbers":            "phone_numbers",
+		"debug_token?input_token=" + credential: "debug_token",
+		"debug_token?input_token=EAAG":          "debug_token_invalid",
+	} {
+		w.Expect(shapeOfValue(w.callGraph(http.StatusOK, http.MethodGet, path, ""))).To(Equal(shapeOf(t, ownGolden(t, "answers/"+golden))), path)
+	}
+	w.Expect(shapeOfValue(w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "{}"))).To(Equal(shapeOf(t, ownGolden(t, "answers/subscribed"))))
+	for kind, golden := range map[string]string{"noManagement": "error_10", "noAccess": "error_200"} {
+		w.change(`{"token": "` + kind + `"}`)
+		answer := w.callGraph(http.StatusForbidden, http.MethodGet, waba+"/subscribed_apps", "")
+		w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/"+golden))), kind)
+	}
+}
+
+func TestToken_showsWhatItMayDo(t *testing.T) {
+	both := []any{"whatsapp_business_management", "whatsapp_business_messaging", "public_profile"}
+	for kind, test := range map[string]struct {
+		scopes     []any
+		management any // the targets
+		code       int // of the error of subscribed_apps; 0 for none
+	}{
+		"full":         {both, []any{waba}, 0},
+		"noTargets":    {both, nil, 0},
+		"twoTargets":   {both, []any{otherWABA, waba}, 0},
+		"noAccess":     {both, []any{otherWABA}, 200},
+		"noManagement": {both[1:], nil, 10},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			w, _ := registered(t)
+			w.change(`{"token": "` + kind + `"}`)
+			said := w.token(credential)
+			w.Expect(said).To(And(HaveKeyWithValue("type", "SYSTEM_USER"), HaveKeyWithValue("is_valid", true), HaveKeyWithValue("scopes", test.scopes)))
+			granted := grants(said)
+			if kind == "noManagement" {
+				w.Expect(granted).To(Equal(map[string]any{"whatsapp_business_messaging": []any{waba}}))
+			} else {
+				w.Expect(granted).To(Equal(map[string]any{"whatsapp_business_management": test.management, "whatsapp_business_messaging": test.management}))
+			}
+			status := http.StatusOK
+			if test.code != 0 {
+				status = http.StatusForbidden
+			}
+			for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+				answer := w.callGraph(status, method, waba+"/subscribed_apps", "")
+				if test.code != 0 {
+					w.Expect(answer["error"]).To(And(HaveKeyWithValue("code", BeEquivalentTo(test.code)), HaveKeyWithValue("type", "OAuthException")))
+				}
+			}
+			w.callGraph(status, http.MethodGet, waba+"/phone_numbers", "")
+			w.write("1")
+			w.send(http.StatusOK, newText(adaNumber)) // sending takes another permission
+		})
+	}
+}
+
+func TestToken_thatIsRotatedBelongsToTheSameApp(t *testing.T) {
+	w, _ := registered(t)
+	first, second := w.token("sim_4915112345670:a"), w.token("sim_4915112345670:b")
+	w.Expect(second["app_id"]).To(Equal(first["app_id"]))
+	w.Expect(grants(second)).To(Equal(grants(first)))
+	w.Expect(w.token("sim_4915112345671")["app_id"]).NotTo(Equal(first["app_id"]))
+	w.call(http.StatusNoContent, http.MethodPost, "/sim/revoke", `{"credential": "sim_4915112345670:a"}`)
+	w.Expect(w.token("sim_4915112345670:a")).To(And(HaveKeyWithValue("is_valid", false), HaveKeyWithValue("scopes", BeEmpty()), HaveKey("error")))
+}
+
+func TestBusinessAccount_canBeAskedForFirst(t *testing.T) {
+	w := startSimulator(t, Options{})
+	w.Expect(grants(w.token(credential))).To(HaveKeyWithValue("whatsapp_business_management", BeNil()), "no call named a number yet")
+	numbers := w.callGraph(http.StatusOK, http.MethodGet, waba+"/phone_numbers?fields=id", "")["data"]
+	w.Expect(numbers).To(Equal([]any{map[string]any{"id": "1234567890"}}))
+	w.Expect(w.call(http.StatusOK, http.MethodGet, "/sim/accounts", "")["whatsapp"]).To(ConsistOf(And(
+		HaveKeyWithValue("phoneNumberID", "1234567890"), HaveKeyWithValue("businessAccountID", waba), HaveKeyWithValue("number", "4915112345670"),
+		HaveKeyWithValue("subscribed", true), HaveKeyWithValue("token", "full"), HaveKeyWithValue("billable", true), HaveKeyWithValue("category", "service"),
+		HaveKeyWithValue("windowByBSUIDOnly", false), HaveKeyWithValue("numberAfterMessage", false), HaveKeyWithValue("sendFailures", "status"),
+		HaveKeyWithValue("otherApp", false),
+	)))
+	w.Expect(grants(w.token(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{waba})))
+	w.callGraph(http.StatusBadRequest, http.MethodGet, waba+"/phone_numbers?fields=color", "")
+	w.callGraph(http.StatusBadRequest, http.MethodGet, otherWABA+"/phone_numbers", "")
+
+	w.change(`{"businessAccountID": "102290129340398"}`)
+	w.callGraph(http.StatusBadRequest, http.MethodGet, waba+"/phone_numbers", "")
+	w.callGraph(http.StatusOK, http.MethodGet, "102290129340398/phone_numbers", "")
+	w.Expect(grants(w.token(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{"102290129340398"})))
+}
+
+func TestBusinessAccount_ofAnotherChangesNothing(t *testing.T) {
+	w, c := registered(t)
+	w.change(`{"token": "twoTargets", "subscribed": false}`)
+	w.Expect(w.callGraph(http.StatusOK, http.MethodGet, otherWABA+"/phone_numbers?fields=id", "")["data"]).
+		To(Equal([]any{map[string]any{"id": "91234567890"}}), "not the number of the tests")
+	w.callGraph(http.StatusOK, http.MethodPost, otherWABA+"/subscribed_apps", "")
+	w.Expect(w.apps()).To(BeEmpty())
+	w.write("1")
+	w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"))
+	w.callGraph(http.StatusOK, http.MethodDelete, otherWABA+"/subscribed_apps", "")
+	w.Expect(c.all()).To(BeEmpty())
+}
