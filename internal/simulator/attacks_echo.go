@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// An echo proves a number whose owner hides it: to who sends the code without a number, the business sends nothing, but to the
-// number that is claimed it sends a question with two buttons. Only a tap on it by the very user who sent the code proves that
-// both are one. The ids of the buttons are read from the question that was sent; what they mean is the server's own.
+// An echo verifies a number that its owner hides: when a code comes without a number, the business sends a question with two
+// buttons to the number that is claimed. It counts only if the user who sent the code taps it. The ids of the buttons are read
+// from the question that was sent; their meaning is the server's own.
 
 // echo is one that was sent, and the two users between whom it decides.
 type echo struct {
@@ -152,7 +152,7 @@ func (u *user) findEchoes(b *business) []question {
 	return echoes
 }
 
-// findSender returns the user who sent the text of the link to the business; the owner of the number if nobody did.
+// findSender returns the user who sent the text of the link to the business; the owner of the number if no user did.
 func (a *assault) findSender(owner *user) *user {
 	for _, u := range a.in.phones.users {
 		c, f := u.findChat(onWhatsApp + ":" + a.chat.business.Number)

@@ -24,7 +24,8 @@ const (
 
 // newText returns the body of a send to a number, or to a user id.
 func newText(to string) string {
-	return fmt.Sprintf(`{"messaging_product": "whatsapp", %s, "type": "text", "text": {"body": "Thank you."}, "biz_opaque_callback_data": "reply"}`, address(to))
+	return fmt.Sprintf(`{"messaging_product": "whatsapp", %s, "biz_opaque_callback_data": "reply",
+		"type": "text", "text": {"body": "Thank you."}}`, address(to))
 }
 
 func address(to string) string {
@@ -36,8 +37,9 @@ func address(to string) string {
 
 // newQuestion returns the body of a send with two buttons, Confirm and Not me.
 func newQuestion(to, confirm, notMe string) string {
-	return fmt.Sprintf(`{"messaging_product": "whatsapp", %s, "type": "interactive", "interactive": {"type": "button", "body": {"text": "Is it you?"},
-		"action": {"buttons": [{"type": "reply", "reply": {"id": %q, "title": "Confirm"}}, {"type": "reply", "reply": {"id": %q, "title": "Not me"}}]}}}`,
+	return fmt.Sprintf(`{"messaging_product": "whatsapp", %s, "type": "interactive", "interactive": {
+		"type": "button", "body": {"text": "Is it you?"}, "action": {"buttons": [
+			{"type": "reply", "reply": {"id": %q, "title": "Confirm"}}, {"type": "reply", "reply": {"id": %q, "title": "Not me"}}]}}}`,
 		address(to), confirm, notMe)
 }
 
@@ -55,6 +57,11 @@ func (w *runningSimulator) send(status int, body string) map[string]any {
 	return w.callGraph(status, http.MethodPost, "1234567890/messages", body)
 }
 
+// idOf returns the id of a message from the answer to its send.
+func idOf(answer map[string]any) string {
+	return answer["messages"].([]any)[0].(map[string]any)["id"].(string)
+}
+
 // change changes the rules of the account of the tests.
 func (w *runningSimulator) change(rules string) {
 	w.t.Helper()
@@ -67,7 +74,7 @@ func (w *runningSimulator) userID(ref string) string {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()
 	u, f := w.sim.phones.findUser(ref)
-	w.Expect(f).To(BeNil())
+	w.Expect(f).NotTo(HaveOccurred())
 	return u.businessScopedID(w.sim.whatsApp.businesses[0])
 }
 
@@ -116,7 +123,7 @@ func TestWindow_opensForWhoWrote(t *testing.T) {
 	w.change(`{"sendFailures": "answer"}`)
 	noa := w.userID("4")
 	for _, to := range []string{"+" + adaNumber, "+" + noaNumber, noa} {
-		w.Expect(w.send(http.StatusBadRequest, newText(to))).To(failsWith(131047), "nobody wrote, so nobody is written to")
+		w.Expect(w.send(http.StatusBadRequest, newText(to))).To(failsWith(131047), "no user wrote, so no user is written to")
 	}
 	w.Expect(w.send(http.StatusBadRequest, newText("+4915100000000"))).To(failsWith(131026))
 	w.Expect(w.send(http.StatusBadRequest, newText("DE.123"))).To(failsWith(131026))
@@ -170,7 +177,8 @@ func TestSend_failuresAreStatusesUnlessTheyAreAnswers(t *testing.T) {
 	w.Eventually(c.statuses).WithTimeout(patience).Should(HaveKey("failed"))
 	st := c.statuses()["failed"]
 	w.Expect(st.Errors).To(ConsistOf(And(HaveField("Code", 131047), HaveField("Title", "Re-engagement message"))))
-	w.Expect(st).To(And(HaveField("RecipientID", adaNumber), HaveField("RecipientUserID", BeEmpty()), HaveField("Opaque", "reply"), HaveField("Pricing", BeNil())))
+	w.Expect(st).To(And(HaveField("RecipientID", adaNumber), HaveField("RecipientUserID", BeEmpty()), HaveField("Opaque", "reply"),
+		HaveField("Pricing", BeNil())))
 
 	w.Expect(shapeOfValue(w.send(http.StatusOK, newText(w.userID("4"))))).To(Equal(shapeOf(t, ownGolden(t, "answers/message_user_id"))))
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(2))
@@ -187,20 +195,21 @@ func TestSend_failuresAreStatusesUnlessTheyAreAnswers(t *testing.T) {
 
 // TestStatuses_haveMetasShape compares each status with its golden, and says who is named in it.
 func TestStatuses_haveMetasShape(t *testing.T) {
+	all := map[string]string{"sent": "status_sent", "delivered": "status_delivered", "read": "status_read"}
+	delivered := func(golden string) map[string]string { return map[string]string{"delivered": golden} }
 	for name, test := range map[string]struct {
 		user, to, rules string
 		shapes          map[string]string // of the goldens, by status
 		number          string            // what recipient_id is
 	}{
-		"to a number":                        {"5", malloryNumber, `{}`, map[string]string{"sent": "status_sent", "delivered": "status_delivered", "read": "status_read"}, malloryNumber},
-		"to an id":                           {"5", "", `{}`, map[string]string{"sent": "status_sent", "delivered": "status_delivered", "read": "status_read"}, malloryNumber},
-		"to an id that hides the number":     {"4", "", `{}`, map[string]string{"delivered": "status_delivered_user_id"}, ""},
-		"to the number that an id hides":     {"4", noaNumber, `{}`, map[string]string{"delivered": "status_delivered"}, noaNumber},
-		"to what WhatsApp calls otherwise":   {"2", "525512345678", `{}`, map[string]string{"delivered": "status_delivered_free"}, "5215512345678"},
-		"to a number, as before billing":     {"1", adaNumber, `{"billable": false}`, map[string]string{"delivered": "status_delivered_free"}, adaNumber},
-		"to a number, billed as an utility":  {"1", adaNumber, `{"category": "utility"}`, map[string]string{"delivered": "status_delivered_free"}, adaNumber},
-		"to who is shown once written to":    {"4", noaNumber, `{"numberAfterMessage": true}`, map[string]string{"delivered": "status_delivered"}, noaNumber},
-		"to an id, after a message was read": {"1", "", `{}`, map[string]string{"delivered": "status_delivered_free"}, adaNumber},
+		"to a number":                        {"5", malloryNumber, `{}`, all, malloryNumber},
+		"to an id":                           {"5", "", `{}`, all, malloryNumber},
+		"to an id that hides the number":     {"4", "", `{}`, delivered("status_delivered_user_id"), ""},
+		"to the number that an id hides":     {"4", noaNumber, `{}`, delivered("status_delivered"), noaNumber},
+		"to what WhatsApp calls otherwise":   {"2", "525512345678", `{}`, delivered("status_delivered_free"), "5215512345678"},
+		"to a number, as before billing":     {"1", adaNumber, `{"billable": false}`, delivered("status_delivered_free"), adaNumber},
+		"to a number, billed as an utility":  {"1", adaNumber, `{"category": "utility"}`, delivered("status_delivered_free"), adaNumber},
+		"to a number that is shown after it": {"4", noaNumber, `{"numberAfterMessage": true}`, delivered("status_delivered"), noaNumber},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, c := registered(t)
@@ -220,7 +229,8 @@ func TestStatuses_haveMetasShape(t *testing.T) {
 				w.Expect(shapeOf(t, c.bodyOfStatus(status))).To(Equal(want), status)
 			}
 			for status, st := range c.statuses() {
-				w.Expect(st).To(And(HaveField("RecipientID", test.number), HaveField("RecipientUserID", w.userID(test.user)), HaveField("Opaque", "reply")))
+				w.Expect(st).To(And(HaveField("RecipientID", test.number), HaveField("RecipientUserID", w.userID(test.user)),
+					HaveField("Opaque", "reply")))
 				if status == "read" {
 					w.Expect(st.Pricing).To(BeNil())
 				}
@@ -301,7 +311,9 @@ func TestLedger_isBounded(t *testing.T) {
 }
 
 func TestMaskAddress(t *testing.T) {
-	for address, want := range map[string]string{"+4915112345678": "+49*********78", "DE.1234567890": "DE.********90", "7300000001": "730*****01", "+491512": "*******", "": ""} {
+	for address, want := range map[string]string{
+		"+4915112345678": "+49*********78", "DE.1234567890": "DE.********90", "7300000001": "730*****01", "+491512": "*******", "": "",
+	} {
 		NewWithT(t).Expect(maskAddress(address)).To(Equal(want))
 	}
 }
@@ -321,7 +333,8 @@ func TestUsers_areKnownByBothIDsUnlessTheyHideTheNumber(t *testing.T) {
 			w.Eventually(c.values).WithTimeout(patience).Should(HaveLen(1))
 			v := c.values()[0]
 			w.Expect(v.Messages[0]).To(And(HaveField("From", test.number), HaveField("FromUserID", w.userID(test.user))))
-			w.Expect(v.Contacts[0]).To(And(HaveField("WaID", test.number), HaveField("UserID", w.userID(test.user)), HaveField("Profile.Username", test.username)))
+			w.Expect(v.Contacts[0]).To(And(HaveField("WaID", test.number), HaveField("UserID", w.userID(test.user)),
+				HaveField("Profile.Username", test.username)))
 		})
 	}
 }
@@ -351,7 +364,7 @@ func TestTap_namesTheQuestionAndItsButton(t *testing.T) {
 				w, c := registered(t)
 				w.write(user.id)
 				w.send(http.StatusOK, newQuestion(w.userID(user.id), "echo:0", "notme:0"))
-				asked := w.send(http.StatusOK, newQuestion(w.userID(user.id), "echo:1", "notme:1"))["messages"].([]any)[0].(map[string]any)["id"]
+				asked := idOf(w.send(http.StatusOK, newQuestion(w.userID(user.id), "echo:1", "notme:1")))
 				w.call(http.StatusConflict, http.MethodPost, "/sim/users/"+user.id+"/tap", `{"title": "Perhaps"}`)
 				w.call(http.StatusAccepted, http.MethodPost, "/sim/users/"+user.id+"/tap", `{"title": "`+title+`"}`)
 				w.call(http.StatusConflict, http.MethodPost, "/sim/users/"+user.id+"/tap", `{"title": "`+title+`"}`)
@@ -362,8 +375,8 @@ func TestTap_namesTheQuestionAndItsButton(t *testing.T) {
 						continue
 					}
 					m := v.Messages[0]
-					w.Expect(m).To(And(HaveField("Context.ID", asked), HaveField("Context.From", "4915112345670"), HaveField("From", user.number),
-						HaveField("FromUserID", w.userID(user.id))))
+					w.Expect(m).To(And(HaveField("Context.ID", asked), HaveField("Context.From", "4915112345670"),
+						HaveField("From", user.number), HaveField("FromUserID", w.userID(user.id))))
 					w.Expect(m.Interactive).To(HaveValue(Equal(waInteractive{Type: "button_reply", Reply: &replyButton{id, title}})))
 				}
 			})

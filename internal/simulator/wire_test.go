@@ -87,14 +87,20 @@ func unknownIn(paths, known map[string]bool) []string {
 	return all
 }
 
-func golden(t *testing.T, name string) []byte { return readGolden(t, "../messenger/"+name) }
+func golden(t *testing.T, name string) []byte {
+	t.Helper()
+	return readGolden(t, "../messenger/"+name)
+}
 
 // ownGolden returns a payload of testdata, whose README names its source.
-func ownGolden(t *testing.T, name string) []byte { return readGolden(t, "testdata/"+name+".json") }
+func ownGolden(t *testing.T, name string) []byte {
+	t.Helper()
+	return readGolden(t, "testdata/"+name+".json")
+}
 
 func readGolden(t *testing.T, file string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(file) //nolint:gosec // a golden
+	content, err := os.ReadFile(file)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return content
 }

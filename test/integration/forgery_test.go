@@ -170,8 +170,7 @@ func attacksOn(platform string) []simulator.Attack {
 	GinkgoHelper()
 	var all []simulator.Attack
 	for _, a := range simulator.Attacks() {
-		// These two need a genuine message before them.
-		if a.Platform == platform && !a.Honest && a.Name != "replay" && a.Name != "foreign-tap" {
+		if a.Platform == platform && !a.Honest && a.Needs == "" { // nothing must have come before them
 			all = append(all, a)
 		}
 	}
