@@ -38,7 +38,7 @@ const (
 
 // newSimulatedShop starts a replica and a simulator for each other. With webhooks, Telegram posts to the replica; otherwise
 // the replica polls.
-func newSimulatedShop(ctx context.Context, webhooks bool) *simulatedShop {
+func newSimulatedShop(ctx context.Context, webhooks bool, edits ...func(*verifyv1.VerificationProjectSpec)) *simulatedShop {
 	GinkgoHelper()
 	s := &simulatedShop{shop: newShop(ctx)}
 	var api atomic.Value // the API's address, once there is one
@@ -53,7 +53,7 @@ func newSimulatedShop(ctx context.Context, webhooks bool) *simulatedShop {
 	DeferCleanup(server.Close)
 	s.url = server.URL
 	runInBackground(sim.Start)
-	s.useSimulator(ctx, webhooks)
+	s.useSimulator(ctx, webhooks, edits)
 	r := startReplica(append([]string{
 		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
 		"--simulator-url", s.url, "--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
@@ -89,7 +89,7 @@ func runInBackground(start func(context.Context) error) {
 }
 
 // useSimulator gives the project accounts of the simulator.
-func (s *simulatedShop) useSimulator(ctx context.Context, webhooks bool) {
+func (s *simulatedShop) useSimulator(ctx context.Context, webhooks bool, edits []func(*verifyv1.VerificationProjectSpec)) {
 	GinkgoHelper()
 	s.writeSecret("access-token", simSecret)
 	s.writeSecret("app-secret", simSecret)
@@ -101,13 +101,21 @@ func (s *simulatedShop) useSimulator(ctx context.Context, webhooks bool) {
 	if webhooks {
 		project.Spec.BaseURL = sceneURL
 	}
+	for _, edit := range edits {
+		edit(&project.Spec)
+	}
 	Expect(s.admin.Update(ctx, project)).To(Succeed())
+}
+
+// simulatorReplica returns the simulator as something to call.
+func (s *simulatedShop) simulatorReplica() *replica {
+	return &replica{api: strings.TrimPrefix(s.url, "http://")}
 }
 
 // callSimulator calls the simulator's API.
 func (s *simulatedShop) callSimulator(ctx context.Context, want int, path, body string) map[string]any {
 	GinkgoHelper()
-	status, _, answer := (&replica{api: strings.TrimPrefix(s.url, "http://")}).sendCall(ctx, "", http.MethodPost, path, body)
+	status, _, answer := s.simulatorReplica().sendCall(ctx, "", http.MethodPost, path, body)
 	Expect(status).To(Equal(want), "%s: %v", path, answer)
 	return answer
 }
@@ -183,7 +191,7 @@ var _ = Describe("A forgery", func() {
 		s := newSimulatedShop(ctx, true)
 		victim := s.addUser(ctx)
 		id, link := s.startRequest(ctx, "WHATSAPP", victim)
-		stored := s.readRequest(ctx, id).ResourceVersion
+		stored, hints := s.readRequest(ctx, id).ResourceVersion, 0
 		for _, a := range attacksOn("whatsapp") {
 			By(a.Name)
 			expectStatuses(s.runAttack(ctx, a.Name, s.addUser(ctx), victim, link), a.Expect)
@@ -192,8 +200,12 @@ var _ = Describe("A forgery", func() {
 			if a.Asks && len(now.Status.Contacts) == 1 { // recorded once: the owner was asked
 				stored = now.ResourceVersion
 			}
+			if n := len(now.Status.Hints); n > hints { // recorded once for each kind
+				stored, hints = now.ResourceVersion, n
+			}
 			Expect(now.ResourceVersion).To(Equal(stored), a.Name)
 		}
+		Expect(hints).To(BeNumerically("<=", 3))
 		s.verifyByOwner(ctx, victim, id, link)
 		Eventually(s.receiver.deliveries).WithContext(ctx).WithTimeout(patience).Should(HaveLen(1), "one event, for the owner")
 	}, SpecTimeout(3*time.Minute))
@@ -244,7 +256,7 @@ var _ = Describe("A forgery", func() {
 		Expect(s.readStatus(ctx, id)).To(Equal("PENDING"))
 		var answered []any
 		Eventually(func() error { // once the prompt has arrived
-			status, _, answer := (&replica{api: strings.TrimPrefix(s.url, "http://")}).sendCall(ctx, "", http.MethodPost,
+			status, _, answer := s.simulatorReplica().sendCall(ctx, "", http.MethodPost,
 				"/sim/users/"+attacker+"/attack/foreign-tap", fmt.Sprintf(`{"link": %q, "phone": %q}`, link, victim))
 			if status != http.StatusOK {
 				return fmt.Errorf("%v", answer)
@@ -268,7 +280,7 @@ var _ = Describe("A forgery", func() {
 			id, link := s.startRequest(ctx, method, victim)
 			s.verifyByOwner(ctx, victim, id, link)
 			Eventually(func() error {
-				status, _, answer := (&replica{api: strings.TrimPrefix(s.url, "http://")}).sendCall(ctx, "", http.MethodPost,
+				status, _, answer := s.simulatorReplica().sendCall(ctx, "", http.MethodPost,
 					"/sim/users/"+victim+"/attack/replay", fmt.Sprintf(`{"link": %q}`, link))
 				if status != http.StatusOK {
 					return fmt.Errorf("%v", answer)

@@ -1,0 +1,173 @@
+package integration_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/simulator"
+)
+
+// askByEcho has the project ask claimed numbers, and send every event.
+func askByEcho(spec *verifyv1.VerificationProjectSpec) {
+	spec.WhatsApp.AcceptSharedContact, spec.WhatsApp.HiddenNumbers = nil, verifyv1.HiddenNumbersEcho
+	sendEveryEvent(spec)
+}
+
+func sendEveryEvent(spec *verifyv1.VerificationProjectSpec) {
+	spec.Webhook.Events = []verifyv1.Event{verifyv1.EventSuccess, verifyv1.EventExpired, verifyv1.EventDeclined, verifyv1.EventAttention}
+}
+
+// addHiddenUser adds a user whose number WhatsApp hides, and returns the number.
+func (s *simulatedShop) addHiddenUser(ctx context.Context) string {
+	GinkgoHelper()
+	s.users++
+	number := fmt.Sprintf("+4915155%06d", s.users)
+	s.callSimulator(ctx, http.StatusCreated, "/sim/users",
+		fmt.Sprintf(`{"name": "Noa", "phone": %q, "username": "noa_%d", "hidesNumber": true}`, number, s.users))
+	return number
+}
+
+// send has a user open a link and send its text.
+func (s *simulatedShop) send(ctx context.Context, number, link string) {
+	GinkgoHelper()
+	s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+number+"/send", fmt.Sprintf(`{"link": %q}`, link))
+}
+
+// tap has a user tap a button as soon as there is one.
+func (s *simulatedShop) tap(ctx context.Context, number, title string) {
+	GinkgoHelper()
+	s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+number+"/tap", fmt.Sprintf(`{"title": %q, "wait": "30s"}`, title))
+}
+
+func (s *simulatedShop) readAnswer(ctx context.Context, id string) map[string]any {
+	GinkgoHelper()
+	return s.replicas[0].mustCall(ctx, s.key, http.MethodGet, "/api/verify/status?id="+id, "")
+}
+
+// expectAnswer waits until status answers what is wanted.
+func (s *simulatedShop) expectAnswer(ctx context.Context, id string, want ...any) {
+	GinkgoHelper()
+	var matchers []types.GomegaMatcher
+	for i := 0; i < len(want); i += 2 {
+		if want[i+1] == nil {
+			matchers = append(matchers, Not(HaveKey(want[i])))
+			continue
+		}
+		matchers = append(matchers, HaveKeyWithValue(want[i], want[i+1]))
+	}
+	Eventually(s.readAnswer).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(SatisfyAll(matchers...))
+}
+
+// events returns the kinds and hints of the events about a request, in their order.
+func (s *simulatedShop) events(id string) []string {
+	GinkgoHelper()
+	var got []string
+	for _, d := range s.receiver.deliveries() {
+		var body struct{ Event, RequestID, Hint string }
+		Expect(json.Unmarshal([]byte(d.body), &body)).To(Succeed())
+		if body.RequestID == id {
+			got = append(got, body.Event+" "+body.Hint)
+		}
+	}
+	return got
+}
+
+var _ = Describe("A caller", func() {
+	It("learns why a number is not verified, by status and by event", func(ctx SpecContext) {
+		s := newSimulatedShop(ctx, true, askByEcho)
+		owner, stranger := s.addHiddenUser(ctx), s.addUser(ctx)
+		id, link := s.startRequest(ctx, "WHATSAPP", owner)
+		s.expectAnswer(ctx, id, "status", "PENDING", "hint", nil)
+		s.send(ctx, stranger, link)
+		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "OTHER_NUMBER")
+		Eventually(s.events).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+			Should(Equal([]string{"verification.attention OTHER_NUMBER"}))
+		s.send(ctx, owner, link)
+		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "AWAITING_CONFIRMATION")
+		Eventually(s.events).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2))
+
+		s.tap(ctx, owner, "Confirm")
+		s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo", "actualPhoneNumber", owner, "hint", nil)
+		Eventually(s.events).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(Equal([]string{
+			"verification.attention OTHER_NUMBER", "verification.attention AWAITING_CONFIRMATION", "verification.success ",
+		}))
+	}, SpecTimeout(2*time.Minute))
+
+	It("learns that the owner of a number declined", func(ctx SpecContext) {
+		s := newSimulatedShop(ctx, true, askByEcho)
+		owner := s.addHiddenUser(ctx)
+		id, link := s.startRequest(ctx, "WHATSAPP", owner)
+		s.send(ctx, owner, link)
+		s.tap(ctx, owner, "Not me")
+		s.expectAnswer(ctx, id, "status", "EXPIRED", "hint", "DECLINED")
+		Eventually(s.events).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+			Should(ContainElement("verification.declined DECLINED"))
+		s.send(ctx, owner, link)
+		Consistently(s.readStatus).WithContext(ctx).WithArguments(id).WithTimeout(time.Second).Should(Equal("EXPIRED"))
+	}, SpecTimeout(2*time.Minute))
+
+	It("learns that WhatsApp hides the number, and what Telegram waits for", func(ctx SpecContext) {
+		s := newSimulatedShop(ctx, true, func(spec *verifyv1.VerificationProjectSpec) {
+			spec.WhatsApp.AcceptSharedContact = nil
+			sendEveryEvent(spec)
+		})
+		hidden := s.addHiddenUser(ctx)
+		id, link := s.startRequest(ctx, "WHATSAPP", hidden)
+		s.send(ctx, hidden, link)
+		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "NUMBER_HIDDEN")
+
+		id, link = s.startRequest(ctx, "TELEGRAM", hidden)
+		s.send(ctx, hidden, link)
+		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "AWAITING_CONTACT")
+		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+hidden+"/share-contact", `{"wait": "30s"}`)
+		s.expectAnswer(ctx, id, "status", "VERIFIED", "hint", nil)
+	}, SpecTimeout(2*time.Minute))
+})
+
+var _ = Describe("An echo", func() {
+	It("is answered by its own sender alone", func(ctx SpecContext) {
+		s := newSimulatedShop(ctx, true, askByEcho)
+		tried := 0
+		for _, a := range simulator.Attacks() {
+			if a.Needs != "echo" && a.Needs != "otherEcho" {
+				continue
+			}
+			tried++
+			By(a.Name)
+			if a.Needs == "otherEcho" {
+				other := s.addHiddenUser(ctx)
+				id, link := s.startRequest(ctx, "WHATSAPP", other)
+				s.send(ctx, other, link)
+				s.expectAnswer(ctx, id, "hint", "AWAITING_CONFIRMATION")
+			}
+			owner := s.addHiddenUser(ctx)
+			id, link := s.startRequest(ctx, "WHATSAPP", owner)
+			s.send(ctx, owner, link)
+			s.expectAnswer(ctx, id, "hint", "AWAITING_CONFIRMATION")
+			attacker := s.addUser(ctx)
+			var answered []any
+			Eventually(func() error { // once the question has arrived
+				status, _, answer := s.simulatorReplica().sendCall(ctx, "", http.MethodPost,
+					"/sim/users/"+attacker+"/attack/"+a.Name, fmt.Sprintf(`{"link": %q, "phone": %q}`, link, owner))
+				if status != http.StatusOK {
+					return fmt.Errorf("%v", answer)
+				}
+				answered = answer["deliveries"].([]any)
+				return nil
+			}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
+			expectStatuses(answered, a.Expect)
+			Expect(s.readStatus(ctx, id)).To(Equal("PENDING"), a.Name)
+			s.tap(ctx, owner, "Confirm")
+			s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo")
+		}
+		Expect(tried).To(BeNumerically(">=", 10))
+	}, SpecTimeout(4*time.Minute))
+})
