@@ -193,6 +193,18 @@ func TestSend_failuresAreStatusesUnlessTheyAreAnswers(t *testing.T) {
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(3), "the answer was all that came of it")
 }
 
+func TestSend_failedStatusesHaveMetasShape(t *testing.T) {
+	for to, golden := range map[string]string{adaNumber: "status_failed_window", "4915100000000": "status_failed_undeliverable"} {
+		w, c := registered(t)
+		w.send(http.StatusOK, newQuestion(to, "echo:1", "notme:1"))
+		w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(1))
+		var want waEnvelope
+		w.Expect(json.Unmarshal(ownGolden(t, "in/"+golden), &want)).To(Succeed())
+		w.Expect(shapeOf(t, c.all()[0].body)).To(Equal(shapeOf(t, ownGolden(t, "in/"+golden))))
+		w.Expect(c.values()[0].Statuses[0].Errors).To(Equal(want.Entry[0].Changes[0].Value.Statuses[0].Errors), "in Meta's words")
+	}
+}
+
 // TestStatuses_haveMetasShape compares each status with its golden, and says who is named in it.
 func TestStatuses_haveMetasShape(t *testing.T) {
 	all := map[string]string{"sent": "status_sent", "delivered": "status_delivered", "read": "status_read"}
