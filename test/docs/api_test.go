@@ -16,6 +16,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/controllers/project/render"
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // patience bounds waits, which are longer on a loaded machine.
@@ -154,6 +156,21 @@ func eventInShape(t *testing.T, r *reader, b block) {
 		text := requestIDField.ReplaceAllString(b.text, "${1}"+r.env["REQUEST_ID"])
 		r.samples = append(r.samples, sample{b, timestampField.ReplaceAllString(text, "${1}"+status.VerifiedAt), false})
 	}
+}
+
+// attentionInShape compares a block with the event of a request whose code came from another number.
+func attentionInShape(t *testing.T, _ *reader, b block) {
+	t.Helper()
+	g := NewWithT(t)
+	number, err := phone.FromE164("+4915112345678")
+	g.Expect(err).NotTo(HaveOccurred())
+	now := time.Now()
+	sent := sendEventOf(t, rawSecret, "", now, &verification.Request{
+		ID: "vr4soqontb52m5bmeyx7bop4b4", Phone: number, Method: verification.WhatsApp, Phase: verification.Pending,
+		CreatedAt: now, ExpiresAt: now.Add(time.Minute), Hints: []verification.Hint{{Kind: verification.HintOtherNumber, At: now}},
+	}).body
+	g.Expect(fieldKinds(t, sent)).To(Equal(fieldKinds(t, []byte(b.text))))
+	g.Expect(keysOf(t, string(sent))).To(Equal(keysOf(t, b.text)))
 }
 
 var (

@@ -37,6 +37,17 @@ type event struct {
 // sendEvent makes phoneproof send an event that is signed with the secrets at a time, and returns it.
 func sendEvent(t *testing.T, current, previous string, at time.Time) event {
 	t.Helper()
+	number, err := phone.FromE164("+4915112345678")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return sendEventOf(t, current, previous, at, &verification.Request{
+		ID: "vr4soqontb52m5bmeyx7bop4b4", Phone: number, Actual: number, Method: verification.Telegram, Phase: verification.Verified,
+		CreatedAt: at, VerifiedAt: at,
+	})
+}
+
+// sendEventOf is sendEvent for the event of a request.
+func sendEventOf(t *testing.T, current, previous string, at time.Time, r *verification.Request) event {
+	t.Helper()
 	g := NewWithT(t)
 	received := make(chan event, 1)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -46,12 +57,7 @@ func sendEvent(t *testing.T, current, previous string, at time.Time) event {
 		}
 	}))
 	defer receiver.Close()
-	number, err := phone.FromE164("+4915112345678")
-	g.Expect(err).NotTo(HaveOccurred())
-	e, err := webhook.NewEvent("default/shop", &verification.Request{
-		ID: "vr4soqontb52m5bmeyx7bop4b4", Phone: number, Actual: number, Method: verification.Telegram, Phase: verification.Verified,
-		CreatedAt: at, VerifiedAt: at,
-	})
+	e, err := webhook.NewEvent("default/shop", r)
 	g.Expect(err).NotTo(HaveOccurred())
 	sender := webhook.NewSender(webhook.Options{
 		Guard: webhook.NewDevGuard(webhook.GuardConfig{}), Clock: clocktesting.NewFakePassiveClock(at),

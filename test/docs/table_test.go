@@ -87,7 +87,8 @@ var rules = []rule{
 	{"docs/spec/verificationrequest.md", "console", "$ kubectl get vreq  ", consoleBlock},
 	{"docs/spec/verificationrequest.md", "mermaid", "stateDiagram", notRun("a picture")},
 
-	{"docs/webhooks.md", "json", `{"event"`, eventInShape},
+	{"docs/webhooks.md", "json", `{"event":"verification.success"`, eventInShape},
+	{"docs/webhooks.md", "json", `{"event":"verification.attention"`, attentionInShape},
 	{"docs/webhooks.md", "go", "body, err :=", goBlock(true, "true", `"io"`,
 		`standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"`)},
 	{"docs/webhooks.md", "js", "import { Webhook }", nodeBlock(true, "event.event === 'verification.success'", "standardwebhooks", "svix")},
