@@ -59,6 +59,16 @@ func (h *harness) verifyRequest(id, number string, assurance verification.Assura
 	}
 }
 
+// Status answers a pasted number in the form that a client can compare and call.
+func TestStatus_answersAPastedNumberAsE164(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	for _, pasted := range []string{"\u202a+49\u00a01512\u20113456789\u202c", "\u200f٤٩ ١٥١٢ ٣٤٥٦٧٨٩", "＋４９　１５１２　３４５６７８９", "49 (1512) 345-67.89"} {
+		id := h.do(initFor(keyAll, pasted)).stringField("requestId")
+		g.Expect(h.do(statusRequest(keyStatus, "id="+id)).stringField("phoneNumber")).To(Equal("+4915123456789"), "%q", pasted)
+	}
+}
+
 func TestStatus_badQueries(t *testing.T) {
 	q := func(query string) request { return statusRequest(keyAll, query) }
 	id := func(id string) request { return q("id=" + url.QueryEscape(id)) }

@@ -7,14 +7,13 @@ type Reason string
 const (
 	// ReasonEmpty: no digits at all.
 	ReasonEmpty Reason = "empty"
-	// ReasonTooLong: more than 32 bytes, more than the 15 digits of E.164, or more than the country uses.
+	// ReasonTooLong: more than 32 characters, more than the 15 digits of E.164, or more than the country uses.
 	ReasonTooLong Reason = "too_long"
 	// ReasonTooShort: fewer digits than the country uses, such as short codes and numbers without their area code.
 	ReasonTooShort Reason = "too_short"
 	// ReasonNotDigits: a letter, a second plus, or a sign that is not a separator.
 	ReasonNotDigits Reason = "not_digits"
-	// ReasonNotASCII: digits of another script, full-width signs, invisible marks. They are refused, not converted,
-	// because look-alikes are used to forge numbers.
+	// ReasonNotASCII: a character outside ASCII that is no digit, dash, space or invisible mark.
 	ReasonNotASCII Reason = "not_ascii"
 	// ReasonControl: a control character, such as a tab or a line feed.
 	ReasonControl Reason = "control_character"
@@ -51,12 +50,12 @@ func (e *Error) Error() string { return e.message }
 // Refusals are allocated once, so that invalid input costs no allocation.
 var (
 	errEmpty       = newError(ReasonEmpty, "no digits: give the phone number with its country code, digits only, with or without a leading plus")
-	errInputLong   = newError(ReasonTooLong, "longer than 32 bytes: give just one phone number with its country code")
+	errInputLong   = newError(ReasonTooLong, "longer than 32 characters: give just one phone number with its country code")
 	errDigitsLong  = newError(ReasonTooLong, "more than 15 digits, the most an international number has: remove what does not belong to the number")
 	errCountryLong = newError(ReasonTooLong, "too many digits for its country code: check the country code and remove what does not belong to the number")
 	errShort       = newError(ReasonTooShort, "too few digits for an international number: give country code, area code and number; short codes cannot be verified")
 	errNotDigits   = newError(ReasonNotDigits, "a character that is not allowed: use the digits 0 to 9, one leading plus, and spaces, hyphens, dots, slashes or parentheses as separators")
-	errNotASCII    = newError(ReasonNotASCII, "a character outside ASCII, which can be invisible: use the plain digits 0 to 9 without full-width or other scripts' digits and without direction marks")
+	errNotASCII    = newError(ReasonNotASCII, "a character outside ASCII that stands for no digit, plus or separator: use the digits 0 to 9, one leading plus, and spaces or hyphens")
 	errControl     = newError(ReasonControl, "a control character such as a tab or line feed: remove it")
 	errURI         = newError(ReasonURI, "a scheme before the number, such as tel: or whatsapp: - give the bare number with its country code")
 	errExtension   = newError(ReasonExtension, "an extension after the number: remove it, a messenger account belongs to the number itself")

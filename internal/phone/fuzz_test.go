@@ -2,9 +2,14 @@ package phone
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/runenames"
 )
 
 var fourDigits = regexp.MustCompile(`[0-9]{4}`)
@@ -12,7 +17,8 @@ var fourDigits = regexp.MustCompile(`[0-9]{4}`)
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "+", "+49 (0)151 123.45-678", "0049301234", "+4915112345678901", "+1 (555) 010-0000", "＋１2015550123",
-		"+٤٩١٥١١٢٣٤", "\u200f+4915112345678", "tel:+4915112345678;ext=1", "+5215512345678", "+551187654321",
+		"+٤٩١٥١١٢٣٤٥٦٧٨", "\u200f+4915112345678",
+		"\u202a+49\u00a0151\u201112345678\u202c", "+४९ १५१ १२३۴۵۶۷۸", "＋４９（１５１）１２３．４５／６７８", "+49\u202815112345678", "tel:+4915112345678;ext=1", "+5215512345678", "+551187654321",
 		"+54111523456789", "+7 8 701 234 5678", "+88801234567", "+80012345678", "+979123456789", "+390669812345",
 		"+44 0 020 7946 0000", "+39000000", "+1 1 201 555 0123", "+55 0 15 11 98765 432",
 	} {
@@ -26,12 +32,14 @@ func FuzzParse(f *testing.F) {
 			digits[i] = '0' + c%10
 		}
 		checkParse(t, string(digits))
+		checkParse(t, inOtherScripts(digits, input))
 	})
 }
 
 func checkParse(t *testing.T, input string) {
 	t.Helper()
 	n, err := Parse(input)
+	checkNormalized(t, input, n, err)
 	if err != nil {
 		checkRefusal(t, n, err)
 		return
@@ -41,6 +49,74 @@ func checkParse(t *testing.T, input string) {
 		t.Errorf("%s parses to %s, %v", n.E164(), again.E164(), err)
 	}
 	checkSame(t, n, n)
+}
+
+// checkNormalized checks that an input parses as its ASCII form does, and is refused if it has none.
+func checkNormalized(t *testing.T, input string, n Number, err error) {
+	t.Helper()
+	if utf8.RuneCountInString(input) > maxInput {
+		if reasonOf(err) != ReasonTooLong {
+			t.Errorf("%q is not refused as too long: %v", input, err)
+		}
+		return
+	}
+	foreign := false
+	ascii := strings.Map(func(r rune) rune {
+		c, known := asciiForm(r)
+		foreign = foreign || !known
+		return c
+	}, input)
+	if foreign {
+		if reasonOf(err) == "" {
+			t.Errorf("%q is accepted as %s", input, n.E164())
+		}
+		return
+	}
+	want, wantErr := Parse(ascii)
+	if n != want || reasonOf(err) != reasonOf(wantErr) {
+		t.Errorf("%q parses to %s, %v, and its form %q to %s, %v", input, n.E164(), err, ascii, want.E164(), wantErr)
+	}
+}
+
+// pastedCharacters are the documented characters that have an ASCII form, beside the digits, spaces and dashes of Unicode.
+var pastedCharacters = map[rune]rune{
+	'\u00ad': ' ', '\u061c': ' ', '\ufeff': ' ', '\u2212': '-', '\uff0b': '+', '\uff08': '(', '\uff09': ')', '\uff0e': '.', '\uff0f': '/',
+	'\u200b': ' ', '\u200c': ' ', '\u200d': ' ', '\u200e': ' ', '\u200f': ' ',
+	'\u202a': ' ', '\u202b': ' ', '\u202c': ' ', '\u202d': ' ', '\u202e': ' ',
+	'\u2060': ' ', '\u2061': ' ', '\u2062': ' ', '\u2063': ' ', '\u2064': ' ',
+	'\u2066': ' ', '\u2067': ' ', '\u2068': ' ', '\u2069': ' ',
+}
+
+// asciiForm returns the ASCII character that r stands for, by the tables and names of Unicode, and whether there is one.
+func asciiForm(r rune) (rune, bool) {
+	switch c, listed := pastedCharacters[r]; {
+	case r < utf8.RuneSelf:
+		return r, true
+	case listed:
+		return c, true
+	case unicode.Is(unicode.Zs, r):
+		return ' ', true
+	case unicode.Is(unicode.Pd, r):
+		return '-', true
+	case unicode.IsDigit(r):
+		words := strings.Fields(runenames.Name(r))
+		value := slices.Index(digitNames, words[len(words)-1])
+		return '0' + rune(value), value >= 0
+	}
+	return 'a', false
+}
+
+// inOtherScripts returns the digits in scripts that the bytes of seed choose, with characters between them that are dropped.
+func inOtherScripts(digits []byte, seed string) string {
+	zeros, between := []rune("0٠۰०০๐０𝟎"), []rune("\u202a\u00a0\u2011\u200e－")
+	var text strings.Builder
+	for i, c := range digits {
+		text.WriteRune(zeros[int(seed[i])%len(zeros)] + rune(c-'0'))
+		if seed[i]%4 == 0 {
+			text.WriteRune(between[int(seed[i])%len(between)])
+		}
+	}
+	return text.String()
 }
 
 func FuzzReported(f *testing.F) {

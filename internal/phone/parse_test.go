@@ -2,6 +2,7 @@ package phone
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -70,7 +71,7 @@ func TestParse_refuses(t *testing.T) {
 		{"zeros alone", "0", ReasonNoCountryCode},
 		{"16 digits", "+4915112345678901", ReasonTooLong},
 		{"too long for its country", "+1 201 555 01234", ReasonTooLong},
-		{"33 bytes", "+49-1-5-1-1-2-3-4-5-6-7-8--------", ReasonTooLong},
+		{"33 characters", "+49-1-5-1-1-2-3-4-5-6-7-8--------", ReasonTooLong},
 		{"huge", string(make([]byte, 1<<20)), ReasonTooLong},
 		{"country code alone", "+49", ReasonTooShort},
 		{"7 digits", "+1 555 123", ReasonTooShort},
@@ -86,14 +87,28 @@ func TestParse_refuses(t *testing.T) {
 		{"star code", "*31#4915112345678", ReasonNotDigits},
 		{"underscore", "49_15112345678", ReasonNotDigits},
 		{"brackets", "[49]15112345678", ReasonNotDigits},
-		{"full-width plus and digit", "＋１2015550123", ReasonNotASCII},
-		{"full-width digit inside", "+4915１12345678", ReasonNotASCII},
-		{"Arabic-Indic digits", "+٤٩١٥١١٢٣٤", ReasonNotASCII},
-		{"right-to-left mark", "\u200f+4915112345678", ReasonNotASCII},
-		{"left-to-right override", "+4915112\u202d345678", ReasonNotASCII},
-		{"zero width space", "+49\u200b15112345678", ReasonNotASCII},
-		{"no-break space", "+49\u00a015112345678", ReasonNotASCII},
-		{"en dash", "+49–15112345678", ReasonNotASCII},
+		{"superscript digit", "+49²15112345678", ReasonNotASCII},
+		{"circled digit", "+4915①12345678", ReasonNotASCII},
+		{"Chinese numeral", "+四九15112345678", ReasonNotASCII},
+		{"Roman numeral", "+Ⅳ915112345678", ReasonNotASCII},
+		{"Cyrillic letter like a zero", "+4915112345О78", ReasonNotASCII},
+		{"combining mark", "+4\u030115112345678", ReasonNotASCII},
+		{"full-width letter", "+4915112345678ｘ12", ReasonNotASCII},
+		{"full-width colon", "tel：+4915112345678", ReasonNotDigits},
+		{"full-width tilde", "+49～15112345678", ReasonNotASCII},
+		{"superscript plus", "⁺4915112345678", ReasonNotASCII},
+		{"emoji", "☎+4915112345678", ReasonNotASCII},
+		{"line separator", "+49\u202815112345678", ReasonNotASCII},
+		{"next line, a control character outside ASCII", "+49\u008515112345678", ReasonNotASCII},
+		{"variation selector", "+49\ufe0f15112345678", ReasonNotASCII},
+		{"replacement character", "+49\ufffd15112345678", ReasonNotASCII},
+		{"two pluses, the second one full-width", "+＋4915112345678", ReasonNotDigits},
+		{"full-width plus inside", "49＋15112345678", ReasonNotDigits},
+		{"marks alone", "\u202a\u00a0\u2011\u202c", ReasonEmpty},
+		{"national, in Arabic-Indic digits", "٠٣٠ ٩٠١٨٢٠", ReasonNoCountryCode},
+		{"33 characters of four bytes", strings.Repeat("𝟏", 33), ReasonTooLong},
+		{"33 characters, most of them invisible", "+4915112345678" + strings.Repeat("\u200e", 19), ReasonTooLong},
+		{"16 digits of another script", "+" + strings.Repeat("９", 16), ReasonTooLong},
 		{"invalid UTF-8", "+49\xff15112345678", ReasonNotASCII},
 		{"NUL", "+49\x0015112345678", ReasonControl},
 		{"tab", "+49\t15112345678", ReasonControl},

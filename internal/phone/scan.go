@@ -1,15 +1,22 @@
 package phone
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
-// maxInput bounds the text in bytes before it is parsed. The longest E.164 number with a plus and a separator after
-// every digit has 31.
-const maxInput = 32
+const (
+	// maxInput bounds the text in characters before it is parsed. The longest E.164 number with a plus and a separator
+	// after every digit has 31.
+	maxInput = 32
+	// maxInputBytes is the size of maxInput characters, so that a text of any length is refused unread.
+	maxInputBytes = maxInput * utf8.UTFMax
+)
 
 // scanDigits returns the digits of a client's text, or the error of a character. Characters are checked before the
 // number's shape, because an invalid one makes any count of digits meaningless.
 func scanDigits(input string) (Number, *Error) {
-	if len(input) > maxInput {
+	if isTooLong(input) {
 		return Number{}, errInputLong
 	}
 	var (
@@ -18,8 +25,11 @@ func scanDigits(input string) (Number, *Error) {
 		plus    bool
 		leading byte
 	)
-	for i := range len(input) {
-		c := input[i]
+	for at, size := 0, 1; at < len(input); at += size {
+		c := input[at]
+		if size = 1; c >= utf8.RuneSelf {
+			c, size = normalizeRune(input[at:])
+		}
 		switch {
 		case isDigit(c):
 			if digits == 0 {
@@ -32,10 +42,15 @@ func scanDigits(input string) (Number, *Error) {
 			plus = true
 		case isSeparator(c):
 		default:
-			return Number{}, strayError(input, i, digits)
+			return Number{}, strayError(c, input[at:], digits)
 		}
 	}
 	return fromBCD(bcd), checkShape(digits, leading)
+}
+
+// isTooLong reports whether a text has more than maxInput characters.
+func isTooLong(input string) bool {
+	return len(input) > maxInput && (len(input) > maxInputBytes || utf8.RuneCountInString(input) > maxInput)
 }
 
 // checkShape checks the digits before any numbering plan is used.
@@ -61,17 +76,16 @@ func isSeparator(c byte) bool {
 	return false
 }
 
-// strayError returns the error of the first invalid character, which follows so many digits.
-func strayError(input string, at, digits int) *Error {
-	c := input[at]
+// strayError returns the error of the first invalid character c, with which rest begins, after so many digits.
+func strayError(c byte, rest string, digits int) *Error {
 	switch {
-	case c >= 0x80:
+	case c >= utf8.RuneSelf:
 		return errNotASCII
 	case c < ' ' || c == 0x7f:
 		return errControl
-	case digits == 0 && strings.IndexByte(input[at:], ':') > 0:
+	case digits == 0 && strings.IndexByte(rest, ':') > 0:
 		return errURI
-	case digits > 0 && startsExtension(input[at:]):
+	case digits > 0 && startsExtension(rest):
 		return errExtension
 	}
 	return errNotDigits
