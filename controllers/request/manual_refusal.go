@@ -36,6 +36,12 @@ func checkSettings(d kubernetes.ManualRequest, s *settings.Settings) error {
 	if _, err := phone.Parse(d.Phone.E164()); err != nil {
 		return &manualRefusalError{reason: verifyv1.ReasonPhoneNumberRefused, message: "spec.phoneNumber: " + err.Error()}
 	}
+	if s.IsOwnNumber(d.Phone) {
+		return &manualRefusalError{
+			reason:  verifyv1.ReasonPhoneNumberRefused,
+			message: "spec.phoneNumber: the number that the project itself receives messages at, spec.whatsapp.phoneNumber; give the number of a user",
+		}
+	}
 	if s.Suspended {
 		return &manualRefusalError{
 			reason: verifyv1.ReasonSuspended, message: "the project is suspended; set its spec.suspend to false",

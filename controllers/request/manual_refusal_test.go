@@ -18,6 +18,8 @@ import (
 const (
 	mobile  = "+4915112345678"
 	premium = "+49900123456"
+	// business is the project's own number.
+	business = "+4915750000001"
 )
 
 func parseNumber(t *testing.T, e164 string) phone.Number {
@@ -31,7 +33,7 @@ func parseNumber(t *testing.T, e164 string) phone.Number {
 func usableSettings(edit func(*settings.Settings)) *settings.Settings {
 	secret := settings.NewSecret([]byte("0123456789abcdef"))
 	s := &settings.Settings{
-		WhatsApp: &settings.WhatsApp{AppSecret: secret}, Telegram: &settings.Telegram{BotToken: secret},
+		WhatsApp: &settings.WhatsApp{PhoneNumber: business, AppSecret: secret}, Telegram: &settings.Telegram{BotToken: secret},
 		TTL: 10 * time.Minute, DisplayName: "Acme",
 		Limits: verification.Limits{PerPhoneNumber: verification.Rate{Requests: 5, Period: 10 * time.Minute}, MaxStored: 1500},
 	}
@@ -59,6 +61,22 @@ func TestCheckSettings(t *testing.T) {
 		"premium number": {
 			number: premium, method: verification.WhatsApp,
 			reason: verifyv1.ReasonPhoneNumberRefused, message: "spec.phoneNumber: ",
+		},
+		"own number": {
+			number: business, method: verification.WhatsApp,
+			reason: verifyv1.ReasonPhoneNumberRefused, message: "receives messages at",
+		},
+		"own number, by the other messenger, before what can change": {
+			number: business, method: verification.Telegram, edit: func(s *settings.Settings) { s.Suspended = true },
+			reason: verifyv1.ReasonPhoneNumberRefused, message: "receives messages at",
+		},
+		"own number in its other form": {
+			number: "+551187654321", method: verification.WhatsApp,
+			edit:   func(s *settings.Settings) { s.WhatsApp.PhoneNumber = "+5511987654321" },
+			reason: verifyv1.ReasonPhoneNumberRefused, message: "receives messages at",
+		},
+		"former own number": {
+			number: business, method: verification.Telegram, edit: func(s *settings.Settings) { s.WhatsApp = nil },
 		},
 		"a refused number comes before what can change": {
 			number: premium, method: verification.WhatsApp, edit: func(s *settings.Settings) { s.Suspended, s.WhatsApp = true, nil },

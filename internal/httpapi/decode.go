@@ -45,7 +45,7 @@ func (f *textField) UnmarshalJSON(value []byte) error {
 
 // decodeInit reads the body of init. It is stricter than encoding/json, because all readers of a body (a proxy, a log,
 // this server) must read the same values: names match by exact case, a known name occurs at most once however it is
-// escaped, known fields are strings (subject may be null, because many clients send null for a missing value), nothing
+// escaped, known fields are strings (optional ones may be null, because many clients send null for a missing value), nothing
 // follows the object, and text is UTF-8 without lone surrogates. Unknown fields are ignored.
 func decodeInit(data []byte) (initBody, error) {
 	var body initBody
@@ -75,7 +75,7 @@ func decodeInit(data []byte) (initBody, error) {
 	}{{fieldPhoneNumber, &body.PhoneNumber}, {fieldMethod, &body.Method}, {fieldSubject, &body.Subject}} {
 		field := known.field
 		switch {
-		case field.kind == 'n' && known.name == fieldSubject:
+		case field.kind == 'n' && known.name != fieldPhoneNumber: // null is the same as none
 		case field.kind != 0 && !field.given:
 			return initBody{}, newError(codeInvalidType, known.name, known.name+" must be a string.")
 		case strings.ContainsRune(field.value, utf8.RuneError) && !bytes.ContainsRune(data, utf8.RuneError):

@@ -47,6 +47,7 @@ var statuses = map[verification.ErrorCode]int{
 	codeInvalidParameter:                  http.StatusBadRequest,
 	codeIncompleteBody:                    http.StatusBadRequest,
 	verification.CodeInvalidPhoneNumber:   http.StatusBadRequest,
+	verification.CodeOwnNumber:            http.StatusBadRequest,
 	verification.CodeInvalidMethod:        http.StatusBadRequest,
 	verification.CodeMethodNotConfigured:  http.StatusBadRequest,
 	verification.CodeInvalidSubject:       http.StatusBadRequest,
@@ -113,6 +114,12 @@ var (
 		"method must be WHATSAPP or TELEGRAM, in capitals. Leave it out for WHATSAPP.")
 	errMethodNotConfigured = newError(verification.CodeMethodNotConfigured, "method",
 		"This project has no account for this method. Choose the other one, or have the account added to the project.")
+	errOnlyTelegram = newError(verification.CodeMethodNotConfigured, "method",
+		`This project does not use WHATSAPP; send "method": "TELEGRAM".`)
+	errOnlyWhatsApp = newError(verification.CodeMethodNotConfigured, "method",
+		`This project does not use TELEGRAM; send "method": "WHATSAPP".`)
+	errOwnNumber = newError(verification.CodeOwnNumber, "phoneNumber",
+		"phoneNumber is the number that this project itself receives messages at. Give the number of your user.")
 	errChannelNotReady = newRetryableError(verification.CodeChannelNotReady, retryChannel,
 		"The project's account for this method cannot be used right now. Try again later, or choose the other method.")
 	errStoreTimeout = newRetryableError(verification.CodeStoreUnavailable, retryStore,

@@ -108,6 +108,9 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if err != nil {
 		return verification.Initiation{}, newNumberError(err)
 	}
+	if x.settings.IsOwnNumber(number) {
+		return verification.Initiation{}, errOwnNumber
+	}
 	method, err := x.chooseMethod(body)
 	if err != nil {
 		return verification.Initiation{}, err
@@ -136,9 +139,21 @@ func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
 		return "", errMethod
 	}
 	if x.settings.Method(method) == settings.MethodNotConfigured { // Also refused for a retry, because the link needs the account.
-		return "", errMethodNotConfigured
+		return "", refuseMethod(x.settings)
 	}
 	return method, nil
+}
+
+// refuseMethod returns the refusal of a method that the project has no account for. It names the method that works.
+func refuseMethod(s *settings.Settings) *verification.Error {
+	switch {
+	case s.Telegram != nil:
+		return errOnlyTelegram
+	case s.WhatsApp != nil:
+		return errOnlyWhatsApp
+	default:
+		return errMethodNotConfigured
+	}
 }
 
 // answerInit answers with the stored request and the link that opens the messenger.

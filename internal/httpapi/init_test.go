@@ -59,10 +59,62 @@ func TestInit_methods(t *testing.T) {
 	})
 	a := h.do(initRequest(keyAll, fmt.Sprintf(`{"method":"TELEGRAM","phoneNumber":%q}`, h.newNumber(1))))
 	expectRefusal(g, a, 400, verification.CodeMethodNotConfigured, "method")
+	g.Expect(a.errorField("message")).To(Equal(`This project does not use TELEGRAM; send "method": "WHATSAPP".`))
 	a = h.do(initFor(keyAll, h.newNumber(1)))
 	expectRefusal(g, a, 503, verification.CodeChannelNotReady, "")
 	g.Expect(a.joinedHeader("Retry-After")).To(Equal("30"))
 	g.Expect(h.store.calls.Load()).To(BeZero())
+}
+
+// null for the method is the same as none, which means WHATSAPP even in a project that has only the other.
+func TestInit_withoutMethod(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	without := []string{`{"phoneNumber":%q}`, `{"phoneNumber":%q,"method":null}`}
+	for _, body := range without {
+		g.Expect(h.do(initRequest(keyAll, fmt.Sprintf(body, h.newNumber(1)))).fields).To(HaveKey("waLink"))
+	}
+	h.changeSettings(func(s *settings.Settings) { s.WhatsApp = nil })
+	for _, body := range append(without, `{"phoneNumber":%q,"method":"WHATSAPP"}`) {
+		a := h.do(initRequest(keyAll, fmt.Sprintf(body, h.newNumber(1))))
+		expectRefusal(g, a, 400, verification.CodeMethodNotConfigured, "method")
+		g.Expect(a.errorField("message")).To(Equal(`This project does not use WHATSAPP; send "method": "TELEGRAM".`))
+	}
+	h.changeSettings(func(s *settings.Settings) { s.WhatsApp, s.Telegram = nil, nil })
+	a := h.do(initFor(keyAll, h.newNumber(1)))
+	expectRefusal(g, a, 400, verification.CodeMethodNotConfigured, "method")
+	g.Expect(a.errorField("message")).To(ContainSubstring("have the account added"))
+}
+
+func TestInit_ownNumber(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	own := h.newNumber(1)
+	h.changeSettings(func(s *settings.Settings) {
+		whatsApp := *s.WhatsApp
+		whatsApp.PhoneNumber = own
+		s.WhatsApp = &whatsApp
+	})
+	for _, body := range []string{`{"phoneNumber":%q}`, `{"phoneNumber":%q,"method":"TELEGRAM"}`} {
+		for _, number := range []string{own, "\u202a" + own[1:] + "\u202c"} {
+			a := h.do(initRequest(keyAll, fmt.Sprintf(body, number)).withHeader("Idempotency-Key", "one"))
+			expectRefusal(g, a, 400, verification.CodeOwnNumber, "phoneNumber")
+		}
+		g.Expect(h.do(initRequest(keyAll, fmt.Sprintf(body, h.newNumber(2)))).status).To(Equal(200), "another number")
+	}
+	h.changeSettings(func(s *settings.Settings) {
+		whatsApp := *s.WhatsApp
+		whatsApp.PhoneNumber = "+5511987654321"
+		s.WhatsApp = &whatsApp
+	})
+	for _, form := range []string{"+5511987654321", "+551187654321"} {
+		h.canaries.add(form[1:])
+		expectRefusal(g, h.do(initFor(keyAll, form)), 400, verification.CodeOwnNumber, "phoneNumber")
+	}
+	g.Expect(h.do(initFor(keyAll, own)).status).To(Equal(200), "the former own number is one like any other")
+	h.changeSettings(func(s *settings.Settings) { s.WhatsApp = nil })
+	a := h.do(initRequest(keyAll, `{"phoneNumber":"+5511987654321","method":"TELEGRAM"}`))
+	g.Expect(a.status).To(Equal(200), "a project without WhatsApp has no number")
 }
 
 func TestInit_suspendedProject(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -148,6 +149,16 @@ func readinessOf(usable bool) Readiness {
 		return MethodReady
 	}
 	return MethodNotReady
+}
+
+// IsOwnNumber reports whether n is the line that the project receives WhatsApp messages at. No verification starts for it,
+// by no method: nobody can send a message from it, and what is sent to it would come back to the project.
+func (s *Settings) IsOwnNumber(n phone.Number) bool {
+	if s.WhatsApp == nil {
+		return false
+	}
+	own, err := phone.FromE164(s.WhatsApp.PhoneNumber)
+	return err == nil && phone.Same(own, n)
 }
 
 // EventPolicy returns how these settings treat events.

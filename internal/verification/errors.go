@@ -11,6 +11,7 @@ type ErrorCode string
 // The codes of the domain. internal/httpapi adds those of HTTP itself and maps each to a status.
 const (
 	CodeInvalidPhoneNumber   ErrorCode = "invalid_phone_number"
+	CodeOwnNumber            ErrorCode = "own_number"
 	CodeInvalidMethod        ErrorCode = "invalid_method"
 	CodeMethodNotConfigured  ErrorCode = "method_not_configured"
 	CodeInvalidSubject       ErrorCode = "invalid_subject"
