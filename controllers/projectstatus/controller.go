@@ -133,7 +133,7 @@ func (c *Controller) reconcileOnce(ctx context.Context) (pause time.Duration, er
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 			return 0, nil // replaced or deleted: the watch brings the change, which starts another reconciliation
 		case err != nil:
-			return 0, err
+			return 0, fmt.Errorf("apply conditions: %w", err)
 		}
 	}
 	c.notifyChanges(project, wanted)

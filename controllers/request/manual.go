@@ -95,10 +95,10 @@ func (c *ManualController) Reconcile(ctx context.Context, name string) (reconcil
 	if refused := asManualRefusal(err); refused != nil {
 		return c.rejectRequest(ctx, name, refused)
 	}
-	if errors.Is(err, verification.ErrNotFound) { // deleted or already completed
+	if err == nil || errors.Is(err, verification.ErrNotFound) { // completed, by now or before, or deleted
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, fmt.Errorf("complete manual request %s: %w", name, err)
 }
 
 // completeRequest completes the manual request. The error is the reason for a refusal, or a failure.

@@ -211,7 +211,7 @@ func (l *watchedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 func (l *watchedLock) recordRenewal(record resourcelock.LeaderElectionRecord, write func() error) error {
 	asked := time.Now()
 	if err := write(); err != nil {
-		return err
+		return fmt.Errorf("write lease: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -112,7 +112,7 @@ func (o *Options) newLock(config *rest.Config) (resourcelock.Interface, error) {
 	}
 	namespace, err := o.leaseNamespace()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find namespace of the lease: %w", err)
 	}
 	config = rest.AddUserAgent(config, "lease")
 	config.Timeout = max(o.Lease.RenewDeadline/2, time.Second) // one call that hangs must not cost the lease

@@ -126,7 +126,7 @@ func (s *server) run(
 	ctx context.Context, store verification.Store, source settingsSource, inbound *channels, loops ...manager.Runnable,
 ) error {
 	if err := s.registerInfo(); err != nil {
-		return err
+		return fmt.Errorf("register build info: %w", err)
 	}
 	listeners, err := s.openListeners(ctx)
 	if err != nil {

@@ -152,7 +152,7 @@ func readinessOf(usable bool) Readiness {
 }
 
 // IsOwnNumber reports whether n is the line that the project receives WhatsApp messages at. No verification starts for it,
-// by no method: nobody can send a message from it, and what is sent to it would come back to the project.
+// by no method: no user can send a message from it, and what is sent to it would come back to the project.
 func (s *Settings) IsOwnNumber(n phone.Number) bool {
 	if s.WhatsApp == nil {
 		return false

@@ -20,14 +20,14 @@ func TruncateTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsec
 func NewRequest(n New, now time.Time) Request {
 	return Request{
 		ID: n.ID, Phone: n.Phone, Method: n.Method, CreatedAt: TruncateTime(now), ExpiresAt: TruncateTime(now.Add(n.TTL)),
-		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, ClientData: n.ClientData.Clone(), Phase: Pending,
+		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, ClientData: n.cloneData(), Phase: Pending,
 	}
 }
 
 // Clone returns a copy that shares nothing with r.
 func (r *Request) Clone() Request {
 	c := *r
-	c.Contacts, c.Hints, c.ClientData = slices.Clone(r.Contacts), slices.Clone(r.Hints), r.ClientData.Clone()
+	c.Contacts, c.Hints, c.ClientData = slices.Clone(r.Contacts), slices.Clone(r.Hints), r.cloneData()
 	return c
 }
 
@@ -51,7 +51,7 @@ func (r *Request) sameCreation(other *Request) bool {
 	return r.ID == other.ID && r.Phone == other.Phone && r.Method == other.Method &&
 		r.CreatedAt.Equal(other.CreatedAt) && r.ExpiresAt.Equal(other.ExpiresAt) &&
 		r.KeyName == other.KeyName && r.BodyHash == other.BodyHash && r.DisplayName == other.DisplayName &&
-		r.ClientData.Equal(other.ClientData) && r.Epoch == other.Epoch && r.Version == other.Version
+		r.equalData(other.ClientData) && r.Epoch == other.Epoch && r.Version == other.Version
 }
 
 func (r *Request) truncateTimes() {

@@ -68,14 +68,14 @@ type ClientData struct {
 	Locale string
 }
 
-// Clone returns a copy that shares nothing with d.
-func (d ClientData) Clone() ClientData {
+// cloneData returns a copy that shares nothing with d.
+func (d ClientData) cloneData() ClientData {
 	d.Metadata = maps.Clone(d.Metadata)
 	return d
 }
 
-// Equal reports whether both hold the same.
-func (d ClientData) Equal(other ClientData) bool {
+// equalData reports whether both hold the same.
+func (d ClientData) equalData(other ClientData) bool {
 	return d.Reference == other.Reference && d.Locale == other.Locale && maps.Equal(d.Metadata, other.Metadata)
 }
 

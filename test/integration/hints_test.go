@@ -71,7 +71,11 @@ func (s *simulatedShop) events(id string) []string {
 	GinkgoHelper()
 	var got []string
 	for _, d := range s.receiver.deliveries() {
-		var body struct{ Event, RequestID, Hint string }
+		var body struct {
+			Event     string `json:"event"`
+			RequestID string `json:"requestId"`
+			Hint      string `json:"hint"`
+		}
 		Expect(json.Unmarshal([]byte(d.body), &body)).To(Succeed())
 		if body.RequestID == id {
 			got = append(got, body.Event+" "+body.Hint)

@@ -203,8 +203,9 @@ var whatsappMutants = []Mutant{
 	{
 		Name: "whatsapp-contact-where-none-is-taken", Promise: "design.md 4: contacts are taken only where the project says so",
 		Symbol: "whatsapp.(*delivery).receiveContact",
-		Old:    `d.account.HiddenNumbers != settings.HiddenShared || from.userID == ""`, New: `d.account.HiddenNumbers > settings.HiddenEcho || from.userID == ""`,
-		Suite: "whatsapp", Test: "TestHook_contactNoLongerTaken",
+		Old:    `d.account.HiddenNumbers != settings.HiddenShared || from.userID == ""`,
+		New:    `d.account.HiddenNumbers > settings.HiddenEcho || from.userID == ""`,
+		Suite:  "whatsapp", Test: "TestHook_contactNoLongerTaken",
 	},
 	{
 		Name: "whatsapp-signature-unchecked", Promise: "design.md 7: verify the signature over raw bytes before parsing",
@@ -375,13 +376,17 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "echo-by-another-user", Promise: "proof.md 17 B1: a tap by another BSUID never verifies",
-		Symbol: "whatsapp.(*delivery).receiveEchoTap", Old: "slices.Contains(bound, c.Binding) && fits(r, c)", New: "len(bound) < slices.Index(bound, c.Binding)+99 && fits(r, c)",
-		Suite: "whatsapp", Test: "TestEcho",
+		Symbol: "whatsapp.(*delivery).receiveEchoTap",
+		Old:    "slices.Contains(bound, c.Binding) && fits(r, c)",
+		New:    "len(bound) < slices.Index(bound, c.Binding)+99 && fits(r, c)",
+		Suite:  "whatsapp", Test: "TestEcho",
 	},
 	{
 		Name: "echo-by-any-token", Promise: "proof.md 17 B1: the tap of another echo does not verify",
-		Symbol: "whatsapp.(*delivery).receiveEchoTap", Old: "slices.Contains(bound, c.Binding) && fits(r, c)", New: "slices.Contains(bound, c.Binding)",
-		Suite: "whatsapp", Test: "TestEcho",
+		Symbol: "whatsapp.(*delivery).receiveEchoTap",
+		Old:    "slices.Contains(bound, c.Binding) && fits(r, c)",
+		New:    "slices.Contains(bound, c.Binding)",
+		Suite:  "whatsapp", Test: "TestEcho",
 	},
 	{
 		Name: "echo-without-the-nonce", Promise: "proof.md 11: VERIFIED when a button_reply carries that nonce",
@@ -390,13 +395,17 @@ var whatsappMutants = []Mutant{
 	},
 	{
 		Name: "echo-to-the-sender", Promise: "proof.md 11: to the claimed number N, never to B",
-		Symbol: "whatsapp.(*delivery).askByEcho", Old: "ToNumber(r.Phone)", New: `ToUserID("US.1")`,
-		Suite: "whatsapp", Test: "TestEcho",
+		Symbol: "whatsapp.(*delivery).askByEcho",
+		Old:    "ToNumber(r.Phone)",
+		New:    `ToUserID("US.1")`,
+		Suite:  "whatsapp", Test: "TestEcho",
 	},
 	{
 		Name: "echo-many-times-a-day", Promise: "proof.md 11: one echo per number and day",
-		Symbol: "whatsapp.(*delivery).askByEcho", Old: "!d.hook.echoed.TryStart(d.now, number)", New: "false && !d.hook.echoed.TryStart(d.now, number)",
-		Suite: "whatsapp", Test: "TestEcho",
+		Symbol: "whatsapp.(*delivery).askByEcho",
+		Old:    "!d.hook.echoed.TryStart(d.now, number)",
+		New:    "false && !d.hook.echoed.TryStart(d.now, number)",
+		Suite:  "whatsapp", Test: "TestEcho",
 	},
 	{
 		Name: "whatsapp-event-not-due", Promise: "design.md 3: the webhook becomes due in the same write",

@@ -71,8 +71,9 @@ func (d *delivery) askByEcho(ctx context.Context, bound []string, receipt verifi
 	})
 	if err != nil {
 		d.hook.echoed.Undo(number)
+		return came, fmt.Errorf("ask claimed number: %w", err)
 	}
-	return came, err
+	return came, nil
 }
 
 // echoTap is a tap on a button of an echo.
@@ -105,7 +106,7 @@ func (m *message) echoTap() (echoTap, bool) {
 	return tap, true
 }
 
-// receiveEchoTap handles a tap. Whoever holds the button may decline: the question went to the claimed number. Only the sender of
+// receiveEchoTap handles a tap. Anyone who has the button may decline: the question went to the claimed number. Only the sender of
 // the code confirms, known by the user id in the message itself.
 func (d *delivery) receiveEchoTap(ctx context.Context, m *message, from sender, tap echoTap) (messenger.Outcome, error) {
 	if d.account.HiddenNumbers != settings.HiddenEcho {
@@ -151,7 +152,7 @@ func echoBindings(account *settings.WhatsApp, userID string, now time.Time) []st
 	return keyedHashes(account.AppSecret.Accepted(now), purposeEchoSender+account.PhoneNumberID+"\x00"+userID)
 }
 
-// echoToken returns what only the buttons of one question carry: whoever reads the stored nonce cannot make it.
+// echoToken returns what only the buttons of one question carry. The stored nonce is not enough to make it.
 func echoToken(secret []byte, codeID string, claimed phone.Number, c verification.Contact) string {
 	return hex.EncodeToString(hmacOf(secret, []byte(purposeEcho+codeID+"\x00"+claimed.Digits()+"\x00"+c.Binding+"\x00"+c.Nonce)))
 }

@@ -112,7 +112,7 @@ func TestEcho_refusesTaps(t *testing.T) {
 			return echoTapOf(confirmationPrefix+strings.TrimPrefix(b, echoConfirmPrefix), nil)
 		}, messenger.OutcomeTapRefused},
 		"typed":                         {func(b string) object { return textOf(b, object{"from": nil, "from_user_id": hiddenUser}) }, messenger.OutcomeNoCode},
-		"as a list":                     {func(b string) object { return listTapOf(b) }, messenger.OutcomeNoCode},
+		"as a list":                     {listTapOf, messenger.OutcomeNoCode},
 		"as a button of a template":     {func(b string) object { return raw("button", object{"payload": b, "text": "Confirm"})(b) }, messenger.OutcomeNoCode},
 		"forwarded":                     {func(b string) object { return echoTapOf(b, object{"context": object{"forwarded": true}}) }, messenger.OutcomeForwarded},
 		"in a group":                    {func(b string) object { return echoTapOf(b, object{"group_id": "1"}) }, messenger.OutcomeNotPrivate},
@@ -231,7 +231,7 @@ func TestEcho_storeDown(t *testing.T) {
 	f.Expect(f.state(made.Request.ID).Contacts).To(BeEmpty())
 }
 
-// TestEcho_undeliverable gets the answers that Meta gives for a number whose user did not write: nobody learns which it was.
+// TestEcho_undeliverable gets the answers that Meta gives for a number whose user did not write. It does not show which it was.
 func TestEcho_undeliverable(t *testing.T) {
 	for _, code := range []string{"131047", "131026"} {
 		f, made := newEcho(t)

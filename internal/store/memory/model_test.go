@@ -101,7 +101,7 @@ func (m *model) changeRequest() {
 	}
 	r := &m.requests[m.random.IntN(len(m.requests))]
 	binding, later := fmt.Sprint("sender-", m.random.IntN(12)), time.Duration(m.random.IntN(300))*time.Second
-	wanted := verification.EventKinds(m.random.IntN(16)) //nolint:gosec // at most 15
+	wanted := verification.EventKinds(m.random.IntN(16))
 	mutations := []func(r *verification.Request, now time.Time) error{
 		func(r *verification.Request, now time.Time) error {
 			return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now, wanted)
