@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
-	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"sigs.k8s.io/json"
@@ -14,9 +14,12 @@ import (
 
 // initBody holds the fields of the init body that are used.
 type initBody struct {
-	PhoneNumber textField `json:"phoneNumber"`
-	Method      textField `json:"method"`
-	Subject     textField `json:"subject"`
+	PhoneNumber textField     `json:"phoneNumber"`
+	Method      textField     `json:"method"`
+	Subject     textField     `json:"subject"`
+	Reference   textField     `json:"reference"`
+	Locale      textField     `json:"locale"`
+	Metadata    metadataField `json:"metadata"`
 }
 
 // The names of the fields.
@@ -24,29 +27,55 @@ const (
 	fieldPhoneNumber = "phoneNumber"
 	fieldMethod      = "method"
 	fieldSubject     = "subject"
+	fieldReference   = "reference"
+	fieldLocale      = "locale"
+	fieldMetadata    = "metadata"
 )
 
 // textField is a field whose value is a string.
 type textField struct {
-	value string
-	given bool // as a string
-	kind  byte // the first byte of the value; 0 if there is none
+	value    string
+	given    bool // as a string
+	halfPair bool // the string has an escape of half a surrogate pair
+	kind     byte // the first byte of the value; 0 if there is none
 }
 
-// UnmarshalJSON accepts any value, so that decodeInit can name the field of a wrong one.
+// UnmarshalJSON accepts any value, so that checkTypes can name the field of a wrong one.
 func (f *textField) UnmarshalJSON(value []byte) error {
 	f.kind = value[0]
 	f.given = f.kind == '"'
 	if !f.given {
 		return nil
 	}
+	f.halfPair = hasHalfPair(value)
 	return json.UnmarshalCaseSensitivePreserveInts(value, &f.value) //nolint:wrapcheck // it names the position
 }
 
+// metadataField is a field whose value is an object of strings.
+type metadataField struct {
+	pairs    map[string]textField
+	repeated bool // a key is there twice
+	halfPair bool // a key or a value has an escape of half a surrogate pair
+	kind     byte // the first byte of the value; 0 if there is none
+}
+
+// UnmarshalJSON accepts any value, so that checkTypes can name the field of a wrong one. What is nested in the object is not
+// decoded.
+func (f *metadataField) UnmarshalJSON(value []byte) error {
+	f.kind = value[0]
+	if f.kind != '{' {
+		return nil
+	}
+	f.halfPair = hasHalfPair(value)
+	duplicates, err := json.UnmarshalStrict(value, &f.pairs, json.DisallowDuplicateFields)
+	f.repeated = len(duplicates) > 0
+	return err //nolint:wrapcheck // it names the position
+}
+
 // decodeInit reads the body of init. It is stricter than encoding/json, because all readers of a body (a proxy, a log,
-// this server) must read the same values: names match by exact case, a known name occurs at most once however it is
-// escaped, known fields are strings (optional ones may be null, because many clients send null for a missing value), nothing
-// follows the object, and text is UTF-8 without lone surrogates. Unknown fields are ignored.
+// this server) must read the same values: names match by exact case, a known name and a key of metadata occur at most once
+// however they are escaped, known fields have their type (optional ones may be null, because many clients send null for a
+// missing value), nothing follows the object, and text is UTF-8 without lone surrogates. Unknown fields are ignored.
 func decodeInit(data []byte) (initBody, error) {
 	var body initBody
 	if err := checkEncoding(data); err != nil {
@@ -65,24 +94,86 @@ func decodeInit(data []byte) (initBody, error) {
 			continue
 		}
 		switch name := field.FieldPath(); name {
-		case fieldPhoneNumber, fieldMethod, fieldSubject:
+		case fieldPhoneNumber, fieldMethod, fieldSubject, fieldReference, fieldLocale, fieldMetadata:
 			return initBody{}, newError(codeInvalidJSON, name, "The body cannot be read: "+name+" is given more than once.")
 		}
 	}
+	if err := body.checkTypes(); err != nil {
+		return initBody{}, err
+	}
+	return body, nil
+}
+
+// checkTypes returns an error for a field whose value has the wrong type, or text that is not Unicode.
+func (b *initBody) checkTypes() error {
 	for _, known := range [...]struct {
 		name  string
 		field *textField
-	}{{fieldPhoneNumber, &body.PhoneNumber}, {fieldMethod, &body.Method}, {fieldSubject, &body.Subject}} {
+	}{
+		{fieldPhoneNumber, &b.PhoneNumber}, {fieldMethod, &b.Method}, {fieldSubject, &b.Subject},
+		{fieldReference, &b.Reference}, {fieldLocale, &b.Locale},
+	} {
 		field := known.field
 		switch {
 		case field.kind == 'n' && known.name != fieldPhoneNumber: // null is the same as none
 		case field.kind != 0 && !field.given:
-			return initBody{}, newError(codeInvalidType, known.name, known.name+" must be a string.")
-		case strings.ContainsRune(field.value, utf8.RuneError) && !bytes.ContainsRune(data, utf8.RuneError):
-			return initBody{}, newJSONError("a string holds half a surrogate pair")
+			return newError(codeInvalidType, known.name, known.name+" must be a string.")
+		case field.halfPair:
+			return newHalfPairError(known.name)
 		}
 	}
-	return body, nil
+	return b.Metadata.checkType()
+}
+
+// checkType returns an error for a value that is not an object of strings with different keys.
+func (f *metadataField) checkType() error {
+	switch {
+	case f.kind == 0, f.kind == 'n':
+		return nil
+	case f.kind != '{':
+		return errMetadataType
+	case f.repeated:
+		return errMetadataRepeated
+	case f.halfPair:
+		return newHalfPairError(fieldMetadata)
+	}
+	for _, value := range f.pairs {
+		if !value.given {
+			return errMetadataType
+		}
+	}
+	return nil
+}
+
+// hasHalfPair reports whether JSON has the escape of half a surrogate pair, which decoders replace by another character.
+func hasHalfPair(text []byte) bool {
+	for at := bytes.IndexByte(text, '\\'); at >= 0; at = bytes.IndexByte(text, '\\') {
+		text = text[at:]
+		r, size := decodeEscape(text)
+		if utf16.IsSurrogate(r) {
+			second, _ := decodeEscape(text[size:])
+			if utf16.DecodeRune(r, second) == utf8.RuneError {
+				return true
+			}
+			size *= 2
+		}
+		text = text[size:]
+	}
+	return false
+}
+
+// decodeEscape returns the code unit of the \u escape that valid JSON begins with, and its size in bytes; 0 if it begins with
+// anything else, which then has two bytes if it is another escape.
+func decodeEscape(text []byte) (unit rune, size int) {
+	const short, long = len(`\n`), len(`\u0000`)
+	if len(text) < long || text[0] != '\\' || text[1] != 'u' {
+		return 0, min(short, len(text))
+	}
+	value, err := strconv.ParseUint(string(text[short:long]), 16, 16)
+	if err != nil {
+		return 0, short
+	}
+	return rune(value), long
 }
 
 // checkEncoding returns an error for data that is empty or is not text in UTF-8.
@@ -117,4 +208,9 @@ func describeDecodeError(err error, length int) error {
 // newJSONError returns the error for a body that is not JSON. why must not contain any of the body.
 func newJSONError(why string) *verification.Error {
 	return newError(codeInvalidJSON, "", "The body cannot be read: "+why+".")
+}
+
+// newHalfPairError returns the error for a field with half a surrogate pair.
+func newHalfPairError(field string) *verification.Error {
+	return newError(codeInvalidJSON, field, "The body cannot be read: "+field+" holds half a surrogate pair.")
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -46,7 +47,8 @@ func FuzzDecodeInit(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `[]`, `{"phoneNumber":"+4915123456789"}`, `{"phoneNumber":"+49`, `{"phoneNumber":"a","phoneNumber":"b"}`,
 		`{"method":"TELEGRAM","phoneNumber":"\ud83d\ude00"}`, `{"phoneNumber":"\ud800"}`, "\xef\xbb\xbf{}", `{"a":{"b":[1e5,-0,"c"]}}`, `{"":{"":[1e700]}}`,
-		`{"phoneNumber":null}`, `{"subject":null}`, `{"subject":"a"}`, `{"subject":null,"subject":"a"}`, `{"method":null}`, `{"x":01}`, `{"x":1.}`, `{"phone\u004eumber":"a"}`, "{\"x\":\"\xff\"}", `{"":"\u0000"}`,
+		`{"phoneNumber":null}`, `{"subject":null}`, `{"subject":"a"}`, `{"subject":null,"subject":"a"}`, `{"method":null}`, `{"reference":"a","locale":"es","metadata":{"a":"\ud83d\ude00","b":""}}`,
+		`{"metadata":{"a":1}}`, `{"metadata":{"a":"b","\u0061":"c"}}`, `{"metadata":null}`, `{"reference":"\\\ud800"}`, `{"x":01}`, `{"x":1.}`, `{"phone\u004eumber":"a"}`, "{\"x\":\"\xff\"}", `{"":"\u0000"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -67,12 +69,20 @@ func FuzzDecodeInit(f *testing.F) {
 		for name, field := range map[string]struct {
 			value string
 			has   bool
-		}{"phoneNumber": {got.PhoneNumber.value, got.PhoneNumber.given}, "method": {got.Method.value, got.Method.given}, "subject": {got.Subject.value, got.Subject.given}} {
+		}{
+			"phoneNumber": {got.PhoneNumber.value, got.PhoneNumber.given}, "method": {got.Method.value, got.Method.given},
+			"subject": {got.Subject.value, got.Subject.given}, "reference": {got.Reference.value, got.Reference.given},
+			"locale": {got.Locale.value, got.Locale.given},
+		} {
 			value, has := want[name]
 			has = has && (name == "phoneNumber" || value != nil) // null for an optional field is the same as none
 			if has != field.has || (has && value != field.value) {
 				t.Fatalf("%q: read %s as %q, encoding/json as %v", data, name, field.value, value)
 			}
+		}
+		pairs, _ := want["metadata"].(map[string]any)
+		if read := decodeMetadata(got); !maps.Equal(read, pairs) {
+			t.Fatalf("%q: read metadata as %v, encoding/json as %v", data, read, pairs)
 		}
 	})
 }

@@ -51,6 +51,9 @@ var statuses = map[verification.ErrorCode]int{
 	verification.CodeInvalidMethod:        http.StatusBadRequest,
 	verification.CodeMethodNotConfigured:  http.StatusBadRequest,
 	verification.CodeInvalidSubject:       http.StatusBadRequest,
+	verification.CodeInvalidReference:     http.StatusBadRequest,
+	verification.CodeInvalidMetadata:      http.StatusBadRequest,
+	verification.CodeInvalidLocale:        http.StatusBadRequest,
 	verification.CodeInvalidIdempotency:   http.StatusBadRequest,
 	codeMissingKey:                        http.StatusUnauthorized,
 	codeMalformedKey:                      http.StatusUnauthorized,
@@ -110,6 +113,22 @@ var (
 		"subject is required by this project: your user's id, or the IPv4 address or IPv6 /64 that your own proxy saw.")
 	errSubject = newError(verification.CodeInvalidSubject, "subject",
 		"subject must have 1 to 128 characters.")
+	errReference = newError(verification.CodeInvalidReference, fieldReference,
+		"reference must be one line of 1 to 128 characters, without control characters or marks of text direction.")
+	errMetadataType = newError(codeInvalidType, fieldMetadata,
+		"metadata must be an object whose values are strings.")
+	errMetadataRepeated = newError(codeInvalidJSON, fieldMetadata,
+		"The body cannot be read: metadata has a key more than once.")
+	errMetadataPairs = newError(verification.CodeInvalidMetadata, fieldMetadata,
+		"metadata must have at most 16 pairs.")
+	errMetadataKey = newError(verification.CodeInvalidMetadata, fieldMetadata,
+		"metadata must have keys of 1 to 64 of the characters A-Z a-z 0-9 _ . -.")
+	errMetadataValue = newError(verification.CodeInvalidMetadata, fieldMetadata,
+		"metadata must have values without control characters, such as line feeds.")
+	errMetadataSize = newError(verification.CodeInvalidMetadata, fieldMetadata,
+		"metadata must have at most 1,024 bytes of UTF-8 in all keys and values together.")
+	errLocale = newError(verification.CodeInvalidLocale, fieldLocale,
+		"locale must be a language tag (BCP 47) of at most 35 characters, such as es or pt-BR.")
 	errMethod = newError(verification.CodeInvalidMethod, "method",
 		"method must be WHATSAPP or TELEGRAM, in capitals. Leave it out for WHATSAPP.")
 	errMethodNotConfigured = newError(verification.CodeMethodNotConfigured, "method",

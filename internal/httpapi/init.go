@@ -118,7 +118,13 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if body.Subject.given && (body.Subject.value == "" || utf8.RuneCountInString(body.Subject.value) > maxSubject) {
 		return verification.Initiation{}, errSubject
 	}
-	initiation := verification.Initiation{Phone: number, Method: method, Subject: body.Subject.value}
+	clientData, err := x.readClientData(&body)
+	if err != nil {
+		return verification.Initiation{}, err
+	}
+	initiation := verification.Initiation{
+		Phone: number, Method: method, Subject: body.Subject.value, ClientData: clientData, RequestedLocale: body.Locale.value,
+	}
 	switch keys := x.r.Header["Idempotency-Key"]; len(keys) {
 	case 0:
 	case 1:

@@ -4,8 +4,8 @@ import "time"
 
 // All limits on bytes, time and counts of the HTTP API. TestLimits_fitTogether checks the relations between them.
 const (
-	// maxBodyBytes limits the body of init. The longest useful one has less than 1 KiB. A longer one is never kept in
-	// memory, whether its length was announced or not.
+	// maxBodyBytes limits the body of init. The longest useful one has about 2 KiB, or 6 KiB if all that is not ASCII is
+	// escaped. A longer one is never kept in memory, whether its length was announced or not.
 	maxBodyBytes = 8 << 10
 	// unreadBodyTime limits how long the rest of a body, 256 KiB at most, is still read after its refusal. Bytes that
 	// were already sent would otherwise reset the connection before the client has read the refusal.
@@ -13,6 +13,12 @@ const (
 
 	// maxSubject limits the subject of init, in characters.
 	maxSubject = 128
+	// maxReference and maxLocale limit the fields of these names, in characters. All of a locale are ASCII.
+	maxReference = 128
+	maxLocale    = 35
+	// maxMetadataPairs and maxMetadataBytes limit the metadata of init; the bytes are those of all keys and values in UTF-8.
+	maxMetadataPairs = 16
+	maxMetadataBytes = 1 << 10
 
 	// maxRequestIDBytes limits an X-Request-Id that is adopted from the client.
 	maxRequestIDBytes = 128

@@ -95,6 +95,7 @@ func (x *exchange) answerStatus(request verification.Request) {
 		body = append(body, hint...)
 		body = append(body, '"')
 	}
+	body = appendClientData(body, &request)
 	body = append(body, "}\n"...)
 	x.sendAnswer(http.StatusOK, body)
 	releaseBuffer(buffer, body)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -56,6 +58,9 @@ type Initiation struct {
 	// DisplayName is the project's name in the prepared text.
 	DisplayName string
 	ClientData
+	// RequestedLocale is the locale as the client sent it. A retry is recognized by it, and not by ClientData.Locale, which is
+	// chosen from the languages that the project has at the moment.
+	RequestedLocale string
 	// Refusal is why the project starts no verification at the moment; nil if it does. A retry gets the answer of its first
 	// try all the same.
 	Refusal *Error
@@ -141,8 +146,25 @@ func (s *Service) codeFor(in Initiation) (Code, string, error) {
 // bodyHash identifies the call, however its JSON was written. The subject is not part of it: a user who changes networks between
 // two tries still gets the first one's request, and the answer does not depend on it.
 func bodyHash(in Initiation) string {
-	sum := sha256.Sum256([]byte(string(in.Method) + "\x00" + in.Phone.E164()))
+	sum := sha256.Sum256([]byte(string(in.Method) + "\x00" + in.Phone.E164() + hashedClientData(in)))
 	return hex.EncodeToString(sum[:16])
+}
+
+// hashedClientData returns the client's own data in one form that nothing else has. It is empty if there are none, so that
+// such a call keeps the hash that replicas of former versions make.
+func hashedClientData(in Initiation) string {
+	if in.Reference == "" && in.RequestedLocale == "" && len(in.Metadata) == 0 {
+		return ""
+	}
+	values := []string{in.Reference, in.RequestedLocale}
+	for _, key := range slices.Sorted(maps.Keys(in.Metadata)) {
+		values = append(values, key, in.Metadata[key])
+	}
+	var text []byte
+	for _, value := range values {
+		text = fmt.Appendf(text, "\x00%d:%s", len(value), value)
+	}
+	return string(text)
 }
 
 // mayReplay refuses an existing request that is not the answer to a retry.
@@ -153,7 +175,8 @@ func mayReplay(existing Request, in Initiation, bodyHash string) error {
 	if existing.BodyHash != bodyHash {
 		return &Error{
 			Code: CodeIdempotencyKeyReused, Field: "Idempotency-Key",
-			Message: "This Idempotency-Key was used for another phoneNumber or method. Use a new key for a new verification.",
+			Message: "This Idempotency-Key was used with another phoneNumber, method, reference, metadata or locale. " +
+				"Use a new key for a new verification.",
 		}
 	}
 	return nil

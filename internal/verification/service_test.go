@@ -152,6 +152,52 @@ func TestInitiate_refusesAnIdempotencyKeyForSomethingElse(t *testing.T) {
 	w.Expect(w.start(other).Existing).To(BeFalse(), "another API key has its own Idempotency-Keys")
 }
 
+func TestInitiate_bindsAnIdempotencyKeyToTheClientsData(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	in.ClientData = verification.ClientData{Reference: "a", Metadata: map[string]string{"b": "c", "d": "e"}, Locale: "es"}
+	in.RequestedLocale = "es-MX"
+	first := w.start(in)
+
+	again := in
+	again.Locale = "fr"
+	w.Expect(w.start(again).Existing).To(BeTrue(), "the project got other languages meanwhile")
+	w.Expect(w.start(again).Request.Locale).To(Equal("es"), "the text of the first try")
+	w.Expect(w.start(again).Request.ID).To(Equal(first.Request.ID))
+
+	for name, edit := range map[string]func(*verification.Initiation){
+		"none":                             func(in *verification.Initiation) { in.ClientData, in.RequestedLocale = verification.ClientData{}, "" },
+		"no locale":                        func(in *verification.Initiation) { in.RequestedLocale = "" },
+		"another locale":                   func(in *verification.Initiation) { in.RequestedLocale = "es" },
+		"another reference":                func(in *verification.Initiation) { in.Reference = "b" },
+		"no metadata":                      func(in *verification.Initiation) { in.Metadata = nil },
+		"another key":                      func(in *verification.Initiation) { in.Metadata = map[string]string{"b": "c", "f": "e"} },
+		"another value":                    func(in *verification.Initiation) { in.Metadata = map[string]string{"b": "c", "d": "f"} },
+		"values at each other's key":       func(in *verification.Initiation) { in.Metadata = map[string]string{"b": "e", "d": "c"} },
+		"a pair less":                      func(in *verification.Initiation) { in.Metadata = map[string]string{"b": "c"} },
+		"a pair that looks like its parts": func(in *verification.Initiation) { in.Metadata = map[string]string{"b": "c\x001:d\x001:e"} },
+		"the locale as part of the reference": func(in *verification.Initiation) {
+			in.Reference, in.RequestedLocale = "a\x005:es-MX", ""
+		},
+	} {
+		other := in
+		edit(&other)
+		_, err := w.service.Initiate(t.Context(), other)
+		w.Expect(codeOf(err)).To(Equal(verification.CodeIdempotencyKeyReused), name)
+	}
+}
+
+// Replicas of versions before reference, metadata and locale have to find the same hash during a rollout.
+func TestInitiate_hashesAPlainCallAsItAlwaysDid(t *testing.T) {
+	w := newWorld(t)
+	in := w.initiation()
+	in.IdempotencyKey, in.HasIdempotencyKey = "order-1", true
+	w.Expect(in.Phone.E164()).To(Equal("+4915112345678"))
+	w.Expect(in.Method).To(Equal(verification.WhatsApp))
+	w.Expect(w.start(in).Request.BodyHash).To(Equal("972f11f800af7d2d3aad7409bf0af044"), "half of the SHA-256 of WHATSAPP, NUL and the number")
+}
+
 func TestInitiate_boundsTheIdempotencyKey(t *testing.T) {
 	w := newWorld(t)
 	for _, key := range []string{"", strings.Repeat("k", 256), strings.Repeat("k", 10_000)} {
