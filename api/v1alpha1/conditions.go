@@ -30,6 +30,10 @@ const (
 	// ConditionWebhookHealthy is False while the receiver refuses events. It
 	// never makes a project not Ready. Absent without spec.webhook.
 	ConditionWebhookHealthy = "WebhookHealthy"
+	// ConditionSilent is True when WhatsApp requests expire and no message has
+	// come for spec.whatsapp.silentAfter. It never makes a project not Ready.
+	// Absent otherwise.
+	ConditionSilent = "Silent"
 	// ConditionSimulated is True when a credential begins with sim_, so that
 	// nothing this project says is true of a real phone. Absent otherwise.
 	ConditionSimulated = "Simulated"
@@ -170,7 +174,8 @@ const (
 	// ReasonPolling goes with TelegramReady=True: one pod asks Telegram.
 	ReasonPolling = "Polling"
 	// ReasonRegistrationByHand goes with status True: registerWebhook is false,
-	// so the callback is yours to register and is not checked.
+	// so the callback is yours to register and is not checked. The subscription
+	// is, as far as the access token allows.
 	ReasonRegistrationByHand = "RegistrationByHand"
 	// ReasonRegistering: our callback is being registered. Wait.
 	ReasonRegistering = "Registering"
@@ -180,6 +185,11 @@ const (
 	// ReasonCallbackUnreachable: the messenger could not reach our callback. To
 	// fix it, look at baseURL, DNS, certificate and ingress.
 	ReasonCallbackUnreachable = "CallbackUnreachable"
+	// ReasonNotSubscribed goes with WhatsAppReady=False: the Meta app is not
+	// subscribed to the WhatsApp Business account, so no message arrives. The
+	// message has the command that subscribes it. To fix it, run that, or set
+	// registerWebhook to true.
+	ReasonNotSubscribed = "NotSubscribed"
 	// ReasonCredentialsRejected: the messenger refuses the token. To fix it,
 	// put a valid token into the Secret.
 	ReasonCredentialsRejected = "CredentialsRejected"
@@ -199,7 +209,7 @@ const (
 	ReasonSecretsNotReady = "SecretsNotReady"
 )
 
-// Reasons of WebhookHealthy, Simulated and LimitsContradict.
+// Reasons of WebhookHealthy, Silent, Simulated and LimitsContradict.
 const (
 	// ReasonNoFailures goes with WebhookHealthy=True.
 	ReasonNoFailures = "NoFailures"
@@ -214,6 +224,11 @@ const (
 	// ReasonSigningSecretMissing: webhook.secretRef is set and cannot be read;
 	// events wait, unsent and without using an attempt.
 	ReasonSigningSecretMissing = "SigningSecretMissing"
+	// ReasonNoMessages goes with Silent=True: WhatsApp requests began and expired,
+	// and no message of a user came. To fix it, look at the app's subscription, at
+	// the callback and at the app secret. It goes by itself when a message comes,
+	// or when no request has expired lately.
+	ReasonNoMessages = "NoMessages"
 	// ReasonSimulatorCredentials goes with Simulated=True. To fix it, replace
 	// the credentials that begin with sim_.
 	ReasonSimulatorCredentials = "SimulatorCredentials"

@@ -20,6 +20,7 @@ const (
 	DefaultPhase                           = PhasePending
 	DefaultStorageType                     = StorageKubernetes
 	DefaultServiceType                     = ServiceClusterIP
+	DefaultSendReplies                     = SendRepliesAlways
 )
 
 // Default sets unset fields exactly as the API server does. Fields whose default
@@ -36,6 +37,9 @@ func (p *VerificationProject) Default() {
 		if s.Webhook.Events == nil {
 			s.Webhook.Events = []Event{EventSuccess}
 		}
+	}
+	if s.Replies != nil {
+		setDefault(&s.Replies.Send, DefaultSendReplies)
 	}
 	s.Request.setDefaults()
 	s.RateLimit.setDefaults()

@@ -29,6 +29,9 @@ const (
 	PerKeyPeriodPostgreSQL Duration = "1m"
 )
 
+// silentAfter is the default of whatsapp.silentAfter.
+const silentAfter = time.Hour
+
 // codeRest is how long a full store keeps an expired request whose code can be
 // sent again, such as one with an Idempotency-Key.
 const codeRest = 5 * time.Minute
@@ -169,6 +172,29 @@ func (s *VerificationProjectSpec) EffectiveTelegramUpdates() TelegramUpdates {
 // RegistersWhatsAppWebhook reports whether our callback is registered with Meta.
 func (s *VerificationProjectSpec) RegistersWhatsAppWebhook() bool {
 	return s.WhatsApp != nil && ptr.Deref(s.WhatsApp.RegisterWebhook, s.HasHTTPSBaseURL())
+}
+
+// EffectiveSilentAfter returns how long no WhatsApp message must have come before
+// the project counts as silent; zero without spec.whatsapp. Silence is found in
+// stored requests, so it is never longer than these are kept.
+func (s *VerificationProjectSpec) EffectiveSilentAfter() time.Duration {
+	if s.WhatsApp == nil {
+		return 0
+	}
+	return min(s.WhatsApp.SilentAfter.Or(silentAfter), s.longestSilence())
+}
+
+// longestSilence returns the longest silence that stored requests can show.
+func (s *VerificationProjectSpec) longestSilence() time.Duration {
+	return s.EffectiveTTL() + s.EffectiveRetention()
+}
+
+// EffectiveSendReplies returns which outcomes of messages are answered.
+func (s *VerificationProjectSpec) EffectiveSendReplies() SendReplies {
+	if s.Replies == nil || s.Replies.Send == "" {
+		return DefaultSendReplies
+	}
+	return s.Replies.Send
 }
 
 // EffectiveIngressHost returns the host of the Ingress; empty without

@@ -76,6 +76,30 @@ func TestEffectiveRetention_followsStorage(t *testing.T) {
 	g.Expect(s.EffectiveRetention()).To(Equal(90 * time.Minute))
 }
 
+func TestEffectiveSilentAfter_isAsLongAsRequestsAreStored(t *testing.T) {
+	g := NewWithT(t)
+	s := v1alpha1.VerificationProjectSpec{Telegram: &v1alpha1.Telegram{}}
+	g.Expect(s.EffectiveSilentAfter()).To(BeZero())
+	s.WhatsApp = &v1alpha1.WhatsApp{}
+	g.Expect(s.EffectiveSilentAfter()).To(Equal(time.Hour))
+	s.WhatsApp.SilentAfter = "70m"
+	g.Expect(s.EffectiveSilentAfter()).To(Equal(70 * time.Minute))
+	s.Request.Retention = "20m"
+	g.Expect(s.EffectiveSilentAfter()).To(Equal(30 * time.Minute))
+	s.WhatsApp.SilentAfter = ""
+	g.Expect(s.EffectiveSilentAfter()).To(Equal(30 * time.Minute))
+}
+
+func TestEffectiveSendReplies_isAlways_unlessSet(t *testing.T) {
+	g := NewWithT(t)
+	s := v1alpha1.VerificationProjectSpec{}
+	g.Expect(s.EffectiveSendReplies()).To(Equal(v1alpha1.SendRepliesAlways))
+	s.Replies = &v1alpha1.Replies{}
+	g.Expect(s.EffectiveSendReplies()).To(Equal(v1alpha1.SendRepliesAlways))
+	s.Replies.Send = v1alpha1.SendRepliesNever
+	g.Expect(s.EffectiveSendReplies()).To(Equal(v1alpha1.SendRepliesNever))
+}
+
 // keysFor returns n API keys that may start requests, and one that may not.
 func keysFor(starting int) []v1alpha1.APIKey {
 	secret := v1alpha1.SecretKeyRef{Name: "shop", Key: "api-key"}

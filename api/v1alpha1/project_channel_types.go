@@ -35,9 +35,21 @@ type WhatsApp struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9]+$')`,message="phoneNumberID must be Meta's id of the number: digits only, in quotes"
 	PhoneNumberID string `json:"phoneNumberID"`
 
+	// businessAccountID is Meta's id of the WhatsApp Business account that the
+	// number belongs to. Meta delivers its messages only to apps that are
+	// subscribed to the account, so the condition WhatsAppReady includes that.
+	// Default: unset, and the account is found by accessTokenSecretRef, as far as
+	// its token shows it. Example: "102290129340398", in quotes.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9]+$')`,message="businessAccountID must be Meta's id of the WhatsApp Business account: digits only, in quotes"
+	BusinessAccountID string `json:"businessAccountID,omitempty"`
+
 	// accessTokenSecretRef names the access token of a system user with the
-	// permission whatsapp_business_messaging; it sends the replies and
-	// registers the callback. Required.
+	// permissions whatsapp_business_messaging, which sends the replies and
+	// registers the callback, and whatsapp_business_management, which reads and
+	// makes the app's subscription. Required.
 	// +required
 	AccessTokenSecretRef SecretKeyRef `json:"accessTokenSecretRef"`
 
@@ -48,9 +60,11 @@ type WhatsApp struct {
 	AppSecretRef SecretKeyRef `json:"appSecretRef"`
 
 	// registerWebhook makes PhoneProof register its own address as the
-	// number's callback with Meta and keep it there. true needs an https
-	// baseURL. Default: unset, which means true where baseURL is https, else
-	// false. With false, register BASEURL/hooks/whatsapp by hand.
+	// number's callback with Meta, subscribe the app to the WhatsApp Business
+	// account, and keep both so. true needs an https baseURL. Default: unset,
+	// which means true where baseURL is https, else false. With false, register
+	// BASEURL/hooks/whatsapp and subscribe the app by hand; the subscription is
+	// checked.
 	// +optional
 	RegisterWebhook *bool `json:"registerWebhook,omitempty"`
 
@@ -83,6 +97,14 @@ type WhatsApp struct {
 	// sender is asked once, by a button that names displayName.
 	// +optional
 	AcceptAnyText *bool `json:"acceptAnyText,omitempty"`
+
+	// silentAfter is how long no message must have come, while requests expire,
+	// before the condition Silent reports it. 10m to 24h, and not longer than
+	// request.retention and request.ttl together: it is found in stored requests.
+	// Default: unset, which means 1h, or those two together if they are shorter.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^([0-9]{1,5}h)?([0-9]{1,6}m)?([0-9]{1,7}s)?$') && duration(self) >= duration('10m') && duration(self) <= duration('24h')`,message="silentAfter must be a duration between 10m and 24h, for example 1h"
+	SilentAfter Duration `json:"silentAfter,omitempty"`
 }
 
 // TelegramUpdates is how messages come from Telegram.
@@ -133,8 +155,33 @@ type Telegram struct {
 // +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\x00-\x09\x0B-\x1F\x7F-\x{9F}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*$')`,message="replies must be plain text; line breaks are fine, other control characters and text-direction overrides are not"
 type Reply string
 
-// Replies are the texts that end users get back. Replies are best effort.
+// SendReplies is which outcomes of messages are answered.
+// +kubebuilder:validation:Enum=Always;OnTrouble;Never
+type SendReplies string
+
+const (
+	// SendRepliesAlways answers every outcome.
+	SendRepliesAlways SendReplies = "Always"
+	// SendRepliesOnTrouble answers every outcome but success.
+	SendRepliesOnTrouble SendReplies = "OnTrouble"
+	// SendRepliesNever answers no outcome.
+	SendRepliesNever SendReplies = "Never"
+)
+
+// Replies are what end users get back. Replies are best effort.
 type Replies struct {
+	// send is which messages of users are answered: Always (all outcomes),
+	// OnTrouble (all but success) or Never (no outcome). It holds for both
+	// messengers. WhatsApp charges for each reply. Without the reply to success, a
+	// user whose number was confirmed by a link of another person is not warned.
+	// What asks users for their contact or their confirmation is always sent, so
+	// Never is refused where WhatsApp may have to ask: it needs
+	// whatsapp.acceptAnyText: true, and no whatsapp.acceptSharedContact.
+	// Default: Always.
+	// +optional
+	// +kubebuilder:default=Always
+	Send SendReplies `json:"send,omitempty"`
+
 	// verified is sent when the number was verified. 1 to 1024 characters.
 	// Default: a built-in English text.
 	// +optional

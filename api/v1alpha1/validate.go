@@ -88,6 +88,7 @@ func (s *VerificationProjectSpec) validateFields(path *field.Path) field.ErrorLi
 	errs = append(errs, s.Expose.validateFields(path.Child("expose"))...)
 	errs = append(errs, s.NetworkPolicy.validateFields(path.Child("networkPolicy"))...)
 	errs = append(errs, s.validateAddresses(path)...)
+	errs = append(errs, s.validateMessages(path)...)
 	return append(errs, s.validateRetention(path)...)
 }
 
@@ -110,6 +111,27 @@ func (s *VerificationProjectSpec) validateAddresses(path *field.Path) field.Erro
 	if in := s.Expose.Ingress; in != nil && in.Host == "" && s.BaseURL == "" {
 		errs = append(errs, field.Invalid(path.Child("expose", "ingress"), field.OmitValueType{},
 			"expose.ingress needs a host: set expose.ingress.host, or set baseURL, whose host is then used"))
+	}
+	return errs
+}
+
+// validateMessages checks the rules between WhatsApp, replies and stored requests.
+func (s *VerificationProjectSpec) validateMessages(path *field.Path) field.ErrorList {
+	w := s.WhatsApp
+	if w == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	mayAsk := !ptr.Deref(w.AcceptAnyText, false) || ptr.Deref(w.AcceptSharedContact, false)
+	if s.EffectiveSendReplies() == SendRepliesNever && mayAsk {
+		errs = append(errs, field.Invalid(path.Child("replies", "send"), s.Replies.Send,
+			"replies.send: Never needs whatsapp.acceptAnyText: true and no whatsapp.acceptSharedContact: "+
+				"otherwise WhatsApp users are asked by messages; set them so, or use OnTrouble"))
+	}
+	if w.SilentAfter.Or(0) > s.longestSilence() {
+		errs = append(errs, field.Invalid(path.Child("whatsapp", "silentAfter"), w.SilentAfter,
+			"whatsapp.silentAfter must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL) "+
+				"and request.ttl together: deleted requests show no silence; shorten it, or raise request.retention"))
 	}
 	return errs
 }

@@ -90,6 +90,7 @@ func (w *WhatsApp) validateFields(path *field.Path) field.ErrorList {
 	}
 	errs := phoneNumberRule.checkRequired(path.Child("phoneNumber"), w.PhoneNumber)
 	errs = append(errs, phoneNumberIDRule.checkRequired(path.Child("phoneNumberID"), w.PhoneNumberID)...)
+	errs = append(errs, businessAccountIDRule.checkOptional(path.Child("businessAccountID"), w.BusinessAccountID)...)
 	errs = append(errs, w.AccessTokenSecretRef.validateFields(path.Child("accessTokenSecretRef"))...)
 	errs = append(errs, checkOneOf(path.Child("hiddenNumbers"), w.HiddenNumbers,
 		HiddenNumbersRefuse, HiddenNumbersSharedContact, HiddenNumbersEcho)...)
@@ -97,7 +98,9 @@ func (w *WhatsApp) validateFields(path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("acceptSharedContact"), *shared,
 			"acceptSharedContact contradicts hiddenNumbers; remove acceptSharedContact, which is its former name"))
 	}
-	return append(errs, w.AppSecretRef.validateFields(path.Child("appSecretRef"))...)
+	errs = append(errs, w.AppSecretRef.validateFields(path.Child("appSecretRef"))...)
+	return append(errs, checkDuration(path.Child("silentAfter"), w.SilentAfter, 10*time.Minute, 24*time.Hour,
+		"silentAfter must be a duration between 10m and 24h, for example 1h")...)
 }
 
 func (t *Telegram) validateFields(path *field.Path) field.ErrorList {
@@ -113,7 +116,8 @@ func (r *Replies) validateFields(path *field.Path) field.ErrorList {
 	if r == nil {
 		return nil
 	}
-	errs := replyRule.checkOptional(path.Child("verified"), string(r.Verified))
+	errs := checkOneOf(path.Child("send"), r.Send, SendRepliesAlways, SendRepliesOnTrouble, SendRepliesNever)
+	errs = append(errs, replyRule.checkOptional(path.Child("verified"), string(r.Verified))...)
 	errs = append(errs, replyRule.checkOptional(path.Child("wrongNumber"), string(r.WrongNumber))...)
 	errs = append(errs, replyRule.checkOptional(path.Child("expired"), string(r.Expired))...)
 	errs = append(errs, replyRule.checkOptional(path.Child("unknown"), string(r.Unknown))...)

@@ -61,6 +61,9 @@ var (
 	phoneNumberIDRule = textRule{max: 32, pattern: regexp.MustCompile(`^[0-9]+$`),
 		message: "phoneNumberID must be Meta's id of the number: digits only, in quotes"}
 
+	businessAccountIDRule = textRule{max: 32, pattern: phoneNumberIDRule.pattern,
+		message: "businessAccountID must be Meta's id of the WhatsApp Business account: digits only, in quotes"}
+
 	botUsernameRule = textRule{min: 5, max: 32, pattern: regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*[Bb][Oo][Tt]$`),
 		message: "botUsername must be the bot's username without '@': 5 to 32 letters, digits and '_', ending in bot, for example ada_books_bot"}
 

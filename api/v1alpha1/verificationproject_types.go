@@ -45,6 +45,8 @@ type VerificationProject struct {
 // +kubebuilder:validation:XValidation:rule="has(self.projectID) == has(oldSelf.projectID) && (!has(self.projectID) || self.projectID == oldSelf.projectID)",message="projectID is immutable, whether set or unset: receivers of webhooks know the project by it; create a new VerificationProject instead",fieldPath=".projectID"
 // +kubebuilder:validation:XValidation:rule="!has(self.telegram) || !has(self.telegram.updates) || self.telegram.updates != 'Webhook' || (has(self.baseURL) && self.baseURL.startsWith('https://'))",message="telegram.updates: Webhook needs a baseURL that begins with https://; set baseURL, or use Polling",fieldPath=".telegram.updates"
 // +kubebuilder:validation:XValidation:rule="!has(self.whatsapp) || !has(self.whatsapp.registerWebhook) || !self.whatsapp.registerWebhook || (has(self.baseURL) && self.baseURL.startsWith('https://'))",message="whatsapp.registerWebhook needs a baseURL that begins with https://; set baseURL, or set registerWebhook to false and register the callback by hand",fieldPath=".whatsapp.registerWebhook"
+// +kubebuilder:validation:XValidation:rule="!has(self.replies) || !has(self.replies.send) || self.replies.send != 'Never' || !has(self.whatsapp) || (has(self.whatsapp.acceptAnyText) && self.whatsapp.acceptAnyText && !(has(self.whatsapp.acceptSharedContact) && self.whatsapp.acceptSharedContact))",message="replies.send: Never needs whatsapp.acceptAnyText: true and no whatsapp.acceptSharedContact: otherwise WhatsApp users are asked by messages; set them so, or use OnTrouble",fieldPath=".replies.send"
+// +kubebuilder:validation:XValidation:rule="!has(self.whatsapp) || !has(self.whatsapp.silentAfter) || duration(self.whatsapp.silentAfter) <= duration(self.request.ttl) + (has(self.request.retention) ? duration(self.request.retention) : duration(self.storage.type == 'PostgreSQL' ? '24h' : '1h'))",message="whatsapp.silentAfter must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL) and request.ttl together: deleted requests show no silence; shorten it, or raise request.retention",fieldPath=".whatsapp.silentAfter"
 // +kubebuilder:validation:XValidation:rule="!has(self.expose) || !has(self.expose.ingress) || has(self.expose.ingress.host) || has(self.baseURL)",message="expose.ingress needs a host: set expose.ingress.host, or set baseURL, whose host is then used",fieldPath=".expose.ingress"
 // +kubebuilder:validation:XValidation:rule="!has(self.request.retention) || self.storage.type != 'Kubernetes' || duration(self.request.retention) <= duration('168h')",message="request.retention must be at most 168h (7 days) with storage.type Kubernetes; shorten it, or use PostgreSQL",fieldPath=".request.retention"
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit.perKey) || (has(self.request.retention) ? duration(self.request.retention) : duration(self.storage.type == 'PostgreSQL' ? '24h' : '1h')) >= duration(self.rateLimit.perKey.period)",message="rateLimit.perKey.period must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL): deleted requests cannot be counted; raise request.retention or shorten the period",fieldPath=".rateLimit.perKey.period"
@@ -114,8 +116,8 @@ type VerificationProjectSpec struct {
 	// +optional
 	Telegram *Telegram `json:"telegram,omitempty"`
 
-	// replies are the texts that end users get back in the messenger. Default:
-	// unset, and built-in English texts are sent.
+	// replies say which messages of end users are answered, and by which texts.
+	// Default: unset, and all are answered by built-in English texts.
 	// +optional
 	Replies *Replies `json:"replies,omitempty"`
 

@@ -316,6 +316,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: numberHidden
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Reply
+    - name: send
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SendReplies
+      default: Always
     - name: shareContact
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Reply
@@ -373,6 +377,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.SendReplies
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Server
   map:
     fields:
@@ -724,6 +730,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: appSecretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
+    - name: businessAccountID
+      type:
+        scalar: string
     - name: hiddenNumbers
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.HiddenNumbers
@@ -736,6 +745,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: registerWebhook
       type:
         scalar: boolean
+    - name: silentAfter
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Duration
     - name: takeOver
       type:
         scalar: boolean

@@ -9,8 +9,17 @@ import (
 // RepliesApplyConfiguration represents a declarative configuration of the Replies type for use
 // with apply.
 //
-// Replies are the texts that end users get back. Replies are best effort.
+// Replies are what end users get back. Replies are best effort.
 type RepliesApplyConfiguration struct {
+	// send is which messages of users are answered: Always (all outcomes),
+	// OnTrouble (all but success) or Never (no outcome). It holds for both
+	// messengers. WhatsApp charges for each reply. Without the reply to success, a
+	// user whose number was confirmed by a link of another person is not warned.
+	// What asks users for their contact or their confirmation is always sent, so
+	// Never is refused where WhatsApp may have to ask: it needs
+	// whatsapp.acceptAnyText: true, and no whatsapp.acceptSharedContact.
+	// Default: Always.
+	Send *apiv1alpha1.SendReplies `json:"send,omitempty"`
 	// verified is sent when the number was verified. 1 to 1024 characters.
 	// Default: a built-in English text.
 	Verified *apiv1alpha1.Reply `json:"verified,omitempty"`
@@ -38,6 +47,14 @@ type RepliesApplyConfiguration struct {
 // apply.
 func Replies() *RepliesApplyConfiguration {
 	return &RepliesApplyConfiguration{}
+}
+
+// WithSend sets the Send field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Send field is set to the value of the last call.
+func (b *RepliesApplyConfiguration) WithSend(value apiv1alpha1.SendReplies) *RepliesApplyConfiguration {
+	b.Send = &value
+	return b
 }
 
 // WithVerified sets the Verified field in the declarative configuration to the given value

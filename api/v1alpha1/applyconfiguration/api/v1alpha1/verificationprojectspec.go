@@ -40,8 +40,8 @@ type VerificationProjectSpecApplyConfiguration struct {
 	// telegram is the Telegram bot that receives the users' messages. At least
 	// one of whatsapp and telegram is required.
 	Telegram *TelegramApplyConfiguration `json:"telegram,omitempty"`
-	// replies are the texts that end users get back in the messenger. Default:
-	// unset, and built-in English texts are sent.
+	// replies say which messages of end users are answered, and by which texts.
+	// Default: unset, and all are answered by built-in English texts.
 	Replies *RepliesApplyConfiguration `json:"replies,omitempty"`
 	// request says how long a request may take and how long it is kept.
 	Request *RequestSettingsApplyConfiguration `json:"request,omitempty"`

@@ -19,18 +19,27 @@ type WhatsAppApplyConfiguration struct {
 	// two projects of a namespace with the same id, the one that has named it
 	// longer keeps it. Example: "106540352242922", in quotes. Required.
 	PhoneNumberID *string `json:"phoneNumberID,omitempty"`
+	// businessAccountID is Meta's id of the WhatsApp Business account that the
+	// number belongs to. Meta delivers its messages only to apps that are
+	// subscribed to the account, so the condition WhatsAppReady includes that.
+	// Default: unset, and the account is found by accessTokenSecretRef, as far as
+	// its token shows it. Example: "102290129340398", in quotes.
+	BusinessAccountID *string `json:"businessAccountID,omitempty"`
 	// accessTokenSecretRef names the access token of a system user with the
-	// permission whatsapp_business_messaging; it sends the replies and
-	// registers the callback. Required.
+	// permissions whatsapp_business_messaging, which sends the replies and
+	// registers the callback, and whatsapp_business_management, which reads and
+	// makes the app's subscription. Required.
 	AccessTokenSecretRef *SecretKeyRefApplyConfiguration `json:"accessTokenSecretRef,omitempty"`
 	// appSecretRef names the App Secret of the Meta app. Every message that
 	// claims to come from WhatsApp is checked with it, and refused while it is
 	// missing. Required.
 	AppSecretRef *SecretKeyRefApplyConfiguration `json:"appSecretRef,omitempty"`
 	// registerWebhook makes PhoneProof register its own address as the
-	// number's callback with Meta and keep it there. true needs an https
-	// baseURL. Default: unset, which means true where baseURL is https, else
-	// false. With false, register BASEURL/hooks/whatsapp by hand.
+	// number's callback with Meta, subscribe the app to the WhatsApp Business
+	// account, and keep both so. true needs an https baseURL. Default: unset,
+	// which means true where baseURL is https, else false. With false, register
+	// BASEURL/hooks/whatsapp and subscribe the app by hand; the subscription is
+	// checked.
 	RegisterWebhook *bool `json:"registerWebhook,omitempty"`
 	// takeOver allows overwriting a callback that another program registered for
 	// this number. Default: false, and the condition WhatsAppReady reports it.
@@ -54,6 +63,11 @@ type WhatsAppApplyConfiguration struct {
 	// Default: false: a message must hold the text that was prepared, or its
 	// sender is asked once, by a button that names displayName.
 	AcceptAnyText *bool `json:"acceptAnyText,omitempty"`
+	// silentAfter is how long no message must have come, while requests expire,
+	// before the condition Silent reports it. 10m to 24h, and not longer than
+	// request.retention and request.ttl together: it is found in stored requests.
+	// Default: unset, which means 1h, or those two together if they are shorter.
+	SilentAfter *apiv1alpha1.Duration `json:"silentAfter,omitempty"`
 }
 
 // WhatsAppApplyConfiguration constructs a declarative configuration of the WhatsApp type for use with
@@ -75,6 +89,14 @@ func (b *WhatsAppApplyConfiguration) WithPhoneNumber(value string) *WhatsAppAppl
 // If called multiple times, the PhoneNumberID field is set to the value of the last call.
 func (b *WhatsAppApplyConfiguration) WithPhoneNumberID(value string) *WhatsAppApplyConfiguration {
 	b.PhoneNumberID = &value
+	return b
+}
+
+// WithBusinessAccountID sets the BusinessAccountID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BusinessAccountID field is set to the value of the last call.
+func (b *WhatsAppApplyConfiguration) WithBusinessAccountID(value string) *WhatsAppApplyConfiguration {
+	b.BusinessAccountID = &value
 	return b
 }
 
@@ -131,5 +153,13 @@ func (b *WhatsAppApplyConfiguration) WithAcceptSharedContact(value bool) *WhatsA
 // If called multiple times, the AcceptAnyText field is set to the value of the last call.
 func (b *WhatsAppApplyConfiguration) WithAcceptAnyText(value bool) *WhatsAppApplyConfiguration {
 	b.AcceptAnyText = &value
+	return b
+}
+
+// WithSilentAfter sets the SilentAfter field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SilentAfter field is set to the value of the last call.
+func (b *WhatsAppApplyConfiguration) WithSilentAfter(value apiv1alpha1.Duration) *WhatsAppApplyConfiguration {
+	b.SilentAfter = &value
 	return b
 }
