@@ -122,10 +122,10 @@ func (s *VerificationProjectSpec) validateMessages(path *field.Path) field.Error
 		return nil
 	}
 	var errs field.ErrorList
-	mayAsk := !ptr.Deref(w.AcceptAnyText, false) || ptr.Deref(w.AcceptSharedContact, false)
+	mayAsk := !ptr.Deref(w.AcceptAnyText, false) || w.EffectiveHiddenNumbers() != HiddenNumbersRefuse
 	if s.EffectiveSendReplies() == SendRepliesNever && mayAsk {
 		errs = append(errs, field.Invalid(path.Child("replies", "send"), s.Replies.Send,
-			"replies.send: Never needs whatsapp.acceptAnyText: true and no whatsapp.acceptSharedContact: "+
+			"replies.send: Never needs whatsapp.acceptAnyText: true and whatsapp.hiddenNumbers: Refuse: "+
 				"otherwise WhatsApp users are asked by messages; set them so, or use OnTrouble"))
 	}
 	if w.SilentAfter.Or(0) > s.longestSilence() {

@@ -23,6 +23,8 @@ const (
 	ReplyDropped  = "dropped" // the queue was full
 	ReplyRepeated = "repeated"
 	ReplyLimited  = "limited"
+	// ReplySuppressed is a reply that the project does not want sent.
+	ReplySuppressed = "suppressed"
 )
 
 // The results of requests to the callback.
@@ -50,7 +52,8 @@ func NewMetrics(method verification.Method, registerer prometheus.Registerer) (*
 	m := &Metrics{
 		Messages: counter("phoneproof_messages_total", "Messages and other parts of authentic posts of a messenger, by outcome.", "outcome"),
 		Replies: counter("phoneproof_replies_total",
-			"Replies and prompts to users: sent, refused, failed, dropped (queue full), repeated, limited.", "result"),
+			"Replies and prompts to users: sent, refused, failed, dropped (queue full), repeated, limited, suppressed (by the project).",
+			"result"),
 		Requests: counter("phoneproof_callback_requests_total", "Requests to the callback of a messenger, by result.", "result"),
 	}
 	for _, o := range domainOutcomes {

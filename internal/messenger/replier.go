@@ -22,6 +22,22 @@ const (
 	ReplyToStranger
 )
 
+// SendPolicy is which outcomes a project answers. It is never asked about prompts.
+type SendPolicy int
+
+// The policies of projects.
+const (
+	SendAlways SendPolicy = iota
+	// SendOnTrouble answers every outcome but success.
+	SendOnTrouble
+	SendNever
+)
+
+// allows reports whether the reply to an outcome is sent.
+func (p SendPolicy) allows(o Outcome) bool {
+	return p == SendAlways || p == SendOnTrouble && o != OutcomeVerified
+}
+
 // PolicyOf returns how an outcome is answered.
 func PolicyOf(o Outcome) ReplyPolicy {
 	switch o {
@@ -64,6 +80,16 @@ func NewReplier(c clock.PassiveClock, log logr.Logger, metrics *Metrics) *Replie
 		}
 	})
 	return r
+}
+
+// PolicyOf returns how an outcome is answered in a project with that policy. A reply that the policy suppresses is counted.
+func (r *Replier) PolicyOf(send SendPolicy, o Outcome) ReplyPolicy {
+	policy := PolicyOf(o)
+	if policy == NoReply || send.allows(o) {
+		return policy
+	}
+	r.countReply(ReplySuppressed)
+	return NoReply
 }
 
 // Reply answers a user.

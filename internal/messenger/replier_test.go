@@ -86,3 +86,23 @@ func TestPolicyOf(t *testing.T) {
 		g.Expect(PolicyOf(o)).To(Equal(want), string(o))
 	}
 }
+
+// TestReplier_policyOf: a project's policy suppresses replies and nothing else, and counts them.
+func TestReplier_policyOf(t *testing.T) {
+	for policy, want := range map[SendPolicy]map[Outcome]ReplyPolicy{
+		SendAlways:    {OutcomeVerified: ReplyToUser, OutcomeWrongNumber: ReplyToUser, OutcomeNoCode: ReplyToStranger, OutcomeLimited: NoReply},
+		SendOnTrouble: {OutcomeVerified: NoReply, OutcomeWrongNumber: ReplyToUser, OutcomeNoCode: ReplyToStranger, OutcomeLimited: NoReply},
+		SendNever:     {OutcomeVerified: NoReply, OutcomeWrongNumber: NoReply, OutcomeNoCode: NoReply, OutcomeLimited: NoReply},
+	} {
+		g := NewWithT(t)
+		r, counted := newReplier(t)
+		suppressed := 0.0
+		for o, answered := range want {
+			g.Expect(r.PolicyOf(policy, o)).To(Equal(answered), "policy %d: %s", policy, o)
+			if answered != PolicyOf(o) {
+				suppressed++
+			}
+		}
+		g.Expect(counted(ReplySuppressed)).To(Equal(suppressed))
+	}
+}

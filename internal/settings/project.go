@@ -27,7 +27,7 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 		WhatsApp:    buildWhatsApp(spec, secrets),
 		Telegram:    buildTelegram(spec, secrets),
 		Webhook:     buildWebhook(spec.Webhook, secrets),
-		Replies:     convertReplies(spec.Replies),
+		Replies:     convertReplies(spec),
 		Database:    buildDatabase(spec, secrets),
 		TTL:         spec.EffectiveTTL(),
 		Retention:   spec.EffectiveRetention(),
@@ -85,15 +85,17 @@ func buildWhatsApp(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Wha
 	}
 	token, secret := secrets.secretAt(fieldAccessToken), secrets.secretAt(fieldAppSecret)
 	return &WhatsApp{
-		PhoneNumber:     w.PhoneNumber,
-		PhoneNumberID:   w.PhoneNumberID,
-		AccessToken:     token,
-		AppSecret:       secret,
-		RegisterWebhook: spec.RegistersWhatsAppWebhook(),
-		TakeOver:        ptr.Deref(w.TakeOver, false),
-		HiddenNumbers:   convertHiddenNumbers(w.EffectiveHiddenNumbers()),
-		AcceptAnyText:   ptr.Deref(w.AcceptAnyText, false),
-		Simulated:       messenger.Simulated(token.Current()) || messenger.Simulated(secret.Current()),
+		PhoneNumber:       w.PhoneNumber,
+		PhoneNumberID:     w.PhoneNumberID,
+		BusinessAccountID: w.BusinessAccountID,
+		AccessToken:       token,
+		AppSecret:         secret,
+		RegisterWebhook:   spec.RegistersWhatsAppWebhook(),
+		TakeOver:          ptr.Deref(w.TakeOver, false),
+		HiddenNumbers:     convertHiddenNumbers(w.EffectiveHiddenNumbers()),
+		AcceptAnyText:     ptr.Deref(w.AcceptAnyText, false),
+		SilentAfter:       spec.EffectiveSilentAfter(),
+		Simulated:         messenger.Simulated(token.Current()) || messenger.Simulated(secret.Current()),
 	}
 }
 
@@ -149,11 +151,19 @@ func convertEvents(events []verifyv1.Event) verification.EventKinds {
 	return kinds
 }
 
-func convertReplies(r *verifyv1.Replies) Replies {
+// sendPolicies are the policies of spec.replies.send.
+var sendPolicies = map[verifyv1.SendReplies]messenger.SendPolicy{
+	verifyv1.SendRepliesAlways: messenger.SendAlways, verifyv1.SendRepliesOnTrouble: messenger.SendOnTrouble,
+	verifyv1.SendRepliesNever: messenger.SendNever,
+}
+
+func convertReplies(spec *verifyv1.VerificationProjectSpec) Replies {
+	r := spec.Replies
 	if r == nil {
 		return Replies{}
 	}
 	return Replies{
+		Send:         sendPolicies[spec.EffectiveSendReplies()],
 		Verified:     string(r.Verified),
 		WrongNumber:  string(r.WrongNumber),
 		Expired:      string(r.Expired),

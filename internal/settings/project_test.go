@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/test/pgserver"
 )
@@ -20,10 +21,11 @@ func TestFromProject_everything(t *testing.T) {
 	p.Spec.ProjectID, p.Spec.DisplayName, p.Spec.Suspend = "shop-production", "Ada's Bookshop", new(true)
 	p.Spec.Webhook.Timeout, p.Spec.Webhook.CABundle = "20s", "-----BEGIN CERTIFICATE-----"
 	p.Spec.WhatsApp.TakeOver, p.Spec.WhatsApp.AcceptSharedContact = new(true), new(true)
-	p.Spec.WhatsApp.AcceptAnyText = new(true)
+	p.Spec.WhatsApp.AcceptAnyText, p.Spec.WhatsApp.BusinessAccountID = new(true), "102290129340398"
+	p.Spec.WhatsApp.SilentAfter = "90m"
 	p.Spec.Telegram.TakeOver = new(true)
 	p.Spec.Replies = &verifyv1.Replies{
-		Verified: "v", WrongNumber: "w", Expired: "e", Unknown: "u", ShareContact: "s", NumberHidden: "n",
+		Send: verifyv1.SendRepliesOnTrouble, Verified: "v", WrongNumber: "w", Expired: "e", Unknown: "u", ShareContact: "s", NumberHidden: "n",
 	}
 	p.Spec.Request = verifyv1.RequestSettings{TTL: "5m", Retention: "2h", MaxStored: new(int32(7))}
 	p.Spec.RateLimit = verifyv1.RateLimit{
@@ -49,15 +51,15 @@ func TestFromProject_everything(t *testing.T) {
 		PerSubject:     verification.Rate{Requests: 20, Period: time.Hour},
 		MaxStored:      7,
 	}))
-	g.Expect(s.Replies).To(Equal(Replies{"v", "w", "e", "u", "s", "n"}))
+	g.Expect(s.Replies).To(Equal(Replies{messenger.SendOnTrouble, "v", "w", "e", "u", "s", "n"}))
 	g.Expect(s.Problems).To(BeEmpty())
 	g.Expect(s.Simulated).To(BeFalse())
 	g.Expect(s.Database).To(BeNil())
 
 	g.Expect(*s.WhatsApp).To(Equal(WhatsApp{
-		PhoneNumber: "+15550100123", PhoneNumberID: "106540352242922",
+		PhoneNumber: "+15550100123", PhoneNumberID: "106540352242922", BusinessAccountID: "102290129340398",
 		AccessToken: NewSecret([]byte(goodToken)), AppSecret: NewSecret([]byte(goodAppSecret)),
-		RegisterWebhook: true, TakeOver: true, HiddenNumbers: HiddenShared, AcceptAnyText: true,
+		RegisterWebhook: true, TakeOver: true, HiddenNumbers: HiddenShared, AcceptAnyText: true, SilentAfter: 90 * time.Minute,
 	}))
 	g.Expect(*s.Telegram).To(Equal(Telegram{
 		BotUsername: "ada_books_bot", BotToken: NewSecret([]byte(goodBotToken)), TakeOver: true,
@@ -75,6 +77,7 @@ func TestFromProject_everything(t *testing.T) {
 func TestFromProject_smallest(t *testing.T) {
 	g := NewWithT(t)
 	p := newProject()
+	g.Expect(settingsOf(p, newValues()).WhatsApp.SilentAfter).To(Equal(time.Hour))
 	p.Spec.BaseURL, p.Spec.Webhook, p.Spec.WhatsApp = "", nil, nil
 	s := settingsOf(p, newValues())
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -63,13 +64,17 @@ type WhatsApp struct {
 	// PhoneNumber is the business number in E.164 that users send messages to.
 	PhoneNumber   string
 	PhoneNumberID string
-	AccessToken   Secret
-	AppSecret     Secret
+	// BusinessAccountID is the id of the WhatsApp Business account; empty if the access token is to be asked for it.
+	BusinessAccountID string
+	AccessToken       Secret
+	AppSecret         Secret
 
 	RegisterWebhook bool
 	TakeOver        bool
 	HiddenNumbers   HiddenNumbers
 	AcceptAnyText   bool
+	// SilentAfter is how long no message must have come before the project counts as silent.
+	SilentAfter time.Duration
 	// Simulated reports whether the account exists at the simulator. Its credentials are sent nowhere else.
 	Simulated bool
 }
@@ -85,8 +90,9 @@ type Telegram struct {
 	Simulated bool
 }
 
-// Replies are the project's own texts for end users; an empty one stands for the built-in text.
+// Replies are which outcomes are answered, and the project's own texts for end users; an empty one stands for the built-in text.
 type Replies struct {
+	Send         messenger.SendPolicy
 	Verified     string
 	WrongNumber  string
 	Expired      string

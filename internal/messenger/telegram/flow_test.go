@@ -326,3 +326,25 @@ func TestNew_needsItsParts(t *testing.T) {
 	w.Expect(w.channel.NeedLeaderElection()).To(BeFalse())
 	w.Expect(w.channel.NewPoller(PollerOptions{}).NeedLeaderElection()).To(BeTrue())
 }
+
+// TestFlow_sendPolicy has a stranger, a wrong number and the right one under each policy: the question for the contact is always sent.
+func TestFlow_sendPolicy(t *testing.T) {
+	for policy, replies := range map[messenger.SendPolicy]int{messenger.SendAlways: 3, messenger.SendOnTrouble: 2, messenger.SendNever: 0} {
+		t.Run(fmt.Sprint(policy), func(t *testing.T) {
+			w := newWorld(t)
+			changed := *w.settings
+			changed.Replies.Send = policy
+			w.settings = &changed
+			id := w.initiate("golden").Request.ID
+			w.Expect(w.accept(w.update(1, 43, "hello"))).To(Equal(messenger.OutcomeNoCode))
+			w.Expect(w.accept(w.update(2, stranger, "/start "+goldenCode))).To(Equal(messenger.OutcomeNeedContact))
+			w.Expect(w.accept(w.contactUpdate(3, stranger, strangerPhone))).To(Equal(messenger.OutcomeWrongNumber))
+			w.Expect(w.accept(w.update(4, user, "/start "+goldenCode))).To(Equal(messenger.OutcomeNeedContact))
+			w.Expect(w.accept(w.contactUpdate(5, user, claimed))).To(Equal(messenger.OutcomeVerified))
+			w.Expect(w.phase(id)).To(Equal(verification.Verified))
+			w.flush()
+			w.Expect(w.api.got("sendMessage")).To(HaveLen(2 + replies))
+			w.Expect(w.replied(messenger.ReplySuppressed)).To(BeEquivalentTo(3 - replies))
+		})
+	}
+}

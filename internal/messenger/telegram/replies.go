@@ -32,7 +32,7 @@ func (c *Channel) replyToMessage(s *settings.Settings, in inbound, bound []strin
 	if in.sender == 0 {
 		return
 	}
-	switch messenger.PolicyOf(became) {
+	switch c.replies.PolicyOf(s.Replies.Send, became) {
 	case messenger.NoReply:
 	case messenger.ReplyToUser:
 		if became == messenger.OutcomeVerified && !receipt.Changed {

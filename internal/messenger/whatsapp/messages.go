@@ -205,8 +205,8 @@ func (d *delivery) replyToOutcome(from sender, receipt verification.Receipt, err
 	if err != nil {
 		return came, err
 	}
-	policy := messenger.PolicyOf(came)
-	if came == messenger.OutcomeWrongMethod { // the code is that of a request, so its sender is no stranger
+	policy := d.hook.replies.PolicyOf(d.settings.Replies.Send, came)
+	if came == messenger.OutcomeWrongMethod && policy != messenger.NoReply { // the code is that of a request, so its sender is no stranger
 		policy = messenger.ReplyToUser
 	}
 	switch {

@@ -100,8 +100,11 @@ func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap 
 // refuseTap replies to a tap what to do instead, once for each button. It may be a user whose question was asked under
 // another app secret, or who was asked long ago.
 func (d *delivery) refuseTap(from sender, tap string) messenger.Outcome {
-	d.replyAboutRequest(from, verification.Request{ID: tap}, messenger.OutcomeTapRefused)
-	return messenger.OutcomeTapRefused
+	const came = messenger.OutcomeTapRefused
+	if d.hook.replies.PolicyOf(d.settings.Replies.Send, came) != messenger.NoReply {
+		d.replyAboutRequest(from, verification.Request{ID: tap}, came)
+	}
+	return came
 }
 
 // confirmationBindings returns the bindings of a sender who is asked to confirm a message, the one to store first. Each message

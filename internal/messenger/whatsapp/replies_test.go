@@ -190,3 +190,41 @@ func TestHook_guessing(t *testing.T) {
 	f.Expect(f.post(webhookOf(textOf(firstCode, nil))).Code).To(Equal(http.StatusOK))
 	f.expectVerified(f.state(made.Request.ID), true)
 }
+
+// TestHook_sendPolicy has each kind of reply under each policy. A prompt is sent under all of them: without it the user is stuck.
+func TestHook_sendPolicy(t *testing.T) {
+	type sent map[messenger.SendPolicy]int
+	always := sent{messenger.SendAlways: 1, messenger.SendOnTrouble: 1, messenger.SendNever: 1}
+	trouble := sent{messenger.SendAlways: 1, messenger.SendOnTrouble: 1}
+	ofTelegram := ExpectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "telegram"))
+	for name, c := range map[string]struct {
+		m                object
+		accepts, prepare bool
+		want             sent
+	}{
+		"verified":         {textOf(firstCode, nil), false, false, sent{messenger.SendAlways: 1}},
+		"wrong number":     {textOf(firstCode, object{"from": "16505550000"}), false, false, trouble},
+		"stranger":         {textOf("hello", nil), false, false, trouble},
+		"hidden":           {hidden(firstCode, hiddenUser), false, false, trouble},
+		"refused tap":      {tapOf(confirmationPrefix+"none:none", nil), false, false, trouble},
+		"ask for contact":  {hidden(firstCode, hiddenUser), true, false, always},
+		"ask to confirm":   {textOf(firstCode, nil), false, true, always},
+		"other messenger":  {textOf(ofTelegram, nil), false, false, trouble},
+	} {
+		for policy := messenger.SendAlways; policy <= messenger.SendNever; policy++ {
+			t.Run(fmt.Sprintf("%s, policy %d", name, policy), func(t *testing.T) {
+				f := newFixture(t)
+				f.change(func(s *settings.Settings) {
+					s.Replies.Send, s.WhatsApp.AcceptSharedContact, s.WhatsApp.AcceptAnyText = policy, c.accepts, !c.prepare
+				})
+				f.request("first", user, verification.WhatsApp)
+				f.request("telegram", user, verification.Telegram)
+				f.clock.SetTime(started.Add(time.Minute))
+				f.Expect(f.post(webhookOf(c.m)).Code).To(Equal(http.StatusOK))
+				f.Expect(f.sendReplies()).To(HaveLen(c.want[policy]))
+				suppressed := testutil.ToFloat64(f.hook.metrics.Replies.WithLabelValues(messenger.ReplySuppressed))
+				f.Expect(suppressed).To(BeEquivalentTo(1 - c.want[policy]))
+			})
+		}
+	}
+}
