@@ -51,6 +51,8 @@ var goldens = map[string]struct {
 	"system_user_id":              {map[messenger.Outcome]int{messenger.OutcomeOtherType: 1}, ""},
 	"status":                      {map[messenger.Outcome]int{messenger.OutcomeStatus: 1}, ""},
 	"status_user_id":              {map[messenger.Outcome]int{messenger.OutcomeStatus: 1}, ""},
+	"status_billed":               {map[messenger.Outcome]int{messenger.OutcomeStatus: 1}, ""},
+	"status_failed":               {map[messenger.Outcome]int{messenger.OutcomeStatus: 1}, ""},
 	"echo":                        {map[messenger.Outcome]int{messenger.OutcomeEcho: 1}, ""},
 	"user_id_update":              {map[messenger.Outcome]int{messenger.OutcomeOtherUpdate: 1}, ""},
 }

@@ -50,6 +50,7 @@ type Hook struct {
 	prompted *messenger.Cooldown // prompts that were sent just now
 	echoed   *messenger.Cooldown // numbers that were asked by an echo
 	senders  *messenger.SenderLimiter
+	statuses *statusCounter
 }
 
 // NewHook returns the handler of Path, with its metrics registered.
@@ -64,10 +65,14 @@ func NewHook(o Options) (*Hook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create metrics: %w", err)
 	}
+	statuses, err := newStatusCounter(o.Registerer)
+	if err != nil {
+		return nil, fmt.Errorf("create metrics: %w", err)
+	}
 	return &Hook{
 		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log, metrics: m,
 		bodies: newBodies(), replies: messenger.NewReplier(o.Clock, o.Log, m), prompted: messenger.NewCooldown(maxPrompted, promptPause),
-		echoed: messenger.NewCooldown(maxEchoed, echoPause), senders: messenger.NewSenderLimiter(),
+		echoed: messenger.NewCooldown(maxEchoed, echoPause), senders: messenger.NewSenderLimiter(), statuses: statuses,
 	}, nil
 }
 
@@ -137,11 +142,12 @@ func (h *Hook) receiveWebhook(w http.ResponseWriter, r *http.Request, d *deliver
 		return messenger.RequestUnauthorized
 	}
 	log := logr.FromContextOrDiscard(r.Context())
-	messages := decodeWebhook(body, d.account.PhoneNumberID, h.metrics.Count)
+	in := decodeWebhook(body, d.account.PhoneNumberID, h.metrics.Count)
+	d.receiveStatuses(log, in.statuses)
 	// Meta may hang up while we store; what is stored by then is stored, so there is no reason to stop half-way.
 	b := &batch{delivery: d, log: log}
-	if err := b.receiveAll(context.WithoutCancel(r.Context()), messages); err != nil {
-		log.Error(err, "WhatsApp messages not acknowledged, will be delivered again", "failed", b.failures.Load(), "messages", len(messages))
+	if err := b.receiveAll(context.WithoutCancel(r.Context()), in.messages); err != nil {
+		log.Error(err, "WhatsApp messages not acknowledged, will be delivered again", "failed", b.failures.Load(), "messages", len(in.messages))
 		return requestRedelivery(w, messenger.RequestFailed)
 	}
 	w.WriteHeader(http.StatusOK)

@@ -43,6 +43,11 @@ const (
 	// maxEchoed bounds the memory of that.
 	maxEchoed = 8192
 
+	// maxStatuses bounds the memory of messages that were counted by their statuses, statusMemory is how long each counts once: Meta
+	// repeats for 7 days, and a message may be read long after it was delivered.
+	maxStatuses  = 8192
+	statusMemory = 30 * 24 * time.Hour
+
 	// clientTimeout bounds a call of the Graph API whose caller set no shorter time.
 	clientTimeout = 10 * time.Second
 	// maxAnswerBytes bounds what is read of its answer.

@@ -20,9 +20,9 @@ type webhook struct {
 		Changes []struct {
 			Field string `json:"field"`
 			Value *struct {
-				Metadata metadata   `json:"metadata"`
-				Messages []message  `json:"messages"`
-				Statuses []struct{} `json:"statuses"`
+				Metadata metadata  `json:"metadata"`
+				Messages []message `json:"messages"`
+				Statuses []status  `json:"statuses"`
 			} `json:"value"`
 		} `json:"changes"`
 	} `json:"entry"`
@@ -116,16 +116,28 @@ func isPresent(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) !=
 // counter counts what does not count as a message, by what makes it irrelevant.
 type counter func(messenger.Outcome, int)
 
-// decodeWebhook returns the messages of a webhook that are for the business number, in order.
-func decodeWebhook(body []byte, phoneNumberID string, count counter) []message {
+// inbound is what a webhook brings for the business number, in order.
+type inbound struct {
+	messages []message
+	statuses []status
+}
+
+// add appends what one change brings.
+func (in *inbound) add(more inbound) {
+	in.messages = append(in.messages, more.messages...)
+	in.statuses = append(in.statuses, more.statuses...)
+}
+
+// decodeWebhook returns what a webhook brings for the business number.
+func decodeWebhook(body []byte, phoneNumberID string, count counter) inbound {
 	var hook webhook
 	if json.Unmarshal(body, &hook) != nil {
 		return decodeParts(body, phoneNumberID, count)
 	}
 	if !count.acceptsObject(hook.Object) {
-		return nil
+		return inbound{}
 	}
-	var messages []message
+	var all inbound
 	for _, e := range hook.Entry {
 		for _, c := range e.Changes {
 			switch v := c.Value; {
@@ -134,11 +146,11 @@ func decodeWebhook(body []byte, phoneNumberID string, count counter) []message {
 				count(messenger.OutcomeMalformed, 1)
 			case count.acceptsAddressee(v.Metadata, phoneNumberID, len(v.Messages)):
 				count(messenger.OutcomeStatus, len(v.Statuses))
-				messages = append(messages, sentTo(v.Metadata, v.Messages)...)
+				all.add(inbound{sentTo(v.Metadata, v.Messages), v.Statuses})
 			}
 		}
 	}
-	return messages
+	return all
 }
 
 // acceptsObject reports whether a webhook is about WhatsApp.
@@ -183,16 +195,16 @@ func sentTo(of metadata, messages []message) []message {
 }
 
 // decodeParts is decodeWebhook for what cannot be read at once.
-func decodeParts(body []byte, phoneNumberID string, count counter) []message {
+func decodeParts(body []byte, phoneNumberID string, count counter) inbound {
 	var e envelope
 	if json.Unmarshal(body, &e) != nil {
 		count(messenger.OutcomeMalformed, 1)
-		return nil
+		return inbound{}
 	}
 	if !count.acceptsObject(e.Object) {
-		return nil
+		return inbound{}
 	}
-	var messages []message
+	var all inbound
 	for _, rawEntry := range e.Entry {
 		var en entry
 		if json.Unmarshal(rawEntry, &en) != nil {
@@ -200,31 +212,31 @@ func decodeParts(body []byte, phoneNumberID string, count counter) []message {
 			continue
 		}
 		for _, rawChange := range en.Changes {
-			messages = append(messages, decodeChange(rawChange, phoneNumberID, count)...)
+			all.add(decodeChange(rawChange, phoneNumberID, count))
 		}
 	}
-	return messages
+	return all
 }
 
-func decodeChange(raw json.RawMessage, phoneNumberID string, count counter) []message {
+func decodeChange(raw json.RawMessage, phoneNumberID string, count counter) inbound {
 	var c change
 	if json.Unmarshal(raw, &c) != nil {
 		count(messenger.OutcomeMalformed, 1)
-		return nil
+		return inbound{}
 	}
 	if !count.acceptsField(c.Field) {
-		return nil
+		return inbound{}
 	}
 	var v value
 	if !isPresent(c.Value) || json.Unmarshal(c.Value, &v) != nil {
 		count(messenger.OutcomeMalformed, 1)
-		return nil
+		return inbound{}
 	}
 	if !count.acceptsAddressee(v.Metadata, phoneNumberID, len(v.Messages)) {
-		return nil
+		return inbound{}
 	}
 	count(messenger.OutcomeStatus, len(v.Statuses))
-	return sentTo(v.Metadata, decodeMessages(v.Messages, count))
+	return inbound{sentTo(v.Metadata, decodeMessages(v.Messages, count)), decodeStatuses(v.Statuses)}
 }
 
 func decodeMessages(all []json.RawMessage, count counter) []message {
@@ -238,6 +250,18 @@ func decodeMessages(all []json.RawMessage, count counter) []message {
 		messages = append(messages, m)
 	}
 	return messages
+}
+
+// decodeStatuses leaves out what is no status. It was counted with the others.
+func decodeStatuses(all []json.RawMessage) []status {
+	statuses := make([]status, 0, len(all))
+	for _, raw := range all {
+		var s status
+		if json.Unmarshal(raw, &s) == nil {
+			statuses = append(statuses, s)
+		}
+	}
+	return statuses
 }
 
 // onlyDigits returns the digits of a number that is written for people, such as +250 788 123 200.

@@ -25,8 +25,9 @@ func TestDecode_atOnceAsInParts(t *testing.T) {
 			g.Expect(json.Unmarshal(body, &webhook{})).To(Succeed(), "Meta's own forms are read at once")
 			for _, id := range []string{numberID, "another"} {
 				whole, parts := counts{}, counts{}
-				messages := decodeWebhook(body, id, whole.count)
-				g.Expect(decodeParts(body, id, parts.count)).To(HaveExactElements(messages))
+				in, odd := decodeWebhook(body, id, whole.count), decodeParts(body, id, parts.count)
+				g.Expect(odd.messages).To(HaveExactElements(in.messages))
+				g.Expect(odd.statuses).To(HaveExactElements(in.statuses))
 				g.Expect(whole).To(Equal(parts))
 			}
 		})
@@ -39,14 +40,17 @@ func TestDecode_oddPartsSpoilNoOther(t *testing.T) {
 	good := `{"from":"4915112345678","type":"text","timestamp":"1700000000","text":{"body":"hello"}}`
 	to := `"metadata":{"display_phone_number":"+1 555","phone_number_id":"` + numberID + `"}`
 	body := `{"object":"whatsapp_business_account","entry":["odd",{"changes":[7,` +
-		`{"field":"messages","value":{` + to + `,"messages":[[],` + good + `,{"from":1}],"statuses":["odd"]}},` +
+		`{"field":"messages","value":{` + to + `,"messages":[[],` + good + `,{"from":1}],` +
+		`"statuses":["odd",{"id":7},{"id":"wamid.1","status":"read","pricing":[],"errors":{}},null]}},` +
 		`{"field":"messages","value":"odd"},{"field":"account_update","value":{"messages":"odd"}}]}]}`
 	seen := counts{}
-	messages := decodeWebhook([]byte(body), numberID, seen.count)
-	g.Expect(messages).To(HaveLen(1))
-	g.Expect(messages[0].From).To(Equal("4915112345678"))
-	g.Expect(messages[0].businessNumber).To(Equal("1555"))
-	g.Expect(seen).To(Equal(counts{messenger.OutcomeMalformed: 5, messenger.OutcomeStatus: 1, messenger.OutcomeOtherUpdate: 1}))
+	in := decodeWebhook([]byte(body), numberID, seen.count)
+	g.Expect(in.messages).To(HaveLen(1))
+	g.Expect(in.messages[0].From).To(Equal("4915112345678"))
+	g.Expect(in.messages[0].businessNumber).To(Equal("1555"))
+	g.Expect(in.statuses).To(HaveLen(2))
+	g.Expect(in.statuses[0]).To(And(HaveField("ID", "wamid.1"), HaveField("Status", "read")))
+	g.Expect(seen).To(Equal(counts{messenger.OutcomeMalformed: 5, messenger.OutcomeStatus: 4, messenger.OutcomeOtherUpdate: 1}))
 }
 
 // counts are outcomes, counted.

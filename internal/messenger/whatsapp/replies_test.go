@@ -202,14 +202,14 @@ func TestHook_sendPolicy(t *testing.T) {
 		accepts, prepare bool
 		want             sent
 	}{
-		"verified":         {textOf(firstCode, nil), false, false, sent{messenger.SendAlways: 1}},
-		"wrong number":     {textOf(firstCode, object{"from": "16505550000"}), false, false, trouble},
-		"stranger":         {textOf("hello", nil), false, false, trouble},
-		"hidden":           {hidden(firstCode, hiddenUser), false, false, trouble},
-		"refused tap":      {tapOf(confirmationPrefix+"none:none", nil), false, false, trouble},
-		"ask for contact":  {hidden(firstCode, hiddenUser), true, false, always},
-		"ask to confirm":   {textOf(firstCode, nil), false, true, always},
-		"other messenger":  {textOf(ofTelegram, nil), false, false, trouble},
+		"verified":        {textOf(firstCode, nil), false, false, sent{messenger.SendAlways: 1}},
+		"wrong number":    {textOf(firstCode, object{"from": "16505550000"}), false, false, trouble},
+		"stranger":        {textOf("hello", nil), false, false, trouble},
+		"hidden":          {hidden(firstCode, hiddenUser), false, false, trouble},
+		"refused tap":     {tapOf(confirmationPrefix+"none:none", nil), false, false, trouble},
+		"ask for contact": {hidden(firstCode, hiddenUser), true, false, always},
+		"ask to confirm":  {textOf(firstCode, nil), false, true, always},
+		"other messenger": {textOf(ofTelegram, nil), false, false, trouble},
 	} {
 		for policy := messenger.SendAlways; policy <= messenger.SendNever; policy++ {
 			t.Run(fmt.Sprintf("%s, policy %d", name, policy), func(t *testing.T) {
