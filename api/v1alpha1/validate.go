@@ -81,6 +81,7 @@ func (s *VerificationProjectSpec) validateFields(path *field.Path) field.ErrorLi
 	errs = append(errs, s.WhatsApp.validateFields(path.Child("whatsapp"))...)
 	errs = append(errs, s.Telegram.validateFields(path.Child("telegram"))...)
 	errs = append(errs, s.Replies.validateFields(path.Child("replies"))...)
+	errs = append(errs, validateTexts(path.Child("texts"), s.Texts)...)
 	errs = append(errs, s.Request.validateFields(path.Child("request"))...)
 	errs = append(errs, s.RateLimit.validateFields(path.Child("rateLimit"))...)
 	errs = append(errs, s.Storage.validateFields(path.Child("storage"))...)

@@ -71,6 +71,15 @@ var (
 		pattern: regexp.MustCompile(`^[^\x00-\x09\x0B-\x1F\x7F-\x{9F}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*$`),
 		message: "replies must be plain text; line breaks are fine, other control characters and text-direction overrides are not"}
 
+	textsRule = textRule{max: 1024, pattern: replyRule.pattern,
+		message: "texts must be plain text; line breaks are fine, other control characters and text-direction overrides are not"}
+	buttonRule = textRule{max: 20, pattern: displayNameRule.pattern,
+		message: "titles of buttons must be one line of plain text, without spaces at either end"}
+	preparedRule = textRule{min: 13, max: 300, pattern: referenceRule.pattern,
+		message: "prepared must be one line of plain text, without control characters or text-direction overrides"}
+	textsLocaleRule = textRule{min: 2, max: 11, pattern: regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$`),
+		message: "locale must be a language, and a script or a region where needed, for example es, zh-Hant or pt-BR"}
+
 	caBundleRule = textRule{max: 65536, pattern: regexp.MustCompile(`^[\t\n\r -~]*$`), message: caBundleMessage}
 
 	hostRule = textRule{max: 253, pattern: regexp.MustCompile(`^` + lowerName + `$`),

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/text/language"
 
-	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -29,7 +28,7 @@ func (x *exchange) readClientData(body *initBody) (verification.ClientData, erro
 		if !isLocale(body.Locale.value) {
 			return verification.ClientData{}, errLocale
 		}
-		data.Locale = chooseLocale(x.settings, body.Locale.value)
+		data.Locale = x.settings.MatchLocale(body.Locale.value)
 	}
 	return data, nil
 }
@@ -82,16 +81,6 @@ func isLocale(text string) bool {
 	_, err := language.Parse(text)
 	var unknown language.ValueError
 	return err == nil || errors.As(err, &unknown)
-}
-
-// chooseLocale returns the language of the texts for a tag that isLocale accepts; empty for the project's own texts.
-func chooseLocale(_ *settings.Settings, tag string) string {
-	parsed, _ := language.Parse(tag) // without the parts that are unknown
-	canonical := parsed.String()
-	if canonical == "und" || len(canonical) > maxLocale {
-		return ""
-	}
-	return canonical
 }
 
 // appendClientData appends the fields of status that the client gave to init, the metadata in the order of their keys.

@@ -175,7 +175,7 @@ func newInvitation(s *settings.Settings, r *verification.Request, code verificat
 	if r.Method == verification.Telegram {
 		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code)}
 	}
-	text := whatsapp.ExpectedText(s.DisplayNameOf(r), code)
+	text := whatsapp.ExpectedText(s, r, code)
 	return Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
 }
 

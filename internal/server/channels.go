@@ -141,6 +141,6 @@ func newInvitation(s *settings.Settings, r *verification.Request, code verificat
 			Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code),
 		}
 	}
-	text := whatsapp.ExpectedText(s.DisplayNameOf(r), code)
+	text := whatsapp.ExpectedText(s, r, code)
 	return httpapi.Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -28,6 +29,7 @@ type Live struct {
 	mu      sync.Mutex // guards the fields below
 	project *verifyv1.VerificationProject
 	secrets Secrets
+	former  []FormerTexts
 	err     error
 }
 
@@ -120,14 +122,30 @@ func (l *Live) updateSettings(project *verifyv1.VerificationProject) {
 	if change.isEmpty() && l.project != nil && l.project.Generation == project.Generation {
 		if !secrets.equal(l.secrets) { // a former value has expired and must leave the memory
 			l.secrets = secrets
-			l.current.Store(FromProject(l.project, secrets))
+			l.storeSettings()
 		}
 		return
 	}
 	l.project, l.secrets = project, secrets
-	l.current.Store(FromProject(project, secrets))
+	l.storeSettings()
 	change.logTo(l.log)
 	l.changes.Notify("")
+}
+
+// maxFormerTexts bounds how many former texts are kept; a project that changes them more often loses the oldest.
+const maxFormerTexts = 8
+
+// storeSettings stores the settings of the project and its secrets, with the texts that it had before for as long as a request
+// may live that was made with them.
+func (l *Live) storeSettings() {
+	next, now := FromProject(l.project, l.secrets), l.clock.Now()
+	l.former = slices.DeleteFunc(slices.Clone(l.former), func(f FormerTexts) bool { return !now.Before(f.Until) })
+	if last := l.Current(); last != nil && !slices.Equal(last.textSet().Prepared(), next.textSet().Prepared()) {
+		l.former = append([]FormerTexts{{Texts: last.textSet(), Until: now.Add(last.TTL)}}, l.former...)
+		l.former = l.former[:min(len(l.former), maxFormerTexts)]
+	}
+	next.FormerTexts = l.former
+	l.current.Store(next)
 }
 
 // listDirs returns the folders whose changes may change a secret, including the targets of links.

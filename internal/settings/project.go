@@ -8,6 +8,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -27,7 +28,8 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 		WhatsApp:    buildWhatsApp(spec, secrets),
 		Telegram:    buildTelegram(spec, secrets),
 		Webhook:     buildWebhook(spec.Webhook, secrets),
-		Replies:     convertReplies(spec),
+		Replies:     Replies{Send: sendPolicies[spec.EffectiveSendReplies()]},
+		Texts:       buildTexts(spec),
 		Database:    buildDatabase(spec, secrets),
 		TTL:         spec.EffectiveTTL(),
 		Retention:   spec.EffectiveRetention(),
@@ -157,20 +159,30 @@ var sendPolicies = map[verifyv1.SendReplies]messenger.SendPolicy{
 	verifyv1.SendRepliesNever: messenger.SendNever,
 }
 
-func convertReplies(spec *verifyv1.VerificationProjectSpec) Replies {
-	r := spec.Replies
-	if r == nil {
-		return Replies{}
+// buildTexts returns the texts of a project; nil if all are built in.
+func buildTexts(spec *verifyv1.VerificationProjectSpec) *texts.Set {
+	if spec.Replies == nil && len(spec.Texts) == 0 {
+		return nil
 	}
-	return Replies{
-		Send:         sendPolicies[spec.EffectiveSendReplies()],
-		Verified:     string(r.Verified),
-		WrongNumber:  string(r.WrongNumber),
-		Expired:      string(r.Expired),
-		Unknown:      string(r.Unknown),
-		ShareContact: string(r.ShareContact),
-		NumberHidden: string(r.NumberHidden),
+	var forAll texts.Texts
+	if r := spec.Replies; r != nil {
+		forAll = texts.Texts{
+			Verified: string(r.Verified), WrongNumber: string(r.WrongNumber), Expired: string(r.Expired), Unknown: string(r.Unknown),
+			ShareContact: string(r.ShareContact), NumberHidden: string(r.NumberHidden),
+		}
 	}
+	byLanguage := make(map[string]texts.Texts, len(spec.Texts))
+	for i := range spec.Texts {
+		t := &spec.Texts[i]
+		byLanguage[t.Locale] = texts.Texts{
+			Prepared: string(t.Prepared), Verified: string(t.Verified), WrongNumber: string(t.WrongNumber), Expired: string(t.Expired),
+			Confirm: string(t.Confirm), TextChanged: string(t.TextChanged), TapRefused: string(t.TapRefused),
+			ButtonConfirm: string(t.ButtonConfirm), ShareContact: string(t.ShareContact), NumberHidden: string(t.NumberHidden),
+			EchoQuestion: string(t.EchoQuestion), ButtonNotMe: string(t.ButtonNotMe), Declined: string(t.Declined),
+			TelegramButton: string(t.ButtonShare),
+		}
+	}
+	return texts.NewSet(forAll, byLanguage)
 }
 
 func buildDatabase(spec *verifyv1.VerificationProjectSpec, secrets Secrets) *Database {

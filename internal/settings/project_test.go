@@ -51,7 +51,10 @@ func TestFromProject_everything(t *testing.T) {
 		PerSubject:     verification.Rate{Requests: 20, Period: time.Hour},
 		MaxStored:      7,
 	}))
-	g.Expect(s.Replies).To(Equal(Replies{messenger.SendOnTrouble, "v", "w", "e", "u", "s", "n"}))
+	g.Expect(s.Replies).To(Equal(Replies{messenger.SendOnTrouble}))
+	own := s.TextsIn("")
+	g.Expect([]string{own.Verified, own.WrongNumber, own.Expired, own.Unknown, own.ShareContact, own.NumberHidden}).
+		To(Equal([]string{"v", "w", "e", "u", "s", "n"}))
 	g.Expect(s.Problems).To(BeEmpty())
 	g.Expect(s.Simulated).To(BeFalse())
 	g.Expect(s.Database).To(BeNil())

@@ -2,10 +2,12 @@ package settings
 
 import (
 	"cmp"
+	"iter"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -31,6 +33,10 @@ type Settings struct {
 	Telegram *Telegram // nil if the project does not use it
 	Webhook  *Webhook  // nil if the project has none
 	Replies  Replies
+	// Texts are the texts for end users; nil for those that are built in.
+	Texts *texts.Set
+	// FormerTexts are those that the project had before: a prepared text counts for as long as a request may live.
+	FormerTexts []FormerTexts
 
 	// Database is nil unless the project keeps its requests in PostgreSQL.
 	Database *Database
@@ -90,15 +96,15 @@ type Telegram struct {
 	Simulated bool
 }
 
-// Replies are which outcomes are answered, and the project's own texts for end users; an empty one stands for the built-in text.
+// Replies are which outcomes are answered.
 type Replies struct {
-	Send         messenger.SendPolicy
-	Verified     string
-	WrongNumber  string
-	Expired      string
-	Unknown      string
-	ShareContact string
-	NumberHidden string
+	Send messenger.SendPolicy
+}
+
+// FormerTexts are the texts that a project had.
+type FormerTexts struct {
+	Texts *texts.Set
+	Until time.Time
 }
 
 // Database is a PostgreSQL database.
@@ -185,6 +191,38 @@ func (s *Settings) EventKinds() verification.EventKinds {
 		return 0
 	}
 	return s.Webhook.Events
+}
+
+// TextsIn returns the texts in a language that a request was made with; the project's own without one.
+func (s *Settings) TextsIn(locale string) *texts.Texts { return s.textSet().In(locale) }
+
+// MatchLocale returns the language of the texts that suits a BCP 47 tag best; empty for the project's own.
+func (s *Settings) MatchLocale(tag string) string { return s.textSet().Match(tag) }
+
+// PreparedTexts returns the prepared texts of all languages, those of before a change after those of now.
+func (s *Settings) PreparedTexts(now time.Time) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		sets := []*texts.Set{s.textSet()}
+		for _, former := range s.FormerTexts {
+			if now.Before(former.Until) {
+				sets = append(sets, former.Texts)
+			}
+		}
+		for _, set := range sets {
+			for _, text := range set.Prepared() {
+				if !yield(text) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Settings) textSet() *texts.Set {
+	if s.Texts == nil {
+		return texts.BuiltIn()
+	}
+	return s.Texts
 }
 
 // DisplayNameOf returns the project's name that the user of a request has seen: the one in the request's prepared text, or the

@@ -142,13 +142,13 @@ func TestSendMessage_reachesUsersWhoWroteFirst(t *testing.T) {
 	w := startSimulator(t, Options{})
 	account := telegramAccount(token)
 	const chat = firstTelegramID + 1
-	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Hi", botapi.KeyboardAsIs)).To(MatchError(botapi.ErrRefused), "the user never wrote")
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Hi", botapi.Keyboard{})).To(MatchError(botapi.ErrRefused), "the user never wrote")
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+tgLink+`"}`)
-	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Your number?", botapi.KeyboardContact)).To(Succeed())
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Your number?", botapi.Keyboard{Contact: "Share my phone number"})).To(Succeed())
 	chats := w.call(http.StatusOK, http.MethodGet, "/sim/users/1/chats", "")["chats"]
 	w.Expect(chats).To(ConsistOf(And(HaveKeyWithValue("asksForContact", true), HaveKeyWithValue("button", "Share my phone number"))))
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/share-contact", "")
-	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Thank you.", botapi.KeyboardRemove)).To(Succeed())
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Thank you.", botapi.Keyboard{Remove: true})).To(Succeed())
 	w.call(http.StatusConflict, http.MethodPost, "/sim/users/1/share-contact", "")
 	w.Expect(w.line("1")).To(HaveKeyWithValue("text", "Thank you."))
 }

@@ -1,6 +1,7 @@
 package verification_test
 
 import (
+	"iter"
 	"strings"
 	"testing"
 
@@ -14,11 +15,16 @@ func prepared(r *verification.Request, code verification.Code) string {
 	return "I confirm my number to " + r.DisplayName + ". Code: " + code.Grouped()
 }
 
+// preparedOnly yields nothing else.
+func preparedOnly(r *verification.Request, code verification.Code) iter.Seq[string] {
+	return func(yield func(string) bool) { yield(prepared(r, code)) }
+}
+
 // strict is a message whose text must be the prepared one.
 func (w *world) strict(code verification.Code, text, binding string) verification.Message {
 	w.t.Helper()
 	m := w.message(code, "+4915112345678")
-	m.Text, m.Binding, m.Prepared = strings.ReplaceAll(text, "CODE", code.Grouped()), binding, prepared
+	m.Text, m.Binding, m.Prepared = strings.ReplaceAll(text, "CODE", code.Grouped()), binding, preparedOnly
 	return m
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -17,9 +18,9 @@ type Message struct {
 	Binding string
 	// OlderBindings are the bindings of a copy of this message from before the key of the hash was replaced.
 	OlderBindings []string
-	// Prepared returns the text that was prepared for a request with that code, which the message must hold; nil if any
-	// text will do.
-	Prepared func(r *Request, code Code) string
+	// Prepared returns the texts that were prepared for a request with that code, of which the message must hold one; nil if
+	// any text will do.
+	Prepared func(r *Request, code Code) iter.Seq[string]
 }
 
 // asCaller returns the sender as a caller of the store.
@@ -28,6 +29,16 @@ func (m *Message) asCaller() Caller {
 		return Sender(m.Binding)
 	}
 	return Sender(m.Sender.E164()) // its Binding may be another for each message
+}
+
+// holdsPrepared reports whether the message holds one of the prepared texts.
+func (m *Message) holdsPrepared(r *Request, code Code) bool {
+	for prepared := range m.Prepared(r, code) {
+		if HoldsPrepared(m.Text, prepared) {
+			return true
+		}
+	}
+	return false
 }
 
 // Outcome is the result of a message for a request. It decides the reply, never the response to the platform.
@@ -87,7 +98,7 @@ func (s *Service) Receive(ctx context.Context, m Message, wanted EventKinds) (Re
 		switch {
 		case m.Sender.IsZero():
 			return r.Bind(m.Evidence, m.Binding, now, wanted)
-		case m.Prepared != nil && !HoldsPrepared(m.Text, m.Prepared(r, code)):
+		case m.Prepared != nil && !m.holdsPrepared(r, code):
 			return r.AwaitConfirmation(m.Evidence, m.Binding, m.OlderBindings, now, wanted)
 		default:
 			return r.Verify(m.Evidence, now, wanted)

@@ -212,7 +212,7 @@ var _ = Describe("Made-up ids and codes", func() {
 		before, began = way.callsOf("verificationrequests"), time.Now()
 		flood(sent, func(i int) {
 			_, code := code(s)
-			text := whatsapp.ExpectedText("shop", code)
+			text := whatsapp.ExpectedText(&settings.Settings{DisplayName: "shop"}, &verification.Request{}, code)
 			status := signedText(fmt.Sprintf("+49153%08d", i%senders), text, time.Now()).postTo(ctx, r)
 			Expect(status).To(Or(Equal(http.StatusOK), Equal(http.StatusServiceUnavailable)))
 			if status == http.StatusServiceUnavailable {

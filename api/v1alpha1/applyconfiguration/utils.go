@@ -74,6 +74,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.StorageApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Telegram"):
 		return &apiv1alpha1.TelegramApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Texts"):
+		return &apiv1alpha1.TextsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("URISecretRef"):
 		return &apiv1alpha1.URISecretRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("VerificationProject"):

@@ -19,6 +19,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/texts"
 )
 
 func account(token string) *settings.Telegram {
@@ -67,7 +68,7 @@ func TestClient_goldens(t *testing.T) {
 	g.Expect(updates).To(HaveLen(2))
 	_, err = client.GetUpdates(ctx, bot, 0, 100, 30*time.Second)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(client.SendMessage(ctx, bot, user, fmt.Sprintf(textVerified, "Example Shop"), KeyboardRemove)).To(Succeed())
+	g.Expect(client.SendMessage(ctx, bot, user, texts.Fill(textVerified, "Example Shop"), Keyboard{Remove: true})).To(Succeed())
 
 	for method, files := range map[string][]string{
 		"getMe": {"getMe"}, "getWebhookInfo": {"getWebhookInfo"}, "setWebhook": {"setWebhook"}, "deleteWebhook": {"deleteWebhook"},
@@ -166,7 +167,7 @@ func TestClient_userAgent(t *testing.T) {
 	_, updatesErr := client.GetUpdates(ctx, bot, 0, 1, time.Second)
 	for _, err := range []error{
 		meErr, infoErr, updatesErr, client.SetWebhook(ctx, bot, "https://verify.example.com", "SECRET"), client.DeleteWebhook(ctx, bot),
-		client.SendMessage(ctx, bot, user, "x", KeyboardAsIs),
+		client.SendMessage(ctx, bot, user, "x", Keyboard{}),
 	} {
 		g.Expect(err).To(MatchError(ErrRefused), "the call was made")
 	}

@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
-	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -226,9 +226,9 @@ func TestFlow_race(t *testing.T) {
 
 func TestReplies_overridesAndKeyboards(t *testing.T) {
 	w := newWorld(t)
-	w.settings.Replies = settings.Replies{
+	w.settings.Texts = texts.NewSet(texts.Texts{
 		Verified: "V", WrongNumber: "W", Expired: "E", Unknown: "U", ShareContact: "S",
-	}
+	}, nil)
 	w.initiate("golden")
 	w.accept(w.update(1, user, "/start "+goldenCode))
 	w.accept(w.contactUpdate(2, user, strangerPhone))

@@ -25,6 +25,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -228,3 +229,13 @@ func (w *world) quietly(update []byte, secret string) int {
 	w.channel.Hook().ServeHTTP(recorder, r)
 	return recorder.Code
 }
+
+// The built-in texts.
+var (
+	english          = texts.BuiltIn().In("")
+	textVerified     = english.Verified
+	textWrongNumber  = english.TelegramWrongNumber
+	textExpired      = english.TelegramExpired
+	textUnknown      = english.TelegramUnknown
+	textShareContact = english.TelegramShareContact
+)

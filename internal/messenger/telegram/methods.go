@@ -131,28 +131,22 @@ type (
 	}
 )
 
-// Keyboard is the effect of a message on the keyboard of the user's chat.
-type Keyboard int
-
-// The effects on a keyboard.
-const (
-	// KeyboardAsIs leaves it.
-	KeyboardAsIs Keyboard = iota
-	// KeyboardContact shows one button that shares the user's own contact.
-	KeyboardContact
-	// KeyboardRemove takes that button away.
-	KeyboardRemove
-)
+// Keyboard is the effect of a message on the keyboard of the user's chat. Its zero value leaves it as it is.
+type Keyboard struct {
+	// Contact is the title of one button that shares the user's own contact; empty for none.
+	Contact string
+	// Remove takes that button away.
+	Remove bool
+}
 
 // SendMessage sends a plain text to a private chat.
 func (c *Client) SendMessage(ctx context.Context, account *settings.Telegram, chat int64, text string, keyboard Keyboard) error {
 	m := sendMessage{ChatID: chat, Text: text}
-	switch keyboard {
-	case KeyboardAsIs:
-	case KeyboardContact:
-		button := keyboardButton{Text: buttonText, RequestContact: true}
+	switch {
+	case keyboard.Contact != "":
+		button := keyboardButton{Text: keyboard.Contact, RequestContact: true}
 		m.ReplyMarkup = &replyKeyboard{Keyboard: [][]keyboardButton{{button}}, ResizeKeyboard: true, OneTimeKeyboard: true}
-	case KeyboardRemove:
+	case keyboard.Remove:
 		m.ReplyMarkup = &removeKeyboard{RemoveKeyboard: true}
 	}
 	return c.callMethod(ctx, account, shortCall(methodSendMessage), m, nil)

@@ -35,7 +35,7 @@ func prepare(b *testing.B, f *fixture, n int) []signedText {
 		if err != nil {
 			b.Fatal(err)
 		}
-		body := webhookOf(textOf(ExpectedText("Ada's Books", made.Code), object{"from": number}))
+		body := webhookOf(textOf(expectedText("Ada's Books", made.Code), object{"from": number}))
 		all[i] = signedText{body, sign(body, appSecret)}
 	}
 	f.clock.SetTime(started.Add(time.Minute))

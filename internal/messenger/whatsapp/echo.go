@@ -14,6 +14,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -60,10 +61,11 @@ func (d *delivery) askByEcho(ctx context.Context, bound []string, receipt verifi
 		return messenger.OutcomeEchoLimited, nil
 	}
 	token := receipt.CodeID + ":" + echoToken(secrets[0], receipt.CodeID, r.Phone, echo)
+	t := d.textsFor(r)
 	question := Question{
-		Text: fmt.Sprintf(textEcho, d.settings.DisplayNameOf(r)), Reference: receipt.CodeID,
+		Text: texts.Fill(t.EchoQuestion, d.settings.DisplayNameOf(r)), Reference: receipt.CodeID,
 		Buttons: []Button{
-			{ID: echoConfirmPrefix + token, Title: buttonConfirm}, {ID: echoDeclinePrefix + token, Title: buttonNotMe},
+			{ID: echoConfirmPrefix + token, Title: t.ButtonConfirm}, {ID: echoDeclinePrefix + token, Title: t.ButtonNotMe},
 		},
 	}
 	came, err := d.sendPrompt(ctx, echo.Binding, r.ID, messenger.OutcomeNeedEcho, func(ctx context.Context) error {

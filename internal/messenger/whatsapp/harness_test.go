@@ -27,6 +27,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -233,10 +234,31 @@ func (f *fixture) sendReplies() []seenCall {
 
 // The texts that name who asks, as the fixture's project sends them.
 var (
-	saidVerified     = fmt.Sprintf(textVerified, "Ada's Books")
-	saidShareContact = fmt.Sprintf(textShareContact, "Ada's Books")
-	saidConfirm      = fmt.Sprintf(textConfirm, "Ada's Books")
+	saidVerified     = texts.Fill(textVerified, "Ada's Books")
+	saidShareContact = texts.Fill(textShareContact, "Ada's Books")
+	saidConfirm      = texts.Fill(textConfirm, "Ada's Books")
 )
+
+// The built-in texts.
+var (
+	english          = texts.BuiltIn().In("")
+	textVerified     = english.Verified
+	textConfirm      = english.Confirm
+	textTextChanged  = english.TextChanged
+	textTapRefused   = english.TapRefused
+	textWrongNumber  = english.WrongNumber
+	textExpired      = english.Expired
+	textUnknown      = english.Unknown
+	textShareContact = english.ShareContact
+	textNumberHidden = english.NumberHidden
+	textEcho         = english.EchoQuestion
+	textDeclined     = english.Declined
+)
+
+// expectedText returns the prepared text of a project of that name.
+func expectedText(name string, code verification.Code) string {
+	return ExpectedText(&settings.Settings{DisplayName: name}, &verification.Request{}, code)
+}
 
 func sign(body []byte, secret string) string {
 	mac := hmac.New(sha256.New, []byte(secret))

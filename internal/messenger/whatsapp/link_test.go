@@ -33,7 +33,7 @@ func TestLink(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			text := ExpectedText(name, code)
+			text := expectedText(name, code)
 			link := Link("+15550100123", text)
 			g.Expect(link).To(Equal(before + inLink + after))
 			g.Expect(link).NotTo(ContainSubstring("+"), "neither before the number nor for a space")
@@ -54,6 +54,6 @@ func TestLink(t *testing.T) {
 func TestExpectedText(t *testing.T) {
 	acme := verification.NewCodeSpace("shop/acme")
 	code := acme.CodeFor(sha256.Sum256([]byte("key")), "order-1")
-	NewWithT(t).Expect(ExpectedText("Ada's Bookshop", code)).To(Equal(
+	NewWithT(t).Expect(expectedText("Ada's Bookshop", code)).To(Equal(
 		"I confirm my phone number to Ada's Bookshop. I asked for this myself and send it to nobody else. Code: ZJSE-JNS0-1TTQ-3W8Z"))
 }

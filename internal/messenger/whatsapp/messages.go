@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
@@ -166,7 +167,7 @@ func (d *delivery) receiveText(ctx context.Context, m *message, from sender, tex
 		if len(bound) == 0 {
 			return messenger.OutcomeFailed, errSecretLost
 		}
-		in.Binding, in.OlderBindings, in.Prepared = bound[0], bound[1:], d.preparedText
+		in.Binding, in.OlderBindings, in.Prepared = bound[0], bound[1:], d.preparedTexts
 	}
 	receipt, err := d.hook.service.Receive(ctx, in, d.settings.EventKinds())
 	if err == nil && receipt.Outcome == verification.OutcomeNeedConfirmation {
@@ -175,9 +176,9 @@ func (d *delivery) receiveText(ctx context.Context, m *message, from sender, tex
 	return d.replyToOutcome(from, receipt, err)
 }
 
-// preparedText returns the text that the user of a request was to send.
-func (d *delivery) preparedText(r *verification.Request, code verification.Code) string {
-	return ExpectedText(d.settings.DisplayNameOf(r), code)
+// preparedTexts returns the texts that the user of a request was to send one of.
+func (d *delivery) preparedTexts(r *verification.Request, code verification.Code) iter.Seq[string] {
+	return preparedTexts(d.settings, r, code, d.now)
 }
 
 // errSecretLost is returned if the secret that the webhook was authenticated with is gone.

@@ -35,7 +35,7 @@ func TestHook_texts(t *testing.T) {
 		text string
 		want messenger.Outcome
 	}{
-		"the link's":             {ExpectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "first")), messenger.OutcomeVerified},
+		"the link's":             {expectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "first")), messenger.OutcomeVerified},
 		"bare":                   {firstCode, messenger.OutcomeVerified},
 		"lower case":             {strings.ToLower(firstCode), messenger.OutcomeVerified},
 		"auto-capitalised":       {"Vcgc-srf7-h9yn-hpm8", messenger.OutcomeVerified},

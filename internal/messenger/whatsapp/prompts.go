@@ -5,12 +5,12 @@ import (
 	"crypto/hmac"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -19,7 +19,7 @@ const confirmationPrefix = "confirm:"
 
 // askContact asks a sender without a number for it.
 func (d *delivery) askContact(ctx context.Context, to sender, binding string, r verification.Request) (messenger.Outcome, error) {
-	text := d.projectTexts().shareContact(d.settings.DisplayNameOf(&r))
+	text := texts.Fill(d.textsFor(&r).ShareContact, d.settings.DisplayNameOf(&r))
 	return d.sendPrompt(ctx, binding, r.ID, messenger.OutcomeNeedContact, func(ctx context.Context) error {
 		return d.hook.client.RequestContact(ctx, d.account, to.recipient(), text)
 	})
@@ -34,8 +34,9 @@ func (d *delivery) askConfirmation(ctx context.Context, to sender, receipt verif
 		return messenger.OutcomeFailed, errSecretLost
 	}
 	id := confirmationPrefix + receipt.CodeID + ":" + confirmationToken(secrets[0], receipt.CodeID, to, asked.Binding)
+	t := d.textsFor(&receipt.Request)
 	question := Question{
-		Text: fmt.Sprintf(textConfirm, d.settings.DisplayNameOf(&receipt.Request)), Buttons: []Button{{ID: id, Title: buttonConfirm}},
+		Text: texts.Fill(t.Confirm, d.settings.DisplayNameOf(&receipt.Request)), Buttons: []Button{{ID: id, Title: t.ButtonConfirm}},
 	}
 	return d.sendPrompt(ctx, asked.Binding, receipt.Request.ID, messenger.OutcomeNeedConfirmation, func(ctx context.Context) error {
 		return d.hook.client.AskWithButtons(ctx, d.account, to.recipient(), question)

@@ -1,76 +1,50 @@
 package whatsapp
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
-	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// The built-in texts. None holds a number or a code; none asks for anything that a fraudster could use. Those with a place
-// in them name who asks, because a link can be forwarded.
-const (
-	textVerified     = "Your phone number is confirmed to %[1]s. You can return to the app or website now.\n\nIf you did not start this yourself, tell %[1]s at once: someone else may be using your number there."
-	textConfirm      = "You are about to confirm your phone number to %[1]s.\n\nIf you have just started this yourself, tap the button below. If someone else sent you here or gave you the message to send, do nothing: nothing is confirmed without the button."
-	textTextChanged  = "Nothing was confirmed, because this is not the message that was prepared for you. If you started this yourself, return to the app or website, open the link again and send the message as it is."
-	textTapRefused   = "Nothing was confirmed, because this button is no longer valid. If you started this yourself, return to the app or website, open the link again and send the message as it is."
-	textEcho         = "%[1]s asks to confirm that this phone number is yours.\n\nIf you have just started this yourself, tap Confirm. If not, tap Not me."
-	textDeclined     = "Nothing was confirmed. You do not need to do anything else."
-	buttonConfirm    = "Confirm"
-	buttonNotMe      = "Not me"
-	textWrongNumber  = "We could not confirm this phone number: the code belongs to a different one. Please send it from the phone number that you entered."
-	textExpired      = "This code is no longer valid. Please return to the app or website and get a new one."
-	textUnknown      = "We found no valid code in your message. This chat only confirms phone numbers, and messages here are not read. If you did not ask to confirm your phone number, you can ignore this."
-	textShareContact = "%[1]s asks to confirm your phone number, which WhatsApp hides from us.\n\nIf you have just started this yourself, share it with the button below. If someone else sent you here, do nothing."
-	textNumberHidden = "WhatsApp hides your phone number from us because you use a username, so we cannot confirm it here. Please return to the app or website and choose another way."
-)
-
-// texts are the texts of one project.
-type texts struct{ settings.Replies }
-
-func (d *delivery) projectTexts() texts { return texts{d.settings.Replies} }
-
-func (t texts) unknownText() string { return cmp.Or(t.Unknown, textUnknown) }
-
-// shareContact returns what asks for a contact in the name of a project.
-func (t texts) shareContact(name string) string {
-	return cmp.Or(t.ShareContact, fmt.Sprintf(textShareContact, name))
+// textsFor returns the texts for the user of a request, in its language.
+func (d *delivery) textsFor(r *verification.Request) *texts.Texts {
+	return d.settings.TextsIn(r.Locale)
 }
 
-// outcomeText returns the reply to an outcome in the name of a project.
-func (t texts) outcomeText(o messenger.Outcome, name string) string {
+// outcomeText returns the reply to an outcome.
+func outcomeText(t *texts.Texts, o messenger.Outcome) string {
 	switch o {
 	case messenger.OutcomeVerified:
-		return cmp.Or(t.Verified, fmt.Sprintf(textVerified, name))
+		return t.Verified
 	case messenger.OutcomeTextChanged:
-		return textTextChanged
+		return t.TextChanged
 	case messenger.OutcomeTapRefused:
-		return textTapRefused
+		return t.TapRefused
 	case messenger.OutcomeDeclined:
-		return textDeclined
+		return t.Declined
 	case messenger.OutcomeWrongNumber:
-		return cmp.Or(t.WrongNumber, textWrongNumber)
+		return t.WrongNumber
 	case messenger.OutcomeTooLate:
-		return cmp.Or(t.Expired, textExpired)
+		return t.Expired
 	case messenger.OutcomeNumberHidden:
-		return cmp.Or(t.NumberHidden, textNumberHidden)
+		return t.NumberHidden
 	default: // a code for another messenger among them: to this chat it is none
-		return t.unknownText()
+		return t.Unknown
 	}
 }
 
 // replyAboutRequest replies the outcome of a code, once for each sender, request and outcome: redeliveries and a sender who repeats
 // the code get none.
 func (d *delivery) replyAboutRequest(to sender, about verification.Request, o messenger.Outcome) {
-	d.hook.replies.ReplyOnce(d.replyWith(to, d.projectTexts().outcomeText(o, d.settings.DisplayNameOf(&about))), to.key(), about.ID, string(o))
+	text := texts.Fill(outcomeText(d.textsFor(&about), o), d.settings.DisplayNameOf(&about))
+	d.hook.replies.ReplyOnce(d.replyWith(to, text), to.key(), about.ID, string(o))
 }
 
-// replyToStranger answers a sender whose message holds no known code.
+// replyToStranger answers a sender whose message holds no known code, and whose language is not known either.
 func (d *delivery) replyToStranger(to sender) {
-	d.hook.replies.ReplyToStranger(d.replyWith(to, d.projectTexts().unknownText()), to.key())
+	d.hook.replies.ReplyToStranger(d.replyWith(to, d.settings.TextsIn("").Unknown), to.key())
 }
 
 func (d *delivery) replyWith(to sender, text string) messenger.SendFunc {

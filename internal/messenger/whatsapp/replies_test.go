@@ -13,14 +13,15 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // ownTexts are replies of a project's own.
-var ownTexts = settings.Replies{
+var ownTexts = texts.NewSet(texts.Texts{
 	Verified: "own verified", WrongNumber: "own wrong", Expired: "own expired", Unknown: "own unknown",
 	ShareContact: "own share", NumberHidden: "own hidden",
-}
+}, nil)
 
 func TestHook_replies(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -44,7 +45,7 @@ func TestHook_replies(t *testing.T) {
 				f := newFixture(t)
 				want := c.builtIn
 				if own {
-					f.settings.Replies, want = ownTexts, c.own
+					f.settings.Texts, want = ownTexts, c.own
 				}
 				if c.accept {
 					f.acceptContacts()
@@ -73,12 +74,12 @@ func TestTexts_neutral(t *testing.T) {
 		textVerified, textWrongNumber, textExpired, textUnknown, textShareContact, textNumberHidden, textConfirm, textTextChanged,
 	} {
 		g := NewWithT(t)
-		named := strings.ReplaceAll(text, "%[1]s", longest)
+		named := strings.ReplaceAll(text, "{name}", longest)
 		g.Expect(len(named)).To(BeNumerically("<", maxPromptRunes))
 		g.Expect(named).NotTo(MatchRegexp(`[0-9%{]|http`))
 	}
 	for _, text := range []string{textVerified, textShareContact, textConfirm} {
-		NewWithT(t).Expect(text).To(ContainSubstring("%[1]s"), "it says who asks")
+		NewWithT(t).Expect(text).To(ContainSubstring("{name}"), "it says who asks")
 	}
 }
 
@@ -196,7 +197,7 @@ func TestHook_sendPolicy(t *testing.T) {
 	type sent map[messenger.SendPolicy]int
 	always := sent{messenger.SendAlways: 1, messenger.SendOnTrouble: 1, messenger.SendNever: 1}
 	trouble := sent{messenger.SendAlways: 1, messenger.SendOnTrouble: 1}
-	ofTelegram := ExpectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "telegram"))
+	ofTelegram := expectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "telegram"))
 	for name, c := range map[string]struct {
 		m                object
 		accepts, prepare bool
@@ -215,7 +216,10 @@ func TestHook_sendPolicy(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, policy %d", name, policy), func(t *testing.T) {
 				f := newFixture(t)
 				f.change(func(s *settings.Settings) {
-					s.Replies.Send, s.WhatsApp.AcceptSharedContact, s.WhatsApp.AcceptAnyText = policy, c.accepts, !c.prepare
+					s.Replies.Send, s.WhatsApp.AcceptAnyText = policy, !c.prepare
+					if c.accepts {
+						s.WhatsApp.HiddenNumbers = settings.HiddenShared
+					}
 				})
 				f.request("first", user, verification.WhatsApp)
 				f.request("telegram", user, verification.Telegram)

@@ -51,7 +51,7 @@ func (f *fixture) buttonOf(c seenCall) string {
 
 // TestHook_relayedLinks: an attacker begins a verification of the user's number, and sends a link with another text in it.
 func TestHook_relayedLinks(t *testing.T) {
-	prepared := ExpectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "first"))
+	prepared := expectedText("Ada's Books", verification.NewCodeSpace(project).CodeFor([32]byte{}, "first"))
 	for name, c := range map[string]struct {
 		text string
 		want messenger.Outcome
@@ -91,7 +91,7 @@ func TestHook_oneTextForManyRequests(t *testing.T) {
 		ids, texts := []string{}, []string{}
 		for _, key := range []string{"one", "two", "three", "four"} {
 			made := f.request(key, user, verification.WhatsApp)
-			ids, texts = append(ids, made.Request.ID), append(texts, ExpectedText("Ada's Books", made.Code))
+			ids, texts = append(ids, made.Request.ID), append(texts, expectedText("Ada's Books", made.Code))
 		}
 		f.clock.SetTime(started.Add(time.Minute))
 		for range 3 {
@@ -188,7 +188,7 @@ func TestHook_asksOnce(t *testing.T) {
 	f.Expect(calls[1].text()).To(Equal(textTextChanged))
 	f.Expect(f.state(made.Request.ID).Contacts).To(HaveLen(1), "one write")
 	f.expectVerified(f.state(made.Request.ID), false)
-	f.say(user, ExpectedText("Ada's Books", made.Code), "own")
+	f.say(user, expectedText("Ada's Books", made.Code), "own")
 	f.expectVerified(f.state(made.Request.ID), true)
 }
 
@@ -251,9 +251,9 @@ func TestHook_refusedPrompts(t *testing.T) {
 // TestHook_renamedProject changes displayName while a text is on its way: it stays valid, and a question bears that name.
 func TestHook_renamedProject(t *testing.T) {
 	f, made := newStrict(t)
-	old := ExpectedText("Ada's Books", made.Code)
+	old := expectedText("Ada's Books", made.Code)
 	f.change(func(s *settings.Settings) { s.DisplayName = "Bob's Books" })
-	f.say(user, ExpectedText("Bob's Books", made.Code), "1")
+	f.say(user, expectedText("Bob's Books", made.Code), "1")
 	f.Expect(f.graph.all()[0].text()).To(Equal(saidConfirm), "nothing of that name was prepared for this request")
 	f.expectVerified(f.state(made.Request.ID), false)
 	f.say(user, old, "2")
@@ -270,7 +270,7 @@ func TestHook_requestOfBefore(t *testing.T) {
 	made := f.request("first", user, verification.WhatsApp)
 	f.change(func(s *settings.Settings) { s.DisplayName = "Ada's Books" })
 	f.clock.SetTime(started.Add(time.Minute))
-	f.say(user, ExpectedText("Ada's Books", made.Code), "1")
+	f.say(user, expectedText("Ada's Books", made.Code), "1")
 	f.expectVerified(f.state(made.Request.ID), true)
 }
 

@@ -71,6 +71,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 70
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.ButtonText
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.CASecretRef
   map:
     fields:
@@ -274,6 +276,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: requests
       type:
         scalar: numeric
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.PreparedText
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.ProjectRef
   map:
     fields:
@@ -461,6 +465,56 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.TelegramUpdates
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.TelegramUpdates
   scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+  scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.Texts
+  map:
+    fields:
+    - name: buttonConfirm
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ButtonText
+    - name: buttonNotMe
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ButtonText
+    - name: buttonShare
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ButtonText
+    - name: confirm
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: declined
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: echoQuestion
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: expired
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: locale
+      type:
+        scalar: string
+    - name: numberHidden
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: prepared
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.PreparedText
+    - name: shareContact
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: tapRefused
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: textChanged
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: verified
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: wrongNumber
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.URISecretRef
   map:
     fields:
@@ -544,6 +598,14 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: telegram
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Telegram
+    - name: texts
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Texts
+          elementRelationship: associative
+          keys:
+          - locale
     - name: webhook
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Webhook

@@ -43,6 +43,10 @@ type VerificationProjectSpecApplyConfiguration struct {
 	// replies say which messages of end users are answered, and by which texts.
 	// Default: unset, and all are answered by built-in English texts.
 	Replies *RepliesApplyConfiguration `json:"replies,omitempty"`
+	// texts are texts for end users by language, for requests that name a locale.
+	// Built in are ar, de, en, es, fr, hi, id, it, pt, ru, tr and zh. At most 16.
+	// Default: unset, the texts of replies, else the built-in ones.
+	Texts []TextsApplyConfiguration `json:"texts,omitempty"`
 	// request says how long a request may take and how long it is kept.
 	Request *RequestSettingsApplyConfiguration `json:"request,omitempty"`
 	// rateLimit bounds how many requests may be started.
@@ -138,6 +142,19 @@ func (b *VerificationProjectSpecApplyConfiguration) WithTelegram(value *Telegram
 // If called multiple times, the Replies field is set to the value of the last call.
 func (b *VerificationProjectSpecApplyConfiguration) WithReplies(value *RepliesApplyConfiguration) *VerificationProjectSpecApplyConfiguration {
 	b.Replies = value
+	return b
+}
+
+// WithTexts adds the given value to the Texts field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Texts field.
+func (b *VerificationProjectSpecApplyConfiguration) WithTexts(values ...*TextsApplyConfiguration) *VerificationProjectSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithTexts")
+		}
+		b.Texts = append(b.Texts, *values[i])
+	}
 	return b
 }
 

@@ -1,0 +1,96 @@
+package texts
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	"golang.org/x/text/language"
+)
+
+// Set holds the texts of a project. It is immutable, and safe for concurrent use.
+type Set struct {
+	// own are the texts for requests that name no language.
+	own Texts
+	// all are the texts by language, a canonical BCP 47 tag.
+	all map[string]*Texts
+	// prepared are the prepared texts of all languages, each once.
+	prepared []string
+
+	matcher func() (language.Matcher, []string)
+}
+
+// builtInSet is the set of projects without texts of their own.
+var builtInSet = sync.OnceValue(func() *Set { return NewSet(Texts{}, nil) })
+
+// BuiltIn returns the set of a project that has no texts of its own.
+func BuiltIn() *Set { return builtInSet() }
+
+// NewSet returns the set of a project. byLanguage are its texts by language, a BCP 47 tag, and forAll those for every language
+// that byLanguage has no text for. The rest is built in.
+func NewSet(forAll Texts, byLanguage map[string]Texts) *Set {
+	forAll = forAll.ForBoth()
+	s := &Set{own: forAll.orElse(builtIn[english]), all: make(map[string]*Texts, len(builtIn)+len(byLanguage))}
+	for tag, t := range builtIn {
+		merged := forAll.orElse(t)
+		s.all[tag] = &merged
+	}
+	for tag, t := range byLanguage {
+		parsed, err := language.Parse(tag)
+		if err != nil {
+			continue // the API server refuses it
+		}
+		base, _ := parsed.Base()
+		merged := t.ForBoth().orElse(forAll).orElse(builtIn[base.String()]).orElse(builtIn[english])
+		s.all[parsed.String()] = &merged
+	}
+	tags := slices.Sorted(maps.Keys(s.all))
+	s.prepared = []string{s.own.Prepared}
+	for _, tag := range tags {
+		if text := s.all[tag].Prepared; !slices.Contains(s.prepared, text) {
+			s.prepared = append(s.prepared, text)
+		}
+	}
+	// The tables of x/text are built once and only where a request names a language.
+	s.matcher = sync.OnceValues(func() (language.Matcher, []string) { return newMatcher(tags) })
+	return s
+}
+
+func newMatcher(tags []string) (language.Matcher, []string) {
+	parsed := make([]language.Tag, len(tags))
+	for i, tag := range tags {
+		parsed[i] = language.MustParse(tag)
+	}
+	return language.NewMatcher(parsed), tags
+}
+
+// Match returns the language of the set that suits a BCP 47 tag best; empty if none does.
+func (s *Set) Match(tag string) string {
+	if tag == "" {
+		return ""
+	}
+	if _, exact := s.all[tag]; exact {
+		return tag
+	}
+	parsed, err := language.Parse(tag)
+	if err != nil {
+		return ""
+	}
+	matcher, tags := s.matcher()
+	_, i, confidence := matcher.Match(parsed)
+	if confidence == language.No {
+		return ""
+	}
+	return tags[i]
+}
+
+// In returns the texts in the language that suits a BCP 47 tag best; those for requests without one if none does.
+func (s *Set) In(tag string) *Texts {
+	if t := s.all[s.Match(tag)]; t != nil {
+		return t
+	}
+	return &s.own
+}
+
+// Prepared returns the prepared texts of all languages, each once. The caller must not change them.
+func (s *Set) Prepared() []string { return s.prepared }
