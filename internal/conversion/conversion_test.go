@@ -30,6 +30,10 @@ func (c *counter) Stored(context.Context) (verification.Stored, error) {
 	return c.stored, c.err
 }
 
+func (c *counter) Activity(context.Context, verification.Method, time.Time) (verification.Activity, error) {
+	return verification.Activity{}, c.err
+}
+
 // TestMetrics_storedRequests asks the store once in a while, however often metrics are scraped, and tells nothing old.
 func TestMetrics_storedRequests(t *testing.T) {
 	g := NewWithT(t)

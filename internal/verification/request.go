@@ -221,6 +221,18 @@ func (r *Request) EvictableAt(limits Limits) time.Time {
 	return r.afterRest(r.ExpiresAt.Add(ExpiryGrace))
 }
 
+// HeardAt returns the last time at which a message for the request came from a user, as far as the request shows it; zero if none
+// came.
+func (r *Request) HeardAt() time.Time {
+	heard := r.VerifiedAt
+	for _, c := range r.Contacts {
+		if c.BoundAt.After(heard) {
+			heard = c.BoundAt
+		}
+	}
+	return heard
+}
+
 // Evictable reports whether a full store may delete the request at now.
 func (r *Request) Evictable(limits Limits, now time.Time) bool {
 	at := r.EvictableAt(limits)

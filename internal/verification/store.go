@@ -71,12 +71,15 @@ type Queue interface {
 	Due() <-chan struct{}
 }
 
-// Counter is a store that counts what it holds, for metrics. Counting is cheap: it reads memory, or a bounded range of an
+// Counter is a store that counts what it holds, for metrics and conditions. Counting is cheap: it reads memory, or a bounded range of an
 // index, and never calls the API server.
 type Counter interface {
 	// Stored returns how many requests are stored, as far as this replica knows. A store may stop counting a state at
 	// MostCounted.
 	Stored(ctx context.Context) (Stored, error)
+
+	// Activity returns what became of the stored requests of a method since a time of the store clock, as far as this replica knows.
+	Activity(ctx context.Context, m Method, since time.Time) (Activity, error)
 }
 
 // MostCounted is where a store may stop counting the requests of one state.

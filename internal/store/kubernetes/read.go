@@ -61,6 +61,20 @@ func (s *Store) Stored(context.Context) (verification.Stored, error) {
 	return stored, nil
 }
 
+// Activity implements verification.Counter, by the objects that the watch brought.
+func (s *Store) Activity(_ context.Context, m verification.Method, since time.Time) (verification.Activity, error) {
+	var activity verification.Activity
+	if !s.HasSynced() {
+		return activity, errNotSynced()
+	}
+	for _, item := range s.informer.GetStore().List() {
+		if e := entryOf(item); e != nil && e.kind == KindRequest && e.request.Method == m {
+			activity.Count(&e.request, since)
+		}
+	}
+	return activity, nil
+}
+
 // readCurrent returns the object that id leads to, as it is now.
 func (s *Store) readCurrent(ctx context.Context, id string) (*entry, error) {
 	if s.cachedEntryOrCode(id) != nil {

@@ -15,7 +15,7 @@ import (
 
 // statements holds every statement of the store.
 var statements = map[string]string{
-	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
+	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlActivity": sqlActivity, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
 	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests, "sqlInsertKeyAdmissions": sqlInsertKeyAdmissions,
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,

@@ -25,6 +25,7 @@ type faultyStore struct {
 	subscribe func(string) (<-chan struct{}, func())
 	ready     func(context.Context) error
 	stored    func(context.Context) (verification.Stored, error)
+	activity  func(context.Context, verification.Method, time.Time) (verification.Activity, error)
 	claim     func(context.Context, verification.Policy, int, time.Duration) ([]verification.Request, error)
 }
 
@@ -43,7 +44,7 @@ func (s *faultyStore) useStore(inner *memory.Store) {
 	s.inner = inner
 	s.create, s.readNow, s.update, s.remove = inner.Create, inner.Read, inner.Update, inner.Delete
 	s.awaiting, s.subscribe, s.ready, s.claim, s.readFinal = inner.Awaiting, inner.Subscribe, inner.Ready, inner.Claim, inner.ReadFinal
-	s.stored = inner.Stored
+	s.stored, s.activity = inner.Stored, inner.Activity
 }
 
 func (s *faultyStore) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
@@ -69,7 +70,10 @@ func (s *faultyStore) Awaiting(ctx context.Context, binding string) (verificatio
 }
 func (s *faultyStore) Subscribe(id string) (<-chan struct{}, func())           { return s.subscribe(id) }
 func (s *faultyStore) Stored(ctx context.Context) (verification.Stored, error) { return s.stored(ctx) }
-func (s *faultyStore) Ready(ctx context.Context) error                         { return s.ready(ctx) }
+func (s *faultyStore) Activity(ctx context.Context, m verification.Method, since time.Time) (verification.Activity, error) {
+	return s.activity(ctx, m, since)
+}
+func (s *faultyStore) Ready(ctx context.Context) error { return s.ready(ctx) }
 func (s *faultyStore) Sweep(ctx context.Context, p verification.Policy, n int) (verification.Swept, error) {
 	return s.inner.Sweep(ctx, p, n)
 }

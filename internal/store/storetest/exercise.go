@@ -35,6 +35,7 @@ func allTopics() []topic {
 		{"contacts", contactChecks()},
 		{"deletion", deletionChecks()},
 		{"counts", countChecks()},
+		{"activity", activityChecks()},
 		{"subscription", subscriptionChecks()},
 		{"rates", rateChecks()},
 		{"windows", windowChecks()},

@@ -1,0 +1,24 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// Activity implements verification.Counter.
+func (s *Store) Activity(ctx context.Context, m verification.Method, since time.Time) (verification.Activity, error) {
+	var activity verification.Activity
+	if err := s.backend.checkAvailable(ctx); err != nil {
+		return activity, err
+	}
+	s.project.mu.RLock()
+	defer s.project.mu.RUnlock()
+	for _, rec := range s.project.records {
+		if rec.request.Method == m {
+			activity.Count(&rec.request, since)
+		}
+	}
+	return activity, nil
+}
