@@ -44,18 +44,21 @@ func isFullWidth(r rune) bool {
 	return false
 }
 
-// normalizeDigit returns the ASCII form of a decimal digit of any script, or unknownRune. Unicode has the digits of a
-// script in one run, from zero to nine, and two runs that touch each other are one range.
+// normalizeDigit returns the ASCII form of a decimal digit of any script, or unknownRune.
 func normalizeDigit(r rune) byte {
 	for _, run := range unicode.Nd.R16 {
-		if rune(run.Lo) <= r && r <= rune(run.Hi) {
-			return '0' + byte((r-rune(run.Lo))%10)
+		if first := rune(run.Lo); first <= r && r <= rune(run.Hi) {
+			return asciiDigit(r - first)
 		}
 	}
 	for _, run := range unicode.Nd.R32 {
-		if rune(run.Lo) <= r && r <= rune(run.Hi) { //nolint:gosec // code points fit
-			return '0' + byte((r-rune(run.Lo))%10) //nolint:gosec // code points fit
+		if first := rune(run.Lo); first <= r && r <= rune(run.Hi) { //nolint:gosec // code points fit
+			return asciiDigit(r - first)
 		}
 	}
 	return unknownRune
 }
+
+// asciiDigit returns the digit that stands so far from the first one of a range. Unicode has the digits of a script in one
+// run, from zero to nine, and runs that touch each other are one range.
+func asciiDigit(offset rune) byte { return '0' + byte(offset%10) } //nolint:gosec // one digit

@@ -142,6 +142,36 @@ var apiMutants = []Mutant{
 		Suite: "http api", Test: "TestInit_invalidJSON|TestDecode",
 	},
 	{
+		Name: "own-number-verified", Promise: "proof.md 11: the project's own business number is refused",
+		Symbol: "httpapi.(*exchange).readInitiation", Old: "if x.settings.IsOwnNumber(number) {", New: "if false {",
+		Suite: "http api", Test: "TestInit_ownNumber",
+	},
+	{
+		Name: "own-number-in-another-form-verified", Promise: "proof.md 11: the project's own business number is refused",
+		Symbol: "settings.(*Settings).IsOwnNumber", Old: "phone.Same(own, n)", New: "own == n",
+		Suite: "http api", Test: "TestInit_ownNumber",
+	},
+	{
+		Name: "metadata-key-twice-accepted", Promise: "proof.md 11: metadata is answered as documented",
+		Symbol: "httpapi.(*metadataField).UnmarshalJSON", Old: "len(duplicates) > 0", New: "len(duplicates) > 1000",
+		Suite: "http api", Test: "TestInit_metadata",
+	},
+	{
+		Name: "metadata-counted-in-characters", Promise: "proof.md 11: metadata of 1 KiB",
+		Symbol: "httpapi.readMetadata", Old: "size += len(key) + len(field.value)", New: "size += len(key) + len([]rune(field.value))",
+		Suite: "http api", Test: "TestInit_metadata",
+	},
+	{
+		Name: "half-a-surrogate-pair-replaced", Promise: "proof.md 11: reference and metadata are returned as they were given",
+		Symbol: "httpapi.hasHalfPair", Old: "== utf8.RuneError {", New: "== 0 {",
+		Suite: "http api", Test: "TestInit_reference|TestInit_metadata|TestInit_invalidJSON",
+	},
+	{
+		Name: "status-without-metadata", Promise: "proof.md 11: status returns reference and metadata",
+		Symbol: "httpapi.appendClientData", Old: "if len(request.Metadata) == 0 {", New: "if true {",
+		Suite: "http api", Test: "TestStatus_answersTheClientsData",
+	},
+	{
 		Name: "internal-error-shown", Promise: "design.md 5: nothing internal leaks",
 		Symbol: "httpapi.publicError", Old: "return errInternal, err", New: `return newError(codeInternal, "", err.Error()), err`,
 		Suite: "http api", Test: "TestStatus_unknownError",

@@ -285,6 +285,22 @@ var domainMutants = []Mutant{
 		Suite: "domain", Test: "TestInitiate",
 	},
 	{
+		Name: "idempotency-key-for-other-metadata", Promise: "proof.md 11: the same key with other metadata: 422",
+		Symbol: "verification.hashedClientData", Old: "append(values, key, in.Metadata[key])", New: "append(values, key)",
+		Suite: "domain", Test: "TestInitiate",
+	},
+	{
+		Name: "idempotency-key-bound-to-the-chosen-language", Promise: "proof.md 11: a retry is answered although the project got languages",
+		Symbol: "verification.hashedClientData", Old: "[]string{in.Reference, in.RequestedLocale}", New: "[]string{in.Reference, in.Locale}",
+		Suite: "domain", Test: "TestInitiate",
+	},
+	{
+		Name: "plain-call-hashed-in-a-new-way", Promise: "proof.md 11: replicas of two versions agree on the hash of a plain call",
+		Symbol: "verification.hashedClientData",
+		Old:    `if in.Reference == "" && in.RequestedLocale == "" && len(in.Metadata) == 0 {`, New: "if false {",
+		Suite: "domain", Test: "TestInitiate",
+	},
+	{
 		Name: "idempotency-key-reuse-accepted", Promise: "design.md 3: same key with another body: 422",
 		Symbol: "verification.mayReplay", Old: "existing.BodyHash != bodyHash", New: "existing.BodyHash == \"\"",
 		Suite: "domain", Test: "TestInitiate",

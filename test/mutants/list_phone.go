@@ -37,6 +37,21 @@ var phoneMutants = []Mutant{
 		Suite: "phone", Test: "TestSame_none",
 	},
 	{
+		Name: "direction-marks-refused", Promise: "proof.md 11: pasted direction marks are normalized",
+		Symbol: "phone.isInvisible", Old: "r >= '\\u202a' && r <= '\\u202e'", New: "r > '\\u202a' && r < '\\u202c'",
+		Suite: "phone", Test: "TestParse_normalizes|TestNormalizeRune",
+	},
+	{
+		Name: "digits-of-two-scripts-that-touch-are-one", Promise: "proof.md 11: decimal digits of other scripts are normalized",
+		Symbol: "phone.asciiDigit", Old: "offset%10", New: "offset%16",
+		Suite: "phone", Test: "TestParse_normalizes|TestNormalizeRune",
+	},
+	{
+		Name: "number-of-many-bytes-refused", Promise: "proof.md 11: a pasted number has 32 characters, not 32 bytes",
+		Symbol: "phone.isTooLong", Old: "utf8.RuneCountInString(input) > maxInput", New: "len(input) > maxInput",
+		Suite: "phone", Test: "TestParse_normalizes",
+	},
+	{
 		Name: "reported-number-in-another-form", Promise: "design.md 3: actualPhoneNumber is the number the messenger reported",
 		Symbol: "phone.parseReported", Old: "return n, nil", New: "return Canonical(n), nil",
 		Suite: "phone", Test: "TestParseReported",
