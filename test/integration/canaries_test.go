@@ -29,9 +29,18 @@ func (t *sharedTexts) list() []string {
 	return append([]string(nil), t.all...)
 }
 
-// addText adds a text that users send, and separately the code at its end.
+// The client's own data in the requests of the suite, and as the fields of a body.
+const (
+	reference  = "canary-of-a-reference"
+	cart       = "canary-of-the-metadata"
+	clientData = `"reference":"` + reference + `","metadata":{"cart":"` + cart + `"}`
+)
+
+// addText adds a text that users send, and separately the code at its end, and the client's own data.
 func (t *sharedTexts) addText(text string) {
 	GinkgoHelper()
+	t.add(reference)
+	t.add(cart)
 	words := strings.Fields(text)
 	Expect(words).NotTo(BeEmpty())
 	t.add(text)

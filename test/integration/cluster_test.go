@@ -202,7 +202,7 @@ func (s *shop) openStore(ctx context.Context) *kubernetes.Store {
 // initRequest starts a verification through a replica and returns its id.
 func (s *shop) initRequest(ctx context.Context, through *replica, number string) string {
 	GinkgoHelper()
-	answer := through.mustCall(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q}`, number))
+	answer := through.mustCall(ctx, s.key, http.MethodPost, "/api/verify/init", fmt.Sprintf(`{"phoneNumber": %q, %s}`, number, clientData))
 	canaries.addText(answer["expectedText"].(string))
 	return answer["requestId"].(string)
 }

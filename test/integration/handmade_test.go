@@ -74,6 +74,7 @@ var _ = Describe("A request made with kubectl", func() {
 		for name, draft := range map[string]struct{ number, method, reason string }{
 			"premium":  {"+499001234567", "WhatsApp", verifyv1.ReasonPhoneNumberRefused},
 			"telegram": {"+4915112345678", "Telegram", verifyv1.ReasonMethodNotConfigured},
+			"own":      {"+4915112345670", "WhatsApp", verifyv1.ReasonPhoneNumberRefused}, // the shop's
 		} {
 			s.applyManifest(fmt.Sprintf(manualRequest, name, draft.number, draft.method))
 			Eventually(s.readAccepted).WithContext(ctx).WithArguments(name).WithTimeout(30*time.Second).

@@ -146,7 +146,7 @@ type startedRequest struct{ id, number, text string }
 // tryStart starts a verification through a replica, and returns the HTTP status; 0 without a response.
 func (o *databaseShop) tryStart(ctx context.Context, through *replica, number, idempotencyKey string) (startedRequest, int, http.Header) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+through.api+"/api/verify/init",
-		strings.NewReader(fmt.Sprintf(`{"phoneNumber": %q, "method": "WHATSAPP"}`, number)))
+		strings.NewReader(fmt.Sprintf(`{"phoneNumber": %q, "method": "WHATSAPP", %s}`, number, clientData)))
 	if err != nil {
 		panic(err) // cannot happen: it consists of constants
 	}
@@ -251,6 +251,7 @@ var _ = Describe("A project file with a database", func() {
 		b := o.startRequest(ctx, one, "+4915112345001", "first")
 		o.verifyNumber(ctx, other, b)
 		Eventually(o.receiver.deliveries).WithContext(ctx).WithTimeout(patience).Should(HaveLen(1))
+		Expect(o.receiver.deliveries()[0].body).To(ContainSubstring(clientData))
 		Eventually(func() bool { return one.isLeading() != other.isLeading() }).WithContext(ctx).WithTimeout(patience).
 			Should(BeTrue(), "one of them calls the messengers")
 
