@@ -19,7 +19,7 @@ func normalizeRune(text string) (c byte, size int) {
 	case r == '\u2212', unicode.Is(unicode.Pd, r): // a minus sign, and the dashes
 		return '-', size
 	case isFullWidth(r):
-		return byte(r - '！' + '!'), size
+		return byte(r - '！' + '!'), size //nolint:gosec // these five are in ASCII then
 	}
 	return normalizeDigit(r), size
 }

@@ -25,9 +25,9 @@ func scanDigits(input string) (Number, *Error) {
 		plus    bool
 		leading byte
 	)
-	for at, size := 0, 1; at < len(input); at += size {
-		c := input[at]
-		if size = 1; c >= utf8.RuneSelf {
+	for at := 0; at < len(input); {
+		c, size := input[at], 1
+		if c >= utf8.RuneSelf {
 			c, size = normalizeRune(input[at:])
 		}
 		switch {
@@ -44,6 +44,7 @@ func scanDigits(input string) (Number, *Error) {
 		default:
 			return Number{}, strayError(c, input[at:], digits)
 		}
+		at += size
 	}
 	return fromBCD(bcd), checkShape(digits, leading)
 }

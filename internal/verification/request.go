@@ -230,6 +230,9 @@ func (r *Request) HeardAt() time.Time {
 			heard = c.BoundAt
 		}
 	}
+	if last := r.lastHint().At; last.After(heard) {
+		heard = last
+	}
 	return heard
 }
 

@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/api"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -55,6 +57,19 @@ curl -sSf "$SIM/sim/users/+4915112345678/share-contact" -H 'Content-Type: applic
 	script := strings.ReplaceAll(b.text, "REQUEST_ID", r.env["REQUEST_ID"])
 	g.Expect(script).NotTo(Equal(b.text))
 	g.Eventually(func() string { return r.run(t, script) }).WithTimeout(patience).Should(ContainSubstring("VERIFIED"), "%s", begun)
+}
+
+// fitsInitRequest checks a body of init against the contract, and that it has none but documented fields.
+func fitsInitRequest(t *testing.T, _ *reader, b block) {
+	t.Helper()
+	g := NewWithT(t)
+	document, err := openapi3.NewLoader().LoadFromData(api.OpenAPI)
+	g.Expect(err).NotTo(HaveOccurred())
+	var body any
+	g.Expect(json.Unmarshal([]byte(b.text), &body)).To(Succeed())
+	schema := document.Components.Schemas["InitRequest"].Value
+	schema.AdditionalProperties = openapi3.AdditionalProperties{Has: new(false)}
+	g.Expect(schema.VisitJSON(body, openapi3.EnableJSONSchema2020())).To(Succeed())
 }
 
 // sample is a block with its replacement from a run.

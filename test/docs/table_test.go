@@ -39,6 +39,7 @@ var rules = []rule{
 	{"docs/clients.md", "sh", "go tool oapi-codegen", runByVerifyClients},
 	{"docs/clients.md", "sh", "npx openapi-typescript", runByVerifyClients},
 	{"docs/clients.md", "sh", "npx openapi-ts", runByVerifyClients},
+	{"docs/clients.md", "json", `{"phoneNumber"`, fitsInitRequest},
 
 	{"docs/conditions.md", "sh", "kubectl patch", removesRate},
 

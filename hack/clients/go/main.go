@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"time"
@@ -59,6 +60,7 @@ func runChecks(ctx context.Context, c *phoneproof.ClientWithResponses) error {
 	}
 	check("init without method, PENDING, send, VERIFIED", func() error { return verify(ctx, c, whatsApp) })
 	check("init with TELEGRAM, PENDING, send and share, VERIFIED", func() error { return verify(ctx, c, telegram) })
+	check("reference and metadata come back", func() error { return checkOwnData(ctx, c) })
 	check("headers of an answer", func() error { return checkHeaders(ctx, c) })
 	check("400 with code and field", func() error {
 		a, err := c.InitVerificationWithResponse(ctx, nil, phoneproof.InitRequest{PhoneNumber: "+49"})
@@ -125,6 +127,30 @@ func expectStatus(ctx context.Context, c *phoneproof.ClientWithResponses, query 
 	}
 	if a.JSON200 == nil || a.JSON200.Status != want || a.JSON200.PhoneNumber != phone {
 		return fmt.Errorf("status answered %s %s, want %s", a.Status(), a.Body, want)
+	}
+	return nil
+}
+
+// checkOwnData sends data of the client's own, and a number as users paste it.
+func checkOwnData(ctx context.Context, c *phoneproof.ClientWithResponses) error {
+	metadata := map[string]string{"cart": "3", "campaign": "spring"}
+	started, err := c.InitVerificationWithResponse(ctx, nil, phoneproof.InitRequest{
+		PhoneNumber: "\u202a+49\u00a0151\u201112345678\u202c", Reference: new("order-7"), Metadata: &metadata, Locale: new("es"),
+	})
+	if err != nil {
+		return err
+	}
+	if started.JSON200 == nil {
+		return fmt.Errorf("init answered %s %s", started.Status(), started.Body)
+	}
+	a, err := c.GetVerificationStatusWithResponse(ctx, &phoneproof.GetVerificationStatusParams{Id: started.JSON200.RequestId})
+	if err != nil {
+		return err
+	}
+	got := a.JSON200
+	if got == nil || got.PhoneNumber != phone || got.Reference == nil || *got.Reference != "order-7" ||
+		got.Metadata == nil || !maps.Equal(*got.Metadata, metadata) {
+		return fmt.Errorf("status answered %s %s", a.Status(), a.Body)
 	}
 	return nil
 }

@@ -2,13 +2,26 @@
 
 // Started, State and Failure are what the checks read of an answer. That generated types fit them is checked by tsc.
 interface Started { requestId: string; waLink?: string; tgLink?: string }
-interface State { status: "PENDING" | "VERIFIED" | "EXPIRED"; phoneNumber: string }
+interface State {
+  status: "PENDING" | "VERIFIED" | "EXPIRED";
+  phoneNumber: string;
+  reference?: string;
+  metadata?: Record<string, string>;
+}
 interface Failure { error: { code: string; message: string; field?: string } }
 
 interface Answer<Body> { data?: Body; error?: Failure; response?: Response }
 
+export interface Body {
+  phoneNumber: string;
+  method?: "TELEGRAM" | null;
+  reference?: string | null;
+  metadata?: Record<string, string> | null;
+  locale?: string | null;
+}
+
 export interface Client {
-  init(body: { phoneNumber: string; method?: "TELEGRAM" }, requestId?: string): Promise<Answer<Started>>;
+  init(body: Body, requestId?: string): Promise<Answer<Started>>;
   status(id: string, wait?: string): Promise<Answer<State>>;
 }
 
@@ -54,6 +67,17 @@ async function verify(client: Client, method?: "TELEGRAM"): Promise<void> {
   expect(after.data?.status === "VERIFIED" && after.data.phoneNumber === phone, after.error ?? after.data);
 }
 
+// checkOwnData sends data of the client's own, a number as users paste it, and null for no method.
+async function checkOwnData(client: Client): Promise<void> {
+  const metadata = { campaign: "spring", cart: "3" };
+  const started = await client.init({
+    phoneNumber: "\u202a+49\u00a0151\u201112345678\u202c", method: null, reference: "order-7", metadata, locale: "es",
+  });
+  expect(started.data !== undefined, started.error);
+  const { data, error } = await client.status(started.data.requestId);
+  expect(data?.phoneNumber === phone && data.reference === "order-7" && JSON.stringify(data.metadata) === JSON.stringify(metadata), error ?? data);
+}
+
 async function checkHeaders(client: Client): Promise<void> {
   const { response } = await client.init({ phoneNumber: phone }, "check-1");
   expect(response?.headers.get("X-Request-Id") === "check-1", response?.status);
@@ -74,6 +98,7 @@ export async function runChecks(tool: string, connect: (key: string) => Client):
   const checks: Record<string, () => Promise<void>> = {
     "init without method, PENDING, send, VERIFIED": () => verify(client),
     "init with TELEGRAM, PENDING, send and share, VERIFIED": () => verify(client, "TELEGRAM"),
+    "reference and metadata come back": () => checkOwnData(client),
     "headers of an answer": () => checkHeaders(client),
     "400 with code and field": () => expectFailure(client.init({ phoneNumber: "+49" }), 400, "invalid_phone_number", "phoneNumber"),
     "401 with code": () => expectFailure(stranger.init({ phoneNumber: phone }), 401, "unknown_api_key"),
