@@ -136,6 +136,45 @@ var _ = Describe("A caller", func() {
 	}, SpecTimeout(2*time.Minute))
 })
 
+var _ = Describe("A user", func() {
+	It("reads and sends texts in their own language, from the link to the reply", func(ctx SpecContext) {
+		s := newSimulatedShop(ctx, true, func(spec *verifyv1.VerificationProjectSpec) {
+			spec.Texts = []verifyv1.Texts{{Locale: "ar", Verified: "شكرًا من {name}"}}
+		})
+		for _, user := range []struct{ locale, expected, verified, asked string }{
+			{"es-MX", "Confirmo mi número de teléfono a ", "Su número de teléfono ha quedado confirmado para ", "pide confirmar su número"},
+			{"ar", "أؤكد رقم هاتفي لدى ", "شكرًا من ", "تأكيد رقم هاتفك"},
+		} {
+			By(user.locale)
+			owner := s.addUser(ctx)
+			answer := s.replicas[0].mustCall(ctx, s.key, http.MethodPost, "/api/verify/init",
+				fmt.Sprintf(`{"phoneNumber": %q, "method": "WHATSAPP", "locale": %q}`, owner, user.locale))
+			canaries.addText(answer["expectedText"].(string))
+			Expect(answer["expectedText"]).To(HavePrefix(user.expected))
+			s.send(ctx, owner, answer["waLink"].(string))
+			s.expectAnswer(ctx, answer["requestId"].(string), "status", "VERIFIED")
+			Eventually(s.readChats).WithArguments(owner).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(user.verified))
+
+			answer = s.replicas[0].mustCall(ctx, s.key, http.MethodPost, "/api/verify/init",
+				fmt.Sprintf(`{"phoneNumber": %q, "method": "TELEGRAM", "locale": %q}`, owner, user.locale))
+			canaries.addText(answer["expectedText"].(string))
+			s.send(ctx, owner, answer["tgLink"].(string))
+			s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+owner+"/share-contact", `{"wait": "30s"}`)
+			s.expectAnswer(ctx, answer["requestId"].(string), "status", "VERIFIED")
+			Expect(s.readChats(ctx, owner)).To(ContainSubstring(user.asked))
+		}
+	}, SpecTimeout(2*time.Minute))
+})
+
+// readChats returns all that a user sees, as JSON.
+func (s *simulatedShop) readChats(ctx context.Context, number string) string {
+	GinkgoHelper()
+	answer := s.simulatorReplica().mustCall(ctx, "", http.MethodGet, "/sim/users/"+number+"/chats", "")
+	text, err := json.Marshal(answer)
+	Expect(err).NotTo(HaveOccurred())
+	return string(text)
+}
+
 var _ = Describe("An echo", func() {
 	It("is answered by its own sender alone", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, askByEcho)

@@ -190,8 +190,8 @@ var domainMutants = []Mutant{
 	{
 		Name: "changed-text-verifies", Promise: "design.md 3: the message must contain the project's sentence",
 		Symbol: "verification.(*Service).Receive",
-		Old:    "!HoldsPrepared(m.Text, m.Prepared(r, code))",
-		New:    "m.Prepared(r, code) == \"\"",
+		Old:    "!m.holdsPrepared(r, code)",
+		New:    "len(m.Text) > 1<<20",
 		Suite:  "domain", Test: "TestReceive_theTextThatWasPrepared|TestReceive_asksNobodyElse",
 	},
 	{

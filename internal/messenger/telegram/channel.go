@@ -170,7 +170,8 @@ func (c *Channel) promptForContact(
 ) (messenger.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, promptTimeout)
 	defer cancel()
-	return c.replies.Prompt(ctx, messenger.OutcomeNeedContact, c.replyWith(s, in, shareText(s, &request), Keyboard{Contact: s.TextsIn(request.Locale).TelegramButton}))
+	keyboard := Keyboard{Contact: s.TextsIn(request.Locale).TelegramButton}
+	return c.replies.Prompt(ctx, messenger.OutcomeNeedContact, c.replyWith(s, in, shareText(s, &request), keyboard))
 }
 
 // recordOutcome counts and logs an update.

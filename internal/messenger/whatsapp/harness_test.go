@@ -251,7 +251,6 @@ var (
 	textUnknown      = english.Unknown
 	textShareContact = english.ShareContact
 	textNumberHidden = english.NumberHidden
-	textEcho         = english.EchoQuestion
 	textDeclined     = english.Declined
 )
 

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -11,7 +12,7 @@ import (
 func (s *Store) Activity(ctx context.Context, m verification.Method, since time.Time) (verification.Activity, error) {
 	var activity verification.Activity
 	if err := s.backend.checkAvailable(ctx); err != nil {
-		return activity, err
+		return activity, fmt.Errorf("read activity: %w", err)
 	}
 	s.project.mu.RLock()
 	defer s.project.mu.RUnlock()

@@ -61,5 +61,8 @@ func (s *Store) Activity(ctx context.Context, m verification.Method, since time.
 		})
 		return wrapStep("read activity", err)
 	})
-	return activity, err
+	if err != nil {
+		return verification.Activity{}, fmt.Errorf("read activity of requests: %w", err)
+	}
+	return activity, nil
 }
