@@ -52,6 +52,9 @@ type messenger interface {
 	readState(ctx context.Context, s *settings.Settings) (platformState, error)
 	registerCallback(ctx context.Context, s *settings.Settings, callback string) error
 	removeCallback(ctx context.Context, s *settings.Settings) error
+	// readSubscription reads whether the account's messages are delivered to our app, and subscribeApp makes it so.
+	readSubscription(ctx context.Context, s *settings.Settings) subscription
+	subscribeApp(ctx context.Context, s *settings.Settings) error
 	// explainError describes an error of the calls above for the project's owner.
 	explainError(err error, doing step) callFailure
 	// requestedWait returns how long the platform asks to wait; zero if it does not.
@@ -71,13 +74,14 @@ type Controller struct {
 
 	messenger messenger
 
-	memory    memory
-	current   *registration // our callback, as known in this term
-	obsolete  *registration // one that is to be removed
-	condition metav1.Condition
-	failures  int       // in a row
-	changed   bool      // the last check changed something
-	notBefore time.Time // the platform is not called earlier
+	memory       memory
+	subscription subscriptionMemory
+	current      *registration // our callback, as known in this term
+	obsolete     *registration // one that is to be removed
+	condition    metav1.Condition
+	failures     int       // in a row
+	last         step      // of the last check
+	notBefore    time.Time // the platform is not called earlier
 	// What the last check saw, and when the next is due even if nothing changes; zero for never.
 	checkedAt       time.Time
 	checkedSettings *settings.Settings
@@ -124,14 +128,14 @@ func (c *Controller) keepRegistered(ctx context.Context, s *settings.Settings, p
 		return 0
 	case p.verdict != verdict{}:
 		c.messenger.pollFor(nil)
-		if p.verdict.reason == verifyv1.ReasonRegistrationByHand {
+		if p.byHand {
 			c.current = nil // it is the user's now, so it is never removed
 		}
 		c.failures = 0
 		c.setCondition(s, p.verdict)
 		return 0
 	}
-	if wait := c.notBefore.Sub(c.checkedAt); wait > 0 {
+	if wait := c.notBefore.Sub(c.checkedAt); wait > 0 && !p.byHand {
 		return wait
 	}
 	wait, err := c.checkPlatform(ctx, s, p)
@@ -152,39 +156,66 @@ func (e stepError) Unwrap() error { return e.error }
 
 // checkPlatform reads the platform, takes the step that is needed, and sets the condition.
 func (c *Controller) checkPlatform(ctx context.Context, s *settings.Settings, p plan) (time.Duration, error) {
-	found, err := c.messenger.readState(ctx, s)
-	if err != nil {
-		return 0, stepError{fmt.Errorf("read platform state: %w", err), stepNone}
+	var found platformState
+	var err error
+	if !p.byHand {
+		if found, err = c.messenger.readState(ctx, s); err != nil {
+			return 0, stepError{fmt.Errorf("read platform state: %w", err), stepNone}
+		}
 	}
 	do, says := decideStep(p, found, c.earlierCallbacks())
-	switch do {
-	case stepNone:
-	case stepRegister:
-		if err := c.messenger.registerCallback(ctx, s, p.callback); err != nil {
-			return 0, stepError{fmt.Errorf("register callback: %w", err), do}
+	var recheck time.Duration
+	if says.status == metav1.ConditionTrue {
+		var subscribed subscription
+		if subscribed, recheck = c.checkSubscription(ctx, s, p); ctx.Err() != nil {
+			return 0, fmt.Errorf("read subscription: %w", ctx.Err())
 		}
-		c.Log.Info("callback registered")
-	case stepRemove:
-		if err := c.messenger.removeCallback(ctx, s); err != nil {
-			return 0, stepError{fmt.Errorf("remove callback: %w", err), do}
-		}
-		c.Log.Info("callback removed, updates are polled from now on")
+		do, says = decideSubscription(p, subscribed, do, says)
 	}
-	again := c.recordState(s, p, do, says)
-	if stands := says.reason != verifyv1.ReasonCallbackTaken && says.reason != verifyv1.ReasonAccountMismatch; stands {
+	if err := c.takeStep(ctx, s, p, do); err != nil {
+		return 0, stepError{err, do}
+	}
+	again := earlierWait(recheck, c.recordState(s, p, do, says))
+	if stands := says.reason != verifyv1.ReasonCallbackTaken && says.reason != verifyv1.ReasonAccountMismatch; stands && !p.byHand {
 		err = c.saveCallback(ctx, p.callback)
 	}
 	return again, err
 }
 
+func (c *Controller) takeStep(ctx context.Context, s *settings.Settings, p plan, do step) error {
+	switch do {
+	case stepNone:
+	case stepRegister:
+		if err := c.messenger.registerCallback(ctx, s, p.callback); err != nil {
+			return fmt.Errorf("register callback: %w", err)
+		}
+		c.Log.Info("callback registered")
+	case stepRemove:
+		if err := c.messenger.removeCallback(ctx, s); err != nil {
+			return fmt.Errorf("remove callback: %w", err)
+		}
+		c.Log.Info("callback removed, updates are polled from now on")
+	case stepSubscribe:
+		c.rememberRegistration(s, p) // it stands, whatever comes of the subscription
+		if err := c.messenger.subscribeApp(ctx, s); err != nil {
+			return fmt.Errorf("subscribe app: %w", err)
+		}
+		c.Log.Info("app subscribed")
+	}
+	return nil
+}
+
 // recordState keeps the state that the platform has now, sets the condition, and returns when to check again.
 func (c *Controller) recordState(s *settings.Settings, p plan, do step, says verdict) time.Duration {
 	again := loop.Jitter(checkInterval)
-	if do != stepNone && !c.changed {
+	if do != stepNone && do != c.last {
 		again = recheckDelay
 	}
-	c.changed = do != stepNone
+	c.last = do
 	switch {
+	case p.byHand:
+		c.messenger.pollFor(nil)
+		c.current = nil // it is the user's, so it is never removed
 	case says == verdict{}:
 		c.current, c.memory = nil, memory{}
 		var recheck time.Duration
@@ -195,8 +226,7 @@ func (c *Controller) recordState(s *settings.Settings, p plan, do step, says ver
 		c.current, c.memory = nil, memory{}
 	default:
 		c.messenger.pollFor(nil)
-		c.current = &registration{settings: s, account: p.account, callback: p.callback}
-		c.memory = memory{callbacks: []string{p.callback}, secret: p.secret}
+		c.rememberRegistration(s, p)
 	}
 	c.setCondition(s, says)
 	if says.status == metav1.ConditionTrue {
@@ -205,6 +235,12 @@ func (c *Controller) recordState(s *settings.Settings, p plan, do step, says ver
 	}
 	c.failures++
 	return earlierWait(again, retryAfter(c.failures))
+}
+
+// rememberRegistration records that the callback of the plan is registered.
+func (c *Controller) rememberRegistration(s *settings.Settings, p plan) {
+	c.current = &registration{settings: s, account: p.account, callback: p.callback}
+	c.memory = memory{callbacks: []string{p.callback}, secret: p.secret}
 }
 
 // handleFailure sets the condition, unless the failure may be temporary, and returns when to retry.

@@ -158,8 +158,6 @@ func TestReconcile_withoutAsking(t *testing.T) {
 			metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady},
 		"no access token": {newWhatsAppAccount(t), func(s *settings.Settings) { s.WhatsApp.AccessToken = settings.Secret{} },
 			metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady},
-		"manual registration": {newWhatsAppAccount(t), func(s *settings.Settings) { s.WhatsApp.RegisterWebhook = false },
-			metav1.ConditionTrue, verifyv1.ReasonRegistrationByHand},
 		"manual registration, without app secret": {newWhatsAppAccount(t), func(s *settings.Settings) {
 			s.WhatsApp.RegisterWebhook, s.WhatsApp.AppSecret = false, settings.Secret{}
 		}, metav1.ConditionFalse, verifyv1.ReasonSecretsNotReady},
@@ -174,6 +172,7 @@ func TestReconcile_withoutAsking(t *testing.T) {
 			row.w.edit(row.change)
 			row.w.Expect(row.w.expect(row.status, row.reason)).To(BeZero(), "until something changes")
 			row.w.Expect(row.w.platform.calls).To(BeEmpty())
+			row.w.Expect(row.w.platform.questions).To(BeZero())
 			row.w.edit(func(*settings.Settings) {})
 			row.w.expect(row.status, row.reason) // of the new generation
 		})
@@ -386,8 +385,8 @@ func TestExplain_platformAnswers(t *testing.T) {
 
 			graphClient, err := whatsapp.NewClient(whatsapp.ClientOptions{GraphURL: server.URL})
 			g.Expect(err).NotTo(HaveOccurred())
-			_, err = graph{graphClient}.readState(t.Context(), s)
-			said := graph{}.explainError(err, stepNone)
+			_, err = (&graph{client: graphClient}).readState(t.Context(), s)
+			said := (&graph{}).explainError(err, stepNone)
 			g.Expect(said.message).To(ContainSubstring(row.meta.message))
 			said.message = row.meta.message
 			g.Expect(said).To(Equal(row.meta))

@@ -43,6 +43,10 @@ type plan struct {
 	secretHidden bool
 	// callback is the one to register; empty if none may be, because updates are polled.
 	callback string
+	// byHand is set if the callback is the user's to register. Nothing is changed at the platform then.
+	byHand bool
+	// subscriber identifies whose subscription is checked.
+	subscriber string
 	// ownCallback is the callback for the project's address, whether it is wanted or not.
 	ownCallback string
 	takeOver    bool
@@ -83,6 +87,7 @@ const (
 	stepNone step = iota
 	stepRegister
 	stepRemove
+	stepSubscribe
 )
 
 // decideStep returns the step to take, and the verdict after it. The verdict is empty if updates may be polled, since the poller
@@ -91,6 +96,9 @@ func decideStep(p plan, s platformState, m memory) (step, verdict) {
 	registered := trueVerdict(verifyv1.ReasonRegistered, p.platform+" delivers messages to this project")
 	if s.failing != "" && s.callback == p.callback {
 		registered = falseVerdict(verifyv1.ReasonCallbackUnreachable, s.failing)
+	}
+	if p.byHand {
+		return stepNone, registeredByHand
 	}
 	ours := s.callback == p.callback || s.callback == p.ownCallback || slices.Contains(m.callbacks, s.callback)
 	switch {
@@ -109,6 +117,9 @@ func decideStep(p plan, s platformState, m memory) (step, verdict) {
 		return stepNone, registered
 	}
 }
+
+var registeredByHand = trueVerdict(verifyv1.ReasonRegistrationByHand,
+	"the callback is registered with Meta by hand, as spec.whatsapp.registerWebhook says, and not checked")
 
 // callFailure is a failed call, described for the project's owner.
 type callFailure struct {

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// checkInterval is how often a platform is checked while all is well. Each check takes two small calls.
+	// checkInterval is how often a platform is checked while all is well. Each check takes two or three small calls.
 	checkInterval = 15 * time.Minute
 	// recheckDelay is the time until the check after a change: is the callback still there, do deliveries succeed?
 	recheckDelay = time.Minute

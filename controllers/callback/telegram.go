@@ -110,6 +110,14 @@ func (b *botAPI) registerCallback(ctx context.Context, s *settings.Settings, cal
 	return b.client.SetWebhook(ctx, s.Telegram, callback, secret)
 }
 
+// readSubscription returns nothing: Telegram has no subscriptions.
+func (b *botAPI) readSubscription(context.Context, *settings.Settings) subscription {
+	return subscription{}
+}
+
+// subscribeApp is never called.
+func (b *botAPI) subscribeApp(context.Context, *settings.Settings) error { return nil }
+
 func (b *botAPI) removeCallback(ctx context.Context, s *settings.Settings) error {
 	return b.client.DeleteWebhook(ctx, s.Telegram)
 }

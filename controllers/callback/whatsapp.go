@@ -19,15 +19,18 @@ import (
 // NewWhatsApp returns the controller of the callback at Meta. It sets the override of the phone number, which precedes those of
 // the business account and of the app; these are left alone.
 func NewWhatsApp(o Options, client *whatsapp.Client) *Controller {
-	return newController(o, graph{client})
+	return newController(o, &graph{client: client})
 }
 
 // graph is Meta's Graph API.
-type graph struct{ client *whatsapp.Client }
+type graph struct {
+	client *whatsapp.Client
+	known  businessAccount
+}
 
-func (graph) conditionType() string { return verifyv1.ConditionWhatsAppReady }
+func (*graph) conditionType() string { return verifyv1.ConditionWhatsAppReady }
 
-func (graph) newPlan(s *settings.Settings) plan {
+func (*graph) newPlan(s *settings.Settings) plan {
 	a := s.WhatsApp
 	if a == nil {
 		return plan{absent: true}
@@ -35,13 +38,14 @@ func (graph) newPlan(s *settings.Settings) plan {
 	p := plan{
 		platform: "Meta", field: "spec.whatsapp", account: a.PhoneNumberID, takeOver: a.TakeOver,
 		callback: s.BaseURL + whatsapp.Path, ownCallback: s.BaseURL + whatsapp.Path,
+		byHand: !a.RegisterWebhook, subscriber: a.PhoneNumberID + "/" + a.BusinessAccountID,
 	}
 	switch {
 	case !a.AppSecret.Usable(), a.RegisterWebhook && !a.AccessToken.Usable():
 		p.verdict = falseVerdict(verifyv1.ReasonSecretsNotReady, "the secrets of the WhatsApp account cannot be read; see SecretsReady")
-	case !a.RegisterWebhook:
-		p.verdict = trueVerdict(verifyv1.ReasonRegistrationByHand,
-			"the callback is registered with Meta by hand, as spec.whatsapp.registerWebhook says, and not checked")
+	case p.byHand && !a.AccessToken.Usable():
+		_, p.verdict = decideSubscription(p, subscription{unchecked: "the access token cannot be read; see SecretsReady"}, stepNone, registeredByHand)
+	case p.byHand:
 	case len(p.callback) > whatsapp.MaxCallbackBytes:
 		p.verdict = falseVerdict(verifyv1.ReasonCallbackUnreachable, fmt.Sprintf(
 			"Meta takes callbacks of at most %d characters, and spec.baseURL makes a longer one; use a shorter address", whatsapp.MaxCallbackBytes))
@@ -51,7 +55,7 @@ func (graph) newPlan(s *settings.Settings) plan {
 	return p
 }
 
-func (graph) storedCallback(status *verifyv1.VerificationProjectStatus) string {
+func (*graph) storedCallback(status *verifyv1.VerificationProjectStatus) string {
 	return callbackOf(status.WhatsApp)
 }
 
@@ -62,7 +66,7 @@ func callbackOf(status *verifyv1.ChannelStatus) string {
 	return status.CallbackURL
 }
 
-func (m graph) readState(ctx context.Context, s *settings.Settings) (platformState, error) {
+func (m *graph) readState(ctx context.Context, s *settings.Settings) (platformState, error) {
 	number, err := m.client.PhoneNumber(ctx, s.WhatsApp)
 	if err != nil {
 		return platformState{}, fmt.Errorf("read phone number: %w", err)
@@ -102,16 +106,16 @@ func keepDigits(s string) string {
 	}, s)
 }
 
-func (m graph) registerCallback(ctx context.Context, s *settings.Settings, callback string) error {
+func (m *graph) registerCallback(ctx context.Context, s *settings.Settings, callback string) error {
 	token := whatsapp.VerifyToken(s.Project, s.WhatsApp.AppSecret.Current())
 	return m.client.SetCallback(ctx, s.WhatsApp, callback, token)
 }
 
-func (m graph) removeCallback(ctx context.Context, s *settings.Settings) error {
+func (m *graph) removeCallback(ctx context.Context, s *settings.Settings) error {
 	return m.client.RemoveCallback(ctx, s.WhatsApp)
 }
 
-func (graph) explainError(err error, doing step) callFailure {
+func (m *graph) explainError(err error, doing step) callFailure {
 	if errors.Is(err, messengers.ErrNoSimulator) {
 		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: noSimulator}
 	}
@@ -119,6 +123,9 @@ func (graph) explainError(err error, doing step) callFailure {
 	switch {
 	case !ok:
 		return callFailure{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API cannot be asked", true}
+	case doing == stepSubscribe && !failure.Temporary():
+		return callFailure{reason: verifyv1.ReasonNotSubscribed, message: notSubscribed + "Meta refuses to subscribe it: give the system user of " +
+			"the access token the permission whatsapp_business_management for that account, or run, with a token that has it: " + m.remedy()}
 	case failure.Class == messengers.CallCredentials:
 		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: "Meta refuses the access token: it is wrong or expired, " +
 			"or lacks a permission; put a valid one into the Secret of spec.whatsapp.accessTokenSecretRef"}
@@ -162,15 +169,15 @@ func platformFailed(platform string, status int, foreign bool) string {
 
 const noSimulator = "the credentials begin with sim_, and this server has no simulator; put those of a real account into the Secret"
 
-func (graph) requestedWait(err error) time.Duration {
+func (*graph) requestedWait(err error) time.Duration {
 	if failure, ok := errors.AsType[*whatsapp.Error](err); ok {
 		return failure.RetryAfter
 	}
 	return 0
 }
 
-func (graph) pollFor(*settings.Settings) (verdict, time.Duration) { return verdict{}, 0 }
+func (*graph) pollFor(*settings.Settings) (verdict, time.Duration) { return verdict{}, 0 }
 
-func (graph) pollChanges() <-chan struct{} { return nil }
+func (*graph) pollChanges() <-chan struct{} { return nil }
 
-func (graph) pollVersion() int { return 0 }
+func (*graph) pollVersion() int { return 0 }

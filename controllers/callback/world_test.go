@@ -37,6 +37,9 @@ type platform struct {
 	fails    map[string]error // by call
 	calls    []string
 	secrets  []string // the tokens used by the calls
+
+	subscribed subscription
+	questions  int // about it
 }
 
 func (p *platform) recordCall(what string, s *settings.Settings) error {
@@ -69,6 +72,19 @@ func (p *platform) removeCallback(_ context.Context, s *settings.Settings) error
 		return err
 	}
 	p.callback = ""
+	return nil
+}
+
+func (p *platform) readSubscription(context.Context, *settings.Settings) subscription {
+	p.questions++
+	return p.subscribed
+}
+
+func (p *platform) subscribeApp(_ context.Context, s *settings.Settings) error {
+	if err := p.recordCall("subscribe", s); err != nil {
+		return err
+	}
+	p.subscribed = subscription{}
 	return nil
 }
 
@@ -142,7 +158,7 @@ func newWhatsAppAccount(t *testing.T) *scriptedAccount {
 		PhoneNumber: ownNumber, PhoneNumberID: "106540352242922", RegisterWebhook: true,
 		AccessToken: settings.NewSecret([]byte(accessToken)), AppSecret: settings.NewSecret([]byte(appSecret)),
 	}
-	w.platform = &platform{messenger: graph{}, fails: map[string]error{}}
+	w.platform = &platform{messenger: &graph{}, fails: map[string]error{}}
 	w.restart()
 	return w
 }

@@ -80,6 +80,10 @@ var _ = Describe("The conditions", func() {
 	DescribeTable("name the first problem to look at",
 		func(o outcome, want ...string) { Expect(shown(o)).To(Equal(want)) },
 		Entry("all is well", outcome{project: project(serveConditions(3)...), deployment: pods(rolledOut, 2)}, "Ready=True Ready", up),
+		Entry("no message comes, and events are refused", outcome{
+			project: project(append(serveConditions(3), was(verifyv1.ConditionSilent, "True", verifyv1.ReasonNoMessages, time.Hour),
+				was(verifyv1.ConditionWebhookHealthy, "False", verifyv1.ReasonReceiverFailing, time.Hour))...), deployment: pods(rolledOut, 2),
+		}, "Ready=True Ready", up),
 		Entry("nothing is there yet", outcome{project: project()}, "Ready=False Progressing", down, "Reconciling=True Progressing"),
 		Entry("pods are being started", outcome{project: project(), deployment: pods(rolling, 0)},
 			"Ready=False Progressing", down, "Reconciling=True Progressing"),

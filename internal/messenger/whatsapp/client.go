@@ -21,8 +21,8 @@ const GraphVersion = "v25.0"
 // DefaultGraphURL is where Meta's Graph API is.
 const DefaultGraphURL = "https://graph.facebook.com"
 
-// phoneNumberID is what may stand in a path; Meta's ids are digits.
-var phoneNumberID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// nodeID is what may stand in a path; Meta's ids are digits.
+var nodeID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // ClientOptions configure a Client, and are all that decides where it connects to.
 type ClientOptions struct {
@@ -54,20 +54,27 @@ func NewClient(o ClientOptions) (*Client, error) {
 
 // The operations, as metrics name them.
 const (
-	sendMessage    = "send_message"
-	readNumber     = "read_number"
-	readCallback   = "read_callback"
-	setCallback    = "set_callback"
-	removeCallback = "remove_callback"
+	sendMessage      = "send_message"
+	readNumber       = "read_number"
+	readCallback     = "read_callback"
+	setCallback      = "set_callback"
+	removeCallback   = "remove_callback"
+	readToken        = "read_token"
+	readNumbers      = "read_numbers"
+	readSubscription = "read_subscription"
+	subscribeApp     = "subscribe_app"
 )
 
-var operations = [...]string{sendMessage, readNumber, readCallback, setCallback, removeCallback}
+var operations = [...]string{
+	sendMessage, readNumber, readCallback, setCallback, removeCallback, readToken, readNumbers, readSubscription, subscribeApp,
+}
 
 // call is one call of the Graph API.
 type call struct {
 	operation string
 	method    string
-	path      string // below that of the number
+	node      string // the phoneNumberID if empty
+	path      string // below that of the node
 	query     url.Values
 	body      any // nil for none
 }
@@ -82,10 +89,11 @@ func (c *Client) callGraph(ctx context.Context, account *settings.WhatsApp, k ca
 	if err != nil {
 		return fmt.Errorf("choose Graph API: %w", err)
 	}
-	if !phoneNumberID.MatchString(account.PhoneNumberID) {
-		return errors.New("the account's phoneNumberID is invalid")
+	node := cmp.Or(k.node, account.PhoneNumberID)
+	if !nodeID.MatchString(node) {
+		return errors.New("the account's phoneNumberID or businessAccountID is invalid")
 	}
-	address := base + "/" + GraphVersion + "/" + account.PhoneNumberID + k.path
+	address := base + "/" + GraphVersion + "/" + node + k.path
 	if len(k.query) > 0 {
 		address += "?" + k.query.Encode()
 	}

@@ -244,6 +244,13 @@ func TestClient_measuresCalls(t *testing.T) {
 		readCallback:   func() error { _, err := client.Callbacks(t.Context(), w.real); return err },
 		setCallback:    func() error { return client.SetCallback(t.Context(), w.real, "https://x.example", "t") },
 		removeCallback: func() error { return client.RemoveCallback(t.Context(), w.real) },
+		readToken:      func() error { _, err := client.InspectToken(t.Context(), w.real); return err },
+		readNumbers:    func() error { _, err := client.OwnsNumber(t.Context(), w.real, businessID); return err },
+		readSubscription: func() error {
+			_, err := client.SubscribedApps(t.Context(), w.real, businessID)
+			return err
+		},
+		subscribeApp: func() error { return client.SubscribeApp(t.Context(), w.real, businessID) },
 	}
 	w.Expect(do).To(HaveLen(len(operations)))
 	for operation, call := range do {
@@ -267,7 +274,7 @@ func TestClient_measuresCalls(t *testing.T) {
 		w.Expect(failed).To(BeEquivalentTo(1), "%s", class)
 	}
 	w.graph.answers(http.StatusOK, []byte(`{"success":false}`))
-	for _, operation := range []string{setCallback, removeCallback} {
+	for _, operation := range []string{setCallback, removeCallback, subscribeApp} {
 		w.Expect(do[operation]()).NotTo(Succeed())
 		failed, _ := count(operation, messenger.CallRefused)
 		w.Expect(failed).To(BeEquivalentTo(1), "%s without success", operation)
