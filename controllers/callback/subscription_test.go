@@ -211,7 +211,7 @@ func (f *fakeMeta) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := strings.TrimPrefix(r.URL.Path, "/"+whatsapp.GraphVersion+"/")
 	f.calls = append(f.calls, r.Method+" "+path)
 	node, edge, _ := strings.Cut(path, "/")
-	answer := func(v any) { _ = json.NewEncoder(w).Encode(v) }
+	answer := func(v any) { _ = json.NewEncoder(w).Encode(v) } //nolint:errchkjson // maps of the test
 	type object = map[string]any
 	switch {
 	case f.refuses != 0:

@@ -44,7 +44,8 @@ func (*graph) newPlan(s *settings.Settings) plan {
 	case !a.AppSecret.Usable(), a.RegisterWebhook && !a.AccessToken.Usable():
 		p.verdict = falseVerdict(verifyv1.ReasonSecretsNotReady, "the secrets of the WhatsApp account cannot be read; see SecretsReady")
 	case p.byHand && !a.AccessToken.Usable():
-		_, p.verdict = decideSubscription(p, subscription{unchecked: "the access token cannot be read; see SecretsReady"}, stepNone, registeredByHand)
+		unread := subscription{unchecked: "the access token cannot be read; see SecretsReady"}
+		_, p.verdict = decideSubscription(p, unread, stepNone, registeredByHand)
 	case p.byHand:
 	case len(p.callback) > whatsapp.MaxCallbackBytes:
 		p.verdict = falseVerdict(verifyv1.ReasonCallbackUnreachable, fmt.Sprintf(
@@ -124,7 +125,8 @@ func (m *graph) explainError(err error, doing step) callFailure {
 	case !ok:
 		return callFailure{verifyv1.ReasonPlatformUnreachable, "Meta's Graph API cannot be asked", true}
 	case doing == stepSubscribe && !failure.Temporary():
-		return callFailure{reason: verifyv1.ReasonNotSubscribed, message: notSubscribed + "Meta refuses to subscribe it: give the system user of " +
+		return callFailure{reason: verifyv1.ReasonNotSubscribed, message: notSubscribed +
+			"Meta refuses to subscribe it: give the system user of " +
 			"the access token the permission whatsapp_business_management for that account, or run, with a token that has it: " + m.remedy()}
 	case failure.Class == messengers.CallCredentials:
 		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: "Meta refuses the access token: it is wrong or expired, " +

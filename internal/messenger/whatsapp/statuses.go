@@ -57,7 +57,8 @@ func (s *status) billedCategory() (string, bool) {
 
 // categories are those of Meta's price list, as metrics name them.
 var categories = [...]string{
-	"authentication", "authentication_international", "marketing", "marketing_lite", "utility", "service", "referral_conversion", categoryOther,
+	"authentication", "authentication_international", "marketing", "marketing_lite", "utility", "service",
+	"referral_conversion", categoryOther,
 }
 
 const categoryOther = "other"

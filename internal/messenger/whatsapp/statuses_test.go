@@ -1,10 +1,10 @@
 package whatsapp
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -88,7 +88,7 @@ func TestHook_billedMessages(t *testing.T) {
 		"as a text":                        {[]any{statusOf("1", "delivered", priced("true", "regular", "utility"))}, map[string]int{"utility": 1}},
 		"a category with a dash":           {[]any{statusOf("1", "delivered", priced(true, "regular", "authentication-international"))}, map[string]int{"authentication_international": 1}},
 		"a category in capitals":           {[]any{statusOf("1", "delivered", priced(true, "regular", "MARKETING"))}, map[string]int{"marketing": 1}},
-		"a category that nobody has heard": {[]any{statusOf("1", "delivered", priced(true, "regular", "canary"))}, map[string]int{"other": 1}},
+		"a category that no one has heard": {[]any{statusOf("1", "delivered", priced(true, "regular", "canary"))}, map[string]int{"other": 1}},
 		"without a price":                  {[]any{statusOf("1", "delivered", nil)}, nil},
 		"a price that is none":             {[]any{statusOf("1", "delivered", object{"pricing": "canary"})}, nil},
 		"beside what is no status": {[]any{"odd", statusOf("1", "delivered", object{"id": 7}), nil, statusOf("2", "delivered", paid)},
@@ -152,9 +152,9 @@ func TestStatusCounter_forgets(t *testing.T) {
 	}
 	billed := func() int { return int(testutil.ToFloat64(c.billed.WithLabelValues("service"))) }
 	for i := range maxStatuses + 1 {
-		at(started, fmt.Sprint(i))
+		at(started, strconv.Itoa(i))
 	}
-	at(started, fmt.Sprint(maxStatuses))
+	at(started, strconv.Itoa(maxStatuses))
 	g.Expect(billed()).To(Equal(maxStatuses + 1))
 	at(started, "0")
 	g.Expect(billed()).To(Equal(maxStatuses+2), "the oldest one is forgotten")
