@@ -56,6 +56,7 @@ var rules = []rule{
 	{operationsPage, "yaml", encryptionBegins, encryptsRequests},
 	{operationsPage, "yaml", auditBegins, auditsRequests},
 
+	{"docs/channels.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifestBlock("")},
 	{"docs/postgresql.md", "yaml", "postgresql:", projectFragment("spec:\n  storage:\n    type: PostgreSQL\n")},
