@@ -83,6 +83,17 @@ var alertCases = map[string][]alertCase{
 		{"not while none is", false, []string{`phoneproof_request_skipped_total{` + server + `} 7x60`}},
 		{"when one is", true, []string{`phoneproof_request_skipped_total{` + server + `} 7x50 8x9`}},
 	},
+	"PhoneProofWhatsAppSilent": {
+		{"not for a project that hears its users", false, []string{condition("WhatsAppReady", "True", "Registered")}},
+		{"when it is silent", true, []string{condition("Silent", "True", "NoMessages")}},
+	},
+	"PhoneProofWhatsAppBilled": {
+		{"not for two messages of each verification", false, []string{startedBy("WHATSAPP", 5), billed("service", 10)}},
+		{"not for a few more", false, []string{startedBy("WHATSAPP", 1), billed("service", 2), billed("utility", 0)}},
+		{"not where nothing is billed", false, []string{startedBy("WHATSAPP", 0), billed("service", 0)}},
+		{"for many more, of all categories", true, []string{startedBy("WHATSAPP", 1), startedBy("TELEGRAM", 100), billed("service", 2), billed("utility", 2)}},
+		{"for replies to strangers alone", true, []string{startedBy("WHATSAPP", 0), billed("service", 2)}},
+	},
 	"PhoneProofPanics": {
 		{"not while there is none", false, []string{`phoneproof_http_panics_total{` + server + `} 0x60`}},
 		{"when there is one", true, []string{`phoneproof_http_panics_total{` + server + `} 0x50 1x9`}},
@@ -159,6 +170,15 @@ func storedIn(store string) string {
 // answers returns the series of a server that answers a number of requests a minute with a status.
 func answers(status string, perMinute int) string {
 	return fmt.Sprintf(`phoneproof_http_requests_total{%s, status=%q} 0+%dx60`, server, status, perMinute)
+}
+
+// startedBy returns the series of verifications that are started a minute, and billed that of messages that Meta bills a minute.
+func startedBy(method string, perMinute int) string {
+	return fmt.Sprintf(`phoneproof_verifications_started_total{%s, method=%q} 0+%dx60`, server, method, perMinute)
+}
+
+func billed(category string, perMinute int) string {
+	return fmt.Sprintf(`phoneproof_whatsapp_messages_billed_total{%s, category=%q} 0+%dx60`, server, category, perMinute)
 }
 
 // alertExpressions returns the expressions of the chart's PrometheusRule, by the names of their alerts.

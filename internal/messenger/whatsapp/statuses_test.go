@@ -1,10 +1,10 @@
 package whatsapp
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -73,24 +73,24 @@ func TestHook_billedMessages(t *testing.T) {
 		statuses []any
 		want     map[string]int
 	}{
-		"delivered":                        {[]any{statusOf("1", "delivered", paid)}, map[string]int{"service": 1}},
-		"read, and never delivered":        {[]any{statusOf("1", "read", paid)}, map[string]int{"service": 1}},
-		"delivered, then read":             {[]any{statusOf("1", "delivered", paid), statusOf("1", "read", paid)}, map[string]int{"service": 1}},
-		"sent alone":                       {[]any{statusOf("1", "sent", paid)}, nil},
-		"failed":                           {[]any{statusOf("1", "failed", paid)}, nil},
-		"two messages":                     {[]any{statusOf("1", "delivered", paid), statusOf("2", "delivered", paid)}, map[string]int{"service": 2}},
-		"without an id":                    {[]any{statusOf("", "delivered", paid)}, nil},
-		"not billed":                       {[]any{statusOf("1", "delivered", priced(false, "free_customer_service", "service"))}, nil},
-		"not billed, of a type that is":    {[]any{statusOf("1", "delivered", priced(false, "regular", "service"))}, nil},
-		"free, then billed":                {[]any{statusOf("1", "delivered", priced(false, "regular", "utility")), statusOf("1", "read", priced(true, "regular", "utility"))}, map[string]int{"utility": 1}},
-		"by its type":                      {[]any{statusOf("1", "delivered", priced(nil, "regular", "utility"))}, map[string]int{"utility": 1}},
-		"free by its type":                 {[]any{statusOf("1", "delivered", priced(nil, "free_entry_point", "utility"))}, nil},
-		"as a text":                        {[]any{statusOf("1", "delivered", priced("true", "regular", "utility"))}, map[string]int{"utility": 1}},
-		"a category with a dash":           {[]any{statusOf("1", "delivered", priced(true, "regular", "authentication-international"))}, map[string]int{"authentication_international": 1}},
-		"a category in capitals":           {[]any{statusOf("1", "delivered", priced(true, "regular", "MARKETING"))}, map[string]int{"marketing": 1}},
-		"a category that no one has heard": {[]any{statusOf("1", "delivered", priced(true, "regular", "canary"))}, map[string]int{"other": 1}},
-		"without a price":                  {[]any{statusOf("1", "delivered", nil)}, nil},
-		"a price that is none":             {[]any{statusOf("1", "delivered", object{"pricing": "canary"})}, nil},
+		"delivered":                     {[]any{statusOf("1", "delivered", paid)}, map[string]int{"service": 1}},
+		"read, and never delivered":     {[]any{statusOf("1", "read", paid)}, map[string]int{"service": 1}},
+		"delivered, then read":          {[]any{statusOf("1", "delivered", paid), statusOf("1", "read", paid)}, map[string]int{"service": 1}},
+		"sent alone":                    {[]any{statusOf("1", "sent", paid)}, nil},
+		"failed":                        {[]any{statusOf("1", "failed", paid)}, nil},
+		"two messages":                  {[]any{statusOf("1", "delivered", paid), statusOf("2", "delivered", paid)}, map[string]int{"service": 2}},
+		"without an id":                 {[]any{statusOf("", "delivered", paid)}, nil},
+		"not billed":                    {[]any{statusOf("1", "delivered", priced(false, "free_customer_service", "service"))}, nil},
+		"not billed, of a type that is": {[]any{statusOf("1", "delivered", priced(false, "regular", "service"))}, nil},
+		"free, then billed":             {[]any{statusOf("1", "delivered", priced(false, "regular", "utility")), statusOf("1", "read", priced(true, "regular", "utility"))}, map[string]int{"utility": 1}},
+		"by its type":                   {[]any{statusOf("1", "delivered", priced(nil, "regular", "utility"))}, map[string]int{"utility": 1}},
+		"free by its type":              {[]any{statusOf("1", "delivered", priced(nil, "free_entry_point", "utility"))}, nil},
+		"as a text":                     {[]any{statusOf("1", "delivered", priced("true", "regular", "utility"))}, map[string]int{"utility": 1}},
+		"a category with a dash":        {[]any{statusOf("1", "delivered", priced(true, "regular", "authentication-international"))}, map[string]int{"authentication_international": 1}},
+		"a category in capitals":        {[]any{statusOf("1", "delivered", priced(true, "regular", "MARKETING"))}, map[string]int{"marketing": 1}},
+		"a category that is unknown":    {[]any{statusOf("1", "delivered", priced(true, "regular", "canary"))}, map[string]int{"other": 1}},
+		"without a price":               {[]any{statusOf("1", "delivered", nil)}, nil},
+		"a price that is none":          {[]any{statusOf("1", "delivered", object{"pricing": "canary"})}, nil},
 		"beside what is no status": {[]any{"odd", statusOf("1", "delivered", object{"id": 7}), nil, statusOf("2", "delivered", paid)},
 			map[string]int{"service": 1}},
 	} {
@@ -152,9 +152,9 @@ func TestStatusCounter_forgets(t *testing.T) {
 	}
 	billed := func() int { return int(testutil.ToFloat64(c.billed.WithLabelValues("service"))) }
 	for i := range maxStatuses + 1 {
-		at(started, strconv.Itoa(i))
+		at(started, fmt.Sprint(i))
 	}
-	at(started, strconv.Itoa(maxStatuses))
+	at(started, fmt.Sprint(maxStatuses))
 	g.Expect(billed()).To(Equal(maxStatuses + 1))
 	at(started, "0")
 	g.Expect(billed()).To(Equal(maxStatuses+2), "the oldest one is forgotten")
