@@ -62,19 +62,21 @@ var unrelated = map[string]func(*verifyv1.VerificationProjectSpec){
 	},
 	"Webhook": func(s *verifyv1.VerificationProjectSpec) {
 		s.Webhook.URL, s.Webhook.Timeout, s.Webhook.CABundle = "https://other.example.com", "5s", "PEM"
+		s.Webhook.Events = []verifyv1.Event{verifyv1.EventExpired}
 		s.Webhook.SecretRef, s.Webhook.PreviousSecretRef = s.Webhook.PreviousSecretRef, s.Webhook.SecretRef
 	},
 	"WhatsApp": func(s *verifyv1.VerificationProjectSpec) {
 		secrets := *s.WhatsApp
 		*s.WhatsApp = verifyv1.WhatsApp{
 			PhoneNumber: "+15550100199", PhoneNumberID: "1", RegisterWebhook: new(false), TakeOver: new(true),
-			AcceptSharedContact: new(true), AcceptAnyText: new(true), AccessTokenSecretRef: secrets.AccessTokenSecretRef, AppSecretRef: secrets.AppSecretRef,
+			AcceptSharedContact: new(true), BusinessAccountID: "2", HiddenNumbers: verifyv1.HiddenNumbersSharedContact, AcceptAnyText: new(true), AccessTokenSecretRef: secrets.AccessTokenSecretRef, AppSecretRef: secrets.AppSecretRef,
 		}
 	},
 	"Telegram": func(s *verifyv1.VerificationProjectSpec) {
 		s.Telegram.BotUsername, s.Telegram.Updates = "OtherBot", verifyv1.TelegramUpdatesPolling
 	},
 	"Replies":   func(s *verifyv1.VerificationProjectSpec) { s.Replies = nil },
+	"Texts":     func(s *verifyv1.VerificationProjectSpec) { s.Texts = append(s.Texts, verifyv1.Texts{Locale: "nl"}) },
 	"Request":   func(s *verifyv1.VerificationProjectSpec) { s.Request.TTL, s.Request.Retention = "1m", "7h" },
 	"RateLimit": func(s *verifyv1.VerificationProjectSpec) { s.RateLimit.PerPhoneNumber.Requests++ },
 	"Server": func(s *verifyv1.VerificationProjectSpec) {

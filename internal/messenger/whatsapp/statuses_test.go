@@ -1,10 +1,10 @@
 package whatsapp
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -152,9 +152,9 @@ func TestStatusCounter_forgets(t *testing.T) {
 	}
 	billed := func() int { return int(testutil.ToFloat64(c.billed.WithLabelValues("service"))) }
 	for i := range maxStatuses + 1 {
-		at(started, fmt.Sprint(i))
+		at(started, strconv.Itoa(i))
 	}
-	at(started, fmt.Sprint(maxStatuses))
+	at(started, strconv.Itoa(maxStatuses))
 	g.Expect(billed()).To(Equal(maxStatuses + 1))
 	at(started, "0")
 	g.Expect(billed()).To(Equal(maxStatuses+2), "the oldest one is forgotten")
