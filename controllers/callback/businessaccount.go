@@ -30,6 +30,7 @@ const (
 	accountNotFound = "the access token names no WhatsApp Business account with this number; set spec.whatsapp.businessAccountID"
 	accountRefused  = "the access token may not read it; give its system user the permission whatsapp_business_management for the " +
 		"WhatsApp Business account, and check spec.whatsapp.businessAccountID"
+	tokenUnreadable   = "the access token cannot be read; see SecretsReady"
 	accountUnanswered = "Meta's Graph API does not answer; it is asked again"
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"syscall"
 	"time"
 
@@ -81,7 +82,12 @@ var _ = Describe("A project whose app is not subscribed", func() {
 // setSubscribed subscribes the app to the business account, or unsubscribes it.
 func (s *simulatedShop) setSubscribed(ctx context.Context, subscribed bool) {
 	GinkgoHelper()
-	status, _, answer := s.simulatorReplica().sendCall(ctx, "", http.MethodPut, "/sim/accounts/whatsapp/1234567890",
-		fmt.Sprintf(`{"subscribed": %t}`, subscribed))
-	Expect(status).To(Equal(http.StatusNoContent), "%v", answer)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, s.url+"/sim/accounts/whatsapp/1234567890",
+		strings.NewReader(fmt.Sprintf(`{"subscribed": %t}`, subscribed)))
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.Body.Close()).To(Succeed())
+	Expect(response.StatusCode).To(Equal(http.StatusNoContent))
 }

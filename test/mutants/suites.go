@@ -26,6 +26,7 @@ var suites = map[string]Suite{
 	"requests":      {Package: "./controllers/request"},
 	"terms":         {Package: "./controllers"},
 	"callbacks":     {Package: "./controllers/callback"},
+	"status":        {Package: "./controllers/projectstatus"},
 	"server":        {Package: "./internal/server"},
 	"render":        {Package: "./controllers/project/render"},
 	// Few faults: the mutants are noticed without them, and faults may explain deviations.
