@@ -26,7 +26,7 @@ func (s *VerificationProjectSpec) LimitsContradiction() string {
 	return fmt.Sprintf("%s %s start %d requests in %s, which is how long one may stay stored, and request.maxStored is %d: "+
 		"they can fill the store, and then init refuses all keys with too_many_stored; "+
 		"lower or remove rateLimit.perKey, raise request.maxStored, or use PostgreSQL",
-		limit, describeKeys(keys), held, durationOf(longest), room)
+		limit, describeKeys(keys), held, DurationOf(longest), room)
 }
 
 // describeKeys returns the number of API keys in words.

@@ -47,8 +47,8 @@ func (d Duration) Or(fallback time.Duration) time.Duration {
 	return parsed
 }
 
-// durationOf returns d, in whole seconds, as a Duration without zero units.
-func durationOf(d time.Duration) Duration {
+// DurationOf returns d, in whole seconds, as a Duration without zero units.
+func DurationOf(d time.Duration) Duration {
 	text := d.String()
 	if d%time.Minute == 0 {
 		text = strings.TrimSuffix(text, "0s")

@@ -126,7 +126,7 @@ func (s *VerificationProjectSpec) EffectivePerKey() Rate {
 		return Rate{Requests: PerKeyRequestsPostgreSQL, Period: PerKeyPeriodPostgreSQL}
 	default:
 		share := max(1, ptr.Deref(s.Request.MaxStored, DefaultMaxStored)/max(2, s.countInitKeys()))
-		return Rate{Requests: share, Period: durationOf(s.LongestStored())}
+		return Rate{Requests: share, Period: DurationOf(s.LongestStored())}
 	}
 }
 

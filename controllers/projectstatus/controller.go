@@ -19,6 +19,7 @@ import (
 	verifyv1ac "github.com/phoneproof/phoneproof/api/v1alpha1/applyconfiguration/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/loop"
 	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // fieldOwner names our conditions in the project's managed fields.
@@ -58,13 +59,17 @@ type Options struct {
 	Storage func(ctx context.Context) error
 	// Unencrypted reports whether requests cross a network without TLS on their way to the store; nil means that they do not.
 	Unencrypted func() bool
+	// Activity returns what became of WhatsApp requests since a time of the store clock; nil to report no silence.
+	Activity func(ctx context.Context, since time.Time) (verification.Activity, error)
 	// StoragePeriod is how often a working store is checked; 30 s if zero.
 	StoragePeriod time.Duration
 	// Tell is called after a status change has been written.
 	Tell func(project *verifyv1.VerificationProject, condition metav1.Condition, bad bool)
 	// Clock is the time source; the real one if nil.
 	Clock clock.PassiveClock
-	Log   logr.Logger
+	// StoreClock is the store clock; Clock if nil.
+	StoreClock clock.PassiveClock
+	Log        logr.Logger
 }
 
 // Controller writes conditions. One runs for each term of a lease.
@@ -82,6 +87,9 @@ func New(o Options) *Controller {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.StoreClock == nil {
+		o.StoreClock = o.Clock
+	}
 	if o.Unencrypted == nil {
 		o.Unencrypted = func() bool { return false }
 	}
@@ -94,6 +102,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.watchStorage(ctx) })
 	group.Go(func() error { return c.writeUntilDone(ctx) })
+	if c.Activity != nil {
+		group.Go(func() error { return c.watchSilence(ctx) })
+	}
 	return group.Wait()
 }
 

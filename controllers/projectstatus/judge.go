@@ -13,7 +13,7 @@ import (
 // served lists the types of the conditions that serve maintains, in the order in which they are written.
 var served = []string{
 	verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionWhatsAppReady,
-	verifyv1.ConditionTelegramReady, verifyv1.ConditionWebhookHealthy, verifyv1.ConditionSimulated,
+	verifyv1.ConditionTelegramReady, verifyv1.ConditionWebhookHealthy, verifyv1.ConditionSilent, verifyv1.ConditionSimulated,
 	verifyv1.ConditionLimitsContradict,
 }
 
@@ -64,7 +64,7 @@ func judgeConditions(o observation, now metav1.Time) []metav1.Condition {
 // isApplicable reports whether a project with these settings has a condition of that type.
 func isApplicable(s *settings.Settings, conditionType string) bool {
 	switch conditionType {
-	case verifyv1.ConditionWhatsAppReady:
+	case verifyv1.ConditionWhatsAppReady, verifyv1.ConditionSilent:
 		return s.WhatsApp != nil
 	case verifyv1.ConditionTelegramReady:
 		return s.Telegram != nil
@@ -124,10 +124,12 @@ func findTransitions(before, now []metav1.Condition) []metav1.Condition {
 	return changed
 }
 
-// isBad reports whether a condition needs attention. Simulated and LimitsContradict do so if True.
+// warnings are the types of the conditions that need attention if they are True.
+var warnings = []string{verifyv1.ConditionSilent, verifyv1.ConditionSimulated, verifyv1.ConditionLimitsContradict}
+
+// isBad reports whether a condition needs attention.
 func isBad(condition metav1.Condition) bool {
-	warns := condition.Type == verifyv1.ConditionSimulated || condition.Type == verifyv1.ConditionLimitsContradict
-	return (condition.Status == metav1.ConditionTrue) == warns
+	return (condition.Status == metav1.ConditionTrue) == slices.Contains(warnings, condition.Type)
 }
 
 func conditionTrue(conditionType, reason, message string) metav1.Condition {

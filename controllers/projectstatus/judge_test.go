@@ -102,12 +102,16 @@ func TestJudge_removesWhatDoesNotApply(t *testing.T) {
 		LimitsContradiction: "the keys can fill the store",
 	}
 	g.Expect(of(everything, learned{conditions: conditionsByType()})).To(Equal(served))
-	g.Expect(of(simpleSettings(), learned{conditions: conditionsByType()})).To(Equal(served[:3]))
+	withWhatsApp := []string{
+		verifyv1.ConditionSecretsReady, verifyv1.ConditionStorageReady, verifyv1.ConditionWhatsAppReady, verifyv1.ConditionSilent,
+	}
+	g.Expect(of(simpleSettings(), learned{conditions: conditionsByType()})).To(Equal(withWhatsApp))
 	withdrawn := NewBoard()
 	withdrawn.Withdraw(verifyv1.ConditionWhatsAppReady)
+	withdrawn.Withdraw(verifyv1.ConditionSilent)
 	g.Expect(of(simpleSettings(), withdrawn.snapshot())).To(Equal(served[:2]))
 	late := conditionsByType(condition(verifyv1.ConditionTelegramReady, metav1.ConditionTrue, "Any"))
-	g.Expect(of(simpleSettings(), learned{conditions: late})).To(Equal(served[:3]), "set before the account was removed")
+	g.Expect(of(simpleSettings(), learned{conditions: late})).To(Equal(withWhatsApp), "set before the account was removed")
 }
 
 func TestJudge_storage(t *testing.T) {

@@ -58,11 +58,16 @@ type fakeServer struct {
 	mute bool
 
 	// watched is what the watch has brought; lagging stops the watch.
-	watched  *verifyv1.VerificationProject
-	lagging  bool
-	current  *settings.Settings
-	changes  verification.Notifier
-	storage  error
+	watched *verifyv1.VerificationProject
+	lagging bool
+	current *settings.Settings
+	changes verification.Notifier
+	storage error
+	// expired is when WhatsApp requests expired, heard when messages of users came. asked counts the questions about both.
+	expired  []time.Time
+	heard    []time.Time
+	unknown  error
+	asked    int
 	events   []string
 	board    *Board
 	stop     context.CancelFunc
@@ -92,12 +97,30 @@ func (w *fakeServer) begin() {
 			orderSteps()
 			return w.storage
 		},
+		Activity: w.activity,
 		Tell: func(_ *verifyv1.VerificationProject, condition metav1.Condition, bad bool) {
 			w.events = append(w.events, condition.Type+" "+condition.Reason+map[bool]string{true: " bad", false: ""}[bad])
 		},
 	})
 	go func() { w.ended <- c.Run(ctx) }()
 	pass(quiet)
+}
+
+// activity is that of a store which keeps requests for ever.
+func (w *fakeServer) activity(_ context.Context, since time.Time) (a verification.Activity, err error) {
+	orderSteps()
+	w.asked++
+	for _, at := range w.expired {
+		if !at.Before(since) {
+			a.Expired++
+		}
+	}
+	for _, at := range w.heard {
+		if !at.Before(since) {
+			a.LastHeard = at
+		}
+	}
+	return a, w.unknown
 }
 
 // end ends the term, if one is running.

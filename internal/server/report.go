@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,13 +11,17 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/projectstatus"
 	"github.com/phoneproof/phoneproof/internal/note"
+	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 // statusOptions returns the options of the writer of serve's conditions, which reads the board of a term and its store.
 func (c *cluster) statusOptions(board *projectstatus.Board, storage func(context.Context) error) projectstatus.Options {
 	options := projectstatus.Options{
 		Projects: c.source, Client: c.client, Board: board, Storage: storage, StoragePeriod: c.dependencies.StoragePeriod,
-		Tell: c.recordCondition, Log: c.log.WithName("report"),
+		Tell: c.recordCondition, StoreClock: c.clock, Log: c.log.WithName("report"),
+		Activity: func(ctx context.Context, since time.Time) (verification.Activity, error) {
+			return c.store.Activity(ctx, verification.WhatsApp, since)
+		},
 	}
 	if c.database != nil {
 		options.Unencrypted = c.database.Unencrypted

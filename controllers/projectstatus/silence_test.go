@@ -1,0 +1,172 @@
+package projectstatus
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+func TestSilence_judge(t *testing.T) {
+	const silentAfter = time.Hour
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	unheard := func(expired int) verification.Activity { return verification.Activity{Expired: expired} }
+	heardBefore := func(expired int, ago time.Duration) verification.Activity {
+		return verification.Activity{Expired: expired, LastHeard: at.Add(-ago)}
+	}
+	for name, c := range map[string]struct {
+		watched   time.Duration // since the term began
+		before    verification.Activity
+		activity  verification.Activity
+		retention time.Duration
+		want      silenceVerdict
+	}{
+		"no requests":                             {0, unheard(0), unheard(0), time.Hour, endSilence},
+		"two expired":                             {0, unheard(0), unheard(2), time.Hour, leaveSilence},
+		"three expired":                           {0, unheard(0), unheard(3), time.Hour, reportSilence},
+		"three expired, and a message":            {0, unheard(0), heardBefore(3, time.Minute), time.Hour, endSilence},
+		"a message just within the time":          {0, unheard(0), heardBefore(3, silentAfter), time.Hour, endSilence},
+		"a message that is no longer stored":      {time.Hour, heardBefore(0, time.Minute), unheard(3), time.Minute, endSilence},
+		"the same, before that time":              {time.Hour, heardBefore(0, silentAfter+1), unheard(3), time.Minute, reportSilence},
+		"too little was stored when it began":     {54 * time.Minute, unheard(0), unheard(3), 5 * time.Minute, leaveSilence},
+		"what was not stored is remembered":       {55 * time.Minute, unheard(0), unheard(3), 5 * time.Minute, reportSilence},
+		"too little was stored, and no request":   {0, unheard(0), unheard(0), 5 * time.Minute, endSilence},
+		"too little was stored, and a message":    {0, unheard(0), heardBefore(3, time.Minute), 5 * time.Minute, endSilence},
+		"an earlier message is seen after others": {time.Hour, heardBefore(0, time.Minute), heardBefore(3, 50*time.Minute), time.Hour, endSilence},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			s := silence{began: at.Add(-c.watched)}
+			s.judge(c.before, at, silentAfter, c.retention)
+			g.Expect(s.judge(c.activity, at, silentAfter, c.retention)).To(Equal(c.want))
+		})
+	}
+}
+
+// withSilence has the project report silence after an hour, with requests that are kept for as long.
+func withSilence(s *settings.Settings) {
+	s.WhatsApp = &settings.WhatsApp{SilentAfter: time.Hour}
+	s.Retention = time.Hour
+}
+
+func (w *fakeServer) expire(requests int) {
+	for range requests {
+		w.expired = append(w.expired, time.Now())
+	}
+}
+
+// silence returns the condition Silent; nil if the project has none.
+func (w *fakeServer) silence() *metav1.Condition {
+	for _, c := range w.stored.Status.Conditions {
+		if c.Type == verifyv1.ConditionSilent {
+			return &c
+		}
+	}
+	return nil
+}
+
+func TestRun_silenceBeginsAndEnds(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withSilence(w.current)
+		w.begin()
+		w.expire(2)
+		pass(2 * time.Minute)
+		w.Expect(w.silence()).To(BeNil(), "two users who changed their minds")
+		w.expire(1)
+		pass(2 * time.Minute)
+		w.Expect(*w.silence()).To(And(
+			HaveField("Status", metav1.ConditionTrue), HaveField("Reason", verifyv1.ReasonNoMessages), HaveField("ObservedGeneration", BeEquivalentTo(7)),
+			HaveField("Message", And(ContainSubstring("has come for 1h or longer"), ContainSubstring("subscription"), ContainSubstring("callback"), ContainSubstring("app secret"))),
+		))
+		w.Expect(w.events).To(Equal([]string{"Silent NoMessages bad"}))
+		w.heard = append(w.heard, time.Now())
+		pass(2 * time.Minute)
+		w.Expect(w.silence()).To(BeNil())
+		w.expire(5)
+		pass(50 * time.Minute)
+		w.Expect(w.silence()).To(BeNil(), "within the hour a message came")
+		pass(15 * time.Minute)
+		w.Expect(w.silence()).To(BeNil(), "what expired then is no longer recent")
+	})
+}
+
+func TestRun_silenceEndsWithoutRequests(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withSilence(w.current)
+		w.expire(3)
+		w.begin()
+		w.Expect(w.silence()).NotTo(BeNil())
+		pass(30 * time.Minute)
+		w.expire(1)
+		pass(40 * time.Minute)
+		w.Expect(w.silence()).NotTo(BeNil(), "one request expired within the hour")
+		writes := len(w.writes)
+		pass(25 * time.Minute)
+		w.Expect(w.silence()).To(BeNil())
+		w.Expect(w.writes).To(HaveLen(writes+1), "one write for the end, none in between")
+	})
+}
+
+func TestRun_silenceIsKeptByAnotherLeader(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withSilence(w.current)
+		w.expire(3)
+		w.begin()
+		began := w.silence().LastTransitionTime
+		w.takeover()
+		w.Expect(w.silence().LastTransitionTime).To(Equal(began))
+		pass(30 * time.Minute)
+		w.expired = w.expired[:1]
+		w.takeover()
+		pass(time.Minute)
+		w.Expect(w.silence()).NotTo(BeNil(), "one expired request ends nothing")
+		w.Expect(w.writes).To(BeEmpty())
+		w.Expect(w.events).To(BeEmpty())
+	})
+}
+
+func TestRun_silenceOfAStoreThatDoesNotAnswer(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withSilence(w.current)
+		w.expire(3)
+		w.begin()
+		w.unknown = errors.New("the store does not answer")
+		w.heard = append(w.heard, time.Now())
+		pass(10 * time.Minute)
+		w.Expect(w.silence()).NotTo(BeNil(), "nothing is known")
+		w.unknown = nil
+		pass(time.Minute)
+		w.Expect(w.silence()).To(BeNil())
+	})
+}
+
+// TestRun_silenceAsksOnceAMinute, however often the settings change, and never without WhatsApp.
+func TestRun_silenceAsksOnceAMinute(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withSilence(w.current)
+		w.expire(3)
+		w.begin()
+		w.asked = 0
+		for range 600 {
+			w.setSettings(func(*settings.Settings) {})
+			pass(time.Second)
+		}
+		w.Expect(w.asked).To(BeNumerically("~", 10, 3))
+		w.Expect(w.silence()).NotTo(BeNil())
+		w.setSettings(func(s *settings.Settings) { s.WhatsApp = nil })
+		pass(2 * time.Minute)
+		w.Expect(w.silence()).To(BeNil())
+		w.asked = 0
+		pass(day)
+		w.Expect(w.asked).To(BeZero())
+		w.setSettings(withSilence)
+		pass(2 * time.Minute)
+		w.Expect(w.asked).NotTo(BeZero())
+	})
+}
