@@ -216,7 +216,7 @@ func (s *Service) applyTransition(ctx context.Context, id string, m Message, wan
 		changed = err == nil
 		return err
 	})
-	receipt := Receipt{Request: request, CodeID: id, Changed: err == nil && changed}
+	receipt := Receipt{Request: request, CodeID: id, Changed: changed}
 	switch {
 	case err == nil:
 		receipt.Outcome = s.outcomeAfterChange(&request, m)

@@ -341,7 +341,7 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "every-replica-tells-the-sender", Promise: "design.md 7: replies are sent by the process that made the transition",
-		Symbol: "verification.(*Service).applyTransition", Old: "Changed: err == nil", New: "Changed: true",
+		Symbol: "verification.(*Service).applyTransition", Old: "Changed: changed", New: "Changed: true",
 		Suite: "domain", Test: "TestReceive_tellsWhoMadeTheTransition",
 	},
 	{
