@@ -341,7 +341,7 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "every-replica-tells-the-sender", Promise: "design.md 7: replies are sent by the process that made the transition",
-		Symbol: "verification.(*Service).applyTransition", Old: "Changed: changed", New: "Changed: true",
+		Symbol: "verification.(*Service).applyTransition", Old: "Changed: changed", New: "Changed: changed || id != \"\"",
 		Suite: "domain", Test: "TestReceive_tellsWhoMadeTheTransition",
 	},
 	{
