@@ -123,6 +123,26 @@ var _ = Describe("The conditions that serve writes", func() {
 			WithContext(ctx).WithTimeout(patience).Should(BeNil())
 	}, SpecTimeout(3*time.Minute))
 
+	It("report that requests expire and no message comes, until one does", func(ctx SpecContext) {
+		s := newShop(ctx)
+		s.start(ctx, 1)
+		for range 3 {
+			lapsed, err := s.storeRequest(ctx, 100*time.Millisecond)
+			Expect(err).NotTo(HaveOccurred())
+			Eventually(func() verifyv1.Phase { return s.readRequest(ctx, lapsed).Status.Phase }).WithContext(ctx).WithTimeout(patience).
+				Should(Equal(verifyv1.PhaseExpired))
+		}
+		s.replaceLeader(ctx) // a term begins with the question
+		s.awaitReason(ctx, verifyv1.ConditionSilent, verifyv1.ReasonNoMessages)
+		Expect(s.readCondition(ctx, verifyv1.ConditionSilent)).To(And(HaveField("Status", metav1.ConditionTrue),
+			HaveField("Message", ContainSubstring("has come for 1h or longer, and 3 or more requests expired in that time"))))
+		s.awaitEvents(ctx, verifyv1.ReasonNoMessages, 1)
+		s.createVerifiedRequests(ctx, 1)
+		s.replaceLeader(ctx)
+		Eventually(func() *metav1.Condition { return s.readCondition(ctx, verifyv1.ConditionSilent) }).
+			WithContext(ctx).WithTimeout(patience).Should(BeNil())
+	}, SpecTimeout(3*time.Minute))
+
 	It("are removed when they no longer apply, and follow every generation", func(ctx SpecContext) {
 		s := newShop(ctx)
 		s.writeSecret("access-token", "sim_access-token")
@@ -172,6 +192,14 @@ var _ = Describe("The load of the conditions on the API server", func() {
 		}
 	}, SpecTimeout(3*time.Minute))
 })
+
+// replaceLeader kills the leader, and starts another replica, which leads.
+func (s *shop) replaceLeader(ctx context.Context) {
+	GinkgoHelper()
+	s.findLeader(ctx).kill()
+	s.startOne()
+	s.findLeader(ctx)
+}
 
 // readCondition returns the project's condition of a type; nil if there is none.
 func (s *shop) readCondition(ctx context.Context, conditionType string) *metav1.Condition {
