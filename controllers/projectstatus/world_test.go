@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,7 +73,7 @@ type fakeServer struct {
 	board    *Board
 	stop     context.CancelFunc
 	ended    chan error
-	follower int
+	follower atomic.Int64
 }
 
 // inBubble runs a test with a fake clock.
@@ -83,7 +84,7 @@ func inBubble(t *testing.T, test func(w *fakeServer)) {
 		w.create("first")
 		test(w)
 		w.end()
-		w.Expect(w.follower).To(BeZero(), "subscriptions end with the term")
+		w.Expect(w.follower.Load()).To(BeZero(), "subscriptions end with the term")
 	})
 }
 
@@ -210,10 +211,10 @@ func (w *fakeServer) Subscribe() (changes <-chan struct{}, cancel func()) {
 
 func (w *fakeServer) follow(what string) (changes <-chan struct{}, cancel func()) {
 	changes, unsubscribe := w.changes.Subscribe(what)
-	w.follower++
+	w.follower.Add(1)
 	return changes, func() {
 		unsubscribe()
-		w.follower--
+		w.follower.Add(-1)
 	}
 }
 
