@@ -39,8 +39,8 @@ type ManualOptions struct {
 	Store    ManualStore
 	Project  verification.CodeSpace
 	Settings func() *settings.Settings
-	// Invite returns the link and the text for a code.
-	Invite func(*settings.Settings, verification.Method, verification.Code) (link, text string)
+	// Invite returns the link and the text for the code of a request.
+	Invite func(*settings.Settings, *verification.Request, verification.Code) (link, text string)
 	// Clock is the time source; the real one if nil.
 	Clock   clock.PassiveClock
 	Metrics *ManualMetrics
@@ -115,7 +115,9 @@ func (c *ManualController) completeRequest(ctx context.Context, name string) err
 	if err != nil {
 		return fmt.Errorf("complete manual request %s: %w", name, err)
 	}
-	link, text := c.Invite(current, manual.Method, code)
+	link, text := c.Invite(current, &verification.Request{
+		Method: manual.Method, DisplayName: current.DisplayName, ClientData: verification.ClientData{Locale: manual.Locale},
+	}, code)
 	_, err = c.Store.CompleteManual(ctx, name, kubernetes.Completion{
 		CodeID: c.Project.RequestID(code), Text: text, Link: link, TTL: current.TTL, DisplayName: current.DisplayName,
 	}, current.Limits)

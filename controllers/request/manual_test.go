@@ -49,16 +49,16 @@ func newScriptedManualStore(t *testing.T) *scriptedManualStore {
 	w := &scriptedManualStore{
 		WithT: NewWithT(t), settings: usableSettings(nil), completed: make(chan string, 1),
 		clock:  clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)),
-		manual: kubernetes.ManualRequest{Name: "by-hand", Phone: parseNumber(t, mobile), Method: verification.WhatsApp},
+		manual: kubernetes.ManualRequest{Name: "by-hand", Phone: parseNumber(t, mobile), Method: verification.WhatsApp, Locale: "es"},
 	}
 	metrics, err := NewManualMetrics(prometheus.NewRegistry())
 	w.Expect(err).NotTo(HaveOccurred())
 	w.controller = NewManualController(ManualOptions{
 		Metrics: metrics, Observer: w,
 		Store: w, Project: verification.NewCodeSpace("shop/acme"), Settings: func() *settings.Settings { return w.settings }, Clock: w.clock,
-		Invite: func(_ *settings.Settings, m verification.Method, code verification.Code) (link, text string) {
+		Invite: func(_ *settings.Settings, r *verification.Request, code verification.Code) (link, text string) {
 			w.invited = code
-			return "https://" + string(m), "send " + code.Grouped()
+			return "https://" + string(r.Method), r.Locale + ", send to " + r.DisplayName + " " + code.Grouped()
 		},
 		Log: funcr.New(func(_, args string) { w.logs += args + "\n" }, funcr.Options{}),
 	})
@@ -106,7 +106,7 @@ func TestManual_isCompleted(t *testing.T) {
 	w := newScriptedManualStore(t)
 	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
 	w.Expect(w.completions).To(Equal([]kubernetes.Completion{{
-		CodeID: w.controller.Project.RequestID(w.invited), Text: "send " + w.invited.Grouped(), Link: "https://WHATSAPP", TTL: 10 * time.Minute,
+		CodeID: w.controller.Project.RequestID(w.invited), Text: "es, send to Acme " + w.invited.Grouped(), Link: "https://WHATSAPP", TTL: 10 * time.Minute,
 		DisplayName: "Acme",
 	}}))
 	w.Expect(w.limits).To(Equal(w.settings.Limits))

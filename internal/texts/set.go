@@ -1,6 +1,7 @@
 package texts
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -35,14 +36,14 @@ func NewSet(forAll Texts, byLanguage map[string]Texts) *Set {
 		merged := forAll.orElse(t)
 		s.all[tag] = &merged
 	}
-	for tag, t := range byLanguage {
-		parsed, err := language.Parse(tag)
-		if err != nil {
-			continue // the API server refuses it
+	for _, tag := range slices.Sorted(maps.Keys(byLanguage)) {
+		canonical, base, ok := parseOwn(tag)
+		if _, listed := byLanguage[canonical]; !ok || listed && canonical != tag {
+			continue // malformed, or listed under its present name, too
 		}
-		base, _ := parsed.Base()
-		merged := t.ForBoth().orElse(forAll).orElse(builtIn[base.String()]).orElse(builtIn[english])
-		s.all[parsed.String()] = &merged
+		own := byLanguage[tag]
+		merged := own.ForBoth().orElse(forAll).orElse(builtIn[base]).orElse(builtIn[english])
+		s.all[canonical] = &merged
 	}
 	tags := slices.Sorted(maps.Keys(s.all))
 	s.prepared = []string{s.own.Prepared}
@@ -57,14 +58,44 @@ func NewSet(forAll Texts, byLanguage map[string]Texts) *Set {
 }
 
 func newMatcher(tags []string) (language.Matcher, []string) {
-	parsed := make([]language.Tag, len(tags))
-	for i, tag := range tags {
-		parsed[i] = language.MustParse(tag)
+	var (
+		parsed []language.Tag
+		known  []string
+	)
+	for _, tag := range tags {
+		if t, err := language.Parse(tag); err == nil { // else it matches itself alone
+			parsed, known = append(parsed, t), append(known, tag)
+		}
 	}
-	return language.NewMatcher(parsed), tags
+	return language.NewMatcher(parsed), known
 }
 
-// Match returns the language of the set that suits a BCP 47 tag best; empty if none does.
+// parseOwn returns the canonical form of a project's tag and its language; false if it is not well-formed. A language that no
+// registry has stays as it is.
+func parseOwn(tag string) (canonical, base string, ok bool) {
+	parsed, err := language.Parse(tag)
+	var unknown language.ValueError
+	if errors.As(err, &unknown) {
+		return tag, "", true
+	}
+	return parsed.String(), baseOf(parsed), err == nil
+}
+
+// baseOf returns the language of a tag without script and region; empty if the tag names none.
+func baseOf(tag language.Tag) string {
+	canonical, err := language.All.Canonicalize(tag)
+	if err != nil {
+		return ""
+	}
+	base, confidence := canonical.Base()
+	if confidence != language.Exact { // guessed from a script or a region
+		return ""
+	}
+	return base.String()
+}
+
+// Match returns the tag of the set that suits a BCP 47 tag best; empty if the set has no text in that language. Another language that
+// many of its speakers read does not count: whether Spanish is welcome does not follow from a request in Basque.
 func (s *Set) Match(tag string) string {
 	if tag == "" {
 		return ""
@@ -77,8 +108,8 @@ func (s *Set) Match(tag string) string {
 		return ""
 	}
 	matcher, tags := s.matcher()
-	_, i, confidence := matcher.Match(parsed)
-	if confidence == language.No {
+	nearest, i, confidence := matcher.Match(parsed)
+	if confidence == language.No || baseOf(nearest) != baseOf(parsed) {
 		return ""
 	}
 	return tags[i]

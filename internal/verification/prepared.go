@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,12 +17,24 @@ const MaxOtherCharacters = 40
 // others. What keyboards and messengers change by themselves does not count, on either side: case, spaces and line breaks,
 // punctuation, quotes and dashes, invisible characters, and the forms of one character. Emoji are characters.
 func HoldsPrepared(message, prepared string) bool {
+	return HoldsOnePrepared(message, func(yield func(string) bool) { yield(prepared) })
+}
+
+// HoldsOnePrepared reports whether a message holds one of several texts, as HoldsPrepared does for each. A sender chooses how long
+// the message is, so what is costly about it is done once.
+func HoldsOnePrepared(message string, prepared iter.Seq[string]) bool {
 	if len(message) > utf8.UTFMax*maxExtractRunes {
 		return false
 	}
-	text, want := comparableText(message), comparableText(prepared)
-	return want != "" && strings.Contains(text, want) &&
-		utf8.RuneCountInString(text)-utf8.RuneCountInString(want) <= MaxOtherCharacters
+	text := comparableText(message)
+	length := utf8.RuneCountInString(text)
+	for one := range prepared {
+		want := comparableText(one)
+		if want != "" && strings.Contains(text, want) && length-utf8.RuneCountInString(want) <= MaxOtherCharacters {
+			return true
+		}
+	}
+	return false
 }
 
 // comparableText returns the characters of a text that count in a comparison.

@@ -31,16 +31,6 @@ func (m *Message) asCaller() Caller {
 	return Sender(m.Sender.E164()) // its Binding may be another for each message
 }
 
-// holdsPrepared reports whether the message holds one of the prepared texts.
-func (m *Message) holdsPrepared(r *Request, code Code) bool {
-	for prepared := range m.Prepared(r, code) {
-		if HoldsPrepared(m.Text, prepared) {
-			return true
-		}
-	}
-	return false
-}
-
 // Outcome is the result of a message for a request. It decides the reply, never the response to the platform.
 type Outcome int
 
@@ -98,7 +88,7 @@ func (s *Service) Receive(ctx context.Context, m Message, wanted EventKinds) (Re
 		switch {
 		case m.Sender.IsZero():
 			return r.Bind(m.Evidence, m.Binding, now, wanted)
-		case m.Prepared != nil && !m.holdsPrepared(r, code):
+		case m.Prepared != nil && !HoldsOnePrepared(m.Text, m.Prepared(r, code)):
 			return r.AwaitConfirmation(m.Evidence, m.Binding, m.OlderBindings, now, wanted)
 		default:
 			return r.Verify(m.Evidence, now, wanted)

@@ -18,6 +18,8 @@ type ManualRequest struct {
 	Name   string
 	Phone  phone.Number
 	Method verification.Method
+	// Locale is the language of the texts for the user; empty for the project's own.
+	Locale string
 }
 
 // Completion holds the fields that a manual request lacks.
@@ -46,7 +48,9 @@ func (s *Store) ReadManual(ctx context.Context, name string) (ManualRequest, err
 	if err != nil {
 		return ManualRequest{}, fmt.Errorf("read phone number: %w", err)
 	}
-	return ManualRequest{Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method]}, nil
+	return ManualRequest{
+		Name: e.Name, Phone: number, Method: methods[e.object.Spec.Method], Locale: e.object.Spec.Locale,
+	}, nil
 }
 
 // CompleteManual makes a manual request like any other, stamped by the store's clock, if the limits but PerKey and PerSubject
