@@ -7,7 +7,7 @@ func Patterns() []string {
 	for _, rule := range []textRule{
 		secretNameRule, secretKeyRule, projectIDRule, displayNameRule, baseURLRule, webhookURLRule, keyNameRule, phoneNumberRule,
 		phoneNumberIDRule, botUsernameRule, replyRule, caBundleRule, hostnameRule, bodyHashRule, subjectHashRule,
-		referenceRule, localeRule, textsLocaleRule,
+		referenceRule, localeRule, textsLocaleRule, placeOfCodeRule,
 	} {
 		patterns = append(patterns, rule.pattern.String())
 	}

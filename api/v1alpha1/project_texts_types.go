@@ -17,7 +17,8 @@ type ButtonText string
 // +kubebuilder:validation:MinLength=13
 // +kubebuilder:validation:MaxLength=300
 // +kubebuilder:validation:XValidation:rule=`self.matches(r'^[^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*$')`,message="prepared must be one line of plain text, without control characters or text-direction overrides"
-// +kubebuilder:validation:XValidation:rule=`self.contains('{name}') && self.split('{code}').size() == 2`,message="prepared must have the place {name} and, once, the place {code}"
+// +kubebuilder:validation:XValidation:rule=`self.split('{name}').size() in [2, 3] && self.split('{code}').size() == 2`,message="prepared must have the place {name} once or twice, and the place {code} once"
+// +kubebuilder:validation:XValidation:rule=`self.matches(r'^(.*[^0-9A-Za-z}\x{FF10}-\x{FF19}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\p{Cf}\p{Mn}])?[\p{Cf}\p{Mn}]*\{code\}[\p{Cf}\p{Mn}]*([^0-9A-Za-z{\x{FF10}-\x{FF19}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\p{Cf}\p{Mn}].*)?$')`,message="prepared must have {code} apart from letters A to Z, digits and {name}, or the code would not be found"
 type PreparedText string
 
 // Texts are the texts of a project in one language. A text that is unset is
@@ -27,8 +28,8 @@ type Texts struct {
 	// where needed. Example: pt-BR. Required.
 	// +required
 	// +kubebuilder:validation:MinLength=2
-	// +kubebuilder:validation:MaxLength=11
-	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$')`,message="locale must be a language, and a script or a region where needed, for example es, zh-Hant or pt-BR"
+	// +kubebuilder:validation:MaxLength=12
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$')`,message="locale must be a language, and a script or a region where needed, for example es, es-419, zh-Hant or pt-BR"
 	Locale string `json:"locale"`
 
 	// prepared is what the user sends with WhatsApp. It should say who asks
@@ -48,6 +49,11 @@ type Texts struct {
 	// expired is sent when the code was right but came too late.
 	// +optional
 	Expired Text `json:"expired,omitempty"`
+
+	// unknown is sent when the code belongs to another messenger. Senders without
+	// a known code get that of replies: their language is not known.
+	// +optional
+	Unknown Text `json:"unknown,omitempty"`
 
 	// shareContact asks the user to share their contact.
 	// +optional

@@ -77,8 +77,13 @@ var (
 		message: "titles of buttons must be one line of plain text, without spaces at either end"}
 	preparedRule = textRule{min: 13, max: 300, pattern: referenceRule.pattern,
 		message: "prepared must be one line of plain text, without control characters or text-direction overrides"}
-	textsLocaleRule = textRule{min: 2, max: 11, pattern: regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-[A-Z]{2})?$`),
-		message: "locale must be a language, and a script or a region where needed, for example es, zh-Hant or pt-BR"}
+	// placeOfCodeRule keeps what is part of a code to verification.CodeSpace.Extract away from one.
+	placeOfCodeRule = textRule{max: 300, pattern: regexp.MustCompile(
+		`^(.*[^0-9A-Za-z}\x{FF10}-\x{FF19}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\p{Cf}\p{Mn}])?[\p{Cf}\p{Mn}]*\{code\}` +
+			`[\p{Cf}\p{Mn}]*([^0-9A-Za-z{\x{FF10}-\x{FF19}\x{FF21}-\x{FF3A}\x{FF41}-\x{FF5A}\p{Cf}\p{Mn}].*)?$`),
+		message: "prepared must have {code} apart from letters A to Z, digits and {name}, or the code would not be found"}
+	textsLocaleRule = textRule{min: 2, max: 12, pattern: regexp.MustCompile(`^[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?$`),
+		message: "locale must be a language, and a script or a region where needed, for example es, es-419, zh-Hant or pt-BR"}
 
 	caBundleRule = textRule{max: 65536, pattern: regexp.MustCompile(`^[\t\n\r -~]*$`), message: caBundleMessage}
 

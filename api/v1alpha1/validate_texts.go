@@ -8,7 +8,7 @@ import (
 
 // validateTexts checks the texts of a project by language.
 func validateTexts(path *field.Path, all []Texts) field.ErrorList {
-	if errs := checkAtMost(path, len(all), 16); errs != nil {
+	if errs := checkAtMost(path, len(all), 24); errs != nil {
 		return errs
 	}
 	var errs field.ErrorList
@@ -28,15 +28,16 @@ func validateTexts(path *field.Path, all []Texts) field.ErrorList {
 func (t *Texts) validateFields(path *field.Path) field.ErrorList {
 	prepared := string(t.Prepared)
 	errs := preparedRule.checkOptional(path.Child("prepared"), prepared)
-	if prepared != "" && (!strings.Contains(prepared, "{name}") || strings.Count(prepared, "{code}") != 1) {
+	errs = append(errs, placeOfCodeRule.checkOptional(path.Child("prepared"), prepared)...)
+	if names := strings.Count(prepared, "{name}"); prepared != "" && (names < 1 || names > 2 || strings.Count(prepared, "{code}") != 1) {
 		errs = append(errs, field.Invalid(path.Child("prepared"), prepared,
-			"prepared must have the place {name} and, once, the place {code}"))
+			"prepared must have the place {name} once or twice, and the place {code} once"))
 	}
 	for _, text := range []struct {
 		name  string
 		value Text
 	}{
-		{"verified", t.Verified}, {"wrongNumber", t.WrongNumber}, {"expired", t.Expired}, {"shareContact", t.ShareContact},
+		{"verified", t.Verified}, {"wrongNumber", t.WrongNumber}, {"expired", t.Expired}, {"unknown", t.Unknown}, {"shareContact", t.ShareContact},
 		{"numberHidden", t.NumberHidden}, {"confirm", t.Confirm}, {"textChanged", t.TextChanged}, {"tapRefused", t.TapRefused},
 		{"echoQuestion", t.EchoQuestion}, {"declined", t.Declined},
 	} {

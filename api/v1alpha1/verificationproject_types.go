@@ -122,12 +122,12 @@ type VerificationProjectSpec struct {
 	Replies *Replies `json:"replies,omitempty"`
 
 	// texts are texts for end users by language, for requests that name a locale.
-	// Built in are ar, de, en, es, fr, hi, id, it, pt, ru, tr and zh. At most 16.
+	// Built in are ar, de, en, es, fr, hi, id, it, pt, ru, tr and zh. At most 24.
 	// Default: unset, the texts of replies, else the built-in ones.
 	// +optional
 	// +listType=map
 	// +listMapKey=locale
-	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:MaxItems=24
 	Texts []Texts `json:"texts,omitempty"`
 
 	// request says how long a request may take and how long it is kept.

@@ -72,14 +72,14 @@ type VerificationRequestStatus struct {
 	// requests, and removed when the request is final, because it holds the code.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:MaxLength=1024
 	ExpectedText string `json:"expectedText,omitempty"`
 
 	// link opens the messenger with the text ready to send. Set on manual
 	// requests, and removed when the request is final.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:MaxLength=8192
 	Link string `json:"link,omitempty"`
 
 	// verifiedAt is when the number was verified, RFC 3339 with exactly six

@@ -2,17 +2,27 @@ package server
 
 import (
 	"context"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/yaml"
 
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/storeclock"
+	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -46,5 +56,53 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 		s.clock.BeginMeasurement()(machine.Now().Add(row.ahead), 0)
 		g.Expect(testutil.GatherAndCount(s.registry, "phoneproof_stored_requests")).To(Equal(3))
 		g.Expect(store.calls).To(Equal(row.calls), "%v", row)
+	}
+}
+
+// TestNewInvitation_fits has the longest prepared texts of each language: the status of a manual request has room for them.
+func TestNewInvitation_fits(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "phoneproof.dev_verificationrequests.yaml"))
+	g := NewWithT(t)
+	g.Expect(err).NotTo(HaveOccurred())
+	var crd apiextensionsv1.CustomResourceDefinition
+	g.Expect(yaml.UnmarshalStrict(content, &crd)).To(Succeed())
+	status := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"].Properties
+
+	codes := verification.NewCodeSpace("shop/acme")
+	project := &verifyv1.VerificationProject{}
+	project.Namespace = "shop"
+	project.Spec.WhatsApp = &verifyv1.WhatsApp{PhoneNumber: "+123456789012345"}
+	// No character takes more room in a link than one outside of the basic plane.
+	longest := "{name}{name}, {code}, " + strings.Repeat("🛒", 300-len("{name}{name}, {code}, "))
+	project.Spec.Texts = []verifyv1.Texts{{Locale: "nl", Prepared: verifyv1.PreparedText(longest)}}
+	for _, name := range []struct{ object, display string }{{strings.Repeat("x", 253), ""}, {"acme", strings.Repeat("🛒", 64)}} {
+		project.Name, project.Spec.DisplayName = name.object, name.display
+		s := settings.FromProject(project, settings.Secrets{})
+		for _, locale := range append(texts.Languages(), "", "nl") {
+			code := codes.CodeFor([32]byte{}, locale)
+			r := &verification.Request{Method: verification.WhatsApp, ClientData: verification.ClientData{Locale: locale}}
+			made := newInvitation(s, r, code)
+			g.Expect(int64(utf8.RuneCountInString(made.ExpectedText))).To(BeNumerically("<=", *status["expectedText"].MaxLength), locale)
+			g.Expect(int64(len(made.Link))).To(BeNumerically("<=", *status["link"].MaxLength), locale)
+			link, err := url.Parse(made.Link)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(link.Query().Get("text")).To(Equal(made.ExpectedText), "to the letter")
+			found, ok := codes.Extract(made.ExpectedText)
+			g.Expect(ok).To(BeTrue(), locale)
+			g.Expect(found).To(Equal(code), locale)
+		}
+	}
+}
+
+// TestNewInvitation_speaks the language of the request, whether init or kubectl made it.
+func TestNewInvitation_speaks(t *testing.T) {
+	g := NewWithT(t)
+	s := &settings.Settings{DisplayName: "Acme", WhatsApp: &settings.WhatsApp{PhoneNumber: "+15550100123"}}
+	code := verification.NewCodeSpace("shop/acme").CodeFor([32]byte{}, "one")
+	for locale, want := range map[string]string{
+		"": "I confirm my phone number to Acme. ", "es-MX": "Confirmo mi número de teléfono a Acme. ", "hi": "मैं Acme ", "eu": "I confirm ",
+	} {
+		r := &verification.Request{Method: verification.WhatsApp, DisplayName: "Acme", ClientData: verification.ClientData{Locale: locale}}
+		g.Expect(newInvitation(s, r, code).ExpectedText).To(HavePrefix(want), locale)
 	}
 }

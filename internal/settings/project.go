@@ -176,7 +176,7 @@ func buildTexts(spec *verifyv1.VerificationProjectSpec) *texts.Set {
 		t := &spec.Texts[i]
 		byLanguage[t.Locale] = texts.Texts{
 			Prepared: string(t.Prepared), Verified: string(t.Verified), WrongNumber: string(t.WrongNumber), Expired: string(t.Expired),
-			Confirm: string(t.Confirm), TextChanged: string(t.TextChanged), TapRefused: string(t.TapRefused),
+			Unknown: string(t.Unknown), Confirm: string(t.Confirm), TextChanged: string(t.TextChanged), TapRefused: string(t.TapRefused),
 			ButtonConfirm: string(t.ButtonConfirm), ShareContact: string(t.ShareContact), NumberHidden: string(t.NumberHidden),
 			EchoQuestion: string(t.EchoQuestion), ButtonNotMe: string(t.ButtonNotMe), Declined: string(t.Declined),
 			TelegramButton: string(t.ButtonShare),

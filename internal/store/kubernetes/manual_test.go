@@ -69,7 +69,7 @@ var _ = Describe("A request made with kubectl", func() {
 	It("cannot be verified until it is completed, and is then like any other, at every replica at once", func(ctx SpecContext) {
 		var news sync.Map
 		defer a.Watch(func(c Change) { news.Store(c, true) })()
-		apply(ctx, manifest("by-hand", ""))
+		apply(ctx, manifest("by-hand", `,"locale":"es-MX"`))
 		settle(ctx, a)
 		Eventually(func() bool {
 			_, told := news.Load(Change{ID: "by-hand", Kind: KindIncomplete})
@@ -77,7 +77,9 @@ var _ = Describe("A request made with kubectl", func() {
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(BeTrue())
 		Expect(a.All()).To(ConsistOf(Change{ID: "by-hand", Kind: KindIncomplete}))
 		Expect(a.Read(ctx, "by-hand")).Error().To(MatchError(verification.ErrNotFound))
-		Expect(a.ReadManual(ctx, "by-hand")).To(Equal(ManualRequest{Name: "by-hand", Phone: number("+15550100199"), Method: verification.WhatsApp}))
+		Expect(a.ReadManual(ctx, "by-hand")).To(Equal(ManualRequest{
+			Name: "by-hand", Phone: number("+15550100199"), Method: verification.WhatsApp, Locale: "es-MX",
+		}))
 
 		id := newRequest(project).ID
 		limits := verification.Limits{PerPhoneNumber: verification.Rate{Requests: 2, Period: time.Hour}}

@@ -509,6 +509,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: textChanged
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
+    - name: unknown
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text
     - name: verified
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Text

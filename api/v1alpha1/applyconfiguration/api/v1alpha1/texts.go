@@ -25,6 +25,9 @@ type TextsApplyConfiguration struct {
 	WrongNumber *apiv1alpha1.Text `json:"wrongNumber,omitempty"`
 	// expired is sent when the code was right but came too late.
 	Expired *apiv1alpha1.Text `json:"expired,omitempty"`
+	// unknown is sent when the code belongs to another messenger. Senders without
+	// a known code get that of replies: their language is not known.
+	Unknown *apiv1alpha1.Text `json:"unknown,omitempty"`
 	// shareContact asks the user to share their contact.
 	ShareContact *apiv1alpha1.Text `json:"shareContact,omitempty"`
 	// numberHidden is sent to WhatsApp users whose number is hidden, if
@@ -94,6 +97,14 @@ func (b *TextsApplyConfiguration) WithWrongNumber(value apiv1alpha1.Text) *Texts
 // If called multiple times, the Expired field is set to the value of the last call.
 func (b *TextsApplyConfiguration) WithExpired(value apiv1alpha1.Text) *TextsApplyConfiguration {
 	b.Expired = &value
+	return b
+}
+
+// WithUnknown sets the Unknown field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Unknown field is set to the value of the last call.
+func (b *TextsApplyConfiguration) WithUnknown(value apiv1alpha1.Text) *TextsApplyConfiguration {
+	b.Unknown = &value
 	return b
 }
 

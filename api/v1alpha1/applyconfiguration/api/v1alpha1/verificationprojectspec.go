@@ -44,7 +44,7 @@ type VerificationProjectSpecApplyConfiguration struct {
 	// Default: unset, and all are answered by built-in English texts.
 	Replies *RepliesApplyConfiguration `json:"replies,omitempty"`
 	// texts are texts for end users by language, for requests that name a locale.
-	// Built in are ar, de, en, es, fr, hi, id, it, pt, ru, tr and zh. At most 16.
+	// Built in are ar, de, en, es, fr, hi, id, it, pt, ru, tr and zh. At most 24.
 	// Default: unset, the texts of replies, else the built-in ones.
 	Texts []TextsApplyConfiguration `json:"texts,omitempty"`
 	// request says how long a request may take and how long it is kept.
