@@ -5,9 +5,11 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -38,42 +40,135 @@ func TestLanguages(t *testing.T) {
 	}
 }
 
-// TestPrepared_isAccepted sends each prepared text as it is, and as keyboards and messengers change it.
+// TestLanguages_nameTheButtons: who is asked by two buttons must find the two titles that the question is about.
+func TestLanguages_nameTheButtons(t *testing.T) {
+	for _, language := range Languages() {
+		texts := builtIn[language]
+		NewWithT(t).Expect(texts.EchoQuestion).To(And(ContainSubstring(texts.ButtonConfirm), ContainSubstring(texts.ButtonNotMe)), language)
+	}
+}
+
+// phoneChanges are what keyboards and messengers do to a text that the user sends as it is.
+var phoneChanges = map[string]func(string) string{
+	"nothing":            func(text string) string { return text },
+	"capitals":           strings.ToUpper,
+	"small letters":      strings.ToLower,
+	"no-break spaces":    func(text string) string { return strings.ReplaceAll(text, " ", "\u00a0") },
+	"narrow spaces":      func(text string) string { return strings.ReplaceAll(text, " ", "\u202f") },
+	"line breaks":        func(text string) string { return strings.ReplaceAll(text, ". ", ".\r\n") },
+	"long dashes":        func(text string) string { return strings.ReplaceAll(text, "-", "–") },
+	"curly apostrophes":  func(text string) string { return strings.ReplaceAll(text, "'", "’") },
+	"marks of direction": func(text string) string { return "\u200f" + strings.ReplaceAll(text, " ", " \u200e") },
+	"embeddings": func(text string) string {
+		return "\u202b" + strings.ReplaceAll(text, ": ", ": \u202a") + "\u202c\u202c"
+	},
+	"overrides": func(text string) string { return "\u202d" + text + "\u202c\u202e\u202c" },
+	"isolates": func(text string) string {
+		return "\u2067" + strings.ReplaceAll(text, ". ", ".\u2069 \u2068") + "\u2069\u2066\u2069"
+	},
+	"zero-width joiners":  func(text string) string { return strings.ReplaceAll(text, " ", "\u200d \u200c") },
+	"composed characters": norm.NFC.String, "decomposed characters": norm.NFD.String,
+	"an emoji":         func(text string) string { return text + " 🙏🏽" },
+	"a greeting":       func(text string) string { return "Hello! " + text },
+	"a signature":      func(text string) string { return text + "\n\nSent from my iPhone" },
+	"auto-capitalized": capitalizeSentences,
+}
+
+// capitalizeSentences returns a text with a capital letter where a sentence begins.
+func capitalizeSentences(text string) string {
+	begins := true
+	return strings.Map(func(r rune) rune {
+		switch {
+		case strings.ContainsRune(".:।。", r):
+			begins = true
+		case begins && unicode.IsLetter(r):
+			begins = false
+			return unicode.ToUpper(r)
+		}
+		return r
+	}, text)
+}
+
+// TestPrepared_isAccepted sends each prepared text, for projects with names in several scripts, as phones change it.
 func TestPrepared_isAccepted(t *testing.T) {
 	codes := verification.NewCodeSpace("books/shop")
 	code := codes.CodeFor(sha256.Sum256([]byte("key")), "one")
 	for _, language := range Languages() {
 		for _, name := range names {
 			prepared := FillPrepared(BuiltIn().In(language).Prepared, name, code.Grouped())
-			for change, sent := range map[string]string{
-				"as it is":            prepared,
-				"marked by direction": "\u2067\u200f" + strings.ReplaceAll(prepared, " ", " \u200e") + "\u2069",
-				"with other spaces":   strings.ReplaceAll(prepared, " ", "\u00a0"),
-				"in capitals":         strings.ToUpper(prepared),
-				"with an emoji":       prepared + " 🙏",
-				"with a greeting":     "Hello! " + prepared,
-			} {
-				g := NewWithT(t)
+			for what, change := range phoneChanges {
+				g, sent := NewWithT(t), change(prepared)
 				found, ok := codes.Extract(sent)
-				g.Expect(ok).To(BeTrue(), language+" "+name+" "+change)
-				g.Expect(found.Grouped()).To(Equal(code.Grouped()), language+" "+name+" "+change)
-				g.Expect(verification.HoldsPrepared(sent, prepared)).To(BeTrue(), language+" "+name+" "+change)
+				g.Expect(ok).To(BeTrue(), language+" "+name+" "+what)
+				g.Expect(found.Grouped()).To(Equal(code.Grouped()), language+" "+name+" "+what)
+				g.Expect(verification.HoldsPrepared(sent, prepared)).To(BeTrue(), language+" "+name+" "+what)
 			}
-			other := FillPrepared(BuiltIn().In(language).Prepared, "Another Shop", code.Grouped())
-			NewWithT(t).Expect(verification.HoldsPrepared(other, prepared)).To(BeFalse(), "the text of another project")
+		}
+	}
+}
+
+// TestPrepared_isNoOther: a text counts for its own language, project and code alone.
+func TestPrepared_isNoOther(t *testing.T) {
+	codes := verification.NewCodeSpace("books/shop")
+	code := codes.CodeFor(sha256.Sum256([]byte("key")), "one").Grouped()
+	another := codes.CodeFor(sha256.Sum256([]byte("key")), "two").Grouped()
+	for _, language := range Languages() {
+		for _, name := range names {
+			g, prepared := NewWithT(t), FillPrepared(BuiltIn().In(language).Prepared, name, code)
+			for _, other := range append(names, "Another Shop", "") {
+				text := FillPrepared(BuiltIn().In(language).Prepared, other, code)
+				g.Expect(verification.HoldsPrepared(text, prepared)).To(Equal(other == name), "%s: %s for %s", language, other, name)
+			}
+			text := FillPrepared(BuiltIn().In(language).Prepared, name, another)
+			g.Expect(verification.HoldsPrepared(text, prepared)).To(BeFalse(), "%s: another code", language)
+			for _, other := range Languages() {
+				text := FillPrepared(BuiltIn().In(other).Prepared, name, code)
+				g.Expect(verification.HoldsPrepared(text, prepared)).To(Equal(other == language), "%s for %s", other, language)
+				g.Expect(verification.HoldsPrepared(text+" "+prepared, prepared)).To(BeFalse(), "%s and %s: more than a greeting", other, language)
+			}
 		}
 	}
 }
 
 func TestMatch(t *testing.T) {
-	own := NewSet(Texts{}, map[string]Texts{"pt-PT": {Verified: "Pronto"}, "ja": {Verified: "完了"}, "not a tag": {Verified: "x"}})
+	own := NewSet(Texts{}, map[string]Texts{
+		"pt-PT": {Verified: "Pronto"}, "ja": {Verified: "完了"}, "es-419": {Verified: "Listo"}, "sr-Latn": {Verified: "Gotovo"},
+		"nb": {Verified: "Ferdig"}, "iw": {Verified: "מוכן"}, "xx": {Verified: "Xx"}, "not a tag": {Verified: "x"},
+	})
 	for tag, want := range map[string]string{
-		"": "", "es": "es", "es-419": "es", "PT-br": "pt", "pt-PT": "pt-PT", "pt-AO": "pt-PT", "zh-Hant-TW": "zh", "iw": "", "ja-JP": "ja",
-		"xx": "", "und": "", "not a tag": "", "en-GB": "en", "in": "id",
+		"": "", "es": "es", "es-419": "es-419", "es-MX": "es-419", "es-ES": "es", "PT-br": "pt", "pt-PT": "pt-PT", "pt-AO": "pt-PT",
+		"zh-Hant-TW": "zh", "zh-HK": "zh", "cmn": "zh", "he": "he", "iw": "he", "ja-JP": "ja", "en-GB": "en", "in": "id", "ar-EG": "ar", "tr-CY": "tr",
+		"sr": "sr-Latn", "no": "nb", "xx": "xx", "yy": "", "und": "", "not a tag": "", "de-CH-1996": "de", "en-x-loud": "en",
 	} {
 		NewWithT(t).Expect(own.Match(tag)).To(Equal(want), "%q", tag)
 	}
 	NewWithT(t).Expect(BuiltIn().Match("ja")).To(BeEmpty())
+}
+
+// TestMatch_guessesNothing has languages and scripts whose readers often read a language of ours, too.
+func TestMatch_guessesNothing(t *testing.T) {
+	for _, tag := range []string{
+		"uk", "be", "kk", "hy", "az", "eu", "gl", "ca", "br", "ms", "jv", "ur", "bn", "ta", "pa", "mr", "ne", "ga", "lb", "gsw", "ku", "ug", "bo",
+		"und-Latn", "und-Cyrl", "und-419", "hi-Latn", "i-klingon", "mul", "x-private",
+	} {
+		NewWithT(t).Expect(BuiltIn().Match(tag)).To(BeEmpty(), tag)
+	}
+}
+
+// TestNewSet_ofTwoNames has one language under two names: the present one counts, whatever the order of a map.
+func TestNewSet_ofTwoNames(t *testing.T) {
+	for range 20 {
+		s := NewSet(Texts{}, map[string]Texts{"iw": {Verified: "former"}, "he": {Verified: "present"}})
+		NewWithT(t).Expect(s.In("iw").Verified).To(Equal("present"))
+	}
+}
+
+// TestIn_allocatesNothing where the tag is one of the set, as those of requests are.
+func TestIn_allocatesNothing(t *testing.T) {
+	s := NewSet(Texts{Verified: "for all"}, map[string]Texts{"ja": {Expired: "遅い"}})
+	for _, tag := range []string{"", "es", "ja"} {
+		NewWithT(t).Expect(testing.AllocsPerRun(100, func() { _ = s.In(tag).Prepared })).To(BeZero(), tag)
+	}
 }
 
 func TestNewSet_prefersWhatIsNearest(t *testing.T) {
