@@ -35,12 +35,13 @@ var _ = Describe("A request made with kubectl", func() {
 	It("is completed, verified by the code in its text, delivered, and forgets the code", func(ctx SpecContext) {
 		s := newShop(ctx)
 		s.start(ctx, 2)
-		s.applyManifest(fmt.Sprintf(manualRequest, "my-number", "+4915112345678", "WhatsApp"))
+		s.applyManifest(fmt.Sprintf(manualRequest, "my-number", "+4915112345678", "WhatsApp") + "  locale: es-MX\n")
 		s.runKubectl("wait", "--for=condition=Accepted", "--timeout=30s", "vreq/my-number")
 		completed := s.readRequest(ctx, "my-number").Status
 		Expect(completed.Phase).To(Equal(verifyv1.PhasePending))
 		Expect(completed.Init.ExpiresAt.Sub(completed.Init.CreatedAt.Time)).To(Equal(10 * time.Minute))
 		Expect(completed.Link).To(HavePrefix("https://wa.me/"))
+		Expect(completed.ExpectedText).To(HavePrefix("Confirmo mi número de teléfono a "))
 		canaries.addText(completed.ExpectedText)
 		// The metric is incremented after the write.
 		Eventually(s.findLeader(ctx).readMetric).WithContext(ctx).WithTimeout(patience).

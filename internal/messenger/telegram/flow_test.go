@@ -1,7 +1,10 @@
 package telegram
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/texts"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -260,6 +264,48 @@ func TestReplies_overridesAndKeyboards(t *testing.T) {
 		`{"chat_id":42,"text":"U",` + removed,
 		`{"chat_id":7304118825,"text":"E",` + removed,
 	}))
+}
+
+// TestReplies_inTheLanguage of the request: the prompt, its button and the outcome. A stranger gets the project's own text.
+func TestReplies_inTheLanguage(t *testing.T) {
+	for _, locale := range texts.Languages() {
+		w := newWorld(t)
+		w.settings.Texts = texts.NewSet(texts.Texts{Unknown: "{name} knows no such code"}, nil)
+		number, err := phone.FromE164(claimed)
+		w.Expect(err).NotTo(HaveOccurred())
+		_, err = w.service.Initiate(t.Context(), verification.Initiation{
+			Phone: number, Method: verification.Telegram, KeyName: "backend", KeyHash: sha256.Sum256([]byte("key")), TTL: 10 * time.Minute,
+			IdempotencyKey: "golden", HasIdempotencyKey: true, ClientData: verification.ClientData{Locale: locale},
+		})
+		w.Expect(err).NotTo(HaveOccurred())
+		w.accept(w.update(1, user, "/start "+goldenCode))
+		w.accept(w.contactUpdate(2, user, strangerPhone))
+		w.flush()
+		w.accept(w.contactUpdate(3, user, claimed))
+		w.accept(w.update(4, stranger, "hello"))
+		w.flush()
+		own, sent := texts.BuiltIn().In(locale), w.api.got("sendMessage")
+		w.Expect(sent).To(HaveLen(4))
+		var got []string
+		for _, m := range sent {
+			got = append(got, readText(t, m))
+		}
+		w.Expect(got[:3]).To(Equal([]string{
+			texts.Fill(own.TelegramShareContact, "Example Shop"), own.TelegramWrongNumber, texts.Fill(own.Verified, "Example Shop"),
+		}), locale)
+		w.Expect(string(sent[0])).To(ContainSubstring(`"text":` + strconv.Quote(own.TelegramButton)))
+		w.Expect(got[3]).To(Equal("Example Shop knows no such code"))
+	}
+}
+
+// readText returns the text of a message.
+func readText(t *testing.T, message []byte) string {
+	t.Helper()
+	var m struct {
+		Text string `json:"text"`
+	}
+	NewWithT(t).Expect(json.Unmarshal(message, &m)).To(Succeed())
+	return m.Text
 }
 
 // TestReplies_ofStrangers: one a day for each, one a second in all.

@@ -31,7 +31,8 @@ func (c *Channel) replyToMessage(s *settings.Settings, in inbound, bound []strin
 	case messenger.ReplyToStranger:
 		// Who shared the contact of another may still press the button.
 		keyboard := Keyboard{Remove: became == messenger.OutcomeUnknownCode && in.isContact}
-		c.replies.ReplyToStranger(c.replyWith(s, in, s.TextsIn("").TelegramUnknown, keyboard), bound[0])
+		text := texts.Fill(s.TextsIn("").TelegramUnknown, s.DisplayName)
+		c.replies.ReplyToStranger(c.replyWith(s, in, text, keyboard), bound[0])
 	}
 }
 

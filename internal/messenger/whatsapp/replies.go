@@ -44,7 +44,8 @@ func (d *delivery) replyAboutRequest(to sender, about verification.Request, o me
 
 // replyToStranger answers a sender whose message holds no known code, and whose language is not known either.
 func (d *delivery) replyToStranger(to sender) {
-	d.hook.replies.ReplyToStranger(d.replyWith(to, d.settings.TextsIn("").Unknown), to.key())
+	text := texts.Fill(d.settings.TextsIn("").Unknown, d.settings.DisplayName)
+	d.hook.replies.ReplyToStranger(d.replyWith(to, text), to.key())
 }
 
 func (d *delivery) replyWith(to sender, text string) messenger.SendFunc {
