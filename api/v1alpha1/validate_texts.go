@@ -37,9 +37,9 @@ func (t *Texts) validateFields(path *field.Path) field.ErrorList {
 		name  string
 		value Text
 	}{
-		{"verified", t.Verified}, {"wrongNumber", t.WrongNumber}, {"expired", t.Expired}, {"unknown", t.Unknown}, {"shareContact", t.ShareContact},
-		{"numberHidden", t.NumberHidden}, {"confirm", t.Confirm}, {"textChanged", t.TextChanged}, {"tapRefused", t.TapRefused},
-		{"echoQuestion", t.EchoQuestion}, {"declined", t.Declined},
+		{"verified", t.Verified}, {"wrongNumber", t.WrongNumber}, {"expired", t.Expired}, {"unknown", t.Unknown},
+		{"shareContact", t.ShareContact}, {"numberHidden", t.NumberHidden}, {"confirm", t.Confirm}, {"textChanged", t.TextChanged},
+		{"tapRefused", t.TapRefused}, {"echoQuestion", t.EchoQuestion}, {"declined", t.Declined},
 	} {
 		errs = append(errs, textsRule.checkOptional(path.Child(text.name), string(text.value))...)
 	}

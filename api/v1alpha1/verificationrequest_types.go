@@ -98,9 +98,9 @@ type VerificationRequestSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`self.map(k, size(bytes(k)) + size(bytes(self[k]))).sum() <= 1024`,message="metadata must have at most 1024 bytes in all keys and values"
 	Metadata map[string]MetadataValue `json:"metadata,omitempty"`
 
-	// locale is the language of the texts for the user, a BCP 47 tag. Languages
-	// that neither PhoneProof nor spec.texts of the project has fall back to
-	// English. At most 35 characters. Default: unset, the project's own texts.
+	// locale is the language of the texts for the user, a BCP 47 tag. A language
+	// that neither PhoneProof nor spec.texts of the project has is the same as
+	// none. At most 35 characters. Default: unset, the project's own texts.
 	// Example: es.
 	// +optional
 	// +kubebuilder:validation:MinLength=2

@@ -74,8 +74,7 @@ func newMatcher(tags []string) (language.Matcher, []string) {
 // registry has stays as it is.
 func parseOwn(tag string) (canonical, base string, ok bool) {
 	parsed, err := language.Parse(tag)
-	var unknown language.ValueError
-	if errors.As(err, &unknown) {
+	if _, unknown := errors.AsType[language.ValueError](err); unknown {
 		return tag, "", true
 	}
 	return parsed.String(), baseOf(parsed), err == nil

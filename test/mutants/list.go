@@ -5,6 +5,6 @@ import "slices"
 // allMutants returns the list. It has mutants that are hard to notice as well as easy ones: a promise that no test
 // checks is not kept.
 func allMutants() []Mutant {
-	return slices.Concat(domainMutants, phoneMutants, webhookMutants, telegramMutants, whatsappMutants, whatsappAccountMutants,
+	return slices.Concat(domainMutants, phoneMutants, webhookMutants, telegramMutants, whatsappMutants, whatsappAccountMutants, textsMutants,
 		memoryMutants, postgresMutants, objectsMutants, loopMutants, wiringMutants, apiMutants, operatorMutants, chaosMutants)
 }

@@ -9,6 +9,7 @@ import "time"
 var suites = map[string]Suite{
 	"domain":        {Package: "./internal/verification", CI: true},
 	"phone":         {Package: "./internal/phone", CI: true},
+	"texts":         {Package: "./internal/texts", CI: true},
 	"webhook":       {Package: "./internal/webhook"},
 	"telegram":      {Package: "./internal/messenger/telegram"},
 	"whatsapp":      {Package: "./internal/messenger/whatsapp"},

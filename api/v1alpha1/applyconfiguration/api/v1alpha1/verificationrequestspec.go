@@ -30,9 +30,9 @@ type VerificationRequestSpecApplyConfiguration struct {
 	// 16; keys of 1 to 64 letters, digits, '_', '.' and '-', values without
 	// control characters, and at most 1024 bytes in all. Default: unset.
 	Metadata map[string]apiv1alpha1.MetadataValue `json:"metadata,omitempty"`
-	// locale is the language of the texts for the user, a BCP 47 tag. Languages
-	// that neither PhoneProof nor spec.texts of the project has fall back to
-	// English. At most 35 characters. Default: unset, the project's own texts.
+	// locale is the language of the texts for the user, a BCP 47 tag. A language
+	// that neither PhoneProof nor spec.texts of the project has is the same as
+	// none. At most 35 characters. Default: unset, the project's own texts.
 	// Example: es.
 	Locale *string `json:"locale,omitempty"`
 	// init is set by serve on requests that the API made. Leave it out of
