@@ -120,5 +120,5 @@ func (m *graph) subscribeApp(ctx context.Context, s *settings.Settings) error {
 	return m.client.SubscribeApp(ctx, s.WhatsApp, m.known.id)
 }
 
-// remedy returns the command that subscribes the app to the account that was found last.
-func (m *graph) remedy() string { return m.known.remedy }
+// subscriptionRemedy returns the command that subscribes the app to the account that was found last.
+func (m *graph) subscriptionRemedy() string { return m.known.remedy }

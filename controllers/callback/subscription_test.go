@@ -268,7 +268,7 @@ func newMeta(t *testing.T) (*fakeMeta, *graph, *settings.Settings) {
 	return f, &graph{client: client}, newWhatsAppAccount(t).settings
 }
 
-func (f *fakeMeta) asked() []string {
+func (f *fakeMeta) takeCalls() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	calls := f.calls
@@ -330,7 +330,7 @@ func TestGraph_readSubscription(t *testing.T) {
 			found := m.readSubscription(t.Context(), s)
 			f.Expect(row.want(found)).To(BeTrue(), "%+v", found)
 			f.Expect(found.unchecked).NotTo(MatchRegexp(`canary|[0-9]{3}|://`))
-			calls := f.asked()
+			calls := f.takeCalls()
 			for i := range calls {
 				if strings.HasPrefix(calls[i], "GET 1") && len(calls[i]) == len("GET 11/phone_numbers") {
 					calls[i] = "GET N/phone_numbers"
@@ -345,18 +345,18 @@ func TestGraph_readSubscription(t *testing.T) {
 func TestGraph_asksForTheAccountOnce(t *testing.T) {
 	f, m, s := newMeta(t)
 	f.Expect(m.readSubscription(t.Context(), s).missing).To(BeTrue())
-	f.asked()
+	f.takeCalls()
 	f.Expect(m.subscribeApp(t.Context(), s)).To(Succeed())
 	f.Expect(m.readSubscription(t.Context(), s).missing).To(BeFalse())
-	f.Expect(f.asked()).To(Equal([]string{"POST " + businessID + "/subscribed_apps", "GET " + businessID + "/subscribed_apps"}))
+	f.Expect(f.takeCalls()).To(Equal([]string{"POST " + businessID + "/subscribed_apps", "GET " + businessID + "/subscribed_apps"}))
 	s.WhatsApp.BusinessAccountID = businessID
 	m.readSubscription(t.Context(), s)
-	f.Expect(f.asked()).To(HaveLen(2))
+	f.Expect(f.takeCalls()).To(HaveLen(2))
 	m.readSubscription(t.Context(), s)
-	f.Expect(f.asked()).To(HaveLen(1))
+	f.Expect(f.takeCalls()).To(HaveLen(1))
 	s.WhatsApp.PhoneNumberID = "8"
 	m.readSubscription(t.Context(), s)
-	f.Expect(f.asked()).To(HaveLen(2))
+	f.Expect(f.takeCalls()).To(HaveLen(2))
 }
 
 // TestGraph_explainsARefusedSubscription with the command that makes it, and nothing of the token.

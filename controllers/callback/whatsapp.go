@@ -127,7 +127,7 @@ func (m *graph) explainError(err error, doing step) callFailure {
 	case doing == stepSubscribe && !failure.Temporary():
 		return callFailure{reason: verifyv1.ReasonNotSubscribed, message: notSubscribed +
 			"Meta refuses to subscribe it: give the system user of " +
-			"the access token the permission whatsapp_business_management for that account, or run, with a token that has it: " + m.remedy()}
+			"the access token the permission whatsapp_business_management for that account, or run, with a token that has it: " + m.subscriptionRemedy()}
 	case failure.Class == messengers.CallCredentials:
 		return callFailure{reason: verifyv1.ReasonCredentialsRejected, message: "Meta refuses the access token: it is wrong or expired, " +
 			"or lacks a permission; put a valid one into the Secret of spec.whatsapp.accessTokenSecretRef"}

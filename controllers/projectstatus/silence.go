@@ -38,8 +38,8 @@ const (
 	endSilence
 )
 
-// judge returns the verdict at now on what became of requests within silentAfter. Requests are kept for retention once they ended.
-func (s *silence) judge(a verification.Activity, now time.Time, silentAfter, retention time.Duration) silenceVerdict {
+// judgeSilence returns the verdict at now on what became of requests within silentAfter. Requests are kept for retention once they ended.
+func (s *silence) judgeSilence(a verification.Activity, now time.Time, silentAfter, retention time.Duration) silenceVerdict {
 	if a.LastHeard.After(s.heard) {
 		s.heard = a.LastHeard
 	}
@@ -80,9 +80,9 @@ func (c *Controller) checkSilence(ctx context.Context, known *silence) time.Dura
 		c.Log.V(1).Info("read activity failed, will retry", "error", err.Error())
 		return loop.Jitter(silencePeriod)
 	}
-	switch known.judge(activity, now, s.WhatsApp.SilentAfter, s.Retention) {
+	switch known.judgeSilence(activity, now, s.WhatsApp.SilentAfter, s.Retention) {
 	case reportSilence:
-		c.Board.Set(silent(s))
+		c.Board.Set(silentCondition(s))
 	case endSilence:
 		c.Board.Withdraw(verifyv1.ConditionSilent)
 	case leaveSilence:
@@ -90,7 +90,7 @@ func (c *Controller) checkSilence(ctx context.Context, known *silence) time.Dura
 	return loop.Jitter(silencePeriod)
 }
 
-func silent(s *settings.Settings) metav1.Condition {
+func silentCondition(s *settings.Settings) metav1.Condition {
 	condition := conditionTrue(verifyv1.ConditionSilent, verifyv1.ReasonNoMessages, fmt.Sprintf(
 		"no WhatsApp message with a code has come for %s or longer, and %d or more requests expired in that time; look at the app's "+
 			"subscription to the WhatsApp Business account (see WhatsAppReady), at the callback (does spec.baseURL reach this project?), and at "+

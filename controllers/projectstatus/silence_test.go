@@ -43,8 +43,8 @@ func TestSilence_judge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			s := silence{began: at.Add(-c.watched)}
-			s.judge(c.before, at, silentAfter, c.retention)
-			g.Expect(s.judge(c.activity, at, silentAfter, c.retention)).To(Equal(c.want))
+			s.judgeSilence(c.before, at, silentAfter, c.retention)
+			g.Expect(s.judgeSilence(c.activity, at, silentAfter, c.retention)).To(Equal(c.want))
 		})
 	}
 }
@@ -55,14 +55,14 @@ func withSilence(s *settings.Settings) {
 	s.Retention = time.Hour
 }
 
-func (w *fakeServer) expire(requests int) {
+func (w *fakeServer) expireRequests(requests int) {
 	for range requests {
 		w.expired = append(w.expired, time.Now())
 	}
 }
 
 // silence returns the condition Silent; nil if the project has none.
-func (w *fakeServer) silence() *metav1.Condition {
+func (w *fakeServer) silentCondition() *metav1.Condition {
 	for _, c := range w.stored.Status.Conditions {
 		if c.Type == verifyv1.ConditionSilent {
 			return &c
@@ -75,40 +75,40 @@ func TestRun_silenceBeginsAndEnds(t *testing.T) {
 	inBubble(t, func(w *fakeServer) {
 		withSilence(w.current)
 		w.begin()
-		w.expire(2)
+		w.expireRequests(2)
 		pass(2 * time.Minute)
-		w.Expect(w.silence()).To(BeNil(), "two users who changed their minds")
-		w.expire(1)
+		w.Expect(w.silentCondition()).To(BeNil(), "two users who changed their minds")
+		w.expireRequests(1)
 		pass(2 * time.Minute)
-		w.Expect(*w.silence()).To(And(
+		w.Expect(*w.silentCondition()).To(And(
 			HaveField("Status", metav1.ConditionTrue), HaveField("Reason", verifyv1.ReasonNoMessages), HaveField("ObservedGeneration", BeEquivalentTo(7)),
 			HaveField("Message", And(ContainSubstring("has come for 1h or longer"), ContainSubstring("subscription"), ContainSubstring("callback"), ContainSubstring("app secret"))),
 		))
 		w.Expect(w.events).To(Equal([]string{"Silent NoMessages bad"}))
 		w.heard = append(w.heard, time.Now())
 		pass(2 * time.Minute)
-		w.Expect(w.silence()).To(BeNil())
-		w.expire(5)
+		w.Expect(w.silentCondition()).To(BeNil())
+		w.expireRequests(5)
 		pass(50 * time.Minute)
-		w.Expect(w.silence()).To(BeNil(), "within the hour a message came")
+		w.Expect(w.silentCondition()).To(BeNil(), "within the hour a message came")
 		pass(15 * time.Minute)
-		w.Expect(w.silence()).To(BeNil(), "what expired then is no longer recent")
+		w.Expect(w.silentCondition()).To(BeNil(), "what expired then is no longer recent")
 	})
 }
 
 func TestRun_silenceEndsWithoutRequests(t *testing.T) {
 	inBubble(t, func(w *fakeServer) {
 		withSilence(w.current)
-		w.expire(3)
+		w.expireRequests(3)
 		w.begin()
-		w.Expect(w.silence()).NotTo(BeNil())
+		w.Expect(w.silentCondition()).NotTo(BeNil())
 		pass(30 * time.Minute)
-		w.expire(1)
+		w.expireRequests(1)
 		pass(40 * time.Minute)
-		w.Expect(w.silence()).NotTo(BeNil(), "one request expired within the hour")
+		w.Expect(w.silentCondition()).NotTo(BeNil(), "one request expired within the hour")
 		writes := len(w.writes)
 		pass(25 * time.Minute)
-		w.Expect(w.silence()).To(BeNil())
+		w.Expect(w.silentCondition()).To(BeNil())
 		w.Expect(w.writes).To(HaveLen(writes+1), "one write for the end, none in between")
 	})
 }
@@ -116,16 +116,16 @@ func TestRun_silenceEndsWithoutRequests(t *testing.T) {
 func TestRun_silenceIsKeptByAnotherLeader(t *testing.T) {
 	inBubble(t, func(w *fakeServer) {
 		withSilence(w.current)
-		w.expire(3)
+		w.expireRequests(3)
 		w.begin()
-		began := w.silence().LastTransitionTime
+		began := w.silentCondition().LastTransitionTime
 		w.takeover()
-		w.Expect(w.silence().LastTransitionTime).To(Equal(began))
+		w.Expect(w.silentCondition().LastTransitionTime).To(Equal(began))
 		pass(30 * time.Minute)
 		w.expired = w.expired[:1]
 		w.takeover()
 		pass(time.Minute)
-		w.Expect(w.silence()).NotTo(BeNil(), "one expired request ends nothing")
+		w.Expect(w.silentCondition()).NotTo(BeNil(), "one expired request ends nothing")
 		w.Expect(w.writes).To(BeEmpty())
 		w.Expect(w.events).To(BeEmpty())
 	})
@@ -134,15 +134,15 @@ func TestRun_silenceIsKeptByAnotherLeader(t *testing.T) {
 func TestRun_silenceOfAStoreThatDoesNotAnswer(t *testing.T) {
 	inBubble(t, func(w *fakeServer) {
 		withSilence(w.current)
-		w.expire(3)
+		w.expireRequests(3)
 		w.begin()
 		w.unknown = errors.New("the store does not answer")
 		w.heard = append(w.heard, time.Now())
 		pass(10 * time.Minute)
-		w.Expect(w.silence()).NotTo(BeNil(), "nothing is known")
+		w.Expect(w.silentCondition()).NotTo(BeNil(), "nothing is known")
 		w.unknown = nil
 		pass(time.Minute)
-		w.Expect(w.silence()).To(BeNil())
+		w.Expect(w.silentCondition()).To(BeNil())
 	})
 }
 
@@ -150,7 +150,7 @@ func TestRun_silenceOfAStoreThatDoesNotAnswer(t *testing.T) {
 func TestRun_silenceAsksOnceAMinute(t *testing.T) {
 	inBubble(t, func(w *fakeServer) {
 		withSilence(w.current)
-		w.expire(3)
+		w.expireRequests(3)
 		w.begin()
 		w.asked = 0
 		for range 600 {
@@ -158,10 +158,10 @@ func TestRun_silenceAsksOnceAMinute(t *testing.T) {
 			pass(time.Second)
 		}
 		w.Expect(w.asked).To(BeNumerically("~", 10, 3))
-		w.Expect(w.silence()).NotTo(BeNil())
+		w.Expect(w.silentCondition()).NotTo(BeNil())
 		w.setSettings(func(s *settings.Settings) { s.WhatsApp = nil })
 		pass(2 * time.Minute)
-		w.Expect(w.silence()).To(BeNil())
+		w.Expect(w.silentCondition()).To(BeNil())
 		w.asked = 0
 		pass(day)
 		w.Expect(w.asked).To(BeZero())

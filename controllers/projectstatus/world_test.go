@@ -98,7 +98,7 @@ func (w *fakeServer) begin() {
 			orderSteps()
 			return w.storage
 		},
-		Activity: w.activity,
+		Activity: w.readActivity,
 		Tell: func(_ *verifyv1.VerificationProject, condition metav1.Condition, bad bool) {
 			w.events = append(w.events, condition.Type+" "+condition.Reason+map[bool]string{true: " bad", false: ""}[bad])
 		},
@@ -107,8 +107,8 @@ func (w *fakeServer) begin() {
 	pass(quiet)
 }
 
-// activity is that of a store which keeps requests for ever.
-func (w *fakeServer) activity(_ context.Context, since time.Time) (a verification.Activity, err error) {
+// readActivity is that of a store which keeps requests for ever.
+func (w *fakeServer) readActivity(_ context.Context, since time.Time) (a verification.Activity, err error) {
 	orderSteps()
 	w.asked++
 	for _, at := range w.expired {

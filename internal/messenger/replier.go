@@ -33,8 +33,8 @@ const (
 	SendNever
 )
 
-// allows reports whether the reply to an outcome is sent.
-func (p SendPolicy) allows(o Outcome) bool {
+// allowsReply reports whether the reply to an outcome is sent.
+func (p SendPolicy) allowsReply(o Outcome) bool {
 	return p == SendAlways || p == SendOnTrouble && o != OutcomeVerified
 }
 
@@ -85,7 +85,7 @@ func NewReplier(c clock.PassiveClock, log logr.Logger, metrics *Metrics) *Replie
 // PolicyOf returns how an outcome is answered in a project with that policy. A reply that the policy suppresses is counted.
 func (r *Replier) PolicyOf(send SendPolicy, o Outcome) ReplyPolicy {
 	policy := PolicyOf(o)
-	if policy == NoReply || send.allows(o) {
+	if policy == NoReply || send.allowsReply(o) {
 		return policy
 	}
 	r.countReply(ReplySuppressed)

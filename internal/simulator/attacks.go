@@ -138,7 +138,7 @@ func (a *assault) findTargets(ref string, to target) *failure {
 	if !e164.MatchString(a.victim) {
 		return badRequest("phone", "want the number in E.164, as +4915112345678")
 	}
-	if b := a.chat.business; b != nil && (b.callback() == "" || b.secret() == "") {
+	if b := a.chat.business; b != nil && (b.callbackURL() == "" || b.secret() == "") {
 		return noCallback("no callback is registered for that account")
 	}
 	return nil

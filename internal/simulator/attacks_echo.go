@@ -17,8 +17,8 @@ type echo struct {
 	owner, sender *user
 }
 
-// confirm is the button that confirms: the first one.
-func (e *echo) confirm() replyButton { return e.buttons[0] }
+// confirmButton is the button that confirms: the first one.
+func (e *echo) confirmButton() replyButton { return e.buttons[0] }
 
 func echoAttacks() []Attack {
 	attack := func(name, needs, summary string, forge func(*assault, *echo) ([]waValue, *failure)) Attack {
@@ -37,7 +37,7 @@ func echoAttacks() []Attack {
 	all := []Attack{
 		attack("echo-tap-by-another-user", needsEcho, "sends the tap on the echo from their own phone",
 			func(a *assault, e *echo) ([]waValue, *failure) {
-				return []waValue{a.user.newTapValue(a.chat.business, e.confirm(), e.id, a.now)}, nil
+				return []waValue{a.user.newTapValue(a.chat.business, e.confirmButton(), e.id, a.now)}, nil
 			}),
 		attack("echo-tap-of-another-request", needsOtherEcho, "has the sender of the code tap the echo of another request",
 			forgeTapOfAnotherRequest),
@@ -74,16 +74,16 @@ func changedEchoTaps(changed func(name, summary string, change func(*assault, *e
 			}),
 		changed("echo-tap-as-text", "has the sender of the code type the id of the button", func(_ *assault, e *echo, v *waValue) {
 			m := &v.Messages[0]
-			m.Type, m.Interactive, m.Text = "text", nil, &waText{e.confirm().ID}
+			m.Type, m.Interactive, m.Text = "text", nil, &waText{e.confirmButton().ID}
 		}),
 		changed("echo-tap-as-template-button", "has the id of the button arrive as the payload of a template's button",
 			func(_ *assault, e *echo, v *waValue) {
 				m := &v.Messages[0]
-				m.Type, m.Interactive, m.Button = "button", nil, &waButton{Payload: e.confirm().ID, Text: e.confirm().Title}
+				m.Type, m.Interactive, m.Button = "button", nil, &waButton{Payload: e.confirmButton().ID, Text: e.confirmButton().Title}
 			}),
 		changed("echo-tap-as-list-reply", "has the id of the button arrive as that of a row of a list",
 			func(_ *assault, e *echo, v *waValue) {
-				row := e.confirm()
+				row := e.confirmButton()
 				v.Messages[0].Interactive = &waInteractive{Type: "list_reply", Row: &row}
 			}),
 		changed("echo-tap-forwarded", "has the sender of the code forward the tap", func(_ *assault, _ *echo, v *waValue) {
@@ -197,12 +197,12 @@ func forgeTapOfOlderEcho(a *assault, e *echo) ([]waValue, *failure) {
 // forgeTapsWithChangedToken changes the id in its middle, shortens it and makes it longer. The last character is not changed: not
 // every bit of it need count.
 func forgeTapsWithChangedToken(a *assault, e *echo) ([]waValue, *failure) {
-	id := e.confirm().ID
+	id := e.confirmButton().ID
 	middle := []byte(id)
 	middle[len(id)/2] = otherCharacter(middle[len(id)/2])
 	var taps []waValue
 	for _, changed := range []string{string(middle), id[:len(id)-len(id)/4-1], id + "0"} {
-		button := replyButton{ID: changed, Title: e.confirm().Title}
+		button := replyButton{ID: changed, Title: e.confirmButton().Title}
 		taps = append(taps, a.newEchoTap(e, question{e.id, []replyButton{button}}))
 	}
 	return taps, nil
@@ -229,9 +229,9 @@ func forgeTapAsStatus(a *assault, e *echo) ([]waValue, *failure) {
 	b, contact := a.chat.business, e.sender.newContact(a.chat.business)
 	contact.WaID = e.owner.WhatsAppID
 	var values []waValue
-	for _, st := range []waStatus{{ID: e.id, Status: "delivered", Pricing: b.newPricing()}, {ID: e.confirm().ID, Status: "read"}} {
+	for _, st := range []waStatus{{ID: e.id, Status: "delivered", Pricing: b.newPricing()}, {ID: e.confirmButton().ID, Status: "read"}} {
 		st.Timestamp, st.RecipientID, st.RecipientUserID = unixTime(a.now), e.owner.WhatsAppID, contact.UserID
-		st.Opaque = e.confirm().ID
+		st.Opaque = e.confirmButton().ID
 		v := b.newValue()
 		v.Contacts, v.Statuses = []waContact{contact}, []waStatus{st}
 		values = append(values, v)

@@ -12,31 +12,31 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// flatten adds every value in v by its path.
-func flatten(values map[string]any, at string, v any) {
+// flattenValues adds every value in v by its path.
+func flattenValues(values map[string]any, at string, v any) {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, value := range v {
-			flatten(values, at+"."+name, value)
+			flattenValues(values, at+"."+name, value)
 		}
 	case []any:
 		for i, value := range v {
-			flatten(values, fmt.Sprintf("%s[%d]", at, i), value)
+			flattenValues(values, fmt.Sprintf("%s[%d]", at, i), value)
 		}
 	default:
 		values[at] = v
 	}
 }
 
-// changes returns what is said otherwise in a webhook than in the genuine one: by its path in the value, nil for what is not
+// findChanges returns what is said otherwise in a webhook than in the genuine one: by its path in the value, nil for what is not
 // there. Each message has its own id and time.
-func changes(t *testing.T, genuine, forged []byte) map[string]any {
+func findChanges(t *testing.T, genuine, forged []byte) map[string]any {
 	t.Helper()
 	values := [2]map[string]any{{}, {}}
 	for i, body := range [][]byte{genuine, forged} {
 		var v any
 		NewWithT(t).Expect(json.Unmarshal(body, &v)).To(Succeed())
-		flatten(values[i], "", v)
+		flattenValues(values[i], "", v)
 	}
 	all := map[string]any{}
 	for path := range values[0] {
@@ -72,11 +72,11 @@ func startEchoScene(t *testing.T) *echoScene {
 	w, c := registered(t)
 	s := &echoScene{runningSimulator: w, c: c}
 	ask := func(to, name string) string {
-		return idOf(w.send(http.StatusOK, newQuestion(to, "echo:"+name, "notme:"+name)))
+		return idOf(w.sendMessage(http.StatusOK, newQuestion(to, "echo:"+name, "notme:"+name)))
 	}
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+waLink+`", "text": "My own code"}`)
 	s.toAda = ask(adaNumber, "OF-ADA")
-	w.write("4")
+	w.writeAs("4")
 	s.older = ask(noaNumber, "OLDER1")
 	s.newest = ask(noaNumber, "ABCDEF")
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(8), "two messages, and two statuses of each question")
@@ -151,7 +151,7 @@ func TestEchoAttacks_differFromTheTapAsTheySay(t *testing.T) {
 			g, after := NewWithT(t), s.runAttack(name)
 			g.Expect(after).To(HaveLen(len(jobs)))
 			for i, p := range after {
-				g.Expect(changes(t, genuine, p.body)).To(Equal(jobs[i]))
+				g.Expect(findChanges(t, genuine, p.body)).To(Equal(jobs[i]))
 				g.Expect(unknownIn(shapeOf(t, p.body), shapes)).To(BeEmpty())
 				if name == "echo-tap-unsigned" {
 					g.Expect(p.header).NotTo(HaveKey(metaSignature))
@@ -180,7 +180,7 @@ func TestEchoAttacks_byStatus(t *testing.T) {
 	for _, p := range after {
 		s.Expect(unknownIn(shapeOf(t, p.body), shapes)).To(BeEmpty())
 	}
-	values := s.c.values()
+	values := s.c.postedValues()
 	for i, id := range []string{s.newest, "echo:ABCDEF"} {
 		v := values[len(values)-2+i]
 		s.Expect(v.Messages).To(BeEmpty())
@@ -202,7 +202,7 @@ func TestEchoAttacks_replayWhatWasTapped(t *testing.T) {
 		}
 	}
 	s.Expect(tapped).To(HaveLen(1))
-	s.write("4") // what came after the tap is not what is replayed
+	s.writeAs("4") // what came after the tap is not what is replayed
 	s.Eventually(func() any { return s.line("4")["state"] }).WithTimeout(patience).Should(Equal("delivered"))
 	for range 2 {
 		after := s.runAttack("echo-tap-replayed")
@@ -222,8 +222,8 @@ func TestEchoAttacks_knowWhoSentTheCode(t *testing.T) {
 	w.call(http.StatusCreated, http.MethodPost, "/sim/users",
 		`{"name": "Eve", "phone": "+4915155500001", "username": "eve_", "hidesNumber": true}`)
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+waLink+`", "text": "When do you open?"}`)
-	w.write("6") // Eve sends the code, and claims the number of Ada
-	w.send(http.StatusOK, newQuestion(adaNumber, "echo:ABCDEF", "notme:ABCDEF"))
+	w.writeAs("6") // Eve sends the code, and claims the number of Ada
+	w.sendMessage(http.StatusOK, newQuestion(adaNumber, "echo:ABCDEF", "notme:ABCDEF"))
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(4))
 	attack := `{"link": "` + waLink + `", "phone": "+` + adaNumber + `"}`
 	for _, user := range []string{"1", "6"} {
@@ -231,7 +231,7 @@ func TestEchoAttacks_knowWhoSentTheCode(t *testing.T) {
 			To(HaveKeyWithValue("code", "not_another"))
 	}
 	w.call(http.StatusOK, http.MethodPost, "/sim/users/5/attack/echo-tap-with-other-number", attack)
-	values := c.values()
+	values := c.postedValues()
 	w.Expect(values[len(values)-1].Messages[0]).To(And(HaveField("FromUserID", w.userID("6")), HaveField("From", malloryNumber)))
 
 	for name, code := range map[string]string{"echo-tap-of-older-echo": "not_asked", "echo-tap-of-another-request": "not_asked"} {

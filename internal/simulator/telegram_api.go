@@ -223,8 +223,8 @@ type markup struct {
 	RemoveKeyboard bool `json:"remove_keyboard"`
 }
 
-// titles returns the texts of the buttons.
-func (m markup) titles() []string {
+// buttonTitles returns the texts of the buttons.
+func (m markup) buttonTitles() []string {
 	var all []string
 	for _, row := range m.Keyboard {
 		for _, button := range row {
@@ -265,7 +265,7 @@ func (tg *telegram) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, 
 	}
 	tg.recordSent(sentMessage{
 		Platform: onTelegram, Account: b.Username, Recipient: maskAddress(strconv.FormatInt(u.TelegramID, 10)), Type: "text",
-		Buttons: keyboard.titles(),
+		Buttons: keyboard.buttonTitles(),
 	})
 	tg.publish(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onTelegram})
 	self := b.asTelegramUser()

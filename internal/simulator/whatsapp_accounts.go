@@ -73,8 +73,8 @@ func (b *business) title() string {
 	return "+" + b.Number
 }
 
-// callback is where webhooks go: the override of the number, else that of the business account, else the app's own.
-func (b *business) callback() string { return cmp.Or(b.Override, b.WABAOverride, b.App) }
+// callbackURL is where webhooks go: the override of the number, else that of the business account, else the app's own.
+func (b *business) callbackURL() string { return cmp.Or(b.Override, b.WABAOverride, b.App) }
 
 // secret signs webhooks.
 func (b *business) secret() string {
@@ -104,7 +104,7 @@ func (wa *whatsApp) addAccount(a WhatsAppAccount) *failure {
 	case a.BusinessAccountID != "" && !phoneNumberID.MatchString(a.BusinessAccountID):
 		return badRequest("businessAccountID", "want digits")
 	}
-	if f := a.validate(); f != nil {
+	if f := a.validateRules(); f != nil {
 		return f
 	}
 	wa.mu.Lock()
@@ -117,7 +117,7 @@ func (wa *whatsApp) addAccount(a WhatsAppAccount) *failure {
 		return f
 	}
 	setIfGiven(&b.WABA, a.BusinessAccountID)
-	b.change(a.WhatsAppRules)
+	b.changeRules(a.WhatsAppRules)
 	setIfGiven(&b.Number, strings.TrimPrefix(a.Number, "+"))
 	setIfGiven(&b.Name, a.Name)
 	setIfGiven(&b.appSecret, a.AppSecret)

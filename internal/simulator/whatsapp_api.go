@@ -53,7 +53,7 @@ func refuseGraph(w http.ResponseWriter, e *graphError) {
 
 func (wa *whatsApp) serveGraph(w http.ResponseWriter, r *http.Request, path string) {
 	id, edge, _ := strings.Cut(path, "/")
-	token, e := wa.authenticate(r, graphOperation(r.Method, id, edge))
+	token, e := wa.authenticateCall(r, graphOperation(r.Method, id, edge))
 	if e != nil {
 		refuseGraph(w, e)
 		return
@@ -111,8 +111,8 @@ func unknownEdge(edge string) *graphError {
 	return oauthError(http.StatusBadRequest, 2500, "Unknown path components: /"+edge)
 }
 
-// authenticate returns the token of a call. Meta looks at it first.
-func (wa *whatsApp) authenticate(r *http.Request, operation string) (string, *graphError) {
+// authenticateCall returns the token of a call. Meta looks at it first.
+func (wa *whatsApp) authenticateCall(r *http.Request, operation string) (string, *graphError) {
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
 		token = r.URL.Query().Get("access_token")

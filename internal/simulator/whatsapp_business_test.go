@@ -17,8 +17,8 @@ const (
 	ownApp    = "whatsapp_business_api_data"
 )
 
-// apps returns the ids of the apps that are subscribed.
-func (w *runningSimulator) apps() []any {
+// subscribedApps returns the ids of the apps that are subscribed.
+func (w *runningSimulator) subscribedApps() []any {
 	w.t.Helper()
 	ids := []any{}
 	for _, app := range w.callGraph(http.StatusOK, http.MethodGet, waba+"/subscribed_apps", "")["data"].([]any) {
@@ -27,14 +27,14 @@ func (w *runningSimulator) apps() []any {
 	return ids
 }
 
-// token returns what debug_token says of a token.
-func (w *runningSimulator) token(token string) map[string]any {
+// debugToken returns what debug_token says of a token.
+func (w *runningSimulator) debugToken(token string) map[string]any {
 	w.t.Helper()
 	return w.callGraph(http.StatusOK, http.MethodGet, "debug_token?input_token="+token, "")["data"].(map[string]any)
 }
 
-// grants returns the business accounts of each granular scope.
-func grants(token map[string]any) map[string]any {
+// scopesOf returns the business accounts of each granular scope.
+func scopesOf(token map[string]any) map[string]any {
 	all := map[string]any{}
 	for _, g := range token["granular_scopes"].([]any) {
 		all[g.(map[string]any)["scope"].(string)] = g.(map[string]any)["target_ids"]
@@ -44,43 +44,43 @@ func grants(token map[string]any) map[string]any {
 
 func TestSubscription_decidesWhetherWebhooksArrive(t *testing.T) {
 	w, c := registered(t)
-	app := w.token(credential)["app_id"]
+	app := w.debugToken(credential)["app_id"]
 	w.Expect(app).To(MatchRegexp(`^[0-9]{15}$`))
-	w.Expect(w.apps()).To(ConsistOf(app), "accounts are subscribed at first")
-	w.write("1")
+	w.Expect(w.subscribedApps()).To(ConsistOf(app), "accounts are subscribed at first")
+	w.writeAs("1")
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(1))
-	w.Expect(c.values()[0]).NotTo(BeNil())
+	w.Expect(c.postedValues()[0]).NotTo(BeNil())
 	w.Expect(string(c.all()[0].body)).To(ContainSubstring(`"id":"`+waba+`"`), "the entry names the business account")
 
 	for _, unsubscribe := range []func(){
-		func() { w.change(`{"subscribed": false}`) },
+		func() { w.changeAccount(`{"subscribed": false}`) },
 		func() {
 			w.Expect(w.callGraph(http.StatusOK, http.MethodDelete, waba+"/subscribed_apps", "")).To(Equal(map[string]any{"success": true}))
 		},
 	} {
 		unsubscribe()
 		before := len(c.all())
-		w.Expect(w.apps()).To(BeEmpty())
-		w.write("1")
+		w.Expect(w.subscribedApps()).To(BeEmpty())
+		w.writeAs("1")
 		w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"))
-		w.send(http.StatusOK, newText(adaNumber))
+		w.sendMessage(http.StatusOK, newText(adaNumber))
 		w.Expect(w.line("1")).To(HaveKeyWithValue("text", "Thank you."), "the user gets messages all the same")
-		w.change(`{"otherApp": true}`)
-		w.Expect(w.apps()).To(ConsistOf("670843887433847"))
-		w.write("1")
+		w.changeAccount(`{"otherApp": true}`)
+		w.Expect(w.subscribedApps()).To(ConsistOf("670843887433847"))
+		w.writeAs("1")
 		w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"), "another app gets the webhooks")
 
 		w.Expect(w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "")).To(Equal(map[string]any{"success": true}))
-		w.Expect(w.apps()).To(ConsistOf("670843887433847", app))
-		w.change(`{"otherApp": false}`)
-		w.write("1")
+		w.Expect(w.subscribedApps()).To(ConsistOf("670843887433847", app))
+		w.changeAccount(`{"otherApp": false}`)
+		w.writeAs("1")
 		w.Eventually(func() any { return w.line("1")["state"] }).WithTimeout(patience).Should(Equal("delivered"))
 		w.Expect(c.all()).To(HaveLen(before+1), "neither messages nor statuses of before")
 	}
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/faults", `{"platform": "whatsapp", "method": "subscribed_apps", "status": 500}`)
 	w.callGraph(http.StatusInternalServerError, http.MethodGet, waba+"/subscribed_apps", "")
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/reset", "")
-	w.Expect(w.apps()).To(ConsistOf(app), "the accounts stay")
+	w.Expect(w.subscribedApps()).To(ConsistOf(app), "the accounts stay")
 }
 
 func TestSubscription_mayOverrideTheCallback(t *testing.T) {
@@ -107,18 +107,18 @@ func TestSubscription_mayOverrideTheCallback(t *testing.T) {
 	callbacks, err := w.graph.Callbacks(t.Context(), whatsAppAccount(credential))
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(callbacks).To(Equal(whatsapp.Callbacks{BusinessAccount: "https://shop.example/hook", Application: c.URL}))
-	w.write("1")
+	w.writeAs("1")
 	w.Eventually(func() any { return w.line("1")["state"] }).WithTimeout(patience).Should(Equal("delivered"))
 	w.Expect(c.all()).To(BeEmpty())
 
 	w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "")
-	w.write("1")
+	w.writeAs("1")
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(1), "without an override the callback is that of the app again")
 }
 
 func TestBusinessAccount_answersHaveMetasShape(t *testing.T) {
 	w, _ := registered(t)
-	w.change(`{"otherApp": true, "token": "twoTargets"}`)
+	w.changeAccount(`{"otherApp": true, "token": "twoTargets"}`)
 	for path, golden := range map[string]string{
 		waba + "/subscribed_apps":               "subscribed_apps",
 		otherWABA + "/subscribed_apps":          "subscribed_apps_none",
@@ -133,7 +133,7 @@ func TestBusinessAccount_answersHaveMetasShape(t *testing.T) {
 	answer := w.callGraph(http.StatusOK, http.MethodPost, waba+"/subscribed_apps", "{}")
 	w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/subscribed"))))
 	for kind, golden := range map[string]string{"noManagement": "error_10", "noAccess": "error_200"} {
-		w.change(`{"token": "` + kind + `"}`)
+		w.changeAccount(`{"token": "` + kind + `"}`)
 		answer := w.callGraph(http.StatusForbidden, http.MethodGet, waba+"/subscribed_apps", "")
 		w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/"+golden))), kind)
 	}
@@ -154,15 +154,15 @@ func TestToken_showsWhatItMayDo(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			w, _ := registered(t)
-			w.change(`{"token": "` + kind + `"}`)
-			said := w.token(credential)
+			w.changeAccount(`{"token": "` + kind + `"}`)
+			said := w.debugToken(credential)
 			w.Expect(said).To(And(HaveKeyWithValue("type", "SYSTEM_USER"), HaveKeyWithValue("is_valid", true),
 				HaveKeyWithValue("scopes", test.scopes)))
 			want := map[string]any{"whatsapp_business_management": test.targets, "whatsapp_business_messaging": test.targets}
 			if kind == "noManagement" {
 				delete(want, "whatsapp_business_management")
 			}
-			w.Expect(grants(said)).To(Equal(want))
+			w.Expect(scopesOf(said)).To(Equal(want))
 			status := http.StatusOK
 			if test.code != 0 {
 				status = http.StatusForbidden
@@ -174,25 +174,25 @@ func TestToken_showsWhatItMayDo(t *testing.T) {
 				}
 			}
 			w.callGraph(status, http.MethodGet, waba+"/phone_numbers", "")
-			w.write("1")
-			w.send(http.StatusOK, newText(adaNumber)) // sending takes another permission
+			w.writeAs("1")
+			w.sendMessage(http.StatusOK, newText(adaNumber)) // sending takes another permission
 		})
 	}
 }
 
 func TestToken_thatIsRotatedBelongsToTheSameApp(t *testing.T) {
 	w, _ := registered(t)
-	first, second := w.token("sim_4915112345670:a"), w.token("sim_4915112345670:b")
+	first, second := w.debugToken("sim_4915112345670:a"), w.debugToken("sim_4915112345670:b")
 	w.Expect(second["app_id"]).To(Equal(first["app_id"]))
-	w.Expect(grants(second)).To(Equal(grants(first)))
-	w.Expect(w.token("sim_4915112345671")["app_id"]).NotTo(Equal(first["app_id"]))
+	w.Expect(scopesOf(second)).To(Equal(scopesOf(first)))
+	w.Expect(w.debugToken("sim_4915112345671")["app_id"]).NotTo(Equal(first["app_id"]))
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/revoke", `{"credential": "sim_4915112345670:a"}`)
-	w.Expect(w.token("sim_4915112345670:a")).To(And(HaveKeyWithValue("is_valid", false), HaveKeyWithValue("scopes", BeEmpty()), HaveKey("error")))
+	w.Expect(w.debugToken("sim_4915112345670:a")).To(And(HaveKeyWithValue("is_valid", false), HaveKeyWithValue("scopes", BeEmpty()), HaveKey("error")))
 }
 
 func TestBusinessAccount_canBeAskedForFirst(t *testing.T) {
 	w := startSimulator(t, Options{})
-	w.Expect(grants(w.token(credential))).To(HaveKeyWithValue("whatsapp_business_management", BeNil()), "no call named a number yet")
+	w.Expect(scopesOf(w.debugToken(credential))).To(HaveKeyWithValue("whatsapp_business_management", BeNil()), "no call named a number yet")
 	numbers := w.callGraph(http.StatusOK, http.MethodGet, waba+"/phone_numbers?fields=id", "")["data"]
 	w.Expect(numbers).To(Equal([]any{map[string]any{"id": "1234567890"}}))
 	w.Expect(w.call(http.StatusOK, http.MethodGet, "/sim/accounts", "")["whatsapp"]).To(ConsistOf(Equal(map[string]any{
@@ -200,24 +200,24 @@ func TestBusinessAccount_canBeAskedForFirst(t *testing.T) {
 		"subscribed": true, "otherApp": false, "token": "full", "billable": true, "category": "service",
 		"windowByBSUIDOnly": false, "numberAfterMessage": false, "sendFailures": "status",
 	})))
-	w.Expect(grants(w.token(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{waba})))
+	w.Expect(scopesOf(w.debugToken(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{waba})))
 	w.callGraph(http.StatusBadRequest, http.MethodGet, waba+"/phone_numbers?fields=color", "")
 	w.callGraph(http.StatusBadRequest, http.MethodGet, otherWABA+"/phone_numbers", "")
 
-	w.change(`{"businessAccountID": "102290129340398"}`)
+	w.changeAccount(`{"businessAccountID": "102290129340398"}`)
 	w.callGraph(http.StatusBadRequest, http.MethodGet, waba+"/phone_numbers", "")
 	w.callGraph(http.StatusOK, http.MethodGet, "102290129340398/phone_numbers", "")
-	w.Expect(grants(w.token(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{"102290129340398"})))
+	w.Expect(scopesOf(w.debugToken(credential))).To(HaveKeyWithValue("whatsapp_business_management", Equal([]any{"102290129340398"})))
 }
 
 func TestBusinessAccount_ofAnotherChangesNothing(t *testing.T) {
 	w, c := registered(t)
-	w.change(`{"token": "twoTargets", "subscribed": false}`)
+	w.changeAccount(`{"token": "twoTargets", "subscribed": false}`)
 	w.Expect(w.callGraph(http.StatusOK, http.MethodGet, otherWABA+"/phone_numbers?fields=id", "")["data"]).
 		To(Equal([]any{map[string]any{"id": "91234567890"}}), "not the number of the tests")
 	w.callGraph(http.StatusOK, http.MethodPost, otherWABA+"/subscribed_apps", "")
-	w.Expect(w.apps()).To(BeEmpty())
-	w.write("1")
+	w.Expect(w.subscribedApps()).To(BeEmpty())
+	w.writeAs("1")
 	w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"))
 	w.callGraph(http.StatusOK, http.MethodDelete, otherWABA+"/subscribed_apps", "")
 	w.Expect(c.all()).To(BeEmpty())

@@ -59,8 +59,8 @@ func defaultRules() WhatsAppRules {
 	}
 }
 
-// validate returns what is wrong.
-func (r *WhatsAppRules) validate() *failure {
+// validateRules returns what is wrong.
+func (r *WhatsAppRules) validateRules() *failure {
 	for _, choice := range []struct {
 		field, value string
 		values       []string
@@ -79,7 +79,7 @@ func (r *WhatsAppRules) validate() *failure {
 }
 
 // change sets what is given.
-func (r *WhatsAppRules) change(to WhatsAppRules) {
+func (r *WhatsAppRules) changeRules(to WhatsAppRules) {
 	r.Subscribed = cmp.Or(to.Subscribed, r.Subscribed)
 	r.OtherApp = cmp.Or(to.OtherApp, r.OtherApp)
 	r.Token = cmp.Or(to.Token, r.Token)

@@ -25,10 +25,10 @@ const (
 // newText returns the body of a send to a number, or to a user id.
 func newText(to string) string {
 	return fmt.Sprintf(`{"messaging_product": "whatsapp", %s, "biz_opaque_callback_data": "reply",
-		"type": "text", "text": {"body": "Thank you."}}`, address(to))
+		"type": "text", "text": {"body": "Thank you."}}`, encodeRecipient(to))
 }
 
-func address(to string) string {
+func encodeRecipient(to string) string {
 	if strings.Contains(to, ".") {
 		return fmt.Sprintf(`"recipient": %q`, to)
 	}
@@ -40,7 +40,7 @@ func newQuestion(to, confirm, notMe string) string {
 	return fmt.Sprintf(`{"messaging_product": "whatsapp", %s, "type": "interactive", "interactive": {
 		"type": "button", "body": {"text": "Is it you?"}, "action": {"buttons": [
 			{"type": "reply", "reply": {"id": %q, "title": "Confirm"}}, {"type": "reply", "reply": {"id": %q, "title": "Not me"}}]}}}`,
-		address(to), confirm, notMe)
+		encodeRecipient(to), confirm, notMe)
 }
 
 // callGraph calls the Graph API with the credential of the tests.
@@ -52,7 +52,7 @@ func (w *runningSimulator) callGraph(status int, method, path, body string) map[
 }
 
 // send sends a message by the account of the tests.
-func (w *runningSimulator) send(status int, body string) map[string]any {
+func (w *runningSimulator) sendMessage(status int, body string) map[string]any {
 	w.t.Helper()
 	return w.callGraph(status, http.MethodPost, "1234567890/messages", body)
 }
@@ -62,8 +62,8 @@ func idOf(answer map[string]any) string {
 	return answer["messages"].([]any)[0].(map[string]any)["id"].(string)
 }
 
-// change changes the rules of the account of the tests.
-func (w *runningSimulator) change(rules string) {
+// changeAccount changes the rules of the account of the tests.
+func (w *runningSimulator) changeAccount(rules string) {
 	w.t.Helper()
 	w.call(http.StatusNoContent, http.MethodPut, "/sim/accounts/whatsapp/1234567890", rules)
 }
@@ -78,16 +78,16 @@ func (w *runningSimulator) userID(ref string) string {
 	return u.businessScopedID(w.sim.whatsApp.businesses[0])
 }
 
-// write has a user write to the account of the tests.
-func (w *runningSimulator) write(user string) {
+// writeAs has a user write to the account of the tests.
+func (w *runningSimulator) writeAs(user string) {
 	w.t.Helper()
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/"+user+"/send", `{"link": "`+waLink+`"}`)
 }
 
-// statuses returns what was posted of the statuses, by their names.
-func (c *callback) statuses() map[string]waStatus {
+// statusesByName returns what was posted of the statuses, by their names.
+func (c *callback) statusesByName() map[string]waStatus {
 	all := map[string]waStatus{}
-	for _, v := range c.values() {
+	for _, v := range c.postedValues() {
 		for _, st := range v.Statuses {
 			all[st.Status] = st
 		}
@@ -95,8 +95,8 @@ func (c *callback) statuses() map[string]waStatus {
 	return all
 }
 
-// values returns the values of all webhooks.
-func (c *callback) values() []waValue {
+// postedValues returns the values of all webhooks.
+func (c *callback) postedValues() []waValue {
 	var all []waValue
 	for _, p := range c.all() {
 		var envelope waEnvelope
@@ -107,7 +107,7 @@ func (c *callback) values() []waValue {
 	return all
 }
 
-func (w *runningSimulator) ledger() []any {
+func (w *runningSimulator) readLedger() []any {
 	w.t.Helper()
 	return w.call(http.StatusOK, http.MethodGet, "/sim/sent", "")["messages"].([]any)
 }
@@ -120,40 +120,40 @@ func failsWith(code int) types.GomegaMatcher {
 
 func TestWindow_opensForWhoWrote(t *testing.T) {
 	w, _ := registered(t)
-	w.change(`{"sendFailures": "answer"}`)
+	w.changeAccount(`{"sendFailures": "answer"}`)
 	noa := w.userID("4")
 	for _, to := range []string{"+" + adaNumber, "+" + noaNumber, noa} {
-		w.Expect(w.send(http.StatusBadRequest, newText(to))).To(failsWith(131047), "no user wrote, so no user is written to")
+		w.Expect(w.sendMessage(http.StatusBadRequest, newText(to))).To(failsWith(131047), "no user wrote, so no user is written to")
 	}
-	w.Expect(w.send(http.StatusBadRequest, newText("+4915100000000"))).To(failsWith(131026))
-	w.Expect(w.send(http.StatusBadRequest, newText("DE.123"))).To(failsWith(131026))
+	w.Expect(w.sendMessage(http.StatusBadRequest, newText("+4915100000000"))).To(failsWith(131026))
+	w.Expect(w.sendMessage(http.StatusBadRequest, newText("DE.123"))).To(failsWith(131026))
 
 	w.call(http.StatusOK, http.MethodPost, "/sim/users/1/open", `{"link": "`+waLink+`"}`)
-	w.Expect(w.send(http.StatusBadRequest, newText(adaNumber))).To(failsWith(131047), "a link that was opened is no message")
-	w.write("1")
-	w.Expect(w.send(http.StatusOK, newText("+"+adaNumber))).
+	w.Expect(w.sendMessage(http.StatusBadRequest, newText(adaNumber))).To(failsWith(131047), "a link that was opened is no message")
+	w.writeAs("1")
+	w.Expect(w.sendMessage(http.StatusOK, newText("+"+adaNumber))).
 		To(HaveKeyWithValue("contacts", ConsistOf(Equal(map[string]any{"input": "+" + adaNumber, "wa_id": adaNumber}))))
-	w.Expect(w.send(http.StatusOK, newText(w.userID("1")))).
+	w.Expect(w.sendMessage(http.StatusOK, newText(w.userID("1")))).
 		To(HaveKeyWithValue("contacts", ConsistOf(Equal(map[string]any{"input": w.userID("1"), "user_id": w.userID("1")}))))
-	w.Expect(w.send(http.StatusBadRequest, newText("+"+noaNumber))).To(failsWith(131047), "the window of Ada is not Noa's")
+	w.Expect(w.sendMessage(http.StatusBadRequest, newText("+"+noaNumber))).To(failsWith(131047), "the window of Ada is not Noa's")
 
-	w.write("4")
-	w.send(http.StatusOK, newText(noa))
+	w.writeAs("4")
+	w.sendMessage(http.StatusOK, newText(noa))
 	w.Expect(w.line("4")).To(HaveKeyWithValue("text", "Thank you."))
-	w.send(http.StatusOK, newQuestion(noaNumber, "echo:1", "notme:1"))
+	w.sendMessage(http.StatusOK, newQuestion(noaNumber, "echo:1", "notme:1"))
 	w.Expect(w.line("4")).To(HaveKeyWithValue("text", "Is it you?"), "a message to a number is shown to its user, who hides it")
 }
 
 func TestWindow_ofAHiddenNumberMayBeThatOfTheUserIDAlone(t *testing.T) {
 	w, _ := registered(t)
-	w.change(`{"sendFailures": "answer", "windowByBSUIDOnly": true}`)
-	w.write("4")
-	w.send(http.StatusOK, newText(w.userID("4")))
-	w.Expect(w.send(http.StatusBadRequest, newText(noaNumber))).To(failsWith(131047))
-	w.write("5")
-	w.send(http.StatusOK, newText(malloryNumber))
-	w.change(`{"windowByBSUIDOnly": false}`)
-	w.send(http.StatusOK, newText(noaNumber))
+	w.changeAccount(`{"sendFailures": "answer", "windowByBSUIDOnly": true}`)
+	w.writeAs("4")
+	w.sendMessage(http.StatusOK, newText(w.userID("4")))
+	w.Expect(w.sendMessage(http.StatusBadRequest, newText(noaNumber))).To(failsWith(131047))
+	w.writeAs("5")
+	w.sendMessage(http.StatusOK, newText(malloryNumber))
+	w.changeAccount(`{"windowByBSUIDOnly": false}`)
+	w.sendMessage(http.StatusOK, newText(noaNumber))
 }
 
 func TestWindow_closesAfterADay(t *testing.T) {
@@ -162,46 +162,46 @@ func TestWindow_closesAfterADay(t *testing.T) {
 	w.Expect(w.sim.AddWhatsApp(WhatsAppAccount{
 		PhoneNumberID: "1234567890", Number: "+4915112345670", AppSecret: credential, WhatsAppRules: WhatsAppRules{SendFailures: FailByAnswer},
 	})).To(Succeed())
-	w.write("1")
+	w.writeAs("1")
 	now.Step(24 * time.Hour)
-	w.send(http.StatusOK, newText(adaNumber))
+	w.sendMessage(http.StatusOK, newText(adaNumber))
 	now.Step(time.Second)
-	w.Expect(w.send(http.StatusBadRequest, newText(adaNumber))).To(failsWith(131047))
-	w.write("1")
-	w.send(http.StatusOK, newText(adaNumber))
+	w.Expect(w.sendMessage(http.StatusBadRequest, newText(adaNumber))).To(failsWith(131047))
+	w.writeAs("1")
+	w.sendMessage(http.StatusOK, newText(adaNumber))
 }
 
 func TestSend_failuresAreStatusesUnlessTheyAreAnswers(t *testing.T) {
 	w, c := registered(t)
-	w.Expect(shapeOfValue(w.send(http.StatusOK, newText("+"+adaNumber)))).To(Equal(shapeOf(t, ownGolden(t, "answers/message"))))
-	w.Eventually(c.statuses).WithTimeout(patience).Should(HaveKey("failed"))
-	st := c.statuses()["failed"]
+	w.Expect(shapeOfValue(w.sendMessage(http.StatusOK, newText("+"+adaNumber)))).To(Equal(shapeOf(t, ownGolden(t, "answers/message"))))
+	w.Eventually(c.statusesByName).WithTimeout(patience).Should(HaveKey("failed"))
+	st := c.statusesByName()["failed"]
 	w.Expect(st.Errors).To(ConsistOf(And(HaveField("Code", 131047), HaveField("Title", "Re-engagement message"))))
 	w.Expect(st).To(And(HaveField("RecipientID", adaNumber), HaveField("RecipientUserID", BeEmpty()), HaveField("Opaque", "reply"),
 		HaveField("Pricing", BeNil())))
 
-	w.Expect(shapeOfValue(w.send(http.StatusOK, newText(w.userID("4"))))).To(Equal(shapeOf(t, ownGolden(t, "answers/message_user_id"))))
+	w.Expect(shapeOfValue(w.sendMessage(http.StatusOK, newText(w.userID("4"))))).To(Equal(shapeOf(t, ownGolden(t, "answers/message_user_id"))))
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(2))
-	w.Expect(c.values()[1].Statuses[0]).To(And(HaveField("RecipientID", BeEmpty()), HaveField("RecipientUserID", w.userID("4"))))
+	w.Expect(c.postedValues()[1].Statuses[0]).To(And(HaveField("RecipientID", BeEmpty()), HaveField("RecipientUserID", w.userID("4"))))
 
-	w.change(`{"sendFailures": "answer"}`)
-	answer := w.send(http.StatusBadRequest, newText(adaNumber))
+	w.changeAccount(`{"sendFailures": "answer"}`)
+	answer := w.sendMessage(http.StatusBadRequest, newText(adaNumber))
 	w.Expect(shapeOfValue(answer)).To(Equal(shapeOf(t, ownGolden(t, "answers/error_131047"))))
 	w.Expect(answer["error"]).To(HaveKeyWithValue("message", "(#131047) Re-engagement message"))
-	w.change(`{"sendFailures": "status"}`)
-	w.write("1")
+	w.changeAccount(`{"sendFailures": "status"}`)
+	w.writeAs("1")
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(3), "the answer was all that came of it")
 }
 
 func TestSend_failedStatusesHaveMetasShape(t *testing.T) {
 	for to, golden := range map[string]string{adaNumber: "status_failed_window", "4915100000000": "status_failed_undeliverable"} {
 		w, c := registered(t)
-		w.send(http.StatusOK, newQuestion(to, "echo:1", "notme:1"))
+		w.sendMessage(http.StatusOK, newQuestion(to, "echo:1", "notme:1"))
 		w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(1))
 		var want waEnvelope
 		w.Expect(json.Unmarshal(ownGolden(t, "in/"+golden), &want)).To(Succeed())
 		w.Expect(shapeOf(t, c.all()[0].body)).To(Equal(shapeOf(t, ownGolden(t, "in/"+golden))))
-		w.Expect(c.values()[0].Statuses[0].Errors).To(Equal(want.Entry[0].Changes[0].Value.Statuses[0].Errors), "in Meta's words")
+		w.Expect(c.postedValues()[0].Statuses[0].Errors).To(Equal(want.Entry[0].Changes[0].Value.Statuses[0].Errors), "in Meta's words")
 	}
 }
 
@@ -225,22 +225,22 @@ func TestStatuses_haveMetasShape(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, c := registered(t)
-			w.change(test.rules)
-			w.write(test.user)
+			w.changeAccount(test.rules)
+			w.writeAs(test.user)
 			to := test.to
 			if to == "" {
 				to = w.userID(test.user)
 			}
-			w.send(http.StatusOK, newText(to))
-			w.Eventually(c.statuses).WithTimeout(patience).Should(And(HaveKey("sent"), HaveKey("delivered"), Not(HaveKey("read"))))
+			w.sendMessage(http.StatusOK, newText(to))
+			w.Eventually(c.statusesByName).WithTimeout(patience).Should(And(HaveKey("sent"), HaveKey("delivered"), Not(HaveKey("read"))))
 			w.call(http.StatusOK, http.MethodPost, "/sim/users/"+test.user+"/open", `{"chat": "whatsapp:4915112345670"}`)
-			w.Eventually(c.statuses).WithTimeout(patience).Should(HaveKey("read"))
+			w.Eventually(c.statusesByName).WithTimeout(patience).Should(HaveKey("read"))
 			for status, golden := range test.shapes {
 				want := shapeOf(t, ownGolden(t, "in/"+golden))
 				want[".entry[].changes[].value.statuses[].biz_opaque_callback_data string"] = true
 				w.Expect(shapeOf(t, c.bodyOfStatus(status))).To(Equal(want), status)
 			}
-			for status, st := range c.statuses() {
+			for status, st := range c.statusesByName() {
 				w.Expect(st).To(And(HaveField("RecipientID", test.number), HaveField("RecipientUserID", w.userID(test.user)),
 					HaveField("Opaque", "reply")))
 				if status == "read" {
@@ -263,8 +263,8 @@ func (c *callback) bodyOfStatus(status string) []byte {
 
 func TestStatuses_nameAPriceThatTheRulesSet(t *testing.T) {
 	w, c := registered(t)
-	price := func() any { return c.statuses()["delivered"].Pricing }
-	w.write("1")
+	price := func() any { return c.statusesByName()["delivered"].Pricing }
+	w.writeAs("1")
 	for _, test := range []struct {
 		rules string
 		want  waPricing
@@ -273,8 +273,8 @@ func TestStatuses_nameAPriceThatTheRulesSet(t *testing.T) {
 		{`{"category": "utility"}`, waPricing{true, "PMP", "regular", "utility"}},
 		{`{"category": "service", "billable": false}`, waPricing{false, "PMP", "free_customer_service", "service"}},
 	} {
-		w.change(test.rules)
-		w.send(http.StatusOK, newText(adaNumber))
+		w.changeAccount(test.rules)
+		w.sendMessage(http.StatusOK, newText(adaNumber))
 		w.Eventually(price).WithTimeout(patience).Should(HaveValue(Equal(test.want)))
 	}
 	w.Expect(w.call(http.StatusOK, http.MethodGet, "/sim/sent", "")).
@@ -283,19 +283,19 @@ func TestStatuses_nameAPriceThatTheRulesSet(t *testing.T) {
 
 func TestLedger_showsWhatWasSentAndNotToWhom(t *testing.T) {
 	w, c := registered(t)
-	w.Expect(w.ledger()).To(BeEmpty())
-	w.write("1")
-	w.write("4")
+	w.Expect(w.readLedger()).To(BeEmpty())
+	w.writeAs("1")
+	w.writeAs("4")
 	w.Eventually(c.all).WithTimeout(patience).Should(HaveLen(2))
-	w.Expect(w.ledger()).To(BeEmpty(), "what users write is not in it")
-	w.send(http.StatusOK, newText("+"+adaNumber))
-	w.send(http.StatusOK, newQuestion(w.userID("4"), "echo:secret", "notme:secret"))
-	w.send(http.StatusOK, newText("4915100000000"))
-	w.send(http.StatusBadRequest, `{"messaging_product": "whatsapp"}`)
+	w.Expect(w.readLedger()).To(BeEmpty(), "what users write is not in it")
+	w.sendMessage(http.StatusOK, newText("+"+adaNumber))
+	w.sendMessage(http.StatusOK, newQuestion(w.userID("4"), "echo:secret", "notme:secret"))
+	w.sendMessage(http.StatusOK, newText("4915100000000"))
+	w.sendMessage(http.StatusBadRequest, `{"messaging_product": "whatsapp"}`)
 	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+tgLink+`"}`)
 	w.Expect(w.botAPI.SendMessage(t.Context(), telegramAccount(token), w.sim.phones.users[0].TelegramID, "Thank you.", botapi.Keyboard{})).To(Succeed())
 
-	got := w.ledger()
+	got := w.readLedger()
 	w.Expect(got).To(HaveExactElements(
 		And(HaveKeyWithValue("seq", BeEquivalentTo(1)), HaveKeyWithValue("account", "1234567890"), HaveKeyWithValue("to", "+49*********78"),
 			HaveKeyWithValue("type", "text"), HaveKeyWithValue("billable", true), HaveKeyWithValue("category", "service"), Not(HaveKey("error"))),
@@ -309,7 +309,7 @@ func TestLedger_showsWhatWasSentAndNotToWhom(t *testing.T) {
 		w.Expect(text).NotTo(ContainSubstring(secret))
 	}
 	w.call(http.StatusNoContent, http.MethodPost, "/sim/reset", "")
-	w.Expect(w.ledger()).To(BeEmpty())
+	w.Expect(w.readLedger()).To(BeEmpty())
 }
 
 func TestLedger_isBounded(t *testing.T) {
@@ -341,9 +341,9 @@ func TestUsers_areKnownByBothIDsUnlessTheyHideTheNumber(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, c := registered(t)
-			w.write(test.user)
-			w.Eventually(c.values).WithTimeout(patience).Should(HaveLen(1))
-			v := c.values()[0]
+			w.writeAs(test.user)
+			w.Eventually(c.postedValues).WithTimeout(patience).Should(HaveLen(1))
+			v := c.postedValues()[0]
 			w.Expect(v.Messages[0]).To(And(HaveField("From", test.number), HaveField("FromUserID", w.userID(test.user))))
 			w.Expect(v.Contacts[0]).To(And(HaveField("WaID", test.number), HaveField("UserID", w.userID(test.user)),
 				HaveField("Profile.Username", test.username)))
@@ -353,14 +353,14 @@ func TestUsers_areKnownByBothIDsUnlessTheyHideTheNumber(t *testing.T) {
 
 func TestUsers_whoHideTheNumberMayBeShownOnceWrittenTo(t *testing.T) {
 	w, c := registered(t)
-	w.change(`{"numberAfterMessage": true}`)
-	w.write("4")
-	w.send(http.StatusOK, newText(w.userID("4")))
-	w.write("4")
-	w.send(http.StatusOK, newText(noaNumber))
-	w.write("4")
+	w.changeAccount(`{"numberAfterMessage": true}`)
+	w.writeAs("4")
+	w.sendMessage(http.StatusOK, newText(w.userID("4")))
+	w.writeAs("4")
+	w.sendMessage(http.StatusOK, newText(noaNumber))
+	w.writeAs("4")
 	w.Eventually(func() (numbers []string) {
-		for _, v := range c.values() {
+		for _, v := range c.postedValues() {
 			for _, m := range v.Messages {
 				numbers = append(numbers, m.From)
 			}
@@ -374,15 +374,15 @@ func TestTap_namesTheQuestionAndItsButton(t *testing.T) {
 		for _, user := range []struct{ id, number string }{{"1", adaNumber}, {"4", ""}} {
 			t.Run(title+" by "+user.id, func(t *testing.T) {
 				w, c := registered(t)
-				w.write(user.id)
-				w.send(http.StatusOK, newQuestion(w.userID(user.id), "echo:0", "notme:0"))
-				asked := idOf(w.send(http.StatusOK, newQuestion(w.userID(user.id), "echo:1", "notme:1")))
+				w.writeAs(user.id)
+				w.sendMessage(http.StatusOK, newQuestion(w.userID(user.id), "echo:0", "notme:0"))
+				asked := idOf(w.sendMessage(http.StatusOK, newQuestion(w.userID(user.id), "echo:1", "notme:1")))
 				w.call(http.StatusConflict, http.MethodPost, "/sim/users/"+user.id+"/tap", `{"title": "Perhaps"}`)
 				w.call(http.StatusAccepted, http.MethodPost, "/sim/users/"+user.id+"/tap", `{"title": "`+title+`"}`)
 				w.call(http.StatusConflict, http.MethodPost, "/sim/users/"+user.id+"/tap", `{"title": "`+title+`"}`)
-				w.Eventually(c.statuses).WithTimeout(patience).Should(HaveKey("read"))
+				w.Eventually(c.statusesByName).WithTimeout(patience).Should(HaveKey("read"))
 				w.Eventually(c.text).WithTimeout(patience).Should(ContainSubstring("button_reply"))
-				for _, v := range c.values() {
+				for _, v := range c.postedValues() {
 					if len(v.Messages) == 0 || v.Messages[0].Interactive == nil {
 						continue
 					}

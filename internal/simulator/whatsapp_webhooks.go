@@ -20,7 +20,7 @@ type parcel struct {
 // queueWebhook has a webhook posted, once Start runs. It returns false if there is no callback, or no app is subscribed. The lock
 // is held.
 func (wa *whatsApp) queueWebhook(b *business, v waValue, u *user, l *line) bool {
-	if !*b.Subscribed || b.callback() == "" || b.secret() == "" || len(wa.parcels) >= maxParcels {
+	if !*b.Subscribed || b.callbackURL() == "" || b.secret() == "" || len(wa.parcels) >= maxParcels {
 		return false
 	}
 	wa.parcels = append(wa.parcels, &parcel{
@@ -61,7 +61,7 @@ func newMetaJob(to *business, body []byte, signature string) job {
 	if signature != "" {
 		h.Set(metaSignature, signature)
 	}
-	return job{platform: onWhatsApp, account: to.ID, url: to.callback(), header: h, body: body, attempt: 1}
+	return job{platform: onWhatsApp, account: to.ID, url: to.callbackURL(), header: h, body: body, attempt: 1}
 }
 
 // finishParcel forgets a parcel that was taken: Meta wants 200 and nothing else. Others come again, later each time.

@@ -86,7 +86,7 @@ func Languages() []string {
 
 // orElse returns t with the texts of other where t has none.
 func (t Texts) orElse(other Texts) Texts {
-	fields, others := t.fields(), other.fields()
+	fields, others := t.fieldPointers(), other.fieldPointers()
 	for i, field := range fields {
 		if *field == "" {
 			*field = *others[i]
@@ -102,7 +102,7 @@ func (t Texts) ForBoth() Texts {
 	})
 }
 
-func (t *Texts) fields() []*string {
+func (t *Texts) fieldPointers() []*string {
 	return []*string{
 		&t.Prepared, &t.Verified, &t.WrongNumber, &t.Expired, &t.Unknown, &t.Confirm, &t.TextChanged, &t.TapRefused, &t.ButtonConfirm,
 		&t.ShareContact, &t.NumberHidden, &t.EchoQuestion, &t.ButtonNotMe, &t.Declined,

@@ -24,15 +24,15 @@ type EventKinds uint8
 func NewEventKinds(kinds ...EventKind) EventKinds {
 	var set EventKinds
 	for _, kind := range kinds {
-		set |= kind.bit()
+		set |= kind.kindBit()
 	}
 	return set
 }
 
 // Has reports whether the kind is in the set.
-func (s EventKinds) Has(kind EventKind) bool { return s&kind.bit() != 0 }
+func (s EventKinds) Has(kind EventKind) bool { return s&kind.kindBit() != 0 }
 
-func (k EventKind) bit() EventKinds {
+func (k EventKind) kindBit() EventKinds {
 	switch k {
 	case EventSuccess:
 		return 1

@@ -18,16 +18,16 @@ const (
 	nonce      = "00112233445566778899aabbccddeeff"
 )
 
-func (w *world) stored(id string) verification.Request {
+func (w *world) readStored(id string) verification.Request {
 	w.t.Helper()
 	r, err := w.store.Read(w.t.Context(), id)
 	w.Expect(err).NotTo(HaveOccurred())
 	return r
 }
 
-func (w *world) hint(id string) verification.HintKind {
+func (w *world) readHint(id string) verification.HintKind {
 	w.t.Helper()
-	r := w.stored(id)
+	r := w.readStored(id)
 	return r.HintAt(w.clock.Now())
 }
 
@@ -35,27 +35,27 @@ func TestReceive_storesAHintOnceForEachKind(t *testing.T) {
 	w := newWorld(t)
 	initiated := w.start(w.initiation())
 	id := initiated.Request.ID
-	w.Expect(w.hint(id)).To(BeEmpty())
+	w.Expect(w.readHint(id)).To(BeEmpty())
 
 	outcome, _ := w.receive(w.message(initiated.Code, stranger))
 	w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
-	first := w.stored(id)
+	first := w.readStored(id)
 	w.Expect(first.HintAt(w.clock.Now())).To(Equal(verification.HintOtherNumber))
 	for range 5 {
 		w.later(time.Second)
 		outcome, _ = w.receive(w.message(initiated.Code, stranger))
 		w.Expect(outcome).To(Equal(verification.OutcomeWrongNumber))
 	}
-	w.Expect(w.stored(id).Version).To(Equal(first.Version), "a stranger with the code causes one write")
+	w.Expect(w.readStored(id).Version).To(Equal(first.Version), "a stranger with the code causes one write")
 
 	outcome, _ = w.receive(w.message(initiated.Code, ""))
 	w.Expect(outcome).To(Equal(verification.OutcomeNeedContact))
-	w.Expect(w.hint(id)).To(Equal(verification.HintAwaitingContact))
+	w.Expect(w.readHint(id)).To(Equal(verification.HintAwaitingContact))
 
 	w.later(10*time.Minute + verification.ExpiryGrace)
 	outcome, _ = w.receive(w.message(initiated.Code, claimed))
 	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
-	w.Expect(w.hint(id)).To(Equal(verification.HintTooLate))
+	w.Expect(w.readHint(id)).To(Equal(verification.HintTooLate))
 }
 
 func TestReceive_verifiesAfterHintsAndShowsNone(t *testing.T) {
@@ -65,9 +65,9 @@ func TestReceive_verifiesAfterHintsAndShowsNone(t *testing.T) {
 	outcome, verified := w.receive(w.message(initiated.Code, claimed))
 	w.Expect(outcome).To(Equal(verification.OutcomeVerified))
 	w.Expect(verified.HintAt(w.clock.Now())).To(BeEmpty())
-	before := w.stored(verified.ID)
+	before := w.readStored(verified.ID)
 	w.receive(w.message(initiated.Code, stranger))
-	w.Expect(w.stored(verified.ID)).To(Equal(before), "a verified request takes no hints")
+	w.Expect(w.readStored(verified.ID)).To(Equal(before), "a verified request takes no hints")
 }
 
 func TestReceive_hintOfAStoreThatIsDown(t *testing.T) {
@@ -108,13 +108,13 @@ func TestEvent_ofAnExpiredRequest(t *testing.T) {
 	initiated := w.start(w.initiation())
 	w.receive(w.message(initiated.Code, stranger))
 	w.later(10*time.Minute + verification.ExpiryGrace)
-	r := w.stored(initiated.Request.ID)
+	r := w.readStored(initiated.Request.ID)
 	w.Expect(r.Expire(w.clock.Now(), everyEvent)).To(Succeed())
 	event := r.Event()
 	w.Expect(event).To(Equal(verification.Event{Kind: verification.EventExpired, Hint: verification.HintOtherNumber, At: r.ExpiresAt}))
 	w.Expect(r.Delivery.NextAttemptAt).To(Equal(w.clock.Now()))
 
-	late := w.stored(r.ID)
+	late := w.readStored(r.ID)
 	w.Expect(late.Expire(w.clock.Now(), successOnly)).To(Succeed())
 	w.Expect(late.Delivery).To(BeZero(), "a kind that is not wanted is not sent")
 }
@@ -127,10 +127,10 @@ func TestEvent_staysTheSameAfterALateMessage(t *testing.T) {
 		return r.Expire(now, everyEvent)
 	})
 	w.Expect(err).NotTo(HaveOccurred())
-	before := w.stored(initiated.Request.ID)
+	before := w.readStored(initiated.Request.ID)
 	outcome, _ := w.receive(w.message(initiated.Code, claimed))
 	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
-	after := w.stored(initiated.Request.ID)
+	after := w.readStored(initiated.Request.ID)
 	w.Expect(after.HintAt(w.clock.Now())).To(Equal(verification.HintTooLate))
 	w.Expect(after.Event()).To(Equal(before.Event()))
 	w.Expect(after.Delivery).To(Equal(before.Delivery))
@@ -221,7 +221,7 @@ func TestConfirmEcho(t *testing.T) {
 			receipt, err := w.service.ConfirmEcho(t.Context(), initiated.Request.ID, m, test.answers, everyEvent)
 			w.Expect(err).NotTo(HaveOccurred())
 			w.Expect(receipt.Outcome).To(Equal(test.want))
-			r := w.stored(initiated.Request.ID)
+			r := w.readStored(initiated.Request.ID)
 			if test.want != verification.OutcomeVerified {
 				w.Expect(r.Phase).To(Equal(verification.Pending))
 			} else {
@@ -260,7 +260,7 @@ func TestDecline_endsTheRequest(t *testing.T) {
 		w.Expect(err).NotTo(HaveOccurred())
 		w.Expect(receipt.Outcome).To(Equal(verification.OutcomeDeclined))
 	}
-	r := w.stored(initiated.Request.ID)
+	r := w.readStored(initiated.Request.ID)
 	w.Expect(r.PhaseAt(w.clock.Now())).To(Equal(verification.Expired), "at once, not at the end of its time")
 	w.Expect(r.HintAt(w.clock.Now())).To(Equal(verification.HintDeclined))
 	w.Expect(r.Event()).To(Equal(verification.Event{Kind: verification.EventDeclined, Hint: verification.HintDeclined, At: w.clock.Now()}))
@@ -271,7 +271,7 @@ func TestDecline_endsTheRequest(t *testing.T) {
 	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeTooLate))
 	outcome, _ := w.receive(w.message(initiated.Code, claimed))
 	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
-	w.Expect(w.hint(r.ID)).To(Equal(verification.HintDeclined), "which stays the reason")
+	w.Expect(w.readHint(r.ID)).To(Equal(verification.HintDeclined), "which stays the reason")
 }
 
 func TestDecline_needsTheQuestion(t *testing.T) {
@@ -281,7 +281,7 @@ func TestDecline_needsTheQuestion(t *testing.T) {
 	receipt, err := w.service.Decline(t.Context(), initiated.Request.ID, tap, anyEcho, everyEvent)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeUnknown), "no request of which nothing was asked")
-	w.Expect(w.stored(initiated.Request.ID).Phase).To(Equal(verification.Pending))
+	w.Expect(w.readStored(initiated.Request.ID).Phase).To(Equal(verification.Pending))
 }
 
 func TestAwaitEcho_dropsTheOldestOfTooManySenders(t *testing.T) {
@@ -291,7 +291,7 @@ func TestAwaitEcho_dropsTheOldestOfTooManySenders(t *testing.T) {
 		_, err := w.service.AwaitEcho(t.Context(), w.hiddenMessage(initiated.Code, strings.Repeat("b", i+1)), nonce, successOnly)
 		w.Expect(err).NotTo(HaveOccurred())
 	}
-	r := w.stored(initiated.Request.ID)
+	r := w.readStored(initiated.Request.ID)
 	w.Expect(r.Contacts).To(HaveLen(verification.MaxContacts))
 	w.Expect(r.Contacts[0].Binding).To(HaveLen(4))
 }
@@ -302,7 +302,7 @@ func TestRequest_keepsClientData(t *testing.T) {
 	in.ClientData = verification.ClientData{Reference: "order 7", Metadata: map[string]string{"cart": "3"}, Locale: "es"}
 	initiated := w.start(in)
 	in.Metadata["cart"] = "changed by the caller"
-	w.Expect(w.stored(initiated.Request.ID).ClientData).To(Equal(verification.ClientData{
+	w.Expect(w.readStored(initiated.Request.ID).ClientData).To(Equal(verification.ClientData{
 		Reference: "order 7", Metadata: map[string]string{"cart": "3"}, Locale: "es",
 	}))
 	_, err := w.store.Update(t.Context(), initiated.Request.ID, func(r *verification.Request, _ time.Time) error {
@@ -310,5 +310,5 @@ func TestRequest_keepsClientData(t *testing.T) {
 		return nil
 	})
 	w.Expect(err).To(MatchError(verification.ErrContent))
-	w.Expect(w.stored(initiated.Request.ID).Metadata).To(Equal(map[string]string{"cart": "3"}))
+	w.Expect(w.readStored(initiated.Request.ID).Metadata).To(Equal(map[string]string{"cart": "3"}))
 }

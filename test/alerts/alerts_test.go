@@ -88,11 +88,11 @@ var alertCases = map[string][]alertCase{
 		{"when it is silent", true, []string{condition("Silent", "True", "NoMessages")}},
 	},
 	"PhoneProofWhatsAppBilled": {
-		{"not for two messages of each verification", false, []string{startedBy("WHATSAPP", 5), billed("service", 10)}},
-		{"not for a few more", false, []string{startedBy("WHATSAPP", 1), billed("service", 2), billed("utility", 0)}},
-		{"not where nothing is billed", false, []string{startedBy("WHATSAPP", 0), billed("service", 0)}},
-		{"for many more, of all categories", true, []string{startedBy("WHATSAPP", 1), startedBy("TELEGRAM", 100), billed("service", 2), billed("utility", 2)}},
-		{"for replies to strangers alone", true, []string{startedBy("WHATSAPP", 0), billed("service", 2)}},
+		{"not for two messages of each verification", false, []string{startedBy("WHATSAPP", 5), billedSeries("service", 10)}},
+		{"not for a few more", false, []string{startedBy("WHATSAPP", 1), billedSeries("service", 2), billedSeries("utility", 0)}},
+		{"not where nothing is billed", false, []string{startedBy("WHATSAPP", 0), billedSeries("service", 0)}},
+		{"for many more, of all categories", true, []string{startedBy("WHATSAPP", 1), startedBy("TELEGRAM", 100), billedSeries("service", 2), billedSeries("utility", 2)}},
+		{"for replies to strangers alone", true, []string{startedBy("WHATSAPP", 0), billedSeries("service", 2)}},
 	},
 	"PhoneProofPanics": {
 		{"not while there is none", false, []string{`phoneproof_http_panics_total{` + server + `} 0x60`}},
@@ -177,7 +177,7 @@ func startedBy(method string, perMinute int) string {
 	return fmt.Sprintf(`phoneproof_verifications_started_total{%s, method=%q} 0+%dx60`, server, method, perMinute)
 }
 
-func billed(category string, perMinute int) string {
+func billedSeries(category string, perMinute int) string {
 	return fmt.Sprintf(`phoneproof_whatsapp_messages_billed_total{%s, category=%q} 0+%dx60`, server, category, perMinute)
 }
 

@@ -35,14 +35,14 @@ func (s *simulatedShop) addHiddenUser(ctx context.Context) string {
 	return number
 }
 
-// send has a user open a link and send its text.
-func (s *simulatedShop) send(ctx context.Context, number, link string) {
+// sendText has a user open a link and send its text.
+func (s *simulatedShop) sendText(ctx context.Context, number, link string) {
 	GinkgoHelper()
 	s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+number+"/send", fmt.Sprintf(`{"link": %q}`, link))
 }
 
-// tap has a user tap a button as soon as there is one.
-func (s *simulatedShop) tap(ctx context.Context, number, title string) {
+// tapButton has a user tap a button as soon as there is one.
+func (s *simulatedShop) tapButton(ctx context.Context, number, title string) {
 	GinkgoHelper()
 	s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+number+"/tap", fmt.Sprintf(`{"title": %q, "wait": "30s"}`, title))
 }
@@ -66,8 +66,8 @@ func (s *simulatedShop) expectAnswer(ctx context.Context, id string, want ...any
 	Eventually(s.readAnswer).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(SatisfyAll(matchers...))
 }
 
-// events returns the kinds and hints of the events about a request, in their order.
-func (s *simulatedShop) events(id string) []string {
+// listEvents returns the kinds and hints of the events about a request, in their order.
+func (s *simulatedShop) listEvents(id string) []string {
 	GinkgoHelper()
 	var got []string
 	for _, d := range s.receiver.deliveries() {
@@ -90,17 +90,17 @@ var _ = Describe("A caller", func() {
 		owner, stranger := s.addHiddenUser(ctx), s.addUser(ctx)
 		id, link := s.startRequest(ctx, "WHATSAPP", owner)
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", nil)
-		s.send(ctx, stranger, link)
+		s.sendText(ctx, stranger, link)
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "OTHER_NUMBER")
-		Eventually(s.events).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).
 			Should(Equal([]string{"verification.attention OTHER_NUMBER"}))
-		s.send(ctx, owner, link)
+		s.sendText(ctx, owner, link)
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "AWAITING_CONFIRMATION")
-		Eventually(s.events).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2))
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(HaveLen(2))
 
-		s.tap(ctx, owner, "Confirm")
+		s.tapButton(ctx, owner, "Confirm")
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo", "actualPhoneNumber", owner, "hint", nil)
-		Eventually(s.events).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(Equal([]string{
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(Equal([]string{
 			"verification.attention OTHER_NUMBER", "verification.attention AWAITING_CONFIRMATION", "verification.success ",
 		}))
 	}, SpecTimeout(2*time.Minute))
@@ -109,12 +109,12 @@ var _ = Describe("A caller", func() {
 		s := newSimulatedShop(ctx, true, askByEcho)
 		owner := s.addHiddenUser(ctx)
 		id, link := s.startRequest(ctx, "WHATSAPP", owner)
-		s.send(ctx, owner, link)
-		s.tap(ctx, owner, "Not me")
+		s.sendText(ctx, owner, link)
+		s.tapButton(ctx, owner, "Not me")
 		s.expectAnswer(ctx, id, "status", "EXPIRED", "hint", "DECLINED")
-		Eventually(s.events).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).
 			Should(ContainElement("verification.declined DECLINED"))
-		s.send(ctx, owner, link)
+		s.sendText(ctx, owner, link)
 		Consistently(s.readStatus).WithContext(ctx).WithArguments(id).WithTimeout(time.Second).Should(Equal("EXPIRED"))
 	}, SpecTimeout(2*time.Minute))
 
@@ -125,11 +125,11 @@ var _ = Describe("A caller", func() {
 		})
 		hidden := s.addHiddenUser(ctx)
 		id, link := s.startRequest(ctx, "WHATSAPP", hidden)
-		s.send(ctx, hidden, link)
+		s.sendText(ctx, hidden, link)
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "NUMBER_HIDDEN")
 
 		id, link = s.startRequest(ctx, "TELEGRAM", hidden)
-		s.send(ctx, hidden, link)
+		s.sendText(ctx, hidden, link)
 		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "AWAITING_CONTACT")
 		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+hidden+"/share-contact", `{"wait": "30s"}`)
 		s.expectAnswer(ctx, id, "status", "VERIFIED", "hint", nil)
@@ -151,14 +151,14 @@ var _ = Describe("A user", func() {
 				fmt.Sprintf(`{"phoneNumber": %q, "method": "WHATSAPP", "locale": %q}`, owner, user.locale))
 			canaries.addText(answer["expectedText"].(string))
 			Expect(answer["expectedText"]).To(HavePrefix(user.expected))
-			s.send(ctx, owner, answer["waLink"].(string))
+			s.sendText(ctx, owner, answer["waLink"].(string))
 			s.expectAnswer(ctx, answer["requestId"].(string), "status", "VERIFIED")
 			Eventually(s.readChats).WithArguments(owner).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(user.verified))
 
 			answer = s.replicas[0].mustCall(ctx, s.key, http.MethodPost, "/api/verify/init",
 				fmt.Sprintf(`{"phoneNumber": %q, "method": "TELEGRAM", "locale": %q}`, owner, user.locale))
 			canaries.addText(answer["expectedText"].(string))
-			s.send(ctx, owner, answer["tgLink"].(string))
+			s.sendText(ctx, owner, answer["tgLink"].(string))
 			s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+owner+"/share-contact", `{"wait": "30s"}`)
 			s.expectAnswer(ctx, answer["requestId"].(string), "status", "VERIFIED")
 			Expect(s.readChats(ctx, owner)).To(ContainSubstring(user.asked))
@@ -188,12 +188,12 @@ var _ = Describe("An echo", func() {
 			if a.Needs == "otherEcho" {
 				other := s.addHiddenUser(ctx)
 				id, link := s.startRequest(ctx, "WHATSAPP", other)
-				s.send(ctx, other, link)
+				s.sendText(ctx, other, link)
 				s.expectAnswer(ctx, id, "hint", "AWAITING_CONFIRMATION")
 			}
 			owner := s.addHiddenUser(ctx)
 			id, link := s.startRequest(ctx, "WHATSAPP", owner)
-			s.send(ctx, owner, link)
+			s.sendText(ctx, owner, link)
 			s.expectAnswer(ctx, id, "hint", "AWAITING_CONFIRMATION")
 			attacker := s.addUser(ctx)
 			var answered []any
@@ -208,7 +208,7 @@ var _ = Describe("An echo", func() {
 			}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
 			expectStatuses(answered, a.Expect)
 			Expect(s.readStatus(ctx, id)).To(Equal("PENDING"), a.Name)
-			s.tap(ctx, owner, "Confirm")
+			s.tapButton(ctx, owner, "Confirm")
 			s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo")
 		}
 		Expect(tried).To(BeNumerically(">=", 10))

@@ -27,14 +27,14 @@ func (s *simulatedShop) sendEverything(ctx context.Context) {
 	GinkgoHelper()
 	owner, stranger, hidden := s.addUser(ctx), s.addUser(ctx), s.addHiddenUser(ctx)
 	id, link := s.startRequest(ctx, "WHATSAPP", owner)
-	s.send(ctx, stranger, link)
+	s.sendText(ctx, stranger, link)
 	s.expectAnswer(ctx, id, "hint", "OTHER_NUMBER")
-	s.send(ctx, hidden, link)
+	s.sendText(ctx, hidden, link)
 	s.expectAnswer(ctx, id, "hint", "NUMBER_HIDDEN")
 	s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+stranger+"/send", `{"text": "hello"}`)
-	s.send(ctx, owner, link)
+	s.sendText(ctx, owner, link)
 	s.expectAnswer(ctx, id, "status", "VERIFIED")
-	s.send(ctx, stranger, link)
+	s.sendText(ctx, stranger, link)
 }
 
 // neverAsk has the project ask no user anything by WhatsApp.

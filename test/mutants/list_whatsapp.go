@@ -6,7 +6,7 @@ package main
 var whatsappAccountMutants = []Mutant{
 	{
 		Name: "replies-success-answered-on-trouble", Promise: "platforms.md 1: OnTrouble suppresses the reply to success",
-		Symbol: "messenger.SendPolicy.allows", Old: "o != OutcomeVerified", New: "o != OutcomeNoCode",
+		Symbol: "messenger.SendPolicy.allowsReply", Old: "o != OutcomeVerified", New: "o != OutcomeNoCode",
 		Suite: "replies", Test: "TestReplier_policyOf",
 	},
 	{
@@ -21,7 +21,7 @@ var whatsappAccountMutants = []Mutant{
 	},
 	{
 		Name: "whatsapp-billed-at-each-status", Promise: "platforms.md 1: billed messages are counted once",
-		Symbol: "whatsapp.(*statusCounter).count", Old: "billed && c.counted.TryStart(now, statusDelivered, s.ID)", New: "billed",
+		Symbol: "whatsapp.(*statusCounter).countStatus", Old: "billed && c.counted.TryStart(now, statusDelivered, s.ID)", New: "billed",
 		Suite: "whatsapp", Test: "TestHook_billedMessages",
 	},
 	{
@@ -57,7 +57,7 @@ var whatsappAccountMutants = []Mutant{
 	},
 	{
 		Name: "silence-judged-by-what-is-not-stored", Promise: "platforms.md 1: Silent is true",
-		Symbol: "projectstatus.(*silence).judge", Old: "now.Sub(s.began) >= silentAfter-retention", New: "true",
+		Symbol: "projectstatus.(*silence).judgeSilence", Old: "now.Sub(s.began) >= silentAfter-retention", New: "true",
 		Suite: "status", Test: "TestSilence_judge",
 	},
 	{

@@ -20,8 +20,8 @@ import (
 // otherHidden is another user whose number is hidden.
 const otherHidden = "US.99999999999999999999"
 
-// echo has the project ask claimed numbers.
-func (f *fixture) echo() {
+// useEcho has the project ask claimed numbers.
+func (f *fixture) useEcho() {
 	f.change(func(s *settings.Settings) { s.WhatsApp.HiddenNumbers = settings.HiddenEcho })
 }
 
@@ -29,7 +29,7 @@ func (f *fixture) echo() {
 func newEcho(t testing.TB) (*fixture, verification.Initiated) {
 	t.Helper()
 	f := newFixture(t)
-	f.echo()
+	f.useEcho()
 	made := f.request("first", user, verification.WhatsApp)
 	f.clock.SetTime(started.Add(time.Minute))
 	return f, made
@@ -111,16 +111,20 @@ func TestEcho_refusesTaps(t *testing.T) {
 		"as the confirmation of a text": {func(b string) object {
 			return echoTapOf(confirmationPrefix+strings.TrimPrefix(b, echoConfirmPrefix), nil)
 		}, messenger.OutcomeTapRefused},
-		"typed":                         {func(b string) object { return textOf(b, object{"from": nil, "from_user_id": hiddenUser}) }, messenger.OutcomeNoCode},
-		"as a list":                     {listTapOf, messenger.OutcomeNoCode},
-		"as a button of a template":     {func(b string) object { return raw("button", object{"payload": b, "text": "Confirm"})(b) }, messenger.OutcomeNoCode},
-		"forwarded":                     {func(b string) object { return echoTapOf(b, object{"context": object{"forwarded": true}}) }, messenger.OutcomeForwarded},
-		"in a group":                    {func(b string) object { return echoTapOf(b, object{"group_id": "1"}) }, messenger.OutcomeNotPrivate},
-		"from before the question":      {func(b string) object { return echoTapOf(b, object{"timestamp": unix(started.Add(30 * time.Second))}) }, messenger.OutcomeTapRefused},
-		"from before the request":       {func(b string) object { return echoTapOf(b, object{"timestamp": unix(started.Add(-time.Hour))}) }, messenger.OutcomeTooLate},
-		"from after the request's time": {func(b string) object { return echoTapOf(b, object{"timestamp": unix(started.Add(11 * time.Minute))}) }, messenger.OutcomeTooLate},
-		"without a time":                {func(b string) object { return echoTapOf(b, object{"timestamp": nil}) }, messenger.OutcomeNoTime},
-		"of the business itself":        {func(b string) object { return echoTapOf(b, object{"from": businessNumber}) }, messenger.OutcomeEcho},
+		"typed":                     {func(b string) object { return textOf(b, object{"from": nil, "from_user_id": hiddenUser}) }, messenger.OutcomeNoCode},
+		"as a list":                 {listTapOf, messenger.OutcomeNoCode},
+		"as a button of a template": {func(b string) object { return raw("button", object{"payload": b, "text": "Confirm"})(b) }, messenger.OutcomeNoCode},
+		"forwarded":                 {func(b string) object { return echoTapOf(b, object{"context": object{"forwarded": true}}) }, messenger.OutcomeForwarded},
+		"in a group":                {func(b string) object { return echoTapOf(b, object{"group_id": "1"}) }, messenger.OutcomeNotPrivate},
+		"from before the question": {func(b string) object {
+			return echoTapOf(b, object{"timestamp": unixSeconds(started.Add(30 * time.Second))})
+		}, messenger.OutcomeTapRefused},
+		"from before the request": {func(b string) object { return echoTapOf(b, object{"timestamp": unixSeconds(started.Add(-time.Hour))}) }, messenger.OutcomeTooLate},
+		"from after the request's time": {func(b string) object {
+			return echoTapOf(b, object{"timestamp": unixSeconds(started.Add(11 * time.Minute))})
+		}, messenger.OutcomeTooLate},
+		"without a time":         {func(b string) object { return echoTapOf(b, object{"timestamp": nil}) }, messenger.OutcomeNoTime},
+		"of the business itself": {func(b string) object { return echoTapOf(b, object{"from": businessNumber}) }, messenger.OutcomeEcho},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, made := newEcho(t)
@@ -133,7 +137,7 @@ func TestEcho_refusesTaps(t *testing.T) {
 	}
 }
 
-func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+func unixSeconds(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
 func secondID() string {
 	codes := verification.NewCodeSpace(project)
@@ -180,7 +184,7 @@ func TestEcho_oncePerDay(t *testing.T) {
 	f.sendHidden(firstCode, hiddenUser)
 	second := f.request("second", user, verification.WhatsApp)
 	m := hidden(second.Code.Grouped(), hiddenUser)
-	m["timestamp"] = unix(f.clock.Now())
+	m["timestamp"] = unixSeconds(f.clock.Now())
 	f.Expect(f.post(webhookOf(m)).Code).To(Equal(http.StatusOK))
 	f.Expect(f.graph.all()).To(HaveLen(1))
 	state := f.state(second.Request.ID)
@@ -189,7 +193,7 @@ func TestEcho_oncePerDay(t *testing.T) {
 	f.clock.SetTime(started.Add(24*time.Hour + time.Minute))
 	third := f.request("third", user, verification.WhatsApp)
 	m = hidden(third.Code.Grouped(), hiddenUser)
-	m["timestamp"] = unix(f.clock.Now())
+	m["timestamp"] = unixSeconds(f.clock.Now())
 	f.Expect(f.post(webhookOf(m)).Code).To(Equal(http.StatusOK))
 	f.Expect(f.graph.all()).To(HaveLen(2))
 }
@@ -202,7 +206,7 @@ func TestEcho_crashes(t *testing.T) {
 	nonce := f.state(made.Request.ID).Contacts[0].Nonce
 	before, _ := f.echoButtons(f.graph.all()[0])
 
-	f.restart()
+	f.restartHook()
 	f.graph.answers(http.StatusOK, []byte("{}"))
 	f.sendHidden(firstCode, hiddenUser)
 	f.Expect(f.state(made.Request.ID).Contacts).To(HaveLen(1))
@@ -210,13 +214,13 @@ func TestEcho_crashes(t *testing.T) {
 	again, _ := f.echoButtons(f.graph.all()[1])
 	f.Expect(again).To(Equal(before), "the same question")
 
-	f.restart()
+	f.restartHook()
 	f.Expect(f.post(webhookOf(echoTapOf(before, nil))).Code).To(Equal(http.StatusOK))
 	f.expectVerified(f.state(made.Request.ID), true)
 }
 
-// restart replaces the process: its memory is gone.
-func (f *fixture) restart() {
+// restartHook replaces the process: its memory is gone.
+func (f *fixture) restartHook() {
 	f.t.Helper()
 	f.registry.Unregister(f.hook.metrics.Messages)
 	f.hook = f.failing(func(int64, string) error { return nil })

@@ -37,8 +37,8 @@ func preparedIn(locale string, code verification.Code) string {
 	return texts.FillPrepared(texts.BuiltIn().In(locale).Prepared, "Ada's Books", code.Grouped())
 }
 
-// named returns a text in the name of the fixture's project.
-func named(text string) string { return texts.Fill(text, "Ada's Books") }
+// fillName returns a text in the name of the fixture's project.
+func fillName(text string) string { return texts.Fill(text, "Ada's Books") }
 
 // TestHook_everyLanguage verifies a request in each language by the sentence of each, and replies in that of the request.
 func TestHook_everyLanguage(t *testing.T) {
@@ -49,7 +49,7 @@ func TestHook_everyLanguage(t *testing.T) {
 			f.expectVerified(f.state(made.Request.ID), true)
 			calls := f.sendReplies()
 			f.Expect(calls).To(HaveLen(1))
-			f.Expect(calls[0].text()).To(Equal(named(own.Verified)), "%s, sent in %s", locale, sent)
+			f.Expect(calls[0].text()).To(Equal(fillName(own.Verified)), "%s, sent in %s", locale, sent)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestHook_asksInTheLanguage(t *testing.T) {
 		f.say("16505550000", firstCode, "3")
 		calls := f.sendReplies()
 		f.Expect(calls).To(HaveLen(3))
-		f.Expect(calls[0].text()).To(Equal(named(own.Confirm)))
+		f.Expect(calls[0].text()).To(Equal(fillName(own.Confirm)))
 		f.Expect([]string{calls[1].text(), calls[2].text()}).To(ConsistOf(own.TextChanged, own.WrongNumber))
 		var asked outgoing
 		f.Expect(json.Unmarshal([]byte(calls[0].Body), &asked)).To(Succeed())
@@ -73,7 +73,7 @@ func TestHook_asksInTheLanguage(t *testing.T) {
 		f.Expect(f.post(webhookOf(tapOf(button.ID, nil))).Code).To(Equal(http.StatusOK))
 		f.expectVerified(f.state(made.Request.ID), true)
 		calls = f.sendReplies()
-		f.Expect(calls[3].text()).To(Equal(named(own.Verified)))
+		f.Expect(calls[3].text()).To(Equal(fillName(own.Verified)))
 	}
 }
 

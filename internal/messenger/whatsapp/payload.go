@@ -122,8 +122,8 @@ type inbound struct {
 	statuses []status
 }
 
-// add appends what one change brings.
-func (in *inbound) add(more inbound) {
+// addInbound appends what one change brings.
+func (in *inbound) addInbound(more inbound) {
 	in.messages = append(in.messages, more.messages...)
 	in.statuses = append(in.statuses, more.statuses...)
 }
@@ -146,7 +146,7 @@ func decodeWebhook(body []byte, phoneNumberID string, count counter) inbound {
 				count(messenger.OutcomeMalformed, 1)
 			case count.acceptsAddressee(v.Metadata, phoneNumberID, len(v.Messages)):
 				count(messenger.OutcomeStatus, len(v.Statuses))
-				all.add(inbound{sentTo(v.Metadata, v.Messages), v.Statuses})
+				all.addInbound(inbound{sentTo(v.Metadata, v.Messages), v.Statuses})
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func decodeParts(body []byte, phoneNumberID string, count counter) inbound {
 			continue
 		}
 		for _, rawChange := range en.Changes {
-			all.add(decodeChange(rawChange, phoneNumberID, count))
+			all.addInbound(decodeChange(rawChange, phoneNumberID, count))
 		}
 	}
 	return all

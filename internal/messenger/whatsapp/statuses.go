@@ -87,8 +87,8 @@ const (
 	failedOther         = "other"
 )
 
-// failure returns why the message failed.
-func (s *status) failure() string {
+// failureReason returns why the message failed.
+func (s *status) failureReason() string {
 	var errors []struct {
 		Code int `json:"code"`
 	}
@@ -143,8 +143,8 @@ func newStatusCounter(registerer prometheus.Registerer) (*statusCounter, error) 
 	return c, nil
 }
 
-// count counts a status that is the first of its kind for its message.
-func (c *statusCounter) count(now time.Time, s *status) {
+// countStatus counts a status that is the first of its kind for its message.
+func (c *statusCounter) countStatus(now time.Time, s *status) {
 	if s.ID == "" {
 		return
 	}
@@ -155,7 +155,7 @@ func (c *statusCounter) count(now time.Time, s *status) {
 		}
 	case statusFailed:
 		if c.counted.TryStart(now, statusFailed, s.ID) {
-			c.failed.WithLabelValues(s.failure()).Inc()
+			c.failed.WithLabelValues(s.failureReason()).Inc()
 		}
 	}
 }
@@ -177,4 +177,4 @@ func (d *delivery) receiveStatusGuarded(log logr.Logger, s *status) {
 }
 
 // receiveStatus handles what became of one message.
-func (d *delivery) receiveStatus(s *status) { d.hook.statuses.count(d.now, s) }
+func (d *delivery) receiveStatus(s *status) { d.hook.statuses.countStatus(d.now, s) }

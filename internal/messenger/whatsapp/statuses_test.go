@@ -31,7 +31,7 @@ func statusOf(id, state string, more object) object {
 	return s
 }
 
-func priced(billable any, kind, category string) object {
+func pricingOf(billable any, kind, category string) object {
 	p := object{"pricing_model": "PMP", "type": kind, "category": category}
 	if billable != nil {
 		p["billable"] = billable
@@ -47,8 +47,8 @@ func failedWith(codes ...any) object {
 	return object{"errors": all}
 }
 
-// counted returns the counts of a metric that are not zero, by its label.
-func counted(f *fixture, vector *prometheus.CounterVec, labels ...string) map[string]int {
+// countedLabels returns the counts of a metric that are not zero, by its label.
+func countedLabels(f *fixture, vector *prometheus.CounterVec, labels ...string) map[string]int {
 	counts := map[string]int{}
 	for _, label := range labels {
 		if n := int(testutil.ToFloat64(vector.WithLabelValues(label))); n > 0 {
@@ -59,16 +59,16 @@ func counted(f *fixture, vector *prometheus.CounterVec, labels ...string) map[st
 	return counts
 }
 
-func (f *fixture) billed() map[string]int {
-	return counted(f, f.hook.statuses.billed, categories[:]...)
+func (f *fixture) billedMessages() map[string]int {
+	return countedLabels(f, f.hook.statuses.billed, categories[:]...)
 }
 
 func (f *fixture) notDelivered() map[string]int {
-	return counted(f, f.hook.statuses.failed, failedNoWindow, failedUndeliverable, failedOther)
+	return countedLabels(f, f.hook.statuses.failed, failedNoWindow, failedUndeliverable, failedOther)
 }
 
 func TestHook_billedMessages(t *testing.T) {
-	paid := priced(true, "regular", "service")
+	paid := pricingOf(true, "regular", "service")
 	for name, c := range map[string]struct {
 		statuses []any
 		want     map[string]int
@@ -80,15 +80,15 @@ func TestHook_billedMessages(t *testing.T) {
 		"failed":                        {[]any{statusOf("1", "failed", paid)}, nil},
 		"two messages":                  {[]any{statusOf("1", "delivered", paid), statusOf("2", "delivered", paid)}, map[string]int{"service": 2}},
 		"without an id":                 {[]any{statusOf("", "delivered", paid)}, nil},
-		"not billed":                    {[]any{statusOf("1", "delivered", priced(false, "free_customer_service", "service"))}, nil},
-		"not billed, of a type that is": {[]any{statusOf("1", "delivered", priced(false, "regular", "service"))}, nil},
-		"free, then billed":             {[]any{statusOf("1", "delivered", priced(false, "regular", "utility")), statusOf("1", "read", priced(true, "regular", "utility"))}, map[string]int{"utility": 1}},
-		"by its type":                   {[]any{statusOf("1", "delivered", priced(nil, "regular", "utility"))}, map[string]int{"utility": 1}},
-		"free by its type":              {[]any{statusOf("1", "delivered", priced(nil, "free_entry_point", "utility"))}, nil},
-		"as a text":                     {[]any{statusOf("1", "delivered", priced("true", "regular", "utility"))}, map[string]int{"utility": 1}},
-		"a category with a dash":        {[]any{statusOf("1", "delivered", priced(true, "regular", "authentication-international"))}, map[string]int{"authentication_international": 1}},
-		"a category in capitals":        {[]any{statusOf("1", "delivered", priced(true, "regular", "MARKETING"))}, map[string]int{"marketing": 1}},
-		"a category that is unknown":    {[]any{statusOf("1", "delivered", priced(true, "regular", "canary"))}, map[string]int{"other": 1}},
+		"not billed":                    {[]any{statusOf("1", "delivered", pricingOf(false, "free_customer_service", "service"))}, nil},
+		"not billed, of a type that is": {[]any{statusOf("1", "delivered", pricingOf(false, "regular", "service"))}, nil},
+		"free, then billed":             {[]any{statusOf("1", "delivered", pricingOf(false, "regular", "utility")), statusOf("1", "read", pricingOf(true, "regular", "utility"))}, map[string]int{"utility": 1}},
+		"by its type":                   {[]any{statusOf("1", "delivered", pricingOf(nil, "regular", "utility"))}, map[string]int{"utility": 1}},
+		"free by its type":              {[]any{statusOf("1", "delivered", pricingOf(nil, "free_entry_point", "utility"))}, nil},
+		"as a text":                     {[]any{statusOf("1", "delivered", pricingOf("true", "regular", "utility"))}, map[string]int{"utility": 1}},
+		"a category with a dash":        {[]any{statusOf("1", "delivered", pricingOf(true, "regular", "authentication-international"))}, map[string]int{"authentication_international": 1}},
+		"a category in capitals":        {[]any{statusOf("1", "delivered", pricingOf(true, "regular", "MARKETING"))}, map[string]int{"marketing": 1}},
+		"a category that is unknown":    {[]any{statusOf("1", "delivered", pricingOf(true, "regular", "canary"))}, map[string]int{"other": 1}},
 		"without a price":               {[]any{statusOf("1", "delivered", nil)}, nil},
 		"a price that is none":          {[]any{statusOf("1", "delivered", object{"pricing": "canary"})}, nil},
 		"beside what is no status": {[]any{"odd", statusOf("1", "delivered", object{"id": 7}), nil, statusOf("2", "delivered", paid)},
@@ -102,7 +102,7 @@ func TestHook_billedMessages(t *testing.T) {
 			if c.want == nil {
 				c.want = map[string]int{}
 			}
-			f.Expect(f.billed()).To(Equal(c.want))
+			f.Expect(f.billedMessages()).To(Equal(c.want))
 			f.Expect(f.outcomes()).To(Equal(map[messenger.Outcome]int{messenger.OutcomeStatus: 3 * len(c.statuses)}))
 		})
 	}
@@ -128,7 +128,7 @@ func TestHook_failedMessages(t *testing.T) {
 				f.Expect(f.post(statusesOf(statusOf("wamid.1", "failed", c.status))).Code).To(Equal(http.StatusOK))
 			}
 			f.Expect(f.notDelivered()).To(Equal(map[string]int{c.want: 1}))
-			f.Expect(f.billed()).To(BeEmpty())
+			f.Expect(f.billedMessages()).To(BeEmpty())
 			f.Expect(string(f.logs.Contents())).NotTo(Or(ContainSubstring("canary"), ContainSubstring(user)))
 		})
 	}
@@ -139,7 +139,7 @@ func TestHook_statusesOfOthers(t *testing.T) {
 	f := newOfflineFixture(t)
 	f.change(func(s *settings.Settings) { s.WhatsApp.PhoneNumberID = "1" })
 	f.Expect(f.post(golden(t, "in/status_billed")).Code).To(Equal(http.StatusOK))
-	f.Expect(f.billed()).To(BeEmpty())
+	f.Expect(f.billedMessages()).To(BeEmpty())
 }
 
 // TestStatusCounter_forgets counts more messages than are remembered: the memory is bounded, and the latest are in it.
@@ -148,7 +148,7 @@ func TestStatusCounter_forgets(t *testing.T) {
 	c, err := newStatusCounter(nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	at := func(now time.Time, id string) {
-		c.count(now, &status{ID: id, Status: statusDelivered, Pricing: []byte(`{"billable":true,"category":"service"}`)})
+		c.countStatus(now, &status{ID: id, Status: statusDelivered, Pricing: []byte(`{"billable":true,"category":"service"}`)})
 	}
 	billed := func() int { return int(testutil.ToFloat64(c.billed.WithLabelValues("service"))) }
 	for i := range maxStatuses + 1 {
@@ -170,7 +170,7 @@ func TestDecode_statuses(t *testing.T) {
 	in := decodeWebhook(golden(t, "in/status_failed"), numberID, counts{}.count)
 	g.Expect(in.statuses).To(HaveLen(1))
 	s := in.statuses[0]
-	g.Expect([]string{s.ID, s.Status, s.RecipientID, s.RecipientUserID, s.CallbackData, s.failure()}).To(Equal([]string{
+	g.Expect([]string{s.ID, s.Status, s.RecipientID, s.RecipientUserID, s.CallbackData, s.failureReason()}).To(Equal([]string{
 		"wamid.HBgLMTY1MDM4Nzk0MzkVAgASGBQzQTRBNjU5OUFFRTAzODEwMTQ0RgA=", "failed", user, hiddenUser, "echo:1", failedNoWindow,
 	}))
 	category, billed := decodeWebhook(golden(t, "in/status_billed"), numberID, counts{}.count).statuses[0].billedCategory()

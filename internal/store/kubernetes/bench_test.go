@@ -89,7 +89,7 @@ func BenchmarkStore(b *testing.B) {
 				} else {
 					create()
 				}
-				_, err := s.Awaiting(ctx, hash(1))
+				_, err := s.Awaiting(ctx, bindingOf(1))
 				Expect(err).To(MatchError(verification.ErrNotFound))
 			}
 		})

@@ -55,8 +55,8 @@ func attempt(delivered bool) verification.Mutation {
 	}
 }
 
-// hash is a binding as the service makes them: HMAC-SHA256 in hexadecimal.
-func hash(i int) string { return strings.Repeat(fmt.Sprintf("%02x", i+16), 16) }
+// bindingOf returns a binding as the service makes them: 128 bits in hexadecimal.
+func bindingOf(i int) string { return strings.Repeat(fmt.Sprintf("%02x", i+16), 16) }
 
 var _ = Describe("The budget of calls", func() {
 	var (
@@ -106,13 +106,13 @@ var _ = Describe("The budget of calls", func() {
 	It("is one write more per contact binding, and reads that are no LIST", func(ctx SpecContext) {
 		id := create(ctx)
 		tap.take()
-		update(ctx, id, bindTo(hash(1)))
+		update(ctx, id, bindTo(bindingOf(1)))
 		calls := tap.take()
 		Expect(calls["watch"]).To(BeNumerically("<=", 2), "none, unless the watch is late")
 		delete(calls, "watch")
 		Expect(calls).To(Equal(map[string]int{"update": 1}))
 
-		_, err := s.Awaiting(ctx, hash(1))
+		_, err := s.Awaiting(ctx, bindingOf(1))
 		Expect(err).NotTo(HaveOccurred())
 		calls = tap.take()
 		Expect(calls["watch"]).To(And(BeNumerically(">=", 1), BeNumerically("<=", 2)))
@@ -121,12 +121,12 @@ var _ = Describe("The budget of calls", func() {
 	})
 
 	It("is no read for bindings of before a write that the watch has brought", func(ctx SpecContext) {
-		r := update(ctx, create(ctx), bindTo(hash(1)))
+		r := update(ctx, create(ctx), bindTo(bindingOf(1)))
 		settle(ctx, s)
 		tap.take()
 		bound, err := s.bindingsSince(ctx, r.Version)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(bound(hash(1))).To(HaveLen(1))
+		Expect(bound(bindingOf(1))).To(HaveLen(1))
 		Expect(tap.take()).To(BeEmpty())
 	})
 
@@ -300,12 +300,12 @@ var _ = Describe("The budget of calls", func() {
 		tap.take()
 		for range 200 {
 			n := newRequest(project)
-			n.BodyHash = hash(1)
+			n.BodyHash = bindingOf(1)
 			Expect(s.Create(attacker, n, full)).Error().To(MatchError(verification.RateLimited(verification.LimitPerKey, 0)))
 		}
 		Expect(tap.take()["get"]).To(BeNumerically("<", 200))
 		n := newRequest(project)
-		n.ID, n.BodyHash = id, hash(1)
+		n.ID, n.BodyHash = id, bindingOf(1)
 		Expect(s.Create(attacker, n, full)).To(HaveField("Existing", true))
 	})
 
@@ -349,11 +349,11 @@ var _ = Describe("The size of objects", func() {
 		_, err := s.Create(ctx, n, verification.Limits{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report("pending", n.ID)).To(BeNumerically("<", 2048))
-		_, err = s.Update(ctx, n.ID, bindTo(hash(0)))
+		_, err = s.Update(ctx, n.ID, bindTo(bindingOf(0)))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(report("one contact", n.ID)).To(BeNumerically("<", 2048))
 		for i := range verification.MaxContacts {
-			_, err := s.Update(ctx, n.ID, bindTo(hash(i)))
+			_, err := s.Update(ctx, n.ID, bindTo(bindingOf(i)))
 			Expect(err).NotTo(HaveOccurred())
 		}
 		report("eight contacts", n.ID)

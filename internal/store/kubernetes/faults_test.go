@@ -145,7 +145,7 @@ var _ = Describe("Faults", func() {
 		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (resp *http.Response, err error) {
 			if verb == "update" {
 				once.Do(func() {
-					update(ctx, a, id, bindTo(hash(1)))
+					update(ctx, a, id, bindTo(bindingOf(1)))
 					err = errLost
 				})
 			}
@@ -261,9 +261,9 @@ var _ = Describe("Faults", func() {
 			return nil
 		})
 		Expect(err).To(MatchError(errMine), "a verified request does not expire")
-		bound := update(ctx, a, other, bindTo(hash(1)))
-		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
-		Expect(b.Awaiting(ctx, hash(2))).Error().To(MatchError(verification.ErrNotFound))
+		bound := update(ctx, a, other, bindTo(bindingOf(1)))
+		Expect(b.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
+		Expect(b.Awaiting(ctx, bindingOf(2))).Error().To(MatchError(verification.ErrNotFound))
 		Expect(b.Delete(ctx, id, "1")).To(MatchError(verification.ErrConflict))
 		Expect(b.Delete(ctx, id, verified.Version)).To(Succeed())
 		Expect(b.ReadFinal(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
@@ -276,8 +276,8 @@ var _ = Describe("Faults", func() {
 		open, final := create(ctx, a), create(ctx, a)
 		settle(ctx, b)
 		defer tap.gate.shut()()
-		bound := update(ctx, a, open, bindTo(hash(1)))
-		update(ctx, a, final, bindTo(hash(2)))
+		bound := update(ctx, a, open, bindTo(bindingOf(1)))
+		update(ctx, a, final, bindTo(bindingOf(2)))
 		verified := update(ctx, a, final, verifyNow)
 		var mu sync.Mutex
 		var reads []string
@@ -289,12 +289,12 @@ var _ = Describe("Faults", func() {
 			}
 			return forward()
 		})
-		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
+		Expect(b.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
 		opened := "spec.projectRef.name=shop,status.phase!=Verified,status.phase!=Expired"
 		Expect(reads).To(Equal([]string{opened}), "those that are kept for hours are many")
-		Expect(b.Awaiting(ctx, hash(2))).To(Equal(verified))
+		Expect(b.Awaiting(ctx, bindingOf(2))).To(Equal(verified))
 		Expect(reads).To(Equal([]string{opened, opened, "spec.projectRef.name=shop"}))
-		Expect(b.Awaiting(ctx, hash(3))).Error().To(MatchError(verification.ErrNotFound))
+		Expect(b.Awaiting(ctx, bindingOf(3))).Error().To(MatchError(verification.ErrNotFound))
 	})
 
 	It("lists anew after 410 Gone, as a stream, and misses nothing of it", func(ctx SpecContext) {
@@ -351,7 +351,7 @@ var _ = Describe("Faults", func() {
 				from, to = b, a
 			}
 			id := create(ctx, from)
-			binding := hash(i % 5)
+			binding := bindingOf(i % 5)
 			bound := update(ctx, from, id, bindTo(binding))
 			Expect(to.Awaiting(ctx, binding)).To(Equal(bound), "round %d", i)
 		}
@@ -368,13 +368,13 @@ var _ = Describe("Faults", func() {
 			return forward()
 		})
 		s := open(ctx, project, Options{Config: plain.config()})
-		bound := update(ctx, a, create(ctx, a), bindTo(hash(1)))
-		Expect(s.Awaiting(ctx, hash(1))).To(Equal(bound))
+		bound := update(ctx, a, create(ctx, a), bindTo(bindingOf(1)))
+		Expect(s.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
 		update(ctx, s, bound.ID, verifyNow)
 	})
 
 	It("takes one refusal of a WatchList for what it is", func(ctx SpecContext) {
-		bound := update(ctx, a, create(ctx, a), bindTo(hash(1)))
+		bound := update(ctx, a, create(ctx, a), bindTo(bindingOf(1)))
 		settle(ctx, b)
 		var refused atomic.Bool
 		tap.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
@@ -384,12 +384,12 @@ var _ = Describe("Faults", func() {
 			return forward()
 		})
 		tap.take()
-		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
-		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
+		Expect(b.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
+		Expect(b.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
 		Expect(tap.take()).To(And(HaveKeyWithValue("watch", 1), HaveKey("list")), "for a while it is not asked again")
 
 		b.api.watchList.refusedAt.Store(new(time.Now().Add(-watchListRetryAfter)))
-		Expect(b.Awaiting(ctx, hash(1))).To(Equal(bound))
+		Expect(b.Awaiting(ctx, bindingOf(1))).To(Equal(bound))
 		Expect(tap.take()).To(And(HaveKey("watch"), Not(HaveKey("list"))))
 	})
 })
@@ -423,7 +423,7 @@ var _ = Describe("An API server that goes away", Serial, func() {
 			g.Expect(s.Read(ctx, n.ID)).Error().To(down)
 			g.Expect(s.ReadFinal(ctx, n.ID)).Error().To(down)
 			g.Expect(s.Update(ctx, n.ID, verifyNow)).Error().To(down)
-			g.Expect(s.Awaiting(ctx, hash(1))).Error().To(down)
+			g.Expect(s.Awaiting(ctx, bindingOf(1))).Error().To(down)
 			g.Expect(s.Create(ctx, newRequest(project), verification.Limits{})).Error().To(down)
 			g.Expect(s.Delete(ctx, n.ID, "1")).To(down)
 			g.Expect(s.Ready(ctx)).To(down)
@@ -444,7 +444,7 @@ var _ = Describe("An API server that goes away", Serial, func() {
 		Eventually(changes).WithContext(ctx).WithTimeout(2 * time.Minute).Should(Receive())
 		// The API server's own caches come later than the API server.
 		Eventually(func(ctx context.Context) error {
-			_, err := s.Awaiting(ctx, hash(1))
+			_, err := s.Awaiting(ctx, bindingOf(1))
 			return err
 		}).WithContext(ctx).WithTimeout(time.Minute).Should(MatchError(verification.ErrNotFound))
 		settle(ctx, s)

@@ -60,7 +60,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 	It("wait for a request of the API until it is verified, whether the event was delivered or not", func(ctx SpecContext) {
 		id := create(ctx)
 		Expect(kstatus(ctx, id)).To(Equal(status.InProgressStatus), "not written yet")
-		update(ctx, id, bindTo(hash(1)))
+		update(ctx, id, bindTo(bindingOf(1)))
 		Expect(kstatus(ctx, id)).To(Equal(status.InProgressStatus), "waits for a contact")
 		update(ctx, id, verifyNow)
 		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "verified")
@@ -74,7 +74,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 		for _, waited := range []bool{false, true} {
 			id := create(ctx)
 			if waited {
-				update(ctx, id, bindTo(hash(1)))
+				update(ctx, id, bindTo(bindingOf(1)))
 			}
 			update(ctx, id, expire)
 			Expect(kstatus(ctx, id)).To(Equal(status.FailedStatus))

@@ -171,14 +171,14 @@ var _ = Describe("A request made with kubectl", func() {
 			kubectl(ctx, "", "wait", "--for=condition=Accepted=false", "vreq/poison", "--timeout=60s")
 			_, err = a.Update(ctx, good.ID, verifyNow)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(b.Awaiting(ctx, hash(1))).Error().To(MatchError(verification.ErrNotFound))
+			Expect(b.Awaiting(ctx, bindingOf(1))).Error().To(MatchError(verification.ErrNotFound))
 			_, err = b.Create(ctx, newRequest(project), verification.Limits{MaxStored: 3})
 			Expect(err).NotTo(HaveOccurred())
 		},
 		Entry("final without ever having begun", "", `{"phase":"Verified"}`),
 		Entry("expired without ever having begun", "", `{"phase":"Expired"}`),
 		Entry("verified at no time", `,"init":{"createdAt":"2026-11-21T00:00:00.000000Z","expiresAt":"2026-11-21T00:10:00.000000Z"}`,
-			`{"phase":"Verified","contacts":[{"binding":"`+hash(1)[:16]+`","boundAt":"2026-11-21T00:00:00.000000Z"}]}`),
+			`{"phase":"Verified","contacts":[{"binding":"`+bindingOf(1)[:16]+`","boundAt":"2026-11-21T00:00:00.000000Z"}]}`),
 		Entry("accepted in the year zero", `,"init":{"createdAt":"0001-01-01T00:00:00.000000Z","expiresAt":"2026-11-21T00:10:00.000000Z"}`, `{}`),
 	)
 
@@ -241,7 +241,7 @@ var _ = Describe("A request made with kubectl", func() {
 			_, err := a.Update(ctx, n.ID, m)
 			Expect(err).NotTo(HaveOccurred())
 		}
-		step(bindTo(hash(1)))
+		step(bindTo(bindingOf(1)))
 		expect(n.ID, verifyv1.ConditionVerified, metav1.ConditionUnknown, verifyv1.ReasonPending)
 		expect(n.ID, verifyv1.ConditionWebhookDelivered, "", "")
 		step(verifyNow)
