@@ -282,6 +282,7 @@ func TestReplies_inTheLanguage(t *testing.T) {
 		w.accept(w.contactUpdate(2, user, strangerPhone))
 		w.flush()
 		w.accept(w.contactUpdate(3, user, claimed))
+		w.flush()
 		w.accept(w.update(4, stranger, "hello"))
 		w.flush()
 		own, sent := texts.BuiltIn().In(locale), w.api.got("sendMessage")
