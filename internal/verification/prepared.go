@@ -13,16 +13,12 @@ import (
 // signature, not for another message.
 const MaxOtherCharacters = 40
 
-// HoldsPrepared reports whether a message holds the text that was prepared, in one piece, and at most MaxOtherCharacters
+// HoldsPrepared reports whether a message holds one of the texts that were prepared, in one piece, and at most MaxOtherCharacters
 // others. What keyboards and messengers change by themselves does not count, on either side: case, spaces and line breaks,
 // punctuation, quotes and dashes, invisible characters, and the forms of one character. Emoji are characters.
-func HoldsPrepared(message, prepared string) bool {
-	return HoldsOnePrepared(message, func(yield func(string) bool) { yield(prepared) })
-}
-
-// HoldsOnePrepared reports whether a message holds one of several texts, as HoldsPrepared does for each. A sender chooses how long
-// the message is, so what is costly about it is done once.
-func HoldsOnePrepared(message string, prepared iter.Seq[string]) bool {
+//
+// A sender chooses how long the message is, so what is costly about it is done once for all texts.
+func HoldsPrepared(message string, prepared iter.Seq[string]) bool {
 	if len(message) > utf8.UTFMax*maxExtractRunes {
 		return false
 	}

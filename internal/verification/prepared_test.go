@@ -1,12 +1,18 @@
 package verification
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	. "github.com/onsi/gomega"
 )
+
+// holdsPrepared reports whether a message holds that one text.
+func holdsPrepared(message, prepared string) bool {
+	return HoldsPrepared(message, slices.Values([]string{prepared}))
+}
 
 // TestHoldsPrepared: what keyboards, messengers and people do to the text, and what fraudsters do.
 func TestHoldsPrepared(t *testing.T) {
@@ -68,16 +74,16 @@ func TestHoldsPrepared(t *testing.T) {
 		"megabytes":             {prepared + strings.Repeat(" ", 1<<20), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(HoldsPrepared(c.text, prepared)).To(Equal(c.want))
+			NewWithT(t).Expect(holdsPrepared(c.text, prepared)).To(Equal(c.want))
 		})
 	}
 	g := NewWithT(t)
-	g.Expect(HoldsPrepared("anything", "")).To(BeFalse(), "nothing was prepared")
-	g.Expect(HoldsPrepared("anything", " . ")).To(BeFalse())
+	g.Expect(holdsPrepared("anything", "")).To(BeFalse(), "nothing was prepared")
+	g.Expect(holdsPrepared("anything", " . ")).To(BeFalse())
 	for _, name := range []string{"مكتبة آدا", "アダ書店", "गूगल किताबें", "Книги Ады", "A!", "🛒 Shop & Co.", "İstanbul", "Straße"} {
 		text := "I confirm my phone number to " + name + ". Code: " + code
-		g.Expect(HoldsPrepared(text, text)).To(BeTrue(), name)
-		g.Expect(HoldsPrepared(strings.ReplaceAll(text, " ", "\u202f"), text)).To(BeTrue(), name)
+		g.Expect(holdsPrepared(text, text)).To(BeTrue(), name)
+		g.Expect(holdsPrepared(strings.ReplaceAll(text, " ", "\u202f"), text)).To(BeTrue(), name)
 	}
 }
 
@@ -87,16 +93,16 @@ func FuzzHoldsPrepared(f *testing.F) {
 	f.Add("\xff", "ﷺ", "´")
 	f.Fuzz(func(t *testing.T, before, prepared, after string) {
 		text := before + prepared + after
-		if HoldsPrepared(text, prepared) && utf8.RuneCountInString(comparableText(text))-utf8.RuneCountInString(comparableText(prepared)) > MaxOtherCharacters {
+		if holdsPrepared(text, prepared) && utf8.RuneCountInString(comparableText(text))-utf8.RuneCountInString(comparableText(prepared)) > MaxOtherCharacters {
 			t.Fatal("it holds more than it may")
 		}
-		if comparableText(prepared) != "" && len(prepared) <= maxExtractRunes && !HoldsPrepared(prepared, prepared) {
+		if comparableText(prepared) != "" && len(prepared) <= maxExtractRunes && !holdsPrepared(prepared, prepared) {
 			t.Fatalf("%q is not itself", prepared)
 		}
 		// Where nothing combines with its neighbours, what stands around it does not hide it.
 		if len(text) <= maxExtractRunes && comparableText(before+" : "+prepared+" : "+after) == comparableText(before)+comparableText(prepared)+comparableText(after) &&
 			comparableText(prepared) != "" && utf8.RuneCountInString(comparableText(before)+comparableText(after)) <= MaxOtherCharacters &&
-			!HoldsPrepared(before+" : "+prepared+" : "+after, prepared) {
+			!holdsPrepared(before+" : "+prepared+" : "+after, prepared) {
 			t.Fatalf("%q is not found between %q and %q", prepared, before, after)
 		}
 	})
@@ -106,7 +112,7 @@ func BenchmarkHoldsPrepared(b *testing.B) {
 	const prepared = "I confirm my phone number to Ada's Books. I asked for this myself and send it to nobody else. Code: VCGC-SRF7-H9YN-HPM8"
 	b.ReportAllocs()
 	for b.Loop() {
-		if !HoldsPrepared(prepared, prepared) {
+		if !holdsPrepared(prepared, prepared) {
 			b.Fatal("not itself")
 		}
 	}

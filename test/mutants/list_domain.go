@@ -190,13 +190,13 @@ var domainMutants = []Mutant{
 	{
 		Name: "changed-text-verifies", Promise: "design.md 3: the message must contain the project's sentence",
 		Symbol: "verification.(*Service).Receive",
-		Old:    "!HoldsOnePrepared(m.Text, m.Prepared(r, code))",
+		Old:    "!HoldsPrepared(m.Text, m.Prepared(r, code))",
 		New:    "len(m.Text) > 1<<20",
 		Suite:  "domain", Test: "TestReceive_theTextThatWasPrepared|TestReceive_asksNobodyElse",
 	},
 	{
 		Name: "sentence-among-many-others", Promise: "design.md 3: with at most 40 other characters",
-		Symbol: "verification.HoldsOnePrepared", Old: "<= MaxOtherCharacters", New: "<= 10*MaxOtherCharacters",
+		Symbol: "verification.HoldsPrepared", Old: "<= MaxOtherCharacters", New: "<= 10*MaxOtherCharacters",
 		Suite: "domain", Test: "TestHoldsPrepared",
 	},
 	{
