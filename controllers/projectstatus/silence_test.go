@@ -61,7 +61,7 @@ func (w *fakeServer) expireRequests(requests int) {
 	}
 }
 
-// silence returns the condition Silent; nil if the project has none.
+// silentCondition returns the condition Silent; nil if the project has none.
 func (w *fakeServer) silentCondition() *metav1.Condition {
 	for _, c := range w.stored.Status.Conditions {
 		if c.Type == verifyv1.ConditionSilent {

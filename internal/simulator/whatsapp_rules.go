@@ -78,7 +78,7 @@ func (r *WhatsAppRules) validateRules() *failure {
 	return nil
 }
 
-// change sets what is given.
+// changeRules sets what is given.
 func (r *WhatsAppRules) changeRules(to WhatsAppRules) {
 	r.Subscribed = cmp.Or(to.Subscribed, r.Subscribed)
 	r.OtherApp = cmp.Or(to.OtherApp, r.OtherApp)

@@ -51,7 +51,7 @@ func (w *runningSimulator) callGraph(status int, method, path, body string) map[
 	return answer
 }
 
-// send sends a message by the account of the tests.
+// sendMessage sends a message by the account of the tests.
 func (w *runningSimulator) sendMessage(status int, body string) map[string]any {
 	w.t.Helper()
 	return w.callGraph(status, http.MethodPost, "1234567890/messages", body)

@@ -295,17 +295,18 @@ var _ = Describe("The budget of calls", func() {
 
 	It("is bounded for retries that are refused", func(ctx SpecContext) {
 		id := create(ctx)
+		bodyHash := strings.Repeat("0123456789abcdef", 2)
 		full := verification.Limits{PerKey: verification.Rate{Requests: 1, Period: time.Hour}}
 		attacker := verification.WithCaller(ctx, verification.Client("leaked"))
 		tap.take()
 		for range 200 {
 			n := newRequest(project)
-			n.BodyHash = bindingOf(1)
+			n.BodyHash = bodyHash
 			Expect(s.Create(attacker, n, full)).Error().To(MatchError(verification.RateLimited(verification.LimitPerKey, 0)))
 		}
 		Expect(tap.take()["get"]).To(BeNumerically("<", 200))
 		n := newRequest(project)
-		n.ID, n.BodyHash = id, bindingOf(1)
+		n.ID, n.BodyHash = id, bodyHash
 		Expect(s.Create(attacker, n, full)).To(HaveField("Existing", true))
 	})
 
