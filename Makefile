@@ -141,8 +141,9 @@ postgres-assets: ## Install Debian's PostgreSQL and PgBouncer for the tests, whe
 	@hack/postgres-assets.sh
 
 .PHONY: screenshot
-screenshot: browser-assets ## Take the picture of the dev page that README.md shows.
-	@mkdir -p bin docs/images
+screenshot: browser-assets ## Take the pictures of README.md and docs/page.md.
+	@mkdir -p bin docs/images/page
+	PHONEPROOF_TEST_PAGE_PICTURES=$(CURDIR)/docs/images/page go test -count=1 -run TestUserPage_everyState ./cmd/phoneproof/app
 	@rm -f bin/dev-page.png
 	PHONEPROOF_TEST_README_PICTURE=$(CURDIR)/bin/dev-page.png go test -count=1 -run TestDev_pagePlaysTheWholeFlow ./cmd/phoneproof/app
 	@mv bin/dev-page.png docs/images/ || { echo 'no picture was taken: the test was skipped, see go test -v' >&2; exit 1; }
@@ -151,8 +152,12 @@ screenshot: browser-assets ## Take the picture of the dev page that README.md sh
 browser-assets: ## Install Debian's Chromium (root) and axe-core (npm) for the tests, where they are missing and that can be done.
 	@hack/browser-assets.sh
 
+.PHONY: example-assets
+example-assets: ## Install Debian's Node and Python for the tests of the examples in docs/, where they are missing and that can be done (root).
+	@hack/example-assets.sh
+
 .PHONY: test-packages
-test-packages: postgres-assets browser-assets
+test-packages: postgres-assets browser-assets example-assets
 
 test test-slow: export PACKAGES := $(PACKAGES)
 test test-slow: export TEST_FLAGS := $(TEST_FLAGS)
@@ -206,6 +211,14 @@ SEED ?= 0
 .PHONY: chaos
 chaos: envtest-assets postgres-assets ## Run whole systems under load and faults, and judge by ledgers outside of them (DURATION, REQUESTS, RATE, KILLS, STORE, SEED).
 	@go run ./test/chaos -duration=$(DURATION) -requests=$(REQUESTS) -rate=$(RATE) -kills=$(KILLS) -store=$(STORE) -seed=$(SEED)
+
+# The adversary: how many victims of each kind for each store, or 0 for as many as there is time for.
+VICTIMS ?= 0
+
+adversary: DURATION = 1m
+.PHONY: adversary
+adversary: envtest-assets postgres-assets ## Have attackers pass links on to victims, and judge by a ledger whether anyone was verified (VICTIMS, DURATION, STORE).
+	@go run ./test/adversary -victims=$(VICTIMS) -duration=$(DURATION) -store=$(STORE)
 
 # Mutants: ci for the cheapest ones, which continuous integration plants; and a regular expression of their names.
 SLICE ?=

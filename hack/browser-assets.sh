@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the tests of the dev page need, where it is missing and that can be done: Debian's Chromium, and axe-core in
+# Installs what the tests in a browser need, where it is missing and that can be done: Debian's Chromium, and axe-core in
 # the version of hack/browser/package-lock.json. The tests whose part is missing are skipped, and say so.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -203,6 +203,27 @@ await_event() {
 	[[ "$(field .signature) $(field .standardSignature) $(field .status)" == 'valid valid 204' ]] || fail 'the receiver did not accept the webhook'
 }
 
+# show_page plays the page of a request in a browser. Its user has nothing but a phone.
+show_page() {
+	if ! command -v chromium >/dev/null; then
+		echo '  Skipped, because Chromium is not installed: make browser-assets installs it as root on Debian.'
+		return
+	fi
+	local number page deadline=$((SECONDS + patience))
+	kube patch vproj/shop --type=merge --patch "{\"spec\":{\"baseURL\":\"$api\"}}"
+	# Until the pod has the new address, a page would be at the former one.
+	until [[ ${page-} == "$api"/v/* ]]; do
+		((SECONDS < deadline)) || fail "the pageURL is $page, not below $api"
+		[[ -z ${page-} ]] || sleep 0.5
+		printf -v number '+491511%07d' $((SRANDOM % 10000000))
+		request POST "$api/api/verify/init" "{\"phoneNumber\":\"$number\"}"
+		page=$(field .pageURL)
+	done
+	printf '    "pageURL": "%s"\n' "$page"
+	call POST "$simulator/sim/users" "{\"name\":\"Ada\",\"phone\":\"$number\"}"
+	run go run ./hack/demo -page "$page" -user "$simulator/sim/users/$number" -screenshot bin/demo-page.png
+}
+
 # diagnose shows the state of everything after a failure.
 diagnose() {
 	[[ -s $kubeconfig ]] || return 0
@@ -270,6 +291,7 @@ main() {
 	title 'A project: a verification API with two replicas, under restricted Pod Security' && start_project
 	title 'A client asks, and its user sends the message on WhatsApp' && verify WHATSAPP
 	title 'The same on Telegram' && verify TELEGRAM
+	title 'The page of such a request, in the browser of a phone' && show_page
 	check_forwards
 	summarize
 }

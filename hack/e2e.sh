@@ -19,7 +19,7 @@ echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about s
 rm -f bin/cluster/findings bin/cluster/e2e.json
 result=0
 go tool -modfile=hack/tools/go.mod gotestsum --format=pkgname --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \
-	-tags e2e -count=1 -timeout 30m ${E2E_FLAGS:-} ./test/e2e || result=$?
+	-tags e2e -count=1 -timeout 30m ./test/e2e ${E2E_FLAGS:-} || result=$?
 [[ ! -e bin/cluster/findings ]] || sed 's/^/e2e: /' bin/cluster/findings >&2
 awk -f hack/testcount.awk bin/cluster/e2e.json || result=1
 exit $result

@@ -194,7 +194,8 @@ const (
 	// put a valid token into the Secret.
 	ReasonCredentialsRejected = "CredentialsRejected"
 	// ReasonAccountMismatch: the token belongs to another account than
-	// phoneNumberID or botUsername names. To fix it, correct one of the two.
+	// phoneNumberID or botUsername names, or the WhatsApp Business account does
+	// not have the number. To fix it, correct one of the two.
 	ReasonAccountMismatch = "AccountMismatch"
 	// ReasonPlatformUnreachable: the messenger does not answer. Wait, or look at
 	// what the pods may reach.
@@ -251,7 +252,8 @@ const (
 	// person's. To fix it, make a request with another number.
 	ReasonPhoneNumberRefused = "PhoneNumberRefused"
 	// ReasonRateLimited: the number has used up rateLimit.perPhoneNumber, or its
-	// range rateLimit.perPrefix; the message says which. Try again later.
+	// range rateLimit.perPrefix, or its owner declined within
+	// assurance.declineCooldown; the message says which. Try again later.
 	ReasonRateLimited = "RateLimited"
 	// ReasonTooManyStored: maxStored requests are stored. Try again later.
 	ReasonTooManyStored = "TooManyStored"
@@ -261,6 +263,9 @@ const (
 	// ReasonPending goes with Verified=Unknown and Reconciling=True: the message
 	// has not come yet.
 	ReasonPending = "Pending"
+	// ReasonAwaitingConfirmation goes with Verified=Unknown and Reconciling=True:
+	// the number is proven, and the client is to redeem a session code.
+	ReasonAwaitingConfirmation = "AwaitingConfirmation"
 	// ReasonNumberMatched goes with Verified=True: the messenger reported the
 	// sender's number, and it is the one to verify.
 	ReasonNumberMatched = "NumberMatched"
@@ -273,7 +278,8 @@ const (
 	// ReasonContactShared goes with Verified=True: the user shared their own
 	// contact, and it is the number to verify.
 	ReasonContactShared = "ContactShared"
-	// ReasonExpired goes with Verified=False and Stalled=True: the time ran out.
+	// ReasonExpired goes with Verified=False and Stalled=True: the time ran out,
+	// or the request ended before; the message says why.
 	ReasonExpired = "Expired"
 	// ReasonDelivered goes with WebhookDelivered=True: the receiver answered 2xx.
 	ReasonDelivered = "Delivered"

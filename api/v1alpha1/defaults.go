@@ -21,6 +21,8 @@ const (
 	DefaultStorageType                     = StorageKubernetes
 	DefaultServiceType                     = ServiceClusterIP
 	DefaultSendReplies                     = SendRepliesAlways
+	DefaultAssuranceLevel                  = AssuranceLevelPossession
+	DefaultDeclineCooldown        Duration = "1h"
 )
 
 // Default sets unset fields exactly as the API server does. Fields whose default
@@ -40,6 +42,10 @@ func (p *VerificationProject) Default() {
 	}
 	if s.Replies != nil {
 		setDefault(&s.Replies.Send, DefaultSendReplies)
+	}
+	if s.Assurance != nil {
+		setDefault(&s.Assurance.Level, DefaultAssuranceLevel)
+		setDefault(&s.Assurance.DeclineCooldown, DefaultDeclineCooldown)
 	}
 	s.Request.setDefaults()
 	s.RateLimit.setDefaults()

@@ -109,6 +109,23 @@ func (s *VerificationProjectSpec) EffectiveTTL() time.Duration {
 	return s.Request.TTL.Or(10 * time.Minute)
 }
 
+// EffectiveAssuranceLevel returns what it takes to verify a number.
+func (s *VerificationProjectSpec) EffectiveAssuranceLevel() AssuranceLevel {
+	if s.Assurance == nil || s.Assurance.Level == "" {
+		return AssuranceLevelPossession
+	}
+	return s.Assurance.Level
+}
+
+// EffectiveDeclineCooldown returns how long no request starts for a number whose
+// owner answered "Not me"; zero for no such time.
+func (s *VerificationProjectSpec) EffectiveDeclineCooldown() time.Duration {
+	if s.Assurance == nil {
+		return 0
+	}
+	return s.Assurance.DeclineCooldown.Or(time.Hour)
+}
+
 // EffectiveMaxStored returns how many objects a project may have.
 func (s *VerificationProjectSpec) EffectiveMaxStored() int {
 	return int(ptr.Deref(s.Request.MaxStored, DefaultMaxStored))

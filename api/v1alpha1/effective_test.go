@@ -220,3 +220,48 @@ func TestEffectiveInit_prefersTheSpec(t *testing.T) {
 	r.Spec.Init = &v1alpha1.Init{KeyName: "spec"}
 	g.Expect(r.EffectiveInit().KeyName).To(Equal("spec"))
 }
+
+func TestEffective_assurance(t *testing.T) {
+	for name, c := range map[string]struct {
+		set      *v1alpha1.AssuranceSettings
+		level    v1alpha1.AssuranceLevel
+		cooldown time.Duration
+	}{
+		"unset":         {nil, v1alpha1.AssuranceLevelPossession, 0},
+		"with nothing":  {&v1alpha1.AssuranceSettings{}, v1alpha1.AssuranceLevelPossession, time.Hour},
+		"session":       {&v1alpha1.AssuranceSettings{Level: v1alpha1.AssuranceLevelSession}, v1alpha1.AssuranceLevelSession, time.Hour},
+		"no cool-down":  {&v1alpha1.AssuranceSettings{DeclineCooldown: "0s"}, v1alpha1.AssuranceLevelPossession, 0},
+		"its cool-down": {&v1alpha1.AssuranceSettings{DeclineCooldown: "1h30m"}, v1alpha1.AssuranceLevelPossession, 90 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			p := &v1alpha1.VerificationProject{Spec: v1alpha1.VerificationProjectSpec{Assurance: c.set}}
+			for range 2 { // and once more with defaults
+				g.Expect(p.Spec.EffectiveAssuranceLevel()).To(Equal(c.level))
+				g.Expect(p.Spec.EffectiveDeclineCooldown()).To(Equal(c.cooldown))
+				p.Default()
+			}
+			g.Expect(p.Spec.Assurance == nil).To(Equal(c.set == nil), "unset stays unset")
+		})
+	}
+}
+
+// What serve decided when it accepted a request is part of its spec, which never changes.
+func TestValidateUpdate_keepsTheTermsOfARequest(t *testing.T) {
+	old := &v1alpha1.VerificationRequest{Spec: v1alpha1.VerificationRequestSpec{Init: &v1alpha1.Init{
+		Assurance: v1alpha1.AssuranceLevelSession, Purpose: "sign-in", Browser: "APP/IOS",
+	}}}
+	refusals := func(change func(*v1alpha1.Init)) string {
+		next := old.DeepCopy()
+		change(next.Spec.Init)
+		return next.ValidateUpdate(old).ToAggregate().Error()
+	}
+	g := NewWithT(t)
+	g.Expect(refusals(func(*v1alpha1.Init) {})).NotTo(ContainSubstring("spec is immutable"))
+	for name, change := range map[string]func(*v1alpha1.Init){
+		"assurance": func(i *v1alpha1.Init) { i.Assurance = "" }, "purpose": func(i *v1alpha1.Init) { i.Purpose = "" },
+		"browser": func(i *v1alpha1.Init) { i.Browser = "APP/ANDROID" },
+	} {
+		g.Expect(refusals(change)).To(ContainSubstring("spec is immutable"), name)
+	}
+}

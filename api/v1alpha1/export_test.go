@@ -3,11 +3,11 @@ package v1alpha1
 // Patterns returns the patterns of Validate that the CRDs repeat in their rules.
 // Quantities have plain patterns in the CRDs.
 func Patterns() []string {
-	patterns := []string{durationPattern.String(), mapKeyPattern.String(), labelValuePattern.String(), metadataKeyPattern.String(), metadataValuePattern.String()}
+	patterns := []string{durationPattern.String(), securePattern.String(), mapKeyPattern.String(), labelValuePattern.String(), metadataKeyPattern.String(), metadataValuePattern.String()}
 	for _, rule := range []textRule{
 		secretNameRule, secretKeyRule, projectIDRule, displayNameRule, baseURLRule, webhookURLRule, keyNameRule, phoneNumberRule,
-		phoneNumberIDRule, botUsernameRule, replyRule, caBundleRule, hostnameRule, bodyHashRule, subjectHashRule,
-		referenceRule, localeRule, textsLocaleRule, placeOfCodeRule,
+		phoneNumberIDRule, botUsernameRule, replyRule, caBundleRule, hostnameRule, bodyHashRule, subjectHashRule, returnURLRule,
+		referenceRule, localeRule, textsLocaleRule, placeOfCodeRule, returnURLsRule, frameAncestorsRule, accentColorRule, browserRule,
 	} {
 		patterns = append(patterns, rule.pattern.String())
 	}

@@ -23,8 +23,8 @@ const (
 	CodeIDLabel = "phoneproof.dev/code-id"
 
 	// RedeliverAnnotation on a VerificationProject has the form
-	// REQUESTID/NONCE and sends the event of a verified request once more. A
-	// new nonce repeats that.
+	// REQUESTID/NONCE and sends the event of a final request once more. A new
+	// nonce repeats that.
 	RedeliverAnnotation = "phoneproof.dev/redeliver"
 )
 

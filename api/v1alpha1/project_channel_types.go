@@ -176,42 +176,45 @@ type Replies struct {
 	// user whose number was confirmed by a link of another person is not warned.
 	// What asks users for their contact or their confirmation is always sent, so
 	// Never is refused where WhatsApp may have to ask: it needs
-	// whatsapp.acceptAnyText: true, and no whatsapp.acceptSharedContact.
+	// whatsapp.acceptAnyText: true and whatsapp.hiddenNumbers: Refuse.
 	// Default: Always.
 	// +optional
 	// +kubebuilder:default=Always
 	Send SendReplies `json:"send,omitempty"`
 
 	// verified is sent when the number was verified. 1 to 1024 characters.
-	// Default: a built-in English text.
+	// Default: a built-in text in the request's language.
 	// +optional
 	Verified Reply `json:"verified,omitempty"`
 
 	// wrongNumber is sent when the message came from another number than the
-	// one to be verified. It never reveals the expected number.
-	// 1 to 1024 characters. Default: a built-in English text.
+	// one to be verified. It never reveals the expected number. 1 to 1024
+	// characters. Default: a built-in text in the request's language.
 	// +optional
 	WrongNumber Reply `json:"wrongNumber,omitempty"`
 
-	// expired is sent when the code was right but came too late.
-	// 1 to 1024 characters. Default: a built-in English text.
+	// expired is sent when the code was right but came too late. 1 to 1024
+	// characters. Default: a built-in text in the request's language.
 	// +optional
 	Expired Reply `json:"expired,omitempty"`
 
 	// unknown is sent, at most once a day to the same sender, when a message
-	// holds no known code. 1 to 1024 characters. Default: a built-in English text.
+	// holds no known code, so that the sender's language is not known either, or
+	// the code belongs to another messenger. 1 to 1024 characters. Default: a
+	// built-in text, in English or in the request's language.
 	// +optional
 	Unknown Reply `json:"unknown,omitempty"`
 
 	// shareContact asks the user to share their contact: always with Telegram,
-	// with WhatsApp only where acceptSharedContact is true.
-	// 1 to 1024 characters. Default: a built-in English text.
+	// with WhatsApp only where hiddenNumbers is SharedContact, or
+	// acceptSharedContact is true. 1 to 1024 characters. Default: a built-in text
+	// in the request's language.
 	// +optional
 	ShareContact Reply `json:"shareContact,omitempty"`
 
 	// numberHidden tells a WhatsApp user that their number is hidden and that
-	// verification therefore fails. 1 to 1024 characters.
-	// Default: a built-in English text.
+	// verification therefore fails. 1 to 1024 characters. Default: a built-in
+	// text in the request's language.
 	// +optional
 	NumberHidden Reply `json:"numberHidden,omitempty"`
 }

@@ -68,6 +68,7 @@ func (t *trialResults) recordFields(path string, value any) {
 		for name, child := range v {
 			t.recordFields(strings.TrimPrefix(path+"."+name, "."), child)
 		}
+		t.accepted[path+"[]"] = len(v) > 0 // of a map
 	case []any:
 		for _, child := range v {
 			t.recordFields(path+"[]", child)

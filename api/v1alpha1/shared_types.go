@@ -21,6 +21,25 @@ type SecretKeyRef struct {
 	Key string `json:"key"`
 }
 
+// ConfigMapKeyRef names one key of one ConfigMap in the object's own namespace.
+type ConfigMapKeyRef struct {
+	// name of the ConfigMap, in the namespace of this object. It may be created
+	// later. Example: shop-page. Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message="name must be the name of a ConfigMap: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+	Name string `json:"name"`
+
+	// key inside the ConfigMap, of its binaryData or data. Example: logo.png.
+	// Required.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$')`,message="key must be a key of a ConfigMap: letters, digits, '-', '_' and '.', and must not begin with '..'"
+	Key string `json:"key"`
+}
+
 // URISecretRef names the key of a Secret that holds a connection URI. It is a
 // SecretKeyRef whose key has a default.
 type URISecretRef struct {

@@ -2,6 +2,7 @@ package v1alpha1
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -57,6 +58,8 @@ func equalRequestSpec(a, b *VerificationRequestSpec) bool {
 		(a.Init == nil) == (b.Init == nil) &&
 		x.CreatedAt.Equal(&y.CreatedAt) && x.ExpiresAt.Equal(&y.ExpiresAt) &&
 		x.KeyName == y.KeyName && x.BodyHash == y.BodyHash && x.SubjectHash == y.SubjectHash && x.DisplayName == y.DisplayName &&
+		x.ReturnURL == y.ReturnURL && slices.Equal(x.OtherMethods, y.OtherMethods) &&
+		x.Assurance == y.Assurance && x.Purpose == y.Purpose && x.Browser == y.Browser &&
 		a.Reference == b.Reference && a.Locale == b.Locale && maps.Equal(a.Metadata, b.Metadata)
 }
 
@@ -82,6 +85,9 @@ func (s *VerificationProjectSpec) validateFields(path *field.Path) field.ErrorLi
 	errs = append(errs, s.Telegram.validateFields(path.Child("telegram"))...)
 	errs = append(errs, s.Replies.validateFields(path.Child("replies"))...)
 	errs = append(errs, validateTexts(path.Child("texts"), s.Texts)...)
+	errs = append(errs, s.Page.validateFields(path.Child("page"))...)
+	errs = append(errs, s.Assurance.validateFields(path.Child("assurance"))...)
+	errs = append(errs, validatePurposes(path.Child("purposes"), s.Purposes)...)
 	errs = append(errs, s.Request.validateFields(path.Child("request"))...)
 	errs = append(errs, s.RateLimit.validateFields(path.Child("rateLimit"))...)
 	errs = append(errs, s.Storage.validateFields(path.Child("storage"))...)
@@ -90,6 +96,8 @@ func (s *VerificationProjectSpec) validateFields(path *field.Path) field.ErrorLi
 	errs = append(errs, s.NetworkPolicy.validateFields(path.Child("networkPolicy"))...)
 	errs = append(errs, s.validateAddresses(path)...)
 	errs = append(errs, s.validateMessages(path)...)
+	errs = append(errs, s.validatePage(path)...)
+	errs = append(errs, s.validateAssurance(path)...)
 	return append(errs, s.validateRetention(path)...)
 }
 

@@ -227,5 +227,10 @@ func (i *Init) validateFields(path *field.Path) field.ErrorList {
 	errs = append(errs, keyNameRule.checkOptional(path.Child("keyName"), i.KeyName)...)
 	errs = append(errs, bodyHashRule.checkOptional(path.Child("bodyHash"), i.BodyHash)...)
 	errs = append(errs, preparedNameRule.checkOptional(path.Child("displayName"), i.DisplayName)...)
+	errs = append(errs, validateSet(path.Child("otherMethods"), "otherMethods", "for none", i.OtherMethods, MethodWhatsApp, MethodTelegram)...)
+	errs = append(errs, returnURLRule.checkOptional(path.Child("returnURL"), i.ReturnURL)...)
+	errs = append(errs, checkOneOf(path.Child("assurance"), i.Assurance, AssuranceLevelSession)...)
+	errs = append(errs, purposeRule.checkOptional(path.Child("purpose"), i.Purpose)...)
+	errs = append(errs, browserRule.checkOptional(path.Child("browser"), i.Browser)...)
 	return append(errs, subjectHashRule.checkOptional(path.Child("subjectHash"), i.SubjectHash)...)
 }

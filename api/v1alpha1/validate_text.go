@@ -30,6 +30,12 @@ var (
 	secretKeyRule = textRule{max: 253, pattern: regexp.MustCompile(`^\.?[-_a-zA-Z0-9][-._a-zA-Z0-9]*$`),
 		message: "key must be a key of a Secret: letters, digits, '-', '_' and '.', and must not begin with '..'"}
 
+	configMapNameRule = textRule{max: 253, pattern: secretNameRule.pattern,
+		message: "name must be the name of a ConfigMap: lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"}
+
+	configMapKeyRule = textRule{max: 253, pattern: secretKeyRule.pattern,
+		message: "key must be a key of a ConfigMap: letters, digits, '-', '_' and '.', and must not begin with '..'"}
+
 	projectIDRule = textRule{max: 128, pattern: regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9._:/]*[A-Za-z0-9])?$`),
 		message: "projectID must consist of letters, digits, '-', '_', '.', ':' and '/', and begin and end with a letter or digit"}
 
@@ -98,6 +104,10 @@ var (
 	subjectHashRule = textRule{min: 24, max: 24, pattern: regexp.MustCompile(`^[0-9a-f]{24}$`),
 		message: "subjectHash must be 24 lower-case hexadecimal digits"}
 
+	returnURLRule = textRule{max: 2048, pattern: regexp.MustCompile(`^https?://[^\s\p{C}]+$`),
+		message: "returnURL must be an https URL, or an http one of this machine"}
+	browserRule = textRule{max: 32, pattern: regexp.MustCompile(`^[A-Z]+/[A-Z]+$`),
+		message: "browser must be two words in capitals, for example CHROME/WINDOWS"}
 	referenceRule = textRule{max: 128,
 		pattern: regexp.MustCompile(`^[^\p{Cc}\x{2028}\x{2029}\x{202A}-\x{202E}\x{2066}-\x{2069}]*$`),
 		message: "reference must be one line of plain text, without control characters or text-direction overrides"}

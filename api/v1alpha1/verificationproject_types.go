@@ -47,6 +47,10 @@ type VerificationProject struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.whatsapp) || !has(self.whatsapp.registerWebhook) || !self.whatsapp.registerWebhook || (has(self.baseURL) && self.baseURL.startsWith('https://'))",message="whatsapp.registerWebhook needs a baseURL that begins with https://; set baseURL, or set registerWebhook to false and register the callback by hand",fieldPath=".whatsapp.registerWebhook"
 // +kubebuilder:validation:XValidation:rule="!has(self.replies) || !has(self.replies.send) || self.replies.send != 'Never' || !has(self.whatsapp) || (has(self.whatsapp.acceptAnyText) && self.whatsapp.acceptAnyText && !(has(self.whatsapp.acceptSharedContact) && self.whatsapp.acceptSharedContact) && (!has(self.whatsapp.hiddenNumbers) || self.whatsapp.hiddenNumbers == 'Refuse'))",message="replies.send: Never needs whatsapp.acceptAnyText: true and whatsapp.hiddenNumbers: Refuse: otherwise WhatsApp users are asked by messages; set them so, or use OnTrouble",fieldPath=".replies.send"
 // +kubebuilder:validation:XValidation:rule="!has(self.whatsapp) || !has(self.whatsapp.silentAfter) || duration(self.whatsapp.silentAfter) <= duration(self.request.ttl) + (has(self.request.retention) ? duration(self.request.retention) : duration(self.storage.type == 'PostgreSQL' ? '24h' : '1h'))",message="whatsapp.silentAfter must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL) and request.ttl together: deleted requests show no silence; shorten it, or raise request.retention",fieldPath=".whatsapp.silentAfter"
+// +kubebuilder:validation:XValidation:rule=`!has(self.page) || (has(self.baseURL) && self.baseURL.matches(r'^(https://|http://(localhost|127\.0\.0\.1|\[::1\])([:/]|$))'))`,message="page needs a baseURL that begins with https://, or with http:// and the name of this machine: pageURL is below it",fieldPath=".page"
+// +kubebuilder:validation:XValidation:rule="!has(self.assurance) || !has(self.assurance.level) || self.assurance.level != 'Session' || !has(self.replies) || !has(self.replies.send) || self.replies.send != 'Never'",message="assurance.level: Session needs replies: they bring the session code; set replies.send to Always or OnTrouble",fieldPath=".replies.send"
+// +kubebuilder:validation:XValidation:rule="!has(self.assurance) || (has(self.request.retention) ? duration(self.request.retention) : duration(self.storage.type == 'PostgreSQL' ? '24h' : '1h')) >= duration(has(self.assurance.declineCooldown) ? self.assurance.declineCooldown : '1h')",message="assurance.declineCooldown must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL): deleted requests show no answer; raise request.retention or shorten declineCooldown",fieldPath=".assurance.declineCooldown"
+// +kubebuilder:validation:XValidation:rule="!has(self.page) || !has(self.page.methods) || self.page.methods.all(m, m == 'WhatsApp' ? has(self.whatsapp) : has(self.telegram))",message="page.methods must name messengers that the project has; set whatsapp or telegram, or leave the other one out",fieldPath=".page.methods"
 // +kubebuilder:validation:XValidation:rule="!has(self.expose) || !has(self.expose.ingress) || has(self.expose.ingress.host) || has(self.baseURL)",message="expose.ingress needs a host: set expose.ingress.host, or set baseURL, whose host is then used",fieldPath=".expose.ingress"
 // +kubebuilder:validation:XValidation:rule="!has(self.request.retention) || self.storage.type != 'Kubernetes' || duration(self.request.retention) <= duration('168h')",message="request.retention must be at most 168h (7 days) with storage.type Kubernetes; shorten it, or use PostgreSQL",fieldPath=".request.retention"
 // +kubebuilder:validation:XValidation:rule="!has(self.rateLimit.perKey) || (has(self.request.retention) ? duration(self.request.retention) : duration(self.storage.type == 'PostgreSQL' ? '24h' : '1h')) >= duration(self.rateLimit.perKey.period)",message="rateLimit.perKey.period must not be longer than request.retention (unset: 1h with Kubernetes, 24h with PostgreSQL): deleted requests cannot be counted; raise request.retention or shorten the period",fieldPath=".rateLimit.perKey.period"
@@ -117,7 +121,8 @@ type VerificationProjectSpec struct {
 	Telegram *Telegram `json:"telegram,omitempty"`
 
 	// replies say which messages of end users are answered, and by which texts.
-	// Default: unset, and all are answered by built-in English texts.
+	// Default: unset, and all are answered by built-in texts, in the language of
+	// the request.
 	// +optional
 	Replies *Replies `json:"replies,omitempty"`
 
@@ -129,6 +134,27 @@ type VerificationProjectSpec struct {
 	// +listMapKey=locale
 	// +kubebuilder:validation:MaxItems=24
 	Texts []Texts `json:"texts,omitempty"`
+
+	// page offers a page of its own to each request: pageURL of init. It leads the
+	// user through the messenger and back. Default: unset, no page.
+	// +optional
+	Page *Page `json:"page,omitempty"`
+
+	// assurance says what it takes to verify a number. Default: unset, a message
+	// from the number is enough, and a number whose owner answers "Not me" may be
+	// asked again at once.
+	// +optional
+	Assurance *AssuranceSettings `json:"assurance,omitempty"`
+
+	// purposes are what verifications of this project are for. A client names one
+	// in the field purpose of init, and the user reads its title before the
+	// session code. At most 16. Default: unset, none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Purposes []Purpose `json:"purposes,omitempty"`
 
 	// request says how long a request may take and how long it is kept.
 	// +optional

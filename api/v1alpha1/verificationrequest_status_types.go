@@ -90,6 +90,28 @@ type VerificationRequestStatus struct {
 	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	VerifiedAt *metav1.MicroTime `json:"verifiedAt,omitempty"`
 
+	// provenAt is when the number sent the code of a request with
+	// init.assurance Session, which then awaits its confirmation by a client,
+	// RFC 3339 with exactly six digits of a second. verifiedBy,
+	// actualPhoneNumber and assurance are set with it. Default: unset.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	ProvenAt *metav1.MicroTime `json:"provenAt,omitempty"`
+
+	// wrongCodes is how many wrong session codes were entered; 5 end the
+	// request. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=5
+	WrongCodes int32 `json:"wrongCodes,omitempty"`
+
+	// verifiedBy is the messenger that verified the number, where that is not
+	// spec.method. Default: unset.
+	// +optional
+	VerifiedBy Method `json:"verifiedBy,omitempty"`
+
 	// actualPhoneNumber is the number that the messenger reported for the
 	// sender, in E.164. It may differ from spec.phoneNumber in form only.
 	// +optional
@@ -115,7 +137,7 @@ type VerificationRequestStatus struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=kind
-	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:MaxItems=12
 	Hints []Hint `json:"hints,omitempty"`
 
 	// delivery is how far the webhook is. Unset where none is due.
@@ -161,7 +183,7 @@ type Hint struct {
 }
 
 // HintKind is a hint.
-// +kubebuilder:validation:Enum=NUMBER_HIDDEN;OTHER_NUMBER;TOO_LATE;AWAITING_CONTACT;AWAITING_CONFIRMATION;TEXT_CHANGED;DECLINED
+// +kubebuilder:validation:Enum=NUMBER_HIDDEN;OTHER_NUMBER;TOO_LATE;AWAITING_CONTACT;AWAITING_CONFIRMATION;TEXT_CHANGED;DECLINED;WRONG_CODE;CANCELED
 type HintKind string
 
 // Contact is one sender who was asked for more than the code.

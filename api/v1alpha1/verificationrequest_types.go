@@ -92,6 +92,7 @@ type VerificationRequestSpec struct {
 	// 16; keys of 1 to 64 letters, digits, '_', '.' and '-', values without
 	// control characters, and at most 1024 bytes in all. Default: unset.
 	// +optional
+	// +mapType=atomic
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, size(k) <= 64 && k.matches(r'^[A-Za-z0-9_.-]+$'))`,message="metadata must have keys of 1 to 64 letters, digits, '_', '.' and '-'"
 	// +kubebuilder:validation:XValidation:rule=`self.all(k, self[k].matches(r'^\P{Cc}*$'))`,message="metadata must have values without control characters"
@@ -183,6 +184,44 @@ type Init struct {
 	// +kubebuilder:validation:MaxLength=24
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[0-9a-f]{24}$')`,message="subjectHash must be 24 lower-case hexadecimal digits"
 	SubjectHash string `json:"subjectHash,omitempty"`
+
+	// otherMethods are the messengers that the page offers beside spec.method: a
+	// message through one of them verifies the number, too. Default: unset, none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=2
+	OtherMethods []Method `json:"otherMethods,omitempty"`
+
+	// returnURL is where the page leads back to. At most 2048 characters.
+	// Default: unset, nowhere.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^https?://[^\s\p{C}]+$')`,message="returnURL must be an https URL, or an http one of this machine"
+	ReturnURL string `json:"returnURL,omitempty"`
+
+	// assurance is Session where a client must confirm the request with a session
+	// code after the number was proven. Default: unset, a message from the number
+	// is enough.
+	// +optional
+	// +kubebuilder:validation:Enum=Session
+	Assurance AssuranceLevel `json:"assurance,omitempty"`
+
+	// purpose is the name of the purpose, of spec.purposes of the project, that
+	// the user reads. Default: unset, none.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message="purpose must be the name of a purpose: lower-case letters, digits and '-'"
+	Purpose string `json:"purpose,omitempty"`
+
+	// browser is what the user began in, in fixed words that the user reads:
+	// BROWSER/SYSTEM. Default: unset, not known. Example: CHROME/WINDOWS.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[A-Z]+/[A-Z]+$')`,message="browser must be two words in capitals, for example CHROME/WINDOWS"
+	Browser string `json:"browser,omitempty"`
 }
 
 // VerificationRequestList is a list of VerificationRequests.

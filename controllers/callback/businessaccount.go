@@ -19,11 +19,21 @@ const maxBusinessAccounts = 8
 type businessAccount struct {
 	id    string // empty if it was not found
 	appID string // empty if Meta does not tell it
+	// mismatch is why it is not the account of the number; empty if it is. Then id is empty.
+	mismatch string
 	// remedy is the command that subscribes the app.
 	remedy string
 	// of identifies what both were found by.
 	of [sha256.Size]byte
 }
+
+// Why an account is another one than the number's, and what to do.
+const (
+	otherAccountNamed = "spec.whatsapp.businessAccountID is the id of a WhatsApp Business account without the number of " +
+		"spec.whatsapp.phoneNumberID, so a subscription there delivers none of its messages; correct one of the two"
+	otherAccountsOfToken = "the access token manages WhatsApp Business accounts, but none of them has the number of " +
+		"spec.whatsapp.phoneNumberID; use a token for the number's account, and name that account in spec.whatsapp.businessAccountID"
+)
 
 // Why a subscription is not checked, and what to do.
 const (
@@ -40,7 +50,10 @@ func (m *graph) readSubscription(ctx context.Context, s *settings.Settings) subs
 	if err != nil {
 		return m.explainUnchecked(err)
 	}
-	if account.id == "" {
+	switch {
+	case account.mismatch != "":
+		return subscription{mismatch: account.mismatch}
+	case account.id == "":
 		return subscription{unchecked: accountNotFound}
 	}
 	apps, err := m.client.SubscribedApps(ctx, s.WhatsApp, account.id)
@@ -68,46 +81,71 @@ func (m *graph) explainUnchecked(err error) subscription {
 	}
 }
 
-// findBusinessAccount returns the business account of the number. It is asked for once, as long as neither spec nor token change.
+// findBusinessAccount returns the business account of the number. An account that has the number is asked for once, as long as
+// neither spec nor token change; a mismatch is asked for again, because it may be corrected at Meta.
 func (m *graph) findBusinessAccount(ctx context.Context, a *settings.WhatsApp) (businessAccount, error) {
 	of := sha256.Sum256([]byte(a.PhoneNumberID + "/" + a.BusinessAccountID + "/" + string(a.AccessToken.Current())))
 	if m.known.id != "" && m.known.of == of {
 		return m.known, nil
 	}
-	found := businessAccount{id: a.BusinessAccountID}
+	var found businessAccount
 	token, err := m.client.InspectToken(ctx, a)
 	switch {
 	case err == nil:
 		found.appID, found.of = token.AppID, of
-	case found.id == "" || isTemporary(err):
+	case a.BusinessAccountID == "" || isTemporary(err):
 		return businessAccount{}, fmt.Errorf("find business account: %w", err)
 	}
-	if found.id == "" {
-		if found.id, err = m.pickBusinessAccount(ctx, a, token.BusinessAccounts); err != nil {
-			return businessAccount{}, fmt.Errorf("find business account: %w", err)
-		}
+	if a.BusinessAccountID != "" {
+		found.id, found.mismatch, err = m.checkNamedAccount(ctx, a)
+	} else {
+		found.id, found.mismatch, err = m.pickBusinessAccount(ctx, a, token.BusinessAccounts)
+	}
+	if err != nil {
+		return businessAccount{}, fmt.Errorf("find business account: %w", err)
 	}
 	found.remedy = m.client.SubscribeCommand(a, found.id)
 	m.known = found
 	return found, nil
 }
 
-// pickBusinessAccount returns the one of several business accounts that has the number; empty if none has it, as far as they were
-// asked.
-func (m *graph) pickBusinessAccount(ctx context.Context, a *settings.WhatsApp, ids []string) (string, error) {
-	if len(ids) == 1 {
-		return ids[0], nil
+// checkNamedAccount returns the business account of the spec if it has the number, and else why not.
+func (m *graph) checkNamedAccount(ctx context.Context, a *settings.WhatsApp) (id, mismatch string, err error) {
+	owns, err := m.client.OwnsNumber(ctx, a, a.BusinessAccountID)
+	switch {
+	case err != nil:
+		return "", "", fmt.Errorf("read numbers: %w", err)
+	case !owns:
+		return "", otherAccountNamed, nil
+	default:
+		return a.BusinessAccountID, "", nil
 	}
+}
+
+// pickBusinessAccount returns the one of the token's business accounts that has the number. If all were read and none has it, it
+// returns why; if some were not read, it returns neither.
+func (m *graph) pickBusinessAccount(ctx context.Context, a *settings.WhatsApp, ids []string) (id, mismatch string, err error) {
+	readAll := len(ids) > 0 && len(ids) <= maxBusinessAccounts
+	var refused error
 	for _, id := range ids[:min(len(ids), maxBusinessAccounts)] {
 		owns, err := m.client.OwnsNumber(ctx, a, id)
 		switch {
 		case err != nil && isTemporary(err):
-			return "", fmt.Errorf("read numbers: %w", err)
+			return "", "", fmt.Errorf("read numbers: %w", err)
+		case err != nil:
+			readAll, refused = false, err
 		case owns:
-			return id, nil
+			return id, "", nil
 		}
 	}
-	return "", nil
+	switch {
+	case readAll:
+		return "", otherAccountsOfToken, nil
+	case len(ids) == 1:
+		return "", "", fmt.Errorf("read numbers: %w", refused)
+	default:
+		return "", "", nil
+	}
 }
 
 // isTemporary reports whether the same call may succeed later without any change.

@@ -164,6 +164,8 @@ func (c *Controller) checkPlatform(ctx context.Context, s *settings.Settings, p 
 		}
 	}
 	do, says := decideStep(p, found, c.earlierCallbacks())
+	// Whether the callback is ours depends on the number alone, not on its business account.
+	ours := says.reason != verifyv1.ReasonCallbackTaken && says.reason != verifyv1.ReasonAccountMismatch
 	var recheck time.Duration
 	if says.status == metav1.ConditionTrue {
 		var subscribed subscription
@@ -175,8 +177,8 @@ func (c *Controller) checkPlatform(ctx context.Context, s *settings.Settings, p 
 	if err := c.takeStep(ctx, s, p, do); err != nil {
 		return 0, stepError{err, do}
 	}
-	again := earlierWait(recheck, c.recordState(s, p, do, says))
-	if stands := says.reason != verifyv1.ReasonCallbackTaken && says.reason != verifyv1.ReasonAccountMismatch; stands && !p.byHand {
+	again := earlierWait(recheck, c.recordState(s, p, do, says, ours))
+	if ours && !p.byHand {
 		err = c.saveCallback(ctx, p.callback)
 	}
 	return again, err
@@ -205,8 +207,9 @@ func (c *Controller) takeStep(ctx context.Context, s *settings.Settings, p plan,
 	return nil
 }
 
-// recordState keeps the state that the platform has now, sets the condition, and returns when to check again.
-func (c *Controller) recordState(s *settings.Settings, p plan, do step, says verdict) time.Duration {
+// recordState keeps the state that the platform has now, sets the condition, and returns when to check again. ours is false if the
+// callback is another's.
+func (c *Controller) recordState(s *settings.Settings, p plan, do step, says verdict, ours bool) time.Duration {
 	again := loop.Jitter(checkInterval)
 	if do != stepNone && do != c.last {
 		again = recheckDelay
@@ -221,7 +224,7 @@ func (c *Controller) recordState(s *settings.Settings, p plan, do step, says ver
 		var recheck time.Duration
 		says, recheck = c.messenger.pollFor(s)
 		again = earlierWait(again, recheck)
-	case says.reason == verifyv1.ReasonCallbackTaken, says.reason == verifyv1.ReasonAccountMismatch:
+	case !ours:
 		c.messenger.pollFor(nil)
 		c.current, c.memory = nil, memory{}
 	default:

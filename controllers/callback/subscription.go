@@ -16,6 +16,8 @@ type subscription struct {
 	// missing is set if they are not, with what to do about it by hand.
 	missing bool
 	remedy  string
+	// mismatch is why the account that was found is not the number's, so that nothing may be subscribed to it; empty if it is.
+	mismatch string
 	// unchecked is why that is not known, and what to do; empty if it is known.
 	unchecked string
 	// unanswered is set if the platform did not answer, and so may answer later. wait is how long it asks to wait.
@@ -26,6 +28,8 @@ type subscription struct {
 // decideSubscription returns the step to take and the verdict after it, if do and says take care of the callback.
 func decideSubscription(p plan, s subscription, do step, says verdict) (step, verdict) {
 	switch {
+	case s.mismatch != "":
+		return do, falseVerdict(verifyv1.ReasonAccountMismatch, s.mismatch)
 	case s.unchecked != "":
 		return do, trueVerdict(says.reason, says.message+"; the app's subscription is not checked: "+s.unchecked)
 	case !s.missing:

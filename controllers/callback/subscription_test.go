@@ -39,6 +39,12 @@ func TestDecideSubscription(t *testing.T) {
 			verdict{status: metav1.ConditionUnknown, reason: verifyv1.ReasonRegistering}, "it is next"},
 		"missing, registered by hand": {byHand, missing, stepNone, registeredByHand, stepNone,
 			verdict{status: metav1.ConditionFalse, reason: verifyv1.ReasonNotSubscribed}, "set spec.whatsapp.registerWebhook to true, or run: curl"},
+		"another account": {ours, subscription{mismatch: "why"}, stepNone, registered, stepNone,
+			verdict{status: metav1.ConditionFalse, reason: verifyv1.ReasonAccountMismatch}, "why"},
+		"another account, and no callback yet": {ours, subscription{mismatch: "why"}, stepRegister, registered, stepRegister,
+			verdict{status: metav1.ConditionFalse, reason: verifyv1.ReasonAccountMismatch}, "why"},
+		"another account, registered by hand": {byHand, subscription{mismatch: "why"}, stepNone, registeredByHand, stepNone,
+			verdict{status: metav1.ConditionFalse, reason: verifyv1.ReasonAccountMismatch}, "why"},
 		"unchecked": {ours, unchecked, stepRegister, registered, stepRegister,
 			verdict{status: metav1.ConditionTrue, reason: verifyv1.ReasonRegistered}, "registered; the app's subscription is not checked: why"},
 		"unchecked, registered by hand": {byHand, unchecked, stepNone, registeredByHand, stepNone,
@@ -80,6 +86,21 @@ func TestSubscription_ofForeignCallbacks(t *testing.T) {
 	w.expectFalse(verifyv1.ReasonAccountMismatch)
 	w.Expect(w.platform.questions).To(BeZero())
 	w.Expect(w.platform.countChanges()).To(BeZero())
+}
+
+// TestSubscription_ofAnotherAccount: the app is not subscribed to it. The callback of the number is registered and kept all the same.
+func TestSubscription_ofAnotherAccount(t *testing.T) {
+	w := newWhatsAppAccount(t)
+	w.platform.subscribed = subscription{mismatch: "another account"}
+	w.expectFalse(verifyv1.ReasonAccountMismatch)
+	w.Expect(w.platform.calls).To(Equal([]string{"observe", "register"}))
+	w.Expect(w.remembered).To(HaveLen(1))
+	w.Expect(w.expectFalse(verifyv1.ReasonAccountMismatch)).To(BeNumerically("<=", 2*firstRetry), "the user may be typing")
+	w.Expect(w.platform.calls).To(Equal([]string{"observe", "register", "observe"}))
+
+	w.edit(func(s *settings.Settings) { s.WhatsApp = nil })
+	w.reconcile()
+	w.Expect(w.platform.callback).To(BeEmpty(), "the callback was ours")
 }
 
 // TestSubscription_byHand: nothing is changed, and nothing but the subscription asked for.
@@ -278,6 +299,10 @@ func (f *fakeMeta) takeCalls() []string {
 
 func TestGraph_readSubscription(t *testing.T) {
 	const debugToken, readApps = "GET debug_token", "GET " + businessID + "/subscribed_apps"
+	readNumbers := "GET " + businessID + "/phone_numbers"
+	mismatch := func(because string) func(subscription) bool {
+		return func(s subscription) bool { return s == subscription{mismatch: because} }
+	}
 	missing := func(s subscription) bool {
 		return s.missing && s.unchecked == "" && strings.HasSuffix(s.remedy, "/"+businessID+"/subscribed_apps")
 	}
@@ -291,33 +316,53 @@ func TestGraph_readSubscription(t *testing.T) {
 		want   func(subscription) bool
 		calls  []string
 	}{
-		"missing": {func(*fakeMeta, *settings.WhatsApp) {}, missing, []string{debugToken, readApps}},
+		"missing": {func(*fakeMeta, *settings.WhatsApp) {}, missing, []string{debugToken, readNumbers, readApps}},
 		"subscribed": {func(f *fakeMeta, _ *settings.WhatsApp) { f.apps[businessID] = []string{"1", appID} },
-			subscribed, []string{debugToken, readApps}},
+			subscribed, []string{debugToken, readNumbers, readApps}},
 		"the account of the spec": {func(f *fakeMeta, a *settings.WhatsApp) {
 			f.token, a.BusinessAccountID = tokenOf(appID, "3", "4"), businessID
-		},
-			missing, []string{debugToken, readApps}},
+		}, missing, []string{debugToken, readNumbers, readApps}},
+		"the account of the spec has other numbers": {func(f *fakeMeta, a *settings.WhatsApp) {
+			f.apps["3"], f.numbers["3"], a.BusinessAccountID = []string{appID}, []string{"9"}, "3"
+		}, mismatch(otherAccountNamed), []string{debugToken, "GET 3/phone_numbers"}},
+		"the same, and the token cannot be read": {func(f *fakeMeta, a *settings.WhatsApp) {
+			f.token, f.numbers["3"], a.BusinessAccountID = "", []string{"9"}, "3"
+		}, mismatch(otherAccountNamed), []string{debugToken, "GET 3/phone_numbers"}},
+		"the account of the spec may not be read": {func(f *fakeMeta, a *settings.WhatsApp) {
+			f.apps["3"], a.BusinessAccountID = []string{appID}, "3"
+		}, unchecked(accountRefused), []string{debugToken, "GET 3/phone_numbers"}},
+		"a token of one other account": {func(f *fakeMeta, _ *settings.WhatsApp) {
+			f.token, f.apps["3"], f.numbers["3"] = tokenOf(appID, "3"), []string{appID}, []string{"9"}
+		}, mismatch(otherAccountsOfToken), []string{debugToken, "GET 3/phone_numbers"}},
+		"a token of two other accounts": {func(f *fakeMeta, _ *settings.WhatsApp) {
+			f.token, f.numbers["3"], f.numbers["4"] = tokenOf(appID, "3", "4"), []string{"9"}, []string{}
+		}, mismatch(otherAccountsOfToken), []string{debugToken, "GET 3/phone_numbers", "GET 4/phone_numbers"}},
+		"the same, one of which may not be read": {func(f *fakeMeta, _ *settings.WhatsApp) {
+			f.token, f.numbers["3"] = tokenOf(appID, "3", "4"), []string{"9"}
+		}, unchecked(accountNotFound), []string{debugToken, "GET 3/phone_numbers", "GET 4/phone_numbers"}},
 		"one of several accounts": {func(f *fakeMeta, _ *settings.WhatsApp) {
 			f.token, f.numbers["3"] = tokenOf(appID, "3", "4", businessID, "5"), []string{"9"}
-		}, missing, []string{debugToken, "GET 3/phone_numbers", "GET 4/phone_numbers", "GET " + businessID + "/phone_numbers", readApps}},
+		}, missing, []string{debugToken, "GET 3/phone_numbers", "GET 4/phone_numbers", readNumbers, readApps}},
 		"none of many accounts": {func(f *fakeMeta, _ *settings.WhatsApp) {
 			f.token = tokenOf(appID, strings.Split("11 12 13 14 15 16 17 18 "+businessID, " ")...)
 		}, unchecked(accountNotFound), append([]string{debugToken},
 			strings.Split(strings.Repeat("GET N/phone_numbers,", maxBusinessAccounts-1)+"GET N/phone_numbers", ",")...)},
-		"a token for any account":         {func(f *fakeMeta, _ *settings.WhatsApp) { f.token = tokenOf(appID) }, unchecked(accountNotFound), []string{debugToken}},
-		"a token that cannot be read":     {func(f *fakeMeta, _ *settings.WhatsApp) { f.token = "" }, unchecked(accountRefused), []string{debugToken}},
-		"an answer that is none":          {func(f *fakeMeta, _ *settings.WhatsApp) { f.token = "<html>" }, unanswered, []string{debugToken}},
-		"an account that it may not read": {func(f *fakeMeta, _ *settings.WhatsApp) { f.apps = nil }, unchecked(accountRefused), []string{debugToken, readApps}},
+		"a token for any account":     {func(f *fakeMeta, _ *settings.WhatsApp) { f.token = tokenOf(appID) }, unchecked(accountNotFound), []string{debugToken}},
+		"a token that cannot be read": {func(f *fakeMeta, _ *settings.WhatsApp) { f.token = "" }, unchecked(accountRefused), []string{debugToken}},
+		"an answer that is none":      {func(f *fakeMeta, _ *settings.WhatsApp) { f.token = "<html>" }, unanswered, []string{debugToken}},
+		"an account that it may not read": {func(f *fakeMeta, _ *settings.WhatsApp) { f.numbers = nil },
+			unchecked(accountRefused), []string{debugToken, readNumbers}},
+		"apps that it may not read": {func(f *fakeMeta, _ *settings.WhatsApp) { f.apps = nil },
+			unchecked(accountRefused), []string{debugToken, readNumbers, readApps}},
 		"no app id, and any app": {func(f *fakeMeta, _ *settings.WhatsApp) { f.token = tokenOf("", businessID) },
-			subscribed, []string{debugToken, readApps}},
+			subscribed, []string{debugToken, readNumbers, readApps}},
 		"no app id, and none": {func(f *fakeMeta, _ *settings.WhatsApp) {
 			f.token, f.apps[businessID] = tokenOf("", businessID), []string{}
-		}, missing, []string{debugToken, readApps}},
+		}, missing, []string{debugToken, readNumbers, readApps}},
 		"an app without an id": {func(f *fakeMeta, _ *settings.WhatsApp) { f.apps[businessID] = []string{""} },
-			subscribed, []string{debugToken, readApps}},
+			subscribed, []string{debugToken, readNumbers, readApps}},
 		"the account of the spec, and a token that cannot be read": {func(f *fakeMeta, a *settings.WhatsApp) { f.token, a.BusinessAccountID = "", businessID },
-			subscribed, []string{debugToken, readApps}},
+			subscribed, []string{debugToken, readNumbers, readApps}},
 		"no permission at all":  {func(f *fakeMeta, _ *settings.WhatsApp) { f.refuses = 403 }, unchecked(accountRefused), []string{debugToken}},
 		"a platform that fails": {func(f *fakeMeta, _ *settings.WhatsApp) { f.refuses = 500 }, unanswered, []string{debugToken}},
 		"the same, account known": {func(f *fakeMeta, a *settings.WhatsApp) { f.refuses, a.BusinessAccountID = 500, businessID },
@@ -351,12 +396,19 @@ func TestGraph_asksForTheAccountOnce(t *testing.T) {
 	f.Expect(f.takeCalls()).To(Equal([]string{"POST " + businessID + "/subscribed_apps", "GET " + businessID + "/subscribed_apps"}))
 	s.WhatsApp.BusinessAccountID = businessID
 	m.readSubscription(t.Context(), s)
-	f.Expect(f.takeCalls()).To(HaveLen(2))
+	f.Expect(f.takeCalls()).To(HaveLen(3))
 	m.readSubscription(t.Context(), s)
 	f.Expect(f.takeCalls()).To(HaveLen(1))
 	s.WhatsApp.PhoneNumberID = "8"
-	m.readSubscription(t.Context(), s)
-	f.Expect(f.takeCalls()).To(HaveLen(2))
+	for range 2 { // the number may be moved to the account
+		f.Expect(m.readSubscription(t.Context(), s).mismatch).To(Equal(otherAccountNamed))
+		f.Expect(f.takeCalls()).To(HaveLen(2))
+	}
+	f.mu.Lock()
+	f.numbers[businessID] = append(f.numbers[businessID], "8")
+	f.mu.Unlock()
+	f.Expect(m.readSubscription(t.Context(), s).missing).To(BeFalse())
+	f.Expect(f.takeCalls()).To(HaveLen(3))
 }
 
 // TestGraph_explainsARefusedSubscription with the command that makes it, and nothing of the token.

@@ -10,7 +10,6 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/loop"
 	"github.com/phoneproof/phoneproof/internal/settings"
-	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
 const (
@@ -22,11 +21,39 @@ const (
 	expiriesToReport = 3
 )
 
-// silence decides whether a project is silent. A stored request shows a message for as long as it is retained, and expired requests
-// are stored for longer than that, so what the store no longer shows is remembered.
+// silence decides whether a project is silent. Messages and expired requests that the store no longer shows are remembered, so that
+// a project with few requests is found, too.
 type silence struct {
 	began time.Time // of the memory
 	heard time.Time // the last message that was seen in it
+	// counted is how many requests expired after the last message and before countedTo.
+	counted   int
+	countedTo time.Time
+}
+
+func newSilence(now time.Time, silentAfter time.Duration) *silence {
+	return &silence{began: now, countedTo: now.Add(-silentAfter)}
+}
+
+// recordMessage remembers the time of the last message. What expired before it no longer counts.
+func (s *silence) recordMessage(last time.Time) {
+	if !last.After(s.heard) {
+		return
+	}
+	s.heard, s.counted = last, 0
+	if last.After(s.countedTo) {
+		s.countedTo = last
+	}
+}
+
+// countUnheard returns how many requests expired since the last message, given how many did since countedTo. It remembers them
+// before the store may delete them, after retention.
+func (s *silence) countUnheard(expired int, now time.Time, retention time.Duration) int {
+	unheard := s.counted + expired
+	if now.Sub(s.countedTo) >= retention/2 {
+		s.counted, s.countedTo = unheard, now
+	}
+	return unheard
 }
 
 // silenceVerdict is what to do about the condition Silent.
@@ -38,16 +65,14 @@ const (
 	endSilence
 )
 
-// judgeSilence returns the verdict at now on what became of requests within silentAfter. Requests are kept for retention once they ended.
-func (s *silence) judgeSilence(a verification.Activity, now time.Time, silentAfter, retention time.Duration) silenceVerdict {
-	if a.LastHeard.After(s.heard) {
-		s.heard = a.LastHeard
-	}
+// judgeSilence returns the verdict at now, given how many requests expired within silentAfter, and how many since the last message.
+// Requests are kept for retention once they ended.
+func (s *silence) judgeSilence(recent, unheard int, now time.Time, silentAfter, retention time.Duration) silenceVerdict {
 	remembered := now.Sub(s.began) >= silentAfter-retention
 	switch {
-	case a.Expired == 0, !s.heard.Before(now.Add(-silentAfter)):
+	case recent == 0, !s.heard.Before(now.Add(-silentAfter)):
 		return endSilence
-	case a.Expired >= expiriesToReport && remembered:
+	case max(recent, unheard) >= expiriesToReport && remembered:
 		return reportSilence
 	default:
 		return leaveSilence
@@ -58,29 +83,35 @@ func (s *silence) judgeSilence(a verification.Activity, now time.Time, silentAft
 func (c *Controller) watchSilence(ctx context.Context) error {
 	changes, cancel := c.Projects.Subscribe()
 	defer cancel()
-	known := silence{began: c.StoreClock.Now()}
+	var known *silence
 	return loop.Run(ctx, loop.Options{
-		Reconcile: func(ctx context.Context) (time.Duration, error) { return c.checkSilence(ctx, &known), nil },
-		Changes:   []<-chan struct{}{changes}, MinGap: silencePeriod, Log: c.Log,
+		Reconcile: func(ctx context.Context) (time.Duration, error) {
+			s := c.Projects.Current()
+			if s.WhatsApp == nil {
+				c.Board.Withdraw(verifyv1.ConditionSilent)
+				known = nil
+				return 0, nil
+			}
+			if known == nil {
+				known = newSilence(c.StoreClock.Now(), s.WhatsApp.SilentAfter)
+			}
+			return c.checkSilence(ctx, s, known), nil
+		},
+		Changes: []<-chan struct{}{changes}, MinGap: silencePeriod, Log: c.Log,
 	})
 }
 
-// checkSilence asks the store once, and returns when to ask again; zero if only a change can make a difference.
-func (c *Controller) checkSilence(ctx context.Context, known *silence) time.Duration {
-	s := c.Projects.Current()
-	if s.WhatsApp == nil {
-		c.Board.Withdraw(verifyv1.ConditionSilent)
-		return 0
-	}
+// checkSilence asks the store, and returns when to ask again.
+func (c *Controller) checkSilence(ctx context.Context, s *settings.Settings, known *silence) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
 	now := c.StoreClock.Now()
-	activity, err := c.Activity(ctx, now.Add(-s.WhatsApp.SilentAfter))
+	recent, unheard, err := c.countExpired(ctx, s, known, now)
 	if err != nil { // what the store does not answer, StorageReady reports
 		c.Log.V(1).Info("read activity failed, will retry", "error", err.Error())
 		return loop.Jitter(silencePeriod)
 	}
-	switch known.judgeSilence(activity, now, s.WhatsApp.SilentAfter, s.Retention) {
+	switch known.judgeSilence(recent, unheard, now, s.WhatsApp.SilentAfter, s.Retention) {
 	case reportSilence:
 		c.Board.Set(silentCondition(s))
 	case endSilence:
@@ -88,6 +119,27 @@ func (c *Controller) checkSilence(ctx context.Context, known *silence) time.Dura
 	case leaveSilence:
 	}
 	return loop.Jitter(silencePeriod)
+}
+
+// countExpired returns how many requests expired within silentAfter, and how many since the last message. The latter is only asked
+// for where the former is too low to decide.
+func (c *Controller) countExpired(
+	ctx context.Context, s *settings.Settings, known *silence, now time.Time,
+) (recent, unheard int, err error) {
+	activity, err := c.Activity(ctx, now.Add(-s.WhatsApp.SilentAfter))
+	if err != nil {
+		return 0, 0, fmt.Errorf("count recent: %w", err)
+	}
+	known.recordMessage(activity.LastHeard)
+	recent = activity.Expired
+	if recent == 0 || recent >= expiriesToReport {
+		return recent, recent, nil
+	}
+	activity, err = c.Activity(ctx, known.countedTo)
+	if err != nil {
+		return 0, 0, fmt.Errorf("count since last message: %w", err)
+	}
+	return recent, known.countUnheard(activity.Expired, now, s.Retention), nil
 }
 
 func silentCondition(s *settings.Settings) metav1.Condition {

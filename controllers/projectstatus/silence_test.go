@@ -43,10 +43,31 @@ func TestSilence_judge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			s := silence{began: at.Add(-c.watched)}
-			s.judgeSilence(c.before, at, silentAfter, c.retention)
-			g.Expect(s.judgeSilence(c.activity, at, silentAfter, c.retention)).To(Equal(c.want))
+			s.recordMessage(c.before.LastHeard)
+			s.recordMessage(c.activity.LastHeard)
+			g.Expect(s.judgeSilence(c.activity.Expired, c.activity.Expired, at, silentAfter, c.retention)).To(Equal(c.want))
 		})
 	}
+}
+
+// TestSilence_remembersExpiredRequests until a message comes, while the store forgets them.
+func TestSilence_remembersExpiredRequests(t *testing.T) {
+	g := NewWithT(t)
+	begin := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	at := func(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
+	s := newSilence(begin, time.Hour)
+	g.Expect(s.countedTo).To(Equal(at(-60)))
+	g.Expect(s.countUnheard(1, at(0), time.Hour)).To(Equal(1))
+	g.Expect(s.countedTo).To(Equal(at(0)))
+	g.Expect(s.countUnheard(1, at(29), time.Hour)).To(Equal(2))
+	g.Expect(s.countUnheard(1, at(30), time.Hour)).To(Equal(2), "the same request")
+	g.Expect(s.countUnheard(1, at(31), time.Hour)).To(Equal(3), "another one")
+	g.Expect(s.judgeSilence(1, 3, at(31), time.Hour, time.Hour)).To(Equal(reportSilence))
+	g.Expect(s.judgeSilence(0, 3, at(95), time.Hour, time.Hour)).To(Equal(endSilence), "no request expired for an hour")
+	s.recordMessage(at(40))
+	s.recordMessage(at(35))
+	g.Expect(s.countedTo).To(Equal(at(40)), "what expired before a message does not count")
+	g.Expect(s.countUnheard(1, at(45), time.Hour)).To(Equal(1))
 }
 
 // withSilence has the project report silence after an hour, with requests that are kept for as long.
@@ -93,6 +114,45 @@ func TestRun_silenceBeginsAndEnds(t *testing.T) {
 		w.Expect(w.silentCondition()).To(BeNil(), "within the hour a message came")
 		pass(15 * time.Minute)
 		w.Expect(w.silentCondition()).To(BeNil(), "what expired then is no longer recent")
+	})
+}
+
+// TestRun_silenceOfASmallProject: the store never shows more than two of its expired requests at once.
+func TestRun_silenceOfASmallProject(t *testing.T) {
+	inBubble(t, func(w *fakeServer) {
+		withSilence(w.current)
+		w.kept = time.Hour
+		w.heard = append(w.heard, time.Now())
+		w.begin()
+		expire := func(requests int) {
+			for range requests {
+				w.expireRequests(1)
+				pass(35 * time.Minute)
+			}
+		}
+		expire(2)
+		w.Expect(w.silentCondition()).To(BeNil(), "two users who changed their minds")
+		expire(1)
+		w.Expect(w.silentCondition()).NotTo(BeNil())
+		expire(5)
+		w.Expect(w.silentCondition()).NotTo(BeNil())
+		w.Expect(w.events).To(HaveLen(1), "it does not come and go")
+
+		w.heard = append(w.heard, time.Now())
+		pass(2 * time.Minute)
+		w.Expect(w.silentCondition()).To(BeNil())
+		pass(time.Hour)
+		expire(2)
+		w.Expect(w.silentCondition()).To(BeNil(), "what expired before the message is forgotten")
+		expire(1)
+		w.Expect(w.silentCondition()).NotTo(BeNil())
+		expire(1)
+
+		w.board.Withdraw(verifyv1.ConditionSilent)
+		pass(quiet)
+		w.takeover()
+		expire(1)
+		w.Expect(w.silentCondition()).To(BeNil(), "another leader remembers what the store shows of an hour")
 	})
 }
 

@@ -65,8 +65,10 @@ type fakeServer struct {
 	changes verification.Notifier
 	storage error
 	// expired is when WhatsApp requests expired, heard when messages of users came. asked counts the questions about both.
-	expired  []time.Time
-	heard    []time.Time
+	expired []time.Time
+	heard   []time.Time
+	// kept is how long the store shows either; zero is for ever.
+	kept     time.Duration
 	unknown  error
 	asked    int
 	events   []string
@@ -107,10 +109,13 @@ func (w *fakeServer) begin() {
 	pass(quiet)
 }
 
-// readActivity is that of a store which keeps requests for ever.
+// readActivity is that of a store which shows requests for kept.
 func (w *fakeServer) readActivity(_ context.Context, since time.Time) (a verification.Activity, err error) {
 	orderSteps()
 	w.asked++
+	if oldest := time.Now().Add(-w.kept); w.kept > 0 && since.Before(oldest) {
+		since = oldest
+	}
 	for _, at := range w.expired {
 		if !at.Before(since) {
 			a.Expired++

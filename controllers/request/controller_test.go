@@ -363,7 +363,7 @@ func TestReconcile_redeliversAfterTheAttemptInProgress(t *testing.T) {
 	w.answer = func(attempt int) (webhook.Result, error) {
 		if attempt == 1 {
 			_, err := w.store.Update(t.Context(), "a", func(r *verification.Request, now time.Time) error {
-				return r.Redeliver("a/1", now)
+				return r.Redeliver("a/1", now, verification.NewEventKinds(verification.EventSuccess))
 			})
 			w.Expect(err).NotTo(HaveOccurred())
 			return answers(webhook.Retry, 500, 0)(attempt)

@@ -22,7 +22,7 @@
 //	  - Each write is itself a change that requeues the object, so nothing is written twice for one reason.
 //
 // Redelivery (RedeliveryController) carries out the annotation phoneproof.dev/redeliver: REQUESTID/NONCE of a project, which
-// sends the event of a verified request once more.
+// sends the event of a final request once more: verified, expired or declined.
 //
 //		annotation --> well formed? --> make the event due --> record it in the project's status --> emit an Event
 //

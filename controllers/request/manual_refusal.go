@@ -80,9 +80,12 @@ func asManualRefusal(err error) *manualRefusalError {
 	switch known.Code {
 	case verification.CodeRateLimited:
 		message := "too many verifications were started for this number; it is completed when the project's rateLimit.perPhoneNumber admits it"
-		if known.Limit == verification.LimitPerPrefix {
+		switch known.Limit {
+		case verification.LimitPerPrefix:
 			message = "too many verifications were started for numbers that begin like this one; " +
 				"it is completed when the project's rateLimit.perPrefix admits it"
+		case verification.LimitDeclined:
+			message = "the owner of this number declined a verification; it is completed when the project's assurance.declineCooldown is over"
 		}
 		return &manualRefusalError{reason: verifyv1.ReasonRateLimited, message: message, recheck: recheck}
 	case verification.CodeTooManyStored:

@@ -115,6 +115,16 @@ func TestCheckSettings(t *testing.T) {
 	}
 }
 
+// TestAsManualRefusal_namesTheSetting names the setting that refused.
+func TestAsManualRefusal_namesTheSetting(t *testing.T) {
+	for limit, setting := range map[string]string{
+		verification.LimitPerPhoneNumber: "rateLimit.perPhoneNumber", verification.LimitPerPrefix: "rateLimit.perPrefix",
+		verification.LimitDeclined: "assurance.declineCooldown",
+	} {
+		NewWithT(t).Expect(asManualRefusal(verification.RateLimited(limit, time.Minute)).message).To(ContainSubstring(setting))
+	}
+}
+
 func TestAsManualRefusal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err     error
@@ -138,6 +148,10 @@ func TestAsManualRefusal(t *testing.T) {
 		},
 		"rate limited, without a time": {
 			err: verification.RateLimited(verification.LimitPerPhoneNumber, 0), reason: verifyv1.ReasonRateLimited, recheck: minRecheck,
+		},
+		"declined": {
+			err:    verification.RateLimited(verification.LimitDeclined, time.Hour),
+			reason: verifyv1.ReasonRateLimited, recheck: time.Hour,
 		},
 		"too many stored": {
 			err: verification.TooManyStored(time.Minute), reason: verifyv1.ReasonTooManyStored, recheck: time.Minute,

@@ -97,6 +97,11 @@ func (w *scriptedManualStore) Verified(verification.Method, time.Duration) {
 	w.Fail("a manual request is not verified")
 }
 
+// SessionStep implements verification.Observer.
+func (w *scriptedManualStore) SessionStep(verification.SessionStep) {
+	w.Fail("a manual request needs no confirmation")
+}
+
 func (w *scriptedManualStore) reconcile(t *testing.T) (reconcile.Result, error) {
 	t.Helper()
 	return w.controller.Reconcile(t.Context(), "by-hand")
@@ -114,6 +119,21 @@ func TestManual_isCompleted(t *testing.T) {
 	w.Expect(w.rejections).To(BeEmpty())
 	w.Expect(w.logs).To(ContainSubstring("by-hand"))
 	w.Expect(w.logs).NotTo(ContainSubstring(w.invited.Grouped()), "the code is a secret")
+}
+
+// No client has a session for a manual request, so a message verifies it whatever the project's level is.
+func TestManual_needsNoConfirmation(t *testing.T) {
+	w := newScriptedManualStore(t)
+	w.Expect(w.reconcile(t)).To(Equal(reconcile.Result{}))
+	session := newScriptedManualStore(t)
+	session.settings = usableSettings(func(s *settings.Settings) {
+		s.Level, s.Limits.DeclineCooldown = verification.LevelSession, time.Hour
+	})
+	session.Expect(session.reconcile(t)).To(Equal(reconcile.Result{}))
+	session.Expect(session.completions).To(HaveLen(1))
+	session.Expect(session.completions[0].TTL).To(Equal(w.completions[0].TTL))
+	session.Expect(session.started).To(Equal(w.started))
+	session.Expect(session.limits.DeclineCooldown).To(Equal(time.Hour), "but a number that declined is left in peace")
 }
 
 func TestManual_outcomes(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/loop"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -89,7 +90,8 @@ func (c *RedeliveryController) redeliverEvent(
 	if project.Spec.Webhook == nil {
 		return false, "the project has no webhook, so there is nowhere to send an event", nil
 	}
-	_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(annotation, now) })
+	wanted := settings.ConvertEvents(project.Spec.Webhook.EffectiveEvents())
+	_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(annotation, now, wanted) })
 	return describeRedelivery(id, err)
 }
 
@@ -99,8 +101,8 @@ func describeRedelivery(id string, answer error) (granted bool, message string, 
 	switch {
 	case answer == nil:
 		return true, "the event of request " + id + " is sent once more", nil
-	case errors.Is(answer, verification.ErrNotVerified):
-		return false, "request " + id + " is not verified, so there is no event to send", nil
+	case errors.Is(answer, verification.ErrNoEvent):
+		return false, "request " + id + " has no event to send: it is pending, or spec.webhook.events does not name its event", nil
 	case errors.Is(answer, verification.ErrNotFound):
 		return false, "no such request is stored, so its event cannot be sent again", nil
 	case errors.Is(answer, verification.ErrContent):

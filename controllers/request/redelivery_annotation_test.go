@@ -76,12 +76,15 @@ func TestDescribeRedelivery(t *testing.T) {
 		message string
 		fails   bool
 	}{
-		"granted":      {granted: true, message: "the event of request a is sent once more"},
-		"not verified": {answer: verification.ErrNotVerified, message: "request a is not verified, so there is no event to send"},
-		"not found":    {answer: verification.ErrNotFound, message: "no such request is stored, so its event cannot be sent again"},
-		"content":      {answer: verification.ErrContent, message: "request a cannot be changed"},
-		"store down":   {answer: verification.Unavailable(broken), fails: true},
-		"conflict":     {answer: verification.ErrConflict, fails: true},
+		"granted": {granted: true, message: "the event of request a is sent once more"},
+		"no event": {
+			answer:  verification.ErrNoEvent,
+			message: "request a has no event to send: it is pending, or spec.webhook.events does not name its event",
+		},
+		"not found":  {answer: verification.ErrNotFound, message: "no such request is stored, so its event cannot be sent again"},
+		"content":    {answer: verification.ErrContent, message: "request a cannot be changed"},
+		"store down": {answer: verification.Unavailable(broken), fails: true},
+		"conflict":   {answer: verification.ErrConflict, fails: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

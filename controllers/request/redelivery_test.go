@@ -136,8 +136,8 @@ func TestRedelivery_hastensAnAttemptThatIsDueLater(t *testing.T) {
 
 func TestRedelivery_refusals(t *testing.T) {
 	for name, tc := range map[string]struct{ annotation, message string }{
-		"unknown id":   {"unknown/1", "no such request"},
-		"not verified": {"pending/1", "request pending is not verified"},
+		"unknown id": {"unknown/1", "no such request"},
+		"pending":    {"pending/1", "request pending has no event to send"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAnnotatedProject(t)

@@ -30,6 +30,7 @@ const (
 // Metrics implement verification.Observer, and prometheus.Collector for the requests that a store holds.
 type Metrics struct {
 	methods map[verification.Method]method
+	steps   map[verification.SessionStep]prometheus.Counter
 	store   verification.Counter
 	clock   clock.PassiveClock
 	log     logr.Logger
@@ -74,11 +75,22 @@ func New(o Options) (*Metrics, error) {
 			"Each verification counts once, at the replica that stored it.",
 		Buckets: []float64{5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 600, 1200, 3600},
 	}, []string{"method"})
-	m := &Metrics{methods: map[verification.Method]method{}, store: o.Store, clock: o.Clock, log: o.Log}
+	steps := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "phoneproof_session_proofs_total",
+		Help: "Verifications with assurance SESSION, by step: started, proven (the message came), confirmed (VERIFIED), wrong_code, " +
+			"tries_used_up, declined (Not me) and canceled (on the page). Each step counts once, at the replica that stored it.",
+	}, []string{"step"})
+	m := &Metrics{
+		methods: map[verification.Method]method{}, steps: map[verification.SessionStep]prometheus.Counter{},
+		store: o.Store, clock: o.Clock, log: o.Log,
+	}
 	for _, name := range []verification.Method{verification.WhatsApp, verification.Telegram} {
 		m.methods[name] = method{started.WithLabelValues(string(name)), duration.WithLabelValues(string(name))}
 	}
-	for _, collector := range []prometheus.Collector{started, duration, m} {
+	for _, step := range verification.SessionSteps() {
+		m.steps[step] = steps.WithLabelValues(string(step))
+	}
+	for _, collector := range []prometheus.Collector{started, duration, steps, m} {
 		if err := o.Registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("register metrics of verifications: %w", err)
 		}
@@ -97,6 +109,13 @@ func (m *Metrics) Started(name verification.Method) {
 func (m *Metrics) Verified(name verification.Method, took time.Duration) {
 	if series, known := m.methods[name]; known {
 		series.duration.Observe(took.Seconds())
+	}
+}
+
+// SessionStep implements verification.Observer.
+func (m *Metrics) SessionStep(step verification.SessionStep) {
+	if counter, known := m.steps[step]; known {
+		counter.Inc()
 	}
 }
 

@@ -93,6 +93,9 @@ func TestMetrics_countsEachVerificationOnce(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(receipt.Outcome).To(Equal(verification.OutcomeVerified))
 	}
+	for _, step := range []verification.SessionStep{verification.SessionProven, verification.SessionWrongCode, verification.SessionWrongCode, "other"} {
+		metrics.SessionStep(step)
+	}
 	families, err := registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
 	got := map[string]float64{}
@@ -110,5 +113,9 @@ func TestMetrics_countsEachVerificationOnce(t *testing.T) {
 		"phoneproof_verification_duration_seconds WHATSAPP": 42, "phoneproof_verification_duration_seconds WHATSAPP count": 1,
 		"phoneproof_verification_duration_seconds TELEGRAM": 0, "phoneproof_verification_duration_seconds TELEGRAM count": 0,
 		"phoneproof_stored_requests pending": 0, "phoneproof_stored_requests undelivered": 1, "phoneproof_stored_requests finished": 0,
+		"phoneproof_session_proofs_total started": 0, "phoneproof_session_proofs_total proven": 1,
+		"phoneproof_session_proofs_total confirmed": 0, "phoneproof_session_proofs_total wrong_code": 2,
+		"phoneproof_session_proofs_total tries_used_up": 0, "phoneproof_session_proofs_total declined": 0,
+		"phoneproof_session_proofs_total canceled": 0,
 	}))
 }

@@ -17,17 +17,19 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
-// madeUpProject is served if no other is given. Its receiver is filled in.
+// madeUpProject is served if no other is given. Its own address and that of the simulated phones are filled in.
 const madeUpProject = `apiVersion: phoneproof.dev/v1alpha1
 kind: VerificationProject
 metadata: {name: dev}
 spec:
   displayName: Ada's Bookshop
+  baseURL: %[1]s
+  page: {returnURLs: ["%[2]s"]}
   apiKeys:
   - name: backend
     secretRef: {name: dev, key: api-key}
   webhook:
-    url: %s/receiver
+    url: %[2]s/receiver
     secretRef: {name: dev, key: webhook}
   whatsapp:
     phoneNumber: "+4915112345670"
@@ -86,7 +88,7 @@ func (o *Options) findFiles() (projectFiles, error) {
 	}
 	if f.project == "" {
 		f.project = filepath.Join(f.madeUp, "project.yaml")
-		if err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.page.url()), 0o600); err != nil {
+		if err = os.WriteFile(f.project, fmt.Appendf(nil, madeUpProject, o.api.url(), o.page.url()), 0o600); err != nil {
 			err = fmt.Errorf("write the project file: %w", err)
 		}
 	}

@@ -29,6 +29,9 @@ type Options struct {
 	// themselves; the API adds the request id, the log line and the metrics. logr.FromContext returns a logger with the
 	// request id.
 	Hooks map[string]http.Handler
+	// Pages handles all paths that begin with PagePrefix, in the same way; nil for none. Its paths are neither logged nor counted
+	// one by one, because they hold tickets.
+	Pages http.Handler
 	// Clock is the source of the time; nil for the real clock.
 	Clock clock.Clock
 	// Log gets one line for each request that failed with an internal error. Its zero value logs nothing.
@@ -47,6 +50,8 @@ type Invitation struct {
 	Link string
 	// ExpectedText is the text that the user has to send.
 	ExpectedText string
+	// PageURL is the page of the request; empty if the project has none.
+	PageURL string
 }
 
 // API answers the HTTP API of one project. It is safe for concurrent use.
@@ -60,6 +65,7 @@ type API struct {
 	metrics  *metrics
 	waits    waitLimiter
 	routes   map[string]*route
+	pages    *route
 
 	statusReads readLimit
 	retries     readLimit // of init
@@ -69,7 +75,10 @@ type API struct {
 const (
 	pathInit    = "/api/verify/init"
 	pathStatus  = "/api/verify/status"
+	pathConfirm = "/api/verify/confirm"
 	pathOpenAPI = "/openapi.json"
+	// PagePrefix begins the paths of Options.Pages.
+	PagePrefix = "/v/"
 )
 
 // route is the handling of one path.
@@ -110,7 +119,8 @@ func New(o Options) (*API, error) {
 		metrics: newMetrics(), waits: waitLimiter{most: o.MaxWaits},
 	}
 	a.routes = map[string]*route{
-		pathInit: {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},
+		pathInit:    {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},
+		pathConfirm: {pattern: pathConfirm, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveConfirm},
 		// HEAD is refused: it would read the store and return no status.
 		pathStatus: {pattern: pathStatus, allow: "GET", methods: [2]string{http.MethodGet}, serve: (*exchange).serveStatus},
 		pathOpenAPI: {
@@ -123,6 +133,9 @@ func New(o Options) (*API, error) {
 			return nil, fmt.Errorf("hook at %q: the path is taken or not absolute", path)
 		}
 		a.routes[path] = &route{pattern: path, hook: hook}
+	}
+	if o.Pages != nil {
+		a.pages = &route{pattern: PagePrefix, hook: o.Pages}
 	}
 	if o.Registerer != nil {
 		if err := a.metrics.registerAll(o.Registerer); err != nil {
@@ -141,11 +154,18 @@ func (a *API) findRoute(r *http.Request, s *settings.Settings) *route {
 	if r.URL.RawPath != "" || r.URL.Opaque != "" { // The path is escaped where it need not be, as %69nit for init.
 		return nil
 	}
-	if rt := a.routes[r.URL.Path]; rt != nil {
+	if rt := a.routeOf(r.URL.Path); rt != nil {
 		return rt
 	}
 	if path, ok := strings.CutPrefix(r.URL.Path, s.PathPrefix); ok && s.PathPrefix != "" {
-		return a.routes[path]
+		return a.routeOf(path)
 	}
 	return nil
+}
+
+func (a *API) routeOf(path string) *route {
+	if strings.HasPrefix(path, PagePrefix) {
+		return a.pages
+	}
+	return a.routes[path]
 }

@@ -133,6 +133,8 @@ func TestInit_fields(t *testing.T) {
 		{"empty method", requestWithBody(`{"method":"",` + rest), 400, verification.CodeInvalidMethod, "method"},
 		{"method with space", requestWithBody(`{"method":"WHATSAPP ",` + rest), 400, verification.CodeInvalidMethod, "method"},
 		{"both methods", requestWithBody(`{"method":"TELEGRAM",` + rest), 200, "", ""},
+		{"returnURL twice", requestWithBody(`{"returnURL":"https://shop.example/","returnURL":"https://other.example/",` + rest), 400, codeInvalidJSON, "returnURL"},
+		{"returnURL twice, once by escape", requestWithBody(`{"returnURL":null,"return\u0055RL":null,` + rest), 400, codeInvalidJSON, "returnURL"},
 		{"unknown field", requestWithBody(`{"channel":"sms",` + rest), 200, "", ""},
 		{"ttl is unknown", requestWithBody(`{"ttl":-1e309,"ttl2":"10m","ttl3":9223372036854775808,` + rest), 200, "", ""},
 		{"callback is unknown", requestWithBody(`{"callbackUrl":"javascript:alert(1)",` + rest), 200, "", ""},

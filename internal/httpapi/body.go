@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // requestBody is the body of a request. It records whether it was read to its end.
@@ -23,6 +24,24 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		b.ended = true
 	}
 	return n, err
+}
+
+// bodies pools the buffers that bodies are read into. One byte more than the limit shows that a body is too large.
+var bodies = sync.Pool{New: func() any { return new([maxBodyBytes + 1]byte) }}
+
+// readBodyAs reads and decodes the body. What decode returns must hold no part of its argument.
+func readBodyAs[T any](x *exchange, decode func([]byte) (T, error)) (T, error) {
+	buffer := bodies.Get().(*[maxBodyBytes + 1]byte) //nolint:forcetypeassert // the pool holds nothing else
+	defer func() {
+		clear(buffer[:]) // It held a phone number or a code, and the client may have sent anything.
+		bodies.Put(buffer)
+	}()
+	data, err := x.readBody(buffer[:])
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return decode(data)
 }
 
 // readBody reads the whole body, at most maxBodyBytes, into buffer. It checks the headers first, so that a client that

@@ -30,6 +30,15 @@ func (x *exchange) readClientData(body *initBody) (verification.ClientData, erro
 		}
 		data.Locale = x.settings.MatchLocale(body.Locale.value)
 	}
+	if body.ReturnURL.given {
+		if x.settings.Page == nil {
+			return verification.ClientData{}, errNoPage
+		}
+		if !x.settings.Page.AllowsReturn(body.ReturnURL.value) {
+			return verification.ClientData{}, errReturnURL
+		}
+		data.ReturnURL = body.ReturnURL.value
+	}
 	return data, nil
 }
 

@@ -19,6 +19,10 @@ type initBody struct {
 	Subject     textField     `json:"subject"`
 	Reference   textField     `json:"reference"`
 	Locale      textField     `json:"locale"`
+	ReturnURL   textField     `json:"returnURL"`
+	Assurance   textField     `json:"assurance"`
+	Purpose     textField     `json:"purpose"`
+	Browser     textField     `json:"browser"`
 	Metadata    metadataField `json:"metadata"`
 }
 
@@ -29,8 +33,20 @@ const (
 	fieldSubject     = "subject"
 	fieldReference   = "reference"
 	fieldLocale      = "locale"
+	fieldReturnURL   = "returnURL"
+	fieldAssurance   = "assurance"
+	fieldPurpose     = "purpose"
+	fieldBrowser     = "browser"
 	fieldMetadata    = "metadata"
+	fieldID          = "id"
+	fieldCode        = "code"
 )
+
+// confirmBody holds the fields of the confirm body that are used.
+type confirmBody struct {
+	ID   textField `json:"id"`
+	Code textField `json:"code"`
+}
 
 // textField is a field whose value is a string.
 type textField struct {
@@ -78,25 +94,8 @@ func (f *metadataField) UnmarshalJSON(value []byte) error {
 // missing value), nothing follows the object, and text is UTF-8 without lone surrogates. Unknown fields are ignored.
 func decodeInit(data []byte) (initBody, error) {
 	var body initBody
-	if err := checkEncoding(data); err != nil {
+	if err := decodeObject(data, &body, isInitField); err != nil {
 		return initBody{}, err
-	}
-	duplicates, err := json.UnmarshalStrict(data, &body, json.DisallowDuplicateFields)
-	if err != nil {
-		return initBody{}, describeDecodeError(err, len(data))
-	}
-	if trimmed := bytes.TrimLeft(data, " \t\r\n"); trimmed[0] != '{' {
-		return initBody{}, errNotAnObject
-	}
-	for _, duplicate := range duplicates {
-		field, ok := errors.AsType[json.FieldError](duplicate)
-		if !ok {
-			continue
-		}
-		switch name := field.FieldPath(); name {
-		case fieldPhoneNumber, fieldMethod, fieldSubject, fieldReference, fieldLocale, fieldMetadata:
-			return initBody{}, newError(codeInvalidJSON, name, "The body cannot be read: "+name+" is given more than once.")
-		}
 	}
 	if err := body.checkTypes(); err != nil {
 		return initBody{}, err
@@ -104,25 +103,85 @@ func decodeInit(data []byte) (initBody, error) {
 	return body, nil
 }
 
+func isInitField(name string) bool {
+	switch name {
+	case fieldPhoneNumber, fieldMethod, fieldSubject, fieldReference, fieldLocale, fieldReturnURL, fieldAssurance, fieldPurpose,
+		fieldBrowser, fieldMetadata:
+		return true
+	default:
+		return false
+	}
+}
+
+// decodeConfirm reads the body of confirm, as strictly as decodeInit. Neither of its fields may be null.
+func decodeConfirm(data []byte) (confirmBody, error) {
+	var body confirmBody
+	err := decodeObject(data, &body, func(name string) bool { return name == fieldID || name == fieldCode })
+	if err != nil {
+		return confirmBody{}, err
+	}
+	for _, known := range [...]namedField{{fieldID, &body.ID}, {fieldCode, &body.Code}} {
+		if err := known.field.checkType(known.name, false); err != nil {
+			return confirmBody{}, err
+		}
+	}
+	return body, nil
+}
+
+// decodeObject reads a JSON object into body. isKnown reports whether a name is that of one of its fields.
+func decodeObject(data []byte, body any, isKnown func(name string) bool) error {
+	if err := checkEncoding(data); err != nil {
+		return err
+	}
+	duplicates, err := json.UnmarshalStrict(data, body, json.DisallowDuplicateFields)
+	if err != nil {
+		return describeDecodeError(err, len(data))
+	}
+	if trimmed := bytes.TrimLeft(data, " \t\r\n"); trimmed[0] != '{' {
+		return errNotAnObject
+	}
+	for _, duplicate := range duplicates {
+		field, ok := errors.AsType[json.FieldError](duplicate)
+		if ok && isKnown(field.FieldPath()) {
+			name := field.FieldPath()
+			return newError(codeInvalidJSON, name, "The body cannot be read: "+name+" is given more than once.")
+		}
+	}
+	return nil
+}
+
+// namedField is a field with its name.
+type namedField struct {
+	name  string
+	field *textField
+}
+
 // checkTypes returns an error for a field whose value has the wrong type, or text that is not Unicode.
 func (b *initBody) checkTypes() error {
-	for _, known := range [...]struct {
-		name  string
-		field *textField
-	}{
+	for _, known := range [...]namedField{
 		{fieldPhoneNumber, &b.PhoneNumber}, {fieldMethod, &b.Method}, {fieldSubject, &b.Subject},
-		{fieldReference, &b.Reference}, {fieldLocale, &b.Locale},
+		{fieldReference, &b.Reference}, {fieldLocale, &b.Locale}, {fieldReturnURL, &b.ReturnURL},
+		{fieldAssurance, &b.Assurance}, {fieldPurpose, &b.Purpose}, {fieldBrowser, &b.Browser},
 	} {
-		field := known.field
-		switch {
-		case field.kind == 'n' && known.name != fieldPhoneNumber: // null is the same as none
-		case field.kind != 0 && !field.given:
-			return newError(codeInvalidType, known.name, known.name+" must be a string.")
-		case field.halfPair:
-			return newHalfPairError(known.name)
+		if err := known.field.checkType(known.name, known.name != fieldPhoneNumber); err != nil {
+			return err
 		}
 	}
 	return b.Metadata.checkType()
+}
+
+// checkType returns an error for a value that is not a string of Unicode. For an optional field null is the same as none.
+func (f *textField) checkType(name string, optional bool) error {
+	switch {
+	case f.kind == 'n' && optional:
+		return nil
+	case f.kind != 0 && !f.given:
+		return newError(codeInvalidType, name, name+" must be a string.")
+	case f.halfPair:
+		return newHalfPairError(name)
+	default:
+		return nil
+	}
 }
 
 // checkType returns an error for a value that is not an object of strings with different keys.

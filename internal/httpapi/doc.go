@@ -5,7 +5,8 @@
 //	route (404) -> method (405) -> API key (401) -> scope (403) -> project suspended (503) ->
 //	headers of the body (415, 413) -> body (408, 413, 400) -> fields (400) -> messenger (400, 503) -> store
 //
-// With an Idempotency-Key the two 503 checks come last, because a retry whose first try was stored must still be answered.
+// With an Idempotency-Key the two 503 checks come last, because a retry whose first try was stored must still be answered. Status and
+// confirm are answered for a suspended project, too, and count against the key's reads after the checks of their fields.
 //
 // Invariants:
 //

@@ -31,6 +31,7 @@ const (
 	codeContentEncoding   verification.ErrorCode = "unsupported_content_encoding"
 	codeInternal          verification.ErrorCode = "internal"
 	codeSuspended         verification.ErrorCode = "project_suspended"
+	codeInvalidReturnURL  verification.ErrorCode = "invalid_return_url"
 	// codeClientGone is only logged and counted: the client has disconnected and cannot read it.
 	codeClientGone verification.ErrorCode = "client_gone"
 )
@@ -54,6 +55,11 @@ var statuses = map[verification.ErrorCode]int{
 	verification.CodeInvalidReference:     http.StatusBadRequest,
 	verification.CodeInvalidMetadata:      http.StatusBadRequest,
 	verification.CodeInvalidLocale:        http.StatusBadRequest,
+	codeInvalidReturnURL:                  http.StatusBadRequest,
+	verification.CodeInvalidAssurance:     http.StatusBadRequest,
+	verification.CodeInvalidPurpose:       http.StatusBadRequest,
+	verification.CodeInvalidBrowser:       http.StatusBadRequest,
+	verification.CodeInvalidCode:          http.StatusBadRequest,
 	verification.CodeInvalidIdempotency:   http.StatusBadRequest,
 	codeMissingKey:                        http.StatusUnauthorized,
 	codeMalformedKey:                      http.StatusUnauthorized,
@@ -64,10 +70,15 @@ var statuses = map[verification.ErrorCode]int{
 	verification.CodeNotFound:             http.StatusNotFound,
 	codeMethodNotAllowed:                  http.StatusMethodNotAllowed,
 	codeBodyTimeout:                       http.StatusRequestTimeout,
+	verification.CodeNotProven:            http.StatusConflict,
+	verification.CodeAlreadyConfirmed:     http.StatusConflict,
+	verification.CodeRequestExpired:       http.StatusConflict,
+	verification.CodeNoConfirmation:       http.StatusConflict,
 	codeBodyTooLarge:                      http.StatusRequestEntityTooLarge,
 	codeMediaType:                         http.StatusUnsupportedMediaType,
 	codeContentEncoding:                   http.StatusUnsupportedMediaType,
 	verification.CodeIdempotencyKeyReused: http.StatusUnprocessableEntity,
+	verification.CodeWrongCode:            http.StatusUnprocessableEntity,
 	verification.CodeRateLimited:          http.StatusTooManyRequests,
 	verification.CodeTooManyStored:        http.StatusTooManyRequests,
 	codeInternal:                          http.StatusInternalServerError,
@@ -87,7 +98,7 @@ var (
 	errExpiredKey = newError(codeExpiredKey, "",
 		"The API key is expired. Use a newer one.")
 	errScopeInit = newError(codeInsufficientScope, "",
-		"The API key may not start verifications: its scopes lack Init.")
+		"The API key may not start or confirm verifications: its scopes lack Init.")
 	errScopeStatus = newError(codeInsufficientScope, "",
 		"The API key may not read the status of verifications: its scopes lack Status.")
 
@@ -115,6 +126,20 @@ var (
 		"subject must have 1 to 128 characters.")
 	errReference = newError(verification.CodeInvalidReference, fieldReference,
 		"reference must be one line of 1 to 128 characters, without control characters or marks of text direction.")
+	errNoPage = newError(codeInvalidReturnURL, fieldReturnURL,
+		"This project has no page that could lead back: it needs spec.page.")
+	errReturnURL = newError(codeInvalidReturnURL, fieldReturnURL,
+		"returnURL must be one of spec.page.returnURLs, or below an origin of them: an https URL of ASCII characters, without a fragment.")
+	errAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
+		"assurance must be SESSION or POSSESSION, in capitals. Leave it out for what the project asks for.")
+	errLowerAssurance = newError(verification.CodeInvalidAssurance, fieldAssurance,
+		"This project asks for SESSION, which init cannot lower. Leave assurance out.")
+	errNoReplies = newError(verification.CodeInvalidAssurance, fieldAssurance,
+		"This project sends no replies, which bring the session code. Have replies.send set to Always or OnTrouble, or leave assurance out.")
+	errPurpose = newError(verification.CodeInvalidPurpose, fieldPurpose,
+		"purpose must be the name of one of spec.purposes of the project.")
+	errBrowser = newError(verification.CodeInvalidBrowser, fieldBrowser,
+		"browser must be one of those that the OpenAPI document lists, such as CHROME/WINDOWS.")
 	errMetadataType = newError(codeInvalidType, fieldMetadata,
 		"metadata must be an object whose values are strings.")
 	errMetadataRepeated = newError(codeInvalidJSON, fieldMetadata,
@@ -147,6 +172,13 @@ var (
 		"This project is suspended and starts no verifications.")
 	errIdempotencyRepeated = newError(verification.CodeInvalidIdempotency, "Idempotency-Key",
 		"Send the Idempotency-Key header only once.")
+
+	errMissingRequestID = newError(codeMissingField, fieldID,
+		"id is required: the requestId that init answered.")
+	errMissingCode = newError(codeMissingField, fieldCode,
+		"code is required: the six digits that your user typed, or the code that came with the return to you.")
+	errInvalidCode = newError(verification.CodeInvalidCode, fieldCode,
+		"code must be six digits, or the 22 characters of the parameter code of the return. It was not counted as a try.")
 
 	errMissingID = newError(codeMissingParameter, "id",
 		"The query parameter id is required: the requestId that init answered.")

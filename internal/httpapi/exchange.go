@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -54,6 +55,9 @@ func (x *exchange) serveRoute() {
 		x.answerError(errMethodNotAllowed)
 	case rt.hook != nil:
 		x.route = rt.pattern
+		if rt == x.api.pages && isPageWait(x.r.URL.Path) {
+			x.route += waitSuffix
+		}
 		x.serveHook(rt.hook)
 	default:
 		x.route = rt.pattern
@@ -63,12 +67,20 @@ func (x *exchange) serveRoute() {
 	}
 }
 
-// serveHook passes the request to a messenger's handler.
+// isPageWait reports whether a path is that of an open page that waits for news, for up to a minute.
+func isPageWait(path string) bool {
+	return strings.HasSuffix(path, "/events") || strings.HasSuffix(path, "/state")
+}
+
+// serveHook passes the request to the handler of a messenger or of the pages.
 func (x *exchange) serveHook(hook http.Handler) {
 	recorder := &statusRecorder{ResponseWriter: x.w, exchange: x}
-	// The body of the copy records whether it was read to its end; net/http keeps the original.
-	r := x.r.WithContext(logr.NewContext(x.r.Context(), x.api.log.WithValues("xRequestId", x.id)))
-	r.Body = &x.body
+	r := x.r
+	if x.route != PagePrefix+waitSuffix || !x.body.ended { // open pages are many, and log nothing of their own
+		// The body of the copy records whether it was read to its end; net/http keeps the original.
+		r = r.WithContext(logr.NewContext(r.Context(), x.api.log.WithValues("xRequestId", x.id)))
+		r.Body = &x.body
+	}
 	hook.ServeHTTP(recorder, r)
 	recorder.beginAnswer(http.StatusOK) // as net/http answers for a handler that wrote nothing
 }

@@ -72,6 +72,7 @@ func liveSettings() *settings.Settings {
 		Keys:     keysOf(),
 		WhatsApp: &settings.WhatsApp{PhoneNumber: "+15550001111", AppSecret: usable},
 		Telegram: &settings.Telegram{BotUsername: "example_shop_bot", BotToken: usable},
+		Purposes: map[string]settings.Purpose{"sign-in": {}, "a": {}, strings.Repeat("p", 32): {}},
 		TTL:      10 * time.Minute, Retention: time.Hour,
 	}
 }
@@ -172,11 +173,15 @@ func (h *harness) start() {
 
 // newInvitation is the Invite option of the tests. Its links match the patterns of the contract.
 func newInvitation(s *settings.Settings, r *verification.Request, code verification.Code) Invitation {
+	page := ""
+	if s.Page != nil {
+		page = "https://verify.example/v/TICKET"
+	}
 	if r.Method == verification.Telegram {
-		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code)}
+		return Invitation{Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code), PageURL: page}
 	}
 	text := whatsapp.ExpectedText(s, r, code)
-	return Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
+	return Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text, PageURL: page}
 }
 
 // changeSettings replaces the settings, as the watch of a project does.
@@ -223,7 +228,7 @@ func (h *harness) parseLog() []map[string]any {
 	return lines
 }
 
-// countingStore counts the calls of the store.
+// countingStore counts the calls of the store by clients.
 type countingStore struct {
 	verification.Store
 
@@ -259,4 +264,11 @@ func (s *countingStore) ReadFinal(ctx context.Context, id string) (verification.
 		return verification.Request{}, err
 	}
 	return s.Store.ReadFinal(ctx, id)
+}
+
+func (s *countingStore) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {
+	if err := s.countCall(ctx); err != nil {
+		return verification.Request{}, err
+	}
+	return s.Store.Update(ctx, id, mutate)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -12,9 +11,6 @@ import (
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
-
-// bodies pools the buffers that bodies are read into. One byte more than the limit shows that a body is too large.
-var bodies = sync.Pool{New: func() any { return new([maxBodyBytes + 1]byte) }}
 
 // serveInit answers POST /api/verify/init.
 func (x *exchange) serveInit() error {
@@ -88,16 +84,7 @@ func (x *exchange) refuseStart(initiation verification.Initiation) *verification
 
 // readInitiation reads and checks the body and the Idempotency-Key.
 func (x *exchange) readInitiation() (verification.Initiation, error) {
-	buffer := bodies.Get().(*[maxBodyBytes + 1]byte) //nolint:forcetypeassert // the pool holds nothing else
-	defer func() {
-		clear(buffer[:]) // It held a phone number, and the client may have sent anything.
-		bodies.Put(buffer)
-	}()
-	data, err := x.readBody(buffer[:])
-	if err != nil {
-		return verification.Initiation{}, err
-	}
-	body, err := decodeInit(data) // Its strings are copies, not parts of the buffer.
+	body, err := readBodyAs(x, decodeInit)
 	if err != nil {
 		return verification.Initiation{}, err
 	}
@@ -122,8 +109,17 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	if err != nil {
 		return verification.Initiation{}, err
 	}
+	requested, err := x.readTerms(&body)
+	if err != nil {
+		return verification.Initiation{}, err
+	}
+	terms := requested
+	if x.settings.Level == verification.LevelSession {
+		terms.Level = verification.LevelSession
+	}
 	initiation := verification.Initiation{
 		Phone: number, Method: method, Subject: body.Subject.value, ClientData: clientData, RequestedLocale: body.Locale.value,
+		Terms: terms, RequestedTerms: requested, OtherMethods: x.settings.PageMethods(method),
 	}
 	switch keys := x.r.Header["Idempotency-Key"]; len(keys) {
 	case 0:
@@ -134,6 +130,40 @@ func (x *exchange) readInitiation() (verification.Initiation, error) {
 	}
 	return initiation, nil
 }
+
+// readTerms returns what the client asks of the verification, if the project can do it.
+func (x *exchange) readTerms(body *initBody) (verification.Terms, error) {
+	terms := verification.Terms{Purpose: body.Purpose.value, Browser: body.Browser.value}
+	if body.Assurance.given {
+		switch body.Assurance.value {
+		case levelSession:
+			terms.Level = verification.LevelSession
+		case levelPossession:
+			terms.Level = verification.LevelPossession
+		default:
+			return verification.Terms{}, errAssurance
+		}
+		switch {
+		case terms.Level == verification.LevelPossession && x.settings.Level == verification.LevelSession:
+			return verification.Terms{}, errLowerAssurance
+		case terms.Level == verification.LevelSession && !x.settings.AllowsSession():
+			return verification.Terms{}, errNoReplies
+		}
+	}
+	if _, found := x.settings.Purposes[terms.Purpose]; body.Purpose.given && !found {
+		return verification.Terms{}, errPurpose
+	}
+	if body.Browser.given && verification.BrowserName(terms.Browser) == "" {
+		return verification.Terms{}, errBrowser
+	}
+	return terms, nil
+}
+
+// The levels, as the field assurance of init names them.
+const (
+	levelSession    = "SESSION"
+	levelPossession = "POSSESSION"
+)
 
 // chooseMethod returns the messenger that the client asks for, if the project has an account there.
 func (x *exchange) chooseMethod(body initBody) (verification.Method, error) {
@@ -178,6 +208,10 @@ func (x *exchange) answerInit(initiated verification.Initiated) {
 	body = appendString(body, invitation.Link)
 	body = append(body, `,"expectedText":`...)
 	body = appendString(body, invitation.ExpectedText)
+	if invitation.PageURL != "" {
+		body = append(body, `,"pageURL":`...)
+		body = appendString(body, invitation.PageURL)
+	}
 	body = append(body, `,"expiresIn":"`...)
 	body = strconv.AppendInt(body, int64(x.expiresIn(initiated)/time.Second), 10)
 	body = append(body, `s","expiresAt":`...)

@@ -4,7 +4,7 @@ import "time"
 
 // All limits on bytes, time and counts of the HTTP API. TestLimits_fitTogether checks the relations between them.
 const (
-	// maxBodyBytes limits the body of init. The longest useful one has about 2 KiB, or 6 KiB if all that is not ASCII is
+	// maxBodyBytes limits the bodies of init and confirm. The longest useful one has about 2 KiB, or 6 KiB if all that is not ASCII is
 	// escaped. A longer one is never kept in memory, whether its length was announced or not.
 	maxBodyBytes = 8 << 10
 	// unreadBodyTime limits how long the rest of a body, 256 KiB at most, is still read after its refusal. Bytes that

@@ -13,12 +13,13 @@ import (
 // metrics are those of the API. Every label has a small fixed set of values, whatever clients send.
 //
 //   - phoneproof_http_requests_total{route,method,status}: answers. route is a path of the API, the path of status with
-//     " (wait)" for a long poll that got a slot, or "unknown"; method is one of HTTP's, or "OTHER"; status is the number.
+//     " (wait)" for a long poll that got a slot, "/v/" for pages, "/v/ (wait)" for what follows them, or "unknown"; method is one of
+//     HTTP's, or "OTHER"; status is the number.
 //   - phoneproof_http_request_duration_seconds{route}: time to answer.
 //   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry of a stored request, or the error
 //     code.
-//   - phoneproof_http_rate_limited_total{limit}: inits refused as rate_limited, by the limit: "key", "phoneNumber", "prefix" or
-//     "subject".
+//   - phoneproof_http_rate_limited_total{limit}: inits refused as rate_limited, by the limit: "key", "phoneNumber", "prefix",
+//     "subject" or "declined".
 //   - phoneproof_http_long_polls: long polls held now.
 //   - phoneproof_http_panics_total: panics that were answered as "internal".
 type metrics struct {
@@ -53,7 +54,7 @@ func newMetrics() *metrics {
 		}, []string{"result"}),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_http_rate_limited_total",
-			Help: "Init requests refused as rate_limited, by the limit: key, phoneNumber, prefix or subject.",
+			Help: "Init requests refused as rate_limited, by the limit: key, phoneNumber, prefix, subject or declined.",
 		}, []string{"limit"}),
 		waits: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "phoneproof_http_long_polls", Help: "Long polls of the status operation that are held now.",

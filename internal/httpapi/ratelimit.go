@@ -38,7 +38,9 @@ func (x *exchange) setRatePolicy(limits verification.Limits) {
 	policy = appendPolicy(policy, verification.LimitPerPhoneNumber, limits.PerPhoneNumber)
 	policy = appendPolicy(policy, verification.LimitPerPrefix, limits.PerPrefix.Rate)
 	policy = appendPolicy(policy, verification.LimitPerSubject, limits.PerSubject)
-	x.w.Header()["Ratelimit-Policy"] = []string{string(policy)}
+	if len(policy) > 0 { // A cool-down, which is no rate, may refuse where no rate does.
+		x.w.Header()["Ratelimit-Policy"] = []string{string(policy)}
+	}
 }
 
 func appendPolicy(b []byte, name string, rate verification.Rate) []byte {

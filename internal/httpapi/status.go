@@ -78,16 +78,21 @@ func (x *exchange) answerStatus(request verification.Request) {
 	body = append(body, `","phoneNumber":"`...)
 	body = append(body, request.Phone.E164()...)
 	body = append(body, `","expiresAt":`...)
-	body = appendTime(body, request.ExpiresAt)
+	body = appendTime(body, request.EndsAt())
+	if len(request.OtherMethods) > 0 {
+		body = append(body, `,"method":"`...)
+		body = append(body, request.UsedMethod()...)
+		body = append(body, '"')
+	}
 	if phase == verification.Verified {
 		body = append(body, `,"verifiedAt":`...)
 		body = appendTime(body, request.VerifiedAt)
 		body = append(body, `,"actualPhoneNumber":"`...)
 		body = append(body, request.Actual.E164()...)
 		body = append(body, '"')
-		if request.Assurance != verification.AssuranceUsual {
+		if assurance := request.ShownAssurance(); assurance != verification.AssuranceUsual {
 			body = append(body, `,"assurance":`...)
-			body = appendString(body, string(request.Assurance))
+			body = appendString(body, string(assurance))
 		}
 	}
 	if hint := request.HintAt(x.api.clock.Now()); hint != "" {

@@ -45,6 +45,43 @@ func TestStatus_ofEachPhase(t *testing.T) {
 	g.Expect(h.do(statusRequest(keyStatus, "id="+verified.stringField("requestId"))).stringField("status")).To(Equal("VERIFIED"))
 }
 
+// TestStatus_hint: the latest hint is answered while a request is PENDING and after it EXPIRED, and not once it is verified.
+func TestStatus_hint(t *testing.T) {
+	g := NewWithT(t)
+	fake := clocktesting.NewFakeClock(time.Now())
+	h := newHarness(t, func(s *setup) { s.options.Clock = fake })
+	number, other := h.newNumber(1), h.newNumber(2)
+	receive := func(text, sender string) {
+		t.Helper()
+		from, err := phone.FromE164(sender)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = h.service.Receive(t.Context(), verification.Message{
+			Evidence: verification.Evidence{Method: verification.WhatsApp, Sender: from, SentAt: fake.Now()}, Text: text,
+		}, verification.NewEventKinds(verification.EventSuccess))
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	begin := func() (id, text string) {
+		a := h.do(initFor(keyAll, number))
+		return a.stringField("requestId"), a.stringField("expectedText")
+	}
+	statusOf := func(id string) map[string]any { return h.do(statusRequest(keyStatus, "id="+id)).fields }
+
+	id, text := begin()
+	g.Expect(statusOf(id)).NotTo(HaveKey("hint"))
+	receive(text, other)
+	g.Expect(statusOf(id)).To(And(HaveLen(4), HaveKeyWithValue("status", "PENDING"), HaveKeyWithValue("hint", "OTHER_NUMBER")))
+	receive(text, number)
+	g.Expect(statusOf(id)).To(And(HaveKeyWithValue("status", "VERIFIED"), Not(HaveKey("hint"))))
+
+	id, text = begin()
+	late, lateText := begin()
+	receive(text, other)
+	fake.Step(10*time.Minute + verification.ExpiryGrace)
+	receive(lateText, number)
+	g.Expect(statusOf(id)).To(And(HaveKeyWithValue("status", "EXPIRED"), HaveKeyWithValue("hint", "OTHER_NUMBER")))
+	g.Expect(statusOf(late)).To(And(HaveKeyWithValue("status", "EXPIRED"), HaveKeyWithValue("hint", "TOO_LATE")))
+}
+
 // verifyRequest moves a request to VERIFIED, as a message of its user does.
 func (h *harness) verifyRequest(id, number string, assurance verification.Assurance) {
 	sender, err := phone.FromE164(number)

@@ -53,7 +53,7 @@ func (x *exchange) waitForChange(query statusQuery) (verification.Request, error
 
 	changes, cancel := x.api.service.Subscribe(query.id)
 	defer cancel()
-	draining := drainingOf(x.r.Context())
+	draining := Draining(x.r.Context())
 	end := x.start.Add(query.wait)
 	for {
 		request, err := x.readRequest(query.id)
@@ -65,7 +65,7 @@ func (x *exchange) waitForChange(query statusQuery) (verification.Request, error
 			return request, nil
 		}
 		next := end
-		if expires := request.ExpiresAt.Add(verification.ExpiryGrace); expires.Before(next) {
+		if expires := request.EndsAt().Add(verification.ExpiryGrace); expires.Before(next) {
 			next = expires
 		}
 		timer := x.api.clock.NewTimer(next.Sub(now))
@@ -91,8 +91,8 @@ func withDraining(ctx context.Context, draining <-chan struct{}) context.Context
 	return context.WithValue(ctx, drainKey{}, draining)
 }
 
-// drainingOf returns the channel that is closed when the server drains; nil, which blocks forever, under any other server.
-func drainingOf(ctx context.Context) <-chan struct{} {
+// Draining returns the channel that is closed when the server drains; nil, which blocks forever, under any other server.
+func Draining(ctx context.Context) <-chan struct{} {
 	draining, _ := ctx.Value(drainKey{}).(<-chan struct{})
 	return draining
 }

@@ -3,6 +3,7 @@ package messenger
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -13,7 +14,10 @@ type Outcome string
 
 // The outcomes of messages that reach the domain.
 const (
-	OutcomeVerified    Outcome = "verified"
+	OutcomeVerified Outcome = "verified"
+	// OutcomeProven is the message that proved a number which a client is still to confirm, or a copy of it; the sender was given
+	// the session codes.
+	OutcomeProven      Outcome = "proven"
 	OutcomeWrongNumber Outcome = "wrong_number"
 	OutcomeTooLate     Outcome = "too_late"
 	OutcomeWrongMethod Outcome = "wrong_method"
@@ -109,6 +113,7 @@ var domainOutcomes = [...]Outcome{
 	verification.OutcomeNumberHidden:     OutcomeNumberHidden,
 	verification.OutcomeNeedEcho:         OutcomeNeedEcho,
 	verification.OutcomeDeclined:         OutcomeDeclined,
+	verification.OutcomeProven:           OutcomeProven,
 }
 
 // OutcomeOf returns the outcome of a message from what the domain returned. An error means that the message has to be delivered
@@ -121,5 +126,18 @@ func OutcomeOf(receipt verification.Receipt, err error) (Outcome, error) {
 		return OutcomeFailed, fmt.Errorf("handle message: %w", err)
 	default:
 		return domainOutcomes[receipt.Outcome], nil
+	}
+}
+
+// IsRepeated reports whether an earlier message, or an earlier copy of this one, had the outcome and was to be answered. A request that
+// expired before it was declined has no such message.
+func IsRepeated(came Outcome, receipt verification.Receipt) bool {
+	switch {
+	case receipt.Changed:
+		return false
+	case came == OutcomeDeclined:
+		return slices.ContainsFunc(receipt.Request.Hints, func(h verification.Hint) bool { return h.Kind == verification.HintDeclined })
+	default:
+		return came == OutcomeVerified
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestOutcomeOf(t *testing.T) {
 	g := NewWithT(t)
 	seen := map[Outcome]bool{}
-	for o := verification.OutcomeNothing; o <= verification.OutcomeTextChanged; o++ {
+	for o := verification.OutcomeNothing; o <= verification.OutcomeProven; o++ {
 		label, err := OutcomeOf(verification.Receipt{Outcome: o}, nil)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(label).NotTo(BeEmpty())

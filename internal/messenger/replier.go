@@ -43,8 +43,8 @@ func PolicyOf(o Outcome) ReplyPolicy {
 	switch o {
 	case OutcomeVerified, OutcomeWrongNumber, OutcomeTooLate, OutcomeTextChanged, OutcomeTapRefused, OutcomeNumberHidden, OutcomeDeclined:
 		return ReplyToUser
-	case OutcomeNeedContact, OutcomeNeedConfirmation, OutcomeNeedEcho, OutcomeEchoLimited, OutcomeNoPrompt, OutcomeLimited,
-		OutcomeContentRefused:
+	case OutcomeProven, OutcomeNeedContact, OutcomeNeedConfirmation, OutcomeNeedEcho, OutcomeEchoLimited, OutcomeNoPrompt,
+		OutcomeLimited, OutcomeContentRefused:
 		return NoReply
 	default:
 		return ReplyToStranger

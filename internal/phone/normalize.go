@@ -62,3 +62,12 @@ func normalizeDigit(r rune) byte {
 // asciiDigit returns the digit that stands so far from the first one of a range. Unicode has the digits of a script in one
 // run, from zero to nine, and runs that touch each other are one range.
 func asciiDigit(offset rune) byte { return '0' + byte(offset%10) } //nolint:gosec // one digit
+
+// ASCIIDigit returns the ASCII form of a decimal digit of any script; false for any other character.
+func ASCIIDigit(r rune) (digit byte, ok bool) {
+	if r >= '0' && r <= '9' {
+		return byte(r), true
+	}
+	digit = normalizeDigit(r)
+	return digit, digit != unknownRune
+}

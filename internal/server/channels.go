@@ -17,6 +17,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/messenger"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/page"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -47,7 +48,8 @@ func (s *server) newChannels(store countedStore) (*channels, error) {
 		return nil, fmt.Errorf("--whatsapp-url: %w", err)
 	}
 	whatsApp, err := whatsapp.NewHook(whatsapp.Options{
-		Settings: s.current, Service: service, Client: graph, Log: s.log.WithName("whatsapp"), Registerer: s.registry, Clock: s.clock,
+		Settings: s.current, Service: service, Client: graph, PageURL: s.provenURL,
+		Log: s.log.WithName("whatsapp"), Registerer: s.registry, Clock: s.clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create WhatsApp handler: %w", err)
@@ -57,7 +59,8 @@ func (s *server) newChannels(store countedStore) (*channels, error) {
 		return nil, fmt.Errorf("--telegram-url: %w", err)
 	}
 	bot, err := telegram.New(telegram.Options{
-		Settings: s.current, Service: service, Client: botAPI, Log: s.log.WithName("telegram"), Registerer: s.registry, Clock: s.clock,
+		Settings: s.current, Service: service, Client: botAPI, PageURL: s.provenURL,
+		Log: s.log.WithName("telegram"), Registerer: s.registry, Clock: s.clock,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("create Telegram handler: %w", err)
@@ -134,13 +137,28 @@ func (c *cluster) callbackOptions(board *projectstatus.Board) controllers.Channe
 	return o
 }
 
-// newInvitation returns the link and the text with which a user sends the code.
-func newInvitation(s *settings.Settings, r *verification.Request, code verification.Code) httpapi.Invitation {
+// newInvitation returns the link and the text with which a user sends the code, and the page that offers them.
+func (s *server) newInvitation(current *settings.Settings, r *verification.Request, code verification.Code) httpapi.Invitation {
+	link, text := prepareMessage(current, r, code)
+	return httpapi.Invitation{Link: link, ExpectedText: text, PageURL: page.URL(current, r.Method, code, s.clock.Now())}
+}
+
+// provenURL returns the page of a proven request for the chat; empty if the project has none.
+func (s *server) provenURL(current *settings.Settings, r *verification.Request) string {
+	return page.ProvenURL(current, r, s.clock.Now())
+}
+
+// prepareMessage returns the text with which a user sends the code, and the link that opens the messenger with it.
+func prepareMessage(s *settings.Settings, r *verification.Request, code verification.Code) (link, text string) {
 	if r.Method == verification.Telegram {
-		return httpapi.Invitation{
-			Link: telegram.Link(s.Telegram.BotUsername, code), ExpectedText: telegram.ExpectedText(code),
-		}
+		return telegram.Link(s.Telegram.BotUsername, code), telegram.ExpectedText(code)
 	}
-	text := whatsapp.ExpectedText(s, r, code)
-	return httpapi.Invitation{Link: whatsapp.Link(s.WhatsApp.PhoneNumber, text), ExpectedText: text}
+	text = whatsapp.ExpectedText(s, r, code)
+	return whatsapp.Link(s.WhatsApp.PhoneNumber, text), text
+}
+
+// prepareLink returns the link of prepareMessage.
+func prepareLink(s *settings.Settings, r *verification.Request, code verification.Code) string {
+	link, _ := prepareMessage(s, r, code)
+	return link
 }

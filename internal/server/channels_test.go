@@ -59,8 +59,8 @@ func TestService_countsAgeByTheMachinesClock(t *testing.T) {
 	}
 }
 
-// TestNewInvitation_fits has the longest prepared texts of each language: the status of a manual request has room for them.
-func TestNewInvitation_fits(t *testing.T) {
+// TestPrepareMessage_fits has the longest prepared texts of each language: the status of a manual request has room for them.
+func TestPrepareMessage_fits(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "config", "crd", "bases", "phoneproof.dev_verificationrequests.yaml"))
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -81,21 +81,21 @@ func TestNewInvitation_fits(t *testing.T) {
 		for _, locale := range append(texts.Languages(), "", "nl") {
 			code := codes.CodeFor([32]byte{}, locale)
 			r := &verification.Request{Method: verification.WhatsApp, ClientData: verification.ClientData{Locale: locale}}
-			made := newInvitation(s, r, code)
-			g.Expect(int64(utf8.RuneCountInString(made.ExpectedText))).To(BeNumerically("<=", *status["expectedText"].MaxLength), locale)
-			g.Expect(int64(len(made.Link))).To(BeNumerically("<=", *status["link"].MaxLength), locale)
-			link, err := url.Parse(made.Link)
+			link, text := prepareMessage(s, r, code)
+			g.Expect(int64(utf8.RuneCountInString(text))).To(BeNumerically("<=", *status["expectedText"].MaxLength), locale)
+			g.Expect(int64(len(link))).To(BeNumerically("<=", *status["link"].MaxLength), locale)
+			opened, err := url.Parse(link)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(link.Query().Get("text")).To(Equal(made.ExpectedText), "to the letter")
-			found, ok := codes.Extract(made.ExpectedText)
+			g.Expect(opened.Query().Get("text")).To(Equal(text), "to the letter")
+			found, ok := codes.Extract(text)
 			g.Expect(ok).To(BeTrue(), locale)
 			g.Expect(found).To(Equal(code), locale)
 		}
 	}
 }
 
-// TestNewInvitation_speaks the language of the request, whether init or kubectl made it.
-func TestNewInvitation_speaks(t *testing.T) {
+// TestPrepareMessage_speaks the language of the request, whether init or kubectl made it.
+func TestPrepareMessage_speaks(t *testing.T) {
 	g := NewWithT(t)
 	s := &settings.Settings{DisplayName: "Acme", WhatsApp: &settings.WhatsApp{PhoneNumber: "+15550100123"}}
 	code := verification.NewCodeSpace("shop/acme").CodeFor([32]byte{}, "one")
@@ -103,6 +103,7 @@ func TestNewInvitation_speaks(t *testing.T) {
 		"": "I confirm my phone number to Acme. ", "es-MX": "Confirmo mi número de teléfono a Acme. ", "hi": "मैं Acme ", "eu": "I confirm ",
 	} {
 		r := &verification.Request{Method: verification.WhatsApp, DisplayName: "Acme", ClientData: verification.ClientData{Locale: locale}}
-		g.Expect(newInvitation(s, r, code).ExpectedText).To(HavePrefix(want), locale)
+		_, text := prepareMessage(s, r, code)
+		g.Expect(text).To(HavePrefix(want), locale)
 	}
 }

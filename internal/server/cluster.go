@@ -202,10 +202,7 @@ func (c *cluster) runTerm(ctx context.Context, requests *request.Controller, man
 		Manual: request.ManualOptions{
 			Store: c.objects, Project: c.project, Settings: c.current, Metrics: manual, Log: c.log.WithName("manual"),
 			Observer: c.inbound.service.Observer,
-			Invite: func(s *settings.Settings, r *verification.Request, code verification.Code) (link, text string) {
-				invitation := newInvitation(s, r, code)
-				return invitation.Link, invitation.ExpectedText
-			},
+			Invite:   prepareMessage,
 		},
 		Redelivery: request.RedeliveryOptions{
 			Projects: c.source, Store: c.store, Observed: c.observeRedelivery, Tell: c.recordRedelivery,

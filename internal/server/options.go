@@ -34,6 +34,8 @@ type Options struct {
 	// ProjectFile is the VerificationProject without a cluster; empty with Project.
 	ProjectFile string
 	SecretsDir  string
+	// LogoFile is the picture above the page; empty for none.
+	LogoFile string
 	// MountedSecrets are the secrets that this pod mounts, as SECRET/KEY; none means all.
 	MountedSecrets []string
 	// Store is where requests are kept; empty for the project's choice.
@@ -52,6 +54,8 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", "", "the kubeconfig file for --project; empty for the first of: $KUBECONFIG, the pod's ServiceAccount, ~/.kube/config")
 	flags.StringVar(&o.ProjectFile, "project-file", "", "the VerificationProject to serve without a cluster, as a YAML file")
 	flags.StringVar(&o.SecretsDir, "secrets-dir", "", "the folder with the files of the project's secrets, as SECRET/KEY")
+	flags.StringVar(&o.LogoFile, "logo-file", "",
+		"the picture above the page: PNG, JPEG, WebP or GIF of at most 64 KiB; read again when it changes")
 	flags.StringSliceVar(&o.MountedSecrets, "mounted-secrets", nil,
 		"with --project: what of the project's secrets this pod mounts, as SECRET/KEY; repeatable. "+
 			"Others wait for pods that mount them and are not reported as missing; empty means all")

@@ -27,6 +27,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/boundedhttp"
 	"github.com/phoneproof/phoneproof/internal/health"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
+	"github.com/phoneproof/phoneproof/internal/page"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/storeclock"
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -231,12 +232,35 @@ func (s *server) openListeners(ctx context.Context) (listeners, error) {
 	return l, nil
 }
 
+// maxFollowers returns how many pages may follow their request: half of all connections that fit the budget.
+func maxFollowers(budget int64) int {
+	return int(min(page.MaxFollowers, budget/boundedhttp.ConnectionCost/2))
+}
+
+// newPages returns the handler of the pages.
+func (s *server) newPages(service *verification.Service) (*page.Handler, error) {
+	pages, err := page.NewHandler(page.Options{
+		Settings: s.current, Service: service, Link: prepareLink, Draining: httpapi.Draining, Clock: s.clock,
+		Log: s.log.WithName("page"), Registerer: s.registry, LogoFile: s.options.LogoFile,
+		MaxFollowers: maxFollowers(s.dependencies.ConnectionBudget),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create page: %w", err)
+	}
+	return pages, nil
+}
+
 func (s *server) newAPI(
 	listener net.Listener, service *verification.Service, hooks map[string]http.Handler,
 ) (*httpapi.Server, error) {
 	log := s.log.WithName(httpLogger)
+	pages, err := s.newPages(service)
+	if err != nil {
+		return nil, err
+	}
 	api, err := httpapi.New(httpapi.Options{
-		Settings: s.current, Service: service, Invite: newInvitation, Hooks: hooks, Log: log, Requests: s.requests,
+		Pages:    pages,
+		Settings: s.current, Service: service, Invite: s.newInvitation, Hooks: hooks, Log: log, Requests: s.requests,
 		Registerer: s.registry, Clock: s.clock, MaxWaits: httpapi.MaxWaits(s.apiBudget()),
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -158,20 +157,9 @@ func TestRequestLoop_goesByTheStoreClock(t *testing.T) {
 func TestAPI_goesByTheStoreClock(t *testing.T) {
 	w := newTestServer(t)
 	r := w.createRequest(t)
-	var config net.ListenConfig
-	listener, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	w.Expect(err).NotTo(HaveOccurred())
-	api, err := w.newAPI(listener, verification.NewService(w.project, w.store), nil)
-	w.Expect(err).NotTo(HaveOccurred())
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- api.Start(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		NewWithT(t).Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
-	})
+	address := w.startAPI(t)
 	status := func() string {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/api/verify/status?id="+r.ID, nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/api/verify/status?id="+r.ID, nil)
 		w.Expect(err).NotTo(HaveOccurred())
 		request.Header.Set("Authorization", "Bearer "+apiKey)
 		response, err := http.DefaultClient.Do(request)

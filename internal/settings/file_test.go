@@ -89,6 +89,9 @@ func TestNewFile_refused(t *testing.T) {
 		"no name":             {strings.Replace(projectYAML, "  name: shop\n", "  labels: {}\n", 1), "metadata.name"},
 		"namespace of a path": {strings.Replace(projectYAML, "name: shop\n", "name: shop\n  namespace: a/b\n", 1), "metadata.namespace"},
 		"no messenger":        {strings.Split(projectYAML, "  telegram")[0], "whatsapp or telegram must be set"},
+		"session unasked":     {projectYAML + "  assurance: {level: Session}\n  replies: {send: Never}\n", "assurance.level: Session needs replies"},
+		"two of one purpose":  {projectYAML + "  purposes: [{name: a, title: A}, {name: a, title: B}]\n", "Duplicate value"},
+		"cool-down too long":  {projectYAML + "  assurance: {declineCooldown: 2h}\n", "assurance.declineCooldown must not be longer"},
 		"two mistakes":        {projectYAML + "  request: {ttl: 5d}\n  rateLimit: {perKey: {requests: 0, period: 1m}}\n", "spec.rateLimit.perKey.requests"},
 		"too large":           {projectYAML + "#" + strings.Repeat("x", maxProjectFile), "more than 1048576 bytes"},
 	} {

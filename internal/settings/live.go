@@ -140,12 +140,18 @@ const maxFormerTexts = 8
 func (l *Live) storeSettings() {
 	next, now := FromProject(l.project, l.secrets), l.clock.Now()
 	l.former = slices.DeleteFunc(slices.Clone(l.former), func(f FormerTexts) bool { return !now.Before(f.Until) })
-	if last := l.Current(); last != nil && !slices.Equal(last.textSet().Prepared(), next.textSet().Prepared()) {
+	if last := l.Current(); last != nil && !last.hasEqualAnswers(next) {
 		l.former = append([]FormerTexts{{Texts: last.textSet(), Until: now.Add(last.TTL)}}, l.former...)
 		l.former = l.former[:min(len(l.former), maxFormerTexts)]
 	}
 	next.FormerTexts = l.former
 	l.current.Store(next)
+}
+
+// hasEqualAnswers reports whether users are to send the same texts.
+func (s *Settings) hasEqualAnswers(other *Settings) bool {
+	mine, others := s.textSet(), other.textSet()
+	return slices.Equal(mine.Prepared(), others.Prepared()) && slices.Equal(mine.NotMeLabels(), others.NotMeLabels())
 }
 
 // listDirs returns the folders whose changes may change a secret, including the targets of links.

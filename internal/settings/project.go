@@ -30,6 +30,9 @@ func FromProject(project *verifyv1.VerificationProject, secrets Secrets) *Settin
 		Webhook:     buildWebhook(spec.Webhook, secrets),
 		Replies:     Replies{Send: sendPolicies[spec.EffectiveSendReplies()]},
 		Texts:       buildTexts(spec),
+		Page:        buildPage(spec.Page),
+		Level:       convertLevel(spec.EffectiveAssuranceLevel()),
+		Purposes:    buildPurposes(spec.Purposes),
 		Database:    buildDatabase(spec, secrets),
 		TTL:         spec.EffectiveTTL(),
 		Retention:   spec.EffectiveRetention(),
@@ -137,7 +140,7 @@ func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 		Secret:         secrets.secretAt(fieldWebhookSecret),
 		PreviousSecret: secrets.secretAt(fieldWebhookPrevious),
 		Timeout:        w.EffectiveTimeout(),
-		Events:         convertEvents(w.EffectiveEvents()),
+		Events:         ConvertEvents(w.EffectiveEvents()),
 	}
 	if w.CABundle != "" {
 		out.CABundle = []byte(w.CABundle)
@@ -145,7 +148,8 @@ func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 	return out
 }
 
-func convertEvents(events []verifyv1.Event) verification.EventKinds {
+// ConvertEvents returns the set of the kinds of events that spec.webhook.events names.
+func ConvertEvents(events []verifyv1.Event) verification.EventKinds {
 	var kinds verification.EventKinds
 	for _, event := range events {
 		kinds |= verification.NewEventKinds(verification.EventKind(event))
@@ -201,8 +205,9 @@ func convertLimits(spec *verifyv1.VerificationProjectSpec) verification.Limits {
 		PerKey: convertRate(spec.EffectivePerKey()), PerPhoneNumber: convertRate(spec.EffectivePerPhoneNumber()),
 		PerPrefix: convertPrefixRate(spec.RateLimit.PerPrefix), PerSubject: convertRate(ptr.Deref(spec.RateLimit.PerSubject, verifyv1.Rate{})),
 		// Set for every spec.storage: the store decides whether it has a limit, and memory needs one.
-		MaxStored:  spec.EffectiveMaxStored(),
-		KeepLapsed: spec.Webhook != nil && slices.Contains(spec.Webhook.EffectiveEvents(), verifyv1.EventExpired),
+		MaxStored:       spec.EffectiveMaxStored(),
+		DeclineCooldown: spec.EffectiveDeclineCooldown(),
+		KeepLapsed:      spec.Webhook != nil && slices.Contains(spec.Webhook.EffectiveEvents(), verifyv1.EventExpired),
 	}
 }
 

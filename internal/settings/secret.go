@@ -44,6 +44,20 @@ func newSecret(v values) Secret { return Secret{redact.New(v)} }
 // Current returns the value to present to others; nil if the secret cannot be used. It must not be changed.
 func (s Secret) Current() []byte { return s.Reveal().current }
 
+// spreadTime is how long after a change of a value another replica may still not know the new one.
+const spreadTime = 3 * time.Minute
+
+// Shared returns the value that all replicas accept at now that ran before its last change: the former one while the current one may
+// be new to some. It is nil if the secret cannot be used, and must not be changed.
+func (s Secret) Shared(now time.Time) []byte {
+	if previous := s.Reveal().previous; len(previous) > 0 && s.Usable() {
+		if newest := previous[0]; now.Before(newest.until.Add(spreadTime - Overlap)) {
+			return newest.value
+		}
+	}
+	return s.Current()
+}
+
 // Usable reports whether there is a value.
 func (s Secret) Usable() bool { return len(s.Current()) > 0 }
 

@@ -261,3 +261,15 @@ func TestUses_are_what_pods_mount(t *testing.T) {
 	}
 	g.Expect(refs).To(Equal(p.Spec.SecretRefs()))
 }
+
+// TestSecretShared_isKnownToAllReplicas: kubelets bring a new value to one pod after the other.
+func TestSecretShared_isKnownToAllReplicas(t *testing.T) {
+	g := NewWithT(t)
+	s := NewSecret([]byte("A"))
+	g.Expect(string(s.Shared(start))).To(Equal("A"))
+	s = s.replacedBy([]byte("B"), start)
+	g.Expect(string(s.Shared(start))).To(Equal("A"))
+	g.Expect(string(s.Shared(start.Add(spreadTime - 1)))).To(Equal("A"))
+	g.Expect(string(s.Shared(start.Add(spreadTime)))).To(Equal("B"))
+	g.Expect(Secret{}.Shared(start)).To(BeEmpty())
+}

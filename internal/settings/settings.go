@@ -3,6 +3,8 @@ package settings
 import (
 	"cmp"
 	"iter"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/messenger"
@@ -32,7 +34,12 @@ type Settings struct {
 	WhatsApp *WhatsApp // nil if the project does not use it
 	Telegram *Telegram // nil if the project does not use it
 	Webhook  *Webhook  // nil if the project has none
+	Page     *Page     // nil if the project has none
 	Replies  Replies
+	// Level is what it takes to verify a request that does not ask for more.
+	Level verification.Level
+	// Purposes are what clients may name, by their names.
+	Purposes map[string]Purpose
 	// Texts are the texts for end users; nil for those that are built in.
 	Texts *texts.Set
 	// FormerTexts are those that the project had before: a prepared text counts for as long as a request may live.
@@ -202,13 +209,7 @@ func (s *Settings) MatchLocale(tag string) string { return s.textSet().Match(tag
 // PreparedTexts returns the prepared texts of all languages, those of before a change after those of now.
 func (s *Settings) PreparedTexts(now time.Time) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		sets := []*texts.Set{s.textSet()}
-		for _, former := range s.FormerTexts {
-			if now.Before(former.Until) {
-				sets = append(sets, former.Texts)
-			}
-		}
-		for _, set := range sets {
+		for _, set := range s.textSets(now) {
 			for _, text := range set.Prepared() {
 				if !yield(text) {
 					return
@@ -216,6 +217,25 @@ func (s *Settings) PreparedTexts(now time.Time) iter.Seq[string] {
 			}
 		}
 	}
+}
+
+// IsNotMe reports whether a text is the title of the button that declines, in any language and also of before a change.
+func (s *Settings) IsNotMe(text string, now time.Time) bool {
+	text = strings.TrimSpace(text)
+	return slices.ContainsFunc(s.textSets(now), func(set *texts.Set) bool {
+		return slices.ContainsFunc(set.NotMeLabels(), func(label string) bool { return strings.EqualFold(label, text) })
+	})
+}
+
+// textSets returns the texts of now, and then those of before a change that still count.
+func (s *Settings) textSets(now time.Time) []*texts.Set {
+	sets := []*texts.Set{s.textSet()}
+	for _, former := range s.FormerTexts {
+		if now.Before(former.Until) {
+			sets = append(sets, former.Texts)
+		}
+	}
+	return sets
 }
 
 func (s *Settings) textSet() *texts.Set {

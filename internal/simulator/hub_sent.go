@@ -29,6 +29,8 @@ type sentMessage struct {
 	Category string `json:"category,omitempty"`
 	// Buttons are their titles.
 	Buttons []string `json:"buttons,omitempty"`
+	// LinkPreview is true if the platform fetches the first link of the text.
+	LinkPreview bool `json:"linkPreview,omitempty"`
 	// Error is the code of the platform if it could not be delivered.
 	Error int `json:"error,omitempty"`
 }

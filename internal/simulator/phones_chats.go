@@ -24,7 +24,8 @@ type chat struct {
 	// AsksForContact is true while the account shows a button which shares the user's number, with the text Button.
 	AsksForContact bool   `json:"asksForContact"`
 	Button         string `json:"button,omitempty"`
-	// Replies are the buttons below the account's last question. They go when one is tapped.
+	// Replies are the buttons below the account's last question, or of the bot's keyboard. They go when one is tapped, unless the bot
+	// has its keyboard stay.
 	Replies []replyButton `json:"replies,omitempty"`
 	Lines   []*line       `json:"messages"`
 
@@ -35,6 +36,8 @@ type chat struct {
 	lastID   int64     // of Telegram's messages in this chat
 	promptID string    // of Telegram's message that shows the button
 	promptAt time.Time // when that was sent
+	// repliesOnce is true if a bot's keyboard goes when a button of it was tapped.
+	repliesOnce bool
 	// questions are WhatsApp's messages with buttons, the newest last; Replies are the buttons of that one.
 	questions []question
 	unread    []*outbound // messages of a WhatsApp account that the user has not read
@@ -182,13 +185,23 @@ func (p *phones) deliverText(u *user, c *chat, text string) (*line, *failure) {
 	return l, nil
 }
 
-// deliverTap has the user tap a button below a message of the account: the first one if title is empty.
+// deliverTap has the user tap a button below a message of the account, or of the bot's keyboard: the first one if title is empty. A
+// keyboard's button sends its title as a text.
 func (p *phones) deliverTap(u *user, c *chat, title string) (*line, *failure) {
 	i := slices.IndexFunc(c.Replies, func(b replyButton) bool { return title == "" || b.Title == title })
-	if c.business == nil || i < 0 {
+	if i < 0 {
 		return nil, &failure{http.StatusConflict, "not_asked", "chat", "there is no such button in that chat"}
 	}
 	button := c.Replies[i]
+	if c.bot != nil {
+		if c.repliesOnce {
+			c.Replies = nil
+		}
+		draft := c.Draft
+		l, f := p.deliverText(u, c, button.Title)
+		c.Draft = draft
+		return l, f
+	}
 	c.Replies = nil
 	p.readMessages(u, c)
 	l := &line{From: fromUser, At: p.clock.Now().UTC(), Text: button.Title, State: stateSending}

@@ -220,8 +220,17 @@ type markup struct {
 		Text           string `json:"text"`
 		RequestContact bool   `json:"request_contact"`
 	} `json:"keyboard"`
+	OneTime        bool `json:"one_time_keyboard"`
 	RemoveKeyboard bool `json:"remove_keyboard"`
 }
+
+// linkPreview is the link_preview_options of a message, as far as it counts.
+type linkPreview struct {
+	Disabled bool `json:"is_disabled"`
+}
+
+// webLink matches what Telegram takes for a link, of which it fetches the first for a preview.
+var webLink = regexp.MustCompile(`https?://\S`)
 
 // buttonTitles returns the texts of the buttons.
 func (m markup) buttonTitles() []string {
@@ -238,6 +247,11 @@ func (tg *telegram) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, 
 	var keyboard markup
 	if raw := in["reply_markup"]; raw != "" && json.Unmarshal([]byte(raw), &keyboard) != nil {
 		refuseBot(w, badCall("can't parse reply keyboard markup JSON object"))
+		return
+	}
+	var preview linkPreview
+	if raw := in["link_preview_options"]; raw != "" && json.Unmarshal([]byte(raw), &preview) != nil {
+		refuseBot(w, badCall("can't parse link preview options JSON object"))
 		return
 	}
 	text := in["text"]
@@ -265,7 +279,7 @@ func (tg *telegram) sendMessage(w http.ResponseWriter, _ *http.Request, b *bot, 
 	}
 	tg.recordSent(sentMessage{
 		Platform: onTelegram, Account: b.Username, Recipient: maskAddress(strconv.FormatInt(u.TelegramID, 10)), Type: "text",
-		Buttons: keyboard.buttonTitles(),
+		Buttons: keyboard.buttonTitles(), LinkPreview: !preview.Disabled && webLink.MatchString(text),
 	})
 	tg.publish(event{Type: "reply", User: u.ID, Chat: c.ID, Platform: onTelegram})
 	self := b.asTelegramUser()
@@ -287,13 +301,16 @@ func (tg *telegram) findChat(b *bot, id int64) (*user, *chat) {
 
 func (c *chat) applyMarkup(m markup) {
 	if m.RemoveKeyboard || m.Keyboard != nil {
-		c.AsksForContact, c.Button = false, ""
+		c.AsksForContact, c.Button, c.Replies = false, "", nil
 	}
 	for _, row := range m.Keyboard {
 		for _, button := range row {
 			if button.RequestContact {
 				c.AsksForContact, c.Button = true, button.Text
+			} else {
+				c.Replies = append(c.Replies, replyButton{Title: button.Text})
 			}
 		}
 	}
+	c.repliesOnce = m.OneTime
 }

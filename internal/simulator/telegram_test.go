@@ -153,6 +153,48 @@ func TestSendMessage_reachesUsersWhoWroteFirst(t *testing.T) {
 	w.Expect(w.line("1")).To(HaveKeyWithValue("text", "Thank you."))
 }
 
+// TestSendMessage_keyboardOfAnswers: a button of a bot's keyboard sends its title as a text, and goes if it is for one time.
+func TestSendMessage_keyboardOfAnswers(t *testing.T) {
+	w, c := registered(t)
+	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/send", `{"link": "`+tgLink+`"}`)
+	w.call(http.StatusOK, http.MethodPost, "/sim/users/1/open", `{"link": "`+tgLink+`"}`)
+	account, chat := telegramAccount(token), w.sim.phones.users[0].TelegramID
+	replies := func() any { return w.chatOf("1")["replies"] }
+	w.call(http.StatusConflict, http.MethodPost, "/sim/users/1/tap", `{"title": "Not me"}`)
+
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Your number?", botapi.Keyboard{Contact: "Share"})).To(Succeed())
+	w.Expect(w.botAPI.SendWithoutPreview(t.Context(), account, chat, "Code: 123456 https://verify.example/", botapi.Keyboard{Answer: "Not me"})).To(Succeed())
+	w.Expect(replies()).To(Equal([]any{map[string]any{"title": "Not me"}}))
+	w.call(http.StatusConflict, http.MethodPost, "/sim/users/1/share-contact", "")
+	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/tap", `{"title": "Not me"}`)
+	w.Expect(w.line("1")).To(And(HaveKeyWithValue("text", "Not me"), HaveKeyWithValue("from", "user")))
+	w.Expect(replies()).To(BeNil())
+	w.Expect(w.chatOf("1")).To(HaveKeyWithValue("draft", "/start ABCD-1234"))
+	w.Eventually(c.text).WithTimeout(patience).Should(ContainSubstring(`"text":"Not me"`))
+
+	status, _ := w.raw(http.MethodPost, "/bot"+token+"/sendMessage",
+		`{"chat_id": 7300000001, "text": "See https://shop.example", "reply_markup": {"keyboard": [[{"text": "A"}, {"text": "B"}]]}}`, nil)
+	w.Expect(status).To(Equal(http.StatusOK))
+	w.call(http.StatusAccepted, http.MethodPost, "/sim/users/1/tap", `{"title": "B"}`)
+	w.Expect(replies()).To(HaveLen(2), "such a keyboard stays")
+	w.Expect(w.botAPI.SendMessage(t.Context(), account, chat, "Done.", botapi.Keyboard{Remove: true})).To(Succeed())
+	w.Expect(replies()).To(BeNil())
+	w.Expect(w.readLedger()).To(HaveExactElements(
+		Not(HaveKey("linkPreview")), And(HaveKeyWithValue("buttons", HaveExactElements("Not me")), Not(HaveKey("linkPreview"))),
+		HaveKeyWithValue("linkPreview", true), Not(HaveKey("linkPreview")),
+	))
+	status, _ = w.raw(http.MethodPost, "/bot"+token+"/sendMessage", `{"chat_id": 7300000001, "text": "Hi", "link_preview_options": [1]}`, nil)
+	w.Expect(status).To(Equal(http.StatusBadRequest))
+}
+
+// chatOf returns the user's newest chat.
+func (w *runningSimulator) chatOf(user string) map[string]any {
+	w.t.Helper()
+	chats := w.call(http.StatusOK, http.MethodGet, "/sim/users/"+user+"/chats", "")["chats"].([]any)
+	w.Expect(chats).NotTo(BeEmpty())
+	return chats[len(chats)-1].(map[string]any)
+}
+
 func TestBotAPI_refusesAsTelegramDoes(t *testing.T) {
 	w := startSimulator(t, Options{})
 	for name, test := range map[string]struct {

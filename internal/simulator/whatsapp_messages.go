@@ -16,7 +16,8 @@ type outgoing struct {
 	// Opaque comes back in the statuses.
 	Opaque string `json:"biz_opaque_callback_data"`
 	Text   struct {
-		Body string `json:"body"`
+		Body       string `json:"body"`
+		PreviewURL bool   `json:"preview_url"`
 	} `json:"text"`
 	Interactive struct {
 		Type string `json:"type"`
@@ -33,9 +34,9 @@ type outgoing struct {
 	} `json:"interactive"`
 }
 
-// replyButton is a button below a message, which answers it.
+// replyButton is a button below a message, which answers it, or one of a bot's keyboard, which has no id.
 type replyButton struct {
-	ID    string `json:"id"`
+	ID    string `json:"id,omitempty"`
 	Title string `json:"title"`
 }
 
@@ -189,6 +190,7 @@ func newSentMessage(b *business, m *outgoing, shown content, failed *waError) se
 	if m.To != "" {
 		s.To = maskAddress("+" + m.To)
 	}
+	s.LinkPreview = m.Text.PreviewURL && webLink.MatchString(shown.text)
 	for _, button := range shown.buttons {
 		s.Buttons = append(s.Buttons, button.Title)
 	}

@@ -17,6 +17,8 @@ type Set struct {
 	all map[string]*Texts
 	// prepared are the prepared texts of all languages, each once.
 	prepared []string
+	// notMe are the titles of ButtonNotMe in all languages, each once.
+	notMe []string
 
 	matcher func() (language.Matcher, []string)
 }
@@ -46,11 +48,9 @@ func NewSet(forAll Texts, byLanguage map[string]Texts) *Set {
 		s.all[canonical] = &merged
 	}
 	tags := slices.Sorted(maps.Keys(s.all))
-	s.prepared = []string{s.own.Prepared}
+	s.prepared, s.notMe = []string{s.own.Prepared}, []string{s.own.ButtonNotMe}
 	for _, tag := range tags {
-		if text := s.all[tag].Prepared; !slices.Contains(s.prepared, text) {
-			s.prepared = append(s.prepared, text)
-		}
+		s.prepared, s.notMe = appendNew(s.prepared, s.all[tag].Prepared), appendNew(s.notMe, s.all[tag].ButtonNotMe)
 	}
 	// The tables of x/text are built once and only where a request names a language.
 	s.matcher = sync.OnceValues(func() (language.Matcher, []string) { return newMatcher(tags) })

@@ -4,7 +4,7 @@
 //
 // No text holds a number, nor asks for anything that a fraudster could use. Those that name the project have the place {name}, because
 // a link can be passed on; the prepared text also has the place {code}, and four parts in each language: who asks, that the sender
-// asked for it, that it goes to no other person, and the code.
+// asked for it, that it goes to no other person, and the code. The message with session codes has places of its own; see SessionMessage.
 package texts
 
 import (
@@ -36,6 +36,13 @@ type Texts struct {
 	EchoQuestion string `json:"echoQuestion"`
 	ButtonNotMe  string `json:"buttonNotMe"`
 	Declined     string `json:"declined"`
+
+	// The parts of SessionMessage. No project replaces them.
+	Session        string `json:"session"`
+	SessionPurpose string `json:"sessionPurpose"`
+	SessionBrowser string `json:"sessionBrowser"`
+	SessionCode    string `json:"sessionCode"`
+	SessionLink    string `json:"sessionLink"`
 
 	// The texts of Telegram where they differ.
 	TelegramWrongNumber  string `json:"telegramWrongNumber"`
@@ -106,6 +113,7 @@ func (t *Texts) fieldPointers() []*string {
 	return []*string{
 		&t.Prepared, &t.Verified, &t.WrongNumber, &t.Expired, &t.Unknown, &t.Confirm, &t.TextChanged, &t.TapRefused, &t.ButtonConfirm,
 		&t.ShareContact, &t.NumberHidden, &t.EchoQuestion, &t.ButtonNotMe, &t.Declined,
+		&t.Session, &t.SessionPurpose, &t.SessionBrowser, &t.SessionCode, &t.SessionLink,
 		&t.TelegramWrongNumber, &t.TelegramExpired, &t.TelegramUnknown, &t.TelegramShareContact, &t.TelegramButton,
 	}
 }

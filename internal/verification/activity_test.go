@@ -18,6 +18,38 @@ func TestRequest_heardAt(t *testing.T) {
 	g.Expect(r.HeardAt()).To(Equal(at.Add(3 * time.Minute)))
 }
 
+// TestRequest_heardAt_ofASession: what clients and the page do is no message.
+func TestRequest_heardAt_ofASession(t *testing.T) {
+	g := NewWithT(t)
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for _, kind := range HintKinds() {
+		r := Request{Method: WhatsApp, Phase: Expired, ExpiresAt: at, Hints: []Hint{{Kind: kind, At: at}}}
+		g.Expect(r.HeardAt().IsZero()).To(Equal(kind == HintCanceled || kind == HintWrongCode), string(kind))
+	}
+	r := Request{Method: WhatsApp, Phase: Verified, ProvenAt: at, VerifiedAt: at.Add(time.Minute)}
+	g.Expect(r.HeardAt()).To(Equal(at))
+	r.OtherMethods = []Method{Telegram}
+	g.Expect(r.HeardAt()).To(Equal(at), "a proof shows which messenger it came by")
+	r.Phase, r.VerifiedAt = Pending, time.Time{}
+	g.Expect(r.HeardAt()).To(Equal(at))
+}
+
+// TestRequest_heardAt_ofSeveralMessengers: a contact or a hint may have come by any of them.
+func TestRequest_heardAt_ofSeveralMessengers(t *testing.T) {
+	g := NewWithT(t)
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	r := Request{
+		Method: WhatsApp, OtherMethods: []Method{Telegram}, Phase: Expired, ExpiresAt: at,
+		Contacts: []Contact{{BoundAt: at}}, Hints: []Hint{{Kind: HintOtherNumber, At: at}},
+	}
+	g.Expect(r.HeardAt()).To(BeZero())
+	var a Activity
+	a.Count(&r, at)
+	g.Expect(a).To(Equal(Activity{Expired: 1}), "its end still counts")
+	r.Phase, r.VerifiedAt, r.VerifiedBy = Verified, at, Telegram
+	g.Expect(r.HeardAt()).To(Equal(at))
+}
+
 func TestActivity_count(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/phoneproof/phoneproof/internal/phone"
 )
 
-// MaxPeriod is the longest period that a Rate has.
+// MaxPeriod is the longest period that a Rate has, and the longest Limits.DeclineCooldown.
 const MaxPeriod = 24 * time.Hour
 
 // Counted is a creation as the limits count it.
@@ -24,7 +24,8 @@ func (n New) Counted() Counted {
 
 // Admissions remember the creations that limits count, for stores that count in memory. They are not safe for concurrent use.
 //
-// Refuse decides about a creation and Admit counts it. Creations that were admitted elsewhere are counted by Add.
+// Refuse decides about a creation and Admit counts it. Creations that were admitted elsewhere are counted by Add. AddState tells which
+// stored requests were declined.
 type Admissions struct {
 	keys    windows[string]
 	numbers windows[phone.Number]
@@ -32,6 +33,7 @@ type Admissions struct {
 	prefixes windows[PrefixGroup]
 	digits   int
 	subjects windows[string]
+	declined declines
 	// keptFor returns how long admissions are kept for a rate of that period.
 	keptFor func(period time.Duration) time.Duration
 }
@@ -54,8 +56,8 @@ func newAdmissions(kept time.Duration, keptFor func(time.Duration) time.Duration
 	}
 }
 
-// Refuse returns the refusal of a creation by the rates; nil if all admit it. It counts nothing, because a refused creation
-// does not count.
+// Refuse returns the refusal of a creation by the rates and the cool-down; nil if all admit it. It counts nothing, because a refused
+// creation does not count.
 func (a *Admissions) Refuse(c Counted, limits Limits, now time.Time) error {
 	a.setDigits(limits.PerPrefix, now)
 	return Waits{
@@ -63,6 +65,7 @@ func (a *Admissions) Refuse(c Counted, limits Limits, now time.Time) error {
 		PhoneNumber: a.numbers.retryAfter(phone.Canonical(c.Phone), limits.PerPhoneNumber, now),
 		Prefix:      a.prefixes.retryAfter(a.groupOf(c), limits.PerPrefix.Rate, now),
 		Subject:     a.subjects.retryAfter(c.Subject, limits.PerSubject, now),
+		Declined:    a.declined.retryAfter(c.Phone, limits.DeclineCooldown, now),
 	}.Refusal()
 }
 

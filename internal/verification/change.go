@@ -19,8 +19,10 @@ func TruncateTime(t time.Time) time.Time { return t.UTC().Truncate(time.Microsec
 // NewRequest returns the first state of the request that n creates at now. Its Version is the store's to set.
 func NewRequest(n New, now time.Time) Request {
 	return Request{
-		ID: n.ID, Phone: n.Phone, Method: n.Method, CreatedAt: TruncateTime(now), ExpiresAt: TruncateTime(now.Add(n.TTL)),
-		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, ClientData: n.cloneData(), Phase: Pending,
+		ID: n.ID, Phone: n.Phone, Method: n.Method, OtherMethods: slices.Clone(n.OtherMethods),
+		CreatedAt: TruncateTime(now), ExpiresAt: TruncateTime(now.Add(n.TTL)),
+		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, ClientData: n.cloneData(), Terms: n.Terms,
+		Phase: Pending,
 	}
 }
 
@@ -28,6 +30,7 @@ func NewRequest(n New, now time.Time) Request {
 func (r *Request) Clone() Request {
 	c := *r
 	c.Contacts, c.Hints, c.ClientData = slices.Clone(r.Contacts), slices.Clone(r.Hints), r.cloneData()
+	c.OtherMethods = slices.Clone(r.OtherMethods)
 	return c
 }
 
@@ -46,17 +49,24 @@ func (r *Request) Apply(mutate Mutation, now time.Time) (Request, error) {
 	return next, nil
 }
 
+// HasSameWork reports whether next leaves to do what there was to do in r. A worker who claimed r keeps its lease then, so that
+// no other takes the same step in the meantime.
+func (r *Request) HasSameWork(next *Request) bool {
+	return r.Phase == next.Phase && r.EndsAt().Equal(next.EndsAt()) && r.Redelivered == next.Redelivered &&
+		r.Delivery == next.Delivery && r.Event().Equal(next.Event())
+}
+
 // sameCreation reports whether all that only the store decides is equal.
 func (r *Request) sameCreation(other *Request) bool {
-	return r.ID == other.ID && r.Phone == other.Phone && r.Method == other.Method &&
+	return r.ID == other.ID && r.Phone == other.Phone && r.Method == other.Method && slices.Equal(r.OtherMethods, other.OtherMethods) &&
 		r.CreatedAt.Equal(other.CreatedAt) && r.ExpiresAt.Equal(other.ExpiresAt) &&
 		r.KeyName == other.KeyName && r.BodyHash == other.BodyHash && r.DisplayName == other.DisplayName &&
-		r.equalData(other.ClientData) && r.Epoch == other.Epoch && r.Version == other.Version
+		r.equalData(other.ClientData) && r.Terms == other.Terms && r.Epoch == other.Epoch && r.Version == other.Version
 }
 
 func (r *Request) truncateTimes() {
 	d := &r.Delivery
-	for _, t := range [...]*time.Time{&r.VerifiedAt, &d.NextAttemptAt, &d.LastAttemptAt, &d.DeliveredAt, &d.ExhaustedAt} {
+	for _, t := range [...]*time.Time{&r.VerifiedAt, &r.ProvenAt, &d.NextAttemptAt, &d.LastAttemptAt, &d.DeliveredAt, &d.ExhaustedAt} {
 		*t = TruncateTime(*t)
 	}
 	for i := range r.Contacts {

@@ -39,16 +39,18 @@ func TestRequest_Apply_returnsTheErrorOfTheMutation(t *testing.T) {
 
 func TestRequest_Apply_refusesWhatOnlyTheStoreDecides(t *testing.T) {
 	for name, change := range map[string]func(*Request){
-		"id":           func(r *Request) { r.ID += "x" },
-		"number":       func(r *Request) { r.Phone = number(t, "+15550100200") },
-		"method":       func(r *Request) { r.Method = Telegram },
-		"created at":   func(r *Request) { r.CreatedAt = r.CreatedAt.Add(1) },
-		"expires at":   func(r *Request) { r.ExpiresAt = r.ExpiresAt.Add(1) },
-		"key":          func(r *Request) { r.KeyName += "x" },
-		"body":         func(r *Request) { r.BodyHash += "x" },
-		"display name": func(r *Request) { r.DisplayName += "x" },
-		"epoch":        func(r *Request) { r.Epoch++ },
-		"version":      func(r *Request) { r.Version += "x" },
+		"id":            func(r *Request) { r.ID += "x" },
+		"number":        func(r *Request) { r.Phone = number(t, "+15550100200") },
+		"method":        func(r *Request) { r.Method = Telegram },
+		"other methods": func(r *Request) { r.OtherMethods = []Method{Telegram} },
+		"return URL":    func(r *Request) { r.ReturnURL += "x" },
+		"created at":    func(r *Request) { r.CreatedAt = r.CreatedAt.Add(1) },
+		"expires at":    func(r *Request) { r.ExpiresAt = r.ExpiresAt.Add(1) },
+		"key":           func(r *Request) { r.KeyName += "x" },
+		"body":          func(r *Request) { r.BodyHash += "x" },
+		"display name":  func(r *Request) { r.DisplayName += "x" },
+		"epoch":         func(r *Request) { r.Epoch++ },
+		"version":       func(r *Request) { r.Version += "x" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := pending(t).Apply(func(r *Request, _ time.Time) error { change(r); return nil }, created)

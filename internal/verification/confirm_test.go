@@ -4,6 +4,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -81,4 +82,32 @@ func TestConfirm(t *testing.T) {
 	receipt, err := w.service.Confirm(t.Context(), "../x", verification.Evidence{}, nil, successOnly)
 	w.Expect(err).NotTo(HaveOccurred())
 	w.Expect(receipt.Outcome).To(Equal(verification.OutcomeUnknown))
+}
+
+// TestConfirm_withAnotherTokenLearnsNothing: one who guesses the id of a button sees no state, and leaves no hint.
+func TestConfirm_withAnotherTokenLearnsNothing(t *testing.T) {
+	for name, end := range map[string]func(w *world, made verification.Initiated){
+		"of a request that ended": func(w *world, _ verification.Initiated) { w.later(time.Hour) },
+		"of a request that expired": func(w *world, made verification.Initiated) {
+			w.later(time.Hour)
+			_, err := w.store.Update(w.t.Context(), made.Request.ID, func(r *verification.Request, now time.Time) error { return r.Expire(now, 0) })
+			w.Expect(err).NotTo(HaveOccurred())
+		},
+		"of a request that is verified": func(w *world, made verification.Initiated) { w.receive(w.message(made.Code, claimed)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			made := w.start(w.initiation())
+			w.receive(w.strict(made.Code, "CODE", "one"))
+			end(w, made)
+			before := w.readStored(made.Request.ID)
+			for _, from := range []string{claimed, stranger} {
+				e := w.message(made.Code, from).Evidence
+				receipt, err := w.service.Confirm(t.Context(), made.Request.ID, e, func(string) bool { return false }, everyEvent)
+				w.Expect(err).NotTo(HaveOccurred())
+				w.Expect(receipt).To(Equal(verification.Receipt{Outcome: verification.OutcomeUnknown}))
+			}
+			w.Expect(w.readStored(made.Request.ID)).To(Equal(before))
+		})
+	}
 }

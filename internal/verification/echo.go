@@ -1,6 +1,7 @@
 package verification
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -25,7 +26,9 @@ func (r *Request) AwaitEcho(e Evidence, sender Contact, older []string, now time
 	if r.isAwaitingEcho(append([]string{sender.Binding}, older...)) {
 		return ErrUnchanged
 	}
-	r.addContact(Contact{Binding: sender.Binding, BoundAt: now, Kind: ContactEcho, Nonce: sender.Nonce})
+	if !r.addContact(Contact{Binding: sender.Binding, BoundAt: now, Kind: ContactEcho, Nonce: sender.Nonce}) {
+		return ErrManySenders
+	}
 	r.addAttention(HintAwaitingConfirmation, now, wanted)
 	return nil
 }
@@ -45,17 +48,22 @@ func (r *Request) EchoOf(bindings []string) (Contact, bool) {
 	return r.Contacts[i], true
 }
 
-// answeredEcho returns nil if the message answers the question of an echo in time.
+// answeredEcho returns nil if the message answers the question of an echo in time. One who was not asked learns nothing else. The
+// times of answer and question are not compared: they come from two clocks, and the answer has the nonce of the question.
 func (r *Request) answeredEcho(e Evidence, answers func(Contact) bool, now time.Time) error {
-	if err := r.checkMessage(e, now); err != nil {
-		return err
+	if r.answeredBy(answers) == "" {
+		return ErrNotAsked
 	}
-	for _, c := range r.Contacts {
-		if c.Kind == ContactEcho && answers(c) && !e.SentAt.Before(c.BoundAt.Truncate(time.Second)) {
-			return nil
-		}
+	return r.checkMessage(e, now)
+}
+
+// answeredBy returns the binding of the echo that is answered; empty if there is none.
+func (r *Request) answeredBy(answers func(Contact) bool) string {
+	i := slices.IndexFunc(r.Contacts, func(c Contact) bool { return c.Kind == ContactEcho && answers(c) })
+	if i < 0 {
+		return ""
 	}
-	return ErrNotAsked
+	return r.Contacts[i].Binding
 }
 
 // ConfirmEcho verifies the claimed number by the answer to the message that was sent to it. A number that the messenger reports
@@ -68,20 +76,20 @@ func (r *Request) ConfirmEcho(e Evidence, answers func(Contact) bool, now time.T
 		return ErrNotAsked
 	}
 	e.Sender, e.Assurance = r.Phone, AssuranceEcho
-	return r.Verify(e, now, wanted)
+	return r.acceptProof(e, r.answeredBy(answers), now, wanted)
 }
 
 // Decline ends a pending request by the answer to the message that was sent to the claimed number. For one that ended without a
 // verification it is ErrUnchanged.
 func (r *Request) Decline(e Evidence, answers func(Contact) bool, now time.Time, wanted EventKinds) error {
-	if r.Phase == Expired {
+	switch err := r.answeredEcho(e, answers, now); {
+	case errors.Is(err, ErrFinal) && r.awaitsConfirmation(): // until a client confirms it
+	case errors.Is(err, ErrFinal) && r.IsProven() && r.Phase == Expired && r.DeclinedAt().IsZero(): // see DeclineProven
+	case errors.Is(err, ErrFinal) && r.Phase == Expired:
 		return ErrUnchanged
-	}
-	if err := r.answeredEcho(e, answers, now); err != nil {
+	case err != nil:
 		return err
 	}
-	r.addHint(HintDeclined, now)
-	r.Phase = Expired
-	r.makeEventDue(now, wanted)
+	r.endBecause(HintDeclined, now, wanted)
 	return nil
 }

@@ -25,6 +25,16 @@ const (
 	CodeNotFound             ErrorCode = "request_not_found"
 	CodeStoreUnavailable     ErrorCode = "store_unavailable"
 	CodeChannelNotReady      ErrorCode = "channel_not_ready"
+
+	CodeInvalidAssurance ErrorCode = "invalid_assurance"
+	CodeInvalidPurpose   ErrorCode = "invalid_purpose"
+	CodeInvalidBrowser   ErrorCode = "invalid_browser"
+	CodeInvalidCode      ErrorCode = "invalid_code"
+	CodeWrongCode        ErrorCode = "wrong_code"
+	CodeNotProven        ErrorCode = "not_proven"
+	CodeAlreadyConfirmed ErrorCode = "already_confirmed"
+	CodeRequestExpired   ErrorCode = "request_expired"
+	CodeNoConfirmation   ErrorCode = "confirmation_not_needed"
 )
 
 // Error is an error that a client backend may see: a stable code, a message that names the remedy, and, if one input

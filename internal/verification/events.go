@@ -9,7 +9,7 @@ type EventKind string
 const (
 	// EventSuccess reports that a number was verified.
 	EventSuccess EventKind = "verification.success"
-	// EventExpired reports that the time of a request ran out.
+	// EventExpired reports that a request ended without a verification: its time ran out, or its hint says why it ended before.
 	EventExpired EventKind = "verification.expired"
 	// EventDeclined reports that the owner of the number answered "Not me".
 	EventDeclined EventKind = "verification.declined"
@@ -70,9 +70,11 @@ func (r *Request) Event() Event {
 		return Event{Kind: EventSuccess, At: r.VerifiedAt}
 	case r.Phase == Expired && last.Kind == HintDeclined:
 		return Event{Kind: EventDeclined, Hint: last.Kind, At: last.At}
+	case r.Phase == Expired && last.Kind.endsRequest():
+		return Event{Kind: EventExpired, Hint: last.Kind, At: last.At}
 	case r.Phase == Expired:
 		// A hint from after the end is none of the event, which would change with it.
-		return Event{Kind: EventExpired, Hint: r.hintBefore(r.ExpiresAt).Kind, At: r.ExpiresAt}
+		return Event{Kind: EventExpired, Hint: r.hintBefore(r.EndsAt()).Kind, At: r.EndsAt()}
 	case last.Kind != "":
 		return Event{Kind: EventAttention, Hint: last.Kind, At: last.At}
 	default:
@@ -80,7 +82,8 @@ func (r *Request) Event() Event {
 	}
 }
 
-// makeEventDue makes the event of the current state due, if its kind is wanted, in place of any other.
+// makeEventDue makes the event of the current state due, if its kind is wanted. Any other ends, delivered or not: one about a pending
+// request would be wrong after its end.
 func (r *Request) makeEventDue(now time.Time, wanted EventKinds) {
 	r.Delivery = Delivery{}
 	if wanted.Has(r.Event().Kind) {

@@ -19,17 +19,24 @@ const (
 	HintTooLate HintKind = "TOO_LATE"
 	// HintAwaitingContact means that the sender of the code is asked to share the contact.
 	HintAwaitingContact HintKind = "AWAITING_CONTACT"
-	// HintAwaitingConfirmation means that the claimed number is asked to confirm.
+	// HintAwaitingConfirmation means that the claimed number is asked to confirm, or that it is proven and the client is to redeem one
+	// of the session codes.
 	HintAwaitingConfirmation HintKind = "AWAITING_CONFIRMATION"
-	// HintTextChanged means that the code came in another text than the prepared one; its sender is asked to confirm, once.
+	// HintTextChanged means that the code came in another text than the prepared one; its sender is asked to confirm, once
+	// at most.
 	HintTextChanged HintKind = "TEXT_CHANGED"
 	// HintDeclined means that the owner of the number answered "Not me", which ended the request.
 	HintDeclined HintKind = "DECLINED"
+	// HintWrongCode means that too many wrong session codes were entered, which ended the request.
+	HintWrongCode HintKind = "WRONG_CODE"
+	// HintCanceled means that the user gave up on the page, which ended the request.
+	HintCanceled HintKind = "CANCELED"
 )
 
 // hintKinds are all of them.
 var hintKinds = [...]HintKind{
 	HintNumberHidden, HintOtherNumber, HintTooLate, HintAwaitingContact, HintAwaitingConfirmation, HintTextChanged, HintDeclined,
+	HintWrongCode, HintCanceled,
 }
 
 // HintKinds returns all hints.
@@ -80,10 +87,17 @@ func (r *Request) hintBefore(end time.Time) Hint {
 	return Hint{}
 }
 
-// HintAt returns the hint to show at now: the latest, unless the request is verified. It is empty if there is none.
+// HintAt returns the hint to show at now, unless the request is verified: what ended it, or the latest from before its end, which says
+// more than that a message came later. It is empty if there is none.
 func (r *Request) HintAt(now time.Time) HintKind {
 	if r.PhaseAt(now) == Verified {
 		return ""
+	}
+	if last := r.lastHint(); r.Phase == Expired && last.Kind.endsRequest() {
+		return last.Kind
+	}
+	if inTime := r.hintBefore(r.EndsAt()); inTime.Kind != "" {
+		return inTime.Kind
 	}
 	return r.lastHint().Kind
 }
@@ -93,9 +107,13 @@ func (r *Request) hintFor(reason error) HintKind {
 	switch {
 	case errors.Is(reason, ErrWrongNumber):
 		return HintOtherNumber
+	case errors.Is(reason, ErrTextChanged):
+		return HintTextChanged
 	case errors.Is(reason, ErrNumberHidden):
 		return HintNumberHidden
-	case errors.Is(reason, ErrOutOfTime), errors.Is(reason, ErrFinal) && r.Phase == Expired && r.lastHint().Kind != HintDeclined:
+	case errors.Is(reason, errBeforeRequest):
+		return "" // a copy of what was sent for an earlier request with the same code
+	case errors.Is(reason, ErrOutOfTime), errors.Is(reason, ErrFinal) && r.Phase == Expired && !r.lastHint().Kind.endsRequest():
 		return HintTooLate
 	default:
 		return ""

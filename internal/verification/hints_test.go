@@ -55,7 +55,37 @@ func TestReceive_storesAHintOnceForEachKind(t *testing.T) {
 	w.later(10*time.Minute + verification.ExpiryGrace)
 	outcome, _ = w.receive(w.message(initiated.Code, claimed))
 	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
+	w.Expect(w.readHint(id)).To(Equal(verification.HintAwaitingContact), "what went wrong in time says more")
+}
+
+func TestReceive_hintsThatAMessageCameTooLate(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	id, inTime := initiated.Request.ID, w.clock.Now()
+	old := w.message(initiated.Code, claimed)
+	old.SentAt = inTime.Add(-time.Hour)
+	outcome, _ := w.receive(old)
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate))
+	w.Expect(w.readHint(id)).To(BeEmpty(), "a message from before the request is none of its own")
+
+	w.later(10 * time.Minute)
+	w.receive(w.message(initiated.Code, claimed))
 	w.Expect(w.readHint(id)).To(Equal(verification.HintTooLate))
+}
+
+func TestReceive_hintsNothingOfAMessageFromBeforeAnExpiredRequest(t *testing.T) {
+	w := newWorld(t)
+	initiated := w.start(w.initiation())
+	id, inTime := initiated.Request.ID, w.clock.Now()
+	w.later(time.Hour)
+	_, err := w.store.Update(t.Context(), id, func(r *verification.Request, now time.Time) error { return r.Expire(now, successOnly) })
+	w.Expect(err).NotTo(HaveOccurred())
+	before := w.readStored(id)
+	old := w.message(initiated.Code, claimed)
+	old.SentAt = inTime.Add(-time.Hour)
+	outcome, _ := w.receive(old)
+	w.Expect(outcome).To(Equal(verification.OutcomeTooLate), "as for one that came after the end")
+	w.Expect(w.readStored(id)).To(Equal(before))
 }
 
 func TestReceive_verifiesAfterHintsAndShowsNone(t *testing.T) {
@@ -117,6 +147,45 @@ func TestEvent_ofAnExpiredRequest(t *testing.T) {
 	late := w.readStored(r.ID)
 	w.Expect(late.Expire(w.clock.Now(), successOnly)).To(Succeed())
 	w.Expect(late.Delivery).To(BeZero(), "a kind that is not wanted is not sent")
+}
+
+// TestEvent_ofAPendingRequestEndsWithIt: whatever the end is, and though the project does not want to hear of it.
+func TestEvent_ofAPendingRequestEndsWithIt(t *testing.T) {
+	const wanted = verification.EventKinds(8) // attention alone
+	for name, end := range map[string]struct {
+		after time.Duration
+		end   func(r *verification.Request, e verification.Evidence, now time.Time) error
+		hint  verification.HintKind
+	}{
+		"verified": {time.Second, func(r *verification.Request, e verification.Evidence, now time.Time) error {
+			return r.Verify(e, now, wanted)
+		}, ""},
+		"declined": {time.Second, func(r *verification.Request, e verification.Evidence, now time.Time) error {
+			return r.Decline(e, func(verification.Contact) bool { return true }, now, wanted)
+		}, verification.HintDeclined},
+		"expired": {10*time.Minute + verification.ExpiryGrace, func(r *verification.Request, _ verification.Evidence, now time.Time) error {
+			return r.Expire(now, wanted)
+		}, verification.HintAwaitingConfirmation},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			initiated, receipt := w.startEcho()
+			r := receipt.Request
+			w.Expect(r.Event().Kind).To(Equal(verification.EventAttention))
+			w.Expect(r.RecordAttempt(verification.Attempt{
+				Number: 1, At: w.clock.Now(), Event: r.Event(), Reason: "timeout", Next: w.clock.Now().Add(time.Hour),
+			})).To(Succeed())
+			w.later(end.after)
+			w.Expect(end.end(&r, w.message(initiated.Code, claimed).Evidence, w.clock.Now())).To(Succeed())
+			w.Expect(r.Delivery).To(BeZero(), "neither due nor with the attempts of before")
+			w.Expect(r.HintAt(w.clock.Now())).To(Equal(end.hint), "which status shows")
+			for _, events := range []verification.EventPolicy{verification.EventsOff, verification.EventsOn, verification.EventsPaused} {
+				settled := verification.Next(&r, time.Time{}, verification.Policy{Events: events})
+				w.Expect(verification.Next(&r, settled.At, verification.Policy{Events: events}).Step).To(Equal(verification.StepDelete))
+				w.Expect(settled.At).To(BeTemporally("<=", r.ExpiresAt.Add(verification.CodeRest)))
+			}
+		})
+	}
 }
 
 func TestEvent_staysTheSameAfterALateMessage(t *testing.T) {
@@ -210,7 +279,8 @@ func TestConfirmEcho(t *testing.T) {
 		"with another number":           {stranger, time.Second, anyEcho, verification.OutcomeUnknown},
 		"with another token":            {"", time.Second, nothing, verification.OutcomeUnknown},
 		"too late":                      {"", 10 * time.Minute, anyEcho, verification.OutcomeTooLate},
-		"before it was asked":           {"", -time.Minute, anyEcho, verification.OutcomeUnknown},
+		"by a clock that is behind":     {"", -10 * time.Second, anyEcho, verification.OutcomeVerified},
+		"before the request":            {"", -time.Hour, anyEcho, verification.OutcomeTooLate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -229,6 +299,39 @@ func TestConfirmEcho(t *testing.T) {
 				w.Expect(r.Actual).To(Equal(initiated.Request.Phone))
 				w.Expect(r.Assurance).To(Equal(verification.AssuranceEcho))
 			}
+		})
+	}
+}
+
+func TestEchoTap_withAnotherTokenLearnsNothing(t *testing.T) {
+	nothing := func(*verification.Request, verification.Contact) bool { return false }
+	for name, end := range map[string]func(w *world, id string){
+		"of a request that ended": func(w *world, _ string) { w.later(time.Hour) },
+		"of a request that expired": func(w *world, id string) {
+			w.later(time.Hour)
+			_, err := w.store.Update(w.t.Context(), id, func(r *verification.Request, now time.Time) error { return r.Expire(now, 0) })
+			w.Expect(err).NotTo(HaveOccurred())
+		},
+		"of a request that is verified": func(w *world, id string) {
+			tap := verification.Message{Evidence: verification.Evidence{Method: verification.WhatsApp, SentAt: w.clock.Now()}, Binding: "bound"}
+			_, err := w.service.ConfirmEcho(w.t.Context(), id, tap, anyEcho, everyEvent)
+			w.Expect(err).NotTo(HaveOccurred())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			initiated, _ := w.startEcho()
+			id := initiated.Request.ID
+			end(w, id)
+			before := w.readStored(id)
+			tap := verification.Message{Evidence: verification.Evidence{Method: verification.WhatsApp, SentAt: w.clock.Now()}, Binding: "guess"}
+			confirmed, err := w.service.ConfirmEcho(t.Context(), id, tap, nothing, everyEvent)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(confirmed.Outcome).To(Equal(verification.OutcomeUnknown))
+			declined, err := w.service.Decline(t.Context(), id, tap, nothing, everyEvent)
+			w.Expect(err).NotTo(HaveOccurred())
+			w.Expect(declined.Outcome).To(Equal(verification.OutcomeUnknown))
+			w.Expect(w.readStored(id)).To(Equal(before))
 		})
 	}
 }
@@ -284,16 +387,40 @@ func TestDecline_needsTheQuestion(t *testing.T) {
 	w.Expect(w.readStored(initiated.Request.ID).Phase).To(Equal(verification.Pending))
 }
 
-func TestAwaitEcho_dropsTheOldestOfTooManySenders(t *testing.T) {
+// TestAwaitEcho_keepsTheFirstOfTooManySenders: their question was sent, and another is not sent on the same day.
+func TestAwaitEcho_keepsTheFirstOfTooManySenders(t *testing.T) {
 	w := newWorld(t)
 	initiated := w.start(w.initiation())
-	for i := range verification.MaxContacts + 3 {
-		_, err := w.service.AwaitEcho(t.Context(), w.hiddenMessage(initiated.Code, strings.Repeat("b", i+1)), nonce, successOnly)
-		w.Expect(err).NotTo(HaveOccurred())
+	for i := range 3 {
+		m := w.message(initiated.Code, "")
+		m.Binding = "to share " + strings.Repeat("s", i)
+		w.receive(m)
 	}
-	r := w.readStored(initiated.Request.ID)
-	w.Expect(r.Contacts).To(HaveLen(verification.MaxContacts))
-	w.Expect(r.Contacts[0].Binding).To(HaveLen(4))
+	await := func(binding string) verification.Outcome {
+		receipt, err := w.service.AwaitEcho(t.Context(), w.hiddenMessage(initiated.Code, binding), nonce, everyEvent)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(receipt.Request.ID).To(Equal(initiated.Request.ID))
+		return receipt.Outcome
+	}
+	for i := range verification.MaxContacts {
+		w.Expect(await(strings.Repeat("b", i+1))).To(Equal(verification.OutcomeNeedEcho))
+	}
+	full := w.readStored(initiated.Request.ID)
+	w.Expect(full.Contacts).To(HaveLen(verification.MaxContacts))
+	w.Expect(full.SharingBindings()).To(BeEmpty(), "these go first")
+	w.Expect(await("one more")).To(Equal(verification.OutcomeLimited))
+	share := w.message(initiated.Code, "")
+	share.Binding = "one more to share"
+	outcome, _ := w.receive(share)
+	w.Expect(outcome).To(Equal(verification.OutcomeLimited))
+	w.Expect(await("b")).To(Equal(verification.OutcomeNeedEcho), "a copy of the first message")
+	w.Expect(w.readStored(full.ID)).To(Equal(full), "none of them is a write")
+
+	changed := w.strict(initiated.Code, "CODE", "asked")
+	outcome, _ = w.receive(changed)
+	w.Expect(outcome).To(Equal(verification.OutcomeTextChanged))
+	w.Expect(w.readStored(full.ID).Contacts).To(Equal(full.Contacts))
+	w.Expect(w.readHint(full.ID)).To(Equal(verification.HintTextChanged))
 }
 
 func TestRequest_keepsClientData(t *testing.T) {

@@ -65,7 +65,7 @@ func Next(r *Request, now time.Time, p Policy) Action {
 
 // nextOfPending returns the expiry, or the delivery of an event that is due before it.
 func nextOfPending(r *Request, now time.Time, p Policy) Action {
-	expiry := r.ExpiresAt.Add(ExpiryGrace)
+	expiry := r.EndsAt().Add(ExpiryGrace)
 	if r.Delivery.Wanted() && p.Events == EventsOn && r.Delivery.NextAttemptAt.Before(expiry) && now.Before(expiry) {
 		return dueAt(StepDeliver, r.Delivery.NextAttemptAt, now)
 	}

@@ -1,12 +1,15 @@
 package verification
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Notifier notifies subscribers of changes of requests. One per store serves every long poll of the process; a store calls
 // Notify for each change that it makes or learns of. The zero value is ready.
 type Notifier struct {
 	mu   sync.Mutex
-	subs map[string]map[chan struct{}]struct{}
+	subs map[string][]chan struct{}
 }
 
 // Subscribe implements Store.Subscribe. cancel may be called more than once.
@@ -16,29 +19,28 @@ func (n *Notifier) Subscribe(id string) (<-chan struct{}, func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.subs == nil {
-		n.subs = make(map[string]map[chan struct{}]struct{})
+		n.subs = make(map[string][]chan struct{})
 	}
-	if n.subs[id] == nil {
-		n.subs[id] = make(map[chan struct{}]struct{})
-	}
-	n.subs[id][ch] = struct{}{}
+	n.subs[id] = append(n.subs[id], ch) // mostly one: a map for each id would use more memory than all else here
 	return ch, func() { n.unsubscribe(id, ch) }
 }
 
 func (n *Notifier) unsubscribe(id string, ch chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.subs[id], ch)
-	if len(n.subs[id]) == 0 {
+	left := slices.DeleteFunc(n.subs[id], func(other chan struct{}) bool { return other == ch })
+	if len(left) == 0 {
 		delete(n.subs, id)
+		return
 	}
+	n.subs[id] = left
 }
 
 // Notify wakes the subscribers of id. It never blocks.
 func (n *Notifier) Notify(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for ch := range n.subs[id] {
+	for _, ch := range n.subs[id] {
 		select {
 		case ch <- struct{}{}:
 		default:

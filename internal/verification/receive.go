@@ -48,13 +48,14 @@ const (
 	OutcomeTooLate
 	// OutcomeWrongMethod means that the code belongs to another messenger.
 	OutcomeWrongMethod
-	// OutcomeLimited means that the sender sent too many codes that no request has, and that this one was not looked up.
+	// OutcomeLimited means that the sender sent too many codes that no request has, and that this one was not looked up; or, with a
+	// Request, that it awaits an answer from too many other senders.
 	OutcomeLimited
 	// OutcomeNeedContact means that the messenger did not give the number; the sender is bound and is to be asked for it.
 	OutcomeNeedContact
 	// OutcomeNeedConfirmation means that the text was not the prepared one; the sender is to be asked, naming the project.
 	OutcomeNeedConfirmation
-	// OutcomeTextChanged means the same of a sender who may not be asked, because the request was asked about before.
+	// OutcomeTextChanged means the same of a sender who is not asked: a request is asked about once, and by few senders.
 	OutcomeTextChanged
 	// OutcomeNumberHidden means that the sender's number is hidden, and the project accepts no other proof of it.
 	OutcomeNumberHidden
@@ -62,6 +63,9 @@ const (
 	OutcomeNeedEcho
 	// OutcomeDeclined means that the owner of the claimed number ended the request.
 	OutcomeDeclined
+	// OutcomeProven means that this message, or an earlier copy of it, proved the number of a request of LevelSession, which awaits
+	// its confirmation. The sender is to be given the session codes.
+	OutcomeProven
 )
 
 // Receipt is the result of a message.
@@ -209,7 +213,10 @@ func (s *Service) applyTransition(ctx context.Context, id string, m Message, wan
 	receipt := Receipt{Request: request, CodeID: id, Changed: changed}
 	switch {
 	case err == nil:
-		receipt.Outcome = s.outcomeAfterChange(&request, m)
+		receipt.Outcome = outcomeAfterChange(&request, m)
+		if changed {
+			s.observeChange(&request)
+		}
 	case errors.Is(err, ErrNoNumber), errors.Is(err, ErrEarlyContact):
 		receipt.Outcome = OutcomeNeedContact
 	case errors.Is(err, ErrNumberHidden):
@@ -218,6 +225,8 @@ func (s *Service) applyTransition(ctx context.Context, id string, m Message, wan
 		return Receipt{Outcome: OutcomeUnknown}, nil
 	case errors.Is(err, ErrTooManyUnknown):
 		return Receipt{Outcome: OutcomeLimited}, nil
+	case errors.Is(err, ErrManySenders):
+		receipt.Outcome = OutcomeLimited
 	case errors.Is(err, ErrTextChanged):
 		receipt.Outcome = OutcomeTextChanged
 	case errors.Is(err, ErrFinal):
@@ -234,16 +243,28 @@ func (s *Service) applyTransition(ctx context.Context, id string, m Message, wan
 	return receipt, nil
 }
 
+// observeChange notifies the observer of a transition that this process stored.
+func (s *Service) observeChange(r *Request) {
+	switch {
+	case s.Observer == nil:
+	case r.Phase == Verified:
+		s.Observer.Verified(r.UsedMethod(), r.VerifiedAt.Sub(r.CreatedAt))
+	case r.Phase == Expired:
+		s.observeStep(r, SessionDeclined)
+	case r.awaitsConfirmation():
+		s.observeStep(r, SessionProven)
+	}
+}
+
 // outcomeAfterChange returns the outcome of a message whose transition is stored.
-func (s *Service) outcomeAfterChange(r *Request, m Message) Outcome {
+func outcomeAfterChange(r *Request, m Message) Outcome {
 	switch {
 	case r.Phase == Verified:
-		if s.Observer != nil {
-			s.Observer.Verified(r.Method, r.VerifiedAt.Sub(r.CreatedAt))
-		}
 		return OutcomeVerified
 	case r.Phase == Expired:
 		return OutcomeDeclined
+	case r.awaitsConfirmation():
+		return OutcomeProven
 	case !m.Sender.IsZero():
 		return OutcomeNeedConfirmation
 	case r.isAwaitingEcho(append([]string{m.Binding}, m.OlderBindings...)):
@@ -253,9 +274,20 @@ func (s *Service) outcomeAfterChange(r *Request, m Message) Outcome {
 	}
 }
 
-// outcomeAfterFinal returns the outcome of a message for a request that is already final. A redelivered copy of the message that
-// verified it, and the sender's own second tap, have the outcome of that message.
+// observeStep counts a step of a request of LevelSession.
+func (s *Service) observeStep(r *Request, step SessionStep) {
+	if s.Observer != nil && r.Terms.Level == LevelSession {
+		s.Observer.SessionStep(step)
+	}
+}
+
+// outcomeAfterFinal returns the outcome of a message for a request that is already final, or proven. A redelivered copy of the message that
+// decided it, and the sender's own second tap, have the outcome of that message.
 func outcomeAfterFinal(r Request, m Message) Outcome {
+	succeeded := OutcomeVerified
+	if r.awaitsConfirmation() {
+		succeeded = OutcomeProven
+	}
 	switch {
 	case r.Phase == Expired:
 		return OutcomeTooLate
@@ -263,9 +295,9 @@ func outcomeAfterFinal(r Request, m Message) Outcome {
 		if r.BoundAt(m.Binding).IsZero() {
 			return OutcomeTooLate
 		}
-		return OutcomeVerified
+		return succeeded
 	case r.Actual == m.Sender:
-		return OutcomeVerified
+		return succeeded
 	default:
 		return OutcomeWrongNumber
 	}

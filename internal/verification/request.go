@@ -2,6 +2,7 @@ package verification
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -40,6 +41,9 @@ const (
 	// AssuranceEcho is the claimed number, where a message to it was answered by the account that had sent the code with its
 	// number hidden.
 	AssuranceEcho Assurance = "echo"
+	// AssuranceSession is the messenger's own statement, and a code that was redeemed from the session that began the request. It
+	// is shown and never stored; see Request.ShownAssurance.
+	AssuranceSession Assurance = "session"
 )
 
 const (
@@ -52,7 +56,8 @@ const (
 	// CodeRest is how long after expiresAt a request is kept whose code can be made once more: every message with the code is
 	// then older than the next request that has it, by any clock.
 	CodeRest = 5 * time.Minute
-	// MaxContacts bounds the senders that one request awaits an answer from. The oldest one that is to share a contact is dropped.
+	// MaxContacts bounds the senders that one request awaits an answer from. A further one replaces the oldest who is to share a
+	// contact, and is refused if there is none.
 	MaxContacts = 8
 	// promptSkew is how much earlier than the binding a messenger may date the prompt that was sent after it.
 	promptSkew = 5 * time.Second
@@ -66,6 +71,8 @@ type ClientData struct {
 	Metadata map[string]string
 	// Locale is the language of the texts for the user, as a short BCP 47 tag; empty for the project's own.
 	Locale string
+	// ReturnURL is where the page leads back to; empty for nowhere.
+	ReturnURL string
 }
 
 // cloneData returns a copy that shares nothing with d.
@@ -76,7 +83,8 @@ func (d ClientData) cloneData() ClientData {
 
 // equalData reports whether both hold the same.
 func (d ClientData) equalData(other ClientData) bool {
-	return d.Reference == other.Reference && d.Locale == other.Locale && maps.Equal(d.Metadata, other.Metadata)
+	return d.Reference == other.Reference && d.Locale == other.Locale && d.ReturnURL == other.ReturnURL &&
+		maps.Equal(d.Metadata, other.Metadata)
 }
 
 // Request is one attempt to verify one number. Stores keep all of it; the code is not part of it.
@@ -84,8 +92,10 @@ type Request struct {
 	// ID is the requestId, made from the code.
 	ID string
 	// Phone is the claimed number.
-	Phone  phone.Number
-	Method Method
+	Phone phone.Number
+	// Method is the messenger that the client chose. OtherMethods are those that the page offers as well.
+	Method       Method
+	OtherMethods []Method
 	// CreatedAt and ExpiresAt bound the window in which a message counts. The store's clock sets both.
 	CreatedAt time.Time
 	ExpiresAt time.Time
@@ -97,10 +107,18 @@ type Request struct {
 	// DisplayName is the project's name in the prepared text; empty means the current one.
 	DisplayName string
 	ClientData
+	Terms Terms
 
 	Phase      Phase
 	VerifiedAt time.Time
-	// Actual is the number that the messenger reported, if verified. It may differ from Phone within a set of
+	// VerifiedBy is the messenger that verified it, if that is one of OtherMethods.
+	VerifiedBy Method
+	// ProvenAt is when the claimed number sent the code of a request of LevelSession; zero before that and for others. Actual,
+	// VerifiedBy and Assurance are set with it.
+	ProvenAt time.Time
+	// WrongCodes counts the wrong session codes that were entered since then.
+	WrongCodes int
+	// Actual is the number that the messenger reported, if proven or verified. It may differ from Phone within a set of
 	// national variants.
 	Actual    phone.Number
 	Assurance Assurance
@@ -117,6 +135,17 @@ type Request struct {
 	// Version is the store's token of this state. It changes with every write, never comes again, not even for a request
 	// with the same id after this one was deleted, and means nothing outside the store.
 	Version string
+}
+
+// Permits reports whether a message through that messenger may verify the request.
+func (r *Request) Permits(m Method) bool { return m == r.Method || slices.Contains(r.OtherMethods, m) }
+
+// UsedMethod returns the messenger that verified the request, and before that the one that the client chose.
+func (r *Request) UsedMethod() Method {
+	if r.VerifiedBy != "" {
+		return r.VerifiedBy
+	}
+	return r.Method
 }
 
 // ContactKind is the answer that a sender was asked for.
@@ -169,7 +198,7 @@ func (r *Request) settledAt() time.Time {
 	case !r.Delivery.ExhaustedAt.IsZero():
 		end = r.Delivery.ExhaustedAt
 	}
-	if lapsed := r.ExpiresAt.Add(ExpiryGrace); r.Phase == Expired && lapsed.After(end) {
+	if lapsed := r.EndsAt().Add(ExpiryGrace); r.Phase == Expired && lapsed.After(end) {
 		end = lapsed
 	}
 	return r.afterRest(end)
@@ -196,7 +225,7 @@ func (r *Request) sentFrom() time.Time {
 	return r.CreatedAt.Add(-ClockSkew)
 }
 
-// PhaseAt returns the phase to show at now. A pending request is shown as EXPIRED from expiresAt + ExpiryGrace on, even if no loop
+// PhaseAt returns the phase to show at now. A pending request is shown as EXPIRED from EndsAt + ExpiryGrace on, even if no loop
 // has written that yet.
 func (r *Request) PhaseAt(now time.Time) Phase {
 	if r.Phase == Pending && r.hasLapsed(now) {
@@ -206,32 +235,44 @@ func (r *Request) PhaseAt(now time.Time) Phase {
 }
 
 // hasLapsed reports whether a pending request may be expired at now.
-func (r *Request) hasLapsed(now time.Time) bool { return !now.Before(r.ExpiresAt.Add(ExpiryGrace)) }
+func (r *Request) hasLapsed(now time.Time) bool { return !now.Before(r.EndsAt().Add(ExpiryGrace)) }
 
 // EvictableAt returns the time from which a full store may delete the request, if nothing is written to it before: it is expired,
-// or its event is finished, and its code has rested. It is zero for an undelivered event, which is never evicted, and with
-// Limits.KeepLapsed for a pending request, whose event is still to come.
+// or its event is finished, its code has rested, and its number has cooled down. It is zero for an undelivered event, which is never
+// evicted, and with Limits.KeepLapsed for a pending request, whose event is still to come.
 func (r *Request) EvictableAt(limits Limits) time.Time {
-	if r.Phase != Pending {
-		return r.settledAt()
+	if r.Phase == Pending {
+		if limits.KeepLapsed {
+			return time.Time{}
+		}
+		return r.afterRest(r.EndsAt().Add(ExpiryGrace))
 	}
-	if limits.KeepLapsed {
-		return time.Time{}
+	at, declined := r.settledAt(), r.DeclinedAt()
+	if cooled := declined.Add(limits.DeclineCooldown); !at.IsZero() && !declined.IsZero() && cooled.After(at) {
+		return cooled
 	}
-	return r.afterRest(r.ExpiresAt.Add(ExpiryGrace))
+	return at
 }
 
-// HeardAt returns the last time at which a message for the request came from a user, as far as the request shows it; zero if none
-// came.
+// HeardAt returns the last time at which a message for the request came through its UsedMethod, as far as the request shows it; zero
+// if none came. If several messengers are permitted only a proof or a verification shows which one it was: contacts and hints do not.
 func (r *Request) HeardAt() time.Time {
 	heard := r.VerifiedAt
+	if r.IsProven() { // a confirmation is no message
+		heard = r.ProvenAt
+	}
+	if len(r.OtherMethods) > 0 {
+		return heard
+	}
 	for _, c := range r.Contacts {
 		if c.BoundAt.After(heard) {
 			heard = c.BoundAt
 		}
 	}
-	if last := r.lastHint().At; last.After(heard) {
-		heard = last
+	for _, h := range r.Hints {
+		if h.Kind != HintWrongCode && h.Kind != HintCanceled && h.At.After(heard) { // these come from the client and the page
+			heard = h.At
+		}
 	}
 	return heard
 }

@@ -72,7 +72,7 @@ func TestVerify(t *testing.T) {
 			before := *r
 			err := r.Verify(test.evidence, test.now, successOnly)
 			if test.want != nil {
-				g.Expect(err).To(Equal(test.want))
+				g.Expect(err).To(MatchError(test.want))
 				g.Expect(*r).To(Equal(before), "a refused message changes nothing")
 				return
 			}
@@ -173,7 +173,7 @@ func TestVerifyContact(t *testing.T) {
 			e := Evidence{Method: WhatsApp, Sender: r.Phone, SentAt: test.sent, PromptedAt: test.prompted}
 			err := r.VerifyContact(e, "a", bound.Add(10*time.Second), 0)
 			if test.want != nil {
-				g.Expect(err).To(Equal(test.want))
+				g.Expect(err).To(MatchError(test.want))
 				g.Expect(r.Phase).To(Equal(Pending))
 				return
 			}
@@ -318,22 +318,33 @@ func TestEvictable_neverWithAnUndeliveredEvent(t *testing.T) {
 func TestRedeliver(t *testing.T) {
 	g := NewWithT(t)
 	later := expires.Add(time.Hour)
-	g.Expect(pending(t).Redeliver("id/1", later)).To(Equal(ErrNotVerified))
+	waiting := pending(t)
+	waiting.Hints = []Hint{{Kind: HintOtherNumber, At: created}}
+	g.Expect(waiting.Event().Kind).To(Equal(EventAttention))
+	g.Expect(waiting.Redeliver("id/1", later, EventKinds(15))).To(Equal(ErrNoEvent), "a later event replaces this one")
 
 	r := verified(t, Delivery{Attempts: 1, LastStatusCode: 200, DeliveredAt: created})
-	g.Expect(r.Redeliver("id/1", later)).To(Succeed())
+	g.Expect(r.Redeliver("id/1", later, successOnly)).To(Succeed())
 	g.Expect(r.Delivery).To(Equal(Delivery{NextAttemptAt: later}), "a schedule of its own")
-	g.Expect(r.Redeliver("id/1", later.Add(1))).To(Equal(ErrUnchanged), "the same wish is granted once")
+	g.Expect(r.Redeliver("id/1", later.Add(1), successOnly)).To(Equal(ErrUnchanged), "the same wish is granted once")
 
 	r = verified(t, Delivery{Attempts: 6, NextAttemptAt: later.Add(10 * time.Hour)})
-	g.Expect(r.Redeliver("id/2", later)).To(Succeed())
+	g.Expect(r.Redeliver("id/2", later, successOnly)).To(Succeed())
 	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 6, NextAttemptAt: later}), "an event that waits goes at once")
+	g.Expect(r.Redeliver("id/3", later, NewEventKinds(EventExpired))).To(Equal(ErrNoEvent), "the project wants other events")
+
+	r = pending(t)
+	g.Expect(r.Expire(later, EventKinds(15))).To(Succeed())
+	r.Delivery = Delivery{Attempts: 14, ExhaustedAt: later}
+	g.Expect(r.Redeliver("id/1", later, successOnly)).To(Equal(ErrNoEvent))
+	g.Expect(r.Redeliver("id/1", later, NewEventKinds(EventExpired))).To(Succeed())
+	g.Expect(r.Delivery).To(Equal(Delivery{NextAttemptAt: later}))
 }
 
 func TestRecordAttempt_plannedBeforeAWishCountsNoMore(t *testing.T) {
 	g := NewWithT(t)
 	r := verified(t, Delivery{Attempts: 1, DeliveredAt: created})
-	g.Expect(r.Redeliver("id/1", expires)).To(Succeed())
+	g.Expect(r.Redeliver("id/1", expires, successOnly)).To(Succeed())
 	late := Attempt{Number: 1, At: expires, Event: r.Event(), Delivered: true} // of a worker that planned it before the event was delivered
 	g.Expect(r.RecordAttempt(late)).To(Equal(ErrStaleAttempt))
 	g.Expect(r.Delivery.Wanted()).To(BeTrue())

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -33,6 +34,29 @@ type Observer interface {
 	Started(m Method)
 	// Verified is called after this process moved a request to VERIFIED, which was created so long before by the store clock.
 	Verified(m Method, took time.Duration)
+	// SessionStep is called after this process moved a request of LevelSession by that step.
+	SessionStep(step SessionStep)
+}
+
+// SessionStep is a step in the life of a request of LevelSession. It is a label of metrics.
+type SessionStep string
+
+// The steps.
+const (
+	SessionStarted     SessionStep = "started"
+	SessionProven      SessionStep = "proven"
+	SessionConfirmed   SessionStep = "confirmed"
+	SessionWrongCode   SessionStep = "wrong_code"
+	SessionTriesUsedUp SessionStep = "tries_used_up"
+	SessionDeclined    SessionStep = "declined"
+	SessionCanceled    SessionStep = "canceled"
+)
+
+// SessionSteps returns all of them.
+func SessionSteps() []SessionStep {
+	return []SessionStep{
+		SessionStarted, SessionProven, SessionConfirmed, SessionWrongCode, SessionTriesUsedUp, SessionDeclined, SessionCanceled,
+	}
 }
 
 // NewService returns the service of a project over its store.
@@ -44,6 +68,9 @@ func NewService(project CodeSpace, store Store) *Service {
 type Initiation struct {
 	Phone  phone.Number
 	Method Method
+	// OtherMethods are those that the page offers beside Method; without a page there are none. They are not part of what a retry
+	// is recognized by.
+	OtherMethods []Method
 	// KeyName and KeyHash (SHA-256) identify the API key that was presented.
 	KeyName string
 	KeyHash [sha256.Size]byte
@@ -58,6 +85,9 @@ type Initiation struct {
 	// DisplayName is the project's name in the prepared text.
 	DisplayName string
 	ClientData
+	// Terms are those that the request gets. RequestedTerms are those that the client sent: a retry is recognized by them, and not by
+	// Terms, which also follow from the project's settings of the moment.
+	Terms, RequestedTerms Terms
 	// RequestedLocale is the locale as the client sent it. A retry is recognized by it, and not by ClientData.Locale, which is
 	// chosen from the languages that the project has at the moment.
 	RequestedLocale string
@@ -86,8 +116,8 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 		}
 	}
 	created, err := s.store.Create(ctx, New{
-		ID: id, Phone: in.Phone, Method: in.Method, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
-		DisplayName: in.DisplayName, ClientData: in.ClientData, Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey,
+		ID: id, Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
+		DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey,
 	}, in.Limits)
 	if err != nil {
 		return Initiated{}, fmt.Errorf("create request: %w", err)
@@ -98,6 +128,7 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 		}
 	} else if s.Observer != nil {
 		s.Observer.Started(in.Method)
+		s.observeStep(&created.Request, SessionStarted)
 	}
 	return Initiated{Created: created, Code: code}, nil
 }
@@ -153,18 +184,29 @@ func bodyHash(in Initiation) string {
 // hashedClientData returns the client's own data in one form that nothing else has. It is empty if there are none, so that
 // such a call keeps the hash that replicas of former versions make.
 func hashedClientData(in Initiation) string {
-	if in.Reference == "" && in.RequestedLocale == "" && len(in.Metadata) == 0 {
-		return ""
+	if in.Reference == "" && in.RequestedLocale == "" && in.ReturnURL == "" && len(in.Metadata) == 0 {
+		return hashedTerms(in.RequestedTerms)
 	}
 	values := []string{in.Reference, in.RequestedLocale}
 	for _, key := range slices.Sorted(maps.Keys(in.Metadata)) {
 		values = append(values, key, in.Metadata[key])
 	}
+	if in.ReturnURL != "" { // an odd number of values, which nothing else has
+		values = append(values, in.ReturnURL)
+	}
 	var text []byte
 	for _, value := range values {
 		text = fmt.Appendf(text, "\x00%d:%s", len(value), value)
 	}
-	return string(text)
+	return string(text) + hashedTerms(in.RequestedTerms)
+}
+
+// hashedTerms returns the terms in one form that no client data have; empty if there are none.
+func hashedTerms(t Terms) string {
+	if t == (Terms{}) {
+		return ""
+	}
+	return fmt.Sprintf("\x00terms:%q%q%q", t.Level, t.Purpose, t.Browser)
 }
 
 // mayReplay refuses an existing request that is not the answer to a retry.
@@ -172,10 +214,11 @@ func mayReplay(existing Request, in Initiation, bodyHash string) error {
 	if !in.HasIdempotencyKey {
 		return Unavailable(errors.New("a fresh code met a stored request")) // 2^-65: the random source is broken
 	}
-	if existing.BodyHash != bodyHash {
+	if !strings.HasPrefix(existing.BodyHash, bodyHash) { // former versions stored all of the SHA-256
 		return &Error{
 			Code: CodeIdempotencyKeyReused, Field: "Idempotency-Key",
-			Message: "This Idempotency-Key was used with another phoneNumber, method, reference, metadata or locale. " +
+			Message: "This Idempotency-Key was used with another phoneNumber, method, reference, metadata, locale, returnURL, " +
+				"assurance, purpose or browser. " +
 				"Use a new key for a new verification.",
 		}
 	}
@@ -188,6 +231,12 @@ func (s *Service) Status(ctx context.Context, id string) (Request, error) {
 		return Request{}, ErrNotFound
 	}
 	return s.store.ReadFinal(ctx, id)
+}
+
+// StatusCached returns a request for the caller that ctx names as this replica knows it, which costs next to nothing. It may be
+// older than what another replica wrote just now; a final one never changes. The id is one that a CodeSpace made of a code.
+func (s *Service) StatusCached(ctx context.Context, id string) (Request, error) {
+	return s.store.ReadCached(ctx, id)
 }
 
 // Subscribe returns a channel that gets a value after each change of the request; see Store.

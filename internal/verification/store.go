@@ -114,15 +114,17 @@ type Swept struct {
 
 // New is a request to be created.
 type New struct {
-	ID       string
-	Phone    phone.Number
-	Method   Method
-	TTL      time.Duration
-	KeyName  string
-	BodyHash string
+	ID           string
+	Phone        phone.Number
+	Method       Method
+	OtherMethods []Method
+	TTL          time.Duration
+	KeyName      string
+	BodyHash     string
 	// DisplayName is the project's name in the prepared text.
 	DisplayName string
 	ClientData
+	Terms Terms
 	// Subject is a keyed hash of the party that the client acts for; empty if it names none, or no limit counts by it.
 	Subject string
 	// Fresh is set if ID was drawn at random just now. A store may then learn only from the insertion that it exists, after it
@@ -164,6 +166,9 @@ type Limits struct {
 	PerPrefix PrefixRate
 	// PerSubject counts by New.Subject. It does not limit a creation without one.
 	PerSubject Rate
+	// DeclineCooldown is how long no request starts for a number, in its canonical form, whose owner answered "Not me" (see
+	// Request.DeclinedAt); zero for no such time.
+	DeclineCooldown time.Duration
 	// MaxStored caps the stored requests; over it the oldest evictable ones go, then creation is refused. 0: no cap.
 	// A store in a database needs none and does not heed it.
 	MaxStored int
@@ -195,11 +200,12 @@ const (
 	LimitPerPhoneNumber = "phoneNumber"
 	LimitPerPrefix      = "prefix"
 	LimitPerSubject     = "subject"
+	LimitDeclined       = "declined"
 )
 
 // Waits are how long each rate asks a creation to wait; zero or less where it admits the creation.
 type Waits struct {
-	Key, PhoneNumber, Prefix, Subject time.Duration
+	Key, PhoneNumber, Prefix, Subject, Declined time.Duration
 }
 
 // Refusal returns the refusal by the rate with the longest wait, because a retry after a shorter one would be refused
@@ -209,7 +215,7 @@ func (w Waits) Refusal() error {
 	for _, other := range [...]struct {
 		limit string
 		wait  time.Duration
-	}{{LimitPerPhoneNumber, w.PhoneNumber}, {LimitPerPrefix, w.Prefix}, {LimitPerSubject, w.Subject}} {
+	}{{LimitPerPhoneNumber, w.PhoneNumber}, {LimitPerPrefix, w.Prefix}, {LimitPerSubject, w.Subject}, {LimitDeclined, w.Declined}} {
 		if other.wait > longest {
 			limit, longest = other.limit, other.wait
 		}
@@ -233,6 +239,9 @@ func RateLimited(limit string, retryAfter time.Duration) error {
 	case LimitPerSubject:
 		refusal.Field = "subject"
 		refusal.Message = "Too many verifications were started for this subject. Wait for the time in Retry-After."
+	case LimitDeclined:
+		refusal.Field = "phoneNumber"
+		refusal.Message = "The owner of this phone number declined a verification. Wait for the time in Retry-After."
 	default:
 		refusal.Message = "This API key started too many verifications. Wait for the time in Retry-After."
 	}

@@ -2,6 +2,7 @@ package verification
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,13 +16,17 @@ var (
 	ErrWrongNumber  = errors.New("the sender's number is not the claimed one")
 	ErrNoNumber     = errors.New("the sender's number is not known")
 	ErrFinal        = errors.New("the request is final")
-	ErrNotVerified  = errors.New("the request is not verified")
+	ErrNoEvent      = errors.New("the request has no event that is wanted")
 	ErrStaleAttempt = errors.New("another attempt was recorded in the meantime")
 	ErrEarlyContact = errors.New("the contact answers an older prompt")
 	ErrNotAsked     = errors.New("the sender was not asked for this")
-	ErrTextChanged  = errors.New("the text is not the prepared one, and the request was asked about before")
+	ErrTextChanged  = errors.New("the text is not the prepared one, and its sender cannot be asked")
 	ErrNumberHidden = errors.New("the sender's number is hidden, and no other proof of it is accepted")
+	ErrManySenders  = errors.New("the request awaits an answer from too many other senders")
 )
+
+// errBeforeRequest is ErrOutOfTime for a message that was sent before the request began.
+var errBeforeRequest = fmt.Errorf("the message is older than the request: %w", ErrOutOfTime)
 
 // Evidence is what a messenger reported about the sender of a code.
 type Evidence struct {
@@ -35,13 +40,26 @@ type Evidence struct {
 	PromptedAt time.Time
 }
 
-// Verify moves a pending request to VERIFIED, and makes its event due in the same write if that is wanted. If it returns one of
-// the reasons above, the request is unchanged.
+// Verify moves a pending request to VERIFIED, or makes it proven at LevelSession, and makes its event due in the same write if that
+// is wanted. If it returns one of the reasons above, the request is unchanged.
 func (r *Request) Verify(e Evidence, now time.Time, wanted EventKinds) error {
 	if err := r.checkNumber(e, now); err != nil {
 		return err
 	}
+	return r.acceptProof(e, "", now, wanted)
+}
+
+// acceptProof records what proves the number: it verifies the request, or makes it proven if a client must confirm it. binding is
+// the one of the prover; empty if a request has none.
+func (r *Request) acceptProof(e Evidence, binding string, now time.Time, wanted EventKinds) error {
+	if r.Terms.Level == LevelSession {
+		r.recordProof(e, binding, now, wanted)
+		return nil
+	}
 	r.Phase, r.VerifiedAt, r.Actual, r.Assurance = Verified, now, e.Sender, e.Assurance
+	if e.Method != r.Method {
+		r.VerifiedBy = e.Method
+	}
 	r.makeEventDue(now, wanted)
 	return nil
 }
@@ -69,24 +87,32 @@ func (r *Request) Bind(e Evidence, binding string, now time.Time, wanted EventKi
 	if bound := r.BoundAt(binding); !bound.IsZero() && !e.SentAt.After(bound) {
 		return ErrUnchanged
 	}
-	r.addContact(Contact{Binding: binding, BoundAt: now})
+	if !r.addContact(Contact{Binding: binding, BoundAt: now}) {
+		return ErrManySenders
+	}
 	r.addAttention(HintAwaitingContact, now, wanted)
 	return nil
 }
 
-// addContact adds a contact. It replaces its former state, or the oldest one that may be dropped.
-func (r *Request) addContact(c Contact) {
-	r.Contacts = slices.DeleteFunc(slices.Clone(r.Contacts), func(old Contact) bool { return old.Binding == c.Binding })
-	if len(r.Contacts) >= MaxContacts {
-		oldest := slices.IndexFunc(r.Contacts, func(old Contact) bool { return old.Kind != ContactConfirm })
-		r.Contacts = slices.Delete(r.Contacts, oldest, oldest+1)
+// addContact adds a contact, and reports whether there is room. It replaces its former state, or the oldest sender who is to share a
+// contact. The others were asked a question that is sent once, so they are never dropped.
+func (r *Request) addContact(c Contact) bool {
+	contacts := slices.DeleteFunc(slices.Clone(r.Contacts), func(old Contact) bool { return old.Binding == c.Binding })
+	if len(contacts) >= MaxContacts {
+		oldest := slices.IndexFunc(contacts, func(old Contact) bool { return old.Kind == ContactShare })
+		if oldest < 0 {
+			return false
+		}
+		contacts = slices.Delete(contacts, oldest, oldest+1)
 	}
-	r.Contacts = append(r.Contacts, c)
+	contacts = append(contacts, c)
+	r.Contacts = contacts
+	return true
 }
 
 // AwaitConfirmation records that the claimed number sent the code in another text than the prepared one, and is asked to
 // confirm it. That happens once for a request: a copy of the same message, which one of the older bindings may stand for, is
-// ErrUnchanged, any other ErrTextChanged.
+// ErrUnchanged, any other ErrTextChanged. So is the first one if no further sender can be asked.
 func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, now time.Time, wanted EventKinds) error {
 	if err := r.checkNumber(e, now); err != nil {
 		return err
@@ -94,7 +120,9 @@ func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, 
 	asked, found := r.Confirmation()
 	switch {
 	case !found:
-		r.addContact(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm})
+		if !r.addContact(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm}) {
+			return ErrTextChanged
+		}
 		r.addAttention(HintTextChanged, now, wanted)
 		return nil
 	case asked.Binding == binding, slices.Contains(older, asked.Binding):
@@ -104,15 +132,17 @@ func (r *Request) AwaitConfirmation(e Evidence, binding string, older []string, 
 	}
 }
 
-// Confirm is Verify for the answer to a request for confirmation, if that is the one which answers reports true for.
+// Confirm is Verify for the answer to a request for confirmation, if that is the one which answers reports true for. One who was
+// not asked learns nothing else, and causes no write.
 func (r *Request) Confirm(e Evidence, answers func(binding string) bool, now time.Time, wanted EventKinds) error {
-	if err := r.checkMessage(e, now); err != nil {
-		return err
-	}
-	if asked, found := r.Confirmation(); !found || !answers(asked.Binding) {
+	asked, found := r.Confirmation()
+	if !found || !answers(asked.Binding) {
 		return ErrNotAsked
 	}
-	return r.Verify(e, now, wanted)
+	if err := r.checkNumber(e, now); err != nil {
+		return err
+	}
+	return r.acceptProof(e, asked.Binding, now, wanted)
 }
 
 // Confirmation returns the contact of the sender who was asked to confirm; false if no sender was asked.
@@ -137,18 +167,29 @@ func (r *Request) VerifyContact(e Evidence, binding string, now time.Time, wante
 	case e.SentAt.Before(bound.Truncate(time.Second)), !e.PromptedAt.IsZero() && e.PromptedAt.Before(bound.Add(-promptSkew)):
 		return ErrEarlyContact
 	}
-	return r.Verify(e, now, wanted)
+	if err := r.checkNumber(e, now); err != nil {
+		return err
+	}
+	return r.acceptProof(e, binding, now, wanted)
 }
 
-// checkMessage returns nil if a message can move the request at now: the messenger is checked first, then the phase, then the time.
+// checkMessage returns nil if a message can move the request at now: the messenger is checked first, then the phase, then the time. A
+// proven request is final for all messages but "Not me".
+// A message from before the request is none of an expired one either, so it gives no hint.
 func (r *Request) checkMessage(e Evidence, now time.Time) error {
 	switch {
-	case e.Method != r.Method:
+	case !r.Permits(e.Method):
 		return ErrWrongMethod
-	case r.Phase.Final():
+	case r.Phase == Verified:
 		return ErrFinal
-	case !now.Before(r.ExpiresAt), e.SentAt.Before(r.sentFrom()), e.SentAt.After(r.ExpiresAt):
+	case e.SentAt.Before(r.sentFrom()):
+		return errBeforeRequest
+	case r.Phase == Expired:
+		return ErrFinal
+	case !now.Before(r.EndsAt()), e.SentAt.After(r.EndsAt()):
 		return ErrOutOfTime
+	case r.IsProven():
+		return ErrFinal
 	default:
 		return nil
 	}
@@ -164,6 +205,18 @@ func (r *Request) BoundAt(binding string) time.Time {
 	return time.Time{}
 }
 
+// SharingBindings returns the bindings of the senders who were asked to share their contact. It is by these alone that a contact
+// finds its request.
+func (r *Request) SharingBindings() []string {
+	var bindings []string
+	for _, c := range r.Contacts {
+		if c.Kind == ContactShare {
+			bindings = append(bindings, c.Binding)
+		}
+	}
+	return bindings
+}
+
 // Expire moves a lapsed pending request to EXPIRED, and makes its event due in the same write if that is wanted. Anything else is
 // ErrUnchanged: a late worker changes nothing.
 func (r *Request) Expire(now time.Time, wanted EventKinds) error {
@@ -175,11 +228,11 @@ func (r *Request) Expire(now time.Time, wanted EventKinds) error {
 	return nil
 }
 
-// Redeliver makes the event of a verified request due once more, or at once if it waits for its next attempt. wish identifies the
-// redelivery, which is granted once.
-func (r *Request) Redeliver(wish string, now time.Time) error {
-	if r.Phase != Verified {
-		return ErrNotVerified
+// Redeliver makes the event of a final request due once more, or at once if it waits for its next attempt. wish identifies the
+// redelivery, which is granted once. It fails with ErrNoEvent for a pending request, and where the event is not wanted.
+func (r *Request) Redeliver(wish string, now time.Time, wanted EventKinds) error {
+	if !r.Phase.Final() || !wanted.Has(r.Event().Kind) {
+		return ErrNoEvent
 	}
 	if r.Redelivered == wish {
 		return ErrUnchanged

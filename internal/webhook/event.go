@@ -67,6 +67,9 @@ func eventID(projectID string, r *verification.Request, e verification.Event) st
 	if e.Kind != verification.EventSuccess { // whose id stays as it was before there were others
 		hashed += "\x00" + string(e.Kind) + "\x00" + string(e.Hint)
 	}
+	if e.Kind == verification.EventAttention && r.IsProven() { // An echo has the same hint before it is answered.
+		hashed += "\x00proven"
+	}
 	sum := sha256.Sum256([]byte(hashed))
 	return "evt_" + idEncoding.EncodeToString(sum[:20])
 }
@@ -81,10 +84,11 @@ func eventBody(projectID string, r *verification.Request, e verification.Event) 
 	}
 	b = appendField(b, ',', "requestId", r.ID)
 	b = appendField(b, ',', "projectId", projectID)
-	b = appendField(b, ',', "method", string(r.Method))
+	b = appendField(b, ',', "method", string(r.UsedMethod()))
 	b = appendField(b, ',', "timestamp", formatTime(e.At))
-	if r.Assurance != verification.AssuranceUsual {
-		b = appendField(b, ',', "assurance", string(r.Assurance))
+	// A request may be proven and end without a verification, which its assurance is about.
+	if assurance := r.ShownAssurance(); e.Kind == verification.EventSuccess && assurance != verification.AssuranceUsual {
+		b = appendField(b, ',', "assurance", string(assurance))
 	}
 	if e.Hint != "" {
 		b = appendField(b, ',', "hint", string(e.Hint))

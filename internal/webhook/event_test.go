@@ -22,8 +22,14 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestEvent_bytesArePinned(t *testing.T) {
 	for name, change := range map[string]func(*verification.Request){
-		"event":                func(*verification.Request) {},
-		"event_sharedcontact":  func(r *verification.Request) { r.Assurance = verification.AssuranceSharedContact },
+		"event":               func(*verification.Request) {},
+		"event_sharedcontact": func(r *verification.Request) { r.Assurance = verification.AssuranceSharedContact },
+		"event_session": func(r *verification.Request) {
+			r.Terms.Level, r.ProvenAt = verification.LevelSession, r.CreatedAt
+		},
+		"event_session_echo": func(r *verification.Request) {
+			r.Terms.Level, r.ProvenAt, r.Assurance = verification.LevelSession, r.CreatedAt, verification.AssuranceEcho
+		},
 		"event_telegram":       func(r *verification.Request) { r.Method = verification.Telegram },
 		"event_wholesecond":    func(r *verification.Request) { r.VerifiedAt = r.VerifiedAt.Truncate(time.Second) },
 		"event_deliverystate":  func(r *verification.Request) { r.Delivery.Attempts, r.Version, r.Epoch = 4, "77", 9 },
@@ -142,6 +148,15 @@ func TestNewEvent_ofEachKind(t *testing.T) {
 		}
 		return r
 	}
+	proven := func(phase verification.Phase, hints ...verification.HintKind) *verification.Request {
+		r := hinted(phase, "")
+		r.Terms.Level, r.Assurance, r.Actual = verification.LevelSession, verification.AssuranceEcho, r.Phone
+		r.ProvenAt = time.UnixMilli(1_795_000_090_000)
+		for i, kind := range hints {
+			r.Hints = append(r.Hints, verification.Hint{Kind: kind, At: time.UnixMilli(1_795_000_100_000 + int64(i)*1000)})
+		}
+		return r
+	}
 	withData := hinted(verification.Expired, "")
 	withData.ClientData = verification.ClientData{Reference: "order \"7\"", Metadata: map[string]string{"b": "2", "a": "1"}, Locale: "es"}
 	ids := map[string]bool{}
@@ -154,6 +169,16 @@ func TestNewEvent_ofEachKind(t *testing.T) {
 			`"timestamp":"2026-11-18T11:16:40.000Z","hint":"OTHER_NUMBER"}`: hinted(verification.Expired, verification.HintOtherNumber),
 		`{"event":"verification.declined","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
 			`"timestamp":"2026-11-18T11:08:20.000Z","hint":"DECLINED"}`: hinted(verification.Expired, verification.HintDeclined),
+		`{"event":"verification.attention","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:08:20.000Z","hint":"AWAITING_CONFIRMATION"}`: proven(verification.Pending, verification.HintAwaitingConfirmation),
+		`{"event":"verification.declined","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:08:21.000Z","hint":"DECLINED"}`: proven(verification.Expired, verification.HintAwaitingConfirmation, verification.HintDeclined),
+		`{"event":"verification.expired","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:08:21.000Z","hint":"WRONG_CODE"}`: proven(verification.Expired, verification.HintAwaitingConfirmation, verification.HintWrongCode),
+		`{"event":"verification.expired","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:08:21.000Z","hint":"CANCELED"}`: proven(verification.Expired, verification.HintAwaitingConfirmation, verification.HintCanceled),
+		`{"event":"verification.expired","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
+			`"timestamp":"2026-11-18T11:16:40.000Z","hint":"AWAITING_CONFIRMATION"}`: proven(verification.Expired, verification.HintAwaitingConfirmation),
 		`{"event":"verification.expired","phoneNumber":"PHONE","requestId":"REQUEST","projectId":"p","method":"WHATSAPP",` +
 			`"timestamp":"2026-11-18T11:16:40.000Z","reference":"order \"7\"","metadata":{"a":"1","b":"2"}}`: withData,
 	} {
@@ -164,5 +189,23 @@ func TestNewEvent_ofEachKind(t *testing.T) {
 		g.Expect(json.Valid(e.body.Reveal())).To(BeTrue())
 		ids[e.ID()] = true
 	}
-	g.Expect(ids).To(HaveLen(5), "each is an event of its own")
+	g.Expect(ids).To(HaveLen(9), "each is an event of its own, but for those of one request that exclude each other")
+}
+
+// A receiver drops what has an id that it knows, so the proof of an echo is an event of its own.
+func TestEventID_distinguishesTheProofOfAnEcho(t *testing.T) {
+	g := NewWithT(t)
+	r := verifiedRequest()
+	r.Phase, r.VerifiedAt, r.Terms.Level = verification.Pending, time.Time{}, verification.LevelSession
+	r.Hints = []verification.Hint{{Kind: verification.HintAwaitingConfirmation, At: time.UnixMilli(1_795_000_100_000)}}
+	asked, err := NewEvent("p", r)
+	g.Expect(err).NotTo(HaveOccurred())
+	r.ProvenAt, r.Hints[0].At = time.UnixMilli(1_795_000_200_000), time.UnixMilli(1_795_000_200_000)
+	proven, err := NewEvent("p", r)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(proven.ID()).NotTo(Equal(asked.ID()))
+	r.Delivery.Attempts = 3
+	again, err := NewEvent("p", r)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(again.ID()).To(Equal(proven.ID()))
 }

@@ -158,9 +158,10 @@ func (s *shop) mustSend(ctx context.Context, method, url string, body, into any)
 
 // request is a verification that a client has started.
 type request struct {
-	ID     string `json:"requestId"`
-	WaLink string `json:"waLink"`
-	TgLink string `json:"tgLink"`
+	ID      string `json:"requestId"`
+	WaLink  string `json:"waLink"`
+	TgLink  string `json:"tgLink"`
+	PageURL string `json:"pageURL"`
 
 	number string
 }

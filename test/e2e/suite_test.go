@@ -111,6 +111,7 @@ var _ = Describe("PhoneProof on a cluster", Ordered, ContinueOnFailure, func() {
 	})
 	installSpecs()
 	verifySpecs()
+	pageSpecs()
 	accessSpecs()
 	restartSpecs()
 	databaseSpecs()

@@ -85,11 +85,12 @@ var _ = Describe("The load of a verification on the API server", func() {
 		}
 		Eventually(s.receiver.deliveries).WithTimeout(patience).Should(HaveLen(requests))
 		Eventually(func() int { return way.callsOf("verificationrequests")["PUT"] - before["PUT"] }).WithTimeout(patience).
-			Should(BeNumerically(">=", 2*requests), "one write verifies, one records the attempt; the fourth, later, deletes")
-		// Calls that timed out on a loaded machine were repeated, and each may have added a call.
+			Should(BeNumerically(">=", 2*requests-repeated), "one write verifies, one records the attempt; the fourth, later, deletes")
+		// Calls that timed out on a loaded machine were repeated, and each may have added a call, or left one that ended without an answer
+		// and was not counted.
 		after := way.callsOf("verificationrequests")
 		Expect(after["PUT"] - before["PUT"]).To(BeNumerically("<=", 2*requests+repeated))
-		Expect(after["POST"] - before["POST"]).To(And(BeNumerically(">=", requests), BeNumerically("<=", requests+repeated)))
+		Expect(after["POST"] - before["POST"]).To(And(BeNumerically(">=", requests-repeated), BeNumerically("<=", requests+repeated)))
 		Expect(after["PATCH"] - before["PATCH"]).To(BeZero())
 		Expect(after["LIST"] - before["LIST"]).To(BeZero())
 		Expect(after["DELETE"] - before["DELETE"]).To(BeZero())

@@ -243,17 +243,24 @@ func (s *shop) createVerifiedRequest(ctx context.Context) (string, error) {
 
 // storeRequest stores a pending request of a new number, without a replica.
 func (s *shop) storeRequest(ctx context.Context, ttl time.Duration) (string, error) {
-	number, err := phone.FromE164(fmt.Sprintf("+49151%08d", s.verified.Add(1)))
+	id, _, err := s.storeRequestOf(ctx, fmt.Sprintf("+49151%08d", s.verified.Add(1)), ttl)
+	return id, err
+}
+
+// storeRequestOf is storeRequest for a number of the spec's own, with the code that verifies it. A ttl may be shorter than a project
+// may set.
+func (s *shop) storeRequestOf(ctx context.Context, claimed string, ttl time.Duration) (string, verification.Code, error) {
+	number, err := phone.FromE164(claimed)
 	if err != nil {
-		return "", err
+		return "", verification.Code{}, err
 	}
 	project := verification.NewCodeSpace(s.namespace + "/shop")
 	code, err := project.NewCode(rand.Reader)
 	if err != nil {
-		return "", err
+		return "", verification.Code{}, err
 	}
 	id := project.RequestID(code)
-	return id, retryUnavailable(ctx, func() error {
+	return id, code, retryUnavailable(ctx, func() error {
 		_, err := s.openStore(ctx).Create(ctx, verification.New{
 			ID: id, Phone: number, Method: verification.WhatsApp, TTL: ttl, KeyName: "backend",
 		}, verification.Limits{})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,10 @@ type simulatedShop struct {
 
 	url   string
 	users int
+	// api is the address that webhooks are routed to; empty before there is a replica.
+	api atomic.Value
+	// intercept handles the calls to the simulator, which is next; nil passes all of them on.
+	intercept atomic.Pointer[func(w http.ResponseWriter, r *http.Request, next http.Handler)]
 }
 
 const (
@@ -41,27 +46,26 @@ const (
 func newSimulatedShop(ctx context.Context, webhooks bool, edits ...func(*verifyv1.VerificationProjectSpec)) *simulatedShop {
 	GinkgoHelper()
 	s := &simulatedShop{shop: newShop(ctx)}
-	var api atomic.Value // the API's address, once there is one
-	api.Store("")
+	s.api.Store("")
 	sim := simulator.New(simulator.Options{
 		Retry: 100 * time.Millisecond,
 		Redirect: func(callback string) string {
-			return strings.Replace(callback, sceneURL, "http://"+api.Load().(string), 1)
+			return strings.Replace(callback, sceneURL, "http://"+s.api.Load().(string), 1)
 		},
 	})
-	server := httptest.NewServer(sim)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if intercept := s.intercept.Load(); intercept != nil {
+			(*intercept)(w, r, sim)
+			return
+		}
+		sim.ServeHTTP(w, r)
+	}))
 	DeferCleanup(server.Close)
 	s.url = server.URL
 	runInBackground(sim.Start)
 	s.useSimulator(ctx, webhooks, edits)
-	r := startReplica(append([]string{
-		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
-		"--simulator-url", s.url, "--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
-	}, leaseFlags...)...)
-	s.replicas = append(s.replicas, r)
-	api.Store(r.api)
-	Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
-	callback := "http://" + r.api + whatsapp.Path
+	s.startNext(ctx)
+	callback := "http://" + s.replicas[0].api + whatsapp.Path
 	if webhooks {
 		callback = sceneURL + whatsapp.Path
 	}
@@ -75,6 +79,18 @@ func newSimulatedShop(ctx context.Context, webhooks bool, edits ...func(*verifyv
 	}
 	Expect(sim.AddTelegram(bot)).To(Succeed())
 	return s
+}
+
+// startNext starts another replica, waits until it is ready, and routes webhooks and the spec's own calls to it.
+func (s *simulatedShop) startNext(ctx context.Context) {
+	GinkgoHelper()
+	r := startReplica(append([]string{
+		"--project", s.namespace + "/shop", "--kubeconfig", s.kubeconfig, "--secrets-dir", s.secrets, "--log-level=debug",
+		"--simulator-url", s.url, "--whatsapp-url=http://127.0.0.1:1", "--telegram-url=http://127.0.0.1:1",
+	}, leaseFlags...)...)
+	s.replicas = slices.Insert(s.replicas, 0, r)
+	s.api.Store(r.api)
+	Eventually(r.isReady).WithContext(ctx).WithArguments(ctx).WithTimeout(patience).Should(BeTrue(), r.output)
 }
 
 // runInBackground runs start until the spec ends.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,7 +14,7 @@ import (
 	"github.com/onsi/gomega/types"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
-	"github.com/phoneproof/phoneproof/internal/simulator"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 )
 
 // askByEcho has the project ask claimed numbers, and send every event.
@@ -66,6 +68,16 @@ func (s *simulatedShop) expectAnswer(ctx context.Context, id string, want ...any
 	Eventually(s.readAnswer).WithContext(ctx).WithArguments(id).WithTimeout(patience).Should(SatisfyAll(matchers...))
 }
 
+// startLapsed starts a verification that is over at once, and returns its id and link once it is EXPIRED.
+func (s *simulatedShop) startLapsed(ctx context.Context, number string) (id, link string) {
+	GinkgoHelper()
+	id, code, err := s.storeRequestOf(ctx, number, 100*time.Millisecond)
+	Expect(err).NotTo(HaveOccurred())
+	canaries.addText(code.Grouped())
+	s.expectAnswer(ctx, id, "status", "EXPIRED", "hint", nil)
+	return id, whatsapp.Link("+4915112345670", code.Grouped())
+}
+
 // listEvents returns the kinds and hints of the events about a request, in their order.
 func (s *simulatedShop) listEvents(id string) []string {
 	GinkgoHelper()
@@ -105,6 +117,34 @@ var _ = Describe("A caller", func() {
 		}))
 	}, SpecTimeout(2*time.Minute))
 
+	It("learns that the text was changed, and goes on with the button", func(ctx SpecContext) {
+		s := newSimulatedShop(ctx, true, sendEveryEvent)
+		owner := s.addUser(ctx)
+		id, link := s.startRequest(ctx, "WHATSAPP", owner)
+		parsed, err := url.Parse(link)
+		Expect(err).NotTo(HaveOccurred())
+		_, code, found := strings.Cut(parsed.Query().Get("text"), "Code: ")
+		Expect(found).To(BeTrue())
+		s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+owner+"/send", fmt.Sprintf(`{"link": %q, "text": "For my parcel: %s"}`, link, code))
+		s.expectAnswer(ctx, id, "status", "PENDING", "hint", "TEXT_CHANGED")
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+			Should(Equal([]string{"verification.attention TEXT_CHANGED"}))
+		s.tapButton(ctx, owner, "Confirm")
+		s.expectAnswer(ctx, id, "status", "VERIFIED", "hint", nil)
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).
+			Should(Equal([]string{"verification.attention TEXT_CHANGED", "verification.success "}))
+	}, SpecTimeout(2*time.Minute))
+
+	It("learns that a request expired, and that its text came too late", func(ctx SpecContext) {
+		s := newSimulatedShop(ctx, true, sendEveryEvent)
+		owner := s.addUser(ctx)
+		id, link := s.startLapsed(ctx, owner)
+		Eventually(s.listEvents).WithArguments(id).WithContext(ctx).WithTimeout(patience).Should(Equal([]string{"verification.expired "}))
+		s.sendText(ctx, owner, link)
+		s.expectAnswer(ctx, id, "status", "EXPIRED", "hint", "TOO_LATE")
+		Expect(s.listEvents(id)).To(HaveLen(1), "what comes after the end is no event")
+	}, SpecTimeout(2*time.Minute))
+
 	It("learns that the owner of a number declined", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, askByEcho)
 		owner := s.addHiddenUser(ctx)
@@ -138,30 +178,57 @@ var _ = Describe("A caller", func() {
 
 var _ = Describe("A user", func() {
 	It("reads and sends texts in their own language, from the link to the reply", func(ctx SpecContext) {
-		s := newSimulatedShop(ctx, true, func(spec *verifyv1.VerificationProjectSpec) {
+		s := newSimulatedShop(ctx, true, askByEcho, func(spec *verifyv1.VerificationProjectSpec) {
 			spec.Texts = []verifyv1.Texts{{Locale: "ar", Verified: "شكرًا من {name}"}}
 		})
-		for _, user := range []struct{ locale, expected, verified, asked string }{
-			{"es-MX", "Confirmo mi número de teléfono a ", "Su número de teléfono ha quedado confirmado para ", "pide confirmar su número"},
-			{"ar", "أؤكد رقم هاتفي لدى ", "شكرًا من ", "تأكيد رقم هاتفك"},
+		begin := func(number, method, locale string) (id, expected, link string) {
+			GinkgoHelper()
+			answer := s.replicas[0].mustCall(ctx, s.key, http.MethodPost, "/api/verify/init",
+				fmt.Sprintf(`{"phoneNumber": %q, "method": %q, "locale": %q}`, number, method, locale))
+			canaries.addText(answer["expectedText"].(string))
+			link, ok := answer["waLink"].(string)
+			if !ok {
+				link = answer["tgLink"].(string)
+			}
+			return answer["requestId"].(string), answer["expectedText"].(string), link
+		}
+		for _, user := range []struct{ locale, expected, verified, asked, echo, confirm, notMe, declined string }{
+			{
+				"es-MX", "Confirmo mi número de teléfono a ", "Su número de teléfono ha quedado confirmado para ", "pide confirmar su número",
+				"pide confirmar que este número", "Confirmar", "No soy yo", "No se ha confirmado nada.",
+			},
+			{
+				"ar", "أؤكد رقم هاتفي لدى ", "شكرًا من ", "تأكيد رقم هاتفك",
+				"تأكيد أن رقم الهاتف هذا لك", "تأكيد", "لست أنا", "لم يتم تأكيد أي شيء.",
+			},
 		} {
 			By(user.locale)
 			owner := s.addUser(ctx)
-			answer := s.replicas[0].mustCall(ctx, s.key, http.MethodPost, "/api/verify/init",
-				fmt.Sprintf(`{"phoneNumber": %q, "method": "WHATSAPP", "locale": %q}`, owner, user.locale))
-			canaries.addText(answer["expectedText"].(string))
-			Expect(answer["expectedText"]).To(HavePrefix(user.expected))
-			s.sendText(ctx, owner, answer["waLink"].(string))
-			s.expectAnswer(ctx, answer["requestId"].(string), "status", "VERIFIED")
+			id, expected, link := begin(owner, "WHATSAPP", user.locale)
+			Expect(expected).To(HavePrefix(user.expected))
+			s.sendText(ctx, owner, link)
+			s.expectAnswer(ctx, id, "status", "VERIFIED")
 			Eventually(s.readChats).WithArguments(owner).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(user.verified))
 
-			answer = s.replicas[0].mustCall(ctx, s.key, http.MethodPost, "/api/verify/init",
-				fmt.Sprintf(`{"phoneNumber": %q, "method": "TELEGRAM", "locale": %q}`, owner, user.locale))
-			canaries.addText(answer["expectedText"].(string))
-			s.sendText(ctx, owner, answer["tgLink"].(string))
+			id, _, link = begin(owner, "TELEGRAM", user.locale)
+			s.sendText(ctx, owner, link)
 			s.callSimulator(ctx, http.StatusAccepted, "/sim/users/"+owner+"/share-contact", `{"wait": "30s"}`)
-			s.expectAnswer(ctx, answer["requestId"].(string), "status", "VERIFIED")
+			s.expectAnswer(ctx, id, "status", "VERIFIED")
 			Expect(s.readChats(ctx, owner)).To(ContainSubstring(user.asked))
+
+			// One who hides the number is asked by buttons.
+			confirms, declines := s.addHiddenUser(ctx), s.addHiddenUser(ctx)
+			id, _, link = begin(confirms, "WHATSAPP", user.locale)
+			s.sendText(ctx, confirms, link)
+			s.tapButton(ctx, confirms, user.confirm)
+			s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo")
+			Expect(s.readChats(ctx, confirms)).To(ContainSubstring(user.echo))
+			Eventually(s.readChats).WithArguments(confirms).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(user.verified))
+			id, _, link = begin(declines, "WHATSAPP", user.locale)
+			s.sendText(ctx, declines, link)
+			s.tapButton(ctx, declines, user.notMe)
+			s.expectAnswer(ctx, id, "status", "EXPIRED", "hint", "DECLINED")
+			Eventually(s.readChats).WithArguments(declines).WithContext(ctx).WithTimeout(patience).Should(ContainSubstring(user.declined))
 		}
 	}, SpecTimeout(2*time.Minute))
 })
@@ -174,43 +241,3 @@ func (s *simulatedShop) readChats(ctx context.Context, number string) string {
 	Expect(err).NotTo(HaveOccurred())
 	return string(text)
 }
-
-var _ = Describe("An echo", func() {
-	It("is answered by its own sender alone", func(ctx SpecContext) {
-		s := newSimulatedShop(ctx, true, askByEcho)
-		tried := 0
-		for _, a := range simulator.Attacks() {
-			if a.Needs != "echo" && a.Needs != "otherEcho" {
-				continue
-			}
-			tried++
-			By(a.Name)
-			if a.Needs == "otherEcho" {
-				other := s.addHiddenUser(ctx)
-				id, link := s.startRequest(ctx, "WHATSAPP", other)
-				s.sendText(ctx, other, link)
-				s.expectAnswer(ctx, id, "hint", "AWAITING_CONFIRMATION")
-			}
-			owner := s.addHiddenUser(ctx)
-			id, link := s.startRequest(ctx, "WHATSAPP", owner)
-			s.sendText(ctx, owner, link)
-			s.expectAnswer(ctx, id, "hint", "AWAITING_CONFIRMATION")
-			attacker := s.addUser(ctx)
-			var answered []any
-			Eventually(func() error { // once the question has arrived
-				status, _, answer := s.simulatorReplica().sendCall(ctx, "", http.MethodPost,
-					"/sim/users/"+attacker+"/attack/"+a.Name, fmt.Sprintf(`{"link": %q, "phone": %q}`, link, owner))
-				if status != http.StatusOK {
-					return fmt.Errorf("%v", answer)
-				}
-				answered = answer["deliveries"].([]any)
-				return nil
-			}).WithContext(ctx).WithTimeout(patience).Should(Succeed())
-			expectStatuses(answered, a.Expect)
-			Expect(s.readStatus(ctx, id)).To(Equal("PENDING"), a.Name)
-			s.tapButton(ctx, owner, "Confirm")
-			s.expectAnswer(ctx, id, "status", "VERIFIED", "assurance", "echo")
-		}
-		Expect(tried).To(BeNumerically(">=", 10))
-	}, SpecTimeout(4*time.Minute))
-})

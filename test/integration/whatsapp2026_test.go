@@ -2,17 +2,16 @@ package integration_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
-	"strings"
 	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
 )
 
 // countSent returns how many messages the business sent, by the simulator's ledger.
@@ -35,6 +34,9 @@ func (s *simulatedShop) sendEverything(ctx context.Context) {
 	s.sendText(ctx, owner, link)
 	s.expectAnswer(ctx, id, "status", "VERIFIED")
 	s.sendText(ctx, stranger, link)
+	late, lateLink := s.startLapsed(ctx, owner)
+	s.sendText(ctx, owner, lateLink)
+	s.expectAnswer(ctx, late, "hint", "TOO_LATE")
 }
 
 // neverAsk has the project ask no user anything by WhatsApp.
@@ -57,37 +59,57 @@ var _ = Describe("A project that pays for replies", func() {
 	It("sends several for the same messages if it is Always", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true, neverAsk(verifyv1.SendRepliesAlways))
 		s.sendEverything(ctx)
-		Eventually(s.countSent).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", 3))
+		Eventually(s.countSent).WithContext(ctx).WithTimeout(patience).Should(BeNumerically(">=", 5))
 	}, SpecTimeout(2*time.Minute))
 })
 
 var _ = Describe("A project whose app is not subscribed", func() {
-	It("is not ready and names what to type, until it is subscribed", func(ctx SpecContext) {
+	It("is not Ready and says what to type, which subscribes it", func(ctx SpecContext) {
 		s := newSimulatedShop(ctx, true)
-		s.setSubscribed(ctx, false)
+		startOperator(ctx, s.shop)
+		s.becomeReady(ctx)
+		s.setAccount(ctx, `{"subscribed": false}`)
 		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "Asked again" })
-		s.awaitReason(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonNotSubscribed)
-		condition := meta.FindStatusCondition(s.readProject(ctx).Status.Conditions, verifyv1.ConditionWhatsAppReady)
-		Expect(condition.Message).To(ContainSubstring("subscribed_apps"))
-		Expect(condition.Message).NotTo(ContainSubstring(simSecret))
+		s.awaitReason(ctx, verifyv1.ConditionReady, verifyv1.ReasonNotSubscribed)
+		subscribedApps := s.url + "/" + whatsapp.GraphVersion + "/101234567890/subscribed_apps"
+		for _, condition := range []string{verifyv1.ConditionReady, verifyv1.ConditionWhatsAppReady} {
+			Expect(s.readCondition(ctx, condition)).To(And(HaveField("Status", metav1.ConditionFalse),
+				HaveField("Message", HaveSuffix(" or run: curl -X POST -H 'Authorization: Bearer ACCESS_TOKEN' "+subscribedApps))), condition)
+		}
 
+		By("typing it")
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, subscribedApps, nil)
+		Expect(err).NotTo(HaveOccurred())
+		request.Header.Set("Authorization", "Bearer "+simSecret)
+		response, err := http.DefaultClient.Do(request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(response.Body.Close()).To(Succeed())
+		Expect(response.StatusCode).To(Equal(http.StatusOK))
+		s.awaitReason(ctx, verifyv1.ConditionReady, verifyv1.ReasonReady)
+
+		By("having PhoneProof do it")
+		s.setAccount(ctx, `{"subscribed": false}`)
 		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.WhatsApp.RegisterWebhook = nil })
+		s.awaitReason(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonRegistered)
+		owner := s.addUser(ctx)
+		id, link := s.startRequest(ctx, "WHATSAPP", owner)
+		s.verifyByOwner(ctx, owner, id, link)
+	}, SpecTimeout(3*time.Minute))
+
+	It("is not subscribed to the business account of another number", func(ctx SpecContext) {
+		s := newSimulatedShop(ctx, true, func(spec *verifyv1.VerificationProjectSpec) {
+			spec.WhatsApp.RegisterWebhook, spec.WhatsApp.BusinessAccountID = nil, "111234567890"
+		})
+		s.setAccount(ctx, `{"subscribed": false, "token": "twoTargets"}`)
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.DisplayName = "Asked again" })
+		s.awaitReason(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonAccountMismatch)
+		Expect(s.readCondition(ctx, verifyv1.ConditionWhatsAppReady)).To(And(HaveField("Status", metav1.ConditionFalse),
+			HaveField("Message", ContainSubstring("spec.whatsapp.businessAccountID"))))
+
+		s.editProject(ctx, func(p *verifyv1.VerificationProject) { p.Spec.WhatsApp.BusinessAccountID = "101234567890" })
 		s.awaitReason(ctx, verifyv1.ConditionWhatsAppReady, verifyv1.ReasonRegistered)
 		owner := s.addUser(ctx)
 		id, link := s.startRequest(ctx, "WHATSAPP", owner)
 		s.verifyByOwner(ctx, owner, id, link)
 	}, SpecTimeout(2*time.Minute))
 })
-
-// setSubscribed subscribes the app to the business account, or unsubscribes it.
-func (s *simulatedShop) setSubscribed(ctx context.Context, subscribed bool) {
-	GinkgoHelper()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, s.url+"/sim/accounts/whatsapp/1234567890",
-		strings.NewReader(fmt.Sprintf(`{"subscribed": %t}`, subscribed)))
-	Expect(err).NotTo(HaveOccurred())
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(response.Body.Close()).To(Succeed())
-	Expect(response.StatusCode).To(Equal(http.StatusNoContent))
-}

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/phoneproof/phoneproof/test/cputime"
 	"github.com/phoneproof/phoneproof/test/freeze"
-	"github.com/phoneproof/phoneproof/test/pgserver"
 	"github.com/phoneproof/phoneproof/test/program"
 )
 
@@ -65,7 +65,7 @@ func (p *Project) StartReplica(flags ...string) (*Replica, error) {
 	r.cmd = exec.Command(p.system.options.Program, slices.Concat([]string{ //nolint:noctx // it ends with the system
 		"serve", "--bind-address", r.API, "--health-bind-address", r.Health, "--drain-delay=200ms", "--secrets-dir", p.SecretsDir,
 	}, p.serveFlags(), p.system.options.Flags, flags)...)
-	r.cmd.Env = append(os.Environ(), program.ProfileAddress+"="+r.Profiles)
+	r.cmd.Env = slices.Concat(os.Environ(), p.system.options.Environment, []string{program.ProfileAddress + "=" + r.Profiles})
 	r.cmd.Stdout, r.cmd.Stderr = log, log
 	// It ends with the process that started it, however that ends, and ignores a terminal's interrupt.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
@@ -191,7 +191,25 @@ func (r *Replica) sendSignal(s syscall.Signal) error {
 }
 
 // CPU returns the processor time that the process has used so far.
-func (r *Replica) CPU() (time.Duration, error) { return pgserver.CPUOf(r.PID, false) }
+func (r *Replica) CPU() (time.Duration, error) { return cputime.OfProcess(r.PID) }
+
+// CollectGarbage makes the process collect its garbage and return its memory to the kernel.
+func (r *Replica) CollectGarbage(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, probeWait)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Profiles+program.CollectPath, nil)
+	if err != nil {
+		return fmt.Errorf("collect garbage of %s: %w", r.Name, err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return fmt.Errorf("collect garbage of %s: %w", r.Name, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("collect garbage of %s: status %d", r.Name, response.StatusCode)
+	}
+	return errors.Join(err, response.Body.Close())
+}
 
 // RSS returns the resident memory of the process, in bytes.
 func (r *Replica) RSS() (int64, error) {

@@ -41,6 +41,8 @@ type Options struct {
 	WebhookURL string
 	// Flags are additional flags for every replica.
 	Flags []string
+	// Environment has additional environment variables of every replica, as NAME=VALUE.
+	Environment []string
 	// Telegram is the base URL of a Bot API. If it is empty, the projects have no bot.
 	Telegram string
 	// Graph is the base URL of a Graph API, which receives the replies to WhatsApp users; if it is empty, a URL that refuses

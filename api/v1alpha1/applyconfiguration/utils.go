@@ -20,12 +20,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.AccountClaimApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("APIKey"):
 		return &apiv1alpha1.APIKeyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AssuranceSettings"):
+		return &apiv1alpha1.AssuranceSettingsApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CASecretRef"):
 		return &apiv1alpha1.CASecretRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ChannelStatus"):
 		return &apiv1alpha1.ChannelStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ConfigMapKeyRef"):
+		return &apiv1alpha1.ConfigMapKeyRefApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Contact"):
 		return &apiv1alpha1.ContactApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Delivery"):
@@ -44,6 +48,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.InitApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NetworkPolicy"):
 		return &apiv1alpha1.NetworkPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Page"):
+		return &apiv1alpha1.PageApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodDisruptionBudget"):
 		return &apiv1alpha1.PodDisruptionBudgetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PostgreSQL"):
@@ -52,6 +58,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.PrefixRateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ProjectRef"):
 		return &apiv1alpha1.ProjectRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Purpose"):
+		return &apiv1alpha1.PurposeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Rate"):
 		return &apiv1alpha1.RateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("RateLimit"):

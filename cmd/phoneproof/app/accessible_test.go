@@ -4,38 +4,21 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 )
 
-// expectAccessible has axe-core find nothing in a state of the page, in light and dark colors, on a wide screen and on one of 320
-// pixels.
-func (a *axe) expectAccessible(state string) {
-	a.t.Helper()
-	for _, view := range []struct {
-		scheme string
-		width  int
-	}{{"light", 1280}, {"dark", 1280}, {"light", 320}} {
-		a.emulateScheme(view.scheme)
-		a.resize(view.width, 800)
-		for _, finding := range a.listFindings() {
-			a.t.Errorf("%s, %s, %d pixels wide: %s", state, view.scheme, view.width, finding)
-		}
-	}
-}
-
 // expectAllShown expects that nothing is cut off in a state of the page, in narrow windows too, and that fields and buttons stand
 // out from what is around them.
-func (b *browser) expectAllShown(state string) {
+func (b *tab) expectAllShown(state string) {
 	b.t.Helper()
 	for _, width := range []int{320, 400, 800, 1100, 1280} {
-		b.resize(width, 800)
-		b.Eventually(func() any { return b.eval(cutOff) }).WithTimeout(30*time.Second).Should(BeEmpty(), "%s, %d pixels wide", state, width)
+		b.Resize(width, 800)
+		b.Await(cutOff, BeEmpty(), "%s, %d pixels wide", state, width)
 	}
 	for _, scheme := range []string{"dark", "light"} {
-		b.emulateScheme(scheme)
-		b.Expect(b.eval(indistinct)).To(BeEmpty(), "%s, %s", state, scheme)
+		b.EmulateScheme(scheme)
+		b.Expect(b.Eval(indistinct)).To(BeEmpty(), "%s, %s", state, scheme)
 	}
 }
 
@@ -87,67 +70,69 @@ const indistinct = `(() => {
 // TestDev_pageByKeyboardAlone plays the flow without a mouse: the focus is visible at every stop, and after each choice it is
 // where a person goes on.
 func TestDev_pageByKeyboardAlone(t *testing.T) {
-	b := startBrowser(t)
+	t.Parallel()
 	d := startDev(t)
-	b.resize(1280, 800)
+	b := openTab(t)
+	b.Resize(1280, 800)
 	b.openPage(d)
 
-	b.tabTo("#init .main")
-	b.pressKey("Enter")
-	b.text("#requests .pill", Equal("PENDING"))
-	b.expectFocus("#init .main")
-	b.tabTo("#requests .open")
-	b.pressKey("Enter")
-	b.value("#text", ContainSubstring("I confirm my phone number"))
-	b.expectFocus("#text")
-	b.pressKey("Enter")
-	b.text("#requests .pill", Equal("VERIFIED"))
-	b.expectFocus("#text")
+	b.TabTo("#init .main")
+	b.PressKey("Enter")
+	b.AwaitText("#requests .pill", Equal("PENDING"))
+	b.AwaitFocus("#init .main")
+	b.TabTo("#requests .open")
+	b.PressKey("Enter")
+	b.AwaitValue("#text", ContainSubstring("I confirm my phone number"))
+	b.AwaitFocus("#text")
+	b.PressKey("Enter")
+	b.AwaitText("#requests .pill", Equal("VERIFIED"))
+	b.AwaitFocus("#text")
 
-	b.tabTo(`#init input[name="method"]`)
-	b.pressKey("ArrowDown")
-	b.expectFocus(`#init input[value="TELEGRAM"]`)
-	b.tabTo("#init .main")
-	b.pressKey("Enter")
-	b.tabTo("#requests .open")
-	b.pressKey("Enter")
-	b.value("#text", HavePrefix("/start "))
-	b.expectFocus("#text")
-	b.pressKey("Enter")
-	b.text("#messages .bubble.business:last-child", ContainSubstring("asks to confirm your phone number"))
-	b.tabTo("#share")
-	b.pressKey("Enter")
-	b.text("#requests .pill", Equal("VERIFIED"))
-	b.expectFocus("#text")
+	b.TabTo(`#init input[name="method"]`)
+	b.PressKey("ArrowDown")
+	b.AwaitFocus(`#init input[value="TELEGRAM"]`)
+	b.TabTo("#init .main")
+	b.PressKey("Enter")
+	b.TabTo("#requests .open")
+	b.PressKey("Enter")
+	b.AwaitValue("#text", HavePrefix("/start "))
+	b.AwaitFocus("#text")
+	b.PressKey("Enter")
+	b.AwaitText("#messages .bubble.business:last-child", ContainSubstring("asks to confirm your phone number"))
+	b.TabTo("#share")
+	b.PressKey("Enter")
+	b.AwaitText("#requests .pill", Equal("VERIFIED"))
+	b.AwaitFocus("#text")
 
-	b.tabTo("#chats .whatsapp")
-	b.pressKey("Enter")
-	b.text(`#chats [aria-current="true"]`, HavePrefix("WhatsApp"))
-	b.expectFocus("#chats .whatsapp")
-	b.tabTo("#messages")
-	b.tabTo("#misbehave summary")
-	b.pressKey("Enter")
-	b.tabTo("#attack button")
-	b.pressKey("Enter")
-	b.text("#attack-error", ContainSubstring("the bot has no webhook"))
-	b.expectFocus("#attack button")
+	b.TabTo("#chats .whatsapp")
+	b.PressKey("Enter")
+	b.AwaitText(`#chats [aria-current="true"]`, HavePrefix("WhatsApp"))
+	b.AwaitFocus("#chats .whatsapp")
+	b.TabTo("#messages")
+	b.TabTo("#misbehave summary")
+	b.PressKey("Enter")
+	b.TabTo("#attack button")
+	b.PressKey("Enter")
+	b.AwaitText("#attack-error", ContainSubstring("the bot has no webhook"))
+	b.AwaitFocus("#attack button")
 }
 
 // TestDev_pageTabs: the users are tabs as the ARIA Authoring Practices describe them. One is a stop of the Tab key, the arrow
 // keys, Home and End move among them, and the focus stays where it is while the page draws itself anew.
 func TestDev_pageTabs(t *testing.T) {
-	b := startBrowser(t)
+	t.Parallel()
 	d := startDev(t)
-	b.resize(1280, 800)
+	b := openTab(t)
+	b.Resize(1280, 800)
 	b.openPage(d)
 
-	b.tabTo("#people button")
+	b.TabTo("#people button")
 	selected := func(number int, phone string) {
 		t.Helper()
-		b.expectFocus(`#people [role="tab"]:nth-child(` + strconv.Itoa(number) + `)[aria-selected="true"][aria-controls="phone"][tabindex="0"]`)
-		b.Expect(b.eval(`document.querySelectorAll('#people [tabindex="0"], #people [aria-selected="true"]').length`)).To(BeEquivalentTo(1))
-		b.text("#identity", HavePrefix(phone))
-		b.Expect(b.eval(`document.getElementById(document.getElementById("phone").getAttribute("aria-labelledby")) === document.activeElement`)).
+		b.AwaitFocus(`#people [role="tab"]:nth-child(` + strconv.Itoa(number) + `)[aria-selected="true"][aria-controls="phone"][tabindex="0"]`)
+		b.Expect(b.Eval(`document.querySelectorAll('#people [tabindex="0"], #people [aria-selected="true"]').length`)).To(BeEquivalentTo(1))
+		b.AwaitText("#identity", HavePrefix(phone))
+		b.Expect(b.Eval(`document.getElementById(document.getElementById("phone").getAttribute("aria-labelledby")) === document.activeElement`)).
 			To(BeTrue(), "the panel is named by its tab")
 	}
 	selected(1, "+4915112345678")
@@ -159,40 +144,12 @@ func TestDev_pageTabs(t *testing.T) {
 		{"ArrowRight", 2, "+525512345678"}, {"ArrowLeft", 1, "+4915112345678"}, {"ArrowLeft", 5, "+4915198765432"},
 		{"ArrowRight", 1, "+4915112345678"}, {"End", 5, "+4915198765432"}, {"Home", 1, "+4915112345678"},
 	} {
-		b.pressKey(step.key)
+		b.PressKey(step.key)
 		selected(step.number, step.phone)
 	}
 	d.call(http.StatusCreated, http.MethodPost, d.page+"/sim/users", map[string]string{"name": "Zoe", "phone": "+4915155500001"})
-	b.text("#people button:last-child", Equal("Zoe"))
+	b.AwaitText("#people button:last-child", Equal("Zoe"))
 	selected(1, "+4915112345678")
-	b.pressKey("ArrowLeft")
+	b.PressKey("ArrowLeft")
 	selected(6, "+4915155500001")
-}
-
-// tabTo presses the Tab key until the focus is on an element that a selector finds, and expects to see it at every stop.
-func (b *browser) tabTo(selector string) {
-	b.t.Helper()
-	b.Eventually(func() any {
-		return b.eval(`document.querySelector(` + strconv.Quote(selector) + `)?.checkVisibility() ?? false`)
-	}).
-		WithTimeout(30*time.Second).Should(BeTrue(), selector)
-	const most = 60
-	for range most {
-		b.pressKey("Tab")
-		b.Expect(b.eval(`(() => {
-			const style = getComputedStyle(document.activeElement);
-			return document.activeElement === document.body || style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-		})()`)).To(BeTrue(), "the focus is visible")
-		if b.eval(`document.activeElement.matches(`+strconv.Quote(selector)+`)`) == true {
-			return
-		}
-	}
-	b.t.Fatalf("the Tab key does not lead to %s", selector)
-}
-
-// expectFocus waits until the focus is on an element that a selector finds.
-func (b *browser) expectFocus(selector string) {
-	b.t.Helper()
-	b.Eventually(func() any { return b.eval(`document.activeElement.matches(` + strconv.Quote(selector) + `)`) }).
-		WithTimeout(30*time.Second).Should(BeTrue(), "the focus is on %s", selector)
 }

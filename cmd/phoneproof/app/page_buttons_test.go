@@ -9,8 +9,9 @@ import (
 
 // TestDev_pageShowsEveryButton: a question with two buttons shows both, each can be tapped by keyboard, and they go together.
 func TestDev_pageShowsEveryButton(t *testing.T) {
-	b := startBrowser(t)
+	t.Parallel()
 	d := startDev(t)
+	b := openTab(t)
 	d.call(http.StatusNoContent, http.MethodPut, d.page+"/sim/accounts/whatsapp/777", map[string]string{"number": "+4915112345699"})
 	link := map[string]string{"link": "https://wa.me/4915112345699?text=Hello"}
 	d.call(http.StatusAccepted, http.MethodPost, d.page+"/sim/users/1/send", link)
@@ -23,15 +24,15 @@ func TestDev_pageShowsEveryButton(t *testing.T) {
 			"action": map[string]any{"buttons": []any{button("echo:1", "Confirm"), button("notme:1", "Not me")}},
 		},
 	})
-	b.resize(320, 800)
+	b.Resize(320, 800)
 	b.openPage(d)
-	b.text("#replies button:first-child", Equal("Confirm"))
-	b.text("#replies button:last-child", Equal("Not me"))
+	b.AwaitText("#replies button:first-child", Equal("Confirm"))
+	b.AwaitText("#replies button:last-child", Equal("Not me"))
 	b.expectAllShown("question")
-	b.tabTo("#replies button:last-child")
-	b.pressKey("Enter")
-	b.text("#messages .bubble.user:last-child", HavePrefix("Not me"))
-	b.expectFocus("#text")
-	b.Eventually(func() any { return b.eval(`document.getElementById("replies").checkVisibility()`) }).Should(BeFalse())
-	b.Expect(b.errors).To(BeEmpty())
+	b.TabTo("#replies button:last-child")
+	b.PressKey("Enter")
+	b.AwaitText("#messages .bubble.user:last-child", HavePrefix("Not me"))
+	b.AwaitFocus("#text")
+	b.Await(`document.getElementById("replies").checkVisibility()`, BeFalse())
+	b.Expect(b.TakeProblems()).To(BeEmpty())
 }

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 )
@@ -30,122 +29,121 @@ const maxPictureBytes = 150_000
 // contact, sees VERIFIED and the event, and attacks. Each state of the page shows all of itself, and is accessible where axe-core
 // is installed to judge that.
 func TestDev_pagePlaysTheWholeFlow(t *testing.T) {
-	b := startBrowser(t)
-	a := newAxe(b)
+	t.Parallel()
+	b := openTab(t)
+	hasAxe := b.UseAxe("color-contrast", "label", "button-name")
 	b.playFlow(startDev(t), func(state string) {
 		if dir := os.Getenv(screenshots); dir != "" {
-			b.Expect(os.WriteFile(filepath.Join(dir, state+".png"), b.takeScreenshot(), 0o600)).To(Succeed())
+			b.Expect(os.WriteFile(filepath.Join(dir, state+".png"), b.TakeScreenshot(), 0o600)).To(Succeed())
 		}
 		if path := os.Getenv(readmePicture); path != "" && state == "shared" {
-			b.emulateScheme("light")
-			picture := b.inFewColors(b.takeScreenshot())
+			b.EmulateScheme("light")
+			picture := b.inFewColors(b.TakeScreenshot())
 			b.Expect(len(picture)).To(BeNumerically("<", maxPictureBytes))
 			b.Expect(os.WriteFile(path, picture, 0o644)).To(Succeed())
 		}
-		if a != nil {
-			a.expectAccessible(state)
-		}
+		b.ExpectAccessible(state)
 		b.expectAllShown(state)
 	})
-	b.Expect(b.errors).To(BeEmpty())
+	b.Expect(b.TakeProblems()).To(BeEmpty())
 	t.Run("accessibility", func(t *testing.T) {
-		if a == nil {
+		t.Parallel()
+		if !hasAxe {
 			t.Skip("axe-core is not installed: run hack/browser-assets.sh with npm in the PATH, and accessibility is tested too")
 		}
-		t.Logf("axe-core %s, %d rules: %v", b.eval("axe.version"), len(a.listRules()), a.listRules())
+		t.Logf("axe-core %s, %d rules: %v", b.Eval("axe.version"), len(b.ListRules()), b.ListRules())
 	})
 }
 
 // playFlow plays every part of the page once, and calls at in each state that a person may look at, with the state's name.
-func (b *browser) playFlow(d *devProcess, at func(state string)) {
+func (b *tab) playFlow(d *devProcess, at func(state string)) {
 	b.t.Helper()
-	b.resize(1280, 800)
+	b.Resize(1280, 800)
 	b.openPage(d)
 	at("start")
-	b.eval(`document.getElementById("number").value = "12"; 0`)
-	b.click("#init .main")
-	b.text("#init-error", Not(BeEmpty()))
+	b.Eval(`document.getElementById("number").value = "12"; 0`)
+	b.Press("#init .main")
+	b.AwaitText("#init-error", Not(BeEmpty()))
 	at("refused")
-	b.Expect(b.errors).To(ConsistOf(ContainSubstring("400 (Bad Request)")), "as the browser reports any such answer")
-	b.errors = nil
-	b.eval(`document.getElementById("number").value = "+4915112345678"; 0`)
+	b.Expect(b.TakeProblems()).To(ConsistOf(ContainSubstring("400 (Bad Request)")), "as the browser reports any such answer")
+	b.Eval(`document.getElementById("number").value = "+4915112345678"; 0`)
 
-	b.click("#init .main")
-	b.text("#requests .pill", Equal("PENDING"))
+	b.Press("#init .main")
+	b.AwaitText("#requests .pill", Equal("PENDING"))
 	at("requested")
-	b.click("#requests .open")
-	b.value("#text", ContainSubstring("I confirm my phone number"))
+	b.Press("#requests .open")
+	b.AwaitValue("#text", ContainSubstring("I confirm my phone number"))
 	at("drafted")
-	b.click("#send")
-	b.text("#requests .pill", Equal("VERIFIED"))
-	b.text("#messages .bubble.business", ContainSubstring("is confirmed"))
-	b.text("#received .card", And(ContainSubstring("x-webhook-signature: valid"), ContainSubstring("Standard Webhooks: valid"),
+	b.Press("#send")
+	b.AwaitText("#requests .pill", Equal("VERIFIED"))
+	b.AwaitText("#messages .bubble.business", ContainSubstring("is confirmed"))
+	b.AwaitText("#received .card", And(ContainSubstring("x-webhook-signature: valid"), ContainSubstring("Standard Webhooks: valid"),
 		ContainSubstring(`"event": "verification.success"`)))
 	at("sent")
 
-	b.click(`#init input[value="TELEGRAM"]`)
-	b.click("#init .main")
-	b.click("#requests .open")
-	b.text("#send", Equal("Start"))
+	b.Press(`#init input[value="TELEGRAM"]`)
+	b.Press("#init .main")
+	b.Press("#requests .open")
+	b.AwaitText("#send", Equal("Start"))
 	at("telegram-drafted")
-	b.click("#send")
-	b.text("#messages .bubble.business:last-child", ContainSubstring("asks to confirm your phone number"))
-	b.click("#messages") // it can be focused, as it can be scrolled
+	b.Press("#send")
+	b.AwaitText("#messages .bubble.business:last-child", ContainSubstring("asks to confirm your phone number"))
+	b.Press("#messages") // it can be focused, as it can be scrolled
 	at("prompted")
-	b.click("#share")
-	b.text("#requests .pill", Equal("VERIFIED"))
-	b.text("#received .card", ContainSubstring(`"method": "TELEGRAM"`))
+	b.Press("#share")
+	b.AwaitText("#requests .pill", Equal("VERIFIED"))
+	b.AwaitText("#received .card", ContainSubstring(`"method": "TELEGRAM"`))
 	at("shared")
-	b.click("#received details summary")
-	b.click(".log summary")
+	b.Press("#received details summary")
+	b.Press(".log summary")
 	at("receiver")
-	b.misbehave(at)
+	b.playMistakes(at)
 }
 
-// misbehave is the part of the flow in which no number is verified.
-func (b *browser) misbehave(at func(state string)) {
+// playMistakes is the part of the flow in which no number is verified.
+func (b *tab) playMistakes(at func(state string)) {
 	b.t.Helper()
-	b.click(`#init input[value="WHATSAPP"]`)
-	b.click("#init .main")
-	b.text("#requests .pill", Equal("PENDING"))
-	b.click("#people button:last-child")
-	b.text("#identity", Equal("+4915198765432"))
-	b.text("#no-chat", ContainSubstring("No chat yet"))
+	b.Press(`#init input[value="WHATSAPP"]`)
+	b.Press("#init .main")
+	b.AwaitText("#requests .pill", Equal("PENDING"))
+	b.Press("#people button:last-child")
+	b.AwaitText("#identity", Equal("+4915198765432"))
+	b.AwaitText("#no-chat", ContainSubstring("No chat yet"))
 	at("another-user")
-	b.click("#requests .open")
-	b.value("#text", ContainSubstring("I confirm my phone number"))
-	b.click("#send")
-	b.text("#messages .bubble.business", ContainSubstring("could not confirm this phone number"))
-	b.text("#requests .pill", Equal("PENDING"))
+	b.Press("#requests .open")
+	b.AwaitValue("#text", ContainSubstring("I confirm my phone number"))
+	b.Press("#send")
+	b.AwaitText("#messages .bubble.business", ContainSubstring("could not confirm this phone number"))
+	b.AwaitText("#requests .pill", Equal("PENDING"))
 	at("another-number")
 
-	b.click("#misbehave summary")
-	b.text("#attack-summary", ContainSubstring("403 is right: the server refuses"))
-	b.click("#attack button")
-	b.text("#attack-result", Equal("answered 403: as expected"))
-	b.text("#posted li", ContainSubstring("403 - attack no-signature, as expected"))
-	b.text("#requests .pill", Equal("PENDING"))
+	b.Press("#misbehave summary")
+	b.AwaitText("#attack-summary", ContainSubstring("403 is right: the server refuses"))
+	b.Press("#attack button")
+	b.AwaitText("#attack-result", Equal("answered 403: as expected"))
+	b.AwaitText("#posted li", ContainSubstring("403 - attack no-signature, as expected"))
+	b.AwaitText("#requests .pill", Equal("PENDING"))
 	at("attacked")
 
-	b.eval(`{
+	b.Eval(`{
 		const real = window.fetch;
 		window.fetch = (path, init) => path.startsWith("/backend/status")
 			? Promise.resolve(new Response(JSON.stringify({status: "EXPIRED"}))) : real(path, init);
 	}`)
-	b.click("#init .main")
-	b.text("#requests .pill", Equal("EXPIRED"))
+	b.Press("#init .main")
+	b.AwaitText("#requests .pill", Equal("EXPIRED"))
 	at("expired")
 }
 
 // openPage opens the page of a dev, and returns once it shows something.
-func (b *browser) openPage(d *devProcess) {
+func (b *tab) openPage(d *devProcess) {
 	b.t.Helper()
-	b.open(d.page + "/")
-	b.value("#number", Equal("+4915112345678"))
+	b.Open(d.page + "/")
+	b.AwaitValue("#number", Equal("+4915112345678"))
 }
 
 // inFewColors returns a PNG with its 256 most frequent colors alone, which is enough for text and a third of the size.
-func (b *browser) inFewColors(picture []byte) []byte {
+func (b *tab) inFewColors(picture []byte) []byte {
 	b.t.Helper()
 	full, err := png.Decode(bytes.NewReader(picture))
 	b.Expect(err).NotTo(HaveOccurred())
@@ -161,11 +159,4 @@ func (b *browser) inFewColors(picture []byte) []byte {
 	var out bytes.Buffer
 	b.Expect((&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, small)).To(Succeed())
 	return out.Bytes()
-}
-
-// value waits until the value of a field matches.
-func (b *browser) value(selector string, matcher OmegaMatcher) {
-	b.t.Helper()
-	b.Eventually(func() any { return b.eval(`document.querySelector("` + selector + `")?.value ?? ""`) }).
-		WithTimeout(30*time.Second).Should(matcher, selector)
 }

@@ -20,6 +20,9 @@ func listArguments(p *verifyv1.VerificationProject, o Options) []string {
 		"--mounted-secrets=" + strings.Join(mountedPaths(p), ","),
 		"--drain-delay=" + drainDelay,
 	}
+	if logoRef(p) != nil {
+		args = append(args, "--logo-file="+logoDir+"/"+logoFile)
+	}
 	for _, flag := range []struct{ name, value string }{
 		{"whatsapp-url", o.WhatsAppURL},
 		{"telegram-url", o.TelegramURL},

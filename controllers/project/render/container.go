@@ -47,6 +47,9 @@ func newContainer(p *verifyv1.VerificationProject, o Options) *corev1ac.Containe
 		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
 			WithSleep(corev1ac.SleepAction().WithSeconds(stopDelay)))).
 		WithVolumeMounts(corev1ac.VolumeMount().WithName(secretsVolumeName).WithMountPath(secretsDir).WithReadOnly(true))
+	if logoRef(p) != nil {
+		container.WithVolumeMounts(corev1ac.VolumeMount().WithName(logoVolumeName).WithMountPath(logoDir).WithReadOnly(true))
+	}
 	if o.PullPolicy != "" {
 		container.WithImagePullPolicy(o.PullPolicy)
 	}

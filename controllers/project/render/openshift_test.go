@@ -31,7 +31,13 @@ func TestDeployment_leavesUserAndGroupToTheCluster(t *testing.T) {
 				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			}))
 			for _, volume := range pod.Volumes {
-				g.Expect(*volume.Projected.DefaultMode).To(Equal(int32(0o444)), "root's files, which any user of the container must read")
+				var mode *int32
+				if volume.Projected != nil {
+					mode = volume.Projected.DefaultMode
+				} else {
+					mode = volume.ConfigMap.DefaultMode
+				}
+				g.Expect(*mode).To(Equal(int32(0o444)), "root's files, which any user of the container must read")
 			}
 		})
 	}

@@ -12,16 +12,20 @@ type exposedPath struct {
 	prefix bool // includes all paths below it
 }
 
-// exposedPaths returns the paths that Ingress and HTTPRoute expose, and nothing else: the API, the messengers' callbacks, and the
-// API's description.
+// exposedPaths returns the paths that Ingress and HTTPRoute expose, and nothing else: the API, the messengers' callbacks, the
+// API's description, and the pages of a project that has one.
 func exposedPaths(p *verifyv1.VerificationProject) []exposedPath {
 	base := p.Spec.BasePath()
-	return []exposedPath{
+	paths := []exposedPath{
 		{path: base + "/api/verify/", prefix: true},
 		{path: base + "/hooks/whatsapp"},
 		{path: base + "/hooks/telegram"},
 		{path: base + "/openapi.json"},
 	}
+	if p.Spec.Page != nil {
+		paths = append(paths, exposedPath{path: base + "/v/", prefix: true})
+	}
+	return paths
 }
 
 // dnsHost returns host, or nothing for an IP address: no rule with a host name matches requests to one.

@@ -34,6 +34,9 @@ func podSpec(p *verifyv1.VerificationProject, o Options) *corev1ac.PodSpecApplyC
 			WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))).
 		WithContainers(newContainer(p, o)).
 		WithVolumes(secretsVolume(p))
+	if logo := logoRef(p); logo != nil {
+		spec.WithVolumes(logoVolume(logo))
+	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(o.PullSecrets))) { // apply refuses a repeated name
 		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(name))
 	}

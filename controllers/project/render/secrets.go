@@ -33,6 +33,28 @@ func secretsVolume(p *verifyv1.VerificationProject) *corev1ac.VolumeApplyConfigu
 	return corev1ac.Volume().WithName(secretsVolumeName).WithProjected(projected)
 }
 
+// The picture above the page is the file logoFile, in a volume of its own: a ConfigMap that is missing must not keep the pods of an
+// API from starting.
+const (
+	logoVolumeName = "logo"
+	logoDir        = "/etc/phoneproof/logo"
+	logoFile       = "logo"
+)
+
+// logoRef returns the picture above the page; nil for none.
+func logoRef(p *verifyv1.VerificationProject) *verifyv1.ConfigMapKeyRef {
+	if p.Spec.Page == nil {
+		return nil
+	}
+	return p.Spec.Page.LogoRef
+}
+
+func logoVolume(ref *verifyv1.ConfigMapKeyRef) *corev1ac.VolumeApplyConfiguration {
+	return corev1ac.Volume().WithName(logoVolumeName).WithConfigMap(corev1ac.ConfigMapVolumeSource().
+		WithName(ref.Name).WithOptional(true).WithDefaultMode(secretsMode).
+		WithItems(corev1ac.KeyToPath().WithKey(ref.Key).WithPath(logoFile)))
+}
+
 // mountedRefs returns the Secret keys that the pods mount, sorted, so that the order in the spec makes no difference to the pods.
 func mountedRefs(p *verifyv1.VerificationProject) []verifyv1.SecretKeyRef {
 	return slices.SortedFunc(slices.Values(p.Spec.SecretRefs()), func(a, b verifyv1.SecretKeyRef) int {

@@ -75,8 +75,17 @@ var unrelated = map[string]func(*verifyv1.VerificationProjectSpec){
 	"Telegram": func(s *verifyv1.VerificationProjectSpec) {
 		s.Telegram.BotUsername, s.Telegram.Updates = "OtherBot", verifyv1.TelegramUpdatesPolling
 	},
-	"Replies":   func(s *verifyv1.VerificationProjectSpec) { s.Replies = nil },
-	"Texts":     func(s *verifyv1.VerificationProjectSpec) { s.Texts = append(s.Texts, verifyv1.Texts{Locale: "nl"}) },
+	"Replies": func(s *verifyv1.VerificationProjectSpec) { s.Replies = nil },
+	"Texts":   func(s *verifyv1.VerificationProjectSpec) { s.Texts = append(s.Texts, verifyv1.Texts{Locale: "nl"}) },
+	"Page": func(s *verifyv1.VerificationProjectSpec) {
+		s.Page = &verifyv1.Page{AccentColor: "#0b6e4f", LogoRef: s.Page.LogoRef}
+	},
+	"Assurance": func(s *verifyv1.VerificationProjectSpec) {
+		s.Assurance = &verifyv1.AssuranceSettings{Level: verifyv1.AssuranceLevelSession, DeclineCooldown: "2h"}
+	},
+	"Purposes": func(s *verifyv1.VerificationProjectSpec) {
+		s.Purposes = append(s.Purposes, verifyv1.Purpose{Name: "sign-in", Title: "Sign in"})
+	},
 	"Request":   func(s *verifyv1.VerificationProjectSpec) { s.Request.TTL, s.Request.Retention = "1m", "7h" },
 	"RateLimit": func(s *verifyv1.VerificationProjectSpec) { s.RateLimit.PerPhoneNumber.Requests++ },
 	"Server": func(s *verifyv1.VerificationProjectSpec) {
@@ -122,6 +131,8 @@ func TestDeployment_pods_are_replaced_by_what_concerns_them(t *testing.T) {
 		"resources": func(p *verifyv1.VerificationProject, _ *render.Options) {
 			p.Spec.Server.Resources = &verifyv1.Resources{Limits: &verifyv1.ResourceAmounts{Memory: new(resource.MustParse("1Gi"))}}
 		},
+		"logo":         func(p *verifyv1.VerificationProject, _ *render.Options) { p.Spec.Page.LogoRef.Key = "other" },
+		"no logo":      func(p *verifyv1.VerificationProject, _ *render.Options) { p.Spec.Page.LogoRef = nil },
 		"priority":     func(p *verifyv1.VerificationProject, _ *render.Options) { p.Spec.Server.PriorityClassName = "high" },
 		"tolerations":  func(p *verifyv1.VerificationProject, _ *render.Options) { p.Spec.Server.Tolerations = nil },
 		"image":        func(_ *verifyv1.VerificationProject, o *render.Options) { o.Image = "other" },

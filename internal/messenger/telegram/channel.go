@@ -23,6 +23,8 @@ type Options struct {
 	Service *verification.Service
 	// Client calls the Bot API. Required.
 	Client *Client
+	// PageURL returns the page of a proven request, empty if it has none; nil if no project has a page.
+	PageURL func(*settings.Settings, *verification.Request) string
 	// Clock is the clock; the real one if nil. Timers are always real.
 	Clock clock.PassiveClock
 	// Log logs the outcomes of messages. Its zero value logs nothing.
@@ -37,6 +39,7 @@ type Channel struct {
 	settings func() *settings.Settings
 	service  *verification.Service
 	client   *Client
+	pageURL  func(*settings.Settings, *verification.Request) string
 	clock    clock.PassiveClock
 	log      logr.Logger
 	metrics  *metrics
@@ -53,12 +56,15 @@ func New(o Options) (*Channel, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.PageURL == nil {
+		o.PageURL = func(*settings.Settings, *verification.Request) string { return "" }
+	}
 	m, err := newMetrics(o.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("create metrics: %w", err)
 	}
 	return &Channel{
-		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log, metrics: m,
+		settings: o.Settings, service: o.Service, client: o.Client, pageURL: o.PageURL, clock: o.Clock, log: o.Log, metrics: m,
 		replies: messenger.NewReplier(o.Clock, o.Log, m.Metrics), senders: messenger.NewSenderLimiter(),
 	}, nil
 }
@@ -83,6 +89,7 @@ func (c *Channel) receiveUpdate(ctx context.Context, log logr.Logger, s *setting
 func (c *Channel) handleUpdate(ctx context.Context, log logr.Logger, s *settings.Settings, raw []byte) error {
 	start := c.clock.Now()
 	in, why := readInbound(raw, s.Telegram.BotUsername)
+	in.isNotMe = !in.isContact && !in.isCommand && s.IsNotMe(in.text, start)
 	var (
 		bound []string
 		err   error
@@ -118,7 +125,7 @@ func readInbound(raw []byte, botUsername string) (inbound, messenger.Outcome) {
 	}
 }
 
-// applyInbound passes a message to the domain, and prompts for the contact if the domain needs one.
+// applyInbound passes a message to the domain, and sends what its sender needs next: a prompt for the contact, or the session codes.
 func (c *Channel) applyInbound(
 	ctx context.Context, s *settings.Settings, in inbound, bound []string, now time.Time,
 ) (verification.Receipt, messenger.Outcome, error) {
@@ -132,8 +139,12 @@ func (c *Channel) applyInbound(
 		c.log.Error(cause, "Telegram update dropped")
 		return receipt, became, nil
 	}
-	if became == messenger.OutcomeNeedContact {
+	switch became {
+	case messenger.OutcomeNeedContact:
 		became, err = c.promptForContact(ctx, s, in, receipt.Request)
+	case messenger.OutcomeProven:
+		became, err = c.giveSessionCodes(ctx, s, in, &receipt.Request)
+	default: // it is replied to later, if at all
 	}
 	if err != nil {
 		return receipt, became, err
@@ -149,7 +160,10 @@ func (c *Channel) passToService(
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	evidence := verification.Evidence{Method: verification.Telegram, Sender: in.number, SentAt: in.sentAt, PromptedAt: in.promptedAt}
-	if !in.isContact {
+	switch {
+	case in.isNotMe:
+		return c.declineProven(ctx, s, evidence, bound)
+	case !in.isContact:
 		return c.service.Receive(ctx, verification.Message{Evidence: evidence, Text: in.text, Binding: bound[0]}, s.EventKinds())
 	}
 	for _, binding := range bound {
@@ -177,9 +191,10 @@ func (c *Channel) promptForContact(
 // recordOutcome counts and logs an update.
 func (c *Channel) recordOutcome(log logr.Logger, became messenger.Outcome, took time.Duration) {
 	c.metrics.recordUpdate(became, took)
-	if became == messenger.OutcomeVerified {
+	switch became {
+	case messenger.OutcomeVerified, messenger.OutcomeProven, messenger.OutcomeDeclined:
 		log.Info("Telegram message handled", "outcome", string(became))
-		return
+	default:
+		log.V(1).Info("Telegram message handled", "outcome", string(became))
 	}
-	log.V(1).Info("Telegram message handled", "outcome", string(became))
 }

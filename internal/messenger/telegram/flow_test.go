@@ -57,7 +57,7 @@ func TestFlow_ofTwoCodesTheLatest(t *testing.T) {
 func (w *world) another() *Channel {
 	w.t.Helper()
 	c, err := New(Options{
-		Settings: w.current, Service: w.replica(), Client: w.channel.client, Clock: w.channel.clock, Log: w.logger(),
+		Settings: w.current, Service: w.replica(), Client: w.channel.client, PageURL: pageOf, Clock: w.channel.clock, Log: w.logger(),
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	return c
@@ -297,6 +297,30 @@ func TestReplies_inTheLanguage(t *testing.T) {
 		w.Expect(string(sent[0])).To(ContainSubstring(`"text":` + strconv.Quote(own.TelegramButton)))
 		w.Expect(got[3]).To(Equal("Example Shop knows no such code"))
 	}
+}
+
+// TestReplies_codeOfAnotherMessenger is answered in the language of its request, by the text that the project wrote for it.
+func TestReplies_codeOfAnotherMessenger(t *testing.T) {
+	w := newWorld(t)
+	number, err := phone.FromE164(claimed)
+	w.Expect(err).NotTo(HaveOccurred())
+	_, err = w.service.Initiate(t.Context(), verification.Initiation{
+		Phone: number, Method: verification.WhatsApp, KeyName: "backend", KeyHash: sha256.Sum256([]byte("key")), TTL: 10 * time.Minute,
+		IdempotencyKey: "golden", HasIdempotencyKey: true, ClientData: verification.ClientData{Locale: "es"},
+	})
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(w.accept(w.update(1, user, "/start "+goldenCode))).To(Equal(messenger.OutcomeWrongMethod))
+	w.flush()
+	w.settings.Texts = texts.NewSet(texts.Texts{}, map[string]texts.Texts{"es": {Unknown: "{name} lo espera en WhatsApp"}})
+	w.Expect(w.accept(w.update(2, stranger, "/start "+goldenCode))).To(Equal(messenger.OutcomeWrongMethod))
+	w.later(time.Second)
+	w.accept(w.update(3, stranger, "/start "+goldenCode))
+	w.flush()
+	var got []string
+	for _, m := range w.api.got("sendMessage") {
+		got = append(got, readText(t, m))
+	}
+	w.Expect(got).To(Equal([]string{texts.BuiltIn().In("es").TelegramUnknown, "Example Shop lo espera en WhatsApp"}))
 }
 
 // readText returns the text of a message.

@@ -91,11 +91,19 @@ func (w *world) open(service *verification.Service, clk clock.PassiveClock) *Cha
 	client, err := NewClient(ClientOptions{Transport: w.api})
 	w.Expect(err).NotTo(HaveOccurred())
 	c, err := New(Options{
-		Settings: w.current, Service: service, Client: client, Clock: clk,
+		Settings: w.current, Service: service, Client: client, PageURL: pageOf, Clock: clk,
 		Log: w.logger(), Registerer: w.registry,
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	return c
+}
+
+// pageOf returns the page of a request as internal/page does, but for the ticket.
+func pageOf(s *settings.Settings, _ *verification.Request) string {
+	if s.Page == nil {
+		return ""
+	}
+	return s.BaseURL + "/v/canaryticket"
 }
 
 func (w *world) current() *settings.Settings {

@@ -21,6 +21,8 @@ type inbound struct {
 	// promptedAt is when the message was sent that the contact answers; zero if it answers none.
 	promptedAt time.Time
 	text       string
+	// isCommand is set if text is the payload of /start, isNotMe if it is the title of the button that declines.
+	isCommand, isNotMe bool
 }
 
 // judgeMessage returns why a message cannot count, before anything is looked up; empty if it may. in.sender is zero if no user
@@ -46,6 +48,7 @@ func judgeMessage(m *message, botUsername string) (in inbound, why messenger.Out
 	case m.Text == "":
 		return in, messenger.OutcomeOtherType
 	default:
+		in.isCommand = strings.HasPrefix(strings.TrimSpace(m.Text), "/")
 		in.text, why = extractPayload(m.Text, botUsername)
 		return in, why
 	}

@@ -17,6 +17,8 @@ const (
 	// maxAnswerBytes and maxUpdatesBytes bound what is read of an answer of the Bot API.
 	maxAnswerBytes  = 64 << 10
 	maxUpdatesBytes = 8 << 20
+	// maxTextCharacters is the longest text of a message (reference, sendMessage).
+	maxTextCharacters = 4096
 	// callTimeout bounds a call of the Bot API, promptTimeout one that an update waits for.
 	callTimeout   = 10 * time.Second
 	promptTimeout = 5 * time.Second

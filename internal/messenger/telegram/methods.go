@@ -111,8 +111,14 @@ func (c *Client) GetUpdates(
 type sendMessage struct {
 	ChatID int64  `json:"chat_id"`
 	Text   string `json:"text"`
+	// LinkPreviewOptions is nil for the usual preview, for which Telegram's servers fetch the first link of the text.
+	LinkPreviewOptions *linkPreviewOptions `json:"link_preview_options,omitempty"`
 	// ReplyMarkup is a *replyKeyboard, a *removeKeyboard or nil.
 	ReplyMarkup any `json:"reply_markup,omitempty"`
+}
+
+type linkPreviewOptions struct {
+	IsDisabled bool `json:"is_disabled"`
 }
 
 // replyKeyboard is a ReplyKeyboardMarkup, removeKeyboard a ReplyKeyboardRemove of the reference.
@@ -124,7 +130,7 @@ type (
 	}
 	keyboardButton struct {
 		Text           string `json:"text"`
-		RequestContact bool   `json:"request_contact"`
+		RequestContact bool   `json:"request_contact,omitempty"`
 	}
 	removeKeyboard struct {
 		RemoveKeyboard bool `json:"remove_keyboard"`
@@ -135,21 +141,40 @@ type (
 type Keyboard struct {
 	// Contact is the title of one button that shares the user's own contact; empty for none.
 	Contact string
-	// Remove takes that button away.
+	// Answer is the title of one button that sends the title as a text; empty for none.
+	Answer string
+	// Remove takes the button away.
 	Remove bool
 }
 
 // SendMessage sends a plain text to a private chat.
 func (c *Client) SendMessage(ctx context.Context, account *settings.Telegram, chat int64, text string, keyboard Keyboard) error {
-	m := sendMessage{ChatID: chat, Text: text}
-	switch {
-	case keyboard.Contact != "":
-		button := keyboardButton{Text: keyboard.Contact, RequestContact: true}
-		m.ReplyMarkup = &replyKeyboard{Keyboard: [][]keyboardButton{{button}}, ResizeKeyboard: true, OneTimeKeyboard: true}
-	case keyboard.Remove:
-		m.ReplyMarkup = &removeKeyboard{RemoveKeyboard: true}
+	m := sendMessage{ChatID: chat, Text: text, ReplyMarkup: keyboard.markup()}
+	return c.callMethod(ctx, account, shortCall(methodSendMessage), m, nil)
+}
+
+// SendWithoutPreview is SendMessage for a text whose links are for its reader alone: Telegram's servers do not fetch them.
+func (c *Client) SendWithoutPreview(
+	ctx context.Context, account *settings.Telegram, chat int64, text string, keyboard Keyboard,
+) error {
+	m := sendMessage{
+		ChatID: chat, Text: text, ReplyMarkup: keyboard.markup(), LinkPreviewOptions: &linkPreviewOptions{IsDisabled: true},
 	}
 	return c.callMethod(ctx, account, shortCall(methodSendMessage), m, nil)
+}
+
+// markup returns the reply_markup of a message; nil for none.
+func (k Keyboard) markup() any {
+	button := keyboardButton{Text: k.Answer}
+	switch {
+	case k.Contact != "":
+		button = keyboardButton{Text: k.Contact, RequestContact: true}
+	case k.Remove:
+		return &removeKeyboard{RemoveKeyboard: true}
+	case k.Answer == "":
+		return nil
+	}
+	return &replyKeyboard{Keyboard: [][]keyboardButton{{button}}, ResizeKeyboard: true, OneTimeKeyboard: true}
 }
 
 // query makes a call and returns its result.

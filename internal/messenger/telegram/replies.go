@@ -14,16 +14,22 @@ func shareText(s *settings.Settings, r *verification.Request) string {
 	return texts.Fill(s.TextsIn(r.Locale).TelegramShareContact, s.DisplayNameOf(r))
 }
 
-// replyToMessage answers a message, best effort. The replica and the message that verified a number are the ones to report it, so a
-// copy of the message, at whatever replica, is not answered again.
+// replyToMessage answers a message, best effort. The replica and the message that verified or declined a request are the ones to report
+// it, so a copy of the message, at whatever replica, is not answered again.
 func (c *Channel) replyToMessage(s *settings.Settings, in inbound, bound []string, became messenger.Outcome, receipt verification.Receipt) {
 	if in.sender == 0 {
 		return
 	}
-	switch c.replies.PolicyOf(s.Replies.Send, became) {
+	// It is trouble, so projects that answer no success answer this.
+	tooLateToDecline := in.isNotMe && became == messenger.OutcomeVerified
+	answered := became
+	if tooLateToDecline {
+		answered = messenger.OutcomeDeclined
+	}
+	switch c.replies.PolicyOf(s.Replies.Send, answered) {
 	case messenger.NoReply:
 	case messenger.ReplyToUser:
-		if became == messenger.OutcomeVerified && !receipt.Changed {
+		if !tooLateToDecline && messenger.IsRepeated(became, receipt) {
 			c.replies.SkipRepeated()
 			return
 		}
@@ -31,7 +37,8 @@ func (c *Channel) replyToMessage(s *settings.Settings, in inbound, bound []strin
 	case messenger.ReplyToStranger:
 		// Who shared the contact of another may still press the button.
 		keyboard := Keyboard{Remove: became == messenger.OutcomeUnknownCode && in.isContact}
-		text := texts.Fill(s.TextsIn("").TelegramUnknown, s.DisplayName)
+		// The language is known if the code is that of a request for another messenger.
+		text := texts.Fill(s.TextsIn(receipt.Request.Locale).TelegramUnknown, s.DisplayName)
 		c.replies.ReplyToStranger(c.replyWith(s, in, text, keyboard), bound[0])
 	}
 }
@@ -42,6 +49,8 @@ func userText(s *settings.Settings, became messenger.Outcome, r *verification.Re
 	switch became {
 	case messenger.OutcomeVerified:
 		return texts.Fill(t.Verified, s.DisplayNameOf(r))
+	case messenger.OutcomeDeclined:
+		return texts.Fill(t.Declined, s.DisplayNameOf(r))
 	case messenger.OutcomeTooLate:
 		return texts.Fill(t.TelegramExpired, s.DisplayNameOf(r))
 	default:

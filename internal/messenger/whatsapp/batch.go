@@ -3,6 +3,7 @@ package whatsapp
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -37,6 +38,12 @@ func (b *batch) receiveAll(ctx context.Context, messages []message) error {
 	return b.first
 }
 
+// outcomesOfChanges are those of messages that change a request, beyond its hints.
+var outcomesOfChanges = []messenger.Outcome{
+	messenger.OutcomeVerified, messenger.OutcomeNeedContact, messenger.OutcomeNeedConfirmation, messenger.OutcomeNeedEcho,
+	messenger.OutcomeDeclined, messenger.OutcomeProven,
+}
+
 // receiveOne handles a message and counts its outcome.
 func (b *batch) receiveOne(ctx context.Context, m *message) {
 	if ctx.Err() != nil || b.failures.Load() >= maxFailures {
@@ -52,8 +59,8 @@ func (b *batch) receiveOne(ctx context.Context, m *message) {
 	}
 	b.hook.metrics.Count(came, 1)
 	level := 1
-	if came == messenger.OutcomeVerified || came == messenger.OutcomeNeedContact || came == messenger.OutcomeNeedConfirmation {
-		level = 0 // a request changed
+	if slices.Contains(outcomesOfChanges, came) {
+		level = 0
 	}
 	b.log.V(level).Info("WhatsApp message handled", "outcome", came, "type", knownType(m.Type))
 }

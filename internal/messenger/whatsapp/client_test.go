@@ -66,6 +66,12 @@ func TestClient_goldens(t *testing.T) {
 		"request_contact_info": {"message_user_id", func() error {
 			return w.client.RequestContact(ctx, w.real, ToUserID(hiddenUser), "Please share your number.")
 		}, "POST", path + "/messages"},
+		"reply_buttons": {"message", func() error {
+			return w.client.AskWithButtons(ctx, w.real, w.number(), Question{
+				Text: "Is this phone number yours?", Reference: "vrk3v7c2m5q6x4a2n7b3d5f6g7",
+				Buttons: []Button{{ID: "change-button", Title: "Change"}, {ID: "cancel-button", Title: "Cancel"}},
+			})
+		}, "POST", path + "/messages"},
 		"set_callback": {"success", func() error {
 			return w.client.SetCallback(ctx, w.real, "https://verify.example.com/hooks/whatsapp", "myvoiceismypassport?")
 		}, "POST", path},

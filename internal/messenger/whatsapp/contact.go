@@ -68,7 +68,7 @@ func (d *delivery) receiveContact(ctx context.Context, m *message, from sender) 
 		if err == nil && receipt.Outcome == verification.OutcomeNeedContact { // it answers an older prompt
 			return d.askContact(ctx, from, binding, receipt.Request)
 		}
-		return d.replyToOutcome(from, receipt, err)
+		return d.replyToOutcome(ctx, from, receipt, err)
 	}
 	return messenger.OutcomeContactRefused, nil
 }

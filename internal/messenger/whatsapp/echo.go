@@ -25,7 +25,7 @@ import (
 // The ids of its buttons are echo:CODE_ID:TOKEN and notme:CODE_ID:TOKEN.
 const (
 	echoConfirmPrefix = "echo:"
-	echoDeclinePrefix = "notme:"
+	declinePrefix     = "notme:"
 )
 
 // nonceBytes is the length of a nonce: 128 bits.
@@ -41,10 +41,13 @@ func (d *delivery) receiveForEcho(ctx context.Context, m *message, from sender, 
 	receipt, err := d.hook.service.AwaitEcho(ctx, verification.Message{
 		Evidence: m.newEvidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: bound[0], OlderBindings: bound[1:],
 	}, newNonce(), d.settings.EventKinds())
-	if err == nil && receipt.Outcome == verification.OutcomeNeedEcho {
+	switch {
+	case err == nil && receipt.Outcome == verification.OutcomeNeedEcho:
 		return d.askByEcho(ctx, bound, receipt)
+	case err == nil && receipt.Outcome == verification.OutcomeLimited && receipt.Request.ID != "":
+		return messenger.OutcomeEchoLimited, nil // too many senders claim the number
 	}
-	return d.replyToOutcome(from, receipt, err)
+	return d.replyToOutcome(ctx, from, receipt, err)
 }
 
 // askByEcho sends the question to the claimed number. The sender of the code gets no reply, whatever becomes of it: that Meta
@@ -56,8 +59,7 @@ func (d *delivery) askByEcho(ctx context.Context, bound []string, receipt verifi
 	}
 	r := &receipt.Request
 	echo, _ := r.EchoOf(bound)
-	number := r.Phone.Digits()
-	if !d.hook.echoed.TryStart(d.now, number) {
+	if !d.hook.echoed.TryStart(d.now, echoSlot(r.Phone)) {
 		return messenger.OutcomeEchoLimited, nil
 	}
 	token := receipt.CodeID + ":" + echoToken(secrets[0], receipt.CodeID, r.Phone, echo)
@@ -65,42 +67,61 @@ func (d *delivery) askByEcho(ctx context.Context, bound []string, receipt verifi
 	question := Question{
 		Text: texts.Fill(t.EchoQuestion, d.settings.DisplayNameOf(r)), Reference: receipt.CodeID,
 		Buttons: []Button{
-			{ID: echoConfirmPrefix + token, Title: t.ButtonConfirm}, {ID: echoDeclinePrefix + token, Title: t.ButtonNotMe},
+			{ID: echoConfirmPrefix + token, Title: t.ButtonConfirm}, {ID: declinePrefix + token, Title: t.ButtonNotMe},
 		},
 	}
+	asked := false
 	came, err := d.sendPrompt(ctx, echo.Binding, r.ID, messenger.OutcomeNeedEcho, func(ctx context.Context) error {
-		return d.hook.client.AskWithButtons(ctx, d.account, ToNumber(r.Phone), question)
+		err := d.hook.client.AskWithButtons(ctx, d.account, ToNumber(r.Phone), question)
+		asked = err == nil
+		return err
 	})
+	if !asked {
+		d.hook.echoed.Undo(echoSlot(r.Phone))
+	}
 	if err != nil {
-		d.hook.echoed.Undo(number)
 		return came, fmt.Errorf("ask claimed number: %w", err)
 	}
 	return came, nil
 }
 
-// echoTap is a tap on a button of an echo.
-type echoTap struct {
+// echoSlot returns the words by which a number is asked once a day, in whatever form it was claimed.
+func echoSlot(claimed phone.Number) string { return phone.Canonical(claimed).E164() }
+
+// freeEchoSlot lets the number of a question be asked again on the same day, because Meta did not deliver it. Otherwise a stranger
+// could keep the number's user from being verified, by claiming it while no window is open.
+func (d *delivery) freeEchoSlot(s *status) {
+	if !verification.IsRequestID(s.CallbackData) {
+		return // only the question of an echo has a reference
+	}
+	if asked, err := phone.FromE164("+" + s.RecipientID); err == nil {
+		d.hook.echoed.Undo(echoSlot(asked))
+	}
+}
+
+// buttonTap is a tap on a button of an echo, or on one that declines.
+type buttonTap struct {
 	id            string
 	confirms      bool
 	codeID, token string
 }
 
-// echoTap returns the tap; false if the message is nothing of the kind. Only Meta writes a button_reply: an id that a user types
+// buttonTap returns the tap; false if the message is nothing of the kind. Only Meta writes a button_reply: an id that a user types
 // is text.
-func (m *message) echoTap() (echoTap, bool) {
+func (m *message) buttonTap() (buttonTap, bool) {
 	if m.Type != "interactive" {
-		return echoTap{}, false
+		return buttonTap{}, false
 	}
 	var reply interactiveReply
 	if json.Unmarshal(m.Interactive, &reply) != nil || reply.Type != "button_reply" {
-		return echoTap{}, false
+		return buttonTap{}, false
 	}
-	tap := echoTap{id: reply.ButtonReply.ID}
+	tap := buttonTap{id: reply.ButtonReply.ID}
 	rest, confirms := strings.CutPrefix(tap.id, echoConfirmPrefix)
 	if !confirms {
 		var declines bool
-		if rest, declines = strings.CutPrefix(tap.id, echoDeclinePrefix); !declines {
-			return echoTap{}, false
+		if rest, declines = strings.CutPrefix(tap.id, declinePrefix); !declines {
+			return buttonTap{}, false
 		}
 	}
 	tap.confirms = confirms
@@ -110,7 +131,7 @@ func (m *message) echoTap() (echoTap, bool) {
 
 // receiveEchoTap handles a tap. Anyone who has the button may decline: the question went to the claimed number. Only the sender of
 // the code confirms, known by the user id in the message itself.
-func (d *delivery) receiveEchoTap(ctx context.Context, m *message, from sender, tap echoTap) (messenger.Outcome, error) {
+func (d *delivery) receiveEchoTap(ctx context.Context, m *message, from sender, tap buttonTap) (messenger.Outcome, error) {
 	if d.account.HiddenNumbers != settings.HiddenEcho {
 		return d.refuseTap(from, tap.id), nil
 	}
@@ -146,7 +167,7 @@ func (d *delivery) receiveEchoTap(ctx context.Context, m *message, from sender, 
 	if err == nil && receipt.Outcome == verification.OutcomeUnknown {
 		return d.refuseTap(from, tap.id), nil
 	}
-	return d.replyToOutcome(from, receipt, err)
+	return d.replyToOutcome(ctx, from, receipt, err)
 }
 
 // echoBindings returns the keyed hashes that the sender of a code may be known by in an echo, the one to store first.

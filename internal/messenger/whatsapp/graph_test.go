@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"sync"
 	"testing"
 )
@@ -39,6 +40,7 @@ type graph struct {
 	calls  []seenCall
 	status int
 	answer []byte
+	with   func(query url.Values) string // instead of answer, if it is not nil
 	header http.Header
 }
 
@@ -57,13 +59,24 @@ func (g *graph) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.calls = append(g.calls, seenCall{r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), r.UserAgent(), string(body)})
 	maps.Copy(w.Header(), g.header)
 	w.WriteHeader(g.status)
+	if g.with != nil {
+		_, _ = io.WriteString(w, g.with(r.URL.Query()))
+		return
+	}
 	_, _ = w.Write(g.answer)
 }
 
 func (g *graph) answers(status int, answer []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.status, g.answer = status, answer
+	g.status, g.answer, g.with = status, answer, nil
+}
+
+// answersWith has the answers depend on the query.
+func (g *graph) answersWith(with func(query url.Values) string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.status, g.with = http.StatusOK, with
 }
 
 func (g *graph) all() []seenCall {

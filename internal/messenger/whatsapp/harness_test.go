@@ -125,10 +125,18 @@ func (f *fixture) newHook(service *verification.Service) *Hook {
 	f.Expect(err).NotTo(HaveOccurred())
 	hook, err := NewHook(Options{
 		Settings: func() *settings.Settings { return f.settings }, Service: service, Client: client,
-		Clock: f.clock, Log: f.logger(), Registerer: f.registry,
+		PageURL: pageOf, Clock: f.clock, Log: f.logger(), Registerer: f.registry,
 	})
 	f.Expect(err).NotTo(HaveOccurred())
 	return hook
+}
+
+// pageOf returns the page of a request as internal/page does, but for the ticket.
+func pageOf(s *settings.Settings, _ *verification.Request) string {
+	if s.Page == nil {
+		return ""
+	}
+	return s.BaseURL + "/v/canaryticket"
 }
 
 // acceptContacts has the project take shared contacts.

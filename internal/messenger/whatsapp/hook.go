@@ -27,6 +27,8 @@ type Options struct {
 	Service *verification.Service
 	// Client sends replies and prompts. Required.
 	Client *Client
+	// PageURL returns the page of a proven request, empty if it has none; nil if no project has a page.
+	PageURL func(*settings.Settings, *verification.Request) string
 	// Clock is the clock; the real one if nil.
 	Clock clock.PassiveClock
 	// Log logs the results of replies. Its zero value logs nothing; requests are logged by the logger in their context.
@@ -41,6 +43,7 @@ type Hook struct {
 	settings func() *settings.Settings
 	service  *verification.Service
 	client   *Client
+	pageURL  func(*settings.Settings, *verification.Request) string
 	clock    clock.PassiveClock
 	log      logr.Logger
 	metrics  *messenger.Metrics
@@ -61,6 +64,9 @@ func NewHook(o Options) (*Hook, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
+	if o.PageURL == nil {
+		o.PageURL = func(*settings.Settings, *verification.Request) string { return "" }
+	}
 	m, err := messenger.NewMetrics(verification.WhatsApp, o.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("create metrics: %w", err)
@@ -70,7 +76,7 @@ func NewHook(o Options) (*Hook, error) {
 		return nil, fmt.Errorf("create metrics: %w", err)
 	}
 	return &Hook{
-		settings: o.Settings, service: o.Service, client: o.Client, clock: o.Clock, log: o.Log, metrics: m,
+		settings: o.Settings, service: o.Service, client: o.Client, pageURL: o.PageURL, clock: o.Clock, log: o.Log, metrics: m,
 		bodies: newBodies(), replies: messenger.NewReplier(o.Clock, o.Log, m), prompted: messenger.NewCooldown(maxPrompted, promptPause),
 		echoed: messenger.NewCooldown(maxEchoed, echoPause), senders: messenger.NewSenderLimiter(), statuses: statuses,
 	}, nil

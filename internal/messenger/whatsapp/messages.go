@@ -23,6 +23,8 @@ type delivery struct {
 	settings *settings.Settings
 	account  *settings.WhatsApp
 	now      time.Time
+	// declines is set while a tap on the button that declines is handled.
+	declines bool
 }
 
 // receiveMessage handles a message. An error means that the message must come again.
@@ -57,14 +59,18 @@ func (d *delivery) receiveMessage(ctx context.Context, m *message) (messenger.Ou
 // receiveFrom handles a message that may count.
 func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, text string) (messenger.Outcome, error) {
 	tap, tapped := m.confirmationTap()
-	echo, answersEcho := m.echoTap()
+	answer, answersButton := m.buttonTap()
 	switch {
 	case m.Type == typeContacts:
 		return d.receiveContact(ctx, m, from)
 	case tapped:
 		return d.receiveTap(ctx, m, from, tap)
-	case answersEcho:
-		return d.receiveEchoTap(ctx, m, from, echo)
+	case answersButton && answer.confirms:
+		return d.receiveEchoTap(ctx, m, from, answer)
+	case answersButton:
+		declining := *d
+		declining.declines = true
+		return declining.receiveNotMe(ctx, m, from, answer)
 	case !from.number.IsZero():
 		return d.receiveText(ctx, m, from, text)
 	case d.account.HiddenNumbers == settings.HiddenEcho:
@@ -76,7 +82,7 @@ func (d *delivery) receiveFrom(ctx context.Context, m *message, from sender, tex
 			Evidence: m.newEvidence(phone.Number{}, verification.AssuranceUsual), Text: text, Binding: from.key(),
 		}
 		receipt, err := d.hook.service.RefuseHidden(ctx, hidden, d.settings.EventKinds())
-		return d.replyToOutcome(from, receipt, err)
+		return d.replyToOutcome(ctx, from, receipt, err)
 	}
 }
 
@@ -173,7 +179,7 @@ func (d *delivery) receiveText(ctx context.Context, m *message, from sender, tex
 	if err == nil && receipt.Outcome == verification.OutcomeNeedConfirmation {
 		return d.askConfirmation(ctx, from, receipt)
 	}
-	return d.replyToOutcome(from, receipt, err)
+	return d.replyToOutcome(ctx, from, receipt, err)
 }
 
 // preparedTexts returns the texts that the user of a request was to send one of.
@@ -196,12 +202,23 @@ func (d *delivery) receiveHidden(ctx context.Context, m *message, from sender, t
 	if err == nil && receipt.Outcome == verification.OutcomeNeedContact {
 		return d.askContact(ctx, from, known[0], receipt.Request)
 	}
-	return d.replyToOutcome(from, receipt, err)
+	return d.replyToOutcome(ctx, from, receipt, err)
 }
 
-// replyToOutcome answers the sender. The replica and the message that verified a number are the ones to report it, so a copy of the
-// message, at whatever replica, is not answered again.
-func (d *delivery) replyToOutcome(from sender, receipt verification.Receipt, err error) (messenger.Outcome, error) {
+// replyToOutcome answers the sender. The replica and the message that verified or declined a request are the ones to report it, so a copy
+// of the message, at whatever replica, is not answered again.
+//
+// A copy with another outcome may be answered again at another replica. Nothing stored shows whether its first answer was sent, and
+// a lost answer is worse than a second one.
+func (d *delivery) replyToOutcome(
+	ctx context.Context, from sender, receipt verification.Receipt, err error,
+) (messenger.Outcome, error) {
+	if err == nil && receipt.Outcome == verification.OutcomeProven {
+		return d.giveSessionCodes(ctx, from, receipt)
+	}
+	if d.declines && receipt.Outcome == verification.OutcomeTooLate && receipt.Request.Phase != verification.Verified {
+		receipt.Outcome = verification.OutcomeDeclined // the request ended before, and nothing was confirmed
+	}
 	came, err := messenger.OutcomeOf(receipt, err)
 	if err != nil {
 		return came, err
@@ -213,7 +230,7 @@ func (d *delivery) replyToOutcome(from sender, receipt verification.Receipt, err
 	switch {
 	case policy == messenger.ReplyToStranger:
 		d.replyToStranger(from)
-	case came == messenger.OutcomeVerified && !receipt.Changed:
+	case messenger.IsRepeated(came, receipt):
 		d.hook.replies.SkipRepeated()
 	case policy == messenger.ReplyToUser:
 		d.replyAboutRequest(from, receipt.Request, came)

@@ -95,7 +95,7 @@ func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap 
 	if err == nil && receipt.Outcome == verification.OutcomeUnknown {
 		return d.refuseTap(from, tap), nil
 	}
-	return d.replyToOutcome(from, receipt, err)
+	return d.replyToOutcome(ctx, from, receipt, err)
 }
 
 // refuseTap replies to a tap what to do instead, once for each button. It may be a user whose question was asked under
@@ -103,9 +103,27 @@ func (d *delivery) receiveTap(ctx context.Context, m *message, from sender, tap 
 func (d *delivery) refuseTap(from sender, tap string) messenger.Outcome {
 	const came = messenger.OutcomeTapRefused
 	if d.hook.replies.PolicyOf(d.settings.Replies.Send, came) != messenger.NoReply {
-		d.replyAboutRequest(from, verification.Request{ID: tap}, came)
+		d.hook.replies.ReplyOnce(func(ctx context.Context) error {
+			text := texts.Fill(d.settings.TextsIn(d.localeOfTap(ctx, from, tap)).TapRefused, d.settings.DisplayName)
+			return d.replyWith(from, text)(ctx)
+		}, from.key(), tap, string(came))
 	}
 	return came
+}
+
+// localeOfTap returns the locale of the request that a button names; empty if it is not known. Whether the button is genuine does not
+// matter: the text says nothing about the request.
+func (d *delivery) localeOfTap(ctx context.Context, from sender, tap string) string {
+	parts := strings.Split(tap, ":") // the last two are an id and a token
+	if len(parts) < 2 || !verification.IsRequestID(parts[len(parts)-2]) {
+		return ""
+	}
+	ctx = verification.WithCaller(ctx, verification.Sender(from.key()))
+	r, err := d.hook.service.StatusCached(ctx, parts[len(parts)-2])
+	if err != nil {
+		return "" // best effort, like the reply
+	}
+	return r.Locale
 }
 
 // confirmationBindings returns the bindings of a sender who is asked to confirm a message, the one to store first. Each message

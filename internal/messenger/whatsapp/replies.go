@@ -20,8 +20,6 @@ func outcomeText(t *texts.Texts, o messenger.Outcome) string {
 		return t.Verified
 	case messenger.OutcomeTextChanged:
 		return t.TextChanged
-	case messenger.OutcomeTapRefused:
-		return t.TapRefused
 	case messenger.OutcomeDeclined:
 		return t.Declined
 	case messenger.OutcomeWrongNumber:

@@ -49,6 +49,18 @@ func (s sender) key() string {
 	return s.number.Digits()
 }
 
+// keys returns all that identifies the sender, key among them.
+func (s sender) keys() []string {
+	var all []string
+	if s.userID != "" {
+		all = append(all, s.userID)
+	}
+	if !s.number.IsZero() {
+		all = append(all, s.number.Digits())
+	}
+	return all
+}
+
 // senderKey returns the key of the sender; empty if it is not known.
 func (m *message) senderKey() string {
 	from, _ := m.readSender()

@@ -29,6 +29,8 @@ const (
 	// The binding of a sender whose number is hidden, and the token of the buttons that the claimed number is shown.
 	purposeEchoSender = "phoneproof/whatsapp/echo-sender\x00"
 	purposeEcho       = "phoneproof/whatsapp/echo\x00"
+	// The token of the button that a prover is shown.
+	purposeNotMe = "phoneproof/whatsapp/not-me\x00"
 )
 
 // readSignature returns the MAC that the request claims; false unless there is exactly one header in exactly the form that

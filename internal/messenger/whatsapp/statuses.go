@@ -143,10 +143,10 @@ func newStatusCounter(registerer prometheus.Registerer) (*statusCounter, error) 
 	return c, nil
 }
 
-// countStatus counts a status that is the first of its kind for its message.
-func (c *statusCounter) countStatus(now time.Time, s *status) {
+// countStatus counts a status that is the first of its kind for its message. It reports whether that is that the message failed.
+func (c *statusCounter) countStatus(now time.Time, s *status) (failed bool) {
 	if s.ID == "" {
-		return
+		return false
 	}
 	switch s.Status {
 	case statusDelivered, statusRead:
@@ -156,8 +156,10 @@ func (c *statusCounter) countStatus(now time.Time, s *status) {
 	case statusFailed:
 		if c.counted.TryStart(now, statusFailed, s.ID) {
 			c.failed.WithLabelValues(s.failureReason()).Inc()
+			return true
 		}
 	}
+	return false
 }
 
 // receiveStatuses handles what became of messages of ours. It is never a reason to have a webhook delivered again.
@@ -177,4 +179,8 @@ func (d *delivery) receiveStatusGuarded(log logr.Logger, s *status) {
 }
 
 // receiveStatus handles what became of one message.
-func (d *delivery) receiveStatus(s *status) { d.hook.statuses.countStatus(d.now, s) }
+func (d *delivery) receiveStatus(s *status) {
+	if d.hook.statuses.countStatus(d.now, s) {
+		d.freeEchoSlot(s)
+	}
+}

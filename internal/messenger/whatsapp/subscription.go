@@ -46,23 +46,45 @@ func (c *Client) InspectToken(ctx context.Context, account *settings.WhatsApp) (
 	return token, nil
 }
 
-// OwnsNumber reports whether the account's number is among the first hundred of a business account.
+// maxNumberPages bounds the pages of a business account's numbers that are read, a hundred each. Meta allows far fewer numbers.
+const maxNumberPages = 10
+
+// OwnsNumber reports whether the account's number is one of a business account.
 func (c *Client) OwnsNumber(ctx context.Context, account *settings.WhatsApp, businessAccountID string) (bool, error) {
-	var answer struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	k := call{operation: readNumbers, method: http.MethodGet, path: "/phone_numbers", query: url.Values{"fields": {"id"}, "limit": {"100"}}}
-	if err := c.callBusinessAccount(ctx, account, businessAccountID, k, &answer); err != nil {
-		return false, fmt.Errorf("read numbers of business account: %w", err)
-	}
-	for _, number := range answer.Data {
-		if number.ID == account.PhoneNumberID {
-			return true, nil
+	query := url.Values{"fields": {"id"}, "limit": {"100"}}
+	for range maxNumberPages {
+		var page numbersPage
+		k := call{operation: readNumbers, method: http.MethodGet, path: "/phone_numbers", query: query}
+		if err := c.callBusinessAccount(ctx, account, businessAccountID, k, &page); err != nil {
+			return false, fmt.Errorf("read numbers of business account: %w", err)
 		}
+		for _, number := range page.Data {
+			if number.ID == account.PhoneNumberID {
+				return true, nil
+			}
+		}
+		if page.Paging.Next == "" || page.Paging.Cursors.After == "" {
+			return false, nil
+		}
+		query.Set("after", page.Paging.Cursors.After)
 	}
-	return false, nil
+	return false, errTooManyNumbers
+}
+
+// errTooManyNumbers is returned for a business account whose numbers are more than are read.
+var errTooManyNumbers = errors.New("business account has too many numbers")
+
+// numbersPage is a page of a business account's numbers (Graph API, "Paginated Results").
+type numbersPage struct {
+	Data []struct {
+		ID string `json:"id"`
+	} `json:"data"`
+	Paging struct {
+		Cursors struct {
+			After string `json:"after"`
+		} `json:"cursors"`
+		Next string `json:"next"`
+	} `json:"paging"`
 }
 
 // SubscribedApps reads the ids of the apps that get the webhooks of a business account (WhatsApp Business Management API,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -54,6 +55,29 @@ func TestClient_readsTheSubscription(t *testing.T) {
 		"GET /" + businessID + "/subscribed_apps", "GET /" + businessID + "/subscribed_apps", "GET /" + businessID + "/subscribed_apps",
 		"POST /" + businessID + "/subscribed_apps",
 	}))
+}
+
+// TestClient_numbersOnSeveralPages are all read, within a bound.
+func TestClient_numbersOnSeveralPages(t *testing.T) {
+	w := newWorlds(t)
+	const endless = `{"data":[{"id":"1"}],"paging":{"cursors":{"after":"QV&1"},"next":"https://graph.facebook.com/next"}}`
+	answers := func(last string) {
+		w.graph.answersWith(func(query url.Values) string {
+			if query.Get("after") == "QV&1" {
+				return last
+			}
+			return endless
+		})
+	}
+	answers(`{"data":[{"id":"` + w.real.PhoneNumberID + `"}]}`)
+	w.Expect(w.client.OwnsNumber(t.Context(), w.real, businessID)).To(BeTrue())
+	w.Expect(w.graph.all()).To(HaveLen(2))
+	answers(`{"data":[{"id":"2"}],"paging":{"cursors":{"after":"QV&2"}}}`)
+	w.Expect(w.client.OwnsNumber(t.Context(), w.real, businessID)).To(BeFalse())
+	answers(endless)
+	_, err := w.client.OwnsNumber(t.Context(), w.real, businessID)
+	w.Expect(err).To(MatchError(errTooManyNumbers))
+	w.Expect(w.graph.all()).To(HaveLen(2 + 2 + maxNumberPages))
 }
 
 // TestClient_subscriptionOfOddAccounts: no call leaves with an id that is none, and none stands for the number.

@@ -112,6 +112,9 @@ function showRequests() {
     request.status === 'PENDING'
       ? make('button', { type: 'button', class: 'open', onclick: doing('phone-error', () => open(request.link)) }, 'Open the link on the phone')
       : null,
+    request.status === 'PENDING' && request.pageURL
+      ? make('a', { class: 'page', href: request.pageURL, target: '_blank', rel: 'noopener' }, 'Open the page of the user')
+      : null,
     request.status === 'VERIFIED'
       ? make('p', { class: 'hint' }, `by ${request.actualPhoneNumber}${request.assurance ? `, assurance: ${request.assurance}` : ''}`)
       : null,
@@ -170,12 +173,17 @@ function showChats() {
 
 const marks = { sending: 'sending', delivered: 'delivered', waiting: 'refused, will be sent again', failed: 'refused, not sent again', undeliverable: 'no callback registered' };
 
+// withLinks returns the parts of a text, with links that can be opened: an account's message may lead back to the page.
+function withLinks(text) {
+  return text.split(/(https?:\/\/\S+)/).map((part, i) => (i % 2 ? make('a', { href: part, target: '_blank', rel: 'noreferrer' }, part) : part));
+}
+
 function bubble(message) {
   const about = [clock(message.at)];
   if (message.attack) about.push(`attack: ${message.attack}`);
   else if (message.state) about.push(marks[message.state] + (message.status && message.state !== 'delivered' ? ` (${message.status})` : ''));
   return make('div', { class: `bubble ${message.from}${message.attack ? ' forged' : ''}` },
-    make('p', {}, message.contact ? `Contact: ${message.contact}` : message.text),
+    make('p', {}, ...(message.contact ? [`Contact: ${message.contact}`] : message.from === 'business' ? withLinks(message.text) : [message.text])),
     make('small', {}, about.join(' - ')));
 }
 
@@ -191,7 +199,7 @@ function showChat() {
   $('share').hidden = !(c && c.asksForContact);
   $('share').textContent = c?.button || 'Share phone number';
   $('replies').hidden = !c?.replies;
-  redraw('replies', c?.replies || [], (button) => `${state.chat} ${button.id}`, (button) => make('button', {
+  redraw('replies', c?.replies || [], (button) => `${state.chat} ${button.id || button.title}`, (button) => make('button', {
     type: 'button', class: 'share', onclick: doing('phone-error', () => tap(button)),
   }, button.title));
   const draft = c ? `${c.chat} ${c.draft}` : null;

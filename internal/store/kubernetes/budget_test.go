@@ -39,6 +39,32 @@ func verifyNow(r *verification.Request, now time.Time) error {
 	return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, verification.NewEventKinds(verification.EventSuccess))
 }
 
+func proveNow(r *verification.Request, now time.Time) error {
+	return r.Verify(verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}, now, 0)
+}
+
+// enterCode is the mutation for a code that a client redeems, with the wrong ones stored as the service does.
+func enterCode(right bool) verification.Mutation {
+	return func(r *verification.Request, now time.Time) error {
+		err := r.ConfirmSession(func(*verification.Request) bool { return right }, now, verification.NewEventKinds(verification.EventSuccess))
+		if errors.Is(err, verification.ErrWrongCode) {
+			return nil
+		}
+		return err
+	}
+}
+
+func declineProven(r *verification.Request, now time.Time) error {
+	return r.DeclineProven(func(*verification.Request) bool { return true }, now, 0)
+}
+
+// newSession returns a creation of a request that a client must confirm.
+func newSession(project string) verification.New {
+	n := newRequest(project)
+	n.Terms = verification.Terms{Level: verification.LevelSession, Purpose: "sign-in", Browser: "CHROME/WINDOWS"}
+	return n
+}
+
 func bindTo(binding string) verification.Mutation {
 	return func(r *verification.Request, now time.Time) error {
 		return r.Bind(verification.Evidence{Method: r.Method, SentAt: now}, binding, now, 0)
@@ -91,6 +117,38 @@ var _ = Describe("The budget of calls", func() {
 		r := update(ctx, id, attempt(true))
 		Expect(s.Delete(ctx, id, r.Version)).To(Succeed())
 		Expect(tap.take()).To(Equal(map[string]int{"create": 1, "update": 2, "delete": 1}))
+	})
+
+	It("is one write more for a request that a client confirms, and one per wrong code", func(ctx SpecContext) {
+		n := newSession(project)
+		_, err := s.Create(ctx, n, verification.Limits{DeclineCooldown: time.Hour})
+		Expect(err).NotTo(HaveOccurred())
+		update(ctx, n.ID, proveNow)
+		update(ctx, n.ID, enterCode(true))
+		r := update(ctx, n.ID, attempt(true))
+		Expect(s.Delete(ctx, n.ID, r.Version)).To(Succeed())
+		Expect(tap.take()).To(Equal(map[string]int{"create": 1, "update": 3, "delete": 1}))
+
+		n = newSession(project)
+		_, err = s.Create(ctx, n, verification.Limits{DeclineCooldown: time.Hour})
+		Expect(err).NotTo(HaveOccurred())
+		update(ctx, n.ID, proveNow)
+		tap.take()
+		update(ctx, n.ID, enterCode(false))
+		Expect(tap.take()).To(Equal(map[string]int{"update": 1}))
+	})
+
+	It("is one GET and no write for a right code that is only checked", func(ctx SpecContext) {
+		n := newSession(project)
+		_, err := s.Create(ctx, n, verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		proven := update(ctx, n.ID, proveNow)
+		tap.take()
+		checked := update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
+			return r.CheckSessionCode(func(*verification.Request) bool { return true }, now, 0)
+		})
+		Expect(checked).To(Equal(proven))
+		Expect(tap.take()).To(Equal(map[string]int{"get": 1}), "a cached state is never the answer")
 	})
 
 	It("is one write more per failed attempt", func(ctx SpecContext) {
@@ -326,59 +384,152 @@ var _ = Describe("The budget of calls", func() {
 })
 
 var _ = Describe("The size of objects", func() {
-	It("is bounded", func(ctx SpecContext) {
-		project := newNamespace(ctx) + "/shop"
-		s := open(ctx, project, Options{})
-		size := func(name string) (whole, managed int) {
-			GinkgoHelper()
-			raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resourceName).Name(name).Do(ctx).Raw()
-			Expect(err).NotTo(HaveOccurred())
-			var o rawObject
-			Expect(json.Unmarshal(raw, &o)).To(Succeed())
-			return len(raw), len(encodeJSON(o.ManagedFields))
-		}
-		report := func(what, name string) int {
-			GinkgoHelper()
-			whole, managed := size(name)
-			AddReportEntry(fmt.Sprintf("%s: %d bytes, %d of them managedFields", what, whole, managed))
-			return whole
-		}
+	var (
+		s       *Store
+		project string
+	)
+	BeforeEach(func(ctx SpecContext) {
+		project = newNamespace(ctx) + "/shop"
+		s = open(ctx, project, Options{})
+	})
+	// size is that of the whole object, and of its managedFields.
+	size := func(ctx SpecContext, what, name string) (whole, managed int) {
+		GinkgoHelper()
+		raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resourceName).Name(name).Do(ctx).Raw()
+		Expect(err).NotTo(HaveOccurred())
+		var o rawObject
+		Expect(json.Unmarshal(raw, &o)).To(Succeed())
+		whole, managed = len(raw), len(encodeJSON(o.ManagedFields))
+		AddReportEntry(fmt.Sprintf("%s: %d bytes, %d of them managedFields", what, whole, managed))
+		return whole, managed
+	}
+	create := func(ctx SpecContext, n verification.New) string {
+		GinkgoHelper()
+		Expect(s.Create(ctx, n, verification.Limits{})).Error().NotTo(HaveOccurred())
+		return n.ID
+	}
+	update := func(ctx SpecContext, id string, m verification.Mutation) {
+		GinkgoHelper()
+		Expect(s.Update(ctx, id, m)).Error().NotTo(HaveOccurred())
+	}
+	// longest has all that the project and the key decide, as long as possible.
+	longest := func() verification.New {
 		n := newRequest(project)
 		n.BodyHash = strings.Repeat("ab", 16)
 		n.KeyName, n.Subject = strings.Repeat("k", 63), strings.Repeat("cd", 12)
 		n.DisplayName = strings.Repeat("書", 64)
-		_, err := s.Create(ctx, n, verification.Limits{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(report("pending", n.ID)).To(BeNumerically("<", 2048))
-		_, err = s.Update(ctx, n.ID, bindTo(bindingOf(0)))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(report("one contact", n.ID)).To(BeNumerically("<", 2048))
-		for i := range verification.MaxContacts {
-			_, err := s.Update(ctx, n.ID, bindTo(bindingOf(i)))
-			Expect(err).NotTo(HaveOccurred())
+		return n
+	}
+	// withData has the most client data but the returnURL, too.
+	withData := func() verification.New {
+		n := longest()
+		n.Reference, n.Locale, n.Metadata = strings.Repeat("r", 128), "zh-Hant-TW", map[string]string{}
+		for i := range 16 {
+			n.Metadata[fmt.Sprintf("key-%02d", i)] = strings.Repeat("v", 1024/16-6)
 		}
-		report("eight contacts", n.ID)
-		_, err = s.Update(ctx, n.ID, func(r *verification.Request, now time.Time) error {
-			r.Assurance = verification.AssuranceSharedContact
-			return verifyNow(r, now)
-		})
-		Expect(err).NotTo(HaveOccurred())
-		_, err = s.Update(ctx, n.ID, attempt(false))
-		Expect(err).NotTo(HaveOccurred())
-		report("eight contacts, between attempts", n.ID)
-		_, err = s.Update(ctx, n.ID, attempt(true))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(report("eight contacts, delivered", n.ID)).To(BeNumerically("<", 3072), "eight senders of one code are an attack or a test")
+		return n
+	}
 
+	// awaitEchoes stores eight echoes and all hints.
+	awaitEchoes := func(ctx SpecContext, id string) {
+		GinkgoHelper()
+		for i := range verification.MaxContacts {
+			update(ctx, id, func(r *verification.Request, now time.Time) error {
+				sender := verification.Contact{Binding: bindingOf(i), Nonce: strings.Repeat("0f", 16)}
+				return r.AwaitEcho(verification.Evidence{Method: r.Method, SentAt: now}, sender, nil, now, 0)
+			})
+		}
+		update(ctx, id, func(r *verification.Request, now time.Time) error {
+			r.Hints = nil
+			for _, kind := range verification.HintKinds() {
+				r.Hints = append(r.Hints, verification.Hint{Kind: kind, At: now})
+			}
+			return nil
+		})
+	}
+
+	It("is at most 2 KiB for one sender, without client data", func(ctx SpecContext) {
 		usual := newRequest(project)
 		usual.DisplayName = "Ada's Bookshop"
-		_, err = s.Create(ctx, usual, verification.Limits{})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(report("usual, pending", usual.ID)).To(BeNumerically("<", 2048))
-		_, err = s.Update(ctx, usual.ID, verifyNow)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = s.Update(ctx, usual.ID, attempt(true))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(report("usual, delivered", usual.ID)).To(BeNumerically("<", 2048))
+		for what, n := range map[string]verification.New{"usual": usual, "longest": longest()} {
+			id := create(ctx, n)
+			whole, _ := size(ctx, what+", pending", id)
+			Expect(whole).To(BeNumerically("<", 2048))
+			update(ctx, id, bindTo(bindingOf(0)))
+			whole, _ = size(ctx, what+", one contact", id)
+			Expect(whole).To(BeNumerically("<", 2048))
+		}
+		update(ctx, usual.ID, verifyNow)
+		update(ctx, usual.ID, attempt(true))
+		whole, _ := size(ctx, "usual, one contact, delivered", usual.ID)
+		Expect(whole).To(BeNumerically("<", 2048))
+	})
+
+	It("is at most 2 KiB for a request that a client confirms, and 2.5 KiB with a contact, wrong codes and events", func(ctx SpecContext) {
+		shareContact := func(r *verification.Request, now time.Time) error {
+			e := verification.Evidence{Method: r.Method, Sender: r.Phone, SentAt: now, Assurance: verification.AssuranceSharedContact}
+			return r.VerifyContact(e, bindingOf(0), now, verification.NewEventKinds(verification.EventAttention))
+		}
+		for most, steps := range map[int][]verification.Mutation{
+			2048: {proveNow, enterCode(true), attempt(true)},
+			2560: {bindTo(bindingOf(0)), shareContact, attempt(false), enterCode(false), enterCode(true), attempt(false), attempt(true)},
+		} {
+			n := newSession(project)
+			n.DisplayName = "Ada's Bookshop"
+			id := create(ctx, n)
+			for i, step := range steps {
+				update(ctx, id, step)
+				whole, _ := size(ctx, fmt.Sprintf("session, at most %d, step %d", most, i+1), id)
+				Expect(whole).To(BeNumerically("<", most))
+			}
+		}
+	})
+
+	It("is at most 8 KiB with everything at once", func(ctx SpecContext) {
+		n := withData()
+		n.OtherMethods, n.ReturnURL = []verification.Method{verification.WhatsApp}, "https://shop.example/"+strings.Repeat("u", 2048-21)
+		id := create(ctx, n)
+		awaitEchoes(ctx, id)
+		update(ctx, id, verifyNow)
+		update(ctx, id, attempt(false))
+		whole, _ := size(ctx, "everything at once", id)
+		Expect(whole).To(BeNumerically("<", 8192))
+	})
+
+	It("grows with client data, whose keys are not managed one by one", func(ctx SpecContext) {
+		_, managed := size(ctx, "longest, pending", create(ctx, longest()))
+		whole, managedData := size(ctx, "with reference, metadata and locale, pending", create(ctx, withData()))
+		Expect(whole).To(BeNumerically("<", 3072))
+		Expect(managedData).To(Equal(managed), "the spec is owned as a whole")
+
+		n := withData()
+		n.OtherMethods, n.ReturnURL = []verification.Method{verification.WhatsApp}, "https://shop.example/"+strings.Repeat("u", 2048-21)
+		id := create(ctx, n)
+		whole, _ = size(ctx, "with returnURL and otherMethods, too, pending", id)
+		Expect(whole).To(BeNumerically("<", 5120))
+		update(ctx, id, verifyNow)
+		update(ctx, id, attempt(true))
+		whole, _ = size(ctx, "with returnURL and otherMethods, too, delivered", id)
+		Expect(whole).To(BeNumerically("<", 6144))
+	})
+
+	It("is bounded whatever senders send", func(ctx SpecContext) {
+		shared, echoed := create(ctx, longest()), create(ctx, longest())
+		for i := range verification.MaxContacts {
+			update(ctx, shared, bindTo(bindingOf(i)))
+		}
+		awaitEchoes(ctx, echoed)
+		for what, id := range map[string]string{"eight contacts": shared, "eight echoes and all hints": echoed} {
+			size(ctx, what, id)
+			update(ctx, id, func(r *verification.Request, now time.Time) error {
+				r.Assurance = verification.AssuranceSharedContact
+				return verifyNow(r, now)
+			})
+			update(ctx, id, attempt(false))
+			size(ctx, what+", between attempts", id)
+			update(ctx, id, attempt(true))
+			whole, _ := size(ctx, what+", delivered", id)
+			Expect(whole).To(BeNumerically("<", 4096), "eight senders of one code are an attack or a test")
+		}
 	})
 })

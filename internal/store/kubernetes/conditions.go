@@ -45,12 +45,28 @@ func setProgressOf(conditions *[]metav1.Condition, r *verification.Request, now 
 			return
 		}
 		setProgress(conditions, metav1.Condition{
-			Type: verifyv1.ConditionStalled, Reason: verifyv1.ReasonExpired, Message: "the time ran out before the user's message came",
+			Type: verifyv1.ConditionStalled, Reason: verifyv1.ReasonExpired, Message: endMessage(r),
 		}, now)
 	default:
-		setProgress(conditions, metav1.Condition{
-			Type: verifyv1.ConditionReconciling, Reason: verifyv1.ReasonPending, Message: "awaiting the user's message",
-		}, now)
+		c := metav1.Condition{Type: verifyv1.ConditionReconciling, Reason: verifyv1.ReasonPending, Message: "awaiting the user's message"}
+		if r.IsProven() {
+			c.Reason, c.Message = verifyv1.ReasonAwaitingConfirmation, "awaiting the client's confirmation"
+		}
+		setProgress(conditions, c, now)
+	}
+}
+
+// endMessage returns why a request expired.
+func endMessage(r *verification.Request) string {
+	switch hint := r.Event().Hint; {
+	case hint == verification.HintWrongCode:
+		return "too many wrong session codes were entered"
+	case hint == verification.HintCanceled:
+		return "the user gave up on the page"
+	case r.IsProven():
+		return "the time ran out before the client confirmed the request"
+	default:
+		return "the time ran out before the user's message came"
 	}
 }
 
@@ -84,6 +100,8 @@ func verifiedCondition(r *verification.Request) (metav1.ConditionStatus, string)
 		return metav1.ConditionFalse, verifyv1.ReasonDeclined
 	case r.Phase == verification.Expired:
 		return metav1.ConditionFalse, verifyv1.ReasonExpired
+	case r.Phase != verification.Verified && r.IsProven():
+		return metav1.ConditionUnknown, verifyv1.ReasonAwaitingConfirmation
 	case r.Phase != verification.Verified:
 		return metav1.ConditionUnknown, verifyv1.ReasonPending
 	case r.Assurance == verification.AssuranceSharedContact:

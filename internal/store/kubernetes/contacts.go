@@ -221,8 +221,8 @@ func viewOfEntries(all []*entry) view {
 		if e.kind != KindRequest {
 			continue
 		}
-		for _, c := range e.request.Contacts {
-			byBinding[c.Binding] = append(byBinding[c.Binding], e)
+		for _, binding := range e.request.SharingBindings() {
+			byBinding[binding] = append(byBinding[binding], e)
 		}
 	}
 	return func(binding string) []*entry { return byBinding[binding] }

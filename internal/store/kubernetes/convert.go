@@ -25,6 +25,9 @@ var (
 		"": verification.AssuranceUsual, verifyv1.AssuranceSharedContact: verification.AssuranceSharedContact,
 		verifyv1.AssuranceEcho: verification.AssuranceEcho,
 	}
+	levels = map[verifyv1.AssuranceLevel]verification.Level{
+		"": verification.LevelPossession, verifyv1.AssuranceLevelSession: verification.LevelSession,
+	}
 	contactKinds = map[verifyv1.ContactKind]verification.ContactKind{
 		"": verification.ContactShare, verifyv1.ContactKindShare: verification.ContactShare,
 		verifyv1.ContactKindConfirm: verification.ContactConfirm, verifyv1.ContactKindEcho: verification.ContactEcho,
@@ -59,6 +62,15 @@ func toRequest(o *verifyv1.VerificationRequest) (verification.Request, error) {
 		KeyName: accepted.KeyName, BodyHash: accepted.BodyHash, DisplayName: accepted.DisplayName,
 		ClientData: toClientData(&o.Spec),
 	}
+	r.ReturnURL = accepted.ReturnURL
+	level, known := levels[accepted.Assurance]
+	if !known {
+		return none, fmt.Errorf("init.assurance %q is unknown", accepted.Assurance)
+	}
+	r.Terms = verification.Terms{Level: level, Purpose: accepted.Purpose, Browser: accepted.Browser}
+	if r.OtherMethods, known = toMethods(accepted.OtherMethods); !known {
+		return none, errors.New("init.otherMethods has one that is unknown")
+	}
 	if r.CreatedAt.IsZero() || !r.ExpiresAt.After(r.CreatedAt) {
 		return none, errors.New("init has no valid times")
 	}
@@ -74,6 +86,27 @@ func toClientData(spec *verifyv1.VerificationRequestSpec) verification.ClientDat
 		}
 	}
 	return d
+}
+
+// toMethods returns false if one of them is unknown.
+func toMethods(names []verifyv1.Method) ([]verification.Method, bool) {
+	var found []verification.Method
+	for _, name := range names {
+		method, known := methods[name]
+		if !known || name == "" {
+			return nil, false
+		}
+		found = append(found, method)
+	}
+	return found, true
+}
+
+func fromMethods(some []verification.Method) []verifyv1.Method {
+	var names []verifyv1.Method
+	for _, method := range some {
+		names = append(names, nameOf(methods, method))
+	}
+	return names
 }
 
 func fromMetadata(metadata map[string]string) map[string]verifyv1.MetadataValue {
@@ -92,6 +125,11 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 	if r.Phase, known = phases[status.Phase]; !known {
 		return fmt.Errorf("status.phase %q is unknown", status.Phase)
 	}
+	if status.VerifiedBy != "" {
+		if r.VerifiedBy, known = methods[status.VerifiedBy]; !known {
+			return fmt.Errorf("status.verifiedBy %q is unknown", status.VerifiedBy)
+		}
+	}
 	if r.Assurance, known = assurances[status.Assurance]; !known {
 		return fmt.Errorf("status.assurance %q is unknown", status.Assurance)
 	}
@@ -106,6 +144,10 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 	if r.Phase == verification.Verified && r.VerifiedAt.IsZero() {
 		return errors.New("status.phase is Verified without verifiedAt")
 	}
+	if status.WrongCodes < 0 {
+		return errors.New("status.wrongCodes is negative")
+	}
+	r.ProvenAt, r.WrongCodes = fromMicroTime(status.ProvenAt), int(status.WrongCodes)
 	for _, c := range status.Contacts {
 		kind, known := contactKinds[c.Kind]
 		if !known {
@@ -131,13 +173,18 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 
 // toObject returns the object with the state of r, decided at now.
 func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time.Time) (*verifyv1.VerificationRequest, error) {
-	if r.Delivery.Attempts > math.MaxInt32 || r.Delivery.LastStatusCode > math.MaxInt32 {
+	if r.Delivery.Attempts > math.MaxInt32 || r.Delivery.LastStatusCode > math.MaxInt32 || r.WrongCodes > math.MaxInt32 {
 		return nil, fmt.Errorf("a count is too large: %w", verification.ErrContent)
 	}
 	o = o.DeepCopy()
 	s := &o.Status
 	s.Phase, s.Assurance = nameOf(phases, r.Phase), nameOf(assurances, r.Assurance)
 	s.VerifiedAt, s.ActualPhoneNumber = toMicroTime(r.VerifiedAt), r.Actual.E164()
+	s.ProvenAt, s.WrongCodes = toMicroTime(r.ProvenAt), int32(r.WrongCodes) //nolint:gosec // checked above
+	s.VerifiedBy = ""
+	if r.VerifiedBy != "" {
+		s.VerifiedBy = nameOf(methods, r.VerifiedBy)
+	}
 	s.Contacts = nil
 	for _, c := range r.Contacts {
 		contact := verifyv1.Contact{Binding: c.Binding, BoundAt: metav1.NewMicroTime(c.BoundAt), Nonce: c.Nonce}

@@ -193,7 +193,8 @@ func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.Verifica
 			Init: &verifyv1.Init{
 				CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(verification.TruncateTime(now.Add(n.TTL))),
 				KeyName: n.KeyName, BodyHash: n.BodyHash, SubjectHash: n.Subject,
-				DisplayName: n.DisplayName,
+				DisplayName: n.DisplayName, ReturnURL: n.ReturnURL, OtherMethods: fromMethods(n.OtherMethods),
+				Assurance: nameOf(levels, n.Terms.Level), Purpose: n.Terms.Purpose, Browser: n.Terms.Browser,
 			},
 		},
 	}, nil

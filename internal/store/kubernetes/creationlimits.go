@@ -11,8 +11,8 @@ import (
 )
 
 // creationLimits counts what limits refer to: how many requests were created in a window, by key, number, prefix and subject,
-// and how many objects are stored. It counts this replica's admissions at once and those of others when the watch brings them, so
-// replicas together exceed a limit by no more than what each admits within the watch's lag.
+// which numbers cool down, and how many objects are stored. It counts this replica's admissions at once and those of others when the
+// watch brings them, so replicas together exceed a limit by no more than what each admits within the watch's lag.
 type creationLimits struct {
 	mu       sync.Mutex
 	admitted *verification.Admissions
@@ -37,6 +37,7 @@ func (l *creationLimits) addObserved(e *entry, now time.Time) {
 	defer l.mu.Unlock()
 	delete(l.reserved, e.Name)
 	l.stored[e.Name] = e
+	l.addState(e)
 	if e.object == nil || e.request.CreatedAt.IsZero() {
 		return
 	}
@@ -50,6 +51,25 @@ func (l *creationLimits) replaceStored(e *entry) {
 	defer l.mu.Unlock()
 	if _, known := l.stored[e.Name]; known {
 		l.stored[e.Name] = e
+		l.addState(e)
+	}
+}
+
+// addWritten adds a state that this replica wrote, so that a decline counts here before the watch brings it.
+func (l *creationLimits) addWritten(e *entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.stored[e.Name]; known {
+		l.addState(e)
+	}
+}
+
+// addState adds a state for the cool-down of its number.
+func (l *creationLimits) addState(e *entry) {
+	if e.kind == KindRequest {
+		l.admitted.AddState(&e.request)
+	} else {
+		l.admitted.RemoveState(e.Name)
 	}
 }
 
@@ -58,6 +78,7 @@ func (l *creationLimits) removeStored(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.stored, name)
+	l.admitted.RemoveState(name)
 }
 
 // admission is a creation that is to be admitted.

@@ -124,6 +124,38 @@ func TestLedger_aSmallStoreMakesRoomWithTheOldest(t *testing.T) {
 	g.Expect(wait).To(BeNumerically("<", 0))
 }
 
+// TestLedger_coolsDown has a replica decline a request, whose earlier states the watch brings late.
+func TestLedger_coolsDown(t *testing.T) {
+	g := NewWithT(t)
+	l := newCreationLimits()
+	pending, declined := createdAt(t, "vr1", noon), createdAt(t, "vr1", noon)
+	declined.request.Phase, declined.request.Hints = verification.Expired, []verification.Hint{{Kind: verification.HintDeclined, At: noon}}
+	admit := func(now time.Time) error {
+		_, _, err := l.admitOrEvict(admission{
+			Counted: verification.Counted{ID: "vr2", Phone: fromE164(t, "+15550100199")}, limits: verification.Limits{DeclineCooldown: time.Hour},
+		}, now)
+		return err
+	}
+	l.addWritten(declined)
+	g.Expect(admit(noon)).To(Succeed(), "an object whose deletion the watch has brought")
+	l.addObserved(pending, noon)
+	g.Expect(admit(noon)).To(Succeed())
+	l.addWritten(declined)
+	g.Expect(admit(noon)).To(MatchError(verification.RateLimited(verification.LimitDeclined, 0)))
+	l.addObserved(pending, noon)
+	g.Expect(admit(noon)).To(MatchError(verification.RateLimited(verification.LimitDeclined, 0)), "a state from before")
+	l.addObserved(declined, noon)
+	g.Expect(admit(noon.Add(time.Hour - time.Microsecond))).To(MatchError(verification.RateLimited(verification.LimitDeclined, 0)))
+	g.Expect(admit(noon.Add(time.Hour))).To(Succeed())
+	gone := *declined
+	gone.kind = KindGone
+	l.addObserved(&gone, noon)
+	g.Expect(admit(noon)).To(Succeed(), "it is being deleted")
+	l.addObserved(declined, noon)
+	l.removeStored("vr1")
+	g.Expect(admit(noon)).To(Succeed())
+}
+
 func TestLedger_countsSubjectsThatTheWatchBrings(t *testing.T) {
 	g := NewWithT(t)
 	l := newCreationLimits()

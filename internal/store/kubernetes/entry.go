@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -132,9 +131,7 @@ func unmarshalField(field string, raw json.RawMessage, into any) error {
 func (e *entry) toRequest() (verification.Request, error) {
 	switch e.kind {
 	case KindRequest:
-		r := e.request
-		r.Contacts = slices.Clone(r.Contacts)
-		return r, nil
+		return e.request.Clone(), nil
 	case KindMalformed:
 		return verification.Request{}, e.err
 	default:

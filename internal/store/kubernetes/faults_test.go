@@ -138,6 +138,40 @@ var _ = Describe("Faults", func() {
 		Expect(a.Read(ctx, id)).To(Equal(before))
 	})
 
+	It("counts no wrong code too few, whatever becomes of its writes", func(ctx SpecContext) {
+		n := newSession(project)
+		Expect(a.Create(ctx, n, verification.Limits{})).Error().NotTo(HaveOccurred())
+		before := update(ctx, a, n.ID, proveNow)
+		settle(ctx, b)
+		var once sync.Once
+		tap.set(func(verb string, _ *http.Request, forward func() (*http.Response, error)) (resp *http.Response, err error) {
+			if verb == "update" {
+				once.Do(func() {
+					update(ctx, a, n.ID, enterCode(false)) // the same count, in the place of one that never arrives
+					err = errLost
+				})
+			}
+			if err != nil {
+				return nil, err
+			}
+			return forward()
+		})
+		Expect(update(ctx, b, n.ID, enterCode(false)).WrongCodes).To(Equal(2))
+		Expect(a.Read(ctx, n.ID)).To(And(HaveField("WrongCodes", 2), HaveField("ProvenAt", before.ProvenAt)))
+
+		tap.set(everySecond("update", func(_ *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			return lose(forward)
+		}))
+		Expect(update(ctx, b, n.ID, enterCode(false)).WrongCodes).To(Equal(4), "an answer is lost: rather one too many")
+		var reasons []error
+		ended := update(ctx, b, n.ID, func(r *verification.Request, now time.Time) error {
+			reasons = append(reasons, r.ConfirmSession(func(*verification.Request) bool { return false }, now, 0))
+			return nil
+		})
+		Expect(ended).To(And(HaveField("WrongCodes", verification.MaxConfirmTries), HaveField("Phase", verification.Expired)))
+		Expect(reasons).To(HaveEach(MatchError(verification.ErrWrongCode)), "the last try is known by the time of its hint")
+	})
+
 	It("never takes another's write for its own that never arrived", func(ctx SpecContext) {
 		id := create(ctx, a)
 		settle(ctx, b)
@@ -272,6 +306,24 @@ var _ = Describe("Faults", func() {
 		Expect(b.ReadFinal(ctx, id)).Error().To(MatchError(verification.ErrNotFound))
 	})
 
+	It("checks a session code by the state of the moment while its watch is held back", func(ctx SpecContext) {
+		n := newSession(project)
+		Expect(a.Create(ctx, n, verification.Limits{})).Error().NotTo(HaveOccurred())
+		update(ctx, a, n.ID, proveNow)
+		settle(ctx, b)
+		defer tap.gate.shut()()
+		check := func(r *verification.Request, now time.Time) error {
+			return r.CheckSessionCode(func(*verification.Request) bool { return true }, now, 0)
+		}
+		counted := update(ctx, a, n.ID, enterCode(false))
+		Expect(b.Update(ctx, n.ID, check)).To(Equal(counted), "and not the cached one")
+		declined := update(ctx, a, n.ID, declineProven)
+		Expect(b.ReadCached(ctx, n.ID)).To(HaveField("Phase", verification.Pending))
+		current, err := b.Update(ctx, n.ID, check)
+		Expect(err).To(MatchError(verification.ErrFinal), "the prover has said No since")
+		Expect(current).To(Equal(declined))
+	})
+
 	It("reads the open requests for a sender that its watch has not brought, and all only for one of none of them", func(ctx SpecContext) {
 		open, final := create(ctx, a), create(ctx, a)
 		settle(ctx, b)
@@ -295,6 +347,30 @@ var _ = Describe("Faults", func() {
 		Expect(b.Awaiting(ctx, bindingOf(2))).To(Equal(verified))
 		Expect(reads).To(Equal([]string{opened, opened, "spec.projectRef.name=shop"}))
 		Expect(b.Awaiting(ctx, bindingOf(3))).Error().To(MatchError(verification.ErrNotFound))
+	})
+
+	It("ends an earlier binding when the message whose binding was not acknowledged comes again", func(ctx SpecContext) {
+		early, late, sent := create(ctx, b), create(ctx, b), time.Now()
+		bind := func(r *verification.Request, now time.Time) error {
+			return r.Bind(verification.Evidence{Method: r.Method, SentAt: sent}, bindingOf(1), now, 0)
+		}
+		update(ctx, b, early, bind)
+		settle(ctx, b)
+		tap.set(func(verb string, r *http.Request, forward func() (*http.Response, error)) (*http.Response, error) {
+			if verb == "update" && strings.Contains(r.URL.Path, early) {
+				return nil, errors.New("the write to the earlier request fails")
+			}
+			return forward()
+		})
+		Expect(b.Update(ctx, late, bind)).Error().To(HaveOccurred(), "so the message is not acknowledged")
+		tap.set(nil)
+		update(ctx, b, late, bind)
+		Expect(a.Read(ctx, early)).To(HaveField("Contacts", BeEmpty()))
+		Expect(a.Read(ctx, late)).To(HaveField("Contacts", HaveLen(1)))
+		settle(ctx, b)
+		tap.take()
+		update(ctx, b, late, bind)
+		Expect(tap.take()).NotTo(HaveKey("update"), "nothing is left to end")
 	})
 
 	It("lists anew after 410 Gone, as a stream, and misses nothing of it", func(ctx SpecContext) {

@@ -31,6 +31,11 @@ func (f formed) ReadFinal(ctx context.Context, id string) (verification.Request,
 	return free(r), err
 }
 
+func (f formed) ReadCached(ctx context.Context, id string) (verification.Request, error) {
+	r, err := f.Store.ReadCached(ctx, id)
+	return free(r), err
+}
+
 func (f formed) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	r, err := f.Store.Awaiting(ctx, form(binding, 32))
 	return free(r), err

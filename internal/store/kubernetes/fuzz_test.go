@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,6 +102,9 @@ func FuzzContent(f *testing.F) {
 		{good, `{"phase":"Verified","verifiedAt":"2026-02-30T00:00:00.000000Z"}`}, {good, `{"contacts":[{},{"binding":null}]}`},
 		{good, `{"phase":"Verified","verifiedAt":"2026-11-21T00:00:02.000000Z","actualPhoneNumber":"+15550100199",` +
 			`"contacts":[{"binding":"b","boundAt":"2026-11-21T00:00:01.000000Z"}],"delivery":{"attempts":1,"deliveredAt":"2026-11-21T00:00:03.000000Z"}}`},
+		{strings.Replace(good, `"keyName"`, `"assurance":"Session","purpose":"sign-in","browser":"CHROME/WINDOWS","keyName"`, 1),
+			`{"phase":"Pending","provenAt":"2026-11-21T00:00:02.000000Z","wrongCodes":4,"actualPhoneNumber":"+15550100199"}`},
+		{strings.Replace(good, `"keyName"`, `"assurance":"Possession","keyName"`, 1), `{}`}, {good, `{"wrongCodes":-1}`}, {good, `{"provenAt":7}`},
 		{`{"projectRef":{"name":"shop"},"phoneNumber":"+15550100199","init":{"createdAt":{},"expiresAt":[]}}`, `{}`},
 		{`{"projectRef":"shop","phoneNumber":1}`, `{"init":7}`},
 	} {

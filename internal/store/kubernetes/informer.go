@@ -61,11 +61,7 @@ func bindingsOf(item any) ([]string, error) {
 	if !known || e.kind != KindRequest {
 		return nil, nil
 	}
-	bindings := make([]string, len(e.request.Contacts))
-	for i, c := range e.request.Contacts {
-		bindings[i] = c.Binding
-	}
-	return bindings, nil
+	return e.request.SharingBindings(), nil
 }
 
 func codesOf(item any) ([]string, error) {

@@ -6,6 +6,8 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -69,6 +71,47 @@ var _ = Describe("Tools that follow kstatus", func() {
 		update(ctx, id, attempt(true))
 		Expect(kstatus(ctx, id)).To(Equal(status.CurrentStatus), "delivered")
 	})
+
+	It("wait for a proven request until a client confirms it", func(ctx SpecContext) {
+		n := newSession(project)
+		Expect(s.Create(ctx, n, verification.Limits{})).Error().NotTo(HaveOccurred())
+		update(ctx, n.ID, proveNow)
+		Expect(kstatus(ctx, n.ID)).To(Equal(status.InProgressStatus), "proven")
+		update(ctx, n.ID, enterCode(false))
+		Expect(kstatus(ctx, n.ID)).To(Equal(status.InProgressStatus), "a wrong code")
+		update(ctx, n.ID, enterCode(true))
+		Expect(kstatus(ctx, n.ID)).To(Equal(status.CurrentStatus), "confirmed")
+	})
+
+	DescribeTable("fail for a proven request that ends without a confirmation",
+		func(ctx SpecContext, end verification.Mutation, reason, message string) {
+			n := newSession(project)
+			Expect(s.Create(ctx, n, verification.Limits{})).Error().NotTo(HaveOccurred())
+			update(ctx, n.ID, proveNow)
+			update(ctx, n.ID, end)
+			Expect(kstatus(ctx, n.ID)).To(Equal(status.FailedStatus))
+			e, err := s.api.getObject(ctx, n.ID)
+			Expect(err).NotTo(HaveOccurred())
+			conditions := e.object.Status.Conditions
+			Expect(meta.FindStatusCondition(conditions, verifyv1.ConditionStalled)).
+				To(And(HaveField("Reason", reason), HaveField("Message", message)))
+			Expect(meta.FindStatusCondition(conditions, verifyv1.ConditionVerified)).
+				To(And(HaveField("Reason", reason), HaveField("Status", metav1.ConditionFalse)))
+		},
+		Entry("declined", declineProven, verifyv1.ReasonDeclined, "the owner of the number declined"),
+		Entry("canceled", func(r *verification.Request, now time.Time) error { return r.Cancel(now, 0) },
+			verifyv1.ReasonExpired, "the user gave up on the page"),
+		Entry("too many wrong codes", func(r *verification.Request, now time.Time) error {
+			for r.Phase == verification.Pending {
+				if err := enterCode(false)(r, now); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, verifyv1.ReasonExpired, "too many wrong session codes were entered"),
+		Entry("out of time", func(r *verification.Request, _ time.Time) error { return expire(r, time.Time{}) },
+			verifyv1.ReasonExpired, "the time ran out before the client confirmed the request"),
+	)
 
 	It("fail for a request that expires, waited for a contact or not", func(ctx SpecContext) {
 		for _, waited := range []bool{false, true} {

@@ -179,6 +179,8 @@ var _ = Describe("A request made with kubectl", func() {
 		Entry("expired without ever having begun", "", `{"phase":"Expired"}`),
 		Entry("verified at no time", `,"init":{"createdAt":"2026-11-21T00:00:00.000000Z","expiresAt":"2026-11-21T00:10:00.000000Z"}`,
 			`{"phase":"Verified","contacts":[{"binding":"`+bindingOf(1)[:16]+`","boundAt":"2026-11-21T00:00:00.000000Z"}]}`),
+		Entry("with a wrong code of no request", `,"init":{"createdAt":"2026-11-21T00:00:00.000000Z","expiresAt":"2026-11-21T00:10:00.000000Z"}`,
+			`{"phase":"Verified","provenAt":"2026-11-21T00:00:00.000000Z","wrongCodes":5}`),
 		Entry("accepted in the year zero", `,"init":{"createdAt":"0001-01-01T00:00:00.000000Z","expiresAt":"2026-11-21T00:10:00.000000Z"}`, `{}`),
 	)
 
@@ -217,6 +219,28 @@ var _ = Describe("A request made with kubectl", func() {
 		Expect(a.All()).To(BeEmpty())
 	})
 
+	It("is not completed while its number cools down after a decline", func(ctx SpecContext) {
+		declined := newSession(project)
+		for _, step := range []func() error{
+			func() error { _, err := a.Create(ctx, declined, verification.Limits{}); return err },
+			func() error { _, err := a.Update(ctx, declined.ID, proveNow); return err },
+			func() error { _, err := a.Update(ctx, declined.ID, declineProven); return err },
+		} {
+			Expect(step()).To(Succeed())
+		}
+		apply(ctx, manifest("by-hand", ""))
+		limits := verification.Limits{DeclineCooldown: time.Hour}
+		settle(ctx, b)
+		for _, s := range []*Store{a, b} {
+			_, err := s.CompleteManual(ctx, "by-hand", completion(newRequest(project).ID), limits)
+			Expect(err).To(MatchError(verification.RateLimited(verification.LimitDeclined, 0)))
+		}
+		Expect(stored(ctx, "by-hand").Status.Init).To(BeNil())
+		r, err := b.CompleteManual(ctx, "by-hand", completion(newRequest(project).ID), verification.Limits{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.Terms).To(BeZero(), "a message is enough")
+	})
+
 	It("says what it is in conditions", func(ctx SpecContext) {
 		condition := func(name, kind string) (metav1.ConditionStatus, string) {
 			GinkgoHelper()
@@ -244,6 +268,16 @@ var _ = Describe("A request made with kubectl", func() {
 		step(bindTo(bindingOf(1)))
 		expect(n.ID, verifyv1.ConditionVerified, metav1.ConditionUnknown, verifyv1.ReasonPending)
 		expect(n.ID, verifyv1.ConditionWebhookDelivered, "", "")
+		step(func(r *verification.Request, now time.Time) error {
+			r.ProvenAt = now
+			return nil
+		})
+		expect(n.ID, verifyv1.ConditionVerified, metav1.ConditionUnknown, verifyv1.ReasonAwaitingConfirmation)
+		expect(n.ID, verifyv1.ConditionReconciling, metav1.ConditionTrue, verifyv1.ReasonAwaitingConfirmation)
+		step(func(r *verification.Request, _ time.Time) error {
+			r.ProvenAt = time.Time{}
+			return nil
+		})
 		step(verifyNow)
 		expect(n.ID, verifyv1.ConditionVerified, metav1.ConditionTrue, verifyv1.ReasonNumberMatched)
 		expect(n.ID, verifyv1.ConditionWebhookDelivered, metav1.ConditionFalse, verifyv1.ReasonDue)

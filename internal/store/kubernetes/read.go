@@ -68,7 +68,7 @@ func (s *Store) Activity(_ context.Context, m verification.Method, since time.Ti
 		return activity, errNotSynced()
 	}
 	for _, item := range s.informer.GetStore().List() {
-		if e := entryOf(item); e != nil && e.kind == KindRequest && e.request.Method == m {
+		if e := entryOf(item); e != nil && e.kind == KindRequest && e.request.UsedMethod() == m {
 			activity.Count(&e.request, since)
 		}
 	}

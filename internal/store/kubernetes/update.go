@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -27,14 +28,22 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 		return verification.Request{}, fmt.Errorf("wait for lock: %w", err)
 	}
 	defer unlock()
-	before, after, err := s.updateObject(ctx, id, mutate)
-	if err != nil || after == nil {
-		return answerWith(before, err)
+	before, after, reason := s.updateObject(ctx, id, mutate)
+	switch {
+	case reason == nil:
+		err = s.endEarlierBindings(ctx, after, boundSince(before, after))
+	case errors.Is(reason, verification.ErrUnchanged) && !before.isFinal():
+		// It may be a copy of a message that was not acknowledged, because this failed after its write.
+		err = s.endEarlierBindings(ctx, before, sharingContacts(before))
 	}
-	if err := s.endEarlierBindings(ctx, before, after); err != nil {
+	switch {
+	case err != nil:
 		return verification.Request{}, fmt.Errorf("end earlier bindings: %w", err)
+	case reason != nil:
+		return answerWith(before, reason)
+	default:
+		return after.toRequest()
 	}
-	return after.toRequest()
 }
 
 // answerWith returns the state that an update did not change, with the reason.
@@ -125,6 +134,7 @@ func (s *Store) writeStatus(ctx context.Context, current *entry, r *verification
 		return nil, fmt.Errorf("replace status: %w", err)
 	}
 	s.ownWrites.recordWrite(after)
+	s.limits.addWritten(after)
 	s.notifier.Notify(after.Name)
 	return after, nil
 }
@@ -136,14 +146,15 @@ type unconfirmedWrite struct {
 }
 
 // originOf returns the state that the current one was made from, if one of these writes made it. Two writers with exactly the same
-// result in the same microsecond cannot be distinguished, and need not be.
+// result in the same microsecond cannot be distinguished, and need not be, unless they count wrong codes: a count has no time, so it
+// is rather counted once more than taken for another's.
 func originOf(current *entry, sent []unconfirmedWrite) *entry {
 	if current.kind != KindRequest {
 		return nil
 	}
 	for _, a := range sent {
 		if current.UID == a.origin.UID && current.ResourceVersion != a.origin.ResourceVersion &&
-			sameState(current.request, a.intended) {
+			sameState(current.request, a.intended) && (a.intended.Phase.Final() || a.intended.WrongCodes == a.origin.request.WrongCodes) {
 			return a.origin
 		}
 	}
@@ -168,23 +179,22 @@ func waitAfterConflict(ctx context.Context, try int) error {
 	}
 }
 
-// endEarlierBindings ends the earlier bindings of the senders that the write from before to after bound: a sender has one live
-// binding. Otherwise the deletion of the later request, or its ninth sender, would bring the earlier one back at every replica
-// that did not see the later. It waits for the watch to bring our own write, because every binding that was acknowledged before
-// is older, and writes only if the sender is still bound to another open request. A failure fails the update: a message
-// that is not acknowledged is delivered again, and binds again.
-func (s *Store) endEarlierBindings(ctx context.Context, before, after *entry) error {
-	senders := boundSince(before, after)
+// endEarlierBindings ends the earlier bindings of senders who are bound to a request: a sender has one live binding. Otherwise
+// the deletion of the later request, or its ninth sender, would bring the earlier one back at every replica that did not see the
+// later. It waits for the watch to bring the request's own state, because every binding that was acknowledged before is older, and
+// writes only if the sender is still bound to another open request. A failure fails the update: a message that is not acknowledged
+// is delivered again, and ends them then.
+func (s *Store) endEarlierBindings(ctx context.Context, later *entry, senders []verification.Contact) error {
 	if len(senders) == 0 {
 		return nil
 	}
-	bound, err := s.bindingsSince(ctx, after.ResourceVersion)
+	bound, err := s.bindingsSince(ctx, later.ResourceVersion)
 	if err != nil {
 		return fmt.Errorf("read bindings: %w", err)
 	}
 	for _, c := range senders {
 		for _, e := range bound(c.Binding) {
-			if e.Name == after.Name || e.isFinal() || e.request.BoundAt(c.Binding).After(c.BoundAt) {
+			if e.Name == later.Name || e.isFinal() || e.request.BoundAt(c.Binding).After(c.BoundAt) {
 				continue
 			}
 			if err := s.endBinding(ctx, e.Name, c); err != nil {
@@ -195,16 +205,18 @@ func (s *Store) endEarlierBindings(ctx context.Context, before, after *entry) er
 	return nil
 }
 
-// boundSince returns the contacts of after that are new or newer than in before. An earlier try that failed may not have ended
-// the earlier bindings of the others.
+// boundSince returns the senders of after who are to share their contact and who are new or bound anew since before.
 func boundSince(before, after *entry) []verification.Contact {
-	var since []verification.Contact
-	for _, c := range after.request.Contacts {
-		if !before.request.BoundAt(c.Binding).Equal(c.BoundAt) {
-			since = append(since, c)
-		}
-	}
-	return since
+	return slices.DeleteFunc(sharingContacts(after), func(c verification.Contact) bool {
+		return before.request.BoundAt(c.Binding).Equal(c.BoundAt)
+	})
+}
+
+// sharingContacts returns the senders of a request who are to share their contact.
+func sharingContacts(e *entry) []verification.Contact {
+	return slices.DeleteFunc(slices.Clone(e.request.Contacts), func(c verification.Contact) bool {
+		return c.Kind != verification.ContactShare
+	})
 }
 
 // endBinding removes the sender from a request that is still open, unless the sender was bound to it later.
@@ -212,7 +224,7 @@ func (s *Store) endBinding(ctx context.Context, name string, later verification.
 	_, _, err := s.updateObject(ctx, name, func(r *verification.Request, _ time.Time) error {
 		kept := make([]verification.Contact, 0, len(r.Contacts))
 		for _, c := range r.Contacts {
-			if c.Binding != later.Binding || c.BoundAt.After(later.BoundAt) {
+			if c.Kind != verification.ContactShare || c.Binding != later.Binding || c.BoundAt.After(later.BoundAt) {
 				kept = append(kept, c)
 			}
 		}

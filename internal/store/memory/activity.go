@@ -17,7 +17,7 @@ func (s *Store) Activity(ctx context.Context, m verification.Method, since time.
 	s.project.mu.RLock()
 	defer s.project.mu.RUnlock()
 	for _, rec := range s.project.records {
-		if rec.request.Method == m {
+		if rec.request.UsedMethod() == m {
 			activity.Count(&rec.request, since)
 		}
 	}

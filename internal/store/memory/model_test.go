@@ -53,23 +53,29 @@ func (m *model) createRequest() {
 	n := m.newCreation(m.next)
 	n.KeyName, n.TTL = strconv.Itoa(m.random.IntN(3)), time.Duration(m.random.IntN(600))*time.Second
 	n.BodyHash = []string{"", "hash"}[m.random.IntN(2)]
+	n.Phone = m.newCreation(m.random.IntN(8)).Phone
+	n.Terms.Level = []verification.Level{verification.LevelPossession, verification.LevelSession}[m.random.IntN(2)]
 	limits := verification.Limits{
 		PerKey: verification.Rate{Requests: 2 + m.random.IntN(6), Period: 5 * time.Minute}, MaxStored: 10 + m.random.IntN(5), KeepLapsed: m.random.IntN(2) == 0,
+		DeclineCooldown: time.Duration(m.random.IntN(3)) * 5 * time.Minute,
 	}
 	times := slices.DeleteFunc(slices.Clone(m.created[n.KeyName]), func(at time.Time) bool {
 		return !at.After(m.now().Add(-limits.PerKey.Period))
 	})
+	wait := m.untilCooledDown(n, limits)
+	if len(times) >= limits.PerKey.Requests {
+		wait = max(wait, times[len(times)-limits.PerKey.Requests].Add(limits.PerKey.Period).Sub(m.now()))
+	}
 	evictable := slices.DeleteFunc(slices.Clone(m.requests), func(r verification.Request) bool { return !r.Evictable(limits, m.now()) })
 	excess := max(0, len(m.requests)+1-limits.MaxStored)
 
 	created, err := m.Create(m.t.Context(), n, limits)
 	var refusal *verification.Error
 	switch {
-	case len(times) >= limits.PerKey.Requests:
+	case wait > 0:
 		m.Expect(errors.As(err, &refusal)).To(BeTrue())
 		m.Expect(refusal.Code).To(Equal(verification.CodeRateLimited))
-		leaves := times[len(times)-limits.PerKey.Requests].Add(limits.PerKey.Period)
-		m.Expect(refusal.RetryAfter).To(Equal(leaves.Sub(m.now())))
+		m.Expect(refusal.RetryAfter).To(Equal(wait))
 	case len(evictable) < excess:
 		m.Expect(errors.As(err, &refusal)).To(BeTrue())
 		m.Expect(refusal.Code).To(Equal(verification.CodeTooManyStored))
@@ -82,6 +88,16 @@ func (m *model) createRequest() {
 		m.requests = append(m.requests, created.Request)
 		m.created[n.KeyName] = append(m.created[n.KeyName], m.now())
 	}
+}
+
+// untilCooledDown returns how long the number of a creation still cools down.
+func (m *model) untilCooledDown(n verification.New, limits verification.Limits) (wait time.Duration) {
+	for _, r := range m.requests {
+		if at := r.DeclinedAt(); r.Phone == n.Phone && !at.IsZero() && limits.DeclineCooldown > 0 {
+			wait = max(wait, at.Add(limits.DeclineCooldown).Sub(m.now()))
+		}
+	}
+	return wait
 }
 
 func (m *model) forgetRequest(id string) {
@@ -111,14 +127,20 @@ func (m *model) changeRequest() {
 		},
 		func(r *verification.Request, now time.Time) error { return r.Expire(now, wanted) },
 		func(r *verification.Request, now time.Time) error {
+			return r.DeclineProven(func(*verification.Request) bool { return true }, now, wanted)
+		},
+		func(r *verification.Request, now time.Time) error {
+			return r.ConfirmSession(func(*verification.Request) bool { return true }, now, wanted)
+		},
+		func(r *verification.Request, now time.Time) error { return r.Cancel(now, wanted) },
+		func(r *verification.Request, now time.Time) error {
 			return r.RecordAttempt(verification.Attempt{Event: r.Event(),
 				Number: r.Delivery.Attempts + 1, Epoch: r.Epoch, At: now, Delivered: later < time.Minute, Next: now.Add(later),
 			})
 		},
 	}
 	mutate := mutations[m.random.IntN(len(mutations))]
-	want := r.Clone()
-	wantErr := mutate(&want, m.now())
+	want, wantErr := r.Apply(mutate, m.now())
 	got, err := m.Update(m.t.Context(), r.ID, mutate)
 	if errors.Is(wantErr, verification.ErrUnchanged) {
 		wantErr = nil

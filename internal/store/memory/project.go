@@ -53,12 +53,15 @@ func (p *project) insertRequest(n verification.New, now time.Time) verification.
 	return rec.request.Clone()
 }
 
-// writeState stores the next state of a request. It ends the lease, because the claimed work was planned from the previous state.
+// writeState stores the next state of a request. It ends the lease, unless the claimed work is still to be done.
 func (p *project) writeState(rec *record, next verification.Request, now time.Time) {
 	before := rec.request
 	rec.request = next
-	rec.leasedUntil = time.Time{}
+	if !before.HasSameWork(&next) {
+		rec.leasedUntil = time.Time{}
+	}
 	p.updateBindings(rec, before.Contacts)
+	p.admitted.AddState(&rec.request)
 	p.indexChange(rec, now)
 }
 
@@ -83,6 +86,7 @@ func (p *project) removeRecord(rec *record) {
 	p.updateBindings(rec, contacts)
 	rec.inWork.leave()
 	rec.inRoom.leave()
+	p.admitted.RemoveState(rec.request.ID)
 	delete(p.records, rec.request.ID)
 	p.notifier.Notify(rec.request.ID)
 }
@@ -97,7 +101,7 @@ func (p *project) updateBindings(rec *record, before []verification.Contact) {
 		}
 	}
 	for _, c := range after {
-		if !slices.Contains(before, c) {
+		if c.Kind == verification.ContactShare && !slices.Contains(before, c) {
 			p.awaiting[c.Binding] = rec
 		}
 	}

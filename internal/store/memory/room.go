@@ -9,9 +9,10 @@ import (
 // room orders the requests of a project for eviction from a full store. A request with an open event is in neither timeline,
 // because only a write can make it evictable.
 type room struct {
-	// keepLapsed is Limits.KeepLapsed of the current order.
-	keepLapsed bool
-	// ripening holds requests that become evictable by time: when they lapse, or when their code has rested.
+	// limits are those of the current order, as far as Request.EvictableAt depends on them.
+	limits verification.Limits
+	// ripening holds requests that become evictable by time: when they lapse, or when their code has rested or their
+	// number has cooled down.
 	ripening timeline
 	// evictable holds the requests that can be evicted, by their creation.
 	evictable timeline
@@ -19,7 +20,7 @@ type room struct {
 
 // placeRecord moves a request to its timeline at now.
 func (r *room) placeRecord(rec *record, now time.Time) {
-	at := rec.request.EvictableAt(verification.Limits{KeepLapsed: r.keepLapsed})
+	at := rec.request.EvictableAt(r.limits)
 	switch {
 	case at.IsZero():
 		rec.inRoom.leave()
@@ -52,8 +53,8 @@ func (p *project) makeRoom(limits verification.Limits, now time.Time) error {
 	if limits.MaxStored <= 0 || excess <= 0 {
 		return nil
 	}
-	if limits.KeepLapsed != p.room.keepLapsed {
-		p.room.keepLapsed = limits.KeepLapsed
+	if order := (verification.Limits{KeepLapsed: limits.KeepLapsed, DeclineCooldown: limits.DeclineCooldown}); order != p.room.limits {
+		p.room.limits = order
 		for _, rec := range p.records {
 			p.room.placeRecord(rec, now)
 		}

@@ -10,30 +10,40 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// sqlActivity reads the latest finished requests from their range of the index, up to a limit, and as many open ones. The first two rows
-// sum up those that expired or were verified; each of the others has the contacts and hints of one that was not.
+// sqlActivity reads the latest finished requests from their range of the index, up to a limit, and as many open ones. The first four rows
+// sum up those that expired, or were proven or verified; each of the others has the contacts, hints and client data of one that was not
+// verified.
 var sqlActivity = `WITH finished AS (
-		SELECT method, phase, expires_at, verified_at, contacts, hints FROM phoneproof_requests
+		SELECT coalesce(nullif(verified_by, ''), method) AS method, phase, expires_at, verified_at, proven_at, contacts, hints, client_data
+		FROM phoneproof_requests
 		WHERE project = $1 AND work = 3 AND since >= $3::timestamptz ORDER BY since DESC LIMIT $5
 	), undelivered AS (
-		SELECT method, verified_at, contacts, hints FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $5
+		SELECT coalesce(nullif(verified_by, ''), method) AS method, phase, expires_at, verified_at, proven_at, contacts, hints, client_data
+		FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $5
 	), pending AS (
-		SELECT method, contacts, hints FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $5
+		SELECT coalesce(nullif(verified_by, ''), method) AS method, proven_at, contacts, hints, client_data
+		FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $5
 	), attended AS (
-		SELECT method, contacts, hints FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $5
+		SELECT coalesce(nullif(verified_by, ''), method) AS method, proven_at, contacts, hints, client_data
+		FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $5
 	)
-	SELECT count(*) FILTER (WHERE phase = 'EXPIRED' AND expires_at >= $4::timestamptz), max(verified_at), '', ''
+	SELECT count(*) FILTER (WHERE phase = 'EXPIRED' AND expires_at >= $4::timestamptz),
+			max(coalesce(proven_at, verified_at)), '', '', ''
 		FROM finished WHERE method = $2
-	UNION ALL SELECT 0, max(verified_at), '', '' FROM undelivered WHERE method = $2
-	UNION ALL SELECT 0, NULL::timestamptz, contacts, hints FROM (
-		SELECT method, contacts, hints FROM finished WHERE phase = 'EXPIRED'
-		UNION ALL SELECT method, contacts, hints FROM undelivered WHERE verified_at IS NULL
-		UNION ALL SELECT method, contacts, hints FROM pending
-		UNION ALL SELECT method, contacts, hints FROM attended
+	UNION ALL SELECT count(*) FILTER (WHERE phase = 'EXPIRED' AND expires_at >= $4::timestamptz),
+			max(coalesce(proven_at, verified_at)), '', '', ''
+		FROM undelivered WHERE method = $2
+	UNION ALL SELECT 0, max(proven_at), '', '', '' FROM pending WHERE method = $2
+	UNION ALL SELECT 0, max(proven_at), '', '', '' FROM attended WHERE method = $2
+	UNION ALL SELECT 0, NULL::timestamptz, contacts, hints, client_data FROM (
+		SELECT method, contacts, hints, client_data FROM finished WHERE phase = 'EXPIRED'
+		UNION ALL SELECT method, contacts, hints, client_data FROM undelivered WHERE verified_at IS NULL
+		UNION ALL SELECT method, contacts, hints, client_data FROM pending
+		UNION ALL SELECT method, contacts, hints, client_data FROM attended
 	) AS unverified WHERE method = $2 AND (contacts <> '' OR hints <> '')`
 
-// Activity implements verification.Counter. A message comes before its request is finished, so those that were finished earlier show
-// nothing of the time since.
+// Activity implements verification.Counter. It reads nothing that was finished before since. A message for one of these, which gets
+// the hint that it came too late, is not heard: no index leads to it, and any other message ends the silence.
 func (s *Store) Activity(ctx context.Context, m verification.Method, since time.Time) (verification.Activity, error) {
 	var activity verification.Activity
 	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
@@ -41,22 +51,24 @@ func (s *Store) Activity(ctx context.Context, m verification.Method, since time.
 		rows, _ := c.Query(ctx, sqlActivity, s.options.Project, string(m), since, since.Add(-verification.ExpiryGrace),
 			verification.MostCounted) // rows holds the error, too
 		var (
-			expired  int
-			verified *time.Time
-			contacts string
-			hints    string
+			expired               int
+			heard                 *time.Time
+			contacts, hints, data string
 		)
-		_, err := pgx.ForEachRow(rows, []any{&expired, &verified, &contacts, &hints}, func() error {
-			bound, err := decodeContacts(contacts)
-			if err != nil {
+		_, err := pgx.ForEachRow(rows, []any{&expired, &heard, &contacts, &hints, &data}, func() error {
+			r := verification.Request{VerifiedAt: timeOrZero(heard)}
+			var err error
+			if r.Contacts, err = decodeContacts(contacts); err != nil {
 				return fmt.Errorf("contacts of a request: %w", err)
 			}
-			heard, err := decodeHints(hints)
-			if err != nil {
+			if r.Hints, err = decodeHints(hints); err != nil {
 				return fmt.Errorf("hints of a request: %w", err)
 			}
+			if err = decodeClientData(data, &r); err != nil {
+				return fmt.Errorf("client data of a request: %w", err)
+			}
 			activity.Expired += expired
-			activity.Hear(&verification.Request{VerifiedAt: timeOrZero(verified), Contacts: bound, Hints: heard}, since)
+			activity.Hear(&r, since)
 			return nil
 		})
 		return wrapStep("read activity", err)

@@ -34,7 +34,8 @@ func (s *Store) Claim(
 			return wrapStep("begin", err)
 		}
 		due, err := collectIDs(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
-			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife), verification.ExpiryGrace))
+			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife), verification.ExpiryGrace,
+			verification.ConfirmGrace))
 		if err != nil {
 			return wrapStep("find due requests", err)
 		}

@@ -221,17 +221,17 @@ func (s *Store) runTransaction(ctx context.Context, f func(c *pgx.Conn) error) e
 }
 
 // readRequests reads requests by their ids.
-func (s *Store) readRequests(ctx context.Context, c *pgx.Conn, ids []string) (map[string]state, error) {
+func (s *Store) readRequests(ctx context.Context, c *pgx.Conn, ids []string) (map[string]*state, error) {
 	rows, _ := c.Query(ctx, sqlRead, s.options.Project, ids) // rows holds the error, too
-	states := make(map[string]state, len(ids))
+	states := make(map[string]*state, len(ids))
 	return states, collectStates(rows, states)
 }
 
 // collectStates adds the states in rows to states, by their ids.
-func collectStates(rows pgx.Rows, states map[string]state) error {
-	list, err := pgx.CollectRows(rows, scanState)
-	for _, st := range list {
-		states[st.ID] = st
+func collectStates(rows pgx.Rows, states map[string]*state) error {
+	list, err := pgx.CollectRows(rows, newStateScanner().scan)
+	for i := range list {
+		states[list[i].ID] = &list[i]
 	}
 	return wrapStep("read requests", err)
 }

@@ -64,7 +64,9 @@ type creationBatch struct {
 	calls   []*call[creation, verification.Created]
 	limits  verification.Limits
 	// keys, numbers and groups (prefixes and subjects) are the ones with a rate limit.
-	keys            []string
+	keys []string
+	// lines are the numbers that may cool down; none without such a limit.
+	lines           []string
 	numbers, groups placeDemand
 	// retried reports whether an earlier attempt may have stored the batch.
 	retried bool
@@ -79,8 +81,21 @@ func newCreationBatch(project string, calls []*call[creation, verification.Creat
 	if b.limits.PerKey.Limited() {
 		b.keys = slices.Sorted(maps.Keys(keys))
 	}
+	if b.limits.DeclineCooldown > 0 {
+		b.lines = linesOf(calls)
+	}
 	b.numbers, b.groups = demandOfNumbers(calls, b.limits), demandOfGroups(calls, b.limits)
 	return b
+}
+
+// linesOf returns the canonical numbers of calls, sorted.
+func linesOf(calls []*call[creation, verification.Created]) []string {
+	lines := make([]string, len(calls))
+	for i, c := range calls {
+		lines[i] = lineOf(c.in.Phone)
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
 }
 
 // run reads the windows, admits the creations and writes them: two round trips for a batch of any size.
@@ -114,9 +129,9 @@ func newRequest(in creation, now time.Time) verification.Request {
 }
 
 // readWindows begins the transaction, locks the keys and reads the windows.
-func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows, map[string]state, error) {
+func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows, map[string]*state, error) {
 	w := &windows{limits: b.limits, keys: make(map[string]*keyWindow), numbers: make(map[string]*placeWindow)}
-	existing := make(map[string]state)
+	existing := make(map[string]*state)
 	batch := &pgx.Batch{}
 	batch.Queue(sqlBegin)
 	if len(b.keys) > 0 {
@@ -135,6 +150,9 @@ func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows,
 	if b.limits.PerPrefix.Limited() || b.limits.PerSubject.Limited() {
 		w.groups = make(map[string]*placeWindow)
 		b.groups.queueRead(batch, sqlGroups, b.project, w.groups)
+	}
+	if len(b.lines) > 0 {
+		batch.Queue(sqlDeclines, b.project, b.lines).Query(w.readDeclines)
 	}
 	if ids := b.idsToRead(); len(ids) > 0 {
 		batch.Queue(sqlRead, b.project, ids).Query(func(rows pgx.Rows) error { return collectStates(rows, existing) })
@@ -216,6 +234,19 @@ func (w *windows) readKeyWindows(rows pgx.Rows) error {
 	return wrapStep("read admissions of keys", err)
 }
 
+func (w *windows) readDeclines(rows pgx.Rows) error {
+	var (
+		line string
+		at   time.Time
+	)
+	w.declined = make(map[string]time.Time)
+	_, err := pgx.ForEachRow(rows, []any{&line, &at}, func() error {
+		w.declined[line] = at
+		return nil
+	})
+	return wrapStep("read declines", err)
+}
+
 // writeAdmitted stores the admitted creations and ends the transaction.
 func (b *creationBatch) writeAdmitted(
 	ctx context.Context, c *pgx.Conn, w *windows, admitted []*call[creation, verification.Created],
@@ -261,7 +292,7 @@ func (b *creationBatch) queueRequests(batch *pgx.Batch, w *windows, admitted []*
 		r := &c.out.Request
 		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), string(r.Method), r.KeyName, r.BodyHash
 		expire[i], versions[i], names[i] = r.ExpiresAt, c.in.version, r.DisplayName
-		data[i] = encodeClientData(r.ClientData)
+		data[i] = encodeClientData(r)
 		_, since[i] = workOf(r)
 	}
 	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names, data)

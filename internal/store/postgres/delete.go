@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,12 +13,18 @@ import (
 )
 
 // deleted identifies a deleted request, to delete the rows that belong to it.
-type deleted struct{ id, phone string }
+type deleted struct {
+	id, phone string
+	declined  bool
+}
 
 func scanDeleted(row pgx.CollectableRow) (d deleted, err error) {
-	if err = row.Scan(&d.id, &d.phone); err != nil {
+	var stored string
+	if err = row.Scan(&d.id, &d.phone, &stored); err != nil {
 		return d, fmt.Errorf("scan deleted request: %w", err)
 	}
+	// A decline is one of the hints.
+	d.declined = strings.Contains(stored, string(verification.HintDeclined))
 	return d, nil
 }
 
@@ -91,7 +98,7 @@ func (s *Store) Sweep(ctx context.Context, policy verification.Policy, limit int
 	return swept, nil
 }
 
-// sweepAdmissions deletes the admissions of keys, prefixes and subjects that no longer count.
+// sweepAdmissions deletes the admissions of keys, prefixes and subjects that no longer count, and old declines.
 func (s *Store) sweepAdmissions(ctx context.Context) error {
 	return s.inTransaction(ctx, func(c *pgx.Conn) error {
 		for _, statement := range []string{sqlSweepKeys, sqlSweepGroups} {
@@ -99,7 +106,8 @@ func (s *Store) sweepAdmissions(ctx context.Context) error {
 				return wrapStep("delete old rows", err)
 			}
 		}
-		return nil
+		_, err := c.Exec(ctx, sqlSweepDeclines, s.options.Project, verification.MaxPeriod)
+		return wrapStep("delete old declines", err)
 	})
 }
 
@@ -108,15 +116,20 @@ func (s *Store) deleteRelated(ctx context.Context, c *pgx.Conn, gone []deleted) 
 	batch := &pgx.Batch{}
 	if len(gone) > 0 {
 		var requests, lines []string
+		declined := false
 		for _, d := range gone {
-			requests = append(requests, d.id)
+			requests, declined = append(requests, d.id), declined || d.declined
 			if n, err := phone.FromE164(d.phone); err == nil {
-				lines = append(lines, phone.Canonical(n).E164())
+				lines = append(lines, lineOf(n))
 			}
 		}
 		slices.Sort(lines)
+		lines = slices.Compact(lines)
 		batch.Queue(sqlUnbind, s.options.Project, requests)
-		batch.Queue(sqlUncount, s.options.Project, slices.Compact(lines))
+		batch.Queue(sqlUncount, s.options.Project, lines)
+		if declined {
+			batch.Queue(sqlDeleteDeclines, s.options.Project, lines, requests)
+		}
 	}
 	batch.Queue(sqlCommit)
 	return wrapStep("delete related rows", c.SendBatch(ctx, batch).Close())

@@ -37,7 +37,7 @@ func demandOfNumbers(calls []*call[creation, verification.Created], limits verif
 	}
 	numbers := map[string]int64{}
 	for _, c := range calls {
-		numbers[lineOf(c.in.New)]++
+		numbers[lineOf(c.in.Phone)]++
 	}
 	return newPlaceDemand(numbers, func(string) verification.Rate { return limits.PerPhoneNumber })
 }

@@ -27,7 +27,7 @@ func fillWindows(ctx context.Context, schema string, n verification.New, request
 	GinkgoHelper()
 	limits := limitsOf(requests)
 	for _, window := range []struct{ table, column, name string }{
-		{"number_admissions", "number", lineOf(n)},
+		{"number_admissions", "number", lineOf(n.Phone)},
 		{"group_admissions", "name", prefixOf(n, limits)}, {"group_admissions", "name", subjectOf(n, limits)},
 	} {
 		execStatements(ctx, fmt.Sprintf(`INSERT INTO %s.phoneproof_%s (project, %s, place, at, until)

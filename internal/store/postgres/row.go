@@ -23,41 +23,64 @@ type state struct {
 }
 
 // scanState reads the columns of a request, followed by the time of the read.
-func scanState(row pgx.CollectableRow) (state, error) {
-	var (
-		s                                          state
-		claimed, actual, method, phase, assurance  string
-		contacts, data, hints                      string
-		verified, next, last, delivered, exhausted *time.Time
-		attempts, statusCode                       int64
-	)
-	r, d := &s.Request, &s.Delivery
-	err := row.Scan(&r.ID, &claimed, &method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &phase,
-		&verified, &actual, &assurance, &contacts, &attempts, &next, &last, &statusCode, &d.LastReason,
-		&delivered, &exhausted, &r.Redelivered, &data, &hints, &r.Epoch, &s.version, &s.readAt)
-	if err != nil {
+func scanState(row pgx.CollectableRow) (state, error) { return newStateScanner().scan(row) }
+
+// stateScanner reads all rows of a query into the same variables: new ones for each row are much garbage.
+type stateScanner struct {
+	state state
+
+	claimed, actual, method, phase, assurance  string
+	contacts, data, hints, verifiedBy          string
+	verified, next, last, delivered, exhausted *time.Time
+	proven                                     *time.Time
+	attempts, statusCode, wrongCodes           int64
+
+	targets [29]any
+}
+
+func newStateScanner() *stateScanner {
+	x := &stateScanner{}
+	r, d := &x.state.Request, &x.state.Delivery
+	x.targets = [...]any{
+		&r.ID, &x.claimed, &x.method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &x.phase,
+		&x.verified, &x.actual, &x.assurance, &x.contacts, &x.attempts, &x.next, &x.last, &x.statusCode, &d.LastReason,
+		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &r.Epoch,
+		&x.state.version, &x.state.readAt,
+	}
+	return x
+}
+
+// scan reads one row.
+func (x *stateScanner) scan(row pgx.CollectableRow) (state, error) {
+	x.state = state{}
+	if err := row.Scan(x.targets[:]...); err != nil {
 		return state{}, fmt.Errorf("scan request: %w", err)
 	}
-	if r.Phone, err = parseNumber(claimed); err != nil {
+	s := x.state
+	r, d := &s.Request, &s.Delivery
+	var err error
+	if r.Phone, err = parseNumber(x.claimed); err != nil {
 		return state{}, fmt.Errorf("request %s: phone: %w", r.ID, err)
 	}
-	if r.Actual, err = parseNumber(actual); err != nil {
+	if r.Actual, err = parseNumber(x.actual); err != nil {
 		return state{}, fmt.Errorf("request %s: actual: %w", r.ID, err)
 	}
-	if r.Contacts, err = decodeContacts(contacts); err != nil {
+	if r.Contacts, err = decodeContacts(x.contacts); err != nil {
 		return state{}, fmt.Errorf("request %s: contacts: %w", r.ID, err)
 	}
-	if r.ClientData, err = decodeClientData(data); err != nil {
+	if err = decodeClientData(x.data, r); err != nil {
 		return state{}, fmt.Errorf("request %s: client data: %w", r.ID, err)
 	}
-	if r.Hints, err = decodeHints(hints); err != nil {
+	if r.Hints, err = decodeHints(x.hints); err != nil {
 		return state{}, fmt.Errorf("request %s: hints: %w", r.ID, err)
 	}
-	r.Method, r.Phase, r.Assurance = verification.Method(method), verification.Phase(phase), verification.Assurance(assurance)
+	r.Method, r.Phase, r.Assurance = verification.Method(x.method), verification.Phase(x.phase), verification.Assurance(x.assurance)
+	r.VerifiedBy = verification.Method(x.verifiedBy)
 	r.CreatedAt, r.ExpiresAt, s.readAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), s.readAt.UTC()
-	r.VerifiedAt, d.NextAttemptAt, d.LastAttemptAt = timeOrZero(verified), timeOrZero(next), timeOrZero(last)
-	d.DeliveredAt, d.ExhaustedAt = timeOrZero(delivered), timeOrZero(exhausted)
-	d.Attempts, d.LastStatusCode = int(attempts), int(statusCode)
+	r.VerifiedAt, d.NextAttemptAt, d.LastAttemptAt = timeOrZero(x.verified), timeOrZero(x.next), timeOrZero(x.last)
+	d.DeliveredAt, d.ExhaustedAt = timeOrZero(x.delivered), timeOrZero(x.exhausted)
+	r.ProvenAt, r.WrongCodes = timeOrZero(x.proven), int(x.wrongCodes)
+	d.Attempts, d.LastStatusCode = int(x.attempts), int(x.statusCode)
 	r.Version = versionText(s.version)
 	return s, nil
 }
@@ -151,29 +174,46 @@ func decodeHints(text string) ([]verification.Hint, error) {
 	return hints, nil
 }
 
-// clientData is the JSON form of verification.ClientData in the column client_data.
+// clientData is the JSON form of the column client_data: verification.ClientData, and what else few requests have.
 type clientData struct {
 	Reference string            `json:"reference,omitempty"`
 	Metadata  map[string]string `json:"metadata,omitempty"`
 	Locale    string            `json:"locale,omitempty"`
+	ReturnURL string            `json:"returnURL,omitempty"`
+	// OtherMethods are not the client's, but decided at the same moment and as rare.
+	OtherMethods []verification.Method `json:"otherMethods,omitempty"`
+	// The terms follow partly from the project's settings, and are decided at the same moment, too.
+	Assurance verification.Level `json:"assurance,omitempty"`
+	Purpose   string             `json:"purpose,omitempty"`
+	Browser   string             `json:"browser,omitempty"`
 }
 
-func encodeClientData(d verification.ClientData) string {
-	if d.Reference == "" && d.Locale == "" && len(d.Metadata) == 0 {
+func encodeClientData(r *verification.Request) string {
+	if r.Reference == "" && r.Locale == "" && r.ReturnURL == "" && len(r.Metadata) == 0 && len(r.OtherMethods) == 0 &&
+		r.Terms == (verification.Terms{}) {
 		return ""
 	}
-	return encodeJSON(clientData(d))
+	return encodeJSON(clientData{
+		Reference: r.Reference, Metadata: r.Metadata, Locale: r.Locale, ReturnURL: r.ReturnURL, OtherMethods: r.OtherMethods,
+		Assurance: r.Terms.Level, Purpose: r.Terms.Purpose, Browser: r.Terms.Browser,
+	})
 }
 
-func decodeClientData(text string) (verification.ClientData, error) {
+// decodeClientData sets the fields of r that are stored in the column client_data.
+func decodeClientData(text string, r *verification.Request) error {
 	if text == "" {
-		return verification.ClientData{}, nil
+		return nil
 	}
 	var stored clientData
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
-		return verification.ClientData{}, fmt.Errorf("decode: %w", err)
+		return fmt.Errorf("decode: %w", err)
 	}
-	return verification.ClientData(stored), nil
+	r.ClientData = verification.ClientData{
+		Reference: stored.Reference, Metadata: stored.Metadata, Locale: stored.Locale, ReturnURL: stored.ReturnURL,
+	}
+	r.OtherMethods = stored.OtherMethods
+	r.Terms = verification.Terms{Level: stored.Assurance, Purpose: stored.Purpose, Browser: stored.Browser}
+	return nil
 }
 
 // newVersion returns a random version, so that no version repeats, not even for an id that is created again. Updates within the
@@ -211,7 +251,7 @@ func timeOrNil(t time.Time) *time.Time {
 func workOf(r *verification.Request) (work int64, since time.Time) {
 	switch {
 	case r.Phase == verification.Pending:
-		expiry := r.ExpiresAt.Add(verification.ExpiryGrace)
+		expiry := r.EndsAt().Add(verification.ExpiryGrace)
 		if next := r.Delivery.NextAttemptAt; r.Delivery.Wanted() && next.Before(expiry) {
 			return workAttend, next
 		}

@@ -6,7 +6,7 @@ import "strings"
 func requestColumns(prefix string) string {
 	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, "+
 		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
-		"delivered_at, exhausted_at, redelivered, client_data, hints, epoch, version", ", ", ", "+prefix)
+		"delivered_at, exhausted_at, redelivered, client_data, hints, verified_by, proven_at, wrong_codes, epoch, version", ", ", ", "+prefix)
 }
 
 // decidingAdmissions returns the statement that finds, for each name, its last admission and those that must leave before the
@@ -90,6 +90,11 @@ var (
 	sqlNumbers = decidingAdmissions("phoneproof_number_admissions", "number")
 	sqlGroups  = decidingAdmissions("phoneproof_group_admissions", "name")
 
+	// sqlDeclines finds when each number was declined last.
+	sqlDeclines = `SELECT u.number, d.at FROM unnest($2::text[]) AS u(number) CROSS JOIN LATERAL (
+			SELECT at FROM phoneproof_declines WHERE project = $1 AND number = u.number ORDER BY at DESC LIMIT 1
+		) AS d`
+
 	sqlInsertRequests = `INSERT INTO phoneproof_requests
 			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, client_data, phase, version, work,
 			since)
@@ -117,11 +122,13 @@ var (
 		SELECT $1, u.name, u.place, u.at, u.until
 		FROM unnest($2::text[], $3::bigint[], $4::timestamptz[], $5::timestamptz[]) AS u(name, place, at, until)`
 
-	// sqlUpdate replaces the state that a change was derived from, unless that state is too old by the database's clock.
+	// sqlUpdate replaces the state that a change was derived from, unless that state is too old by the database's clock. A lease
+	// goes on where the work stays the same.
 	sqlUpdate = `UPDATE phoneproof_requests SET
 			phase = $6, verified_at = $7, actual = $8, assurance = $9, contacts = $10, attempts = $11, next_attempt_at = $12,
 			last_attempt_at = $13, last_status_code = $14, last_reason = $15, delivered_at = $16, exhausted_at = $17,
-			redelivered = $18, hints = $19, work = $20, since = $21, version = $4, leased_until = '1970-01-01 00:00:00+00'
+			redelivered = $18, hints = $19, work = $20, since = $21, verified_by = $23, proven_at = $24, wrong_codes = $25, version = $4,
+			leased_until = CASE WHEN $22::boolean THEN leased_until ELSE '1970-01-01 00:00:00+00' END
 		WHERE project = $1 AND id = $2 AND version = $3 AND clock_timestamp() < $5::timestamptz`
 
 	// sqlBind maps a sender to the request that the preceding update in the same transaction bound them to.
@@ -129,9 +136,17 @@ var (
 		SELECT project, $4::text, id FROM phoneproof_requests WHERE project = $1 AND id = $2 AND version = $3
 		ON CONFLICT (project, binding) DO UPDATE SET request_id = excluded.request_id`
 
-	sqlDelete = `DELETE FROM phoneproof_requests WHERE project = $1 AND id = $2 AND version = $3 RETURNING id, phone`
+	// sqlInsertDecline stores the decline that the preceding update in the same transaction made, for the number's canonical form.
+	sqlInsertDecline = `INSERT INTO phoneproof_declines (project, number, request_id, at)
+		SELECT project, $4::text, id, $5::timestamptz FROM phoneproof_requests WHERE project = $1 AND id = $2 AND version = $3
+		ON CONFLICT (project, number, request_id) DO UPDATE SET at = excluded.at`
+
+	sqlDelete = `DELETE FROM phoneproof_requests WHERE project = $1 AND id = $2 AND version = $3 RETURNING id, phone, hints`
 
 	sqlUnbind = `DELETE FROM phoneproof_bindings WHERE project = $1 AND request_id = ANY ($2::text[])`
+
+	sqlDeleteDeclines = `DELETE FROM phoneproof_declines
+		WHERE project = $1 AND number = ANY ($2::text[]) AND request_id = ANY ($3::text[])`
 
 	// sqlUncount deletes the admissions of numbers that no longer count. Requests are kept longer, so the last admission of a
 	// number is deleted with its last request at the latest.
@@ -163,7 +178,8 @@ var (
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = 4 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
-				AND ($4::boolean OR expires_at <= statement_timestamp() - $7::interval)
+				AND ($4::boolean OR CASE WHEN proven_at > expires_at - $8::interval THEN expires_at + $8::interval ELSE expires_at END
+					<= statement_timestamp() - $7::interval)
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS attended
 		UNION ALL
@@ -204,11 +220,13 @@ var (
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		)
 		DELETE FROM phoneproof_requests WHERE project = $1 AND id IN (SELECT id FROM due)
-		RETURNING id, phone`
+		RETURNING id, phone, hints`
 
 	sqlSweepKeys = `DELETE FROM phoneproof_key_admissions WHERE project = $1 AND until <= statement_timestamp()`
 
 	sqlSweepGroups = `DELETE FROM phoneproof_group_admissions WHERE project = $1 AND until <= statement_timestamp()`
+
+	sqlSweepDeclines = `DELETE FROM phoneproof_declines WHERE project = $1 AND at <= statement_timestamp() - $2::interval`
 
 	// The lease of a project without a cluster.
 

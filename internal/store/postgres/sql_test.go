@@ -20,7 +20,8 @@ var statements = map[string]string{
 	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests, "sqlInsertKeyAdmissions": sqlInsertKeyAdmissions,
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,
 	"sqlBind": sqlBind, "sqlDelete": sqlDelete, "sqlUnbind": sqlUnbind, "sqlDue": sqlDue, "sqlLease": sqlLease, "sqlSweepLapsed": sqlSweepLapsed,
-	"sqlSweepFinished": sqlSweepFinished, "sqlUncount": sqlUncount, "sqlSweepKeys": sqlSweepKeys, "sqlReadLease": sqlReadLease,
+	"sqlSweepFinished": sqlSweepFinished, "sqlDeclines": sqlDeclines, "sqlInsertDecline": sqlInsertDecline, "sqlDeleteDeclines": sqlDeleteDeclines,
+	"sqlSweepDeclines": sqlSweepDeclines, "sqlUncount": sqlUncount, "sqlSweepKeys": sqlSweepKeys, "sqlReadLease": sqlReadLease,
 	"sqlCreateLease": sqlCreateLease, "sqlUpdateLease": sqlUpdateLease, "sqlServer": sqlServer, "sqlVersion": sqlVersion, "sqlTune": sqlTune, "sqlBegin": sqlBegin, "sqlCommit": sqlCommit, "sqlRollback": sqlRollback,
 }
 

@@ -45,7 +45,7 @@ type Store struct {
 	workers    workerGroup
 	creates    batcher[creation, verification.Created]
 	updates    batcher[change, bool]
-	reads      batcher[string, readResult]
+	reads      batcher[string, *state]
 	watch      watch
 	leaseCache leaseCache
 	due        chan struct{}
@@ -79,9 +79,9 @@ func New(o Options) (*Store, error) {
 		workers: &s.workers, maxConcurrent: maxConcurrentBatches, sizes: s.metrics.batches.WithLabelValues(opUpdate),
 		run: func(ctx context.Context, calls []*call[change, bool]) { runOrSplit(ctx, calls, s.updateAll) },
 	}
-	s.reads = batcher[string, readResult]{
+	s.reads = batcher[string, *state]{
 		workers: &s.workers, maxConcurrent: maxConcurrentBatches, sizes: s.metrics.batches.WithLabelValues(opRead),
-		run: func(ctx context.Context, calls []*call[string, readResult]) { runOrSplit(ctx, calls, s.readAll) },
+		run: func(ctx context.Context, calls []*call[string, *state]) { runOrSplit(ctx, calls, s.readAll) },
 	}
 	return s, nil
 }
@@ -118,41 +118,38 @@ func (s *Store) noteEncryption(c *pgx.Conn) {
 
 // Read implements verification.Store.
 func (s *Store) Read(ctx context.Context, id string) (verification.Request, error) {
-	read, err := s.readState(ctx, id)
-	return read.Request, err
+	return cloneRequest(s.readState(ctx, id))
 }
 
 // ReadFinal implements verification.Store. It always reads, in batches: a final state could be cached, but not whether the request is
 // still stored.
 func (s *Store) ReadFinal(ctx context.Context, id string) (verification.Request, error) {
-	return s.Read(ctx, id)
+	return cloneRequest(s.readState(ctx, id))
 }
 
 // ReadCached implements verification.Store.
 func (s *Store) ReadCached(ctx context.Context, id string) (verification.Request, error) {
-	return s.Read(ctx, id)
+	return cloneRequest(s.readState(ctx, id))
 }
 
-// readResult is the result of a read; exists is false if there is no such request.
-type readResult struct {
-	state
-
-	exists bool
+// cloneRequest returns the request of a state that other callers may share.
+func cloneRequest(read *state, err error) (verification.Request, error) {
+	if err != nil {
+		return verification.Request{}, err
+	}
+	return read.Clone(), nil
 }
 
-func (s *Store) readState(ctx context.Context, id string) (state, error) {
-	f, err := s.reads.do(ctx, id)
-	if err == nil && !f.exists {
+// readState returns the current state of a request, which the callers of one batch share.
+func (s *Store) readState(ctx context.Context, id string) (*state, error) {
+	read, err := s.reads.do(ctx, id)
+	if err == nil && read == nil {
 		err = verification.ErrNotFound
 	}
-	if err != nil {
-		return state{}, err
-	}
-	f.Contacts = append([]verification.Contact(nil), f.Contacts...) // callers of one batch may share the row
-	return f.state, nil
+	return read, err
 }
 
-func (s *Store) readAll(ctx context.Context, calls []*call[string, readResult]) error {
+func (s *Store) readAll(ctx context.Context, calls []*call[string, *state]) error {
 	ids := make([]string, len(calls))
 	for i, c := range calls {
 		ids[i] = c.in
@@ -163,8 +160,7 @@ func (s *Store) readAll(ctx context.Context, calls []*call[string, readResult]) 
 			return err
 		}
 		for _, c := range calls {
-			c.out.state, c.out.exists = states[c.in], false
-			_, c.out.exists = states[c.in]
+			c.out = states[c.in]
 		}
 		return nil
 	})

@@ -14,11 +14,18 @@ import (
 // mutateRandomly makes a random change that the domain allows.
 func mutateRandomly(r *verification.Request, now time.Time) error {
 	later := time.Duration(rand.IntN(100)) * time.Hour
-	switch rand.IntN(5) {
+	switch rand.IntN(6) {
 	case 0:
 		return verification.ErrUnchanged
 	case 1:
 		r.Phase = verification.Expired
+		return nil
+	case 2: // proven, before its end or long before it, with an event that is due, or not
+		r.ProvenAt = r.ExpiresAt.Add(-time.Duration(rand.IntN(4)) * verification.ConfirmGrace / 2)
+		if rand.IntN(2) == 0 {
+			r.Hints = []verification.Hint{{Kind: verification.HintAwaitingConfirmation, At: r.ProvenAt}}
+			r.Delivery.NextAttemptAt = now.Add(later - 50*time.Hour)
+		}
 		return nil
 	default:
 		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, now.Add(-later), r.Phone
@@ -85,11 +92,11 @@ var _ = Describe("Due work", func() {
 			_, err = s.Sweep(ctx, policy, 1000)
 			Expect(err).NotTo(HaveOccurred())
 			for _, r := range all {
-				if verification.Next(&r, time.Now(), policy).Step == verification.StepExpire {
-					r.Phase = verification.Expired
+				if attended := r.Delivery.Wanted() && r.Delivery.NextAttemptAt.Before(r.EndsAt()); !attended { // claims expire these
+					_ = r.Expire(time.Now(), 0)
 				}
 				left, err := s.Read(ctx, r.ID)
-				abandoned := r.Phase == verification.Verified && r.Delivery.Wanted()
+				abandoned := r.Phase != verification.Expired && r.Delivery.Wanted()
 				if !abandoned && verification.Next(&r, time.Now(), policy).Step == verification.StepDelete {
 					Expect(err).To(MatchError(verification.ErrNotFound))
 					continue
@@ -146,11 +153,19 @@ var _ = Describe("Due work", func() {
 		})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(queryScalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_group_admissions")).To(Equal(2), "the prefix and the subject")
+		declined := creationOf(2)
+		declined.TTL = -time.Hour
+		Expect(s.Create(ctx, declined, verification.Limits{})).Error().NotTo(HaveOccurred())
+		Expect(s.Update(ctx, declined.ID, func(r *verification.Request, now time.Time) error {
+			r.Phase, r.Hints = verification.Expired, []verification.Hint{{Kind: verification.HintDeclined, At: now}}
+			return nil
+		})).Error().NotTo(HaveOccurred())
+		Expect(queryScalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_declines")).To(Equal(1))
 		for range 2 {
 			_, err = s.Sweep(ctx, verification.Policy{}, 10)
 			Expect(err).NotTo(HaveOccurred())
 		}
-		for _, table := range []string{"requests", "number_admissions", "key_admissions", "group_admissions"} {
+		for _, table := range []string{"requests", "number_admissions", "key_admissions", "group_admissions", "declines"} {
 			Expect(queryScalar[int](ctx, "SELECT count(*) FROM "+schema+".phoneproof_"+table)).To(BeZero(), table)
 		}
 	})

@@ -31,10 +31,12 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 	for {
 		before, leased := s.leaseCache.takeFresh(id, time.Now())
 		if !leased {
-			var err error
-			if before, err = s.readState(ctx, id); err != nil {
+			read, err := s.readState(ctx, id)
+			if err != nil {
 				return verification.Request{}, fmt.Errorf("read current state: %w", err)
 			}
+			before = *read
+			before.Request = read.Clone()
 		}
 		if before.version == attempted { // the write was committed, but its answer was lost
 			return before.Request, nil
@@ -104,14 +106,18 @@ func (s *Store) queueUpdate(batch *pgx.Batch, c *call[change, bool]) {
 		string(r.Phase), timeOrNil(r.VerifiedAt), r.Actual.E164(), string(r.Assurance), encodeContacts(r.Contacts),
 		d.Attempts, timeOrNil(d.NextAttemptAt), timeOrNil(d.LastAttemptAt), d.LastStatusCode, d.LastReason,
 		timeOrNil(d.DeliveredAt), timeOrNil(d.ExhaustedAt), r.Redelivered, encodeHints(r.Hints), work, since,
+		c.in.before.HasSameWork(r), string(r.VerifiedBy), timeOrNil(r.ProvenAt), r.WrongCodes,
 	).Exec(func(tag pgconn.CommandTag) error {
 		c.out = tag.RowsAffected() > 0
 		return nil
 	})
+	if at := r.DeclinedAt(); !at.IsZero() && c.in.before.DeclinedAt().IsZero() {
+		batch.Queue(sqlInsertDecline, s.options.Project, r.ID, c.in.version, lineOf(r.Phone), at)
+	}
 }
 
-// queueBindings maps senders to the requests they were bound to. It skips contacts that were there before, because they may map
-// to a later request by now.
+// queueBindings maps senders who are to share their contact to the requests they were bound to. It skips contacts that were there
+// before, because they may map to a later request by now.
 func (s *Store) queueBindings(batch *pgx.Batch, calls []*call[change, bool]) {
 	type binding struct {
 		sender string
@@ -120,7 +126,7 @@ func (s *Store) queueBindings(batch *pgx.Batch, calls []*call[change, bool]) {
 	var bound []binding
 	for _, c := range calls {
 		for _, sender := range c.in.after.Contacts {
-			if !slices.Contains(c.in.before.Contacts, sender) {
+			if sender.Kind == verification.ContactShare && !slices.Contains(c.in.before.Contacts, sender) {
 				bound = append(bound, binding{sender.Binding, &c.in})
 			}
 		}

@@ -57,14 +57,19 @@ func (w *watch) subscribe(id string) (<-chan struct{}, func()) {
 	}
 	entry.subscribers++
 	changes, cancel := w.Subscribe(id)
-	return changes, sync.OnceFunc(func() {
-		cancel()
+	cancelled := false
+	return changes, func() { // smaller than a sync.OnceFunc: there is one for each open page
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if cancelled {
+			return
+		}
+		cancelled = true
+		cancel()
 		if entry.subscribers--; entry.subscribers == 0 {
 			delete(w.watched, id)
 		}
-	})
+	}
 }
 
 // watchedIDs returns the ids of requests with subscribers.
@@ -79,18 +84,20 @@ func (w *watch) watchedIDs() []string {
 	return list
 }
 
-// recordVersions records the current versions of the ids that were queried, and notifies the subscribers of changed ones. The
-// first version notifies too: the request may have changed since the subscriber read it.
+// recordVersions records the current versions of the ids that were queried, which are sorted, and notifies the subscribers of
+// changed ones. The first version notifies too: the request may have changed since the subscriber read it.
 func (w *watch) recordVersions(asked []string, current []versioned) {
-	versions := make(map[string]int64, len(current))
+	versions := make([]int64, len(asked)) // 0 for a request that does not exist
 	for _, v := range current {
-		versions[v.id] = v.version
+		if i, found := slices.BinarySearch(asked, v.id); found {
+			versions[i] = v.version
+		}
 	}
 	var changed []string
 	w.mu.Lock()
-	for _, id := range asked {
-		if entry := w.watched[id]; entry != nil && entry.version != versions[id] {
-			entry.version = versions[id]
+	for i, id := range asked {
+		if entry := w.watched[id]; entry != nil && entry.version != versions[i] {
+			entry.version = versions[i]
 			changed = append(changed, id)
 		}
 	}
@@ -116,7 +123,11 @@ func (s *Store) pollUntilDone(ctx context.Context) {
 		}
 		err := s.inTransaction(ctx, func(c *pgx.Conn) error {
 			rows, _ := c.Query(ctx, sqlVersions, s.options.Project, asked) // rows holds the error, too
-			current, err := pgx.CollectRows(rows, scanVersion)
+			current, v := make([]versioned, 0, len(asked)), &versioned{}
+			_, err := pgx.ForEachRow(rows, []any{&v.id, &v.version}, func() error {
+				current = append(current, *v)
+				return nil
+			})
 			if err == nil {
 				s.watch.recordVersions(asked, current)
 			}

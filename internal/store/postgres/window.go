@@ -17,6 +17,8 @@ type windows struct {
 	numbers map[string]*placeWindow
 	// groups are the windows of prefixes and subjects; nil if neither is limited.
 	groups map[string]*placeWindow
+	// declined are the times of the last declines of numbers.
+	declined map[string]time.Time
 }
 
 // keyWindow counts the admissions of an API key. They are numbered from the key's first; each batch is stored as one row.
@@ -130,7 +132,8 @@ func (w *windows) admitCreation(n verification.New) (verification.Quota, error) 
 	if perKey.Limited() {
 		waits.Key = w.keys[n.KeyName].retryAfter(perKey, w.now)
 	}
-	line := windowOf(w.numbers, lineOf(n))
+	number := lineOf(n.Phone)
+	line := windowOf(w.numbers, number)
 	if perNumber.Limited() {
 		waits.PhoneNumber = line.retryAfter(perNumber, w.now)
 	}
@@ -141,6 +144,7 @@ func (w *windows) admitCreation(n verification.New) (verification.Quota, error) 
 	if subject != "" {
 		waits.Subject = windowOf(w.groups, subject).retryAfter(w.limits.PerSubject, w.now)
 	}
+	waits.Declined = verification.UntilCooledDown(w.declined[number], w.limits.DeclineCooldown, w.now)
 	if err := waits.Refusal(); err != nil {
 		return verification.Quota{}, err
 	}
@@ -199,5 +203,5 @@ func groupRate(name string, limits verification.Limits) verification.Rate {
 	return limits.PerSubject
 }
 
-// lineOf returns the canonical form of a creation's number, which all its forms share.
-func lineOf(n verification.New) string { return phone.Canonical(n.Phone).E164() }
+// lineOf returns the canonical form of a number, which all its forms share.
+func lineOf(n phone.Number) string { return phone.Canonical(n).E164() }

@@ -23,6 +23,27 @@ func expireRequest(r *verification.Request, _ time.Time) error {
 	return nil
 }
 
+// expireWithEvent is expireRequest with an event that is due.
+func expireWithEvent(r *verification.Request, now time.Time) error {
+	r.Phase, r.Delivery = verification.Expired, verification.Delivery{NextAttemptAt: now}
+	return nil
+}
+
+// verifyByWhatsApp is the mutation for a message through the messenger that the client did not choose.
+func verifyByWhatsApp(r *verification.Request, now time.Time) error {
+	return r.Verify(verification.Evidence{Method: verification.WhatsApp, Sender: r.Phone, SentAt: now}, now, 0)
+}
+
+// confirmProven is the mutation for a right session code.
+func confirmProven(wanted verification.EventKinds) mutation {
+	return func(r *verification.Request, now time.Time) error {
+		return r.ConfirmSession(func(*verification.Request) bool { return true }, now, wanted)
+	}
+}
+
+// cancelRequest is the mutation for a user who gives up on the page.
+func cancelRequest(r *verification.Request, now time.Time) error { return r.Cancel(now, 0) }
+
 func (t *trial) newForWhatsApp() verification.New {
 	n := t.newCreation()
 	n.Method = verification.WhatsApp
@@ -32,9 +53,14 @@ func (t *trial) newForWhatsApp() verification.New {
 // expectActivity expects every replica to report that of WhatsApp requests.
 func (t *trial) expectActivity(ctx context.Context, since time.Time, want verification.Activity) {
 	ginkgo.GinkgoHelper()
+	t.expectActivityOf(ctx, t.openReplicas(2), since, want)
+}
+
+// expectActivityOf expects those replicas to report it.
+func (t *trial) expectActivityOf(ctx context.Context, stores []verification.Store, since time.Time, want verification.Activity) {
+	ginkgo.GinkgoHelper()
 	t.harness.Settle()
-	for _, store := range t.openReplicas(2) {
-		t.harness.Settle()
+	for _, store := range stores {
 		counter, ok := store.(verification.Counter)
 		t.Expect(ok).To(BeTrue(), "the store counts")
 		got, err := counter.Activity(ctx, verification.WhatsApp, since)
@@ -71,24 +97,45 @@ func reportsLastMessage(ctx context.Context, t *trial) {
 	a, b := t.openReplica(), t.openReplica()
 	begun := t.createRequest(ctx, a, t.newForWhatsApp()).CreatedAt
 	heard := begun
+	whatsApp := []verification.Method{verification.WhatsApp}
+	whatsAppFirst := []verification.Method{verification.WhatsApp, verification.Telegram}
+	telegramFirst := []verification.Method{verification.Telegram, verification.WhatsApp}
+	const possession, session = verification.LevelPossession, verification.LevelSession
 	for _, step := range []struct {
 		name    string
 		expired int
 		heard   bool
-		method  verification.Method
+		level   verification.Level
+		methods []verification.Method
 		change  []mutation
 	}{
-		{"verified through the other messenger", 0, false, verification.Telegram, []mutation{verifyClaimed(false)}},
-		{"pending, and bound to a sender", 0, true, verification.WhatsApp, []mutation{bindSender("anna")}},
-		{"expired, and bound to a sender", 1, true, verification.WhatsApp, []mutation{bindSender("bruno"), expireRequest}},
-		{"verified, its event due", 1, true, verification.WhatsApp, []mutation{verifyClaimed(true)}},
-		{"verified, its event due later", 1, true, verification.WhatsApp, []mutation{dueIn(time.Hour)}},
-		{"verified, without an event", 1, true, verification.WhatsApp, []mutation{verifyClaimed(false)}},
-		{"verified after it was bound", 1, true, verification.WhatsApp, []mutation{bindSender("carla"), verifyClaimed(false)}},
-		{"expired unheard", 2, false, verification.WhatsApp, []mutation{expireRequest}},
+		{"verified through the other messenger", 0, false, possession, telegramFirst, []mutation{verifyClaimed(false)}},
+		{"pending, and bound to a sender", 0, true, possession, whatsApp, []mutation{bindSender("anna")}},
+		{"expired, and bound to a sender", 1, true, possession, whatsApp, []mutation{bindSender("bruno"), expireRequest}},
+		{"verified, its event due", 1, true, possession, whatsApp, []mutation{verifyClaimed(true)}},
+		{"verified, its event due later", 1, true, possession, whatsApp, []mutation{dueIn(time.Hour)}},
+		{"verified, without an event", 1, true, possession, whatsApp, []mutation{verifyClaimed(false)}},
+		{"verified after it was bound", 1, true, possession, whatsApp, []mutation{bindSender("carla"), verifyClaimed(false)}},
+		{"verified through the other of two messengers", 1, true, possession, telegramFirst, []mutation{verifyByWhatsApp}},
+		{"expired unheard", 2, false, possession, whatsApp, []mutation{expireRequest}},
+		{"expired unheard, its event due", 3, false, possession, whatsApp, []mutation{expireWithEvent}},
+		{"pending, and bound to a sender of one of two messengers", 3, false, possession, whatsAppFirst, []mutation{bindSender("dora")}},
+		{"pending, and refused through one of two messengers", 3, false, possession, whatsAppFirst, []mutation{refuseNumber}},
+		{"expired, and heard of through one of two messengers", 4, false, possession, whatsAppFirst,
+			[]mutation{bindSender("emil"), refuseNumber, expireRequest}},
+		{"verified through the first of two messengers", 4, true, possession, whatsAppFirst, []mutation{bindSender("fred"), verifyByWhatsApp}},
+		{"proven", 4, true, session, whatsApp, []mutation{verifyClaimed(false)}},
+		{"proven, its event due", 4, true, session, whatsApp, []mutation{verifyClaimed(true)}},
+		{"proven through the other of two messengers", 4, true, session, telegramFirst, []mutation{verifyByWhatsApp}},
+		{"proven through the other messenger", 4, false, session, telegramFirst, []mutation{verifyClaimed(false)}},
+		{"confirmed", 4, true, session, whatsApp, []mutation{verifyClaimed(false), confirmProven(0)}},
+		{"confirmed, its event due", 4, true, session, whatsAppFirst, []mutation{verifyByWhatsApp, confirmProven(allEvents)}},
+		{"proven, and expired", 5, true, session, whatsApp, []mutation{verifyClaimed(false), expireRequest}},
+		{"canceled unheard", 6, false, session, whatsApp, []mutation{cancelRequest}},
 	} {
 		n := t.newCreation()
-		n.Method = step.method
+		n.Terms.Level = step.level
+		n.Method, n.OtherMethods = step.methods[0], step.methods[1:]
 		r := t.createRequest(ctx, a, n)
 		for _, m := range step.change {
 			t.passMoment(ctx)
@@ -103,7 +150,8 @@ func reportsLastMessage(ctx context.Context, t *trial) {
 		if heard.Equal(begun) {
 			want.LastHeard = time.Time{}
 		}
-		t.expectActivity(ctx, begun, want)
-		t.expectActivity(ctx, heard.Add(time.Microsecond), verification.Activity{Expired: step.expired})
+		replicas := []verification.Store{a, t.openReplica()} // two more for each question of each step would be near a hundred
+		t.expectActivityOf(ctx, replicas, begun, want)
+		t.expectActivityOf(ctx, replicas, heard.Add(time.Microsecond), verification.Activity{Expired: step.expired})
 	}
 }

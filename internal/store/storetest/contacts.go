@@ -18,6 +18,7 @@ func contactChecks() []check {
 		{name: "never restore an earlier request after the later one is deleted", run: contactsDeleted},
 		{name: "drop the oldest beyond eight", run: contactsOverflow},
 		{name: "return the current state", run: contactsCurrent},
+		{name: "keep what a sender was asked for two requests, unless that is the contact", run: contactsOfEchoes},
 	}
 }
 
@@ -132,4 +133,27 @@ func contactsCurrent(ctx context.Context, t *trial) {
 	}
 	written := t.updateRequest(ctx, a, id, verifyClaimed(true))
 	t.Expect(b.Awaiting(ctx, "anna")).To(equalRequest(written))
+}
+
+// contactsOfEchoes asks for two requests of one sender whose number is hidden. Each answer names its request, so both go on.
+func contactsOfEchoes(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	early, late := t.createRequest(ctx, a, t.newCreation()), t.createRequest(ctx, b, t.newCreation())
+	for i, id := range []string{early.ID, late.ID} {
+		t.passMoment(ctx)
+		t.updateRequest(ctx, []verification.Store{a, b}[i], id, askByEcho("anna", 0))
+	}
+	for _, id := range []string{early.ID, late.ID} {
+		r := t.getRequest(ctx, a, id)
+		echo, found := r.EchoOf([]string{"anna"})
+		t.Expect(found).To(BeTrue(), "the echo of %s", id)
+		t.Expect(echo.Nonce).NotTo(BeEmpty())
+	}
+	t.expectNotAwaiting(ctx, "anna")
+	t.bindLater(ctx, a, early.ID, "bruno")
+	t.bindLater(ctx, b, late.ID, "bruno")
+	t.expectAwaiting(ctx, "bruno", late)
+	r := t.getRequest(ctx, b, early.ID)
+	_, found := r.EchoOf([]string{"anna"})
+	t.Expect(found).To(BeTrue(), "only the binding of the contact ends")
 }

@@ -27,13 +27,14 @@ func createsPending(ctx context.Context, t *trial) {
 	s := t.openReplica()
 	n := t.newCreation()
 	n.BodyHash, n.Phone, n.Method = "d41d8cd98f00b204e9800998ecf8427e", mustNumber("+551187654321"), verification.WhatsApp
-	n.DisplayName = "Ada's Bücher 📚"
+	n.DisplayName, n.ReturnURL = "Ada's Bücher 📚", "https://shop.example/back?x=ü"
+	n.OtherMethods = []verification.Method{verification.Telegram}
 	created := t.expectAdmitted(ctx, s, n, verification.Limits{})
 
 	r := created.Request
 	t.Expect(r).To(equalRequest(verification.Request{
 		ID: n.ID, Phone: n.Phone, Method: n.Method, KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName,
-		Phase:     verification.Pending,
+		OtherMethods: n.OtherMethods, ClientData: n.ClientData, Phase: verification.Pending,
 		CreatedAt: r.CreatedAt, ExpiresAt: r.CreatedAt.Add(n.TTL), Version: r.Version,
 	}))
 	t.Expect(r.Version).NotTo(BeEmpty())

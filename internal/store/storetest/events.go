@@ -15,6 +15,7 @@ func eventChecks() []check {
 		{name: "hands out the event of a pending request, and its expiry in time", needs: needsQueue, run: queueAttention},
 		{name: "hands out no event of a pending request while events are paused or off", needs: needsQueue, run: queueAttentionPaused},
 		{name: "makes the event of an expired request due", needs: needsQueue, run: queueExpired},
+		{name: "ends the event of a pending request with it, and then deletes it in time", run: attentionEnds},
 		{name: "evicts no lapsed request whose event is still to come", needs: needsCap, run: capKeepsLapsed},
 	}
 }
@@ -121,6 +122,77 @@ func queueExpired(ctx context.Context, t *trial) {
 	t.Expect(claims[0].Delivery.Wanted()).To(BeTrue())
 	t.updateRequest(ctx, s, id, recordDelivered(claims[0]))
 	t.Expect(t.claimWork(ctx, s, policy, manyRequests, longLease)).To(BeEmpty(), "kept for its retention")
+}
+
+// attentionEnds ends requests whose events were not delivered, in a project that does not want to hear of their end.
+func attentionEnds(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	kinds := verification.NewEventKinds(verification.EventSuccess, verification.EventAttention)
+	due, retried := t.createRequest(ctx, a, t.newLapsing(0)), t.createRequest(ctx, a, t.newLapsing(1))
+	declined := t.createRequest(ctx, a, t.newCreation())
+	t.updateRequest(ctx, a, due.ID, refuseNumber)
+	t.updateRequest(ctx, a, retried.ID, refuseNumber)
+	t.updateRequest(ctx, a, retried.ID, recordFailed(t.getRequest(ctx, a, retried.ID), retried.ExpiresAt.Add(time.Hour)))
+	t.updateRequest(ctx, a, declined.ID, askByEcho("anna", kinds))
+	t.Expect(t.getRequest(ctx, b, declined.ID).Delivery.Wanted()).To(BeTrue())
+	t.updateRequest(ctx, a, declined.ID, func(r *verification.Request, now time.Time) error {
+		tap := verification.Evidence{Method: r.Method, SentAt: now}
+		return r.Decline(tap, func(c verification.Contact) bool { return c.Binding == "anna" }, now, kinds)
+	})
+	t.lapseRequests()
+	t.expireLapsedRequests(ctx, b, kinds, due.ID, retried.ID)
+
+	for id, want := range map[string]verification.Event{
+		due.ID:      {Kind: verification.EventExpired},
+		retried.ID:  {Kind: verification.EventExpired},
+		declined.ID: {Kind: verification.EventDeclined},
+	} {
+		r := t.getRequest(ctx, a, id)
+		t.Expect(r.Event().Kind).To(Equal(want.Kind))
+		t.Expect(r.HintAt(r.ExpiresAt.Add(verification.ExpiryGrace))).NotTo(BeEmpty(), "the status has the hint")
+		t.Expect(r.Delivery).To(BeZero())
+		for _, events := range []verification.EventPolicy{verification.EventsOn, verification.EventsOff, verification.EventsPaused} {
+			policy, end := verification.Policy{Retention: time.Hour, Events: events}, r.ExpiresAt.Add(verification.ExpiryGrace+time.Hour)
+			t.Expect(verification.Next(&r, end, policy).Step).To(Equal(verification.StepDelete))
+			t.Expect(verification.Next(&r, end.Add(-time.Microsecond), policy)).
+				To(Equal(verification.Action{Step: verification.StepWait, At: end}))
+		}
+	}
+	deleted := []string{due.ID, retried.ID}
+	if t.hasSteppedClock() {
+		deleted = append(deleted, declined.ID)
+	}
+	t.expectOnlyDeletion(ctx, b, kinds, deleted)
+}
+
+// expireLapsedRequests expires requests by a sweep, if the store sweeps, and otherwise as a worker does.
+func (t *trial) expireLapsedRequests(ctx context.Context, s verification.Store, wanted verification.EventKinds, ids ...string) {
+	if t.harness.Queue != nil {
+		policy := verification.Policy{Retention: 24 * time.Hour, Events: verification.EventsOn, Kinds: wanted}
+		_, err := t.harness.Queue(s).Sweep(ctx, policy, manyRequests)
+		t.Expect(err).NotTo(HaveOccurred())
+	}
+	for _, id := range ids {
+		if r := t.getRequest(ctx, s, id); r.Phase == verification.Pending {
+			t.updateRequest(ctx, s, id, func(r *verification.Request, now time.Time) error { return r.Expire(now, wanted) })
+		}
+	}
+}
+
+// expectOnlyDeletion expects a queue to hand out nothing but the deletion of requests.
+func (t *trial) expectOnlyDeletion(ctx context.Context, s verification.Store, wanted verification.EventKinds, ids []string) {
+	if t.harness.Queue == nil {
+		return
+	}
+	policy := verification.Policy{Retention: 24 * time.Hour, Events: verification.EventsOn, Kinds: wanted}
+	t.Expect(t.claimWork(ctx, s, policy, manyRequests, 0)).To(BeEmpty(), "kept for its retention")
+	policy.Retention = 0
+	claims := t.claimWork(ctx, s, policy, manyRequests, longLease)
+	t.Expect(requestIDs(claims)).To(ConsistOf(ids))
+	for _, claim := range claims {
+		t.Expect(verification.Next(&claim, t.readClock(ctx, s, claim.ID), policy).Step).To(Equal(verification.StepDelete))
+		t.Expect(s.Delete(ctx, claim.ID, claim.Version)).To(Succeed())
+	}
 }
 
 func capKeepsLapsed(ctx context.Context, t *trial) {

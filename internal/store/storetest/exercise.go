@@ -43,6 +43,8 @@ func allTopics() []topic {
 		{"queue", queueChecks()},
 		{"events", eventChecks()},
 		{"leases", leaseChecks()},
+		{"session", sessionChecks()},
+		{"declines", declineChecks()},
 		{"outage", outageChecks()},
 	}
 }

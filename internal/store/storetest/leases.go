@@ -16,6 +16,7 @@ func leaseChecks() []check {
 		{name: "return work in its original order when they end", needs: needsQueue, run: repeatIfSlow(leaseOrder)},
 		{name: "fence off a holder whose lease has ended", needs: needsQueue, run: leaseFences},
 		{name: "end with the step they were claimed for", needs: needsQueue, run: leaseEndsEarly},
+		{name: "go on through a write that leaves the work as it is", needs: needsQueue, run: leaseOutlivesOtherWrites},
 		{name: "count an epoch for each claim, none for other writes", needs: needsQueue, run: leaseCounts},
 	}
 }
@@ -108,6 +109,24 @@ func leaseEndsEarly(ctx context.Context, t *trial) {
 		t.passTime(ctx, longLease/2)
 		t.Expect(requestIDs(t.claimWork(ctx, s, sendingPolicy(longLease), manyRequests, longLease))).To(Equal([]string{r.ID}))
 	}
+}
+
+// leaseOutlivesOtherWrites lets a stranger write while the event of a pending request is being sent.
+func leaseOutlivesOtherWrites(ctx context.Context, t *trial) {
+	a, b := t.openReplica(), t.openReplica()
+	r := t.createRequest(ctx, a, t.newLasting())
+	t.updateRequest(ctx, a, r.ID, bindSender("anna"))
+	t.updateRequest(ctx, a, r.ID, refuseNumber)
+	claims := t.claimWork(ctx, a, sendingPolicy(longLease), manyRequests, longLease)
+	t.Expect(requestIDs(claims)).To(Equal([]string{r.ID}))
+	t.updateRequest(ctx, b, r.ID, bindSender("bruno"))
+	t.Expect(t.claimWork(ctx, b, sendingPolicy(longLease), manyRequests, longLease)).To(BeEmpty(), "the event is being sent")
+	t.updateRequest(ctx, b, r.ID, verifyClaimed(true))
+	again := t.claimWork(ctx, b, sendingPolicy(longLease), manyRequests, longLease)
+	t.Expect(requestIDs(again)).To(Equal([]string{r.ID}), "another event is due")
+	_, err := a.Update(ctx, r.ID, recordDelivered(claims[0]))
+	t.Expect(err).To(MatchError(verification.ErrLeaseLost))
+	t.Expect(t.updateRequest(ctx, b, r.ID, recordDelivered(again[0])).Delivery.Attempts).To(Equal(1))
 }
 
 func leaseCounts(ctx context.Context, t *trial) {

@@ -49,6 +49,27 @@ func contactMutants() []mutant {
 				}
 			}
 		}},
+		{"ends what a sender was asked for before", []string{"keep what a sender was asked"}, func(environment) func(*faultyStore) {
+			var seen sharedMap[[]string]
+			return func(s *faultyStore) {
+				trackBindings(s, &seen)
+				update := s.update
+				s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
+					r, err := update(ctx, id, m)
+					for _, c := range r.Contacts {
+						for _, other := range seen.get(c.Binding) {
+							if other != id {
+								_, _ = s.inner.Update(ctx, other, func(r *verification.Request, _ time.Time) error {
+									r.Contacts = slices.DeleteFunc(r.Contacts, func(o verification.Contact) bool { return o.Binding == c.Binding })
+									return nil
+								})
+							}
+						}
+					}
+					return r, err
+				}
+			}
+		}},
 		{"falls back from a final request", []string{"never restore an earlier request after the later one is final"}, func(environment) func(*faultyStore) {
 			return fallsBack(func(r verification.Request, err error) bool { return err == nil && r.Phase.Final() })
 		}},

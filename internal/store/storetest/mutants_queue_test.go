@@ -42,6 +42,19 @@ func eventMutants() []mutant {
 				})
 			},
 		)},
+		{"keeps the event of a request that ended", []string{"ends the event of a pending request with it"}, perInstance(func(s *faultyStore) {
+			update := s.update
+			s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
+				return update(ctx, id, func(r *verification.Request, now time.Time) error {
+					before := r.Delivery
+					err := m(r, now)
+					if r.Phase == verification.Expired && before.Wanted() {
+						r.Delivery = before
+					}
+					return err
+				})
+			}
+		})},
 		{"waits for a webhook before it expires a request", []string{"hands out no event of a pending request while"}, faultyClaim(
 			func(_ *faultyStore, claim claimFunc) claimFunc {
 				return func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
@@ -143,6 +156,29 @@ func queueMutants() []mutant {
 				})
 			}
 		})},
+		{"ends a lease with any write", []string{"go on through a write"}, func(w environment) func(*faultyStore) {
+			var written sharedMap[bool]
+			return func(s *faultyStore) {
+				update, claim := s.update, s.claim
+				s.update = func(ctx context.Context, id string, m mutation) (verification.Request, error) {
+					r, err := update(ctx, id, m)
+					written.change(id, func(bool) bool { return err == nil && r.Delivery.Wanted() })
+					return r, err
+				}
+				s.claim = func(ctx context.Context, p verification.Policy, n int, lease time.Duration) ([]verification.Request, error) {
+					list, err := claim(ctx, p, n, lease)
+					for _, r := range list {
+						written.change(r.ID, func(bool) bool { return false })
+					}
+					for _, id := range w.created.all() {
+						if r, readErr := s.inner.Read(ctx, id); readErr == nil && written.get(id) && len(list) < n {
+							list = append(list, r)
+						}
+					}
+					return list, err
+				}
+			}
+		}},
 		{"keeps a lease that a write ended", []string{"end with the step"}, func(w environment) func(*faultyStore) {
 			var until sharedMap[time.Time]
 			return func(s *faultyStore) {

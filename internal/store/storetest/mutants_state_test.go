@@ -119,11 +119,15 @@ func forgetfulMutants() []mutant {
 				r.Contacts[i].Kind = ""
 			}
 		}),
+		{"forgets the other messengers", []string{"stores a pending request"}, perInstance(func(s *faultyStore) {
+			s.changeAnswers(func(r *verification.Request) { r.OtherMethods = nil })
+		})},
 		{"forgets the display name", []string{"stores a pending request"}, perInstance(func(s *faultyStore) {
 			s.changeAnswers(func(r *verification.Request) { r.DisplayName = "" })
 		})},
 		forgetsField("the number reported", "verified without", func(r *verification.Request) { r.Actual = mustNumber(claimedNumber) }),
-		forgetsField("the assurance", "verified by", func(r *verification.Request) { r.Assurance = "" }),
+		forgetsField("the messenger", "verified by the other messenger", func(r *verification.Request) { r.VerifiedBy = "" }),
+		forgetsField("the assurance", "verified by a", func(r *verification.Request) { r.Assurance = "" }),
 		forgetsField("the reason", "between two attempts", func(r *verification.Request) { r.Delivery.LastReason = "" }),
 		forgetsField("the last status", "delivered", func(r *verification.Request) { r.Delivery.LastStatusCode = 0 }),
 		forgetsField("milliseconds", "exhausted", func(r *verification.Request) {

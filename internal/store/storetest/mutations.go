@@ -33,6 +33,14 @@ func bindSender(binding string) mutation {
 	}
 }
 
+// askByEcho returns the mutation for a message from a sender who hides the number.
+func askByEcho(binding string, wanted verification.EventKinds) mutation {
+	return func(r *verification.Request, now time.Time) error {
+		sender := verification.Contact{Binding: binding, Nonce: "00112233445566778899aabbccddeeff"}
+		return r.AwaitEcho(verification.Evidence{Method: r.Method, SentAt: now}, sender, nil, now, wanted)
+	}
+}
+
 // dueIn returns verifyClaimed with an event that is due after d.
 func dueIn(d time.Duration) mutation {
 	return func(r *verification.Request, now time.Time) error {

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	. "github.com/onsi/gomega"
@@ -13,6 +15,7 @@ func stateChecks() []check {
 	checks := []check{
 		{name: "keeps times to the microsecond and returns no finer ones", run: keepsMicroseconds},
 		{name: "returns copies that share nothing", run: returnsCopies},
+		{name: "returns copies of a final request, which memory may answer, that share nothing", run: returnsFinalCopies},
 		{name: "shows each write at once through every instance", run: keepsCurrent},
 		{name: "shows each phase at once to ReadFinal", run: peeksEachPhase},
 		{name: "shows only stored requests to ReadFinal and ReadCached", run: peeksStored},
@@ -49,8 +52,25 @@ var states = []struct {
 		r.Phase, r.Hints = verification.Expired, []verification.Hint{{Kind: verification.HintDeclined, At: at(1)}}
 		r.Delivery.NextAttemptAt = at(2)
 	}},
+	{"proven by the other messenger, with wrong codes", func(r *verification.Request, at func(int) time.Time) {
+		r.ProvenAt, r.Actual, r.Assurance, r.VerifiedBy = at(1), r.Phone, verification.AssuranceEcho, verification.WhatsApp
+		r.WrongCodes = 3
+		r.Contacts = []verification.Contact{{Binding: "b1", BoundAt: at(2)}}
+		r.Hints = []verification.Hint{{Kind: verification.HintAwaitingConfirmation, At: at(1)}}
+		r.Delivery.NextAttemptAt = at(3)
+	}},
+	{"confirmed", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.ProvenAt, r.VerifiedAt, r.Actual, r.WrongCodes = verification.Verified, at(1), at(2), r.Phone, 4
+	}},
+	{"ended by wrong codes", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.ProvenAt, r.Actual, r.WrongCodes = verification.Expired, at(1), r.Phone, verification.MaxConfirmTries
+		r.Hints = []verification.Hint{{Kind: verification.HintWrongCode, At: at(2)}}
+	}},
 	{"verified by an echo", func(r *verification.Request, at func(int) time.Time) {
 		r.Phase, r.VerifiedAt, r.Actual, r.Assurance = verification.Verified, at(1), r.Phone, verification.AssuranceEcho
+	}},
+	{"verified by the other messenger", func(r *verification.Request, at func(int) time.Time) {
+		r.Phase, r.VerifiedAt, r.Actual, r.VerifiedBy = verification.Verified, at(1), r.Phone, verification.WhatsApp
 	}},
 	{"verified without an event", func(r *verification.Request, at func(int) time.Time) {
 		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, at(1), r.Phone
@@ -87,6 +107,7 @@ func keepsState(ctx context.Context, t *trial, shape func(*verification.Request,
 	n := t.newCreation()
 	n.Phone, n.BodyHash, n.DisplayName = mustNumber("+551187654321"), "hash", "Ada's Bücher"
 	n.ClientData = verification.ClientData{Reference: "7", Metadata: map[string]string{"cart": "3"}, Locale: "es"}
+	n.Terms = verification.Terms{Level: verification.LevelSession, Purpose: "sign-in", Browser: "CHROME/WINDOWS"}
 	want := t.createRequest(ctx, a, n)
 	// An odd number of microseconds, so that truncation to a coarser unit is noticed.
 	shape(&want, func(n int) time.Time {
@@ -148,6 +169,45 @@ func returnsCopies(ctx context.Context, t *trial) {
 	})
 	spoil(seen.Contacts)
 	t.Expect(t.getRequest(ctx, s, id).Contacts[0].Binding).To(Equal("sender"))
+}
+
+func returnsFinalCopies(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	n := t.newKeyed()
+	n.Metadata, n.OtherMethods = map[string]string{"cart": "3"}, []verification.Method{verification.WhatsApp}
+	id := t.createRequest(ctx, s, n).ID
+	t.updateRequest(ctx, s, id, refuseNumber)
+	t.updateRequest(ctx, s, id, bindSender("sender"))
+	want := t.updateRequest(ctx, s, id, verifyClaimed(false))
+	// Copied here, and not by Clone, which is under test.
+	want.Metadata, want.OtherMethods = maps.Clone(want.Metadata), slices.Clone(want.OtherMethods)
+	want.Hints, want.Contacts = slices.Clone(want.Hints), slices.Clone(want.Contacts)
+	t.harness.Settle()
+	read := func(r verification.Request, err error) verification.Request {
+		t.Expect(err).NotTo(HaveOccurred())
+		return r
+	}
+	for name, way := range map[string]func() verification.Request{
+		"Read":       func() verification.Request { return read(s.Read(ctx, id)) },
+		"ReadFinal":  func() verification.Request { return read(s.ReadFinal(ctx, id)) },
+		"ReadCached": func() verification.Request { return read(s.ReadCached(ctx, id)) },
+		"Awaiting":   func() verification.Request { return read(s.Awaiting(ctx, "sender")) },
+		"Create": func() verification.Request {
+			created, err := s.Create(ctx, n, verification.Limits{})
+			return read(created.Request, err)
+		},
+		"Update": func() verification.Request {
+			return read(s.Update(ctx, id, func(*verification.Request, time.Time) error { return verification.ErrUnchanged }))
+		},
+	} {
+		spoiled := way()
+		t.Expect(spoiled).To(equalRequest(want), name)
+		spoiled.Metadata["cart"], spoiled.OtherMethods[0] = "spoiled", "spoiled"
+		spoiled.Hints[0].Kind, spoiled.Contacts[0].Binding = "SPOILED", "spoiled"
+		for _, again := range []func(context.Context, string) (verification.Request, error){s.ReadFinal, s.ReadCached} {
+			t.Expect(read(again(ctx, id))).To(equalRequest(want), "after a copy of %s was spoiled", name)
+		}
+	}
 }
 
 func keepsCurrent(ctx context.Context, t *trial) {

@@ -57,6 +57,19 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Assurance
   scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.AssuranceLevel
+  scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.AssuranceSettings
+  map:
+    fields:
+    - name: declineCooldown
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Duration
+      default: 1h
+    - name: level
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.AssuranceLevel
+      default: Possession
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Autoscaling
   map:
     fields:
@@ -87,6 +100,15 @@ var schemaYAML = typed.YAMLObject(`types:
   map:
     fields:
     - name: callbackURL
+      type:
+        scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.ConfigMapKeyRef
+  map:
+    fields:
+    - name: key
+      type:
+        scalar: string
+    - name: name
       type:
         scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Contact
@@ -148,6 +170,8 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ServiceSettings
       default: {}
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.FrameAncestor
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.GatewayRef
   map:
     fields:
@@ -207,7 +231,13 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Init
   map:
     fields:
+    - name: assurance
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.AssuranceLevel
     - name: bodyHash
+      type:
+        scalar: string
+    - name: browser
       type:
         scalar: string
     - name: createdAt
@@ -220,6 +250,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
     - name: keyName
+      type:
+        scalar: string
+    - name: otherMethods
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Method
+          elementRelationship: associative
+    - name: purpose
+      type:
+        scalar: string
+    - name: returnURL
       type:
         scalar: string
     - name: subjectHash
@@ -246,6 +288,41 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.networking.v1.NetworkPolicyPeer
           elementRelationship: atomic
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.Page
+  map:
+    fields:
+    - name: accentColor
+      type:
+        scalar: string
+    - name: frameAncestors
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.FrameAncestor
+          elementRelationship: associative
+    - name: languages
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.PageLanguage
+          elementRelationship: associative
+    - name: logoRef
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ConfigMapKeyRef
+    - name: methods
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Method
+          elementRelationship: associative
+    - name: returnURLs
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ReturnURL
+          elementRelationship: associative
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.PageLanguage
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Phase
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.PodDisruptionBudget
@@ -284,6 +361,23 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.Purpose
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: title
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.PurposeTitle
+    - name: titles
+      type:
+        map:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.PurposeTitle
+          elementRelationship: atomic
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.PurposeTitle
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Rate
   map:
     fields:
@@ -370,6 +464,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: requests
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.ResourceAmounts
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.ReturnURL
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Scope
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
@@ -559,6 +655,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementRelationship: associative
           keys:
           - name
+    - name: assurance
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.AssuranceSettings
     - name: baseURL
       type:
         scalar: string
@@ -572,9 +671,20 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: networkPolicy
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.NetworkPolicy
+    - name: page
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Page
     - name: projectID
       type:
         scalar: string
+    - name: purposes
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Purpose
+          elementRelationship: associative
+          keys:
+          - name
     - name: rateLimit
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.RateLimit
@@ -680,6 +790,7 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             namedType: com.github.phoneproof.phoneproof.api.v1alpha1.MetadataValue
+          elementRelationship: atomic
     - name: method
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Method
@@ -749,9 +860,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Phase
       default: Pending
+    - name: provenAt
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
     - name: verifiedAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: verifiedBy
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Method
+    - name: wrongCodes
+      type:
+        scalar: numeric
     elementRelationship: atomic
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Webhook
   map:

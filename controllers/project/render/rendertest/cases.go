@@ -112,6 +112,11 @@ var options = []struct {
 		p.Spec.Expose.HTTPRoute = &verifyv1.HTTPRouteSettings{ParentRefs: []verifyv1.GatewayRef{{Name: "public"}}}
 	}},
 	{"httproute-full", useHTTPRoute},
+	{"page", func(p *verifyv1.VerificationProject, o *render.Options) {
+		useHTTPRoute(p, o)
+		useIngress(p, o)
+		p.Spec.Page = &verifyv1.Page{LogoRef: &verifyv1.ConfigMapKeyRef{Name: "shop-page", Key: "logo.png"}}
+	}},
 	{"network-policy", func(p *verifyv1.VerificationProject, _ *render.Options) {
 		p.Spec.NetworkPolicy = &verifyv1.NetworkPolicy{}
 	}},

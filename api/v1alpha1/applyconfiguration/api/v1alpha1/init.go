@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	apiv1alpha1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,6 +34,22 @@ type InitApplyConfiguration struct {
 	// rateLimit.perSubject. Default: unset, the project has no such limit or the
 	// request is a manual one.
 	SubjectHash *string `json:"subjectHash,omitempty"`
+	// otherMethods are the messengers that the page offers beside spec.method: a
+	// message through one of them verifies the number, too. Default: unset, none.
+	OtherMethods []apiv1alpha1.Method `json:"otherMethods,omitempty"`
+	// returnURL is where the page leads back to. At most 2048 characters.
+	// Default: unset, nowhere.
+	ReturnURL *string `json:"returnURL,omitempty"`
+	// assurance is Session where a client must confirm the request with a session
+	// code after the number was proven. Default: unset, a message from the number
+	// is enough.
+	Assurance *apiv1alpha1.AssuranceLevel `json:"assurance,omitempty"`
+	// purpose is the name of the purpose, of spec.purposes of the project, that
+	// the user reads. Default: unset, none.
+	Purpose *string `json:"purpose,omitempty"`
+	// browser is what the user began in, in fixed words that the user reads:
+	// BROWSER/SYSTEM. Default: unset, not known. Example: CHROME/WINDOWS.
+	Browser *string `json:"browser,omitempty"`
 }
 
 // InitApplyConfiguration constructs a declarative configuration of the Init type for use with
@@ -86,5 +103,47 @@ func (b *InitApplyConfiguration) WithDisplayName(value string) *InitApplyConfigu
 // If called multiple times, the SubjectHash field is set to the value of the last call.
 func (b *InitApplyConfiguration) WithSubjectHash(value string) *InitApplyConfiguration {
 	b.SubjectHash = &value
+	return b
+}
+
+// WithOtherMethods adds the given value to the OtherMethods field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the OtherMethods field.
+func (b *InitApplyConfiguration) WithOtherMethods(values ...apiv1alpha1.Method) *InitApplyConfiguration {
+	for i := range values {
+		b.OtherMethods = append(b.OtherMethods, values[i])
+	}
+	return b
+}
+
+// WithReturnURL sets the ReturnURL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ReturnURL field is set to the value of the last call.
+func (b *InitApplyConfiguration) WithReturnURL(value string) *InitApplyConfiguration {
+	b.ReturnURL = &value
+	return b
+}
+
+// WithAssurance sets the Assurance field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Assurance field is set to the value of the last call.
+func (b *InitApplyConfiguration) WithAssurance(value apiv1alpha1.AssuranceLevel) *InitApplyConfiguration {
+	b.Assurance = &value
+	return b
+}
+
+// WithPurpose sets the Purpose field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Purpose field is set to the value of the last call.
+func (b *InitApplyConfiguration) WithPurpose(value string) *InitApplyConfiguration {
+	b.Purpose = &value
+	return b
+}
+
+// WithBrowser sets the Browser field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Browser field is set to the value of the last call.
+func (b *InitApplyConfiguration) WithBrowser(value string) *InitApplyConfiguration {
+	b.Browser = &value
 	return b
 }

@@ -41,12 +41,24 @@ type VerificationProjectSpecApplyConfiguration struct {
 	// one of whatsapp and telegram is required.
 	Telegram *TelegramApplyConfiguration `json:"telegram,omitempty"`
 	// replies say which messages of end users are answered, and by which texts.
-	// Default: unset, and all are answered by built-in English texts.
+	// Default: unset, and all are answered by built-in texts, in the language of
+	// the request.
 	Replies *RepliesApplyConfiguration `json:"replies,omitempty"`
 	// texts are texts for end users by language, for requests that name a locale.
 	// Built in are ar, de, en, es, fr, hi, id, it, pt, ru, tr and zh. At most 24.
 	// Default: unset, the texts of replies, else the built-in ones.
 	Texts []TextsApplyConfiguration `json:"texts,omitempty"`
+	// page offers a page of its own to each request: pageURL of init. It leads the
+	// user through the messenger and back. Default: unset, no page.
+	Page *PageApplyConfiguration `json:"page,omitempty"`
+	// assurance says what it takes to verify a number. Default: unset, a message
+	// from the number is enough, and a number whose owner answers "Not me" may be
+	// asked again at once.
+	Assurance *AssuranceSettingsApplyConfiguration `json:"assurance,omitempty"`
+	// purposes are what verifications of this project are for. A client names one
+	// in the field purpose of init, and the user reads its title before the
+	// session code. At most 16. Default: unset, none.
+	Purposes []PurposeApplyConfiguration `json:"purposes,omitempty"`
 	// request says how long a request may take and how long it is kept.
 	Request *RequestSettingsApplyConfiguration `json:"request,omitempty"`
 	// rateLimit bounds how many requests may be started.
@@ -154,6 +166,35 @@ func (b *VerificationProjectSpecApplyConfiguration) WithTexts(values ...*TextsAp
 			panic("nil value passed to WithTexts")
 		}
 		b.Texts = append(b.Texts, *values[i])
+	}
+	return b
+}
+
+// WithPage sets the Page field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Page field is set to the value of the last call.
+func (b *VerificationProjectSpecApplyConfiguration) WithPage(value *PageApplyConfiguration) *VerificationProjectSpecApplyConfiguration {
+	b.Page = value
+	return b
+}
+
+// WithAssurance sets the Assurance field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Assurance field is set to the value of the last call.
+func (b *VerificationProjectSpecApplyConfiguration) WithAssurance(value *AssuranceSettingsApplyConfiguration) *VerificationProjectSpecApplyConfiguration {
+	b.Assurance = value
+	return b
+}
+
+// WithPurposes adds the given value to the Purposes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Purposes field.
+func (b *VerificationProjectSpecApplyConfiguration) WithPurposes(values ...*PurposeApplyConfiguration) *VerificationProjectSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithPurposes")
+		}
+		b.Purposes = append(b.Purposes, *values[i])
 	}
 	return b
 }

@@ -40,6 +40,17 @@ type VerificationRequestStatusApplyConfiguration struct {
 	// verifiedAt is when the number was verified, RFC 3339 with exactly six
 	// digits of a second.
 	VerifiedAt *metav1.MicroTime `json:"verifiedAt,omitempty"`
+	// provenAt is when the number sent the code of a request with
+	// init.assurance Session, which then awaits its confirmation by a client,
+	// RFC 3339 with exactly six digits of a second. verifiedBy,
+	// actualPhoneNumber and assurance are set with it. Default: unset.
+	ProvenAt *metav1.MicroTime `json:"provenAt,omitempty"`
+	// wrongCodes is how many wrong session codes were entered; 5 end the
+	// request. Default: 0.
+	WrongCodes *int32 `json:"wrongCodes,omitempty"`
+	// verifiedBy is the messenger that verified the number, where that is not
+	// spec.method. Default: unset.
+	VerifiedBy *apiv1alpha1.Method `json:"verifiedBy,omitempty"`
 	// actualPhoneNumber is the number that the messenger reported for the
 	// sender, in E.164. It may differ from spec.phoneNumber in form only.
 	ActualPhoneNumber *string `json:"actualPhoneNumber,omitempty"`
@@ -122,6 +133,30 @@ func (b *VerificationRequestStatusApplyConfiguration) WithLink(value string) *Ve
 // If called multiple times, the VerifiedAt field is set to the value of the last call.
 func (b *VerificationRequestStatusApplyConfiguration) WithVerifiedAt(value metav1.MicroTime) *VerificationRequestStatusApplyConfiguration {
 	b.VerifiedAt = &value
+	return b
+}
+
+// WithProvenAt sets the ProvenAt field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ProvenAt field is set to the value of the last call.
+func (b *VerificationRequestStatusApplyConfiguration) WithProvenAt(value metav1.MicroTime) *VerificationRequestStatusApplyConfiguration {
+	b.ProvenAt = &value
+	return b
+}
+
+// WithWrongCodes sets the WrongCodes field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the WrongCodes field is set to the value of the last call.
+func (b *VerificationRequestStatusApplyConfiguration) WithWrongCodes(value int32) *VerificationRequestStatusApplyConfiguration {
+	b.WrongCodes = &value
+	return b
+}
+
+// WithVerifiedBy sets the VerifiedBy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the VerifiedBy field is set to the value of the last call.
+func (b *VerificationRequestStatusApplyConfiguration) WithVerifiedBy(value apiv1alpha1.Method) *VerificationRequestStatusApplyConfiguration {
+	b.VerifiedBy = &value
 	return b
 }
 

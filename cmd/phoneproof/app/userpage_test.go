@@ -1,0 +1,240 @@
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/makiuchi-d/gozxing"
+	"github.com/makiuchi-d/gozxing/qrcode"
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/page/view"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// maxUserPage is what the page of a user may have, in bytes.
+const maxUserPage = 30 << 10
+
+// pagePictures names the folder that the pictures of docs/page.md are written to, if it is set; see `make screenshot`.
+const pagePictures = "PHONEPROOF_TEST_PAGE_PICTURES"
+
+// userPage is the page of a request in a browser.
+type userPage struct {
+	*tab
+
+	dev *devProcess
+	// id, url and link are those of the request.
+	id, url, link string
+	// taps counts what the user tapped so far, on the page and in the messenger.
+	taps int
+}
+
+// openUserPage starts a verification and opens its page.
+func (b *tab) openUserPage(d *devProcess, more map[string]any) *userPage {
+	b.t.Helper()
+	p := b.initUserPage(d, more)
+	p.Open(p.url)
+	return p
+}
+
+// initUserPage starts a verification whose page can be opened.
+func (b *tab) initUserPage(d *devProcess, more map[string]any) *userPage {
+	b.t.Helper()
+	body := map[string]any{"phoneNumber": ada, "returnURL": d.page + "/?order=7"}
+	maps.Copy(body, more)
+	answer := d.call(http.StatusOK, http.MethodPost, d.api+"/api/verify/init", body)
+	p := &userPage{tab: b, dev: d, id: answer["requestId"].(string), url: answer["pageURL"].(string)}
+	p.link, _ = answer["waLink"].(string)
+	if p.link == "" {
+		p.link, _ = answer["tgLink"].(string)
+	}
+	p.UseAxe("color-contrast", "document-title", "html-has-lang")
+	return p
+}
+
+// expectTitle waits for the title of a state, and judges how accessible it is.
+func (p *userPage) expectTitle(title string) {
+	p.t.Helper()
+	p.AwaitText("h1", Equal(title))
+	p.judge(title)
+}
+
+// judge looks at the page as people with and without a screen reader do, in light and dark, wide and narrow.
+func (p *userPage) judge(state string) {
+	p.t.Helper()
+	p.ExpectAccessible(state)
+	p.ExpectNarrow(state)
+}
+
+// keepInside keeps the browser from following links to the messengers, which are other people's sites.
+func (p *userPage) keepInside() {
+	p.t.Helper()
+	p.Eval(`addEventListener("click", (event) => {
+		const link = event.target.closest("a");
+		if (link && !link.href.startsWith(location.origin)) { event.preventDefault(); window.opened = link.href; }
+	}, true); 0`)
+}
+
+// readQR returns what the QR code on the screen holds, as a camera sees it.
+func (p *userPage) readQR() string {
+	p.t.Helper()
+	p.Eval(`document.querySelector(".scan img").scrollIntoView({block: "center"}); 0`)
+	picture, err := png.Decode(bytes.NewReader(p.TakeScreenshot()))
+	p.Expect(err).NotTo(HaveOccurred())
+	bitmap, err := gozxing.NewBinaryBitmapFromImage(picture)
+	p.Expect(err).NotTo(HaveOccurred())
+	result, err := qrcode.NewQRCodeReader().Decode(bitmap, map[gozxing.DecodeHintType]any{gozxing.DecodeHintType_TRY_HARDER: true})
+	p.Expect(err).NotTo(HaveOccurred())
+	return result.GetText()
+}
+
+// sendAs sends the prepared text from the phone of a simulated user.
+func (p *userPage) sendAs(user string) {
+	p.t.Helper()
+	p.dev.call(http.StatusAccepted, http.MethodPost, p.dev.page+"/sim/users/"+user+"/send", map[string]string{"link": p.link})
+}
+
+// TestUserPage_leadsToAVerifiedNumber is a person in a browser, with the phone beside it.
+func TestUserPage_leadsToAVerifiedNumber(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	b := openTab(t)
+	p := b.openUserPage(d, nil)
+	p.expectTitle("Verify your phone number")
+	p.Expect(p.readQR()).To(Equal(p.link), "what a phone reads from a large screen")
+	p.Resize(390, 844)
+	p.Expect(p.Eval(`document.querySelector(".scan img").checkVisibility()`)).To(BeFalse(), "a phone does not")
+	p.Expect(p.Eval(`performance.getEntriesByType("resource").filter((r) => !/\/v\/[^/]+\/(events|state)/.test(r.name)).map((r) => r.name).join()`)).
+		To(BeEmpty(), "one request to the first paint")
+	p.Expect(p.Eval(`fetch(location.href).then((r) => r.blob()).then((b) => b.size)`)).To(BeNumerically("<=", maxUserPage))
+
+	p.keepInside()
+	p.Press("#open")
+	p.expectTitle("Now tap Send in WhatsApp")
+	p.Expect(p.Eval("window.opened")).To(Equal(p.link))
+	b.Reload()
+	p.expectTitle("Now tap Send in WhatsApp")
+	p.sendAs("+4915112345678")
+	b.AwaitText("h1", Equal("Your number is verified"))
+	b.AwaitLocation(And(HavePrefix(d.page+"/?order=7&requestId="), HaveSuffix("&status=VERIFIED"))) // by itself
+	b.Expect(b.TakeProblems()).To(BeEmpty())
+}
+
+func TestUserPage_changesToTheOtherMessenger(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	b := openTab(t)
+	p := b.openUserPage(d, map[string]any{"returnURL": nil})
+	p.expectTitle("Verify your phone number")
+	p.sendAs("2")
+	p.expectTitle("That was another number")
+	p.TabTo(".switch")
+	p.PressKey("Enter")
+	b.AwaitText(".steps", ContainSubstring("Open Telegram"))
+	p.link = b.Eval(`document.getElementById("open").href`).(string)
+	p.Expect(p.link).To(HavePrefix("https://t.me/"))
+	p.sendAs("+4915112345678")
+	p.expectTitle("One more tap in Telegram")
+	p.dev.call(http.StatusAccepted, http.MethodPost, d.page+"/sim/users/+4915112345678/share-contact", map[string]string{"wait": "30s"})
+	p.expectTitle("Your number is verified")
+	b.Expect(b.TakeProblems()).To(BeEmpty())
+}
+
+func TestUserPage_worksByKeyboardInArabic(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	p := openTab(t).openUserPage(d, map[string]any{"locale": "ar"})
+	p.expectTitle("تأكيد رقم هاتفك")
+	p.Expect(p.Eval(`getComputedStyle(document.body).direction`)).To(Equal("rtl"))
+	p.keepInside()
+	p.TabTo("#open")
+	p.PressKey("Enter")
+	p.expectTitle("اضغط الآن إرسال في WhatsApp")
+	p.TabTo(".switch")
+	p.PressKey("Enter")
+	p.AwaitText(".steps", ContainSubstring("Telegram"))
+	p.Expect(p.TakeProblems()).To(BeEmpty())
+}
+
+// TestUserPage_followsWithoutAScript reads the page by its reloads.
+func TestUserPage_followsWithoutAScript(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	b := openTab(t)
+	b.DisableScript()
+	p := b.openUserPage(d, map[string]any{"returnURL": nil})
+	b.AwaitText("h1", Equal("Verify your phone number"))
+	p.sendAs("+4915112345678")
+	b.AwaitText("h1", Equal("Your number is verified"))
+	b.Expect(b.TakeProblems()).To(BeEmpty())
+}
+
+// TestUserPage_everyStateIsAccessible looks at each state as the page renders it.
+func TestUserPage_everyStateIsAccessible(t *testing.T) {
+	t.Parallel()
+	b := openTab(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		language, state, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v/"), "/")
+		v := &view.View{
+			Language: language, State: view.State(state), DisplayName: "Ada's Bookshop", MaskedNumber: "+49*********78",
+			Method: verification.WhatsApp, Others: []view.Choice{{Method: verification.Telegram, URL: "/v/x"}},
+			Link: "https://wa.me/1", QR: "https://wa.me/1", PageURL: r.URL.Path,
+			ConfirmLabel: "Confirm", NotMeLabel: "Not me", Accent: "#fbbf24", OnAccent: "#000000",
+		}
+		if state != string(view.Verified) {
+			v.ReturnURL = "https://shop.example/back"
+		}
+		variant := r.URL.Query()
+		v.Session, v.TriesUsedUp = v.State == view.Digits || variant.Has("session"), variant.Has("session")
+		v.Problem, v.TriesLeft = view.Problem(variant.Get("problem")), 3
+		if v.State == view.Digits || v.State == view.Canceled {
+			v.Others = nil
+		}
+		if variant.Has("elsewhere") {
+			v.ReturnURL = ""
+		}
+		content, err := view.Render(v)
+		if err != nil {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", view.ContentSecurityPolicy(v, nil))
+		_, _ = w.Write(content)
+	}))
+	defer server.Close()
+	p := &userPage{tab: b}
+	p.UseAxe("color-contrast", "document-title", "html-has-lang")
+	for _, language := range []string{"en", "ar"} {
+		for _, state := range view.States() {
+			p.judgeView(server.URL, language, string(state), "")
+			if dir := os.Getenv(pagePictures); dir != "" && language == "en" {
+				p.EmulateScheme("light")
+				p.Resize(390, 720)
+				p.Expect(os.WriteFile(filepath.Join(dir, string(state)+".png"), p.inFewColors(p.TakeScreenshot()), 0o600)).To(Succeed())
+			}
+		}
+		for _, state := range []view.State{view.Ready, view.Confirm, view.Unavailable, view.Expired} {
+			p.judgeView(server.URL, language, string(state), "?session")
+		}
+		for _, variant := range []string{"?problem=wrong-digits", "?problem=not-digits", "?problem=not-checked", "?elsewhere"} {
+			p.judgeView(server.URL, language, string(view.Digits), variant)
+		}
+	}
+}
+
+// judgeView opens a view in a state, and judges it.
+func (p *userPage) judgeView(server, language, state, variant string) {
+	p.t.Helper()
+	p.Open(fmt.Sprintf("%s/v/%s/%s%s", server, language, state, variant))
+	p.Await("document.readyState === 'complete' && location.search === '"+variant+"' ? document.body.dataset.state : ''", Equal(state))
+	p.judge(language + " " + state + variant)
+}

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Installs Debian's Node and Python for the tests of the examples in docs/, where they are missing and that can be done. Without
+# them the tests that need them are skipped, and say so.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+missing=()
+command -v node >/dev/null || missing+=(nodejs)
+command -v python3 >/dev/null || missing+=(python3)
+if ((${#missing[@]} == 0)) || install_packages "${missing[@]}"; then
+	exit 0
+fi
+echo "not installed: ${missing[*]}. The tests that need them are skipped; install them, or run make example-assets as root on Debian." >&2

@@ -1,0 +1,154 @@
+package page
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/utils/lru"
+
+	"github.com/phoneproof/phoneproof/internal/tokenbucket"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// All limits of the page. A page costs a read of the store, and one that follows its request a connection.
+const (
+	// MaxFollowers bounds the pages that follow their request at once. Each costs a connection and a subscription. A process with
+	// little memory takes fewer.
+	MaxFollowers = 2000
+	// maxFollowersPerTicket bounds those of one ticket, the tabs of one person; a further one takes the slot of the oldest, whose
+	// browser may be gone without a word.
+	maxFollowersPerTicket = 4
+	// followTime is how long a page follows in one call. It ends before the idle timeout of common proxies.
+	followTime = 50 * time.Second
+	// heartbeat is how often a stream without news shows that it lives, so that a connection that broke is noticed and freed.
+	heartbeat = 15 * time.Second
+	// writeTime limits one write to a stream whose client does not read.
+	writeTime = 10 * time.Second
+	// pollTime is how long a long poll lasts.
+	pollTime = 25 * time.Second
+	// storeTime limits each read and write of the store.
+	storeTime = 1500 * time.Millisecond
+	// maxBuckets bounds the tickets whose calls are counted.
+	maxBuckets = 20_000
+	// maxMarks bounds the cookies that say which pages of this site were opened.
+	maxMarks = 8
+	// markLife is how long such a cookie is kept, in seconds: longer than a request lasts.
+	markLife = 3600
+	// maxForm limits the body of a form, in bytes.
+	maxForm = 1 << 10
+	// directQR is the most that a QR code of the messenger link holds, in bytes, so that a phone reads it from a screen. A longer
+	// link is reached by the page itself.
+	directQR = 500
+)
+
+// callRate is what one ticket may be asked for.
+var callRate = tokenbucket.Rate{PerSecond: 2, Burst: 40}
+
+// checkRate is how many codes may be entered into the pages of one request. The store counts wrong ones exactly; this bounds those that
+// it could not count, because it was down.
+var checkRate = tokenbucket.Rate{PerSecond: 1.0 / 60, Burst: verification.MaxConfirmTries + 1}
+
+// callLimiter limits the calls for each request.
+type callLimiter struct {
+	rate tokenbucket.Rate
+
+	mu      sync.Mutex
+	buckets *lru.Cache
+	// busy are the requests of calls that must not overlap.
+	busy map[string]bool
+}
+
+func newCallLimiter(rate tokenbucket.Rate) *callLimiter {
+	return &callLimiter{rate: rate, buckets: lru.New(maxBuckets), busy: map[string]bool{}}
+}
+
+// beginAlone reports whether the request with that id may be asked for once more, and by no other call until endAlone.
+func (l *callLimiter) beginAlone(id string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.busy[id] || !l.takeToken(id, now) {
+		return false
+	}
+	l.busy[id] = true
+	return true
+}
+
+// endAlone ends a call that beginAlone began.
+func (l *callLimiter) endAlone(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.busy, id)
+}
+
+// takeCall reports whether the request with that id may be asked for once more.
+func (l *callLimiter) takeCall(id string, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.takeToken(id, now)
+}
+
+func (l *callLimiter) takeToken(id string, now time.Time) bool {
+	bucket := &tokenbucket.Bucket{}
+	if known, found := l.buckets.Get(id); found {
+		bucket = known.(*tokenbucket.Bucket) //nolint:forcetypeassert // only buckets are put in
+	} else {
+		l.buckets.Add(id, bucket)
+	}
+	return bucket.Take(l.rate, now)
+}
+
+// followLimiter limits the pages that follow their request.
+type followLimiter struct {
+	most int
+
+	mu    sync.Mutex
+	total int
+	byID  map[string][]*follower // the oldest first
+}
+
+// follower is the slot of a page that follows its request.
+type follower struct {
+	id string
+	// replaced is closed when a newer call of the same page takes its slot.
+	replaced chan struct{}
+}
+
+// beginFollowing takes a slot; it returns nil if none is free.
+func (l *followLimiter) beginFollowing(id string) *follower {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch own := l.byID[id]; {
+	case len(own) >= maxFollowersPerTicket:
+		close(own[0].replaced)
+		l.removeFollower(own[0])
+	case l.total >= l.most:
+		return nil
+	}
+	if l.byID == nil {
+		l.byID = make(map[string][]*follower)
+	}
+	f := &follower{id: id, replaced: make(chan struct{})}
+	l.byID[id] = append(l.byID[id], f)
+	l.total++
+	return f
+}
+
+// endFollowing frees a slot, unless another call has taken it.
+func (l *followLimiter) endFollowing(f *follower) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.removeFollower(f)
+}
+
+func (l *followLimiter) removeFollower(f *follower) {
+	own := l.byID[f.id]
+	i := slices.Index(own, f)
+	if i < 0 {
+		return
+	}
+	l.total--
+	if l.byID[f.id] = slices.Delete(own, i, i+1); len(l.byID[f.id]) == 0 {
+		delete(l.byID, f.id)
+	}
+}

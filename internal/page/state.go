@@ -1,0 +1,93 @@
+package page
+
+import (
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/page/view"
+	"github.com/phoneproof/phoneproof/internal/settings"
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// stateOf returns what the page of a request shows at now with a messenger. opened is whether its user tapped the button that opens
+// that one. The end is shown when the API shows it, after verification.ExpiryGrace, because nothing may follow it.
+func stateOf(s *settings.Settings, r *verification.Request, method verification.Method, opened bool, now time.Time) view.State {
+	hint := r.HintAt(now)
+	switch phase := r.PhaseAt(now); {
+	case phase == verification.Verified:
+		return view.Verified
+	case phase == verification.Expired && hint == verification.HintDeclined:
+		return view.Declined
+	case phase == verification.Expired && hint == verification.HintCanceled:
+		return view.Canceled
+	case phase == verification.Expired:
+		return view.Expired
+	case r.IsProven():
+		return view.Digits // whatever becomes of the messengers
+	case s.Suspended || len(usableMethods(s, r)) == 0:
+		return view.Unavailable
+	}
+	if about := methodOfHint(s, hint); about != "" && about != method {
+		hint = "" // a user who changes to another messenger begins anew there
+	}
+	switch hint {
+	case verification.HintOtherNumber:
+		return view.OtherNumber
+	case verification.HintNumberHidden:
+		return view.Hidden
+	case verification.HintAwaitingContact:
+		return view.Seen
+	case verification.HintAwaitingConfirmation, verification.HintTextChanged:
+		return view.Confirm
+	case "":
+	case verification.HintTooLate, verification.HintDeclined, verification.HintWrongCode, verification.HintCanceled: // only after the end
+	}
+	if opened {
+		return view.Opened
+	}
+	return view.Ready
+}
+
+// progressOf returns how far a request has come. It never falls, so a replica that knows less is recognized by it.
+func progressOf(r *verification.Request, now time.Time) int {
+	progress := len(r.Hints)
+	if r.IsProven() {
+		progress++ // its hint may have been there before
+	}
+	if r.PhaseAt(now).Final() {
+		progress += len(verification.HintKinds()) + 2
+	}
+	return progress
+}
+
+// isFinal reports whether the state of a page never changes again.
+func isFinal(s view.State) bool {
+	return s == view.Verified || s == view.Declined || s == view.Canceled || s == view.Expired
+}
+
+// methodOfHint returns the messenger that a hint is about; empty if it may be any.
+func methodOfHint(s *settings.Settings, hint verification.HintKind) verification.Method {
+	switch hint {
+	case verification.HintNumberHidden, verification.HintAwaitingConfirmation, verification.HintTextChanged:
+		return verification.WhatsApp
+	case verification.HintAwaitingContact:
+		if s.WhatsApp == nil || s.WhatsApp.HiddenNumbers != settings.HiddenShared {
+			return verification.Telegram
+		}
+		return ""
+	case verification.HintOtherNumber, verification.HintTooLate, verification.HintDeclined, verification.HintWrongCode,
+		verification.HintCanceled, "":
+		return ""
+	}
+	return ""
+}
+
+// usableMethods returns the messengers that can verify the request at the moment, the client's choice first.
+func usableMethods(s *settings.Settings, r *verification.Request) []verification.Method {
+	var usable []verification.Method
+	for _, method := range append([]verification.Method{r.Method}, r.OtherMethods...) {
+		if s.Method(method) == settings.MethodReady {
+			usable = append(usable, method)
+		}
+	}
+	return usable
+}

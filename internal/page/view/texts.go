@@ -1,0 +1,152 @@
+package view
+
+import (
+	"embed"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/text/language"
+)
+
+// StateTexts are the title and the sentence of a state.
+type StateTexts struct {
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// Texts are those of the page in one language. The English ones are the original; no native speaker has read the others yet.
+//
+// The places are {app} for the messenger, {name} for who asks, {number}, {confirm} and {notMe} for buttons of the chat, and {tries} for how
+// often digits may still be entered. What stands between two * is emphasized.
+type Texts struct {
+	StepOpen string `json:"stepOpen"`
+	StepSend string `json:"stepSend"`
+	StepBack string `json:"stepBack"`
+	// Open is the button, and OpenAgain the one after the message came.
+	Open      string `json:"open"`
+	OpenAgain string `json:"openAgain"`
+	Scan      string `json:"scan"`
+	ScanAlt   string `json:"scanAlt"`
+	// Switch leads to the same page with {app}.
+	Switch string `json:"switch"`
+	Return string `json:"return"`
+	Again  string `json:"again"`
+	// Warning stands below each page.
+	Warning string `json:"warning"`
+	// DigitsLabel names the field of the digits, and DigitsSend its button. NotDigits, WrongDigits and NotChecked are its problems.
+	DigitsLabel string `json:"digitsLabel"`
+	DigitsSend  string `json:"digitsSend"`
+	NotDigits   string `json:"notDigits"`
+	WrongDigits string `json:"wrongDigits"`
+	NotChecked  string `json:"notChecked"`
+	// DigitsElsewhere is the sentence of Digits where the page has no field for them.
+	DigitsElsewhere string `json:"digitsElsewhere"`
+	// Cancel ends a pending request.
+	Cancel string `json:"cancel"`
+	// TriesUsedUp are those of Expired after too many wrong digits.
+	TriesUsedUp StateTexts `json:"triesUsedUp"`
+
+	States map[State]StateTexts `json:"states"`
+}
+
+//go:embed languages/*.json
+var languageFiles embed.FS
+
+var allTexts = readLanguages()
+
+func readLanguages() map[string]Texts {
+	files, err := languageFiles.ReadDir("languages")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	all := make(map[string]Texts, len(files))
+	for _, file := range files {
+		content, err := languageFiles.ReadFile("languages/" + file.Name())
+		if err != nil {
+			panic(err)
+		}
+		var t Texts
+		if err := json.Unmarshal(content, &t); err != nil {
+			panic(err)
+		}
+		all[strings.TrimSuffix(file.Name(), ".json")] = t
+	}
+	return all
+}
+
+// Languages returns the languages of the page, sorted.
+func Languages() []string {
+	languages := make([]string, 0, len(allTexts))
+	for tag := range allTexts {
+		languages = append(languages, tag)
+	}
+	slices.Sort(languages)
+	return languages
+}
+
+// english is the language of a page that no other suits.
+const english = "en"
+
+// MatchLanguage returns the language of a page: the one of allowed, or of all if that is empty, that suits locale best, else the
+// one that suits an Accept-Language header best, else the first allowed one or English.
+func MatchLanguage(allowed []string, locale, accepted string) string {
+	m := matcherOf(allowed)
+	if locale != "" {
+		if tag, err := language.Parse(locale); err == nil {
+			if _, i, confidence := m.matcher.Match(tag); confidence > language.Low {
+				return m.languages[i]
+			}
+		}
+	}
+	if len(accepted) <= maxAcceptLanguage {
+		if tags, _, err := language.ParseAcceptLanguage(accepted); err == nil && len(tags) > 0 {
+			if _, i, confidence := m.matcher.Match(tags...); confidence > language.Low {
+				return m.languages[i]
+			}
+		}
+	}
+	return m.languages[0]
+}
+
+// maxAcceptLanguage limits the header that is read, in bytes.
+const maxAcceptLanguage = 256
+
+// languageMatcher finds the language of a page. Its first one is for all that none suits.
+type languageMatcher struct {
+	matcher   language.Matcher
+	languages []string
+}
+
+var matchers sync.Map // of languageMatcher, by the allowed languages
+
+func matcherOf(allowed []string) languageMatcher {
+	key := strings.Join(allowed, " ")
+	if known, found := matchers.Load(key); found {
+		return known.(languageMatcher) //nolint:forcetypeassert // nothing else is stored
+	}
+	chosen := slices.DeleteFunc(slices.Clone(allowed), func(tag string) bool { _, found := allTexts[tag]; return !found })
+	if len(chosen) == 0 {
+		chosen = append([]string{english}, slices.DeleteFunc(Languages(), func(tag string) bool { return tag == english })...)
+	}
+	tags := make([]language.Tag, len(chosen))
+	for i, tag := range chosen {
+		tags[i] = language.Make(tag)
+	}
+	made := languageMatcher{language.NewMatcher(tags), chosen}
+	matchers.Store(key, made)
+	return made
+}
+
+// stateTexts returns the texts of the page's state.
+func (d *document) stateTexts() StateTexts {
+	shown := d.texts.States[d.view.State]
+	switch {
+	case d.view.State == Expired && d.view.TriesUsedUp:
+		return d.texts.TriesUsedUp
+	case d.view.State == Digits && !d.asksDigits():
+		shown.Text = d.texts.DigitsElsewhere
+	}
+	return shown
+}

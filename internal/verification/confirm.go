@@ -1,0 +1,166 @@
+package verification
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// SecretsFunc returns the secrets that the session codes of a request may have been made with, by the messenger that proved it; none if
+// the project has lost them. Then no code can be checked, and none counts as wrong.
+type SecretsFunc = func(*Request) [][]byte
+
+// errNoSecret means that a code cannot be checked.
+var errNoSecret = errors.New("the account's secret is gone")
+
+// retryNoSecret is how long a client should wait for the secret.
+const retryNoSecret = 30 * time.Second
+
+// ConfirmSession moves a proven request to VERIFIED if the code is one of its session codes, for the client that ctx names. A code is
+// redeemed once. Of an error the cause is one of the package's Error values; a wrong code is counted before it is refused.
+func (s *Service) ConfirmSession(
+	ctx context.Context, id string, code SessionCode, secrets SecretsFunc, wanted EventKinds,
+) (Request, error) {
+	request, err := s.enterCode(ctx, id, secrets, func(r *Request, now time.Time) error {
+		return r.ConfirmSession(s.matcher(code, secrets), now, wanted)
+	})
+	if err != nil {
+		return request, fmt.Errorf("confirm request: %w", err)
+	}
+	if s.Observer != nil {
+		s.Observer.Verified(request.UsedMethod(), request.VerifiedAt.Sub(request.CreatedAt))
+		s.Observer.SessionStep(SessionConfirmed)
+	}
+	return request, nil
+}
+
+// CheckSessionCode returns the present state of a proven request if the code is one of its session codes, and changes nothing then. It is
+// for the page, which passes the user on to the client. A wrong code is counted, as by ConfirmSession.
+func (s *Service) CheckSessionCode(
+	ctx context.Context, id string, code SessionCode, secrets SecretsFunc, wanted EventKinds,
+) (Request, error) {
+	return s.enterCode(ctx, id, secrets, func(r *Request, now time.Time) error {
+		return r.CheckSessionCode(s.matcher(code, secrets), now, wanted)
+	})
+}
+
+func (s *Service) matcher(code SessionCode, secrets SecretsFunc) func(*Request) bool {
+	return func(r *Request) bool { return s.codes.matchSessionCode(r, code, secrets(r)) }
+}
+
+// enterCode applies a mutation that a wrong code changes, too.
+func (s *Service) enterCode(ctx context.Context, id string, secrets SecretsFunc, mutate Mutation) (Request, error) {
+	if !IsRequestID(id) {
+		return Request{}, ErrNotFound
+	}
+	var reason error
+	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
+		if r.checkConfirmation(now) == nil && len(secrets(r)) == 0 {
+			reason = errNoSecret
+			return reason
+		}
+		reason = mutate(r, now)
+		if errors.Is(reason, ErrWrongCode) {
+			return nil // the count is stored
+		}
+		return reason
+	})
+	switch {
+	case err == nil && errors.Is(reason, ErrWrongCode):
+		s.observeWrongCode(&request)
+		return request, refuseCode(reason, &request)
+	case errors.Is(err, errNoSecret):
+		return Request{}, refuseCode(reason, &request)
+	case err != nil && errors.Is(err, reason):
+		return request, refuseCode(reason, &request)
+	case err != nil:
+		return Request{}, fmt.Errorf("enter session code: %w", err)
+	}
+	return request, nil
+}
+
+func (s *Service) observeWrongCode(r *Request) {
+	if s.Observer == nil {
+		return
+	}
+	s.Observer.SessionStep(SessionWrongCode)
+	if r.Phase == Expired {
+		s.Observer.SessionStep(SessionTriesUsedUp)
+	}
+}
+
+// refuseCode returns what a client reads of the reason why a code does not confirm a request.
+func refuseCode(reason error, r *Request) error {
+	shown := &Error{Err: reason}
+	switch {
+	case errors.Is(reason, ErrWrongCode) && r.Phase == Expired:
+		shown.Code, shown.Field, shown.Message = CodeWrongCode, "code", "The code is wrong, and it was the last try: the verification has ended. Start another one."
+	case errors.Is(reason, ErrWrongCode):
+		shown.Code, shown.Field = CodeWrongCode, "code"
+		shown.Message = fmt.Sprintf("The code is wrong. Tries that are left: %d.", MaxConfirmTries-r.WrongCodes)
+	case errors.Is(reason, errNoSecret):
+		shown.Code, shown.RetryAfter = CodeChannelNotReady, retryNoSecret
+		shown.Message = "The project's account that proved this number cannot be used right now, so no code can be checked. Try again later; nothing was counted."
+	case errors.Is(reason, ErrNotProven):
+		shown.Code, shown.Message = CodeNotProven, "The user has not sent the message yet, so there is no code. Wait until the status has the hint AWAITING_CONFIRMATION."
+	case errors.Is(reason, ErrAlreadyConfirmed):
+		shown.Code, shown.Message = CodeAlreadyConfirmed, "A code of this verification was redeemed before. If that was your own call whose answer was lost, the status says VERIFIED."
+	case errors.Is(reason, ErrNoConfirmation):
+		shown.Code, shown.Message = CodeNoConfirmation, "This verification was not started with assurance SESSION: it needs no confirmation. Ask for its status."
+	default:
+		shown.Code, shown.Message = CodeRequestExpired, "This verification has ended without being confirmed. Start another one."
+	}
+	return shown
+}
+
+// Cancel ends a request of LevelSession whose user gave it up on the page.
+func (s *Service) Cancel(ctx context.Context, id string, wanted EventKinds) (Request, error) {
+	changed := false
+	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
+		err := r.Cancel(now, wanted)
+		changed = err == nil
+		return err
+	})
+	if err != nil {
+		return request, fmt.Errorf("cancel request: %w", err)
+	}
+	if changed && s.Observer != nil {
+		s.Observer.SessionStep(SessionCanceled)
+	}
+	return request, nil
+}
+
+// DeclineProven ends the request with that id by the prover's answer "Not me". isProver reports whether the answer is the prover's. For a
+// request that is verified the outcome is OutcomeVerified, without a change.
+func (s *Service) DeclineProven(
+	ctx context.Context, id string, m Message, isProver func(*Request) bool, wanted EventKinds,
+) (Receipt, error) {
+	if !IsRequestID(id) {
+		return Receipt{Outcome: OutcomeUnknown}, nil
+	}
+	receipt, err := s.applyTransition(WithCaller(ctx, m.asCaller()), id, m, wanted, func(r *Request, now time.Time) error {
+		return r.DeclineProven(isProver, now, wanted)
+	})
+	if err != nil {
+		return receipt, fmt.Errorf("decline request: %w", err)
+	}
+	if receipt.Request.Phase == Verified {
+		receipt.Outcome = OutcomeVerified
+	}
+	return receipt, nil
+}
+
+// DeclineAwaiting is DeclineProven for the request that the sender behind m.Binding was bound to last, if that is proven.
+func (s *Service) DeclineAwaiting(ctx context.Context, m Message, wanted EventKinds) (Receipt, error) {
+	awaiting, err := s.store.Awaiting(WithCaller(ctx, Sender(m.Binding)), m.Binding)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Receipt{Outcome: OutcomeUnknown}, nil
+	case errors.Is(err, ErrTooManyUnknown):
+		return Receipt{Outcome: OutcomeLimited}, nil
+	case err != nil:
+		return Receipt{}, fmt.Errorf("find the request of an answer: %w", err)
+	}
+	return s.DeclineProven(ctx, awaiting.ID, m, func(r *Request) bool { return !r.BoundAt(m.Binding).IsZero() }, wanted)
+}

@@ -1,0 +1,98 @@
+package verification
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/redact"
+)
+
+const (
+	// sessionDigits is how many digits a user types. With MaxConfirmTries a guess succeeds once in 200,000 requests.
+	sessionDigits = 6
+	// returnCodeBytes is the length of what a link carries: 128 bits.
+	returnCodeBytes = 16
+)
+
+// The purposes that session codes are derived for, so that none can stand for another.
+const (
+	purposeDigits     = "phoneproof/session/digits\x00"
+	purposeReturnCode = "phoneproof/session/return\x00"
+)
+
+var returnCodeEncoding = base64.RawURLEncoding.Strict()
+
+// SessionCodes are what a client redeems to confirm a proven request; either will do. They follow from the request and a secret, so any
+// replica says the same, and nothing is stored.
+type SessionCodes struct {
+	// Digits are six decimal digits, which the user types.
+	Digits redact.Value[string]
+	// Return is 22 characters of base64url, 128 bits, which a link carries.
+	Return redact.Value[string]
+}
+
+// SessionCodes returns the codes of a request under a secret that only the project's servers know.
+func (space CodeSpace) SessionCodes(secret []byte, r *Request) SessionCodes {
+	derive := func(purpose string) []byte {
+		mac := hmac.New(sha256.New, secret)
+		// Neither a project's name nor an id has a NUL. The time distinguishes requests that have the same id one after the other.
+		mac.Write([]byte(purpose + space.name + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMicro(), 10)))
+		return mac.Sum(nil)
+	}
+	return SessionCodes{
+		Digits: redact.New(fmt.Sprintf("%0*d", sessionDigits, binary.BigEndian.Uint64(derive(purposeDigits))%1_000_000)),
+		Return: redact.New(returnCodeEncoding.EncodeToString(derive(purposeReturnCode)[:returnCodeBytes])),
+	}
+}
+
+// SessionCode is a code that was entered to confirm a request.
+type SessionCode struct{ redact.Value[string] }
+
+// ParseSessionCode returns the code in a text: six digits of any script, however they are spaced, or what a link carries. It is false
+// for a text that cannot be a code.
+func ParseSessionCode(text string) (SessionCode, bool) {
+	// DecodeString ignores line feeds, which no code has.
+	if decoded, err := returnCodeEncoding.DecodeString(text); err == nil && len(decoded) == returnCodeBytes &&
+		len(text) == returnCodeEncoding.EncodedLen(returnCodeBytes) {
+		return SessionCode{redact.New(text)}, true
+	}
+	var digits strings.Builder
+	for _, r := range text {
+		digit, isDigit := phone.ASCIIDigit(r)
+		switch {
+		case isDigit && digits.Len() < sessionDigits:
+			digits.WriteByte(digit)
+		case isDigit, !unicode.IsSpace(r) && r != '-':
+			return SessionCode{}, false
+		}
+	}
+	return SessionCode{redact.New(digits.String())}, digits.Len() == sessionDigits
+}
+
+// IsReturnCode reports whether a text is the return code of the request under one of the secrets, in a time that does not depend on it.
+func (space CodeSpace) IsReturnCode(r *Request, text string, secrets [][]byte) bool {
+	found := 0
+	for _, secret := range secrets {
+		found |= subtle.ConstantTimeCompare([]byte(text), []byte(space.SessionCodes(secret, r).Return.Reveal()))
+	}
+	return found == 1
+}
+
+// matchSessionCode reports whether a code is one of the request under one of the secrets, in a time that does not depend on it.
+func (space CodeSpace) matchSessionCode(r *Request, code SessionCode, secrets [][]byte) bool {
+	entered, found := []byte(code.Reveal()), 0
+	for _, secret := range secrets {
+		codes := space.SessionCodes(secret, r)
+		found |= subtle.ConstantTimeCompare(entered, []byte(codes.Digits.Reveal()))
+		found |= subtle.ConstantTimeCompare(entered, []byte(codes.Return.Reveal()))
+	}
+	return found == 1
+}
