@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/settings"
@@ -26,6 +27,9 @@ type injector struct {
 	rolling   sync.Mutex
 	writes    sync.Mutex
 	watches   sync.Mutex
+
+	// storeStopped is set from when the store is crashed or frozen until it answers again.
+	storeStopped atomic.Bool
 
 	mu   sync.Mutex
 	err  error
@@ -200,6 +204,8 @@ func (i *injector) replaceReplica(ctx context.Context, p *place) error {
 func (i *injector) stopStore(ctx context.Context, f schedule.Fault, record *ledger.Fault) error {
 	i.storeBusy.Lock()
 	defer i.storeBusy.Unlock()
+	i.storeStopped.Store(true)
+	defer i.storeStopped.Store(false)
 	record.From, record.Victims = time.Now(), []string{ledger.Everyone}
 	again, err := i.takeStoreDown(ctx, f.Kind == schedule.FreezeStore)
 	if err != nil {

@@ -28,7 +28,8 @@ const (
 	informerLag = 10 * time.Second
 	// repeatedRevisions is how many revisions of the API server an informer receives again.
 	repeatedRevisions = 1000
-	// hitTimeout bounds the wait for a fault to hit something when little happens.
+	// hitTimeout bounds the wait for a fault to hit something when little happens. While the store is stopped nothing can be hit, so
+	// that time does not count.
 	hitTimeout = 30 * time.Second
 	// restartInterval is how long after its start a fault that hit nothing starts again: informers restart their
 	// watches more often.
@@ -59,6 +60,8 @@ type partialFault struct {
 	hits func() map[hit]int
 	// wants are the operations that it must hit.
 	wants []string
+	// storeStopped reports whether another fault keeps the store from answering.
+	storeStopped func() bool
 	// restart starts it again while it has hit nothing, if it only has an effect at its start; else nil.
 	restart func()
 }
@@ -67,6 +70,7 @@ type partialFault struct {
 // everything that it must hit in the run. It returns what it hit.
 func (i *injector) injectPartial(ctx context.Context, f schedule.Fault, record *ledger.Fault) (map[hit]int, error) {
 	s := i.newPartialFault(ctx, f)
+	s.storeStopped = i.storeStopped.Load
 	s.busy.Lock()
 	defer s.busy.Unlock()
 	before := s.hits()
@@ -234,7 +238,7 @@ func (i *injector) newCallFault(f schedule.Fault) partialFault {
 	}
 }
 
-// awaitHits returns when each of the operations was hit more often than before, or after hitTimeout.
+// awaitHits returns when each of the operations was hit more often than before, or after hitTimeout of a store that runs.
 func (s *partialFault) awaitHits(ctx context.Context, before map[hit]int, wanting []string) {
 	for began, last := time.Now(), time.Now(); ; sleep(ctx, pollInterval) {
 		left := slices.Clone(wanting)
@@ -243,6 +247,9 @@ func (s *partialFault) awaitHits(ctx context.Context, before map[hit]int, wantin
 		}
 		if len(left) == 0 || ctx.Err() != nil || time.Since(began) > hitTimeout {
 			return
+		}
+		if s.storeStopped() {
+			began = time.Now()
 		}
 		if s.restart != nil && time.Since(last) > restartInterval {
 			last = time.Now()

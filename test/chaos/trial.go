@@ -202,7 +202,7 @@ func (t *trial) startReplicas(ctx context.Context) error {
 	}
 	for name, to := range map[string]**ledger.Writer{
 		ledger.ClientFile: &o.Clients, ledger.StatusFile: &o.Statuses, ledger.PlatformFile: &o.Inbound, ledger.FaultFile: &t.faults,
-		ledger.StrangerFile: &o.Trespasses,
+		ledger.StrangerFile: &o.Trespasses, ledger.ConfirmFile: &o.Confirms,
 	} {
 		if *to, err = t.createLedger(name); err != nil {
 			return err

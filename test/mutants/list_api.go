@@ -133,12 +133,12 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "duplicate-field-accepted", Promise: "hazards.md 6: duplicate keys",
-		Symbol: "httpapi.decodeInit", Old: "if !ok {", New: "if ok {",
+		Symbol: "httpapi.decodeObject", Old: "if ok && isKnown(", New: "if !ok && isKnown(",
 		Suite: "http api", Test: "TestInit_invalidJSON|TestInit_fields|TestDecode",
 	},
 	{
 		Name: "null-for-the-body-accepted", Promise: "hazards.md 5: JSON and trailing garbage",
-		Symbol: "httpapi.decodeInit", Old: "trimmed[0] != '{'", New: "false && trimmed[0] == 0",
+		Symbol: "httpapi.decodeObject", Old: "trimmed[0] != '{'", New: "false && trimmed[0] == 0",
 		Suite: "http api", Test: "TestInit_invalidJSON|TestDecode",
 	},
 	{
@@ -183,10 +183,10 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "body-kept-in-the-pool", Promise: "reliability.md 4: no memory of a number",
-		Symbol: "httpapi.(*exchange).readInitiation",
-		Old:    "clear(buffer[:]) // It held a phone number, and the client may have sent anything.",
+		Symbol: "httpapi.readBodyAs",
+		Old:    "clear(buffer[:]) // It held a phone number or a code, and the client may have sent anything.",
 		New:    "",
-		Suite:  "http api", Test: "TestInit_clearsTheBody",
+		Suite:  "http api", Test: "TestInit_clearsTheBody|TestConfirm_clearsTheBody",
 	},
 	{
 		Name: "expired-key-accepted", Promise: "design.md 5: each key with an optional expiry",
@@ -259,5 +259,70 @@ var operatorMutants = []Mutant{
 		Name: "metrics-reachable-by-all", Promise: "design.md 5: health and metrics on their own port",
 		Symbol: "render.NetworkPolicy", Old: "if len(settings.MetricsFrom) > 0 {", New: "if true {",
 		Suite: "render", Test: "TestProject_goldens",
+	},
+	{
+		Name: "confirm-without-its-scope", Promise: "proof.md 13: confirm needs the scope Init",
+		Symbol: "httpapi.(*exchange).serveConfirm", Old: "settings.ScopeInit", New: "settings.ScopeStatus",
+		Suite: "http api", Test: "TestConfirm_badBodies",
+	},
+	{
+		Name: "confirm-without-a-rate", Promise: "proof.md 13: short-lived, one-time, rate limits",
+		Symbol: "httpapi.(*exchange).serveConfirm", Old: "x.limitStatus(key.Name); err != nil", New: "x.limitRetries(key.Name); err != nil",
+		Suite: "http api", Test: "TestConfirm_countsAsARead",
+	},
+	{
+		Name: "confirm-store-without-time-limit", Promise: "hazards.md F9: a store that hangs is a 503 within two seconds",
+		Symbol: "httpapi.(*exchange).confirmRequest", Old: ", storeTimeout)", New: ", 1000*storeTimeout)",
+		Suite: "http api", Test: "TestConfirm_storeTimeout",
+	},
+	{
+		Name: "confirm-takes-the-second-of-two-codes", Promise: "design.md 3: all readers of a body read the same values",
+		Symbol: "httpapi.decodeConfirm", Old: "name == fieldID || name == fieldCode", New: "name == fieldID",
+		Suite: "http api", Test: "TestConfirm_badBodies",
+	},
+	{
+		Name: "confirm-counts-without-a-secret", Promise: "proof.md 13: five tries in all",
+		Symbol: "verification.(*Service).enterCode", Old: "r.checkConfirmation(now) == nil && len(secrets(r)) == 0", New: "false",
+		Suite: "http api", Test: "TestConfirm_secretIsGone",
+	},
+	{
+		Name: "init-lowers-the-level", Promise: "proof.md 13: init may raise it",
+		Symbol: "httpapi.(*exchange).readInitiation", Old: "if x.settings.Level == verification.LevelSession {", New: "if false {",
+		Suite: "http api", Test: "TestInit_storesTheTerms",
+	},
+	{
+		Name: "init-takes-session-without-replies", Promise: "proof.md 13: the reply brings the digits",
+		Symbol: "httpapi.(*exchange).readTerms", Old: "!x.settings.AllowsSession()", New: "false",
+		Suite: "http api", Test: "TestInit_storesTheTerms",
+	},
+	{
+		Name: "init-takes-any-browser", Promise: "proof.md 13: no free text of a caller enters a message",
+		Symbol: "httpapi.(*exchange).readTerms", Old: `verification.BrowserName(terms.Browser) == ""`, New: `terms.Browser == ""`,
+		Suite: "http api", Test: "TestInit_badTerms",
+	},
+	{
+		Name: "init-takes-any-purpose", Promise: "proof.md 13: no free text of a caller enters a message",
+		Symbol: "httpapi.(*exchange).readTerms", Old: "body.Purpose.given && !found", New: `!found && terms.Purpose == "" && body.Purpose.given`,
+		Suite: "http api", Test: "TestInit_badTerms",
+	},
+	{
+		Name: "retry-recognized-by-the-projects-level", Promise: "design.md 3: a retry gets the answer of its first try",
+		Symbol: "httpapi.(*exchange).readInitiation", Old: "RequestedTerms: requested", New: "RequestedTerms: terms",
+		Suite: "http api", Test: "TestInit_idempotencyKeyWithTerms",
+	},
+	{
+		Name: "status-ends-before-the-confirmation", Promise: "proof.md 13: what was proven in the last two minutes may be confirmed for two minutes more",
+		Symbol: "httpapi.(*exchange).answerStatus", Old: "request.EndsAt()", New: "request.ExpiresAt",
+		Suite: "http api", Test: "TestConfirm_shortlyBeforeTheEnd",
+	},
+	{
+		Name: "attention-says-session", Promise: "proof.md 13: VERIFIED happens only when the client redeems a code",
+		Symbol: "webhook.eventBody", Old: "e.Kind == verification.EventSuccess && assurance !=", New: "assurance !=",
+		Suite: "webhook", Test: "TestNewEvent_ofEachKind",
+	},
+	{
+		Name: "proof-of-an-echo-has-the-id-of-its-question", Promise: "design.md 6: an id of its own for each event",
+		Symbol: "webhook.eventID", Old: "r.IsProven()", New: "false",
+		Suite: "webhook", Test: "TestEventID_distinguishesTheProof",
 	},
 }

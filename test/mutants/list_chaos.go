@@ -33,4 +33,14 @@ var chaosMutants = []Mutant{
 			"\t\t\t\t!call.in.after.Actual.IsZero() {\n\t\t\t\tcall.in.after.Actual = first\n\t\t\t}\n\t\t\ts.queueUpdate(batch, call)",
 		Suite: "chaos", Test: `^ *I1p `,
 	},
+	{
+		Name: "chaos-proof-lost-by-a-confirmation", Promise: "proof.md 13: what is proven is confirmed by its code",
+		Symbol: "verification.(*Request).checkConfirmation", Old: "case !r.IsProven():", New: "case !r.IsProven() || r.ID[5] == 'a':",
+		Suite: "chaos", Test: `^ *I10 `,
+	},
+	{
+		Name: "chaos-message-verifies-at-level-session", Promise: "proof.md 13: VERIFIED only when the client redeems a code",
+		Symbol: "verification.(*Request).acceptProof", Old: "if r.Terms.Level == LevelSession {",
+		New: "if r.Terms.Level == LevelSession && r.ID[5] != 'a' {", Suite: "chaos", Test: `^ *I1p `,
+	},
 }

@@ -18,17 +18,62 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "actual-is-the-claimed-number", Promise: "design.md 3: actualPhoneNumber is the number the messenger reported",
-		Symbol: "verification.(*Request).Verify",
+		Symbol: "verification.(*Request).acceptProof",
 		Old:    "Verified, now, e.Sender, e.Assurance",
 		New:    "Verified, now, r.Phone, e.Assurance",
 		Suite:  "domain", Test: "TestVerify|TestReceive_verifies",
 	},
 	{
 		Name: "assurance-dropped", Promise: "design.md 7: a shared contact is marked assurance shared_contact",
-		Symbol: "verification.(*Request).Verify",
+		Symbol: "verification.(*Request).acceptProof",
 		Old:    "Verified, now, e.Sender, e.Assurance",
 		New:    "Verified, now, e.Sender, AssuranceUsual",
 		Suite:  "domain", Test: "TestVerify_keepsTheAssurance",
+	},
+	{
+		Name: "message-verifies-at-level-session", Promise: "proof.md 13: VERIFIED only when the client redeems a code",
+		Symbol: "verification.(*Request).acceptProof", Old: "if r.Terms.Level == LevelSession {", New: "if false {",
+		Suite: "domain", Test: "TestSession_isVerifiedByItsCodeAlone",
+	},
+	{
+		Name: "code-counts-before-the-proof", Promise: "proof.md 13: a code is worth nothing before the message came",
+		Symbol: "verification.(*Request).checkConfirmation", Old: "case !r.IsProven():", New: "case false:",
+		Suite: "domain", Test: "TestSession_isVerifiedByItsCodeAlone",
+	},
+	{
+		Name: "code-redeemed-twice", Promise: "proof.md 13: a one-use code",
+		Symbol: "verification.(*Request).checkConfirmation", Old: "case r.Phase == Verified:", New: "case false:",
+		Suite: "domain", Test: "TestSession_isVerifiedByItsCodeAlone",
+	},
+	{
+		Name: "wrong-code-not-counted", Promise: "proof.md 13: five tries in all",
+		Symbol: "verification.(*Request).countWrongCode", Old: "r.WrongCodes++", New: "",
+		Suite: "domain", Test: "TestSession_fiveWrongCodesEndIt|TestSession_countsExactly",
+	},
+	{
+		Name: "sixth-try", Promise: "proof.md 13: five tries in all",
+		Symbol: "verification.(*Request).countWrongCode", Old: ">= MaxConfirmTries", New: "> MaxConfirmTries",
+		Suite: "domain", Test: "TestSession_fiveWrongCodesEndIt|TestSession_countsExactly",
+	},
+	{
+		Name: "page-counts-no-tries", Promise: "proof.md 13: five tries in all, also on the page",
+		Symbol: "verification.(*Request).CheckSessionCode", Old: "r.countWrongCode(now, wanted)", New: "",
+		Suite: "domain", Test: "TestSession_fiveWrongCodesEndIt",
+	},
+	{
+		Name: "anyone-declines", Promise: "proof.md 13: Not me by the proven sender",
+		Symbol: "verification.(*Request).DeclineProven", Old: "|| !isProver(r)", New: "",
+		Suite: "domain", Test: "TestSession_notMeOfTheProverEndsIt|TestSession_contactOfTheProver",
+	},
+	{
+		Name: "late-proof-gets-no-time", Promise: "proof.md 13: two minutes more for what was proven in the last two",
+		Symbol: "verification.(*Request).EndsAt", Old: "return r.ExpiresAt.Add(ConfirmGrace)", New: "return r.ExpiresAt",
+		Suite: "domain", Test: "TestSession_endsTwoMinutesLater",
+	},
+	{
+		Name: "session-codes-of-an-earlier-request", Promise: "proof.md 13: codes are derived from the request itself",
+		Symbol: "verification.CodeSpace.SessionCodes", Old: "r.CreatedAt.UnixMicro()", New: "0",
+		Suite: "domain", Test: "TestSessionCodes_depend",
 	},
 	{
 		Name: "event-not-due-with-the-verification", Promise: "design.md 3: the webhook becomes due in the same write",
@@ -41,18 +86,25 @@ var domainMutants = []Mutant{
 		Suite: "domain", Test: "TestVerify|TestReceive",
 	},
 	{
+		Name: "event-outlives-its-pending-request", Promise: "adr 0027: an attention event ends with its request",
+		Symbol: "verification.(*Request).makeEventDue",
+		Old:    "r.Delivery = Delivery{}",
+		New:    "if r.Phase != Expired {\n\t\tr.Delivery = Delivery{}\n\t}",
+		Suite:  "domain", Test: "TestEvent_ofAPending",
+	},
+	{
 		Name: "other-messenger-counts", Promise: "design.md 3: match code first, then channel",
-		Symbol: "verification.(*Request).checkMessage", Old: "e.Method != r.Method", New: "false",
+		Symbol: "verification.(*Request).checkMessage", Old: "!r.Permits(e.Method)", New: "false",
 		Suite: "domain", Test: "TestVerify$|TestReceive_throughAnotherMessenger",
 	},
 	{
 		Name: "final-state-verifies-again", Promise: "design.md 3: VERIFIED and EXPIRED are final",
-		Symbol: "verification.(*Request).checkMessage", Old: "case r.Phase.Final():", New: "case r.Phase == Verified:",
+		Symbol: "verification.(*Request).checkMessage", Old: "case r.Phase == Expired:", New: "case false:",
 		Suite: "domain", Test: "TestVerify|TestReceive",
 	},
 	{
 		Name: "verified-at-its-expiry", Promise: "design.md 3: now < expiresAt at the write",
-		Symbol: "verification.(*Request).checkMessage", Old: "!now.Before(r.ExpiresAt)", New: "now.After(r.ExpiresAt)",
+		Symbol: "verification.(*Request).checkMessage", Old: "!now.Before(r.EndsAt())", New: "now.After(r.EndsAt())",
 		Suite: "domain", Test: "TestVerify$",
 	},
 	{
@@ -65,13 +117,13 @@ var domainMutants = []Mutant{
 	{
 		Name: "window-ends-one-too-early", Promise: "design.md 3: the message's own time lies in [createdAt - 2 min, expiresAt]",
 		Symbol: "verification.(*Request).checkMessage",
-		Old:    "e.SentAt.After(r.ExpiresAt)",
-		New:    "!e.SentAt.Before(r.ExpiresAt)",
+		Old:    "e.SentAt.After(r.EndsAt())",
+		New:    "!e.SentAt.Before(r.EndsAt())",
 		Suite:  "domain", Test: "TestVerify$",
 	},
 	{
 		Name: "message-of-the-future-counts", Promise: "design.md 3: the message's own time lies in [createdAt - 2 min, expiresAt]",
-		Symbol: "verification.(*Request).checkMessage", Old: ", e.SentAt.After(r.ExpiresAt)", New: "",
+		Symbol: "verification.(*Request).checkMessage", Old: ", e.SentAt.After(r.EndsAt())", New: "",
 		Suite: "domain", Test: "TestVerify$",
 	},
 	{
@@ -130,8 +182,8 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "newest-contact-goes", Promise: "design.md 3: up to 8 senders per request, the oldest goes",
-		Symbol: "verification.(*Request).addContact", Old: "slices.Delete(r.Contacts, oldest, oldest+1)",
-		New:   "slices.Delete(r.Contacts, oldest+len(r.Contacts)-1, oldest+len(r.Contacts))",
+		Symbol: "verification.(*Request).addContact", Old: "slices.Delete(contacts, oldest, oldest+1)",
+		New:   "slices.Delete(contacts, oldest+len(contacts)-1, oldest+len(contacts))",
 		Suite: "domain", Test: "TestBind",
 	},
 	{
@@ -145,26 +197,38 @@ var domainMutants = []Mutant{
 		Suite: "domain", Test: "TestEvent",
 	},
 	{
+		Name: "contact-of-another-messenger-heard", Promise: "proof.md 11: Silent when requests began but no message has come",
+		Symbol: "verification.(*Request).HeardAt", Old: "len(r.OtherMethods) > 0", New: "len(r.OtherMethods) > 9",
+		Suite: "domain", Test: "TestRequest_heardAt",
+	},
+	{
 		Name: "echo-by-another-number", Promise: "proof.md 11: from, where present, equals N",
 		Symbol: "verification.(*Request).ConfirmEcho", Old: "!phone.Same(r.Phone, e.Sender)", New: "!phone.Same(r.Phone, r.Phone)",
 		Suite: "domain", Test: "TestConfirmEcho",
 	},
 	{
 		Name: "echo-by-any-answer", Promise: "proof.md 17 B1: the tap of another echo does not verify",
-		Symbol: "verification.(*Request).answeredEcho", Old: "&& answers(c) ", New: "",
+		Symbol: "verification.(*Request).answeredBy", Old: "&& answers(c) ", New: "",
 		Suite: "domain", Test: "TestConfirmEcho",
 	},
 	{
 		Name: "decline-without-an-end", Promise: "proof.md 11: Not me ends the request",
-		Symbol: "verification.(*Request).Decline", Old: "r.Phase = Expired\n", New: "",
+		Symbol: "verification.(*Request).endBecause", Old: "r.Phase = Expired\n", New: "",
 		Suite: "domain", Test: "TestDecline",
 	},
 	{
 		Name: "confirmation-may-go", Promise: "design.md 3: confirmed by a button that names the project, one per request",
 		Symbol: "verification.(*Request).addContact",
-		Old:    "old.Kind != ContactConfirm",
-		New:    "len(old.Kind) < 99",
+		Old:    "old.Kind == ContactShare",
+		New:    "old.Kind != ContactEcho",
 		Suite:  "domain", Test: "TestBind_neverDropsTheConfirmation",
+	},
+	{
+		Name: "echo-may-go", Promise: "proof.md 11: one echo per number and day, so the one that was sent stays answerable",
+		Symbol: "verification.(*Request).addContact",
+		Old:    "old.Kind == ContactShare",
+		New:    "old.Kind != ContactConfirm",
+		Suite:  "domain", Test: "TestAwaitEcho_keepsTheFirst",
 	},
 	{
 		Name: "copy-binds-again", Promise: "design.md 7: transitions are idempotent",
@@ -176,8 +240,8 @@ var domainMutants = []Mutant{
 	{
 		Name: "asked-to-confirm-twice", Promise: "design.md 3: confirmed by a button that names the project, one per request",
 		Symbol: "verification.(*Request).AwaitConfirmation",
-		Old:    "return ErrTextChanged",
-		New:    "r.addContact(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm}); return nil",
+		Old:    "default:\n\t\treturn ErrTextChanged",
+		New:    "default:\n\t\tr.addContact(Contact{Binding: binding, BoundAt: now, Kind: ContactConfirm})\n\t\treturn nil",
 		Suite:  "domain", Test: "TestReceive|TestConfirm",
 	},
 	{
@@ -206,14 +270,14 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "expired-within-the-grace", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
-		Symbol: "verification.(*Request).hasLapsed", Old: "r.ExpiresAt.Add(ExpiryGrace)", New: "r.ExpiresAt",
+		Symbol: "verification.(*Request).hasLapsed", Old: "r.EndsAt().Add(ExpiryGrace)", New: "r.ExpiresAt",
 		Suite: "domain", Test: "TestExpire|TestPhaseAt",
 	},
 	{
 		Name: "expired-one-too-late", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
 		Symbol: "verification.(*Request).hasLapsed",
-		Old:    "!now.Before(r.ExpiresAt.Add(ExpiryGrace))",
-		New:    "now.After(r.ExpiresAt.Add(ExpiryGrace))",
+		Old:    "!now.Before(r.EndsAt().Add(ExpiryGrace))",
+		New:    "now.After(r.EndsAt().Add(ExpiryGrace))",
 		Suite:  "domain", Test: "TestExpire|TestPhaseAt",
 	},
 	{
@@ -270,7 +334,7 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "pending-request-redelivered", Promise: "reliability.md 4: nothing is sent of what is not verified",
-		Symbol: "verification.(*Request).Redeliver", Old: "r.Phase != Verified", New: "r.Phase == Expired",
+		Symbol: "verification.(*Request).Redeliver", Old: "!r.Phase.Final()", New: "r.Phase == Expired",
 		Suite: "domain", Test: "TestRedeliver",
 	},
 	{
@@ -297,12 +361,12 @@ var domainMutants = []Mutant{
 	{
 		Name: "plain-call-hashed-in-a-new-way", Promise: "proof.md 11: replicas of two versions agree on the hash of a plain call",
 		Symbol: "verification.hashedClientData",
-		Old:    `if in.Reference == "" && in.RequestedLocale == "" && len(in.Metadata) == 0 {`, New: "if false {",
+		Old:    `if in.Reference == "" && in.RequestedLocale == "" && in.ReturnURL == "" && len(in.Metadata) == 0 {`, New: "if false {",
 		Suite: "domain", Test: "TestInitiate",
 	},
 	{
 		Name: "idempotency-key-reuse-accepted", Promise: "design.md 3: same key with another body: 422",
-		Symbol: "verification.mayReplay", Old: "existing.BodyHash != bodyHash", New: "existing.BodyHash == \"\"",
+		Symbol: "verification.mayReplay", Old: "HasPrefix(existing.BodyHash, bodyHash)", New: "HasPrefix(existing.BodyHash, \"\")",
 		Suite: "domain", Test: "TestInitiate",
 	},
 	{

@@ -403,8 +403,8 @@ var whatsappMutants = []Mutant{
 	{
 		Name: "echo-many-times-a-day", Promise: "proof.md 11: one echo per number and day",
 		Symbol: "whatsapp.(*delivery).askByEcho",
-		Old:    "!d.hook.echoed.TryStart(d.now, number)",
-		New:    "false && !d.hook.echoed.TryStart(d.now, number)",
+		Old:    "!d.hook.echoed.TryStart(d.now, echoSlot(r.Phone))",
+		New:    "false && !d.hook.echoed.TryStart(d.now, echoSlot(r.Phone))",
 		Suite:  "whatsapp", Test: "TestEcho",
 	},
 	{
@@ -468,5 +468,42 @@ var whatsappMutants = []Mutant{
 		Old:    `hex.EncodeToString(hmacOf(secret, []byte(data))[:16])`,
 		New:    `data + string(secret[:0])`,
 		Suite:  "whatsapp", Test: "TestBindings|TestHook_leaks|TestHook_sharedContacts",
+	},
+	{
+		Name: "telegram-proven-acknowledged-without-codes", Promise: "proof.md 13: if the reply cannot be sent: 5xx, the platform delivers again",
+		Symbol: "telegram.(*Channel).giveSessionCodes",
+		Old:    "return c.replies.Prompt(ctx, messenger.OutcomeProven, func(ctx context.Context) error {",
+		New:    "c.replies.Reply(func(ctx context.Context) error {",
+		Also: []Edit{{
+			Symbol: "telegram.(*Channel).giveSessionCodes",
+			Old:    "return c.client.SendWithoutPreview(ctx, s.Telegram, in.sender, text, keyboard) })",
+			New:    "return c.client.SendWithoutPreview(ctx, s.Telegram, in.sender, text, keyboard) }); return messenger.OutcomeProven, nil",
+		}},
+		Suite: "telegram", Test: "TestSession_replyFails",
+	},
+	{
+		Name: "telegram-not-me-ignored", Promise: "proof.md 13: Not me by the proven sender in the chat ends the request",
+		Symbol: "telegram.(*Channel).handleUpdate", Old: "s.IsNotMe(in.text, start)", New: "s.IsNotMe(in.text+in.text, start)",
+		Suite: "telegram", Test: "TestSession_notMe",
+	},
+	{
+		Name: "telegram-not-me-by-a-link", Promise: "proof.md 13: Not me by the proven sender in the chat ends the request",
+		Symbol: "telegram.(*Channel).handleUpdate", Old: "&& !in.isCommand", New: "",
+		Suite: "telegram", Test: "TestSession_notMeByOthers",
+	},
+	{
+		Name: "telegram-not-me-of-a-former-token", Promise: "proof.md 13: Not me by the proven sender in the chat ends the request",
+		Symbol: "telegram.(*Channel).declineProven", Old: "range bound {", New: "range bound[:1] {",
+		Suite: "telegram", Test: "TestSession_rotatedToken",
+	},
+	{
+		Name: "telegram-return-link-fetched-for-a-preview", Promise: "proof.md 17 B3: return link fetched by a link preview",
+		Symbol: "telegram.(*Client).SendWithoutPreview", Old: "IsDisabled: true", New: "IsDisabled: false",
+		Suite: "telegram", Test: "TestSession_golden",
+	},
+	{
+		Name: "not-me-after-confirmation-unanswered", Promise: "proof.md 13: Not me after VERIFIED says what to do",
+		Symbol: "telegram.(*Channel).replyToMessage", Old: "!tooLateToDecline && messenger", New: "messenger",
+		Suite: "telegram", Test: "TestSession_notMeTooLate",
 	},
 }

@@ -45,14 +45,65 @@ var memoryMutants = []Mutant{
 	{
 		Name: "memory-older-binding-comes-back", Promise: "design.md 3: one live binding per (account, sender), the latest wins",
 		Symbol: "memory.(*project).updateBindings",
-		Old:    "if !slices.Contains(before, c) {",
-		New:    "if slices.Contains(after, c) {",
+		Old:    "c.Kind == verification.ContactShare && !slices.Contains(before, c)",
+		New:    "slices.Contains(after, c)",
 		Suite:  "memory", Test: "contacts",
 	},
 	{
 		Name: "memory-deletes-what-changed", Promise: "hazards.md F18: no step is taken on a state that is gone",
 		Symbol: "memory.(*Store).Delete", Old: "case rec.request.Version != version:", New: "case false:",
 		Suite: "memory", Test: "deletion|races",
+	},
+}
+
+// sessionMutants break what stores do for session proof, each in the store that shows it soonest.
+//
+//nolint:gochecknoglobals // a table
+var sessionMutants = []Mutant{
+	{
+		Name: "memory-forms-of-a-declined-number-apart", Promise: "proof.md 13: Not me cools the number down",
+		Symbol: "verification.(*Admissions).AddState", Old: "phone.Canonical(r.Phone)", New: "r.Phone",
+		Suite: "memory", Test: "declines",
+	},
+	{
+		Name: "memory-cooldown-one-microsecond-short", Promise: "proof.md 13: Not me cools the number down",
+		Symbol: "verification.UntilCooledDown", Old: "declined.Add(cooldown).Sub(now)", New: "declined.Add(cooldown).Sub(now)-time.Microsecond",
+		Suite: "memory", Test: "declines end to the instant",
+	},
+	{
+		Name: "memory-decline-evicted", Promise: "proof.md 13: Not me cools the number down",
+		Symbol: "verification.(*Request).EvictableAt", Old: "&& cooled.After(at)", New: "&& cooled.IsZero()",
+		Suite: "memory", Test: "declines keep their request",
+	},
+	{
+		Name: "memory-decline-outlives-its-request", Promise: "proof.md 13: Not me cools the number down",
+		Symbol: "memory.(*project).removeRecord", Old: "p.admitted.RemoveState(rec.request.ID)", New: "",
+		Suite: "memory", Test: "declines end with",
+	},
+	{
+		Name: "postgres-late-proof-ends-early", Promise: "proof.md 13: what was proven in the last two minutes is confirmed for two more",
+		Symbol: "postgres.sqlDue", Old: "THEN expires_at + $8::interval", New: "THEN expires_at",
+		Suite: "postgres", Test: steppedPostgres + "session hands out the end",
+	},
+	{
+		Name: "postgres-decline-of-a-lost-race", Promise: "proof.md 13: Not me by the proven sender cools the number down",
+		Symbol: "postgres.sqlInsertDecline", Old: "AND id = $2 AND version = $3", New: "AND id = $2 AND $3::bigint IS NOT NULL",
+		Suite: "postgres", Test: "Declines are stored",
+	},
+	{
+		Name: "objects-wrong-code-counted-for-two", Promise: "proof.md 17: five tries in all",
+		Symbol: "kubernetes.originOf", Old: "a.intended.WrongCodes == a.origin.request.WrongCodes", New: "true",
+		Suite: "objects", Test: "Faults counts no wrong code too few",
+	},
+	{
+		Name: "objects-code-checked-by-a-cached-state", Promise: "proof.md 13: Not me ends the request",
+		Symbol: "kubernetes.(*Store).updateObject", Old: "case errors.As(err, &no) && fresh:", New: "case errors.As(err, &no):",
+		Suite: "objects", Test: "Faults checks a session code",
+	},
+	{
+		Name: "objects-own-decline-counts-late", Promise: "proof.md 13: Not me cools the number down",
+		Symbol: "kubernetes.(*creationLimits).addWritten", Old: "l.addState(e)", New: "",
+		Suite: "objects unit", Test: "TestLedger_coolsDown",
 	},
 }
 
@@ -155,7 +206,7 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-sweep-expires-early", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
-		Symbol: "postgres.workOf", Old: "r.ExpiresAt.Add(verification.ExpiryGrace)", New: "r.ExpiresAt",
+		Symbol: "postgres.workOf", Old: "r.EndsAt().Add(verification.ExpiryGrace)", New: "r.EndsAt()",
 		Suite: "postgres", Test: "excludes requests that are still shown as pending",
 	},
 	{
@@ -358,9 +409,21 @@ var objectsMutants = []Mutant{
 	{
 		Name: "objects-earlier-binding-stays", Promise: "design.md 3: one live binding per (account, sender), the latest wins",
 		Symbol: "kubernetes.(*Store).Update",
-		Old:    "if err := s.endEarlierBindings(ctx, before, after); err != nil {",
-		New:    "if before == nil {",
+		Old:    "err = s.endEarlierBindings(ctx, after, boundSince(before, after))",
+		New:    "err = nil",
 		Suite:  "objects", Test: "The store contract contacts",
+	},
+	{
+		Name: "objects-earlier-binding-stays-after-a-failure", Promise: "design.md 3: one live binding per (account, sender), the latest wins",
+		Symbol: "kubernetes.(*Store).Update",
+		Old:    "err = s.endEarlierBindings(ctx, before, sharingContacts(before))",
+		New:    "err = nil",
+		Suite:  "objects", Test: "ends an earlier binding when the message",
+	},
+	{
+		Name: "objects-answer-shares-memory", Promise: "design.md 4: one conformance suite, by which answers are copies",
+		Symbol: "kubernetes.(*entry).toRequest", Old: "return e.request.Clone(), nil", New: "return e.request, nil",
+		Suite: "objects", Test: "The store contract state",
 	},
 	{
 		Name: "objects-retry-after-dropped", Promise: "hazards.md F15: back off on Retry-After",

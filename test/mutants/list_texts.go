@@ -17,7 +17,7 @@ var textsMutants = []Mutant{
 	},
 	{
 		Name: "texts-prepared-in-one-language", Promise: "design.md 3: the project's sentence, in any of its languages",
-		Symbol: "texts.NewSet", Old: "s.prepared = append(s.prepared, text)", New: "_ = text",
+		Symbol: "texts.NewSet", Old: "appendNew(s.prepared, s.all[tag].Prepared)", New: "s.prepared",
 		Suite: "texts", Test: "TestPrepared_isOfEveryLanguage",
 	},
 	{
@@ -27,7 +27,7 @@ var textsMutants = []Mutant{
 	},
 	{
 		Name: "texts-former-forever", Promise: "design.md 3: the message must contain the project's sentence",
-		Symbol: "settings.(*Settings).PreparedTexts", Old: "now.Before(former.Until)", New: "!former.Until.IsZero()",
+		Symbol: "settings.(*Settings).textSets", Old: "now.Before(former.Until)", New: "!former.Until.IsZero()",
 		Suite: "settings", Test: "TestLive_keepsFormerTexts",
 	},
 	{
@@ -50,5 +50,25 @@ var textsMutants = []Mutant{
 		Name: "texts-guessed-for-a-stranger", Promise: "proof.md 11: texts follow locale, which no stranger has",
 		Symbol: "whatsapp.(*delivery).replyToStranger", Old: `TextsIn("")`, New: `TextsIn("es")`,
 		Suite: "whatsapp", Test: "TestHook_guessesNoLanguage",
+	},
+	{
+		Name: "texts-values-searched-for-places", Promise: "proof.md 13: no free text of a caller enters a message",
+		Symbol: "texts.(*Texts).FillSession", Old: `"{name}", m.Name,`, New: `"{name}", strings.ReplaceAll(m.Name, "{digits}", m.Digits),`,
+		Suite: "texts", Test: "TestFillSession_searchesNoValue",
+	},
+	{
+		Name: "texts-empty-line-of-a-purpose", Promise: "proof.md 13: who asks and for what",
+		Symbol: "texts.(*Texts).FillSession", Old: `if m.Purpose != "" {`, New: `if m.Name != "" {`,
+		Suite: "texts", Test: "TestFillSession_leavesOutLines",
+	},
+	{
+		Name: "texts-not-me-in-one-language", Promise: "proof.md 13: Not me in Telegram is a message",
+		Symbol: "texts.NewSet", Old: "appendNew(s.notMe, s.all[tag].ButtonNotMe)", New: "s.notMe",
+		Suite: "texts", Test: "TestNotMeLabels",
+	},
+	{
+		Name: "texts-not-me-of-before-forgotten", Promise: "proof.md 13: a button that is shown counts",
+		Symbol: "settings.(*Settings).hasEqualAnswers", Old: "&& slices.Equal(mine.NotMeLabels(), others.NotMeLabels())", New: "",
+		Suite: "settings", Test: "TestLive_keepsFormerLabels",
 	},
 }

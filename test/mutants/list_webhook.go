@@ -28,7 +28,7 @@ var webhookMutants = []Mutant{
 	},
 	{
 		Name: "event-hides-its-assurance", Promise: "design.md 6: assurance where it is not the usual one",
-		Symbol: "webhook.eventBody", Old: "r.Assurance != verification.AssuranceUsual", New: "false",
+		Symbol: "webhook.eventBody", Old: "assurance != verification.AssuranceUsual", New: "assurance == \"none\"",
 		Suite: "webhook", Test: "TestEvent",
 	},
 	{

@@ -75,4 +75,76 @@ var whatsappAccountMutants = []Mutant{
 		Symbol: "postgres.sqlActivity", Old: "WHERE project = $1 AND work = 3 AND", New: "WHERE $1 <> '' AND work = 3 AND",
 		Suite: "postgres", Test: "Activity reads neither",
 	},
+	{
+		Name: "session-codes-not-sent-again", Promise: "proof.md 13: if the reply cannot be sent: 5xx, the platform delivers again",
+		Symbol: "whatsapp.(*delivery).sendPrompt", Old: "d.hook.prompted.Undo(binding, requestID)", New: "",
+		Suite: "whatsapp", Test: "TestSession_replyFails",
+	},
+	{
+		Name: "session-codes-at-every-copy", Promise: "proof.md 13: copies at one replica are answered once",
+		Symbol: "whatsapp.(*delivery).giveSessionCodes", Old: "d.sendPrompt(ctx, button.ID, r.ID,", New: "d.sendPrompt(ctx, newNonce(), r.ID,",
+		Suite: "whatsapp", Test: "TestSession_replyFails|TestSession_again",
+	},
+	{
+		Name: "session-not-me-with-any-token", Promise: "proof.md 13: only a tap on the button below the codes counts",
+		Symbol: "whatsapp.(*delivery).receiveNotMe", Old: "if !d.isNotMeToken(tap, from, r.CreatedAt) {", New: "if d == nil {",
+		Suite: "whatsapp", Test: "TestSession_notMeBy",
+	},
+	{
+		Name: "session-not-me-of-any-number-by-user-id", Promise: "proof.md 13: Not me by the proven sender",
+		Symbol: "whatsapp.(*delivery).receiveNotMe",
+		Old:    "return phone.Same(r.Actual, from.number)",
+		New:    "return phone.Same(r.Actual, from.number) || r.Actual != from.number",
+		Suite:  "whatsapp", Test: "TestSession_notMeByTheProverAlone",
+	},
+	{
+		Name: "session-not-me-of-an-unbound-sender", Promise: "proof.md 13: Not me by the proven sender",
+		Symbol: "whatsapp.(*delivery).receiveNotMe", Old: "return !r.BoundAt(binding).IsZero()", New: "return r.BoundAt(binding).IsZero()",
+		Suite: "whatsapp", Test: "TestSession_notMeByTheProverAlone",
+	},
+	{
+		Name: "session-button-of-an-earlier-request", Promise: "proof.md 13: a button counts for its own request",
+		Symbol: "whatsapp.notMeToken", Old: "strconv.FormatInt(createdAt.UnixMicro(), 10)", New: "strconv.FormatInt(createdAt.UnixMicro()*0, 10)",
+		Suite: "whatsapp", Test: "TestNotMeToken",
+	},
+	{
+		Name: "session-button-of-another-prover", Promise: "proof.md 13: Not me by the proven sender",
+		Symbol: "whatsapp.notMeToken", Old: "proverKey +", New: "proverKey[:0] +",
+		Suite: "whatsapp", Test: "TestNotMeToken|TestSession_notMeBy",
+	},
+	{
+		Name: "session-button-of-a-former-secret", Promise: "design.md 7: both secrets count during the rotation",
+		Symbol: "whatsapp.(*delivery).isNotMeToken", Old: "AppSecret.Accepted(d.now) {", New: "AppSecret.Accepted(d.now)[:1] {",
+		Suite: "whatsapp", Test: "TestSession_rotatedSecret",
+	},
+	{
+		Name: "session-not-me-too-late-unanswered-on-trouble", Promise: "proof.md 13: Not me after VERIFIED says what to do",
+		Symbol: "whatsapp.(*delivery).replyTooLateToDecline",
+		Old:    "PolicyOf(d.settings.Replies.Send, messenger.OutcomeDeclined)",
+		New:    "PolicyOf(d.settings.Replies.Send, messenger.OutcomeVerified)",
+		Suite:  "whatsapp", Test: "TestSession_notMeTooLate",
+	},
+	{
+		Name: "session-link-to-anywhere", Promise: "proof.md 17 B5: the return link is for URLs that the page allows",
+		Symbol: "settings.(*Settings).SessionMessage", Old: "s.Page.AllowsReturn(r.ReturnURL)", New: "r.ReturnURL != \"\"",
+		Suite: "settings", Test: "TestSessionMessage",
+	},
+	{
+		Name: "session-message-too-long", Promise: "proof.md 13: the code and the warning are never cut",
+		Symbol: "settings.(*Settings).SessionMessage",
+		Old:    "utf8.RuneCountInString(text) > characters",
+		New:    "utf8.RuneCountInString(text) > characters+1000",
+		Suite:  "settings", Test: "TestSessionMessage",
+	},
+	{
+		Name: "declined-counted-at-each-copy", Promise: "proof.md 13: a request is declined once",
+		Symbol: "verification.(*Service).applyTransition", Old: "if changed {", New: "if id != \"\" {",
+		Suite: "domain", Test: "TestDeclineProven_isCountedOnce",
+	},
+	{
+		Name: "not-me-taken-away-by-an-end", Promise: "proof.md 13: Not me by the proven sender cools the number down",
+		Symbol: "verification.(*Request).DeclineProven", Old: "case !r.DeclinedAt().IsZero():",
+		New:   "case !r.DeclinedAt().IsZero() || r.Phase == Expired:",
+		Suite: "domain", Test: "TestDeclineProven_afterItsEnd",
+	},
 }

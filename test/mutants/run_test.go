@@ -66,12 +66,8 @@ func TestElsewhere(t *testing.T) {
 	var d Door
 	d.Admit(true)
 	if d.inside == 8 {
-		ended := make(chan bool)
-		go func() {
-			defer close(ended)
-			panic("in a goroutine of the product")
-		}()
-		<-ended
+		go func() { panic("in a goroutine of the product") }()
+		select {} // a test that ends could end the process before the panic does
 	}
 }
 

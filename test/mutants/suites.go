@@ -20,6 +20,8 @@ var suites = map[string]Suite{
 	"objects":       {Package: "./internal/store/kubernetes", Specs: "TestKubernetes", Limit: minutes(4)},
 	"objects unit":  {Package: "./internal/store/kubernetes"},
 	"http api":      {Package: "./internal/httpapi"},
+	"page":          {Package: "./internal/page"},
+	"page view":     {Package: "./internal/page/view"},
 	"health":        {Package: "./internal/health"},
 	"settings":      {Package: "./internal/settings"},
 	"clock":         {Package: "./internal/storeclock", CI: true},
@@ -36,6 +38,10 @@ var suites = map[string]Suite{
 		Command: []string{
 			"go", "run", "./test/chaos", "-store=postgresql", "-requests=1000", "-rate=0", "-kills=4", "-seed=1", "-dir=" + workerDir,
 		},
+	},
+	"adversary": {
+		Package: "./test/adversary", Whole: true, Limit: minutes(2),
+		Command: []string{"go", "run", "./test/adversary", "-store=memory", "-replicas=1", "-victims=20", "-dir=" + workerDir},
 	},
 }
 

@@ -28,6 +28,11 @@ func (e *Evidence) evidenceLines(id string, around time.Time) []string {
 			lines = append(lines, line{in.At, ledger.PlatformFile, in})
 		}
 	}
+	for _, f := range e.Confirms {
+		if f.ID == id {
+			lines = append(lines, line{f.At, ledger.ConfirmFile, f})
+		}
+	}
 	for _, s := range e.Statuses {
 		if s.ID == id {
 			lines = append(lines, line{s.At, ledger.StatusFile, s})

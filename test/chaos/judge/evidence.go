@@ -16,6 +16,7 @@ type Evidence struct {
 	Acks     []ledger.Ack
 	Statuses []ledger.Status
 	Inbound  []ledger.Inbound
+	Confirms []ledger.Confirm
 	Events   []ledger.Delivery
 	// Changes are the commits that a witness beneath the system saw; each request's are in order.
 	Changes []ledger.Change
@@ -49,6 +50,7 @@ func Load(dir string) (*Evidence, error) {
 	err := errors.Join(
 		readLedger(&e.Acks, dir, ledger.ClientFile), readLedger(&e.Statuses, dir, ledger.StatusFile),
 		readLedger(&e.Inbound, dir, ledger.PlatformFile), readLedger(&e.Events, dir, ledger.SinkFile),
+		readLedger(&e.Confirms, dir, ledger.ConfirmFile),
 		readLedger(&e.Changes, dir, ledger.StoreFile), readLedger(&e.Final, dir, ledger.FinalFile),
 		readLedger(&e.Faults, dir, ledger.FaultFile), readLedger(&e.Trespasses, dir, ledger.StrangerFile),
 	)

@@ -113,6 +113,26 @@ func goodEvidence() *judge.Evidence {
 		},
 		Searched: 10, End: at(100),
 	}
+	confirmed := ack("confirmed", ledger.Proven)
+	confirmed.Session = true
+	e.Acks = append(e.Acks, confirmed)
+	e.Inbound = append(e.Inbound, proof("confirmed", 2))
+	e.Confirms = []ledger.Confirm{
+		{Asked: at(2.1), At: at(2.2), ID: "confirmed", Answer: 422, Error: "wrong_code"},
+		{Asked: at(2.7), At: at(3), ID: "confirmed", Right: true, Answer: 200},
+		{Asked: at(3.1), At: at(3.2), ID: "confirmed", Right: true, Answer: 409, Error: "already_confirmed"},
+	}
+	known := status("confirmed", "VERIFIED", 5)
+	known.Assurance, known.Expires = "session", at(180)
+	e.Statuses = append(e.Statuses, known)
+	e.Changes = append(e.Changes,
+		change(ledger.Created, "confirmed", "PENDING", 1),
+		change(ledger.Updated, "confirmed", "PENDING", 1.9, func(c *ledger.Change) { c.Actual = reported }),
+		change(ledger.Updated, "confirmed", "VERIFIED", 3), change(ledger.Updated, "confirmed", "VERIFIED", 4, attempted(204)))
+	e.Final = append(e.Final, change(ledger.Updated, "confirmed", "VERIFIED", 0, attempted(204)))
+	sent := event("confirmed", 3.5, ledger.Takes)
+	sent.Assurance = "session"
+	e.Events = append(e.Events, sent)
 	return e
 }
 
@@ -205,11 +225,16 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 				e.Changes[i].Verified = at(2.4)
 			}
 		},
-		"another time sent":       func(e *judge.Evidence) { e.Events[0].Verified = at(2.9) },
-		"another time answered":   func(e *judge.Evidence) { e.Statuses[1].Verified = at(2.9) },
-		"another expiry stored":   func(e *judge.Evidence) { e.Changes[0].Expires = at(61) },
-		"another expiry answered": func(e *judge.Evidence) { e.Statuses[0].Expires = at(61) },
-		"of no client":            func(e *judge.Evidence) { e.Acks = e.Acks[1:] },
+		"another time sent":                func(e *judge.Evidence) { e.Events[0].Verified = at(2.9) },
+		"another time answered":            func(e *judge.Evidence) { e.Statuses[1].Verified = at(2.9) },
+		"another expiry stored":            func(e *judge.Evidence) { e.Changes[0].Expires = at(61) },
+		"another expiry answered":          func(e *judge.Evidence) { e.Statuses[0].Expires = at(61) },
+		"verified by the message":          func(e *judge.Evidence) { e.Confirms = e.Confirms[:1] },
+		"confirmed before it was asked":    func(e *judge.Evidence) { e.Confirms[1].Asked = at(2.9) },
+		"not confirmed, it says":           func(e *judge.Evidence) { e.Statuses[len(e.Statuses)-1].Assurance = "" },
+		"confirmed, though no client must": func(e *judge.Evidence) { e.Events[0].Assurance = "session" },
+		"a neighbour's number proven":      func(e *judge.Evidence) { e.Changes[len(e.Changes)-3].Actual = "+5215512345679" },
+		"of no client":                     func(e *judge.Evidence) { e.Acks = e.Acks[1:] },
 	},
 	"I2": {
 		"verified, then expired": func(e *judge.Evidence) {
@@ -279,6 +304,17 @@ var forgeries = map[string]map[string]func(*judge.Evidence){
 			e.Events = append(e.Events, late)
 		},
 	},
+	"I10": {
+		"a wrong code taken": func(e *judge.Evidence) { e.Confirms[0].Answer = 200 },
+		"confirmed twice":    func(e *judge.Evidence) { e.Confirms[2].Answer = 200 },
+		"a lost proof":       func(e *judge.Evidence) { e.Confirms[1].Answer, e.Confirms[1].Error = 409, "request_expired" },
+		"kills that hit none": func(e *judge.Evidence) {
+			for range 10 {
+				e.Faults = append(e.Faults, ledger.Fault{Kind: "kill", From: at(90), Until: at(91), Victims: []string{"first-1"}})
+			}
+		},
+		"no code for a user": func(e *judge.Evidence) { e.Confirms[1].Answer, e.Confirms[1].Error = 400, "invalid_code" },
+	},
 	"I7": {"a leak": func(e *judge.Evidence) { e.Leaks = []string{"first-1.log: a code"} }},
 	"I8": {
 		"backwards": func(e *judge.Evidence) {
@@ -331,6 +367,23 @@ func TestJudge_forgeries(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// A kill between message, acknowledgement and confirmation is counted.
+func TestJudge_killsOnTheWay(t *testing.T) {
+	for seconds, want := range map[float64]string{
+		1.8: "acknowledgement of 1, and between that and the answer to the code of 0",
+		2.9: "acknowledgement of 0, and between that and the answer to the code of 1",
+		9:   "acknowledgement of 0, and between that and the answer to the code of 0",
+	} {
+		e := goodEvidence()
+		e.Faults = append(e.Faults, ledger.Fault{Kind: "kill", From: at(seconds), Until: at(seconds + 1), Victims: []string{"first-1"}})
+		for _, v := range judge.Judge(e) {
+			if v.Name == "I10" {
+				NewWithT(t).Expect(v.Note).To(ContainSubstring(want))
+			}
 		}
 	}
 }

@@ -88,7 +88,7 @@ func judgeProven(e *Evidence) *Verdict {
 			continue
 		}
 		judgeFacts(e, v, s.ID, s.Status, inStatus, s.At, &s.Facts)
-		if c, known := e.claims[s.ID]; known && !sameInstant(s.Expires, c.Expires) {
+		if c, known := e.claims[s.ID]; known && !sameInstant(s.Expires, c.Expires) && !sameInstant(s.Expires, c.endsAt()) {
 			v.violatedAboutf(e, s.ID, s.At, "the status of %s has the expiry %s, but its client received %s",
 				s.ID, formatTime(s.Expires), formatTime(c.Expires))
 		}
@@ -175,14 +175,23 @@ func judgeFinal(e *Evidence) *Verdict {
 				v.violatedf("%s comes back at %s after it was deleted", id, formatTime(after.At))
 			case before.Phase != pending && after.Phase != before.Phase:
 				v.violatedf("%s was %s and became %s at %s", id, before.Phase, after.Phase, formatTime(after.At))
-			case after.Op != ledger.Deleted && after.Phase == expired && before.Phase == pending && after.At.Before(after.Expires):
+			case after.Op != ledger.Deleted && after.Phase == expired && before.Phase == pending && after.At.Before(after.Expires) &&
+				e.claims[id].Fate != ledger.WrongCodes:
 				v.violatedf("%s expired at %s, before its time %s", id, formatTime(after.At), formatTime(after.Expires))
-			case after.Phase == verified && before.Phase == pending && after.At.After(after.Expires.Add(commitLag)):
+			case after.Phase == verified && before.Phase == pending && after.At.After(e.endOf(id, &after).Add(commitLag)):
 				v.violatedf("%s was verified at %s, after its time %s", id, formatTime(after.At), formatTime(after.Expires))
 			}
 		}
 	}
 	return v
+}
+
+// endOf returns the latest time at which a request may be verified.
+func (e *Evidence) endOf(id string, c *ledger.Change) time.Time {
+	if claim, known := e.claims[id]; known {
+		return claim.endsAt()
+	}
+	return c.Expires
 }
 
 // commitLag is the most time on a busy machine between the decision, made in time, and the commit that the witness saw.

@@ -53,7 +53,7 @@ func (v *Verdict) violatedf(format string, args ...any) {
 func Judge(e *Evidence) []*Verdict {
 	e.buildIndex()
 	return []*Verdict{
-		judgeDurable(e), judgeOneKey(e), judgeProven(e), judgeFinal(e), judgeDelivered(e), judgeCounted(e), judgeRepeated(e),
+		judgeDurable(e), judgeOneKey(e), judgeProven(e), judgeConfirmed(e), judgeFinal(e), judgeDelivered(e), judgeCounted(e), judgeRepeated(e),
 		judgeSilent(e), judgeSecrets(e), judgeMonotone(e),
 		judgeWitness(e), judgeOutage(e), judgeStrangers(e),
 	}

@@ -16,6 +16,7 @@ const (
 	FinalFile    = "final.jsonl"
 	FaultFile    = "faults.jsonl"
 	StrangerFile = "stranger.jsonl"
+	ConfirmFile  = "confirm.jsonl"
 )
 
 // Fate is what the user does with a request.
@@ -27,6 +28,8 @@ const (
 	Unproven    Fate = "unproven"     // no message is sent
 	WrongSender Fate = "wrong-sender" // another user sends the code
 	Forged      Fate = "forged"       // the message has a wrong signature
+	Unconfirmed Fate = "unconfirmed"  // proven, and no session code is entered
+	WrongCodes  Fate = "wrong-codes"  // proven, and wrong session codes are entered until it ends
 )
 
 // Ack is an init that was answered 200.
@@ -43,6 +46,20 @@ type Ack struct {
 	Code    string    `json:"code"`
 	Fate    Fate      `json:"fate"`
 	Expires time.Time `json:"expires"`
+	// Session reports whether the client must confirm the request.
+	Session bool `json:"session,omitempty"`
+}
+
+// Confirm is a session code that a client entered, and its answer.
+type Confirm struct {
+	Asked time.Time `json:"asked"`
+	At    time.Time `json:"at"`
+	ID    string    `json:"id"`
+	// Right reports whether it is the code that the user received.
+	Right bool `json:"right"`
+	// Answer is the HTTP status, 0 if none came; Error is the code of the error.
+	Answer int    `json:"answer"`
+	Error  string `json:"error,omitempty"`
 }
 
 // Facts are what events, statuses and stored states contain about a verification, in the API's spelling. A zero value

@@ -3,7 +3,6 @@ package load
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -48,7 +47,7 @@ func (l *Load) startVerification(ctx context.Context, replica string, u *user) b
 	}
 	asked := time.Now()
 	status, body := l.sendRequest(ctx, http.MethodPost, replica+"/api/verify/init", header,
-		fmt.Sprintf(`{"phoneNumber":%q,"method":%q}`, u.phone, u.method))
+		u.initBody())
 	if status == http.StatusUnauthorized {
 		l.unauthorized.Add(1)
 	}
@@ -64,7 +63,7 @@ func (l *Load) startVerification(ctx context.Context, replica string, u *user) b
 	words := strings.Fields(answer.ExpectedText)
 	l.recordError(l.Clients.Append(ledger.Ack{
 		Asked: asked, At: time.Now(), Key: u.key, ID: u.id, Phone: u.phone, Number: u.number, Method: u.method,
-		Code: words[len(words)-1], Fate: u.fate, Expires: u.expires,
+		Code: words[len(words)-1], Fate: u.fate, Expires: u.expires, Session: u.session,
 	}))
 	return true
 }

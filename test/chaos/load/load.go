@@ -34,8 +34,8 @@ type Options struct {
 	Platform *platform.Platform
 	// Revoke revokes an API key that was valid so far, and returns it.
 	Revoke func() (string, error)
-	// Clients, Statuses, Inbound and Trespasses are the ledgers.
-	Clients, Statuses, Inbound, Trespasses *ledger.Writer
+	// Clients, Statuses, Inbound, Confirms and Trespasses are the ledgers.
+	Clients, Statuses, Inbound, Confirms, Trespasses *ledger.Writer
 	// Closing reports whether the end is near: what begins now should end soon.
 	Closing func() bool
 }
@@ -54,7 +54,7 @@ type Load struct {
 	next    atomic.Int64
 	updates atomic.Int64
 	// These counts are printed in the report.
-	begun, proven, retries, unasked, unauthorized atomic.Int64
+	begun, proven, confirmed, retries, unasked, unauthorized atomic.Int64
 
 	mu  sync.Mutex
 	err error
@@ -138,8 +138,8 @@ func (l *Load) Refusals() []string { return l.refused.list() }
 
 // String returns the counts.
 func (l *Load) String() string {
-	return fmt.Sprintf("%d begun, %d proven, %d tries repeated, %d users asked nothing, %d valid keys refused",
-		l.begun.Load(), l.proven.Load(), l.retries.Load(), l.unasked.Load(), l.unauthorized.Load())
+	return fmt.Sprintf("%d begun, %d proven, %d confirmed, %d tries repeated, %d users asked nothing, %d valid keys refused",
+		l.begun.Load(), l.proven.Load(), l.confirmed.Load(), l.retries.Load(), l.unasked.Load(), l.unauthorized.Load())
 }
 
 // Unauthorized returns how often a valid key was refused.

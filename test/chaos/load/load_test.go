@@ -21,21 +21,39 @@ func TestNewUser(t *testing.T) {
 	closing := false
 	l := New(Options{Seed: 3, Workers: 1, Key: func() string { return "key" }, Closing: func() bool { return closing }})
 	fates, methods := map[ledger.Fate]int{}, map[string]int{}
+	sessions := 0
 	for n := range int64(2000) {
 		u := l.newUser(n)
 		fates[u.fate]++
 		methods[u.method]++
+		if u.session {
+			sessions++
+		}
+		g.Expect(u.fate == ledger.Unconfirmed && n > lastUnconfirmed).To(BeFalse(), "the run would wait for it")
 		same := l.newUser(n)
 		g.Expect(same.fate).To(Equal(u.fate), "the seed decides the fate")
 		g.Expect(same.key).To(Equal(u.key))
 	}
-	g.Expect(fates).To(HaveLen(4), "%v", fates)
+	g.Expect(fates).To(HaveLen(6), "%v", fates)
 	g.Expect(fates[ledger.Proven]).To(BeNumerically(">", 1800))
 	g.Expect(methods).To(HaveLen(2))
+	g.Expect(sessions).To(BeNumerically("~", 500, 100))
 	closing = true
 	for n := range int64(200) {
 		g.Expect(l.newUser(n).fate).To(Equal(ledger.Proven), "no slow case begins near the end")
 	}
+}
+
+func TestUser_entersCodes(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(changeDigits("999999", 1)).To(Equal("000000"))
+	g.Expect(changeDigits("000123", 5)).To(Equal("000128"))
+	u := &user{n: 7, method: "TELEGRAM", number: "+4915100000007", phone: "+4915100000007"}
+	g.Expect(u.recipient()).To(Equal("10000007"))
+	g.Expect(u.initBody()).To(MatchJSON(`{"phoneNumber": "+4915100000007", "method": "TELEGRAM"}`))
+	u.method, u.session = "WHATSAPP", true
+	g.Expect(u.recipient()).To(Equal("4915100000007"))
+	g.Expect(u.initBody()).To(ContainSubstring(`"assurance":"SESSION"`))
 }
 
 func TestScheduler(t *testing.T) {

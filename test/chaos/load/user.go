@@ -22,8 +22,10 @@ type user struct {
 	number string
 	method string
 	fate   ledger.Fate
-	key    string
-	apiKey string
+	// session is set if the client must confirm the request.
+	session bool
+	key     string
+	apiKey  string
 
 	id      string
 	text    string
@@ -53,7 +55,30 @@ func (l *Load) newUser(n int64) *user {
 	case drawn < 0.06:
 		u.fate = ledger.Forged
 	}
+	u.session = u.drawBool(0.25)
+	if u.session && u.fate == ledger.Proven {
+		switch drawn := u.random.Float64(); {
+		case l.Closing():
+		case drawn < 0.05:
+			u.fate = ledger.WrongCodes
+		case drawn < 0.35 && n <= lastUnconfirmed:
+			u.fate = ledger.Unconfirmed
+		}
+	}
 	return u
+}
+
+// lastUnconfirmed is the number of the last user who may leave a proven request alone: it stays pending for three minutes, and the run
+// would wait for it.
+const lastUnconfirmed = 100
+
+// initBody returns the body of init.
+func (u *user) initBody() string {
+	terms := ""
+	if u.session {
+		terms = `,"assurance":"SESSION","browser":"CHROME/ANDROID"`
+	}
+	return fmt.Sprintf(`{"phoneNumber":%q,"method":%q%s}`, u.phone, u.method, terms)
 }
 
 func (u *user) drawBool(p float64) bool { return u.random.Float64() < p }
@@ -70,7 +95,7 @@ func (l *Load) runVerification(ctx context.Context, n int64) {
 		l.retryUntilDone(ctx, func(replica string) bool { return l.startVerification(ctx, replica, u) })
 	}
 	switch u.fate {
-	case ledger.Proven:
+	case ledger.Proven, ledger.Unconfirmed, ledger.WrongCodes:
 		l.proveNumber(ctx, u)
 	case ledger.WrongSender:
 		l.sendFromWrongSender(ctx, u)
@@ -99,7 +124,7 @@ func (l *Load) proveNumber(ctx context.Context, u *user) {
 	switch {
 	case u.method == "TELEGRAM":
 		prove = l.proveByTelegram
-	case u.drawBool(0.005) && !l.Closing():
+	case u.drawBool(0.005) && !u.session && !l.Closing():
 		l.proveJustInTime(u)
 		return
 	}
@@ -107,6 +132,9 @@ func (l *Load) proveNumber(ctx context.Context, u *user) {
 		return
 	}
 	l.proven.Add(1)
+	if u.session {
+		l.confirmRequest(ctx, u)
+	}
 	if u.drawBool(0.3) {
 		l.retryUntilDone(ctx, func(replica string) bool { l.queryStatus(ctx, replica, u.id, ""); return true })
 	}

@@ -11,6 +11,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,9 +28,10 @@ type Platform struct {
 	server *http.Server
 	done   sync.WaitGroup
 
-	mu    sync.Mutex
-	asked map[int64]bool
-	calls int
+	mu     sync.Mutex
+	asked  map[int64]bool
+	digits map[string]string
+	calls  int
 }
 
 // Start runs the APIs. The caller must Close them.
@@ -38,7 +41,7 @@ func Start(ctx context.Context) (*Platform, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start platforms: %w", err)
 	}
-	p := &Platform{URL: "http://" + listener.Addr().String(), asked: map[int64]bool{}}
+	p := &Platform{URL: "http://" + listener.Addr().String(), asked: map[int64]bool{}, digits: map[string]string{}}
 	p.server = &http.Server{Handler: p, ReadHeaderTimeout: time.Minute}
 	p.done.Go(func() { _ = p.server.Serve(listener) }) // ends with Close
 	return p, nil
@@ -58,6 +61,35 @@ func (p *Platform) Asked(user int64) bool {
 	return p.asked[user]
 }
 
+// Digits returns the session code that was sent last to a WhatsApp number, without a plus, or to a Telegram user; empty if none was.
+func (p *Platform) Digits(recipient string) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.digits[recipient]
+}
+
+// sixDigits finds a session code in a text.
+var sixDigits = regexp.MustCompile(`(?:^|[^0-9])([0-9]{6})(?:[^0-9]|$)`)
+
+// recordDigits records the session code of a text, if it has one.
+func (p *Platform) recordDigits(recipient, text string) {
+	if found := sixDigits.FindStringSubmatch(text); found != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.digits[recipient] = found[1]
+	}
+}
+
+// graphMessage is the body of the Graph API's call, as far as a session code needs it.
+type graphMessage struct {
+	To          string `json:"to"`
+	Interactive struct {
+		Body struct {
+			Text string `json:"text"`
+		} `json:"body"`
+	} `json:"interactive"`
+}
+
 // Calls returns how many calls came.
 func (p *Platform) Calls() int {
 	p.mu.Lock()
@@ -67,7 +99,8 @@ func (p *Platform) Calls() int {
 
 // sendMessage is the body of the Bot API's call, as far as the button needs it.
 type sendMessage struct {
-	ChatID      int64 `json:"chat_id"`
+	ChatID      int64  `json:"chat_id"`
+	Text        string `json:"text"`
 	ReplyMarkup struct {
 		Keyboard [][]struct {
 			RequestContact bool `json:"request_contact"`
@@ -98,6 +131,10 @@ func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	bot, method, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if !ok || !strings.HasPrefix(bot, "bot") {
+		var m graphMessage
+		if json.Unmarshal(body, &m) == nil { // other calls have no such body
+			p.recordDigits(m.To, m.Interactive.Body.Text)
+		}
 		_, _ = io.WriteString(w, `{"messaging_product":"whatsapp","contacts":[],"messages":[{"id":"wamid.reply"}]}`)
 		return
 	}
@@ -109,6 +146,7 @@ func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"ok":false,"error_code":400,"description":"Bad Request: can't parse"}`)
 			return
 		}
+		p.recordDigits(strconv.FormatInt(m.ChatID, 10), m.Text)
 		if m.requestsContact() {
 			p.mu.Lock()
 			p.asked[m.ChatID] = true

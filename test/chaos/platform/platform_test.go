@@ -34,5 +34,11 @@ func TestPlatform(t *testing.T) {
 	g.Expect(p.Asked(7)).To(BeTrue())
 	g.Expect(p.Asked(8)).To(BeFalse())
 	g.Expect(call("/v25.0/1234/messages", `{"to":"7"}`)).To(ContainSubstring("wamid"))
-	g.Expect(p.Calls()).To(Equal(5))
+	call("/bot1:x/sendMessage", `{"chat_id":7,"text":"Your code: 012345\n\nEnter it"}`)
+	g.Expect(p.Digits("7")).To(Equal("012345"))
+	call("/v25.0/1234/messages", `{"to":"4915100000001","type":"interactive","interactive":{"body":{"text":"Code: 654321. Not 1234567."}}}`)
+	g.Expect(p.Digits("4915100000001")).To(Equal("654321"))
+	call("/v25.0/1234/messages", `{"to":"4915100000002","type":"interactive","interactive":{"body":{"text":"at +4915100000001"}}}`)
+	g.Expect(p.Digits("4915100000002")).To(BeEmpty())
+	g.Expect(p.Calls()).To(Equal(8))
 }
