@@ -91,8 +91,18 @@ var alertCases = map[string][]alertCase{
 		{"not for two messages of each verification", false, []string{startedBy("WHATSAPP", 5), billedSeries("service", 10)}},
 		{"not for a few more", false, []string{startedBy("WHATSAPP", 1), billedSeries("service", 2), billedSeries("utility", 0)}},
 		{"not where nothing is billed", false, []string{startedBy("WHATSAPP", 0), billedSeries("service", 0)}},
-		{"for many more, of all categories", true, []string{startedBy("WHATSAPP", 1), startedBy("TELEGRAM", 100), billedSeries("service", 2), billedSeries("utility", 2)}},
+		{"not for requests that moved to WhatsApp on the page", false, []string{startedBy("WHATSAPP", 0), startedBy("TELEGRAM", 5), billedSeries("service", 10)}},
+		{"for many more, of all categories", true, []string{startedBy("WHATSAPP", 1), startedBy("TELEGRAM", 1), billedSeries("service", 4), billedSeries("utility", 2)}},
 		{"for replies to strangers alone", true, []string{startedBy("WHATSAPP", 0), billedSeries("service", 2)}},
+	},
+	"PhoneProofDeclines": {
+		{"not for a handful", false, []string{sessionSteps("proven", 1), declinedOnce(5)}},
+		{"not for 4 % of many", false, []string{sessionSteps("proven", 5), sessionSteps("proven", 5, "b"), declinedOnce(24)}},
+		{"not for what was declined before the last hour", false, []string{sessionSteps("proven", 1), sessionSteps("declined", 0)}},
+		{"not for the declines of other projects", false, []string{sessionSteps("proven", 1), declinedOnce(5),
+			`phoneproof_session_proofs_total{namespace="bank", project="bank", pod="a", step="declined"} 0x50 5x9`}},
+		{"for 6 % of many", true, []string{sessionSteps("proven", 5), sessionSteps("proven", 5, "b"), declinedOnce(36)}},
+		{"for declines alone", true, []string{sessionSteps("proven", 0), declinedOnce(7)}},
 	},
 	"PhoneProofPanics": {
 		{"not while there is none", false, []string{`phoneproof_http_panics_total{` + server + `} 0x60`}},
@@ -179,6 +189,20 @@ func startedBy(method string, perMinute int) string {
 
 func billedSeries(category string, perMinute int) string {
 	return fmt.Sprintf(`phoneproof_whatsapp_messages_billed_total{%s, category=%q} 0+%dx60`, server, category, perMinute)
+}
+
+// sessionSteps returns the series of steps of session proofs that are made a minute, at the replica a or another one.
+func sessionSteps(step string, perMinute int, pod ...string) string {
+	labels := server
+	if len(pod) > 0 {
+		labels = strings.Replace(server, `pod="a"`, fmt.Sprintf("pod=%q", pod[0]), 1)
+	}
+	return fmt.Sprintf(`phoneproof_session_proofs_total{%s, step=%q} 0+%dx60`, labels, step, perMinute)
+}
+
+// declinedOnce returns the series of a number of requests that were declined within the last minutes.
+func declinedOnce(number int) string {
+	return fmt.Sprintf(`phoneproof_session_proofs_total{%s, step="declined"} 0x50 %dx9`, server, number)
 }
 
 // alertExpressions returns the expressions of the chart's PrometheusRule, by the names of their alerts.

@@ -23,6 +23,7 @@ import (
 const (
 	modeBare = "bare" // a server that answers every request with constant JSON
 	modePost = "post" // a client that posts the same bytes over and over
+	modeOpen = "open" // browsers that keep pages open
 )
 
 // bareAnswer is as long as the answer of the status operation. It also serves as a Graph API's answer to a reply.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -79,21 +78,3 @@ func vacuumRequests(ctx context.Context, server *pgserver.Server) error {
 // withoutCheckpoints are settings of a database without checkpoints. After one, the first write to each page logs the
 // whole page, which slows the next seconds, and a large table more than a small one.
 var withoutCheckpoints = map[string]string{"checkpoint_timeout": "'1h'", "max_wal_size": "'32GB'", "shared_buffers": "'1GB'"}
-
-// cost is the CPU time of a replica and of its database.
-type cost struct{ replica, database time.Duration }
-
-func (x *site) readCost() (cost, error) {
-	replica, err := x.replica.CPU()
-	if err != nil {
-		return cost{}, err
-	}
-	database, err := x.system.Database.CPU()
-	return cost{replica, database}, err
-}
-
-// perItemSince returns the CPU time since before, divided by n, in microseconds.
-func (c cost) perItemSince(before cost, n int64) (replica, database float64) {
-	each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(max(n, 1)) }
-	return each(c.replica - before.replica), each(c.database - before.database)
-}

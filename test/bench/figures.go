@@ -24,6 +24,7 @@ var figures = []figure{
 	{"hanging-postgresql", "the same process with and without a receiver that hangs", measureHangingPostgreSQL},
 	{"projects", "many projects on one database, with and without one whose receiver hangs", measureManyProjects},
 	{"stored", "the cost of a request with few and with many stored", measureManyStored},
+	{"pages", "open pages: their memory, and the API with far more of them than may be open", measurePages},
 	{"memory", "memory of a process", measureMemory},
 	{"writes", "API server calls of one verification", measureWrites},
 }

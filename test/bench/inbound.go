@@ -19,14 +19,12 @@ func measureInbound(ctx context.Context, b *bench) error {
 				return nil, err
 			}
 			messages := x.renderMessages(all)
-			b.startProfile()
-			r, err := load.Closed(ctx, clients, b.length, load.Expect(x.replica.API, messages))
+			found, r, err := b.measureMaximum(ctx, x, load.Expect(x.replica.API, messages))
 			if err != nil {
 				return nil, err
 			}
-			rate := r.PerSecond()
-			supply = max(supply, int(1.3*rate*b.length.Seconds())) // otherwise the run ends early
-			return sample{"rate": rate}, x.checkVerified(ctx, all[:r.Latency.Count()])
+			supply = max(supply, int(1.3*found["rate"]*b.length.Seconds())) // otherwise the run ends early
+			return found, x.checkVerified(ctx, all[:r.Latency.Count()])
 		}
 		limit := func(ctx context.Context, _ int) (sample, error) {
 			rate, _, err := b.runPgbench(ctx, x.system.Database, 0)
@@ -40,6 +38,7 @@ func measureInbound(ctx context.Context, b *bench) error {
 			figure: "inbound WhatsApp message, PostgreSQL", unit: "1/s", ours: found[0].valuesOf("rate"), limit: found[1].valuesOf("rate"),
 			limitIs: "pgbench commits", aim: atLeast(0.45),
 		})
+		b.addCostRows("inbound WhatsApp message, PostgreSQL", found[0], nil, "")
 		return b.takeProfile(ctx, "inbound-postgresql", x.replica, ours)
 	})
 }

@@ -31,11 +31,11 @@ func measureInitKubernetes(ctx context.Context, b *bench) error {
 			return err
 		}
 		ours := func(ctx context.Context, _ int) (sample, error) {
-			rate, err := b.measureMaximum(ctx, x.replica.API, x.renderInit)
+			found, _, err := b.measureMaximum(ctx, x, load.Expect(x.replica.API, x.renderInit))
 			if err != nil {
 				return nil, err
 			}
-			return sample{"rate": rate}, x.deleteRequests(ctx, x.Namespace)
+			return found, x.deleteRequests(ctx, x.Namespace)
 		}
 		limit := func(ctx context.Context, _ int) (sample, error) {
 			r, err := load.Closed(ctx, clients, b.length, func(context.Context) (load.Call, func() error, error) {
@@ -54,6 +54,7 @@ func measureInitKubernetes(ctx context.Context, b *bench) error {
 			figure: "init, Kubernetes", unit: "1/s", ours: found[0].valuesOf("rate"), limit: found[1].valuesOf("rate"),
 			limitIs: "client-go create", aim: atLeast(0.95),
 		})
+		b.addCostRows("init, Kubernetes", found[0], nil, "")
 		return b.takeProfile(ctx, "init-kubernetes", x.replica, ours)
 	})
 }
@@ -162,8 +163,8 @@ func (x *site) deleteRequests(ctx context.Context, namespace string) error {
 func measureInitPostgreSQL(ctx context.Context, b *bench) error {
 	return b.withSite(ctx, system.Options{Store: system.PostgreSQL}, func(x *site) error {
 		ours := func(ctx context.Context, _ int) (sample, error) {
-			rate, err := b.measureMaximum(ctx, x.replica.API, x.renderInit)
-			return sample{"rate": rate}, err
+			found, _, err := b.measureMaximum(ctx, x, load.Expect(x.replica.API, x.renderInit))
+			return found, err
 		}
 		limit := func(ctx context.Context, _ int) (sample, error) {
 			rate, _, err := b.runPgbench(ctx, x.system.Database, 0)
@@ -177,6 +178,7 @@ func measureInitPostgreSQL(ctx context.Context, b *bench) error {
 			figure: "init, PostgreSQL, 32 clients", unit: "1/s", ours: most[0].valuesOf("rate"), limit: most[1].valuesOf("rate"),
 			limitIs: "pgbench commits", aim: atLeast(1),
 		})
+		b.addCostRows("init, PostgreSQL", most[0], nil, "")
 		half := func(s samples) float64 { return s.valuesOf("rate").median() / 2 }
 		calm, err := b.measureByTurns(ctx, func(ctx context.Context, round int) (sample, error) {
 			r, err := load.Open(ctx, openClients, half(most[0]), b.length, uint64(round), load.Expect(x.replica.API, x.renderInit))

@@ -44,6 +44,9 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == modePost {
 		return postRepeatedly(ctx, args[1:])
 	}
+	if len(args) > 0 && args[0] == modeOpen {
+		return openPages(ctx)
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	names := flags.String("figures", "", "prefixes of the figures' names, separated by commas; empty means all: "+figureNames())
 	b := &bench{}
@@ -52,6 +55,8 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&b.projects, "projects", 50, "number of projects that share the database; the receiver of one hangs")
 	flags.IntVar(&b.stored, "stored", 1_000_000, "number of stored requests in the large database")
 	flags.IntVar(&b.pending, "pending", 10_000, "number of pending objects in the memory figure")
+	flags.StringVar(&b.program, "program", "",
+		"the server to measure, built from test/program/phoneproof of any version; empty builds that of this tree")
 	flags.StringVar(&b.out, "out", "bin", "folder for bench.json, bench.md and profiles/")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -115,7 +120,12 @@ func (b *bench) measureFigures(ctx context.Context, chosen []figure) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(b.dir) }()
-	if b.program, err = system.Build(ctx, b.dir, false); err != nil {
+	if b.program == "" {
+		b.program, err = system.Build(ctx, b.dir, false)
+	} else {
+		b.program, err = filepath.Abs(b.program)
+	}
+	if err != nil {
 		return err
 	}
 	if b.bare, err = startBare(ctx); err != nil {

@@ -50,6 +50,14 @@ func (b *bench) startProfile() {
 	}
 }
 
+// downloadProfile stores a profile of the process as it is now, such as "heap".
+func downloadProfile(ctx context.Context, r *system.Replica, kind, file string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	return downloadFile(ctx, fmt.Sprintf("http://%s/debug/pprof/%s?gc=1", r.Profiles, kind), file)
+}
+
 func downloadFile(ctx context.Context, url, file string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

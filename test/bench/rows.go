@@ -28,6 +28,15 @@ func (s series) dividedBy(limit series) series {
 	return ratios
 }
 
+// minus subtracts round by round.
+func (s series) minus(other series) series {
+	left := make(series, min(len(s), len(other)))
+	for i := range left {
+		left[i] = s[i] - other[i]
+	}
+	return left
+}
+
 // aim is the target of a figure: of the ratio if there is a limit, else of the figure itself.
 type aim struct {
 	value float64

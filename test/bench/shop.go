@@ -118,6 +118,7 @@ func (s *shop) renderMessages(of []started) func(load.Turn) ([]byte, error) {
 type started struct {
 	ID           string `json:"requestId"`
 	ExpectedText string `json:"expectedText"`
+	PageURL      string `json:"pageURL"`
 	number       string
 }
 
@@ -175,11 +176,4 @@ func (s *shop) verifyNumbers(ctx context.Context, n int) ([]started, error) {
 	}
 	_, err = load.Closed(ctx, min(n, clients), waitTimeout, load.Patient(load.Expect(s.replica.API, s.renderMessages(all))))
 	return all, err
-}
-
-// measureMaximum returns how many requests a second are answered with all clients sending.
-func (b *bench) measureMaximum(ctx context.Context, address string, request func(load.Turn) ([]byte, error)) (float64, error) {
-	b.startProfile()
-	r, err := load.Closed(ctx, clients, b.length, load.Expect(address, request))
-	return r.PerSecond(), err
 }

@@ -49,8 +49,8 @@ func (b *bench) compareStatus(ctx context.Context, objects, database *site) erro
 	}
 	constant := load.Request("GET", "/api/verify/status?id="+bareAnswer[14:40], nil, nil)
 	sides := []side{func(ctx context.Context, _ int) (sample, error) {
-		rate, err := b.measureMaximum(ctx, b.bare.address, func(load.Turn) ([]byte, error) { return constant, nil })
-		return sample{"rate": rate}, err
+		found, _, err := b.measureMaximum(ctx, b.bare, load.Expect(b.bare.address, func(load.Turn) ([]byte, error) { return constant, nil }))
+		return found, err
 	}}
 	for _, q := range all {
 		sides = append(sides, q.ask)
@@ -63,6 +63,7 @@ func (b *bench) compareStatus(ctx context.Context, objects, database *site) erro
 		b.addRow(row{
 			figure: q.figure, unit: "1/s", ours: found[i+1].valuesOf("rate"), limit: found[0].valuesOf("rate"), limitIs: "bare handler", aim: q.aim,
 		})
+		b.addCostRows(q.figure, found[i+1], found[0], "bare handler")
 	}
 	for _, q := range all {
 		store := "kubernetes"
@@ -80,7 +81,7 @@ func (b *bench) compareStatus(ctx context.Context, objects, database *site) erro
 func (b *bench) statusSide(x *site, of []started) side {
 	request := x.renderStatus(of)
 	return func(ctx context.Context, _ int) (sample, error) {
-		rate, err := b.measureMaximum(ctx, x.replica.API, request)
-		return sample{"rate": rate}, err
+		found, _, err := b.measureMaximum(ctx, x, load.Expect(x.replica.API, request))
+		return found, err
 	}
 }

@@ -134,17 +134,11 @@ func (b *bench) measureRequests(ctx context.Context, small, large *site) error {
 		for _, x := range []*site{small, large} {
 			render := what.render(x)
 			sides = append(sides, func(ctx context.Context, _ int) (sample, error) {
-				before, err := x.readCost()
+				found, _, err := b.measureMaximum(ctx, x, load.Expect(x.replica.API, render))
 				if err != nil {
 					return nil, err
 				}
-				r, err := load.Closed(ctx, clients, b.length, load.Expect(x.replica.API, render))
-				if err != nil {
-					return nil, err
-				}
-				after, err := x.readCost()
-				replica, database := after.perItemSince(before, r.Latency.Count())
-				return sample{"time": 1e6 / r.PerSecond(), "cpu": replica + database}, err
+				return sample{"time": 1e6 / found["rate"], "cpu": found[keyServer] + found[keyStore]}, nil
 			})
 		}
 		found, err := b.measureByTurns(ctx, sides...)

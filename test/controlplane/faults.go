@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/phoneproof/phoneproof/test/cputime"
 	"github.com/phoneproof/phoneproof/test/freeze"
 )
 
@@ -35,6 +37,24 @@ func (c *ControlPlane) FreezeAPIServer() (thaw func() error, err error) {
 		return nil, err
 	}
 	return func() error { return freeze.Thaw(process.Pid) }, freeze.Processes(process.Pid)
+}
+
+// CPU returns the processor time that the API server and etcd have used so far.
+func (c *ControlPlane) CPU() (time.Duration, error) {
+	server, err := c.apiServer()
+	if err != nil {
+		return 0, err
+	}
+	etcd, err := processWith("--data-dir=" + c.env.ControlPlane.Etcd.DataDir)
+	if err != nil {
+		return 0, err
+	}
+	ofServer, err := cputime.OfProcess(server.Pid)
+	if err != nil {
+		return 0, err
+	}
+	ofEtcd, err := cputime.OfProcess(etcd)
+	return ofServer + ofEtcd, err
 }
 
 // apiServer finds our own API server among our children, because envtest does not expose its process.

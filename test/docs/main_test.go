@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == programName {
 		if len(os.Args) > 1 && os.Args[1] == "dev" {
 			for _, address := range []string{"bind", "simulator-bind", "health-bind"} {
-				os.Args = append(os.Args, "--"+address+"-address=127.0.0.1:0")
+				os.Args = slices.Insert(os.Args, 2, "--"+address+"-address=127.0.0.1:0") // those that are given count
 			}
 		}
 		os.Exit(app.Main(server.Dependencies{}))

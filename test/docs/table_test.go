@@ -25,15 +25,21 @@ var rules = []rule{
 	{"README.md", "json", `{"event"`, eventInShape},
 	{"README.md", "sh", "openssl dgst", opensslBlock},
 	{"README.md", "go", "mac := hmac.New", goBlock(false, "authentic", `"crypto/hmac"`, `"crypto/sha256"`, `"encoding/hex"`)},
+	{"README.md", "js", "async 'POST /start'", inSessionExample("node/site.mjs")},
+	{"README.md", "go", "// redeem confirms", inSessionExample("go/main.go")},
+	{"README.md", "python", "def redeem", inSessionExample("python/site.py")},
 	{"README.md", "js", "import { createHmac", nodeBlock(false, "authentic")},
 	{"README.md", "python", "import hashlib", pythonBlock(false, "authentic")},
 	{"README.md", "yaml", "spec:", projectFragment("")},
 
 	{"CONTRIBUTING.md", "sh", "make ", makeTargets},
 
+	{"docs/adversary.md", "sh", "make adversary", makeTargets},
+
 	{"docs/architecture.md", "mermaid", "sequenceDiagram", notRun("a picture")},
 	{"docs/architecture.md", "mermaid", "stateDiagram", notRun("a picture")},
 
+	{"docs/channels.md", "text", "Ada's Books asks", sessionMessage},
 	{"docs/channels.md", "sh", "# the hex HMAC-SHA256", verifyTokenBlock},
 
 	{"docs/clients.md", "sh", "go tool oapi-codegen", runByVerifyClients},
@@ -57,6 +63,7 @@ var rules = []rule{
 	{operationsPage, "yaml", auditBegins, auditsRequests},
 
 	{"docs/channels.md", "yaml", "spec:", projectFragment("")},
+	{"docs/page.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifestBlock("")},
 	{"docs/postgresql.md", "yaml", "postgresql:", projectFragment("spec:\n  storage:\n    type: PostgreSQL\n")},
@@ -70,6 +77,12 @@ var rules = []rule{
 
 	{"docs/reliability.md", "sh", "make chaos", makeTargets},
 	{"docs/reliability.md", "sh", "make mutants", makeTargets},
+
+	{"docs/session.md", "", "your website", notRun("a picture")},
+	{"docs/session.md", "yaml", "spec:", projectFragment("")},
+	{"docs/session.md", "go", "// start begins", inSessionExample("go/main.go")},
+	{"docs/session.md", "python", "def start", inSessionExample("python/site.py")},
+	{"docs/session.md", "sh", "phoneproof dev", sessionCommands},
 
 	{"docs/simulator.md", "sh", "phoneproof dev", runsDev},
 	{"docs/simulator.md", "sh", "phoneproof simulator", flagsExist},

@@ -1,7 +1,6 @@
 package pgserver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/phoneproof/phoneproof/test/cputime"
 	"github.com/phoneproof/phoneproof/test/freeze"
 	"github.com/phoneproof/phoneproof/test/ports"
 )
@@ -273,45 +273,7 @@ func (s *Server) endWith(with syscall.Signal) error {
 func (s *Server) Freeze() (thaw func() error, err error) { return freeze.Family(s.server.Process.Pid) }
 
 // CPU returns the processor time that the server has used so far, including the processes of its clients.
-func (s *Server) CPU() (time.Duration, error) {
-	parent := s.server.Process.Pid
-	children, err := freeze.Children(parent)
-	if err != nil {
-		return 0, err
-	}
-	var all time.Duration
-	for i, pid := range append([]int{parent}, children...) {
-		used, err := CPUOf(pid, i == 0) // children that ended are counted by their parent
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return 0, err
-		}
-		all += used
-	}
-	return all, nil
-}
-
-// CPUOf returns the processor time that a process has used so far, including ended children if withEnded is set.
-func CPUOf(pid int, withEnded bool) (time.Duration, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	// The name, in parentheses, may contain anything; utime is the twelfth field after it.
-	fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')')+1:]))
-	last := 13
-	if withEnded {
-		last = 15
-	}
-	var ticks int64
-	for _, field := range fields[11:last] {
-		n, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond, nil // Linux counts in hundredths of a second
-}
+func (s *Server) CPU() (time.Duration, error) { return cputime.OfFamily(s.server.Process.Pid) }
 
 // Stop ends the server and removes its data.
 func (s *Server) Stop() error {

@@ -1,0 +1,385 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/phoneproof/phoneproof/internal/texts"
+	"github.com/phoneproof/phoneproof/internal/verification"
+	"github.com/phoneproof/phoneproof/test/ports"
+	"github.com/phoneproof/phoneproof/test/simphone"
+)
+
+// sessionFolder has the programs of docs/session.md, and the project that they need.
+const sessionFolder = root + "/docs/examples/session/"
+
+// sessionSites are the programs, by their folders. prepare returns the command that runs one.
+var sessionSites = []struct {
+	folder  string
+	prepare func(t *testing.T) []string
+}{
+	{"go", func(t *testing.T) []string {
+		t.Helper()
+		program := filepath.Join(t.TempDir(), "site")
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, sessionFolder+"go").CombinedOutput()
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), string(out))
+		return []string{program}
+	}},
+	{"node", func(t *testing.T) []string {
+		t.Helper()
+		return []string{lookPathOrSkip(t, "node"), sessionFolder + "node/site.mjs"}
+	}},
+	{"python", func(t *testing.T) []string {
+		t.Helper()
+		return []string{lookPathOrSkip(t, "python3"), "-B", sessionFolder + "python/site.py"}
+	}},
+}
+
+// inSessionExample checks that a block is part of a program, word by word.
+func inSessionExample(file string) check {
+	return func(t *testing.T, _ *reader, b block) {
+		t.Helper()
+		g := NewWithT(t)
+		content, err := os.ReadFile(sessionFolder + file)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect("\n"+string(content)).To(ContainSubstring("\n"+b.text), "whole lines of %s", file)
+	}
+}
+
+// sessionMessage checks that users get the message that the page shows, whose lines are broken for reading.
+func sessionMessage(t *testing.T, _ *reader, b block) {
+	t.Helper()
+	got := texts.BuiltIn().In("en").FillSession(texts.SessionMessage{
+		Name: "Ada's Books", Purpose: "Sign in to your account", Browser: verification.BrowserName("CHROME/WINDOWS"), Digits: "123456",
+		Link: "https://verify.example.com/v/TICKET/return?code=RETURNCODE",
+	})
+	NewWithT(t).Expect(strings.Fields(b.text)).To(Equal(strings.Fields(got)))
+}
+
+// sessionCommands checks that dev has the flag, and that the files exist. TestSessionExamples runs both.
+func sessionCommands(t *testing.T, r *reader, b block) {
+	t.Helper()
+	g := NewWithT(t)
+	commands := commandLines(b)
+	flagsExist(t, r, block{text: commands[0]})
+	for _, line := range commands {
+		words := strings.Fields(line)
+		g.Expect(filepath.Join(root, words[len(words)-1])).To(BeARegularFile())
+	}
+}
+
+// TestSessionExamples plays visitors of each program and their phones.
+func TestSessionExamples(t *testing.T) {
+	g := NewWithT(t)
+	r, api := newReader(t, "docs/session.md"), ports.Address(t)
+	var origins []string
+	addresses := map[string]string{}
+	for _, s := range sessionSites {
+		addresses[s.folder] = ports.Address(t)
+		origins = append(origins, "http://"+addresses[s.folder])
+	}
+	project, err := os.ReadFile(sessionFolder + "project.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	writeFile(t, filepath.Join(r.dir, "project.yaml"), strings.NewReplacer(
+		"127.0.0.1:8080", api, "http://127.0.0.1:8000", strings.Join(origins, ", "),
+	).Replace(string(project)))
+	r.startDev(t, "phoneproof dev --project-file project.yaml --bind-address "+api)
+	g.Expect(r.env["API"]).To(Equal("http://" + api))
+	line := startAnswerLoser(t, r.env["API"])
+	for i, s := range sessionSites {
+		t.Run(s.folder, func(t *testing.T) {
+			e := &sessionExample{
+				WithT: NewWithT(t), t: t, origin: "http://" + addresses[s.folder], simulator: r.env["SIM"], line: line, numbers: 10 * i,
+			}
+			startSite(t, s.prepare(t), addresses[s.folder], "PHONEPROOF_URL="+line.url, "PHONEPROOF_KEY="+r.env["KEY"])
+			t.Run("the return verifies the session that began it alone", func(t *testing.T) { e.in(t).returnVerifies() })
+			t.Run("the digits verify the session that began it alone", func(t *testing.T) { e.in(t).digitsVerify() })
+			t.Run("a confirmation whose answer is lost is found again", func(t *testing.T) { e.in(t).lostAnswerIsFound() })
+		})
+	}
+}
+
+// startSite runs a program until the test ends.
+func startSite(t *testing.T, command []string, address string, environment ...string) {
+	t.Helper()
+	var stderr bytes.Buffer
+	site := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	site.Env = append(append(os.Environ(), "ADDRESS="+address), environment...)
+	site.Stderr = &stderr
+	site.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	g := NewWithT(t)
+	g.Expect(site.Start()).To(Succeed())
+	t.Cleanup(func() {
+		_ = site.Process.Kill() // it may have ended
+		_ = site.Wait()
+		if t.Failed() {
+			t.Log(stderr.String())
+		}
+	})
+	var dialer net.Dialer
+	g.Eventually(func() error {
+		conn, err := dialer.DialContext(t.Context(), "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}).WithTimeout(patience).Should(Succeed())
+}
+
+// answerLoser is what stands between a program and the API. It loses the answer to the next confirm, where that was asked for.
+type answerLoser struct {
+	url  string
+	lose atomic.Bool
+}
+
+func startAnswerLoser(t *testing.T, target string) *answerLoser {
+	t.Helper()
+	l := &answerLoser{}
+	api, err := url.Parse(target)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(api) },
+		ModifyResponse: func(response *http.Response) error {
+			if strings.HasSuffix(response.Request.URL.Path, "/confirm") && l.lose.CompareAndSwap(true, false) {
+				return http.ErrAbortHandler
+			}
+			return nil
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // closes the connection
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	l.url = server.URL
+	return l
+}
+
+// sessionExample is a running program.
+type sessionExample struct {
+	*WithT
+
+	t                 *testing.T
+	origin, simulator string
+	line              *answerLoser
+	numbers           int // that were used, so that no limit of one counts
+}
+
+func (e *sessionExample) in(t *testing.T) *sessionExample {
+	t.Helper()
+	e.t, e.WithT = t, NewWithT(t)
+	return e
+}
+
+// visitor is a browser of someone with a phone. It follows no redirect by itself.
+type visitor struct {
+	*sessionExample
+
+	number, page string
+	cookies      map[string]string // by host and name
+}
+
+// seen is what a browser gets.
+type seen struct {
+	status         int
+	location, body string
+}
+
+func (e *sessionExample) newVisitor() *visitor {
+	return &visitor{sessionExample: e, cookies: map[string]string{}}
+}
+
+// newStarted returns a visitor who has begun a verification of a number of their own.
+func (e *sessionExample) newStarted() *visitor {
+	e.t.Helper()
+	v := e.newVisitor()
+	e.numbers++
+	v.number = fmt.Sprintf("+49151123457%02d", e.numbers)
+	e.post(e.simulator+"/sim/users", map[string]string{"name": "Ada", "phone": v.number}, http.StatusCreated)
+	begun := v.send(http.MethodPost, e.origin+"/start", url.Values{"number": {v.number}})
+	e.Expect(begun.status).To(Equal(http.StatusSeeOther), begun.body)
+	e.Expect(begun.location).To(ContainSubstring("/v/"))
+	v.page = begun.location
+	return v
+}
+
+func (v *visitor) send(method, address string, form url.Values) seen {
+	v.t.Helper()
+	request, err := http.NewRequestWithContext(v.t.Context(), method, address, strings.NewReader(form.Encode()))
+	v.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	for name, value := range v.cookies {
+		if name, ofHost := strings.CutPrefix(name, request.URL.Host+" "); ofHost {
+			request.AddCookie(&http.Cookie{Name: name, Value: value})
+		}
+	}
+	response, err := http.DefaultTransport.RoundTrip(request)
+	v.Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	for _, c := range response.Cookies() {
+		v.cookies[request.URL.Host+" "+c.Name] = c.Value
+	}
+	var body bytes.Buffer
+	_, err = body.ReadFrom(response.Body)
+	v.Expect(err).NotTo(HaveOccurred())
+	s := seen{status: response.StatusCode, body: html.UnescapeString(body.String())}
+	if location, err := response.Location(); err == nil {
+		s.location = location.String()
+	}
+	return s
+}
+
+func (v *visitor) open(address string) seen {
+	v.t.Helper()
+	return v.send(http.MethodGet, address, nil)
+}
+
+func (v *visitor) enterDigits(digits string) seen {
+	v.t.Helper()
+	return v.send(http.MethodPost, v.origin+"/digits", url.Values{"code": {digits}})
+}
+
+// messengerLinks are those of the pages.
+var messengerLinks = regexp.MustCompile(`https://(?:wa\.me|t\.me)/[^"\s]+`)
+
+// prove opens the messenger from the page, and does there what it asks for. It returns what the chat shows then.
+func (v *visitor) prove(method string) simphone.Codes {
+	v.t.Helper()
+	page := v.open(v.page + "?method=" + method)
+	v.Expect(page.status).To(Equal(http.StatusOK))
+	link := messengerLinks.FindString(page.body)
+	v.Expect(link).NotTo(BeEmpty(), page.body)
+	v.Expect(v.send(http.MethodPost, v.page+"/opened?method="+method, nil).status).To(Equal(http.StatusNoContent))
+	user := v.simulator + "/sim/users/" + v.number
+	v.post(user+"/send", map[string]string{"link": link}, http.StatusAccepted)
+	if method == "TELEGRAM" {
+		v.post(user+"/share-contact", map[string]string{"wait": "20s"}, http.StatusAccepted)
+	}
+	var codes simphone.Codes
+	v.Eventually(func() (err error) {
+		codes, err = simphone.LatestCodes(v.t.Context(), http.DefaultClient, v.simulator, v.number)
+		return err
+	}).WithTimeout(patience).Should(Succeed())
+	return codes
+}
+
+func (e *sessionExample) post(address string, body map[string]string, want int) {
+	e.t.Helper()
+	content, err := json.Marshal(body)
+	e.Expect(err).NotTo(HaveOccurred())
+	response, err := http.Post(address, "application/json", bytes.NewReader(content))
+	e.Expect(err).NotTo(HaveOccurred())
+	e.Expect(response.Body.Close()).To(Succeed())
+	e.Expect(response.StatusCode).To(Equal(want), address)
+}
+
+// expectVerified expects the program to take the browser for verified, with the number that its session named.
+func (v *visitor) expectVerified() {
+	v.t.Helper()
+	me := v.open(v.origin + "/me")
+	v.Expect(me.status).To(Equal(http.StatusOK))
+	v.Expect(me.body).To(ContainSubstring("Verified: " + v.number))
+}
+
+func (v *visitor) expectNotVerified() {
+	v.t.Helper()
+	me := v.open(v.origin + "/me")
+	v.Expect(me.status).To(Equal(http.StatusUnauthorized))
+	v.Expect(me.body).To(And(ContainSubstring("Not verified."), Not(ContainSubstring("+49"))))
+}
+
+func (v *visitor) expectSentTo(s seen, path string) {
+	v.t.Helper()
+	v.Expect(s.status).To(Equal(http.StatusSeeOther), s.body)
+	v.Expect(s.location).To(Equal(v.origin + path))
+}
+
+func (e *sessionExample) returnVerifies() {
+	e.t.Helper()
+	own, other, stranger := e.newStarted(), e.newStarted(), e.newVisitor()
+	codes := own.prove("WHATSAPP")
+	page, code, found := strings.Cut(codes.ReturnLink, "/return?code=")
+	e.Expect(found).To(BeTrue(), "the chat has a return link")
+
+	back := stranger.open(codes.ReturnLink)
+	e.Expect(back.location).To(Equal(page), "a browser that did not open the messenger gets the page, without the code")
+	back = own.open(codes.ReturnLink)
+	e.Expect(back.status).To(Equal(http.StatusSeeOther))
+	e.Expect(back.location).To(And(HavePrefix(e.origin+"/return?"), HaveSuffix("&code="+code)))
+
+	for _, v := range []*visitor{stranger, other} { // who got to know the address
+		v.expectSentTo(v.open(back.location), "/me")
+		v.expectNotVerified()
+	}
+	e.Expect(other.enterDigits(codes.Digits).status).To(Equal(http.StatusUnprocessableEntity))
+	e.Expect(other.enterDigits(code).status).NotTo(Equal(http.StatusSeeOther))
+	other.expectNotVerified()
+	own.expectNotVerified()
+
+	for range 2 { // a user may load the address again
+		own.expectSentTo(own.open(back.location), "/me")
+		own.expectVerified()
+	}
+	stranger.expectSentTo(stranger.open(back.location), "/me")
+	stranger.expectNotVerified()
+	other.expectNotVerified()
+}
+
+func (e *sessionExample) digitsVerify() {
+	e.t.Helper()
+	own, stranger := e.newStarted(), e.newVisitor()
+	early := own.enterDigits("000000")
+	e.Expect(early.status).To(Equal(http.StatusUnprocessableEntity))
+	e.Expect(early.body).To(ContainSubstring("has not sent the message yet"))
+
+	codes := own.prove("TELEGRAM")
+	wrong := own.enterDigits(otherDigits(codes.Digits))
+	e.Expect(wrong.status).To(Equal(http.StatusUnprocessableEntity))
+	e.Expect(wrong.body).To(ContainSubstring("Tries that are left: 4"))
+	stranger.expectSentTo(stranger.enterDigits(codes.Digits), "/me")
+	stranger.expectNotVerified()
+	own.expectNotVerified()
+
+	own.expectSentTo(own.enterDigits(codes.Digits[:3]+" "+codes.Digits[3:]), "/me")
+	own.expectVerified()
+	stranger.expectNotVerified()
+}
+
+// otherDigits returns six other digits.
+func otherDigits(digits string) string {
+	return digits[:5] + string('0'+(digits[5]-'0'+1)%10)
+}
+
+func (e *sessionExample) lostAnswerIsFound() {
+	e.t.Helper()
+	own := e.newStarted()
+	codes := own.prove("WHATSAPP")
+	back := own.send(http.MethodPost, own.page+"/confirm", url.Values{"code": {codes.Digits}})
+	e.Expect(back.location).To(HavePrefix(e.origin+"/return?"), "the page takes the digits, too")
+
+	e.line.lose.Store(true)
+	lost := own.open(back.location)
+	e.Expect(lost.status).To(Equal(http.StatusBadGateway))
+	e.Expect(lost.body).To(ContainSubstring("Try again."))
+	e.Expect(e.line.lose.Load()).To(BeFalse())
+	own.expectNotVerified()
+
+	own.expectSentTo(own.enterDigits(codes.Digits), "/me")
+	own.expectVerified()
+}
