@@ -28,6 +28,9 @@ import (
 // patience bounds every wait, on a loaded machine.
 const patience = 3 * time.Minute
 
+// mostOfFailure is how many bytes of a failure's message the findings repeat.
+const mostOfFailure = 600
+
 var (
 	root       string // of the repository
 	image      string // of the program, which the cluster runs
@@ -96,6 +99,10 @@ var _ = ReportAfterSuite("findings", func(report Report) {
 		}
 		if spec.State == types.SpecStateSkipped && spec.Failure.Message != "" {
 			fmt.Fprintf(&findings, "%s: %s\n", spec.LeafNodeText, spec.Failure.Message)
+		}
+		if spec.Failed() { // the details are far above, and what keeps only the end of the output loses them
+			message := strings.Join(strings.Fields(spec.Failure.Message), " ")
+			fmt.Fprintf(&findings, "FAILED %s: %s: %s\n", spec.LeafNodeText, spec.Failure.Location, message[:min(len(message), mostOfFailure)])
 		}
 	}
 	Expect(os.WriteFile(filepath.Join(root, "bin", "cluster", "findings"), []byte(findings.String()), 0o600)).To(Succeed())
