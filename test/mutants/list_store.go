@@ -118,7 +118,7 @@ var postgresMutants = []Mutant{
 	},
 	{
 		Name: "postgres-key-admission-swept-too-early", Promise: "design.md 4: sliding count of requests created in (now - period, now]",
-		Symbol: "postgres.sqlInsertKeyAdmissions", Old: "u.at + $6::interval", New: "u.at + $6::interval - interval '1 microsecond'",
+		Symbol: "postgres.sqlCountKeys", Old: "u.at + $6::interval", New: "u.at + $6::interval - interval '1 microsecond'",
 		Suite: "postgres", Test: steppedPostgres + "windows",
 	},
 	{

@@ -137,15 +137,9 @@ func (b *creationBatch) readWindows(ctx context.Context, c *pgx.Conn) (*windows,
 	if len(b.keys) > 0 {
 		batch.Queue(sqlLockKeys, b.project, b.keys).Query(w.readKeys)
 		batch.Queue(sqlKeyWindows, b.project, b.keys, b.limits.PerKey.Period).Query(w.readKeyWindows)
+	} else {
+		batch.Queue(sqlNow).QueryRow(w.readNow)
 	}
-	batch.Queue(sqlNow).QueryRow(func(row pgx.Row) error {
-		var now time.Time
-		err := row.Scan(&now)
-		if w.now.IsZero() {
-			w.now = now.UTC()
-		}
-		return wrapStep("read the time", err)
-	})
 	b.numbers.queueRead(batch, sqlNumbers, b.project, w.numbers)
 	if b.limits.PerPrefix.Limited() || b.limits.PerSubject.Limited() {
 		w.groups = make(map[string]*placeWindow)
@@ -217,6 +211,14 @@ func (w *windows) readKeys(rows pgx.Rows) error {
 	return wrapStep("lock keys", err)
 }
 
+func (w *windows) readNow(row pgx.Row) error {
+	if err := row.Scan(&w.now); err != nil {
+		return wrapStep("read the time", err)
+	}
+	w.now = w.now.UTC()
+	return nil
+}
+
 func (w *windows) readKeyWindows(rows pgx.Rows) error {
 	var (
 		name     string
@@ -278,8 +280,7 @@ func (b *creationBatch) queueKeys(batch *pgx.Batch, w *windows) {
 		}
 	}
 	if len(names) > 0 {
-		batch.Queue(sqlInsertKeyAdmissions, b.project, names, at, totals, ns, b.limits.PerKey.Period)
-		batch.Queue(sqlCountKeys, b.project, names, at, totals)
+		batch.Queue(sqlCountKeys, b.project, names, at, totals, ns, b.limits.PerKey.Period)
 	}
 }
 

@@ -104,15 +104,17 @@ var (
 				$10::timestamptz[], $11::text[], $12::text[])
 			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data)`
 
-	sqlInsertKeyAdmissions = `INSERT INTO phoneproof_key_admissions (project, name, at, total, n, until)
+	// sqlCountKeys records a batch's admissions by key, with the number of each key's last one.
+	sqlCountKeys = `WITH counted AS (
+			UPDATE phoneproof_keys AS k SET total = u.total, last_at = u.at
+			FROM unnest($2::text[], $3::timestamptz[], $4::bigint[]) AS u(name, at, total)
+			WHERE k.project = $1 AND k.name = u.name
+		)
+		INSERT INTO phoneproof_key_admissions (project, name, at, total, n, until)
 		SELECT $1, u.name, u.at, u.total, u.n, u.at + $6::interval
 		FROM unnest($2::text[], $3::timestamptz[], $4::bigint[], $5::bigint[]) AS u(name, at, total, n)
 		ON CONFLICT (project, name, at) DO UPDATE
 		SET total = excluded.total, n = phoneproof_key_admissions.n + excluded.n`
-
-	sqlCountKeys = `UPDATE phoneproof_keys AS k SET total = u.total, last_at = u.at
-		FROM unnest($2::text[], $3::timestamptz[], $4::bigint[]) AS u(name, at, total)
-		WHERE k.project = $1 AND k.name = u.name`
 
 	sqlInsertNumberAdmissions = `INSERT INTO phoneproof_number_admissions (project, number, place, at, until)
 		SELECT $1, u.number, u.place, u.at, u.until

@@ -17,7 +17,7 @@ import (
 var statements = map[string]string{
 	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlActivity": sqlActivity, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
-	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests, "sqlInsertKeyAdmissions": sqlInsertKeyAdmissions,
+	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests,
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,
 	"sqlBind": sqlBind, "sqlDelete": sqlDelete, "sqlUnbind": sqlUnbind, "sqlDue": sqlDue, "sqlLease": sqlLease, "sqlSweepLapsed": sqlSweepLapsed,
 	"sqlSweepFinished": sqlSweepFinished, "sqlDeclines": sqlDeclines, "sqlInsertDecline": sqlInsertDecline, "sqlDeleteDeclines": sqlDeleteDeclines,
