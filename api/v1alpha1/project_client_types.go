@@ -5,14 +5,19 @@ import (
 )
 
 // Scope is what an API key may do.
-// +kubebuilder:validation:Enum=Init;Status
+// +kubebuilder:validation:Enum=Init;Status;Read;Redeliver
 type Scope string
 
 const (
-	// ScopeInit allows starting verifications.
+	// ScopeInit allows starting, confirming and canceling verifications.
 	ScopeInit Scope = "Init"
 	// ScopeStatus allows asking for the status of verifications.
 	ScopeStatus Scope = "Status"
+	// ScopeRead allows listing all verifications of the project, with the phone
+	// numbers and the attempts to deliver their events.
+	ScopeRead Scope = "Read"
+	// ScopeRedeliver allows sending the event of a verification once more.
+	ScopeRedeliver Scope = "Redeliver"
 )
 
 // APIKey is one caller of the API.
@@ -31,13 +36,15 @@ type APIKey struct {
 	// +required
 	SecretRef SecretKeyRef `json:"secretRef"`
 
-	// scopes is what this key may do: Init, Status or both.
-	// Default: both.
+	// scopes is what this key may do: Init (start, confirm and cancel
+	// verifications), Status (ask for one by its id), Read (list all, with their
+	// phone numbers) and Redeliver (send an event once more).
+	// Default: Init and Status.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={Init,Status}
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:MaxItems=4
 	Scopes []Scope `json:"scopes,omitempty"`
 
 	// expiresAt is the time from which this key is refused, in RFC 3339. A time

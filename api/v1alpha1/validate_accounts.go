@@ -29,7 +29,8 @@ func validateAPIKeys(path *field.Path, keys []APIKey) field.ErrorList {
 		seen[key.Name] = true
 		errs = append(errs, keyNameRule.checkRequired(at.Child("name"), key.Name)...)
 		errs = append(errs, key.SecretRef.validateFields(at.Child("secretRef"))...)
-		errs = append(errs, validateSet(at.Child("scopes"), "scopes", "to allow both", key.Scopes, ScopeInit, ScopeStatus)...)
+		errs = append(errs, validateSet(at.Child("scopes"), "scopes", "to allow Init and Status", key.Scopes,
+			ScopeInit, ScopeStatus, ScopeRead, ScopeRedeliver)...)
 	}
 	return errs
 }

@@ -161,10 +161,12 @@ func (x *exchange) serveDocument(document []byte) error {
 
 // challenges are the WWW-Authenticate values of RFC 6750, section 3. A request without a key gets no error code in them.
 var challenges = map[*verification.Error]string{
-	errMissingKey:   `Bearer realm="phoneproof"`,
-	errMalformedKey: `Bearer realm="phoneproof", error="invalid_request", error_description="The Authorization header cannot be read"`,
-	errUnknownKey:   `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is not known"`,
-	errExpiredKey:   `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is expired"`,
-	errScopeInit:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Init"`,
-	errScopeStatus:  `Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`,
+	errMissingKey:     `Bearer realm="phoneproof"`,
+	errMalformedKey:   `Bearer realm="phoneproof", error="invalid_request", error_description="The Authorization header cannot be read"`,
+	errUnknownKey:     `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is not known"`,
+	errExpiredKey:     `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is expired"`,
+	errScopeInit:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Init"`,
+	errScopeStatus:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`,
+	errScopeRead:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
+	errScopeRedeliver: `Bearer realm="phoneproof", error="insufficient_scope", scope="Redeliver"`,
 }

@@ -24,10 +24,7 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 	}
 	x.keyName = key.Name
 	if !key.Has(scope) {
-		if scope == settings.ScopeInit {
-			return settings.Key{}, errScopeInit
-		}
-		return settings.Key{}, errScopeStatus
+		return settings.Key{}, scopeErrors[scope]
 	}
 	return key, nil
 }

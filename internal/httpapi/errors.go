@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -98,9 +99,13 @@ var (
 	errExpiredKey = newError(codeExpiredKey, "",
 		"The API key is expired. Use a newer one.")
 	errScopeInit = newError(codeInsufficientScope, "",
-		"The API key may not start or confirm verifications: its scopes lack Init.")
+		"The API key may not start, confirm or cancel verifications: its scopes lack Init.")
 	errScopeStatus = newError(codeInsufficientScope, "",
 		"The API key may not read the status of verifications: its scopes lack Status.")
+	errScopeRead = newError(codeInsufficientScope, "",
+		"The API key may not list verifications: its scopes lack Read.")
+	errScopeRedeliver = newError(codeInsufficientScope, "",
+		"The API key may not send events once more: its scopes lack Redeliver.")
 
 	errRouteNotFound = newError(codeRouteNotFound, "",
 		"Nothing is served at this path. The operations are in /openapi.json; paths must match exactly.")
@@ -203,6 +208,12 @@ func newError(code verification.ErrorCode, field, message string) *verification.
 
 func newRetryableError(code verification.ErrorCode, after time.Duration, message string) *verification.Error {
 	return &verification.Error{Code: code, Message: message, RetryAfter: after}
+}
+
+// scopeErrors are the answers to keys that lack a scope.
+var scopeErrors = map[settings.Scope]*verification.Error{
+	settings.ScopeInit: errScopeInit, settings.ScopeStatus: errScopeStatus,
+	settings.ScopeRead: errScopeRead, settings.ScopeRedeliver: errScopeRedeliver,
 }
 
 // newNumberError returns the error for an invalid phone number, with the reason of internal/phone.

@@ -16,6 +16,8 @@ type Scope uint8
 const (
 	ScopeInit Scope = 1 << iota
 	ScopeStatus
+	ScopeRead
+	ScopeRedeliver
 )
 
 // Errors of Keys.Find.

@@ -78,6 +78,10 @@ func convertScopes(names []verifyv1.Scope) Scope {
 			all |= ScopeInit
 		case verifyv1.ScopeStatus:
 			all |= ScopeStatus
+		case verifyv1.ScopeRead:
+			all |= ScopeRead
+		case verifyv1.ScopeRedeliver:
+			all |= ScopeRedeliver
 		}
 	}
 	return all

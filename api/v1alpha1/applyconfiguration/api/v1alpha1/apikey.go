@@ -19,8 +19,10 @@ type APIKeyApplyConfiguration struct {
 	// secretRef names the Secret key that holds the API key itself, 32
 	// characters or longer ("phoneproof keygen" makes one). Required.
 	SecretRef *SecretKeyRefApplyConfiguration `json:"secretRef,omitempty"`
-	// scopes is what this key may do: Init, Status or both.
-	// Default: both.
+	// scopes is what this key may do: Init (start, confirm and cancel
+	// verifications), Status (ask for one by its id), Read (list all, with their
+	// phone numbers) and Redeliver (send an event once more).
+	// Default: Init and Status.
 	Scopes []apiv1alpha1.Scope `json:"scopes,omitempty"`
 	// expiresAt is the time from which this key is refused, in RFC 3339. A time
 	// in the past is allowed, so that an expired key can stay in the YAML.
