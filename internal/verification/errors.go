@@ -35,6 +35,8 @@ const (
 	CodeAlreadyConfirmed ErrorCode = "already_confirmed"
 	CodeRequestExpired   ErrorCode = "request_expired"
 	CodeNoConfirmation   ErrorCode = "confirmation_not_needed"
+	CodeAlreadyVerified  ErrorCode = "already_verified"
+	CodeNoEvent          ErrorCode = "no_event"
 )
 
 // Error is an error that a client backend may see: a stable code, a message that names the remedy, and, if one input

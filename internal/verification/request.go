@@ -127,6 +127,8 @@ type Request struct {
 	// Hints are why the request is not verified yet, oldest first and each once.
 	Hints    []Hint
 	Delivery Delivery
+	// EarlierAttempts are the delivery attempts before the last one of Delivery, oldest first; see PastAttempts.
+	EarlierAttempts []PastAttempt
 	// Redelivered identifies the last redelivery that was granted.
 	Redelivered string
 

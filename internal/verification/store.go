@@ -53,6 +53,8 @@ type Store interface {
 
 	// Ready returns nil if the backend answers.
 	Ready(ctx context.Context) error
+
+	Lister
 }
 
 // Queue hands out the requests that are due, for stores whose workers compete. A claim is fenced by Request.Epoch.

@@ -168,7 +168,7 @@ func readStatus(status *verifyv1.VerificationRequestStatus, r *verification.Requ
 			DeliveredAt: fromMicroTime(d.DeliveredAt), ExhaustedAt: fromMicroTime(d.ExhaustedAt),
 		}
 	}
-	return nil
+	return readAttempts(status.EarlierAttempts, r)
 }
 
 // toObject returns the object with the state of r, decided at now.
@@ -197,6 +197,7 @@ func toObject(o *verifyv1.VerificationRequest, r *verification.Request, now time
 	for _, h := range r.Hints {
 		s.Hints = append(s.Hints, verifyv1.Hint{Kind: verifyv1.HintKind(h.Kind), At: metav1.NewMicroTime(h.At)})
 	}
+	s.EarlierAttempts = fromAttempts(r)
 	s.Delivery, s.ObservedRedeliver = toDelivery(r.Delivery), r.Redelivered
 	if r.Phase.Final() {
 		s.ExpectedText, s.Link = "", "" // they hold the code

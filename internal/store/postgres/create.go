@@ -288,13 +288,14 @@ func (b *creationBatch) queueRequests(batch *pgx.Batch, w *windows, admitted []*
 	n := len(admitted)
 	ids, phones, methods, keys, hashes := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	expire, since, versions, names := make([]time.Time, n), make([]time.Time, n), make([]int64, n), make([]string, n)
-	data := make([]string, n)
+	data, references := make([]string, n), make([]string, n)
 	for i, c := range admitted {
 		r := &c.out.Request
 		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), string(r.Method), r.KeyName, r.BodyHash
 		expire[i], versions[i], names[i] = r.ExpiresAt, c.in.version, r.DisplayName
-		data[i] = encodeClientData(r)
+		data[i], references[i] = encodeClientData(r), r.Reference
 		_, since[i] = workOf(r)
 	}
-	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names, data)
+	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names, data,
+		references)
 }

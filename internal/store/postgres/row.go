@@ -30,12 +30,12 @@ type stateScanner struct {
 	state state
 
 	claimed, actual, method, phase, assurance  string
-	contacts, data, hints, verifiedBy          string
+	contacts, data, hints, verifiedBy, earlier string
 	verified, next, last, delivered, exhausted *time.Time
 	proven                                     *time.Time
 	attempts, statusCode, wrongCodes           int64
 
-	targets [29]any
+	targets [30]any
 }
 
 func newStateScanner() *stateScanner {
@@ -44,7 +44,7 @@ func newStateScanner() *stateScanner {
 	x.targets = [...]any{
 		&r.ID, &x.claimed, &x.method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &x.phase,
 		&x.verified, &x.actual, &x.assurance, &x.contacts, &x.attempts, &x.next, &x.last, &x.statusCode, &d.LastReason,
-		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &r.Epoch,
+		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &x.earlier, &r.Epoch,
 		&x.state.version, &x.state.readAt,
 	}
 	return x
@@ -73,6 +73,9 @@ func (x *stateScanner) scan(row pgx.CollectableRow) (state, error) {
 	}
 	if r.Hints, err = decodeHints(x.hints); err != nil {
 		return state{}, fmt.Errorf("request %s: hints: %w", r.ID, err)
+	}
+	if r.EarlierAttempts, err = decodeAttempts(x.earlier); err != nil {
+		return state{}, fmt.Errorf("request %s: earlier attempts: %w", r.ID, err)
 	}
 	r.Method, r.Phase, r.Assurance = verification.Method(x.method), verification.Phase(x.phase), verification.Assurance(x.assurance)
 	r.VerifiedBy = verification.Method(x.verifiedBy)

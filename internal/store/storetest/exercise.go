@@ -36,6 +36,7 @@ func allTopics() []topic {
 		{"deletion", deletionChecks()},
 		{"counts", countChecks()},
 		{"activity", activityChecks()},
+		{"lists", listChecks()},
 		{"subscription", subscriptionChecks()},
 		{"rates", rateChecks()},
 		{"windows", windowChecks()},

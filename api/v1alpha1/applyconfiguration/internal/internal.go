@@ -155,6 +155,21 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Duration
   scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.EarlierAttempt
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: code
+      type:
+        scalar: numeric
+    - name: event
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Event
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Event
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Expose
@@ -833,6 +848,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: delivery
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Delivery
+    - name: earlierAttempts
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.EarlierAttempt
+          elementRelationship: atomic
     - name: expectedText
       type:
         scalar: string
