@@ -67,6 +67,9 @@ func answerSchemas(document *openapi3.T) []*openapi3.Schema {
 // rejectOtherFields makes a schema and its properties reject undocumented fields. An object without documented fields, such as
 // the OpenAPI document, still accepts any.
 func rejectOtherFields(schema *openapi3.Schema) {
+	if schema.Items != nil {
+		rejectOtherFields(schema.Items.Value)
+	}
 	if len(schema.Properties) == 0 {
 		return
 	}

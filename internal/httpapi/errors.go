@@ -75,6 +75,8 @@ var statuses = map[verification.ErrorCode]int{
 	verification.CodeAlreadyConfirmed:     http.StatusConflict,
 	verification.CodeRequestExpired:       http.StatusConflict,
 	verification.CodeNoConfirmation:       http.StatusConflict,
+	verification.CodeAlreadyVerified:      http.StatusConflict,
+	verification.CodeNoEvent:              http.StatusConflict,
 	codeBodyTooLarge:                      http.StatusRequestEntityTooLarge,
 	codeMediaType:                         http.StatusUnsupportedMediaType,
 	codeContentEncoding:                   http.StatusUnsupportedMediaType,
@@ -184,6 +186,22 @@ var (
 		"code is required: the six digits that your user typed, or the code that came with the return to you.")
 	errInvalidCode = newError(verification.CodeInvalidCode, fieldCode,
 		"code must be six digits, or the 22 characters of the parameter code of the return. It was not counted as a try.")
+
+	errMissingChangedID = newError(codeMissingField, fieldRequestID,
+		"requestId is required: the requestId that init answered.")
+
+	errListStatus = newError(codeInvalidParameter, "status",
+		"status must be PENDING, VERIFIED or EXPIRED, in capitals, and may be given once.")
+	errListReference = newError(codeInvalidParameter, "reference",
+		"reference must be one line of 1 to 128 characters, as init takes it, and may be given once.")
+	errListSince = newError(codeInvalidParameter, "since",
+		"since must be a time in RFC 3339, such as 2027-01-31T09:30:00Z, and may be given once.")
+	errListLimit = newError(codeInvalidParameter, "limit",
+		"limit must be a whole number from 1 to 200, and may be given once.")
+	errListCursor = newError(codeInvalidParameter, "cursor",
+		"cursor must be the nextCursor of an answer with the same status, reference and since, and may be given once.")
+	errListRate = newRetryableError(verification.CodeRateLimited, retryStatus,
+		"This API key reads too often. Wait for the time in Retry-After; a list counts as ten reads.")
 
 	errMissingID = newError(codeMissingParameter, "id",
 		"The query parameter id is required: the requestId that init answered.")
