@@ -110,6 +110,7 @@ type VerificationRequestStatus struct {
 	// verifiedBy is the messenger that verified the number, where that is not
 	// spec.method. Default: unset.
 	// +optional
+	// +kubebuilder:validation:Enum=WhatsApp;Telegram
 	VerifiedBy Method `json:"verifiedBy,omitempty"`
 
 	// actualPhoneNumber is the number that the messenger reported for the

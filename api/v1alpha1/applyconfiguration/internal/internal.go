@@ -29,6 +29,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: expiresAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: mode
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.KeyMode
+      default: Live
     - name: name
       type:
         scalar: string
@@ -282,6 +286,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: subjectHash
       type:
         scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.KeyMode
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.LabelValue
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.MetadataValue
@@ -914,6 +920,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
+    - name: testURL
+      type:
+        scalar: string
     - name: timeout
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Duration
