@@ -142,6 +142,14 @@ func appendEscaped(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
+// appendTest appends the field that the answers about a request of a test key have, and no others.
+func appendTest(b []byte, r *verification.Request) []byte {
+	if r.Test {
+		b = append(b, `,"test":true`...)
+	}
+	return b
+}
+
 // timeLayout is RFC 3339 in UTC with milliseconds, the same as the timestamp of webhooks.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 

@@ -22,7 +22,7 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 	case err != nil:
 		return settings.Key{}, errUnknownKey
 	}
-	x.keyName = key.Name
+	x.keyName, x.testKey = key.Name, key.Test
 	if !key.Has(scope) {
 		return settings.Key{}, scopeErrors[scope]
 	}

@@ -50,6 +50,7 @@ var statuses = map[verification.ErrorCode]int{
 	codeIncompleteBody:                    http.StatusBadRequest,
 	verification.CodeInvalidPhoneNumber:   http.StatusBadRequest,
 	verification.CodeOwnNumber:            http.StatusBadRequest,
+	verification.CodeNoTestNumber:         http.StatusBadRequest,
 	verification.CodeInvalidMethod:        http.StatusBadRequest,
 	verification.CodeMethodNotConfigured:  http.StatusBadRequest,
 	verification.CodeInvalidSubject:       http.StatusBadRequest,

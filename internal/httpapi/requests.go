@@ -20,6 +20,7 @@ func (x *exchange) serveList() error {
 	if err != nil {
 		return err
 	}
+	query.Test = key.Test
 	if err := x.limitLists(key.Name, readsPerList); err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (x *exchange) serveRequest() error {
 	}
 	ctx, cancel := x.storeContext()
 	defer cancel()
-	request, err := x.api.service.StoredRequest(ctx, idInPath(x.r.URL.Path))
+	request, err := x.api.service.StoredRequest(ctx, idInPath(x.r.URL.Path), x.testKey)
 	if err != nil {
 		return fmt.Errorf("read one request: %w", err)
 	}
@@ -67,7 +68,7 @@ func (x *exchange) serveRedeliver() error {
 // serveChange changes the request that the body names. What becomes an event follows from the settings of now.
 func (x *exchange) serveChange(
 	scope settings.Scope,
-	change func(context.Context, string, verification.EventKinds) (verification.Request, error),
+	change func(context.Context, string, bool, verification.EventKinds) (verification.Request, error),
 	answer func(verification.Request),
 ) error {
 	key, err := x.authorize(scope)
@@ -86,7 +87,7 @@ func (x *exchange) serveChange(
 	}
 	ctx, cancel := x.storeContext()
 	defer cancel()
-	request, err := change(ctx, body.ID.value, x.settings.EventKinds())
+	request, err := change(ctx, body.ID.value, x.testKey, x.settings.EventKinds())
 	if err != nil {
 		return fmt.Errorf("change request: %w", err)
 	}
@@ -126,7 +127,7 @@ func (x *exchange) answerList(query verification.ListQuery, page verification.Li
 func (x *exchange) answerRequest(status int, request *verification.Request) {
 	buffer := takeBuffer()
 	body := x.appendRequest(*buffer, request)
-	body = append(appendAttempts(body, request.PastAttempts()), "}\n"...)
+	body = append(appendAttempts(body, request), "}\n"...)
 	x.sendAnswer(status, body)
 	releaseBuffer(buffer, body)
 }
@@ -156,7 +157,7 @@ func (x *exchange) appendRequest(body []byte, request *verification.Request) []b
 		body = append(body, `,"apiKey":`...)
 		body = appendString(body, request.KeyName)
 	}
-	return appendDelivery(body, &request.Delivery)
+	return appendDelivery(appendTest(body, request), &request.Delivery)
 }
 
 // appendDelivery appends how far the event is; nothing if there is none.
@@ -185,7 +186,8 @@ func appendDelivery(body []byte, d *verification.Delivery) []byte {
 }
 
 // appendAttempts appends the attempts; nothing if there are none.
-func appendAttempts(body []byte, attempts []verification.PastAttempt) []byte {
+func appendAttempts(body []byte, request *verification.Request) []byte {
+	attempts := request.PastAttempts()
 	if len(attempts) == 0 {
 		return body
 	}
@@ -196,7 +198,7 @@ func appendAttempts(body []byte, attempts []verification.PastAttempt) []byte {
 		body = append(body, `{"at":`...)
 		body = appendTime(body, a.At)
 		body = append(body, `,"event":`...)
-		body = appendString(body, string(a.Event))
+		body = appendString(body, verification.Event{Kind: a.Event, Test: request.Test}.Name())
 		if a.StatusCode != 0 {
 			body = fmt.Appendf(body, `,"statusCode":%d`, a.StatusCode)
 		}

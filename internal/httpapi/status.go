@@ -62,7 +62,7 @@ func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification
 func (x *exchange) readRequest(id string) (verification.Request, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(x.keyName)), storeTimeout)
 	defer cancel()
-	request, err := x.api.service.Status(ctx, id)
+	request, err := x.api.service.StatusFor(ctx, id, x.testKey)
 	if err != nil {
 		return verification.Request{}, fmt.Errorf("read request: %w", err)
 	}
@@ -86,6 +86,7 @@ func (x *exchange) answerStatus(request verification.Request) {
 	}
 	body = appendResult(body, &request, now)
 	body = appendClientData(body, &request)
+	body = appendTest(body, &request)
 	body = append(body, "}\n"...)
 	x.sendAnswer(http.StatusOK, body)
 	releaseBuffer(buffer, body)

@@ -21,7 +21,7 @@ func NewRequest(n New, now time.Time) Request {
 	return Request{
 		ID: n.ID, Phone: n.Phone, Method: n.Method, OtherMethods: slices.Clone(n.OtherMethods),
 		CreatedAt: TruncateTime(now), ExpiresAt: TruncateTime(now.Add(n.TTL)),
-		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, ClientData: n.cloneData(), Terms: n.Terms,
+		KeyName: n.KeyName, BodyHash: n.BodyHash, Test: n.Test, DisplayName: n.DisplayName, ClientData: n.cloneData(), Terms: n.Terms,
 		Phase: Pending,
 	}
 }
@@ -61,7 +61,7 @@ func (r *Request) HasSameWork(next *Request) bool {
 func (r *Request) sameCreation(other *Request) bool {
 	return r.ID == other.ID && r.Phone == other.Phone && r.Method == other.Method && slices.Equal(r.OtherMethods, other.OtherMethods) &&
 		r.CreatedAt.Equal(other.CreatedAt) && r.ExpiresAt.Equal(other.ExpiresAt) &&
-		r.KeyName == other.KeyName && r.BodyHash == other.BodyHash && r.DisplayName == other.DisplayName &&
+		r.KeyName == other.KeyName && r.BodyHash == other.BodyHash && r.Test == other.Test && r.DisplayName == other.DisplayName &&
 		r.equalData(other.ClientData) && r.Terms == other.Terms && r.Epoch == other.Epoch && r.Version == other.Version
 }
 

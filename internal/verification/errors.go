@@ -12,6 +12,7 @@ type ErrorCode string
 const (
 	CodeInvalidPhoneNumber   ErrorCode = "invalid_phone_number"
 	CodeOwnNumber            ErrorCode = "own_number"
+	CodeNoTestNumber         ErrorCode = "not_a_test_number"
 	CodeInvalidMethod        ErrorCode = "invalid_method"
 	CodeMethodNotConfigured  ErrorCode = "method_not_configured"
 	CodeInvalidSubject       ErrorCode = "invalid_subject"

@@ -63,7 +63,7 @@ func (r *Request) addAttention(kind HintKind, now time.Time, wanted EventKinds) 
 	if !r.addHint(kind, now) {
 		return false
 	}
-	if r.Phase == Pending && wanted.Has(EventAttention) {
+	if r.Phase == Pending && wanted.Wants(Event{Kind: EventAttention, Test: r.Test}) {
 		r.makeEventDue(now, wanted)
 	}
 	return true

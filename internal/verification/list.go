@@ -20,7 +20,7 @@ type Lister interface {
 	List(ctx context.Context, q ListQuery) (ListPage, error)
 }
 
-// ListFilter selects requests. Its zero value selects all.
+// ListFilter selects requests. Its zero value selects all but those of test keys.
 type ListFilter struct {
 	// Phase selects the requests that are shown in that phase; empty for all. One that has lapsed is listed as Expired once a loop
 	// has written that, and no longer as Pending.
@@ -28,13 +28,15 @@ type ListFilter struct {
 	// Reference selects those with that ClientData.Reference; empty for all. In a database it finds none that a version stored
 	// which did not know it.
 	Reference string
+	// Test selects the requests of test keys; otherwise all but these.
+	Test bool
 	// Since selects those that were created at that time or later; zero for all.
 	Since time.Time
 }
 
 // Selects reports whether the filter selects a request at now.
 func (f ListFilter) Selects(r *Request, now time.Time) bool {
-	return (f.Phase == "" || f.Phase == r.Phase && f.Phase == r.PhaseAt(now)) &&
+	return f.Test == r.Test && (f.Phase == "" || f.Phase == r.Phase && f.Phase == r.PhaseAt(now)) &&
 		(f.Reference == "" || f.Reference == r.Reference) && !r.CreatedAt.Before(f.Since)
 }
 

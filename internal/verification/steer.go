@@ -35,11 +35,11 @@ func (r *Request) CancelByClient(now time.Time, wanted EventKinds) error {
 	return nil
 }
 
-// CancelByClient ends a request for the client that ctx names. One that was canceled before is returned as it is. Of an error the cause
+// CancelByClient ends a request for the client that ctx names; testKey is the mode of its key. One that was canceled before is returned as it is. Of an error the cause
 // is one of the package's Error values.
-func (s *Service) CancelByClient(ctx context.Context, id string, wanted EventKinds) (Request, error) {
+func (s *Service) CancelByClient(ctx context.Context, id string, testKey bool, wanted EventKinds) (Request, error) {
 	changed := false
-	request, err := s.updateStored(ctx, id, func(r *Request, now time.Time) error {
+	request, err := s.updateStored(ctx, id, testKey, func(r *Request, now time.Time) error {
 		err := r.CancelByClient(now, wanted)
 		changed = err == nil
 		return err
@@ -49,7 +49,7 @@ func (s *Service) CancelByClient(ctx context.Context, id string, wanted EventKin
 		err = &Error{Code: CodeAlreadyVerified, Message: "This verification has succeeded, so it cannot be canceled.", Err: err}
 	case errors.Is(err, ErrOutOfTime):
 		err = &Error{Code: CodeRequestExpired, Message: "This verification has ended without success, so there is nothing to cancel.", Err: err}
-	case err == nil && changed:
+	case err == nil && changed && !request.Test:
 		s.observeStep(&request, SessionCanceled)
 	}
 	if err != nil {
@@ -60,9 +60,9 @@ func (s *Service) CancelByClient(ctx context.Context, id string, wanted EventKin
 
 // RedeliverNow makes the event of a request due at once, for the client that ctx names. An attempt that is due already stays as it is. Of
 // an error the cause is one of the package's Error values.
-func (s *Service) RedeliverNow(ctx context.Context, id string, wanted EventKinds) (Request, error) {
+func (s *Service) RedeliverNow(ctx context.Context, id string, testKey bool, wanted EventKinds) (Request, error) {
 	mark := redeliverMark + rand.Text()
-	request, err := s.updateStored(ctx, id, func(r *Request, now time.Time) error {
+	request, err := s.updateStored(ctx, id, testKey, func(r *Request, now time.Time) error {
 		if due := r.Delivery.NextAttemptAt; r.Phase.Final() && r.Delivery.Wanted() && !due.After(now) {
 			return ErrUnchanged
 		}
@@ -81,13 +81,16 @@ func (s *Service) RedeliverNow(ctx context.Context, id string, wanted EventKinds
 }
 
 // StoredRequest returns a request for the client that ctx names, also a manual one. Its Delivery may be a moment behind.
-func (s *Service) StoredRequest(ctx context.Context, id string) (Request, error) {
+func (s *Service) StoredRequest(ctx context.Context, id string, testKey bool) (Request, error) {
 	if !isStoredID(id) {
 		return Request{}, ErrNotFound
 	}
 	request, err := s.store.ReadFinal(ctx, id)
 	if err != nil {
 		return Request{}, fmt.Errorf("read request: %w", err)
+	}
+	if !request.IsVisibleTo(testKey) {
+		return Request{}, errOtherMode
 	}
 	return request, nil
 }
@@ -101,9 +104,19 @@ func (s *Service) List(ctx context.Context, q ListQuery) (ListPage, error) {
 	return page, nil
 }
 
-func (s *Service) updateStored(ctx context.Context, id string, mutate Mutation) (Request, error) {
+// updateStored changes a request that an API key of that mode sees.
+func (s *Service) updateStored(ctx context.Context, id string, testKey bool, mutate Mutation) (Request, error) {
 	if !isStoredID(id) {
 		return Request{}, ErrNotFound
 	}
-	return s.store.Update(ctx, id, mutate)
+	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
+		if !r.IsVisibleTo(testKey) {
+			return errOtherMode
+		}
+		return mutate(r, now)
+	})
+	if errors.Is(err, errOtherMode) {
+		return Request{}, errOtherMode
+	}
+	return request, err //nolint:wrapcheck // the callers say what was to be changed
 }

@@ -39,7 +39,7 @@ func (s *Store) Create(
 	if err := p.admitted.Refuse(n.Counted(), limits, now); err != nil {
 		return verification.Created{}, err
 	}
-	if err := p.makeRoom(limits, now); err != nil {
+	if err := p.makeRoom(n.Test, limits, now); err != nil {
 		return verification.Created{}, err
 	}
 	quota := p.admitted.Admit(n.Counted(), limits, now)

@@ -45,6 +45,11 @@ const (
 	// workAttend is a pending request with an event that is due, since then. It has a value of its own because the version before
 	// would expire it by the sweep of workExpire, and never by workDeliver.
 	workAttend = 4
+	// workTestPlay is a pending request of a test key, since its outcome may be played or it may be expired, and workTestDeliver one with
+	// an event that is due, since then. They have values of their own because the version before would send that event to the receiver
+	// of all others. Finished ones are deleted like any other.
+	workTestPlay    = 5
+	workTestDeliver = 6
 )
 
 // All statements. Clock functions have no schema prefix, because tests replace them by search_path.
@@ -68,9 +73,11 @@ var (
 
 	// sqlStored counts each kind of work in its range of the index, up to a limit.
 	sqlStored = `SELECT
-		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending),
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending)
+		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 5 LIMIT $2) AS tests),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered)
-		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $2) AS attended),
+		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $2) AS attended)
+		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 6 LIMIT $2) AS tested),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
 
 	sqlList          = listStatement("")
@@ -116,10 +123,10 @@ var (
 			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, client_data, reference, phase, version,
 			work, since)
 		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name,
-			u.client_data, u.reference, 'PENDING', u.version, 1, u.since
+			u.client_data, u.reference, 'PENDING', u.version, u.work, u.since
 		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
-				$10::timestamptz[], $11::text[], $12::text[], $13::text[])
-			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data, reference)`
+				$10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::bigint[])
+			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data, reference, work)`
 
 	// sqlCountKeys records a batch's admissions by key, with the number of each key's last one.
 	sqlCountKeys = `WITH counted AS (
@@ -202,6 +209,21 @@ var (
 					<= statement_timestamp() - $7::interval)
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS attended
+		UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 5 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS tests
+		UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 6 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+				AND ($9::boolean OR CASE WHEN phase <> 'PENDING' THEN $10::boolean AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
+					WHEN proven_at > expires_at - $8::interval THEN expires_at + $8::interval <= statement_timestamp()
+					ELSE expires_at <= statement_timestamp() END)
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS tested
 		UNION ALL
 		SELECT id, due_at FROM (
 			SELECT id, since + $3::interval AS due_at FROM phoneproof_requests

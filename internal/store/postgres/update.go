@@ -71,9 +71,14 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 
 // notifyDue notifies Due if the change made an event due.
 func (s *Store) notifyDue(c *change) {
-	if work, since := workOf(&c.after); (work != workDeliver && work != workAttend) || since.After(c.before.readAt) {
+	if work, since := workOf(&c.after); (work != workDeliver && work != workAttend && work != workTestDeliver) || since.After(c.before.readAt) {
 		return
 	}
+	s.notifyWorker()
+}
+
+// notifyWorker makes this replica claim before the next poll.
+func (s *Store) notifyWorker() {
 	select {
 	case s.due <- struct{}{}:
 	default:
@@ -111,7 +116,7 @@ func (s *Store) queueUpdate(batch *pgx.Batch, c *call[change, bool]) {
 		c.out = tag.RowsAffected() > 0
 		return nil
 	})
-	if at := r.DeclinedAt(); !at.IsZero() && c.in.before.DeclinedAt().IsZero() {
+	if at := r.DeclinedAt(); !at.IsZero() && c.in.before.DeclinedAt().IsZero() && !r.Test { // a test number has no owner
 		batch.Queue(sqlInsertDecline, s.options.Project, r.ID, c.in.version, lineOf(r.Phone), at)
 	}
 }

@@ -46,6 +46,7 @@ func allTopics() []topic {
 		{"leases", leaseChecks()},
 		{"session", sessionChecks()},
 		{"declines", declineChecks()},
+		{"test keys", testKeyChecks()},
 		{"outage", outageChecks()},
 	}
 }
