@@ -16,8 +16,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// keyTest is a key with mode Test.
-const keyTest = "the-key-for-tests-of-clients-0123456789"
+// keyTest is a key with mode Test, and keyReader a live one with all scopes.
+const (
+	keyTest   = "the-key-for-tests-of-clients-0123456789"
+	keyReader = "the-live-key-with-all-scopes-0123456789"
+)
 
 // newTestHarness serves a project with a test key, and returns what runs its loop once for a request.
 func newTestHarness(t *testing.T) (*harness, *clocktesting.FakeClock, func(id string)) {
@@ -25,11 +28,12 @@ func newTestHarness(t *testing.T) (*harness, *clocktesting.FakeClock, func(id st
 	fake := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	h := newHarness(t, func(s *setup) {
 		s.options.Clock = fake
-		s.settings.Keys = keysOf(settings.Key{
-			Name: "staging", Hash: sha256.Sum256([]byte(keyTest)), Scopes: settings.ScopeInit | settings.ScopeStatus, Test: true,
-		})
+		all := settings.ScopeInit | settings.ScopeStatus | settings.ScopeRead | settings.ScopeRedeliver
+		s.settings.Keys = keysOf(
+			settings.Key{Name: "staging", Hash: sha256.Sum256([]byte(keyTest)), Scopes: all, Test: true},
+			settings.Key{Name: "reader", Hash: sha256.Sum256([]byte(keyReader)), Scopes: all})
 	})
-	h.canaries.add(keyTest)
+	h.canaries.add(keyTest, keyReader)
 	for _, e := range testnumbers.All() {
 		h.canaries.add(e.Number.Digits())
 	}
@@ -111,6 +115,47 @@ func TestTestKey_isolation(t *testing.T) {
 	g.Expect(h.do(confirmAs(keyTest, test, "111111")).status).To(Equal(422), "wrong digits count as on a live request")
 	confirmed := h.do(confirmAs(keyTest, test, verification.TestDigits))
 	g.Expect(confirmed.fields).To(And(HaveKeyWithValue("status", "VERIFIED"), HaveKeyWithValue("test", true), HaveKeyWithValue("assurance", "session")))
+}
+
+// TestTestKey_isolationOfOperators (attack B9): lists, reads, cancellations and redeliveries keep to the mode of their key.
+func TestTestKey_isolationOfOperators(t *testing.T) {
+	g := NewWithT(t)
+	h, _, loop := newTestHarness(t)
+	h.changeSettings(func(s *settings.Settings) {
+		s.Webhook = &settings.Webhook{URL: "https://shop.example/hook", Events: verification.NewEventKinds(verification.EventSuccess)}
+	})
+	test := h.do(initFor(keyTest, numberOf(testnumbers.VerifiedAtOnce))).stringField("requestId")
+	pending := h.do(initFor(keyTest, numberOf(testnumbers.Expired))).stringField("requestId")
+	loop(test)
+	live := h.do(initFor(keyAll, h.newNumber(1))).stringField("requestId")
+	read := func(key, path string) answer {
+		return h.do(request{method: "GET", target: path, header: statusRequest(key, "").header})
+	}
+	post := func(key, path, id string) answer {
+		r := initRequest(key, fmt.Sprintf(`{"requestId":%q}`, id))
+		r.target = path
+		return h.do(r)
+	}
+	for key, ids := range map[string][]string{keyReader: {live}, keyTest: {pending, test}} {
+		var listed []string
+		for _, r := range read(key, "/api/verify/requests").fields["requests"].([]any) {
+			fields := r.(map[string]any)
+			listed = append(listed, fields["requestId"].(string))
+			g.Expect(fields["test"] == true).To(Equal(key == keyTest))
+		}
+		g.Expect(listed).To(ConsistOf(ids))
+	}
+	for key, id := range map[string]string{keyReader: pending, keyTest: live} {
+		for what, a := range map[string]answer{
+			"read": read(key, "/api/verify/requests/"+id), "cancel": post(key, "/api/verify/cancel", id), "redeliver": post(key, "/api/verify/redeliver", id),
+		} {
+			g.Expect(a.status).To(Equal(404), what)
+			g.Expect(a.errorField("code")).To(Equal("request_not_found"), what)
+		}
+	}
+	g.Expect(read(keyTest, "/api/verify/requests/"+test).fields).To(And(HaveKeyWithValue("test", true), HaveKeyWithValue("method", "WHATSAPP")))
+	g.Expect(post(keyTest, "/api/verify/redeliver", test).errorField("code")).To(Equal("no_event"), "the live receiver never stands in")
+	g.Expect(post(keyTest, "/api/verify/cancel", pending).fields).To(And(HaveKeyWithValue("hint", "CANCELED"), HaveKeyWithValue("test", true)))
 }
 
 // TestTestKey_takesTestNumbersAlone: a test key verifies no real number, and a live key takes what it took before.

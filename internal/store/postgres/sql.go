@@ -220,7 +220,7 @@ var (
 			SELECT id, since AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = 6 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
 				AND ($9::boolean OR CASE WHEN phase <> 'PENDING' THEN $10::boolean AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
-					WHEN proven_at > expires_at - $8::interval THEN expires_at + $8::interval <= statement_timestamp()
+					WHEN proven_at > expires_at - $8::interval THEN expires_at <= statement_timestamp() - $8::interval
 					ELSE expires_at <= statement_timestamp() END)
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		) AS tested
