@@ -95,6 +95,10 @@ func checkContract(t testing.TB, r request, a answer) {
 		Request: httpRequest, QueryParams: httpRequest.URL.Query(),
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true},
 	}
+	if isRequestPath(path) && !r.unlisted {
+		input.PathParams = map[string]string{"id": idInPath(path)}
+		path = pathRequests + "/{id}"
+	}
 	item := contract().Paths.Value(path)
 	if item == nil || item.GetOperation(r.method) == nil {
 		if !r.unlisted {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
@@ -48,7 +49,7 @@ func readPhase(value, _ string, q *verification.ListQuery) bool {
 
 func readReference(value, _ string, q *verification.ListQuery) bool {
 	q.Reference = value
-	return isReference(value)
+	return utf8.ValidString(value) && isReference(value)
 }
 
 func readSince(value, _ string, q *verification.ListQuery) bool {
@@ -76,6 +77,8 @@ const (
 	cursorCheck = 8
 	cursorTime  = 8
 	maxCursorID = 253
+	// maxCursorTime is in the year 9999, in microseconds.
+	maxCursorTime = 253_000_000_000 * 1_000_000
 )
 
 // encodeCursor returns the text of a position.
@@ -99,10 +102,12 @@ func decodeCursor(text, project string, f verification.ListFilter) (verification
 		return verification.Position{}, false
 	}
 	micros := int64(binary.BigEndian.Uint64(place)) //nolint:gosec // as it was written
-	return verification.Position{CreatedAt: time.UnixMicro(micros).UTC(), ID: string(place[cursorTime:])}, true
+	position := verification.Position{CreatedAt: time.UnixMicro(micros).UTC(), ID: string(place[cursorTime:])}
+	// Who makes a cursor up can make its check up. A store may fail at what it never stores.
+	return position, micros > 0 && micros < maxCursorTime && verification.IsStoredID(position.ID)
 }
 
 func checkCursor(place []byte, project string, f verification.ListFilter) []byte {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %x", project, f.Phase, f.Reference, f.Since.UnixNano(), place))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d %x", project, f.Phase, f.Reference, f.Since.UnixMicro(), place))
 	return sum[:cursorCheck]
 }

@@ -15,10 +15,11 @@ import (
 // annotation begins with the id of a request.
 const redeliverMark = "api:"
 
-// storedID matches the ids under which stores may keep a request: those that IsRequestID accepts, and the names of manual requests.
+// storedID matches names of objects, and more: two dots in a row are excluded apart.
 var storedID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
 
-func isStoredID(id string) bool { return storedID.MatchString(id) && !strings.Contains(id, "..") }
+// IsStoredID reports whether a store may keep a request under that id: one that IsRequestID accepts, or the name of a manual request.
+func IsStoredID(id string) bool { return storedID.MatchString(id) && !strings.Contains(id, "..") }
 
 // CancelByClient ends a pending request of any level because its client no longer needs it. It says nothing about the number. For one
 // that was canceled before it is ErrUnchanged, for a verified one ErrFinal, and for any other that has ended ErrOutOfTime.
@@ -35,8 +36,8 @@ func (r *Request) CancelByClient(now time.Time, wanted EventKinds) error {
 	return nil
 }
 
-// CancelByClient ends a request for the client that ctx names; testKey is the mode of its key. One that was canceled before is returned as it is. Of an error the cause
-// is one of the package's Error values.
+// CancelByClient ends a request for the client that ctx names; testKey is the mode of its key. One that was canceled before is returned as
+// it is. Of an error the cause is one of the package's Error values.
 func (s *Service) CancelByClient(ctx context.Context, id string, testKey bool, wanted EventKinds) (Request, error) {
 	changed := false
 	request, err := s.updateStored(ctx, id, testKey, func(r *Request, now time.Time) error {
@@ -82,7 +83,7 @@ func (s *Service) RedeliverNow(ctx context.Context, id string, testKey bool, wan
 
 // StoredRequest returns a request for the client that ctx names, also a manual one. Its Delivery may be a moment behind.
 func (s *Service) StoredRequest(ctx context.Context, id string, testKey bool) (Request, error) {
-	if !isStoredID(id) {
+	if !IsStoredID(id) {
 		return Request{}, ErrNotFound
 	}
 	request, err := s.store.ReadFinal(ctx, id)
@@ -106,7 +107,7 @@ func (s *Service) List(ctx context.Context, q ListQuery) (ListPage, error) {
 
 // updateStored changes a request that an API key of that mode sees.
 func (s *Service) updateStored(ctx context.Context, id string, testKey bool, mutate Mutation) (Request, error) {
-	if !isStoredID(id) {
+	if !IsStoredID(id) {
 		return Request{}, ErrNotFound
 	}
 	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {

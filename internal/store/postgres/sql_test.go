@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -45,7 +46,8 @@ func TestSQL_parsesWithTheGrammarOfCockroachDB(t *testing.T) {
 			g := NewWithT(t)
 			content, err := migrations.ReadFile(name)
 			g.Expect(err).NotTo(HaveOccurred())
-			parsed, err := parser.Parse(string(content))
+			// Partial indexes came with CockroachDB 20.2.
+			parsed, err := parser.Parse(regexp.MustCompile(`(?m)^    WHERE .*;$`).ReplaceAllString(string(content), ";"))
 			g.Expect(err).NotTo(HaveOccurred())
 			if strings.Contains(string(content), "CONCURRENTLY") {
 				g.Expect(parsed).To(HaveLen(2), "a build that failed is dropped first")
