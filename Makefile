@@ -178,6 +178,7 @@ test-slow: test-packages envtest-assets ## Run the tests that make test leaves o
 e2e-programs: bin/helm3 ## Compile what make e2e takes, as it does by itself otherwise.
 	@hack/cluster.sh programs
 	@$(MAKE) --no-print-directory build GOOS=linux
+	@hack/upgrade-base.sh build linux/$(GOARCH)
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests on a cluster of running pods, made for them (root; KEEP=1 leaves it).
