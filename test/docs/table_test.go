@@ -32,7 +32,8 @@ var rules = []rule{
 	{"README.md", "python", "import hashlib", pythonBlock(false, "authentic")},
 	{"README.md", "yaml", "spec:", projectFragment("")},
 
-	{"CONTRIBUTING.md", "sh", "make ", makeTargets},
+	{"CONTRIBUTING.md", "sh", "make  ", makeTargets},
+	{"CONTRIBUTING.md", "sh", "make release", makeTargets},
 
 	{"docs/adversary.md", "sh", "make adversary", makeTargets},
 
@@ -54,10 +55,14 @@ var rules = []rule{
 	{"docs/gitops.md", "yaml", "data:\n  resource.customizations", yamlOnly("Lua that Argo CD runs")},
 	{"docs/gitops.md", "yaml", "data:\n  resource.exclusions", yamlOnly("a setting of Argo CD")},
 
+	{"docs/install.md", "sh", "sha256sum --check", checksSignature},
+	{"docs/install.md", "sh", "skopeo copy", installsRelease},
+	{"docs/install.md", "sh", "sed 's|", installsFromRegistry},
+	{"docs/install.md", "sh", "kubectl apply --server-side -f install.yaml", installsManifest},
+
 	{"docs/operator.md", "sh", "kubectl apply --server-side -k config/default", installsWithoutHelm},
 	{"docs/operator.md", "sh", "cd config/manager && kustomize edit set image", choosesImage},
 
-	{operationsPage, "console", "$ helm upgrade", checkInstall},
 	{operationsPage, "console", "$ kubectl delete vproj", checkUninstall},
 	{operationsPage, "yaml", encryptionBegins, encryptsRequests},
 	{operationsPage, "yaml", auditBegins, auditsRequests},
@@ -101,6 +106,8 @@ var rules = []rule{
 	{"docs/spec/verificationrequest.md", "console", "$ kubectl apply -f request.yaml\nWarning", warnsOfRequest},
 	{"docs/spec/verificationrequest.md", "console", "$ kubectl get vreq  ", consoleBlock},
 	{"docs/spec/verificationrequest.md", "mermaid", "stateDiagram", notRun("a picture")},
+
+	{"docs/upgrade.md", "console", "$ helm upgrade", upgradesRelease},
 
 	{"docs/webhooks.md", "json", `{"event":"verification.success"`, eventInShape},
 	{"docs/webhooks.md", "json", `{"event":"verification.attention"`, attentionInShape},
