@@ -1,0 +1,148 @@
+package podapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/version"
+)
+
+const (
+	// maxAnswer is more than the longest answer: 200 requests.
+	maxAnswer = 4 << 20
+	// callTimeout bounds one call; the longest is a long poll.
+	callTimeout = 40 * time.Second
+)
+
+// Client calls the API of a pod.
+type Client struct {
+	http *http.Client
+	key  string
+}
+
+// Error is an answer that is not a success.
+type Error struct {
+	Status  int
+	Code    string
+	Message string
+}
+
+// Error returns the API's own words.
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("the API answered %d", e.Status)
+	}
+	return fmt.Sprintf("the API answered %d %s: %s", e.Status, e.Code, e.Message)
+}
+
+// HasCode reports whether err is an answer of the API with this code.
+func HasCode(err error, code string) bool {
+	var answer *Error
+	return errors.As(err, &answer) && answer.Code == code
+}
+
+// Connect returns a client for a ready pod of the project, with the API key of the flags.
+func Connect(ctx context.Context, env *project.Env, c *project.Client, key *KeyFlags) (*Client, error) {
+	value, err := key.read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := dialReady(ctx, env, c, project.PortAPI)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{http: &http.Client{Transport: transport, Timeout: callTimeout}, key: value}, nil
+}
+
+// dialReady returns a transport to a port of a ready pod.
+func dialReady(ctx context.Context, env *project.Env, c *project.Client, port int) (*http.Transport, error) {
+	pod, err := c.ReadyPod(ctx)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what is missing
+	}
+	newDial := env.Dial
+	if newDial == nil {
+		newDial = NewDial
+	}
+	dial, err := newDial(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, pod, port) },
+		MaxIdleConnsPerHost: 1,
+		IdleConnTimeout:     time.Minute,
+	}, nil
+}
+
+// call sends a request and decodes the answer into out.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	var body io.Reader = http.NoBody
+	if in != nil {
+		encoded, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode body: %w", err)
+		}
+		body = bytes.NewReader(encoded)
+	}
+	address := url.URL{Scheme: "http", Host: "pod", Path: path, RawQuery: query.Encode()}
+	request, err := http.NewRequestWithContext(ctx, method, address.String(), body)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	request.Header.Set("User-Agent", version.UserAgent())
+	if in != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, hideURL(err))
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%s %s: read answer: %w", method, path, err)
+	}
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: %w", method, path, readError(response.StatusCode, answer))
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("%s %s: decode answer: %w", method, path, err)
+	}
+	return nil
+}
+
+// hideURL takes the address, which names no host that exists, out of an error.
+func hideURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// readError returns the error of an answer in the form of the API's own.
+func readError(status int, body []byte) *Error {
+	answer := &Error{Status: status}
+	var envelope struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &envelope) == nil {
+		answer.Code, answer.Message = envelope.Error.Code, strings.TrimSpace(envelope.Error.Message)
+	}
+	return answer
+}
