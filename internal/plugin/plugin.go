@@ -10,8 +10,14 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
 
+	"github.com/phoneproof/phoneproof/internal/plugin/manage"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin/redeliver"
+	"github.com/phoneproof/phoneproof/internal/plugin/report"
+	"github.com/phoneproof/phoneproof/internal/plugin/requests"
+	"github.com/phoneproof/phoneproof/internal/plugin/rotate"
 	"github.com/phoneproof/phoneproof/internal/plugin/status"
+	"github.com/phoneproof/phoneproof/internal/plugin/verify"
 	"github.com/phoneproof/phoneproof/internal/version"
 )
 
@@ -44,6 +50,12 @@ It works with your own rights. The help of each command names those that it need
 	env.Flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		status.NewCommand(env),
+		requests.NewCommand(env),
+		verify.NewCommand(env), verify.NewCancelCommand(env),
+		redeliver.NewCommand(env),
+		rotate.NewCommand(env),
+		report.NewCommand(env),
+		manage.NewSuspendCommand(env), manage.NewResumeCommand(env), manage.NewLogsCommand(env), manage.NewMetricsCommand(env),
 		newVersionCommand(env),
 	)
 	return root
