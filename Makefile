@@ -244,6 +244,10 @@ build: ## Build the static binary of PROGRAM (phoneproof) for GOOS and GOARCH; f
 		-o bin/$(PROGRAM)-$(GOOS)-$(GOARCH) ./cmd/$(PROGRAM)
 	@[[ $(GOOS)/$(GOARCH) != "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" ]] || ln -sf $(PROGRAM)-$(GOOS)-$(GOARCH) bin/$(PROGRAM)
 
+.PHONY: plugin
+plugin: ## Build the kubectl plugin in the same way.
+	@$(MAKE) --no-print-directory build PROGRAM=kubectl-phoneproof
+
 # The chart's default tag is its appVersion, which has no v.
 IMAGE ?= ghcr.io/phoneproof/phoneproof:$(VERSION:v%=%)
 IMAGE_PLATFORMS ?= linux/amd64 linux/arm64

@@ -14,7 +14,7 @@ finish() {
 hack/cluster.sh down >/dev/null # what an earlier run left
 trap finish EXIT
 hack/cluster.sh up
-make --no-print-directory cluster-image bin/helm3 postgres-assets
+make --no-print-directory cluster-image plugin bin/helm3 postgres-assets
 hack/upgrade-base.sh build "linux/$(go env GOHOSTARCH)"
 hack/cluster.sh load bin/base/image.tar
 go tool -modfile=hack/tools/go.mod helm.sh/helm/v4/cmd/helm version --short >/dev/null # builds it, before a spec has to wait for that

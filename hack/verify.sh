@@ -96,12 +96,18 @@ tidy() {
 	return $ok
 }
 
-# What a server or the operator runs simulates nothing.
+# What a server or the operator runs simulates nothing, and the program has nothing of the kubectl plugin.
 imports() {
-	local simulated
-	simulated=$(go list -deps ./internal/server ./internal/operator ./controllers/... | grep -E '/internal/(dev|simulator)(/|$)') || return 0
-	printf 'a server or the operator imports\n%s\n' "$simulated"
-	return 1
+	local foreign ok=0
+	if foreign=$(go list -deps ./internal/server ./internal/operator ./controllers/... | grep -E '/internal/(dev|simulator)(/|$)'); then
+		printf 'a server or the operator imports\n%s\n' "$foreign"
+		ok=1
+	fi
+	if foreign=$(go list -deps ./cmd/phoneproof | grep -E '/internal/plugin(/|$)|^k8s\.io/cli-runtime/'); then
+		printf 'cmd/phoneproof imports\n%s\n' "$foreign"
+		ok=1
+	fi
+	return $ok
 }
 
 language() {

@@ -5,10 +5,12 @@ package plugin
 import (
 	"fmt"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/phoneproof/phoneproof/internal/plugin/manage"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
@@ -28,6 +30,7 @@ func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 
 // NewCommandIn returns the command for an environment whose ways to pods may be replaced. It sets the flags of the environment.
 func NewCommandIn(env *project.Env) *cobra.Command {
+	log.SetLogger(logr.Discard()) // controller-runtime's client would warn that it has none
 	env.Flags = genericclioptions.NewConfigFlags(true)
 	root := &cobra.Command{
 		Use:   "kubectl-phoneproof",

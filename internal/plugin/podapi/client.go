@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/internal/version"
 )
@@ -79,10 +81,15 @@ func dialReady(ctx context.Context, env *project.Env, c *project.Client, port in
 		return nil, err
 	}
 	return &http.Transport{
-		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, pod, port) },
+		DialContext:         dialContext(dial, pod, port),
 		MaxIdleConnsPerHost: 1,
 		IdleConnTimeout:     time.Minute,
 	}, nil
+}
+
+// dialContext returns a DialContext to a port of a pod, whatever the address.
+func dialContext(dial project.Dial, pod *corev1.Pod, port int) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, pod, port) }
 }
 
 // call sends a request and decodes the answer into out.

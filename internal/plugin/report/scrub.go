@@ -49,6 +49,8 @@ var (
 	digitGroups = regexp.MustCompile(`^(\+?[0-9]+(?:[\p{Zs}\p{Pd}\t()./,:;_]+[0-9]+)+|\+[0-9]+)`)
 	// requestIDs are ids that the program makes. They say nothing about a person, and logs name requests by them.
 	requestIDs = regexp.MustCompile(`^vr[a-z2-7]{24}$`)
+	// addresses are tokens of URLs, with their credentials, and names with a dot, such as hosts: each of their words may be known.
+	addresses = regexp.MustCompile(`^//|@|[A-Za-z]\.[A-Za-z]`)
 	// parts separate what a token consists of.
 	parts = regexp.MustCompile(`[-_./@%+~#$!*&?]+`)
 )
@@ -96,6 +98,9 @@ func (s *scrubber) scrubToken(token string) string {
 	end := strings.TrimRight(token, ".!?-") // punctuation of a sentence
 	if s.isKnown(end) {
 		return token
+	}
+	if addresses.MatchString(end) {
+		return hidden + token[len(end):]
 	}
 	for _, part := range parts.Split(end, -1) {
 		if part != "" && !s.isKnown(part) {

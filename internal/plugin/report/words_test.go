@@ -21,8 +21,12 @@ import (
 
 var update = flag.Bool("update", false, "write words.txt")
 
-// word is what the list takes: letters alone, so no number, and not as long as a secret.
-var word = regexp.MustCompile(`^[A-Za-z]{1,24}$`)
+var (
+	// word is what the list takes: letters alone, so no number, and not as long as a secret.
+	word = regexp.MustCompile(`^[A-Za-z]{1,24}$`)
+	// dotted are names of fields and events, which the list takes as a whole.
+	dotted = regexp.MustCompile(`^[A-Za-z]{1,24}(\.[A-Za-z]{1,24})+(/[a-z]+)?$`)
+)
 
 // shipped are the folders whose programs write logs, conditions and Events.
 var shipped = []string{"api", "cmd/phoneproof", "controllers", "internal"}
@@ -78,6 +82,10 @@ func collectWords(path string, found map[string]bool) error {
 			return true
 		}
 		for _, one := range tokens.FindAllString(text, -1) {
+			if whole := strings.TrimRight(one, "."); dotted.MatchString(whole) {
+				found[whole] = true
+				continue
+			}
 			for _, part := range parts.Split(one, -1) {
 				if word.MatchString(part) {
 					found[part] = true

@@ -71,7 +71,7 @@ func (r *reader) printList(list []podapi.Request) error {
 	if list == nil {
 		list = []podapi.Request{}
 	}
-	r.table.wide = r.output.Wide()
+	r.table.wide = r.table.wide || r.output.Wide()
 	return r.output.Print(r.env.Streams.Out, Requests{list}, func(out io.Writer) error { //nolint:wrapcheck // it says what failed
 		return r.table.print(out, list, r.now())
 	})
