@@ -2,11 +2,9 @@ package plugin_test
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,16 +14,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
-	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
+	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// serveAPI serves the API of the project, as a pod does, and returns its domain.
-func (w *world) serveAPI() *verification.Service {
+// serveAPI serves the API of the project, as a pod does, and returns what it works on.
+func (w *world) serveAPI() (*verification.Service, verification.Store) {
 	w.t.Helper()
 	usable := settings.NewSecret([]byte("a secret of the messenger's account"))
 	current := &settings.Settings{
@@ -35,9 +34,10 @@ func (w *world) serveAPI() *verification.Service {
 			Scopes: settings.ScopeInit | settings.ScopeStatus | settings.ScopeRead | settings.ScopeRedeliver,
 		}),
 		Telegram: &settings.Telegram{BotUsername: "shop_bot", BotToken: usable},
+		Webhook:  &settings.Webhook{URL: "https://shop.example.com/", Events: settings.ConvertEvents([]verifyv1.Event{verifyv1.EventSuccess})},
 	}
-	service := verification.NewService(verification.NewCodeSpace(current.Project),
-		memory.NewBackend(memory.Options{Clock: clock.RealClock{}}).Open(current.Project))
+	store := memory.NewBackend(memory.Options{Clock: clock.RealClock{}}).Open(current.Project)
+	service := verification.NewService(verification.NewCodeSpace(current.Project), store)
 	api, err := httpapi.New(httpapi.Options{
 		Settings: func() *settings.Settings { return current }, Service: service, Log: logr.Discard(), Registerer: prometheus.NewRegistry(),
 		Invite: func(s *settings.Settings, _ *verification.Request, code verification.Code) httpapi.Invitation {
@@ -46,7 +46,7 @@ func (w *world) serveAPI() *verification.Service {
 	})
 	w.Expect(err).NotTo(HaveOccurred())
 	w.listen(api)
-	return service
+	return service, store
 }
 
 func (w *world) listen(handler http.Handler) {
@@ -55,95 +55,90 @@ func (w *world) listen(handler http.Handler) {
 	w.api = strings.TrimPrefix(server.URL, "http://")
 }
 
-// recordedAPI answers with requests in the form of the API's contract.
-type recordedAPI struct {
-	requests []podapi.Request
-	// calls are the methods, paths and queries of the calls so far.
-	calls []string
+// startMany starts verifications, and returns their ids, oldest first.
+func startMany(w *world, service *verification.Service, n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		claimed, err := phone.Parse(fmt.Sprintf("+491511%07d", 2_345_000+i))
+		w.Expect(err).NotTo(HaveOccurred())
+		initiated, err := service.Initiate(w.t.Context(), verification.Initiation{
+			Phone: claimed, Method: verification.Telegram, TTL: 10 * time.Minute, KeyName: "backend",
+			ClientData: verification.ClientData{Reference: fmt.Sprintf("order %d", i)},
+		})
+		w.Expect(err).NotTo(HaveOccurred())
+		ids[i] = initiated.Request.ID
+	}
+	return ids
 }
 
-// ServeHTTP answers a call with the right key.
-func (a *recordedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	a.calls = append(a.calls, r.Method+" "+r.URL.RequestURI())
-	if r.Header.Get("Authorization") != "Bearer "+apiKeyValue {
-		refuse(w, http.StatusUnauthorized, "unknown_api_key", "The API key is not known to this project.")
-		return
-	}
-	switch {
-	case r.URL.Path == "/api/verify/requests":
-		a.list(w, r)
-	case strings.HasPrefix(r.URL.Path, "/api/verify/requests/"):
-		a.get(w, strings.TrimPrefix(r.URL.Path, "/api/verify/requests/"))
-	case r.Method == http.MethodPost:
-		var body struct {
-			RequestID string `json:"requestId"`
-		}
-		_ = json.NewDecoder(r.Body).Decode(&body)
-		a.get(w, body.RequestID)
-	}
-}
-
-// list answers pages, whose cursor is a position.
-func (a *recordedAPI) list(w http.ResponseWriter, r *http.Request) {
-	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
-	from, _ := strconv.Atoi(r.URL.Query().Get("cursor"))
-	until := min(from+limit, len(a.requests))
-	page := podapi.Page{Requests: a.requests[from:until]}
-	if until < len(a.requests) {
-		page.NextCursor = strconv.Itoa(until)
-	}
-	_ = json.NewEncoder(w).Encode(page)
-}
-
-func (a *recordedAPI) get(w http.ResponseWriter, id string) {
-	for _, request := range a.requests {
-		if request.RequestID == id {
-			_ = json.NewEncoder(w).Encode(request)
-			return
-		}
-	}
-	refuse(w, http.StatusNotFound, "request_not_found", "No such request is stored.")
-}
-
-func refuse(w http.ResponseWriter, status int, code, message string) {
-	w.WriteHeader(status)
-	_, _ = fmt.Fprintf(w, `{"error":{"code":%q,"message":%q}}`, code, message)
-}
-
-func manyRequests(n int) []podapi.Request {
-	list := make([]podapi.Request, n)
-	for i := range list {
-		list[i] = podapi.Request{
-			RequestID: fmt.Sprintf("vr%024d", i), Status: podapi.Verified, PhoneNumber: number, Method: "TELEGRAM",
-			CreatedAt: time.Now().Add(-time.Duration(i) * time.Second),
-			Delivery:  &podapi.Delivery{State: podapi.DeliveryExhausted, Attempts: 10},
-			Attempts:  []podapi.Attempt{{At: time.Now(), Event: "verification.success", StatusCode: 500, Reason: "http_500"}},
-		}
-	}
-	return list
+// giveUp verifies a request whose event could not be delivered.
+func giveUp(w *world, store verification.Store, id string) {
+	_, err := store.Update(w.t.Context(), id, func(r *verification.Request, now time.Time) error {
+		r.Phase, r.VerifiedAt, r.Actual = verification.Verified, now, r.Phone
+		r.Delivery = verification.Delivery{Attempts: 10, LastAttemptAt: now, LastStatusCode: 500, LastReason: "http_500", ExhaustedAt: now}
+		return nil
+	})
+	w.Expect(err).NotTo(HaveOccurred())
 }
 
 func TestRequests_byTheAPI(t *testing.T) {
 	w := newWorld(t, onPostgreSQL)
 	w.createPod()
-	api := &recordedAPI{requests: manyRequests(450)}
-	w.listen(api)
+	service, store := w.serveAPI()
+	ids := startMany(w, service, 450)
+	giveUp(w, store, ids[7])
 
 	w.Expect(w.mustFail("requests", "list", "shop")).To(And(
 		ContainSubstring("needs an API key with the scope Read"), ContainSubstring("the project has backend")))
 	w.Expect(w.mustFail("requests", "list", "shop", "--api-key=absent")).To(ContainSubstring("the project has no API key absent"))
-	printed := w.must("requests", "list", "shop", "--api-key=backend", "--limit=450", "--status=verified", "--since=1h", "--reference=a b")
-	w.Expect(strings.Count(printed, masked)).To(Equal(450))
-	w.Expect(api.calls).To(HaveLen(3))
-	w.Expect(api.calls[0]).To(And(HavePrefix("GET /api/verify/requests?limit=200&reference=a+b&since="), HaveSuffix("&status=VERIFIED")))
-	w.Expect(api.calls[2]).To(HavePrefix("GET /api/verify/requests?cursor=400&limit=50&"))
-
+	table := w.must("requests", "list", "shop", "--api-key=backend", "--limit=500")
+	w.Expect(strings.Count(table, "+49*********")).To(Equal(450), "three pages, and no whole number")
 	t.Setenv("PHONEPROOF_API_KEY", apiKeyValue)
-	w.Expect(w.must("requests", "get", "shop", "vr000000000000000000000007")).To(MatchRegexp(`verification.success +500 +http_500`))
-	w.Expect(w.mustFail("requests", "get", "shop", "vr1")).To(ContainSubstring("the API answered 404 request_not_found: No such request is stored."))
+	w.Expect(w.idsOf(w.must("requests", "list", "shop", "-o=json", "--limit=201"))).To(HaveLen(201))
+	w.Expect(w.idsOf(w.must("requests", "list", "shop", "-o=json", "--status=verified"))).To(Equal([]string{ids[7]}))
+	w.Expect(w.idsOf(w.must("requests", "list", "shop", "-o=json", "--reference=order 11", "--since=1h"))).To(Equal([]string{ids[11]}))
+
+	w.Expect(w.must("requests", "get", "shop", ids[7])).To(And(
+		MatchRegexp(`verification.success +500 +http_500`), ContainSubstring("EXHAUSTED, 10 attempts"), ContainSubstring("order 7")))
+	w.Expect(w.mustFail("requests", "get", "shop", "vr1")).To(ContainSubstring("the API answered 404 request_not_found"))
 	t.Setenv("PHONEPROOF_API_KEY", "another-key-than-that-of-the-project")
 	w.Expect(w.mustFail("requests", "list", "shop")).To(And(ContainSubstring("401 unknown_api_key"), Not(ContainSubstring("another-key"))))
 	w.Expect(w.mustFail("requests", "delete", "shop", "vr1")).To(ContainSubstring("keeps its requests in PostgreSQL"))
+}
+
+func TestRequests_watchByTheAPI(t *testing.T) {
+	w := newWorld(t, onPostgreSQL)
+	w.createPod()
+	service, store := w.serveAPI()
+	id := startMany(w, service, 2)[1]
+	ended := make(chan string, 1)
+	go func() {
+		printed, _, err := w.runIn(t.Context(), "requests", "watch", "shop", id, "--api-key=backend")
+		if err != nil {
+			printed = err.Error()
+		}
+		ended <- printed
+	}()
+	w.Consistently(ended, time.Second).ShouldNot(Receive())
+	giveUp(w, store, id)
+	w.Eventually(ended).Should(Receive(And(ContainSubstring("PENDING"), ContainSubstring("VERIFIED"), ContainSubstring("EXHAUSTED"))))
+}
+
+// What the API limits is waited for.
+func TestRequests_listWaitsForTheLimit(t *testing.T) {
+	w := newWorld(t, onPostgreSQL)
+	w.createPod()
+	calls := 0
+	w.listen(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		if calls++; calls == 1 {
+			out.Header().Set("Retry-After", "1")
+			out.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		_, _ = out.Write([]byte(`{"requests":[]}`))
+	}))
+	w.Expect(w.idsOf(w.must("requests", "list", "shop", "-o=json", "--api-key=backend"))).To(BeEmpty())
+	w.Expect(calls).To(Equal(2))
 }
 
 func TestRequests_byTheAPIWithoutAPod(t *testing.T) {
@@ -156,7 +151,7 @@ func TestRequests_byTheAPIWithoutAPod(t *testing.T) {
 func TestVerify_byTheAPI(t *testing.T) {
 	w := newWorld(t, onPostgreSQL)
 	w.createPod()
-	service := w.serveAPI()
+	service, _ := w.serveAPI()
 	printed := w.must("verify", "shop", "+49 1511 2345678", "--api-key=backend", "--qr=always")
 	w.Expect(printed).To(And(MatchRegexp(`request vr[a-z2-7]{24}\n`), ContainSubstring("https://t.me/shop_bot?start="), ContainSubstring("▀")))
 	id := strings.Fields(printed)[1]
@@ -173,8 +168,10 @@ func TestVerify_byTheAPI(t *testing.T) {
 func TestCancel_byTheAPI(t *testing.T) {
 	w := newWorld(t, onPostgreSQL)
 	w.createPod()
-	api := &recordedAPI{requests: manyRequests(1)}
-	w.listen(api)
-	w.Expect(w.must("cancel", "shop", api.requests[0].RequestID, "--api-key=backend")).To(HaveSuffix("canceled\n"))
-	w.Expect(api.calls).To(Equal([]string{"POST /api/verify/cancel"}))
+	service, store := w.serveAPI()
+	ids := startMany(w, service, 2)
+	w.Expect(w.must("cancel", "shop", ids[0], "--api-key=backend")).To(HaveSuffix("canceled\n"))
+	w.Expect(w.must("requests", "get", "shop", ids[0], "--api-key=backend")).To(And(ContainSubstring("EXPIRED"), ContainSubstring("CANCELED")))
+	giveUp(w, store, ids[1])
+	w.Expect(w.mustFail("cancel", "shop", ids[1], "--api-key=backend")).To(ContainSubstring("409 already_verified"))
 }

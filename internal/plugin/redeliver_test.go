@@ -108,10 +108,19 @@ func TestRedeliver_refusesWhatCannotBe(t *testing.T) {
 func TestRedeliver_byTheAPI(t *testing.T) {
 	w := newWorld(t, onPostgreSQL)
 	w.createPod()
-	api := &recordedAPI{requests: manyRequests(3)}
-	w.listen(api)
+	service, store := w.serveAPI()
+	ids := startMany(w, service, 4)
+	for _, id := range ids[:3] {
+		giveUp(w, store, id)
+	}
 	printed := w.must("redeliver", "shop", "--failed", "--api-key=backend")
 	w.Expect(strings.Count(printed, "the event is sent once more")).To(Equal(3))
-	w.Expect(api.calls[1:]).To(HaveEach("POST /api/verify/redeliver"))
-	w.Expect(w.mustFail("redeliver", "shop", "vr1", "--api-key=backend")).To(ContainSubstring("No such request is stored."))
+	for _, id := range ids[:3] {
+		stored, err := service.Status(t.Context(), id)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(stored.Delivery.Wanted()).To(BeTrue(), "it is due")
+	}
+	w.Expect(w.mustFail("redeliver", "shop", ids[3], "--api-key=backend")).To(ContainSubstring("not every event was sent"), "it is pending")
+	w.Expect(w.mustFail("redeliver", "shop", "vr1", "--api-key=backend")).To(ContainSubstring("not every event was sent"))
+	w.Expect(w.mustFail("redeliver", "shop", ids[0], "--wait", "--timeout=1s", "--api-key=backend")).To(ContainSubstring("was not sent within 1s"))
 }

@@ -2,6 +2,7 @@ package plugin_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,20 @@ type rightsCase struct {
 	expected string
 }
 
+// idOfWorld stands for the id of a request that a case makes.
+const idOfWorld = "ID"
+
+// fillIn returns the arguments with the id in them.
+func (w *world) fillIn(args []string) []string {
+	filled := slices.Clone(args)
+	for i := range filled {
+		if filled[i] == idOfWorld {
+			filled[i] = w.id
+		}
+	}
+	return filled
+}
+
 var byAPI = []string{"with storage PostgreSQL", "with storage PostgreSQL, with --api-key"}
 
 var rightsCases = map[string]rightsCase{
@@ -56,8 +71,8 @@ var rightsCases = map[string]rightsCase{
 	"declines": {args: []string{"requests", "declines", "shop"}, needs: []string{"with storage Kubernetes"}, prepare: prepareRequests, expected: "declined"},
 	"skipped":  {args: []string{"requests", "skipped", "shop"}},
 	"delete":   {args: []string{"requests", "delete", "shop", "verified"}, prepare: prepareRequests, expected: "deleted"},
-	"list API": {args: []string{"requests", "list", "shop", "--api-key=backend"}, needs: byAPI, change: onPostgreSQL, prepare: prepareAPI, expected: masked},
-	"get API":  {args: []string{"requests", "get", "shop", "vr000000000000000000000000", "--api-key=backend"}, needs: byAPI, change: onPostgreSQL, prepare: prepareAPI, expected: masked},
+	"list API": {args: []string{"requests", "list", "shop", "--api-key=backend"}, needs: byAPI, change: onPostgreSQL, prepare: prepareAPI, expected: "+49*********00"},
+	"get API":  {args: []string{"requests", "get", "shop", idOfWorld, "--api-key=backend"}, needs: byAPI, change: onPostgreSQL, prepare: prepareAPI, expected: "+49*********00"},
 	"verify":   {args: []string{"verify", "shop", number}, needs: []string{"with storage Kubernetes"}, prepare: func(w *world) { w.serveManual(accept) }, expected: "https://"},
 	"verify API": {
 		args: []string{"verify", "shop", number, "--api-key=backend"}, change: onPostgreSQL, expected: "https://",
@@ -65,7 +80,7 @@ var rightsCases = map[string]rightsCase{
 		prepare: func(w *world) { w.createPod(); w.serveAPI() },
 	},
 	"cancel API": {
-		args: []string{"cancel", "shop", "vr000000000000000000000000", "--api-key=backend"}, change: onPostgreSQL, prepare: prepareAPI,
+		args: []string{"cancel", "shop", idOfWorld, "--api-key=backend"}, change: onPostgreSQL, prepare: prepareAPI,
 		needs: []string{"other requests", "other requests, with --api-key"}, expected: "canceled",
 	},
 	"redeliver": {
@@ -91,7 +106,8 @@ func prepareRequests(w *world) { w.createSeveral() }
 
 func prepareAPI(w *world) {
 	w.createPod()
-	w.listen(&recordedAPI{requests: manyRequests(1)})
+	service, _ := w.serveAPI()
+	w.id = startMany(w, service, 1)[0]
 }
 
 // A user with exactly the rights that the help names can run a command; without any one of them it is refused, and says what is missing.
@@ -140,7 +156,7 @@ func (w *world) expectAllowed(tc *rightsCase) {
 	var printed string
 	w.Eventually(func() error {
 		var err error
-		printed, _, err = w.run(tc.args...)
+		printed, _, err = w.run(w.fillIn(tc.args)...)
 		return err
 	}, 30*time.Second, time.Second).Should(Succeed())
 	w.Expect(printed).To(ContainSubstring(tc.expected))
@@ -150,7 +166,7 @@ func (w *world) expectRefused(tc *rightsCase, missing rights.Right) {
 	w.t.Helper()
 	resource, _, _ := strings.Cut(missing.Resource, ".")
 	w.Eventually(func() string {
-		_, _, err := w.run(append(tc.args, "--request-timeout=10s")...)
+		_, _, err := w.run(append(w.fillIn(tc.args), "--request-timeout=10s")...)
 		if err == nil {
 			return "it was allowed"
 		}
@@ -168,7 +184,7 @@ func neededRights(t *testing.T, tc *rightsCase) []rights.Right {
 	var needed []rights.Right
 	reasons := map[string]bool{}
 	for _, right := range rights.Of(cmd) {
-		if right.For == "" && len(tc.args) > 1 || contains(tc.needs, right.For) { // status without a name needs a list alone
+		if right.For == "" && len(tc.args) > 1 || slices.Contains(tc.needs, right.For) { // status without a name needs a list alone
 			needed = append(needed, right)
 			reasons[right.For] = true
 		}
@@ -177,15 +193,6 @@ func neededRights(t *testing.T, tc *rightsCase) []rights.Right {
 		g.Expect(reasons).To(HaveKey(reason), "no right is declared for it")
 	}
 	return needed
-}
-
-func contains(list []string, one string) bool {
-	for _, other := range list {
-		if other == one {
-			return true
-		}
-	}
-	return false
 }
 
 // Every command that reads or changes anything declares its rights.
@@ -199,7 +206,7 @@ func TestRights_areDeclared(t *testing.T) {
 		tested[cmd.CommandPath()] = true
 	}
 	for _, cmd := range runnable(root) {
-		if contains([]string{"version", "completion", "help"}, cmd.Name()) || cmd.HasParent() && cmd.Parent().Name() == "completion" {
+		if slices.Contains([]string{"version", "completion", "help"}, cmd.Name()) || cmd.HasParent() && cmd.Parent().Name() == "completion" {
 			continue
 		}
 		g.Expect(rights.Of(cmd)).NotTo(BeEmpty(), cmd.CommandPath())

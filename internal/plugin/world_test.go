@@ -79,6 +79,8 @@ type world struct {
 	api, metrics string
 	// log is the log of the pod.
 	log string
+	// id is that of a request at the API.
+	id string
 	// user is the user of the commands; the administrator if empty.
 	user string
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ const (
 	maxAnswer = 4 << 20
 	// callTimeout bounds one call; the longest is a long poll.
 	callTimeout = 40 * time.Second
+	// maxRetryAfter bounds the wait that the API asks for.
+	maxRetryAfter = time.Minute
 )
 
 // Client calls the API of a pod.
@@ -37,6 +40,8 @@ type Error struct {
 	Status  int
 	Code    string
 	Message string
+	// RetryAfter is how long the API asks to wait; zero if it does not.
+	RetryAfter time.Duration
 }
 
 // Error returns the API's own words.
@@ -92,6 +97,24 @@ func dialContext(dial project.Dial, pod *corev1.Pod, port int) func(context.Cont
 	return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, pod, port) }
 }
 
+// read is call for what changes nothing. Lists have a limit of their own, so one that is refused is repeated when the API allows.
+func (c *Client) read(ctx context.Context, path string, query url.Values, out any) error {
+	for {
+		err := c.call(ctx, http.MethodGet, path, query, nil, out)
+		var answer *Error
+		if !errors.As(err, &answer) || answer.Status != http.StatusTooManyRequests || answer.RetryAfter <= 0 {
+			return err
+		}
+		timer := time.NewTimer(min(answer.RetryAfter, maxRetryAfter))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
 // call sends a request and decodes the answer into out.
 func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	var body io.Reader = http.NoBody
@@ -122,7 +145,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 		return fmt.Errorf("%s %s: read answer: %w", method, path, err)
 	}
 	if response.StatusCode/100 != 2 {
-		return fmt.Errorf("%s %s: %w", method, path, readError(response.StatusCode, answer))
+		return fmt.Errorf("%s %s: %w", method, path, readError(response, answer))
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
 		return fmt.Errorf("%s %s: decode answer: %w", method, path, err)
@@ -140,8 +163,11 @@ func hideURL(err error) error {
 }
 
 // readError returns the error of an answer in the form of the API's own.
-func readError(status int, body []byte) *Error {
-	answer := &Error{Status: status}
+func readError(response *http.Response, body []byte) *Error {
+	answer := &Error{Status: response.StatusCode}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		answer.RetryAfter = time.Duration(seconds) * time.Second
+	}
 	var envelope struct {
 		Error struct {
 			Code    string `json:"code"`

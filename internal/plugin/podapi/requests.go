@@ -100,14 +100,14 @@ func (c *Client) List(ctx context.Context, q Query, limit int, cursor string) (P
 		query.Set("since", q.Since.UTC().Format(time.RFC3339Nano))
 	}
 	var page Page
-	err := c.call(ctx, http.MethodGet, "/api/verify/requests", query, nil, &page)
+	err := c.read(ctx, "/api/verify/requests", query, &page)
 	return page, err
 }
 
 // Get returns a request with its delivery attempts.
 func (c *Client) Get(ctx context.Context, id string) (Request, error) {
 	var request Request
-	err := c.call(ctx, http.MethodGet, "/api/verify/requests/"+url.PathEscape(id), nil, nil, &request)
+	err := c.read(ctx, "/api/verify/requests/"+url.PathEscape(id), nil, &request)
 	return request, err
 }
 
@@ -162,6 +162,6 @@ type Status struct {
 // Await returns the status of a request when it is final, or after some seconds.
 func (c *Client) Await(ctx context.Context, id string) (Status, error) {
 	var status Status
-	err := c.call(ctx, http.MethodGet, "/api/verify/status", url.Values{"id": {id}, "wait": {"20s"}}, nil, &status)
+	err := c.read(ctx, "/api/verify/status", url.Values{"id": {id}, "wait": {"20s"}}, &status)
 	return status, err
 }

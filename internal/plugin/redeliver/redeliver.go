@@ -160,6 +160,7 @@ func (c *command) newSender(ctx context.Context, p *project.Client) (sender, err
 
 // redeliver sends one event, and reports whether that was done.
 func (c *command) redeliver(ctx context.Context, send sender, source requests.Source, id string) (bool, error) {
+	before := c.lastAttempt(ctx, source, id)
 	granted, message, err := send(ctx, id)
 	if err != nil {
 		return false, err
@@ -170,5 +171,5 @@ func (c *command) redeliver(ctx context.Context, send sender, source requests.So
 	if !granted || !c.wait {
 		return granted, nil
 	}
-	return c.awaitDelivery(ctx, source, id)
+	return c.awaitDelivery(ctx, source, id, before)
 }

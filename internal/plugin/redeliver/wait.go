@@ -3,6 +3,7 @@ package redeliver
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -10,18 +11,27 @@ import (
 	"github.com/phoneproof/phoneproof/internal/plugin/requests"
 )
 
-// awaitDelivery waits until the receiver has taken the event, or an attempt after the redelivery has failed. It reports whether the event
-// was taken.
-func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id string) (bool, error) {
+// lastAttempt returns when the last attempt was made before a redelivery; zero if there was none, or no such request is stored.
+func (c *command) lastAttempt(ctx context.Context, source requests.Source, id string) time.Time {
+	if !c.wait {
+		return time.Time{}
+	}
+	request, err := source.Get(ctx, id)
+	if err != nil || len(request.Attempts) == 0 { // the redelivery itself reports what is wrong
+		return time.Time{}
+	}
+	return request.Attempts[0].At
+}
+
+// awaitDelivery waits until an attempt was made after the one of before. It reports whether the receiver took the event.
+func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id string, before time.Time) (bool, error) {
 	var last podapi.Request
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		if last, err = source.Get(ctx, id); err != nil {
 			return false, err //nolint:wrapcheck // it says what failed
 		}
-		d := last.Delivery
-		// A redelivery that was granted begins with no attempts, or goes on with those of a schedule that is under way.
-		return d != nil && (d.State != podapi.DeliveryPending || failedSince(d, last.Attempts)), nil
+		return last.Delivery != nil && len(last.Attempts) > 0 && !last.Attempts[0].At.Equal(before), nil
 	})
 	switch {
 	case wait.Interrupted(err):
@@ -32,21 +42,14 @@ func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id 
 	return last.Delivery.State == podapi.DeliveryDelivered, c.env.Print("%s: %s", id, describeEnd(&last)) //nolint:wrapcheck // it says what failed
 }
 
-// failedSince reports whether an attempt was made and another one is planned.
-func failedSince(d *podapi.Delivery, attempts []podapi.Attempt) bool {
-	return d.Attempts > 0 && len(attempts) > 0 && d.NextAttemptAt.After(attempts[0].At)
-}
-
+// describeEnd says what became of the last attempt.
 func describeEnd(r *podapi.Request) string {
-	if r.Delivery.State == podapi.DeliveryDelivered {
+	switch reason := r.Attempts[0].Reason; r.Delivery.State {
+	case podapi.DeliveryDelivered:
 		return "delivered"
-	}
-	reason := "no reason is known"
-	if len(r.Attempts) > 0 {
-		reason = r.Attempts[0].Reason
-	}
-	if r.Delivery.State == podapi.DeliveryExhausted {
+	case podapi.DeliveryExhausted:
 		return "given up: " + reason
+	default:
+		return "the attempt failed: " + reason + "; the next one is at " + r.Delivery.NextAttemptAt.Format(time.RFC3339)
 	}
-	return "the attempt failed: " + reason + "; the next one is at " + r.Delivery.NextAttemptAt.Format("15:04:05 MST")
 }

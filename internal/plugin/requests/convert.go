@@ -41,8 +41,8 @@ func convertObject(o *verifyv1.VerificationRequest, now time.Time) podapi.Reques
 	for _, h := range stored.Hints {
 		r.Hints = append(r.Hints, podapi.Hint{Kind: string(h.Kind), At: h.At.UTC()})
 	}
-	if d := o.Status.Delivery; d != nil && d.LastAttemptAt != nil {
-		r.Attempts = []podapi.Attempt{{At: d.LastAttemptAt.UTC(), StatusCode: int(d.LastStatusCode), Reason: d.LastReason}}
+	for _, a := range stored.PastAttempts() {
+		r.Attempts = append(r.Attempts, podapi.Attempt{At: a.At.UTC(), Event: string(a.Event), StatusCode: a.StatusCode, Reason: a.Reason})
 	}
 	return r
 }

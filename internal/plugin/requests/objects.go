@@ -59,7 +59,9 @@ func (o *objects) readAll(ctx context.Context, query podapi.Query) ([]podapi.Req
 			return nil, "", fmt.Errorf("list VerificationRequests: %w", err)
 		}
 		for i := range list.Items {
-			if request := convertObject(&list.Items[i], o.now()); selects(&query, &request) {
+			request := convertObject(&list.Items[i], o.now())
+			request.Attempts = nil // as the API lists them
+			if selects(&query, &request) {
 				found = append(found, request)
 			}
 		}
