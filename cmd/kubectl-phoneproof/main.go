@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/phoneproof/phoneproof/internal/plugin"
+	"github.com/phoneproof/phoneproof/internal/plugin/doctor"
 )
 
 func main() { os.Exit(run()) }
@@ -21,9 +23,13 @@ func run() int {
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	if err := plugin.NewCommand(streams).ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "Error:", err)
-		return 1
+	err := plugin.NewCommand(streams).ExecuteContext(ctx)
+	if err == nil {
+		return 0
 	}
-	return 0
+	fmt.Fprintln(os.Stderr, "Error:", err)
+	if coded, ok := errors.AsType[*doctor.ExitError](err); ok {
+		return coded.ExitCode()
+	}
+	return 1
 }

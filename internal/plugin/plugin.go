@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/phoneproof/phoneproof/internal/plugin/doctor"
 	"github.com/phoneproof/phoneproof/internal/plugin/manage"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
 	"github.com/phoneproof/phoneproof/internal/plugin/redeliver"
@@ -58,6 +59,7 @@ It works with your own rights. The help of each command names those that it need
 		redeliver.NewCommand(env),
 		rotate.NewCommand(env),
 		report.NewCommand(env),
+		doctor.NewCommand(env.Flags, env.Streams),
 		manage.NewSuspendCommand(env), manage.NewResumeCommand(env), manage.NewLogsCommand(env), manage.NewMetricsCommand(env),
 		newVersionCommand(env),
 	)

@@ -50,6 +50,8 @@ var rules = []rule{
 
 	{"docs/conditions.md", "sh", "kubectl patch", removesRate},
 
+	{"docs/doctor.md", "text", "VerificationProject shop/books", notRun("internal/plugin/doctor compares it with its output")},
+
 	{"docs/gitops.md", "yaml", "apiVersion: helm.toolkit.fluxcd.io", yamlOnly("the schemas of Flux are no Go module")},
 	{"docs/gitops.md", "yaml", "healthCheckExprs:", yamlOnly("a field of the Kustomization above")},
 	{"docs/gitops.md", "yaml", "data:\n  resource.customizations", yamlOnly("Lua that Argo CD runs")},

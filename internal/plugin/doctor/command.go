@@ -37,7 +37,7 @@ func (e *ExitError) Unwrap() error { return e.Err }
 func (e *ExitError) ExitCode() int { return e.Code }
 
 // errFindings is the error of a report with findings, which the report itself describes.
-var errFindings = errors.New("something is broken")
+var errFindings = errors.New("the doctor found what the report says")
 
 // reports are the form of -o json and -o yaml.
 type reports struct {

@@ -121,3 +121,14 @@ func TestDocs_haveEachCheck(t *testing.T) {
 	}
 	g.Expect(page).To(Equal(wanted))
 }
+
+// TestDocs_haveAReport compares the report in docs/doctor.md with that of the program.
+func TestDocs_haveAReport(t *testing.T) {
+	f := healthyFacts()
+	cases["CertificateExpired"].breakFacts(f)
+	f.Secrets = Known[SecretFacts]{Why: "needs get secrets in shop"}
+	r := Examine(f)
+	var out strings.Builder
+	writeText(&out, &r)
+	NewWithT(t).Expect(readDocs(t, "doctor.md")).To(ContainSubstring("```text\n" + out.String() + "```\n"))
+}
