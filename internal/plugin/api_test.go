@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
-	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/httpapi"
 	"github.com/phoneproof/phoneproof/internal/messenger/telegram"
 	"github.com/phoneproof/phoneproof/internal/phone"
@@ -34,7 +33,7 @@ func (w *world) serveAPI() (*verification.Service, verification.Store) {
 			Scopes: settings.ScopeInit | settings.ScopeStatus | settings.ScopeRead | settings.ScopeRedeliver,
 		}),
 		Telegram: &settings.Telegram{BotUsername: "shop_bot", BotToken: usable},
-		Webhook:  &settings.Webhook{URL: "https://shop.example.com/", Events: settings.ConvertEvents([]verifyv1.Event{verifyv1.EventSuccess})},
+		Webhook:  &settings.Webhook{URL: "https://shop.example.com/", Events: verification.NewEventKinds(verification.EventSuccess)},
 	}
 	store := memory.NewBackend(memory.Options{Clock: clock.RealClock{}}).Open(current.Project)
 	service := verification.NewService(verification.NewCodeSpace(current.Project), store)
