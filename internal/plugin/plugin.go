@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/phoneproof/phoneproof/internal/plugin/doctor"
@@ -50,7 +49,7 @@ It works with your own rights. The help of each command names those that it need
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
-	env.Flags.Namespace = ptr.To("")
+	env.Flags.Namespace = new("")
 	env.Flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
 		status.NewCommand(env),
@@ -72,7 +71,7 @@ func newVersionCommand(env *project.Env) *cobra.Command {
 		Short: "Print the version of the plugin",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return env.Print("%s", version.String()) //nolint:wrapcheck // it says what failed
+			return env.Print("%s", version.String())
 		},
 	}
 }

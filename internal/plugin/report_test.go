@@ -62,6 +62,7 @@ func unpack(g *WithT, packed []byte) string {
 
 // newPlantedWorld returns a world with canaries in everything.
 func newPlantedWorld(t *testing.T, c *canaries) *world {
+	t.Helper()
 	w := newWorld(t, func(p *verifyv1.VerificationProject) {
 		p.Annotations = map[string]string{"example.com/" + c.plant(): c.plant()}
 		p.Labels = map[string]string{c.plant(): c.plant()}

@@ -76,19 +76,19 @@ func (l *logs) findPods(ctx context.Context, args []string) ([]corev1.Pod, *proj
 	if !l.operator {
 		opened, err := project.Open(ctx, l.env.Flags, args[0])
 		if err != nil {
-			return nil, nil, err //nolint:wrapcheck // it says what could not be read
+			return nil, nil, err
 		}
 		pods, err := opened.Pods(ctx)
-		return pods, opened.Cluster, err //nolint:wrapcheck // it says what could not be read
+		return pods, opened.Cluster, err
 	}
 	cluster, err := project.Connect(l.env.Flags)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // it says what could not be read
+		return nil, nil, err
 	}
 	pods, err := cluster.ListPods(ctx, cluster.Namespace, client.MatchingLabels{
 		"app.kubernetes.io/name": "phoneproof", "app.kubernetes.io/component": "operator",
 	})
-	return pods, cluster, err //nolint:wrapcheck // it says what could not be read
+	return pods, cluster, err
 }
 
 func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cluster) error {
@@ -101,7 +101,7 @@ func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cl
 	}
 	read, err := newReader(cluster.Config)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	options := &corev1.PodLogOptions{Follow: l.follow, Previous: l.previous}
 	if l.since > 0 {
@@ -131,7 +131,7 @@ type linePrinter struct {
 func (p *linePrinter) printLog(ctx context.Context, read project.ReadLogs, pod *corev1.Pod, options *corev1.PodLogOptions) error {
 	log, err := read(ctx, pod, options)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	defer log.Close()
 	lines := bufio.NewScanner(log)

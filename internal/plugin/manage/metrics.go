@@ -16,26 +16,26 @@ func NewMetricsCommand(env *project.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics NAME",
 		Short: "Print the metrics of one pod of a project",
-		Long: `Print the metrics of one ready pod of a project, in the text format of Prometheus. Each pod counts what it did itself since its start:
-sums over all pods and over time need Prometheus.`,
+		Long: `Print the metrics of one ready pod of a project, in the text format of Prometheus. Each pod counts what it did itself since
+its start: sums over all pods and over time need Prometheus.`,
 		Example: `  # do messages arrive, and are they accepted?
   kubectl phoneproof metrics shop --match callback_requests`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
-				return err //nolint:wrapcheck // it says what could not be read
+				return err
 			}
 			text, err := podapi.ReadMetrics(cmd.Context(), env, opened)
 			if err != nil {
-				return err //nolint:wrapcheck // it says what failed
+				return err
 			}
 			for line := range strings.Lines(text) {
 				if match != "" && (strings.HasPrefix(line, "#") || !strings.Contains(line, match)) {
 					continue
 				}
 				if err := env.Print("%s", strings.TrimRight(line, "\n")); err != nil {
-					return err //nolint:wrapcheck // it says what failed
+					return err
 				}
 			}
 			return nil

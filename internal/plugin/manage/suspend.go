@@ -39,11 +39,11 @@ func newSuspension(env *project.Env, suspend bool, cmd *cobra.Command) *cobra.Co
 func setSuspend(ctx context.Context, env *project.Env, name string, suspend bool) error {
 	opened, err := project.Open(ctx, env.Flags, name)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what could not be read
+		return err
 	}
 	state := map[bool]string{true: "suspended", false: "running"}[suspend]
 	if opened.Project.Suspended() == suspend {
-		return env.Print("project %s is %s already", name, state) //nolint:wrapcheck // it says what failed
+		return env.Print("project %s is %s already", name, state)
 	}
 	before := opened.Project.DeepCopy()
 	if opened.Project.Spec.Suspend = nil; suspend {
@@ -52,5 +52,5 @@ func setSuspend(ctx context.Context, env *project.Env, name string, suspend bool
 	if err := opened.Patch(ctx, opened.Project, client.MergeFrom(before)); err != nil {
 		return fmt.Errorf("change project: %w", err)
 	}
-	return env.Print("project %s is to be %s", name, state) //nolint:wrapcheck // it says what failed
+	return env.Print("project %s is to be %s", name, state)
 }

@@ -54,8 +54,8 @@ func (e *Error) Error() string {
 
 // HasCode reports whether err is an answer of the API with this code.
 func HasCode(err error, code string) bool {
-	var answer *Error
-	return errors.As(err, &answer) && answer.Code == code
+	answer, ok := errors.AsType[*Error](err)
+	return ok && answer.Code == code
 }
 
 // Connect returns a client for a ready pod of the project, with the API key of the flags.
@@ -75,7 +75,7 @@ func Connect(ctx context.Context, env *project.Env, c *project.Client, key *KeyF
 func dialReady(ctx context.Context, env *project.Env, c *project.Client, port int) (*http.Transport, error) {
 	pod, err := c.ReadyPod(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what is missing
+		return nil, err
 	}
 	newDial := env.Dial
 	if newDial == nil {
@@ -101,8 +101,8 @@ func dialContext(dial project.Dial, pod *corev1.Pod, port int) func(context.Cont
 func (c *Client) read(ctx context.Context, path string, query url.Values, out any) error {
 	for {
 		err := c.call(ctx, http.MethodGet, path, query, nil, out)
-		var answer *Error
-		if !errors.As(err, &answer) || answer.Status != http.StatusTooManyRequests || answer.RetryAfter <= 0 {
+		answer, ok := errors.AsType[*Error](err)
+		if !ok || answer.Status != http.StatusTooManyRequests || answer.RetryAfter <= 0 {
 			return err
 		}
 		timer := time.NewTimer(min(answer.RetryAfter, maxRetryAfter))
@@ -155,8 +155,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 
 // hideURL takes the address, which names no host that exists, out of an error.
 func hideURL(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err
 	}
 	return err

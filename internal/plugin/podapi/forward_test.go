@@ -1,7 +1,6 @@
 package podapi
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,7 +43,7 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if conn == nil {
 		return
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	reports, data := <-streams, <-streams
 	if reports.Headers().Get(corev1.StreamType) != corev1.StreamTypeError || data.Headers().Get(corev1.PortHeader) != "8080" {
 		return
@@ -82,7 +81,7 @@ func TestNewDial(t *testing.T) {
 	body := "hello from the pod"
 	k := &kubelet{answer: fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body)}
 	client := dialKubelet(t, k)
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://pod/", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://pod/", http.NoBody)
 	g.Expect(err).NotTo(HaveOccurred())
 	response, err := client.Do(request)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -97,7 +96,7 @@ func TestNewDial(t *testing.T) {
 func TestNewDial_reportsWhatTheKubeletSays(t *testing.T) {
 	g := NewWithT(t)
 	client := dialKubelet(t, &kubelet{failure: "dial tcp4 127.0.0.1:8080: connect: connection refused"})
-	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://pod/", http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://pod/", http.NoBody)
 	g.Expect(err).NotTo(HaveOccurred())
 	response, err := client.Do(request)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,12 +90,7 @@ func (f *KeyFlags) readSecret(ctx context.Context, c *project.Client) (string, e
 }
 
 func hasScope(key *verifyv1.APIKey, scope verifyv1.Scope) bool {
-	for _, has := range key.EffectiveScopes() {
-		if has == scope {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(key.EffectiveScopes(), scope)
 }
 
 func readFile(name string) (string, error) {

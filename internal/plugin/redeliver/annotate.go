@@ -16,6 +16,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/plugin/output"
 	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin/rights"
 )
 
 const (
@@ -41,21 +42,22 @@ func annotate(ctx context.Context, p *project.Client, id string, timeout time.Du
 	}
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
 		if err := p.Reload(ctx); err != nil {
-			return false, err //nolint:wrapcheck // it says what failed
+			return false, err
 		}
 		return p.Project.Status.ObservedRedeliver == mark, nil
 	})
 	if wait.Interrupted(err) {
-		return false, "", fmt.Errorf("no holder of the lease has carried it out within %s; kubectl phoneproof status %s says why", timeout, p.Project.Name)
+		return false, "", fmt.Errorf("no holder of the lease has carried it out within %s; kubectl phoneproof status %s says why",
+			timeout, p.Project.Name)
 	}
 	if err != nil {
-		return false, "", err //nolint:wrapcheck // it says what failed
+		return false, "", err
 	}
-	return readOutcome(ctx, p, id, asked)
+	return readOutcome(ctx, p, asked)
 }
 
 // readOutcome returns what the Event of the redelivery says.
-func readOutcome(ctx context.Context, p *project.Client, id string, asked time.Time) (granted bool, message string, err error) {
+func readOutcome(ctx context.Context, p *project.Client, asked time.Time) (granted bool, message string, err error) {
 	var outcome *eventsv1.Event
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, eventTimeout, true, func(ctx context.Context) (bool, error) {
 		var list eventsv1.EventList
@@ -71,11 +73,11 @@ func readOutcome(ctx context.Context, p *project.Client, id string, asked time.T
 	case err == nil:
 		return outcome.Reason == reasonScheduled, output.Clean(outcome.Note), nil
 	case apierrors.IsForbidden(err):
-		return true, "carried out or refused; the Event that says which may not be read: it needs list " + "events.events.k8s.io", nil
+		return true, "carried out or refused; the Event that says which may not be read: it needs list " + rights.Events, nil
 	case wait.Interrupted(err):
 		return true, "carried out or refused; no Event says which", nil
 	default:
-		return false, "", err //nolint:wrapcheck // it says what failed
+		return false, "", err
 	}
 }
 

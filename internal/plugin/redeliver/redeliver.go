@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,8 +39,8 @@ func NewCommand(env *project.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redeliver NAME ID... | NAME --failed",
 		Short: "Send the events of requests once more",
-		Long: `Send the event of how a request ended once more, and say what became of it. --failed takes all requests whose event was given up, one
-after another.
+		Long: `Send the event of how a request ended once more, and say what became of it. --failed takes all requests whose event was given
+up, one after another.
 
 Without a key it sets the annotation phoneproof.dev/redeliver of the project, which the holder of its lease carries out, with any storage.
 With --api-key or --api-key-file it calls redeliver at a pod, with the scope Redeliver. To find the requests of --failed and to --wait it
@@ -79,7 +80,7 @@ var errRefused = errors.New("not every event was sent")
 func (c *command) run(ctx context.Context, name string, ids []string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what could not be read
+		return err
 	}
 	if opened.Project.Spec.Webhook == nil {
 		return fmt.Errorf("project %s has no webhook, so there is nowhere to send an event", name)
@@ -89,7 +90,7 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 		reading := c.key
 		reading.Scope = verifyv1.ScopeRead
 		if source, err = requests.Open(ctx, c.env, opened, &reading); err != nil {
-			return err //nolint:wrapcheck // it says what could not be reached
+			return err
 		}
 	}
 	if c.failed {
@@ -97,7 +98,7 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 			return err
 		}
 		if len(ids) == 0 {
-			return c.env.Print("No event was given up.") //nolint:wrapcheck // it says what failed
+			return c.env.Print("No event was given up.")
 		}
 	}
 	send, err := c.newSender(ctx, opened)
@@ -122,12 +123,12 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 func listFailed(ctx context.Context, source requests.Source) ([]string, error) {
 	list, err := source.List(ctx, podapi.Query{}, searched)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what failed
+		return nil, err
 	}
 	var ids []string
-	for i := len(list) - 1; i >= 0; i-- {
-		if d := list[i].Delivery; d != nil && d.State == podapi.DeliveryExhausted {
-			ids = append(ids, list[i].RequestID)
+	for _, request := range slices.Backward(list) {
+		if d := request.Delivery; d != nil && d.State == podapi.DeliveryExhausted {
+			ids = append(ids, request.RequestID)
 		}
 	}
 	return ids, nil
@@ -147,8 +148,7 @@ func (c *command) newSender(ctx context.Context, p *project.Client) (sender, err
 	}
 	return func(ctx context.Context, id string) (bool, string, error) {
 		_, err := api.Redeliver(ctx, id)
-		var answer *podapi.Error
-		if errors.As(err, &answer) && (answer.Code == "no_event" || answer.Code == "request_not_found") {
+		if answer, ok := errors.AsType[*podapi.Error](err); ok && (answer.Code == "no_event" || answer.Code == "request_not_found") {
 			return false, answer.Message, nil
 		}
 		if err != nil {
@@ -166,7 +166,7 @@ func (c *command) redeliver(ctx context.Context, send sender, source requests.So
 		return false, err
 	}
 	if err := c.env.Print("%s: %s", id, message); err != nil {
-		return false, err //nolint:wrapcheck // it says what failed
+		return false, err
 	}
 	if !granted || !c.wait {
 		return granted, nil

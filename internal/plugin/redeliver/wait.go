@@ -29,7 +29,7 @@ func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id 
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.timeout, true, func(ctx context.Context) (bool, error) {
 		var err error
 		if last, err = source.Get(ctx, id); err != nil {
-			return false, err //nolint:wrapcheck // it says what failed
+			return false, err
 		}
 		return last.Delivery != nil && len(last.Attempts) > 0 && !last.Attempts[0].At.Equal(before), nil
 	})
@@ -37,9 +37,9 @@ func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id 
 	case wait.Interrupted(err):
 		return false, fmt.Errorf("the event of request %s was not sent within %s", id, c.timeout)
 	case err != nil:
-		return false, err //nolint:wrapcheck // it says what failed
+		return false, err
 	}
-	return last.Delivery.State == podapi.DeliveryDelivered, c.env.Print("%s: %s", id, describeEnd(&last)) //nolint:wrapcheck // it says what failed
+	return last.Delivery.State == podapi.DeliveryDelivered, c.env.Print("%s: %s", id, describeEnd(&last))
 }
 
 // describeEnd says what became of the last attempt.

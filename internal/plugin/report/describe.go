@@ -65,7 +65,9 @@ func describeProject(p *verifyv1.VerificationProject, s *scrubber) any {
 		}
 	}
 	if t := spec.Telegram; t != nil {
-		described["telegram"] = fields{"botTokenSecretRef": t.BotTokenSecretRef, "updates": spec.EffectiveTelegramUpdates(), "takeOver": t.TakeOver}
+		described["telegram"] = fields{
+			"botTokenSecretRef": t.BotTokenSecretRef, "updates": spec.EffectiveTelegramUpdates(), "takeOver": t.TakeOver,
+		}
 	}
 	return fields{
 		"namespace": p.Namespace, "name": p.Name, "createdAt": p.CreationTimestamp, "generation": p.Generation, "spec": described,

@@ -110,7 +110,7 @@ func (b *bundle) readEvents(ctx context.Context) error {
 func (b *bundle) readPods(ctx context.Context) error {
 	pods, err := b.client.Pods(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	described := make([]any, 0, len(pods))
 	for i := range pods {
@@ -124,7 +124,7 @@ func (b *bundle) readPods(ctx context.Context) error {
 	}
 	read, err := newReader(b.client.Config)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	for i := range pods {
 		b.readLog(ctx, read, &pods[i], false)
@@ -142,7 +142,8 @@ func (b *bundle) readLog(ctx context.Context, read project.ReadLogs, pod *corev1
 		name = "logs/" + pod.Name + ".previous.log"
 	}
 	log, err := read(ctx, pod, &corev1.PodLogOptions{
-		Previous: previous, SinceSeconds: new(max(1, int64(b.since.Seconds()))), TailLines: new(int64(maxLogLines)), LimitBytes: new(int64(maxLogBytes)),
+		Previous: previous, SinceSeconds: new(max(1, int64(b.since.Seconds()))),
+		TailLines: new(int64(maxLogLines)), LimitBytes: new(int64(maxLogBytes)),
 	})
 	if err != nil {
 		b.fail(name, err)
@@ -171,7 +172,7 @@ func (b *bundle) readLog(ctx context.Context, read project.ReadLogs, pod *corev1
 func (b *bundle) readMetrics(ctx context.Context) error {
 	text, err := podapi.ReadMetrics(ctx, b.env, b.client)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	b.add("metrics.txt", []byte(b.scrub.scrubMetrics(text)))
 	return nil

@@ -7,7 +7,8 @@ import (
 )
 
 // samples are the samples of metrics that a server has, with labels and value.
-var samples = regexp.MustCompile(`^((?:phoneproof|go|process|rest_client|workqueue|controller_runtime)_[a-z0-9_]+)(\{.*\})? ([-+0-9.eEInfNa]+)$`)
+var samples = regexp.MustCompile(`^((?:phoneproof|go|process|rest_client|workqueue|controller_runtime)_[a-z0-9_]+)` +
+	`(\{.*\})? ([-+0-9.eEInfNa]+)$`)
 
 // scrubMetrics returns the samples of known metrics, with scrubbed labels. Values are numbers.
 func (s *scrubber) scrubMetrics(text string) string {

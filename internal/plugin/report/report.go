@@ -38,14 +38,15 @@ func NewCommand(env *project.Env) *cobra.Command {
 Deployment, Service, Ingress and lease, versions, and the metrics of a pod, which count the stored requests by state.
 
 It reads no Secret and no request. Of objects it takes the fields that it knows to be harmless, and of texts, such as logs and messages,
-the words that PhoneProof itself consists of; everything else is replaced by ` + hidden + `. What you may not read is left out, and listed in errors.txt.`,
+the words that PhoneProof itself consists of; everything else is replaced by ` + hidden + `. What you may not read is left out, and
+listed in errors.txt.`,
 		Example: `  kubectl phoneproof report shop
   kubectl phoneproof report shop --file - | tar tz`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
-				return err //nolint:wrapcheck // it says what could not be read
+				return err
 			}
 			if file == "" {
 				file = "phoneproof-report-" + opened.Project.Namespace + "-" + args[0] + "-" + time.Now().UTC().Format("20060102-150405") + ".tar.gz"
@@ -83,7 +84,7 @@ func write(ctx context.Context, env *project.Env, p *project.Client, file string
 	if err := b.pack(out); err != nil {
 		return err
 	}
-	return env.Print("%s: %d files%s", file, len(b.files), b.describeErrors()) //nolint:wrapcheck // it says what failed
+	return env.Print("%s: %d files%s", file, len(b.files), b.describeErrors())
 }
 
 // bundle is what was gathered.

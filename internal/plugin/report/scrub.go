@@ -28,7 +28,7 @@ type scrubber struct {
 // newScrubber returns a scrubber that also knows some names, such as those of objects.
 func newScrubber(names ...string) *scrubber {
 	s := &scrubber{known: map[string]bool{}}
-	for _, word := range strings.Fields(words + foreign) {
+	for word := range strings.FieldsSeq(words + foreign) {
 		s.known[word] = true
 	}
 	for _, name := range names {

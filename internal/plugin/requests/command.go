@@ -51,17 +51,16 @@ func (r *reader) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&r.table.showNumbers, "show-numbers", false, "show whole phone numbers in tables")
 }
 
-// open returns the project and the source of its requests.
-func (r *reader) open(ctx context.Context, name string) (*project.Client, Source, error) {
+// open returns the source of a project's requests.
+func (r *reader) open(ctx context.Context, name string) (Source, error) {
 	if err := r.output.Validate(); err != nil {
-		return nil, nil, err //nolint:wrapcheck // it says what is wrong
+		return nil, err
 	}
 	opened, err := project.Open(ctx, r.env.Flags, name)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // it says what could not be read
+		return nil, err
 	}
-	source, err := Open(ctx, r.env, opened, &r.key)
-	return opened, source, err
+	return Open(ctx, r.env, opened, &r.key)
 }
 
 // queryFlags select requests.

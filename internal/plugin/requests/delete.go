@@ -25,5 +25,5 @@ func deleteObject(ctx context.Context, env *project.Env, c *project.Client, id s
 	if err := c.Delete(ctx, object, preconditions); err != nil {
 		return fmt.Errorf("delete VerificationRequest: %w", err)
 	}
-	return env.Print("request %s deleted", id) //nolint:wrapcheck // it says what failed
+	return env.Print("request %s deleted", id)
 }

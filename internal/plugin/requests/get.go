@@ -3,6 +3,7 @@ package requests
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,15 +25,15 @@ func newGetCommand(env *project.Env) *cobra.Command {
   kubectl phoneproof requests get shop vr4soqontb52m5bmeyx7bop4b4 -o yaml`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, source, err := r.open(cmd.Context(), args[0])
+			source, err := r.open(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			request, err := source.Get(cmd.Context(), args[1])
 			if err != nil {
-				return err //nolint:wrapcheck // it says what failed
+				return err
 			}
-			return r.output.Print(env.Streams.Out, request, func(out io.Writer) error { //nolint:wrapcheck // it says what failed
+			return r.output.Print(env.Streams.Out, request, func(out io.Writer) error {
 				return r.printRequest(out, &request)
 			})
 		},
@@ -66,7 +67,7 @@ func (r *reader) printRequest(out io.Writer, request *podapi.Request) error {
 		}
 	}
 	if err := table.Flush(); err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	if err := printHints(out, request.Hints); err != nil {
 		return err
@@ -83,7 +84,7 @@ func printHints(out io.Writer, hints []podapi.Hint) error {
 	for _, h := range hints {
 		table.Row(h.Kind, showTime(h.At))
 	}
-	return table.Flush() //nolint:wrapcheck // it says what failed
+	return table.Flush()
 }
 
 func printAttempts(out io.Writer, attempts []podapi.Attempt) error {
@@ -95,11 +96,11 @@ func printAttempts(out io.Writer, attempts []podapi.Attempt) error {
 	for _, a := range attempts {
 		answer := ""
 		if a.StatusCode != 0 {
-			answer = fmt.Sprint(a.StatusCode)
+			answer = strconv.Itoa(a.StatusCode)
 		}
 		table.Row(showTime(a.At), a.Event, answer, a.Reason)
 	}
-	return table.Flush() //nolint:wrapcheck // it says what failed
+	return table.Flush()
 }
 
 func showDelivery(d *podapi.Delivery) string {

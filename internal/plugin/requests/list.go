@@ -45,13 +45,13 @@ port-forward, with an API key that has the scope Read.`,
 			if err := limit.validate(); err != nil {
 				return err
 			}
-			_, source, err := r.open(cmd.Context(), args[0])
+			source, err := r.open(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			list, err := source.List(cmd.Context(), query, int(limit))
 			if err != nil {
-				return err //nolint:wrapcheck // it says what failed
+				return err
 			}
 			return r.printList(list)
 		},
@@ -72,8 +72,8 @@ func (r *reader) printList(list []podapi.Request) error {
 		list = []podapi.Request{}
 	}
 	r.table.wide = r.table.wide || r.output.Wide()
-	return r.output.Print(r.env.Streams.Out, Requests{list}, func(out io.Writer) error { //nolint:wrapcheck // it says what failed
-		return r.table.print(out, list, r.now())
+	return r.output.Print(r.env.Streams.Out, Requests{list}, func(out io.Writer) error {
+		return r.table.printTo(out, list, r.now())
 	})
 }
 
@@ -86,13 +86,13 @@ func (r *reader) printSelected(ctx context.Context, name string, limit int, keep
 	if err != nil {
 		return err
 	}
-	_, source, err := r.open(ctx, name)
+	source, err := r.open(ctx, name)
 	if err != nil {
 		return err
 	}
 	list, err := source.List(ctx, query, searched)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	if len(list) == searched {
 		fmt.Fprintf(r.env.Streams.ErrOut, "Only the newest %d requests were searched: use --since.\n", searched)

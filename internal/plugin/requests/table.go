@@ -47,12 +47,12 @@ func (o *tableOptions) number(number string) string {
 	return output.Mask(number)
 }
 
-func (o *tableOptions) print(out io.Writer, list []podapi.Request, now time.Time) error {
+func (o *tableOptions) printTo(out io.Writer, list []podapi.Request, now time.Time) error {
 	table := output.NewTable(out, o.headers()...)
 	for i := range list {
 		table.Row(o.row(&list[i], now)...)
 	}
-	return table.Flush() //nolint:wrapcheck // it says what failed
+	return table.Flush()
 }
 
 func describeStatus(r *podapi.Request) string {

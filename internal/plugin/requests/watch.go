@@ -22,8 +22,8 @@ func newWatchCommand(env *project.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch NAME [ID]",
 		Short: "Print requests whenever they change",
-		Long: `Print a line for each request of a project now and whenever it changes; -o json prints one object a line. With an ID follow that request
-until it is finished and its event is delivered or given up.
+		Long: `Print a line for each request of a project now and whenever it changes; -o json prints one object a line. With an ID follow that
+request until it is finished and its event is delivered or given up.
 
 With storage PostgreSQL the newest 200 requests are compared every 2 seconds.`,
 		Example: `  kubectl phoneproof requests watch shop --since 10m`,
@@ -33,7 +33,7 @@ With storage PostgreSQL the newest 200 requests are compared every 2 seconds.`,
 			if err != nil {
 				return err
 			}
-			_, source, err := r.open(cmd.Context(), args[0])
+			source, err := r.open(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ With storage PostgreSQL the newest 200 requests are compared every 2 seconds.`,
 				}
 			}
 			if err := source.Watch(cmd.Context(), query, show); err != nil && !errors.Is(err, errFinished) {
-				return err //nolint:wrapcheck // it says what failed
+				return err
 			}
 			return nil
 		},
@@ -71,11 +71,11 @@ func endIfFinished(r *podapi.Request) error {
 // showChange prints a line for a request. A table would wait for all of its lines.
 func (r *reader) showChange(request podapi.Request) error {
 	if !r.output.IsTable() {
-		encoded, err := json.Marshal(request)
+		encoded, err := json.Marshal(request) //nolint:gosec // apiKey is the name of a key
 		if err != nil {
 			return fmt.Errorf("encode JSON: %w", err)
 		}
-		return r.env.Print("%s", encoded) //nolint:wrapcheck // it says what failed
+		return r.env.Print("%s", encoded)
 	}
 	r.table.wide = r.output.Wide()
 	row := r.table.row(&request, r.now())
@@ -85,5 +85,5 @@ func (r *reader) showChange(request podapi.Request) error {
 			row[i] = "-"
 		}
 	}
-	return r.env.Print("%s", strings.Join(row, "  ")) //nolint:wrapcheck // it says what failed
+	return r.env.Print("%s", strings.Join(row, "  "))
 }

@@ -18,11 +18,11 @@ const annotation = "phoneproof.dev/rights"
 // Right is a right in the project's namespace.
 type Right struct {
 	// Verbs are verbs of RBAC, separated by commas.
-	Verbs string
+	Verbs string `json:"verbs"`
 	// Resource is a resource with its group, such as verificationprojects.phoneproof.dev or pods/log.
-	Resource string
+	Resource string `json:"resource"`
 	// For is what needs the right; empty if the command does nothing without it.
-	For string
+	For string `json:"for,omitempty"`
 }
 
 // Declare sets the rights of a command, and shows them at the end of its help.

@@ -33,8 +33,8 @@ func newAPIKeyCommand(env *project.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "api-key NAME KEY",
 		Short: "Replace an API key, with an overlap",
-		Long: `Replace an API key. A new entry is added to spec.apiKeys, with the scopes of the former one and a value of its own; both are accepted
-until --finish removes the former entry. Move your clients in between.
+		Long: `Replace an API key. A new entry is added to spec.apiKeys, with the scopes of the former one and a value of its own; both are
+accepted until --finish removes the former entry. Move your clients in between.
 
 With --in-place the value in the Secret of the entry is replaced instead. The former value is accepted for ten minutes then, and requests
 go on to count for the same key: use it if a key has leaked.
@@ -65,7 +65,7 @@ No value is printed without --show. If the project comes from Git, make the chan
 func (c *apiKey) run(ctx context.Context, name, keyName string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what could not be read
+		return err
 	}
 	keys := opened.Project.Spec.APIKeys
 	at := slices.IndexFunc(keys, func(k verifyv1.APIKey) bool { return k.Name == keyName })
@@ -87,7 +87,7 @@ func (c *apiKey) run(ctx context.Context, name, keyName string) error {
 		if err := c.reportValue(to, value); err != nil {
 			return err
 		}
-		return c.env.Print("The former value is accepted for ten minutes after the pods have the new one (within about two minutes).") //nolint:wrapcheck // it says what failed
+		return c.env.Print("The former value is accepted for ten minutes after the pods have the new one (within about two minutes).")
 	}
 	return c.addKey(ctx, opened, &keys[at], value)
 }
@@ -109,13 +109,16 @@ func (c *apiKey) addKey(ctx context.Context, p *project.Client, former *verifyv1
 	if err := c.storeSecret(ctx, p, to, value); err != nil {
 		return err
 	}
-	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) { spec.APIKeys = append(spec.APIKeys, *added) }); err != nil {
+	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
+		spec.APIKeys = append(spec.APIKeys, *added)
+	}); err != nil {
 		return err
 	}
 	if err := c.reportValue(to, value); err != nil {
 		return err
 	}
-	return c.env.Print("API key %s counts beside %s as soon as the pods have its Secret. Move your clients, then run\n  kubectl phoneproof rotate api-key %s %s --finish", //nolint:wrapcheck // it says what failed
+	return c.env.Print("API key %s counts beside %s as soon as the pods have its Secret. Move your clients, then run\n"+
+		"  kubectl phoneproof rotate api-key %s %s --finish",
 		added.Name, former.Name, p.Project.Name, former.Name)
 }
 
@@ -126,9 +129,12 @@ func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error
 		return k.Name != former.Name && baseName(k.Name) == baseName(former.Name) && hasAll(&k, &former)
 	})
 	if !replaced && c.newName == "" {
-		return fmt.Errorf("%w: no entry has replaced API key %s; name it by --new-name if its name is another one", errNothingToFinish, former.Name)
+		return fmt.Errorf("%w: no entry has replaced API key %s; name it by --new-name if its name is another one",
+			errNothingToFinish, former.Name)
 	}
-	if !replaced && !slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool { return k.Name == c.newName && k.Name != former.Name }) {
+	if !replaced && !slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool {
+		return k.Name == c.newName && k.Name != former.Name
+	}) {
 		return errors.New("the project has no API key " + c.newName)
 	}
 	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
@@ -139,7 +145,8 @@ func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error
 	if c.dryRun {
 		return nil
 	}
-	return c.env.Print("API key %s is refused within a second. Its value stays in key %s of Secret %s.", former.Name, former.SecretRef.Key, former.SecretRef.Name) //nolint:wrapcheck // it says what failed
+	return c.env.Print("API key %s is refused within a second. Its value stays in key %s of Secret %s.",
+		former.Name, former.SecretRef.Key, former.SecretRef.Name)
 }
 
 // hasAll reports whether a key has all scopes of another one.

@@ -143,15 +143,15 @@ func printPatch(out io.Writer, data []byte) error {
 // reportValue says where the new value is, and prints it if the user asked for that.
 func (c *common) reportValue(to target, value string) error {
 	if c.dryRun {
-		return c.env.Print("dry run: a new value would be written to key %s of Secret %s", to.ref.Key, to.ref.Name) //nolint:wrapcheck // it says what failed
+		return c.env.Print("dry run: a new value would be written to key %s of Secret %s", to.ref.Key, to.ref.Name)
 	}
 	if err := c.env.Print("new value in key %s of Secret %s", to.ref.Key, to.ref.Name); err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	if !c.show {
 		return nil
 	}
-	return c.env.Print("%s", value) //nolint:wrapcheck // it says what failed
+	return c.env.Print("%s", value)
 }
 
 // errNothingToFinish means that no rotation is under way.

@@ -22,8 +22,8 @@ func newWebhookSecretCommand(env *project.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "webhook-secret NAME",
 		Short: "Replace the secret that signs events, with an overlap",
-		Long: `Replace the secret that signs events. secretRef leads to the new value then, and previousSecretRef to the former one: each event carries
-a signature by both, until --finish removes previousSecretRef. Move your receiver in between. x-webhook-signature has room for one
+		Long: `Replace the secret that signs events. secretRef leads to the new value then, and previousSecretRef to the former one: each event
+carries a signature by both, until --finish removes previousSecretRef. Move your receiver in between. x-webhook-signature has room for one
 signature, and is made with the new secret at once.
 
 No value is printed without --show. If the project comes from Git, make the change there, with --dry-run as a guide.`,
@@ -44,7 +44,7 @@ No value is printed without --show. If the project comes from Git, make the chan
 func (c *common) rotateWebhook(ctx context.Context, name string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what could not be read
+		return err
 	}
 	webhook := opened.Project.Spec.Webhook
 	switch {
@@ -75,7 +75,8 @@ func (c *common) rotateWebhook(ctx context.Context, name string) error {
 	if err := c.reportValue(to, value); err != nil {
 		return err
 	}
-	return c.env.Print("Events carry a signature by both secrets. Move your receiver, then run\n  kubectl phoneproof rotate webhook-secret %s --finish", name) //nolint:wrapcheck // it says what failed
+	return c.env.Print("Events carry a signature by both secrets. Move your receiver, then run\n"+
+		"  kubectl phoneproof rotate webhook-secret %s --finish", name)
 }
 
 // finishWebhook removes the former secret.
@@ -90,5 +91,5 @@ func (c *common) finishWebhook(ctx context.Context, p *project.Client) error {
 	if c.dryRun {
 		return nil
 	}
-	return c.env.Print("Events are signed by the new secret alone. The former value stays in key %s of Secret %s.", former.Key, former.Name) //nolint:wrapcheck // it says what failed
+	return c.env.Print("Events are signed by the new secret alone. The former value stays in key %s of Secret %s.", former.Key, former.Name)
 }

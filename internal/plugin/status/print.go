@@ -17,7 +17,7 @@ import (
 func (c *command) printList(out io.Writer, reports *Reports) error {
 	if len(reports.Items) == 0 {
 		_, err := fmt.Fprintln(c.env.Streams.ErrOut, "No projects found.")
-		return err //nolint:wrapcheck // nothing follows from it
+		return err
 	}
 	headers := []string{"NAMESPACE", "NAME", "READY", "REASON", "STORAGE", "PROBLEMS", "AGE"}
 	if c.output.Wide() {
@@ -34,7 +34,7 @@ func (c *command) printList(out io.Writer, reports *Reports) error {
 		}
 		table.Row(row...)
 	}
-	return table.Flush() //nolint:wrapcheck // it says what failed
+	return table.Flush()
 }
 
 // printReport prints one project in sections.
@@ -55,7 +55,7 @@ func printReport(out io.Writer, r *Report, now time.Time, paint output.Paint) er
 	table.Row("Lease holder:", describeLease(r, now))
 	table.Row("Stored requests:", describeCounts(r.StoredRequests))
 	if err := table.Flush(); err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	if err := printKeys(out, r, now); err != nil {
 		return err
@@ -119,7 +119,7 @@ func printKeys(out io.Writer, r *Report, now time.Time) error {
 		}
 		table.Row(k.Name, strings.Join(scopes, ","), expires, k.Secret+" "+k.SecretKey)
 	}
-	return table.Flush() //nolint:wrapcheck // it says what failed
+	return table.Flush()
 }
 
 func printConditions(out io.Writer, r *Report, now time.Time) error {
@@ -128,7 +128,7 @@ func printConditions(out io.Writer, r *Report, now time.Time) error {
 	for _, c := range r.Conditions {
 		table.Row(c.Type, c.Status, c.Reason, output.Age(c.Since, now))
 	}
-	return table.Flush() //nolint:wrapcheck // it says what failed
+	return table.Flush()
 }
 
 // printProblems prints what is wrong, in the words of the conditions, which say what to do.

@@ -32,8 +32,8 @@ func NewCommand(env *project.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show projects: what works, what does not, and what to do",
-		Long: `Show a project: its conditions, addresses, API keys by name, pods, the holder of its lease, and how many requests it stores. Without
-a name show all projects of the namespace, a line each. What you may not read is left out, with a line that says so.`,
+		Long: `Show a project: its conditions, addresses, API keys by name, pods, the holder of its lease, and how many requests it stores.
+Without a name show all projects of the namespace, a line each. What you may not read is left out, with a line that says so.`,
 		Example: `  # all projects of the cluster
   kubectl phoneproof status -A
 
@@ -71,7 +71,7 @@ a name show all projects of the namespace, a line each. What you may not read is
 func (c *command) showOne(ctx context.Context, name string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what could not be read
+		return err
 	}
 	report := describeProject(opened.Project)
 	gatherRest(ctx, c.env, opened, &report)
@@ -83,7 +83,7 @@ func (c *command) showOne(ctx context.Context, name string) error {
 func (c *command) showAll(ctx context.Context) error {
 	cluster, err := project.Connect(c.env.Flags)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what could not be read
+		return err
 	}
 	var in []client.ListOption
 	if !c.all {

@@ -29,7 +29,7 @@ A manual request, which the API does not know, is deleted instead, with your own
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
-				return err //nolint:wrapcheck // it says what could not be read
+				return err
 			}
 			if opened.UsesObjects() && !key.Named() {
 				return cancelManual(cmd.Context(), env, opened, args[1])
@@ -41,7 +41,7 @@ A manual request, which the API does not know, is deleted instead, with your own
 			if err := api.Cancel(cmd.Context(), args[1]); err != nil {
 				return fmt.Errorf("cancel verification: %w", err)
 			}
-			return env.Print("request %s canceled", args[1]) //nolint:wrapcheck // it says what failed
+			return env.Print("request %s canceled", args[1])
 		},
 	}
 	key.AddTo(cmd)
@@ -69,5 +69,5 @@ func cancelManual(ctx context.Context, env *project.Env, p *project.Client, id s
 	if err := p.Delete(ctx, &object, client.Preconditions{UID: &object.UID, ResourceVersion: &object.ResourceVersion}); err != nil {
 		return fmt.Errorf("delete VerificationRequest: %w", err)
 	}
-	return env.Print("manual request %s deleted", id) //nolint:wrapcheck // it says what failed
+	return env.Print("manual request %s deleted", id)
 }

@@ -52,10 +52,11 @@ func (c *command) startManual(ctx context.Context, p *project.Client, number pho
 		return object.Status.Link != "", nil
 	})
 	if wait.Interrupted(err) {
-		return started{}, fmt.Errorf("no server has taken request %s up within %s; kubectl phoneproof status %s says why", object.Name, c.timeout, p.Project.Name)
+		return started{}, fmt.Errorf("no server has taken request %s up within %s; kubectl phoneproof status %s says why",
+			object.Name, c.timeout, p.Project.Name)
 	}
 	if err != nil {
-		return started{}, err //nolint:wrapcheck // it is one of the above
+		return started{}, err
 	}
 	return started{
 		id: object.Name, link: object.Status.Link, text: object.Status.ExpectedText,

@@ -55,8 +55,8 @@ func NewCommand(env *project.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify NAME PHONE",
 		Short: "Start a verification, and show its link and a QR code",
-		Long: `Start the verification of a phone number, and show the link that its user opens, with a QR code on a terminal. With --wait follow it to
-its end: the exit code is 0 if the number was verified.
+		Long: `Start the verification of a phone number, and show the link that its user opens, with a QR code on a terminal. With --wait
+follow it to its end: the exit code is 0 if the number was verified.
 
 With storage Kubernetes it creates a manual VerificationRequest with your own rights. With storage PostgreSQL, or with --api-key or
 --api-key-file, it calls init at a pod, through a port-forward, with a key that has the scope Init (and Status for --wait).
@@ -94,7 +94,7 @@ func (c *command) run(ctx context.Context, name, number string) error {
 	}
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what could not be read
+		return err
 	}
 	method, err := chooseMethod(opened.Project, c.method)
 	if err != nil {
@@ -136,15 +136,15 @@ func chooseMethod(p *verifyv1.VerificationProject, wanted string) (verifyv1.Meth
 func (c *command) show(v *started) error {
 	out := c.env.Streams.Out
 	if err := c.env.Print("request %s\n\n%s\n", v.id, output.Clean(v.link)); err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	terminal := printers.IsTerminal(out)
 	if c.qr == qrAlways || c.qr == qrAuto && terminal {
 		if err := output.DrawQR(out, v.link, terminal); err != nil {
-			return err //nolint:wrapcheck // it says what failed
+			return err
 		}
 	}
-	return c.env.Print("Open the link with the phone of the number, and send the text that it shows:\n%s", output.Clean(v.text)) //nolint:wrapcheck // it says what failed
+	return c.env.Print("Open the link with the phone of the number, and send the text that it shows:\n%s", output.Clean(v.text))
 }
 
 // errNotVerified makes the exit code of a verification that failed.
@@ -161,7 +161,7 @@ func (c *command) follow(ctx context.Context, v *started) error {
 		if line := strings.TrimSpace(status + " " + hint); line != shown {
 			shown = line
 			if err := c.env.Print("%s", line); err != nil {
-				return err //nolint:wrapcheck // it says what failed
+				return err
 			}
 		}
 		switch status {
