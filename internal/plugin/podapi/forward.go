@@ -133,7 +133,7 @@ func (c *podConn) LocalAddr() net.Addr { return podAddr{} }
 // RemoteAddr returns no address.
 func (c *podConn) RemoteAddr() net.Addr { return podAddr{} }
 
-// SetDeadline does nothing: the side that waits closes the connection.
+// SetDeadline does nothing: a caller that gives up closes the connection.
 func (c *podConn) SetDeadline(time.Time) error { return nil }
 
 // SetReadDeadline does nothing.
