@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -126,7 +127,7 @@ func listTar(r io.Reader) (map[string][]byte, error) {
 	archive := tar.NewReader(r)
 	for {
 		header, err := archive.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return members, nil
 		}
 		if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
@@ -18,12 +19,12 @@ var licenseFile = regexp.MustCompile(`(?i)^(licen[sc]e|copying|notice|patents)([
 
 // writeLicenses writes the licences of the modules in a Go binary, which most of them require to come along, and fails if a
 // module has none.
-func writeLicenses(out, binary string) error {
+func writeLicenses(ctx context.Context, out, binary string) error {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", binary, err)
 	}
-	goroot, err := exec.Command("go", "env", "GOROOT").Output()
+	goroot, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
 		return fmt.Errorf("find Go: %w", err)
 	}
@@ -39,7 +40,7 @@ func writeLicenses(out, binary string) error {
 		}
 		modules[i] = m.Path + "@" + m.Version
 	}
-	folders, err := findModules(modules)
+	folders, err := findModules(ctx, modules)
 	if err != nil {
 		return err
 	}
@@ -52,17 +53,21 @@ func writeLicenses(out, binary string) error {
 }
 
 // findModules returns the folders of modules in Go's module cache, where a build has left them.
-func findModules(modules []string) (map[string]string, error) {
+func findModules(ctx context.Context, modules []string) (map[string]string, error) {
 	folders := map[string]string{}
 	if len(modules) == 0 {
 		return folders, nil
 	}
-	output, err := exec.Command("go", append([]string{"mod", "download", "-json"}, modules...)...).Output()
+	output, err := exec.CommandContext(ctx, "go", append([]string{"mod", "download", "-json"}, modules...)...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("find modules: %w", err)
 	}
 	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
-		var found struct{ Path, Version, Dir string }
+		var found struct {
+			Path    string `json:"Path"`
+			Version string `json:"Version"`
+			Dir     string `json:"Dir"`
+		}
 		err := decoder.Decode(&found)
 		if errors.Is(err, io.EOF) {
 			return folders, nil

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 )
@@ -21,20 +19,18 @@ type entry struct {
 	content []byte
 }
 
-// packFiles writes an archive of files, each given as FILE or NAME=FILE, whose format follows from its name. Folders are packed
-// with all files in them.
-func packFiles(out, root string, modified time.Time, files []string) error {
-	var entries []entry
-	for _, arg := range files {
+// packFiles writes an archive of files, each given as FILE or NAME=FILE, whose format follows from its name.
+func packFiles(out string, modified time.Time, files []string) error {
+	entries := make([]entry, len(files))
+	for i, arg := range files {
 		name, file, found := strings.Cut(arg, "=")
 		if !found {
 			name, file = filepath.Base(arg), arg
 		}
-		read, err := readEntries(path.Join(root, name), file)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", file, err)
+		var err error
+		if entries[i], err = readEntry(name, file); err != nil {
+			return fmt.Errorf("read file: %w", err)
 		}
-		entries = append(entries, read...)
 	}
 	target, err := os.Create(out)
 	if err != nil {
@@ -52,46 +48,21 @@ func packFiles(out, root string, modified time.Time, files []string) error {
 	return target.Close()
 }
 
-// readEntries returns a file, or all files of a folder in the order of their names.
-func readEntries(name, file string) ([]entry, error) {
+func readEntry(name, file string) (entry, error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return nil, err
+		return entry{}, err
 	}
-	if !info.IsDir() {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		// What git does not record, such as a umask, must not reach the archive.
-		mode := int64(0o644)
-		if info.Mode()&0o100 != 0 {
-			mode = 0o755
-		}
-		return []entry{{name, mode, content}}, nil
-	}
-	children, err := os.ReadDir(file)
+	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, err
+		return entry{}, err
 	}
-	var all []entry
-	for _, child := range children {
-		read, err := readEntries(path.Join(name, child.Name()), filepath.Join(file, child.Name()))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, read...)
+	// What git does not record, such as a umask, must not reach the archive.
+	mode := int64(0o644)
+	if info.Mode()&0o100 != 0 {
+		mode = 0o755
 	}
-	// Helm reads a chart faster when Chart.yaml comes first, as in its own archives.
-	slices.SortStableFunc(all, func(a, b entry) int { return chartFirst(a.name) - chartFirst(b.name) })
-	return all, nil
-}
-
-func chartFirst(name string) int {
-	if path.Base(name) == "Chart.yaml" {
-		return 0
-	}
-	return 1
+	return entry{name, mode, content}, nil
 }
 
 func writeTarball(w io.Writer, modified time.Time, entries []entry) error {
@@ -119,7 +90,7 @@ func writeZip(w io.Writer, modified time.Time, entries []entry) error {
 	archive := zip.NewWriter(w)
 	for _, e := range entries {
 		header := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: modified.UTC()}
-		header.SetMode(os.FileMode(e.mode)) //nolint:gosec // one of two constants
+		header.SetMode(os.FileMode(e.mode))
 		file, err := archive.CreateHeader(header)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +34,7 @@ func TestPack_tarball(t *testing.T) {
 	program := writeFile(t, filepath.Join(dir, "program-linux"), "program", 0o700)
 	notes := writeFile(t, filepath.Join(dir, "LICENSE"), "licence", 0o600)
 	out := filepath.Join(dir, "a.tar.gz")
-	g.Expect(run([]string{"pack", "-out", out, "-time", modified, "program=" + program, notes}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, "program=" + program, notes}, io.Discard)).To(Succeed())
 	content, err := os.ReadFile(out)
 	g.Expect(err).NotTo(HaveOccurred())
 	unpacked, err := gzip.NewReader(bytes.NewReader(content))
@@ -60,7 +61,7 @@ func TestPack_zip(t *testing.T) {
 	dir := t.TempDir()
 	program := writeFile(t, filepath.Join(dir, "program"), "program", 0o755)
 	out := filepath.Join(dir, "a.zip")
-	g.Expect(run([]string{"pack", "-out", out, "-time", modified, "program.exe=" + program}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, "program.exe=" + program}, io.Discard)).To(Succeed())
 	archive, err := zip.OpenReader(out)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer func() { g.Expect(archive.Close()).To(Succeed()) }()
@@ -77,7 +78,7 @@ func TestPack_sameBytesFromAnotherFolder(t *testing.T) {
 			dir := t.TempDir()
 			notes := writeFile(t, filepath.Join(dir, "deeper", "LICENSE"), "licence", mode)
 			out := filepath.Join(dir, "a."+format)
-			g.Expect(run([]string{"pack", "-out", out, "-time", modified, notes}, io.Discard)).To(Succeed())
+			g.Expect(run(t.Context(), []string{"pack", "-out", out, "-time", modified, notes}, io.Discard)).To(Succeed())
 			content, err := os.ReadFile(out)
 			g.Expect(err).NotTo(HaveOccurred())
 			archives = append(archives, content)
@@ -86,24 +87,32 @@ func TestPack_sameBytesFromAnotherFolder(t *testing.T) {
 	}
 }
 
+type component struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	PURL    string `json:"purl"`
+}
+
 func TestSBOM_ofThisProgram(t *testing.T) {
 	g := NewWithT(t)
 	program, err := os.Executable()
 	g.Expect(err).NotTo(HaveOccurred())
 	out := filepath.Join(t.TempDir(), "sbom.json")
-	g.Expect(run([]string{"sbom", "-out", out, "-version", "v1.2.3", program}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"sbom", "-out", out, "-version", "v1.2.3", program}, io.Discard)).To(Succeed())
 	content, err := os.ReadFile(out)
 	g.Expect(err).NotTo(HaveOccurred())
 	var bom struct {
-		BOMFormat, SpecVersion, SerialNumber string
-		Metadata                             struct {
-			Timestamp string
-			Component struct{ Name, Version string }
-		}
-		Components []struct{ Name, Version, PURL string }
+		Format       string `json:"bomFormat"`
+		SpecVersion  string `json:"specVersion"`
+		SerialNumber string `json:"serialNumber"`
+		Metadata     struct {
+			Timestamp string    `json:"timestamp"`
+			Component component `json:"component"`
+		} `json:"metadata"`
+		Components []component `json:"components"`
 	}
 	g.Expect(json.Unmarshal(content, &bom)).To(Succeed())
-	g.Expect(bom.BOMFormat + " " + bom.SpecVersion).To(Equal("CycloneDX 1.6"))
+	g.Expect(bom.Format + " " + bom.SpecVersion).To(Equal("CycloneDX 1.6"))
 	g.Expect(bom.SerialNumber+bom.Metadata.Timestamp).To(BeEmpty(), "they would differ each time")
 	g.Expect(bom.Metadata.Component.Name + "@" + bom.Metadata.Component.Version).To(Equal("github.com/phoneproof/phoneproof/hack/release@v1.2.3"))
 	g.Expect(bom.Components).To(ContainElements(HaveField("Name", "github.com/CycloneDX/cyclonedx-gomod"), HaveField("Name", "std")))
@@ -115,7 +124,7 @@ func TestLicenses_ofThisProgram(t *testing.T) {
 	program, err := os.Executable()
 	g.Expect(err).NotTo(HaveOccurred())
 	out := filepath.Join(t.TempDir(), "licenses")
-	g.Expect(run([]string{"licenses", "-out", out, program}, io.Discard)).To(Succeed())
+	g.Expect(run(t.Context(), []string{"licenses", "-out", out, program}, io.Discard)).To(Succeed())
 	content, err := os.ReadFile(out)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).To(And(ContainSubstring("\n==== Go: LICENSE\n\nCopyright 2009 The Go Authors."),
@@ -141,17 +150,17 @@ func TestCompare(t *testing.T) {
 		changing := writeFile(t, filepath.Join(from, "inside"), content, 0o600)
 		same := writeFile(t, filepath.Join(from, "same"), "same", 0o600)
 		args := []string{"pack", "-out", filepath.Join(dir, name), "-time", modified, changing, same}
-		NewWithT(t).Expect(run(args, io.Discard)).To(Succeed())
+		NewWithT(t).Expect(run(t.Context(), args, io.Discard)).To(Succeed())
 	}
 	for name, test := range map[string]struct {
-		change func(t *testing.T, dir string)
-		want   string
+		file, content string // written into the second folder; packed, if it is an archive
+		want          string
 	}{
-		"a file":            {func(t *testing.T, dir string) { writeFile(t, filepath.Join(dir, "notes"), "one\ntwX", 0o600) }, "notes: differs from byte 6 on, line 2; 7 and 7 bytes\n"},
-		"a longer file":     {func(t *testing.T, dir string) { writeFile(t, filepath.Join(dir, "notes"), "one\ntwo!", 0o600) }, "notes: differs from byte 7 on, line 2; 7 and 8 bytes\n"},
-		"a member":          {func(t *testing.T, dir string) { pack(t, dir, "a.tar.gz", "other") }, "a.tar.gz: differs in inside\n"},
-		"a member of a zip": {func(t *testing.T, dir string) { pack(t, dir, "a.zip", "other") }, "a.zip: differs in inside\n"},
-		"one more":          {func(t *testing.T, dir string) { writeFile(t, filepath.Join(dir, "more"), "", 0o600) }, "more: only in "},
+		"a file":            {"notes", "one\ntwX", "notes: differs from byte 6 on, line 2; 7 and 7 bytes\n"},
+		"a longer file":     {"notes", "one\ntwo!", "notes: differs from byte 7 on, line 2; 7 and 8 bytes\n"},
+		"a member":          {"a.tar.gz", "other", "a.tar.gz: differs in inside\n"},
+		"a member of a zip": {"a.zip", "other", "a.zip: differs in inside\n"},
+		"one more":          {"more", "", "more: only in "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -162,13 +171,17 @@ func TestCompare(t *testing.T) {
 				pack(t, dir, "a.zip", "content")
 			}
 			var out bytes.Buffer
-			g.Expect(run([]string{"compare", folders[0], folders[1]}, &out)).To(Succeed())
+			g.Expect(run(t.Context(), []string{"compare", folders[0], folders[1]}, &out)).To(Succeed())
 			g.Expect(out.String()).To(Equal("3 files, equal byte for byte\n"))
 			out.Reset()
-			test.change(t, folders[1])
-			g.Expect(run([]string{"compare", folders[0], folders[1]}, &out)).To(MatchError(MatchRegexp(`1 of [34] files differ`)))
+			if strings.HasPrefix(test.file, "a.") {
+				pack(t, folders[1], test.file, test.content)
+			} else {
+				writeFile(t, filepath.Join(folders[1], test.file), test.content, 0o600)
+			}
+			g.Expect(run(t.Context(), []string{"compare", folders[0], folders[1]}, &out)).To(MatchError(MatchRegexp(`1 of [34] files differ`)))
 			g.Expect(out.String()).To(HavePrefix(test.want))
 		})
 	}
-	NewWithT(t).Expect(run([]string{"compare", t.TempDir(), t.TempDir()}, io.Discard)).To(MatchError(ContainSubstring("holds no files")))
+	NewWithT(t).Expect(run(t.Context(), []string{"compare", t.TempDir(), t.TempDir()}, io.Discard)).To(MatchError(ContainSubstring("holds no files")))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -47,7 +48,7 @@ func openLayout(t *testing.T, archive string) v1.ImageIndex {
 	defer func() { g.Expect(file.Close()).To(Succeed()) }()
 	for r := tar.NewReader(file); ; {
 		header, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		g.Expect(err).NotTo(HaveOccurred())

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -73,7 +74,7 @@ func parseOptions(args []string) (options, error) {
 	flags.Func("label", "label of the image, as KEY=VALUE", func(s string) error {
 		key, value, found := strings.Cut(s, "=")
 		if !found || key == "" {
-			return fmt.Errorf("want KEY=VALUE")
+			return errors.New("want KEY=VALUE")
 		}
 		o.labels[key] = value
 		return nil
@@ -93,7 +94,7 @@ func parseOptions(args []string) (options, error) {
 		return o, fmt.Errorf("-name %q has no tag", o.name)
 	}
 	if o.out == "" || o.created.IsZero() || len(o.binaries) == 0 {
-		return o, fmt.Errorf("-out, -created and at least one OS/ARCH=BINARY are required")
+		return o, errors.New("-out, -created and at least one OS/ARCH=BINARY are required")
 	}
 	return o, nil
 }
