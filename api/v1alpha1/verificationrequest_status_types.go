@@ -146,11 +146,11 @@ type VerificationRequestStatus struct {
 	Delivery *Delivery `json:"delivery,omitempty"`
 
 	// earlierAttempts are the last attempts to deliver events of this request
-	// before the one in delivery, oldest first, at most 3. Unset while there was
-	// one attempt or none.
+	// before the one in delivery, oldest first: at most 4, that one included.
+	// Unset while there was one attempt or none.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:MaxItems=4
 	EarlierAttempts []EarlierAttempt `json:"earlierAttempts,omitempty"`
 
 	// observedRedeliver is the last value of the project's annotation

@@ -13,7 +13,11 @@ import (
 
 // redeliverMark begins Request.Redelivered after a redelivery that a client asked for. No annotation begins with it, because an
 // annotation begins with the id of a request.
-const redeliverMark = "api:"
+const (
+	redeliverMark = "api:"
+	// markSymbols is how many random symbols of 5 bits follow: redeliveries of one request must differ.
+	markSymbols = 16
+)
 
 // storedID matches names of objects, and more: two dots in a row are excluded apart.
 var storedID = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
@@ -62,7 +66,7 @@ func (s *Service) CancelByClient(ctx context.Context, id string, testKey bool, w
 // RedeliverNow makes the event of a request due at once, for the client that ctx names. An attempt that is due already stays as it is. Of
 // an error the cause is one of the package's Error values.
 func (s *Service) RedeliverNow(ctx context.Context, id string, testKey bool, wanted EventKinds) (Request, error) {
-	mark := redeliverMark + rand.Text()
+	mark := redeliverMark + rand.Text()[:markSymbols]
 	request, err := s.updateStored(ctx, id, testKey, func(r *Request, now time.Time) error {
 		if due := r.Delivery.NextAttemptAt; r.Phase.Final() && r.Delivery.Wanted() && !due.After(now) {
 			return ErrUnchanged

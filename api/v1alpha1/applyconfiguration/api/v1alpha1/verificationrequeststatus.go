@@ -65,8 +65,8 @@ type VerificationRequestStatusApplyConfiguration struct {
 	// delivery is how far the webhook is. Unset where none is due.
 	Delivery *DeliveryApplyConfiguration `json:"delivery,omitempty"`
 	// earlierAttempts are the last attempts to deliver events of this request
-	// before the one in delivery, oldest first, at most 3. Unset while there was
-	// one attempt or none.
+	// before the one in delivery, oldest first: at most 4, that one included.
+	// Unset while there was one attempt or none.
 	EarlierAttempts []EarlierAttemptApplyConfiguration `json:"earlierAttempts,omitempty"`
 	// observedRedeliver is the last value of the project's annotation
 	// phoneproof.dev/redeliver that was carried out for this request, or api:
