@@ -85,6 +85,11 @@ var rules = []rule{
 	{"docs/reliability.md", "sh", "make chaos", makeTargets},
 	{"docs/reliability.md", "sh", "make mutants", makeTargets},
 
+	{"docs/requests.md", "yaml", "spec:", projectFragment("")},
+	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" "$URL`, notRun("internal/httpapi tests the call and its answer against the contract")},
+	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"requestId":"vr..."}' "$URL/api/verify/cancel"`, notRun("as above")},
+	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"requestId":"vr..."}' "$URL/api/verify/redeliver"`, notRun("as above")},
+
 	{"docs/session.md", "", "your website", notRun("a picture")},
 	{"docs/session.md", "yaml", "spec:", projectFragment("")},
 	{"docs/session.md", "go", "// start begins", inSessionExample("go/main.go")},

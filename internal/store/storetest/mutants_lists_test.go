@@ -51,7 +51,7 @@ func listMutants() []mutant {
 		{"ends with a full page", []string{pages, changes}, answering(func(_ verification.ListQuery, p *verification.ListPage) {
 			p.Next = verification.Position{}
 		})},
-		{"reports a position after the last request", []string{pages}, answering(func(q verification.ListQuery, p *verification.ListPage) {
+		{"promises a page after the last", []string{pages}, answering(func(q verification.ListQuery, p *verification.ListPage) {
 			if n := len(p.Requests); n == q.Limit && p.Next.IsZero() {
 				p.Next = verification.Position{CreatedAt: p.Requests[n-1].CreatedAt, ID: p.Requests[n-1].ID}
 			}
