@@ -13,7 +13,7 @@ import (
 
 func (w *world) cancel(id string) (verification.Request, error) {
 	w.t.Helper()
-	return w.service.CancelByClient(w.t.Context(), id, everyEvent)
+	return w.service.CancelByClient(w.t.Context(), id, false, everyEvent)
 }
 
 // TestCancelByClient_ofAnyState says who wins in each.
