@@ -243,7 +243,9 @@ func (c *Controller) playOutcome(ctx context.Context, r verification.Request) (v
 }
 
 // updateClaimed changes a request that no other worker has claimed since.
-func (c *Controller) updateClaimed(ctx context.Context, r verification.Request, mutate verification.Mutation) (verification.Request, error) {
+func (c *Controller) updateClaimed(
+	ctx context.Context, r verification.Request, mutate verification.Mutation,
+) (verification.Request, error) {
 	epoch := r.Epoch
 	changed, err := c.Store.Update(ctx, r.ID, func(r *verification.Request, now time.Time) error {
 		if r.Epoch != epoch {
@@ -254,7 +256,7 @@ func (c *Controller) updateClaimed(ctx context.Context, r verification.Request, 
 	if errors.Is(err, verification.ErrLeaseLost) {
 		return changed, errEndOfTerm
 	}
-	return changed, err //nolint:wrapcheck // the caller says what was to be changed
+	return changed, err
 }
 
 // deleteRequest deletes a finished request. The store compares the version, because a redelivery may have been requested since.

@@ -31,7 +31,9 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			return nil, fmt.Errorf("register request metrics: %w", err)
 		}
 	}
-	for _, step := range []verification.Step{verification.StepExpire, verification.StepDeliver, verification.StepDelete, verification.StepPlay} {
+	for _, step := range []verification.Step{
+		verification.StepExpire, verification.StepDeliver, verification.StepDelete, verification.StepPlay,
+	} {
 		m.steps.WithLabelValues(step.String()) // alerts need the series to exist before its first increment
 	}
 	return m, nil

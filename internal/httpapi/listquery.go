@@ -71,8 +71,8 @@ func readCursor(value, project string, q *verification.ListQuery) bool {
 	return ok
 }
 
-// A cursor is a position after a check of it: the time in microseconds, and the id. The check finds cursors that were cut, or that belong to
-// another project or other filters. It is no secret: a made-up cursor only begins a list of the same project elsewhere.
+// A cursor is a position after a check of it: the time in microseconds, and the id. The check finds cursors that were cut, or that
+// belong to another project or other filters. It is no secret: a made-up cursor only begins a list of the same project elsewhere.
 const (
 	cursorCheck = 8
 	cursorTime  = 8
@@ -83,7 +83,7 @@ const (
 
 // encodeCursor returns the text of a position.
 func encodeCursor(p verification.Position, project string, f verification.ListFilter) string {
-	place := binary.BigEndian.AppendUint64(nil, uint64(p.CreatedAt.UnixMicro())) //nolint:gosec // read back as it was
+	place := binary.BigEndian.AppendUint64(nil, uint64(p.CreatedAt.UnixMicro()))
 	place = append(place, p.ID...)
 	return base64.RawURLEncoding.EncodeToString(append(checkCursor(place, project, f), place...))
 }

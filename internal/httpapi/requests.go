@@ -165,7 +165,7 @@ func appendDelivery(body []byte, d *verification.Delivery) []byte {
 	var state string
 	switch {
 	case d.Wanted():
-		state = "PENDING"
+		state = "WAITING"
 	case !d.DeliveredAt.IsZero():
 		state = "DELIVERED"
 	case !d.ExhaustedAt.IsZero():

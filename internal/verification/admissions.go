@@ -54,8 +54,8 @@ func NewSharedAdmissions() *Admissions {
 
 func newAdmissions(kept time.Duration, keptFor func(time.Duration) time.Duration) *Admissions {
 	return &Admissions{
-		keys: newWindows[string](kept), tests: newWindows[string](kept), numbers: newWindows[phone.Number](kept), prefixes: newWindows[PrefixGroup](kept),
-		subjects: newWindows[string](kept), keptFor: keptFor,
+		keys: newWindows[string](kept), tests: newWindows[string](kept), numbers: newWindows[phone.Number](kept),
+		prefixes: newWindows[PrefixGroup](kept), subjects: newWindows[string](kept), keptFor: keptFor,
 	}
 }
 

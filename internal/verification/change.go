@@ -34,8 +34,8 @@ func (r *Request) Clone() Request {
 	return c
 }
 
-// Apply returns the state that a store keeps after a mutation of r, with times truncated and past attempts kept; r stays as it is. It fails with the
-// error of the mutation, or with ErrContent if the mutation changed what never changes.
+// Apply returns the state that a store keeps after a mutation of r, with times truncated and past attempts kept; r stays as it is. It
+// fails with the error of the mutation, or with ErrContent if the mutation changed what never changes.
 func (r *Request) Apply(mutate Mutation, now time.Time) (Request, error) {
 	next := r.Clone()
 	if err := mutate(&next, now); err != nil {

@@ -272,10 +272,10 @@ func (r *Request) EvictableAt(limits Limits) time.Time {
 // testEvictableAt returns the time from which a request of a test key makes room for another one: when it is final, whatever became of
 // its event.
 func (r *Request) testEvictableAt() time.Time {
-	switch {
-	case r.Phase == Pending:
+	switch r.Phase {
+	case Pending:
 		return r.afterRest(r.LapsesAt())
-	case r.Phase == Verified:
+	case Verified:
 		return r.afterRest(r.VerifiedAt)
 	default:
 		return r.afterRest(r.Event().At)

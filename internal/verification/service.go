@@ -130,7 +130,8 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	}
 	created, err := s.store.Create(ctx, New{
 		ID: id, Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
-		Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey,
+		Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in),
+		Fresh: !in.HasIdempotencyKey,
 	}, in.Limits)
 	if err != nil {
 		return Initiated{}, fmt.Errorf("create request: %w", err)

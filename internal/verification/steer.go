@@ -123,5 +123,5 @@ func (s *Service) updateStored(ctx context.Context, id string, testKey bool, mut
 	if errors.Is(err, errOtherMode) {
 		return Request{}, errOtherMode
 	}
-	return request, err //nolint:wrapcheck // the callers say what was to be changed
+	return request, err
 }

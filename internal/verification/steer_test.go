@@ -114,7 +114,7 @@ func TestApply_keepsAttempts(t *testing.T) {
 		next, err := r.Apply(m, now)
 		g.Expect(err).NotTo(HaveOccurred())
 		r = next
-		g.Expect(len(r.PastAttempts())).To(Equal(min(len(made), verification.MaxAttempts)))
+		g.Expect(r.PastAttempts()).To(HaveLen(min(len(made), verification.MaxAttempts)))
 		g.Expect(r.PastAttempts()).To(HaveExactElements(made[:len(r.PastAttempts())]))
 	}
 	record := func() {

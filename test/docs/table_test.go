@@ -59,6 +59,7 @@ var rules = []rule{
 
 	{"docs/install.md", "sh", "sha256sum --check", checksSignature},
 	{"docs/install.md", "sh", "skopeo copy", installsRelease},
+	{"docs/install.md", "sh", "mkdir image", unpacksImage},
 	{"docs/install.md", "sh", "sed 's|", installsFromRegistry},
 	{"docs/install.md", "sh", "kubectl apply --server-side -f install.yaml", installsManifest},
 
@@ -71,6 +72,7 @@ var rules = []rule{
 
 	{"docs/channels.md", "yaml", "spec:", projectFragment("")},
 	{"docs/page.md", "yaml", "spec:", projectFragment("")},
+	{"docs/testing.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifestBlock("")},
 	{"docs/postgresql.md", "yaml", "postgresql:", projectFragment("spec:\n  storage:\n    type: PostgreSQL\n")},

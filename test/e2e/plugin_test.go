@@ -130,7 +130,7 @@ func (s *shop) expectCleanReport(ctx context.Context, r request) {
 	s.runPlugin(ctx, "report", "shop", "--file="+file)
 	packed, err := os.Open(file)
 	Expect(err).NotTo(HaveOccurred())
-	defer packed.Close()
+	DeferCleanup(packed.Close)
 	compressed, err := gzip.NewReader(packed)
 	Expect(err).NotTo(HaveOccurred())
 	var all strings.Builder
@@ -141,7 +141,7 @@ func (s *shop) expectCleanReport(ctx context.Context, r request) {
 		}
 		Expect(err).NotTo(HaveOccurred())
 		fmt.Fprintln(&all, header.Name)
-		_, err = io.Copy(&all, archive) //nolint:gosec // our own archive
+		_, err = io.Copy(&all, archive)
 		Expect(err).NotTo(HaveOccurred())
 	}
 	Expect(all.String()).To(And(ContainSubstring("logs/phoneproof-shop-"), ContainSubstring("phoneproof_server_info"), ContainSubstring("type: Ready")))

@@ -46,7 +46,8 @@ var requestMutants = []Mutant{
 	},
 	{
 		Name: "cancel-of-a-verified-request", Promise: "proof.md 16: a verified request stays verified",
-		Symbol: "verification.(*Request).CancelByClient", Old: "case r.Phase == Verified:\n\t\treturn ErrFinal", New: "case false:\n\t\treturn ErrFinal",
+		Symbol: "verification.(*Request).CancelByClient",
+		Old:    "case r.Phase == Verified:\n\t\treturn ErrFinal", New: "case false:\n\t\treturn ErrFinal",
 		Suite: "domain", Test: "TestCancelByClient",
 	},
 	{

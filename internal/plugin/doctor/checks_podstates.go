@@ -61,7 +61,8 @@ func waitingFor(p *corev1.Pod, reasons ...string) string {
 }
 
 func isImageMissing(p *corev1.Pod) string {
-	return waitingFor(p, "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable", "ImageInspectError")
+	return waitingFor(p, "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable",
+		"ImageInspectError")
 }
 
 func isNotStarted(p *corev1.Pod) string {

@@ -49,7 +49,7 @@ func documentedReasons(t *testing.T) []documentedReason {
 	g := NewWithT(t)
 	var all []documentedReason
 	var types []string
-	for _, line := range strings.Split(readDocs(t, "conditions.md"), "\n") {
+	for line := range strings.SplitSeq(readDocs(t, "conditions.md"), "\n") {
 		if m := heading.FindStringSubmatch(line); m != nil {
 			types = strings.Fields(strings.NewReplacer(",", " ", " and ", " ").Replace(m[1]))
 		}

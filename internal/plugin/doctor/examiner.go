@@ -72,7 +72,8 @@ func NewExaminer(config *rest.Config, o Options) (*Examiner, error) {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 	plain := rest.CopyConfig(config)
-	plain.APIPath, plain.GroupVersion, plain.NegotiatedSerializer = "/api", &corev1.SchemeGroupVersion, clientgoscheme.Codecs.WithoutConversion()
+	plain.APIPath, plain.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	plain.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
 	core, err := rest.RESTClientFor(plain)
 	if err != nil {
 		return nil, fmt.Errorf("create client: %w", err)

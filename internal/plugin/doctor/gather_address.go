@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -84,7 +85,10 @@ func (e *Examiner) isHostMissing(ctx context.Context, host string) (bool, error)
 	if failure, ok := errors.AsType[*net.DNSError](err); ok && failure.IsNotFound {
 		return true, nil
 	}
-	return false, err
+	if err != nil {
+		return false, fmt.Errorf("look up host: %w", err)
+	}
+	return false, nil
 }
 
 // connect returns why no connection is made; empty if one is. Over https it returns the certificate that is shown, also a bad one.
@@ -102,7 +106,8 @@ func (e *Examiner) connect(ctx context.Context, u *url.URL) (string, *Certificat
 	if u.Scheme != "https" {
 		return "", nil
 	}
-	secure := tls.Client(conn, &tls.Config{ServerName: u.Hostname(), InsecureSkipVerify: true}) //nolint:gosec // judgeCertificate verifies; nothing is sent
+	//nolint:gosec // judgeCertificate verifies; nothing is sent
+	secure := tls.Client(conn, &tls.Config{ServerName: u.Hostname(), InsecureSkipVerify: true})
 	if err := secure.HandshakeContext(ctx); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return describeFailure(err), nil
@@ -192,7 +197,7 @@ func sendRequest(ctx context.Context, c *http.Client, address string) *Answer {
 // isOurs reports whether an answer is one of PhoneProof's: its description, its error, or the refusal of a callback, which has no
 // body. All of them have two headers, which a proxy may add to its own answers, so these alone do not count.
 func isOurs(r *http.Response, body []byte) bool {
-	if r.Header.Get("X-Request-Id") == "" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if r.Header.Get("X-Request-ID") == "" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
 		return false
 	}
 	var content struct {

@@ -67,8 +67,7 @@ func findMissing(t reflect.Type, node any, path string) []string {
 	}
 	properties, _ := object["properties"].(map[string]any)
 	var missing []string
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if name == "" { // embedded
 			continue
@@ -87,7 +86,9 @@ func dropForeignVersion(f *Facts) {
 	}
 	for i := range f.Operators.Value {
 		if other := imageTag(&f.Operators.Value[i]); other != "" && strings.TrimPrefix(other, "v") != strings.TrimPrefix(own, "v") {
-			f.MissingFields = Known[[]string]{Why: fmt.Sprintf("the operator is of version %s, and this program of %s: use that of its version", other, own)}
+			f.MissingFields = Known[[]string]{
+				Why: fmt.Sprintf("the operator is of version %s, and this program of %s: use that of its version", other, own),
+			}
 			return
 		}
 	}

@@ -17,7 +17,7 @@ const (
 
 // The states of a delivery.
 const (
-	DeliveryPending   = "PENDING"
+	DeliveryWaiting   = "WAITING"
 	DeliveryDelivered = "DELIVERED"
 	DeliveryExhausted = "EXHAUSTED"
 )

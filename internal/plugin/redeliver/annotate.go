@@ -51,7 +51,7 @@ func annotate(ctx context.Context, p *project.Client, id string, timeout time.Du
 			timeout, p.Project.Name)
 	}
 	if err != nil {
-		return false, "", err
+		return false, "", fmt.Errorf("wait for the redelivery: %w", err)
 	}
 	return readOutcome(ctx, p, asked)
 }
@@ -77,7 +77,7 @@ func readOutcome(ctx context.Context, p *project.Client, asked time.Time) (grant
 	case wait.Interrupted(err):
 		return true, "carried out or refused; no Event says which", nil
 	default:
-		return false, "", err
+		return false, "", fmt.Errorf("wait for the redelivery's Event: %w", err)
 	}
 }
 

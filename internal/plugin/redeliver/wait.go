@@ -37,7 +37,7 @@ func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id 
 	case wait.Interrupted(err):
 		return false, fmt.Errorf("the event of request %s was not sent within %s", id, c.timeout)
 	case err != nil:
-		return false, err
+		return false, fmt.Errorf("wait for the attempt: %w", err)
 	}
 	return last.Delivery.State == podapi.DeliveryDelivered, c.env.Print("%s: %s", id, describeEnd(&last))
 }

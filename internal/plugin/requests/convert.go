@@ -77,7 +77,7 @@ func convertDelivery(d *verifyv1.Delivery) *podapi.Delivery {
 		return nil
 	}
 	delivery := &podapi.Delivery{
-		State: podapi.DeliveryPending, Attempts: int(d.Attempts), NextAttemptAt: timeOf(d.NextAttemptAt), DeliveredAt: timeOf(d.DeliveredAt),
+		State: podapi.DeliveryWaiting, Attempts: int(d.Attempts), NextAttemptAt: timeOf(d.NextAttemptAt), DeliveredAt: timeOf(d.DeliveredAt),
 	}
 	switch {
 	case d.DeliveredAt != nil:

@@ -111,7 +111,7 @@ func keepReason(r *podapi.Request) string {
 		return ""
 	case r.Status == podapi.Pending && r.Problem == "":
 		return "it is pending"
-	case r.Delivery != nil && r.Delivery.State == podapi.DeliveryPending:
+	case r.Delivery != nil && r.Delivery.State == podapi.DeliveryWaiting:
 		return "its event is due and would be lost"
 	default:
 		return ""

@@ -62,7 +62,7 @@ With storage PostgreSQL the newest 200 requests are compared every 2 seconds.`,
 
 // endIfFinished returns errFinished for a request that does not change any more.
 func endIfFinished(r *podapi.Request) error {
-	if r.Status != podapi.Pending && (r.Delivery == nil || r.Delivery.State != podapi.DeliveryPending) {
+	if r.Status != podapi.Pending && (r.Delivery == nil || r.Delivery.State != podapi.DeliveryWaiting) {
 		return errFinished
 	}
 	return nil

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"time"
 
@@ -50,7 +51,7 @@ func readReplicas(ctx context.Context, c *project.Client, r *Report) error {
 	var deployment appsv1.Deployment
 	key := client.ObjectKey{Namespace: c.Project.Namespace, Name: render.Name(c.Project.Name)}
 	if err := c.Get(ctx, key, &deployment); err != nil {
-		return err
+		return fmt.Errorf("read Deployment: %w", err)
 	}
 	r.Replicas = &Replicas{
 		Wanted: ptr.Deref(deployment.Spec.Replicas, 1), Ready: deployment.Status.ReadyReplicas, Updated: deployment.Status.UpdatedReplicas,
@@ -64,7 +65,7 @@ func readLease(ctx context.Context, c *project.Client, r *Report) error {
 	if err := c.Get(ctx, key, &lease); apierrors.IsNotFound(err) {
 		return nil // no pod has run yet
 	} else if err != nil {
-		return err
+		return fmt.Errorf("read lease: %w", err)
 	}
 	r.LeaseHolder = ptr.Deref(lease.Spec.HolderIdentity, "")
 	if lease.Spec.RenewTime != nil {

@@ -16,8 +16,10 @@ import (
 
 func (c *command) printList(out io.Writer, reports *Reports) error {
 	if len(reports.Items) == 0 {
-		_, err := fmt.Fprintln(c.env.Streams.ErrOut, "No projects found.")
-		return err
+		if _, err := fmt.Fprintln(c.env.Streams.ErrOut, "No projects found."); err != nil {
+			return fmt.Errorf("write output: %w", err)
+		}
+		return nil
 	}
 	headers := []string{"NAMESPACE", "NAME", "READY", "REASON", "STORAGE", "PROBLEMS", "AGE"}
 	if c.output.Wide() {

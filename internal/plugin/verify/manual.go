@@ -56,7 +56,7 @@ func (c *command) startManual(ctx context.Context, p *project.Client, number pho
 			object.Name, c.timeout, p.Project.Name)
 	}
 	if err != nil {
-		return started{}, err
+		return started{}, fmt.Errorf("wait for the link: %w", err)
 	}
 	return started{
 		id: object.Name, link: object.Status.Link, text: object.Status.ExpectedText,

@@ -18,7 +18,10 @@ func fromAttempts(r *verification.Request) []verifyv1.EarlierAttempt {
 	var earlier []verifyv1.EarlierAttempt
 	present := r.Event().Kind
 	for _, a := range r.EarlierAttempts {
-		kept := verifyv1.EarlierAttempt{At: metav1.NewMicroTime(a.At), Code: int32(a.StatusCode), Reason: a.Reason} //nolint:gosec // it was LastStatusCode once, which toObject checks
+		kept := verifyv1.EarlierAttempt{
+			At: metav1.NewMicroTime(a.At), Reason: a.Reason,
+			Code: int32(a.StatusCode), //nolint:gosec // it was LastStatusCode once, which toObject checks
+		}
 		if a.Event != present {
 			kept.Event = verifyv1.Event(a.Event)
 		}

@@ -197,8 +197,8 @@ func (l *creationLimits) endReservation(id string) {
 // all replicas chose the very oldest, only one of them could delete it.
 const maxEvictionChoices = 256
 
-// chooseEvictable returns one of the oldest requests, of test keys or of all others, that a full store may delete and that are not leaving. If there is none, it
-// returns how long it is until there is one; negative if that is unknown.
+// chooseEvictable returns one of the oldest requests, of test keys or of all others, that a full store may delete and that are not
+// leaving. If there is none, it returns how long it is until there is one; negative if that is unknown.
 func (l *creationLimits) chooseEvictable(
 	test bool, limits verification.Limits, now time.Time, maxStored int,
 ) (chosen *entry, wait time.Duration) {

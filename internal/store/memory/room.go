@@ -6,8 +6,8 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// room orders the requests of a project for eviction from a full store: those of test keys, or all others. A request with an open event is in neither timeline,
-// because only a write can make it evictable.
+// room orders the requests of a project for eviction from a full store: those of test keys, or all others. A request with an open event
+// is in neither timeline, because only a write can make it evictable.
 type room struct {
 	// records counts them, those without a place among them.
 	records int

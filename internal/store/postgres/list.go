@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +19,7 @@ var (
 	listEnd   = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// List implements verification.Lister. Each phase is a range of an index, of which a page reads no more than its Limit and one.
+// List implements verification.Lister. Each phase is a range of an index, of which a page reads little more than its Limit.
 func (s *Store) List(ctx context.Context, q verification.ListQuery) (verification.ListPage, error) {
 	statement, arguments := s.listStatement(q)
 	var found []state
@@ -54,12 +56,22 @@ func (s *Store) listStatement(q verification.ListQuery) (statement string, argum
 		since = listEnd
 	}
 	phases := []verification.Phase{verification.Pending, verification.Verified, verification.Expired}
-	arguments = []any{s.options.Project, after.CreatedAt, after.ID, since, q.Limit + 1}
+	arguments = []any{s.options.Project, after.CreatedAt, after.ID, since}
 	for _, phase := range phases {
 		arguments = append(arguments, q.Phase == "" || q.Phase == phase)
 	}
 	if q.Reference == "" {
-		return sqlList, arguments
+		return limitRows(sqlList, q.Limit), arguments
 	}
-	return sqlListReference, slices.Concat(arguments, []any{q.Reference})
+	return limitRows(sqlListReference, q.Limit), append(arguments, q.Reference)
+}
+
+// pageSizes are the limits that statements are made for. The limit is part of the text, because PostgreSQL would plan a statement with
+// an unknown one anew for each page of a large table. They are few, because each is a prepared statement of every connection.
+var pageSizes = [...]int{10, 50, 100, verification.MaxPage}
+
+// limitRows returns the statement with a limit above that of the page.
+func limitRows(statement string, limit int) string {
+	size := slices.IndexFunc(pageSizes[:], func(size int) bool { return size >= min(limit, verification.MaxPage) })
+	return strings.ReplaceAll(statement, "LIMIT "+longestPage, "LIMIT "+strconv.Itoa(pageSizes[size]+1))
 }

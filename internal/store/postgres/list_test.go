@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,25 +50,22 @@ var _ = Describe("A list of many requests", Ordered, func() {
 			_, err := conn.Exec(ctx, setup, pgx.QueryExecModeSimpleProtocol)
 			Expect(err).NotTo(HaveOccurred())
 		}
-		values := ""
+		values := make([]string, len(arguments))
 		for i, argument := range arguments {
-			if i > 0 {
-				values += ", "
-			}
 			if at, isTime := argument.(time.Time); isTime {
 				argument = at.Format(time.RFC3339Nano)
 			}
-			values += fmt.Sprintf("'%v'", argument)
+			values[i] = fmt.Sprintf("'%v'", argument)
 		}
 		var explained []byte
-		Expect(conn.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page("+values+")", pgx.QueryExecModeSimpleProtocol).Scan(&explained)).To(Succeed())
+		Expect(conn.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page("+strings.Join(values, ", ")+")", pgx.QueryExecModeSimpleProtocol).Scan(&explained)).To(Succeed())
 		var plans []struct {
 			Plan struct {
 				Hit  int `json:"Shared Hit Blocks"`
 				Read int `json:"Shared Read Blocks"`
-			}
+			} `json:"Plan"`
 		}
-		Expect(json.Unmarshal(explained, &plans)).To(Succeed())
+		Expect(json.Unmarshal(explained, &plans)).To(Succeed()) //nolint:musttag // PostgreSQL's names of fields
 		return plans[0].Plan.Hit + plans[0].Plan.Read
 	}
 	filters := map[string]verification.ListFilter{

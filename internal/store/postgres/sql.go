@@ -23,18 +23,21 @@ func decidingAdmissions(table, name string) string {
 		) AS a ON true`)
 }
 
-// listStatement returns the statement that reads a page of requests. Each phase is read in the order of its index, and not at all where
-// its boolean is false.
+// longestPage is how many rows the statements of lists read, which ask for one more than the page has; see pageSizes.
+const longestPage = "201"
+
+// listStatement returns the statement that reads a page of requests. Each phase is read in the order of its index, and not at all
+// where its boolean is false.
 func listStatement(also string) string {
 	phase := func(name, wanted string) string {
 		return `(SELECT ` + requestColumns("") + ` FROM phoneproof_requests
 			WHERE phase = '` + name + `' AND project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
 				AND ` + wanted + `::boolean` + also + `
-			ORDER BY created_at DESC, id DESC LIMIT $5)`
+			ORDER BY created_at DESC, id DESC LIMIT ` + longestPage + `)`
 	}
 	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (` + strings.Join([]string{
-		phase("PENDING", "$6"), phase("VERIFIED", "$7"), phase("EXPIRED", "$8"),
-	}, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT $5`
+		phase("PENDING", "$5"), phase("VERIFIED", "$6"), phase("EXPIRED", "$7"),
+	}, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
 }
 
 // The values of the column work, each with the meaning of the column since.
@@ -81,7 +84,7 @@ var (
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
 
 	sqlList          = listStatement("")
-	sqlListReference = listStatement(" AND reference = $9 AND reference <> ''")
+	sqlListReference = listStatement(" AND reference = $8 AND reference <> ''")
 
 	sqlAwaiting = `SELECT ` + requestColumns("r.") + `, clock_timestamp()
 		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id
@@ -219,7 +222,8 @@ var (
 		SELECT id, due_at FROM (
 			SELECT id, since AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = 6 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
-				AND ($9::boolean OR CASE WHEN phase <> 'PENDING' THEN $10::boolean AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
+				AND ($9::boolean OR CASE
+					WHEN phase <> 'PENDING' THEN $10::boolean AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
 					WHEN proven_at > expires_at - $8::interval THEN expires_at <= statement_timestamp() - $8::interval
 					ELSE expires_at <= statement_timestamp() END)
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED

@@ -71,10 +71,10 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 
 // notifyDue notifies Due if the change made an event due.
 func (s *Store) notifyDue(c *change) {
-	if work, since := workOf(&c.after); (work != workDeliver && work != workAttend && work != workTestDeliver) || since.After(c.before.readAt) {
-		return
+	work, since := workOf(&c.after)
+	if delivers := work == workDeliver || work == workAttend || work == workTestDeliver; delivers && !since.After(c.before.readAt) {
+		s.notifyWorker()
 	}
-	s.notifyWorker()
 }
 
 // notifyWorker makes this replica claim before the next poll.

@@ -49,7 +49,9 @@ func keepsTestKeysApart(ctx context.Context, t *trial) {
 		})
 		t.Expect(err).To(MatchError(verification.ErrContent), "the mode never changes")
 	}
-	played := t.updateRequest(ctx, b, made.ID, func(r *verification.Request, now time.Time) error { return r.Play(now, allEvents.WithTests()) })
+	played := t.updateRequest(ctx, b, made.ID, func(r *verification.Request, now time.Time) error {
+		return r.Play(now, allEvents.WithTests())
+	})
 	t.Expect(played.Phase).To(Equal(verification.Verified))
 	t.Expect(played.Delivery.Wanted()).To(BeTrue())
 	t.harness.Settle()
