@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +13,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// makeReleaseFiles makes install.yaml as hack/release.sh does, in the reader's folder.
+// makeReleaseFiles makes install.yaml as hack/release.sh does, in the reader's folder. There is no operator before the test and after
+// it, because that of another page's installation has another selector.
 func (r *reader) makeReleaseFiles(t *testing.T) {
 	t.Helper()
+	remove := func() {
+		command := `"$DOCS_KUBECTL" -n phoneproof-system delete --ignore-not-found deployment phoneproof-operator`
+		output, err := r.newCommand(context.Background(), command).CombinedOutput()
+		NewWithT(t).Expect(err).NotTo(HaveOccurred(), string(output))
+	}
+	remove()
+	t.Cleanup(remove)
 	if _, err := os.Stat(filepath.Join(r.dir, "install.yaml")); err == nil {
 		return
 	}
