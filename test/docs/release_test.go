@@ -19,7 +19,7 @@ func (r *reader) makeReleaseFiles(t *testing.T) {
 	t.Helper()
 	remove := func() {
 		command := `"$DOCS_KUBECTL" -n phoneproof-system delete --ignore-not-found deployment phoneproof-operator`
-		output, err := r.newCommand(context.Background(), command).CombinedOutput()
+		output, err := r.newCommand(context.WithoutCancel(t.Context()), command).CombinedOutput()
 		NewWithT(t).Expect(err).NotTo(HaveOccurred(), string(output))
 	}
 	remove()

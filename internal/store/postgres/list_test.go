@@ -65,7 +65,7 @@ var _ = Describe("A list of many requests", Ordered, func() {
 				Read int `json:"Shared Read Blocks"`
 			} `json:"Plan"`
 		}
-		Expect(json.Unmarshal(explained, &plans)).To(Succeed()) //nolint:musttag // PostgreSQL's names of fields
+		Expect(json.Unmarshal(explained, &plans)).To(Succeed())
 		return plans[0].Plan.Hit + plans[0].Plan.Read
 	}
 	filters := map[string]verification.ListFilter{
