@@ -17,7 +17,6 @@ const (
 	DefaultCAKey                           = "ca.crt"
 	DefaultObservedGeneration     int64    = -1
 	DefaultMethod                          = MethodWhatsApp
-	DefaultKeyMode                         = KeyModeLive
 	DefaultPhase                           = PhasePending
 	DefaultStorageType                     = StorageKubernetes
 	DefaultServiceType                     = ServiceClusterIP
@@ -34,7 +33,6 @@ func (p *VerificationProject) Default() {
 		if s.APIKeys[i].Scopes == nil {
 			s.APIKeys[i].Scopes = []Scope{ScopeInit, ScopeStatus}
 		}
-		setDefault(&s.APIKeys[i].Mode, DefaultKeyMode)
 	}
 	if s.Webhook != nil {
 		setDefault(&s.Webhook.Timeout, DefaultWebhookTimeout)

@@ -22,9 +22,12 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 	case err != nil:
 		return settings.Key{}, errUnknownKey
 	}
-	x.keyName, x.testKey = key.Name, key.Test
+	x.keyName = key.Name
 	if !key.Has(scope) {
-		return settings.Key{}, scopeErrors[scope]
+		if scope == settings.ScopeInit {
+			return settings.Key{}, errScopeInit
+		}
+		return settings.Key{}, errScopeStatus
 	}
 	return key, nil
 }

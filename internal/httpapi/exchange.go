@@ -26,8 +26,6 @@ type exchange struct {
 	id      string
 	route   string
 	keyName string
-	// testKey is set for a test key, which sees other requests than all others.
-	testKey bool
 	status  int
 	code    verification.ErrorCode
 	cause   error

@@ -10,11 +10,8 @@ type Activity struct {
 	LastHeard time.Time
 }
 
-// Count adds a request of the method. One of a test key is no activity of a messenger.
+// Count adds a request of the method.
 func (a *Activity) Count(r *Request, since time.Time) {
-	if r.Test {
-		return
-	}
 	if r.Phase == Expired && !r.expiredAt().Before(since) {
 		a.Expired++
 	}

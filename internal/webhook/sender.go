@@ -98,23 +98,21 @@ func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() flo
 // Busy returns the *BusyError that Send would return if no slot is free, else nil. It saves callers the preparation of
 // an event that cannot be sent now.
 func (s *Sender) Busy(to Endpoint) error {
-	d := to.Reveal()
-	u, err := parseURL(d.url)
+	u, err := parseURL(to.Reveal().url)
 	if err != nil {
 		return nil //nolint:nilerr // Send reports what is wrong with the URL
 	}
-	return s.limiter.checkBusy(d.receiverKey(u), s.clock.Now())
+	return s.limiter.checkBusy(receiverOf(u), s.clock.Now())
 }
 
 // Free returns how many events could be sent to an endpoint right now. A loop that claims work before it sends should
 // not claim more.
 func (s *Sender) Free(to Endpoint) int {
-	d := to.Reveal()
-	u, err := parseURL(d.url)
+	u, err := parseURL(to.Reveal().url)
 	if err != nil {
 		return SlowStart
 	}
-	return s.limiter.freeSlots(d.receiverKey(u))
+	return s.limiter.freeSlots(receiverOf(u))
 }
 
 // Send makes one attempt to deliver an event, never more. After an attempt it returns a result, which the caller must
@@ -128,9 +126,9 @@ func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error)
 	}
 	u, transport, bad := s.findRoute(d)
 	if bad != "" {
-		return s.rejectEndpoint(d, bad), nil
+		return s.rejectEndpoint(bad), nil
 	}
-	key := d.receiverKey(u)
+	key := receiverOf(u)
 	if err := s.limiter.tryAcquire(key, s.clock.Now()); err != nil {
 		return Result{}, s.countHeld(heldBusy, err)
 	}
@@ -139,7 +137,7 @@ func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error)
 		return Result{}, s.countHeld(heldLease, ErrNotLeading)
 	}
 	m := &message{url: u, header: headers, body: e.body.Reveal(), maySend: s.maySend}
-	return s.runAttempt(ctx, transport, key, d, m)
+	return s.runAttempt(ctx, transport, key, d.timeout, m)
 }
 
 // findRoute returns the URL and the connection pool of an endpoint, or the reason why it cannot be called.
@@ -179,11 +177,11 @@ func (s *Sender) buildHeaders(d destination, e Event) (http.Header, error) {
 }
 
 // runAttempt sends an event in a slot of the limiter, and releases the slot.
-func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key string, d destination, m *message) (Result, error) {
+func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key string, timeout time.Duration, m *message) (Result, error) {
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
 	start := s.clock.Now()
-	verdict, err := s.sendMessage(ctx, rt, d.timeout, m)
+	verdict, err := s.sendMessage(ctx, rt, timeout, m)
 	took := s.clock.Since(start)
 	if err != nil {
 		s.limiter.releaseUnused(key)
@@ -196,7 +194,7 @@ func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key strin
 		return Result{}, err
 	}
 	s.limiter.release(key, verdict.Outcome == Delivered, took)
-	s.metrics.recordAttempt(d.test, verdict, took)
+	s.metrics.recordAttempt(verdict, took)
 	return Result{Verdict: verdict, Duration: took}, nil
 }
 
@@ -223,9 +221,9 @@ func (s *Sender) sendMessage(ctx context.Context, rt http.RoundTripper, timeout 
 }
 
 // rejectEndpoint returns the result of an attempt that ends before anything is dialed.
-func (s *Sender) rejectEndpoint(d destination, reason Reason) Result {
+func (s *Sender) rejectEndpoint(reason Reason) Result {
 	v := Verdict{Outcome: Retry, Reason: reason}
-	s.metrics.recordAttempt(d.test, v, 0)
+	s.metrics.recordAttempt(v, 0)
 	return Result{Verdict: v}
 }
 

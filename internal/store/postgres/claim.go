@@ -35,8 +35,7 @@ func (s *Store) Claim(
 		}
 		due, err := collectIDs(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
 			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife), verification.ExpiryGrace,
-			verification.ConfirmGrace, policy.TestEvents == verification.EventsOn,
-			policy.TestEvents == verification.EventsOff))
+			verification.ConfirmGrace))
 		if err != nil {
 			return wrapStep("find due requests", err)
 		}

@@ -36,7 +36,6 @@ func allTopics() []topic {
 		{"deletion", deletionChecks()},
 		{"counts", countChecks()},
 		{"activity", activityChecks()},
-		{"lists", listChecks()},
 		{"subscription", subscriptionChecks()},
 		{"rates", rateChecks()},
 		{"windows", windowChecks()},
@@ -46,7 +45,6 @@ func allTopics() []topic {
 		{"leases", leaseChecks()},
 		{"session", sessionChecks()},
 		{"declines", declineChecks()},
-		{"test keys", testKeyChecks()},
 		{"outage", outageChecks()},
 	}
 }
