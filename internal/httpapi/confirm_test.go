@@ -90,8 +90,8 @@ func (w *sessionWorld) beginSession(idempotencyKey string) begun {
 	return b
 }
 
-// prove sends the message of the user.
-func (w *sessionWorld) prove(b begun) {
+// proveNumber sends the message of the user.
+func (w *sessionWorld) proveNumber(b begun) {
 	w.t.Helper()
 	from, err := phone.FromE164(w.number)
 	w.g.Expect(err).NotTo(HaveOccurred())
@@ -102,8 +102,8 @@ func (w *sessionWorld) prove(b begun) {
 	w.g.Expect(receipt.Outcome).To(Equal(verification.OutcomeProven))
 }
 
-// decline has the prover answer "Not me".
-func (w *sessionWorld) decline(id string) {
+// declineRequest has the prover answer "Not me".
+func (w *sessionWorld) declineRequest(id string) {
 	w.t.Helper()
 	_, err := w.store.Store.Update(w.t.Context(), id, func(r *verification.Request, now time.Time) error {
 		return r.DeclineProven(func(*verification.Request) bool { return true }, now, w.events)
@@ -147,7 +147,7 @@ func TestConfirm_verifiesByEitherCode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newSessionWorld(t)
 			b := w.beginSession("order-1")
-			w.prove(b)
+			w.proveNumber(b)
 			w.g.Expect(w.readStatus(b.id).fields).To(Equal(map[string]any{
 				"status": "PENDING", "phoneNumber": w.number, "expiresAt": "2026-03-01T10:10:00.000Z", "hint": "AWAITING_CONFIRMATION",
 			}), "proven is not verified")
@@ -179,7 +179,7 @@ func TestConfirm_verifiesByEitherCode(t *testing.T) {
 func TestConfirm_answersTheWeakestPart(t *testing.T) {
 	w := newSessionWorld(t)
 	b := w.beginSession("order-1")
-	w.prove(b)
+	w.proveNumber(b)
 	_, err := w.store.Store.Update(t.Context(), b.id, func(r *verification.Request, _ time.Time) error {
 		r.Assurance = verification.AssuranceSharedContact
 		return nil
@@ -194,8 +194,8 @@ func TestConfirm_shortlyBeforeTheEnd(t *testing.T) {
 	w := newSessionWorld(t)
 	in, late := w.beginSession("order-1"), w.beginSession("order-2")
 	w.clock.Step(9*time.Minute + 59*time.Second)
-	w.prove(in)
-	w.prove(late)
+	w.proveNumber(in)
+	w.proveNumber(late)
 	w.g.Expect(w.readStatus(in.id).fields).To(HaveKeyWithValue("expiresAt", "2026-03-01T10:12:00.000Z"))
 	w.clock.Step(2 * time.Minute)
 	a := w.do(confirmFor(in.id, in.digits))
@@ -213,8 +213,8 @@ func TestConfirm_refusesWhateverTheCodeIs(t *testing.T) {
 	w := newSessionWorld(t)
 	possession := w.do(initFor(keyInit, w.number)).stringField("requestId")
 	early, declined, canceled := w.beginSession("early"), w.beginSession("declined"), w.beginSession("canceled")
-	w.prove(declined)
-	w.decline(declined.id)
+	w.proveNumber(declined)
+	w.declineRequest(declined.id)
 	_, err := w.service.Cancel(t.Context(), canceled.id, w.events)
 	w.g.Expect(err).NotTo(HaveOccurred())
 	for range 2 * verification.MaxConfirmTries {
@@ -227,7 +227,7 @@ func TestConfirm_refusesWhateverTheCodeIs(t *testing.T) {
 	}
 	w.g.Expect(w.readStatus(declined.id).fields).To(And(HaveKeyWithValue("status", "EXPIRED"), HaveKeyWithValue("hint", "DECLINED")))
 	w.g.Expect(w.readStatus(canceled.id).fields).To(And(HaveKeyWithValue("status", "EXPIRED"), HaveKeyWithValue("hint", "CANCELED")))
-	w.prove(early)
+	w.proveNumber(early)
 	w.g.Expect(w.do(confirmFor(early.id, early.digits)).status).To(Equal(200), "no early guess was counted")
 	w.verifyRequest(possession, w.number, verification.AssuranceUsual)
 	expectRefusal(w.g, w.do(confirmFor(possession, early.digits)), 409, verification.CodeNoConfirmation, "")
@@ -236,8 +236,8 @@ func TestConfirm_refusesWhateverTheCodeIs(t *testing.T) {
 func TestConfirm_fiveWrongCodesEndTheRequest(t *testing.T) {
 	w := newSessionWorld(t)
 	b, other := w.beginSession("order-1"), w.beginSession("order-2")
-	w.prove(b)
-	w.prove(other)
+	w.proveNumber(b)
+	w.proveNumber(other)
 	for left := verification.MaxConfirmTries - 1; left > 0; left-- {
 		wrong := b.wrongDigits(left)
 		switch left {
@@ -270,8 +270,8 @@ func TestConfirm_fiveWrongCodesEndTheRequest(t *testing.T) {
 func TestConfirm_manyAtOnce(t *testing.T) {
 	w := newSessionWorld(t)
 	guessed, redeemed := w.beginSession("order-1"), w.beginSession("order-2")
-	w.prove(guessed)
-	w.prove(redeemed)
+	w.proveNumber(guessed)
+	w.proveNumber(redeemed)
 	var wrong, verified atomic.Int32
 	var all sync.WaitGroup
 	for i := range 60 {
@@ -375,7 +375,7 @@ func TestConfirm_badBodies(t *testing.T) {
 func TestConfirm_countsAsARead(t *testing.T) {
 	w := newSessionWorld(t)
 	b := w.beginSession("order-1")
-	w.prove(b)
+	w.proveNumber(b)
 	w.changeSettings(func(s *settings.Settings) { s.Limits.PerKey = verification.Rate{Requests: 1, Period: time.Hour} })
 	const most = int(minStatusRate * statusBurstTime / time.Second)
 	for i := range most - 1 {
@@ -402,7 +402,7 @@ func TestConfirm_countsAsARead(t *testing.T) {
 func TestConfirm_suspendedProject(t *testing.T) {
 	w := newSessionWorld(t)
 	b := w.beginSession("order-1")
-	w.prove(b)
+	w.proveNumber(b)
 	w.changeSettings(func(s *settings.Settings) { s.Suspended = true })
 	w.g.Expect(w.do(confirmFor(b.id, b.digits)).status).To(Equal(200), "started verifications can still end")
 }
@@ -411,7 +411,7 @@ func TestConfirm_suspendedProject(t *testing.T) {
 func TestConfirm_secretIsGone(t *testing.T) {
 	w := newSessionWorld(t)
 	b := w.beginSession("order-1")
-	w.prove(b)
+	w.proveNumber(b)
 	for name, change := range map[string]func(*settings.Settings){
 		"unusable":   func(s *settings.Settings) { s.WhatsApp = &settings.WhatsApp{PhoneNumber: "+15550001111"} },
 		"no account": func(s *settings.Settings) { s.WhatsApp = nil },
@@ -431,7 +431,7 @@ func TestConfirm_secretIsGone(t *testing.T) {
 func TestConfirm_anotherSecret(t *testing.T) {
 	w := newSessionWorld(t)
 	b := w.beginSession("order-1")
-	w.prove(b)
+	w.proveNumber(b)
 	w.changeSettings(func(s *settings.Settings) {
 		s.WhatsApp = &settings.WhatsApp{AppSecret: settings.NewSecret([]byte("the secret of another account"))}
 	})
@@ -441,7 +441,7 @@ func TestConfirm_anotherSecret(t *testing.T) {
 func TestConfirm_storeFails(t *testing.T) {
 	w := newSessionWorld(t)
 	b := w.beginSession("order-1")
-	w.prove(b)
+	w.proveNumber(b)
 	fail := func(ctx context.Context) error {
 		if _, bounded := ctx.Deadline(); !bounded {
 			return errors.New("the call of the store has no deadline")
@@ -493,7 +493,7 @@ func TestConfirm_clearsTheBody(t *testing.T) {
 func TestConfirm_endsALongPoll(t *testing.T) {
 	w := newSessionWorld(t)
 	b := w.beginSession("order-1")
-	w.prove(b)
+	w.proveNumber(b)
 	ended := make(chan answer, 1)
 	go func() { ended <- w.do(statusRequest(keyStatus, "wait=30s&id="+b.id)) }()
 	w.g.Eventually(w.gatherMetrics).Should(ContainSubstring("phoneproof_http_long_polls 1\n"))

@@ -172,8 +172,8 @@ func TestInit_declinedNumber(t *testing.T) {
 	w := newSessionWorld(t)
 	w.changeSettings(func(s *settings.Settings) { s.Limits.DeclineCooldown = time.Hour })
 	begun := w.beginSession("order-1")
-	w.prove(begun)
-	w.decline(begun.id)
+	w.proveNumber(begun)
+	w.declineRequest(begun.id)
 	for range 2 {
 		for _, body := range []string{`{"phoneNumber":%q}`, `{"phoneNumber":%q,"method":"TELEGRAM","assurance":"SESSION"}`} {
 			a := w.do(initRequest(keyAll, fmt.Sprintf(body, w.number)))

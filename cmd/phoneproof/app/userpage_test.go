@@ -64,11 +64,11 @@ func (b *tab) initUserPage(d *devProcess, more map[string]any) *userPage {
 func (p *userPage) expectTitle(title string) {
 	p.t.Helper()
 	p.AwaitText("h1", Equal(title))
-	p.judge(title)
+	p.judgePage(title)
 }
 
-// judge looks at the page as people with and without a screen reader do, in light and dark, wide and narrow.
-func (p *userPage) judge(state string) {
+// judgePage looks at the page as people with and without a screen reader do, in light and dark, wide and narrow.
+func (p *userPage) judgePage(state string) {
 	p.t.Helper()
 	p.ExpectAccessible(state)
 	p.ExpectNarrow(state)
@@ -236,5 +236,5 @@ func (p *userPage) judgeView(server, language, state, variant string) {
 	p.t.Helper()
 	p.Open(fmt.Sprintf("%s/v/%s/%s%s", server, language, state, variant))
 	p.Await("document.readyState === 'complete' && location.search === '"+variant+"' ? document.body.dataset.state : ''", Equal(state))
-	p.judge(language + " " + state + variant)
+	p.judgePage(language + " " + state + variant)
 }
