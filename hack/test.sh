@@ -89,5 +89,6 @@ fi
 echo
 print_time "$name" "$budget"
 cat $out/*.json $out/integration.txt | awk -f hack/skipped.awk || status=1
+cat $out/*.json $out/integration.txt | awk -f hack/failed.awk
 cat $out/*.json $out/integration.txt | awk -f hack/testcount.awk || status=1
 exit $status

@@ -158,6 +158,39 @@ func TestSkipped(t *testing.T) {
 	}
 }
 
+func TestFailed(t *testing.T) {
+	for name, c := range map[string]struct{ input, want string }{
+		"a test is named with what it printed, and its parents are not": {
+			input: recorded(t, "parent.json"),
+			want: "failed: deep TestParent/fails: a_test.go:4: got 1, want 2\n" +
+				"failed: deep TestOnlyParentFails: a_test.go:9: afterwards\n",
+		},
+		"a spec is named in place of the test that runs it": {
+			input: recorded(t, "suite-failed.json"),
+			want:  "failed: spec: specs [It] fails\n",
+		},
+		"so is one of the ginkgo command": {
+			input: recorded(t, "ginkgo-failed.txt") + ginkgoFailed,
+			want:  "failed: spec: specs [It] fails\n",
+		},
+		"a package that does not compile is named with the compiler's words": {
+			input: recorded(t, "build.json"),
+			want: "failed: broken: # example.com/rec/broken [example.com/rec/broken.test] " +
+				"broken/a_test.go:3:35: too many return values have (number) want ()\n",
+		},
+		"what passes is not named": {input: recorded(t, "subtests.json") + recorded(t, "ginkgo-passed.txt") + ginkgoPassed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			command := exec.Command("awk", "-f", "failed.awk")
+			command.Stdin = strings.NewReader(c.input)
+			output, err := command.CombinedOutput()
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(string(output)).To(Equal(c.want))
+		})
+	}
+}
+
 // recorded returns what `go test -json` or `ginkgo -procs=2` printed about a small package.
 func recorded(t *testing.T, name string) string {
 	t.Helper()
