@@ -178,6 +178,7 @@ test-slow: test-packages envtest-assets ## Run the tests that make test leaves o
 e2e-programs: bin/helm3 ## Compile what make e2e takes, as it does by itself otherwise.
 	@hack/cluster.sh programs
 	@$(MAKE) --no-print-directory build GOOS=linux
+	@hack/upgrade-base.sh build linux/$(GOARCH)
 
 .PHONY: e2e
 e2e: ## Run the end-to-end tests on a cluster of running pods, made for them (root; KEEP=1 leaves it).
@@ -234,26 +235,50 @@ mutants-ci: ## Plant the cheapest ones only, which need no server.
 
 ##@ Build
 
+# A program below cmd.
+PROGRAM ?= phoneproof
+
 .PHONY: build
-build: ## Build the static binary for GOOS and GOARCH; for this machine it is also bin/phoneproof.
+build: ## Build the static binary of PROGRAM (phoneproof) for GOOS and GOARCH; for this machine it is also bin/PROGRAM.
 	CGO_ENABLED=0 GOOS=$(GOOS) GOARCH=$(GOARCH) go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -gcflags='$(SMALL)' \
-		-o bin/phoneproof-$(GOOS)-$(GOARCH) ./cmd/phoneproof
-	@[[ $(GOOS)/$(GOARCH) != "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" ]] || ln -sf phoneproof-$(GOOS)-$(GOARCH) bin/phoneproof
+		-o bin/$(PROGRAM)-$(GOOS)-$(GOARCH) ./cmd/$(PROGRAM)
+	@[[ $(GOOS)/$(GOARCH) != "$$(go env GOHOSTOS)/$$(go env GOHOSTARCH)" ]] || ln -sf $(PROGRAM)-$(GOOS)-$(GOARCH) bin/$(PROGRAM)
 
-IMAGE ?= ghcr.io/phoneproof/phoneproof:$(VERSION)
+.PHONY: plugin
+plugin: ## Build the kubectl plugin in the same way.
+	@$(MAKE) --no-print-directory build PROGRAM=kubectl-phoneproof
+
+# The chart's default tag is its appVersion, which has no v.
+IMAGE ?= ghcr.io/phoneproof/phoneproof:$(VERSION:v%=%)
 IMAGE_PLATFORMS ?= linux/amd64 linux/arm64
-IMAGE_MAX_MB := 45
-
-# What the Dockerfile's labels say.
-IMAGE_ARGS = VERSION=$(VERSION) REVISION=$(COMMIT) CREATED=$(DATE)
 
 .PHONY: image
-image: ## Build the image for IMAGE_PLATFORMS as OCI archives in bin/image, with the same digest each time.
+image: ## Build the image for IMAGE_PLATFORMS as one OCI archive, bin/image/phoneproof.tar, with the same digest each time.
 	@for platform in $(IMAGE_PLATFORMS); do \
-		name=phoneproof-$${platform//\//-}; \
 		$(MAKE) --no-print-directory build GOOS=$${platform%/*} GOARCH=$${platform#*/}; \
-		MAX_MB=$(IMAGE_MAX_MB) hack/image.sh Dockerfile . $$platform $(IMAGE) bin/image/$$name.tar $(IMAGE_ARGS); \
 	done
+	@hack/image.sh $(IMAGE) bin/image/phoneproof.tar $(VERSION) \
+		$$(for platform in $(IMAGE_PLATFORMS); do echo "$$platform=bin/phoneproof-$${platform/\//-}"; done)
+
+##@ Release
+
+# A commit without a tag, to try it out; the SSH key that signs the checksums; and a second build with an empty cache of Go.
+UNTAGGED ?=
+SIGN_KEY ?=
+FRESH ?=
+
+release verify-release: export VERSION := $(VERSION)
+release verify-release: export UNTAGGED := $(UNTAGGED)
+release: export SIGN_KEY := $(SIGN_KEY)
+verify-release: export FRESH := $(FRESH)
+
+.PHONY: release
+release: ## Build the release VERSION into bin/release/VERSION, from its tag or with UNTAGGED=1; SIGN_KEY signs it.
+	@hack/release.sh
+
+.PHONY: verify-release
+verify-release: ## Build the release VERSION twice, from clean clones in two folders, and compare it byte for byte (FRESH=1: without Go's cache).
+	@hack/verify-release.sh
 
 ##@ Cluster
 
@@ -264,7 +289,7 @@ cluster-up: ## Start a single-node Kubernetes on this machine, or repair it (roo
 .PHONY: cluster-image
 cluster-image: ## Build the image for this machine and give it to the cluster, under a name that its content decides.
 	@$(MAKE) --no-print-directory build GOOS=linux
-	@MAX_MB=$(IMAGE_MAX_MB) hack/cluster.sh image bin/phoneproof-linux-$(GOARCH) linux/$(GOARCH) $(IMAGE_ARGS)
+	@hack/cluster.sh image bin/phoneproof-linux-$(GOARCH) linux/$(GOARCH)
 
 .PHONY: cluster-down
 cluster-down: ## End that cluster and remove everything it made.

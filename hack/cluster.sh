@@ -5,7 +5,7 @@
 #	hack/cluster.sh up               build what it takes, start it or repair it, write bin/cluster/kubeconfig
 #	hack/cluster.sh down             end it and remove everything it made
 #	hack/cluster.sh load ARCHIVE     give pods an image that hack/image.sh made
-#	hack/cluster.sh image BINARY PLATFORM [BUILD_ARG...]   pack a binary, load it, and write its name to bin/cluster/image
+#	hack/cluster.sh image BINARY PLATFORM   pack a binary, load it, and write its name to bin/cluster/image
 #	hack/cluster.sh restart NAME     end one component and start it again (not with kind)
 #	hack/cluster.sh status
 #
@@ -17,7 +17,7 @@ source hack/lib.sh
 
 kind_version=v0.33.0
 out=bin/cluster
-packages=(containerd runc containernetworking-plugins iptables conntrack iproute2 buildah)
+packages=(containerd runc containernetworking-plugins iptables conntrack iproute2)
 
 fail() {
 	printf 'cluster: %s\n' "$*" >&2
@@ -80,7 +80,7 @@ build() {
 	programs
 	if [[ ! $out/pause.tar -nt hack/cluster/pause/main.go ]]; then
 		(cd hack/cluster && compile ../../$out/pause/pause ./pause)
-		hack/image.sh hack/cluster/pause/Dockerfile $out/pause "linux/$arch" localhost/phoneproof-pause:1 $out/pause.tar
+		IN_IMAGE=pause hack/image.sh localhost/phoneproof-pause:1 $out/pause.tar 1 "linux/$arch=$out/pause/pause"
 	fi
 }
 
@@ -92,9 +92,8 @@ kind() {
 image() {
 	local binary=$1 platform=$2 name
 	name=ghcr.io/phoneproof/phoneproof:$(sha256sum "$binary" | cut -c 1-12)
-	shift 2
 	if [[ ! -e $out/image.tar || ! -e $out/image || $(<"$out/image") != "$name" ]]; then
-		hack/image.sh Dockerfile . "$platform" "$name" $out/image.tar "$@"
+		hack/image.sh "$name" $out/image.tar "${name##*:}" "$platform=$binary"
 		echo "$name" >$out/image
 	fi
 	load $out/image.tar

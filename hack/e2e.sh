@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The end-to-end tests, on a cluster that is made for them and taken away after them. KEEP=1 leaves it to look at;
-# E2E_FLAGS are further flags of go test, such as -ginkgo.focus=upgrades.
+# E2E_FLAGS are further flags of go test, such as -ginkgo.focus=upgrades. RELEASE_BASE is the release to upgrade from
+# (hack/upgrade-base.sh).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -13,9 +14,11 @@ finish() {
 hack/cluster.sh down >/dev/null # what an earlier run left
 trap finish EXIT
 hack/cluster.sh up
-make --no-print-directory cluster-image bin/helm3 postgres-assets
+make --no-print-directory cluster-image plugin bin/helm3 postgres-assets
+hack/upgrade-base.sh build "linux/$(go env GOHOSTARCH)"
+hack/cluster.sh load bin/base/image.tar
 go tool -modfile=hack/tools/go.mod helm.sh/helm/v4/cmd/helm version --short >/dev/null # builds it, before a spec has to wait for that
-echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about six minutes" >&2
+echo "e2e: cluster and image took $((SECONDS - began)) s; the specs take about seven minutes" >&2
 rm -f bin/cluster/findings bin/cluster/e2e.json
 result=0
 go tool -modfile=hack/tools/go.mod gotestsum --format=pkgname --hide-summary=skipped --jsonfile=bin/cluster/e2e.json -- \

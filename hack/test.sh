@@ -76,9 +76,11 @@ if [[ -n $specs && -n ${race[*]} && -z ${1:-} ]]; then
 		-vet=off -timeout="$timeout" -run='^Test(Costs|Allocations)' ./internal/boundedhttp ./internal/httpapi </dev/null || status=1
 fi
 if [[ -n $specs && -z ${1:-} ]]; then
-	# A module of its own, without anything to race.
-	(cd hack/cluster && go tool -modfile=../tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped \
-		--jsonfile=../../$out/cluster.json -- -vet=off -timeout="$timeout" ./... </dev/null) || status=1
+	# Modules of their own, without anything to race.
+	for module in cluster release; do
+		(cd hack/$module && go tool -modfile=../tools/go.mod gotestsum --format=pkgname --format-hide-empty-pkg --hide-summary=skipped \
+			--jsonfile=../../$out/$module.json -- -vet=off -timeout="$timeout" ./... </dev/null) || status=1
+	done
 fi
 if [[ -n $specs ]]; then
 	echo

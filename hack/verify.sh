@@ -83,24 +83,31 @@ up_to_date() {
 	git --no-pager diff --exit-code || { echo 'run make generate manifests reference'; return 1; }
 }
 
-lint_cluster() {
-	cd hack/cluster && go tool -modfile=../tools/go.mod golangci-lint run
+# lint_module runs the linters in a module of its own.
+lint_module() {
+	cd "$1" && go tool -modfile=../tools/go.mod golangci-lint run
 }
 
 tidy() {
 	local module ok=0
-	for module in . hack/clients/go hack/cluster hack/coredns hack/kube hack/tools test/alerts; do
+	for module in . hack/clients/go hack/cluster hack/coredns hack/kube hack/release hack/tools test/alerts; do
 		(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module"; ok=1; }
 	done
 	return $ok
 }
 
-# What a server or the operator runs simulates nothing.
+# What a server or the operator runs simulates nothing, and the program has nothing of the kubectl plugin.
 imports() {
-	local simulated
-	simulated=$(go list -deps ./internal/server ./internal/operator ./controllers/... | grep -E '/internal/(dev|simulator)(/|$)') || return 0
-	printf 'a server or the operator imports\n%s\n' "$simulated"
-	return 1
+	local foreign ok=0
+	if foreign=$(go list -deps ./internal/server ./internal/operator ./controllers/... | grep -E '/internal/(dev|simulator)(/|$)'); then
+		printf 'a server or the operator imports\n%s\n' "$foreign"
+		ok=1
+	fi
+	if foreign=$(go list -deps ./cmd/phoneproof | grep -E '/internal/plugin(/|$)|^k8s\.io/cli-runtime/'); then
+		printf 'cmd/phoneproof imports\n%s\n' "$foreign"
+		ok=1
+	fi
+	return $ok
 }
 
 language() {
@@ -132,7 +139,8 @@ go list -modfile=hack/tools/go.mod -export -deps tool >/dev/null || exit 1
 
 # The long ones begin. go vet is one of the linters.
 check 'golangci-lint' "${tool[@]}" golangci-lint run
-check 'golangci-lint of the cluster' lint_cluster
+check 'golangci-lint of the cluster' lint_module hack/cluster
+check 'golangci-lint of the release' lint_module hack/release
 check 'generated files' up_to_date
 check 'govulncheck' vulnerabilities
 check 'chart' make --no-print-directory chart

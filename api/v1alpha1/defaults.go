@@ -17,6 +17,7 @@ const (
 	DefaultCAKey                           = "ca.crt"
 	DefaultObservedGeneration     int64    = -1
 	DefaultMethod                          = MethodWhatsApp
+	DefaultKeyMode                         = KeyModeLive
 	DefaultPhase                           = PhasePending
 	DefaultStorageType                     = StorageKubernetes
 	DefaultServiceType                     = ServiceClusterIP
@@ -33,6 +34,7 @@ func (p *VerificationProject) Default() {
 		if s.APIKeys[i].Scopes == nil {
 			s.APIKeys[i].Scopes = []Scope{ScopeInit, ScopeStatus}
 		}
+		setDefault(&s.APIKeys[i].Mode, DefaultKeyMode)
 	}
 	if s.Webhook != nil {
 		setDefault(&s.Webhook.Timeout, DefaultWebhookTimeout)

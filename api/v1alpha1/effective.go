@@ -148,11 +148,12 @@ func (s *VerificationProjectSpec) EffectivePerKey() Rate {
 }
 
 // countInitKeys returns how many API keys may start requests. It includes expired
-// keys, so that the limit does not change without an edit.
+// keys, so that the limit does not change without an edit. Test keys have room of
+// their own.
 func (s *VerificationProjectSpec) countInitKeys() int32 {
 	var keys int32
 	for i := range s.APIKeys {
-		if slices.Contains(s.APIKeys[i].EffectiveScopes(), ScopeInit) {
+		if !s.APIKeys[i].IsTest() && slices.Contains(s.APIKeys[i].EffectiveScopes(), ScopeInit) {
 			keys++
 		}
 	}
@@ -250,6 +251,12 @@ func (w *WhatsApp) EffectiveHiddenNumbers() HiddenNumbers {
 func (w *Webhook) EffectiveTimeout() time.Duration {
 	return w.Timeout.Or(15 * time.Second)
 }
+
+// IsTest reports whether the key makes requests of test numbers alone.
+func (k *APIKey) IsTest() bool { return k.Mode == KeyModeTest }
+
+// IsTest reports whether a request with the method is one of a test key.
+func (m Method) IsTest() bool { return m == MethodTestWhatsApp || m == MethodTestTelegram }
 
 // EffectiveScopes returns the scopes of the key.
 func (k *APIKey) EffectiveScopes() []Scope {

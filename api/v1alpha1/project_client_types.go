@@ -5,14 +5,30 @@ import (
 )
 
 // Scope is what an API key may do.
-// +kubebuilder:validation:Enum=Init;Status
+// +kubebuilder:validation:Enum=Init;Status;Read;Redeliver
 type Scope string
 
 const (
-	// ScopeInit allows starting verifications.
+	// ScopeInit allows starting, confirming and canceling verifications.
 	ScopeInit Scope = "Init"
 	// ScopeStatus allows asking for the status of verifications.
 	ScopeStatus Scope = "Status"
+	// ScopeRead allows listing all verifications of the project, with the phone
+	// numbers and the attempts to deliver their events.
+	ScopeRead Scope = "Read"
+	// ScopeRedeliver allows sending the event of a verification once more.
+	ScopeRedeliver Scope = "Redeliver"
+)
+
+// KeyMode is what the requests of an API key are.
+// +kubebuilder:validation:Enum=Live;Test
+type KeyMode string
+
+const (
+	// KeyModeLive is for verifications of real numbers.
+	KeyModeLive KeyMode = "Live"
+	// KeyModeTest is for tests of clients: it takes only test numbers.
+	KeyModeTest KeyMode = "Test"
 )
 
 // APIKey is one caller of the API.
@@ -31,14 +47,24 @@ type APIKey struct {
 	// +required
 	SecretRef SecretKeyRef `json:"secretRef"`
 
-	// scopes is what this key may do: Init, Status or both.
-	// Default: both.
+	// scopes is what this key may do: Init (start, confirm and cancel
+	// verifications), Status (ask for one by its id), Read (list all, with their
+	// phone numbers) and Redeliver (send an event once more).
+	// Default: Init and Status.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={Init,Status}
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:MaxItems=4
 	Scopes []Scope `json:"scopes,omitempty"`
+
+	// mode is Live for verifications of real numbers, and Test for tests of
+	// clients: a test key takes only the numbers of docs/testing.md, each with an
+	// outcome of its own, meets no messenger, and sees no request of other keys;
+	// its events go to webhook.testURL. Default: Live.
+	// +optional
+	// +kubebuilder:default=Live
+	Mode KeyMode `json:"mode,omitempty"`
 
 	// expiresAt is the time from which this key is refused, in RFC 3339. A time
 	// in the past is allowed, so that an expired key can stay in the YAML.
@@ -78,6 +104,16 @@ type Webhook struct {
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?)*)(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?(/([-A-Za-z0-9._~!$&()*+,;=:@/]|%[2-9A-Fa-f][0-9A-Fa-f])*)?(\?([-A-Za-z0-9._~!$&()*+,;=:@/?]|%[2-9A-Fa-f][0-9A-Fa-f])*)?$')`,message="url must be an http:// or https:// URL with a host (international names in punycode), without user info, fragment, spaces or control characters, for example https://shop.example.com/hooks/phone"
 	URL string `json:"url"`
+
+	// testURL receives the events of test keys, named test.verification.*, and
+	// nothing else. The rules, the secret, the timeout and the authorities are
+	// those of url. Default: unset, test keys have no events. Example:
+	// https://staging.example.com/hooks/phone.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([-A-Za-z0-9_]*[A-Za-z0-9_])?)*)(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?(/([-A-Za-z0-9._~!$&()*+,;=:@/]|%[2-9A-Fa-f][0-9A-Fa-f])*)?(\?([-A-Za-z0-9._~!$&()*+,;=:@/?]|%[2-9A-Fa-f][0-9A-Fa-f])*)?$')`,message="testURL must be an http:// or https:// URL with a host (international names in punycode), without user info, fragment, spaces or control characters, for example https://staging.example.com/hooks/phone"
+	TestURL string `json:"testURL,omitempty"`
 
 	// secretRef names the secret that signs every event (x-webhook-signature
 	// and webhook-signature): 24 bytes or more, or whsec_ and the base64 of as

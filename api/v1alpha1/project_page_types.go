@@ -58,6 +58,7 @@ type Page struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=WhatsApp;Telegram
 	Methods []Method `json:"methods,omitempty"`
 
 	// frameAncestors are the sites that may show the page in a frame. At most 8.

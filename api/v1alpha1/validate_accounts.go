@@ -29,7 +29,9 @@ func validateAPIKeys(path *field.Path, keys []APIKey) field.ErrorList {
 		seen[key.Name] = true
 		errs = append(errs, keyNameRule.checkRequired(at.Child("name"), key.Name)...)
 		errs = append(errs, key.SecretRef.validateFields(at.Child("secretRef"))...)
-		errs = append(errs, validateSet(at.Child("scopes"), "scopes", "to allow both", key.Scopes, ScopeInit, ScopeStatus)...)
+		errs = append(errs, checkOneOf(at.Child("mode"), key.Mode, KeyModeLive, KeyModeTest)...)
+		errs = append(errs, validateSet(at.Child("scopes"), "scopes", "to allow Init and Status", key.Scopes,
+			ScopeInit, ScopeStatus, ScopeRead, ScopeRedeliver)...)
 	}
 	return errs
 }
@@ -62,6 +64,7 @@ func (w *Webhook) validateFields(path *field.Path) field.ErrorList {
 		return nil
 	}
 	errs := webhookURLRule.checkRequired(path.Child("url"), w.URL)
+	errs = append(errs, testURLRule.checkOptional(path.Child("testURL"), w.TestURL)...)
 	if w.SecretRef != nil {
 		errs = append(errs, w.SecretRef.validateFields(path.Child("secretRef"))...)
 	}

@@ -178,7 +178,11 @@ func validateMap[V ~string](path *field.Path, m map[string]V, maxValue int, valu
 func (s *VerificationRequestSpec) validateFields(path *field.Path) field.ErrorList {
 	errs := nameRule("name", "a VerificationProject").checkRequired(path.Child("projectRef", "name"), s.ProjectRef.Name)
 	errs = append(errs, phoneNumberRule.checkRequired(path.Child("phoneNumber"), s.PhoneNumber)...)
-	errs = append(errs, checkOneOf(path.Child("method"), s.Method, MethodWhatsApp, MethodTelegram)...)
+	errs = append(errs, checkOneOf(path.Child("method"), s.Method, MethodWhatsApp, MethodTelegram, MethodTestWhatsApp, MethodTestTelegram)...)
+	if s.Init == nil && s.Method.IsTest() {
+		errs = append(errs, field.Invalid(path.Child("method"), s.Method, "method must be WhatsApp or Telegram in a manual request: "+
+			"the others are for requests that a test key made by the API"))
+	}
 	errs = append(errs, referenceRule.checkOptional(path.Child("reference"), s.Reference)...)
 	errs = append(errs, validateMetadata(path.Child("metadata"), s.Metadata)...)
 	errs = append(errs, localeRule.checkOptional(path.Child("locale"), s.Locale)...)

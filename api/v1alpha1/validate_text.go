@@ -58,6 +58,10 @@ var (
 		message: "url must be an http:// or https:// URL with a host (international names in punycode), without user info, fragment, " +
 			"spaces or control characters, for example https://shop.example.com/hooks/phone"}
 
+	testURLRule = textRule{max: webhookURLRule.max, pattern: webhookURLRule.pattern, message: "testURL must be an http:// or https:// " +
+		"URL with a host (international names in punycode), without user info, fragment, spaces or control characters, " +
+		"for example https://staging.example.com/hooks/phone"}
+
 	keyNameRule = textRule{max: 63, pattern: regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`),
 		message: "name must consist of lower-case letters, digits and '-', and begin and end with a letter or digit"}
 

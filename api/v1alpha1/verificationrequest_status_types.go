@@ -110,6 +110,7 @@ type VerificationRequestStatus struct {
 	// verifiedBy is the messenger that verified the number, where that is not
 	// spec.method. Default: unset.
 	// +optional
+	// +kubebuilder:validation:Enum=WhatsApp;Telegram
 	VerifiedBy Method `json:"verifiedBy,omitempty"`
 
 	// actualPhoneNumber is the number that the messenger reported for the
@@ -144,12 +145,52 @@ type VerificationRequestStatus struct {
 	// +optional
 	Delivery *Delivery `json:"delivery,omitempty"`
 
+	// earlierAttempts are the last attempts to deliver events of this request
+	// before the one in delivery, oldest first: at most 4, that one included.
+	// Unset while there was one attempt or none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4
+	EarlierAttempts []EarlierAttempt `json:"earlierAttempts,omitempty"`
+
 	// observedRedeliver is the last value of the project's annotation
-	// phoneproof.dev/redeliver that was carried out for this request.
+	// phoneproof.dev/redeliver that was carried out for this request, or api:
+	// and a random text after a redelivery by the HTTP API.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	ObservedRedeliver string `json:"observedRedeliver,omitempty"`
+}
+
+// EarlierAttempt is an attempt to deliver an event.
+type EarlierAttempt struct {
+	// at is when it was made, RFC 3339 with exactly six digits of a second.
+	// Required.
+	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	At metav1.MicroTime `json:"at"`
+
+	// event is the kind of event. Default: unset, the kind that the request's
+	// event has now.
+	// +optional
+	Event Event `json:"event,omitempty"`
+
+	// code is the HTTP status of the receiver's answer. Default: unset, there
+	// was no answer.
+	// +optional
+	// +kubebuilder:validation:Minimum=100
+	// +kubebuilder:validation:Maximum=599
+	Code int32 `json:"code,omitempty"`
+
+	// reason is why it failed, one word in snake_case. Default: unset, it
+	// delivered the event.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule=`self.matches(r'^[a-z][a-z0-9_]*$')`,message="reason must be one word in snake_case"
+	Reason string `json:"reason,omitempty"`
 }
 
 // ContactKind is what a sender was asked for.

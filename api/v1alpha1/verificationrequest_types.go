@@ -17,7 +17,7 @@ import (
 // +kubebuilder:selectablefield:JSONPath=`.spec.projectRef.name`
 // +kubebuilder:selectablefield:JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Project",type=string,JSONPath=`.spec.projectRef.name`,description="The project that this request belongs to."
-// +kubebuilder:printcolumn:name="Method",type=string,JSONPath=`.spec.method`,description="The messenger that the user sends the text with."
+// +kubebuilder:printcolumn:name="Method",type=string,JSONPath=`.spec.method`,description="The messenger that the user sends the text with; TestWhatsApp or TestTelegram for a request of a test key."
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`,description="Pending, Verified or Expired."
 // +kubebuilder:printcolumn:name="Delivered",type=string,JSONPath=`.status.conditions[?(@.type=="WebhookDelivered")].status`,description="Whether the receiver took the event."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -45,7 +45,6 @@ type VerificationRequest struct {
 }
 
 // Method is the messenger that a request is verified with.
-// +kubebuilder:validation:Enum=WhatsApp;Telegram
 type Method string
 
 const (
@@ -53,6 +52,10 @@ const (
 	MethodWhatsApp Method = "WhatsApp"
 	// MethodTelegram is TELEGRAM in the HTTP API.
 	MethodTelegram Method = "Telegram"
+	// MethodTestWhatsApp is WHATSAPP of a test key: no message verifies it.
+	MethodTestWhatsApp Method = "TestWhatsApp"
+	// MethodTestTelegram is TELEGRAM of a test key.
+	MethodTestTelegram Method = "TestTelegram"
 )
 
 // VerificationRequestSpec says what is to be verified. It never changes.
@@ -60,6 +63,8 @@ const (
 // It is written as a whole, by one writer: atomic keeps managedFields, and with
 // them each object, small.
 // +structType=atomic
+//
+// +kubebuilder:validation:XValidation:rule="has(self.init) || !self.method.startsWith('Test')",message="method must be WhatsApp or Telegram in a manual request: the others are for requests that a test key made by the API",fieldPath=".method"
 type VerificationRequestSpec struct {
 	// projectRef names the VerificationProject, in this namespace, that the
 	// request belongs to. Required.
@@ -75,9 +80,11 @@ type VerificationRequestSpec struct {
 	PhoneNumber string `json:"phoneNumber"`
 
 	// method is the messenger that the user sends the text with: WhatsApp or
-	// Telegram. The project must have it. Default: WhatsApp.
+	// Telegram. The project must have it. TestWhatsApp and TestTelegram are
+	// those of a test key, whose requests no message verifies. Default: WhatsApp.
 	// +optional
 	// +kubebuilder:default=WhatsApp
+	// +kubebuilder:validation:Enum=WhatsApp;Telegram;TestWhatsApp;TestTelegram
 	Method Method `json:"method,omitempty"`
 
 	// reference is the client's own name for the request: status and events
@@ -191,6 +198,7 @@ type Init struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:Enum=WhatsApp;Telegram
 	OtherMethods []Method `json:"otherMethods,omitempty"`
 
 	// returnURL is where the page leads back to. At most 2048 characters.

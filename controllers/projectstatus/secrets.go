@@ -55,10 +55,15 @@ func secretsReady(problems []settings.Problem) metav1.Condition {
 func describeProblems(problems []settings.Problem) string {
 	var texts []string
 	for _, p := range problems[:min(len(problems), maxNamed)] {
-		texts = append(texts, fmt.Sprintf("%s: Secret %s, key %s %s", p.Field, p.Secret, p.Key, problemTexts[p.Reason]))
+		texts = append(texts, DescribeProblem(p))
 	}
 	if more := len(problems) - maxNamed; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(texts, "; ")
+}
+
+// DescribeProblem returns the text of a problem for the project's owner. It names field, Secret and key, and never a value.
+func DescribeProblem(p settings.Problem) string {
+	return fmt.Sprintf("%s: Secret %s, key %s %s", p.Field, p.Secret, p.Key, problemTexts[p.Reason])
 }

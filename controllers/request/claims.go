@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
-	"github.com/phoneproof/phoneproof/internal/webhook"
 )
 
 const (
@@ -107,10 +106,15 @@ func (c *Controller) claimOnce(ctx context.Context, queue verification.Queue, wo
 // claimPolicy returns the policy to claim by. While the receiver has no free slot, its events are left to replicas that could
 // send them.
 func (c *Controller) claimPolicy() verification.Policy {
-	p := c.currentPolicy()
-	if hook := c.Settings().Webhook; p.Events == verification.EventsOn && hook != nil {
-		if c.Sender.Free(webhook.NewEndpoint(c.Namespace, hook)) == 0 {
-			p.Events = verification.EventsPaused
+	p, hook := c.currentPolicy(), c.Settings().Webhook
+	for _, test := range []bool{false, true} {
+		events := &p.Events
+		if test {
+			events = &p.TestEvents
+		}
+		to, found := c.receiverOf(hook, test)
+		if *events == verification.EventsOn && found && c.Sender.Free(to) == 0 {
+			*events = verification.EventsPaused
 		}
 	}
 	return p

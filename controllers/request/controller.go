@@ -179,6 +179,8 @@ func (c *Controller) advanceRequest(ctx context.Context, item Item) (pause, erro
 		switch action.Step {
 		case verification.StepExpire:
 			v, err = c.expireRequest(ctx, v.Request)
+		case verification.StepPlay:
+			v, err = c.playOutcome(ctx, v.Request)
 		case verification.StepDeliver:
 			var wait time.Duration
 			if v, wait, err = c.deliverEvent(ctx, item, v); wait > 0 {
@@ -212,25 +214,49 @@ func (c *Controller) readView(ctx context.Context, item Item) (view, error) {
 
 func (c *Controller) currentPolicy() verification.Policy {
 	current := c.Settings()
-	return verification.Policy{Retention: current.Retention, Events: current.EventPolicy(), Kinds: current.EventKinds()}
+	return verification.Policy{
+		Retention: current.Retention, Events: current.EventPolicy(), TestEvents: current.TestEventPolicy(), Kinds: current.EventKinds(),
+	}
 }
 
 func (c *Controller) expireRequest(ctx context.Context, r verification.Request) (view, error) {
-	epoch := r.Epoch
-	expired, err := c.Store.Update(ctx, r.ID, func(r *verification.Request, now time.Time) error {
-		if r.Epoch != epoch {
-			return verification.ErrLeaseLost
-		}
+	expired, err := c.updateClaimed(ctx, r, func(r *verification.Request, now time.Time) error {
 		return r.Expire(now, c.Settings().EventKinds())
 	})
-	if errors.Is(err, verification.ErrLeaseLost) {
-		return view{}, errEndOfTerm
-	}
 	if err != nil {
 		return view{}, fmt.Errorf("expire request: %w", err)
 	}
 	c.Metrics.countStep(verification.StepExpire)
 	return view{Request: expired}, nil
+}
+
+// playOutcome plays the outcome of a test number.
+func (c *Controller) playOutcome(ctx context.Context, r verification.Request) (view, error) {
+	played, err := c.updateClaimed(ctx, r, func(r *verification.Request, now time.Time) error {
+		return r.Play(now, c.Settings().EventKinds())
+	})
+	if err != nil {
+		return view{}, fmt.Errorf("play outcome: %w", err)
+	}
+	c.Metrics.countStep(verification.StepPlay)
+	return view{Request: played}, nil
+}
+
+// updateClaimed changes a request that no other worker has claimed since.
+func (c *Controller) updateClaimed(
+	ctx context.Context, r verification.Request, mutate verification.Mutation,
+) (verification.Request, error) {
+	epoch := r.Epoch
+	changed, err := c.Store.Update(ctx, r.ID, func(r *verification.Request, now time.Time) error {
+		if r.Epoch != epoch {
+			return verification.ErrLeaseLost
+		}
+		return mutate(r, now)
+	})
+	if errors.Is(err, verification.ErrLeaseLost) {
+		return changed, errEndOfTerm
+	}
+	return changed, err
 }
 
 // deleteRequest deletes a finished request. The store compares the version, because a redelivery may have been requested since.

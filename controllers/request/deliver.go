@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/utils/lru"
 
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 	"github.com/phoneproof/phoneproof/internal/webhook"
 )
@@ -25,10 +26,10 @@ const RecordTimeout = 2 * time.Second
 // attempt could be made now.
 func (c *Controller) deliverEvent(ctx context.Context, item Item, v view) (view, time.Duration, error) {
 	current := c.Settings()
-	if current.Webhook == nil { // it was removed a moment ago
+	to, found := c.receiverOf(current.Webhook, v.Test)
+	if !found { // it was removed a moment ago
 		return view{}, minBackoff, nil
 	}
-	to := webhook.NewEndpoint(c.Namespace, current.Webhook)
 	if err := c.Sender.Busy(to); err != nil { // before the read: waiting for a slot must not load the store
 		return v, waitFor(err), nil
 	}
@@ -52,6 +53,18 @@ func (c *Controller) deliverEvent(ctx context.Context, item Item, v view) (view,
 	c.unsaved.put(item.ID, attempt)
 	r, wait, err := c.recordAttempt(ctx, item.ID, attempt)
 	return view{Request: r}, wait, err
+}
+
+// receiverOf returns where the events of test keys, or all others, are sent; false if nowhere.
+func (c *Controller) receiverOf(hook *settings.Webhook, test bool) (webhook.Endpoint, bool) {
+	switch {
+	case hook == nil, test && hook.TestURL == "":
+		return webhook.Endpoint{}, false
+	case test:
+		return webhook.NewTestEndpoint(c.Namespace, hook), true
+	default:
+		return webhook.NewEndpoint(c.Namespace, hook), true
+	}
 }
 
 // readIfDue reads the current state, and reports whether that needs an attempt too.
@@ -105,7 +118,9 @@ func (c *Controller) recordAttempt(
 	case err == nil:
 		c.unsaved.drop(id)
 		c.Metrics.countStep(verification.StepDeliver)
-		c.Attempted(attempt)
+		if !r.Test { // the condition of the receiver is about real events
+			c.Attempted(attempt)
+		}
 		return r, 0, nil
 	case errors.Is(err, verification.ErrLeaseLost): // the attempt is kept: the newer claim may be this worker's own
 		return r, 0, errEndOfTerm

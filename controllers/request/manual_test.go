@@ -19,6 +19,7 @@ import (
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/store/kubernetes"
+	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -95,6 +96,11 @@ func (w *scriptedManualStore) Started(m verification.Method) { w.started = appen
 // Verified implements verification.Observer.
 func (w *scriptedManualStore) Verified(verification.Method, time.Duration) {
 	w.Fail("a manual request is not verified")
+}
+
+// TestStarted implements verification.Observer.
+func (w *scriptedManualStore) TestStarted(testnumbers.Outcome) {
+	w.Fail("a manual request is none of a test key")
 }
 
 // SessionStep implements verification.Observer.

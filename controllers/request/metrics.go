@@ -19,7 +19,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_request_steps_total",
-			Help: "Steps that were taken and persisted: expire, deliver (one attempt), delete.",
+			Help: "Steps that were taken and persisted: expire, deliver (one attempt), delete, play (the outcome of a test number).",
 		}, []string{"step"}),
 		skips: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "phoneproof_request_skipped_total",
@@ -31,7 +31,9 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			return nil, fmt.Errorf("register request metrics: %w", err)
 		}
 	}
-	for _, step := range []verification.Step{verification.StepExpire, verification.StepDeliver, verification.StepDelete} {
+	for _, step := range []verification.Step{
+		verification.StepExpire, verification.StepDeliver, verification.StepDelete, verification.StepPlay,
+	} {
 		m.steps.WithLabelValues(step.String()) // alerts need the series to exist before its first increment
 	}
 	return m, nil

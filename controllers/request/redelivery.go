@@ -90,7 +90,7 @@ func (c *RedeliveryController) redeliverEvent(
 	if project.Spec.Webhook == nil {
 		return false, "the project has no webhook, so there is nowhere to send an event", nil
 	}
-	wanted := settings.ConvertEvents(project.Spec.Webhook.EffectiveEvents())
+	wanted := settings.ConvertEvents(project.Spec.Webhook)
 	_, err = c.Store.Update(ctx, id, func(r *verification.Request, now time.Time) error { return r.Redeliver(annotation, now, wanted) })
 	return describeRedelivery(id, err)
 }

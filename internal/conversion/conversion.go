@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 
+	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -31,6 +32,7 @@ const (
 type Metrics struct {
 	methods map[verification.Method]method
 	steps   map[verification.SessionStep]prometheus.Counter
+	tests   map[testnumbers.Outcome]prometheus.Counter
 	store   verification.Counter
 	clock   clock.PassiveClock
 	log     logr.Logger
@@ -80,8 +82,13 @@ func New(o Options) (*Metrics, error) {
 		Help: "Verifications with assurance SESSION, by step: started, proven (the message came), confirmed (VERIFIED), wrong_code, " +
 			"tries_used_up, declined (Not me) and canceled (on the page). Each step counts once, at the replica that stored it.",
 	}, []string{"step"})
+	tests := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "phoneproof_test_requests_total",
+		Help: "Requests of test keys that this replica stored, by the outcome of their number. No other metric of verifications counts them.",
+	}, []string{"outcome"})
 	m := &Metrics{
 		methods: map[verification.Method]method{}, steps: map[verification.SessionStep]prometheus.Counter{},
+		tests: map[testnumbers.Outcome]prometheus.Counter{},
 		store: o.Store, clock: o.Clock, log: o.Log,
 	}
 	for _, name := range []verification.Method{verification.WhatsApp, verification.Telegram} {
@@ -90,7 +97,10 @@ func New(o Options) (*Metrics, error) {
 	for _, step := range verification.SessionSteps() {
 		m.steps[step] = steps.WithLabelValues(string(step))
 	}
-	for _, collector := range []prometheus.Collector{started, duration, steps, m} {
+	for _, entry := range testnumbers.All() {
+		m.tests[entry.Outcome] = tests.WithLabelValues(string(entry.Outcome))
+	}
+	for _, collector := range []prometheus.Collector{started, duration, steps, tests, m} {
 		if err := o.Registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("register metrics of verifications: %w", err)
 		}
@@ -115,6 +125,13 @@ func (m *Metrics) Verified(name verification.Method, took time.Duration) {
 // SessionStep implements verification.Observer.
 func (m *Metrics) SessionStep(step verification.SessionStep) {
 	if counter, known := m.steps[step]; known {
+		counter.Inc()
+	}
+}
+
+// TestStarted implements verification.Observer.
+func (m *Metrics) TestStarted(outcome testnumbers.Outcome) {
+	if counter, known := m.tests[outcome]; known {
 		counter.Inc()
 	}
 }

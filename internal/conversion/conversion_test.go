@@ -15,6 +15,7 @@ import (
 
 	"github.com/phoneproof/phoneproof/internal/phone"
 	"github.com/phoneproof/phoneproof/internal/store/memory"
+	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -96,6 +97,12 @@ func TestMetrics_countsEachVerificationOnce(t *testing.T) {
 	for _, step := range []verification.SessionStep{verification.SessionProven, verification.SessionWrongCode, verification.SessionWrongCode, "other"} {
 		metrics.SessionStep(step)
 	}
+	// A test key's request counts here and nowhere else.
+	in.Phone, in.Test = testnumbers.All()[0].Number, true
+	tested, err := service.Initiate(t.Context(), in)
+	g.Expect(err).NotTo(HaveOccurred())
+	_, err = store.Update(t.Context(), tested.Request.ID, func(r *verification.Request, now time.Time) error { return r.Play(now, 0) })
+	g.Expect(err).NotTo(HaveOccurred())
 	families, err := registry.Gather()
 	g.Expect(err).NotTo(HaveOccurred())
 	got := map[string]float64{}
@@ -112,10 +119,13 @@ func TestMetrics_countsEachVerificationOnce(t *testing.T) {
 		"phoneproof_verifications_started_total WHATSAPP": 1, "phoneproof_verifications_started_total TELEGRAM": 0,
 		"phoneproof_verification_duration_seconds WHATSAPP": 42, "phoneproof_verification_duration_seconds WHATSAPP count": 1,
 		"phoneproof_verification_duration_seconds TELEGRAM": 0, "phoneproof_verification_duration_seconds TELEGRAM count": 0,
-		"phoneproof_stored_requests pending": 0, "phoneproof_stored_requests undelivered": 1, "phoneproof_stored_requests finished": 0,
+		"phoneproof_stored_requests pending": 0, "phoneproof_stored_requests undelivered": 1, "phoneproof_stored_requests finished": 1,
 		"phoneproof_session_proofs_total started": 0, "phoneproof_session_proofs_total proven": 1,
 		"phoneproof_session_proofs_total confirmed": 0, "phoneproof_session_proofs_total wrong_code": 2,
 		"phoneproof_session_proofs_total tries_used_up": 0, "phoneproof_session_proofs_total declined": 0,
-		"phoneproof_session_proofs_total canceled": 0,
+		"phoneproof_session_proofs_total canceled":        0,
+		"phoneproof_test_requests_total verified_at_once": 1, "phoneproof_test_requests_total verified_later": 0,
+		"phoneproof_test_requests_total expired": 0, "phoneproof_test_requests_total number_hidden": 0,
+		"phoneproof_test_requests_total other_number": 0, "phoneproof_test_requests_total declined": 0,
 	}))
 }

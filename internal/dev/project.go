@@ -230,6 +230,11 @@ func (o *Options) listWarnings(s *settings.Settings, f projectFiles) []string {
 			all = append(all, "spec.webhook.url is not on this machine, so no events are sent: simulated ones must not leave it")
 		}
 	}
+	if s.Webhook != nil && s.Webhook.TestURL != "" {
+		if to, err := url.Parse(s.Webhook.TestURL); err == nil && to.Hostname() != "localhost" && !isLoopback(to.Hostname()) {
+			all = append(all, "spec.webhook.testURL is not on this machine, so no events of test keys are sent")
+		}
+	}
 	if s.Database != nil {
 		all = append(all, "spec.storage is ignored: dev keeps requests in memory")
 	}

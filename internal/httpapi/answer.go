@@ -142,6 +142,14 @@ func appendEscaped(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
+// appendTest appends the field that the answers about a request of a test key have, and no others.
+func appendTest(b []byte, r *verification.Request) []byte {
+	if r.Test {
+		b = append(b, `,"test":true`...)
+	}
+	return b
+}
+
 // timeLayout is RFC 3339 in UTC with milliseconds, the same as the timestamp of webhooks.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
@@ -161,10 +169,12 @@ func (x *exchange) serveDocument(document []byte) error {
 
 // challenges are the WWW-Authenticate values of RFC 6750, section 3. A request without a key gets no error code in them.
 var challenges = map[*verification.Error]string{
-	errMissingKey:   `Bearer realm="phoneproof"`,
-	errMalformedKey: `Bearer realm="phoneproof", error="invalid_request", error_description="The Authorization header cannot be read"`,
-	errUnknownKey:   `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is not known"`,
-	errExpiredKey:   `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is expired"`,
-	errScopeInit:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Init"`,
-	errScopeStatus:  `Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`,
+	errMissingKey:     `Bearer realm="phoneproof"`,
+	errMalformedKey:   `Bearer realm="phoneproof", error="invalid_request", error_description="The Authorization header cannot be read"`,
+	errUnknownKey:     `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is not known"`,
+	errExpiredKey:     `Bearer realm="phoneproof", error="invalid_token", error_description="The API key is expired"`,
+	errScopeInit:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Init"`,
+	errScopeStatus:    `Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`,
+	errScopeRead:      `Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`,
+	errScopeRedeliver: `Bearer realm="phoneproof", error="insufficient_scope", scope="Redeliver"`,
 }

@@ -67,7 +67,10 @@ type API struct {
 	routes   map[string]*route
 	pages    *route
 
+	request *route
+
 	statusReads readLimit
+	listReads   readLimit
 	retries     readLimit // of init
 }
 
@@ -77,6 +80,10 @@ const (
 	pathStatus  = "/api/verify/status"
 	pathConfirm = "/api/verify/confirm"
 	pathOpenAPI = "/openapi.json"
+
+	pathRequests  = "/api/verify/requests"
+	pathCancel    = "/api/verify/cancel"
+	pathRedeliver = "/api/verify/redeliver"
 	// PagePrefix begins the paths of Options.Pages.
 	PagePrefix = "/v/"
 )
@@ -119,14 +126,20 @@ func New(o Options) (*API, error) {
 		metrics: newMetrics(), waits: waitLimiter{most: o.MaxWaits},
 	}
 	a.routes = map[string]*route{
-		pathInit:    {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},
-		pathConfirm: {pattern: pathConfirm, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveConfirm},
+		pathInit:      {pattern: pathInit, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveInit},
+		pathConfirm:   {pattern: pathConfirm, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveConfirm},
+		pathCancel:    {pattern: pathCancel, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveCancel},
+		pathRedeliver: {pattern: pathRedeliver, allow: "POST", methods: [2]string{http.MethodPost}, serve: (*exchange).serveRedeliver},
+		pathRequests:  {pattern: pathRequests, allow: "GET", methods: [2]string{http.MethodGet}, serve: (*exchange).serveList},
 		// HEAD is refused: it would read the store and return no status.
 		pathStatus: {pattern: pathStatus, allow: "GET", methods: [2]string{http.MethodGet}, serve: (*exchange).serveStatus},
 		pathOpenAPI: {
 			pattern: pathOpenAPI, allow: "GET, HEAD", methods: [2]string{http.MethodGet, http.MethodHead},
 			serve: func(x *exchange) error { return x.serveDocument(document) },
 		},
+	}
+	a.request = &route{
+		pattern: pathRequests + "/{id}", allow: "GET", methods: [2]string{http.MethodGet}, serve: (*exchange).serveRequest,
 	}
 	for path, hook := range o.Hooks {
 		if a.routes[path] != nil || !strings.HasPrefix(path, "/") {
@@ -149,7 +162,8 @@ func New(o Options) (*API, error) {
 // redirected, because a proxy in front may have authorized the path as it was written.
 //
 // The path of baseURL is a prefix. Routes answer with it and without it, because some proxies strip it and others keep
-// it. No route equals another route behind a prefix, so the two forms cannot be confused.
+// it. No route equals another route behind a prefix, so the two forms cannot be confused. The route with an id in its path comes last,
+// because that could be the name of another route.
 func (a *API) findRoute(r *http.Request, s *settings.Settings) *route {
 	if r.URL.RawPath != "" || r.URL.Opaque != "" { // The path is escaped where it need not be, as %69nit for init.
 		return nil
@@ -157,10 +171,23 @@ func (a *API) findRoute(r *http.Request, s *settings.Settings) *route {
 	if rt := a.routeOf(r.URL.Path); rt != nil {
 		return rt
 	}
-	if path, ok := strings.CutPrefix(r.URL.Path, s.PathPrefix); ok && s.PathPrefix != "" {
-		return a.routeOf(path)
+	inside, hasPrefix := strings.CutPrefix(r.URL.Path, s.PathPrefix)
+	hasPrefix = hasPrefix && s.PathPrefix != ""
+	if hasPrefix {
+		if rt := a.routeOf(inside); rt != nil {
+			return rt
+		}
+	}
+	if isRequestPath(r.URL.Path) || hasPrefix && isRequestPath(inside) {
+		return a.request
 	}
 	return nil
+}
+
+// isRequestPath reports whether a path is that of a single request.
+func isRequestPath(path string) bool {
+	id, found := strings.CutPrefix(path, pathRequests+"/")
+	return found && id != "" && !strings.Contains(id, "/")
 }
 
 func (a *API) routeOf(path string) *route {

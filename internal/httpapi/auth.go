@@ -22,12 +22,9 @@ func (x *exchange) authorize(scope settings.Scope) (settings.Key, error) {
 	case err != nil:
 		return settings.Key{}, errUnknownKey
 	}
-	x.keyName = key.Name
+	x.keyName, x.testKey = key.Name, key.Test
 	if !key.Has(scope) {
-		if scope == settings.ScopeInit {
-			return settings.Key{}, errScopeInit
-		}
-		return settings.Key{}, errScopeStatus
+		return settings.Key{}, scopeErrors[scope]
 	}
 	return key, nil
 }

@@ -65,12 +65,14 @@ func TestAuth_explainsEachRefusal(t *testing.T) {
 		`Bearer realm="phoneproof", error="invalid_token", error_description="The API key is not known"`:                  statusRequest("unknown", "id=x"),
 		`Bearer realm="phoneproof", error="invalid_token", error_description="The API key is expired"`:                    statusRequest(keyExpired, "id=x"),
 		`Bearer realm="phoneproof", error="insufficient_scope", scope="Status"`:                                           statusRequest(keyInit, "id=x"),
+		`Bearer realm="phoneproof", error="insufficient_scope", scope="Read"`:                                             listRequest(keyAll, ""),
+		`Bearer realm="phoneproof", error="insufficient_scope", scope="Redeliver"`:                                        changeRequest(keyAll, pathRedeliver, "x"),
 	} {
 		a := h.do(r)
 		g.Expect(a.joinedHeader("WWW-Authenticate")).To(Equal(challenge))
 		messages[a.errorField("message")] = true
 	}
-	g.Expect(messages).To(HaveLen(5), "each refusal must have its own message")
+	g.Expect(messages).To(HaveLen(7), "each refusal must have its own message")
 	g.Expect(h.do(initFor(keyStatus, h.newNumber(1))).joinedHeader("WWW-Authenticate")).To(HaveSuffix(`scope="Init"`))
 }
 

@@ -53,5 +53,5 @@ func (x *exchange) confirmRequest(id string, code verification.SessionCode) (ver
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(x.keyName)), storeTimeout)
 	defer cancel()
 	secrets := func(r *verification.Request) [][]byte { return x.settings.SessionSecrets(r, x.api.clock.Now()) }
-	return x.api.service.ConfirmSession(ctx, id, code, secrets, x.settings.EventKinds())
+	return x.api.service.ConfirmSession(ctx, id, x.testKey, code, secrets, x.settings.EventKinds())
 }

@@ -67,6 +67,9 @@ func answerSchemas(document *openapi3.T) []*openapi3.Schema {
 // rejectOtherFields makes a schema and its properties reject undocumented fields. An object without documented fields, such as
 // the OpenAPI document, still accepts any.
 func rejectOtherFields(schema *openapi3.Schema) {
+	if schema.Items != nil {
+		rejectOtherFields(schema.Items.Value)
+	}
 	if len(schema.Properties) == 0 {
 		return
 	}
@@ -91,6 +94,10 @@ func checkContract(t testing.TB, r request, a answer) {
 	input := &openapi3filter.RequestValidationInput{
 		Request: httpRequest, QueryParams: httpRequest.URL.Query(),
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true},
+	}
+	if isRequestPath(path) && !r.unlisted {
+		input.PathParams = map[string]string{"id": idInPath(path)}
+		path = pathRequests + "/{id}"
 	}
 	item := contract().Paths.Value(path)
 	if item == nil || item.GetOperation(r.method) == nil {

@@ -40,6 +40,7 @@ const (
 	fieldMetadata    = "metadata"
 	fieldID          = "id"
 	fieldCode        = "code"
+	fieldRequestID   = "requestId"
 )
 
 // confirmBody holds the fields of the confirm body that are used.
@@ -126,6 +127,20 @@ func decodeConfirm(data []byte) (confirmBody, error) {
 		}
 	}
 	return body, nil
+}
+
+// requestIDBody holds the field of the bodies of cancel and redeliver that is used.
+type requestIDBody struct {
+	ID textField `json:"requestId"`
+}
+
+// decodeRequestID reads the body of cancel and redeliver, as strictly as decodeInit. Its field may not be null.
+func decodeRequestID(data []byte) (requestIDBody, error) {
+	var body requestIDBody
+	if err := decodeObject(data, &body, func(name string) bool { return name == fieldRequestID }); err != nil {
+		return requestIDBody{}, err
+	}
+	return body, body.ID.checkType(fieldRequestID, false)
 }
 
 // decodeObject reads a JSON object into body. isKnown reports whether a name is that of one of its fields.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/settings"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -49,6 +50,7 @@ var statuses = map[verification.ErrorCode]int{
 	codeIncompleteBody:                    http.StatusBadRequest,
 	verification.CodeInvalidPhoneNumber:   http.StatusBadRequest,
 	verification.CodeOwnNumber:            http.StatusBadRequest,
+	verification.CodeNoTestNumber:         http.StatusBadRequest,
 	verification.CodeInvalidMethod:        http.StatusBadRequest,
 	verification.CodeMethodNotConfigured:  http.StatusBadRequest,
 	verification.CodeInvalidSubject:       http.StatusBadRequest,
@@ -74,6 +76,8 @@ var statuses = map[verification.ErrorCode]int{
 	verification.CodeAlreadyConfirmed:     http.StatusConflict,
 	verification.CodeRequestExpired:       http.StatusConflict,
 	verification.CodeNoConfirmation:       http.StatusConflict,
+	verification.CodeAlreadyVerified:      http.StatusConflict,
+	verification.CodeNoEvent:              http.StatusConflict,
 	codeBodyTooLarge:                      http.StatusRequestEntityTooLarge,
 	codeMediaType:                         http.StatusUnsupportedMediaType,
 	codeContentEncoding:                   http.StatusUnsupportedMediaType,
@@ -98,9 +102,13 @@ var (
 	errExpiredKey = newError(codeExpiredKey, "",
 		"The API key is expired. Use a newer one.")
 	errScopeInit = newError(codeInsufficientScope, "",
-		"The API key may not start or confirm verifications: its scopes lack Init.")
+		"The API key may not start, confirm or cancel verifications: its scopes lack Init.")
 	errScopeStatus = newError(codeInsufficientScope, "",
 		"The API key may not read the status of verifications: its scopes lack Status.")
+	errScopeRead = newError(codeInsufficientScope, "",
+		"The API key may not list verifications: its scopes lack Read.")
+	errScopeRedeliver = newError(codeInsufficientScope, "",
+		"The API key may not send events once more: its scopes lack Redeliver.")
 
 	errRouteNotFound = newError(codeRouteNotFound, "",
 		"Nothing is served at this path. The operations are in /openapi.json; paths must match exactly.")
@@ -180,6 +188,22 @@ var (
 	errInvalidCode = newError(verification.CodeInvalidCode, fieldCode,
 		"code must be six digits, or the 22 characters of the parameter code of the return. It was not counted as a try.")
 
+	errMissingChangedID = newError(codeMissingField, fieldRequestID,
+		"requestId is required: the requestId that init answered.")
+
+	errListStatus = newError(codeInvalidParameter, "status",
+		"status must be PENDING, VERIFIED or EXPIRED, in capitals, and may be given once.")
+	errListReference = newError(codeInvalidParameter, "reference",
+		"reference must be one line of 1 to 128 characters, as init takes it, and may be given once.")
+	errListSince = newError(codeInvalidParameter, "since",
+		"since must be a time in RFC 3339, such as 2027-01-31T09:30:00Z, and may be given once.")
+	errListLimit = newError(codeInvalidParameter, "limit",
+		"limit must be a whole number from 1 to 200, and may be given once.")
+	errListCursor = newError(codeInvalidParameter, "cursor",
+		"cursor must be the nextCursor of an answer with the same status, reference and since, and may be given once.")
+	errListRate = newRetryableError(verification.CodeRateLimited, retryStatus,
+		"This API key reads too often. Wait for the time in Retry-After; a list counts as ten reads.")
+
 	errMissingID = newError(codeMissingParameter, "id",
 		"The query parameter id is required: the requestId that init answered.")
 	errRepeatedID = newError(codeInvalidParameter, "id",
@@ -203,6 +227,12 @@ func newError(code verification.ErrorCode, field, message string) *verification.
 
 func newRetryableError(code verification.ErrorCode, after time.Duration, message string) *verification.Error {
 	return &verification.Error{Code: code, Message: message, RetryAfter: after}
+}
+
+// scopeErrors are the answers to keys that lack a scope.
+var scopeErrors = map[settings.Scope]*verification.Error{
+	settings.ScopeInit: errScopeInit, settings.ScopeStatus: errScopeStatus,
+	settings.ScopeRead: errScopeRead, settings.ScopeRedeliver: errScopeRedeliver,
 }
 
 // newNumberError returns the error for an invalid phone number, with the reason of internal/phone.

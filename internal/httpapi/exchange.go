@@ -26,6 +26,8 @@ type exchange struct {
 	id      string
 	route   string
 	keyName string
+	// testKey is set for a test key, which sees other requests than all others.
+	testKey bool
 	status  int
 	code    verification.ErrorCode
 	cause   error

@@ -36,6 +36,9 @@ const (
 	keyInit    = "the/key+that~may=only?init,not{status}!" // any 32 visible characters are a key
 	keyStatus  = "the-key-that-may-only-status-0123456789"
 	keyExpired = "the-key-that-is-expired-0123456789abcde"
+
+	keyRead      = "the-key-that-may-only-read-0123456789abc"
+	keyRedeliver = "the-key-that-may-only-redeliver-01234567"
 )
 
 // TestMain sets a timeout of Eventually that is long enough for a slow machine.
@@ -60,6 +63,8 @@ func keysOf(extra ...settings.Key) settings.Keys {
 		{Name: "all", Hash: sha256.Sum256([]byte(keyAll)), Scopes: both},
 		{Name: "init", Hash: sha256.Sum256([]byte(keyInit)), Scopes: settings.ScopeInit},
 		{Name: "status", Hash: sha256.Sum256([]byte(keyStatus)), Scopes: settings.ScopeStatus},
+		{Name: "read", Hash: sha256.Sum256([]byte(keyRead)), Scopes: settings.ScopeRead},
+		{Name: "redeliver", Hash: sha256.Sum256([]byte(keyRedeliver)), Scopes: settings.ScopeRedeliver},
 		{Name: "old", Hash: sha256.Sum256([]byte(keyExpired)), Scopes: both, ExpiresAt: time.Unix(1, 0)},
 	}, extra...)...)
 }
@@ -113,7 +118,7 @@ func newHarness(t testing.TB, changes ...func(*setup)) *harness {
 	t.Helper()
 	g := NewWithT(t)
 	h := &harness{t: t, registry: prometheus.NewRegistry(), logs: gbytes.NewBuffer()}
-	h.canaries.add(keyAll, keyInit, keyStatus, keyExpired)
+	h.canaries.add(keyAll, keyInit, keyStatus, keyExpired, keyRead, keyRedeliver)
 	c := setup{limits: patientLimits(), settings: liveSettings()}
 	c.server.DrainDelay = -1
 	for _, change := range changes {
@@ -264,6 +269,13 @@ func (s *countingStore) ReadFinal(ctx context.Context, id string) (verification.
 		return verification.Request{}, err
 	}
 	return s.Store.ReadFinal(ctx, id)
+}
+
+func (s *countingStore) List(ctx context.Context, q verification.ListQuery) (verification.ListPage, error) {
+	if err := s.countCall(ctx); err != nil {
+		return verification.ListPage{}, err
+	}
+	return s.Store.List(ctx, q)
 }
 
 func (s *countingStore) Update(ctx context.Context, id string, mutate verification.Mutation) (verification.Request, error) {

@@ -23,6 +23,12 @@ const (
 	// maxRequestIDBytes limits an X-Request-Id that is adopted from the client.
 	maxRequestIDBytes = 128
 
+	// defaultPage is the limit of a list that has none, and readsPerList is how many reads a list counts as. maxSinceBytes limits the
+	// parameter since.
+	defaultPage   = 50
+	readsPerList  = 10
+	maxSinceBytes = 40
+
 	// maxWait limits a long poll, so that it ends before the idle timeout of common proxies (60 s).
 	maxWait = 30 * time.Second
 	// maxWaitsPerKey and maxWaits limit the long polls held at once; one more is answered immediately. With little memory

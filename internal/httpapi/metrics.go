@@ -17,7 +17,7 @@ import (
 //     HTTP's, or "OTHER"; status is the number.
 //   - phoneproof_http_request_duration_seconds{route}: time to answer.
 //   - phoneproof_http_inits_total{result}: init requests: "created", "replayed" for a retry of a stored request, or the error
-//     code.
+//     code; "test" for all of test keys.
 //   - phoneproof_http_rate_limited_total{limit}: inits refused as rate_limited, by the limit: "key", "phoneNumber", "prefix",
 //     "subject" or "declined".
 //   - phoneproof_http_long_polls: long polls held now.
@@ -35,6 +35,7 @@ type metrics struct {
 const (
 	initCreated  = "created"
 	initReplayed = "replayed"
+	initTest     = "test"
 )
 
 // waitSuffix separates long polls from ordinary reads, because their duration does not depend on the server.
@@ -50,7 +51,7 @@ func newMetrics() *metrics {
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"route"}),
 		inits: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "phoneproof_http_inits_total", Help: "Init requests, by result: created, replayed, or the error code.",
+			Name: "phoneproof_http_inits_total", Help: "Init requests, by result: created, replayed, or the error code; test for all of test keys.",
 		}, []string{"result"}),
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "phoneproof_http_rate_limited_total",

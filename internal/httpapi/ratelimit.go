@@ -12,7 +12,7 @@ import (
 
 // reportRemaining sets what is left of the key's limit. A retry of a stored request does not count and does not know it.
 func (x *exchange) reportRemaining(created verification.Created) {
-	limits := x.settings.Limits
+	limits := x.settings.LimitsOf(x.testKey)
 	if !limits.PerKey.Limited() {
 		return
 	}
@@ -27,8 +27,10 @@ func (x *exchange) reportRateLimited(e *verification.Error) {
 	if e.Limit == "" { // also errStatusRate, which is not a limit on inits
 		return
 	}
-	x.api.metrics.limited.WithLabelValues(e.Limit).Inc()
-	x.setRatePolicy(x.settings.Limits)
+	if !x.testKey {
+		x.api.metrics.limited.WithLabelValues(e.Limit).Inc()
+	}
+	x.setRatePolicy(x.settings.LimitsOf(x.testKey))
 	x.setRateRemaining(e.Limit, 0, wholeSeconds(e.RetryAfter))
 }
 

@@ -62,7 +62,7 @@ func (x *exchange) readOrWait(key settings.Key, query statusQuery) (verification
 func (x *exchange) readRequest(id string) (verification.Request, error) {
 	ctx, cancel := context.WithTimeout(verification.WithCaller(x.r.Context(), verification.Client(x.keyName)), storeTimeout)
 	defer cancel()
-	request, err := x.api.service.Status(ctx, id)
+	request, err := x.api.service.StatusFor(ctx, id, x.testKey)
 	if err != nil {
 		return verification.Request{}, fmt.Errorf("read request: %w", err)
 	}
@@ -70,11 +70,11 @@ func (x *exchange) readRequest(id string) (verification.Request, error) {
 }
 
 func (x *exchange) answerStatus(request verification.Request) {
-	phase := request.PhaseAt(x.api.clock.Now())
+	now := x.api.clock.Now()
 	buffer := takeBuffer()
 	body := *buffer
 	body = append(body, `{"status":"`...)
-	body = append(body, phase...)
+	body = append(body, request.PhaseAt(now)...)
 	body = append(body, `","phoneNumber":"`...)
 	body = append(body, request.Phone.E164()...)
 	body = append(body, `","expiresAt":`...)
@@ -84,7 +84,17 @@ func (x *exchange) answerStatus(request verification.Request) {
 		body = append(body, request.UsedMethod()...)
 		body = append(body, '"')
 	}
-	if phase == verification.Verified {
+	body = appendResult(body, &request, now)
+	body = appendClientData(body, &request)
+	body = appendTest(body, &request)
+	body = append(body, "}\n"...)
+	x.sendAnswer(http.StatusOK, body)
+	releaseBuffer(buffer, body)
+}
+
+// appendResult appends what became of a request so far.
+func appendResult(body []byte, request *verification.Request, now time.Time) []byte {
+	if request.PhaseAt(now) == verification.Verified {
 		body = append(body, `,"verifiedAt":`...)
 		body = appendTime(body, request.VerifiedAt)
 		body = append(body, `,"actualPhoneNumber":"`...)
@@ -95,15 +105,12 @@ func (x *exchange) answerStatus(request verification.Request) {
 			body = appendString(body, string(assurance))
 		}
 	}
-	if hint := request.HintAt(x.api.clock.Now()); hint != "" {
+	if hint := request.HintAt(now); hint != "" {
 		body = append(body, `,"hint":"`...)
 		body = append(body, hint...)
 		body = append(body, '"')
 	}
-	body = appendClientData(body, &request)
-	body = append(body, "}\n"...)
-	x.sendAnswer(http.StatusOK, body)
-	releaseBuffer(buffer, body)
+	return body
 }
 
 // statusQuery holds the query parameters of status that are used.

@@ -26,6 +26,29 @@ func readRate(perKey verification.Rate) (rate tokenbucket.Rate, limited bool) {
 	return tokenbucket.Rate{PerSecond: perSecond, Burst: perSecond * statusBurstTime.Seconds()}, true
 }
 
+// listRate is readRate for lists, which are limited in any case: one can be as expensive as the reads of hundreds of requests.
+func listRate(perKey verification.Rate) tokenbucket.Rate {
+	rate, limited := readRate(perKey)
+	if !limited {
+		return tokenbucket.Rate{PerSecond: minStatusRate, Burst: minStatusRate * statusBurstTime.Seconds()}
+	}
+	return rate
+}
+
+// takeReads uses up some reads of the key, and reports whether one was left at now. What it takes beyond that is owed.
+func (l *readLimit) takeReads(key string, rate tokenbucket.Rate, reads int, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	bucket := l.bucketOf(key, rate, now)
+	if !bucket.Take(rate, now) {
+		return false
+	}
+	for range reads - 1 {
+		bucket.Charge(rate, now)
+	}
+	return true
+}
+
 // takeRead uses up a read of the key, and reports whether one was left at now.
 func (l *readLimit) takeRead(key string, perKey verification.Rate, now time.Time) bool {
 	rate, limited := readRate(perKey)
@@ -88,6 +111,15 @@ func (x *exchange) limitStatus(key string) error {
 		return nil
 	}
 	return errStatusRate
+}
+
+// limitLists returns errListRate if the key lists too often. Lists have a limit of their own, so that they never keep a client with the
+// same key from asking for a status.
+func (x *exchange) limitLists(key string, reads int) error {
+	if x.api.listReads.takeReads(key, listRate(x.settings.Limits.PerKey), reads, x.api.clock.Now()) {
+		return nil
+	}
+	return errListRate
 }
 
 // limitRetries returns errRetryRate if the key retries too often; only inits with an Idempotency-Key are retries. Inits that

@@ -322,7 +322,7 @@ func (h *Handler) newView(v *visit, state view.State) *view.View {
 		Language: view.MatchLanguage(s.Page.Languages, v.request.Locale, v.r.Header.Get("Accept-Language")),
 		State:    state, DisplayName: s.DisplayName,
 		PageURL: v.path, Framed: len(s.Page.FrameAncestors) > 0, Accent: s.Page.AccentColor, OnAccent: s.Page.OnAccent,
-		Session: v.request.Terms.Level == verification.LevelSession,
+		Session: v.request.Terms.Level == verification.LevelSession, Test: v.request.Test,
 	}
 	// A page whose request is not known yet may come to have forms.
 	if out.Session || v.request.ID == "" {
@@ -343,7 +343,7 @@ func (h *Handler) viewOf(v *visit) *view.View {
 	out.ReturnURL, out.Method = h.returnLink(v, now), method
 	out.ConfirmLabel, out.NotMeLabel = labels.ButtonConfirm, labels.ButtonNotMe
 	out.TriesUsedUp = r.HintAt(now) == verification.HintWrongCode
-	if !isFinal(out.State) && out.State != view.Unavailable && out.State != view.Digits {
+	if !isFinal(out.State) && out.State != view.Unavailable && out.State != view.Digits && !r.Test {
 		h.addMessengers(v, out)
 	}
 	return out

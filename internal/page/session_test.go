@@ -243,7 +243,7 @@ func (p *sessionPage) confirm() {
 	_, returnCode := p.codes()
 	code, valid := verification.ParseSessionCode(returnCode)
 	p.Expect(valid).To(BeTrue())
-	_, err := p.service.ConfirmSession(p.t.Context(), p.initiated.Request.ID, code, func(r *verification.Request) [][]byte {
+	_, err := p.service.ConfirmSession(p.t.Context(), p.initiated.Request.ID, false, code, func(r *verification.Request) [][]byte {
 		return p.settings.Load().SessionSecrets(r, p.handler.Clock.Now())
 	}, 0)
 	p.Expect(err).NotTo(HaveOccurred())

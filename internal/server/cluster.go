@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -162,7 +161,7 @@ func (c *cluster) newElector(ctx context.Context, clients clientset.Interface) (
 		requests = request.New(options)
 	}
 	elector, err = leader.New(leader.Options{
-		Client: clients, Namespace: namespace, Name: leaseName(name), Identity: identity,
+		Client: clients, Namespace: namespace, Name: leader.ProjectLease(name), Identity: identity,
 		Times: c.options.Lease, Log: c.log.WithName("lease"), Owner: c.leaseOwner,
 		Term: func(ctx context.Context) error { return c.runTerm(ctx, requests, manual) },
 	})
@@ -235,13 +234,4 @@ func (c *cluster) recordRedelivery(project *verifyv1.VerificationProject, grante
 		kind, reason = corev1.EventTypeWarning, "RedeliveryRefused"
 	}
 	c.recorder.Eventf(project, nil, kind, reason, "Redeliver", "%s", message)
-}
-
-// leaseName returns the name of a project's lease, which has at most 253 characters, like the project's name.
-func leaseName(project string) string {
-	const prefix = "phoneproof-"
-	if len(prefix)+len(project) <= 253 {
-		return prefix + project
-	}
-	return prefix + uuid.NewSHA1(uuid.NameSpaceDNS, []byte(project)).String()
 }

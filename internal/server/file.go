@@ -68,7 +68,7 @@ func (s *server) serveFileFromDatabase(ctx context.Context, source *settings.Fil
 		return fmt.Errorf("name this candidate: %w", err)
 	}
 	elector, err := leader.New(leader.Options{
-		Lock: store.Lock(identity), Name: leaseName(s.project.Name()), Times: s.options.Lease, Log: s.log.WithName("lease"),
+		Lock: store.Lock(identity), Name: leader.ProjectLease(s.project.Name()), Times: s.options.Lease, Log: s.log.WithName("lease"),
 		Term: s.registerAlone(inbound, source.Subscribe).Start,
 	})
 	if err != nil {

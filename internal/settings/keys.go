@@ -16,6 +16,8 @@ type Scope uint8
 const (
 	ScopeInit Scope = 1 << iota
 	ScopeStatus
+	ScopeRead
+	ScopeRedeliver
 )
 
 // Errors of Keys.Find.
@@ -30,6 +32,8 @@ type Key struct {
 	Name   string
 	Hash   [sha256.Size]byte
 	Scopes Scope
+	// Test is set for a key with mode Test.
+	Test bool
 	// ExpiresAt is when the key expires; zero for never.
 	ExpiresAt time.Time
 	// until is when a replaced value stops being accepted; zero for a current one.

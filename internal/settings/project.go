@@ -56,7 +56,7 @@ func buildKeys(specs []verifyv1.APIKey, secrets Secrets) Keys {
 		if !secret.Usable() {
 			continue
 		}
-		key := Key{Name: k.Name, Hash: [sha256.Size]byte(secret.Current()), Scopes: convertScopes(k.EffectiveScopes())}
+		key := Key{Name: k.Name, Hash: [sha256.Size]byte(secret.Current()), Scopes: convertScopes(k.EffectiveScopes()), Test: k.IsTest()}
 		if k.ExpiresAt != nil {
 			key.ExpiresAt = k.ExpiresAt.Time
 		}
@@ -78,6 +78,10 @@ func convertScopes(names []verifyv1.Scope) Scope {
 			all |= ScopeInit
 		case verifyv1.ScopeStatus:
 			all |= ScopeStatus
+		case verifyv1.ScopeRead:
+			all |= ScopeRead
+		case verifyv1.ScopeRedeliver:
+			all |= ScopeRedeliver
 		}
 	}
 	return all
@@ -136,11 +140,12 @@ func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 	}
 	out := &Webhook{
 		URL:            w.URL,
+		TestURL:        w.TestURL,
 		Signed:         w.SecretRef != nil,
 		Secret:         secrets.secretAt(fieldWebhookSecret),
 		PreviousSecret: secrets.secretAt(fieldWebhookPrevious),
 		Timeout:        w.EffectiveTimeout(),
-		Events:         ConvertEvents(w.EffectiveEvents()),
+		Events:         ConvertEvents(w),
 	}
 	if w.CABundle != "" {
 		out.CABundle = []byte(w.CABundle)
@@ -148,11 +153,14 @@ func buildWebhook(w *verifyv1.Webhook, secrets Secrets) *Webhook {
 	return out
 }
 
-// ConvertEvents returns the set of the kinds of events that spec.webhook.events names.
-func ConvertEvents(events []verifyv1.Event) verification.EventKinds {
+// ConvertEvents returns the set of the kinds of events that spec.webhook.events names, with those of test keys if they have a receiver.
+func ConvertEvents(w *verifyv1.Webhook) verification.EventKinds {
 	var kinds verification.EventKinds
-	for _, event := range events {
+	for _, event := range w.EffectiveEvents() {
 		kinds |= verification.NewEventKinds(verification.EventKind(event))
+	}
+	if w.TestURL != "" {
+		return kinds.WithTests()
 	}
 	return kinds
 }

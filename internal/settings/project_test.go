@@ -285,3 +285,12 @@ func TestFromProject_bad_secret_disables_just_what_needs_it(t *testing.T) {
 		}
 	}
 }
+
+func TestConvertScopes(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(convertScopes(nil)).To(BeZero())
+	g.Expect(convertScopes([]verifyv1.Scope{verifyv1.ScopeRead})).To(Equal(ScopeRead))
+	g.Expect(convertScopes([]verifyv1.Scope{verifyv1.ScopeRedeliver})).To(Equal(ScopeRedeliver))
+	g.Expect(convertScopes([]verifyv1.Scope{verifyv1.ScopeInit, verifyv1.ScopeStatus, verifyv1.ScopeRead, verifyv1.ScopeRedeliver})).
+		To(Equal(ScopeInit | ScopeStatus | ScopeRead | ScopeRedeliver))
+}

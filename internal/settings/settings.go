@@ -128,6 +128,8 @@ type Database struct {
 // Webhook is the receiver of a project's events.
 type Webhook struct {
 	URL string
+	// TestURL receives the events of test keys, and no others; empty if they are not sent.
+	TestURL string
 	// Signed reports whether the project has a webhook secret. If it is set and Secret cannot be used, delivery waits: an event
 	// of a signed webhook is never sent unsigned.
 	Signed bool
@@ -190,6 +192,14 @@ func (s *Settings) EventPolicy() verification.EventPolicy {
 	default:
 		return verification.EventsOn
 	}
+}
+
+// TestEventPolicy returns how these settings treat the events of test keys.
+func (s *Settings) TestEventPolicy() verification.EventPolicy {
+	if s.Webhook == nil || s.Webhook.TestURL == "" {
+		return verification.EventsOff
+	}
+	return s.EventPolicy()
 }
 
 // EventKinds returns the kinds of events that are to be sent, at once or later.

@@ -3,7 +3,10 @@ package simulator
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,7 +148,20 @@ func (wa *whatsApp) findPhoneNumber(r *http.Request, id, token string) (*busines
 		return nil, oauthError(http.StatusServiceUnavailable, 2, f.message)
 	}
 	wa.presentToken(b, token)
+	if proof := r.URL.Query().Get("appsecret_proof"); proof != "" && !b.isProof(proof, token) {
+		return nil, &graphError{
+			status: http.StatusBadRequest, Type: "GraphMethodException", Code: 100,
+			Message: "Invalid appsecret_proof provided in the API argument",
+		}
+	}
 	return b, nil
+}
+
+// isProof reports whether a proof was made of the token with the secret of the app ("Secure Graph API calls").
+func (b *business) isProof(proof, token string) bool {
+	mac := hmac.New(sha256.New, []byte(b.secret()))
+	mac.Write([]byte(token))
+	return hmac.Equal([]byte(proof), []byte(hex.EncodeToString(mac.Sum(nil))))
 }
 
 // unknownObject is Meta's answer both for an id that the token may not see and for one that does not exist.

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/phoneproof/phoneproof/internal/messenger/whatsapp"
+	"github.com/phoneproof/phoneproof/internal/settings"
 )
 
 // The business account of the account of the tests, and the app of its token.
@@ -221,4 +222,19 @@ func TestBusinessAccount_ofAnotherChangesNothing(t *testing.T) {
 	w.Expect(w.line("1")).To(HaveKeyWithValue("state", "undeliverable"))
 	w.callGraph(http.StatusOK, http.MethodDelete, otherWABA+"/subscribed_apps", "")
 	w.Expect(c.all()).To(BeEmpty())
+}
+
+// TestAppSecret_isComparedWithTheAppOfTheToken checks the proof by which Meta finds out that a secret is another app's.
+func TestAppSecret_isComparedWithTheAppOfTheToken(t *testing.T) {
+	w := startSimulator(t, Options{})
+	w.Expect(w.sim.AddWhatsApp(WhatsAppAccount{PhoneNumberID: "1234567890", Number: "+4915112345670", AppSecret: "sim_4915112345670:app"})).To(Succeed())
+	account := whatsAppAccount(credential)
+	w.Expect(w.graph.CheckAppSecret(t.Context(), account)).To(MatchError(whatsapp.ErrAppSecret), "it has the value of the token")
+	account.AppSecret = settings.NewSecret([]byte("sim_4915112345670:app"))
+	w.Expect(w.graph.CheckAppSecret(t.Context(), account)).To(Succeed())
+
+	w.call(http.StatusNoContent, http.MethodPost, "/sim/faults", `{"platform": "whatsapp", "method": "phone_number", "status": 500}`)
+	err := w.graph.CheckAppSecret(t.Context(), account)
+	w.Expect(err).To(HaveOccurred())
+	w.Expect(err).NotTo(MatchError(whatsapp.ErrAppSecret))
 }

@@ -15,11 +15,13 @@ type Counted struct {
 	KeyName string
 	Phone   phone.Number
 	Subject string
+	// Test is set for the request of a test key, which counts by its key alone, apart from all others.
+	Test bool
 }
 
 // Counted returns the creation as the limits count it.
 func (n New) Counted() Counted {
-	return Counted{ID: n.ID, KeyName: n.KeyName, Phone: n.Phone, Subject: n.Subject}
+	return Counted{ID: n.ID, KeyName: n.KeyName, Phone: n.Phone, Subject: n.Subject, Test: n.Test}
 }
 
 // Admissions remember the creations that limits count, for stores that count in memory. They are not safe for concurrent use.
@@ -28,6 +30,7 @@ func (n New) Counted() Counted {
 // stored requests were declined.
 type Admissions struct {
 	keys    windows[string]
+	tests   windows[string] // of test keys
 	numbers windows[phone.Number]
 	// prefixes have that many digits; there are none if nothing limits by them.
 	prefixes windows[PrefixGroup]
@@ -51,14 +54,17 @@ func NewSharedAdmissions() *Admissions {
 
 func newAdmissions(kept time.Duration, keptFor func(time.Duration) time.Duration) *Admissions {
 	return &Admissions{
-		keys: newWindows[string](kept), numbers: newWindows[phone.Number](kept), prefixes: newWindows[PrefixGroup](kept),
-		subjects: newWindows[string](kept), keptFor: keptFor,
+		keys: newWindows[string](kept), tests: newWindows[string](kept), numbers: newWindows[phone.Number](kept),
+		prefixes: newWindows[PrefixGroup](kept), subjects: newWindows[string](kept), keptFor: keptFor,
 	}
 }
 
 // Refuse returns the refusal of a creation by the rates and the cool-down; nil if all admit it. It counts nothing, because a refused
 // creation does not count.
 func (a *Admissions) Refuse(c Counted, limits Limits, now time.Time) error {
+	if c.Test {
+		return Waits{Key: a.tests.retryAfter(c.KeyName, limits.PerKey, now)}.Refusal()
+	}
 	a.setDigits(limits.PerPrefix, now)
 	return Waits{
 		Key:         a.keys.retryAfter(c.KeyName, limits.PerKey, now),
@@ -71,6 +77,11 @@ func (a *Admissions) Refuse(c Counted, limits Limits, now time.Time) error {
 
 // Admit counts a creation at now and returns what is left for its key.
 func (a *Admissions) Admit(c Counted, limits Limits, now time.Time) Quota {
+	if c.Test {
+		a.tests.kept = a.keptFor(limits.PerKey.Period)
+		a.Add(c, now, now)
+		return a.tests.quota(c.KeyName, limits.PerKey, now)
+	}
 	a.setDigits(limits.PerPrefix, now)
 	a.setKept(c, limits)
 	a.Add(c, now, now)
@@ -79,6 +90,10 @@ func (a *Admissions) Admit(c Counted, limits Limits, now time.Time) Quota {
 
 // Add counts a creation that was admitted at another time or replica. It counts once, however often it is added.
 func (a *Admissions) Add(c Counted, admitted, now time.Time) {
+	if c.Test {
+		a.tests.add(c.KeyName, c.ID, admitted, now)
+		return
+	}
 	a.keys.add(c.KeyName, c.ID, admitted, now)
 	a.numbers.add(phone.Canonical(c.Phone), c.ID, admitted, now)
 	a.prefixes.add(a.groupOf(c), c.ID, admitted, now)
@@ -87,6 +102,10 @@ func (a *Admissions) Add(c Counted, admitted, now time.Time) {
 
 // Remove uncounts a creation that did not happen.
 func (a *Admissions) Remove(c Counted, admitted time.Time) {
+	if c.Test {
+		a.tests.remove(c.KeyName, c.ID, admitted)
+		return
+	}
 	a.keys.remove(c.KeyName, c.ID, admitted)
 	a.numbers.remove(phone.Canonical(c.Phone), c.ID, admitted)
 	a.prefixes.remove(a.groupOf(c), c.ID, admitted)

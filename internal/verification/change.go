@@ -21,7 +21,7 @@ func NewRequest(n New, now time.Time) Request {
 	return Request{
 		ID: n.ID, Phone: n.Phone, Method: n.Method, OtherMethods: slices.Clone(n.OtherMethods),
 		CreatedAt: TruncateTime(now), ExpiresAt: TruncateTime(now.Add(n.TTL)),
-		KeyName: n.KeyName, BodyHash: n.BodyHash, DisplayName: n.DisplayName, ClientData: n.cloneData(), Terms: n.Terms,
+		KeyName: n.KeyName, BodyHash: n.BodyHash, Test: n.Test, DisplayName: n.DisplayName, ClientData: n.cloneData(), Terms: n.Terms,
 		Phase: Pending,
 	}
 }
@@ -30,12 +30,12 @@ func NewRequest(n New, now time.Time) Request {
 func (r *Request) Clone() Request {
 	c := *r
 	c.Contacts, c.Hints, c.ClientData = slices.Clone(r.Contacts), slices.Clone(r.Hints), r.cloneData()
-	c.OtherMethods = slices.Clone(r.OtherMethods)
+	c.OtherMethods, c.EarlierAttempts = slices.Clone(r.OtherMethods), slices.Clone(r.EarlierAttempts)
 	return c
 }
 
-// Apply returns the state that a store keeps after a mutation of r, with times truncated; r stays as it is. It fails with the
-// error of the mutation, or with ErrContent if the mutation changed what never changes.
+// Apply returns the state that a store keeps after a mutation of r, with times truncated and past attempts kept; r stays as it is. It
+// fails with the error of the mutation, or with ErrContent if the mutation changed what never changes.
 func (r *Request) Apply(mutate Mutation, now time.Time) (Request, error) {
 	next := r.Clone()
 	if err := mutate(&next, now); err != nil {
@@ -45,6 +45,7 @@ func (r *Request) Apply(mutate Mutation, now time.Time) (Request, error) {
 		return Request{}, errImmutable
 	}
 	next = next.Clone() // the mutation may keep what it put in
+	next.archiveAttempt(r)
 	next.truncateTimes()
 	return next, nil
 }
@@ -60,7 +61,7 @@ func (r *Request) HasSameWork(next *Request) bool {
 func (r *Request) sameCreation(other *Request) bool {
 	return r.ID == other.ID && r.Phone == other.Phone && r.Method == other.Method && slices.Equal(r.OtherMethods, other.OtherMethods) &&
 		r.CreatedAt.Equal(other.CreatedAt) && r.ExpiresAt.Equal(other.ExpiresAt) &&
-		r.KeyName == other.KeyName && r.BodyHash == other.BodyHash && r.DisplayName == other.DisplayName &&
+		r.KeyName == other.KeyName && r.BodyHash == other.BodyHash && r.Test == other.Test && r.DisplayName == other.DisplayName &&
 		r.equalData(other.ClientData) && r.Terms == other.Terms && r.Epoch == other.Epoch && r.Version == other.Version
 }
 
@@ -68,6 +69,9 @@ func (r *Request) truncateTimes() {
 	d := &r.Delivery
 	for _, t := range [...]*time.Time{&r.VerifiedAt, &r.ProvenAt, &d.NextAttemptAt, &d.LastAttemptAt, &d.DeliveredAt, &d.ExhaustedAt} {
 		*t = TruncateTime(*t)
+	}
+	for i := range r.EarlierAttempts {
+		r.EarlierAttempts[i].At = TruncateTime(r.EarlierAttempts[i].At)
 	}
 	for i := range r.Contacts {
 		r.Contacts[i].BoundAt = TruncateTime(r.Contacts[i].BoundAt)

@@ -18,17 +18,19 @@ var errNoSecret = errors.New("the account's secret is gone")
 const retryNoSecret = 30 * time.Second
 
 // ConfirmSession moves a proven request to VERIFIED if the code is one of its session codes, for the client that ctx names. A code is
-// redeemed once. Of an error the cause is one of the package's Error values; a wrong code is counted before it is refused.
+// redeemed once. testKey is the mode of its key; a request of the other mode is ErrNotFound. Of an error the cause is one of the
+// package's Error values; a wrong code is counted before it is refused.
 func (s *Service) ConfirmSession(
-	ctx context.Context, id string, code SessionCode, secrets SecretsFunc, wanted EventKinds,
+	ctx context.Context, id string, testKey bool, code SessionCode, secrets SecretsFunc, wanted EventKinds,
 ) (Request, error) {
-	request, err := s.enterCode(ctx, id, secrets, func(r *Request, now time.Time) error {
+	isHidden := func(r *Request) bool { return !r.IsVisibleTo(testKey) }
+	request, err := s.enterCode(ctx, id, isHidden, secrets, func(r *Request, now time.Time) error {
 		return r.ConfirmSession(s.matcher(code, secrets), now, wanted)
 	})
 	if err != nil {
 		return request, fmt.Errorf("confirm request: %w", err)
 	}
-	if s.Observer != nil {
+	if s.Observer != nil && !request.Test {
 		s.Observer.Verified(request.UsedMethod(), request.VerifiedAt.Sub(request.CreatedAt))
 		s.Observer.SessionStep(SessionConfirmed)
 	}
@@ -40,7 +42,8 @@ func (s *Service) ConfirmSession(
 func (s *Service) CheckSessionCode(
 	ctx context.Context, id string, code SessionCode, secrets SecretsFunc, wanted EventKinds,
 ) (Request, error) {
-	return s.enterCode(ctx, id, secrets, func(r *Request, now time.Time) error {
+	isHidden := func(*Request) bool { return false }
+	return s.enterCode(ctx, id, isHidden, secrets, func(r *Request, now time.Time) error {
 		return r.CheckSessionCode(s.matcher(code, secrets), now, wanted)
 	})
 }
@@ -49,13 +52,19 @@ func (s *Service) matcher(code SessionCode, secrets SecretsFunc) func(*Request) 
 	return func(r *Request) bool { return s.codes.matchSessionCode(r, code, secrets(r)) }
 }
 
-// enterCode applies a mutation that a wrong code changes, too.
-func (s *Service) enterCode(ctx context.Context, id string, secrets SecretsFunc, mutate Mutation) (Request, error) {
+// enterCode applies a mutation that a wrong code changes, too. A hidden request is not found.
+func (s *Service) enterCode(
+	ctx context.Context, id string, isHidden func(*Request) bool, secrets SecretsFunc, mutate Mutation,
+) (Request, error) {
 	if !IsRequestID(id) {
 		return Request{}, ErrNotFound
 	}
 	var reason error
 	request, err := s.store.Update(ctx, id, func(r *Request, now time.Time) error {
+		reason = nil
+		if isHidden(r) {
+			return errOtherMode
+		}
 		if r.checkConfirmation(now) == nil && len(secrets(r)) == 0 {
 			reason = errNoSecret
 			return reason
@@ -72,7 +81,7 @@ func (s *Service) enterCode(ctx context.Context, id string, secrets SecretsFunc,
 		return request, refuseCode(reason, &request)
 	case errors.Is(err, errNoSecret):
 		return Request{}, refuseCode(reason, &request)
-	case err != nil && errors.Is(err, reason):
+	case err != nil && reason != nil && errors.Is(err, reason):
 		return request, refuseCode(reason, &request)
 	case err != nil:
 		return Request{}, fmt.Errorf("enter session code: %w", err)
@@ -81,7 +90,7 @@ func (s *Service) enterCode(ctx context.Context, id string, secrets SecretsFunc,
 }
 
 func (s *Service) observeWrongCode(r *Request) {
-	if s.Observer == nil {
+	if s.Observer == nil || r.Test {
 		return
 	}
 	s.Observer.SessionStep(SessionWrongCode)
@@ -125,7 +134,7 @@ func (s *Service) Cancel(ctx context.Context, id string, wanted EventKinds) (Req
 	if err != nil {
 		return request, fmt.Errorf("cancel request: %w", err)
 	}
-	if changed && s.Observer != nil {
+	if changed && s.Observer != nil && !request.Test {
 		s.Observer.SessionStep(SessionCanceled)
 	}
 	return request, nil

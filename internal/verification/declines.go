@@ -18,13 +18,13 @@ type decline struct {
 }
 
 // AddState adds the state of a stored request, for Limits.DeclineCooldown. A decline is final, so an older state of the same request
-// that is added later changes nothing.
+// that is added later changes nothing. That of a test key is played, and no owner of a number answered.
 func (a *Admissions) AddState(r *Request) {
 	if known, ok := a.declined.byID[r.ID]; ok && known.created.Equal(r.CreatedAt) {
 		return
 	}
 	a.RemoveState(r.ID)
-	if at := r.DeclinedAt(); !at.IsZero() {
+	if at := r.DeclinedAt(); !at.IsZero() && !r.Test {
 		a.declined.add(r.ID, decline{phone.Canonical(r.Phone), r.CreatedAt}, at)
 	}
 }

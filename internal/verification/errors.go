@@ -12,6 +12,7 @@ type ErrorCode string
 const (
 	CodeInvalidPhoneNumber   ErrorCode = "invalid_phone_number"
 	CodeOwnNumber            ErrorCode = "own_number"
+	CodeNoTestNumber         ErrorCode = "not_a_test_number"
 	CodeInvalidMethod        ErrorCode = "invalid_method"
 	CodeMethodNotConfigured  ErrorCode = "method_not_configured"
 	CodeInvalidSubject       ErrorCode = "invalid_subject"
@@ -35,6 +36,8 @@ const (
 	CodeAlreadyConfirmed ErrorCode = "already_confirmed"
 	CodeRequestExpired   ErrorCode = "request_expired"
 	CodeNoConfirmation   ErrorCode = "confirmation_not_needed"
+	CodeAlreadyVerified  ErrorCode = "already_verified"
+	CodeNoEvent          ErrorCode = "no_event"
 )
 
 // Error is an error that a client backend may see: a stable code, a message that names the remedy, and, if one input

@@ -17,7 +17,7 @@ const (
 	EventAttention EventKind = "verification.attention"
 )
 
-// EventKinds is a set of kinds; its zero value holds none.
+// EventKinds is a set of kinds, of requests and of those of test keys; its zero value holds none.
 type EventKinds uint8
 
 // NewEventKinds returns the set of some kinds. A kind that is unknown is not in it.
@@ -29,8 +29,23 @@ func NewEventKinds(kinds ...EventKind) EventKinds {
 	return set
 }
 
-// Has reports whether the kind is in the set.
+// Has reports whether the kind is in the set, for requests that are none of test keys.
 func (s EventKinds) Has(kind EventKind) bool { return s&kind.kindBit() != 0 }
+
+// testShift is where the bits of events of test keys begin.
+const testShift = 4
+
+// WithTests returns the set with the same kinds of test requests, whose events have a receiver of their own.
+func (s EventKinds) WithTests() EventKinds { return s | s<<testShift }
+
+// Wants reports whether an event is to be sent: one of a test key only if WithTests.
+func (s EventKinds) Wants(e Event) bool {
+	bit := e.Kind.kindBit()
+	if e.Test {
+		bit <<= testShift
+	}
+	return s&bit != 0
+}
 
 func (k EventKind) kindBit() EventKinds {
 	switch k {
@@ -51,19 +66,35 @@ func (k EventKind) kindBit() EventKinds {
 // replaces it, and every attempt to deliver it sends the same.
 type Event struct {
 	Kind EventKind
+	// Test is set for the event of a test key's request.
+	Test bool
 	// Hint is set for EventAttention, and for EventExpired and EventDeclined if there was one.
 	Hint HintKind
 	// At is when it happened.
 	At time.Time
 }
 
+// Name returns the name of the event in webhooks. That of a test key has one of its own, so that no receiver takes it for real.
+func (e Event) Name() string {
+	if e.Test {
+		return "test." + string(e.Kind)
+	}
+	return string(e.Kind)
+}
+
 // Equal reports whether both are the same event.
 func (e Event) Equal(other Event) bool {
-	return e.Kind == other.Kind && e.Hint == other.Hint && e.At.Equal(other.At)
+	return e.Kind == other.Kind && e.Test == other.Test && e.Hint == other.Hint && e.At.Equal(other.At)
 }
 
 // Event returns the event of the current state; its zero value for a pending request that has nothing to report.
 func (r *Request) Event() Event {
+	e := r.stateEvent()
+	e.Test = r.Test && e.Kind != ""
+	return e
+}
+
+func (r *Request) stateEvent() Event {
 	last := r.lastHint()
 	switch {
 	case r.Phase == Verified:
@@ -86,7 +117,7 @@ func (r *Request) Event() Event {
 // request would be wrong after its end.
 func (r *Request) makeEventDue(now time.Time, wanted EventKinds) {
 	r.Delivery = Delivery{}
-	if wanted.Has(r.Event().Kind) {
+	if wanted.Wants(r.Event()) {
 		r.Delivery.NextAttemptAt = now
 	}
 }

@@ -29,7 +29,7 @@ const (
 	HintDeclined HintKind = "DECLINED"
 	// HintWrongCode means that too many wrong session codes were entered, which ended the request.
 	HintWrongCode HintKind = "WRONG_CODE"
-	// HintCanceled means that the user gave up on the page, which ended the request.
+	// HintCanceled means that the user gave up on the page, or the client canceled, which ended the request.
 	HintCanceled HintKind = "CANCELED"
 )
 
@@ -63,7 +63,7 @@ func (r *Request) addAttention(kind HintKind, now time.Time, wanted EventKinds) 
 	if !r.addHint(kind, now) {
 		return false
 	}
-	if r.Phase == Pending && wanted.Has(EventAttention) {
+	if r.Phase == Pending && wanted.Wants(Event{Kind: EventAttention, Test: r.Test}) {
 		r.makeEventDue(now, wanted)
 	}
 	return true

@@ -26,8 +26,18 @@ type Policy struct {
 	// Retention is how long a request is kept after it is finished and its code has rested.
 	Retention time.Duration
 	Events    EventPolicy
+	// TestEvents is the same of the events of test keys.
+	TestEvents EventPolicy
 	// Kinds are the events that a step of the loop makes due.
 	Kinds EventKinds
+}
+
+// eventsOf returns whether the events of a request are sent.
+func (p Policy) eventsOf(r *Request) EventPolicy {
+	if r.Test {
+		return p.TestEvents
+	}
+	return p.Events
 }
 
 // Step is the next thing to do for a request.
@@ -39,10 +49,12 @@ const (
 	StepExpire
 	StepDeliver
 	StepDelete
+	// StepPlay does to a request of a test key what a message does to others.
+	StepPlay
 )
 
 // String returns the step's name for logs.
-func (s Step) String() string { return [...]string{"wait", "expire", "deliver", "delete"}[s] }
+func (s Step) String() string { return [...]string{"wait", "expire", "deliver", "delete", "play"}[s] }
 
 // Action is a step, and for StepWait the exact time to call Next again.
 type Action struct {
@@ -63,17 +75,20 @@ func Next(r *Request, now time.Time, p Policy) Action {
 	}
 }
 
-// nextOfPending returns the expiry, or the delivery of an event that is due before it.
+// nextOfPending returns the expiry, or what is due before it: the outcome of a test number, or the delivery of an event.
 func nextOfPending(r *Request, now time.Time, p Policy) Action {
-	expiry := r.EndsAt().Add(ExpiryGrace)
-	if r.Delivery.Wanted() && p.Events == EventsOn && r.Delivery.NextAttemptAt.Before(expiry) && now.Before(expiry) {
+	expiry := r.LapsesAt()
+	if at := r.PlaysAt(); !at.IsZero() && at.Before(expiry) && now.Before(expiry) {
+		return dueAt(StepPlay, at, now)
+	}
+	if r.Delivery.Wanted() && p.eventsOf(r) == EventsOn && r.Delivery.NextAttemptAt.Before(expiry) && now.Before(expiry) {
 		return dueAt(StepDeliver, r.Delivery.NextAttemptAt, now)
 	}
 	return dueAt(StepExpire, expiry, now)
 }
 
 func nextDelivery(r *Request, now time.Time, p Policy) Action {
-	switch p.Events {
+	switch p.eventsOf(r) {
 	case EventsOn:
 		return dueAt(StepDeliver, r.Delivery.NextAttemptAt, now)
 	case EventsPaused:

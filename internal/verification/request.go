@@ -104,6 +104,8 @@ type Request struct {
 	// BodyHash is half of a SHA-256 in lower-case hex by which a retry with the same Idempotency-Key is distinguished from its misuse;
 	// empty without the header.
 	BodyHash string
+	// Test is set for the request of a test key: its number decides what becomes of it, and no message. See Play.
+	Test bool
 	// DisplayName is the project's name in the prepared text; empty means the current one.
 	DisplayName string
 	ClientData
@@ -127,6 +129,8 @@ type Request struct {
 	// Hints are why the request is not verified yet, oldest first and each once.
 	Hints    []Hint
 	Delivery Delivery
+	// EarlierAttempts are the delivery attempts before the last one of Delivery, oldest first; see PastAttempts.
+	EarlierAttempts []PastAttempt
 	// Redelivered identifies the last redelivery that was granted.
 	Redelivered string
 
@@ -234,13 +238,24 @@ func (r *Request) PhaseAt(now time.Time) Phase {
 	return r.Phase
 }
 
-// hasLapsed reports whether a pending request may be expired at now.
+// hasLapsed reports whether a pending request is shown as EXPIRED at now.
 func (r *Request) hasLapsed(now time.Time) bool { return !now.Before(r.EndsAt().Add(ExpiryGrace)) }
+
+// LapsesAt returns when a pending request may be expired. The one of a test key needs no grace, because nothing competes with its end.
+func (r *Request) LapsesAt() time.Time {
+	if r.Test {
+		return r.EndsAt()
+	}
+	return r.EndsAt().Add(ExpiryGrace)
+}
 
 // EvictableAt returns the time from which a full store may delete the request, if nothing is written to it before: it is expired,
 // or its event is finished, its code has rested, and its number has cooled down. It is zero for an undelivered event, which is never
 // evicted, and with Limits.KeepLapsed for a pending request, whose event is still to come.
 func (r *Request) EvictableAt(limits Limits) time.Time {
+	if r.Test {
+		return r.testEvictableAt()
+	}
 	if r.Phase == Pending {
 		if limits.KeepLapsed {
 			return time.Time{}
@@ -252,6 +267,19 @@ func (r *Request) EvictableAt(limits Limits) time.Time {
 		return cooled
 	}
 	return at
+}
+
+// testEvictableAt returns the time from which a request of a test key makes room for another one: when it is final, whatever became of
+// its event.
+func (r *Request) testEvictableAt() time.Time {
+	switch r.Phase {
+	case Pending:
+		return r.afterRest(r.LapsesAt())
+	case Verified:
+		return r.afterRest(r.VerifiedAt)
+	default:
+		return r.afterRest(r.Event().At)
+	}
 }
 
 // HeardAt returns the last time at which a message for the request came through its UsedMethod, as far as the request shows it; zero

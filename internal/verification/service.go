@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/testnumbers"
 )
 
 // maxIdempotencyKey bounds the Idempotency-Key header; UUIDs and most other schemes fit several times.
@@ -36,6 +37,8 @@ type Observer interface {
 	Verified(m Method, took time.Duration)
 	// SessionStep is called after this process moved a request of LevelSession by that step.
 	SessionStep(step SessionStep)
+	// TestStarted is called after the request of a test key was stored, in place of all others.
+	TestStarted(outcome testnumbers.Outcome)
 }
 
 // SessionStep is a step in the life of a request of LevelSession. It is a label of metrics.
@@ -74,6 +77,8 @@ type Initiation struct {
 	// KeyName and KeyHash (SHA-256) identify the API key that was presented.
 	KeyName string
 	KeyHash [sha256.Size]byte
+	// Test is set for a test key.
+	Test bool
 	// IdempotencyKey is the header of that name. HasIdempotencyKey distinguishes an empty header, which is refused, from none.
 	IdempotencyKey    string
 	HasIdempotencyKey bool
@@ -105,6 +110,14 @@ type Initiated struct {
 // Initiate stores a new pending request. With an Idempotency-Key it returns the request of the first try, whatever its
 // current state is, as long as it is stored.
 func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error) {
+	var outcome testnumbers.Outcome
+	if in.Test {
+		var err error
+		if outcome, err = testOutcome(in.Phone); err != nil {
+			return Initiated{}, err
+		}
+		in.TTL, in.KeyHash, in.Subject = outcome.TTL(in.TTL), testKeyHash(in.KeyHash), ""
+	}
 	code, bodyHash, err := s.codeFor(in)
 	if err != nil {
 		return Initiated{}, err
@@ -117,7 +130,8 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 	}
 	created, err := s.store.Create(ctx, New{
 		ID: id, Phone: in.Phone, Method: in.Method, OtherMethods: in.OtherMethods, TTL: in.TTL, KeyName: in.KeyName, BodyHash: bodyHash,
-		DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in), Fresh: !in.HasIdempotencyKey,
+		Test: in.Test, DisplayName: in.DisplayName, ClientData: in.ClientData, Terms: in.Terms, Subject: s.subjectHash(in),
+		Fresh: !in.HasIdempotencyKey,
 	}, in.Limits)
 	if err != nil {
 		return Initiated{}, fmt.Errorf("create request: %w", err)
@@ -126,11 +140,28 @@ func (s *Service) Initiate(ctx context.Context, in Initiation) (Initiated, error
 		if err := mayReplay(created.Request, in, bodyHash); err != nil {
 			return Initiated{}, err
 		}
-	} else if s.Observer != nil {
-		s.Observer.Started(in.Method)
-		s.observeStep(&created.Request, SessionStarted)
+	} else {
+		s.observeStart(&created.Request, outcome)
 	}
 	return Initiated{Created: created, Code: code}, nil
+}
+
+// observeStart notifies the observer of a request that was stored.
+func (s *Service) observeStart(r *Request, outcome testnumbers.Outcome) {
+	switch {
+	case s.Observer == nil:
+	case r.Test:
+		s.Observer.TestStarted(outcome)
+	default:
+		s.Observer.Started(r.Method)
+		s.observeStep(r, SessionStarted)
+	}
+}
+
+// testKeyHash returns what a test key has in place of its hash. A key whose mode changes makes other codes from the same
+// Idempotency-Keys, so that no retry in one mode gets a request of the other.
+func testKeyHash(hash [sha256.Size]byte) [sha256.Size]byte {
+	return sha256.Sum256(append([]byte("phoneproof test key\x00"), hash[:]...))
 }
 
 // refuseUnlessStored returns the refusal, unless the request of a first try with the same Idempotency-Key is stored. Should that
@@ -231,6 +262,15 @@ func (s *Service) Status(ctx context.Context, id string) (Request, error) {
 		return Request{}, ErrNotFound
 	}
 	return s.store.ReadFinal(ctx, id)
+}
+
+// StatusFor is Status for an API key: one of the other mode gets ErrNotFound, as for an id that does not exist.
+func (s *Service) StatusFor(ctx context.Context, id string, testKey bool) (Request, error) {
+	request, err := s.Status(ctx, id)
+	if err == nil && !request.IsVisibleTo(testKey) {
+		return Request{}, errOtherMode
+	}
+	return request, err
 }
 
 // StatusCached returns a request for the caller that ctx names as this replica knows it, which costs next to nothing. It may be

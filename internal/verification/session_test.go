@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/phoneproof/phoneproof/internal/testnumbers"
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
@@ -29,6 +30,7 @@ type steps struct {
 
 func (*steps) Started(verification.Method)                   {}
 func (s *steps) Verified(verification.Method, time.Duration) { s.verified++ }
+func (*steps) TestStarted(testnumbers.Outcome)               {}
 func (s *steps) SessionStep(step verification.SessionStep)   { s.all = append(s.all, step) }
 
 // startSession starts a request of LevelSession, and records its steps.
@@ -50,7 +52,7 @@ func (w *world) confirm(id, text string) (verification.Request, error) {
 	w.t.Helper()
 	code, ok := verification.ParseSessionCode(text)
 	w.Expect(ok).To(BeTrue(), "a code by its form")
-	return w.service.ConfirmSession(w.t.Context(), id, code, sessionSecrets, everyEvent)
+	return w.service.ConfirmSession(w.t.Context(), id, false, code, sessionSecrets, everyEvent)
 }
 
 // otherDigits returns the n-th of the codes of six digits that are wrong.
@@ -128,7 +130,7 @@ func TestSession_withoutASecretConfirmsAndCountsNothing(t *testing.T) {
 	id := initiated.Request.ID
 	confirm := func(code string) (verification.Request, error) {
 		parsed, _ := verification.ParseSessionCode(code)
-		return w.service.ConfirmSession(t.Context(), id, parsed, func(*verification.Request) [][]byte { return nil }, everyEvent)
+		return w.service.ConfirmSession(t.Context(), id, false, parsed, func(*verification.Request) [][]byte { return nil }, everyEvent)
 	}
 	unkeyed := verification.NewCodeSpace(projectName).SessionCodes(nil, &initiated.Request)
 	_, err := confirm(unkeyed.Return.Reveal())
@@ -212,7 +214,7 @@ func TestSession_countsExactlyFiveGuessesAtOnce(t *testing.T) {
 	for n := 1; n <= cap(outcomes); n++ {
 		wait.Go(func() {
 			code, _ := verification.ParseSessionCode(otherDigits(codes, n))
-			_, err := w.service.ConfirmSession(t.Context(), id, code, sessionSecrets, everyEvent)
+			_, err := w.service.ConfirmSession(t.Context(), id, false, code, sessionSecrets, everyEvent)
 			outcomes <- codeOf(err)
 		})
 	}

@@ -53,6 +53,8 @@ type Store interface {
 
 	// Ready returns nil if the backend answers.
 	Ready(ctx context.Context) error
+
+	Lister
 }
 
 // Queue hands out the requests that are due, for stores whose workers compete. A claim is fenced by Request.Epoch.
@@ -121,6 +123,8 @@ type New struct {
 	TTL          time.Duration
 	KeyName      string
 	BodyHash     string
+	// Test is set for the request of a test key. It counts by its key alone, and has room of its own; see Limits.MaxStored.
+	Test bool
 	// DisplayName is the project's name in the prepared text.
 	DisplayName string
 	ClientData
@@ -145,7 +149,7 @@ type PrefixGroup struct{ KeyName, Prefix string }
 
 // Group returns what n is counted by; zero if the rate does not limit.
 func (r PrefixRate) Group(n New) PrefixGroup {
-	if !r.Limited() {
+	if !r.Limited() || n.Test {
 		return PrefixGroup{}
 	}
 	return PrefixGroup{KeyName: n.KeyName, Prefix: NumberPrefix(n.Phone, r.Digits)}
@@ -170,7 +174,8 @@ type Limits struct {
 	// Request.DeclinedAt); zero for no such time.
 	DeclineCooldown time.Duration
 	// MaxStored caps the stored requests; over it the oldest evictable ones go, then creation is refused. 0: no cap.
-	// A store in a database needs none and does not heed it.
+	// A store in a database needs none and does not heed it. Requests of test keys and others are counted apart, and neither evicts
+	// the other.
 	MaxStored int
 	// KeepLapsed is set if the end of a request is an event, so that a full store may not delete one that has lapsed before it is
 	// expired.

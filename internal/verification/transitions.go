@@ -220,7 +220,7 @@ func (r *Request) SharingBindings() []string {
 // Expire moves a lapsed pending request to EXPIRED, and makes its event due in the same write if that is wanted. Anything else is
 // ErrUnchanged: a late worker changes nothing.
 func (r *Request) Expire(now time.Time, wanted EventKinds) error {
-	if r.Phase != Pending || !r.hasLapsed(now) {
+	if r.Phase != Pending || now.Before(r.LapsesAt()) {
 		return ErrUnchanged
 	}
 	r.Phase = Expired
@@ -231,7 +231,7 @@ func (r *Request) Expire(now time.Time, wanted EventKinds) error {
 // Redeliver makes the event of a final request due once more, or at once if it waits for its next attempt. wish identifies the
 // redelivery, which is granted once. It fails with ErrNoEvent for a pending request, and where the event is not wanted.
 func (r *Request) Redeliver(wish string, now time.Time, wanted EventKinds) error {
-	if !r.Phase.Final() || !wanted.Has(r.Event().Kind) {
+	if !r.Phase.Final() || !wanted.Wants(r.Event()) {
 		return ErrNoEvent
 	}
 	if r.Redelivered == wish {

@@ -26,6 +26,8 @@ type destination struct {
 	previous  secret
 	timeout   time.Duration
 	caBundle  []byte
+	// test is set for the receiver of test keys, whose attempts are counted apart.
+	test bool
 }
 
 // NewEndpoint returns the endpoint of a project's webhook. The admin's allow rules apply to the project's namespace.
@@ -37,6 +39,13 @@ func NewEndpoint(namespace string, w *settings.Webhook) Endpoint {
 	if d.timeout <= 0 {
 		d.timeout = DefaultTimeout
 	}
+	return newEndpoint(d)
+}
+
+// NewTestEndpoint returns the endpoint of the events of test keys: the same rules, secrets and authorities, at another URL.
+func NewTestEndpoint(namespace string, w *settings.Webhook) Endpoint {
+	d := NewEndpoint(namespace, w).Reveal()
+	d.url, d.test = w.TestURL, true
 	return newEndpoint(d)
 }
 
@@ -65,7 +74,15 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// receiverOf returns the limiter's key of a receiver: its host and port.
+// receiverKey returns the limiter's key of a receiver. That of test keys has slots of its own, also where it is at the same host.
+func (d destination) receiverKey(u *url.URL) string {
+	if d.test {
+		return "test " + receiverOf(u)
+	}
+	return receiverOf(u)
+}
+
+// receiverOf returns the name of a receiver: its host and port.
 func receiverOf(u *url.URL) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), strconv.Itoa(int(portOf(u))))
 }

@@ -64,6 +64,9 @@ var idEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadd
 // signs. It uses milliseconds because some stores keep no more of createdAt.
 func eventID(projectID string, r *verification.Request, e verification.Event) string {
 	hashed := projectID + "\x00" + r.ID + "\x00" + strconv.FormatInt(r.CreatedAt.UnixMilli(), 10)
+	if e.Test {
+		hashed += "\x00test"
+	}
 	if e.Kind != verification.EventSuccess { // whose id stays as it was before there were others
 		hashed += "\x00" + string(e.Kind) + "\x00" + string(e.Hint)
 	}
@@ -77,7 +80,7 @@ func eventID(projectID string, r *verification.Request, e verification.Event) st
 // eventBody builds the JSON itself, because encoding/json does not promise the same bytes in the next Go version.
 func eventBody(projectID string, r *verification.Request, e verification.Event) []byte {
 	b := make([]byte, 0, 320)
-	b = appendField(b, '{', "event", string(e.Kind))
+	b = appendField(b, '{', "event", e.Name())
 	b = appendField(b, ',', "phoneNumber", r.Phone.E164())
 	if e.Kind == verification.EventSuccess {
 		b = appendField(b, ',', "actualPhoneNumber", r.Actual.E164())
@@ -92,6 +95,9 @@ func eventBody(projectID string, r *verification.Request, e verification.Event) 
 	}
 	if e.Hint != "" {
 		b = appendField(b, ',', "hint", string(e.Hint))
+	}
+	if e.Test {
+		b = append(b, `,"test":true`...)
 	}
 	return append(appendClientData(b, r), '}')
 }

@@ -10,6 +10,7 @@ import (
 // metrics count attempts. Their labels are closed sets, so tenants and receivers cannot add series.
 type metrics struct {
 	attempts *prometheus.CounterVec
+	tests    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
 	waiting  *prometheus.CounterVec
@@ -29,6 +30,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Name: "phoneproof_webhook_attempts_total",
 			Help: "Attempts to deliver an event, by outcome (delivered, retry, gone) and reason.",
 		}, []string{"outcome", "reason"}),
+		tests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "phoneproof_webhook_test_attempts_total",
+			Help: "Attempts to deliver an event of a test key, by outcome (delivered, retry, gone). No other metric of attempts counts them.",
+		}, []string{"outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "phoneproof_webhook_attempt_duration_seconds",
 			Help:    "How long attempts took, by outcome.",
@@ -44,12 +49,16 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}, []string{"cause"}),
 	}
 	if registerer != nil {
-		registerer.MustRegister(m.attempts, m.duration, m.inFlight, m.waiting)
+		registerer.MustRegister(m.attempts, m.tests, m.duration, m.inFlight, m.waiting)
 	}
 	return m
 }
 
-func (m *metrics) recordAttempt(v Verdict, took time.Duration) {
+func (m *metrics) recordAttempt(test bool, v Verdict, took time.Duration) {
+	if test {
+		m.tests.WithLabelValues(string(v.Outcome)).Inc()
+		return
+	}
 	m.attempts.WithLabelValues(string(v.Outcome), reasonLabel(v.Reason)).Inc()
 	m.duration.WithLabelValues(string(v.Outcome)).Observe(took.Seconds())
 }

@@ -98,21 +98,23 @@ func (r Result) Attempt(number int, epoch int64, at time.Time, jitter func() flo
 // Busy returns the *BusyError that Send would return if no slot is free, else nil. It saves callers the preparation of
 // an event that cannot be sent now.
 func (s *Sender) Busy(to Endpoint) error {
-	u, err := parseURL(to.Reveal().url)
+	d := to.Reveal()
+	u, err := parseURL(d.url)
 	if err != nil {
 		return nil //nolint:nilerr // Send reports what is wrong with the URL
 	}
-	return s.limiter.checkBusy(receiverOf(u), s.clock.Now())
+	return s.limiter.checkBusy(d.receiverKey(u), s.clock.Now())
 }
 
 // Free returns how many events could be sent to an endpoint right now. A loop that claims work before it sends should
 // not claim more.
 func (s *Sender) Free(to Endpoint) int {
-	u, err := parseURL(to.Reveal().url)
+	d := to.Reveal()
+	u, err := parseURL(d.url)
 	if err != nil {
 		return SlowStart
 	}
-	return s.limiter.freeSlots(receiverOf(u))
+	return s.limiter.freeSlots(d.receiverKey(u))
 }
 
 // Send makes one attempt to deliver an event, never more. After an attempt it returns a result, which the caller must
@@ -126,9 +128,9 @@ func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error)
 	}
 	u, transport, bad := s.findRoute(d)
 	if bad != "" {
-		return s.rejectEndpoint(bad), nil
+		return s.rejectEndpoint(d, bad), nil
 	}
-	key := receiverOf(u)
+	key := d.receiverKey(u)
 	if err := s.limiter.tryAcquire(key, s.clock.Now()); err != nil {
 		return Result{}, s.countHeld(heldBusy, err)
 	}
@@ -137,7 +139,7 @@ func (s *Sender) Send(ctx context.Context, to Endpoint, e Event) (Result, error)
 		return Result{}, s.countHeld(heldLease, ErrNotLeading)
 	}
 	m := &message{url: u, header: headers, body: e.body.Reveal(), maySend: s.maySend}
-	return s.runAttempt(ctx, transport, key, d.timeout, m)
+	return s.runAttempt(ctx, transport, key, d, m)
 }
 
 // findRoute returns the URL and the connection pool of an endpoint, or the reason why it cannot be called.
@@ -177,11 +179,11 @@ func (s *Sender) buildHeaders(d destination, e Event) (http.Header, error) {
 }
 
 // runAttempt sends an event in a slot of the limiter, and releases the slot.
-func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key string, timeout time.Duration, m *message) (Result, error) {
+func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key string, d destination, m *message) (Result, error) {
 	s.metrics.inFlight.Inc()
 	defer s.metrics.inFlight.Dec()
 	start := s.clock.Now()
-	verdict, err := s.sendMessage(ctx, rt, timeout, m)
+	verdict, err := s.sendMessage(ctx, rt, d.timeout, m)
 	took := s.clock.Since(start)
 	if err != nil {
 		s.limiter.releaseUnused(key)
@@ -194,7 +196,7 @@ func (s *Sender) runAttempt(ctx context.Context, rt http.RoundTripper, key strin
 		return Result{}, err
 	}
 	s.limiter.release(key, verdict.Outcome == Delivered, took)
-	s.metrics.recordAttempt(verdict, took)
+	s.metrics.recordAttempt(d.test, verdict, took)
 	return Result{Verdict: verdict, Duration: took}, nil
 }
 
@@ -221,9 +223,9 @@ func (s *Sender) sendMessage(ctx context.Context, rt http.RoundTripper, timeout 
 }
 
 // rejectEndpoint returns the result of an attempt that ends before anything is dialed.
-func (s *Sender) rejectEndpoint(reason Reason) Result {
+func (s *Sender) rejectEndpoint(d destination, reason Reason) Result {
 	v := Verdict{Outcome: Retry, Reason: reason}
-	s.metrics.recordAttempt(v, 0)
+	s.metrics.recordAttempt(d.test, v, 0)
 	return Result{Verdict: v}
 }
 

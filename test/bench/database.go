@@ -21,7 +21,8 @@ const (
 const insertBulk = `INSERT INTO phoneproof_requests (project, id, phone, method, created_at, expires_at, key_name, body_hash, phase,
 		verified_at, actual, delivered_at, next_attempt_at, version, work, since)
 	SELECT $1, $2 || translate(lpad(i::text, 26 - length($2), '0'), '0123456789', 'abcdefghij'), '+4915112345678', 'WHATSAPP',
-		now(), now() + interval '1 hour', 'backend', '', 'VERIFIED', now(), '+4915112345678', DELIVERED, NEXT, i, WORK,
+		now() - i * interval '1 microsecond',
+		now() + interval '1 hour', 'backend', '', 'VERIFIED', now(), '+4915112345678', DELIVERED, NEXT, i, WORK,
 		now() - i * interval '1 microsecond'
 	FROM generate_series(1, $3) AS i`
 

@@ -34,6 +34,9 @@ func measureManyStored(ctx context.Context, b *bench) error {
 			if err := b.measureClaims(ctx, small, large); err != nil {
 				return err
 			}
+			if err := b.measureLists(ctx, small, large); err != nil {
+				return err
+			}
 			return b.measureRequests(ctx, small, large)
 		})
 	})
@@ -91,6 +94,24 @@ func (b *bench) measureClaims(ctx context.Context, sites ...*site) error {
 
 // newWorker returns a client that claims as a replica does, with a claim that ends at once.
 func newWorker(ctx context.Context, x *site) (load.Client, func() error, error) {
+	worker, end, err := connectStore(ctx, x)
+	if err != nil {
+		return nil, nil, err
+	}
+	policy := verification.Policy{Retention: 24 * time.Hour, Events: verification.EventsOn}
+	return func(context.Context) (load.Call, func() error, error) {
+		return func(ctx context.Context, _ load.Turn) error {
+			claimed, err := worker.Claim(ctx, policy, claimedOnce, time.Nanosecond)
+			if err == nil && len(claimed) != claimedOnce {
+				err = fmt.Errorf("claimed %d requests, not %d", len(claimed), claimedOnce)
+			}
+			return err
+		}, nil, nil
+	}, end, nil
+}
+
+// connectStore returns a store of the site's project that is connected, as one of a replica is.
+func connectStore(ctx context.Context, x *site) (*postgres.Store, func() error, error) {
 	address := postgres.Address{URI: redact.New([]byte(x.system.Database.URI("postgres")))}
 	worker, err := postgres.New(postgres.Options{
 		Project: x.Name(), Address: func() postgres.Address { return address }, Log: logr.Discard(),
@@ -109,16 +130,7 @@ func newWorker(ctx context.Context, x *site) (load.Client, func() error, error) 
 	if err != nil {
 		return nil, nil, errors.Join(err, end())
 	}
-	policy := verification.Policy{Retention: 24 * time.Hour, Events: verification.EventsOn}
-	return func(context.Context) (load.Call, func() error, error) {
-		return func(ctx context.Context, _ load.Turn) error {
-			claimed, err := worker.Claim(ctx, policy, claimedOnce, time.Nanosecond)
-			if err == nil && len(claimed) != claimedOnce {
-				err = fmt.Errorf("claimed %d requests, not %d", len(claimed), claimedOnce)
-			}
-			return err
-		}, nil, nil
-	}, end, nil
+	return worker, end, nil
 }
 
 // measureRequests measures the cost of a request at the maximum rate: wall time and CPU time per request.

@@ -54,7 +54,7 @@ var _ = Describe("Files of the chart", func() {
 	})
 
 	It("leave the user to the image, which the kubelet accepts only as a number", func() {
-		Expect(string(readFile("Dockerfile"))).To(MatchRegexp(`(?m)^USER [1-9][0-9]*(:[1-9][0-9]*)?$`))
+		Expect(string(readFile("hack/release/image/image.go"))).To(MatchRegexp(`(?m)^const user = "[1-9][0-9]*:[1-9][0-9]*"$`))
 	})
 })
 

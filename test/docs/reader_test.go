@@ -39,7 +39,7 @@ done
 true_condition() {
 	printf '{"type":"%s","status":"True","reason":"%s","message":"","lastTransitionTime":"2026-11-21T04:23:41Z"}' "$1" "$1"
 }
-case " $* " in *" -n "* | *" -A "* | *" -k "*) ;; *) set -- --namespace "$namespace" "$@" ;; esac
+case " $* " in *" -n "* | *" -A "* | *" --server-side "*) ;; *) set -- --namespace "$namespace" "$@" ;; esac
 case " $* " in
 *" port-forward "* | *" logs "*) exit ;;
 *" delete "*) set -- "$@" --dry-run=server ;;
@@ -84,7 +84,7 @@ func newReader(t *testing.T, page string) *reader {
 		g.Expect(os.Symlink(program, filepath.Join(dir, programName))).To(Succeed())
 	}
 	scripts := map[string]string{"kubectl": kubectlScript, "curl": curlScript}
-	for _, name := range []string{"make", "helm", "skopeo"} {
+	for _, name := range []string{"make", "helm", "skopeo", "crane"} {
 		scripts[name] = recordScript
 	}
 	for name, script := range scripts {

@@ -32,7 +32,8 @@ var rules = []rule{
 	{"README.md", "python", "import hashlib", pythonBlock(false, "authentic")},
 	{"README.md", "yaml", "spec:", projectFragment("")},
 
-	{"CONTRIBUTING.md", "sh", "make ", makeTargets},
+	{"CONTRIBUTING.md", "sh", "make  ", makeTargets},
+	{"CONTRIBUTING.md", "sh", "make release", makeTargets},
 
 	{"docs/adversary.md", "sh", "make adversary", makeTargets},
 
@@ -49,21 +50,29 @@ var rules = []rule{
 
 	{"docs/conditions.md", "sh", "kubectl patch", removesRate},
 
+	{"docs/doctor.md", "text", "VerificationProject shop/books", notRun("internal/plugin/doctor compares it with its output")},
+
 	{"docs/gitops.md", "yaml", "apiVersion: helm.toolkit.fluxcd.io", yamlOnly("the schemas of Flux are no Go module")},
 	{"docs/gitops.md", "yaml", "healthCheckExprs:", yamlOnly("a field of the Kustomization above")},
 	{"docs/gitops.md", "yaml", "data:\n  resource.customizations", yamlOnly("Lua that Argo CD runs")},
 	{"docs/gitops.md", "yaml", "data:\n  resource.exclusions", yamlOnly("a setting of Argo CD")},
 
+	{"docs/install.md", "sh", "sha256sum --check", checksSignature},
+	{"docs/install.md", "sh", "skopeo copy", installsRelease},
+	{"docs/install.md", "sh", "mkdir image", unpacksImage},
+	{"docs/install.md", "sh", "sed 's|", installsFromRegistry},
+	{"docs/install.md", "sh", "kubectl apply --server-side -f install.yaml", installsManifest},
+
 	{"docs/operator.md", "sh", "kubectl apply --server-side -k config/default", installsWithoutHelm},
 	{"docs/operator.md", "sh", "cd config/manager && kustomize edit set image", choosesImage},
 
-	{operationsPage, "console", "$ helm upgrade", checkInstall},
 	{operationsPage, "console", "$ kubectl delete vproj", checkUninstall},
 	{operationsPage, "yaml", encryptionBegins, encryptsRequests},
 	{operationsPage, "yaml", auditBegins, auditsRequests},
 
 	{"docs/channels.md", "yaml", "spec:", projectFragment("")},
 	{"docs/page.md", "yaml", "spec:", projectFragment("")},
+	{"docs/testing.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "spec:", projectFragment("")},
 	{"docs/postgresql.md", "yaml", "apiVersion: networking.k8s.io/v1", manifestBlock("")},
 	{"docs/postgresql.md", "yaml", "postgresql:", projectFragment("spec:\n  storage:\n    type: PostgreSQL\n")},
@@ -77,6 +86,11 @@ var rules = []rule{
 
 	{"docs/reliability.md", "sh", "make chaos", makeTargets},
 	{"docs/reliability.md", "sh", "make mutants", makeTargets},
+
+	{"docs/requests.md", "yaml", "spec:", projectFragment("")},
+	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" "$URL`, notRun("internal/httpapi tests the call and its answer against the contract")},
+	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"requestId":"vr..."}' "$URL/api/verify/cancel"`, notRun("as above")},
+	{"docs/requests.md", "console", `$ curl -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' -d '{"requestId":"vr..."}' "$URL/api/verify/redeliver"`, notRun("as above")},
 
 	{"docs/session.md", "", "your website", notRun("a picture")},
 	{"docs/session.md", "yaml", "spec:", projectFragment("")},
@@ -101,6 +115,8 @@ var rules = []rule{
 	{"docs/spec/verificationrequest.md", "console", "$ kubectl apply -f request.yaml\nWarning", warnsOfRequest},
 	{"docs/spec/verificationrequest.md", "console", "$ kubectl get vreq  ", consoleBlock},
 	{"docs/spec/verificationrequest.md", "mermaid", "stateDiagram", notRun("a picture")},
+
+	{"docs/upgrade.md", "console", "$ helm upgrade", upgradesRelease},
 
 	{"docs/webhooks.md", "json", `{"event":"verification.success"`, eventInShape},
 	{"docs/webhooks.md", "json", `{"event":"verification.attention"`, attentionInShape},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -35,15 +36,25 @@ type verificationRun struct {
 // startVerifications starts the clients, two for each messenger.
 func (s *shop) startVerifications(ctx context.Context) *verificationRun {
 	GinkgoHelper()
-	s.mustSend(ctx, http.MethodDelete, s.sim+"/receiver/deliveries", nil, nil)
-	ctx, cancel := context.WithCancel(ctx)
-	p := &verificationRun{shop: s, cancel: cancel, events: map[int64]event{}}
-	for _, method := range []string{"WHATSAPP", "TELEGRAM", "WHATSAPP", "TELEGRAM"} {
-		p.group.Go(func() { repeatEvery(ctx, pace, func() { p.verifyOnce(context.WithoutCancel(ctx), method) }) })
+	return startVerifications(ctx, pace, s)[0]
+}
+
+// startVerifications starts clients of several shops, which share a receiver: a run collects the events of all of them. Each client
+// begins a verification at every pause, if it has ended the last one.
+func startVerifications(ctx context.Context, pause time.Duration, shops ...*shop) (runs []*verificationRun) {
+	GinkgoHelper()
+	shops[0].mustSend(ctx, http.MethodDelete, shops[0].sim+"/receiver/deliveries", nil, nil)
+	for _, s := range shops {
+		ctx, cancel := context.WithCancel(ctx)
+		p := &verificationRun{shop: s, cancel: cancel, events: map[int64]event{}}
+		for _, method := range []string{"WHATSAPP", "TELEGRAM", "WHATSAPP", "TELEGRAM"} {
+			p.group.Go(func() { repeatEvery(ctx, pause, func() { p.verifyOnce(context.WithoutCancel(ctx), method) }) })
+		}
+		p.group.Go(func() { repeatEvery(ctx, pace, func() { p.collectEvents(context.WithoutCancel(ctx)) }) })
+		DeferCleanup(p.cancel)
+		runs = append(runs, p)
 	}
-	p.group.Go(func() { repeatEvery(ctx, pace, func() { p.collectEvents(context.WithoutCancel(ctx)) }) })
-	DeferCleanup(p.cancel)
-	return p
+	return runs
 }
 
 // verifyOnce begins a verification and, if that is acknowledged, verifies the number, however long it takes.
@@ -119,9 +130,9 @@ func (p *verificationRun) countVerified() int {
 }
 
 // awaitMore waits for more verifications, so that an effect of the previous fault would be seen.
-func (p *verificationRun) awaitMore(ctx context.Context) {
+func (p *verificationRun) awaitMore(ctx context.Context, more int) {
 	GinkgoHelper()
-	Eventually(p.countVerified).WithContext(ctx).Should(BeNumerically(">=", p.countVerified()+20))
+	Eventually(p.countVerified).WithContext(ctx).Should(BeNumerically(">=", p.countVerified()+more))
 }
 
 // stop stops the clients after each has finished its verification.

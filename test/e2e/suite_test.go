@@ -31,9 +31,13 @@ const patience = 3 * time.Minute
 // mostOfFailure is how many bytes of a failure's message the findings repeat.
 const mostOfFailure = 600
 
+// baseChart is the chart of the last release.
+const baseChart = "bin/base/charts/phoneproof"
+
 var (
 	root       string // of the repository
 	image      string // of the program, which the cluster runs
+	baseImage  string // of the last release, which hack/upgrade-base.sh built
 	config     *rest.Config
 	kube       client.Client
 	clientset  *kubernetes.Clientset
@@ -56,6 +60,9 @@ var _ = BeforeSuite(func() {
 	content, err := os.ReadFile(filepath.Join(root, "bin", "cluster", "image"))
 	Expect(err).NotTo(HaveOccurred(), "run make e2e, which first creates the cluster and the image")
 	image = strings.TrimSpace(string(content))
+	content, err = os.ReadFile(filepath.Join(root, "bin", "base", "image"))
+	Expect(err).NotTo(HaveOccurred(), "run make e2e, which first builds the last release")
+	baseImage = strings.TrimSpace(string(content))
 	kubeconfig = filepath.Join(root, "bin", "cluster", "kubeconfig")
 	config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	Expect(err).NotTo(HaveOccurred())
@@ -122,6 +129,8 @@ var _ = Describe("PhoneProof on a cluster", Ordered, ContinueOnFailure, func() {
 	accessSpecs()
 	restartSpecs()
 	databaseSpecs()
+	rollbackSpecs()
+	pluginSpecs()
 	rotationSpecs()
 	lifecycleSpecs()
 	removalSpecs()

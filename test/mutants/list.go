@@ -6,6 +6,6 @@ import "slices"
 // checks is not kept.
 func allMutants() []Mutant {
 	return slices.Concat(domainMutants, phoneMutants, webhookMutants, telegramMutants, whatsappMutants, whatsappAccountMutants, textsMutants,
-		memoryMutants, postgresMutants, objectsMutants, sessionMutants, loopMutants, wiringMutants, apiMutants, pageMutants, operatorMutants,
-		chaosMutants, adversaryMutants)
+		memoryMutants, postgresMutants, objectsMutants, sessionMutants, loopMutants, wiringMutants, apiMutants, requestMutants, pageMutants,
+		operatorMutants, chaosMutants, adversaryMutants, testKeyMutants)
 }

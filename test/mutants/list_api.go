@@ -37,14 +37,14 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "verified-at-is-now", Promise: "design.md 3: all times that matter are persisted",
-		Symbol: "httpapi.(*exchange).answerStatus",
+		Symbol: "httpapi.appendResult",
 		Old:    "appendTime(body, request.VerifiedAt)",
-		New:    "appendTime(body, x.api.clock.Now())",
+		New:    "appendTime(body, now)",
 		Suite:  "http api", Test: "TestStatus_answersWhatWasStored",
 	},
 	{
 		Name: "status-answers-the-claimed-number-as-actual", Promise: "design.md 3: actualPhoneNumber is the number the messenger reported",
-		Symbol: "httpapi.(*exchange).answerStatus",
+		Symbol: "httpapi.appendResult",
 		Old:    "body = append(body, request.Actual.E164()...)",
 		New:    "body = append(body, request.Phone.E164()...)",
 		Suite:  "http api", Test: "TestStatus_answersWhatWasStored",
@@ -97,7 +97,7 @@ var apiMutants = []Mutant{
 	},
 	{
 		Name: "status-shows-the-stored-phase", Promise: "design.md 3: EXPIRED is shown from expiresAt + 5 s",
-		Symbol: "httpapi.(*exchange).answerStatus", Old: "request.PhaseAt(x.api.clock.Now())", New: "request.Phase",
+		Symbol: "httpapi.(*exchange).answerStatus", Old: "request.PhaseAt(now)", New: "request.Phase",
 		Suite: "http api", Test: "TestStatus_ofEachPhase|TestWait_endsWhenTheRequestExpires",
 	},
 	{

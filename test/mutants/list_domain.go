@@ -77,12 +77,12 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "event-not-due-with-the-verification", Promise: "design.md 3: the webhook becomes due in the same write",
-		Symbol: "verification.(*Request).makeEventDue", Old: "if wanted.Has(r.Event().Kind) {", New: "if false {",
+		Symbol: "verification.(*Request).makeEventDue", Old: "if wanted.Wants(r.Event()) {", New: "if false {",
 		Suite: "domain", Test: "TestVerify$|TestReceive_verifies",
 	},
 	{
 		Name: "event-due-though-unwanted", Promise: "design.md 6: a project without a webhook has no events",
-		Symbol: "verification.(*Request).makeEventDue", Old: "if wanted.Has(r.Event().Kind) {", New: "if wanted < 16 {",
+		Symbol: "verification.(*Request).makeEventDue", Old: "if wanted.Wants(r.Event()) {", New: "if wanted < 16 {",
 		Suite: "domain", Test: "TestVerify|TestReceive",
 	},
 	{

@@ -16,7 +16,7 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "expiry-without-the-epoch", Promise: "design.md 4: due work is claimed with a lease and an epoch",
-		Symbol: "request.(*Controller).expireRequest", Old: "if r.Epoch != epoch {", New: "if r.Epoch < epoch {",
+		Symbol: "request.(*Controller).updateClaimed", Old: "if r.Epoch != epoch {", New: "if r.Epoch < epoch {",
 		Suite: "requests", Test: "TestReconcile_expiresNothing",
 	},
 	{
@@ -126,7 +126,7 @@ var loopMutants = []Mutant{
 	},
 	{
 		Name: "busy-receiver-claims-events", Promise: "design.md 6: a slow or dead receiver delays nothing but itself",
-		Symbol: "request.(*Controller).claimPolicy", Old: "p.Events = verification.EventsPaused", New: "",
+		Symbol: "request.(*Controller).claimPolicy", Old: "*events = verification.EventsPaused", New: "",
 		Suite: "requests", Test: "TestClaims_leaveEvents",
 	},
 	{

@@ -34,6 +34,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ContactApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Delivery"):
 		return &apiv1alpha1.DeliveryApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EarlierAttempt"):
+		return &apiv1alpha1.EarlierAttemptApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Expose"):
 		return &apiv1alpha1.ExposeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GatewayRef"):

@@ -1,8 +1,6 @@
 package render_test
 
 import (
-	"os"
-	"regexp"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -41,12 +39,4 @@ func TestDeployment_leavesUserAndGroupToTheCluster(t *testing.T) {
 			}
 		})
 	}
-}
-
-// Without runAsUser the kubelet checks runAsNonRoot by the image's user, which must be a number.
-func TestDockerfile_hasANumericUser(t *testing.T) {
-	g := NewWithT(t)
-	content, err := os.ReadFile("../../../Dockerfile")
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(regexp.MustCompile(`(?m)^USER .*$`).FindAllString(string(content), -1)).To(Equal([]string{"USER 65532:65532"}))
 }

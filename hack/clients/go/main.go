@@ -119,7 +119,7 @@ func verify(ctx context.Context, c *phoneproof.ClientWithResponses, body phonepr
 }
 
 func expectStatus(ctx context.Context, c *phoneproof.ClientWithResponses, query *phoneproof.GetVerificationStatusParams,
-	want phoneproof.StatusResponseStatus,
+	want phoneproof.Status,
 ) error {
 	a, err := c.GetVerificationStatusWithResponse(ctx, query)
 	if err != nil {

@@ -2,6 +2,7 @@ package whatsapp
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -126,6 +127,32 @@ func (c *Client) PhoneNumber(ctx context.Context, account *settings.WhatsApp) (P
 		return PhoneNumber{}, fmt.Errorf("read phone number: %w", err)
 	}
 	return n, nil
+}
+
+// ErrAppSecret is returned for an app secret that is not that of the access token's app.
+var ErrAppSecret = errors.New("the app secret is that of another app than the access token")
+
+// invalidProof is Meta's code for a wrong proof, and unknownNode its subcode for an id that the token does not lead to.
+const (
+	invalidProof = 100
+	unknownNode  = 33
+)
+
+// CheckAppSecret has Meta compare the app secret with the app of the access token, by a proof that only the secret makes (Graph API,
+// "Secure Graph API calls"). The secret itself is not sent. A number that cannot be read at all is another error than ErrAppSecret.
+func (c *Client) CheckAppSecret(ctx context.Context, account *settings.WhatsApp) error {
+	proof := hex.EncodeToString(hmacOf(account.AppSecret.Current(), account.AccessToken.Current()))
+	query := url.Values{"fields": {"id"}, "appsecret_proof": {proof}}
+	err := c.callGraph(ctx, account, call{operation: readNumber, method: http.MethodGet, query: query}, nil)
+	failure, _ := errors.AsType[*Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case failure != nil && failure.Code == invalidProof && failure.Subcode != unknownNode:
+		return ErrAppSecret
+	default:
+		return fmt.Errorf("check app secret: %w", err)
+	}
 }
 
 // Callbacks are the URLs that the number's webhooks can go to, the most particular first; the first that is set is used

@@ -120,7 +120,7 @@ func (d *delivery) localeOfTap(ctx context.Context, from sender, tap string) str
 	}
 	ctx = verification.WithCaller(ctx, verification.Sender(from.key()))
 	r, err := d.hook.service.StatusCached(ctx, parts[len(parts)-2])
-	if err != nil {
+	if err != nil || r.Test {
 		return "" // best effort, like the reply
 	}
 	return r.Locale

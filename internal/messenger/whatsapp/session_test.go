@@ -96,7 +96,7 @@ func (f *fixture) confirm(made verification.Initiated, code string) {
 	entered, ok := verification.ParseSessionCode(code)
 	f.Expect(ok).To(BeTrue())
 	secrets := func(r *verification.Request) [][]byte { return f.settings.SessionSecrets(r, f.clock.Now()) }
-	_, err := f.service.ConfirmSession(f.t.Context(), made.Request.ID, entered, secrets, 0)
+	_, err := f.service.ConfirmSession(f.t.Context(), made.Request.ID, false, entered, secrets, 0)
 	f.Expect(err).NotTo(HaveOccurred())
 }
 

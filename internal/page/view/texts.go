@@ -35,6 +35,8 @@ type Texts struct {
 	Again  string `json:"again"`
 	// Warning stands below each page.
 	Warning string `json:"warning"`
+	// Test stands above each page of a test key's request.
+	Test string `json:"test"`
 	// DigitsLabel names the field of the digits, and DigitsSend its button. NotDigits, WrongDigits and NotChecked are its problems.
 	DigitsLabel string `json:"digitsLabel"`
 	DigitsSend  string `json:"digitsSend"`

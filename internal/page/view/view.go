@@ -95,6 +95,8 @@ type View struct {
 	PageURL string
 	// ReturnURL is where the page of a request that ended leads back to; empty for nowhere.
 	ReturnURL string
+	// Test is set for a request of a test key: it has no messenger to open.
+	Test bool
 	// Session is set for a request that its user may cancel, and whose digits the page may ask for.
 	Session bool
 	// FormTargets are the sources of the policy that forms may lead to; empty for a page that never has a form.
@@ -279,7 +281,11 @@ func (d *document) writeBody() {
 	if v.LogoURL != "" {
 		fmt.Fprintf(d, `<img class="logo" src="%s" alt="">`, link(v.LogoURL))
 	}
-	fmt.Fprintf(d, `<p class="name"><bdi>%s</bdi></p></header><main id="main" class="%s">`, text(v.DisplayName), text(string(v.State)))
+	fmt.Fprintf(d, `<p class="name"><bdi>%s</bdi></p>`, text(v.DisplayName))
+	if v.Test {
+		fmt.Fprintf(d, `<p class="test">%s</p>`, text(t.Test))
+	}
+	fmt.Fprintf(d, `</header><main id="main" class="%s">`, text(string(v.State)))
 	state := d.stateTexts()
 	fmt.Fprintf(d, `<p class="mark" aria-hidden="true">%s</p><h1 id="title" tabindex="-1">%s</h1><p>%s</p>`,
 		stateMarks[v.State], text(d.fill(state.Title)), d.fillHTML(state.Text))

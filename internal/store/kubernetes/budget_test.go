@@ -73,7 +73,7 @@ func bindTo(binding string) verification.Mutation {
 
 func attempt(delivered bool) verification.Mutation {
 	return func(r *verification.Request, now time.Time) error {
-		a := verification.Attempt{Event: r.Event(), Number: r.Delivery.Attempts + 1, At: now, StatusCode: 204, Delivered: delivered}
+		a := verification.Attempt{Event: r.Event(), Number: r.Delivery.Attempts + 1, Redelivered: r.Redelivered, At: now, StatusCode: 204, Delivered: delivered}
 		if !delivered {
 			a.StatusCode, a.Reason, a.Next = 500, "http_500", now.Add(time.Minute)
 		}
@@ -463,6 +463,38 @@ var _ = Describe("The size of objects", func() {
 		update(ctx, usual.ID, attempt(true))
 		whole, _ := size(ctx, "usual, one contact, delivered", usual.ID)
 		Expect(whole).To(BeNumerically("<", 2048))
+	})
+
+	It("is at most 2 KiB with all the attempts that it keeps, and as before with one", func(ctx SpecContext) {
+		n := newRequest(project)
+		n.DisplayName = "Ada's Bookshop"
+		id := create(ctx, n)
+		update(ctx, id, verifyNow)
+		for i := range 12 {
+			update(ctx, id, attempt(i == 11))
+			whole, _ := size(ctx, fmt.Sprintf("usual, %d attempts", i+1), id)
+			Expect(whole).To(BeNumerically("<", 2048))
+		}
+		update(ctx, id, func(r *verification.Request, now time.Time) error {
+			return r.Redeliver("api:ABCDEFGHIJKLMNOP", now, verification.NewEventKinds(verification.EventSuccess))
+		})
+		whole, _ := size(ctx, "usual, redelivered", id)
+		Expect(whole).To(BeNumerically("<", 2048))
+		for i := range 5 {
+			update(ctx, id, attempt(i == 4))
+			whole, _ = size(ctx, fmt.Sprintf("usual, redelivered, %d attempts", i+1), id)
+			Expect(whole).To(BeNumerically("<", 2048))
+		}
+		r, err := s.Read(ctx, id)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(r.PastAttempts()).To(HaveLen(keptAttempts))
+
+		once := create(ctx, newRequest(project))
+		update(ctx, once, verifyNow)
+		update(ctx, once, attempt(true))
+		raw, err := s.api.client.Get().Namespace(s.api.namespace).Resource(resourceName).Name(once).Do(ctx).Raw()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(raw)).NotTo(ContainSubstring("earlierAttempts"))
 	})
 
 	It("is at most 2 KiB for a request that a client confirms, and 2.5 KiB with a contact, wrong codes and events", func(ctx SpecContext) {

@@ -62,7 +62,7 @@ func endMessage(r *verification.Request) string {
 	case hint == verification.HintWrongCode:
 		return "too many wrong session codes were entered"
 	case hint == verification.HintCanceled:
-		return "the user gave up on the page"
+		return "the user gave up on the page, or the client canceled it"
 	case r.IsProven():
 		return "the time ran out before the client confirmed the request"
 	default:

@@ -188,7 +188,7 @@ func (s *Store) newObject(n verification.New, now time.Time) (*verifyv1.Verifica
 		},
 		Spec: verifyv1.VerificationRequestSpec{
 			ProjectRef:  verifyv1.ProjectRef{Name: s.api.project},
-			PhoneNumber: n.Phone.E164(), Method: nameOf(methods, n.Method),
+			PhoneNumber: n.Phone.E164(), Method: methodName(n.Method, n.Test),
 			Reference: n.Reference, Metadata: fromMetadata(n.Metadata), Locale: n.Locale,
 			Init: &verifyv1.Init{
 				CreatedAt: metav1.NewMicroTime(now), ExpiresAt: metav1.NewMicroTime(verification.TruncateTime(now.Add(n.TTL))),

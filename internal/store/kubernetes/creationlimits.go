@@ -17,8 +17,10 @@ type creationLimits struct {
 	mu       sync.Mutex
 	admitted *verification.Admissions
 	stored   map[string]*entry
+	// tests counts those of stored that are of test keys, which have room of their own.
+	tests int
 	// reserved are admissions whose creation is in progress. They take room.
-	reserved map[string]struct{}
+	reserved map[string]bool // whether it is of a test key
 	// leaving are stored requests whose eviction is in progress. Each makes room for one creation: if all creations chose the
 	// oldest, one would delete it and the others would have to choose again.
 	leaving map[string]struct{}
@@ -27,7 +29,7 @@ type creationLimits struct {
 func newCreationLimits() *creationLimits {
 	return &creationLimits{
 		admitted: verification.NewSharedAdmissions(),
-		stored:   make(map[string]*entry), reserved: make(map[string]struct{}), leaving: make(map[string]struct{}),
+		stored:   make(map[string]*entry), reserved: make(map[string]bool), leaving: make(map[string]struct{}),
 	}
 }
 
@@ -36,7 +38,7 @@ func (l *creationLimits) addObserved(e *entry, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.reserved, e.Name)
-	l.stored[e.Name] = e
+	l.setStored(e)
 	l.addState(e)
 	if e.object == nil || e.request.CreatedAt.IsZero() {
 		return
@@ -50,7 +52,7 @@ func (l *creationLimits) replaceStored(e *entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.stored[e.Name]; known {
-		l.stored[e.Name] = e
+		l.setStored(e)
 		l.addState(e)
 	}
 }
@@ -77,8 +79,22 @@ func (l *creationLimits) addState(e *entry) {
 func (l *creationLimits) removeStored(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.stored[name].isTest() {
+		l.tests--
+	}
 	delete(l.stored, name)
 	l.admitted.RemoveState(name)
+}
+
+// setStored stores the state of an object.
+func (l *creationLimits) setStored(e *entry) {
+	if l.stored[e.Name].isTest() {
+		l.tests--
+	}
+	if e.isTest() {
+		l.tests++
+	}
+	l.stored[e.Name] = e
 }
 
 // admission is a creation that is to be admitted.
@@ -100,7 +116,7 @@ func (l *creationLimits) admitOrEvict(a admission, now time.Time) (verification.
 		return verification.Quota{}, nil, err
 	}
 	if l.exceedsCap(a) {
-		old, wait := l.chooseEvictable(a.limits, now, a.limits.MaxStored)
+		old, wait := l.chooseEvictable(a.Test, a.limits, now, a.limits.MaxStored)
 		if old == nil {
 			return verification.Quota{}, nil, verification.TooManyStored(wait)
 		}
@@ -108,7 +124,7 @@ func (l *creationLimits) admitOrEvict(a admission, now time.Time) (verification.
 		return verification.Quota{}, old, nil
 	}
 	if a.takesRoom {
-		l.reserved[a.ID] = struct{}{}
+		l.reserved[a.ID] = a.Test
 	}
 	return l.admitted.Admit(a.Counted, a.limits, now), nil, nil
 }
@@ -120,7 +136,7 @@ func (l *creationLimits) checkRoom(limits verification.Limits, now time.Time) er
 	if !l.exceedsCap(admission{limits: limits, takesRoom: true}) {
 		return nil
 	}
-	if old, wait := l.chooseEvictable(limits, now, 1); old == nil {
+	if old, wait := l.chooseEvictable(false, limits, now, 1); old == nil {
 		return verification.TooManyStored(wait)
 	}
 	return nil
@@ -143,7 +159,16 @@ func (l *creationLimits) undoAdmission(a admission, now time.Time) {
 
 // exceedsCap reports whether the admission would exceed the cap.
 func (l *creationLimits) exceedsCap(a admission) bool {
-	stored := len(l.stored) + len(l.reserved)
+	tests := l.tests
+	for _, test := range l.reserved {
+		if test {
+			tests++
+		}
+	}
+	stored := tests
+	if !a.Test {
+		stored = len(l.stored) + len(l.reserved) - tests
+	}
 	if a.takesRoom {
 		stored++
 	}
@@ -156,7 +181,7 @@ func (l *creationLimits) confirmCreation(e *entry) {
 	defer l.mu.Unlock()
 	if _, open := l.reserved[e.Name]; open {
 		delete(l.reserved, e.Name)
-		l.stored[e.Name] = e
+		l.setStored(e)
 	}
 }
 
@@ -172,14 +197,16 @@ func (l *creationLimits) endReservation(id string) {
 // all replicas chose the very oldest, only one of them could delete it.
 const maxEvictionChoices = 256
 
-// chooseEvictable returns one of the oldest requests that a full store may delete and that are not leaving. If there is none, it
-// returns how long it is until there is one; negative if that is unknown.
-func (l *creationLimits) chooseEvictable(limits verification.Limits, now time.Time, maxStored int) (chosen *entry, wait time.Duration) {
+// chooseEvictable returns one of the oldest requests, of test keys or of all others, that a full store may delete and that are not
+// leaving. If there is none, it returns how long it is until there is one; negative if that is unknown.
+func (l *creationLimits) chooseEvictable(
+	test bool, limits verification.Limits, now time.Time, maxStored int,
+) (chosen *entry, wait time.Duration) {
 	wait = -1
 	most := max(1, min(maxStored/10, maxEvictionChoices))
 	oldest := make([]*entry, 0, most)
 	for name, e := range l.stored {
-		if _, leaves := l.leaving[name]; leaves || e.kind != KindRequest {
+		if _, leaves := l.leaving[name]; leaves || e.kind != KindRequest || e.request.Test != test {
 			continue
 		}
 		switch at := e.request.EvictableAt(limits); {

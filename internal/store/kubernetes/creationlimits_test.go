@@ -115,11 +115,11 @@ func TestLedger_aSmallStoreMakesRoomWithTheOldest(t *testing.T) {
 		l.addObserved(e, noon.Add(time.Hour))
 	}
 	for _, name := range []string{"1", "2", "3"} {
-		old, _ := l.chooseEvictable(verification.Limits{}, noon.Add(time.Hour), 3)
+		old, _ := l.chooseEvictable(false, verification.Limits{}, noon.Add(time.Hour), 3)
 		g.Expect(old).To(HaveField("Name", name))
 		l.removeStored(name)
 	}
-	old, wait := l.chooseEvictable(verification.Limits{}, noon.Add(time.Hour), 3)
+	old, wait := l.chooseEvictable(false, verification.Limits{}, noon.Add(time.Hour), 3)
 	g.Expect(old).To(BeNil())
 	g.Expect(wait).To(BeNumerically("<", 0))
 }

@@ -110,7 +110,7 @@ func newEntry(o *rawObject) *entry {
 
 // counted returns the creation as limits count it.
 func (e *entry) countedCreation() verification.Counted {
-	c := verification.Counted{ID: e.Name, KeyName: e.request.KeyName, Phone: e.request.Phone}
+	c := verification.Counted{ID: e.Name, KeyName: e.request.KeyName, Phone: e.request.Phone, Test: e.request.Test}
 	if accepted := e.object.EffectiveInit(); accepted != nil {
 		c.Subject = accepted.SubjectHash
 	}
@@ -146,6 +146,9 @@ func requestOf(e *entry, err error) (verification.Request, error) {
 	}
 	return e.toRequest()
 }
+
+// isTest reports whether the entry is a request of a test key; false for nil.
+func (e *entry) isTest() bool { return e != nil && e.request.Test }
 
 // isFinal reports whether the entry is a request that never changes its phase again.
 func (e *entry) isFinal() bool { return e.kind == KindRequest && e.request.Phase.Final() }

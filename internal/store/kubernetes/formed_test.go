@@ -36,6 +36,14 @@ func (f formed) ReadCached(ctx context.Context, id string) (verification.Request
 	return free(r), err
 }
 
+func (f formed) List(ctx context.Context, q verification.ListQuery) (verification.ListPage, error) {
+	page, err := f.Store.List(ctx, q)
+	for i, r := range page.Requests {
+		page.Requests[i] = free(r)
+	}
+	return page, err
+}
+
 func (f formed) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	r, err := f.Store.Awaiting(ctx, form(binding, 32))
 	return free(r), err
@@ -58,6 +66,12 @@ func bound(r verification.Request) verification.Request {
 	if r.Delivery.LastReason != "" {
 		r.Delivery.LastReason = "r" + form(r.Delivery.LastReason, 0)
 	}
+	r.EarlierAttempts = slices.Clone(r.EarlierAttempts)
+	for i, a := range r.EarlierAttempts {
+		if a.Reason != "" {
+			r.EarlierAttempts[i].Reason = "r" + form(a.Reason, 0)
+		}
+	}
 	r.Contacts = slices.Clone(r.Contacts)
 	for i := range r.Contacts {
 		r.Contacts[i].Binding = form(r.Contacts[i].Binding, 32)
@@ -68,6 +82,10 @@ func bound(r verification.Request) verification.Request {
 func free(r verification.Request) verification.Request {
 	r.BodyHash = text(r.BodyHash)
 	r.Delivery.LastReason = text(strings.TrimPrefix(r.Delivery.LastReason, "r"))
+	r.EarlierAttempts = slices.Clone(r.EarlierAttempts)
+	for i, a := range r.EarlierAttempts {
+		r.EarlierAttempts[i].Reason = text(strings.TrimPrefix(a.Reason, "r"))
+	}
 	r.Contacts = slices.Clone(r.Contacts)
 	for i := range r.Contacts {
 		r.Contacts[i].Binding = text(r.Contacts[i].Binding)

@@ -34,7 +34,7 @@ func takeIn(t *testing.T, s *Store, o *rawObject) {
 	s.limits.replaceStored(e)
 	s.ownWrites.forgetObserved(e)
 	s.notifyChange(e)
-	s.limits.chooseEvictable(verification.Limits{}, time.Now(), 1)
+	s.limits.chooseEvictable(false, verification.Limits{}, time.Now(), 1)
 	viewOfEntries([]*entry{e})("binding")
 	r, err := e.toRequest()
 	s.limits.removeStored(e.Name)

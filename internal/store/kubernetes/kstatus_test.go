@@ -100,7 +100,7 @@ var _ = Describe("Tools that follow kstatus", func() {
 		},
 		Entry("declined", declineProven, verifyv1.ReasonDeclined, "the owner of the number declined"),
 		Entry("canceled", func(r *verification.Request, now time.Time) error { return r.Cancel(now, 0) },
-			verifyv1.ReasonExpired, "the user gave up on the page"),
+			verifyv1.ReasonExpired, "the user gave up on the page, or the client canceled it"),
 		Entry("too many wrong codes", func(r *verification.Request, now time.Time) error {
 			for r.Phase == verification.Pending {
 				if err := enterCode(false)(r, now); err != nil {

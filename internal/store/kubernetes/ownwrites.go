@@ -3,6 +3,8 @@ package kubernetes
 import (
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // ownWriteLife bounds how long a write counts that the watch never confirmed, for example a deletion that the watch brought
@@ -69,6 +71,13 @@ func (r *ownWrites) forgetDeleted(seen *entry) {
 	if own, ok := r.entries[seen.Name]; ok && own.entry.UID == seen.UID {
 		delete(r.entries, seen.Name)
 	}
+}
+
+// names returns the names of the objects whose last write the watch has not brought yet.
+func (r *ownWrites) names() sets.Set[string] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return sets.KeySet(r.entries)
 }
 
 // latestState returns the later of our own state and the watch's. The watch is read second, so that it has what was forgotten

@@ -119,6 +119,7 @@ func (s *Store) applyMutation(ctx context.Context, current *entry, mutate verifi
 	if err != nil {
 		return nil, before, mutationError{err}
 	}
+	next.TrimAttempts(keptAttempts)
 	after, err := s.writeStatus(ctx, current, &next, now)
 	return after, next, err
 }

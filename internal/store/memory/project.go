@@ -19,7 +19,8 @@ type project struct {
 	awaiting map[string]*record
 	admitted *verification.Admissions
 	work     work
-	room     room
+	// room holds the requests, and testRoom those of test keys.
+	room, testRoom room
 	// writes counts all writes. Versions come from it, so that none repeats, not even for an id that is created again.
 	writes   uint64
 	notifier verification.Notifier
@@ -49,6 +50,7 @@ func (p *project) insertRequest(n verification.New, now time.Time) verification.
 	rec := &record{request: verification.NewRequest(n, now)}
 	p.records[n.ID] = rec
 	rec.number, rec.inWork.record, rec.inRoom.record = p.writes, rec, rec
+	p.roomOf(n.Test).records++
 	p.indexChange(rec, now)
 	return rec.request.Clone()
 }
@@ -69,7 +71,7 @@ func (p *project) writeState(rec *record, next verification.Request, now time.Ti
 func (p *project) indexChange(rec *record, now time.Time) {
 	p.assignVersion(rec)
 	p.work.placeRecord(rec, now)
-	p.room.placeRecord(rec, now)
+	p.roomOf(rec.request.Test).placeRecord(rec, now)
 	p.notifier.Notify(rec.request.ID)
 }
 
@@ -86,6 +88,7 @@ func (p *project) removeRecord(rec *record) {
 	p.updateBindings(rec, contacts)
 	rec.inWork.leave()
 	rec.inRoom.leave()
+	p.roomOf(rec.request.Test).records--
 	p.admitted.RemoveState(rec.request.ID)
 	delete(p.records, rec.request.ID)
 	p.notifier.Notify(rec.request.ID)

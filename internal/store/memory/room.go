@@ -6,9 +6,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// room orders the requests of a project for eviction from a full store. A request with an open event is in neither timeline,
-// because only a write can make it evictable.
+// room orders the requests of a project for eviction from a full store: those of test keys, or all others. A request with an open event
+// is in neither timeline, because only a write can make it evictable.
 type room struct {
+	// records counts them, those without a place among them.
+	records int
 	// limits are those of the current order, as far as Request.EvictableAt depends on them.
 	limits verification.Limits
 	// ripening holds requests that become evictable by time: when they lapse, or when their code has rested or their
@@ -46,25 +48,36 @@ func (r *room) untilEvictable(now time.Time) time.Duration {
 	return time.UnixMicro(r.ripening[0].at).Sub(now)
 }
 
+// roomOf returns the room of test keys, or that of all others.
+func (p *project) roomOf(test bool) *room {
+	if test {
+		return &p.testRoom
+	}
+	return &p.room
+}
+
 // makeRoom evicts requests, the oldest first, until one more fits under the limit. If that is impossible, it evicts nothing and
 // returns TooManyStored.
-func (p *project) makeRoom(limits verification.Limits, now time.Time) error {
-	excess := len(p.records) + 1 - limits.MaxStored
+func (p *project) makeRoom(test bool, limits verification.Limits, now time.Time) error {
+	r := p.roomOf(test)
+	excess := r.records + 1 - limits.MaxStored
 	if limits.MaxStored <= 0 || excess <= 0 {
 		return nil
 	}
-	if order := (verification.Limits{KeepLapsed: limits.KeepLapsed, DeclineCooldown: limits.DeclineCooldown}); order != p.room.limits {
-		p.room.limits = order
+	if order := (verification.Limits{KeepLapsed: limits.KeepLapsed, DeclineCooldown: limits.DeclineCooldown}); order != r.limits {
+		r.limits = order
 		for _, rec := range p.records {
-			p.room.placeRecord(rec, now)
+			if rec.request.Test == test {
+				r.placeRecord(rec, now)
+			}
 		}
 	}
-	p.room.moveEvictable(now)
-	if len(p.room.evictable) < excess {
-		return verification.TooManyStored(p.room.untilEvictable(now))
+	r.moveEvictable(now)
+	if len(r.evictable) < excess {
+		return verification.TooManyStored(r.untilEvictable(now))
 	}
 	for range excess {
-		p.removeRecord(p.room.evictable[0].record)
+		p.removeRecord(r.evictable[0].record)
 	}
 	return nil
 }

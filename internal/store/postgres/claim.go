@@ -35,7 +35,8 @@ func (s *Store) Claim(
 		}
 		due, err := collectIDs(c.Query(ctx, sqlDue, s.options.Project, limit, policy.Retention,
 			policy.Events == verification.EventsOn, abandoned, max(policy.Retention, verification.EventLife), verification.ExpiryGrace,
-			verification.ConfirmGrace))
+			verification.ConfirmGrace, policy.TestEvents == verification.EventsOn,
+			policy.TestEvents == verification.EventsOff))
 		if err != nil {
 			return wrapStep("find due requests", err)
 		}

@@ -29,19 +29,25 @@ func (s *Store) Create(ctx context.Context, n verification.New, limits verificat
 	}
 	if !created.Existing {
 		s.watch.Notify(n.ID)
+		if n.Test { // its outcome may be due
+			s.notifyWorker()
+		}
 	}
 	return created, nil
 }
 
-// newCreationFilter returns a filter that admits each id once per batch, and only calls with the limits of the first one.
+// newCreationFilter returns a filter that admits each id once per batch, and only calls with the limits and the mode of the first one.
 func newCreationFilter() func(*call[creation, verification.Created]) bool {
-	var limits verification.Limits
+	var (
+		limits verification.Limits
+		test   bool
+	)
 	ids := make(map[string]bool)
 	return func(next *call[creation, verification.Created]) bool {
 		if len(ids) == 0 {
-			limits = next.in.limits
+			limits, test = next.in.limits, next.in.Test
 		}
-		if next.in.limits != limits || ids[next.in.ID] {
+		if next.in.limits != limits || next.in.Test != test || ids[next.in.ID] {
 			return false
 		}
 		ids[next.in.ID] = true
@@ -76,7 +82,7 @@ func newCreationBatch(project string, calls []*call[creation, verification.Creat
 	b := &creationBatch{project: project, calls: calls, limits: calls[0].in.limits}
 	keys := map[string]bool{}
 	for _, c := range calls {
-		keys[c.in.KeyName] = true
+		keys[keyOf(c.in.New)] = true
 	}
 	if b.limits.PerKey.Limited() {
 		b.keys = slices.Sorted(maps.Keys(keys))
@@ -86,6 +92,14 @@ func newCreationBatch(project string, calls []*call[creation, verification.Creat
 	}
 	b.numbers, b.groups = demandOfNumbers(calls, b.limits), demandOfGroups(calls, b.limits)
 	return b
+}
+
+// keyOf returns the name that a creation counts by. No key has a space in its name, so one whose mode changes begins anew.
+func keyOf(n verification.New) string {
+	if n.Test {
+		return "test " + n.KeyName
+	}
+	return n.KeyName
 }
 
 // linesOf returns the canonical numbers of calls, sorted.
@@ -288,13 +302,14 @@ func (b *creationBatch) queueRequests(batch *pgx.Batch, w *windows, admitted []*
 	n := len(admitted)
 	ids, phones, methods, keys, hashes := make([]string, n), make([]string, n), make([]string, n), make([]string, n), make([]string, n)
 	expire, since, versions, names := make([]time.Time, n), make([]time.Time, n), make([]int64, n), make([]string, n)
-	data := make([]string, n)
+	data, references, works := make([]string, n), make([]string, n), make([]int64, n)
 	for i, c := range admitted {
 		r := &c.out.Request
-		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), string(r.Method), r.KeyName, r.BodyHash
+		ids[i], phones[i], methods[i], keys[i], hashes[i] = r.ID, r.Phone.E164(), methodText(r), r.KeyName, r.BodyHash
 		expire[i], versions[i], names[i] = r.ExpiresAt, c.in.version, r.DisplayName
-		data[i] = encodeClientData(r)
-		_, since[i] = workOf(r)
+		data[i], references[i] = encodeClientData(r), r.Reference
+		works[i], since[i] = workOf(r)
 	}
-	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names, data)
+	batch.Queue(sqlInsertRequests, b.project, w.now, ids, phones, methods, expire, keys, hashes, versions, since, names, data,
+		references, works)
 }

@@ -67,10 +67,10 @@ const (
 		WHERE project = $1 AND id = $2 AND version = $3 AND clock_timestamp() < $5::timestamptz`
 )
 
-// readRollbackStatement returns what docs/operations.md has an admin run after a rollback.
+// readRollbackStatement returns what docs/upgrade.md has an admin run after a rollback.
 func readRollbackStatement() string {
 	GinkgoHelper()
-	page, err := os.ReadFile("../../../docs/operations.md")
+	page, err := os.ReadFile("../../../docs/upgrade.md")
 	Expect(err).NotTo(HaveOccurred())
 	found := regexp.MustCompile("`(UPDATE phoneproof_requests SET [^`]+)`").FindAllSubmatch(page, -1)
 	Expect(found).To(HaveLen(1))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,12 +31,12 @@ type stateScanner struct {
 	state state
 
 	claimed, actual, method, phase, assurance  string
-	contacts, data, hints, verifiedBy          string
+	contacts, data, hints, verifiedBy, earlier string
 	verified, next, last, delivered, exhausted *time.Time
 	proven                                     *time.Time
 	attempts, statusCode, wrongCodes           int64
 
-	targets [29]any
+	targets [30]any
 }
 
 func newStateScanner() *stateScanner {
@@ -44,7 +45,7 @@ func newStateScanner() *stateScanner {
 	x.targets = [...]any{
 		&r.ID, &x.claimed, &x.method, &r.CreatedAt, &r.ExpiresAt, &r.KeyName, &r.BodyHash, &r.DisplayName, &x.phase,
 		&x.verified, &x.actual, &x.assurance, &x.contacts, &x.attempts, &x.next, &x.last, &x.statusCode, &d.LastReason,
-		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &r.Epoch,
+		&x.delivered, &x.exhausted, &r.Redelivered, &x.data, &x.hints, &x.verifiedBy, &x.proven, &x.wrongCodes, &x.earlier, &r.Epoch,
 		&x.state.version, &x.state.readAt,
 	}
 	return x
@@ -74,7 +75,11 @@ func (x *stateScanner) scan(row pgx.CollectableRow) (state, error) {
 	if r.Hints, err = decodeHints(x.hints); err != nil {
 		return state{}, fmt.Errorf("request %s: hints: %w", r.ID, err)
 	}
-	r.Method, r.Phase, r.Assurance = verification.Method(x.method), verification.Phase(x.phase), verification.Assurance(x.assurance)
+	if r.EarlierAttempts, err = decodeAttempts(x.earlier); err != nil {
+		return state{}, fmt.Errorf("request %s: earlier attempts: %w", r.ID, err)
+	}
+	r.Method, r.Test = parseMethod(x.method)
+	r.Phase, r.Assurance = verification.Phase(x.phase), verification.Assurance(x.assurance)
 	r.VerifiedBy = verification.Method(x.verifiedBy)
 	r.CreatedAt, r.ExpiresAt, s.readAt = r.CreatedAt.UTC(), r.ExpiresAt.UTC(), s.readAt.UTC()
 	r.VerifiedAt, d.NextAttemptAt, d.LastAttemptAt = timeOrZero(x.verified), timeOrZero(x.next), timeOrZero(x.last)
@@ -83,6 +88,24 @@ func (x *stateScanner) scan(row pgx.CollectableRow) (state, error) {
 	d.Attempts, d.LastStatusCode = int(x.attempts), int(x.statusCode)
 	r.Version = versionText(s.version)
 	return s, nil
+}
+
+// testPrefix begins the method of a test key's request. Servers from before test keys know no messenger of that name, so they verify none
+// by a message.
+const testPrefix = "TEST_"
+
+// methodText returns a method as it is stored.
+func methodText(r *verification.Request) string {
+	if r.Test {
+		return testPrefix + string(r.Method)
+	}
+	return string(r.Method)
+}
+
+// parseMethod returns a stored method, and whether the request is one of a test key.
+func parseMethod(stored string) (verification.Method, bool) {
+	name, test := strings.CutPrefix(stored, testPrefix)
+	return verification.Method(name), test
 }
 
 // parseNumber parses a stored number; an empty text is the zero number.
@@ -249,6 +272,9 @@ func timeOrNil(t time.Time) *time.Time {
 
 // workOf returns the next work of a request and the time from which it is due, for any policy.
 func workOf(r *verification.Request) (work int64, since time.Time) {
+	if r.Test && (r.Phase == verification.Pending || r.Delivery.Wanted()) {
+		return testWorkOf(r)
+	}
 	switch {
 	case r.Phase == verification.Pending:
 		expiry := r.EndsAt().Add(verification.ExpiryGrace)
@@ -262,4 +288,17 @@ func workOf(r *verification.Request) (work int64, since time.Time) {
 		// At the zero time and without retention, Next returns the time since when only deletion is left.
 		return workDelete, verification.Next(r, time.Time{}, verification.Policy{}).At
 	}
+}
+
+// testWorkOf returns the same for a test key's request that is pending or has an event. What it waits for beside its event follows from
+// Next without events.
+func testWorkOf(r *verification.Request) (work int64, since time.Time) {
+	if r.Phase != verification.Pending {
+		return workTestDeliver, r.Delivery.NextAttemptAt
+	}
+	next := verification.Next(r, time.Time{}, verification.Policy{}).At
+	if r.Delivery.Wanted() && r.Delivery.NextAttemptAt.Before(next) {
+		return workTestDeliver, r.Delivery.NextAttemptAt
+	}
+	return workTestPlay, next
 }

@@ -6,7 +6,7 @@ import "strings"
 func requestColumns(prefix string) string {
 	return prefix + strings.ReplaceAll("id, phone, method, created_at, expires_at, key_name, body_hash, display_name, phase, "+
 		"verified_at, actual, assurance, contacts, attempts, next_attempt_at, last_attempt_at, last_status_code, last_reason, "+
-		"delivered_at, exhausted_at, redelivered, client_data, hints, verified_by, proven_at, wrong_codes, epoch, version", ", ", ", "+prefix)
+		"delivered_at, exhausted_at, redelivered, client_data, hints, verified_by, proven_at, wrong_codes, earlier_attempts, epoch, version", ", ", ", "+prefix)
 }
 
 // decidingAdmissions returns the statement that finds, for each name, its last admission and those that must leave before the
@@ -23,6 +23,23 @@ func decidingAdmissions(table, name string) string {
 		) AS a ON true`)
 }
 
+// longestPage is how many rows the statements of lists read, which ask for one more than the page has; see pageSizes.
+const longestPage = "201"
+
+// listStatement returns the statement that reads a page of requests. Each phase is read in the order of its index, and not at all
+// where its boolean is false.
+func listStatement(also string) string {
+	phase := func(name, wanted string) string {
+		return `(SELECT ` + requestColumns("") + ` FROM phoneproof_requests
+			WHERE phase = '` + name + `' AND project = $1 AND created_at >= $4 AND (created_at, id) < ($2::timestamptz, $3::text)
+				AND ` + wanted + `::boolean` + also + `
+			ORDER BY created_at DESC, id DESC LIMIT ` + longestPage + `)`
+	}
+	return `SELECT ` + requestColumns("") + `, statement_timestamp() FROM (` + strings.Join([]string{
+		phase("PENDING", "$5"), phase("VERIFIED", "$6"), phase("EXPIRED", "$7"),
+	}, " UNION ALL ") + `) AS r ORDER BY created_at DESC, id DESC LIMIT ` + longestPage
+}
+
 // The values of the column work, each with the meaning of the column since.
 const (
 	workExpire  = 1 // since the request may be expired
@@ -31,6 +48,11 @@ const (
 	// workAttend is a pending request with an event that is due, since then. It has a value of its own because the version before
 	// would expire it by the sweep of workExpire, and never by workDeliver.
 	workAttend = 4
+	// workTestPlay is a pending request of a test key, since its outcome may be played or it may be expired, and workTestDeliver one with
+	// an event that is due, since then. They have values of their own because the version before would send that event to the receiver
+	// of all others. Finished ones are deleted like any other.
+	workTestPlay    = 5
+	workTestDeliver = 6
 )
 
 // All statements. Clock functions have no schema prefix, because tests replace them by search_path.
@@ -54,10 +76,15 @@ var (
 
 	// sqlStored counts each kind of work in its range of the index, up to a limit.
 	sqlStored = `SELECT
-		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending),
+		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 1 LIMIT $2) AS pending)
+		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 5 LIMIT $2) AS tests),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 2 LIMIT $2) AS undelivered)
-		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $2) AS attended),
+		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 4 LIMIT $2) AS attended)
+		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 6 LIMIT $2) AS tested),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
+
+	sqlList          = listStatement("")
+	sqlListReference = listStatement(" AND reference = $8 AND reference <> ''")
 
 	sqlAwaiting = `SELECT ` + requestColumns("r.") + `, clock_timestamp()
 		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id
@@ -96,13 +123,13 @@ var (
 		) AS d`
 
 	sqlInsertRequests = `INSERT INTO phoneproof_requests
-			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, client_data, phase, version, work,
-			since)
+			(project, id, phone, method, created_at, expires_at, key_name, body_hash, display_name, client_data, reference, phase, version,
+			work, since)
 		SELECT $1, u.id, u.phone, u.method, $2::timestamptz, u.expires_at, u.key_name, u.body_hash, u.display_name,
-			u.client_data, 'PENDING', u.version, 1, u.since
+			u.client_data, u.reference, 'PENDING', u.version, u.work, u.since
 		FROM unnest($3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[], $9::bigint[],
-				$10::timestamptz[], $11::text[], $12::text[])
-			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data)`
+				$10::timestamptz[], $11::text[], $12::text[], $13::text[], $14::bigint[])
+			AS u(id, phone, method, expires_at, key_name, body_hash, version, since, display_name, client_data, reference, work)`
 
 	// sqlCountKeys records a batch's admissions by key, with the number of each key's last one.
 	sqlCountKeys = `WITH counted AS (
@@ -129,7 +156,8 @@ var (
 	sqlUpdate = `UPDATE phoneproof_requests SET
 			phase = $6, verified_at = $7, actual = $8, assurance = $9, contacts = $10, attempts = $11, next_attempt_at = $12,
 			last_attempt_at = $13, last_status_code = $14, last_reason = $15, delivered_at = $16, exhausted_at = $17,
-			redelivered = $18, hints = $19, work = $20, since = $21, verified_by = $23, proven_at = $24, wrong_codes = $25, version = $4,
+			redelivered = $18, hints = $19, work = $20, since = $21, verified_by = $23, proven_at = $24, wrong_codes = $25,
+			earlier_attempts = $26, version = $4,
 			leased_until = CASE WHEN $22::boolean THEN leased_until ELSE '1970-01-01 00:00:00+00' END
 		WHERE project = $1 AND id = $2 AND version = $3 AND clock_timestamp() < $5::timestamptz`
 
@@ -186,6 +214,22 @@ var (
 		) AS attended
 		UNION ALL
 		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 5 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS tests
+		UNION ALL
+		SELECT id, due_at FROM (
+			SELECT id, since AS due_at FROM phoneproof_requests
+			WHERE project = $1 AND work = 6 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+				AND ($9::boolean OR CASE
+					WHEN phase <> 'PENDING' THEN $10::boolean AND coalesce(verified_at, expires_at) <= statement_timestamp() - $6::interval
+					WHEN proven_at > expires_at - $8::interval THEN expires_at <= statement_timestamp() - $8::interval
+					ELSE expires_at <= statement_timestamp() END)
+			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
+		) AS tested
+		UNION ALL
+		SELECT id, due_at FROM (
 			SELECT id, since + $3::interval AS due_at FROM phoneproof_requests
 			WHERE project = $1 AND work = 3 AND since <= statement_timestamp() - $3::interval
 				AND leased_until <= statement_timestamp()
@@ -199,11 +243,13 @@ var (
 		WHERE project = $1 AND id = $2
 		RETURNING ` + requestColumns("") + `, statement_timestamp()`
 
-	// The sweeps expire and delete in bulk what needs no other step.
+	// The sweeps expire and delete in bulk what needs no other step. A request with an attempt of a former event is left to claims, which
+	// keep that attempt.
 
 	sqlSweepLapsed = `WITH due AS (
 			SELECT id FROM phoneproof_requests
 			WHERE project = $1 AND work = 1 AND since <= statement_timestamp() AND leased_until <= statement_timestamp()
+				AND last_attempt_at IS NULL
 			ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED
 		)
 		UPDATE phoneproof_requests AS r SET phase = 'EXPIRED', version = r.version + 1,

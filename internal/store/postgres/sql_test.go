@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 
 // statements holds every statement of the store.
 var statements = map[string]string{
-	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlActivity": sqlActivity, "sqlAwaiting": sqlAwaiting, "sqlAddKeys": sqlAddKeys,
+	"sqlReady": sqlReady, "sqlRead": sqlRead, "sqlVersions": sqlVersions, "sqlStored": sqlStored, "sqlActivity": sqlActivity, "sqlAwaiting": sqlAwaiting, "sqlList": sqlList, "sqlListReference": sqlListReference, "sqlAddKeys": sqlAddKeys,
 	"sqlLockKeys": sqlLockKeys, "sqlNow": sqlNow, "sqlKeyWindows": sqlKeyWindows, "sqlKeyLeaves": sqlKeyLeaves,
 	"sqlNumbers": sqlNumbers, "sqlGroups": sqlGroups, "sqlInsertGroupAdmissions": sqlInsertGroupAdmissions, "sqlSweepGroups": sqlSweepGroups, "sqlInsertRequests": sqlInsertRequests,
 	"sqlCountKeys": sqlCountKeys, "sqlInsertNumberAdmissions": sqlInsertNumberAdmissions, "sqlUpdate": sqlUpdate,
@@ -45,9 +46,15 @@ func TestSQL_parsesWithTheGrammarOfCockroachDB(t *testing.T) {
 			g := NewWithT(t)
 			content, err := migrations.ReadFile(name)
 			g.Expect(err).NotTo(HaveOccurred())
-			parsed, err := parser.Parse(string(content))
+			// Partial indexes came with CockroachDB 20.2.
+			parsed, err := parser.Parse(regexp.MustCompile(`(?m)^    WHERE .*;$`).ReplaceAllString(string(content), ";"))
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(parsed).To(HaveLen(1), "one statement in each file")
+			if strings.Contains(string(content), "CONCURRENTLY") {
+				g.Expect(parsed).To(HaveLen(2), "a build that failed is dropped first")
+				g.Expect(string(content)).To(MatchRegexp(`(?m)^DROP INDEX CONCURRENTLY IF EXISTS (\w+);\nCREATE INDEX CONCURRENTLY \w+ ON`))
+			} else {
+				g.Expect(parsed).To(HaveLen(1), "one statement in each file")
+			}
 			g.Expect(string(content)).To(HavePrefix("-- +goose NO TRANSACTION\n-- +goose Up\n"))
 		})
 	}

@@ -71,9 +71,14 @@ func (s *Store) Update(ctx context.Context, id string, mutate verification.Mutat
 
 // notifyDue notifies Due if the change made an event due.
 func (s *Store) notifyDue(c *change) {
-	if work, since := workOf(&c.after); (work != workDeliver && work != workAttend) || since.After(c.before.readAt) {
-		return
+	work, since := workOf(&c.after)
+	if delivers := work == workDeliver || work == workAttend || work == workTestDeliver; delivers && !since.After(c.before.readAt) {
+		s.notifyWorker()
 	}
+}
+
+// notifyWorker makes this replica claim before the next poll.
+func (s *Store) notifyWorker() {
 	select {
 	case s.due <- struct{}{}:
 	default:
@@ -106,12 +111,12 @@ func (s *Store) queueUpdate(batch *pgx.Batch, c *call[change, bool]) {
 		string(r.Phase), timeOrNil(r.VerifiedAt), r.Actual.E164(), string(r.Assurance), encodeContacts(r.Contacts),
 		d.Attempts, timeOrNil(d.NextAttemptAt), timeOrNil(d.LastAttemptAt), d.LastStatusCode, d.LastReason,
 		timeOrNil(d.DeliveredAt), timeOrNil(d.ExhaustedAt), r.Redelivered, encodeHints(r.Hints), work, since,
-		c.in.before.HasSameWork(r), string(r.VerifiedBy), timeOrNil(r.ProvenAt), r.WrongCodes,
+		c.in.before.HasSameWork(r), string(r.VerifiedBy), timeOrNil(r.ProvenAt), r.WrongCodes, encodeAttempts(r.EarlierAttempts),
 	).Exec(func(tag pgconn.CommandTag) error {
 		c.out = tag.RowsAffected() > 0
 		return nil
 	})
-	if at := r.DeclinedAt(); !at.IsZero() && c.in.before.DeclinedAt().IsZero() {
+	if at := r.DeclinedAt(); !at.IsZero() && c.in.before.DeclinedAt().IsZero() && !r.Test { // a test number has no owner
 		batch.Queue(sqlInsertDecline, s.options.Project, r.ID, c.in.version, lineOf(r.Phone), at)
 	}
 }

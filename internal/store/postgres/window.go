@@ -130,7 +130,7 @@ func (w *windows) admitCreation(n verification.New) (verification.Quota, error) 
 	var waits verification.Waits
 	perKey, perNumber := w.limits.PerKey, w.limits.PerPhoneNumber
 	if perKey.Limited() {
-		waits.Key = w.keys[n.KeyName].retryAfter(perKey, w.now)
+		waits.Key = w.keys[keyOf(n)].retryAfter(perKey, w.now)
 	}
 	number := lineOf(n.Phone)
 	line := windowOf(w.numbers, number)
@@ -159,7 +159,7 @@ func (w *windows) admitCreation(n verification.New) (verification.Quota, error) 
 	if !perKey.Limited() {
 		return verification.Quota{}, nil
 	}
-	return w.keys[n.KeyName].add(perKey, w.now), nil
+	return w.keys[keyOf(n)].add(perKey, w.now), nil
 }
 
 // windowOf returns the window of a name, and adds an empty one if there is none.

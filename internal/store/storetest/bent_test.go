@@ -22,6 +22,7 @@ type faultyStore struct {
 	update    func(context.Context, string, mutation) (verification.Request, error)
 	remove    func(context.Context, string, string) error
 	awaiting  func(context.Context, string) (verification.Request, error)
+	list      func(context.Context, verification.ListQuery) (verification.ListPage, error)
 	subscribe func(string) (<-chan struct{}, func())
 	ready     func(context.Context) error
 	stored    func(context.Context) (verification.Stored, error)
@@ -44,7 +45,7 @@ func (s *faultyStore) useStore(inner *memory.Store) {
 	s.inner = inner
 	s.create, s.readNow, s.update, s.remove = inner.Create, inner.Read, inner.Update, inner.Delete
 	s.awaiting, s.subscribe, s.ready, s.claim, s.readFinal = inner.Awaiting, inner.Subscribe, inner.Ready, inner.Claim, inner.ReadFinal
-	s.stored, s.activity = inner.Stored, inner.Activity
+	s.stored, s.activity, s.list = inner.Stored, inner.Activity, inner.List
 }
 
 func (s *faultyStore) Create(ctx context.Context, n verification.New, l verification.Limits) (verification.Created, error) {
@@ -67,6 +68,9 @@ func (s *faultyStore) Delete(ctx context.Context, id, version string) error {
 }
 func (s *faultyStore) Awaiting(ctx context.Context, binding string) (verification.Request, error) {
 	return s.awaiting(ctx, binding)
+}
+func (s *faultyStore) List(ctx context.Context, q verification.ListQuery) (verification.ListPage, error) {
+	return s.list(ctx, q)
 }
 func (s *faultyStore) Subscribe(id string) (<-chan struct{}, func())           { return s.subscribe(id) }
 func (s *faultyStore) Stored(ctx context.Context) (verification.Stored, error) { return s.stored(ctx) }

@@ -36,6 +36,7 @@ func allTopics() []topic {
 		{"deletion", deletionChecks()},
 		{"counts", countChecks()},
 		{"activity", activityChecks()},
+		{"lists", listChecks()},
 		{"subscription", subscriptionChecks()},
 		{"rates", rateChecks()},
 		{"windows", windowChecks()},
@@ -45,6 +46,7 @@ func allTopics() []topic {
 		{"leases", leaseChecks()},
 		{"session", sessionChecks()},
 		{"declines", declineChecks()},
+		{"test keys", testKeyChecks()},
 		{"outage", outageChecks()},
 	}
 }

@@ -34,6 +34,14 @@ func rateMutants() []mutant {
 		{"counts all keys together", []string{"admit as many requests per key"}, perInstance(func(s *faultyStore) {
 			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.KeyName = "all" })
 		})},
+		{"loses the mode of test keys", []string{
+			"keeps the mode", "counts requests of test keys", "makes room for requests of test keys", "hands out the outcomes",
+		}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.Test = false })
+		})},
+		{"takes all requests for those of test keys", []string{"keeps the mode"}, perInstance(func(s *faultyStore) {
+			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.Test = true })
+		})},
 		{"counts all numbers together", []string{"admit as many requests per phone"}, perInstance(func(s *faultyStore) {
 			s.changeCreations(func(n *verification.New, _ *verification.Limits) { n.Phone = mustNumber(claimedNumber) })
 		})},

@@ -165,5 +165,5 @@ func faultyHarness(inject func(environment) func(*faultyStore)) Harness {
 
 func allMutants() []mutant {
 	return slices.Concat(creationMutants(), stateMutants(), updateMutants(), contactMutants(), subscriptionMutants(),
-		countMutants(), activityMutants(), rateMutants(), capMutants(), queueMutants(), eventMutants(), sessionMutants(), declineMutants(), outageMutants())
+		countMutants(), activityMutants(), rateMutants(), capMutants(), queueMutants(), eventMutants(), sessionMutants(), declineMutants(), outageMutants(), listMutants())
 }

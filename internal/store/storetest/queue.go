@@ -266,8 +266,8 @@ func queueLife(ctx context.Context, t *trial) {
 				t.updateRequest(ctx, s, claim.ID, recordDelivered(claim))
 			case verification.StepDelete:
 				t.Expect(s.Delete(ctx, claim.ID, claim.Version)).To(Succeed())
-			case verification.StepWait:
-				t.Expect(action).To(BeZero(), "claimed work needs a step")
+			case verification.StepWait, verification.StepPlay:
+				t.Expect(action).To(BeZero(), "claimed work of a live request needs a step")
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func sessionSecrets(*verification.Request) [][]byte { return [][]byte{sessionSec
 // redeem confirms a request with one of its codes.
 func (s sessionService) redeem(ctx context.Context, id string) (verification.Request, error) {
 	code, _ := verification.ParseSessionCode(s.codes.Digits.Reveal())
-	return s.ConfirmSession(ctx, id, code, sessionSecrets, allEvents)
+	return s.ConfirmSession(ctx, id, false, code, sessionSecrets, allEvents)
 }
 
 // guess enters a wrong code.
@@ -85,7 +85,7 @@ func (s sessionService) guess(ctx context.Context, id string) (verification.Requ
 	digits := []byte(s.codes.Digits.Reveal())
 	digits[0] = '0' + (digits[0]-'0'+1)%10
 	code, _ := verification.ParseSessionCode(string(digits))
-	return s.ConfirmSession(ctx, id, code, sessionSecrets, allEvents)
+	return s.ConfirmSession(ctx, id, false, code, sessionSecrets, allEvents)
 }
 
 // check enters a right code on the page.

@@ -29,6 +29,10 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: expiresAt
       type:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.Time
+    - name: mode
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.KeyMode
+      default: Live
     - name: name
       type:
         scalar: string
@@ -155,6 +159,21 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Duration
   scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.EarlierAttempt
+  map:
+    fields:
+    - name: at
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime
+    - name: code
+      type:
+        scalar: numeric
+    - name: event
+      type:
+        namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Event
+    - name: reason
+      type:
+        scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Event
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.Expose
@@ -267,6 +286,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: subjectHash
       type:
         scalar: string
+- name: com.github.phoneproof.phoneproof.api.v1alpha1.KeyMode
+  scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.LabelValue
   scalar: string
 - name: com.github.phoneproof.phoneproof.api.v1alpha1.MetadataValue
@@ -833,6 +854,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: delivery
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Delivery
+    - name: earlierAttempts
+      type:
+        list:
+          elementType:
+            namedType: com.github.phoneproof.phoneproof.api.v1alpha1.EarlierAttempt
+          elementRelationship: atomic
     - name: expectedText
       type:
         scalar: string
@@ -893,6 +920,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretRef
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.SecretKeyRef
+    - name: testURL
+      type:
+        scalar: string
     - name: timeout
       type:
         namedType: com.github.phoneproof.phoneproof.api.v1alpha1.Duration

@@ -19,9 +19,16 @@ type APIKeyApplyConfiguration struct {
 	// secretRef names the Secret key that holds the API key itself, 32
 	// characters or longer ("phoneproof keygen" makes one). Required.
 	SecretRef *SecretKeyRefApplyConfiguration `json:"secretRef,omitempty"`
-	// scopes is what this key may do: Init, Status or both.
-	// Default: both.
+	// scopes is what this key may do: Init (start, confirm and cancel
+	// verifications), Status (ask for one by its id), Read (list all, with their
+	// phone numbers) and Redeliver (send an event once more).
+	// Default: Init and Status.
 	Scopes []apiv1alpha1.Scope `json:"scopes,omitempty"`
+	// mode is Live for verifications of real numbers, and Test for tests of
+	// clients: a test key takes only the numbers of docs/testing.md, each with an
+	// outcome of its own, meets no messenger, and sees no request of other keys;
+	// its events go to webhook.testURL. Default: Live.
+	Mode *apiv1alpha1.KeyMode `json:"mode,omitempty"`
 	// expiresAt is the time from which this key is refused, in RFC 3339. A time
 	// in the past is allowed, so that an expired key can stay in the YAML.
 	// Default: unset, the key does not expire. Example: 2027-01-31T00:00:00Z.
@@ -57,6 +64,14 @@ func (b *APIKeyApplyConfiguration) WithScopes(values ...apiv1alpha1.Scope) *APIK
 	for i := range values {
 		b.Scopes = append(b.Scopes, values[i])
 	}
+	return b
+}
+
+// WithMode sets the Mode field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Mode field is set to the value of the last call.
+func (b *APIKeyApplyConfiguration) WithMode(value apiv1alpha1.KeyMode) *APIKeyApplyConfiguration {
+	b.Mode = &value
 	return b
 }
 

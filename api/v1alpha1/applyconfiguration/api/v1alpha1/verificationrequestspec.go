@@ -21,7 +21,8 @@ type VerificationRequestSpecApplyConfiguration struct {
 	// Required.
 	PhoneNumber *string `json:"phoneNumber,omitempty"`
 	// method is the messenger that the user sends the text with: WhatsApp or
-	// Telegram. The project must have it. Default: WhatsApp.
+	// Telegram. The project must have it. TestWhatsApp and TestTelegram are
+	// those of a test key, whose requests no message verifies. Default: WhatsApp.
 	Method *apiv1alpha1.Method `json:"method,omitempty"`
 	// reference is the client's own name for the request: status and events
 	// return it. 1 to 128 characters, without control characters. Default: unset.

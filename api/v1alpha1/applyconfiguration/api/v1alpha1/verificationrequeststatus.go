@@ -64,8 +64,13 @@ type VerificationRequestStatusApplyConfiguration struct {
 	Hints []HintApplyConfiguration `json:"hints,omitempty"`
 	// delivery is how far the webhook is. Unset where none is due.
 	Delivery *DeliveryApplyConfiguration `json:"delivery,omitempty"`
+	// earlierAttempts are the last attempts to deliver events of this request
+	// before the one in delivery, oldest first: at most 4, that one included.
+	// Unset while there was one attempt or none.
+	EarlierAttempts []EarlierAttemptApplyConfiguration `json:"earlierAttempts,omitempty"`
 	// observedRedeliver is the last value of the project's annotation
-	// phoneproof.dev/redeliver that was carried out for this request.
+	// phoneproof.dev/redeliver that was carried out for this request, or api:
+	// and a random text after a redelivery by the HTTP API.
 	ObservedRedeliver *string `json:"observedRedeliver,omitempty"`
 }
 
@@ -207,6 +212,19 @@ func (b *VerificationRequestStatusApplyConfiguration) WithHints(values ...*HintA
 // If called multiple times, the Delivery field is set to the value of the last call.
 func (b *VerificationRequestStatusApplyConfiguration) WithDelivery(value *DeliveryApplyConfiguration) *VerificationRequestStatusApplyConfiguration {
 	b.Delivery = value
+	return b
+}
+
+// WithEarlierAttempts adds the given value to the EarlierAttempts field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the EarlierAttempts field.
+func (b *VerificationRequestStatusApplyConfiguration) WithEarlierAttempts(values ...*EarlierAttemptApplyConfiguration) *VerificationRequestStatusApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithEarlierAttempts")
+		}
+		b.EarlierAttempts = append(b.EarlierAttempts, *values[i])
+	}
 	return b
 }
 

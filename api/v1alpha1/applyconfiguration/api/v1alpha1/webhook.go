@@ -16,6 +16,11 @@ type WebhookApplyConfiguration struct {
 	// are refused unless the cluster's administrator allows them, and plain http
 	// is for those only. Example: https://shop.example.com/hooks/phone. Required.
 	URL *string `json:"url,omitempty"`
+	// testURL receives the events of test keys, named test.verification.*, and
+	// nothing else. The rules, the secret, the timeout and the authorities are
+	// those of url. Default: unset, test keys have no events. Example:
+	// https://staging.example.com/hooks/phone.
+	TestURL *string `json:"testURL,omitempty"`
 	// secretRef names the secret that signs every event (x-webhook-signature
 	// and webhook-signature): 24 bytes or more, or whsec_ and the base64 of as
 	// many ("phoneproof keygen --webhook" makes one). While it is set but cannot
@@ -57,6 +62,14 @@ func Webhook() *WebhookApplyConfiguration {
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *WebhookApplyConfiguration) WithURL(value string) *WebhookApplyConfiguration {
 	b.URL = &value
+	return b
+}
+
+// WithTestURL sets the TestURL field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TestURL field is set to the value of the last call.
+func (b *WebhookApplyConfiguration) WithTestURL(value string) *WebhookApplyConfiguration {
+	b.TestURL = &value
 	return b
 }
 

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Builds what the end-to-end tests upgrade from into bin/base: chart and program of the last release, at its commit. With `build`
+# also the image is packed for a platform and its name written to bin/base/image; alone it prints the commit.
+#
+#	hack/upgrade-base.sh                        print the commit
+#	hack/upgrade-base.sh build OS/ARCH          build bin/base/{charts,image,image.tar}
+#
+# RELEASE_BASE names another commit or tag. Without it the base is the newest tag v* before this commit, or before the first
+# release the commit in hack/upgrade-base.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+out=bin/base
+
+fail() {
+	printf 'upgrade-base: %s\n' "$*" >&2
+	exit 1
+}
+
+# find_base sets commit, and base to what it is called.
+find_base() {
+	base=${RELEASE_BASE:-$(git describe --tags --abbrev=0 --match='v*' HEAD^ 2>/dev/null || cat hack/upgrade-base)}
+	commit=$(git rev-parse --quiet --verify "$base^{commit}") && return
+	[[ $(git rev-parse --is-shallow-repository 2>/dev/null) != true ]] ||
+		fail "$base is not in this clone, which is shallow: git fetch --unshallow --tags, or clone with all commits"
+	fail "$base is no commit of this repository; RELEASE_BASE names another one"
+}
+
+# build_base builds in a folder of its own, which is no worktree: the repository keeps no trace of it.
+build_base() {
+	local platform=$1 os=${1%/*} arch=${1#*/} name date
+	name=ghcr.io/phoneproof/phoneproof:base-${commit:0:12}
+	[[ ! -e $out/image || $(<$out/image) != "$name" || ! -e $out/image.tar ]] || return 0
+	rm -rf $out
+	mkdir -p $out/source
+	git archive "$commit" | tar -xf - -C $out/source
+	date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd "$commit")
+	make --no-print-directory -C $out/source build GOOS="$os" GOARCH="$arch" VERSION="$base" COMMIT="$commit" DATE="$date"
+	hack/image.sh "$name" $out/image.tar "$base" "$platform=$out/source/bin/phoneproof-$os-$arch"
+	cp -r $out/source/charts $out/
+	rm -rf $out/source
+	echo "$name" >$out/image
+}
+
+main() {
+	find_base
+	case ${1:-} in
+	'') echo "$commit" ;;
+	build) build_base "$2" ;;
+	*) fail 'usage: hack/upgrade-base.sh [build OS/ARCH]' ;;
+	esac
+}
+
+[[ ${BASH_SOURCE[0]} != "$0" ]] || main "$@"

@@ -1,0 +1,80 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// operatorChecks are about the operator and the CRDs.
+func operatorChecks() []check {
+	return []check{
+		{
+			name: "OperatorAbsent", problem: "no operator acts on the project",
+			remedy: "install it, or look at it: `kubectl -n phoneproof-system get deployments,pods`, `kubectl -n phoneproof-system logs deploy/phoneproof-operator`; " +
+				"one with `--watch-namespace` must name NAMESPACE",
+			find: findAbsentOperator,
+		},
+		{
+			name: "OperatorBehind", problem: "the operator has not acted on the last change of the project",
+			remedy: "look at its logs: `kubectl -n phoneproof-system logs deploy/phoneproof-operator`",
+			find: func(f *Facts) []evidence {
+				seen, at := f.Project.Status.ObservedGeneration, f.Project.Generation
+				if seen <= 0 || seen >= at || isRecent(f, lastEdit(f.Project)) {
+					return nil
+				}
+				return see(fmt.Sprintf("status.observedGeneration is %d, metadata.generation is %d", seen, at))
+			},
+		},
+		{
+			name: "CRDsOlder", problem: "the CRDs are older than this version, so the API server drops fields without a word",
+			remedy: "apply those of the operator's version: `kubectl apply --server-side -k config/crd`",
+			find: func(f *Facts) []evidence {
+				missing := f.MissingFields.Value
+				if len(missing) == 0 {
+					return nil
+				}
+				const most = 5
+				text := "they lack " + strings.Join(missing[:min(most, len(missing))], ", ")
+				if more := len(missing) - most; more > 0 {
+					text += fmt.Sprintf(" and %d more", more)
+				}
+				return see(text)
+			},
+		},
+	}
+}
+
+// findAbsentOperator sees that no operator is there, or that none has ever looked at the project.
+func findAbsentOperator(f *Facts) []evidence {
+	if f.Project.Status.ObservedGeneration <= 0 && !isRecent(f, f.Project.CreationTimestamp.Time) {
+		return see("the project was created at " + f.Project.CreationTimestamp.UTC().Format(time.RFC3339) + " and was never observed")
+	}
+	if !f.Operators.Read {
+		return nil
+	}
+	for i := range f.Operators.Value {
+		if f.Operators.Value[i].Status.ReadyReplicas > 0 {
+			return nil
+		}
+	}
+	return see(fmt.Sprintf("%d Deployments of an operator, none with a ready pod", len(f.Operators.Value)))
+}
+
+// isRecent reports whether the operator may still be about to act on a change of that time.
+func isRecent(f *Facts, at time.Time) bool {
+	return f.Now.Add(-f.ServerOffset.Value).Sub(at) < f.Settle
+}
+
+// lastEdit returns when the project was last changed, but for its status.
+func lastEdit(p *verifyv1.VerificationProject) time.Time {
+	last := p.CreationTimestamp.Time
+	for _, m := range p.ManagedFields {
+		if m.Subresource == "" && m.Time != nil && m.Time.After(last) {
+			last = m.Time.Time
+		}
+	}
+	return last
+}

@@ -1,0 +1,412 @@
+package doctor
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/simulator"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+// The credentials of the simulated accounts, which are searched for in every report.
+const (
+	accessToken = "sim_4915112345670:canary-token"
+	appSecret   = "sim_4915112345670:canary-secret"
+	botToken    = "sim_ada_books_bot:canary-bot"
+	apiKey      = "canary-key-of-more-than-thirty-two-characters"
+	signing     = "canary-webhook-secret-of-a-project"
+	ownNumber   = "+4915112345670"
+)
+
+// cluster is an API server without nodes, a simulator, and PhoneProof behind proxies.
+type cluster struct {
+	plane     *controlplane.ControlPlane
+	admin     client.Client
+	simulator string // its URL
+	sim       *simulator.Simulator
+	server    string // the URL of a running PhoneProof
+	ca        *authority
+}
+
+// patient is a project of one test.
+type patient struct {
+	*WithT
+
+	t         *testing.T
+	c         *cluster
+	namespace string
+	project   *verifyv1.VerificationProject
+	options   Options
+	config    *rest.Config
+}
+
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	g := NewWithT(t)
+	log.SetLogger(logr.Discard())
+	plane, err := controlplane.Start(controlplane.Options{})
+	g.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { g.Expect(plane.Stop()).To(Succeed()) })
+	examiner, err := NewExaminer(plane.Config, Options{Timeout: time.Minute})
+	g.Expect(err).NotTo(HaveOccurred())
+	c := &cluster{plane: plane, admin: examiner.client, ca: newAuthority(t), sim: simulator.New(simulator.Options{})}
+	sim := httptest.NewServer(c.sim)
+	t.Cleanup(sim.Close)
+	c.simulator = sim.URL
+	c.server = servePhoneProof(t, c.simulator)
+	c.createOperator(t)
+	return c
+}
+
+// createOperator creates the Deployment of an operator, and plays the kubelet for it.
+func (c *cluster) createOperator(t *testing.T) {
+	t.Helper()
+	g := NewWithT(t)
+	g.Expect(c.admin.Create(t.Context(), newNamespace("phoneproof-system"))).To(Succeed())
+	labels := map[string]string{"app.kubernetes.io/component": "operator"}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "phoneproof-system", Name: "phoneproof-operator", Labels: labels},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{Containers: []corev1.Container{{
+					Name: "operator", Image: "phoneproof:dev", Args: []string{"operator", "--server-image=phoneproof:dev"},
+				}}},
+			},
+		},
+	}
+	g.Expect(c.admin.Create(t.Context(), d)).To(Succeed())
+	c.setOperatorReady(t, 1)
+}
+
+func (c *cluster) setOperatorReady(t *testing.T, pods int32) {
+	t.Helper()
+	var d appsv1.Deployment
+	g, ctx := NewWithT(t), context.WithoutCancel(t.Context()) // also when a test ends
+	g.Expect(c.admin.Get(ctx, client.ObjectKey{Namespace: "phoneproof-system", Name: "phoneproof-operator"}, &d)).To(Succeed())
+	d.Status.Replicas, d.Status.ReadyReplicas = 1, pods
+	g.Expect(c.admin.Status().Update(ctx, &d)).To(Succeed())
+}
+
+func newNamespace(name string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// newPatient creates a healthy project in a namespace of its own. The operator and the pods are played by their status.
+func (c *cluster) newPatient(t *testing.T) *patient {
+	t.Helper()
+	p := &patient{
+		WithT: NewWithT(t), t: t, c: c, namespace: "shop-" + strings.ToLower(rand.Text()[:10]), config: c.plane.Config,
+		options: Options{
+			Probe: true, Timeout: time.Minute, SimulatorURL: c.simulator, Roots: c.ca.pool, Settle: time.Nanosecond,
+			OperatorNamespace: "phoneproof-system",
+		},
+	}
+	p.create(newNamespace(p.namespace))
+	p.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "shop"},
+		StringData: map[string]string{"api-key": apiKey + "\n", "webhook": signing, "token": accessToken, "secret": appSecret, "bot": botToken},
+	})
+	p.addAccounts()
+	ref := func(key string) verifyv1.SecretKeyRef { return verifyv1.SecretKeyRef{Name: "shop", Key: key} }
+	p.project = &verifyv1.VerificationProject{
+		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "books"},
+		Spec: verifyv1.VerificationProjectSpec{
+			BaseURL: c.ca.serve(t, forwardTo(t, c.server, ""), c.ca.issue(t, leaf{})),
+			APIKeys: []verifyv1.APIKey{{Name: "backend", SecretRef: ref("api-key")}},
+			Webhook: &verifyv1.Webhook{URL: "https://shop.example.com/hook", SecretRef: new(ref("webhook"))},
+			WhatsApp: &verifyv1.WhatsApp{
+				PhoneNumber: ownNumber, PhoneNumberID: "1234567890", AccessTokenSecretRef: ref("token"), AppSecretRef: ref("secret"),
+				RegisterWebhook: new(false),
+			},
+			Telegram: &verifyv1.Telegram{
+				BotUsername: "ada_books_bot", BotTokenSecretRef: ref("bot"), Updates: verifyv1.TelegramUpdatesPolling,
+			},
+		},
+	}
+	p.create(p.project)
+	p.recover()
+	return p
+}
+
+// addAccounts puts the simulated accounts in order, and ends faults of earlier tests.
+func (p *patient) addAccounts() {
+	p.t.Helper()
+	p.Expect(p.callSimulator(http.MethodPost, "/sim/reset", "")).To(Equal(http.StatusNoContent))
+	p.Expect(p.c.sim.AddWhatsApp(simulator.WhatsAppAccount{
+		PhoneNumberID: "1234567890", Number: ownNumber, AppSecret: appSecret, WhatsAppRules: simulator.WhatsAppRules{Subscribed: new(true)},
+	})).To(Succeed())
+	p.Expect(p.c.sim.AddTelegram(simulator.TelegramAccount{Username: "ada_books_bot", Token: botToken})).To(Succeed())
+}
+
+func (p *patient) callSimulator(method, path, body string) int {
+	p.t.Helper()
+	request, err := http.NewRequestWithContext(p.t.Context(), method, p.c.simulator+path, strings.NewReader(body))
+	p.Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	p.Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func (p *patient) create(object client.Object) {
+	p.t.Helper()
+	p.Expect(p.c.admin.Create(p.t.Context(), object)).To(Succeed())
+}
+
+// edit changes the spec, after which the operator and the pods have acted on it.
+func (p *patient) edit(change func(*verifyv1.VerificationProjectSpec)) {
+	p.t.Helper()
+	change(&p.project.Spec)
+	p.Expect(p.c.admin.Update(p.t.Context(), p.project)).To(Succeed())
+	p.recover()
+}
+
+// recover writes the status of a healthy project.
+func (p *patient) recover() {
+	p.t.Helper()
+	p.project.Status.ObservedGeneration = p.project.Generation
+	for conditionType, reason := range map[string]string{
+		verifyv1.ConditionReady: verifyv1.ReasonReady, verifyv1.ConditionAvailable: verifyv1.ReasonPodsAvailable,
+		verifyv1.ConditionSecretsReady: verifyv1.ReasonSecretsRead, verifyv1.ConditionStorageReady: verifyv1.ReasonStorageReachable,
+		whatsAppReady: verifyv1.ReasonRegistrationByHand, telegramReady: verifyv1.ReasonPolling,
+		verifyv1.ConditionWebhookHealthy: verifyv1.ReasonNoFailures,
+	} {
+		p.setCondition(conditionType, metav1.ConditionTrue, reason)
+	}
+}
+
+// setCondition writes a condition into the status, as the operator and the pods do.
+func (p *patient) setCondition(conditionType string, status metav1.ConditionStatus, reason string) {
+	p.t.Helper()
+	meta.SetStatusCondition(&p.project.Status.Conditions, metav1.Condition{
+		Type: conditionType, Status: status, Reason: reason, Message: "as a test has it", ObservedGeneration: p.project.Generation,
+	})
+	p.Expect(p.c.admin.Status().Update(p.t.Context(), p.project)).To(Succeed())
+}
+
+// setSecret replaces a value; nil removes the key.
+func (p *patient) setSecret(key string, value []byte) {
+	p.t.Helper()
+	var secret corev1.Secret
+	p.Expect(p.c.admin.Get(p.t.Context(), client.ObjectKey{Namespace: p.namespace, Name: "shop"}, &secret)).To(Succeed())
+	delete(secret.Data, key)
+	if value != nil {
+		secret.Data[key] = value
+	}
+	p.Expect(p.c.admin.Update(p.t.Context(), &secret)).To(Succeed())
+}
+
+// examine runs the doctor once.
+func (p *patient) examine() Report {
+	p.t.Helper()
+	examiner, err := NewExaminer(p.config, p.options)
+	p.Expect(err).NotTo(HaveOccurred())
+	projects, err := examiner.Projects(p.t.Context(), p.namespace, p.project.Name)
+	p.Expect(err).NotTo(HaveOccurred())
+	r := Examine(examiner.Gather(p.t.Context(), &projects[0]))
+	var out bytes.Buffer
+	writeText(&out, &r)
+	for _, secret := range []string{"canary", strings.TrimPrefix(ownNumber, "+")} {
+		p.Expect(out.String()).NotTo(ContainSubstring(secret))
+	}
+	return r
+}
+
+// namesOf returns the names of what was found.
+func namesOf(r Report) []string {
+	names := []string{}
+	for _, f := range r.Findings {
+		names = append(names, f.Check)
+	}
+	return names
+}
+
+// TestDoctor_onACluster makes each broken set-up and has the doctor find it.
+func TestDoctor_onACluster(t *testing.T) {
+	g := NewWithT(t)
+	for _, c := range allChecks() {
+		g.Expect(made).To(HaveKey(c.name), "each check is made for real")
+	}
+	c := startCluster(t)
+	t.Run("healthy", func(t *testing.T) {
+		p := c.newPatient(t)
+		r := p.examine()
+		p.Expect(r.Findings).To(BeEmpty())
+		p.Expect(r.NotChecked).To(BeEmpty())
+		p.options.AskPlatforms = true
+		r = p.examine()
+		p.Expect(r.Findings).To(BeEmpty())
+		p.Expect(r.NotChecked).To(BeEmpty())
+	})
+	for _, check := range allChecks() {
+		t.Run(check.name, func(t *testing.T) {
+			p := c.newPatient(t)
+			made[check.name](p)
+			r := p.examine()
+			p.Expect(namesOf(r)).To(ContainElement(check.name), "%+v", r)
+		})
+	}
+	t.Run("command", c.runCommand)
+	t.Run("rights", c.examineWithoutRights)
+	t.Run("hostile server", c.examineHostileServer)
+}
+
+// runCommand checks the exit codes and the forms of the report.
+func (c *cluster) runCommand(t *testing.T) {
+	p := c.newPatient(t)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	p.Expect(controlplane.WriteKubeconfig(file, p.config)).To(Succeed())
+	run := func(args ...string) (string, error) {
+		flags := genericclioptions.NewConfigFlags(false)
+		flags.KubeConfig, flags.Namespace = &file, &p.namespace
+		streams, _, out, _ := genericiooptions.NewTestIOStreams()
+		cmd := NewCommand(flags, streams)
+		cmd.SetArgs(append(args, "--probe=false"))
+		err := cmd.ExecuteContext(t.Context())
+		return out.String(), err
+	}
+	text, err := run("books")
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(text).To(Equal("VerificationProject " + p.namespace + "/books: nothing found\n\nNot checked:\n" +
+		"  the address of spec.baseURL: --probe is false\n"))
+
+	p.edit(func(s *verifyv1.VerificationProjectSpec) { s.Suspend = new(true) })
+	p.Expect(exitCodeOf(run("books"))).To(Equal(ExitFindings))
+	text, _ = run("-o", "json")
+	var fromJSON, fromYAML reports
+	p.Expect(json.Unmarshal([]byte(text), &fromJSON)).To(Succeed())
+	p.Expect(namesOf(fromJSON.Projects[0])).To(Equal([]string{"Suspended"}))
+	text, _ = run("-o", "yaml")
+	p.Expect(yaml.UnmarshalStrict([]byte(text), &fromYAML)).To(Succeed())
+	p.Expect(fromYAML).To(Equal(fromJSON))
+
+	for _, args := range [][]string{{"absent"}, {"books", "-o", "wide"}, {"books", "--timeout=0s"}} {
+		p.Expect(exitCodeOf(run(args...))).To(Equal(ExitUnexamined), "%v", args)
+	}
+	empty := p.namespace
+	p.namespace = "default"
+	_, err = run()
+	p.Expect(err).To(MatchError(ContainSubstring("there is no VerificationProject in namespace default")))
+	p.namespace = empty
+}
+
+// exitCodeOf returns the code that the program ends with.
+func exitCodeOf(_ string, err error) int {
+	if exit, ok := errors.AsType[*ExitError](err); ok {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+// examineWithoutRights examines with the right to read the project and no other.
+func (c *cluster) examineWithoutRights(t *testing.T) {
+	p := c.newPatient(t)
+	p.config = p.newReader()
+	r := p.examine()
+	p.Expect(r.Findings).To(BeEmpty())
+	why := map[string]string{}
+	for _, n := range r.NotChecked {
+		why[n.What] = n.Why
+	}
+	p.Expect(why).To(Equal(map[string]string{
+		"the clock of the pods": "needs get leases in " + p.namespace, "the Deployment": "needs get deployments in " + p.namespace,
+		"the pods":                              "needs list pods in " + p.namespace,
+		"ResourceQuotas":                        "needs list resourcequotas in " + p.namespace,
+		"LimitRanges":                           "needs list limitranges in " + p.namespace,
+		"NetworkPolicies":                       "needs list networkpolicies.networking.k8s.io in " + p.namespace,
+		"the operator":                          "needs list deployments in phoneproof-system",
+		"the CRDs":                              "needs get customresourcedefinitions.apiextensions.k8s.io in all namespaces",
+		"the values of Secrets":                 "needs get secrets in " + p.namespace,
+		"what arrives at the WhatsApp callback": "needs list pods in " + p.namespace,
+	}))
+}
+
+// examineHostileServer has a server try to reach the reader's terminal and memory, and to lead the doctor elsewhere.
+func (c *cluster) examineHostileServer(t *testing.T) {
+	p := c.newPatient(t)
+	led := 0
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { led++ }))
+	t.Cleanup(elsewhere.Close)
+	p.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", elsewhere.URL+"/%1b%5b2J")
+		w.WriteHeader(http.StatusFound)
+		for range 64 { // 64 MiB, if they are all read
+			if _, err := w.Write(bytes.Repeat([]byte("\x1b[2J"), 1<<18)); err != nil {
+				return
+			}
+		}
+	}))
+	r := p.examine()
+	p.Expect(namesOf(r)).To(Equal([]string{"LoginRequired"}))
+	p.Expect(led).To(BeZero(), "no redirect is followed")
+	encoded, err := json.Marshal(r)
+	p.Expect(err).NotTo(HaveOccurred())
+	p.Expect(string(encoded)).NotTo(ContainSubstring(`\u001b`))
+}
+
+// awaitRights waits until the API server's authorizer has seen a binding.
+func awaitRights(ctx context.Context, g *WithT, config *rest.Config, p *patient) {
+	reader, err := NewExaminer(config, p.options)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Eventually(func() error {
+		err := reader.client.Get(ctx, client.ObjectKeyFromObject(p.project), &verifyv1.VerificationProject{})
+		if apierrors.IsForbidden(err) {
+			return err
+		}
+		return nil
+	}).WithTimeout(time.Minute).Should(Succeed())
+}
+
+// listen returns a listener on loopback.
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return l
+}
+
+// writeFile writes a file of a test and returns its name.
+func writeFile(t *testing.T, dir, name, content string) string {
+	t.Helper()
+	file := filepath.Join(dir, name)
+	NewWithT(t).Expect(os.MkdirAll(filepath.Dir(file), 0o700)).To(Succeed())
+	NewWithT(t).Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
+	return file
+}
+
+func mustEncode(value any) []byte {
+	content, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return content
+}

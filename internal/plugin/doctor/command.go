@@ -1,0 +1,181 @@
+package doctor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+)
+
+// The codes that the program ends with.
+const (
+	// ExitFindings is for a project with at least one finding.
+	ExitFindings = 1
+	// ExitUnexamined is for a project that could not be examined.
+	ExitUnexamined = 2
+)
+
+// ExitError is an error with the code that the program is to end with.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+// Error returns what happened.
+func (e *ExitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// ExitCode returns the code that the program is to end with.
+func (e *ExitError) ExitCode() int { return e.Code }
+
+// errFindings is the error of a report with findings, which the report itself describes.
+var errFindings = errors.New("the doctor found what the report says")
+
+// reports are the form of -o json and -o yaml.
+type reports struct {
+	Projects []Report `json:"projects"`
+}
+
+const longHelp = `Examine a project from outside and by its status, and say what is broken and what to do.
+
+Without NAME, all projects of the namespace are examined. The doctor reads with your own rights and changes nothing. What you
+may not read is listed as not checked. It connects to the API server and to the host of spec.baseURL, and with
+--ask-platforms to the messengers' platforms, for which it reads the credentials in the Secrets. It prints no value of a Secret.
+
+The exit code is 0 if nothing was found, 1 if something was, and 2 if the project could not be examined.`
+
+// NewCommand returns the command doctor, with kubectl's connection flags, which the root command has added.
+func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams) *cobra.Command {
+	var o Options
+	var output string
+	cmd := &cobra.Command{
+		Use:   "doctor [NAME]",
+		Short: "Examine a project and say what is broken and what to do",
+		Long:  longHelp,
+		Example: `  kubectl phoneproof doctor shop
+  kubectl phoneproof doctor shop --ask-platforms
+  kubectl phoneproof doctor -n shop -o json`,
+		Args:          cobra.MaximumNArgs(1),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return examineProjects(cmd, flags, streams, o, output, append(args, "")[0])
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "json or yaml; text if empty")
+	cmd.Flags().BoolVar(&o.Probe, "probe", true, "connect from this machine to the host of spec.baseURL")
+	cmd.Flags().BoolVar(&o.AskPlatforms, "ask-platforms", false, "ask WhatsApp and Telegram with the credentials in the Secrets; changes nothing there")
+	cmd.Flags().DurationVar(&o.Timeout, "timeout", defaultTimeout, "how long each of the parts, which run at the same time, may take")
+	cmd.Flags().StringVar(&o.OperatorNamespace, "operator-namespace", "phoneproof-system",
+		"where the operator is, if you may not list Deployments in all namespaces")
+	cmd.Flags().StringVar(&o.GraphURL, "whatsapp-url", "", "Meta's Graph API for --ask-platforms, if not the public one")
+	cmd.Flags().StringVar(&o.BotAPIURL, "telegram-url", "", "the Bot API for --ask-platforms, if not the public one")
+	cmd.Flags().StringVar(&o.SimulatorURL, "simulator-url", "", "where credentials that begin with sim_ go with --ask-platforms")
+	return cmd
+}
+
+const defaultTimeout = 15 * time.Second
+
+func examineProjects(
+	cmd *cobra.Command, flags *genericclioptions.ConfigFlags, streams genericiooptions.IOStreams, o Options, output, name string,
+) error {
+	all, err := collectReports(cmd, flags, o, output, name)
+	if err != nil {
+		return &ExitError{ExitUnexamined, err}
+	}
+	if err := writeReports(streams.Out, all, output); err != nil {
+		return &ExitError{ExitUnexamined, fmt.Errorf("write report: %w", err)}
+	}
+	for i := range all {
+		if !all[i].Healthy {
+			return &ExitError{ExitFindings, errFindings}
+		}
+	}
+	return nil
+}
+
+func collectReports(cmd *cobra.Command, flags *genericclioptions.ConfigFlags, o Options, output, name string) ([]Report, error) {
+	if output != "" && output != "json" && output != "yaml" {
+		return nil, errors.New("--output: want json or yaml")
+	}
+	if o.Timeout <= 0 {
+		return nil, errors.New("--timeout: want more than 0s")
+	}
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("read namespace of kubeconfig: %w", err)
+	}
+	examiner, err := NewExaminer(config, o)
+	if err != nil {
+		return nil, fmt.Errorf("connect: %w", err)
+	}
+	projects, err := examiner.Projects(cmd.Context(), namespace, name)
+	if err != nil {
+		return nil, fmt.Errorf("read project: %w", err)
+	}
+	var all []Report
+	for i := range projects {
+		all = append(all, Examine(examiner.Gather(cmd.Context(), &projects[i])))
+	}
+	return all, nil
+}
+
+func writeReports(w io.Writer, all []Report, output string) error {
+	switch output {
+	case "json":
+		content, err := json.MarshalIndent(reports{all}, "", "  ")
+		if err != nil {
+			return fmt.Errorf("encode JSON: %w", err)
+		}
+		_, err = w.Write(append(content, '\n'))
+		return err
+	case "yaml":
+		content, err := yaml.Marshal(reports{all})
+		if err != nil {
+			return fmt.Errorf("encode YAML: %w", err)
+		}
+		_, err = w.Write(content)
+		return err
+	default:
+		for i := range all {
+			if i > 0 {
+				fmt.Fprintln(w)
+			}
+			writeText(w, &all[i])
+		}
+		return nil
+	}
+}
+
+// writeText writes a report for people.
+func writeText(w io.Writer, r *Report) {
+	switch len(r.Findings) {
+	case 0:
+		fmt.Fprintf(w, "VerificationProject %s/%s: nothing found\n", r.Namespace, r.Name)
+	case 1:
+		fmt.Fprintf(w, "VerificationProject %s/%s: 1 finding\n", r.Namespace, r.Name)
+	default:
+		fmt.Fprintf(w, "VerificationProject %s/%s: %d findings\n", r.Namespace, r.Name, len(r.Findings))
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(w, "\n%s: %s\n  evidence: %s\n  remedy:   %s\n", f.Check, f.Problem, f.Evidence, f.Remedy)
+	}
+	if len(r.NotChecked) > 0 {
+		fmt.Fprintf(w, "\nNot checked:\n")
+	}
+	for _, n := range r.NotChecked {
+		fmt.Fprintf(w, "  %s: %s\n", n.What, n.Why)
+	}
+}

@@ -1,0 +1,134 @@
+package doctor
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/test/controlplane"
+)
+
+var update = flag.Bool("update", false, "write the table of docs/doctor.md")
+
+// unfound are the reasons that no check is about, and why.
+var unfound = map[string]string{
+	verifyv1.ReasonSuspended:            "the check Suspended reads the spec",
+	verifyv1.ReasonProgressing:          "it ends by itself, or becomes RolloutStuck",
+	verifyv1.ReasonRolloutQueued:        "it ends by itself",
+	verifyv1.ReasonRegistering:          "it ends by itself, or becomes another reason",
+	verifyv1.ReasonSecretsNotReady:      "SecretsReady says more",
+	verifyv1.ReasonSimulatorCredentials: "a project for tests is not broken",
+	verifyv1.ReasonKeysFillStore:        "the check LimitsContradict reads the spec",
+}
+
+// documentedReason is a reason that means trouble, and the conditions that docs/conditions.md gives it to.
+type documentedReason struct {
+	name string
+	as   map[string]metav1.ConditionStatus
+}
+
+var (
+	heading   = regexp.MustCompile(`^## (.*)$`)
+	word      = regexp.MustCompile("`([A-Za-z]+)`")
+	statusOf  = regexp.MustCompile("((?:`[A-Za-z]+`,? )+)(True|False|Unknown)")
+	statusRow = regexp.MustCompile("^\\| (True|False|Unknown) \\| `([A-Za-z]+)` \\|")
+	reasonRow = regexp.MustCompile("^\\| `([A-Za-z]+)` \\| (`[^|]*?) \\|")
+)
+
+// documentedReasons reads the reasons of docs/conditions.md, but for those that all is well with.
+func documentedReasons(t *testing.T) []documentedReason {
+	t.Helper()
+	g := NewWithT(t)
+	var all []documentedReason
+	var types []string
+	for line := range strings.SplitSeq(readDocs(t, "conditions.md"), "\n") {
+		if m := heading.FindStringSubmatch(line); m != nil {
+			types = strings.Fields(strings.NewReplacer(",", " ", " and ", " ").Replace(m[1]))
+		}
+		reason := documentedReason{as: map[string]metav1.ConditionStatus{}}
+		if m := statusRow.FindStringSubmatch(line); m != nil {
+			reason.name = m[2]
+			for _, conditionType := range types {
+				reason.as[conditionType] = metav1.ConditionStatus(m[1])
+			}
+		}
+		if m := reasonRow.FindStringSubmatch(line); m != nil {
+			reason.name = m[1]
+			for _, part := range statusOf.FindAllStringSubmatch(m[2], -1) {
+				for _, conditionType := range word.FindAllStringSubmatch(part[1], -1) {
+					reason.as[conditionType[1]] = metav1.ConditionStatus(part[2])
+				}
+			}
+		}
+		if reason.name != "" && !isGood(reason) {
+			all = append(all, reason)
+		}
+	}
+	g.Expect(len(all)).To(BeNumerically(">", 30), "the tables can be read")
+	return all
+}
+
+// isGood reports whether a reason goes with a condition that is as it should be.
+func isGood(r documentedReason) bool {
+	for conditionType, status := range r.as {
+		warning := conditionType == verifyv1.ConditionStalled || conditionType == verifyv1.ConditionSilent ||
+			conditionType == verifyv1.ConditionShared || conditionType == verifyv1.ConditionSimulated ||
+			conditionType == verifyv1.ConditionLimitsContradict || conditionType == verifyv1.ConditionReconciling
+		if status != metav1.ConditionTrue || warning {
+			return false
+		}
+	}
+	return true
+}
+
+func readDocs(t *testing.T, name string) string {
+	t.Helper()
+	root, err := controlplane.RepositoryRoot()
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	content, err := os.ReadFile(filepath.Join(root, "docs", name))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
+
+// TestDocs_haveEachCheck compares the table of docs/doctor.md with the checks.
+func TestDocs_haveEachCheck(t *testing.T) {
+	g := NewWithT(t)
+	var table strings.Builder
+	table.WriteString("| finding | what is wrong | remedy |\n|---|---|---|\n")
+	for _, c := range allChecks() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", c.name, c.problem, strings.ReplaceAll(c.remedy, "|", `\|`))
+	}
+	const begin, end = "<!-- findings: written by go test ./internal/plugin/doctor -run Docs -update -->\n\n", "\n<!-- end of findings -->"
+	page := readDocs(t, "doctor.md")
+	head, rest, ok := strings.Cut(page, begin)
+	g.Expect(ok).To(BeTrue())
+	_, tail, ok := strings.Cut(rest, end)
+	g.Expect(ok).To(BeTrue())
+	wanted := head + begin + table.String() + end + tail
+	if *update {
+		root, err := controlplane.RepositoryRoot()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(os.WriteFile(filepath.Join(root, "docs", "doctor.md"), []byte(wanted), 0o600)).To(Succeed())
+		return
+	}
+	g.Expect(page).To(Equal(wanted))
+}
+
+// TestDocs_haveAReport compares the report in docs/doctor.md with that of the program.
+func TestDocs_haveAReport(t *testing.T) {
+	f := healthyFacts()
+	cases["CertificateExpired"].breakFacts(f)
+	f.Secrets = Known[SecretFacts]{Why: "needs get secrets in shop"}
+	r := Examine(f)
+	var out strings.Builder
+	writeText(&out, &r)
+	NewWithT(t).Expect(readDocs(t, "doctor.md")).To(ContainSubstring("```text\n" + out.String() + "```\n"))
+}

@@ -1,0 +1,121 @@
+package doctor
+
+import (
+	"strings"
+	"unicode"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/controllers/project/render"
+)
+
+// Report is what was found at one project.
+type Report struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Healthy is set if nothing was found. What was not checked may be broken all the same.
+	Healthy    bool         `json:"healthy"`
+	Findings   []Finding    `json:"findings"`
+	NotChecked []NotChecked `json:"notChecked"`
+}
+
+// Finding is one thing that is broken.
+type Finding struct {
+	// Check is the stable name of what was found.
+	Check string `json:"check"`
+	// Problem says what is wrong, Evidence where that is seen, and Remedy what to do.
+	Problem  string `json:"problem"`
+	Evidence string `json:"evidence"`
+	Remedy   string `json:"remedy"`
+}
+
+// NotChecked is something that was not read, and why.
+type NotChecked struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+// check is one thing that can be wrong.
+type check struct {
+	name string
+	// problem and remedy are what the report and docs/doctor.md say. NAMESPACE and PROJECT stand for the project's.
+	problem, remedy string
+	// find returns the evidence; none if it is not so.
+	find func(*Facts) []evidence
+}
+
+// evidence is where something is seen. remedy replaces the check's where it is known better.
+type evidence struct{ text, remedy string }
+
+// see returns one piece of evidence.
+func see(text string) []evidence { return []evidence{{text: text}} }
+
+// Examine returns the report of facts.
+func Examine(f *Facts) Report {
+	r := Report{Namespace: f.Project.Namespace, Name: f.Project.Name, Findings: []Finding{}, NotChecked: []NotChecked{}}
+	for _, c := range allChecks() {
+		for _, e := range c.find(f) {
+			r.Findings = append(r.Findings, newFinding(f.Project, c, e))
+		}
+	}
+	for _, n := range listUnread(f) {
+		r.NotChecked = append(r.NotChecked, NotChecked{What: n.What, Why: printable(n.Why)})
+	}
+	r.Healthy = len(r.Findings) == 0
+	return r
+}
+
+func newFinding(p *verifyv1.VerificationProject, c check, e evidence) Finding {
+	remedy := e.remedy
+	if remedy == "" {
+		remedy = strings.NewReplacer("phoneproof-PROJECT", render.Name(p.Name),
+			"NAMESPACE", p.Namespace, "PROJECT", p.Name).Replace(c.remedy)
+	}
+	return Finding{Check: c.name, Problem: c.problem, Evidence: printable(e.text), Remedy: printable(remedy)}
+}
+
+// maxText is how many characters of a text are shown. The longest condition names ten Secrets.
+const maxText = 1500
+
+// printable returns a text that others wrote as one line without anything that a terminal would act on.
+func printable(text string) string {
+	var b strings.Builder
+	runes := 0
+	for _, r := range text {
+		switch {
+		case runes == maxText:
+			return b.String() + "..."
+		case r == ' ', unicode.IsGraphic(r) && !unicode.IsSpace(r):
+			b.WriteRune(r)
+		default: // control characters, line breaks, directions of text, bytes that are no text
+			b.WriteRune('?')
+		}
+		runes++
+	}
+	return b.String()
+}
+
+// listUnread returns what was not read, in a fixed order.
+func listUnread(f *Facts) []NotChecked {
+	all := []NotChecked{
+		{"the clock of this machine", f.ServerOffset.Why},
+		{"the clock of the pods", f.PodOffset.Why},
+		{"the Deployment", f.Deployment.Why},
+		{"the pods", f.Pods.Why},
+		{"ResourceQuotas", f.Quotas.Why},
+		{"LimitRanges", f.Ranges.Why},
+		{"NetworkPolicies", f.Policies.Why},
+		{"the operator", f.Operators.Why},
+		{"the CRDs", f.MissingFields.Why},
+		{"the values of Secrets", f.Secrets.Why},
+		{"what arrives at the WhatsApp callback", f.Callbacks.Why},
+		{"the address of spec.baseURL", f.Address.Why},
+		{"the messengers' platforms", f.Asked.Why},
+	}
+	var unread []NotChecked
+	for _, n := range all {
+		if n.Why != "" {
+			unread = append(unread, n)
+		}
+	}
+	return unread
+}

@@ -1,0 +1,56 @@
+// Package manage are small commands for the daily work on projects: stopping and starting them, their logs and metrics.
+package manage
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+)
+
+// NewSuspendCommand returns the command suspend.
+func NewSuspendCommand(env *project.Env) *cobra.Command {
+	return newSuspension(env, true, &cobra.Command{
+		Use:     "suspend NAME",
+		Short:   "Stop a project: no pod runs, and what is stored waits",
+		Example: "  kubectl phoneproof suspend shop",
+	})
+}
+
+// NewResumeCommand returns the command resume.
+func NewResumeCommand(env *project.Env) *cobra.Command {
+	return newSuspension(env, false, &cobra.Command{
+		Use:     "resume NAME",
+		Short:   "Start a project again that was suspended",
+		Example: "  kubectl phoneproof resume shop",
+	})
+}
+
+func newSuspension(env *project.Env, suspend bool, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return setSuspend(cmd.Context(), env, args[0], suspend) }
+	return rights.Declare(cmd, rights.Right{Verbs: "get,patch", Resource: rights.Projects})
+}
+
+func setSuspend(ctx context.Context, env *project.Env, name string, suspend bool) error {
+	opened, err := project.Open(ctx, env.Flags, name)
+	if err != nil {
+		return err
+	}
+	state := map[bool]string{true: "suspended", false: "running"}[suspend]
+	if opened.Project.Suspended() == suspend {
+		return env.Print("project %s is %s already", name, state)
+	}
+	before := opened.Project.DeepCopy()
+	if opened.Project.Spec.Suspend = nil; suspend {
+		opened.Project.Spec.Suspend = new(true)
+	}
+	if err := opened.Patch(ctx, opened.Project, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("change project: %w", err)
+	}
+	return env.Print("project %s is to be %s", name, state)
+}

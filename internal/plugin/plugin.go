@@ -1,0 +1,77 @@
+// Package plugin is kubectl-phoneproof, a plugin of kubectl for those who run verification APIs: a package for each task below it. It works
+// with the rights of the reader's kubeconfig, and asks for no more than a task needs.
+package plugin
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/doctor"
+	"github.com/phoneproof/phoneproof/internal/plugin/manage"
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin/redeliver"
+	"github.com/phoneproof/phoneproof/internal/plugin/report"
+	"github.com/phoneproof/phoneproof/internal/plugin/requests"
+	"github.com/phoneproof/phoneproof/internal/plugin/rotate"
+	"github.com/phoneproof/phoneproof/internal/plugin/status"
+	"github.com/phoneproof/phoneproof/internal/plugin/verify"
+	"github.com/phoneproof/phoneproof/internal/version"
+)
+
+// NewCommand returns the command with all its subcommands.
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
+	return NewCommandIn(&project.Env{Streams: streams})
+}
+
+// NewCommandIn returns the command for an environment whose ways to pods may be replaced. It sets the flags of the environment.
+func NewCommandIn(env *project.Env) *cobra.Command {
+	log.SetLogger(logr.Discard()) // controller-runtime's client would warn that it has none
+	env.Flags = genericclioptions.NewConfigFlags(true)
+	root := &cobra.Command{
+		Use:   "kubectl-phoneproof",
+		Short: "See and steer phone verification APIs",
+		Long: `See and steer the phone verification APIs of a cluster: their projects, requests, events and secrets.
+
+It works with your own rights. The help of each command names those that it needs.`,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl phoneproof"},
+		Version:       version.String(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetOut(env.Streams.Out)
+	root.SetErr(env.Streams.ErrOut)
+	root.SetIn(env.Streams.In)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	})
+	env.Flags.Namespace = new("")
+	env.Flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(
+		status.NewCommand(env),
+		requests.NewCommand(env),
+		verify.NewCommand(env), verify.NewCancelCommand(env),
+		redeliver.NewCommand(env),
+		rotate.NewCommand(env),
+		report.NewCommand(env),
+		doctor.NewCommand(env.Flags, env.Streams),
+		manage.NewSuspendCommand(env), manage.NewResumeCommand(env), manage.NewLogsCommand(env), manage.NewMetricsCommand(env),
+		newVersionCommand(env),
+	)
+	return root
+}
+
+func newVersionCommand(env *project.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of the plugin",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return env.Print("%s", version.String())
+		},
+	}
+}

@@ -1,0 +1,180 @@
+package podapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/version"
+)
+
+const (
+	// maxAnswer is more than the longest answer: 200 requests.
+	maxAnswer = 4 << 20
+	// callTimeout bounds one call; the longest is a long poll.
+	callTimeout = 40 * time.Second
+	// maxRetryAfter bounds the wait that the API asks for.
+	maxRetryAfter = time.Minute
+)
+
+// Client calls the API of a pod.
+type Client struct {
+	http *http.Client
+	key  string
+}
+
+// Error is an answer that is not a success.
+type Error struct {
+	Status  int
+	Code    string
+	Message string
+	// RetryAfter is how long the API asks to wait; zero if it does not.
+	RetryAfter time.Duration
+}
+
+// Error returns the API's own words.
+func (e *Error) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("the API answered %d", e.Status)
+	}
+	return fmt.Sprintf("the API answered %d %s: %s", e.Status, e.Code, e.Message)
+}
+
+// HasCode reports whether err is an answer of the API with this code.
+func HasCode(err error, code string) bool {
+	answer, ok := errors.AsType[*Error](err)
+	return ok && answer.Code == code
+}
+
+// Connect returns a client for a ready pod of the project, with the API key of the flags.
+func Connect(ctx context.Context, env *project.Env, c *project.Client, key *KeyFlags) (*Client, error) {
+	value, err := key.read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := dialReady(ctx, env, c, project.PortAPI)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{http: &http.Client{Transport: transport, Timeout: callTimeout}, key: value}, nil
+}
+
+// dialReady returns a transport to a port of a ready pod.
+func dialReady(ctx context.Context, env *project.Env, c *project.Client, port int) (*http.Transport, error) {
+	pod, err := c.ReadyPod(ctx)
+	if err != nil {
+		return nil, err
+	}
+	newDial := env.Dial
+	if newDial == nil {
+		newDial = NewDial
+	}
+	dial, err := newDial(c.Config)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{
+		DialContext:         dialContext(dial, pod, port),
+		MaxIdleConnsPerHost: 1,
+		IdleConnTimeout:     time.Minute,
+	}, nil
+}
+
+// dialContext returns a DialContext to a port of a pod, whatever the address.
+func dialContext(dial project.Dial, pod *corev1.Pod, port int) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, pod, port) }
+}
+
+// read is call for what changes nothing. Lists have a limit of their own, so one that is refused is repeated when the API allows.
+func (c *Client) read(ctx context.Context, path string, query url.Values, out any) error {
+	for {
+		err := c.call(ctx, http.MethodGet, path, query, nil, out)
+		answer, ok := errors.AsType[*Error](err)
+		if !ok || answer.Status != http.StatusTooManyRequests || answer.RetryAfter <= 0 {
+			return err
+		}
+		timer := time.NewTimer(min(answer.RetryAfter, maxRetryAfter))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+}
+
+// call sends a request and decodes the answer into out.
+func (c *Client) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
+	var body io.Reader = http.NoBody
+	if in != nil {
+		encoded, err := json.Marshal(in)
+		if err != nil {
+			return fmt.Errorf("encode body: %w", err)
+		}
+		body = bytes.NewReader(encoded)
+	}
+	address := url.URL{Scheme: "http", Host: "pod", Path: path, RawQuery: query.Encode()}
+	request, err := http.NewRequestWithContext(ctx, method, address.String(), body)
+	if err != nil {
+		return fmt.Errorf("make request: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	request.Header.Set("User-Agent", version.UserAgent())
+	if in != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, hideURL(err))
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("%s %s: read answer: %w", method, path, err)
+	}
+	if response.StatusCode/100 != 2 {
+		return fmt.Errorf("%s %s: %w", method, path, readError(response, answer))
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("%s %s: decode answer: %w", method, path, err)
+	}
+	return nil
+}
+
+// hideURL takes the address, which names no host that exists, out of an error.
+func hideURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+// readError returns the error of an answer in the form of the API's own.
+func readError(response *http.Response, body []byte) *Error {
+	answer := &Error{Status: response.StatusCode}
+	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+		answer.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	var envelope struct {
+		Error struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(body, &envelope) == nil {
+		answer.Code, answer.Message = envelope.Error.Code, strings.TrimSpace(envelope.Error.Message)
+	}
+	return answer
+}

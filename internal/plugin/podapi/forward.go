@@ -1,0 +1,152 @@
+// Package podapi calls the HTTP API of a project's pod through a port-forward.
+package podapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/client-go/transport/spdy"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+)
+
+// NewDial returns a Dial that port-forwards as kubectl does, but without a listener: no other program of this machine can use it.
+func NewDial(config *rest.Config) (project.Dial, error) {
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	pods, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("create client: %w", err)
+	}
+	transport, upgrader, err := spdy.RoundTripperFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("create port-forward client: %w", err)
+	}
+	return func(_ context.Context, pod *corev1.Pod, port int) (net.Conn, error) {
+		address := pods.Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
+		modern, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, config)
+		if err != nil {
+			return nil, fmt.Errorf("create port-forward client: %w", err)
+		}
+		older := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
+		streams, _, err := portforward.NewFallbackDialerForStreaming(modern, older, needsOlder).Dial(portforward.PortForwardProtocolV1Name)
+		if err != nil {
+			return nil, fmt.Errorf("port-forward to pod %s: %w", pod.Name, err)
+		}
+		conn, err := openConn(streams, port)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("port-forward to pod %s: %w", pod.Name, err), streams.Close())
+		}
+		return conn, nil
+	}, nil
+}
+
+// needsOlder reports whether an API server, or a proxy before it, does not know port-forwards by WebSocket.
+func needsOlder(err error) bool {
+	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err)
+}
+
+// podConn is a connection to a port of a pod.
+type podConn struct {
+	httpstream.Stream
+
+	streams httpstream.Connection
+	port    int
+	// failed receives what the kubelet reports, once.
+	failed chan error
+	once   sync.Once
+}
+
+func openConn(streams httpstream.Connection, port int) (net.Conn, error) {
+	headers := http.Header{}
+	headers.Set(corev1.PortHeader, strconv.Itoa(port))
+	headers.Set(corev1.PortForwardRequestIDHeader, "0")
+	headers.Set(corev1.StreamType, corev1.StreamTypeError)
+	reports, err := streams.CreateStream(headers)
+	if err != nil {
+		return nil, fmt.Errorf("open error stream: %w", err)
+	}
+	if err := reports.Close(); err != nil { // nothing is written to it
+		return nil, fmt.Errorf("close error stream: %w", err)
+	}
+	headers.Set(corev1.StreamType, corev1.StreamTypeData)
+	data, err := streams.CreateStream(headers)
+	if err != nil {
+		return nil, fmt.Errorf("open data stream: %w", err)
+	}
+	conn := &podConn{Stream: data, streams: streams, port: port, failed: make(chan error, 1)}
+	go conn.awaitReport(reports) // ends with the connection
+	return conn, nil
+}
+
+// awaitReport ends the connection if the kubelet could not reach the port.
+func (c *podConn) awaitReport(reports io.Reader) {
+	report, err := io.ReadAll(reports)
+	if err != nil || len(report) == 0 {
+		close(c.failed)
+		return
+	}
+	c.failed <- fmt.Errorf("port %d of the pod: %s", c.port, report)
+	close(c.failed)
+	_ = c.Close() // the reader gets the report
+}
+
+// Read returns the kubelet's report in place of an end that it explains.
+func (c *podConn) Read(b []byte) (int, error) {
+	n, err := c.Stream.Read(b)
+	if err == nil || n > 0 {
+		return n, err
+	}
+	select {
+	case report := <-c.failed:
+		if report != nil {
+			return 0, report
+		}
+	case <-time.After(time.Second): // the report may be on its way; the end itself does not wait longer
+	}
+	return n, err
+}
+
+// Close ends the connection and the port-forward.
+func (c *podConn) Close() error {
+	var err error
+	c.once.Do(func() { err = errors.Join(c.Reset(), c.streams.Close()) })
+	return err
+}
+
+// LocalAddr returns no address: there is none.
+func (c *podConn) LocalAddr() net.Addr { return podAddr{} }
+
+// RemoteAddr returns no address.
+func (c *podConn) RemoteAddr() net.Addr { return podAddr{} }
+
+// SetDeadline does nothing: a caller that gives up closes the connection.
+func (c *podConn) SetDeadline(time.Time) error { return nil }
+
+// SetReadDeadline does nothing.
+func (c *podConn) SetReadDeadline(time.Time) error { return nil }
+
+// SetWriteDeadline does nothing.
+func (c *podConn) SetWriteDeadline(time.Time) error { return nil }
+
+// podAddr is the address of a connection that has none.
+type podAddr struct{}
+
+// Network names the kind of network.
+func (podAddr) Network() string { return "port-forward" }
+
+// String returns the address.
+func (podAddr) String() string { return "pod" }

@@ -1,0 +1,113 @@
+package redeliver
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/plugin/output"
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+)
+
+const (
+	pollInterval = 300 * time.Millisecond
+	// eventTimeout is how long the Event of an outcome may take after the status has it.
+	eventTimeout = 10 * time.Second
+)
+
+// annotate asks the holder of the lease to send an event, and returns what it answered.
+func annotate(ctx context.Context, p *project.Client, id string, timeout time.Duration) (granted bool, message string, err error) {
+	if strings.ContainsAny(id, "/ ") {
+		return false, "", fmt.Errorf("%q is not the id of a request", id)
+	}
+	mark := id + "/" + rand.Text()
+	before := p.Project.DeepCopy()
+	if p.Project.Annotations == nil {
+		p.Project.Annotations = map[string]string{}
+	}
+	p.Project.Annotations[verifyv1.RedeliverAnnotation] = mark
+	asked := time.Now()
+	if err := p.Patch(ctx, p.Project, client.MergeFrom(before)); err != nil {
+		return false, "", fmt.Errorf("annotate project: %w", err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, timeout, true, func(ctx context.Context) (bool, error) {
+		if err := p.Reload(ctx); err != nil {
+			return false, err
+		}
+		return p.Project.Status.ObservedRedeliver == mark, nil
+	})
+	if wait.Interrupted(err) {
+		return false, "", fmt.Errorf("no holder of the lease has carried it out within %s; kubectl phoneproof status %s says why",
+			timeout, p.Project.Name)
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("wait for the redelivery: %w", err)
+	}
+	return readOutcome(ctx, p, asked)
+}
+
+// readOutcome returns what the Event of the redelivery says.
+func readOutcome(ctx context.Context, p *project.Client, asked time.Time) (granted bool, message string, err error) {
+	var outcome *eventsv1.Event
+	err = wait.PollUntilContextTimeout(ctx, pollInterval, eventTimeout, true, func(ctx context.Context) (bool, error) {
+		var list eventsv1.EventList
+		if err := p.List(ctx, &list, client.InNamespace(p.Project.Namespace), client.MatchingFields{
+			"regarding.uid": string(p.Project.UID),
+		}); err != nil {
+			return false, fmt.Errorf("list events: %w", err)
+		}
+		outcome = findOutcome(list.Items, asked)
+		return outcome != nil, nil
+	})
+	switch {
+	case err == nil:
+		return outcome.Reason == reasonScheduled, output.Clean(outcome.Note), nil
+	case apierrors.IsForbidden(err):
+		return true, "carried out or refused; the Event that says which may not be read: it needs list " + rights.Events, nil
+	case wait.Interrupted(err):
+		return true, "carried out or refused; no Event says which", nil
+	default:
+		return false, "", fmt.Errorf("wait for the redelivery's Event: %w", err)
+	}
+}
+
+// Reasons of the Events of a redelivery.
+const (
+	reasonScheduled = "RedeliveryScheduled"
+	reasonRefused   = "RedeliveryRefused"
+)
+
+// findOutcome returns the latest Event of a redelivery that is not older than the annotation; nil if there is none. One process asks for
+// one redelivery at a time, and the Event of a refusal may not name the request. Clocks may differ by a little.
+func findOutcome(list []eventsv1.Event, asked time.Time) *eventsv1.Event {
+	const difference = 2 * time.Second
+	var latest *eventsv1.Event
+	for i := range list {
+		e := &list[i]
+		if !slices.Contains([]string{reasonScheduled, reasonRefused}, e.Reason) || lastSeen(e).Before(asked.Add(-difference)) {
+			continue
+		}
+		if latest == nil || lastSeen(e).After(lastSeen(latest)) {
+			latest = e
+		}
+	}
+	return latest
+}
+
+// lastSeen returns when an Event happened last.
+func lastSeen(e *eventsv1.Event) time.Time {
+	if e.Series != nil {
+		return e.Series.LastObservedTime.Time
+	}
+	return e.EventTime.Time
+}

@@ -1,0 +1,175 @@
+// Package redeliver is the command that sends events of requests again.
+package redeliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin/requests"
+	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+)
+
+const (
+	// defaultTimeout bounds each wait: for the lease holder, and with --wait for the receiver.
+	defaultTimeout = time.Minute
+	// searched is how many of the newest requests --failed looks at.
+	searched = 100_000
+)
+
+// command holds the flags.
+type command struct {
+	env     *project.Env
+	key     podapi.KeyFlags
+	failed  bool
+	wait    bool
+	timeout time.Duration
+}
+
+// NewCommand returns the command.
+func NewCommand(env *project.Env) *cobra.Command {
+	c := &command{env: env}
+	cmd := &cobra.Command{
+		Use:   "redeliver NAME ID... | NAME --failed",
+		Short: "Send the events of requests once more",
+		Long: `Send the event of how a request ended once more, and say what became of it. --failed takes all requests whose event was given
+up, one after another.
+
+Without a key it sets the annotation phoneproof.dev/redeliver of the project, which the holder of its lease carries out, with any storage.
+With --api-key or --api-key-file it calls redeliver at a pod, with the scope Redeliver. To find the requests of --failed and to --wait it
+reads them: VerificationRequests, or with storage PostgreSQL the API, with a key that has the scope Read.`,
+		Example: `  kubectl phoneproof redeliver shop vr4soqontb52m5bmeyx7bop4b4 --wait
+
+  # after the receiver was repaired: all that were given up
+  kubectl phoneproof redeliver shop --failed`,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) == 0:
+				return errors.New("name a project")
+			case c.failed && len(args) > 1:
+				return errors.New("--failed takes all requests whose event was given up: leave out the ids")
+			case !c.failed && len(args) == 1:
+				return errors.New("name requests by their ids, or use --failed")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], args[1:]) },
+	}
+	c.key.AddTo(cmd)
+	cmd.Flags().BoolVar(&c.failed, "failed", false, "take all requests whose event was given up")
+	cmd.Flags().BoolVar(&c.wait, "wait", false, "wait until the receiver has taken each event, or the next attempt has failed")
+	cmd.Flags().DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait for each step")
+	return rights.Declare(cmd, append([]rights.Right{
+		{Verbs: "get,patch", Resource: rights.Projects},
+		{Verbs: "list", Resource: rights.Events, For: "why an event is not sent"},
+		{Verbs: "get", Resource: rights.Requests, For: "--wait, with storage Kubernetes"},
+		{Verbs: "list", Resource: rights.Requests, For: "--failed, with storage Kubernetes"},
+	}, rights.ForAPI("with a key")...)...)
+}
+
+// errRefused makes the exit code of a command that could not send each event.
+var errRefused = errors.New("not every event was sent")
+
+func (c *command) run(ctx context.Context, name string, ids []string) error {
+	opened, err := project.Open(ctx, c.env.Flags, name)
+	if err != nil {
+		return err
+	}
+	if opened.Project.Spec.Webhook == nil {
+		return fmt.Errorf("project %s has no webhook, so there is nowhere to send an event", name)
+	}
+	var source requests.Source
+	if c.failed || c.wait {
+		reading := c.key
+		reading.Scope = verifyv1.ScopeRead
+		if source, err = requests.Open(ctx, c.env, opened, &reading); err != nil {
+			return err
+		}
+	}
+	if c.failed {
+		if ids, err = listFailed(ctx, source); err != nil {
+			return err
+		}
+		if len(ids) == 0 {
+			return c.env.Print("No event was given up.")
+		}
+	}
+	send, err := c.newSender(ctx, opened)
+	if err != nil {
+		return err
+	}
+	var refused bool
+	for _, id := range ids {
+		done, err := c.redeliver(ctx, send, source, id)
+		if err != nil {
+			return err
+		}
+		refused = refused || !done
+	}
+	if refused {
+		return errRefused
+	}
+	return nil
+}
+
+// listFailed returns the ids of the requests whose event was given up, oldest first.
+func listFailed(ctx context.Context, source requests.Source) ([]string, error) {
+	list, err := source.List(ctx, podapi.Query{}, searched)
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, request := range slices.Backward(list) {
+		if d := request.Delivery; d != nil && d.State == podapi.DeliveryExhausted {
+			ids = append(ids, request.RequestID)
+		}
+	}
+	return ids, nil
+}
+
+// sender makes the event of a request due. It reports whether that was granted, and in words what became of it.
+type sender func(ctx context.Context, id string) (granted bool, message string, err error)
+
+func (c *command) newSender(ctx context.Context, p *project.Client) (sender, error) {
+	if !c.key.Named() {
+		return func(ctx context.Context, id string) (bool, string, error) { return annotate(ctx, p, id, c.timeout) }, nil
+	}
+	c.key.Scope = verifyv1.ScopeRedeliver
+	api, err := podapi.Connect(ctx, c.env, p, &c.key)
+	if err != nil {
+		return nil, fmt.Errorf("redeliver: %w", err)
+	}
+	return func(ctx context.Context, id string) (bool, string, error) {
+		_, err := api.Redeliver(ctx, id)
+		if answer, ok := errors.AsType[*podapi.Error](err); ok && (answer.Code == "no_event" || answer.Code == "request_not_found") {
+			return false, answer.Message, nil
+		}
+		if err != nil {
+			return false, "", fmt.Errorf("redeliver: %w", err)
+		}
+		return true, "the event is sent once more", nil
+	}, nil
+}
+
+// redeliver sends one event, and reports whether that was done.
+func (c *command) redeliver(ctx context.Context, send sender, source requests.Source, id string) (bool, error) {
+	before := c.lastAttempt(ctx, source, id)
+	granted, message, err := send(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if err := c.env.Print("%s: %s", id, message); err != nil {
+		return false, err
+	}
+	if !granted || !c.wait {
+		return granted, nil
+	}
+	return c.awaitDelivery(ctx, source, id, before)
+}

@@ -1,0 +1,55 @@
+package redeliver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
+	"github.com/phoneproof/phoneproof/internal/plugin/requests"
+)
+
+// lastAttempt returns when the last attempt was made before a redelivery; zero if there was none, or no such request is stored.
+func (c *command) lastAttempt(ctx context.Context, source requests.Source, id string) time.Time {
+	if !c.wait {
+		return time.Time{}
+	}
+	request, err := source.Get(ctx, id)
+	if err != nil || len(request.Attempts) == 0 { // the redelivery itself reports what is wrong
+		return time.Time{}
+	}
+	return request.Attempts[0].At
+}
+
+// awaitDelivery waits until an attempt was made after the one of before. It reports whether the receiver took the event.
+func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id string, before time.Time) (bool, error) {
+	var last podapi.Request
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, c.timeout, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if last, err = source.Get(ctx, id); err != nil {
+			return false, err
+		}
+		return last.Delivery != nil && len(last.Attempts) > 0 && !last.Attempts[0].At.Equal(before), nil
+	})
+	switch {
+	case wait.Interrupted(err):
+		return false, fmt.Errorf("the event of request %s was not sent within %s", id, c.timeout)
+	case err != nil:
+		return false, fmt.Errorf("wait for the attempt: %w", err)
+	}
+	return last.Delivery.State == podapi.DeliveryDelivered, c.env.Print("%s: %s", id, describeEnd(&last))
+}
+
+// describeEnd says what became of the last attempt.
+func describeEnd(r *podapi.Request) string {
+	switch reason := r.Attempts[0].Reason; r.Delivery.State {
+	case podapi.DeliveryDelivered:
+		return "delivered"
+	case podapi.DeliveryExhausted:
+		return "given up: " + reason
+	default:
+		return "the attempt failed: " + reason + "; the next one is at " + r.Delivery.NextAttemptAt.Format(time.RFC3339)
+	}
+}

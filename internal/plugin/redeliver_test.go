@@ -1,0 +1,126 @@
+package plugin_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+)
+
+// lead stands for the holder of the lease: it records each annotation, writes the Event of its outcome, and delivers the event.
+func (w *world) lead(refused ...string) {
+	done := make(chan struct{})
+	w.t.Cleanup(func() { <-done })
+	go func() {
+		defer close(done)
+		for last := ""; w.t.Context().Err() == nil; waitABit(w.t.Context()) {
+			project := &verifyv1.VerificationProject{}
+			if w.kube.Get(w.t.Context(), client.ObjectKeyFromObject(w.project), project) != nil {
+				continue
+			}
+			mark := project.Annotations[verifyv1.RedeliverAnnotation]
+			if mark == "" || mark == last {
+				continue
+			}
+			project.Status.ObservedRedeliver = mark
+			if w.kube.Status().Update(w.t.Context(), project) != nil {
+				continue
+			}
+			last = mark
+			id, _, _ := strings.Cut(mark, "/")
+			granted := true
+			for _, one := range refused {
+				granted = granted && one != id
+			}
+			w.tell(project, id, granted)
+			if granted {
+				w.deliver(id)
+			}
+		}
+	}()
+}
+
+func (w *world) tell(project *verifyv1.VerificationProject, id string, granted bool) {
+	kind, reason, note := corev1.EventTypeNormal, "RedeliveryScheduled", "the event of request "+id+" is sent once more"
+	if !granted {
+		kind, reason, note = corev1.EventTypeWarning, "RedeliveryRefused", "no such request is stored, so its event cannot be sent again"
+	}
+	_ = w.kube.Create(w.t.Context(), &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "shop-"},
+		EventTime:  metav1.NowMicro(), ReportingController: "phoneproof-serve", ReportingInstance: "phoneproof-shop-0", Action: "Redeliver",
+		Reason: reason, Note: note, Type: kind,
+		Regarding: corev1.ObjectReference{
+			APIVersion: verifyv1.GroupVersion.String(), Kind: "VerificationProject", Namespace: w.namespace, Name: "shop", UID: project.UID,
+		},
+	})
+}
+
+func (w *world) deliver(id string) {
+	request := &verifyv1.VerificationRequest{}
+	if w.kube.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: id}, request) != nil {
+		return
+	}
+	at := metav1.NowMicro()
+	request.Status.Delivery = &verifyv1.Delivery{Attempts: 1, LastAttemptAt: &at, LastStatusCode: 204, DeliveredAt: &at}
+	_ = w.kube.Status().Update(w.t.Context(), request)
+}
+
+func TestRedeliver(t *testing.T) {
+	w := newWorld(t)
+	w.lead("absent")
+	w.createRequest("given-up", time.Hour, makeVerified(true))
+	w.Expect(w.must("redeliver", "shop", "given-up")).To(Equal("given-up: the event of request given-up is sent once more\n"))
+	w.Expect(w.mustFail("redeliver", "shop", "absent")).To(And(
+		ContainSubstring("absent: no such request is stored"), ContainSubstring("not every event was sent")))
+	w.Expect(w.reload().Annotations[verifyv1.RedeliverAnnotation]).To(HavePrefix("absent/"))
+}
+
+func TestRedeliver_failed(t *testing.T) {
+	w := newWorld(t)
+	w.lead()
+	w.Expect(w.must("redeliver", "shop", "--failed")).To(Equal("No event was given up.\n"))
+	w.createRequest("newer", time.Minute, makeVerified(true))
+	w.createRequest("older", time.Hour, makeVerified(true))
+	w.createRequest("delivered", time.Hour, makeVerified(false))
+	printed := w.must("redeliver", "shop", "--failed", "--wait")
+	w.Expect(printed).To(Equal("older: the event of request older is sent once more\nolder: delivered\n" +
+		"newer: the event of request newer is sent once more\nnewer: delivered\n"))
+	w.Expect(w.must("redeliver", "shop", "--failed")).To(Equal("No event was given up.\n"))
+}
+
+func TestRedeliver_refusesWhatCannotBe(t *testing.T) {
+	w := newWorld(t)
+	w.Expect(w.mustFail("redeliver", "shop", "any", "--timeout=1s")).To(ContainSubstring("no holder of the lease has carried it out within 1s"))
+	w.Expect(w.mustFail("redeliver", "shop", "a/b")).To(ContainSubstring("is not the id of a request"))
+	w.Expect(w.mustFail("redeliver", "shop")).To(ContainSubstring("or use --failed"))
+	w.Expect(w.mustFail("redeliver", "shop", "a", "--failed")).To(ContainSubstring("leave out the ids"))
+	silent := newWorld(t, func(p *verifyv1.VerificationProject) { p.Spec.Webhook = nil })
+	silent.Expect(silent.mustFail("redeliver", "shop", "a")).To(ContainSubstring("has no webhook"))
+}
+
+func TestRedeliver_byTheAPI(t *testing.T) {
+	w := newWorld(t, onPostgreSQL)
+	w.createPod()
+	service, store := w.serveAPI()
+	ids := startMany(w, service, 4)
+	for _, id := range ids[:3] {
+		giveUp(w, store, id)
+	}
+	printed := w.must("redeliver", "shop", "--failed", "--api-key=backend")
+	w.Expect(strings.Count(printed, "the event is sent once more")).To(Equal(3))
+	for _, id := range ids[:3] {
+		stored, err := service.Status(t.Context(), id)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(stored.Delivery.Wanted()).To(BeTrue(), "it is due")
+	}
+	w.Expect(w.mustFail("redeliver", "shop", ids[3], "--api-key=backend")).To(ContainSubstring("not every event was sent"), "it is pending")
+	w.Expect(w.mustFail("redeliver", "shop", "vr1", "--api-key=backend")).To(ContainSubstring("not every event was sent"))
+	w.Expect(w.mustFail("redeliver", "shop", ids[0], "--wait", "--timeout=1s", "--api-key=backend")).To(ContainSubstring("was not sent within 1s"))
+}

@@ -1,0 +1,163 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+)
+
+const (
+	// chunk is how many objects are read at once.
+	chunk = 500
+	// projectField selects the requests of a project.
+	projectField = "spec.projectRef.name"
+)
+
+// objects are the requests that are stored as objects.
+type objects struct {
+	client *project.Client
+	now    func() time.Time
+}
+
+func (o *objects) selector(more ...client.ListOption) []client.ListOption {
+	return append([]client.ListOption{
+		client.InNamespace(o.client.Project.Namespace), client.MatchingFields{projectField: o.client.Project.Name},
+	}, more...)
+}
+
+// List reads all objects of the project: the API server does not sort by time.
+func (o *objects) List(ctx context.Context, query podapi.Query, limit int) ([]podapi.Request, error) {
+	found, _, err := o.readAll(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return found[:min(len(found), limit)], nil
+}
+
+// readAll returns the selected requests, newest first, and the version of the list.
+func (o *objects) readAll(ctx context.Context, query podapi.Query) ([]podapi.Request, string, error) {
+	var (
+		found []podapi.Request
+		list  verifyv1.VerificationRequestList
+	)
+	for first := true; first || list.Continue != ""; first = false {
+		next := list.Continue
+		list = verifyv1.VerificationRequestList{}
+		if err := o.client.List(ctx, &list, o.selector(client.Limit(chunk), client.Continue(next))...); err != nil {
+			return nil, "", fmt.Errorf("list VerificationRequests: %w", err)
+		}
+		for i := range list.Items {
+			request := convertObject(&list.Items[i], o.now())
+			request.Attempts = nil // as the API lists them
+			if selects(&query, &request) {
+				found = append(found, request)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b podapi.Request) int {
+		if byTime := b.CreatedAt.Compare(a.CreatedAt); byTime != 0 {
+			return byTime
+		}
+		return strings.Compare(b.RequestID, a.RequestID)
+	})
+	return found, list.ResourceVersion, nil
+}
+
+// Get reads one object.
+func (o *objects) Get(ctx context.Context, id string) (podapi.Request, error) {
+	object, err := readObject(ctx, o.client, id)
+	if err != nil {
+		return podapi.Request{}, err
+	}
+	return convertObject(object, o.now()), nil
+}
+
+// readObject reads an object that belongs to the project.
+func readObject(ctx context.Context, c *project.Client, id string) (*verifyv1.VerificationRequest, error) {
+	object := &verifyv1.VerificationRequest{}
+	if err := c.Get(ctx, client.ObjectKey{Namespace: c.Project.Namespace, Name: id}, object); err != nil {
+		return nil, fmt.Errorf("read VerificationRequest: %w", err)
+	}
+	if object.Spec.ProjectRef.Name != c.Project.Name {
+		return nil, fmt.Errorf("request %s belongs to project %s", id, object.Spec.ProjectRef.Name)
+	}
+	return object, nil
+}
+
+// errStaleWatch means that the watch has to begin again.
+var errStaleWatch = errors.New("the watch is too old")
+
+// Watch follows the objects. It begins again where the API server ends a watch.
+func (o *objects) Watch(ctx context.Context, query podapi.Query, show func(podapi.Request) error) error {
+	seen := map[string]string{}
+	notify := func(request podapi.Request) error {
+		state := stateOf(&request)
+		if !selects(&query, &request) || seen[request.RequestID] == state {
+			return nil
+		}
+		seen[request.RequestID] = state
+		return show(request)
+	}
+	for ctx.Err() == nil {
+		list, version, err := o.readAll(ctx, query)
+		if err != nil {
+			return endOf(ctx, err)
+		}
+		for _, request := range slices.Backward(list) {
+			if err := notify(request); err != nil {
+				return err
+			}
+		}
+		if err := o.follow(ctx, version, notify); err != nil && !errors.Is(err, errStaleWatch) {
+			return endOf(ctx, err)
+		}
+	}
+	return nil
+}
+
+// endOf returns no error if the user ended the command.
+func endOf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // the end was asked for
+	}
+	return err
+}
+
+// follow notifies of changes since a version until the API server ends the watch.
+func (o *objects) follow(ctx context.Context, version string, notify func(podapi.Request) error) error {
+	raw := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
+	watching, err := o.client.Watch(ctx, &verifyv1.VerificationRequestList{}, o.selector(raw)...)
+	if err != nil {
+		return fmt.Errorf("watch VerificationRequests: %w", err)
+	}
+	defer watching.Stop()
+	for event := range watching.ResultChan() {
+		switch object := event.Object.(type) {
+		case *verifyv1.VerificationRequest:
+			if event.Type == watch.Deleted {
+				continue
+			}
+			if err := notify(convertObject(object, o.now())); err != nil {
+				return err
+			}
+		case *metav1.Status:
+			if failed := apierrors.FromObject(object); !apierrors.IsResourceExpired(failed) && !apierrors.IsGone(failed) {
+				return fmt.Errorf("watch VerificationRequests: %w", failed)
+			}
+			return errStaleWatch
+		}
+	}
+	return errStaleWatch
+}

@@ -1,0 +1,34 @@
+// Package requests are the commands that list, show, watch and delete the requests of a project, whichever store keeps them.
+package requests
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+)
+
+// Source reads the requests of a project.
+type Source interface {
+	// List returns at most limit requests, newest first.
+	List(ctx context.Context, query podapi.Query, limit int) ([]podapi.Request, error)
+	// Get returns one request with its hints and attempts.
+	Get(ctx context.Context, id string) (podapi.Request, error)
+	// Watch calls show with each request that is new or changed, until ctx ends or show returns an error.
+	Watch(ctx context.Context, query podapi.Query, show func(podapi.Request) error) error
+}
+
+// Open returns the source of a project: objects by the reader's own rights, or else the API of a pod by an API key. A key that a flag names
+// decides for the API with any storage.
+func Open(ctx context.Context, env *project.Env, c *project.Client, key *podapi.KeyFlags) (Source, error) {
+	if c.UsesObjects() && !key.Named() {
+		return &objects{client: c, now: time.Now}, nil
+	}
+	connected, err := podapi.Connect(ctx, env, c, key)
+	if err != nil {
+		return nil, fmt.Errorf("call the API of project %s: %w", c.Project.Name, err)
+	}
+	return &pages{api: connected, interval: pollInterval}, nil
+}

@@ -1,0 +1,89 @@
+package requests
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/output"
+	"github.com/phoneproof/phoneproof/internal/plugin/podapi"
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+)
+
+// errFinished ends a watch of one request.
+var errFinished = errors.New("the request is finished")
+
+func newWatchCommand(env *project.Env) *cobra.Command {
+	r := newReader(env)
+	cmd := &cobra.Command{
+		Use:   "watch NAME [ID]",
+		Short: "Print requests whenever they change",
+		Long: `Print a line for each request of a project now and whenever it changes; -o json prints one object a line. With an ID follow that
+request until it is finished and its event is delivered or given up.
+
+With storage PostgreSQL the newest 200 requests are compared every 2 seconds.`,
+		Example: `  kubectl phoneproof requests watch shop --since 10m`,
+		Args:    cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			query, err := r.query.parse(r.now())
+			if err != nil {
+				return err
+			}
+			source, err := r.open(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			show := r.showChange
+			if len(args) > 1 {
+				show = func(request podapi.Request) error {
+					if request.RequestID != args[1] {
+						return nil
+					}
+					if err := r.showChange(request); err != nil {
+						return err
+					}
+					return endIfFinished(&request)
+				}
+			}
+			if err := source.Watch(cmd.Context(), query, show); err != nil && !errors.Is(err, errFinished) {
+				return err
+			}
+			return nil
+		},
+	}
+	r.addFlags(cmd)
+	r.query.addTo(cmd)
+	return rights.Declare(cmd, readRights("list,watch")...)
+}
+
+// endIfFinished returns errFinished for a request that does not change any more.
+func endIfFinished(r *podapi.Request) error {
+	if r.Status != podapi.Pending && (r.Delivery == nil || r.Delivery.State != podapi.DeliveryWaiting) {
+		return errFinished
+	}
+	return nil
+}
+
+// showChange prints a line for a request. A table would wait for all of its lines.
+func (r *reader) showChange(request podapi.Request) error {
+	if !r.output.IsTable() {
+		encoded, err := json.Marshal(request) //nolint:gosec // apiKey is the name of a key
+		if err != nil {
+			return fmt.Errorf("encode JSON: %w", err)
+		}
+		return r.env.Print("%s", encoded)
+	}
+	r.table.wide = r.output.Wide()
+	row := r.table.row(&request, r.now())
+	for i := range row {
+		row[i] = output.Clean(row[i])
+		if row[i] == "" {
+			row[i] = "-"
+		}
+	}
+	return r.env.Print("%s", strings.Join(row, "  "))
+}

@@ -1,0 +1,189 @@
+package rotate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+	"github.com/phoneproof/phoneproof/internal/plugin/rights"
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// apiKeyKey is the key of a new Secret.
+const apiKeyKey = "api-key"
+
+// apiKey holds the flags of rotate api-key.
+type apiKey struct {
+	common
+
+	inPlace bool
+	newName string
+}
+
+func newAPIKeyCommand(env *project.Env) *cobra.Command {
+	c := &apiKey{common: common{env: env}}
+	cmd := &cobra.Command{
+		Use:   "api-key NAME KEY",
+		Short: "Replace an API key, with an overlap",
+		Long: `Replace an API key. A new entry is added to spec.apiKeys, with the scopes of the former one and a value of its own; both are
+accepted until --finish removes the former entry. Move your clients in between.
+
+With --in-place the value in the Secret of the entry is replaced instead. The former value is accepted for ten minutes then, and requests
+go on to count for the same key: use it if a key has leaked.
+
+No value is printed without --show. If the project comes from Git, make the change there, with --dry-run as a guide.`,
+		Example: `  kubectl phoneproof rotate api-key shop backend
+  kubectl get secret SECRET -o jsonpath='{.data.api-key}' | base64 -d   # what your clients get
+  kubectl phoneproof rotate api-key shop backend --finish
+
+  # it has leaked
+  kubectl phoneproof rotate api-key shop backend --in-place`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0], args[1]) },
+	}
+	c.addFlags(cmd)
+	cmd.Flags().BoolVar(&c.inPlace, "in-place", false, "replace the value in the Secret; the former one is accepted for ten minutes")
+	cmd.Flags().StringVar(&c.newName, "new-name", "", "name of the new entry; by default that of the former one with the next number")
+	for _, other := range []string{"finish", "secret", "new-name"} {
+		cmd.MarkFlagsMutuallyExclusive("in-place", other)
+	}
+	return rights.Declare(cmd,
+		rights.Right{Verbs: "get,patch", Resource: rights.Projects},
+		rights.Right{Verbs: "create", Resource: "secrets", For: "a new Secret"},
+		rights.Right{Verbs: "patch", Resource: "secrets", For: "--in-place and --secret"},
+	)
+}
+
+func (c *apiKey) run(ctx context.Context, name, keyName string) error {
+	opened, err := project.Open(ctx, c.env.Flags, name)
+	if err != nil {
+		return err
+	}
+	keys := opened.Project.Spec.APIKeys
+	at := slices.IndexFunc(keys, func(k verifyv1.APIKey) bool { return k.Name == keyName })
+	if at < 0 {
+		return fmt.Errorf("project %s has no API key %s", name, keyName)
+	}
+	if c.finish {
+		return c.removeKey(ctx, opened, at)
+	}
+	value, err := settings.NewAPIKey(rand.Reader)
+	if err != nil {
+		return fmt.Errorf("make API key: %w", err)
+	}
+	if c.inPlace {
+		to := target{ref: keys[at].SecretRef, existing: true}
+		if err := c.storeSecret(ctx, opened, to, value); err != nil {
+			return err
+		}
+		if err := c.reportValue(to, value); err != nil {
+			return err
+		}
+		return c.env.Print("The former value is accepted for ten minutes after the pods have the new one (within about two minutes).")
+	}
+	return c.addKey(ctx, opened, &keys[at], value)
+}
+
+// addKey adds an entry like former, with a new value.
+func (c *apiKey) addKey(ctx context.Context, p *project.Client, former *verifyv1.APIKey, value string) error {
+	added := former.DeepCopy()
+	if added.Name = c.newName; added.Name == "" {
+		added.Name = nextName(p.Project.Spec.APIKeys, former.Name)
+	}
+	if slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool { return k.Name == added.Name }) {
+		return fmt.Errorf("project %s has an API key %s already: choose another --new-name", p.Project.Name, added.Name)
+	}
+	to := c.chooseTarget(p.Project.Name+"-"+added.Name, apiKeyKey)
+	if to.existing && slices.Contains(p.Project.Spec.SecretRefs(), to.ref) {
+		return fmt.Errorf("key %s of Secret %s is in use: choose another one, or use --in-place", to.ref.Key, to.ref.Name)
+	}
+	added.SecretRef, added.ExpiresAt = to.ref, nil
+	if err := c.storeSecret(ctx, p, to, value); err != nil {
+		return err
+	}
+	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
+		spec.APIKeys = append(spec.APIKeys, *added)
+	}); err != nil {
+		return err
+	}
+	if err := c.reportValue(to, value); err != nil {
+		return err
+	}
+	return c.env.Print("API key %s counts beside %s as soon as the pods have its Secret. Move your clients, then run\n"+
+		"  kubectl phoneproof rotate api-key %s %s --finish",
+		added.Name, former.Name, p.Project.Name, former.Name)
+}
+
+// removeKey removes an entry that another one replaces.
+func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error {
+	former := p.Project.Spec.APIKeys[at]
+	replaced := slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool {
+		return k.Name != former.Name && baseName(k.Name) == baseName(former.Name) && hasAll(&k, &former)
+	})
+	if !replaced && c.newName == "" {
+		return fmt.Errorf("%w: no entry has replaced API key %s; name it by --new-name if its name is another one",
+			errNothingToFinish, former.Name)
+	}
+	if !replaced && !slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool {
+		return k.Name == c.newName && k.Name != former.Name
+	}) {
+		return errors.New("the project has no API key " + c.newName)
+	}
+	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
+		spec.APIKeys = slices.Delete(spec.APIKeys, at, at+1)
+	}); err != nil {
+		return err
+	}
+	if c.dryRun {
+		return nil
+	}
+	return c.env.Print("API key %s is refused within a second. Its value stays in key %s of Secret %s.",
+		former.Name, former.SecretRef.Key, former.SecretRef.Name)
+}
+
+// hasAll reports whether a key has all scopes of another one.
+func hasAll(key, other *verifyv1.APIKey) bool {
+	for _, scope := range other.EffectiveScopes() {
+		if !slices.Contains(key.EffectiveScopes(), scope) {
+			return false
+		}
+	}
+	return true
+}
+
+// baseName returns the name of a key without the number of its rotation.
+func baseName(name string) string {
+	base, number, found := cutLast(name)
+	if _, err := strconv.Atoi(number); !found || err != nil {
+		return name
+	}
+	return base
+}
+
+func cutLast(name string) (before, after string, found bool) {
+	if i := strings.LastIndex(name, "-"); i > 0 {
+		return name[:i], name[i+1:], true
+	}
+	return name, "", false
+}
+
+// nextName returns the first name that is free: backend, backend-2, backend-3.
+func nextName(keys []verifyv1.APIKey, name string) string {
+	const longest = 63
+	base := baseName(name)
+	for number := 2; ; number++ {
+		suffix := "-" + strconv.Itoa(number)
+		next := base[:min(len(base), longest-len(suffix))] + suffix
+		if !slices.ContainsFunc(keys, func(k verifyv1.APIKey) bool { return k.Name == next }) {
+			return next
+		}
+	}
+}

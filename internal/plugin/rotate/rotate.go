@@ -1,0 +1,158 @@
+// Package rotate are the commands that replace API keys and webhook secrets, each with a time in which the former value counts, too.
+package rotate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/plugin/project"
+)
+
+// NewCommand returns the command with its subcommands.
+func NewCommand(env *project.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rotate",
+		Short: "Replace an API key or the webhook secret, with an overlap",
+	}
+	cmd.AddCommand(newAPIKeyCommand(env), newWebhookSecretCommand(env))
+	return cmd
+}
+
+// common holds the flags that both subcommands have.
+type common struct {
+	env    *project.Env
+	secret string
+	finish bool
+	show   bool
+	dryRun bool
+}
+
+func (c *common) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.secret, "secret", "", "SECRET or SECRET/KEY that the new value is written to; by default a new Secret")
+	flags.BoolVar(&c.finish, "finish", false, "end the overlap: remove the former one from the project")
+	flags.BoolVar(&c.show, "show", false, "print the new value; otherwise it is in the Secret alone")
+	flags.BoolVar(&c.dryRun, "dry-run", false, "have the API server check the changes, and print them, without making any")
+	cmd.MarkFlagsMutuallyExclusive("finish", "secret")
+	cmd.MarkFlagsMutuallyExclusive("finish", "show")
+}
+
+// target is the key of the Secret that the new value is written to.
+type target struct {
+	ref verifyv1.SecretKeyRef
+	// existing is set if the Secret exists, and gets one more key.
+	existing bool
+}
+
+// chooseTarget returns the target of the flag, or a new Secret whose name begins with prefix.
+func (c *common) chooseTarget(prefix, key string) target {
+	if c.secret == "" {
+		// The end of a random text: names must not repeat, and the former Secret stays.
+		return target{ref: verifyv1.SecretKeyRef{Name: shorten(prefix) + "-" + strings.ToLower(rand.Text())[:6], Key: key}}
+	}
+	name, chosen, found := strings.Cut(c.secret, "/")
+	if found {
+		key = chosen
+	}
+	return target{ref: verifyv1.SecretKeyRef{Name: name, Key: key}, existing: true}
+}
+
+// shorten leaves room for what makes a name unique.
+func shorten(prefix string) string {
+	const longest = 200
+	return strings.TrimRight(prefix[:min(len(prefix), longest)], "-.")
+}
+
+// writeOptions make the API server check a write without doing it.
+func (c *common) patchOptions() []client.PatchOption {
+	if c.dryRun {
+		return []client.PatchOption{client.DryRunAll}
+	}
+	return nil
+}
+
+// storeSecret writes a value into the target. An existing key is replaced only if the caller wants that: a value that is in use would
+// otherwise be lost. It reads no Secret.
+func (c *common) storeSecret(ctx context.Context, p *project.Client, to target, value string) error {
+	meta := metav1.ObjectMeta{Namespace: p.Project.Namespace, Name: to.ref.Name}
+	if to.existing {
+		patch, err := newSecretPatch(to.ref.Key, value)
+		if err != nil {
+			return err
+		}
+		if err := p.Patch(ctx, &corev1.Secret{ObjectMeta: meta}, patch, c.patchOptions()...); err != nil {
+			return fmt.Errorf("write Secret %s: %w", to.ref.Name, err)
+		}
+		return nil
+	}
+	meta.Labels = map[string]string{verifyv1.ProjectLabel: verifyv1.ProjectLabelValue(p.Project.Name)}
+	var options []client.CreateOption
+	if c.dryRun {
+		options = append(options, client.DryRunAll)
+	}
+	secret := &corev1.Secret{ObjectMeta: meta, StringData: map[string]string{to.ref.Key: value}}
+	if err := p.Create(ctx, secret, options...); err != nil {
+		return fmt.Errorf("create Secret %s: %w", to.ref.Name, err)
+	}
+	return nil
+}
+
+// changeProject changes the spec, unless another program changed the project since it was read.
+func (c *common) changeProject(ctx context.Context, p *project.Client, change func(*verifyv1.VerificationProjectSpec)) error {
+	before := p.Project.DeepCopy()
+	change(&p.Project.Spec)
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	if c.dryRun {
+		data, err := patch.Data(p.Project)
+		if err != nil {
+			return fmt.Errorf("compute change: %w", err)
+		}
+		if err := printPatch(c.env.Streams.Out, data); err != nil {
+			return err
+		}
+	}
+	if err := p.Patch(ctx, p.Project, patch, c.patchOptions()...); err != nil {
+		return fmt.Errorf("change project: %w", err)
+	}
+	return nil
+}
+
+// printPatch prints a change of the project as YAML. It holds references to Secrets, and no value.
+func printPatch(out io.Writer, data []byte) error {
+	text, err := yaml.JSONToYAML(data)
+	if err != nil {
+		return fmt.Errorf("print change: %w", err)
+	}
+	if _, err := fmt.Fprintf(out, "# the change of the project\n%s", text); err != nil {
+		return fmt.Errorf("print change: %w", err)
+	}
+	return nil
+}
+
+// reportValue says where the new value is, and prints it if the user asked for that.
+func (c *common) reportValue(to target, value string) error {
+	if c.dryRun {
+		return c.env.Print("dry run: a new value would be written to key %s of Secret %s", to.ref.Key, to.ref.Name)
+	}
+	if err := c.env.Print("new value in key %s of Secret %s", to.ref.Key, to.ref.Name); err != nil {
+		return err
+	}
+	if !c.show {
+		return nil
+	}
+	return c.env.Print("%s", value)
+}
+
+// errNothingToFinish means that no rotation is under way.
+var errNothingToFinish = errors.New("no rotation is under way")

@@ -1,0 +1,96 @@
+package plugin_test
+
+import (
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
+	"github.com/phoneproof/phoneproof/internal/settings"
+)
+
+// secretValue returns the value that a reference leads to.
+func (w *world) secretValue(ref verifyv1.SecretKeyRef) string {
+	w.t.Helper()
+	var secret corev1.Secret
+	w.Expect(w.kube.Get(w.t.Context(), client.ObjectKey{Namespace: w.namespace, Name: ref.Name}, &secret)).To(Succeed())
+	return string(secret.Data[ref.Key])
+}
+
+func TestRotate_apiKey(t *testing.T) {
+	w := newWorld(t)
+	w.Expect(w.mustFail("rotate", "api-key", "shop", "backend", "--finish")).To(ContainSubstring("no entry has replaced API key backend"))
+	printed := w.must("rotate", "api-key", "shop", "backend")
+	keys := w.reload().Spec.APIKeys
+	w.Expect(keys).To(HaveLen(2))
+	w.Expect(keys[0].SecretRef).To(Equal(verifyv1.SecretKeyRef{Name: "shop", Key: "api-key"}))
+	w.Expect(keys[1].Name).To(Equal("backend-2"))
+	w.Expect(keys[1].Scopes).To(Equal(keys[0].Scopes))
+	value := w.secretValue(keys[1].SecretRef)
+	w.Expect(settings.CheckFormat([]byte(value))).To(Succeed())
+	w.Expect(value).To(HavePrefix("pp_"))
+	w.Expect(printed).To(And(ContainSubstring(keys[1].SecretRef.Name), ContainSubstring("--finish"), Not(ContainSubstring(value))))
+
+	w.Expect(w.must("rotate", "api-key", "shop", "backend", "--finish")).To(ContainSubstring("refused within a second"))
+	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(1))
+	w.Expect(w.secretValue(verifyv1.SecretKeyRef{Name: "shop", Key: "api-key"})).To(Equal(apiKeyValue), "the Secret stays")
+	w.must("rotate", "api-key", "shop", "backend-2", "--new-name=website", "--secret=shop/website")
+	w.Expect(w.mustFail("rotate", "api-key", "shop", "backend-2", "--finish")).To(ContainSubstring("name it by --new-name"))
+	w.must("rotate", "api-key", "shop", "backend-2", "--finish", "--new-name=website")
+	keys = w.reload().Spec.APIKeys
+	w.Expect(keys).To(HaveLen(1))
+	w.Expect(keys[0].SecretRef).To(Equal(verifyv1.SecretKeyRef{Name: "shop", Key: "website"}))
+	w.Expect(w.mustFail("rotate", "api-key", "shop", "absent")).To(ContainSubstring("has no API key absent"))
+	w.Expect(w.mustFail("rotate", "api-key", "shop", "website", "--secret=shop/website")).To(ContainSubstring("is in use"))
+}
+
+func TestRotate_apiKeyInPlace(t *testing.T) {
+	w := newWorld(t)
+	printed := w.must("rotate", "api-key", "shop", "backend", "--in-place", "--show")
+	value := w.secretValue(verifyv1.SecretKeyRef{Name: "shop", Key: "api-key"})
+	w.Expect(value).NotTo(Equal(apiKeyValue))
+	w.Expect(printed).To(And(ContainSubstring(value), ContainSubstring("accepted for ten minutes")))
+	w.Expect(w.secretValue(verifyv1.SecretKeyRef{Name: "shop", Key: "bot-token"})).To(Equal("7:token"), "other keys stay")
+	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(1))
+}
+
+func TestRotate_webhookSecret(t *testing.T) {
+	w := newWorld(t)
+	w.Expect(w.mustFail("rotate", "webhook-secret", "shop", "--finish")).To(ContainSubstring("no rotation is under way"))
+	printed := w.must("rotate", "webhook-secret", "shop")
+	webhook := w.reload().Spec.Webhook
+	w.Expect(*webhook.PreviousSecretRef).To(Equal(verifyv1.SecretKeyRef{Name: "shop", Key: "webhook-secret"}))
+	value := w.secretValue(*webhook.SecretRef)
+	w.Expect(value).To(HavePrefix("whsec_"))
+	_, err := settings.WebhookKey([]byte(value))
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(printed).NotTo(ContainSubstring(strings.TrimPrefix(value, "whsec_")))
+	w.Expect(w.mustFail("rotate", "webhook-secret", "shop")).To(ContainSubstring("a rotation is under way"))
+
+	w.must("rotate", "webhook-secret", "shop", "--finish")
+	after := w.reload().Spec.Webhook
+	w.Expect(after.PreviousSecretRef).To(BeNil())
+	w.Expect(after.SecretRef).To(Equal(webhook.SecretRef))
+	w.Expect(w.mustFail("rotate", "webhook-secret", "shop", "--secret="+webhook.SecretRef.Name+"/"+webhook.SecretRef.Key)).
+		To(ContainSubstring("its value would be lost"))
+}
+
+func TestRotate_dryRunChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	before := w.reload()
+	for _, args := range [][]string{
+		{"rotate", "api-key", "shop", "backend"}, {"rotate", "api-key", "shop", "backend", "--in-place"}, {"rotate", "webhook-secret", "shop"},
+	} {
+		printed := w.must(append(args, "--dry-run")...)
+		w.Expect(printed).To(ContainSubstring("dry run"))
+	}
+	w.Expect(w.reload().ResourceVersion).To(Equal(before.ResourceVersion))
+	w.Expect(w.secretValue(verifyv1.SecretKeyRef{Name: "shop", Key: "api-key"})).To(Equal(apiKeyValue))
+	var list corev1.SecretList
+	w.Expect(w.kube.List(t.Context(), &list, client.InNamespace(w.namespace))).To(Succeed())
+	w.Expect(list.Items).To(HaveLen(1))
+	w.Expect(w.must("rotate", "webhook-secret", "shop", "--dry-run")).To(ContainSubstring("previousSecretRef"))
+}

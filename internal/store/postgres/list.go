@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/phoneproof/phoneproof/internal/verification"
+)
+
+// listBegin is later than every request, and listEnd earlier.
+var (
+	listBegin = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+	listEnd   = time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+// List implements verification.Lister. Each phase is a range of an index, of which a page reads little more than its Limit.
+func (s *Store) List(ctx context.Context, q verification.ListQuery) (verification.ListPage, error) {
+	statement, arguments := s.listStatement(q)
+	var found []state
+	err := s.inTransaction(ctx, func(c *pgx.Conn) error {
+		rows, _ := c.Query(ctx, statement, arguments...) // rows holds the error, too
+		var err error
+		found, err = pgx.CollectRows(rows, newStateScanner().scan)
+		return wrapStep("read page", err)
+	})
+	if err != nil {
+		return verification.ListPage{}, fmt.Errorf("list requests: %w", err)
+	}
+	var page verification.ListPage
+	if len(found) > q.Limit {
+		found = found[:q.Limit]
+		last := found[q.Limit-1]
+		page.Next = verification.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+	}
+	for _, r := range found {
+		if q.Selects(&r.Request, r.readAt) { // all do, but those that have lapsed without being expired yet
+			page.Requests = append(page.Requests, r.Request)
+		}
+	}
+	return page, nil
+}
+
+// listStatement returns the statement for a query, with its arguments.
+func (s *Store) listStatement(q verification.ListQuery) (statement string, arguments []any) {
+	after, since := q.After, q.Since
+	if after.IsZero() {
+		after.CreatedAt = listBegin
+	}
+	if since.Before(listEnd) {
+		since = listEnd
+	}
+	phases := []verification.Phase{verification.Pending, verification.Verified, verification.Expired}
+	arguments = []any{s.options.Project, after.CreatedAt, after.ID, since}
+	for _, phase := range phases {
+		arguments = append(arguments, q.Phase == "" || q.Phase == phase)
+	}
+	if q.Reference == "" {
+		return limitRows(sqlList, q.Limit), arguments
+	}
+	return limitRows(sqlListReference, q.Limit), append(arguments, q.Reference)
+}
+
+// pageSizes are the limits that statements are made for. The limit is part of the text, because PostgreSQL would plan a statement with
+// an unknown one anew for each page of a large table. They are few, because each is a prepared statement of every connection.
+var pageSizes = [...]int{10, 50, 100, verification.MaxPage}
+
+// limitRows returns the statement with a limit above that of the page.
+func limitRows(statement string, limit int) string {
+	size := slices.IndexFunc(pageSizes[:], func(size int) bool { return size >= min(limit, verification.MaxPage) })
+	return strings.ReplaceAll(statement, "LIMIT "+longestPage, "LIMIT "+strconv.Itoa(pageSizes[size]+1))
+}

@@ -1,0 +1,78 @@
+package verification
+
+import (
+	"errors"
+	"time"
+
+	"github.com/phoneproof/phoneproof/internal/phone"
+	"github.com/phoneproof/phoneproof/internal/testnumbers"
+)
+
+// errOtherMode hides a request from the API keys of the other mode, and one of a test key from all messengers.
+var errOtherMode = ErrNotFound
+
+// IsVisibleTo reports whether an API key sees the request: a test key those of test keys, and any other key the others.
+func (r *Request) IsVisibleTo(testKey bool) bool { return r.Test == testKey }
+
+// PlaysAt returns when the outcome of a test number is to be played; zero if it was, or if there is nothing to play.
+func (r *Request) PlaysAt() time.Time {
+	outcome, found := testnumbers.OutcomeOf(r.Phone)
+	if !r.Test || !found || r.Phase != Pending || r.IsProven() || len(r.Hints) > 0 {
+		return time.Time{}
+	}
+	after, played := outcome.After()
+	if !played {
+		return time.Time{}
+	}
+	return r.CreatedAt.Add(after)
+}
+
+// Play does to the request of a test key what the messages of its outcome do to any other, with the same states after it. It is
+// ErrUnchanged for all other requests, before its time, and from the end of the request on.
+func (r *Request) Play(now time.Time, wanted EventKinds) error {
+	if at := r.PlaysAt(); at.IsZero() || now.Before(at) || !now.Before(r.EndsAt()) {
+		return ErrUnchanged
+	}
+	claimed := Evidence{Method: r.Method, Sender: r.Phone, SentAt: now}
+	outcome, _ := testnumbers.OutcomeOf(r.Phone)
+	switch outcome {
+	case testnumbers.VerifiedAtOnce, testnumbers.VerifiedLater:
+		return r.acceptProof(claimed, "", now, wanted)
+	case testnumbers.NumberHidden:
+		r.addAttention(HintNumberHidden, now, wanted)
+	case testnumbers.OtherNumber:
+		r.addAttention(HintOtherNumber, now, wanted)
+	case testnumbers.Declined:
+		r.playDecline(claimed, now, wanted)
+	case testnumbers.Expired: // nothing comes
+		return ErrUnchanged
+	}
+	return nil
+}
+
+// playDecline lets the owner of the number decline, who was asked before: by the session codes, or by an echo.
+func (r *Request) playDecline(claimed Evidence, now time.Time, wanted EventKinds) {
+	if r.Terms.Level == LevelSession {
+		r.recordProof(claimed, "", now, wanted)
+	} else {
+		r.addHint(HintAwaitingConfirmation, now)
+	}
+	r.endBecause(HintDeclined, now, wanted)
+}
+
+// testOutcome returns the outcome of a test key's call, or why it is refused.
+func testOutcome(n phone.Number) (testnumbers.Outcome, error) {
+	outcome, found := testnumbers.OutcomeOf(n)
+	if !found {
+		return "", errNoTestNumber
+	}
+	return outcome, nil
+}
+
+// errNoTestNumber refuses a number for which a test key would verify nothing.
+var errNoTestNumber = &Error{
+	Code: CodeNoTestNumber, Field: "phoneNumber",
+	Message: "This is a test key: it takes only the test numbers that the documentation lists, and /openapi.json. " +
+		"Use a key with mode Live for any other number.",
+	Err: errors.New("not a test number"),
+}
