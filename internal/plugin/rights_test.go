@@ -210,7 +210,8 @@ func TestRights_areDeclared(t *testing.T) {
 			continue
 		}
 		g.Expect(rights.Of(cmd)).NotTo(BeEmpty(), cmd.CommandPath())
-		if cmd.Name() != "watch" { // it does not end by itself
+		// watch does not end by itself, and the doctor lists what it may not read: its own tests take rights away.
+		if cmd.Name() != "watch" && cmd.Name() != "doctor" {
 			g.Expect(tested).To(HaveKey(cmd.CommandPath()))
 		}
 		g.Expect(cmd.Long).To(ContainSubstring("Rights in the project's namespace:"), cmd.CommandPath())

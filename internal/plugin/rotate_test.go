@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -76,6 +77,37 @@ func TestRotate_webhookSecret(t *testing.T) {
 	w.Expect(after.SecretRef).To(Equal(webhook.SecretRef))
 	w.Expect(w.mustFail("rotate", "webhook-secret", "shop", "--secret="+webhook.SecretRef.Name+"/"+webhook.SecretRef.Key)).
 		To(ContainSubstring("its value would be lost"))
+}
+
+// The operator writes the status of the project between the command's read and its write.
+func TestRotate_besideTheOperator(t *testing.T) {
+	w := newWorld(t)
+	conflicts := 2
+	w.beforeRequest = func(r *http.Request) {
+		if r.Method == http.MethodPatch && conflicts > 0 {
+			conflicts--
+			w.setStatus(func(s *verifyv1.VerificationProjectStatus) { s.ObservedGeneration++ })
+		}
+	}
+	w.must("rotate", "webhook-secret", "shop")
+	w.Expect(conflicts).To(BeZero())
+	w.Expect(w.reload().Spec.Webhook.PreviousSecretRef).NotTo(BeNil())
+}
+
+func TestRotate_besideAnotherRotation(t *testing.T) {
+	w := newWorld(t)
+	other := verifyv1.SecretKeyRef{Name: "shop", Key: "another"}
+	w.beforeRequest = func(r *http.Request) {
+		if r.Method == http.MethodPatch {
+			now := w.reload()
+			now.Spec.Webhook.SecretRef = &other
+			w.Expect(w.kube.Update(t.Context(), now)).To(Succeed())
+		}
+	}
+	w.Expect(w.mustFail("rotate", "webhook-secret", "shop")).To(ContainSubstring("its spec was changed meanwhile"))
+	webhook := w.reload().Spec.Webhook
+	w.Expect(*webhook.SecretRef).To(Equal(other))
+	w.Expect(webhook.PreviousSecretRef).To(BeNil())
 }
 
 func TestRotate_dryRunChangesNothing(t *testing.T) {

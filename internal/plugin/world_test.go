@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,8 @@ type world struct {
 	id string
 	// user is the user of the commands; the administrator if empty.
 	user string
+	// beforeRequest is called before each request that a command sends to the API server.
+	beforeRequest func(*http.Request)
 }
 
 func newWorld(t *testing.T, changes ...func(*verifyv1.VerificationProject)) *world {
@@ -178,6 +181,17 @@ func (w *world) runIn(ctx context.Context, args ...string) (printed, warned stri
 		},
 	}
 	cmd := plugin.NewCommandIn(env)
+	if w.beforeRequest != nil {
+		env.Flags.WrapConfigFn = func(config *rest.Config) *rest.Config {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(r *http.Request) (*http.Response, error) {
+					w.beforeRequest(r)
+					return next.RoundTrip(r)
+				})
+			})
+			return config
+		}
+	}
 	args = append(args, "--kubeconfig="+kubeconfig, "--namespace="+w.namespace)
 	if w.user != "" {
 		args = append(args, "--as="+w.user)
@@ -186,6 +200,10 @@ func (w *world) runIn(ctx context.Context, args ...string) (printed, warned stri
 	err = cmd.ExecuteContext(ctx)
 	return out.String(), errOut.String(), err
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // must runs a command that succeeds, and returns what it printed.
 func (w *world) must(args ...string) string {

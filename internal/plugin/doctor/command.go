@@ -11,6 +11,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
+
+	"github.com/phoneproof/phoneproof/internal/plugin/rights"
 )
 
 // The codes that the program ends with.
@@ -79,7 +81,18 @@ func NewCommand(flags *genericclioptions.ConfigFlags, streams genericiooptions.I
 	cmd.Flags().StringVar(&o.GraphURL, "whatsapp-url", "", "Meta's Graph API for --ask-platforms, if not the public one")
 	cmd.Flags().StringVar(&o.BotAPIURL, "telegram-url", "", "the Bot API for --ask-platforms, if not the public one")
 	cmd.Flags().StringVar(&o.SimulatorURL, "simulator-url", "", "where credentials that begin with sim_ go with --ask-platforms")
-	return cmd
+	return rights.Declare(cmd,
+		rights.Right{Verbs: "get", Resource: rights.Projects},
+		rights.Right{Verbs: "list", Resource: rights.Projects, For: "without NAME"},
+		rights.Right{Verbs: "get", Resource: "deployments.apps", For: "the pods"},
+		rights.Right{Verbs: "list", Resource: "pods", For: "the pods"},
+		rights.Right{Verbs: "list", Resource: "resourcequotas", For: "what keeps pods from starting"},
+		rights.Right{Verbs: "list", Resource: "limitranges", For: "what keeps pods from starting"},
+		rights.Right{Verbs: "list", Resource: "networkpolicies.networking.k8s.io", For: "who reaches the pods"},
+		rights.Right{Verbs: "get", Resource: "leases.coordination.k8s.io", For: "the pods' clocks"},
+		rights.Right{Verbs: "get", Resource: "secrets", For: "the form of the values, and --ask-platforms"},
+		rights.Right{Verbs: "get", Resource: "pods/proxy", For: "what arrives at the callback of WhatsApp"},
+	)
 }
 
 const defaultTimeout = 15 * time.Second

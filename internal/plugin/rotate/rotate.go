@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -108,13 +110,17 @@ func (c *common) storeSecret(ctx context.Context, p *project.Client, to target, 
 	return nil
 }
 
-// changeProject changes the spec, unless another program changed the project since it was read.
+// errChanged means that somebody else changed the spec meanwhile: what was decided by the former one may be wrong by now.
+var errChanged = errors.New("its spec was changed meanwhile, and is left as it is: run the command again")
+
+// changeProject changes the spec, unless it is not any more the one that was read. The operator writes the status of the same object,
+// so a conflict alone means nothing.
 func (c *common) changeProject(ctx context.Context, p *project.Client, change func(*verifyv1.VerificationProjectSpec)) error {
-	before := p.Project.DeepCopy()
+	read := p.Project.DeepCopy()
 	change(&p.Project.Spec)
-	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	wanted := p.Project.Spec
 	if c.dryRun {
-		data, err := patch.Data(p.Project)
+		data, err := client.MergeFrom(read).Data(p.Project)
 		if err != nil {
 			return fmt.Errorf("compute change: %w", err)
 		}
@@ -122,7 +128,24 @@ func (c *common) changeProject(ctx context.Context, p *project.Client, change fu
 			return err
 		}
 	}
-	if err := p.Patch(ctx, p.Project, patch, c.patchOptions()...); err != nil {
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch := client.MergeFromWithOptions(read, client.MergeFromWithOptimisticLock{})
+		conflict := p.Patch(ctx, p.Project, patch, c.patchOptions()...)
+		if !apierrors.IsConflict(conflict) {
+			return conflict
+		}
+		generation := read.Generation
+		if err := p.Get(ctx, client.ObjectKeyFromObject(p.Project), read); err != nil {
+			return fmt.Errorf("read it again: %w", err)
+		}
+		if read.Generation != generation {
+			return errChanged
+		}
+		p.Project = read.DeepCopy()
+		p.Project.Spec = wanted
+		return conflict
+	})
+	if err != nil {
 		return fmt.Errorf("change project: %w", err)
 	}
 	return nil
