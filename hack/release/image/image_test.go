@@ -3,10 +3,12 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -159,4 +161,40 @@ func TestImage_refuses(t *testing.T) {
 	}
 	_, _, err := runImage(t, map[string]string{"linux/amd64": strings.Repeat("x", 1_000_001)}, "-max-mb", "1")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("2 MB, more than the 1 MB it may be")))
+}
+
+// Who builds from the Dockerfile gets the image that is released: its user, its entry point and its labels.
+func TestDockerfile_buildsTheSameImage(t *testing.T) {
+	g := NewWithT(t)
+	content, err := os.ReadFile("../../../Dockerfile")
+	g.Expect(err).NotTo(HaveOccurred())
+	dockerfile := string(content)
+	g.Expect(dockerfile).To(ContainSubstring("\nUSER " + user + "\n"))
+
+	archive, _, err := runImage(t, map[string]string{"linux/amd64": "a program"})
+	g.Expect(err).NotTo(HaveOccurred())
+	index := openLayout(t, archive)
+	manifest, err := index.IndexManifest()
+	g.Expect(err).NotTo(HaveOccurred())
+	image, err := index.Image(manifest.Manifests[0].Digest)
+	g.Expect(err).NotTo(HaveOccurred())
+	config, err := image.ConfigFile()
+	g.Expect(err).NotTo(HaveOccurred())
+	entrypoint, err := json.Marshal(config.Config.Entrypoint)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(dockerfile).To(ContainSubstring("\nENTRYPOINT " + string(entrypoint) + "\n"))
+
+	script, err := os.ReadFile("../../image.sh")
+	g.Expect(err).NotTo(HaveOccurred())
+	ours, theirs := labelsOf(string(script), `(?m)^\t"(\w+)=`), labelsOf(dockerfile, `org\.opencontainers\.image\.(\w+)=`)
+	g.Expect(ours).NotTo(BeEmpty())
+	g.Expect(theirs).To(ConsistOf(ours))
+}
+
+func labelsOf(content, pattern string) []string {
+	var names []string
+	for _, found := range regexp.MustCompile(pattern).FindAllStringSubmatch(content, -1) {
+		names = append(names, found[1])
+	}
+	return names
 }
