@@ -85,6 +85,23 @@ func TestRequests_list(t *testing.T) {
 	w.Expect(w.idsOf(w.must("requests", "declines", "shop", "-o", "json"))).To(Equal([]string{"declined"}))
 }
 
+func TestRequests_tellWhichAreOfTestKeys(t *testing.T) {
+	w := newWorld(t)
+	w.create(&verifyv1.VerificationRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "of-a-test-key"},
+		Spec: verifyv1.VerificationRequestSpec{
+			ProjectRef: verifyv1.ProjectRef{Name: "shop"}, PhoneNumber: number, Method: verifyv1.MethodTestTelegram,
+			Init: &verifyv1.Init{
+				CreatedAt: metav1.NewMicroTime(time.Now().Truncate(time.Microsecond)), ExpiresAt: metav1.NewMicroTime(time.Now().Add(time.Hour)),
+			},
+		},
+	})
+	w.createRequest("live", time.Minute, nil)
+	w.Expect(w.must("requests", "list", "shop")).To(And(
+		MatchRegexp(`of-a-test-key +\S+ +TELEGRAM +PENDING \(test\)`), MatchRegexp(`live +\S+ +TELEGRAM +PENDING +`), Not(MatchRegexp(`live.*test`)),
+	))
+}
+
 func TestRequests_listReadsChunks(t *testing.T) {
 	w := newWorld(t)
 	const many = 1_100 // three chunks

@@ -14,27 +14,81 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// runPlugin runs a command of the kubectl plugin on a shop's namespace. It must succeed.
+// doneTasks are the tasks that runPlugin did, by the namespace of the project.
+var doneTasks = map[string]sets.Set[string]{}
+
+// runPlugin runs a command of the kubectl plugin, on a shop's namespace unless it names another one. It must succeed.
 func (s *shop) runPlugin(ctx context.Context, args ...string) string {
 	GinkgoHelper()
-	output, err := run(ctx, filepath.Join(root, "bin", "kubectl-phoneproof"), append(args, "--namespace="+s.namespace)...)
+	if doneTasks[s.namespace] == nil {
+		doneTasks[s.namespace] = sets.New[string]()
+	}
+	doneTasks[s.namespace].Insert(taskOf(args))
+	if !slices.Contains(args, "-n") {
+		args = append(slices.Clone(args), "--namespace="+s.namespace)
+	}
+	output, err := run(ctx, filepath.Join(root, "bin", "kubectl-phoneproof"), args...)
 	Expect(err).NotTo(HaveOccurred())
 	return output
 }
+
+// taskOf returns what a command of the plugin is there for: its subcommands, and the flags that make something else of it.
+func taskOf(args []string) string {
+	var task []string
+	for _, arg := range args {
+		if !regexp.MustCompile(`^[a-z-]+$`).MatchString(arg) || arg == "shop" || arg[0] == '-' {
+			break
+		}
+		task = append(task, arg)
+	}
+	for _, flag := range []string{"-A", "--operator", "--failed", "--in-place", "--finish"} {
+		if slices.Contains(args, flag) {
+			task = append(task, flag)
+		}
+	}
+	return strings.Join(task, " ")
+}
+
+// documentedTasks returns the tasks of the table in docs/kubectl-plugin.md.
+func documentedTasks() sets.Set[string] {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(root, "docs", "kubectl-plugin.md"))
+	Expect(err).NotTo(HaveOccurred())
+	_, table, found := strings.Cut(string(content), "| task | command |\n")
+	Expect(found).To(BeTrue())
+	table, _, _ = strings.Cut(table, "\n\n")
+	tasks := sets.New[string]()
+	for _, command := range regexp.MustCompile("`kubectl phoneproof ([^`]+)`").FindAllStringSubmatch(table, -1) {
+		tasks.Insert(taskOf(strings.Fields(command[1])))
+	}
+	return tasks
+}
+
+// objectTasks are about VerificationRequests, which storage PostgreSQL does without.
+var objectTasks = []string{"requests skipped", "requests delete"}
 
 func pluginSpecs() {
 	It("is shown and steered by the kubectl plugin with storage Kubernetes", func(ctx SpecContext) {
 		theShop.allowReading(ctx)
 		steerByPlugin(ctx, theShop)
+
+		refused := manualRequest(request{ID: "refused", number: "+4915112345670"}) // the shop's own number
+		Expect(kube.Create(ctx, refused)).To(Succeed())
+		Eventually(theShop.runPlugin).WithContext(ctx).WithArguments("requests", "skipped", "shop").
+			Should(MatchRegexp(`refused .*\(problem\)`))
+		theShop.runPlugin(ctx, "requests", "delete", "shop", "refused")
+		Expect(theShop.runPlugin(ctx, "requests", "skipped", "shop")).NotTo(ContainSubstring("refused"))
 	})
 
 	It("is shown and steered by the kubectl plugin with storage PostgreSQL, through a port-forward", func(ctx SpecContext) {
@@ -56,12 +110,24 @@ func pluginSpecs() {
 			s.expectRotated(ctx)
 		}
 		for _, s := range shops {
+			s.runPlugin(ctx, "rotate", "api-key", "shop", "backend-2", "--in-place")
 			s.runPlugin(ctx, "rotate", "api-key", "shop", "backend-2", "--finish") // the other specs have the first key
-			patchProject(ctx, s.namespace, `{"spec":{"webhook":{"secretRef":{"name":"shop","key":"webhook-secret"},"previousSecretRef":null}}}`)
+			s.runPlugin(ctx, "rotate", "webhook-secret", "shop", "--finish")
+			patchProject(ctx, s.namespace, `{"spec":{"webhook":{"secretRef":{"name":"shop","key":"webhook-secret"}}}}`) // and the first secret
+			s.runPlugin(ctx, "suspend", "shop")
+		}
+		for _, s := range shops {
+			Eventually(s.runPlugin).WithContext(ctx).WithArguments("status", "shop").Should(ContainSubstring("Suspended"))
+			s.runPlugin(ctx, "resume", "shop")
 		}
 		for _, s := range shops {
 			eventuallyReady(ctx, s.namespace)
 			s.eventuallyServed(ctx)
+			missing := documentedTasks().Difference(doneTasks[s.namespace])
+			if s == theBakery {
+				missing.Delete(objectTasks...)
+			}
+			Expect(missing).To(BeEmpty(), "every task of docs/kubectl-plugin.md is one command, on both stores")
 		}
 	})
 }
@@ -101,8 +167,9 @@ func steerByPlugin(ctx context.Context, s *shop, key ...string) {
 	r.ID, r.WaLink = startedID.FindStringSubmatch(printed)[1], startedLink.FindString(printed)
 	Expect(s.runPlugin(ctx, with("requests", "get", "shop", r.ID)...)).To(And(ContainSubstring("PENDING"), Not(ContainSubstring(r.number))))
 	s.sendMessage(ctx, r)
-	Eventually(func() string { return s.runPlugin(ctx, with("requests", "get", "shop", r.ID, "-o", "json")...) }).WithContext(ctx).
-		Should(And(ContainSubstring(`"status": "VERIFIED"`), ContainSubstring(`"state": "DELIVERED"`), ContainSubstring(r.number)))
+	Expect(s.runPlugin(ctx, with("requests", "watch", "shop", r.ID)...)).To(MatchRegexp(`(?s)VERIFIED.*DELIVERED`), "it ends with the event")
+	Expect(s.runPlugin(ctx, with("requests", "get", "shop", r.ID, "-o", "json")...)).
+		To(And(ContainSubstring(`"status": "VERIFIED"`), ContainSubstring(`"state": "DELIVERED"`), ContainSubstring(r.number)))
 	Expect(s.runPlugin(ctx, with("requests", "list", "shop", "--reference=by-plugin", "--since=1h", "--status=verified")...)).
 		To(And(ContainSubstring(r.ID), Not(ContainSubstring(r.number))))
 	Expect(s.runPlugin(ctx, with("requests", "declines", "shop")...)).NotTo(ContainSubstring(r.ID))
@@ -118,7 +185,10 @@ func steerByPlugin(ctx context.Context, s *shop, key ...string) {
 	Expect(s.readStatus(ctx, pending.ID)).To(Equal("EXPIRED"))
 	Expect(s.runPlugin(ctx, with("requests", "get", "shop", pending.ID)...)).To(ContainSubstring("CANCELED"))
 
+	Expect(s.runPlugin(ctx, "status", "-A")).To(ContainSubstring(s.namespace))
+	Expect(s.runPlugin(ctx, "logs", "--operator", "-n", releaseNamespace, "--tail=5")).NotTo(BeEmpty())
 	Expect(s.runPlugin(ctx, "logs", "shop", "--tail=5")).To(ContainSubstring("phoneproof-shop-"))
+	Expect(s.runPlugin(ctx, "doctor", "shop", "--probe=false")).To(ContainSubstring("nothing found"))
 	Expect(s.runPlugin(ctx, "metrics", "shop", "--match=server_info")).To(ContainSubstring("phoneproof_server_info"))
 	s.expectCleanReport(ctx, r)
 }

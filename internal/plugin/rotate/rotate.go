@@ -110,7 +110,7 @@ func (c *common) storeSecret(ctx context.Context, p *project.Client, to target, 
 	return nil
 }
 
-// errChanged means that somebody else changed the spec meanwhile: what was decided by the former one may be wrong by now.
+// errChanged means that another program or person changed the spec meanwhile: what was decided by the former one may be wrong by now.
 var errChanged = errors.New("its spec was changed meanwhile, and is left as it is: run the command again")
 
 // changeProject changes the spec, unless it is not any more the one that was read. The operator writes the status of the same object,
@@ -130,9 +130,13 @@ func (c *common) changeProject(ctx context.Context, p *project.Client, change fu
 	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		patch := client.MergeFromWithOptions(read, client.MergeFromWithOptimisticLock{})
-		conflict := p.Patch(ctx, p.Project, patch, c.patchOptions()...)
-		if !apierrors.IsConflict(conflict) {
-			return conflict
+		err := p.Patch(ctx, p.Project, patch, c.patchOptions()...)
+		if err == nil {
+			return nil
+		}
+		failed := fmt.Errorf("write it: %w", err)
+		if !apierrors.IsConflict(err) {
+			return failed
 		}
 		generation := read.Generation
 		if err := p.Get(ctx, client.ObjectKeyFromObject(p.Project), read); err != nil {
@@ -143,7 +147,7 @@ func (c *common) changeProject(ctx context.Context, p *project.Client, change fu
 		}
 		p.Project = read.DeepCopy()
 		p.Project.Spec = wanted
-		return conflict
+		return failed
 	})
 	if err != nil {
 		return fmt.Errorf("change project: %w", err)
