@@ -16,13 +16,17 @@ fail() {
 	exit 1
 }
 
-# find_base sets commit, and base to what it is called.
+# find_base sets commit, and base to what it is called. A shallow clone gets the commits that it lacks; where it cannot, the base is
+# this commit, so that at least the way of an upgrade is tested, and a line says so.
 find_base() {
 	base=${RELEASE_BASE:-$(git describe --tags --abbrev=0 --match='v*' HEAD^ 2>/dev/null || cat hack/upgrade-base)}
 	commit=$(git rev-parse --quiet --verify "$base^{commit}") && return
-	[[ $(git rev-parse --is-shallow-repository 2>/dev/null) != true ]] ||
-		fail "$base is not in this clone, which is shallow: git fetch --unshallow --tags, or clone with all commits"
-	fail "$base is no commit of this repository; RELEASE_BASE names another one"
+	[[ -z ${RELEASE_BASE:-} && $(git rev-parse --is-shallow-repository 2>/dev/null) == true ]] ||
+		fail "$base is no commit of this repository; RELEASE_BASE names another one"
+	git fetch --quiet --unshallow --tags >&2 || true
+	commit=$(git rev-parse --quiet --verify "$base^{commit}") && return
+	echo "upgrade-base: $base is not in this clone, which is shallow: the upgrade begins at this commit itself" >&2
+	base=$(git rev-parse HEAD) commit=$base
 }
 
 # build_base builds in a folder of its own, which is no worktree: the repository keeps no trace of it.
