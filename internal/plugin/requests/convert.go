@@ -29,8 +29,8 @@ func convertObject(o *verifyv1.VerificationRequest, now time.Time) podapi.Reques
 	r := podapi.Request{
 		RequestID: o.Name, Status: string(stored.PhaseAt(now)), PhoneNumber: stored.Phone.E164(), Method: string(stored.UsedMethod()),
 		CreatedAt: stored.CreatedAt.UTC(), ExpiresAt: stored.EndsAt().UTC(), Hint: string(stored.HintAt(now)),
-		Reference: o.Spec.Reference, Locale: o.Spec.Locale, Metadata: verifyv1.Strings(o.Spec.Metadata), APIKey: stored.KeyName, Test: stored.Test,
-		Delivery: convertDelivery(o.Status.Delivery), Problem: findRefusal(o),
+		Reference: o.Spec.Reference, Locale: o.Spec.Locale, Metadata: verifyv1.Strings(o.Spec.Metadata), APIKey: stored.KeyName,
+		Test: stored.Test, Delivery: convertDelivery(o.Status.Delivery), Problem: findRefusal(o),
 	}
 	if r.Status == podapi.Verified {
 		r.VerifiedAt, r.ActualPhoneNumber = stored.VerifiedAt.UTC(), stored.Actual.E164()
