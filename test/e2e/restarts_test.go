@@ -41,11 +41,15 @@ func awaitHolder(ctx context.Context, namespace, name string) string {
 	return leader
 }
 
-// containerIDs returns an id for each run of the project's containers, which changes with a restart.
+// containerIDs returns an id for each run of the project's containers, which changes with a restart. Pods that are being deleted are left
+// out: those of an earlier rollout end a while after it.
 func containerIDs(ctx context.Context, s *shop) []string {
 	GinkgoHelper()
 	var all []string
 	for _, pod := range s.listPods(ctx) {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
 		for _, container := range pod.Status.ContainerStatuses {
 			all = append(all, string(pod.UID)+"/"+container.ContainerID)
 		}

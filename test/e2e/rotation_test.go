@@ -21,8 +21,6 @@ const (
 func rotationSpecs() {
 	It("uses a new API key, webhook secret, bot token and database without a restart, and accepts the old key meanwhile", func(ctx SpecContext) {
 		relocation := startRelocation(ctx, secondSecret) // of another project: the kubelet's delay for both runs at the same time
-		// Pods of an earlier rollout may still be ending.
-		Eventually(containerIDs).WithContext(ctx).WithArguments(theShop).WithTimeout(2 * time.Minute).Should(HaveLen(2))
 		before := containerIDs(ctx, theShop)
 		load := theShop.startLoad(ctx) // with the old key, throughout
 		runKubectl(ctx, "--namespace "+shopNamespace+" patch secret/shop --type=merge --patch",
