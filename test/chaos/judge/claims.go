@@ -66,6 +66,12 @@ func (c *claim) acknowledgedAt() time.Time {
 		}
 		return time.Time{}
 	}
+	return c.provenAt()
+}
+
+// provenAt returns when the first proof was acknowledged in time; zero if none was. What comes after the end is acknowledged, too, and
+// proves nothing.
+func (c *claim) provenAt() time.Time {
 	var first time.Time
 	for _, p := range c.proofs {
 		if p.answer == http.StatusOK && p.at.Before(c.Expires) && (first.IsZero() || p.at.Before(first)) {

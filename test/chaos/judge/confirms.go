@@ -82,7 +82,7 @@ func judgeConfirms(e *Evidence, v *Verdict, c *claim) {
 			v.violatedAboutf(e, c.ID, f.At, "%s was confirmed by a wrong code at %s", c.ID, formatTime(f.At))
 		case f.Answer == http.StatusOK:
 			succeeded++
-		case f.Answer == http.StatusBadRequest:
+		case f.Answer == http.StatusBadRequest && !c.provenAt().IsZero():
 			v.violatedAboutf(e, c.ID, f.At, "the user of %s has no session code, though the proof was acknowledged", c.ID)
 		case isLost(c, &f):
 			v.violatedAboutf(e, c.ID, f.At, "%s was proven, and its code was answered %d %s at %s", c.ID, f.Answer, f.Error, formatTime(f.At))

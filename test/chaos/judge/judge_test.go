@@ -388,6 +388,26 @@ func TestJudge_killsOnTheWay(t *testing.T) {
 	}
 }
 
+// Who sends the text after the end, because init was answered late, gets no session code, although the message is acknowledged.
+func TestJudge_provenTooLate(t *testing.T) {
+	g := NewWithT(t)
+	e := goodEvidence()
+	e.Acks = append(e.Acks, ledger.Ack{
+		Asked: at(0), At: at(61), Key: "key of late", ID: "late", Phone: claimed, Number: reported, Method: "WHATSAPP", Fate: ledger.Proven,
+		Expires: at(60), Session: true,
+	})
+	e.Inbound = append(e.Inbound, ledger.Inbound{
+		Asked: at(62), At: at(63), Answer: 200, Signed: true,
+		Messages: []ledger.Message{{ID: "wamid.late", Request: "late", Proves: true, From: reported, Method: "WHATSAPP"}},
+	})
+	e.Confirms = append(e.Confirms, ledger.Confirm{Asked: at(64), At: at(65), ID: "late", Right: true, Answer: 400, Error: "invalid_code"})
+	for _, v := range judge.Judge(e) {
+		if v.Name == "I10" {
+			g.Expect(v.Violations).To(BeEmpty())
+		}
+	}
+}
+
 // Only an event that failed twice may still wait.
 func TestJudge_waiting(t *testing.T) {
 	g := NewWithT(t)
