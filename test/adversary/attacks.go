@@ -300,6 +300,10 @@ func guess(ctx context.Context, s *scene, a *person, m message) error {
 // bombs is how many inits are sent at once.
 const bombs = 12
 
+// errNothingBegun ends a scene whose attacker learned of no request that was begun: each was refused, or its answer was lost and the limit
+// of the number refused it when it was sent again.
+var errNothingBegun = errors.New("every init was refused")
+
 // bombNumber begins as many requests for the victim's number as are let, and passes one on.
 func bombNumber(ctx context.Context, s *scene) ([]offer, error) {
 	begun, err := s.bomb(ctx, s.phone.number)
@@ -307,7 +311,7 @@ func bombNumber(ctx context.Context, s *scene) ([]offer, error) {
 		return nil, err
 	}
 	if len(begun) == 0 {
-		return nil, errors.New("every init was refused")
+		return nil, errNothingBegun
 	}
 	return []offer{{begun[0].messenger, begun[0]}}, nil
 }

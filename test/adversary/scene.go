@@ -126,7 +126,7 @@ func (s *scene) play(ctx context.Context) (err error) {
 	if s.phone, err = s.newPhone(ctx); err != nil {
 		return err
 	}
-	if err := s.playParts(ctx); err != nil && !errors.Is(err, errNoMessage) {
+	if err := s.playParts(ctx); err != nil && !errors.Is(err, errNoMessage) && !errors.Is(err, errNothingBegun) {
 		return err
 	}
 	return s.conclude(ctx)
