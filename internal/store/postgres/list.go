@@ -60,10 +60,14 @@ func (s *Store) listStatement(q verification.ListQuery) (statement string, argum
 	for _, phase := range phases {
 		arguments = append(arguments, q.Phase == "" || q.Phase == phase)
 	}
-	if q.Reference == "" {
-		return limitRows(sqlList, q.Limit), arguments
+	all, referenced := sqlList, sqlListReference
+	if q.Test {
+		all, referenced = sqlListTest, sqlListTestReference
 	}
-	return limitRows(sqlListReference, q.Limit), append(arguments, q.Reference)
+	if q.Reference == "" {
+		return limitRows(all, q.Limit), arguments
+	}
+	return limitRows(referenced, q.Limit), append(arguments, q.Reference)
 }
 
 // pageSizes are the limits that statements are made for. The limit is part of the text, because PostgreSQL would plan a statement with

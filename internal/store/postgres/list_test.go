@@ -14,10 +14,11 @@ import (
 	"github.com/phoneproof/phoneproof/internal/verification"
 )
 
-// manyStored inserts requests of two projects: one in 100 is pending, one in 10 has expired, and one in 20 has a reference of two.
+// manyStored inserts requests of two projects: one in 100 is pending, one in 10 has expired, one in 20 has a reference of two, and one in
+// 1,000 is of a test key.
 const manyStored = `INSERT INTO phoneproof_requests (project, id, phone, method, created_at, expires_at, key_name, body_hash, phase,
 		reference, version, work, since)
-	SELECT CASE WHEN i % 7 = 0 THEN 'shop/other' ELSE $1 END, 'vr' || md5(i::text), '+4915112345678', 'WHATSAPP',
+	SELECT CASE WHEN i % 7 = 0 THEN 'shop/other' ELSE $1 END, 'vr' || md5(i::text), '+4915112345678', CASE WHEN i % 1000 = 504 THEN 'TEST_WHATSAPP' ELSE 'WHATSAPP' END,
 		timestamptz '2026-03-01' + i / 3 * interval '1 second', timestamptz '2100-01-01', 'backend', '',
 		CASE WHEN i % 100 = 1 THEN 'PENDING' WHEN i % 10 = 2 THEN 'EXPIRED' ELSE 'VERIFIED' END,
 		CASE WHEN i % 20 = 3 THEN 'order-' || i % 40 ELSE '' END, i, CASE WHEN i % 100 = 1 THEN 1 ELSE 3 END, now()
@@ -70,6 +71,9 @@ var _ = Describe("A list of many requests", Ordered, func() {
 	}
 	filters := map[string]verification.ListFilter{
 		"all":                      {},
+		"of test keys":             {Test: true},
+		"of test keys, expired":    {Test: true, Phase: verification.Expired},
+		"of test keys, referenced": {Test: true, Reference: "order-3"},
 		"pending":                  {Phase: verification.Pending},
 		"verified":                 {Phase: verification.Verified},
 		"expired":                  {Phase: verification.Expired},

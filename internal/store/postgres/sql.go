@@ -26,8 +26,16 @@ func decidingAdmissions(table, name string) string {
 // longestPage is how many rows the statements of lists read, which ask for one more than the page has; see pageSizes.
 const longestPage = "201"
 
+// The conditions that select the requests of test keys, for which an index stands, and all others.
+const (
+	ofTestKeys = " AND method IN ('TEST_WHATSAPP', 'TEST_TELEGRAM')"
+	ofLiveKeys = " AND method NOT IN ('TEST_WHATSAPP', 'TEST_TELEGRAM')"
+	// withReference selects the requests with the reference of the query.
+	withReference = " AND reference = $8 AND reference <> ''"
+)
+
 // listStatement returns the statement that reads a page of requests. Each phase is read in the order of its index, and not at all
-// where its boolean is false.
+// where its boolean is false. Rows of the other mode are not even counted, so the place where a page ends says nothing about them.
 func listStatement(also string) string {
 	phase := func(name, wanted string) string {
 		return `(SELECT ` + requestColumns("") + ` FROM phoneproof_requests
@@ -83,8 +91,10 @@ var (
 		+ (SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 6 LIMIT $2) AS tested),
 		(SELECT count(*) FROM (SELECT 1 FROM phoneproof_requests WHERE project = $1 AND work = 3 LIMIT $2) AS finished)`
 
-	sqlList          = listStatement("")
-	sqlListReference = listStatement(" AND reference = $8 AND reference <> ''")
+	sqlList              = listStatement(ofLiveKeys)
+	sqlListReference     = listStatement(ofLiveKeys + withReference)
+	sqlListTest          = listStatement(ofTestKeys)
+	sqlListTestReference = listStatement(ofTestKeys + withReference)
 
 	sqlAwaiting = `SELECT ` + requestColumns("r.") + `, clock_timestamp()
 		FROM phoneproof_bindings AS b JOIN phoneproof_requests AS r ON r.project = b.project AND r.id = b.request_id

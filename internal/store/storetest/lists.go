@@ -18,6 +18,7 @@ func listChecks() []check {
 		{name: "list requests by status, reference and time", run: listsFiltered},
 		{name: "list each request once that stays, whatever comes, changes and goes meanwhile", run: listsUnderChanges},
 		{name: "list the requests of their own project alone", run: listsOwnProject},
+		{name: "let no place in a list of one mode be that of a request of the other", run: listsOneMode},
 		{name: "list nothing for a caller whose context has ended", run: listsForNobody},
 		{name: "keep the last attempts through a redelivery and a later event", run: keepsAttempts},
 		{name: "keep no attempt of a request that had none but the last", run: keepsNoAttempt},
@@ -83,6 +84,32 @@ func listsInPages(ctx context.Context, t *trial) {
 	t.Expect(first.Next.IsZero()).To(BeTrue(), "a full page is the last if nothing follows")
 	first.Requests[0].Reference = "spoiled"
 	t.expectListed(ctx, a, verification.ListQuery{ListFilter: verification.ListFilter{Reference: "order"}, Limit: 2}, made...)
+}
+
+// listsOneMode walks in pages of one. A page that is empty, although it is not the last, or one more page than there are requests, would
+// tell a test key of live ones.
+func listsOneMode(ctx context.Context, t *trial) {
+	s := t.openReplica()
+	var live, tests []verification.Request
+	for range 3 {
+		live = append(live, t.createRequest(ctx, s, t.newLasting()))
+		t.passMoment(ctx)
+		tests = append(tests, t.createRequest(ctx, s, t.newTest(testNumberDeclined)))
+		t.passMoment(ctx)
+	}
+	live = append(live, t.createRequest(ctx, s, t.newLasting()))
+	t.harness.Settle()
+	for _, test := range []bool{true, false} {
+		want := map[bool][]verification.Request{true: tests, false: live}[test]
+		q := verification.ListQuery{ListFilter: verification.ListFilter{Test: test}, Limit: 1}
+		for i := range slices.Backward(want) {
+			page, err := s.List(ctx, q)
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Expect(requestIDs(page.Requests)).To(Equal([]string{want[i].ID}))
+			t.Expect(page.Next.IsZero()).To(Equal(i == 0))
+			q.After = page.Next
+		}
+	}
 }
 
 func listsFiltered(ctx context.Context, t *trial) {
