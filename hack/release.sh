@@ -157,6 +157,10 @@ order_manifest() {
 fill_krew() {
 	local template=hack/krew/phoneproof.yaml.tmpl file platform sum script=(-e "s/@VERSION@/$VERSION/g" -e "s/@NUMBER@/$number/g")
 	[[ -f $template && -d cmd/kubectl-phoneproof ]] || return 0
+	if [[ -n ${RELEASE_PLATFORMS:-} ]]; then
+		echo 'release: no manifest for krew, because it names all platforms'
+		return 0
+	fi
 	for file in "$out"/kubectl-phoneproof_"$number"_*.{tar.gz,zip}; do
 		[[ -f $file ]] || continue
 		platform=${file##*"_${number}_"} platform=${platform%%.*}
@@ -165,6 +169,9 @@ fill_krew() {
 	done
 	sed "${script[@]}" "$template" >"$out/phoneproof.krew.yaml"
 	! grep -nE '@[A-Za-z0-9_]+@|\{\{' "$out/phoneproof.krew.yaml" || fail "$template has the places above that nothing fills"
+	while read -r file; do
+		[[ -f $out/$file ]] || fail "$template leads to $file, which is not among what is released"
+	done < <(sed -nE 's/^ *uri: .*\/([^/]+)$/\1/p' "$out/phoneproof.krew.yaml")
 }
 
 # sign signs the checksums with the caller's key. Ed25519 gives the same signature each time.

@@ -210,6 +210,17 @@ func TestRelease_krew(t *testing.T) {
 	r.Expect(err).NotTo(HaveOccurred(), output)
 	r.Expect(output).To(Equal("version: v1.2.3\nuri: v1.2.3\nsha256: 0eb3e36bfb24dcd9bb1d1bece1531216b59539a8fde17ee80224af0653c92aa3\n"))
 
+	r.write("hack/krew/phoneproof.yaml.tmpl", "    uri: https://example.com/@VERSION@/kubectl-phoneproof_@NUMBER@_linux_amd64.tar.gz\n")
+	output, err = r.run("fill_krew")
+	r.Expect(err).NotTo(HaveOccurred(), output)
+	r.write("hack/krew/phoneproof.yaml.tmpl", "    uri: https://example.com/@VERSION@/kubectl-phoneproof-linux-amd64.tar.gz\n")
+	output, err = r.run("fill_krew")
+	r.Expect(err).To(HaveOccurred())
+	r.Expect(output).To(ContainSubstring("leads to kubectl-phoneproof-linux-amd64.tar.gz"))
+	output, err = r.run("RELEASE_PLATFORMS=linux/amd64 fill_krew")
+	r.Expect(err).NotTo(HaveOccurred(), output)
+	r.Expect(output).To(ContainSubstring("no manifest for krew"))
+
 	r.write("hack/krew/phoneproof.yaml.tmpl", "sha256: @SHA256_windows_arm64@\n")
 	output, err = r.run("fill_krew")
 	r.Expect(err).To(HaveOccurred())
