@@ -46,7 +46,9 @@ var (
 	// numbers that are shown: a status, a count, a duration. Codes and phone numbers have more digits.
 	numbers = regexp.MustCompile(`^([0-9]{1,4}|[0-9]{1,3}\.[0-9]{1,2}|[0-9]{1,4}(\.[0-9]{1,3})?(ns|us|µs|ms|s|m|h|MiB|KiB|%))$`)
 	// digitGroups are numbers in several groups, which may be one phone number.
-	digitGroups = regexp.MustCompile(`^(\+?[0-9]+(?:[\p{Zs}\p{Pd}\t()./,:;_]+[0-9]+)+|\+[0-9]+)`)
+	digitGroups = regexp.MustCompile(`^(\+?[0-9]+(?:(?:\\[a-z]|[^\p{L}0-9\n])+[0-9]+)+|\+[0-9]+)`)
+	// digitsWithin finds digits that begin behind a separator within a token.
+	digitsWithin = regexp.MustCompile(`[^\p{L}0-9][0-9]`)
 	// requestIDs are ids that the program makes. They say nothing about a person, and logs name requests by them.
 	requestIDs = regexp.MustCompile(`^vr[a-z2-7]{24}$`)
 	// addresses are tokens of URLs, with their credentials, and names with a dot, such as hosts: each of their words may be known.
@@ -72,6 +74,14 @@ func (s *scrubber) scrub(text string) string {
 			rest = rest[group-len(token):]
 			clean.WriteString(hidden)
 			continue
+		}
+		if within := digitsWithin.FindStringIndex(token); within != nil && !s.isKnown(token) {
+			begin := within[1] - 1
+			if group := s.takeDigits(token[begin:], rest); group > 0 {
+				rest = rest[group-len(token[begin:]):]
+				clean.WriteString(s.scrubToken(token[:begin]) + hidden)
+				continue
+			}
 		}
 		clean.WriteString(s.scrubToken(token))
 	}
@@ -102,12 +112,26 @@ func (s *scrubber) scrubToken(token string) string {
 	if addresses.MatchString(end) {
 		return hidden + token[len(end):]
 	}
+	groups, digits := 0, 0
 	for _, part := range parts.Split(end, -1) {
 		if part != "" && !s.isKnown(part) {
 			return hidden + token[len(end):]
 		}
+		if isDigits(part) {
+			groups, digits = groups+1, digits+len(part)
+		}
+	}
+	if groups > 1 && digits > mostDigits {
+		return hidden + token[len(end):]
 	}
 	return token
+}
+
+// mostDigits is how many digits a number that is shown has at most.
+const mostDigits = 4
+
+func isDigits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
 func (s *scrubber) isKnown(token string) bool {
