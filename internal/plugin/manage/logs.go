@@ -111,14 +111,18 @@ func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cl
 		options.TailLines = &l.tail
 	}
 	printer := &linePrinter{out: l.env.Streams.Out, match: l.match}
-	group, ctx := errgroup.WithContext(ctx)
+	var group errgroup.Group
 	if !l.follow {
 		group.SetLimit(1) // one pod after another
 	}
+	errs := make([]error, len(pods)) // a pod without a log takes nothing from the others
 	for i := range pods {
-		group.Go(func() error { return printer.printLog(ctx, read, &pods[i], options) })
+		group.Go(func() error {
+			errs[i] = printer.printLog(ctx, read, &pods[i], options)
+			return nil
+		})
 	}
-	return group.Wait()
+	return errors.Join(append(errs, group.Wait())...)
 }
 
 // linePrinter prints lines of several logs, each whole.

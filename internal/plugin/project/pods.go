@@ -64,6 +64,17 @@ func IsReady(pod *corev1.Pod) bool {
 	})
 }
 
+// chooseContainer names PhoneProof's own container, because the API server chooses none where a mesh has put another one beside it.
+func chooseContainer(pod *corev1.Pod, options *corev1.PodLogOptions) *corev1.PodLogOptions {
+	chosen := *options
+	for i := range pod.Spec.Containers {
+		if name := pod.Spec.Containers[i].Name; name == "server" || name == "operator" {
+			chosen.Container = name
+		}
+	}
+	return &chosen
+}
+
 // NewReadLogs returns a ReadLogs that asks the API server.
 func NewReadLogs(config *rest.Config) (ReadLogs, error) {
 	pods, err := typedcorev1.NewForConfig(config)
@@ -71,7 +82,7 @@ func NewReadLogs(config *rest.Config) (ReadLogs, error) {
 		return nil, fmt.Errorf("create client: %w", err)
 	}
 	return func(ctx context.Context, pod *corev1.Pod, options *corev1.PodLogOptions) (io.ReadCloser, error) {
-		stream, err := pods.Pods(pod.Namespace).GetLogs(pod.Name, options).Stream(ctx)
+		stream, err := pods.Pods(pod.Namespace).GetLogs(pod.Name, chooseContainer(pod, options)).Stream(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("read log of pod %s: %w", pod.Name, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -112,21 +113,21 @@ func (c *apiKey) addKey(ctx context.Context, p *project.Client, former *verifyv1
 	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
 		spec.APIKeys = append(spec.APIKeys, *added)
 	}); err != nil {
-		return err
+		return nameUnused(to, err)
 	}
-	if err := c.reportValue(to, value); err != nil {
+	if err := c.reportValue(to, value); err != nil || c.dryRun {
 		return err
 	}
 	return c.env.Print("API key %s counts beside %s as soon as the pods have its Secret. Move your clients, then run\n"+
-		"  kubectl phoneproof rotate api-key %s %s --finish",
-		added.Name, former.Name, p.Project.Name, former.Name)
+		"  kubectl phoneproof rotate api-key %s %s -n %s --finish",
+		added.Name, former.Name, p.Project.Name, former.Name, p.Project.Namespace)
 }
 
 // removeKey removes an entry that another one replaces.
 func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error {
 	former := p.Project.Spec.APIKeys[at]
 	replaced := slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool {
-		return k.Name != former.Name && baseName(k.Name) == baseName(former.Name) && hasAll(&k, &former)
+		return k.Name != former.Name && baseName(k.Name) == baseName(former.Name) && replaces(&k, &former, time.Now())
 	})
 	if !replaced && c.newName == "" {
 		return fmt.Errorf("%w: no entry has replaced API key %s; name it by --new-name if its name is another one",
@@ -149,8 +150,11 @@ func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error
 		former.Name, former.SecretRef.Key, former.SecretRef.Name)
 }
 
-// hasAll reports whether a key has all scopes of another one.
-func hasAll(key, other *verifyv1.APIKey) bool {
+// replaces reports whether a key serves for all that another one does.
+func replaces(key, other *verifyv1.APIKey, now time.Time) bool {
+	if key.IsTest() != other.IsTest() || key.ExpiresAt != nil && !now.Before(key.ExpiresAt.Time) {
+		return false
+	}
 	for _, scope := range other.EffectiveScopes() {
 		if !slices.Contains(key.EffectiveScopes(), scope) {
 			return false

@@ -155,6 +155,11 @@ func (c *common) changeProject(ctx context.Context, p *project.Client, change fu
 	return nil
 }
 
+// nameUnused adds to an error where the value is that nothing uses: it may be deleted.
+func nameUnused(to target, err error) error {
+	return fmt.Errorf("%w; the new value stays unused in key %s of Secret %s", err, to.ref.Key, to.ref.Name)
+}
+
 // printPatch prints a change of the project as YAML. It holds references to Secrets, and no value.
 func printPatch(out io.Writer, data []byte) error {
 	text, err := yaml.JSONToYAML(data)

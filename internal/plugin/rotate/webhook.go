@@ -70,13 +70,16 @@ func (c *common) rotateWebhook(ctx context.Context, name string) error {
 	if err := c.changeProject(ctx, opened, func(spec *verifyv1.VerificationProjectSpec) {
 		spec.Webhook.PreviousSecretRef, spec.Webhook.SecretRef = spec.Webhook.SecretRef, &to.ref
 	}); err != nil {
+		return nameUnused(to, err)
+	}
+	if err := c.reportValue(to, value); err != nil || c.dryRun {
 		return err
 	}
-	if err := c.reportValue(to, value); err != nil {
-		return err
+	if opened.Project.Spec.Webhook.PreviousSecretRef == nil {
+		return c.env.Print("Events carry a signature by this secret. There was none before.")
 	}
 	return c.env.Print("Events carry a signature by both secrets. Move your receiver, then run\n"+
-		"  kubectl phoneproof rotate webhook-secret %s --finish", name)
+		"  kubectl phoneproof rotate webhook-secret %s -n %s --finish", name, opened.Project.Namespace)
 }
 
 // finishWebhook removes the former secret.
