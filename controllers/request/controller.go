@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// workers is more than the slots of one receiver (webhook.MaxInFlight), so that expiries and deletions never wait behind a
-	// receiver that hangs.
-	workers = webhook.MaxInFlight + 8
+	// workers is more than the slots of the receivers of live and of test keys together (webhook.MaxInFlight each), so that expiries and
+	// deletions never wait behind a receiver that hangs.
+	workers = 2*webhook.MaxInFlight + 8
 
 	// maxRefusals is how often the store may refuse a request for its content before the request is skipped for refusedRest. The
 	// cause may be temporary, such as a validation rule that is removed later.
