@@ -122,7 +122,7 @@ func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cl
 			return nil
 		})
 	}
-	return errors.Join(append(errs, group.Wait())...)
+	return errors.Join(group.Wait(), errors.Join(errs...))
 }
 
 // linePrinter prints lines of several logs, each whole.
