@@ -193,7 +193,7 @@ func TestJudgeOutput_invariants(t *testing.T) {
 
 func TestRun_aTimeoutOnlyCountsIfTheMutantHangs(t *testing.T) {
 	g := NewWithT(t)
-	endless := Mutant{Name: "endless", Old: "d.inside++", New: "select {}"}
+	endless := Mutant{Name: "endless", Old: "d.inside++", New: "for {\n\t}"}
 	hanging := endless
 	hanging.Name, hanging.Hangs = "hanging", true
 	outcomes := plantIn(t, newSample(t), endless, hanging)
