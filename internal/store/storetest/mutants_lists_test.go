@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/phoneproof/phoneproof/internal/verification"
@@ -12,6 +14,7 @@ func listMutants() []mutant {
 	const (
 		pages, filters, changes = "list requests newest first", "list requests by status", "list each request once"
 		projects, attempts      = "list the requests of their own", "keep the last attempts"
+		modes                   = "let no place in a list of one mode"
 	)
 	type listFunc = func(context.Context, verification.ListQuery) (verification.ListPage, error)
 	faulty := func(bend func(s *faultyStore, inner listFunc) listFunc) func(environment) func(*faultyStore) {
@@ -54,6 +57,11 @@ func listMutants() []mutant {
 		{"promises a page after the last", []string{pages}, answering(func(q verification.ListQuery, p *verification.ListPage) {
 			if n := len(p.Requests); n == q.Limit && p.Next.IsZero() {
 				p.Next = verification.Position{CreatedAt: p.Requests[n-1].CreatedAt, ID: p.Requests[n-1].ID}
+			}
+		})},
+		{"cuts a page before it leaves out the other mode", []string{modes}, faulty(func(_ *faultyStore, inner listFunc) listFunc {
+			return func(ctx context.Context, q verification.ListQuery) (verification.ListPage, error) {
+				return cutBeforeModes(ctx, q, inner)
 			}
 		})},
 		{"counts instead of keeping the place", []string{changes}, faulty(func(_ *faultyStore, inner listFunc) listFunc {
@@ -131,4 +139,31 @@ func listMutants() []mutant {
 			})
 		})},
 	}
+}
+
+// cutBeforeModes lists the requests of both modes, and leaves out those of the other one only then.
+func cutBeforeModes(
+	ctx context.Context, q verification.ListQuery, list func(context.Context, verification.ListQuery) (verification.ListPage, error),
+) (verification.ListPage, error) {
+	wanted, more := q.Test, false
+	var all []verification.Request
+	for _, test := range []bool{true, false} {
+		q.Test = test
+		page, err := list(ctx, q)
+		if err != nil {
+			return page, err
+		}
+		all, more = append(all, page.Requests...), more || !page.Next.IsZero()
+	}
+	slices.SortFunc(all, func(a, b verification.Request) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
+	})
+	var cut verification.ListPage
+	if more || len(all) > q.Limit {
+		all = all[:min(len(all), q.Limit)]
+		last := all[len(all)-1]
+		cut.Next = verification.Position{CreatedAt: last.CreatedAt, ID: last.ID}
+	}
+	cut.Requests = slices.DeleteFunc(all, func(r verification.Request) bool { return r.Test != wanted })
+	return cut, nil
 }
