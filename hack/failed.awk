@@ -1,29 +1,7 @@
 # Names what failed, each with the beginning of what it printed: reads what testcount.awk reads. Only the end of a long output is
 # kept in some places, so a few hundred characters have to do; the whole stands in the log and in the JSON.
 
-# field returns a string of a JSON line, as it is escaped there.
-function field(name,   start, rest) {
-	start = index($0, "\"" name "\":\"")
-	if (!start) return ""
-	rest = substr($0, start + length(name) + 4)
-	match(rest, /^([^"\\]|\\.)*/)
-	return substr(rest, 1, RLENGTH)
-}
-
-# plain undoes the escapes of text that is read by people.
-function plain(text) {
-	gsub(/(\\u001b|\033)\[[0-9;]*m/, "", text)
-	gsub(/\\[nt]/, " ", text)
-	gsub(/\\"/, "\"", text)
-	gsub(/\\u003c/, "<", text)
-	gsub(/\\u003e/, ">", text)
-	gsub(/  +/, " ", text)
-	sub(/^ /, "", text)
-	sub(/ $/, "", text)
-	return text
-}
-
-# list names a failure, and remembers that everything around it failed because of it.
+# list names a failure, with the beginning of its text.
 function list(name, text) {
 	printf "failed: %s%s\n", name, text == "" ? "" : ": " substr(text, 1, 400)
 }

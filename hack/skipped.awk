@@ -1,25 +1,6 @@
 # Lists the tests that were skipped, each with its reason: reads what testcount.awk reads. A Go test's reason is what it printed
 # last; specs come from test/skipped. The exit code is 1 when a Go test gives none: then what was not tested is unknown.
 
-# field returns a string of a JSON line, as it is escaped there.
-function field(name,   start, rest) {
-	start = index($0, "\"" name "\":\"")
-	if (!start) return ""
-	rest = substr($0, start + length(name) + 4)
-	match(rest, /^([^"\\]|\\.)*/)
-	return substr(rest, 1, RLENGTH)
-}
-
-# plain undoes the escapes of text that is read by people.
-function plain(text) {
-	gsub(/\\u001b\[[0-9;]*m/, "", text)
-	gsub(/\\[nt]/, " ", text)
-	gsub(/\\"/, "\"", text)
-	sub(/^ +/, "", text)
-	sub(/ +$/, "", text)
-	return text
-}
-
 function list(name, reason) {
 	skipped++
 	printf "skipped: %s: %s\n", name, reason

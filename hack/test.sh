@@ -8,8 +8,8 @@ source hack/lib.sh
 trap 'end_groups 60' EXIT
 
 out=bin/test
-# Many packages wait for servers: with one for each processor, the processors were idle for a quarter of the time. With two, all took
-# longer, and nothing was done sooner.
+# Many packages wait for servers: with one for each processor, the processors were idle for a quarter of the time. With one more, and
+# the specs beside them, they are always busy.
 packages_at_once=$(($(nproc) + 1))
 integration=$(go list -m)/test/integration
 tool=(go tool -modfile=hack/tools/go.mod)
@@ -93,7 +93,7 @@ fi
 
 echo
 print_time "$name" "$budget"
-cat $out/*.json $out/integration.txt | awk -f hack/skipped.awk || status=1
-cat $out/*.json $out/integration.txt | awk -f hack/failed.awk
-cat $out/*.json $out/integration.txt | awk -f hack/testcount.awk || status=1
+cat $out/*.json $out/integration.txt | awk -f hack/events.awk -f hack/skipped.awk || status=1
+cat $out/*.json $out/integration.txt | awk -f hack/events.awk -f hack/failed.awk
+cat $out/*.json $out/integration.txt | awk -f hack/events.awk -f hack/testcount.awk || status=1
 exit $status

@@ -3,15 +3,6 @@
 # its place. The exit code is 1 when anything failed, and also when nothing ran: a green run without a test proves nothing.
 # The plain output counts as one more suite; whether its command failed follows it as an event without package and test.
 
-# field returns a string of a JSON line, as it is escaped there.
-function field(name,   start, rest) {
-	start = index($0, "\"" name "\":\"")
-	if (!start) return ""
-	rest = substr($0, start + length(name) + 4)
-	match(rest, /^([^"\\]|\\.)*/)
-	return substr(rest, 1, RLENGTH)
-}
-
 # number returns the digits before a word such as Passed.
 function number(text, word) {
 	return match(text, "[0-9]+ " word) ? substr(text, RSTART) + 0 : 0

@@ -111,7 +111,7 @@ func TestTestcount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			command := exec.Command("awk", "-f", "testcount.awk")
+			command := exec.Command("awk", "-f", "events.awk", "-f", "testcount.awk")
 			command.Stdin = strings.NewReader(c.input)
 			output, err := command.CombinedOutput()
 			g.Expect(command.ProcessState).NotTo(BeNil(), "run awk: %v", err)
@@ -148,7 +148,7 @@ func TestSkipped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			command := exec.Command("awk", "-f", "skipped.awk")
+			command := exec.Command("awk", "-f", "events.awk", "-f", "skipped.awk")
 			command.Stdin = strings.NewReader(c.input)
 			output, err := command.CombinedOutput()
 			g.Expect(command.ProcessState).NotTo(BeNil(), "run awk: %v", err)
@@ -182,7 +182,7 @@ func TestFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			command := exec.Command("awk", "-f", "failed.awk")
+			command := exec.Command("awk", "-f", "events.awk", "-f", "failed.awk")
 			command.Stdin = strings.NewReader(c.input)
 			output, err := command.CombinedOutput()
 			g.Expect(err).NotTo(HaveOccurred())
