@@ -113,7 +113,7 @@ func (c *apiKey) addKey(ctx context.Context, p *project.Client, former *verifyv1
 	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
 		spec.APIKeys = append(spec.APIKeys, *added)
 	}); err != nil {
-		return nameUnused(to, err)
+		return c.nameUnused(to, err)
 	}
 	if err := c.reportValue(to, value); err != nil || c.dryRun {
 		return err
@@ -127,7 +127,7 @@ func (c *apiKey) addKey(ctx context.Context, p *project.Client, former *verifyv1
 func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error {
 	former := p.Project.Spec.APIKeys[at]
 	replaced := slices.ContainsFunc(p.Project.Spec.APIKeys, func(k verifyv1.APIKey) bool {
-		return k.Name != former.Name && baseName(k.Name) == baseName(former.Name) && replaces(&k, &former, time.Now())
+		return k.Name != former.Name && baseName(k.Name) == baseName(former.Name) && replacesKey(&k, &former, time.Now())
 	})
 	if !replaced && c.newName == "" {
 		return fmt.Errorf("%w: no entry has replaced API key %s; name it by --new-name if its name is another one",
@@ -150,8 +150,8 @@ func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error
 		former.Name, former.SecretRef.Key, former.SecretRef.Name)
 }
 
-// replaces reports whether a key serves for all that another one does.
-func replaces(key, other *verifyv1.APIKey, now time.Time) bool {
+// replacesKey reports whether a key may be used at now for all that another one is used for.
+func replacesKey(key, other *verifyv1.APIKey, now time.Time) bool {
 	if key.IsTest() != other.IsTest() || key.ExpiresAt != nil && !now.Before(key.ExpiresAt.Time) {
 		return false
 	}

@@ -156,7 +156,10 @@ func (c *common) changeProject(ctx context.Context, p *project.Client, change fu
 }
 
 // nameUnused adds to an error where the value is that nothing uses: it may be deleted.
-func nameUnused(to target, err error) error {
+func (c *common) nameUnused(to target, err error) error {
+	if c.dryRun {
+		return err
+	}
 	return fmt.Errorf("%w; the new value stays unused in key %s of Secret %s", err, to.ref.Key, to.ref.Name)
 }
 

@@ -70,7 +70,7 @@ func (c *common) rotateWebhook(ctx context.Context, name string) error {
 	if err := c.changeProject(ctx, opened, func(spec *verifyv1.VerificationProjectSpec) {
 		spec.Webhook.PreviousSecretRef, spec.Webhook.SecretRef = spec.Webhook.SecretRef, &to.ref
 	}); err != nil {
-		return nameUnused(to, err)
+		return c.nameUnused(to, err)
 	}
 	if err := c.reportValue(to, value); err != nil || c.dryRun {
 		return err
