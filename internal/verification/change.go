@@ -51,9 +51,9 @@ func (r *Request) Apply(mutate Mutation, now time.Time) (Request, error) {
 }
 
 // HasSameWork reports whether next leaves to do what there was to do in r. A worker who claimed r keeps its lease then, so that
-// no other takes the same step in the meantime.
+// no other takes the same step in the meantime. A redelivery alone changes nothing here: it follows the attempt that may be under way.
 func (r *Request) HasSameWork(next *Request) bool {
-	return r.Phase == next.Phase && r.EndsAt().Equal(next.EndsAt()) && r.Redelivered == next.Redelivered &&
+	return r.Phase == next.Phase && r.EndsAt().Equal(next.EndsAt()) &&
 		r.Delivery == next.Delivery && r.Event().Equal(next.Event())
 }
 

@@ -331,6 +331,8 @@ func TestRedeliver(t *testing.T) {
 	r = verified(t, Delivery{Attempts: 6, NextAttemptAt: later.Add(10 * time.Hour)})
 	g.Expect(r.Redeliver("id/2", later, successOnly)).To(Succeed())
 	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 6, NextAttemptAt: later}), "an event that waits goes at once")
+	g.Expect(r.Redeliver("id/4", later.Add(time.Minute), successOnly)).To(Succeed())
+	g.Expect(r.Delivery).To(Equal(Delivery{Attempts: 6, NextAttemptAt: later}), "and loses no place in the queue by another")
 	g.Expect(r.Redeliver("id/3", later, NewEventKinds(EventExpired))).To(Equal(ErrNoEvent), "the project wants other events")
 
 	r = pending(t)
@@ -341,13 +343,49 @@ func TestRedeliver(t *testing.T) {
 	g.Expect(r.Delivery).To(Equal(Delivery{NextAttemptAt: later}))
 }
 
-func TestRecordAttempt_plannedBeforeAWishCountsNoMore(t *testing.T) {
+// TestRecordAttempt_duringARedelivery: its client expects the event once more, so an attempt that began before does not do.
+func TestRecordAttempt_duringARedelivery(t *testing.T) {
+	const begun, asked, ended = time.Hour, time.Hour + time.Second, time.Hour + 2*time.Second
+	at := created.Add(ended)
+	for name, test := range map[string]struct {
+		outcome  Attempt
+		attempts int
+	}{
+		"delivered":                    {Attempt{StatusCode: 204, Delivered: true}, 0},
+		"given up":                     {Attempt{StatusCode: 410, Reason: "gone"}, 0},
+		"to be tried again in an hour": {Attempt{StatusCode: 500, Reason: "http_500", Next: at.Add(time.Hour)}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			r := verified(t, Delivery{Attempts: 2, LastAttemptAt: created, LastReason: "timeout", NextAttemptAt: created.Add(begun)})
+			attempt := test.outcome
+			attempt.Number, attempt.At, attempt.Event = 3, at, r.Event()
+			for _, wish := range []string{"api:1", "api:2"} {
+				before := r.Clone()
+				g.Expect(r.Redeliver(wish, created.Add(asked), successOnly)).To(Succeed())
+				g.Expect(before.HasSameWork(r)).To(BeTrue(), "the worker keeps its lease: none other sends it meanwhile")
+			}
+			g.Expect(r.RecordAttempt(attempt)).To(Succeed())
+			g.Expect(r.Delivery).To(Equal(Delivery{
+				Attempts: test.attempts, LastAttemptAt: at, LastStatusCode: attempt.StatusCode, LastReason: attempt.Reason, NextAttemptAt: at,
+			}))
+			g.Expect(r.RecordAttempt(attempt)).To(Equal(ErrStaleAttempt), "it is recorded once")
+			again := Attempt{
+				Number: r.Delivery.Attempts + 1, At: at.Add(time.Second), Event: r.Event(), Redelivered: "api:2", StatusCode: 204, Delivered: true,
+			}
+			g.Expect(r.RecordAttempt(again)).To(Succeed(), "two redeliveries during one attempt are one more attempt")
+			g.Expect(r.Delivery.Wanted()).To(BeFalse())
+		})
+	}
+}
+
+func TestRecordAttempt_endedBeforeARedelivery(t *testing.T) {
 	g := NewWithT(t)
 	r := verified(t, Delivery{Attempts: 1, DeliveredAt: created})
 	g.Expect(r.Redeliver("id/1", expires, successOnly)).To(Succeed())
 	late := Attempt{Number: 1, At: expires, Event: r.Event(), Delivered: true} // of a worker that planned it before the event was delivered
 	g.Expect(r.RecordAttempt(late)).To(Equal(ErrStaleAttempt))
-	g.Expect(r.Delivery.Wanted()).To(BeTrue())
+	g.Expect(r.Delivery).To(Equal(Delivery{NextAttemptAt: expires}))
 	late.Redelivered = "id/1"
 	g.Expect(r.RecordAttempt(late)).To(Succeed())
 }

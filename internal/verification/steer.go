@@ -63,14 +63,11 @@ func (s *Service) CancelByClient(ctx context.Context, id string, testKey bool, w
 	return request, nil
 }
 
-// RedeliverNow makes the event of a request due at once, for the client that ctx names. An attempt that is due already stays as it is. Of
-// an error the cause is one of the package's Error values.
+// RedeliverNow makes the event of a request due at once, for the client that ctx names; see Request.Redeliver. Of an error the cause is
+// one of the package's Error values.
 func (s *Service) RedeliverNow(ctx context.Context, id string, testKey bool, wanted EventKinds) (Request, error) {
 	mark := redeliverMark + rand.Text()[:markSymbols]
 	request, err := s.updateStored(ctx, id, testKey, func(r *Request, now time.Time) error {
-		if due := r.Delivery.NextAttemptAt; r.Phase.Final() && r.Delivery.Wanted() && !due.After(now) {
-			return ErrUnchanged
-		}
 		return r.Redeliver(mark, now, wanted)
 	})
 	if errors.Is(err, ErrNoEvent) {

@@ -228,19 +228,20 @@ func (r *Request) Expire(now time.Time, wanted EventKinds) error {
 	return nil
 }
 
-// Redeliver makes the event of a final request due once more, or at once if it waits for its next attempt. wish identifies the
-// redelivery, which is granted once. It fails with ErrNoEvent for a pending request, and where the event is not wanted.
+// Redeliver makes the event of a final request due once more, or at once if it waits for its next attempt. If it is due already, an
+// attempt may be under way, and another one follows that; see RecordAttempt. wish identifies the redelivery, which is granted once. It
+// fails with ErrNoEvent for a pending request, and where the event is not wanted.
 func (r *Request) Redeliver(wish string, now time.Time, wanted EventKinds) error {
 	if !r.Phase.Final() || !wanted.Wants(r.Event()) {
 		return ErrNoEvent
 	}
-	if r.Redelivered == wish {
+	switch {
+	case r.Redelivered == wish:
 		return ErrUnchanged
-	}
-	if r.Delivery.Wanted() {
-		r.Delivery.NextAttemptAt = now
-	} else {
+	case !r.Delivery.Wanted():
 		r.Delivery = Delivery{NextAttemptAt: now}
+	case r.Delivery.NextAttemptAt.After(now):
+		r.Delivery.NextAttemptAt = now
 	}
 	r.Redelivered = wish
 	return nil
@@ -265,24 +266,34 @@ type Attempt struct {
 }
 
 // RecordAttempt records the outcome of an attempt that was planned from this very state. If another worker claimed the request or
-// recorded an attempt in the meantime it changes nothing, so the record stays exact.
+// recorded an attempt in the meantime it changes nothing, so the record stays exact. After an attempt during which a redelivery was granted
+// the event is due again, however the attempt ended.
 func (r *Request) RecordAttempt(a Attempt) error {
 	if r.Epoch != a.Epoch {
 		return ErrLeaseLost
 	}
-	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 || r.Redelivered != a.Redelivered || !r.Event().Equal(a.Event) {
+	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 || !r.Event().Equal(a.Event) {
 		return ErrStaleAttempt
 	}
-	r.Delivery.Attempts, r.Delivery.LastAttemptAt = a.Number, a.At
-	r.Delivery.LastStatusCode, r.Delivery.LastReason = a.StatusCode, a.Reason
-	r.Delivery.NextAttemptAt = time.Time{}
+	redelivered := r.Redelivered != a.Redelivered
+	if redelivered && !a.At.After(r.Delivery.NextAttemptAt) {
+		return ErrStaleAttempt // it ended before the redelivery began a schedule of its own
+	}
+	d := &r.Delivery
+	d.Attempts, d.LastAttemptAt, d.LastStatusCode, d.LastReason = a.Number, a.At, a.StatusCode, a.Reason
+	d.NextAttemptAt = time.Time{}
 	switch {
+	case redelivered:
+		d.NextAttemptAt = a.At
+		if a.Delivered || a.Next.IsZero() {
+			d.Attempts = 0 // the schedule has ended, and the redelivery has one of its own
+		}
 	case a.Delivered:
-		r.Delivery.DeliveredAt = a.At
+		d.DeliveredAt = a.At
 	case a.Next.IsZero():
-		r.Delivery.ExhaustedAt = a.At
+		d.ExhaustedAt = a.At
 	default:
-		r.Delivery.NextAttemptAt = a.Next
+		d.NextAttemptAt = a.Next
 	}
 	return nil
 }

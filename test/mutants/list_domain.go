@@ -324,12 +324,17 @@ var domainMutants = []Mutant{
 	},
 	{
 		Name: "attempt-of-before-a-wish-counts", Promise: "design.md 6: redeliver sends a VERIFIED request's event once more",
-		Symbol: "verification.(*Request).RecordAttempt", Old: "|| r.Redelivered != a.Redelivered", New: "",
-		Suite: "domain", Test: "TestRecordAttempt_plannedBeforeAWishCountsNoMore",
+		Symbol: "verification.(*Request).RecordAttempt", Old: "redelivered && !a.At.After(r.Delivery.NextAttemptAt)", New: "false",
+		Suite: "domain", Test: "TestRecordAttempt_endedBeforeARedelivery",
+	},
+	{
+		Name: "wish-during-an-attempt-lost", Promise: "proof.md 16: a redelivery that was granted is sent",
+		Symbol: "verification.(*Request).RecordAttempt", Old: "redelivered := r.Redelivered != a.Redelivered", New: "redelivered := false",
+		Suite: "domain", Test: "TestRecordAttempt_duringARedelivery",
 	},
 	{
 		Name: "wish-granted-twice", Promise: "design.md 6: the handled value is persisted",
-		Symbol: "verification.(*Request).Redeliver", Old: "if r.Redelivered == wish {", New: "if false {",
+		Symbol: "verification.(*Request).Redeliver", Old: "case r.Redelivered == wish:", New: "case false:",
 		Suite: "domain", Test: "TestRedeliver",
 	},
 	{

@@ -65,9 +65,4 @@ var requestMutants = []Mutant{
 		Symbol: "verification.(*Request).archiveAttempt", Old: "r.TrimAttempts(MaxAttempts)", New: "",
 		Suite: "domain", Test: "TestApply_keepsAttempts",
 	},
-	{
-		Name: "redelivery-of-an-attempt-in-flight", Promise: "proof.md 16: an attempt that is due already stays as it is",
-		Symbol: "verification.(*Service).RedeliverNow", Old: "r.Delivery.Wanted() && !due.After(now)", New: "false",
-		Suite: "http api", Test: "TestRedeliver",
-	},
 }
