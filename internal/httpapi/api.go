@@ -69,9 +69,10 @@ type API struct {
 
 	request *route
 
-	statusReads readLimit
-	listReads   readLimit
-	retries     readLimit // of init
+	statusReads  readLimit
+	listReads    readLimit
+	redeliveries readLimit
+	retries      readLimit // of init
 }
 
 // The paths of the API, also used in log lines and metrics.

@@ -210,6 +210,8 @@ var (
 		"The query parameter id was given more than once.")
 	errStatusRate = newRetryableError(verification.CodeRateLimited, retryStatus,
 		"This API key reads too often. Wait for the time in Retry-After; wait=20s needs fewer reads.")
+	errRedeliveryRate = newRetryableError(verification.CodeRateLimited, retryStatus,
+		"This API key redelivers too often. Wait for the time in Retry-After; ten events a second are sent once more.")
 	errRetryRate = newRetryableError(verification.CodeRateLimited, retryStatus,
 		"This API key retries too often. Wait for the time in Retry-After; a first try that was answered needs no other.")
 	errWait = newError(codeInvalidParameter, "wait",

@@ -44,6 +44,10 @@ const (
 	minStatusRate         = 100
 	statusBurstTime       = 5 * time.Second
 
+	// redeliveriesPerSecond is how many events an API key may have sent again at one server, whatever its limit on inits; statusBurstTime
+	// applies. Each is one message to the project's receiver, at least.
+	redeliveriesPerSecond = 10
+
 	// storeTimeout limits each call of the store, so that a store that hangs results in a 503 within two seconds.
 	storeTimeout = 1500 * time.Millisecond
 

@@ -55,12 +55,12 @@ func (x *exchange) serveRequest() error {
 
 // serveCancel answers POST /api/verify/cancel.
 func (x *exchange) serveCancel() error {
-	return x.serveChange(settings.ScopeInit, x.api.service.CancelByClient, x.answerStatus)
+	return x.serveChange(settings.ScopeInit, x.limitStatus, x.api.service.CancelByClient, x.answerStatus)
 }
 
 // serveRedeliver answers POST /api/verify/redeliver.
 func (x *exchange) serveRedeliver() error {
-	return x.serveChange(settings.ScopeRedeliver, x.api.service.RedeliverNow, func(request verification.Request) {
+	return x.serveChange(settings.ScopeRedeliver, x.limitRedeliveries, x.api.service.RedeliverNow, func(request verification.Request) {
 		x.answerRequest(http.StatusAccepted, &request)
 	})
 }
@@ -68,6 +68,7 @@ func (x *exchange) serveRedeliver() error {
 // serveChange changes the request that the body names. What becomes an event follows from the settings of now.
 func (x *exchange) serveChange(
 	scope settings.Scope,
+	limit func(key string) error,
 	change func(context.Context, string, bool, verification.EventKinds) (verification.Request, error),
 	answer func(verification.Request),
 ) error {
@@ -82,7 +83,7 @@ func (x *exchange) serveChange(
 	if !body.ID.given {
 		return errMissingChangedID
 	}
-	if err := x.limitStatus(key.Name); err != nil {
+	if err := limit(key.Name); err != nil {
 		return fmt.Errorf("limit changes: %w", err)
 	}
 	ctx, cancel := x.storeContext()

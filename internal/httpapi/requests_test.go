@@ -411,7 +411,7 @@ func TestRedeliver_makesTheEventDue(t *testing.T) {
 	w.g.Expect(due.status).To(Equal(http.StatusAccepted), "an attempt is due already")
 	stored, err := w.store.Store.Read(t.Context(), id)
 	w.g.Expect(err).NotTo(HaveOccurred())
-	w.g.Expect(stored.Redelivered).To(BeEmpty(), "and stays as it is: it may be in flight")
+	w.g.Expect(stored.Redelivered).NotTo(BeEmpty(), "and may be in flight: another one follows")
 
 	w.record(id, http.StatusInternalServerError, w.clock.Now().Add(time.Hour))
 	marks := map[string]bool{}
@@ -436,6 +436,30 @@ func TestRedeliver_makesTheEventDue(t *testing.T) {
 	w.record(id, http.StatusNoContent, time.Time{})
 	w.changeSettings(func(s *settings.Settings) { s.Webhook = nil })
 	w.g.Expect(w.do(changeRequest(keyRedeliver, pathRedeliver, id)).errorField("code")).To(Equal(string(verification.CodeNoEvent)))
+}
+
+// TestRedeliver_isLimitedForEachKey floods with a key that may start verifications without a limit, while the clock is stopped.
+func TestRedeliver_isLimitedForEachKey(t *testing.T) {
+	w := newRequestsWorld(t)
+	w.changeSettings(func(s *settings.Settings) { s.Limits.PerKey = verification.Rate{} })
+	id, text := w.begin("")
+	w.send(id, text)
+	redeliver := changeRequest(keyRedeliver, pathRedeliver, id)
+	for range redeliveriesPerSecond * int(statusBurstTime.Seconds()) {
+		w.g.Expect(w.do(redeliver).status).To(Equal(http.StatusAccepted))
+	}
+	before := w.store.calls.Load()
+	refused := w.do(redeliver)
+	w.g.Expect(refused.status).To(Equal(http.StatusTooManyRequests))
+	w.g.Expect(refused.errorField("code")).To(Equal(string(verification.CodeRateLimited)))
+	w.g.Expect(refused.joinedHeader("Retry-After")).To(Equal("1"))
+	w.g.Expect(w.store.calls.Load()).To(Equal(before), "the store must not be called")
+	w.g.Expect(w.do(changeRequest(keyInit, pathCancel, id)).status).To(Equal(http.StatusConflict), "other changes are counted separately")
+	w.clock.Step(time.Second)
+	for range redeliveriesPerSecond {
+		w.g.Expect(w.do(redeliver).status).To(Equal(http.StatusAccepted))
+	}
+	w.g.Expect(w.do(redeliver).status).To(Equal(http.StatusTooManyRequests))
 }
 
 func TestChanges_refuseBodies(t *testing.T) {

@@ -122,6 +122,15 @@ func (x *exchange) limitLists(key string, reads int) error {
 	return errListRate
 }
 
+// limitRedeliveries returns errRedeliveryRate if the key has too many events sent again.
+func (x *exchange) limitRedeliveries(key string) error {
+	rate := tokenbucket.Rate{PerSecond: redeliveriesPerSecond, Burst: redeliveriesPerSecond * statusBurstTime.Seconds()}
+	if x.api.redeliveries.takeReads(key, rate, 1, x.api.clock.Now()) {
+		return nil
+	}
+	return errRedeliveryRate
+}
+
 // limitRetries returns errRetryRate if the key retries too often; only inits with an Idempotency-Key are retries. Inits that
 // start a verification do not count, so that no user whom the other limits admit is kept from signing up.
 func (x *exchange) limitRetries(key string) error {
