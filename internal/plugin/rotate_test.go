@@ -48,6 +48,26 @@ func TestRotate_apiKey(t *testing.T) {
 	w.Expect(w.mustFail("rotate", "api-key", "shop", "website", "--secret=shop/website")).To(ContainSubstring("is in use"))
 }
 
+// TestRotate_leavesKeysOfOthers: a Secret may hold what the project knows nothing of, such as the password of another program.
+func TestRotate_leavesKeysOfOthers(t *testing.T) {
+	w := newWorld(t)
+	ref := verifyv1.SecretKeyRef{Name: "shop", Key: "password"}
+	var secret corev1.Secret
+	w.Expect(w.kube.Get(t.Context(), client.ObjectKey{Namespace: w.namespace, Name: ref.Name}, &secret)).To(Succeed())
+	secret.Data[ref.Key] = []byte("of another program")
+	w.Expect(w.kube.Update(t.Context(), &secret)).To(Succeed())
+	before := w.reload()
+	for _, args := range [][]string{{"api-key", "shop", "backend"}, {"webhook-secret", "shop"}} {
+		refused := w.mustFail(append([]string{"rotate", "--secret=shop/password"}, args...)...)
+		w.Expect(refused).To(ContainSubstring("has the key password already"))
+	}
+	w.Expect(w.secretValue(ref)).To(Equal("of another program"))
+	w.Expect(w.reload().Spec).To(Equal(before.Spec))
+	w.must("rotate", "webhook-secret", "shop", "--secret=shop/webhook.new")
+	w.Expect(w.secretValue(*w.reload().Spec.Webhook.SecretRef)).To(HavePrefix("whsec_"))
+	w.Expect(w.secretValue(ref)).To(Equal("of another program"), "other keys stay")
+}
+
 func TestRotate_apiKeyInPlace(t *testing.T) {
 	w := newWorld(t)
 	printed := w.must("rotate", "api-key", "shop", "backend", "--in-place", "--show")

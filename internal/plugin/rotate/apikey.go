@@ -81,7 +81,7 @@ func (c *apiKey) run(ctx context.Context, name, keyName string) error {
 		return fmt.Errorf("make API key: %w", err)
 	}
 	if c.inPlace {
-		to := target{ref: keys[at].SecretRef, existing: true}
+		to := target{ref: keys[at].SecretRef, write: newReplacement}
 		if err := c.storeSecret(ctx, opened, to, value); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (c *apiKey) addKey(ctx context.Context, p *project.Client, former *verifyv1
 		return fmt.Errorf("project %s has an API key %s already: choose another --new-name", p.Project.Name, added.Name)
 	}
 	to := c.chooseTarget(p.Project.Name+"-"+added.Name, apiKeyKey)
-	if to.existing && slices.Contains(p.Project.Spec.SecretRefs(), to.ref) {
+	if slices.Contains(p.Project.Spec.SecretRefs(), to.ref) {
 		return fmt.Errorf("key %s of Secret %s is in use: choose another one, or use --in-place", to.ref.Key, to.ref.Name)
 	}
 	added.SecretRef, added.ExpiresAt = to.ref, nil

@@ -42,7 +42,7 @@ type common struct {
 
 func (c *common) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&c.secret, "secret", "", "SECRET or SECRET/KEY that the new value is written to; by default a new Secret")
+	flags.StringVar(&c.secret, "secret", "", "SECRET or SECRET/KEY that the new value is added to; by default a new Secret")
 	flags.BoolVar(&c.finish, "finish", false, "end the overlap: remove the former one from the project")
 	flags.BoolVar(&c.show, "show", false, "print the new value; otherwise it is in the Secret alone")
 	flags.BoolVar(&c.dryRun, "dry-run", false, "have the API server check the changes, and print them, without making any")
@@ -53,8 +53,8 @@ func (c *common) addFlags(cmd *cobra.Command) {
 // target is the key of the Secret that the new value is written to.
 type target struct {
 	ref verifyv1.SecretKeyRef
-	// existing is set if the Secret exists, and gets one more key.
-	existing bool
+	// write makes a patch of a Secret that exists; nil for a new one.
+	write func(key, value string) (client.Patch, error)
 }
 
 // chooseTarget returns the target of the flag, or a new Secret whose name begins with prefix.
@@ -67,7 +67,7 @@ func (c *common) chooseTarget(prefix, key string) target {
 	if found {
 		key = chosen
 	}
-	return target{ref: verifyv1.SecretKeyRef{Name: name, Key: key}, existing: true}
+	return target{ref: verifyv1.SecretKeyRef{Name: name, Key: key}, write: newAddition}
 }
 
 // shorten leaves room for what makes a name unique.
@@ -76,7 +76,7 @@ func shorten(prefix string) string {
 	return strings.TrimRight(prefix[:min(len(prefix), longest)], "-.")
 }
 
-// writeOptions make the API server check a write without doing it.
+// patchOptions make the API server check a write without doing it.
 func (c *common) patchOptions() []client.PatchOption {
 	if c.dryRun {
 		return []client.PatchOption{client.DryRunAll}
@@ -84,16 +84,20 @@ func (c *common) patchOptions() []client.PatchOption {
 	return nil
 }
 
-// storeSecret writes a value into the target. An existing key is replaced only if the caller wants that: a value that is in use would
-// otherwise be lost. It reads no Secret.
+// storeSecret writes a value into the target. It reads no Secret.
 func (c *common) storeSecret(ctx context.Context, p *project.Client, to target, value string) error {
 	meta := metav1.ObjectMeta{Namespace: p.Project.Namespace, Name: to.ref.Name}
-	if to.existing {
-		patch, err := newSecretPatch(to.ref.Key, value)
+	if to.write != nil {
+		patch, err := to.write(to.ref.Key, value)
 		if err != nil {
 			return err
 		}
-		if err := p.Patch(ctx, &corev1.Secret{ObjectMeta: meta}, patch, c.patchOptions()...); err != nil {
+		err = p.Patch(ctx, &corev1.Secret{ObjectMeta: meta}, patch, c.patchOptions()...)
+		if apierrors.IsInvalid(err) && c.secret != "" {
+			return fmt.Errorf("write Secret %s: it has the key %s already, which something else may use, or no key at all; choose another one",
+				to.ref.Name, to.ref.Key)
+		}
+		if err != nil {
 			return fmt.Errorf("write Secret %s: %w", to.ref.Name, err)
 		}
 		return nil

@@ -61,7 +61,7 @@ func (c *common) rotateWebhook(ctx context.Context, name string) error {
 		return fmt.Errorf("make webhook secret: %w", err)
 	}
 	to := c.chooseTarget(name+"-webhook", webhookKey)
-	if to.existing && slices.Contains(opened.Project.Spec.SecretRefs(), to.ref) {
+	if slices.Contains(opened.Project.Spec.SecretRefs(), to.ref) {
 		return fmt.Errorf("key %s of Secret %s is in use: its value would be lost; choose another key", to.ref.Key, to.ref.Name)
 	}
 	if err := c.storeSecret(ctx, opened, to, value); err != nil {
