@@ -94,6 +94,7 @@ const (
 // Webhook is the client's receiver of events.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.previousSecretRef) || has(self.secretRef)",message="previousSecretRef needs secretRef, the secret that replaces it; set secretRef too",fieldPath=".previousSecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.testURL) || self.testURL != self.url",message="testURL is url, which receives real events; remove testURL or name another receiver",fieldPath=".testURL"
 type Webhook struct {
 	// url receives an HTTP POST for every verified number. http or https with a
 	// host, without user info or fragment. Addresses inside private networks
@@ -106,8 +107,8 @@ type Webhook struct {
 	URL string `json:"url"`
 
 	// testURL receives the events of test keys, named test.verification.*, and
-	// nothing else. The rules, the secret, the timeout and the authorities are
-	// those of url. Default: unset, test keys have no events. Example:
+	// nothing else. It cannot be url. The rules, the secret, the timeout and the
+	// authorities are those of url. Default: unset, test keys have no events. Example:
 	// https://staging.example.com/hooks/phone.
 	// +optional
 	// +kubebuilder:validation:MinLength=1

@@ -65,6 +65,10 @@ func (w *Webhook) validateFields(path *field.Path) field.ErrorList {
 	}
 	errs := webhookURLRule.checkRequired(path.Child("url"), w.URL)
 	errs = append(errs, testURLRule.checkOptional(path.Child("testURL"), w.TestURL)...)
+	if w.TestURL != "" && w.TestURL == w.URL {
+		errs = append(errs, field.Invalid(path.Child("testURL"), w.TestURL,
+			"testURL is url, which receives real events; remove testURL or name another receiver"))
+	}
 	if w.SecretRef != nil {
 		errs = append(errs, w.SecretRef.validateFields(path.Child("secretRef"))...)
 	}

@@ -17,8 +17,8 @@ type WebhookApplyConfiguration struct {
 	// is for those only. Example: https://shop.example.com/hooks/phone. Required.
 	URL *string `json:"url,omitempty"`
 	// testURL receives the events of test keys, named test.verification.*, and
-	// nothing else. The rules, the secret, the timeout and the authorities are
-	// those of url. Default: unset, test keys have no events. Example:
+	// nothing else. It cannot be url. The rules, the secret, the timeout and the
+	// authorities are those of url. Default: unset, test keys have no events. Example:
 	// https://staging.example.com/hooks/phone.
 	TestURL *string `json:"testURL,omitempty"`
 	// secretRef names the secret that signs every event (x-webhook-signature
