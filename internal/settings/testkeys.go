@@ -10,8 +10,9 @@ import (
 const (
 	testRequests = 60
 	testPeriod   = time.Minute
-	// testStored is how many requests of test keys are stored at once, beside spec.request.maxStored.
-	testStored = 100
+	// testStored is how many requests of test keys are stored at once, beside spec.request.maxStored. Those with an Idempotency-Key rest for
+	// verification.CodeRest before they make room, so there is room for as many as may begin in that time, and for some that are open.
+	testStored = 400
 )
 
 // LimitsOf returns the limits for the requests of test keys, or of all others.
