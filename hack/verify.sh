@@ -110,6 +110,11 @@ imports() {
 	return $ok
 }
 
+# The release has programs for systems that no test runs on. Each one more takes about 6 s of processor time.
+platforms() {
+	go run ./hack/platforms windows/amd64 darwin/arm64
+}
+
 language() {
 	files '*.go' '*.md' '*.yaml' '*.yml' '*.sh' '*.tpl' '*.txt' Makefile .ci/run | xargs -d '\n' go run ./hack/language
 }
@@ -147,6 +152,7 @@ check 'chart' make --no-print-directory chart
 check 'go mod tidy' tidy
 check 'shell scripts' scripts
 check 'imports' imports
+check 'platforms' platforms
 check 'same versions' same_versions
 check 'language' language
 check 'gofmt' format
