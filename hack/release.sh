@@ -86,14 +86,21 @@ check_program() {
 	windows/amd64) runner=("$(command -v wine)") ;;
 	*) runner=('') ;;
 	esac || true
-	if [[ -n ${runner[*]-} || ${#runner[@]} == 0 ]]; then
-		output=$("${runner[@]}" "$file" version) || fail "$program version fails on $platform"
-		[[ $output == *"$VERSION"* ]] || fail "$program version prints '$output' on $platform, without $VERSION"
-		"${runner[@]}" "$file" --help >/dev/null || fail "$program --help fails on $platform"
-		echo "$program $platform: $(stat -c %s "$file") bytes, runs"
-	else
+	if [[ ${#runner[@]} -gt 0 && -z ${runner[*]} ]]; then
 		echo "$program $platform: $(stat -c %s "$file") bytes, compiled; this machine cannot run it"
+		return
 	fi
+	if ! output=$("${runner[@]}" "$file" version 2>"$work/stderr"); then
+		# Programs of Go need this library, which Wine 8 does not have yet.
+		if [[ $platform == windows/* ]] && grep -q 'bcryptprimitives.dll not found' "$work/stderr"; then
+			echo "$program $platform: $(stat -c %s "$file") bytes, compiled; this machine's Wine is too old to run it"
+			return
+		fi
+		fail "$program version fails on $platform: $(tail -n 20 "$work/stderr")"
+	fi
+	[[ $output == *"$VERSION"* ]] || fail "$program version prints '$output' on $platform, without $VERSION"
+	"${runner[@]}" "$file" --help >/dev/null || fail "$program --help fails on $platform"
+	echo "$program $platform: $(stat -c %s "$file") bytes, runs"
 }
 
 # build_programs compiles, checks and packs the programs.
