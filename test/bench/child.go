@@ -24,6 +24,8 @@ const (
 	modeBare = "bare" // a server that answers every request with constant JSON
 	modePost = "post" // a client that posts the same bytes over and over
 	modeOpen = "open" // browsers that keep pages open
+	// modeFloor is the least that a verification server can be; see package floor.
+	modeFloor = "floor"
 )
 
 // bareAnswer is as long as the answer of the status operation. It also serves as a Graph API's answer to a reply.
@@ -59,11 +61,16 @@ func startBare(ctx context.Context) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
+	return startListening(ctx, cmd, address)
+}
+
+// startListening starts a program and returns when it accepts connections.
+func startListening(ctx context.Context, cmd *exec.Cmd, address string) (*child, error) {
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start bare server: %w", err)
+		return nil, fmt.Errorf("start server: %w", err)
 	}
 	c := &child{address, cmd}
-	err = waitFor(ctx, "bare server", func(ctx context.Context) (bool, error) {
+	err := waitFor(ctx, "server", func(ctx context.Context) (bool, error) {
 		conn, err := load.Dial(ctx, address)
 		if err != nil {
 			return false, nil //nolint:nilerr // it does not listen yet

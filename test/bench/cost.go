@@ -12,6 +12,7 @@ import (
 const (
 	keyServer = "server"
 	keyStore  = "store" // PostgreSQL, or the API server with etcd
+	keyBoth   = "both"
 )
 
 // cost is the CPU time of a server and of its store.
@@ -60,15 +61,28 @@ func (b *bench) measureMaximum(ctx context.Context, of payer, client load.Client
 	}
 	after, err := of.readCost()
 	server, store := after.perItemSince(before, r.Latency.Count())
-	return sample{"rate": r.PerSecond(), keyServer: server, keyStore: store}, r, err
+	return sample{"rate": r.PerSecond(), keyServer: server, keyStore: store, keyBoth: server + store}, r, err
 }
 
-// addCostRows adds the rows of what each request cost. without names the limit of the server's part; empty without one.
-func (b *bench) addCostRows(figure string, found, without samples, limitIs string) {
+// addCostRows adds the rows of what each request cost. limitIs names the limit of the server's part; empty without one.
+func (b *bench) addCostRows(figure string, found, limit samples, limitIs string) {
 	server := row{figure: figure + ", CPU for each, the server", unit: "µs", ours: found.valuesOf(keyServer)}
 	if limitIs != "" {
-		server.limit, server.limitIs = without.valuesOf(keyServer), limitIs
+		server.limit, server.limitIs = limit.valuesOf(keyServer), limitIs
 	}
 	b.addRow(server)
 	b.addRow(row{figure: figure + ", CPU for each, the store", unit: "µs", ours: found.valuesOf(keyStore)})
+}
+
+// addFloorRows adds the rows of what each request cost beside the floor server: the server's part, the database's, and both.
+func (b *bench) addFloorRows(figure string, found, floor samples, both *aim) {
+	for _, part := range []struct {
+		name, key string
+		aim       *aim
+	}{{"the server", keyServer, nil}, {"the database", keyStore, nil}, {"both", keyBoth, both}} {
+		b.addRow(row{
+			figure: figure + ", CPU for each, " + part.name, unit: "µs", ours: found.valuesOf(part.key), limit: floor.valuesOf(part.key),
+			limitIs: "floor server", aim: part.aim,
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/phoneproof/phoneproof/test/bench/load"
 	"github.com/phoneproof/phoneproof/test/system"
 )
 
@@ -12,35 +11,43 @@ import (
 // to users are sent; events are not, they have a figure of their own.
 func measureInbound(ctx context.Context, b *bench) error {
 	return b.withSite(ctx, system.Options{Store: system.PostgreSQL, Project: withoutEvents}, func(x *site) error {
-		supply := int(1500 * b.length.Seconds())
-		ours := func(ctx context.Context, _ int) (sample, error) {
-			all, err := x.startVerifications(ctx, supply)
-			if err != nil {
-				return nil, err
-			}
-			messages := x.renderMessages(all)
-			found, r, err := b.measureMaximum(ctx, x, load.Expect(x.replica.API, messages))
-			if err != nil {
-				return nil, err
-			}
-			supply = max(supply, int(1.3*found["rate"]*b.length.Seconds())) // otherwise the run ends early
-			return found, x.checkVerified(ctx, all[:r.Latency.Count()])
-		}
-		limit := func(ctx context.Context, _ int) (sample, error) {
-			rate, _, err := b.runPgbench(ctx, x.system.Database, 0)
-			return sample{"rate": rate}, err
-		}
-		found, err := b.measureByTurns(ctx, ours, limit)
-		if err != nil {
-			return err
-		}
-		b.addRow(row{
-			figure: "inbound WhatsApp message, PostgreSQL", unit: "1/s", ours: found[0].valuesOf("rate"), limit: found[1].valuesOf("rate"),
-			limitIs: "pgbench commits", aim: atLeast(0.45),
-		})
-		b.addCostRows("inbound WhatsApp message, PostgreSQL", found[0], nil, "")
-		return b.takeProfile(ctx, "inbound-postgresql", x.replica, ours)
+		return b.withFloor(ctx, x, func(f *floorSite) error { return b.compareInbound(ctx, x, f) })
 	})
+}
+
+func (b *bench) compareInbound(ctx context.Context, x *site, f *floorSite) error {
+	supply := int(1500 * b.length.Seconds())
+	ours := func(ctx context.Context, _ int) (sample, error) {
+		found, sent, err := b.measureMessages(ctx, x.shop, x, &supply)
+		if err != nil {
+			return nil, err
+		}
+		return found, x.checkVerified(ctx, sent)
+	}
+	limit := func(ctx context.Context, _ int) (sample, error) {
+		rate, _, err := b.runPgbench(ctx, x.system.Database, 0)
+		return sample{"rate": rate}, err
+	}
+	verified, supplyOfFloor := 0, supply
+	floor := func(ctx context.Context, _ int) (sample, error) {
+		found, sent, err := b.measureMessages(ctx, f.shop, f, &supplyOfFloor)
+		if err != nil {
+			return nil, err
+		}
+		verified += len(sent)
+		return found, f.checkVerified(ctx, verified)
+	}
+	found, err := b.measureByTurns(ctx, ours, limit, floor)
+	if err != nil {
+		return err
+	}
+	const figure = "inbound WhatsApp message, PostgreSQL"
+	b.addRow(row{
+		figure: figure, unit: "1/s", ours: found[0].valuesOf("rate"), limit: found[1].valuesOf("rate"),
+		limitIs: "pgbench commits", aim: atLeast(0.45),
+	})
+	b.addFloorRows(figure, found[0], found[2], atMost(1.6))
+	return b.takeProfile(ctx, "inbound-postgresql", x.replica, ours)
 }
 
 // checkVerified checks that acknowledged verifications are stored: a message that changes nothing is answered 200 too.

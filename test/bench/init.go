@@ -170,7 +170,11 @@ func measureInitPostgreSQL(ctx context.Context, b *bench) error {
 			rate, _, err := b.runPgbench(ctx, x.system.Database, 0)
 			return sample{"rate": rate}, err
 		}
-		most, err := b.measureByTurns(ctx, ours, limit)
+		var most []samples
+		err := b.withFloor(ctx, x, func(f *floorSite) (err error) {
+			most, err = b.measureByTurns(ctx, ours, limit, f.measureMaximum(b, f.renderInit))
+			return err
+		})
 		if err != nil {
 			return err
 		}
@@ -178,7 +182,7 @@ func measureInitPostgreSQL(ctx context.Context, b *bench) error {
 			figure: "init, PostgreSQL, 32 clients", unit: "1/s", ours: most[0].valuesOf("rate"), limit: most[1].valuesOf("rate"),
 			limitIs: "pgbench commits", aim: atLeast(1),
 		})
-		b.addCostRows("init, PostgreSQL", most[0], nil, "")
+		b.addFloorRows("init, PostgreSQL", most[0], most[2], atMost(1.5))
 		half := func(s samples) float64 { return s.valuesOf("rate").median() / 2 }
 		calm, err := b.measureByTurns(ctx, func(ctx context.Context, round int) (sample, error) {
 			r, err := load.Open(ctx, openClients, half(most[0]), b.length, uint64(round), load.Expect(x.replica.API, x.renderInit))

@@ -47,6 +47,9 @@ func run(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == modeOpen {
 		return openPages(ctx)
 	}
+	if len(args) > 0 && args[0] == modeFloor {
+		return serveFloor(ctx)
+	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	names := flags.String("figures", "", "prefixes of the figures' names, separated by commas; empty means all: "+figureNames())
 	b := &bench{}

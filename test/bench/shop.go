@@ -26,6 +26,7 @@ type shop struct {
 	*system.Project
 
 	replica *system.Replica
+	address string // host:port of the API
 	numbers atomic.Int64
 }
 
@@ -35,7 +36,7 @@ func openShop(ctx context.Context, p *system.Project) (*shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &shop{Project: p, replica: replica}, replica.AwaitReady(ctx)
+	return &shop{Project: p, replica: replica, address: replica.API}, replica.AwaitReady(ctx)
 }
 
 // site is a system with a shop, and the receiver of its events.
@@ -129,7 +130,7 @@ func (s *shop) startVerifications(ctx context.Context, n int) ([]started, error)
 		all []started
 	)
 	client := func(ctx context.Context) (load.Call, func() error, error) {
-		conn, err := load.Dial(ctx, s.replica.API)
+		conn, err := load.Dial(ctx, s.address)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -174,6 +175,6 @@ func (s *shop) verifyNumbers(ctx context.Context, n int) ([]started, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = load.Closed(ctx, min(n, clients), waitTimeout, load.Patient(load.Expect(s.replica.API, s.renderMessages(all))))
+	_, err = load.Closed(ctx, min(n, clients), waitTimeout, load.Patient(load.Expect(s.address, s.renderMessages(all))))
 	return all, err
 }

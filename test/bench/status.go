@@ -16,7 +16,7 @@ const statusRequests = 200
 func measureStatus(ctx context.Context, b *bench) error {
 	return b.withSite(ctx, system.Options{Store: system.Kubernetes}, func(objects *site) error {
 		return b.withSite(ctx, system.Options{Store: system.PostgreSQL}, func(database *site) error {
-			return b.compareStatus(ctx, objects, database)
+			return b.withFloor(ctx, database, func(f *floorSite) error { return b.compareStatus(ctx, objects, database, f) })
 		})
 	})
 }
@@ -27,9 +27,10 @@ type question struct {
 	site            *site
 	ask             side
 	aim             *aim
+	floor           side // nil if the store is none that the floor server has
 }
 
-func (b *bench) compareStatus(ctx context.Context, objects, database *site) error {
+func (b *bench) compareStatus(ctx context.Context, objects, database *site, f *floorSite) error {
 	var all []question
 	for _, of := range []struct {
 		name string
@@ -44,9 +45,15 @@ func (b *bench) compareStatus(ctx context.Context, objects, database *site) erro
 			return err
 		}
 		all = append(all,
-			question{"status, final, " + of.name, "status-final-", of.site, b.statusSide(of.site, final), atLeast(0.7)},
-			question{"status, pending, " + of.name, "status-pending-", of.site, b.statusSide(of.site, pending), nil})
+			question{"status, final, " + of.name, "status-final-", of.site, b.statusSide(of.site, final), atLeast(0.7), nil},
+			question{"status, pending, " + of.name, "status-pending-", of.site, b.statusSide(of.site, pending), nil, nil})
 	}
+	final, err := f.verifyNumbers(ctx, statusRequests)
+	pending, err2 := f.startVerifications(ctx, statusRequests)
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	all[2].floor, all[3].floor = f.measureMaximum(b, f.renderStatus(final)), f.measureMaximum(b, f.renderStatus(pending))
 	constant := load.Request("GET", "/api/verify/status?id="+bareAnswer[14:40], nil, nil)
 	sides := []side{func(ctx context.Context, _ int) (sample, error) {
 		found, _, err := b.measureMaximum(ctx, b.bare, load.Expect(b.bare.address, func(load.Turn) ([]byte, error) { return constant, nil }))
@@ -54,16 +61,27 @@ func (b *bench) compareStatus(ctx context.Context, objects, database *site) erro
 	}}
 	for _, q := range all {
 		sides = append(sides, q.ask)
+		if q.floor != nil {
+			sides = append(sides, q.floor)
+		}
 	}
 	found, err := b.measureByTurns(ctx, sides...)
 	if err != nil {
 		return err
 	}
-	for i, q := range all {
+	bare, next := found[0], 1
+	for _, q := range all {
+		ours := found[next]
+		next++
 		b.addRow(row{
-			figure: q.figure, unit: "1/s", ours: found[i+1].valuesOf("rate"), limit: found[0].valuesOf("rate"), limitIs: "bare handler", aim: q.aim,
+			figure: q.figure, unit: "1/s", ours: ours.valuesOf("rate"), limit: bare.valuesOf("rate"), limitIs: "bare handler", aim: q.aim,
 		})
-		b.addCostRows(q.figure, found[i+1], found[0], "bare handler")
+		if q.floor == nil {
+			b.addCostRows(q.figure, ours, bare, "bare handler")
+			continue
+		}
+		b.addFloorRows(q.figure, ours, found[next], atMost(1.6))
+		next++
 	}
 	for _, q := range all {
 		store := "kubernetes"
