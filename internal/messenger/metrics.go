@@ -33,7 +33,8 @@ const (
 	RequestFailed           = "failed"
 	RequestNotInUse         = "not_in_use"
 	RequestMethodNotAllowed = "method_not_allowed"
-	RequestUnauthorized     = "unauthorized"
+	RequestUnauthorized     = "unauthorized" // a signature or secret that is not right; at Telegram also none
+	RequestUnsigned         = "unsigned"     // no signature in the form of Meta's
 	RequestTooLarge         = "too_large"
 	RequestUnread           = "unread"
 	RequestBusy             = "busy"

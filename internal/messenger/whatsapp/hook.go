@@ -136,7 +136,7 @@ func (h *Hook) receiveWebhook(w http.ResponseWriter, r *http.Request, d *deliver
 	mac, ok := readSignature(r.Header)
 	if !ok {
 		w.WriteHeader(http.StatusForbidden)
-		return messenger.RequestUnauthorized
+		return messenger.RequestUnsigned
 	}
 	body, release, err := h.bodies.readBody(w, r)
 	defer release()

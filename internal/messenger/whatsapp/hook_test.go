@@ -136,6 +136,22 @@ func TestHook_signatures(t *testing.T) {
 	f.Expect(f.state(made.Request.ID).Phase).To(Equal(verification.Verified))
 }
 
+// TestHook_countsUnsignedPostsApart, because a scanner makes those, and none of them is evidence about the app secret.
+func TestHook_countsUnsignedPostsApart(t *testing.T) {
+	f := newFixture(t)
+	body := golden(t, "in/text_escaped")
+	right := sign(body, appSecret)
+	for _, signatures := range [][]string{nil, {""}, {"sha1=00"}, {right, right}} {
+		f.postTo(f.hook, body, signatures...)
+	}
+	f.postTo(f.hook, body, sign(body, "b1b2c3"))
+	counted := func(result string) float64 {
+		return testutil.ToFloat64(f.hook.metrics.Requests.WithLabelValues(result))
+	}
+	f.Expect(counted(messenger.RequestUnsigned)).To(Equal(4.0))
+	f.Expect(counted(messenger.RequestUnauthorized)).To(Equal(1.0))
+}
+
 func flipped(digits string) string {
 	mac, _ := hex.DecodeString(digits)
 	mac[0] ^= 1

@@ -86,16 +86,18 @@ func platformChecks() []check {
 	}
 }
 
-// findOtherAppSecret sees it by Meta's word, or by callbacks of which none was signed with the secret.
+// findOtherAppSecret returns Meta's word that the secret is another app's or, if Meta was not asked, what the pods counted. A stranger can
+// post with a made-up signature, so such posts alone are no evidence: there must also be users who began, of whom no message is accepted.
 func findOtherAppSecret(f *Facts) []evidence {
+	const least = 3 // Meta posts a refused message again and again
 	counts := f.Callbacks.Value
 	switch {
 	case f.Asked.Value.OtherAppSecret:
 		return see("Meta reports that the secret is not that of the access token's app")
-	case f.Asked.Read || counts.Unauthorized == 0 || counts.Accepted > 0:
+	case f.Asked.Read || counts.Accepted > 0 || counts.Refused < least || counts.Started == 0:
 		return nil
 	default:
-		return see(fmt.Sprintf("of the messages at %s, %.0f were refused for their signature and none was accepted, since the pods began",
-			whatsapp.Path, counts.Unauthorized))
+		return see(fmt.Sprintf("since the pods began, %.0f verifications by WhatsApp were started, and of the posts to %s none was signed with the "+
+			"secret and %.0f with another; strangers could have made them up: --ask-platforms asks Meta", counts.Started, whatsapp.Path, counts.Refused))
 	}
 }

@@ -191,7 +191,7 @@ var cases = map[string]struct {
 	"PolicyClosesAPI":    {policy(networkingv1.PolicyTypeIngress), "no rule of deny lets TCP 8080 in"},
 	"PolicyClosesEgress": {policy(networkingv1.PolicyTypeEgress, networkingv1.NetworkPolicyPort{Protocol: new(corev1.ProtocolUDP)}), "TCP 443 out"},
 
-	"AppSecretOfOtherApp":   {func(f *Facts) { f.Callbacks.Value = CallbackCounts{Unauthorized: 3} }, "3 were refused"},
+	"AppSecretOfOtherApp":   {func(f *Facts) { f.Callbacks.Value = CallbackCounts{Refused: 3, Started: 1} }, "none was signed with the secret and 3 with another"},
 	"AppNotSubscribed":      {condition(whatsAppReady, metav1.ConditionFalse, verifyv1.ReasonNotSubscribed), "because"},
 	"AccessTokenRejected":   {condition(whatsAppReady, metav1.ConditionFalse, verifyv1.ReasonCredentialsRejected), "because"},
 	"NumberOfOtherAccount":  {condition(whatsAppReady, metav1.ConditionFalse, verifyv1.ReasonAccountMismatch), "because"},
@@ -390,6 +390,42 @@ func TestExamine_preferWhatPlatformsAnswer(t *testing.T) {
 	condition(telegramReady, metav1.ConditionFalse, verifyv1.ReasonCredentialsRejected)(f)
 	f.Project.Generation = 4
 	g.Expect(evidenceOf(f, "BotTokenRejected")).To(ConsistOf(ContainSubstring("(of generation 3, the project is at 4)")))
+}
+
+// TestAppSecret_isNotJudgedByStrangers has the posts of scanners and of attackers, who can make up signatures and start nothing.
+func TestAppSecret_isNotJudgedByStrangers(t *testing.T) {
+	for name, counts := range map[string]CallbackCounts{
+		"one made-up signature":                        {Refused: 1, Started: 9},
+		"two made-up signatures":                       {Refused: 2, Started: 9},
+		"many, and no user began":                      {Refused: 1_000_000},
+		"many, and Meta's messages are accepted":       {Refused: 1_000_000, Accepted: 1, Started: 9},
+		"posts without a signature, which count apart": {Started: 9},
+	} {
+		f := healthyFacts()
+		f.Callbacks.Value = counts
+		NewWithT(t).Expect(evidenceOf(f, "AppSecretOfOtherApp")).To(BeEmpty(), name)
+	}
+	f := healthyFacts()
+	f.Callbacks.Value = CallbackCounts{Refused: 3, Started: 1}
+	f.Asked = knownValue(AskedFacts{})
+	NewWithT(t).Expect(evidenceOf(f, "AppSecretOfOtherApp")).To(BeEmpty(), "Meta knows better")
+}
+
+func TestParseCounts(t *testing.T) {
+	g := NewWithT(t)
+	counts, err := parseCounts(strings.NewReader(`# TYPE phoneproof_callback_requests_total counter
+phoneproof_callback_requests_total{method="TELEGRAM",result="unauthorized"} 100
+phoneproof_callback_requests_total{method="WHATSAPP",result="accepted"} 5
+phoneproof_callback_requests_total{method="WHATSAPP",result="unauthorized"} 2
+phoneproof_callback_requests_total{method="WHATSAPP",result="unsigned"} 40
+# TYPE phoneproof_verifications_started_total counter
+phoneproof_verifications_started_total{method="TELEGRAM"} 200
+phoneproof_verifications_started_total{method="WHATSAPP"} 7
+`))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(counts).To(Equal(CallbackCounts{Accepted: 5, Refused: 2, Started: 7}))
+	_, err = parseCounts(strings.NewReader("<html>"))
+	g.Expect(err).To(MatchError(ContainSubstring("parse metrics")))
 }
 
 func TestAddress_ofAnotherPath(t *testing.T) {

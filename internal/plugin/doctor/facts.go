@@ -37,7 +37,7 @@ type Facts struct {
 	MissingFields Known[[]string]
 
 	Secrets Known[SecretFacts]
-	// Callbacks counts what arrived at the callback of WhatsApp, over all pods.
+	// Callbacks counts what arrived at the callback of WhatsApp, over up to maxPods ready pods.
 	Callbacks Known[CallbackCounts]
 	Address   Known[AddressFacts]
 	// Asked are the conditions by the platforms' own answers, for --ask-platforms.
@@ -64,9 +64,11 @@ type SecretFacts struct {
 	Blanks []settings.SecretField
 }
 
-// CallbackCounts are the requests at /hooks/whatsapp since the pods began.
+// CallbackCounts are the posts at /hooks/whatsapp since the pods began, and the verifications by WhatsApp that these started.
 type CallbackCounts struct {
-	Accepted, Unauthorized float64
+	// Accepted posts were signed with the app secret, and Refused ones with another. Posts without a signature are neither.
+	Accepted, Refused float64
+	Started           float64
 }
 
 // AddressFacts are what this machine found at spec.baseURL.

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// callbackRequests is the metric of what arrives at the callbacks.
-	callbackRequests = "phoneproof_callback_requests_total"
+	// callbackRequests is the metric of what arrives at the callbacks, and verificationsStarted that of the users who began.
+	callbackRequests     = "phoneproof_callback_requests_total"
+	verificationsStarted = "phoneproof_verifications_started_total"
 	// maxMetrics bounds the metrics of a pod, and maxPods how many are read.
 	maxMetrics = 8 << 20
 	maxPods    = 5
@@ -48,7 +49,8 @@ func (e *Examiner) countCallbacks(ctx context.Context, f *Facts) {
 		}
 		read++
 		sum.Accepted += counts.Accepted
-		sum.Unauthorized += counts.Unauthorized
+		sum.Refused += counts.Refused
+		sum.Started += counts.Started
 	}
 	if read > 0 {
 		f.Callbacks = knownValue(sum)
@@ -71,32 +73,33 @@ func (e *Examiner) readCounts(ctx context.Context, p *corev1.Pod) (CallbackCount
 		return CallbackCounts{}, fmt.Errorf("read metrics: %w", err)
 	}
 	defer stream.Close()
+	return parseCounts(io.LimitReader(stream, maxMetrics))
+}
+
+// parseCounts reads the counts from the metrics of a pod.
+func parseCounts(metrics io.Reader) (CallbackCounts, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(io.LimitReader(stream, maxMetrics))
+	families, err := parser.TextToMetricFamilies(metrics)
 	if err != nil {
 		return CallbackCounts{}, fmt.Errorf("parse metrics: %w", err)
 	}
-	var sum CallbackCounts
-	for _, m := range families[callbackRequests].GetMetric() {
-		labels := map[string]string{}
-		for _, l := range m.GetLabel() {
-			labels[l.GetName()] = l.GetValue()
+	count := func(name, result string) (sum float64) {
+		for _, m := range families[name].GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			if labels["method"] == string(verification.WhatsApp) && labels["result"] == result {
+				sum += m.GetCounter().GetValue()
+			}
 		}
-		if labels["method"] == string(verification.WhatsApp) {
-			sum.add(labels["result"], m.GetCounter().GetValue())
-		}
+		return sum
 	}
-	return sum, nil
-}
-
-// add counts requests with a result.
-func (c *CallbackCounts) add(result string, requests float64) {
-	switch result {
-	case messenger.RequestAccepted:
-		c.Accepted += requests
-	case messenger.RequestUnauthorized:
-		c.Unauthorized += requests
-	}
+	return CallbackCounts{
+		Accepted: count(callbackRequests, messenger.RequestAccepted),
+		Refused:  count(callbackRequests, messenger.RequestUnauthorized),
+		Started:  count(verificationsStarted, ""),
+	}, nil
 }
 
 // metricsPort returns the number of the port that the operator names health.
