@@ -63,7 +63,7 @@ func findAbsentOperator(f *Facts) []evidence {
 	return see(fmt.Sprintf("%d Deployments of an operator, none with a ready pod", len(f.Operators.Value)))
 }
 
-// isRecent reports whether the operator may still be about to act on a change of that time.
+// isRecent reports whether the operator or a pod may still be about to act on a change of that time.
 func isRecent(f *Facts, at time.Time) bool {
 	return f.Now.Add(-f.ServerOffset.Value).Sub(at) < f.Settle
 }

@@ -56,9 +56,11 @@ func podChecks() []check {
 			find:   onPods(isNotStarted),
 		},
 		{
-			name: "PodsNotReady", problem: "pods run and are not ready",
+			name: "PodsNotReady", problem: "pods run and have not been ready for two minutes or longer",
 			remedy: "look at what they cannot reach: `kubectl -n NAMESPACE logs -l phoneproof.dev/project --tail=50`",
-			find:   onPods(isNotReady),
+			find: func(f *Facts) []evidence {
+				return onPods(func(p *corev1.Pod) string { return isNotReady(f, p) })(f)
+			},
 		},
 	}
 }

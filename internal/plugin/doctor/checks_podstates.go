@@ -92,13 +92,13 @@ func isCrashing(p *corev1.Pod) string {
 	return ""
 }
 
-// isNotReady returns what is known of a pod that runs and is not ready.
-func isNotReady(p *corev1.Pod) string {
+// isNotReady returns what is known of a pod that runs and has not been ready for longer than a start takes.
+func isNotReady(f *Facts, p *corev1.Pod) string {
 	if p.Status.Phase != corev1.PodRunning || isCrashing(p) != "" || isImageMissing(p) != "" || isNotStarted(p) != "" {
 		return ""
 	}
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse && !isRecent(f, c.LastTransitionTime.Time) {
 			return c.Reason + " " + c.Message
 		}
 	}

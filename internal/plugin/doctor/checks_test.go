@@ -392,6 +392,23 @@ func TestExamine_preferWhatPlatformsAnswer(t *testing.T) {
 	g.Expect(evidenceOf(f, "BotTokenRejected")).To(ConsistOf(ContainSubstring("(of generation 3, the project is at 4)")))
 }
 
+// TestPods_mayTakeTheirTimeToStart looks at pods in the middle of a rollout, by a clock that is ahead of the API server's.
+func TestPods_mayTakeTheirTimeToStart(t *testing.T) {
+	g := NewWithT(t)
+	f := healthyFacts()
+	f.ServerOffset.Value = 5 * time.Second
+	notReadyFor := func(d time.Duration) {
+		f.Pods.Value[0].Status.Conditions = []corev1.PodCondition{{
+			Type: corev1.PodReady, Status: corev1.ConditionFalse, Reason: "ContainersNotReady",
+			LastTransitionTime: metav1.NewTime(noon.Add(-f.ServerOffset.Value - d)),
+		}}
+	}
+	notReadyFor(f.Settle - time.Second)
+	g.Expect(Examine(f).Findings).To(BeEmpty())
+	notReadyFor(f.Settle)
+	g.Expect(evidenceOf(f, "PodsNotReady")).To(ConsistOf(ContainSubstring("(1 of 2 pods)")))
+}
+
 // TestAppSecret_isNotJudgedByStrangers has the posts of scanners and of attackers, who can make up signatures and start nothing.
 func TestAppSecret_isNotJudgedByStrangers(t *testing.T) {
 	for name, counts := range map[string]CallbackCounts{

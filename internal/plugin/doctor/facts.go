@@ -18,7 +18,7 @@ type Facts struct {
 	Project *verifyv1.VerificationProject
 	// Now is the time of this machine.
 	Now time.Time
-	// Settle is how long the operator may take to act on a change.
+	// Settle is how long the operator may take to act on a change, and a pod to become ready.
 	Settle time.Duration
 
 	// ServerOffset is how far this machine's clock is ahead of the API server's, and PodOffset how far that of the pod with the
