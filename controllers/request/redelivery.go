@@ -29,8 +29,9 @@ type RedeliveryOptions struct {
 	Store    verification.Store
 	// Observed writes status.observedRedeliver.
 	Observed func(ctx context.Context, mark string) error
-	// Tell is called with the outcome of each redelivery, including refused ones, as text for the project's events.
-	Tell func(project *verifyv1.VerificationProject, granted bool, message string)
+	// Tell is called with the outcome of each redelivery, including refused ones, as text for the project's events. mark is what
+	// Observed was called with.
+	Tell func(project *verifyv1.VerificationProject, mark string, granted bool, message string)
 	Log  logr.Logger
 }
 
@@ -75,11 +76,12 @@ func (c *RedeliveryController) reconcileOnce(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := c.Observed(ctx, redeliveryMark(annotation)); err != nil {
+	mark := redeliveryMark(annotation)
+	if err := c.Observed(ctx, mark); err != nil {
 		return fmt.Errorf("record redelivery in project status: %w", err)
 	}
 	c.handled = annotation
-	c.Tell(project, granted, message)
+	c.Tell(project, mark, granted, message)
 	return nil
 }
 

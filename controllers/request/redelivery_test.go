@@ -53,7 +53,8 @@ func (w *annotatedProject) restart() {
 			w.projects.edit(func(p *verifyv1.VerificationProject) { p.Status.ObservedRedeliver = annotation })
 			return nil
 		},
-		Tell: func(_ *verifyv1.VerificationProject, granted bool, message string) {
+		Tell: func(p *verifyv1.VerificationProject, mark string, granted bool, message string) {
+			w.Expect(mark).To(Equal(redeliveryMark(p.Annotations[verifyv1.RedeliverAnnotation])), "the outcome names its annotation")
 			w.events = append(w.events, redeliveryEvent{granted, message})
 		},
 	})

@@ -39,7 +39,7 @@ func (w *world) lead(refused ...string) {
 			for _, one := range refused {
 				granted = granted && one != id
 			}
-			w.tell(project, id, granted)
+			w.storeOutcome(project, mark, granted)
 			if granted {
 				w.deliver(id)
 			}
@@ -47,14 +47,21 @@ func (w *world) lead(refused ...string) {
 	}()
 }
 
-func (w *world) tell(project *verifyv1.VerificationProject, id string, granted bool) {
+// storeOutcome stores the Event of a redelivery. Servers do so a little later than they write its status.
+func (w *world) storeOutcome(project *verifyv1.VerificationProject, mark string, granted bool) {
+	id, _, _ := strings.Cut(mark, "/")
 	kind, reason, note := corev1.EventTypeNormal, "RedeliveryScheduled", "the event of request "+id+" is sent once more"
 	if !granted {
 		kind, reason, note = corev1.EventTypeWarning, "RedeliveryRefused", "no such request is stored, so its event cannot be sent again"
 	}
+	if w.eventsComeLate {
+		waitABit(w.t.Context())
+	}
 	_ = w.kube.Create(w.t.Context(), &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, GenerateName: "shop-"},
-		EventTime:  metav1.NowMicro(), ReportingController: "phoneproof-serve", ReportingInstance: "phoneproof-shop-0", Action: "Redeliver",
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: w.namespace, GenerateName: "shop-", Annotations: map[string]string{verifyv1.RedeliverAnnotation: mark},
+		},
+		EventTime: metav1.NowMicro(), ReportingController: "phoneproof-serve", ReportingInstance: "phoneproof-shop-0", Action: "Redeliver",
 		Reason: reason, Note: note, Type: kind,
 		Regarding: corev1.ObjectReference{
 			APIVersion: verifyv1.GroupVersion.String(), Kind: "VerificationProject", Namespace: w.namespace, Name: "shop", UID: project.UID,
@@ -82,6 +89,18 @@ func TestRedeliver(t *testing.T) {
 	w.Expect(w.reload().Annotations[verifyv1.RedeliverAnnotation]).To(HavePrefix("absent/"))
 }
 
+// The Event of a redelivery comes after its status, when the outcome of the one before has been there for a moment.
+func TestRedeliver_saysNoOutcomeOfTheOneBefore(t *testing.T) {
+	w := newWorld(t)
+	w.eventsComeLate = true
+	w.lead("absent", "missing")
+	w.createRequest("first", time.Hour, makeVerified(true))
+	w.createRequest("second", time.Hour, makeVerified(true))
+	w.Expect(w.mustFail("redeliver", "shop", "absent", "first", "missing", "second")).To(ContainSubstring(
+		"absent: no such request is stored, so its event cannot be sent again\nfirst: the event of request first is sent once more\n" +
+			"missing: no such request is stored, so its event cannot be sent again\nsecond: the event of request second is sent once more\n"))
+}
+
 func TestRedeliver_failed(t *testing.T) {
 	w := newWorld(t)
 	w.lead()
@@ -99,6 +118,7 @@ func TestRedeliver_refusesWhatCannotBe(t *testing.T) {
 	w := newWorld(t)
 	w.Expect(w.mustFail("redeliver", "shop", "any", "--timeout=1s")).To(ContainSubstring("no holder of the lease has carried it out within 1s"))
 	w.Expect(w.mustFail("redeliver", "shop", "a/b")).To(ContainSubstring("is not the id of a request"))
+	w.Expect(w.mustFail("redeliver", "shop", "A_b")).To(ContainSubstring("is not the id of a request"))
 	w.Expect(w.mustFail("redeliver", "shop")).To(ContainSubstring("or use --failed"))
 	w.Expect(w.mustFail("redeliver", "shop", "a", "--failed")).To(ContainSubstring("leave out the ids"))
 	silent := newWorld(t, func(p *verifyv1.VerificationProject) { p.Spec.Webhook = nil })

@@ -84,6 +84,8 @@ type world struct {
 	id string
 	// user is the user of the commands; the administrator if empty.
 	user string
+	// eventsComeLate has the Event of a redelivery be stored a little later than its status.
+	eventsComeLate bool
 	// beforeRequest is called before each request that a command sends to the API server.
 	beforeRequest func(*http.Request)
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -48,7 +49,13 @@ type cluster struct {
 	board    atomic.Pointer[projectstatus.Board]
 	inbound  *channels
 	client   client.Client
-	recorder events.EventRecorder
+	recorder eventRecorder
+}
+
+// eventRecorder emits Events, with annotations and without.
+type eventRecorder interface {
+	events.EventRecorder
+	events.AnnotatedEventRecorder
 }
 
 // serveCluster serves a project of a cluster, from its VerificationRequest objects or from a database. Every replica serves the
@@ -69,7 +76,11 @@ func (s *server) serveCluster(ctx context.Context) error {
 	}
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: clients.EventsV1()})
 	defer broadcaster.Shutdown()
-	c.recorder = broadcaster.NewRecorder(c.client.Scheme(), "phoneproof-serve")
+	recorder, ok := broadcaster.NewRecorder(c.client.Scheme(), "phoneproof-serve").(eventRecorder)
+	if !ok {
+		return errors.New("create recorder: it cannot annotate Events")
+	}
+	c.recorder = recorder
 
 	elector, err := c.newElector(ctx, clients)
 	if err != nil {
@@ -228,10 +239,11 @@ func (c *cluster) applyStatus(
 	return nil
 }
 
-func (c *cluster) recordRedelivery(project *verifyv1.VerificationProject, granted bool, message string) {
+// recordRedelivery emits the Event of a redelivery. Its annotation says of which one: another may follow before the Event is stored.
+func (c *cluster) recordRedelivery(project *verifyv1.VerificationProject, mark string, granted bool, message string) {
 	kind, reason := corev1.EventTypeNormal, "RedeliveryScheduled"
 	if !granted {
 		kind, reason = corev1.EventTypeWarning, "RedeliveryRefused"
 	}
-	c.recorder.Eventf(project, nil, kind, reason, "Redeliver", "%s", message)
+	c.recorder.AnnotatedEventf(project, nil, map[string]string{verifyv1.RedeliverAnnotation: mark}, kind, reason, "Redeliver", "%s", message)
 }

@@ -26,6 +26,7 @@ var _ = Describe("The annotation "+verifyv1.RedeliverAnnotation, func() {
 		s.awaitDelivered(ctx, []string{id}, 1) // of the new event
 		Expect(s.readRequest(ctx, id).Status.ObservedRedeliver).To(Equal(id + "/1"))
 		s.awaitEvents(ctx, "RedeliveryScheduled", 1)
+		Expect(s.runKubectl("get", "events.events.k8s.io", "-o=yaml")).To(ContainSubstring(verifyv1.RedeliverAnnotation+": "+id+"/1"), "it says which")
 
 		s.runKubectl("annotate", "--overwrite", "vproj/shop", verifyv1.RedeliverAnnotation+"="+id+"/1")
 		s.changeLeader(ctx)

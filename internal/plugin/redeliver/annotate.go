@@ -4,12 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -27,7 +26,7 @@ const (
 
 // annotate asks the holder of the lease to send an event, and returns what it answered.
 func annotate(ctx context.Context, p *project.Client, id string, timeout time.Duration) (granted bool, message string, err error) {
-	if strings.ContainsAny(id, "/ ") {
+	if len(validation.IsDNS1123Subdomain(id)) > 0 { // the holder would record the annotation as malformed, without the id
 		return false, "", fmt.Errorf("%q is not the id of a request", id)
 	}
 	mark := id + "/" + rand.Text()
@@ -36,7 +35,6 @@ func annotate(ctx context.Context, p *project.Client, id string, timeout time.Du
 		p.Project.Annotations = map[string]string{}
 	}
 	p.Project.Annotations[verifyv1.RedeliverAnnotation] = mark
-	asked := time.Now()
 	if err := p.Patch(ctx, p.Project, client.MergeFrom(before)); err != nil {
 		return false, "", fmt.Errorf("annotate project: %w", err)
 	}
@@ -53,11 +51,11 @@ func annotate(ctx context.Context, p *project.Client, id string, timeout time.Du
 	if err != nil {
 		return false, "", fmt.Errorf("wait for the redelivery: %w", err)
 	}
-	return readOutcome(ctx, p, asked)
+	return readOutcome(ctx, p, mark)
 }
 
 // readOutcome returns what the Event of the redelivery says.
-func readOutcome(ctx context.Context, p *project.Client, asked time.Time) (granted bool, message string, err error) {
+func readOutcome(ctx context.Context, p *project.Client, mark string) (granted bool, message string, err error) {
 	var outcome *eventsv1.Event
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, eventTimeout, true, func(ctx context.Context) (bool, error) {
 		var list eventsv1.EventList
@@ -66,7 +64,7 @@ func readOutcome(ctx context.Context, p *project.Client, asked time.Time) (grant
 		}); err != nil {
 			return false, fmt.Errorf("list events: %w", err)
 		}
-		outcome = findOutcome(list.Items, asked)
+		outcome = findOutcome(list.Items, mark)
 		return outcome != nil, nil
 	})
 	switch {
@@ -75,7 +73,7 @@ func readOutcome(ctx context.Context, p *project.Client, asked time.Time) (grant
 	case apierrors.IsForbidden(err):
 		return true, "carried out or refused; the Event that says which may not be read: it needs list " + rights.Events, nil
 	case wait.Interrupted(err):
-		return true, "carried out or refused; no Event says which", nil
+		return true, "carried out or refused; no Event says which of the two", nil
 	default:
 		return false, "", fmt.Errorf("wait for the redelivery's Event: %w", err)
 	}
@@ -87,27 +85,14 @@ const (
 	reasonRefused   = "RedeliveryRefused"
 )
 
-// findOutcome returns the latest Event of a redelivery that is not older than the annotation; nil if there is none. One process asks for
-// one redelivery at a time, and the Event of a refusal may not name the request. Clocks may differ by a little.
-func findOutcome(list []eventsv1.Event, asked time.Time) *eventsv1.Event {
-	const difference = 2 * time.Second
-	var latest *eventsv1.Event
+// findOutcome returns the Event of the redelivery with that mark; nil if there is none yet. Its time would not do: an Event is stored
+// later than the status, and the Event of a refusal may not name the request.
+func findOutcome(list []eventsv1.Event, mark string) *eventsv1.Event {
 	for i := range list {
 		e := &list[i]
-		if !slices.Contains([]string{reasonScheduled, reasonRefused}, e.Reason) || lastSeen(e).Before(asked.Add(-difference)) {
-			continue
-		}
-		if latest == nil || lastSeen(e).After(lastSeen(latest)) {
-			latest = e
+		if e.Annotations[verifyv1.RedeliverAnnotation] == mark && (e.Reason == reasonScheduled || e.Reason == reasonRefused) {
+			return e
 		}
 	}
-	return latest
-}
-
-// lastSeen returns when an Event happened last.
-func lastSeen(e *eventsv1.Event) time.Time {
-	if e.Series != nil {
-		return e.Series.LastObservedTime.Time
-	}
-	return e.EventTime.Time
+	return nil
 }
