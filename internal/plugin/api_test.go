@@ -123,6 +123,22 @@ func TestRequests_watchByTheAPI(t *testing.T) {
 	w.Eventually(ended).Should(Receive(And(ContainSubstring("PENDING"), ContainSubstring("VERIFIED"), ContainSubstring("EXHAUSTED"))))
 }
 
+func TestRequests_watchByTheAPIEndsForAnAbsentRequest(t *testing.T) {
+	w := newWorld(t, onPostgreSQL)
+	w.createPod()
+	service, store := w.serveAPI()
+	ended := make(chan string, 1)
+	w.watch(ended, "vr1", "--api-key=backend")
+	w.Expect(ended).To(Receive(Equal("request vr1: not found")))
+	id := startMany(w, service, 201)[0] // the newest 200 are other ones
+	go w.watch(ended, id, "--api-key=backend")
+	w.Consistently(ended, time.Second).ShouldNot(Receive())
+	stored, err := service.Status(t.Context(), id)
+	w.Expect(err).NotTo(HaveOccurred())
+	w.Expect(store.Delete(t.Context(), id, stored.Version)).To(Succeed())
+	w.Eventually(ended).Should(Receive(And(ContainSubstring("PENDING"), HaveSuffix("request "+id+": deleted while it was watched"))))
+}
+
 // What the API limits is waited for.
 func TestRequests_listWaitsForTheLimit(t *testing.T) {
 	w := newWorld(t, onPostgreSQL)

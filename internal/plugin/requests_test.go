@@ -153,6 +153,37 @@ func TestRequests_skippedAndDelete(t *testing.T) {
 	w.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 }
 
+// watch runs requests watch of one request, and returns how it ended. A watch that does not end fails the test.
+func (w *world) watch(ended chan<- string, id string, args ...string) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	printed, _, err := w.runIn(ctx, append([]string{"requests", "watch", "shop", id}, args...)...)
+	switch {
+	case err != nil:
+		printed += err.Error()
+	case ctx.Err() != nil:
+		printed += "it did not end"
+	}
+	ended <- printed
+}
+
+func TestRequests_watchEndsForAnAbsentRequest(t *testing.T) {
+	w := newWorld(t)
+	w.createSeveral()
+	for _, id := range []string{"absent", "of-another-project", "a/b"} {
+		ended := make(chan string, 1)
+		w.watch(ended, id)
+		w.Expect(ended).To(Receive(Equal("request " + id + ": not found")))
+	}
+	ended := make(chan string, 1)
+	go w.watch(ended, "pending")
+	w.Consistently(ended, time.Second).ShouldNot(Receive())
+	w.Expect(w.kube.Delete(t.Context(), &verifyv1.VerificationRequest{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "verified"}})).To(Succeed())
+	w.Consistently(ended, time.Second).ShouldNot(Receive(), "that was another one")
+	w.Expect(w.kube.Delete(t.Context(), &verifyv1.VerificationRequest{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "pending"}})).To(Succeed())
+	w.Eventually(ended).Should(Receive(And(ContainSubstring("PENDING"), HaveSuffix("request pending: deleted while it was watched"))))
+}
+
 func TestRequests_watch(t *testing.T) {
 	w := newWorld(t)
 	request := w.createRequest("watched", time.Minute, nil)
@@ -171,6 +202,8 @@ func TestRequests_watch(t *testing.T) {
 	var printed string
 	w.Eventually(ended).Should(Receive(&printed))
 	w.Expect(printed).To(And(MatchRegexp(`watched +\S+ +TELEGRAM +VERIFIED`), ContainSubstring(masked), Not(ContainSubstring("other"))))
+
+	w.Expect(w.must("requests", "watch", "shop", "watched", "--status=pending")).To(BeEmpty(), "it is finished")
 
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()

@@ -23,6 +23,7 @@ const (
 	chunk = 500
 	// projectField selects the requests of a project.
 	projectField = "spec.projectRef.name"
+	nameField    = "metadata.name"
 )
 
 // objects are the requests that are stored as objects.
@@ -31,15 +32,16 @@ type objects struct {
 	now    func() time.Time
 }
 
-func (o *objects) selector(more ...client.ListOption) []client.ListOption {
-	return append([]client.ListOption{
+// selector selects all requests of the project.
+func (o *objects) selector() []client.ListOption {
+	return []client.ListOption{
 		client.InNamespace(o.client.Project.Namespace), client.MatchingFields{projectField: o.client.Project.Name},
-	}, more...)
+	}
 }
 
 // List reads all objects of the project: the API server does not sort by time.
 func (o *objects) List(ctx context.Context, query podapi.Query, limit int) ([]podapi.Request, error) {
-	found, _, err := o.readAll(ctx, query)
+	found, _, err := o.readAll(ctx, query, o.selector())
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +49,7 @@ func (o *objects) List(ctx context.Context, query podapi.Query, limit int) ([]po
 }
 
 // readAll returns the selected requests, newest first, and the version of the list.
-func (o *objects) readAll(ctx context.Context, query podapi.Query) ([]podapi.Request, string, error) {
+func (o *objects) readAll(ctx context.Context, query podapi.Query, selector []client.ListOption) ([]podapi.Request, string, error) {
 	var (
 		found []podapi.Request
 		list  verifyv1.VerificationRequestList
@@ -55,7 +57,7 @@ func (o *objects) readAll(ctx context.Context, query podapi.Query) ([]podapi.Req
 	for first := true; first || list.Continue != ""; first = false {
 		next := list.Continue
 		list = verifyv1.VerificationRequestList{}
-		if err := o.client.List(ctx, &list, o.selector(client.Limit(chunk), client.Continue(next))...); err != nil {
+		if err := o.client.List(ctx, &list, append(slices.Clone(selector), client.Limit(chunk), client.Continue(next))...); err != nil {
 			return nil, "", fmt.Errorf("list VerificationRequests: %w", err)
 		}
 		for i := range list.Items {
@@ -99,28 +101,67 @@ func readObject(ctx context.Context, c *project.Client, id string) (*verifyv1.Ve
 // errStaleWatch means that the watch has to begin again.
 var errStaleWatch = errors.New("the watch is too old")
 
-// Watch follows the objects. It begins again where the API server ends a watch.
+// Watch follows the objects of the project.
 func (o *objects) Watch(ctx context.Context, query podapi.Query, show func(podapi.Request) error) error {
-	seen := map[string]string{}
-	notify := func(request podapi.Request) error {
+	return o.watch(ctx, objectWatch{
+		selector: o.selector(), query: query, show: show,
+		listed:  func(int) error { return nil },
+		deleted: func() error { return nil },
+	})
+}
+
+// Follow follows one object of the project, with the rights of Watch.
+func (o *objects) Follow(ctx context.Context, id string, show func(podapi.Request) error) error {
+	wasThere := false
+	return o.watch(ctx, objectWatch{
+		selector: append(o.selector(), client.MatchingFields{projectField: o.client.Project.Name, nameField: id}), show: show,
+		listed: func(count int) error {
+			if count == 0 {
+				return describeAbsence(id, wasThere)
+			}
+			wasThere = true
+			return nil
+		},
+		deleted: func() error { return describeAbsence(id, true) },
+	})
+}
+
+// objectWatch is which objects are watched, and what is done with them. An error of its functions ends the watch.
+type objectWatch struct {
+	selector []client.ListOption
+	query    podapi.Query
+	// listed is called with how many objects there are when the watch begins, and each time that it begins again.
+	listed func(count int) error
+	// show is called with each object that is new or changed, deleted after each deletion.
+	show    func(podapi.Request) error
+	deleted func() error
+}
+
+// watch begins again where the API server ends a watch.
+func (o *objects) watch(ctx context.Context, w objectWatch) error {
+	seen, show := map[string]string{}, w.show
+	w.show = func(request podapi.Request) error {
 		state := stateOf(&request)
-		if !selects(&query, &request) || seen[request.RequestID] == state {
+		if !selects(&w.query, &request) || seen[request.RequestID] == state {
 			return nil
 		}
 		seen[request.RequestID] = state
 		return show(request)
 	}
 	for ctx.Err() == nil {
-		list, version, err := o.readAll(ctx, query)
+		list, version, err := o.readAll(ctx, w.query, w.selector)
 		if err != nil {
 			return endOf(ctx, err)
 		}
+		if err := w.listed(len(list)); err != nil {
+			return err
+		}
 		for _, request := range slices.Backward(list) {
-			if err := notify(request); err != nil {
+			if err := w.show(request); err != nil {
 				return err
 			}
 		}
-		if err := o.follow(ctx, version, notify); err != nil && !errors.Is(err, errStaleWatch) {
+		if err := o.followChanges(ctx, version, &w); err != nil && !errors.Is(err, errStaleWatch) {
 			return endOf(ctx, err)
 		}
 	}
@@ -135,10 +176,10 @@ func endOf(ctx context.Context, err error) error {
 	return err
 }
 
-// follow notifies of changes since a version until the API server ends the watch.
-func (o *objects) follow(ctx context.Context, version string, notify func(podapi.Request) error) error {
+// followChanges reports changes since a version until the API server ends the watch.
+func (o *objects) followChanges(ctx context.Context, version string, w *objectWatch) error {
 	raw := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: version}}
-	watching, err := o.client.Watch(ctx, &verifyv1.VerificationRequestList{}, o.selector(raw)...)
+	watching, err := o.client.Watch(ctx, &verifyv1.VerificationRequestList{}, append([]client.ListOption{raw}, w.selector...)...)
 	if err != nil {
 		return fmt.Errorf("watch VerificationRequests: %w", err)
 	}
@@ -146,10 +187,13 @@ func (o *objects) follow(ctx context.Context, version string, notify func(podapi
 	for event := range watching.ResultChan() {
 		switch object := event.Object.(type) {
 		case *verifyv1.VerificationRequest:
+			var err error
 			if event.Type == watch.Deleted {
-				continue
+				err = w.deleted()
+			} else {
+				err = w.show(convertObject(object, o.now()))
 			}
-			if err := notify(convertObject(object, o.now())); err != nil {
+			if err != nil {
 				return err
 			}
 		case *metav1.Status:

@@ -76,6 +76,32 @@ func (p *pages) Watch(ctx context.Context, query podapi.Query, show func(podapi.
 	}
 }
 
+// Follow asks for one request every few seconds.
+func (p *pages) Follow(ctx context.Context, id string, show func(podapi.Request) error) error {
+	ticker := time.NewTicker(p.interval)
+	defer ticker.Stop()
+	for last := ""; ; {
+		request, err := p.Get(ctx, id)
+		switch {
+		case podapi.HasCode(err, "request_not_found"):
+			return describeAbsence(id, last != "")
+		case err != nil:
+			return endOf(ctx, err)
+		}
+		if state := stateOf(&request); state != last {
+			last = state
+			if err := show(request); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
 // stateOf returns what a watch compares.
 func stateOf(r *podapi.Request) string {
 	state := r.Status + " " + r.Hint + " " + r.Problem

@@ -3,6 +3,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,6 +19,23 @@ type Source interface {
 	Get(ctx context.Context, id string) (podapi.Request, error)
 	// Watch calls show with each request that is new or changed, until ctx ends or show returns an error.
 	Watch(ctx context.Context, query podapi.Query, show func(podapi.Request) error) error
+	// Follow calls show with one request now and whenever it changes, until ctx ends or show returns an error. It fails with ErrNotFound
+	// if there is no such request, and with ErrDeleted once there is none any more.
+	Follow(ctx context.Context, id string, show func(podapi.Request) error) error
+}
+
+// The errors of Follow.
+var (
+	ErrNotFound = errors.New("not found")
+	ErrDeleted  = errors.New("deleted while it was watched")
+)
+
+// describeAbsence returns the error for a request that is not there, and may have been before.
+func describeAbsence(id string, wasThere bool) error {
+	if wasThere {
+		return fmt.Errorf("request %s: %w", id, ErrDeleted)
+	}
+	return fmt.Errorf("request %s: %w", id, ErrNotFound)
 }
 
 // Open returns the source of a project: objects by the reader's own rights, or else the API of a pod by an API key. A key that a flag names

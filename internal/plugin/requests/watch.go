@@ -23,9 +23,9 @@ func newWatchCommand(env *project.Env) *cobra.Command {
 		Use:   "watch NAME [ID]",
 		Short: "Print requests whenever they change",
 		Long: `Print a line for each request of a project now and whenever it changes; -o json prints one object a line. With an ID follow that
-request until it is finished and its event is delivered or given up.
+request until it is finished and its event is delivered or given up; it is an error if there is no such request, or if it is deleted before.
 
-With storage PostgreSQL the newest 200 requests are compared every 2 seconds.`,
+With storage PostgreSQL the newest 200 requests, or the one with the ID, are compared every 2 seconds.`,
 		Example: `  kubectl phoneproof requests watch shop --since 10m`,
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,22 +37,21 @@ With storage PostgreSQL the newest 200 requests are compared every 2 seconds.`,
 			if err != nil {
 				return err
 			}
-			show := r.showChange
-			if len(args) > 1 {
-				show = func(request podapi.Request) error {
-					if request.RequestID != args[1] {
-						return nil
-					}
+			if len(args) == 1 {
+				return source.Watch(cmd.Context(), query, r.showChange)
+			}
+			err = source.Follow(cmd.Context(), args[1], func(request podapi.Request) error {
+				if selects(&query, &request) {
 					if err := r.showChange(request); err != nil {
 						return err
 					}
-					return endIfFinished(&request)
 				}
+				return endIfFinished(&request)
+			})
+			if errors.Is(err, errFinished) {
+				return nil
 			}
-			if err := source.Watch(cmd.Context(), query, show); err != nil && !errors.Is(err, errFinished) {
-				return err
-			}
-			return nil
+			return err
 		},
 	}
 	r.addFlags(cmd)
