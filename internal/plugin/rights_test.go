@@ -70,6 +70,9 @@ var rightsCases = map[string]rightsCase{
 	"get":      {args: []string{"requests", "get", "shop", "pending"}, needs: []string{"with storage Kubernetes"}, prepare: prepareRequests, expected: "PENDING"},
 	"declines": {args: []string{"requests", "declines", "shop"}, needs: []string{"with storage Kubernetes"}, prepare: prepareRequests, expected: "declined"},
 	"skipped":  {args: []string{"requests", "skipped", "shop"}},
+	"skipped on PostgreSQL": {
+		args: []string{"requests", "skipped", "shop"}, change: onPostgreSQL, prepare: prepareManual, expected: "no server has taken it up yet",
+	},
 	"delete":   {args: []string{"requests", "delete", "shop", "verified"}, prepare: prepareRequests, expected: "deleted"},
 	"list API": {args: []string{"requests", "list", "shop", "--api-key=backend"}, needs: byAPI, change: onPostgreSQL, prepare: prepareAPI, expected: "+49*********00"},
 	"get API":  {args: []string{"requests", "get", "shop", idOfWorld, "--api-key=backend"}, needs: byAPI, change: onPostgreSQL, prepare: prepareAPI, expected: "+49*********00"},
@@ -103,6 +106,14 @@ var rightsCases = map[string]rightsCase{
 }
 
 func prepareRequests(w *world) { w.createSeveral() }
+
+// prepareManual makes a manual request.
+func prepareManual(w *world) {
+	w.create(&verifyv1.VerificationRequest{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "by-hand"},
+		Spec:       verifyv1.VerificationRequestSpec{ProjectRef: verifyv1.ProjectRef{Name: "shop"}, PhoneNumber: number, Method: verifyv1.MethodTelegram},
+	})
+}
 
 func prepareAPI(w *world) {
 	w.createPod()

@@ -46,8 +46,12 @@ func newReader(env *project.Env) *reader {
 }
 
 func (r *reader) addFlags(cmd *cobra.Command) {
-	r.output.AddTo(cmd)
 	r.key.AddTo(cmd)
+	r.addOutputFlags(cmd)
+}
+
+func (r *reader) addOutputFlags(cmd *cobra.Command) {
+	r.output.AddTo(cmd)
 	cmd.Flags().BoolVar(&r.table.showNumbers, "show-numbers", false, "show whole phone numbers in tables")
 }
 
@@ -61,6 +65,18 @@ func (r *reader) open(ctx context.Context, name string) (Source, error) {
 		return nil, err
 	}
 	return Open(ctx, r.env, opened, &r.key)
+}
+
+// openObjects returns the objects of a project, with any storage.
+func (r *reader) openObjects(ctx context.Context, name string) (Source, error) {
+	if err := r.output.Validate(); err != nil {
+		return nil, err
+	}
+	opened, err := project.Open(ctx, r.env.Flags, name)
+	if err != nil {
+		return nil, err
+	}
+	return &objects{client: opened, now: r.now}, nil
 }
 
 // queryFlags select requests.

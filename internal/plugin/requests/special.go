@@ -25,8 +25,12 @@ common says where the links are passed on. See the alert PhoneProofDeclines in t
 			if err := limit.validate(); err != nil {
 				return err
 			}
+			source, err := r.open(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
 			r.table.wide = true
-			return r.printSelected(cmd.Context(), args[0], int(limit), isDeclined)
+			return r.printSelected(cmd.Context(), source, int(limit), isDeclined)
 		},
 	}
 	r.addFlags(cmd)
@@ -56,18 +60,24 @@ func newSkippedCommand(env *project.Env) *cobra.Command {
 		Short: "List the VerificationRequests that servers leave alone, and why",
 		Long: `List the VerificationRequests whose content no server can have written, and the manual requests that were refused or that no server
 has taken up, each with the reason. Objects that the API server refuses every update of are not among them: the log of the lease holder
-names those (kubectl phoneproof logs NAME --match "request skipped"). See the alert PhoneProofRequestsSkipped in the runbook.`,
+names those (kubectl phoneproof logs NAME --match "request skipped"). See the alert PhoneProofRequestsSkipped in the runbook.
+
+With storage PostgreSQL it reads the objects, too, of which servers take up none. The requests in the database are not among them.`,
 		Example: `  kubectl phoneproof requests skipped shop`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := limit.validate(); err != nil {
 				return err
 			}
+			source, err := r.openObjects(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
 			r.table.wide = true
-			return r.printSelected(cmd.Context(), args[0], int(limit), func(r *podapi.Request) bool { return r.Problem != "" })
+			return r.printSelected(cmd.Context(), source, int(limit), func(r *podapi.Request) bool { return r.Problem != "" })
 		},
 	}
-	r.addFlags(cmd)
+	r.addOutputFlags(cmd)
 	r.query.addSince(cmd)
 	limit.addTo(cmd)
 	return rights.Declare(cmd, rights.Right{Verbs: "get", Resource: rights.Projects}, rights.Right{Verbs: "list", Resource: rights.Requests})
