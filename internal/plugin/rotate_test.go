@@ -1,12 +1,18 @@
 package plugin_test
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
@@ -68,6 +74,75 @@ func TestRotate_leavesKeysOfOthers(t *testing.T) {
 	w.Expect(w.secretValue(ref)).To(Equal("of another program"), "other keys stay")
 }
 
+// addKeyField has the CRD know a field of API keys that the plugin does not, as a later one may, until the test ends.
+func (w *world) addKeyField(field string) {
+	w.t.Helper()
+	path := "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/apiKeys/items/properties/" + field
+	change := func(ctx context.Context, patch string) {
+		crd := &unstructured.Unstructured{}
+		crd.SetAPIVersion("apiextensions.k8s.io/v1")
+		crd.SetKind("CustomResourceDefinition")
+		crd.SetName("verificationprojects.phoneproof.dev")
+		w.Expect(w.kube.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
+	}
+	change(w.t.Context(), `[{"op": "add", "path": "`+path+`", "value": {"type": "string"}}]`)
+	w.t.Cleanup(func() { change(context.WithoutCancel(w.t.Context()), `[{"op": "remove", "path": "`+path+`"}]`) })
+}
+
+// keyField returns the values of a field of API keys by the names of these.
+func (w *world) keyField(field string) map[string]string {
+	w.t.Helper()
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind))
+	w.Expect(w.kube.Get(w.t.Context(), client.ObjectKeyFromObject(w.project), now)).To(Succeed())
+	keys, _, err := unstructured.NestedSlice(now.Object, "spec", "apiKeys")
+	w.Expect(err).NotTo(HaveOccurred())
+	values := map[string]string{}
+	for _, key := range keys {
+		name, _, _ := unstructured.NestedString(key.(map[string]any), "name")
+		values[name], _, _ = unstructured.NestedString(key.(map[string]any), field)
+	}
+	return values
+}
+
+// An older plugin keeps what a newer CRD has added, also in the new entry: the field may restrict what the key is for.
+func TestRotate_apiKeyKeepsUnknownFields(t *testing.T) {
+	w := newWorld(t, func(p *verifyv1.VerificationProject) {
+		p.Spec.APIKeys[0].ExpiresAt = new(metav1.NewTime(time.Now().Add(time.Hour)))
+		other := p.Spec.APIKeys[0]
+		other.Name, other.SecretRef.Key = "other", "other"
+		p.Spec.APIKeys = append(p.Spec.APIKeys, other)
+	})
+	w.addKeyField("laterField")
+	w.Eventually(func() map[string]string {
+		patch := `[{"op": "add", "path": "/spec/apiKeys/0/laterField", "value": "a"}, {"op": "add", "path": "/spec/apiKeys/1/laterField", "value": "b"}]`
+		w.Expect(w.kube.Patch(t.Context(), w.reload(), client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
+		return w.keyField("laterField")
+	}).Should(Equal(map[string]string{"backend": "a", "other": "b"}))
+
+	w.Expect(w.must("rotate", "api-key", "shop", "backend", "--dry-run")).To(And(ContainSubstring("op: copy"), ContainSubstring("value: backend-2")))
+	w.must("rotate", "api-key", "shop", "backend")
+	w.Expect(w.keyField("laterField")).To(Equal(map[string]string{"backend": "a", "other": "b", "backend-2": "a"}))
+	w.Expect(w.reload().Spec.APIKeys[2].ExpiresAt).To(BeNil())
+	w.must("rotate", "api-key", "shop", "backend", "--finish")
+	w.Expect(w.keyField("laterField")).To(Equal(map[string]string{"other": "b", "backend-2": "a"}))
+}
+
+// Another one reorders the keys between the command's read and its write, so that the place of the key is another key's.
+func TestRotate_apiKeyThatMovedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	w.must("rotate", "api-key", "shop", "backend")
+	w.beforeRequest = func(r *http.Request) {
+		if r.Method == http.MethodPatch {
+			now := w.reload()
+			slices.Reverse(now.Spec.APIKeys)
+			w.Expect(w.kube.Update(t.Context(), now)).To(Succeed())
+		}
+	}
+	w.Expect(w.mustFail("rotate", "api-key", "shop", "backend", "--finish")).To(ContainSubstring("its spec was changed meanwhile"))
+	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(2))
+}
+
 func TestRotate_apiKeyInPlace(t *testing.T) {
 	w := newWorld(t)
 	printed := w.must("rotate", "api-key", "shop", "backend", "--in-place", "--show")
@@ -112,6 +187,10 @@ func TestRotate_besideTheOperator(t *testing.T) {
 	w.must("rotate", "webhook-secret", "shop")
 	w.Expect(conflicts).To(BeZero())
 	w.Expect(w.reload().Spec.Webhook.PreviousSecretRef).NotTo(BeNil())
+	conflicts = 1
+	w.must("rotate", "api-key", "shop", "backend")
+	w.Expect(conflicts).To(BeZero())
+	w.Expect(w.reload().Spec.APIKeys).To(HaveLen(2))
 }
 
 func TestRotate_besideAnotherRotation(t *testing.T) {

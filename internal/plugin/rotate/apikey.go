@@ -90,11 +90,12 @@ func (c *apiKey) run(ctx context.Context, name, keyName string) error {
 		}
 		return c.env.Print("The former value is accepted for ten minutes after the pods have the new one (within about two minutes).")
 	}
-	return c.addKey(ctx, opened, &keys[at], value)
+	return c.addKey(ctx, opened, at, value)
 }
 
-// addKey adds an entry like former, with a new value.
-func (c *apiKey) addKey(ctx context.Context, p *project.Client, former *verifyv1.APIKey, value string) error {
+// addKey adds an entry like the former one at that place, with a new value.
+func (c *apiKey) addKey(ctx context.Context, p *project.Client, at int, value string) error {
+	former := p.Project.Spec.APIKeys[at]
 	added := former.DeepCopy()
 	if added.Name = c.newName; added.Name == "" {
 		added.Name = nextName(p.Project.Spec.APIKeys, former.Name)
@@ -110,9 +111,10 @@ func (c *apiKey) addKey(ctx context.Context, p *project.Client, former *verifyv1
 	if err := c.storeSecret(ctx, p, to, value); err != nil {
 		return err
 	}
+	operations := copyKey(p.Project.Spec.APIKeys, at, added)
 	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
 		spec.APIKeys = append(spec.APIKeys, *added)
-	}); err != nil {
+	}, operations...); err != nil {
 		return c.nameUnused(to, err)
 	}
 	if err := c.reportValue(to, value); err != nil || c.dryRun {
@@ -140,7 +142,7 @@ func (c *apiKey) removeKey(ctx context.Context, p *project.Client, at int) error
 	}
 	if err := c.changeProject(ctx, p, func(spec *verifyv1.VerificationProjectSpec) {
 		spec.APIKeys = slices.Delete(spec.APIKeys, at, at+1)
-	}); err != nil {
+	}, operation{Op: "remove", Path: "/spec/apiKeys/" + strconv.Itoa(at)}); err != nil {
 		return err
 	}
 	if c.dryRun {

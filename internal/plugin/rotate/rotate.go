@@ -118,13 +118,16 @@ func (c *common) storeSecret(ctx context.Context, p *project.Client, to target, 
 var errChanged = errors.New("its spec was changed meanwhile, and is left as it is: run the command again")
 
 // changeProject changes the spec, unless it is not any more the one that was read. The operator writes the status of the same object,
-// so a conflict alone means nothing.
-func (c *common) changeProject(ctx context.Context, p *project.Client, change func(*verifyv1.VerificationProjectSpec)) error {
+// so a conflict alone means nothing. What changes a list also says so by operations: a list that is sent whole loses the fields that this
+// version does not know.
+func (c *common) changeProject(
+	ctx context.Context, p *project.Client, change func(*verifyv1.VerificationProjectSpec), list ...operation,
+) error {
 	read := p.Project.DeepCopy()
 	change(&p.Project.Spec)
 	wanted := p.Project.Spec
 	if c.dryRun {
-		data, err := client.MergeFrom(read).Data(p.Project)
+		data, err := newProjectPatch(read, list).Data(p.Project)
 		if err != nil {
 			return fmt.Errorf("compute change: %w", err)
 		}
@@ -133,13 +136,12 @@ func (c *common) changeProject(ctx context.Context, p *project.Client, change fu
 		}
 	}
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		patch := client.MergeFromWithOptions(read, client.MergeFromWithOptimisticLock{})
-		err := p.Patch(ctx, p.Project, patch, c.patchOptions()...)
+		err := p.Patch(ctx, p.Project, newLockedPatch(read, list), c.patchOptions()...)
 		if err == nil {
 			return nil
 		}
 		failed := fmt.Errorf("write it: %w", err)
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) && !apierrors.IsInvalid(err) {
 			return failed
 		}
 		generation := read.Generation
