@@ -24,9 +24,6 @@ const (
 	afterRejection = 10 * time.Minute
 	// afterHeld: the exposure or project that gives up a host requeues this one, so this delay covers a missed event.
 	afterHeld = 10 * time.Minute
-	// afterQueued: the project that gives up its turn requeues the next, so this delay covers one that was requeued and did not
-	// take the turn.
-	afterQueued = time.Minute
 )
 
 // carryOutDecision carries out a decision.
@@ -82,7 +79,8 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	// A rollout that the project did not ask for waits for its turn, unless it reverts an edit of the pods.
 	hold := false
 	if rolls && isSteady(seen.project) && !seen.project.Suspended() && !arePodsEdited(done.deployment) {
-		taken, err := c.turns.take(ctx, c.client, done.deployment, c.MaxUnreadyRollouts, done.now)
+		project := client.ObjectKeyFromObject(seen.project)
+		taken, err := c.turns.take(ctx, c.client, project, done.deployment, c.MaxUnreadyRollouts, done.now)
 		if err != nil {
 			done.err = err
 			return
@@ -99,6 +97,7 @@ func (c *Controller) applyWanted(ctx context.Context, seen *observed, done *outc
 	done.rolled = rolls && isDeploymentApplied(result, done.deployment.Name)
 	if rolls && !hold && !done.rolled {
 		c.turns.giveBack(done.deployment.UID)
+		c.addQueued(ctx, c.queue)
 	}
 	if restored := restoredChildren(result, decided.opened); isSteady(seen.project) && len(restored) > 0 {
 		c.pace.recordCorrection(seen.project, c.Clock.Now())
@@ -194,7 +193,7 @@ func findObstacle(seen *observed, result apply.Result, decided hostDecision, hel
 			"spec.expose.httpRoute: the cluster has no HTTPRoute; install the Gateway API, or use spec.expose.ingress"}, 0
 	case held:
 		return &blocker{aside, verifyv1.ReasonRolloutQueued,
-			"new pods are due by the operator's upgrade or flags, and start when other projects' are ready"}, afterQueued
+			"new pods are due by the operator's upgrade or flags, and start when other projects' are ready"}, 0 // addQueued requeues it
 	default:
 		return nil, 0
 	}

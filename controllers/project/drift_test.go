@@ -2,6 +2,7 @@ package project
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -135,7 +136,7 @@ var _ = Describe("An upgrade of the operator", func() {
 		By("counting the rollouts that another operator began")
 		second.stop()
 		startSteppedOperator(ctx, operator, o, namespace)
-		elapse(ctx, 2*afterQueued)
+		elapse(ctx, 2*passPeriod)
 		Expect(rolled()).To(HaveLen(limit + 1))
 
 		By("not waiting for stuck rollouts, and not delaying a project's own change")
@@ -158,6 +159,70 @@ var _ = Describe("An upgrade of the operator", func() {
 			Expect(find(ctx, project, verifyv1.ConditionReconciling)).To(BeZero())
 			expectReady(ctx, project)
 		}
+	})
+})
+
+var _ = Describe("Projects that wait for a turn", func() {
+	const first, second, refused = "ghcr.io/phoneproof/phoneproof:1.0.0", "ghcr.io/phoneproof/phoneproof:2.0.0", ""
+	// upgrade starts an operator with another image, after its projects became Ready with the first one.
+	upgrade := func(ctx context.Context, image string, projects, limit int, before func(*verifyv1.VerificationProject)) (
+		*steppedOperator, []*verifyv1.VerificationProject,
+	) {
+		GinkgoHelper()
+		namespace := newNamespace(ctx)
+		o := usual()
+		o.MaxUnreadyRollouts, o.Render.Image = limit, first
+		former := startSteppedOperator(ctx, operator, o, namespace)
+		all := make([]*verifyv1.VerificationProject, projects)
+		for i := range all {
+			all[i] = create(ctx, newProject(namespace, fmt.Sprintf("p%d", i)))
+		}
+		finishRollouts(ctx, namespace)
+		before(all[0])
+		settle(ctx)
+		former.stop()
+		o.Render.Image = image
+		latter := startSteppedOperator(ctx, operator, o, namespace)
+		settle(ctx)
+		return latter, all
+	}
+	countReason := func(ctx context.Context, all []*verifyv1.VerificationProject, condition, reason string) (n int) {
+		GinkgoHelper()
+		for _, project := range all {
+			if find(ctx, project, condition).Reason == reason {
+				n++
+			}
+		}
+		return n
+	}
+
+	// Attacks projects that look for a turn themselves: the work of an operator at rest would grow with their number.
+	It("cost nothing, and get the turns of rollouts that take too long, though no event tells of these", func(ctx SpecContext) {
+		const projects, limit = 9, 2
+		op, all := upgrade(ctx, second, projects, limit, func(*verifyv1.VerificationProject) {})
+		queued := func() int { return countReason(ctx, all, verifyv1.ConditionReconciling, verifyv1.ReasonRolloutQueued) }
+		Expect(queued()).To(Equal(projects - limit))
+		reconciled, written := op.reconciled, op.written()
+		elapse(ctx, maxRolloutTime-passPeriod)
+		Expect(op.reconciled).To(Equal(reconciled))
+		Expect(op.written()).To(Equal(written))
+
+		elapse(ctx, 2*passPeriod)
+		Expect(queued()).To(Equal(projects - 2*limit))
+		Expect(op.reconciled-reconciled).To(BeNumerically("<=", 4*limit), "only those that got a turn, and after their own writes")
+	})
+
+	// Attacks a turn that ends without a rollout, and so without the event of its end: the others would wait for the next minute.
+	It("get a turn at once that another project could not use", func(ctx SpecContext) {
+		const projects = 4
+		_, all := upgrade(ctx, refused, projects, 1, func(holder *verifyv1.VerificationProject) {
+			change(ctx, holder, func(s *spec) { s.Server.NodeSelector = map[string]verifyv1.LabelValue{"pool": "none"} })
+			Expect(isUnderway(deployment(ctx, holder))).To(BeTrue())
+		})
+		rejected := func() int { return countReason(ctx, all, verifyv1.ConditionStalled, verifyv1.ReasonChildRejected) }
+		Expect(rejected()).To(Equal(1), "the one that has the turn")
+		setRollout(ctx, all[0], allReady)
+		Expect(rejected()).To(Equal(projects))
 	})
 })
 

@@ -26,6 +26,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllertest"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/controllers/project/render"
@@ -209,8 +210,13 @@ var lockedWork = map[string]func(context.Context, *crowd) error{
 		return err
 	},
 	"turn": func(ctx context.Context, c *crowd) error {
-		_, err := c.turns.take(ctx, c.reader, c.rolling, c.MaxUnreadyRollouts, time.Now())
+		_, err := c.turns.take(ctx, c.reader, client.ObjectKeyFromObject(c.project), c.rolling, c.MaxUnreadyRollouts, time.Now())
 		c.turns.giveBack(c.rolling.UID)
+		return err
+	},
+	"turn of a waiting project": func(ctx context.Context, c *crowd) error {
+		c.turns.waiting = []client.ObjectKey{client.ObjectKeyFromObject(c.project)}
+		_, err := c.turns.nextWaiting(ctx, c.reader, c.MaxUnreadyRollouts, time.Now())
 		return err
 	},
 }
@@ -229,6 +235,26 @@ var _ = Describe("Work under a lock that all projects share", func() {
 			Expect(read(many)).To(Equal(read(few)))
 		})
 	}
+})
+
+// addedQueue receives what is added at once.
+type addedQueue struct {
+	queue // for the unused methods
+
+	added chan reconcile.Request
+}
+
+func (q addedQueue) Add(request reconcile.Request) { q.added <- request }
+
+var _ = Describe("The source of projects that wait for a turn", func() {
+	// Attacks a source that does nothing by itself: the stepped operators do its work.
+	It("requeues them without an event", func(ctx SpecContext) {
+		c := newCrowd(ctx, 1)
+		c.turns.waiting = []client.ObjectKey{client.ObjectKeyFromObject(c.project)}
+		q := addedQueue{added: make(chan reconcile.Request, 1)}
+		Expect(queuedSource{c.Controller}.Start(ctx, q)).To(Succeed())
+		Eventually(ctx, q.added).Should(Receive(Equal(requestFor(c.project))))
+	})
 })
 
 // BenchmarkLocked measures the work under each lock for one project among 10 and among 1,000.

@@ -34,6 +34,10 @@ var _ = Describe("Many projects", func() {
 			create(ctx, project)
 		}
 		settle(ctx)
+		made, reconciled := op.written(), op.reconciled
+		elapse(ctx, 24*time.Hour)
+		Expect(op.written()).To(Equal(made), "at rest, though no pod ever answers")
+		Expect(op.reconciled).To(Equal(reconciled), "at rest, though no pod ever answers")
 		for _, project := range projects {
 			report(ctx, project) // a pod reports before it answers
 		}
@@ -46,8 +50,10 @@ var _ = Describe("Many projects", func() {
 		for name, writes := range extraWrites(ctx, perProject(asked), projects) {
 			Expect(writes).To(BeNumerically("<=", 2), name)
 		}
+		reconciled = op.reconciled
 		elapse(ctx, 24*time.Hour)
 		Expect(op.written()).To(Equal(asked), "at rest")
+		Expect(op.reconciled).To(Equal(reconciled), "at rest")
 
 		By("costing nothing either when another operator takes over")
 		op.stop()

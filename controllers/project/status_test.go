@@ -369,6 +369,30 @@ var _ = Describe("Turns", func() {
 		Expect(may(t, all, "b", 1, now.Add(2*maxRolloutTime))).To(BeFalse())
 	})
 
+	// Attacks turns that are passed on to more projects than there are turns, out of order, or beyond a namespace's share.
+	It("are passed on to those that wait, the first one first, and no more than are free", func(ctx SpecContext) {
+		const limit = 4
+		reader := newIndexedReader(ctx)
+		deployments := in("aaaab", list(rolling, rolledOut, rolledOut, rolledOut, rolledOut))
+		t := &turns{}
+		for i := range deployments {
+			d := &deployments[i]
+			d.Name = string(d.UID)
+			d.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(
+				newProject(d.Namespace, d.Name), verifyv1.GroupVersion.WithKind(verifyv1.VerificationProjectKind))}
+			reader.addObjects(d)
+			if i > 0 {
+				t.waiting = append(t.waiting, client.ObjectKeyFromObject(d))
+			}
+		}
+		t.stopWaiting(client.ObjectKey{Namespace: "a", Name: "c"})
+		next, err := t.nextWaiting(ctx, reader, limit, now)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(next).To(HaveExactElements(client.ObjectKey{Namespace: "a", Name: "b"}, client.ObjectKey{Namespace: "b", Name: "e"}),
+			"each namespace has two of four turns, and a has used one")
+		Expect(t.waiting).To(HaveExactElements(client.ObjectKey{Namespace: "a", Name: "d"}))
+	})
+
 	It("count until the cache shows them or they are over", func(ctx SpecContext) {
 		reader := newIndexedReader(ctx)
 		all := list(rolling, rolledOut)
@@ -388,7 +412,7 @@ var _ = Describe("Turns", func() {
 		Expect(slices.Collect(maps.Keys(listed))).To(ConsistOf(types.UID("a"), types.UID("b")))
 
 		By("counting the namespaces again after a Deployment was created or deleted")
-		taken, err := t.take(ctx, reader, &all[0], 1, now)
+		taken, err := t.take(ctx, reader, client.ObjectKey{Namespace: "shop", Name: "a"}, &all[0], 1, now)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(taken).To(BeTrue(), "it has one already")
 		Expect(t.namespaces).To(Equal(map[string]bool{"shop": true}))

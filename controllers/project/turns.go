@@ -3,6 +3,7 @@ package project
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,9 @@ type turns struct {
 	mu    sync.Mutex
 	taken map[types.UID]turn      // by the Deployment's UID
 	since map[types.UID]time.Time // by the Deployment's UID
+	// waiting are the projects that were refused a turn and have not been reconciled since, the first refused one first. A new
+	// process reconciles every project, so each is refused again.
+	waiting []client.ObjectKey
 	// namespaces are those with Deployments of projects; nil if they must be counted again.
 	namespaces map[string]bool
 }
@@ -51,22 +55,19 @@ func indexByRollout(object client.Object) []string {
 	return []string{underwayValue}
 }
 
-// take takes a turn for a Deployment, and reports whether there was one.
-func (t *turns) take(ctx context.Context, reader client.Reader, own *appsv1.Deployment, limit int, now time.Time) (bool, error) {
+// take takes a turn for a project's Deployment, and reports whether there was one. If not, the project waits until nextWaiting
+// returns it.
+func (t *turns) take(
+	ctx context.Context, reader client.Reader, project client.ObjectKey, own *appsv1.Deployment, limit int, now time.Time,
+) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Read under the lock: an earlier read might miss a turn that was taken since and is already forgotten here.
-	rolling, err := t.listRolling(ctx, reader)
+	rolling, err := t.observeRollouts(ctx, reader, now)
 	if err != nil {
-		return false, fmt.Errorf("find rollouts: %w", err)
+		return false, fmt.Errorf("observe rollouts: %w", err)
 	}
-	if t.namespaces == nil {
-		if err := t.countNamespaces(ctx, reader); err != nil {
-			return false, fmt.Errorf("count namespaces: %w", err)
-		}
-	}
-	t.followRollouts(rolling, now)
 	if !t.mayRoll(rolling, own, limit, now) {
+		t.waiting = append(t.waiting, project)
 		return false, nil
 	}
 	if t.taken == nil {
@@ -74,6 +75,54 @@ func (t *turns) take(ctx context.Context, reader client.Reader, own *appsv1.Depl
 	}
 	t.taken[own.UID] = turn{client.ObjectKeyFromObject(own), own.Generation}
 	return true, nil
+}
+
+// observeRollouts returns the Deployments that get new pods or are about to. The caller holds the lock: an earlier read might miss
+// a turn that was taken since and is already forgotten here.
+func (t *turns) observeRollouts(ctx context.Context, reader client.Reader, now time.Time) (map[types.UID]*appsv1.Deployment, error) {
+	rolling, err := t.listRolling(ctx, reader)
+	if err != nil {
+		return nil, fmt.Errorf("find rollouts: %w", err)
+	}
+	if t.namespaces == nil {
+		if err := t.countNamespaces(ctx, reader); err != nil {
+			return nil, fmt.Errorf("count namespaces: %w", err)
+		}
+	}
+	t.followRollouts(rolling, now)
+	return rolling, nil
+}
+
+// nextWaiting returns the waiting projects for which there is a turn now. They no longer wait: each must be reconciled, and is
+// refused again if others were faster.
+func (t *turns) nextWaiting(ctx context.Context, reader client.Reader, limit int, now time.Time) ([]client.ObjectKey, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) == 0 {
+		return nil, nil
+	}
+	rolling, err := t.observeRollouts(ctx, reader, now)
+	if err != nil {
+		return nil, fmt.Errorf("observe rollouts: %w", err)
+	}
+	var next []client.ObjectKey
+	counts := t.countRollouts(rolling, now)
+	t.waiting = slices.DeleteFunc(t.waiting, func(project client.ObjectKey) bool {
+		if !t.isTurnFree(counts, project.Namespace, limit) {
+			return false
+		}
+		counts[project.Namespace]++
+		next = append(next, project)
+		return true
+	})
+	return next, nil
+}
+
+// stopWaiting removes a project from those that wait for a turn.
+func (t *turns) stopWaiting(project client.ObjectKey) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = slices.DeleteFunc(t.waiting, func(other client.ObjectKey) bool { return other == project })
 }
 
 // giveBack returns an unused turn.
@@ -144,21 +193,29 @@ func (t *turns) followRollouts(rolling map[types.UID]*appsv1.Deployment, now tim
 	t.since = since
 }
 
-// mayRoll reports whether one more Deployment may get new pods. A namespace has a share of the turns, and rollouts beyond that,
-// or for too long, do not count, so that a few projects cannot block all others. Stuck and paused Deployments do not count
-// either: the former had their time, the latter have no limit.
+// mayRoll reports whether a Deployment may get new pods: it has a turn already, or one is free.
 func (t *turns) mayRoll(rolling map[types.UID]*appsv1.Deployment, own *appsv1.Deployment, limit int, now time.Time) bool {
+	return rolling[own.UID] != nil || t.isTurnFree(t.countRollouts(rolling, now), own.Namespace, limit)
+}
+
+// countRollouts returns the number of rollouts that count, by namespace. Those that take too long do not count, so that a few
+// projects cannot block all others. Stuck and paused Deployments do not count either: the former had their time, the latter have
+// no limit.
+func (t *turns) countRollouts(rolling map[types.UID]*appsv1.Deployment, now time.Time) map[string]int {
 	counts := map[string]int{}
-	if rolling[own.UID] != nil {
-		return true // it has its turn already
-	}
 	for uid, d := range rolling {
 		if now.Sub(t.since[uid]) < maxRolloutTime {
 			counts[d.Namespace]++
 		}
 	}
+	return counts
+}
+
+// isTurnFree reports whether one more Deployment of a namespace may get new pods. A namespace has a share of the turns, and
+// rollouts beyond that do not count.
+func (t *turns) isTurnFree(counts map[string]int, namespace string, limit int) bool {
 	namespaces := len(t.namespaces) // each has a share, even an unused one
-	if !t.namespaces[own.Namespace] {
+	if !t.namespaces[namespace] {
 		namespaces++
 	}
 	share := computeShare(limit, namespaces)
@@ -166,7 +223,7 @@ func (t *turns) mayRoll(rolling map[types.UID]*appsv1.Deployment, own *appsv1.De
 	for _, n := range counts {
 		under += min(n, share)
 	}
-	return counts[own.Namespace] < share && under < limit
+	return counts[namespace] < share && under < limit
 }
 
 // computeShare returns how many turns one of some namespaces may have: as many as the others, and at least a quarter of all, so

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -56,6 +55,7 @@ func (c *Controller) ofProjects() handler.EventHandler {
 			c.pace.forget(e.Object.GetUID())
 			c.claims.forgetClaims(e.Object.GetUID())
 			c.hosts.releaseHosts(e.Object.GetUID())
+			c.turns.stopWaiting(client.ObjectKeyFromObject(e.Object))
 			c.addSharing(ctx, queue, e.Object)
 			c.addAskingProject(ctx, queue, e.Object, nil)
 		},
@@ -152,36 +152,6 @@ func hasTurn(object client.Object) bool {
 	return ok && isUnderway(deployment)
 }
 
-// addQueued adds as many of the waiting projects as there can be turns.
-func (c *Controller) addQueued(ctx context.Context, queue queue) {
-	var waiting verifyv1.VerificationProjectList
-	err := c.client.List(ctx, &waiting, client.MatchingFields{waitIndex: verifyv1.ReasonRolloutQueued},
-		client.Limit(int64(c.MaxUnreadyRollouts)), client.UnsafeDisableDeepCopy)
-	if err != nil {
-		c.Log.Error(err, "list projects that wait for a turn failed, will retry")
-		return
-	}
-	for i := range waiting.Items {
-		queue.Add(requestFor(&waiting.Items[i]))
-	}
-}
-
-// waitIndex is the index of the projects that wait for a turn.
-const waitIndex = "phoneproof.dev/wait"
-
-// indexByWait returns what a project waits for, for the index.
-func indexByWait(object client.Object) []string {
-	project, ok := object.(*verifyv1.VerificationProject)
-	if !ok {
-		return nil
-	}
-	reconciling := meta.FindStatusCondition(project.Status.Conditions, verifyv1.ConditionReconciling)
-	if reconciling == nil || reconciling.Reason != verifyv1.ReasonRolloutQueued {
-		return nil
-	}
-	return []string{reconciling.Reason}
-}
-
 // withoutStatus ignores changes of a status alone: that of an autoscaler changes several times a minute.
 func withoutStatus() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -222,7 +192,6 @@ func indexFields(ctx context.Context, indexer client.FieldIndexer) error {
 	}{
 		{&verifyv1.VerificationProject{}, accountIndex, indexByAccount},
 		{&verifyv1.VerificationProject{}, hostIndex, indexByAskedHost},
-		{&verifyv1.VerificationProject{}, waitIndex, indexByWait},
 		{&networkingv1.Ingress{}, hostIndex, indexByHost},
 		{&corev1.Service{}, hostIndex, indexByHost},
 		{&appsv1.Deployment{}, rolloutIndex, indexByRollout},
