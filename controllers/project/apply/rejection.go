@@ -17,6 +17,10 @@ const maxMessage = 256
 // that repeats a key. Its status is 500, though a retry cannot help.
 var invalidConfiguration = regexp.MustCompile(`^failed to create typed patch object \(.*?\): (?:errors:\s*)?\.?([^\s:]+): `)
 
+// fullRange matches the server's message for a Service when its range of cluster IPs or node ports is used up. Its status is 500,
+// though a retry helps only after other Services were deleted or the cluster has a larger range.
+var fullRange = regexp.MustCompile(`failed to allocate .*: range is full$`)
+
 // asRejection returns the rejection that an error stands for, and reports whether it is one.
 func asRejection(ref Ref, err error) (Rejection, bool) {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
@@ -34,7 +38,7 @@ func asRejection(ref Ref, err error) (Rejection, bool) {
 			rejection.Field, rejection.Message = cause.Field, cause.Message
 		}
 	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err),
-		apierrors.IsMethodNotSupported(err):
+		apierrors.IsMethodNotSupported(err), fullRange.MatchString(answer.Message):
 	default:
 		return Rejection{}, false
 	}

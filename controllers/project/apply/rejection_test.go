@@ -76,6 +76,34 @@ var _ = Describe("A child that the API server refuses", func() {
 		Expect(w.get(ctx, &appsv1.Deployment{})).NotTo(Succeed())
 	})
 
+	// Attacks a retry of each project every two minutes, for as long as the cluster has no address for its Service.
+	It("is refused for a range of addresses that is full, until one is free", func(ctx SpecContext) {
+		w := newAppliedProject(ctx, smallest())
+		namespace := w.project.Namespace
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(admin.DeleteAllOf(ctx, &corev1.Service{}, client.InNamespace(namespace))).To(Succeed())
+		})
+		filler := func() *corev1.Service {
+			return &corev1.Service{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, GenerateName: "filler-"},
+				Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+			}
+		}
+		last := filler()
+		for next := filler(); admin.Create(ctx, next) == nil; next = filler() {
+			last = next
+		}
+		result, _ := w.apply(ctx)
+		Expect(result.Rejections).To(HaveLen(1))
+		Expect(result.Rejections[0].Ref).To(Equal(w.refs("Service")[0]))
+		Expect(result.Rejections[0].Message).To(HaveSuffix("range is full"))
+		Expect(result.Applied).To(HaveLen(3))
+
+		Expect(admin.Delete(ctx, last)).To(Succeed())
+		result, _ = w.apply(ctx)
+		Expect(result.Applied).To(Equal(w.refs("Service")))
+	})
+
 	It("is refused for a missing right", func(ctx SpecContext) {
 		w := newAppliedProject(ctx, smallest())
 		config, err := plane.ServiceAccount(w.project.Namespace, "operator")
