@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -161,7 +162,11 @@ func appendTime(b []byte, t time.Time) []byte {
 }
 
 // serveDocument answers with the OpenAPI document. It needs no API key, because the document is public.
-func (x *exchange) serveDocument(document []byte) error {
+func (x *exchange) serveDocument() error {
+	document, err := openAPIDocument()
+	if err != nil {
+		return fmt.Errorf("load OpenAPI document: %w", err)
+	}
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(document)))
 	x.sendAnswer(http.StatusOK, document)
 	return nil

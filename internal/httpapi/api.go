@@ -118,10 +118,6 @@ func New(o Options) (*API, error) {
 	if o.MaxWaits == 0 {
 		o.MaxWaits = maxWaits
 	}
-	document, err := openAPIDocument()
-	if err != nil {
-		return nil, fmt.Errorf("load OpenAPI document: %w", err)
-	}
 	a := &API{
 		settings: o.Settings, service: o.Service, invite: o.Invite, clock: o.Clock, log: o.Log, requests: o.Requests,
 		metrics: newMetrics(), waits: waitLimiter{most: o.MaxWaits},
@@ -135,8 +131,7 @@ func New(o Options) (*API, error) {
 		// HEAD is refused: it would read the store and return no status.
 		pathStatus: {pattern: pathStatus, allow: "GET", methods: [2]string{http.MethodGet}, serve: (*exchange).serveStatus},
 		pathOpenAPI: {
-			pattern: pathOpenAPI, allow: "GET, HEAD", methods: [2]string{http.MethodGet, http.MethodHead},
-			serve: func(x *exchange) error { return x.serveDocument(document) },
+			pattern: pathOpenAPI, allow: "GET, HEAD", methods: [2]string{http.MethodGet, http.MethodHead}, serve: (*exchange).serveDocument,
 		},
 	}
 	a.request = &route{
