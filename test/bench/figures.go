@@ -27,6 +27,7 @@ var figures = []figure{
 	{"pages", "open pages: their memory, and the API with far more of them than may be open", measurePages},
 	{"memory", "memory of a process", measureMemory},
 	{"writes", "API server calls of one verification", measureWrites},
+	{"operator", "an operator at rest", measureOperator},
 }
 
 func figureNames() string {

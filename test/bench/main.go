@@ -58,6 +58,7 @@ func run(ctx context.Context, args []string) error {
 	flags.IntVar(&b.projects, "projects", 50, "number of projects that share the database; the receiver of one hangs")
 	flags.IntVar(&b.stored, "stored", 1_000_000, "number of stored requests in the large database")
 	flags.IntVar(&b.pending, "pending", 10_000, "number of pending objects in the memory figure")
+	flags.IntVar(&b.operated, "operated", 1000, "number of projects of the idle operator")
 	flags.StringVar(&b.program, "program", "",
 		"the server to measure, built from test/program/phoneproof of any version; empty builds that of this tree")
 	flags.StringVar(&b.out, "out", "bin", "folder for bench.json, bench.md and profiles/")
@@ -68,9 +69,9 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if b.rounds < 1 || *seconds < 1 || *seconds > 20 || b.projects < 2 || b.stored < few || b.pending < 1 {
+	if b.rounds < 1 || *seconds < 1 || *seconds > 20 || b.projects < 2 || b.stored < few || b.pending < 1 || b.operated < 1 {
 		// In longer rounds, attempts at a receiver that hangs would time out before the round ends.
-		return fmt.Errorf("rounds and pending must be at least 1, seconds 1 to 20, projects at least 2, stored at least %d", few)
+		return fmt.Errorf("rounds, pending and operated must be at least 1, seconds 1 to 20, projects at least 2, stored at least %d", few)
 	}
 	b.length = time.Duration(*seconds) * time.Second
 	return b.measureFigures(ctx, chosen)
@@ -103,6 +104,7 @@ type bench struct {
 	projects int
 	stored   int
 	pending  int
+	operated int
 	out      string
 
 	dir     string // temporary folder of this run

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	verifyv1 "github.com/phoneproof/phoneproof/api/v1alpha1"
 	"github.com/phoneproof/phoneproof/test/system"
@@ -56,12 +57,17 @@ func measureWrites(ctx context.Context, b *bench) error {
 	})
 }
 
-// calls are the numbers of calls for requests that the API server has answered.
+// calls are the numbers of calls that the API server has answered.
 type calls struct{ writes, reads, lists, deletes float64 }
 
-// countCalls reads the API server's own metrics.
+// countCalls counts the calls for requests.
 func (x *site) countCalls(ctx context.Context) (calls, error) {
-	clients, err := kubernetes.NewForConfig(x.system.Plane.Config)
+	return countCalls(ctx, x.system.Plane.Config, func(resource string) bool { return resource == "verificationrequests" })
+}
+
+// countCalls counts the calls for some resources by the API server's own metrics.
+func countCalls(ctx context.Context, config *rest.Config, isCounted func(resource string) bool) (calls, error) {
+	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return calls{}, err
 	}
@@ -80,7 +86,7 @@ func (x *site) countCalls(ctx context.Context) (calls, error) {
 		for _, l := range m.GetLabel() {
 			labels[l.GetName()] = l.GetValue()
 		}
-		if labels["resource"] == "verificationrequests" {
+		if isCounted(labels["resource"]) {
 			c.add(labels["verb"], m.GetCounter().GetValue())
 		}
 	}
