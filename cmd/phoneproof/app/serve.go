@@ -59,6 +59,7 @@ and the change of the project that was refused.`,
 			dependencies.ConnectionBudget = boundedhttp.Budget() // of the whole limit
 			server.TuneGarbageCollector()
 			dependencies.Log, dependencies.RequestLog = logger, requests
+			dependencies.Runnables = append(dependencies.Runnables, server.ReturnMemory())
 			return server.Run(cmd.Context(), o, dependencies)
 		},
 	}
