@@ -100,6 +100,16 @@ func TestAPI_hooks(t *testing.T) {
 	g.Expect(h.gatherMetrics()).To(ContainSubstring("phoneproof_http_panics_total 2\n"), "an abort is not counted as a panic")
 }
 
+func TestNew_needsLittleMemory(t *testing.T) {
+	g := NewWithT(t)
+	h := newHarness(t)
+	allocations := testing.AllocsPerRun(5, func() {
+		_, err := New(Options{Settings: h.settings.Load, Service: h.service, Invite: newInvitation})
+		g.Expect(err).NotTo(HaveOccurred())
+	})
+	g.Expect(allocations).To(BeNumerically("<", 3000), "the contract in YAML is converted when it is asked for")
+}
+
 func TestAPI_refusesOptionsThatCannotWork(t *testing.T) {
 	g := NewWithT(t)
 	_, err := New(Options{})
