@@ -26,6 +26,7 @@ var figures = []figure{
 	{"stored", "the cost of a request with few and with many stored", measureManyStored},
 	{"pages", "open pages: their memory, and the API with far more of them than may be open", measurePages},
 	{"memory", "memory of a process", measureMemory},
+	{"idle-memory", "memory of a process at rest with each store", measureIdleMemory},
 	{"writes", "API server calls of one verification", measureWrites},
 	{"operator", "an operator at rest", measureOperator},
 }

@@ -109,6 +109,7 @@ type bench struct {
 
 	dir     string // temporary folder of this run
 	program string
+	built   bool // program is that of this tree
 	bare    *child
 	rows    []row
 	begun   func() // starts the profile; nil while none is taken
@@ -125,7 +126,7 @@ func (b *bench) measureFigures(ctx context.Context, chosen []figure) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(b.dir) }()
-	if b.program == "" {
+	if b.built = b.program == ""; b.built {
 		b.program, err = system.Build(ctx, b.dir, false)
 	} else {
 		b.program, err = filepath.Abs(b.program)

@@ -54,7 +54,10 @@ func (b *bench) startSite(ctx context.Context, o system.Options) (*site, error) 
 		return nil, err
 	}
 	x := &site{sink: receiver}
-	o.Program, o.WebhookURL, o.Graph = b.program, receiver.url, "http://"+b.bare.address
+	o.WebhookURL, o.Graph = receiver.url, "http://"+b.bare.address
+	if o.Program == "" {
+		o.Program = b.program
+	}
 	if x.system, err = system.Start(ctx, o); err != nil {
 		return nil, errors.Join(err, receiver.close())
 	}

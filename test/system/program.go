@@ -31,3 +31,17 @@ func Build(ctx context.Context, dir string, race bool) (string, error) {
 	}
 	return program, nil
 }
+
+// BuildRelease builds the released program as make does, and returns its path.
+func BuildRelease(ctx context.Context) (string, error) {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return "", err
+	}
+	build := exec.CommandContext(ctx, "make", "--no-print-directory", "build")
+	build.Dir, build.Env = root, os.Environ()
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build released program: %w: %s", err, output)
+	}
+	return filepath.Join(root, "bin", "phoneproof"), nil
+}

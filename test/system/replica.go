@@ -213,15 +213,41 @@ func (r *Replica) CollectGarbage(ctx context.Context) error {
 
 // RSS returns the resident memory of the process, in bytes.
 func (r *Replica) RSS() (int64, error) {
+	memory, err := r.Memory()
+	return memory.Resident, err
+}
+
+// Residence is resident memory, in bytes.
+type Residence struct {
+	Resident int64
+	// Own is the memory that no other process shares and that the kernel cannot take back.
+	Own int64
+	// Files are mapped pages of files, above all the program's own. All processes of a machine with that file share them.
+	Files int64
+}
+
+// Memory returns the resident memory of the process.
+func (r *Replica) Memory() (Residence, error) {
+	var m Residence
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.PID))
 	if err != nil {
-		return 0, err
+		return m, fmt.Errorf("read memory of %s: %w", r.Name, err)
 	}
+	found := map[string]*int64{"VmRSS:": &m.Resident, "RssAnon:": &m.Own, "RssFile:": &m.Files}
 	for line := range strings.Lines(string(content)) {
-		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmRSS:" {
-			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			return kib << 10, err
+		fields := strings.Fields(line)
+		if len(fields) != 3 || found[fields[0]] == nil {
+			continue
 		}
+		kib, err := strconv.ParseInt(fields[1], 10, 64)
+		if err != nil {
+			return m, fmt.Errorf("read memory of %s: %w", r.Name, err)
+		}
+		*found[fields[0]] = kib << 10
+		delete(found, fields[0])
 	}
-	return 0, fmt.Errorf("read memory of process %d: no VmRSS", r.PID)
+	if len(found) > 0 {
+		return m, fmt.Errorf("read memory of %s: status of process %d is incomplete", r.Name, r.PID)
+	}
+	return m, nil
 }
