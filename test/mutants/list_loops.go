@@ -142,7 +142,7 @@ var loopMutants = []Mutant{
 	{
 		Name: "redelivery-not-persisted", Promise: "design.md 6: the handled value is persisted",
 		Symbol: "request.(*RedeliveryController).reconcileOnce",
-		Old:    "if err := c.Observed(ctx, redeliveryMark(annotation)); err != nil {",
+		Old:    "if err := c.Observed(ctx, mark); err != nil {",
 		New:    "if err := ctx.Err(); err != nil {",
 		Suite:  "requests", Test: "TestRedelivery",
 	},
