@@ -32,6 +32,9 @@ var suites = map[string]Suite{
 	"status":        {Package: "./controllers/projectstatus"},
 	"server":        {Package: "./internal/server"},
 	"render":        {Package: "./controllers/project/render"},
+	"plugin":        {Package: "./internal/plugin", Limit: minutes(3)},
+	"doctor":        {Package: "./internal/plugin/doctor"},
+	"report":        {Package: "./internal/plugin/report"},
 	// Few faults: the mutants are noticed without them, and faults may explain deviations.
 	"chaos": {
 		Package: "./test/chaos", Whole: true, Limit: minutes(5),
