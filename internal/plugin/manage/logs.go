@@ -76,19 +76,25 @@ func (l *logs) findPods(ctx context.Context, args []string) ([]corev1.Pod, *proj
 	if !l.operator {
 		opened, err := project.Open(ctx, l.env.Flags, args[0])
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("open project: %w", err)
 		}
 		pods, err := opened.Pods(ctx)
-		return pods, opened.Cluster, err
+		if err != nil {
+			return nil, nil, fmt.Errorf("find pods of the project: %w", err)
+		}
+		return pods, opened.Cluster, nil
 	}
 	cluster, err := project.Connect(l.env.Flags)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("connect to cluster: %w", err)
 	}
 	pods, err := cluster.ListPods(ctx, cluster.Namespace, client.MatchingLabels{
 		"app.kubernetes.io/name": "phoneproof", "app.kubernetes.io/component": "operator",
 	})
-	return pods, cluster, err
+	if err != nil {
+		return nil, nil, fmt.Errorf("find pods of the operator: %w", err)
+	}
+	return pods, cluster, nil
 }
 
 func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cluster) error {
@@ -101,7 +107,7 @@ func (l *logs) print(ctx context.Context, pods []corev1.Pod, cluster *project.Cl
 	}
 	read, err := newReader(cluster.Config)
 	if err != nil {
-		return err
+		return fmt.Errorf("read logs: %w", err)
 	}
 	options := &corev1.PodLogOptions{Follow: l.follow, Previous: l.previous}
 	if l.since > 0 {

@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ its start: sums over all pods and over time need Prometheus.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
-				return err
+				return fmt.Errorf("open project: %w", err)
 			}
 			text, err := podapi.ReadMetrics(cmd.Context(), env, opened)
 			if err != nil {

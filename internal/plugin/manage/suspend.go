@@ -39,7 +39,7 @@ func newSuspension(env *project.Env, suspend bool, cmd *cobra.Command) *cobra.Co
 func setSuspend(ctx context.Context, env *project.Env, name string, suspend bool) error {
 	opened, err := project.Open(ctx, env.Flags, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("open project: %w", err)
 	}
 	state := map[bool]string{true: "suspended", false: "running"}[suspend]
 	if opened.Project.Suspended() == suspend {

@@ -75,7 +75,7 @@ func Connect(ctx context.Context, env *project.Env, c *project.Client, key *KeyF
 func dialReady(ctx context.Context, env *project.Env, c *project.Client, port int) (*http.Transport, error) {
 	pod, err := c.ReadyPod(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find pod: %w", err)
 	}
 	newDial := env.Dial
 	if newDial == nil {
@@ -83,7 +83,7 @@ func dialReady(ctx context.Context, env *project.Env, c *project.Client, port in
 	}
 	dial, err := newDial(c.Config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("prepare port-forward: %w", err)
 	}
 	return &http.Transport{
 		DialContext:         dialContext(dial, pod, port),

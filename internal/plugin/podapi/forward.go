@@ -33,13 +33,13 @@ func NewDial(config *rest.Config) (project.Dial, error) {
 	}
 	transport, upgrader, err := spdy.RoundTripperFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("create port-forward client: %w", err)
+		return nil, fmt.Errorf("create stream client: %w", err)
 	}
 	return func(_ context.Context, pod *corev1.Pod, port int) (net.Conn, error) {
 		address := pods.Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward").URL()
 		modern, err := portforward.NewSPDYOverWebsocketDialerForStreaming(address, config)
 		if err != nil {
-			return nil, fmt.Errorf("create port-forward client: %w", err)
+			return nil, fmt.Errorf("create stream client: %w", err)
 		}
 		older := spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, address)
 		streams, _, err := portforward.NewFallbackDialerForStreaming(modern, older, needsOlder).Dial(portforward.PortForwardProtocolV1Name)

@@ -98,7 +98,7 @@ func Open(ctx context.Context, flags *genericclioptions.ConfigFlags, name string
 	}
 	project := &verifyv1.VerificationProject{}
 	if err := cluster.Get(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: name}, project); err != nil {
-		return nil, fmt.Errorf("read project %s/%s: %w", cluster.Namespace, name, err)
+		return nil, fmt.Errorf("read %s/%s: %w", cluster.Namespace, name, err)
 	}
 	return &Client{Cluster: cluster, Project: project}, nil
 }

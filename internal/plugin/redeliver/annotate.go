@@ -3,6 +3,7 @@ package redeliver
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,7 +28,7 @@ const (
 // annotate asks the holder of the lease to send an event, and returns what it answered.
 func annotate(ctx context.Context, p *project.Client, id string, timeout time.Duration) (granted bool, message string, err error) {
 	if len(validation.IsDNS1123Subdomain(id)) > 0 { // the holder would record the annotation as malformed, without the id
-		return false, "", fmt.Errorf("%q is not the id of a request", id)
+		return false, "", errors.New("this is not the id of a request")
 	}
 	mark := id + "/" + rand.Text()
 	before := p.Project.DeepCopy()

@@ -80,7 +80,7 @@ var errRefused = errors.New("not every event was sent")
 func (c *command) run(ctx context.Context, name string, ids []string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("open project: %w", err)
 	}
 	if opened.Project.Spec.Webhook == nil {
 		return fmt.Errorf("project %s has no webhook, so there is nowhere to send an event", name)
@@ -90,7 +90,7 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 		reading := c.key
 		reading.Scope = verifyv1.ScopeRead
 		if source, err = requests.Open(ctx, c.env, opened, &reading); err != nil {
-			return err
+			return fmt.Errorf("read requests: %w", err)
 		}
 	}
 	if c.failed {
@@ -109,7 +109,7 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 	for _, id := range ids {
 		done, err := c.redeliver(ctx, send, source, id)
 		if err != nil {
-			return err
+			return fmt.Errorf("request %s: %w", id, err)
 		}
 		refused = refused || !done
 	}
@@ -123,7 +123,7 @@ func (c *command) run(ctx context.Context, name string, ids []string) error {
 func listFailed(ctx context.Context, source requests.Source) ([]string, error) {
 	list, err := source.List(ctx, podapi.Query{}, searched)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("find events that were given up: %w", err)
 	}
 	var ids []string
 	for _, request := range slices.Backward(list) {

@@ -35,7 +35,7 @@ func (c *command) awaitDelivery(ctx context.Context, source requests.Source, id 
 	})
 	switch {
 	case wait.Interrupted(err):
-		return false, fmt.Errorf("the event of request %s was not sent within %s", id, c.timeout)
+		return false, fmt.Errorf("its event was not sent within %s", c.timeout)
 	case err != nil:
 		return false, fmt.Errorf("wait for the attempt: %w", err)
 	}

@@ -124,7 +124,7 @@ func (b *bundle) readPods(ctx context.Context) error {
 	}
 	read, err := newReader(b.client.Config)
 	if err != nil {
-		return err
+		return fmt.Errorf("read logs: %w", err)
 	}
 	for i := range pods {
 		b.readLog(ctx, read, &pods[i], false)

@@ -46,7 +46,7 @@ listed in errors.txt.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
-				return err
+				return fmt.Errorf("open project: %w", err)
 			}
 			if file == "" {
 				file = "phoneproof-report-" + opened.Project.Namespace + "-" + args[0] + "-" + time.Now().UTC().Format("20060102-150405") + ".tar.gz"

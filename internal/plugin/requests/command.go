@@ -62,7 +62,7 @@ func (r *reader) open(ctx context.Context, name string) (Source, error) {
 	}
 	opened, err := project.Open(ctx, r.env.Flags, name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open project: %w", err)
 	}
 	return Open(ctx, r.env, opened, &r.key)
 }
@@ -74,7 +74,7 @@ func (r *reader) openObjects(ctx context.Context, name string) (Source, error) {
 	}
 	opened, err := project.Open(ctx, r.env.Flags, name)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open project: %w", err)
 	}
 	return &objects{client: opened, now: r.now}, nil
 }

@@ -96,7 +96,7 @@ whose event is due or that is still pending needs --force; servers keep a reques
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
-				return err
+				return fmt.Errorf("open project: %w", err)
 			}
 			if !opened.UsesObjects() {
 				return fmt.Errorf("project %s keeps its requests in PostgreSQL, where each is deleted after spec.request.retention", args[0])

@@ -66,7 +66,7 @@ No value is printed without --show. If the project comes from Git, make the chan
 func (c *apiKey) run(ctx context.Context, name, keyName string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("open project: %w", err)
 	}
 	keys := opened.Project.Spec.APIKeys
 	at := slices.IndexFunc(keys, func(k verifyv1.APIKey) bool { return k.Name == keyName })

@@ -44,7 +44,7 @@ No value is printed without --show. If the project comes from Git, make the chan
 func (c *common) rotateWebhook(ctx context.Context, name string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("open project: %w", err)
 	}
 	webhook := opened.Project.Spec.Webhook
 	switch {

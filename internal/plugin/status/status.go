@@ -71,7 +71,7 @@ Without a name show all projects of the namespace, a line each. What you may not
 func (c *command) showOne(ctx context.Context, name string) error {
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("open project: %w", err)
 	}
 	report := describeProject(opened.Project)
 	gatherRest(ctx, c.env, opened, &report)
@@ -83,7 +83,7 @@ func (c *command) showOne(ctx context.Context, name string) error {
 func (c *command) showAll(ctx context.Context) error {
 	cluster, err := project.Connect(c.env.Flags)
 	if err != nil {
-		return err
+		return fmt.Errorf("connect to cluster: %w", err)
 	}
 	var in []client.ListOption
 	if !c.all {

@@ -29,7 +29,7 @@ A manual request, which the API does not know, is deleted instead, with your own
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opened, err := project.Open(cmd.Context(), env.Flags, args[0])
 			if err != nil {
-				return err
+				return fmt.Errorf("open project: %w", err)
 			}
 			if opened.UsesObjects() && !key.Named() {
 				return cancelManual(cmd.Context(), env, opened, args[1])

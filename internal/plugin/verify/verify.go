@@ -94,7 +94,7 @@ func (c *command) run(ctx context.Context, name, number string) error {
 	}
 	opened, err := project.Open(ctx, c.env.Flags, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("open project: %w", err)
 	}
 	method, err := chooseMethod(opened.Project, c.method)
 	if err != nil {
