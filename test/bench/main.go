@@ -57,6 +57,8 @@ func run(ctx context.Context, args []string) error {
 	seconds := flags.Int("seconds", 5, "length of each measurement in seconds")
 	flags.IntVar(&b.projects, "projects", 50, "number of projects that share the database; the receiver of one hangs")
 	flags.IntVar(&b.stored, "stored", 1_000_000, "number of stored requests in the large database")
+	flags.IntVar(&b.sharing, "sharing", 1, "number of projects that these requests belong to")
+	flags.BoolVar(&b.upkeep, "upkeep", false, "vacuum both databases again and again, with a checkpoint every 30 s, while stored is measured")
 	flags.IntVar(&b.pending, "pending", 10_000, "number of pending objects in the memory figure")
 	flags.IntVar(&b.operated, "operated", 1000, "number of projects of the idle operator")
 	flags.StringVar(&b.program, "program", "",
@@ -69,9 +71,12 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if b.rounds < 1 || *seconds < 1 || *seconds > 20 || b.projects < 2 || b.stored < few || b.pending < 1 || b.operated < 1 {
+	if b.rounds < 1 || *seconds < 1 || *seconds > 20 || b.projects < 2 || b.pending < 1 || b.operated < 1 {
 		// In longer rounds, attempts at a receiver that hangs would time out before the round ends.
-		return fmt.Errorf("rounds, pending and operated must be at least 1, seconds 1 to 20, projects at least 2, stored at least %d", few)
+		return errors.New("rounds, pending and operated must be at least 1, seconds 1 to 20, projects at least 2")
+	}
+	if b.stored < few || b.sharing < 1 || b.sharing > b.stored/few {
+		return fmt.Errorf("stored must be at least %d, and as many for each of sharing projects", few)
 	}
 	b.length = time.Duration(*seconds) * time.Second
 	return b.measureFigures(ctx, chosen)
@@ -103,6 +108,8 @@ type bench struct {
 	length   time.Duration
 	projects int
 	stored   int
+	sharing  int
+	upkeep   bool
 	pending  int
 	operated int
 	out      string
