@@ -32,7 +32,7 @@ type turns struct {
 	mu    sync.Mutex
 	taken map[types.UID]turn      // by the Deployment's UID
 	since map[types.UID]time.Time // by the Deployment's UID
-	// waiting are the projects that were refused a turn and have not been reconciled since, the first refused one first. A new
+	// waiting are the projects that were refused a turn and have not been reconciled since, in the order of their last refusals. A new
 	// process reconciles every project, so each is refused again.
 	waiting []client.ObjectKey
 	// namespaces are those with Deployments of projects; nil if they must be counted again.

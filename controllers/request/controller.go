@@ -166,7 +166,10 @@ func (v *view) isFresh(now time.Time) bool {
 
 // advanceRequest takes steps until one has to wait, and returns for how long; zero if no step is left.
 func (c *Controller) advanceRequest(ctx context.Context, item Item) (pause, error) {
-	if err := c.saveUnsaved(ctx, item); err != nil {
+	switch err := c.saveUnsaved(ctx, item); {
+	case errors.Is(err, errEndOfTerm):
+		return pause{}, nil
+	case err != nil:
 		return pause{}, fmt.Errorf("request %s: %w", item.ID, err)
 	}
 	v, err := c.readView(ctx, item)

@@ -378,6 +378,40 @@ func TestReconcile_redeliversAfterTheAttemptInProgress(t *testing.T) {
 	w.Expect(r.PastAttempts()).To(HaveLen(2), "and is recorded like any other")
 }
 
+// TestReconcile_aClaimEndsWithItsRecord: the event is due again, and the next claim sends it, not the former worker as well.
+func TestReconcile_aClaimEndsWithItsRecord(t *testing.T) {
+	w := newScriptedReceiver(t)
+	w.verify("a")
+	claim := func() Item {
+		t.Helper()
+		w.stepClock(time.Second)
+		claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.currentPolicy(), 1, time.Minute)
+		w.Expect(err).NotTo(HaveOccurred())
+		w.Expect(claimed).To(HaveLen(1))
+		item := Item{ID: "a", Epoch: claimed[0].Epoch, Claimed: true}
+		w.controller.handed.keep(item, view{claimed[0], w.controller.Clock.Now()})
+		return item
+	}
+	w.answer = func(attempt int) (webhook.Result, error) {
+		if attempt == 1 {
+			w.stepClock(time.Second)
+			w.update("a", func(r *verification.Request, now time.Time) error {
+				return r.Redeliver("api:1", now, verification.NewEventKinds(verification.EventSuccess))
+			})
+			claimed, err := w.store.(verification.Queue).Claim(t.Context(), w.controller.currentPolicy(), 1, time.Minute)
+			w.Expect(claimed, err).To(BeEmpty(), "no other sends it meanwhile")
+		}
+		return answers(webhook.Delivered, 200, 0)(attempt)
+	}
+	w.Expect(w.reconcile(claim())).To(BeZero())
+	w.Expect(w.sent).To(HaveLen(1))
+	w.Expect(w.reconcile(claim())).To(BeZero())
+	w.Expect(w.sent).To(HaveLen(2))
+	r := w.get("a")
+	w.Expect(r.Delivery.DeliveredAt).NotTo(BeZero())
+	w.Expect(r.PastAttempts()).To(HaveLen(2))
+}
+
 func TestReconcile_asksTheStoreAfreshBeforeItSends(t *testing.T) {
 	w := newScriptedReceiver(t)
 	w.verify("a")

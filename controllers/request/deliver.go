@@ -52,6 +52,9 @@ func (c *Controller) deliverEvent(ctx context.Context, item Item, v view) (view,
 	attempt.Redelivered, attempt.Event = v.Redelivered, v.Event()
 	c.unsaved.put(item.ID, attempt)
 	r, wait, err := c.recordAttempt(ctx, item.ID, attempt)
+	if err == nil && item.Claimed {
+		err = errEndOfTerm // the record has ended the claim: what is left to do may be claimed by another worker by now
+	}
 	return view{Request: r}, wait, err
 }
 
@@ -134,7 +137,8 @@ func (c *Controller) recordAttempt(
 }
 
 // saveUnsaved records an attempt that could not be recorded when it was made, so that it is not made again. If the store refuses
-// writes for long, the claim ends meanwhile; the attempt is then recorded under this worker's next claim.
+// writes for long, the claim ends meanwhile; the attempt is then recorded under this worker's next claim, which the record ends: that is
+// errEndOfTerm.
 func (c *Controller) saveUnsaved(ctx context.Context, item Item) error {
 	attempt, ok := c.unsaved.get(item.ID)
 	if !ok {
@@ -146,10 +150,14 @@ func (c *Controller) saveUnsaved(ctx context.Context, item Item) error {
 		c.unsaved.put(item.ID, attempt)
 	}
 	_, _, err := c.recordAttempt(ctx, item.ID, attempt)
-	if err != nil && !errors.Is(err, errEndOfTerm) && !errors.Is(err, verification.ErrNotFound) {
+	switch {
+	case err == nil && item.Claimed:
+		return errEndOfTerm // as after an attempt that could be recorded at once
+	case err == nil, errors.Is(err, errEndOfTerm), errors.Is(err, verification.ErrNotFound):
+		return nil
+	default:
 		return fmt.Errorf("save attempt: %w", err)
 	}
-	return nil
 }
 
 // maxUnsaved is far more than the workers attempt between two outages.

@@ -272,6 +272,7 @@ func (r *Request) RecordAttempt(a Attempt) error {
 	if r.Epoch != a.Epoch {
 		return ErrLeaseLost
 	}
+	a.At = TruncateTime(a.At) // as it is stored, so that a second record of the same attempt is known by it
 	if !r.Delivery.Wanted() || r.Delivery.Attempts != a.Number-1 || !r.Event().Equal(a.Event) {
 		return ErrStaleAttempt
 	}

@@ -65,4 +65,15 @@ var requestMutants = []Mutant{
 		Symbol: "verification.(*Request).archiveAttempt", Old: "r.TrimAttempts(MaxAttempts)", New: "",
 		Suite: "domain", Test: "TestApply_keepsAttempts",
 	},
+	{
+		Name: "claim-outlives-its-record", Promise: "proof.md 16: a redelivery during an attempt is one more attempt, by one worker",
+		Symbol: "request.(*Controller).deliverEvent", Old: "err == nil && item.Claimed", New: "false",
+		Suite: "requests", Test: "TestReconcile_aClaimEndsWithItsRecord",
+	},
+	{
+		Name: "redelivery-ends-the-lease", Promise: "proof.md 16: a redelivery during an attempt is one more attempt, by one worker",
+		Symbol: "verification.(*Request).HasSameWork", Old: "return r.Phase == next.Phase &&",
+		New:   "return r.Phase == next.Phase && r.Redelivered == next.Redelivered &&",
+		Suite: "domain", Test: "TestRecordAttempt_duringARedelivery",
+	},
 }
